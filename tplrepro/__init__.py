@@ -1,0 +1,59 @@
+"""Differential privacy under temporal correlations: quantify the leakage, bound it, reproduce five papers.
+
+Every public name is imported on first use (PEP 562), so that ``import tplrepro`` loads neither Numba nor pandas.
+
+>>> import tplrepro as tpl
+>>> tpl.__version__
+'0.1.0'
+"""
+
+from importlib import import_module as _import_module
+
+__version__ = "0.1.0"
+
+# public name -> module that defines it
+_EXPORTS = {
+    "TransitionMatrix": "tplrepro.markov.transition",
+    "strongest": "tplrepro.markov.generators",
+    "smoothed": "tplrepro.markov.generators",
+    "random_matrix": "tplrepro.markov.generators",
+    "PrivacyLossFunction": "tplrepro.leakage.loss_function",
+    "privacy_loss": "tplrepro.leakage.loss_function",
+    "temporal_privacy_leakage": "tplrepro.leakage.quantification",
+    "TemporalAccountant": "tplrepro.leakage.accountant",
+    "allocate_by_upper_bound": "tplrepro.allocation",
+    "allocate_by_quantification": "tplrepro.allocation",
+    "release_counts": "tplrepro.release",
+}
+
+# public submodules, reached as attributes
+_MODULES = {
+    "allocation": "tplrepro.allocation",
+    "datasets": "tplrepro.datasets",
+    "dphmm": "tplrepro.dphmm",
+    "eventlog": "tplrepro.eventlog",
+    "figures": "tplrepro.figures",
+    "leakage": "tplrepro.leakage",
+    "linear_program": "tplrepro.leakage.linear_program",
+    "markov": "tplrepro.markov",
+    "published": "tplrepro.leakage.published",
+    "release": "tplrepro.release",
+    "sip": "tplrepro.sip",
+}
+
+__all__ = ["__version__", *_EXPORTS, *_MODULES]
+
+
+def __getattr__(name):
+    if name in _EXPORTS:
+        value = getattr(_import_module(_EXPORTS[name]), name)
+    elif name in _MODULES:
+        value = _import_module(_MODULES[name])
+    else:
+        raise AttributeError(f"module 'tplrepro' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted(__all__)
