@@ -1,0 +1,225 @@
+"""Figures: one look for all of them, and a record beside each that says where it came from.
+
+`save_figure` writes a picture (PNG and PDF) together with its provenance, a JSON file of the same stem: the
+commit, the parameters, the versions, the SHA-256 of the data files that were read, and the numbers that the
+figure rests on. `save_table` does the same for a table. Everything lands under the folder that the variable
+``TPLREPRO_FIGURES`` names, ``build/figures`` of the repository by default.
+"""
+
+import io
+import os
+from pathlib import Path
+
+from tplrepro.provenance import provenance, repository_folder, write_with_record
+
+__all__ = [
+    "PALETTE",
+    "SINGLE_COLUMN",
+    "DOUBLE_COLUMN",
+    "use_style",
+    "subplots",
+    "save_figure",
+    "save_table",
+    "output_folder",
+]
+
+# Okabe and Ito's eight colours, told apart by readers with any form of colour blindness; black comes last
+# because it is the axes' colour.
+PALETTE = (
+    "#0072B2",  # blue
+    "#D55E00",  # vermillion
+    "#009E73",  # bluish green
+    "#CC79A7",  # reddish purple
+    "#E69F00",  # orange
+    "#56B4E9",  # sky blue
+    "#F0E442",  # yellow
+    "#000000",
+)
+
+# Widths of the IEEE two-column layout, in inches.
+SINGLE_COLUMN = 3.5
+DOUBLE_COLUMN = 7.16
+
+
+def use_style():
+    """Set Matplotlib's defaults for every figure of the repository, whatever the user's own are.
+
+    Okabe-Ito colours with a line style and a marker each, so that the curves are told apart in grey as well;
+    no text below 7 pt at the width the figure is printed; fonts embedded as TrueType in PDF.
+    """
+    import matplotlib as mpl
+    from cycler import cycler
+
+    backend = mpl.get_backend()
+    mpl.rcdefaults()
+    mpl.rcParams.update(
+        {
+            "backend": backend,
+            "figure.figsize": (SINGLE_COLUMN, 2.5),
+            "figure.dpi": 110,
+            "figure.constrained_layout.use": True,
+            "savefig.dpi": 300,
+            "font.size": 8,
+            "axes.titlesize": 8,
+            "axes.labelsize": 8,
+            "xtick.labelsize": 7,
+            "ytick.labelsize": 7,
+            "legend.fontsize": 7,
+            "legend.frameon": False,
+            "legend.handlelength": 2.6,
+            "figure.titlesize": 9,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.grid": True,
+            "grid.color": "#d9d9d9",
+            "grid.linewidth": 0.5,
+            "axes.axisbelow": True,
+            "lines.linewidth": 1.3,
+            "lines.markersize": 4,
+            "axes.prop_cycle": cycler(color=PALETTE)
+            + cycler(linestyle=["-", "--", "-.", ":", "-", "--", "-.", ":"])
+            + cycler(marker=["o", "s", "^", "D", "v", "P", "X", "*"]),
+            "pdf.fonttype": 42,
+            "svg.hashsalt": "tplrepro",
+        }
+    )
+
+
+def subplots(rows=1, cols=1, columns=None, panel_height=2.2, **kwargs):
+    """Figure and axes at the width of one or two printed columns, in the house style.
+
+    Parameters
+    ----------
+    rows, cols : int
+        Number of panels down and across.
+    columns : {1, 2}, optional
+        Printed columns that the figure spans; by default 1 for a single panel across, otherwise 2.
+    panel_height : float
+        Height of one row of panels, in inches.
+    **kwargs
+        Passed to `matplotlib.pyplot.subplots` (``sharex``, ``squeeze``, ...).
+
+    Returns
+    -------
+    figure : matplotlib.figure.Figure
+    axes : Axes or ndarray of Axes
+
+    Raises
+    ------
+    ValueError
+        If `columns` is neither 1 nor 2.
+    """
+    import matplotlib.pyplot as plt
+
+    if columns is None:
+        columns = 1 if cols == 1 else 2
+    if columns not in (1, 2):
+        raise ValueError(f"columns must be 1 or 2, got {columns!r}; choose one or two printed columns")
+    use_style()
+    width = SINGLE_COLUMN if columns == 1 else DOUBLE_COLUMN
+    return plt.subplots(rows, cols, figsize=(width, panel_height * rows), **kwargs)
+
+
+def save_figure(figure, name, *, parameters=None, results=None, data="none", inputs=(), table=None):
+    """Write a figure as PNG and PDF with its provenance beside it.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+    name : str
+        Paper and figure, ``"tkde2019/fig3"``: the notebook's own place under ``notebooks/``.
+    parameters : dict, optional
+        Every parameter of the notebook.
+    results : dict, optional
+        Numbers that the figure shows or that the text quotes; arrays are written as lists.
+    data : {"none", "real", "synthetic"}
+        What the figure was computed from. "synthetic" puts the words "synthetic data" into the figure's title
+        where the author left them out.
+    inputs : iterable of path
+        Data files that were read; required when `data` is "real". Folders stand for all files in them.
+    table : pandas.DataFrame, optional
+        The plotted numbers, written as CSV under the same stem (no index, nine significant digits).
+
+    Returns
+    -------
+    pathlib.Path
+        The PNG file. The PDF, the CSV and the JSON record have the same stem.
+
+    Raises
+    ------
+    ValueError
+        If `name` is not a relative path without a suffix, if `data` is none of the three kinds, or if `data`
+        is "real" and no input file is named.
+    """
+    target = _target(name)
+    record = provenance(name, parameters, results, data, inputs)
+    if data == "synthetic":
+        _say_synthetic(figure)
+    picture, document = io.BytesIO(), io.BytesIO()
+    # The constrained layout settles on the second drawing; without the first, saving twice would differ.
+    figure.draw_without_rendering()
+    # Software versions and dates are left out of the files, so that the same figure has the same bytes.
+    figure.savefig(picture, format="png", dpi=300, metadata={"Software": None})
+    figure.savefig(document, format="pdf", metadata={"Creator": None, "Producer": None, "CreationDate": None})
+    contents = {".png": picture.getvalue(), ".pdf": document.getvalue()}
+    if table is not None:
+        contents[".csv"] = _comma_separated(table)
+    write_with_record(target, contents, record)
+    return target.parent / f"{target.name}.png"
+
+
+def save_table(table, name, *, parameters=None, results=None, data="none", inputs=()):
+    """Write a table as CSV with its provenance beside it.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        Written without its index, floats at nine significant digits.
+    name, parameters, results, data, inputs
+        As for `save_figure`.
+
+    Returns
+    -------
+    pathlib.Path
+        The CSV file; the JSON record has the same stem.
+
+    Raises
+    ------
+    ValueError
+        As for `save_figure`.
+    """
+    target = _target(name)
+    record = provenance(name, parameters, results, data, inputs)
+    write_with_record(target, {".csv": _comma_separated(table)}, record)
+    return target.parent / f"{target.name}.csv"
+
+
+def output_folder():
+    """Folder under which figures are written: ``TPLREPRO_FIGURES``, or ``build/figures`` of the repository.
+
+    Returns
+    -------
+    pathlib.Path
+    """
+    named = os.environ.get("TPLREPRO_FIGURES")
+    return Path(named) if named else repository_folder() / "build" / "figures"
+
+
+def _target(name):
+    path = Path(name)
+    if path.is_absolute() or ".." in path.parts or path.suffix or not path.name:
+        raise ValueError(
+            f"name must be a relative path without a suffix, got {str(name)!r}; write it like 'tkde2019/fig3'"
+        )
+    return output_folder() / path
+
+
+def _comma_separated(table):
+    return table.to_csv(index=False, float_format="%.9g", lineterminator="\n").encode()
+
+
+def _say_synthetic(figure):
+    titles = [figure.get_suptitle(), *(axes.get_title() for axes in figure.axes)]
+    if not any("synthetic data" in title.lower() for title in titles):
+        title = figure.get_suptitle()
+        figure.suptitle(f"{title} (synthetic data)" if title else "Synthetic data")

@@ -1,0 +1,193 @@
+"""Provenance: the record that stands beside every figure and table, and the writing of both at once.
+
+A record tells which code (commit, versions), which parameters and which data files (SHA-256 by a name that
+holds on every machine) a result came from, and the numbers it rests on. Machine paths never enter it.
+"""
+
+import hashlib
+import json
+import math
+import os
+import platform
+import subprocess
+import tempfile
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import numpy as np
+
+__all__ = ["provenance", "file_digests", "repository_folder", "write_with_record"]
+
+DATA_KINDS = ("none", "real", "synthetic")
+_LISTED_INPUTS = 40
+
+
+def provenance(name, parameters=None, results=None, data="none", inputs=()):
+    """Record of where a result came from.
+
+    Parameters
+    ----------
+    name : str
+        Paper and figure, ``"tkde2019/fig3"``.
+    parameters, results : dict, optional
+        Numbers, strings, lists, dicts and NumPy arrays of them; an infinity or NaN is written as a string.
+    data : {"none", "real", "synthetic"}
+        What the result was computed from.
+    inputs : iterable of path
+        Data files that were read; required when `data` is "real".
+
+    Returns
+    -------
+    dict
+        Ready for JSON.
+
+    Raises
+    ------
+    ValueError
+        If `data` is none of the three kinds, or is "real" and no input file is named.
+    """
+    if data not in DATA_KINDS:
+        raise ValueError(f"data must be one of {', '.join(DATA_KINDS)}, got {data!r}; choose one")
+    inputs = list(inputs)
+    if data == "real" and not inputs:
+        raise ValueError("inputs must name the files read when data is 'real', got none; pass inputs=[paths]")
+    return {
+        "name": str(name),
+        "data": data,
+        "profile": os.environ.get("TPLREPRO_PROFILE", "interactive"),
+        "command": os.environ.get("TPLREPRO_COMMAND", "notebook run by hand"),
+        "parameters": _plain(parameters or {}),
+        "results": _plain(results or {}),
+        "inputs": _shortened(file_digests(inputs)),
+        "commit": _commit(),
+        "versions": _versions(),
+        "time_utc": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+
+
+def file_digests(inputs):
+    """SHA-256 of data files, by a name that holds on every machine.
+
+    Parameters
+    ----------
+    inputs : iterable of path
+        Files; a folder stands for all files below it.
+
+    Returns
+    -------
+    dict
+        Name to hexadecimal digest, sorted by name. A name is relative to the folder that ``TPLREPRO_DATA``
+        names; of a file elsewhere, only the last two parts are kept.
+
+    Raises
+    ------
+    ValueError
+        If a path is neither a file nor a folder.
+    """
+    root = os.environ.get("TPLREPRO_DATA")
+    root = Path(root).resolve() if root else None
+    digests = {}
+    for given in inputs:
+        path = Path(given).resolve()
+        if path.is_dir():
+            files = sorted(part for part in path.rglob("*") if part.is_file())
+        elif path.is_file():
+            files = [path]
+        else:
+            raise ValueError(f"inputs must be files or folders, got {path.name!r}; name existing ones")
+        for file in files:
+            inside = root is not None and file.is_relative_to(root)
+            label = file.relative_to(root).as_posix() if inside else "/".join(file.parts[-2:])
+            with file.open("rb") as handle:
+                digests[label] = hashlib.file_digest(handle, "sha256").hexdigest()
+    return dict(sorted(digests.items()))
+
+
+def repository_folder():
+    """The nearest folder at or above the working folder that holds the Snakefile; else the working folder.
+
+    Returns
+    -------
+    pathlib.Path
+    """
+    here = Path.cwd()
+    return next((folder for folder in (here, *here.parents) if (folder / "Snakefile").is_file()), here)
+
+
+def write_with_record(target, contents, record):
+    """Write the files of one result and, last, its record; no reader ever sees a half-written file.
+
+    Parameters
+    ----------
+    target : pathlib.Path
+        Path without a suffix; its folder is made where missing.
+    contents : dict
+        Suffix to bytes.
+    record : dict
+        Written as ``.json``.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # The record comes last: where it exists, the files it describes are complete.
+    text = json.dumps(record, indent=2, allow_nan=False) + "\n"
+    for suffix, content in [*contents.items(), (".json", text.encode())]:
+        handle, partial = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}", suffix=".partial")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            os.chmod(partial, 0o644)
+            os.replace(partial, target.parent / (target.name + suffix))
+        except BaseException:
+            Path(partial).unlink(missing_ok=True)
+            raise
+
+
+def _shortened(digests):
+    """Many files (one a trajectory) become one line: their number and the digest of all digests."""
+    if len(digests) <= _LISTED_INPUTS:
+        return digests
+    listing = "".join(f"{digest}  {label}\n" for label, digest in digests.items())
+    return {f"all {len(digests)} files, listed by sha256sum": hashlib.sha256(listing.encode()).hexdigest()}
+
+
+def _commit():
+    """Commit of the repository and whether tracked files differ from it; None outside a repository."""
+
+    def git(*words):
+        command = ["git", "-C", str(repository_folder()), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout.strip()
+
+    try:
+        # The published figures themselves are written by this very run, so they do not count.
+        changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)figures")
+        return {"id": git("rev-parse", "HEAD"), "modified": bool(changed)}
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _versions():
+    found = {"python": platform.python_version()}
+    for package in ("tplrepro", "numpy", "scipy", "numba", "matplotlib"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = None
+    return found
+
+
+def _plain(value):
+    """JSON form of dicts, sequences, NumPy arrays and scalars; JSON has no infinity: "inf" stands for it."""
+    if isinstance(value, dict):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise ValueError(
+        "parameters and results must be numbers, strings, lists, dicts or arrays, "
+        f"got {type(value).__name__}; convert it first"
+    )
