@@ -1,0 +1,277 @@
+"""The temporal privacy loss function L(alpha), exact on all of [0, inf) (Eqs. (13), (15), (24) of [1]).
+
+L(alpha) is the largest log-ratio that an adversary who knows the transition matrix can draw from a leakage alpha of the
+neighbouring time point. It is kept as the vertices of the joint hull (`envelope`), one for each interval of alpha;
+evaluation is a binary search. No range has to be given in advance.
+
+References
+----------
+[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
+    Correlations. IEEE TKDE, 2019.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from math import inf, log1p, nextafter
+
+import numpy as np
+
+from tplrepro.leakage.vertex import LARGE, vertex_budget, vertex_loss, vertex_supremum
+from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
+from tplrepro.validation import check_alpha, check_epsilon
+
+__all__ = ["PrivacyLossFunction", "Witness", "privacy_loss"]
+
+
+@dataclass(frozen=True)
+class Witness:
+    """The pair of states that an adversary tells apart best, and how.
+
+    Attributes
+    ----------
+    state_q, state_d : the two states (labels); the evidence favours `state_q`
+    columns : tuple of the neighbouring states S that speak for `state_q`
+    q, d : float, the probabilities of S from `state_q` and from `state_d`
+    alpha, loss : float, the leakage of the neighbouring time point and L(alpha), nats
+    """
+
+    state_q: object
+    state_d: object
+    columns: tuple
+    q: float
+    d: float
+    alpha: float
+    loss: float
+
+    def __str__(self) -> str:
+        named = ", ".join(map(repr, self.columns[:5])) + (", ..." if len(self.columns) > 5 else "")
+        return (
+            f"the adversary gains most by telling {self.state_q!r} from {self.state_d!r}: "
+            f"{{{named}}} has probability {self.q:.4g} from the first and {self.d:.4g} from the second, "
+            f"so a leakage of {self.alpha:.4g} there adds {self.loss:.4g} here"
+        )
+
+
+class PrivacyLossFunction:
+    """The exact privacy loss function of a transition matrix.
+
+    Parameters
+    ----------
+    matrix : TransitionMatrix or array-like (n, n)
+        Pr(l^{t-1} | l^t) for backward, Pr(l^t | l^{t-1}) for forward leakage; rows sum to 1.
+    progress : bool, default False
+        Show a progress bar; worth it from n = 2,000 on.
+
+    Attributes
+    ----------
+    vertices : ndarray (K, 2)
+        The pairs (d, q) of Theorem 9 of [1] that define L, in the order in which they hold as alpha grows.
+    breakpoints : ndarray (K - 1,)
+        The alphas at which one vertex takes over from the last; nats.
+
+    Raises
+    ------
+    ValueError
+        If the matrix is not square and row-stochastic.
+
+    Examples
+    --------
+    >>> L = PrivacyLossFunction([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [0.5, 0.3, 0.2]])  # Example 4 of [1]
+    >>> L.vertices.round(6).tolist()
+    [[0.2, 0.7], [0.1, 0.5]]
+    >>> L.breakpoints.round(6).tolist()
+    [1.386294]
+    >>> round(L(1.0), 6), round(L(40.0), 6)
+    (0.494617, 1.609438)
+    >>> round(L.supremum(0.1), 6), round(L.budget_for(1.0), 6)
+    (0.209188, 0.505383)
+    """
+
+    def __init__(self, matrix, progress: bool = False):
+        from tplrepro.leakage.envelope import joint_hull  # Numba loads on first use
+
+        self.matrix: TransitionMatrix = as_transition_matrix(matrix)
+        hull = joint_hull(self.matrix.probabilities, progress=progress)
+        self._pairs = list(zip(hull.row_q.tolist(), hull.row_d.tolist(), strict=True))
+        self._sums = list(zip(hull.d.tolist(), hull.gap.tolist(), hull.rest.tolist(), strict=True))
+        if not self._sums:  # all rows are equal: one vertex without gap, L = 0
+            self._pairs, self._sums = [(0, 0)], [(0.0, 0.0, 1.0)]
+        self._breakpoints = [_crossing(a, b) for a, b in zip(self._sums, self._sums[1:], strict=False)]
+        # The budget that keeps the supremum at a breakpoint: budgets between two of them belong to one vertex.
+        self._budgets = [
+            vertex_budget(*vertex, alpha) for vertex, alpha in zip(self._sums, self._breakpoints, strict=False)
+        ]
+        self.vertices = np.array([(d, 1.0 - rest if rest < 0.5 else d + gap) for d, gap, rest in self._sums])
+        self.breakpoints = np.array(self._breakpoints)
+
+    def __repr__(self) -> str:
+        return f"PrivacyLossFunction({self.matrix.n_states} states, {len(self._sums)} vertices)"
+
+    def __call__(self, alpha):
+        """L(alpha), elementwise.
+
+        Parameters
+        ----------
+        alpha : float or array-like, leakages of the neighbouring time point in nats, finite and >= 0
+
+        Returns
+        -------
+        float or ndarray of the same shape; nats; 0 <= L(alpha) <= alpha
+        """
+        return _elementwise(self.at, check_alpha(alpha))
+
+    def at(self, alpha: float) -> float:
+        """L(alpha) for one float that is known to be valid: the step of the recursions over time."""
+        return vertex_loss(*self._sums[bisect_right(self._breakpoints, alpha)], alpha)
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether L(alpha) = alpha: two rows have disjoint supports, and leakage grows without bound."""
+        d, gap, rest = self._sums[-1]
+        return d == 0.0 and rest == 0.0
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether L = 0: all rows are equal, and correlation adds nothing."""
+        return self._sums[0][1] == 0.0
+
+    def supremum(self, epsilon):
+        """The supremum over time of BPL (or FPL) if `epsilon` is spent at each time point (Theorem 11 of [1]).
+
+        Parameters
+        ----------
+        epsilon : float or array-like, budgets in nats, finite and > 0
+
+        Returns
+        -------
+        float or ndarray of the same shape; nats; inf where the leakage grows without bound
+        """
+        return _elementwise(self._supremum, check_epsilon(epsilon))
+
+    def _supremum(self, epsilon: float) -> float:
+        if self.is_identity:
+            return inf
+        return max(vertex_supremum(*self._sums[bisect_right(self._budgets, epsilon)], epsilon), epsilon)
+
+    def budget_for(self, alpha):
+        """The largest budget a time point whose supremum stays within `alpha`: alpha - L(alpha).
+
+        Parameters
+        ----------
+        alpha : float or array-like, leakages in nats, finite and >= 0
+
+        Returns
+        -------
+        float or ndarray of the same shape; nats. Rounded to the safe side: `supremum(budget_for(alpha)) <= alpha`. It is
+        0 where no positive budget has such a supremum, as for L(alpha) = alpha.
+        """
+        return _elementwise(self._budget_for, check_alpha(alpha))
+
+    def _budget_for(self, alpha: float) -> float:
+        if self.is_identity or alpha == 0.0:
+            return 0.0
+        budget = vertex_budget(*self._sums[bisect_right(self._breakpoints, alpha)], alpha)
+        budget = min(nextafter(budget, 0.0), alpha)
+        shrink = 2.0**-52
+        while budget > 0.0 and self._supremum(budget) > alpha:
+            budget = min(nextafter(budget, 0.0), budget * (1.0 - shrink))
+            shrink *= 2.0
+        return budget
+
+    def witness(self, alpha: float) -> Witness:
+        """The pair of states and the set of columns behind L(alpha).
+
+        Parameters
+        ----------
+        alpha : float, leakage of the neighbouring time point in nats, finite and >= 0
+
+        Returns
+        -------
+        Witness
+
+        Examples
+        --------
+        >>> L = PrivacyLossFunction(TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], states=["home", "office"]))
+        >>> print(L.witness(1.0))
+        the adversary gains most by telling 'home' from 'office': {'home'} has probability 0.8 from the first and 0.1 \
+from the second, so a leakage of 1 there adds 0.7058 here
+        """
+        alpha = float(check_alpha(alpha))
+        at = bisect_right(self._breakpoints, alpha)
+        i, j = self._pairs[at]
+        d, gap, _ = self._sums[at]
+        columns = _columns_of(self.matrix.row(i), self.matrix.row(j), d, gap)
+        states = self.matrix.states
+        return Witness(
+            state_q=states[i],
+            state_d=states[j],
+            columns=tuple(states[k] for k in columns),
+            q=float(self.vertices[at, 1]),
+            d=float(d),
+            alpha=alpha,
+            loss=self.at(alpha),
+        )
+
+
+def privacy_loss(matrix, alpha: float) -> float:
+    """L(alpha) for one alpha, by one O(n^3) pass over the pairs of rows, without building the function.
+
+    Parameters
+    ----------
+    matrix : TransitionMatrix or array-like (n, n)
+    alpha : float, leakage of the neighbouring time point in nats, finite and >= 0
+
+    Returns
+    -------
+    float, nats
+
+    Raises
+    ------
+    ValueError
+        If the matrix is not row-stochastic or alpha is negative or not finite.
+
+    Examples
+    --------
+    >>> round(privacy_loss([[0.8, 0.2], [0.0, 1.0]], 0.1), 6)  # log(0.8 (e^0.1 - 1) + 1)
+    0.080796
+    """
+    matrix = as_transition_matrix(matrix)
+    value = check_alpha(alpha)
+    if value.ndim:
+        raise ValueError(
+            f"privacy_loss takes one alpha, found an array of shape {value.shape}; "
+            "build PrivacyLossFunction(matrix) once and call it with the array"
+        )
+    alpha = float(value)
+    if alpha > LARGE:  # the pass works with e^alpha
+        return PrivacyLossFunction(matrix).at(alpha)
+    from tplrepro.leakage.envelope import best_pair
+
+    return vertex_loss(*best_pair(matrix.probabilities, alpha), alpha) if alpha > 0.0 else 0.0
+
+
+def _crossing(vertex, following) -> float:
+    """The alpha at which two neighbouring vertices give the same slope."""
+    d, gap, _ = vertex
+    next_d, next_gap, _ = following
+    inverse = (next_gap * d - gap * next_d) / (gap - next_gap)
+    return log1p(1.0 / inverse) if inverse > 1e-300 else -np.log(max(inverse, 5e-324))
+
+
+def _columns_of(row_q: np.ndarray, row_d: np.ndarray, d: float, gap: float) -> np.ndarray:
+    """The columns S with the sums d(S) = d and q(S) - d(S) = gap: a prefix in order of falling q_j/d_j."""
+    difference = row_q - row_d
+    chosen = np.flatnonzero(difference > 0.0)
+    if chosen.size == 0:
+        return chosen
+    order = chosen[np.argsort(row_d[chosen] / difference[chosen], kind="stable")]
+    distance = np.abs(np.cumsum(row_d[order]) - d) + np.abs(np.cumsum(difference[order]) - gap)
+    return np.sort(order[: int(np.argmin(distance)) + 1])
+
+
+def _elementwise(function, values: np.ndarray):
+    if values.ndim == 0:
+        return function(float(values))
+    return np.array([function(value) for value in values.ravel().tolist()], dtype=float).reshape(values.shape)

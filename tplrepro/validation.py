@@ -1,0 +1,133 @@
+"""Checks shared by all public functions: each error names the constraint, the value found and the remedy."""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+__all__ = [
+    "as_transition_array",
+    "check_alpha",
+    "check_budgets",
+    "check_epsilon",
+    "check_horizon",
+    "check_level",
+    "check_stochastic",
+    "ROW_SUM_TOLERANCE",
+]
+
+#: Rows of a transition matrix must sum to 1 within this; probabilities written with 10 digits pass.
+ROW_SUM_TOLERANCE = 1e-9
+
+
+def check_stochastic(rows: np.ndarray, tolerance: float = ROW_SUM_TOLERANCE) -> None:
+    """Raise ValueError unless `rows` (n, n) is a square row-stochastic matrix without NaN."""
+    if rows.ndim != 2 or rows.shape[0] != rows.shape[1]:
+        raise ValueError(
+            f"a transition matrix must be square, found shape {rows.shape}; "
+            "give one row and one column for each state"
+        )
+    if rows.shape[0] == 0:
+        raise ValueError("a transition matrix must have at least one state, found an empty matrix; give n >= 1 rows")
+    if not np.isfinite(rows).all():
+        i, j = np.argwhere(~np.isfinite(rows))[0]
+        raise ValueError(
+            f"probabilities must be finite numbers, found {rows[i, j]} in row {i}, column {j}; "
+            "remove missing values before building the matrix"
+        )
+    if (rows < 0).any():
+        i, j = np.argwhere(rows < 0)[0]
+        raise ValueError(
+            f"probabilities must not be negative, found {rows[i, j]:g} in row {i}, column {j}; "
+            "check the estimate that produced it"
+        )
+    sums = rows.sum(axis=1)
+    worst = int(np.argmax(np.abs(sums - 1.0)))
+    if abs(sums[worst] - 1.0) > tolerance:
+        raise ValueError(
+            f"rows must sum to 1 within {tolerance:g}, found {sums[worst]:.12g} in row {worst}; "
+            "pass normalize=True to TransitionMatrix to divide each row by its sum"
+        )
+
+
+def as_transition_array(matrix) -> np.ndarray:
+    """A transition matrix, given as TransitionMatrix or array-like (n, n), as a checked C-contiguous float array."""
+    validated = getattr(matrix, "validated_array", None)
+    if validated is not None:
+        return validated()
+    try:
+        rows = np.ascontiguousarray(matrix, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"a transition matrix must be a rectangular array of numbers, found {type(matrix).__name__} "
+            f"({error}); give n rows of n probabilities"
+        ) from None
+    check_stochastic(rows)
+    return rows
+
+
+def check_alpha(alpha, name: str = "alpha") -> np.ndarray:
+    """Leakages in nats as a float array; they must be finite and not negative."""
+    values = np.asarray(alpha, dtype=float)
+    bad = ~np.isfinite(values) | (values < 0)
+    if bad.any():
+        raise ValueError(
+            f"{name} must be a finite leakage in nats, at least 0; found {values[bad].flat[0]:g}; "
+            f"clip or correct it before the call"
+        )
+    return values
+
+
+def check_epsilon(epsilon, name: str = "epsilon") -> np.ndarray:
+    """Privacy budgets in nats as a float array; they must be finite and positive."""
+    values = np.asarray(epsilon, dtype=float)
+    bad = ~np.isfinite(values) | (values <= 0)
+    if bad.any():
+        raise ValueError(
+            f"{name} must be a finite privacy budget in nats, greater than 0; found {values[bad].flat[0]:g}; "
+            f"leave out time points at which nothing is released"
+        )
+    return values
+
+
+def check_budgets(epsilons, name: str = "epsilons") -> np.ndarray:
+    """Budgets over time, (T,) with T >= 1, each positive and finite."""
+    try:
+        values = np.asarray(epsilons, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{name} must be a sequence of numbers, found {type(epsilons).__name__}; give one budget a time point"
+        ) from None
+    if values.ndim != 1:
+        raise ValueError(
+            f"{name} must be one-dimensional, found {values.ndim} dimensions; give one budget a time point, "
+            "such as [0.1] * T"
+        )
+    if values.size == 0:
+        raise ValueError(f"{name} must hold at least one budget, found none; give one budget a time point")
+    return check_epsilon(values, name)
+
+
+def check_level(alpha, name: str = "alpha") -> float:
+    """One requested privacy level in nats; it must be finite and positive."""
+    values = np.asarray(alpha, dtype=float)
+    if values.ndim != 0:
+        raise ValueError(f"{name} must be one number, found shape {values.shape}; give a scalar level in nats")
+    value = float(values)
+    if not (0 < value < np.inf):
+        raise ValueError(f"{name} must be a finite level in nats, greater than 0; found {value:g}; choose alpha > 0")
+    return value
+
+
+def check_horizon(horizon, name: str = "horizon") -> int:
+    """A number of time points; it must be a whole number, at least 1."""
+    try:
+        value = operator.index(horizon)
+    except TypeError:
+        raise ValueError(
+            f"{name} must be a whole number of time points, found {horizon!r}; give an int"
+        ) from None
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1 time point, found {value}; give the number of releases T >= 1")
+    return value
