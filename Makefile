@@ -1,0 +1,95 @@
+# Only make and Python 3.11 or newer are needed: everything else is installed into .venv from requirements.lock.
+#
+#   make figures [PROFILE=paper] [ONLY=tkde2019/fig3] [JOBS=2]    regenerate every figure that is out of date
+#   make test                                                     pass the tests
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+.DELETE_ON_ERROR:
+
+PROFILE ?= quick
+ONLY ?=
+JOBS ?=
+# The interpreter that the environment is made with: the first of these that is 3.11 or newer.
+PYTHON ?= python3 python3.11 python3.12 python3.13 python3.14 python
+
+VENV := .venv
+PY := $(VENV)/bin/python
+# Written last, so that an environment whose making was interrupted never counts as made.
+READY := $(VENV)/ready
+# An environment whose interpreter is gone is made anew.
+ifneq ($(wildcard $(READY)),)
+ifneq ($(shell $(PY) -c "print('works')" 2>/dev/null),works)
+$(shell rm -f $(READY))
+endif
+endif
+
+.PHONY: help env figures test test-slow test-notebooks lint format notebooks publish-figures bench lock clean clean-all
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
+
+env: $(READY) ## make the environment in .venv
+
+$(READY): requirements.lock pyproject.toml
+	@set -e; \
+	if [ -f $(READY) ]; then \
+	    echo "Environment: bringing .venv up to date"; rm -f $(READY); \
+	else \
+	    found=; \
+	    for python in $(PYTHON); do \
+	        if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	            found=$$python; break; \
+	        fi; \
+	    done; \
+	    if [ -z "$$found" ]; then \
+	        echo "Python 3.11 or newer is needed, found none among: $(PYTHON); set PYTHON=/path/to/python3" >&2; \
+	        exit 1; \
+	    fi; \
+	    echo "Environment: making .venv with $$("$$found" --version)"; \
+	    rm -rf $(VENV); \
+	    "$$found" -m venv $(VENV); \
+	fi; \
+	$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock; \
+	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .; \
+	touch $(READY)
+
+figures: $(READY) ## regenerate every figure that is out of date (PROFILE=quick or paper, ONLY=paper/figure)
+	@$(PY) -m workflow.batch --profile $(PROFILE) $(if $(JOBS),--jobs $(JOBS)) $(if $(ONLY),--only $(ONLY))
+
+publish-figures: $(READY) ## copy the batch's figures into figures/, to be committed
+	@$(PY) -m workflow.publish_figures --profile $(PROFILE)
+
+test: $(READY) ## run the tests, the doctests and the committed notebooks
+	@status=0; \
+	$(PY) -m pytest --durations=10 || status=1; \
+	$(PY) -m workflow.check_notebooks -q || status=1; \
+	exit $$status
+
+test-slow: $(READY) ## run the tests that are too long for every day
+	@$(PY) -m pytest -m slow --durations=10
+
+test-notebooks: $(READY) ## run the committed notebooks alone (ONLY=paper/figure)
+	@$(PY) -m workflow.check_notebooks -q $(ONLY)
+
+notebooks: $(READY) ## execute the notebooks in place, to be committed (ONLY=paper/figure)
+	@$(PY) -m workflow.refresh_notebooks $(ONLY)
+
+bench: $(READY) ## measure, and write docs/benchmarks.md
+	@$(PY) benchmarks/run.py
+
+lint: $(READY) ## check style and the configuration
+	@$(PY) -m ruff check --output-format concise .
+	@$(PY) -m workflow.check_parameters
+
+format: $(READY) ## format the Python files
+	@$(PY) -m ruff format .
+
+# uv resolves for every platform and every Python from 3.11; the file then holds names, versions and hashes only.
+lock: $(READY) ## pin the environment anew from pyproject.toml
+	@$(PY) -m workflow.lock
+
+clean: ## remove the results of batches
+	rm -rf build .snakemake .pytest_cache .ruff_cache .hypothesis
+
+clean-all: clean ## remove the environment as well
+	rm -rf $(VENV)

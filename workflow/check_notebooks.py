@@ -1,0 +1,36 @@
+"""Run the committed notebooks under nbval: what they print must be what is committed.
+
+They read the synthetic stand-ins whatever ``TPLREPRO_DATA`` names, because their committed outputs do.
+"""
+
+import subprocess
+import sys
+
+from workflow.configuration import ROOT, read_notebooks
+from workflow.kernel_environment import kernel_environment
+
+__all__ = ["main"]
+
+
+def main(arguments=None):
+    """Run nbval on all notebooks, or on those named (``tkde2019/fig3``); options go to pytest."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    options = [word for word in arguments if word.startswith("-")]
+    names = [word for word in arguments if not word.startswith("-")] or list(read_notebooks())
+    if not names:
+        print("no notebooks yet")
+        return 0
+    command = [
+        *(sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env"),
+        f"--nbval-sanitize-with={ROOT / 'tests' / 'notebooks' / 'sanitize.cfg'}",
+        # A notebook stays in one process: its cells are one after the other.
+        *("--dist", "loadscope", "-p", "no:cacheprovider", *options),
+        *(f"notebooks/{name}.ipynb" for name in names),
+    ]
+    figures = ROOT / "build" / "nbval" / "figures"
+    environment = kernel_environment(figures, "quick", "make test", real_data=False)
+    return subprocess.run(command, cwd=ROOT, env=environment).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,48 @@
+"""Environment variables under which notebooks run: this environment's kernel, no settings of the user's own."""
+
+import os
+import sys
+
+from workflow.configuration import ROOT
+
+__all__ = ["kernel_environment"]
+
+
+def kernel_environment(figures, profile, command, *, real_data, threads=None, root=ROOT):
+    """Environment of a process that starts notebook kernels.
+
+    Parameters
+    ----------
+    figures : pathlib.Path
+        Where `tplrepro.figures.save_figure` writes.
+    profile, command : str
+        Recorded in the provenance.
+    real_data : bool
+        False hides ``TPLREPRO_DATA``, so that the synthetic stand-ins are read whatever is installed.
+    threads : int, optional
+        Limit for Numba, OpenMP and BLAS; none by default.
+
+    Returns
+    -------
+    dict
+    """
+    environment = dict(os.environ)
+    environment.update(
+        TPLREPRO_FIGURES=str(figures),
+        TPLREPRO_PROFILE=profile,
+        TPLREPRO_COMMAND=command,
+        # A kernel that the user installed elsewhere under the same name must not be taken.
+        JUPYTER_PATH=os.path.join(sys.prefix, "share", "jupyter"),
+        IPYTHONDIR=str(root / "build" / "ipython"),
+        PYTHONNOUSERSITE="1",
+        PYDEVD_DISABLE_FILE_VALIDATION="1",
+    )
+    environment.pop("PYTHONPATH", None)
+    if not real_data:
+        environment.pop("TPLREPRO_DATA", None)
+    elif environment.get("TPLREPRO_DATA"):
+        environment["TPLREPRO_DATA"] = os.path.abspath(environment["TPLREPRO_DATA"])
+    if threads is not None:
+        for library in ("NUMBA", "OMP", "OPENBLAS", "MKL"):
+            environment[f"{library}_NUM_THREADS"] = str(threads)
+    return environment

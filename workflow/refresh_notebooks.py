@@ -1,0 +1,111 @@
+"""Execute the notebooks in place, so that their committed outputs are fresh.
+
+Every notebook runs with its defaults (the quick profile) on the synthetic stand-ins, whatever data are installed,
+so that its outputs hold on every machine. What differs from run to run is stripped.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+
+import nbformat
+
+from workflow.configuration import ROOT, read_notebooks
+from workflow.kernel_environment import kernel_environment
+
+__all__ = ["refresh", "clean", "main"]
+
+
+def refresh(path):
+    """Execute one notebook in this process and write it back where it changed.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+
+    Returns
+    -------
+    bool
+        Whether the file changed.
+
+    Raises
+    ------
+    ValueError
+        If a cell wrote to the standard error stream: a warning there belongs repaired, not committed.
+    """
+    from nbclient import NotebookClient
+
+    before = path.read_text(encoding="utf-8")
+    notebook = nbformat.reads(before, as_version=4)
+    client = NotebookClient(
+        notebook,
+        timeout=None,
+        kernel_name="python3",
+        record_timing=False,
+        resources={"metadata": {"path": str(path.parent)}},
+    )
+    client.execute()
+    for number, cell in enumerate(notebook.cells):
+        for output in cell.get("outputs", ()):
+            if output.output_type == "stream" and output.name == "stderr":
+                raise ValueError(f"cell {number} of {path.name} must not write to stderr, got:\n{output.text}")
+    after = nbformat.writes(clean(notebook)) + "\n"
+    if after == before:
+        return False
+    partial = path.with_suffix(".partial")
+    partial.write_text(after, encoding="utf-8")
+    os.replace(partial, path)
+    return True
+
+
+def clean(notebook):
+    """Strip what differs between machines and runs; tags, cell ids and execution counts stay."""
+    notebook.metadata = nbformat.from_dict(
+        {
+            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+            "language_info": {"name": "python"},
+        }
+    )
+    for number, cell in enumerate(notebook.cells):
+        cell.metadata = nbformat.from_dict({"tags": cell.metadata.tags} if cell.metadata.get("tags") else {})
+        cell.setdefault("id", f"cell-{number}")
+    # Format 4.5 is the first with cell ids.
+    notebook.nbformat, notebook.nbformat_minor = 4, 5
+    return notebook
+
+
+def main(arguments=None):
+    """Refresh all notebooks, or those named."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("names", nargs="*", metavar="paper/figure")
+    parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    notebooks = read_notebooks()
+    unknown = [name for name in options.names if name not in notebooks]
+    if unknown:
+        parser.error(f"config/notebooks.yaml does not list {', '.join(unknown)}; add it there")
+    if options.here:
+        changed = refresh(notebooks[options.names[0]].path())
+        print("changed" if changed else "as before", end=" ", flush=True)
+        return 0
+
+    figures = ROOT / "build" / "refresh" / "figures"
+    environment = kernel_environment(figures, "quick", "make notebooks", real_data=False)
+    failed = []
+    for name in options.names or notebooks:
+        print(f"{name:<34}", end="", flush=True)
+        started = time.monotonic()
+        command = [sys.executable, "-m", "workflow.refresh_notebooks", "--here", name]
+        # One process a notebook: the kernel's working folder is the process's.
+        if subprocess.run(command, cwd=ROOT, env=environment).returncode:
+            failed.append(name)
+        print(f"{time.monotonic() - started:8.1f} s", flush=True)
+    if failed:
+        print("not refreshed:", ", ".join(failed))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
