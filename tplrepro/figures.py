@@ -140,11 +140,6 @@ def save_figure(figure, name, *, parameters=None, results=None, data="none", inp
     table : pandas.DataFrame, optional
         The plotted numbers, written as CSV under the same stem (no index, nine significant digits).
 
-    Returns
-    -------
-    pathlib.Path
-        The PNG file. The PDF, the CSV and the JSON record have the same stem.
-
     Raises
     ------
     ValueError
@@ -165,7 +160,6 @@ def save_figure(figure, name, *, parameters=None, results=None, data="none", inp
     if table is not None:
         contents[".csv"] = _comma_separated(table)
     write_with_record(target, contents, record)
-    return target.parent / f"{target.name}.png"
 
 
 def save_table(table, name, *, parameters=None, results=None, data="none", inputs=()):
@@ -178,11 +172,6 @@ def save_table(table, name, *, parameters=None, results=None, data="none", input
     name, parameters, results, data, inputs
         As for `save_figure`.
 
-    Returns
-    -------
-    pathlib.Path
-        The CSV file; the JSON record has the same stem.
-
     Raises
     ------
     ValueError
@@ -191,7 +180,6 @@ def save_table(table, name, *, parameters=None, results=None, data="none", input
     target = _target(name)
     record = provenance(name, parameters, results, data, inputs)
     write_with_record(target, {".csv": _comma_separated(table)}, record)
-    return target.parent / f"{target.name}.csv"
 
 
 def output_folder():

@@ -66,7 +66,8 @@ def run_batch(profile_name, jobs=None, only=(), root=ROOT):
         )
         batch = uuid.uuid4().hex
         code = _snakemake(profile_name, batch, waiting, jobs, lock, root) if waiting else 0
-    left = outdated(chosen, profile, root)
+    # Against the fingerprints the batch began with: what was edited meanwhile is the next batch's work.
+    left = [name for name in chosen if not _is_current(name, profile_name, root)]
     _say("", summary(chosen, profile_name, waiting, left, root), "")
     if code < 0 or code == 130:
         _say("Interrupted. The same command finishes the rest.")
@@ -84,13 +85,9 @@ def run_batch(profile_name, jobs=None, only=(), root=ROOT):
 
 def outdated(notebooks, profile, root=ROOT):
     """Names of the notebooks whose result is missing or older than something it depends on."""
-    waiting = []
-    for name, notebook in notebooks.items():
-        stamp = write_fingerprint(notebook, profile, root)
-        result = root / "build" / profile.name / "notebooks" / f"{name}.ipynb"
-        if not result.is_file() or result.stat().st_mtime < stamp.stat().st_mtime:
-            waiting.append(name)
-    return waiting
+    for notebook in notebooks.values():
+        write_fingerprint(notebook, profile, root)
+    return [name for name in notebooks if not _is_current(name, profile.name, root)]
 
 
 def summary(notebooks, profile_name, waiting, left, root=ROOT):
@@ -120,6 +117,12 @@ def main(arguments=None):
     parser.add_argument("--only", nargs="*", default=[], metavar="NOTEBOOK")
     options = parser.parse_args(arguments)
     return run_batch(options.profile, options.jobs, options.only)
+
+
+def _is_current(name, profile_name, root):
+    result = root / "build" / profile_name / "notebooks" / f"{name}.ipynb"
+    stamp = root / "build" / profile_name / "fingerprints" / f"{name}.json"
+    return result.is_file() and result.stat().st_mtime >= stamp.stat().st_mtime
 
 
 def _snakemake(profile_name, batch, waiting, jobs, lock, root):

@@ -26,6 +26,11 @@ def kernel_environment(figures, profile, command, *, real_data, threads=None, ro
     -------
     dict
     """
+    ipython = root / "build" / "ipython"
+    settings = ipython / "profile_default" / "ipython_kernel_config.py"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    # Errors only: at every start the kernel warns that it speaks unencrypted TCP to this same machine.
+    settings.write_text("c = get_config()\nc.IPKernelApp.log_level = 40\n", encoding="utf-8")
     environment = dict(os.environ)
     environment.update(
         TPLREPRO_FIGURES=str(figures),
@@ -33,7 +38,7 @@ def kernel_environment(figures, profile, command, *, real_data, threads=None, ro
         TPLREPRO_COMMAND=command,
         # A kernel that the user installed elsewhere under the same name must not be taken.
         JUPYTER_PATH=os.path.join(sys.prefix, "share", "jupyter"),
-        IPYTHONDIR=str(root / "build" / "ipython"),
+        IPYTHONDIR=str(ipython),
         PYTHONNOUSERSITE="1",
         PYDEVD_DISABLE_FILE_VALIDATION="1",
     )
