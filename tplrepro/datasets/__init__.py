@@ -1,0 +1,54 @@
+"""Readers, downloads, grids and synthetic stand-ins: the files that the experiments start from.
+
+Each of `geolife`, `gowalla`, `kosarak` and `gaze` has `fetch()` (official file into a cache), `load(path=None)`
+(official format into a tidy DataFrame) and `synthetic(...)` (a stand-in written in the official format and read back by
+the same reader). `grid` turns coordinates into cells, `resample` turns observations into sequences of states, and
+`sequences` holds them in the ragged form from which transition matrices are estimated. Nothing downloads by itself.
+
+Submodules are imported on first use, because pandas and pyarrow are slow to import.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+_NAMES = {
+    "Box": "grid",
+    "Grid": "grid",
+    "BEIJING_3RD_RING": "grid",
+    "LOS_ANGELES": "grid",
+    "beijing_3rd_ring": "grid",
+    "los_angeles": "grid",
+    "DataFormatError": "reading",
+    "DatasetNotFoundError": "registry",
+    "Sequences": "sequences",
+    "fixed_steps": "resample",
+    "observed_sequences": "resample",
+}
+_MODULES = (
+    "gaze",
+    "geolife",
+    "gowalla",
+    "grid",
+    "kosarak",
+    "reading",
+    "registry",
+    "resample",
+    "sequences",
+    "synthesis",
+    "writing",
+)
+
+__all__ = [*_MODULES, *_NAMES]
+
+
+def __getattr__(name):
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
+    if name in _NAMES:
+        return getattr(import_module(f"{__name__}.{_NAMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted(__all__)

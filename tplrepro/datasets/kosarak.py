@@ -1,0 +1,241 @@
+"""Kosarak: click streams of a Hungarian news site, one session a line, the ids of the pages in the order of the clicks.
+
+Format (FIMI): page ids, whole numbers, separated by blanks; also gzip-compressed. The official file has 990,002 sessions
+and 41,270 pages. There are no times and no users: a session is taken for a user, as in [3].
+
+Reading: all ids of a block become one column that pyarrow parses, and the ends of lines give the offsets; 8 million
+clicks take 0.4 s this way, against 0.5 s with ``numpy.fromstring`` (which stops at the first bad token without naming
+it), 0.7 s with pyarrow's list columns and 4.1 s line by line. Engines for tables (pandas, Polars, DuckDB) have no reader
+for ragged lines and would split strings.
+
+References
+----------
+[3] B. Jiang, M. Li, R. Tandon, "Online Context-Aware Data Release with Sequence Information Privacy", 2023.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from tplrepro.datasets import registry
+from tplrepro.datasets.reading import (
+    DataFormatError,
+    Defects,
+    finish,
+    line_blocks,
+    parse_lines,
+    parse_table,
+    warn_unterminated,
+)
+from tplrepro.datasets.sequences import Sequences
+from tplrepro.datasets.synthesis import check_size, cumulative_zipf, draw, heavy_tailed_counts
+from tplrepro.datasets.writing import atomic_output, line_bytes, mark_synthetic, place_to_write
+
+__all__ = ["fetch", "load", "load_sequences", "synthetic", "to_sequences"]
+
+EXPECTED = "a line of page ids, whole numbers from 0 to 2147483647 separated by blanks"
+BATCH_SESSIONS = 20_000
+
+
+def fetch(**options):
+    """Download kosarak.dat.gz into the cache and return its path; options are those of `registry.fetch`."""
+    return registry.fetch("kosarak", **options)
+
+
+def load(path=None, *, strict: bool = False, max_malformed: int = 0) -> pd.DataFrame:
+    """Read sessions into a tidy frame, one click a row.
+
+    Parameters
+    ----------
+    path : path-like, optional
+        kosarak.dat, plain or gzip-compressed; by default it is looked for as `registry.locate` says.
+    strict : bool
+        Raise at an empty session instead of skipping and counting it.
+    max_malformed : int
+        How many lines that are not page ids may be skipped and counted; one more is an error.
+
+    Returns
+    -------
+    DataFrame
+        session : int32, the number of its line in the file, from 0;
+        position : int32, the number of the click in its session, from 0;
+        page : int32.
+        ``attrs``: source, synthetic, skipped, skipped_examples, reordered (always 0).
+
+    Raises
+    ------
+    registry.DatasetNotFoundError, DataFormatError, OSError
+    """
+    path = registry.locate("kosarak", path)
+    defects = Defects(strict, max_malformed, EXPECTED)
+    pages, offsets, sessions = _read(path, defects)
+    lengths = np.diff(offsets)
+    frame = pd.DataFrame(
+        {
+            "session": np.repeat(sessions, lengths),
+            "position": (np.arange(len(pages)) - np.repeat(offsets[:-1], lengths)).astype(np.int32),
+            "page": pages,
+        },
+        copy=False,
+    )
+    return finish(frame, path, defects)
+
+
+def load_sequences(path=None, *, strict: bool = False, max_malformed: int = 0) -> Sequences:
+    """Read sessions straight into `Sequences`, without the frame: half the memory.
+
+    Labels are the page ids that occur, users the sessions' line numbers.
+    """
+    path = registry.locate("kosarak", path)
+    pages, offsets, sessions = _read(path, Defects(strict, max_malformed, EXPECTED))
+    return Sequences.from_flat(pages, offsets, sessions)
+
+
+def to_sequences(frame: pd.DataFrame) -> Sequences:
+    """The sequences of pages of a frame that `load` gave, or of some of its sessions.
+
+    >>> frame = pd.DataFrame({"session": [0, 0, 3], "position": [0, 1, 0], "page": [7, 9, 7]})
+    >>> [s.tolist() for s in to_sequences(frame)]
+    [[0, 1], [0]]
+    """
+    session = frame["session"].to_numpy()
+    step = np.diff(session)
+    if (step < 0).any() or (np.diff(frame["position"].to_numpy()) < 1)[step == 0].any():
+        frame = frame.sort_values(["session", "position"], kind="stable")
+        session = frame["session"].to_numpy()
+        step = np.diff(session)
+    starts = np.flatnonzero(step) + 1
+    offsets = np.concatenate([[0], starts, [len(session)]]) if len(session) else np.zeros(1, dtype=np.int64)
+    return Sequences.from_flat(frame["page"].to_numpy(), offsets, session[offsets[:-1]])
+
+
+def _read(path, defects: Defects) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Pages (m,), offsets (k + 1,) and line numbers from 0 (k,)."""
+    pages, lengths, sessions = [], [], []
+    for block, first_line in line_blocks(path):
+        warn_unterminated(block, first_line, path, defects.strict)
+        ids, block, rejected = parse_lines(block, first_line, path, _ids, defects)
+        count = _line_lengths(block)
+        empty = np.setdiff1d(np.flatnonzero(count == 0), rejected)
+        defects.known("empty session", len(empty), path, lambda: (first_line + int(empty[0]), ""))  # noqa: B023
+        filled = np.flatnonzero(count)
+        pages.append(ids)
+        lengths.append(count[filled])
+        sessions.append((filled + (first_line - 1)).astype(np.int32))
+    if not pages:
+        raise DataFormatError("the file is empty; download it again", path)
+    offsets = np.concatenate([[0], *lengths]).cumsum(dtype=np.int64)
+    return np.concatenate(pages), offsets, np.concatenate(sessions)
+
+
+_BLANKS = bytes.maketrans(b" \t\r", b"\n\n\n")
+
+
+def _ids(block: bytes) -> np.ndarray:
+    table = parse_table(block.translate(_BLANKS), {"page": pa.uint32()}, "\t")
+    return table["page"].cast(pa.int32()).to_numpy()  # the cast rejects ids that int32 does not hold
+
+
+def _line_lengths(block: bytes) -> np.ndarray:
+    """Number of ids in each line, (lines,)."""
+    content = np.frombuffer(block, dtype=np.uint8)
+    inside = content > 32
+    begins = inside.copy()
+    begins[1:] &= ~inside[:-1]
+    ends = np.flatnonzero(content == 10)
+    if not block.endswith(b"\n"):
+        ends = np.append(ends, len(block))
+    return np.diff(np.searchsorted(np.flatnonzero(begins), ends), prepend=0)
+
+
+def synthetic(
+    n_users: int = 10_000,
+    seed: int = 0,
+    path=None,
+    *,
+    n_pages: int = 41_270,
+    mean_length: float = 8.1,
+    longest: int = 2_498,
+    follow: float = 0.6,
+) -> pd.DataFrame:
+    """Write a stand-in in the official format, and read it back.
+
+    Page popularity has a heavy tail (Zipf). A session goes from a page to one of the page's eight links with
+    probability `follow`, the first links more often, and to any page by popularity otherwise. Pages are numbered
+    by first appearance, as in the official file. At any size memory stays bounded by one batch of sessions.
+
+    Parameters
+    ----------
+    n_users : int
+        Number of sessions; 990_002 is the official size.
+    seed : int
+    path : path-like, optional
+        File to write, compressed if it ends in .gz; by default a temporary one.
+    n_pages : int
+        Most pages that may appear.
+    mean_length, longest : float, int
+        Clicks a session, about; and at most.
+    follow : float
+        In [0, 1].
+
+    Returns
+    -------
+    DataFrame
+        As `load` gives it, with ``attrs["synthetic"]`` True.
+    """
+    with place_to_write(path, "kosarak.dat") as target:
+        write_synthetic(
+            target, n_users, seed, n_pages=n_pages, mean_length=mean_length, longest=longest, follow=follow
+        )
+        return load(target)
+
+
+def write_synthetic(target, n_users, seed, *, n_pages=41_270, mean_length=8.1, longest=2_498, follow=0.6) -> None:
+    """Write the stand-in that `synthetic` reads back."""
+    n_users, n_pages = check_size(n_users, "n_users"), check_size(n_pages, "n_pages")
+    if not 0 <= follow <= 1:
+        raise ValueError(f"follow must be a probability, found {follow}; give a number from 0 to 1")
+    mark_synthetic(target, {"set": "kosarak", "n_users": n_users, "seed": int(seed), "n_pages": n_pages})
+    rng = np.random.default_rng([int(seed), 3])
+    popularity, link_choice = cumulative_zipf(n_pages), cumulative_zipf(8)
+    links = draw(rng, popularity, (n_pages, 8)).astype(np.int32)
+    number = np.zeros(n_pages, dtype=np.int32)  # 0: not seen yet
+    seen = 0
+    with atomic_output(target) as out:
+        for start in range(0, n_users, BATCH_SESSIONS):
+            k = min(BATCH_SESSIONS, n_users - start)
+            lengths = heavy_tailed_counts(rng, k, mean_length, longest, spread=1.1)
+            offsets = np.concatenate([[0], lengths.cumsum()])
+            ranks = _clicks(rng, lengths, offsets, popularity, links, link_choice, follow)
+            fresh, first = np.unique(ranks, return_index=True)
+            fresh = fresh[number[fresh] == 0][np.argsort(first[number[fresh] == 0])]
+            number[fresh] = np.arange(seen + 1, seen + 1 + len(fresh))
+            seen += len(fresh)
+            out.write(_lines(number[ranks], offsets))
+
+
+def _clicks(rng, lengths, offsets, popularity, links, link_choice, follow) -> np.ndarray:
+    """Page ranks of a batch of sessions, (clicks,), position by position."""
+    ranks = np.empty(offsets[-1], dtype=np.int32)
+    longest_first = np.argsort(-lengths, kind="stable")
+    begins, sorted_lengths = offsets[:-1][longest_first], lengths[longest_first]
+    here = draw(rng, popularity, len(lengths))
+    for position in range(int(sorted_lengths[0])):
+        active = int(np.searchsorted(-sorted_lengths, -position, side="left"))
+        if position:
+            link = links[here[:active], draw(rng, link_choice, active)]
+            here = np.where(rng.random(active) < follow, link, draw(rng, popularity, active))
+        ranks[begins[:active] + position] = here[:active]
+    return ranks
+
+
+def _lines(ids: np.ndarray, offsets: np.ndarray) -> bytes:
+    text = line_bytes({"page": pa.array(ids)}, "\t")
+    content = np.frombuffer(text, dtype=np.uint8).copy()
+    ends = np.flatnonzero(content == 10)
+    between = np.ones(len(ids), dtype=bool)
+    between[offsets[1:] - 1] = False
+    content[ends[between]] = ord(" ")
+    return content.tobytes()
