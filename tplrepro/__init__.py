@@ -20,7 +20,9 @@ _EXPORTS = {
     "PrivacyLossFunction": "tplrepro.leakage.loss_function",
     "privacy_loss": "tplrepro.leakage.loss_function",
     "temporal_privacy_leakage": "tplrepro.leakage.quantification",
+    "worst_case_leakage": "tplrepro.leakage.quantification",
     "TemporalAccountant": "tplrepro.leakage.accountant",
+    "NoFiniteSupremumError": "tplrepro.allocation",
     "allocate_by_upper_bound": "tplrepro.allocation",
     "allocate_by_quantification": "tplrepro.allocation",
     "release_counts": "tplrepro.release",
@@ -30,15 +32,12 @@ _EXPORTS = {
 _MODULES = {
     "allocation": "tplrepro.allocation",
     "datasets": "tplrepro.datasets",
-    "dphmm": "tplrepro.dphmm",
-    "eventlog": "tplrepro.eventlog",
     "figures": "tplrepro.figures",
     "leakage": "tplrepro.leakage",
     "linear_program": "tplrepro.leakage.linear_program",
     "markov": "tplrepro.markov",
     "published": "tplrepro.leakage.published",
     "release": "tplrepro.release",
-    "sip": "tplrepro.sip",
 }
 
 __all__ = ["__version__", *_EXPORTS, *_MODULES]

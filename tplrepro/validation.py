@@ -25,8 +25,7 @@ def check_stochastic(rows: np.ndarray, tolerance: float = ROW_SUM_TOLERANCE) -> 
     """Raise ValueError unless `rows` (n, n) is a square row-stochastic matrix without NaN."""
     if rows.ndim != 2 or rows.shape[0] != rows.shape[1]:
         raise ValueError(
-            f"a transition matrix must be square, found shape {rows.shape}; "
-            "give one row and one column for each state"
+            f"a transition matrix must be square, found shape {rows.shape}; give one row and one column for each state"
         )
     if rows.shape[0] == 0:
         raise ValueError("a transition matrix must have at least one state, found an empty matrix; give n >= 1 rows")
@@ -125,9 +124,7 @@ def check_horizon(horizon, name: str = "horizon") -> int:
     try:
         value = operator.index(horizon)
     except TypeError:
-        raise ValueError(
-            f"{name} must be a whole number of time points, found {horizon!r}; give an int"
-        ) from None
+        raise ValueError(f"{name} must be a whole number of time points, found {horizon!r}; give an int") from None
     if value < 1:
         raise ValueError(f"{name} must be at least 1 time point, found {value}; give the number of releases T >= 1")
     return value

@@ -53,27 +53,31 @@ class Hull(NamedTuple):
 
 
 @numba.njit(fastmath=FAST, nogil=True, cache=True)
-def excess(q, d, mu):
-    """s(mu) = sum_j max(q_j - (1 + mu) d_j, 0); below mu = 1/2 the difference is taken first, to keep its digits."""
+def excess(rows, i, j, mu):
+    """s(mu) = sum_k max(q_k - (1 + mu) d_k, 0) for q = rows[i], d = rows[j].
+
+    Below mu = 1/2 the difference is taken first, to keep its digits. Rows are indexed, not sliced: making a slice costs
+    as much as a pass over 200 columns.
+    """
     total = 0.0
     if mu < 0.5:
-        for j in range(q.size):
-            total += max((q[j] - d[j]) - mu * d[j], 0.0)
+        for k in range(rows.shape[1]):
+            total += max((rows[i, k] - rows[j, k]) - mu * rows[j, k], 0.0)
     else:
         slope = 1.0 + mu
-        for j in range(q.size):
-            total += max(q[j] - slope * d[j], 0.0)
+        for k in range(rows.shape[1]):
+            total += max(rows[i, k] - slope * rows[j, k], 0.0)
     return total
 
 
 @numba.njit(fastmath=False, nogil=True, cache=True)
-def point_at(q, d, mu):
+def point_at(rows, i, j, mu):
     """The pair's own vertex (d(S), gap(S)) in direction mu, by compensated sums."""
     d_sum = d_low = gap_sum = gap_low = 0.0
-    for j in range(q.size):
-        gap = q[j] - d[j]
-        if gap > mu * d[j]:
-            y = d[j] - d_low
+    for k in range(rows.shape[1]):
+        gap = rows[i, k] - rows[j, k]
+        if gap > mu * rows[j, k]:
+            y = rows[j, k] - d_low
             t = d_sum + y
             d_low = (t - d_sum) - y
             d_sum = t
@@ -85,59 +89,53 @@ def point_at(q, d, mu):
 
 
 @numba.njit(nogil=True, cache=True)
-def sticks_out(q, d, far, slopes, support, hull_d):
-    """Whether the pair's points leave the hull given by its edge slopes, the support there and the vertices' d."""
+def sticks_out(rows, i, j, far, slopes, support, hull_d, pending):
+    """Whether the points of q = rows[i], d = rows[j] leave the hull given by its edge slopes, the support there and the
+    vertices' d. `far` is a slope from which on the excess is 0; `pending` is room for intervals still to be settled.
+    """
     last = slopes.size - 1
-    # Pending intervals of slopes with the excess at both ends; the two halves of a bisection at most double it.
-    left = np.empty(64)
-    left_s = np.empty(64)
-    right = np.empty(64)
-    right_s = np.empty(64)
-
-    start = excess(q, d, 0.0)
-    if start > support[0] * (1.0 + TIE) and outside(q, d, 0.0, support[0]):
+    # An interval of slopes from edge a to edge b (b may lie beyond `far`), with the excess at both ends.
+    a, mu_a, s_a = 0, 0.0, excess(rows, i, j, 0.0)
+    if s_a > support[0] * (1.0 + TIE) and outside(rows, i, j, 0.0, support[0]):
         return True
-    end, end_s = far, 0.0
+    b, mu_b, s_b = last, far, 0.0
     if far >= slopes[last]:
-        end = slopes[last]
-        end_s = excess(q, d, end)
-        if end_s > support[last] and outside(q, d, end, support[last]):
+        mu_b = slopes[last]
+        s_b = excess(rows, i, j, mu_b)
+        if s_b > support[last] and outside(rows, i, j, mu_b, support[last]):
             return True
-    left[0], left_s[0], right[0], right_s[0] = 0.0, start, end, end_s
-    pending = 1
-    while pending:
-        pending -= 1
-        a, s_a, b, s_b = left[pending], left_s[pending], right[pending], right_s[pending]
-        chord = (s_a - s_b) / (b - a)
-        # h - chord is convex: smallest at the first vertex whose d is at most the chord's fall.
-        low, high = 0, hull_d.size
-        while low < high:
-            middle = (low + high) // 2
-            if hull_d[middle] > chord:
-                low = middle + 1
-            else:
-                high = middle
+    size = 0
+    while True:
+        fall = (s_a - s_b) / (mu_b - mu_a)
+        # h less the chord is convex: smallest at the first edge whose vertex has d <= the chord's fall.
+        low, half = a + 1, b - a - 1
+        while half > 0:
+            step = (half + 1) >> 1
+            low += step if hull_d[low + step - 1] > fall else 0
+            half -= step
         mu = slopes[low]
-        if mu <= a or mu >= b:
-            continue
-        if s_a - chord * (mu - a) <= support[low] * (1.0 + TIE):
-            continue
-        s = excess(q, d, mu)
-        if s > support[low] * (1.0 + TIE) and outside(q, d, mu, support[low]):
-            return True
-        if pending + 2 > left.size:
-            return True
-        left[pending], left_s[pending], right[pending], right_s[pending] = a, s_a, mu, s
-        pending += 1
-        left[pending], left_s[pending], right[pending], right_s[pending] = mu, s, b, s_b
-        pending += 1
+        if low < b and mu < mu_b and s_a - fall * (mu - mu_a) > support[low] * (1.0 + TIE):
+            s = excess(rows, i, j, mu)
+            if s > support[low] * (1.0 + TIE) and outside(rows, i, j, mu, support[low]):
+                return True
+            if size == pending.shape[0]:
+                return True  # no room left; sorting the pair settles it as well
+            pending[size, 0], pending[size, 1], pending[size, 2] = b, mu_b, s_b
+            size += 1
+            b, mu_b, s_b = low, mu, s
+        elif size == 0:
+            return False
+        else:
+            size -= 1
+            a, mu_a, s_a = b, mu_b, s_b
+            b, mu_b, s_b = int(pending[size, 0]), pending[size, 1], pending[size, 2]
     return False
 
 
 @numba.njit(nogil=True, cache=True)
-def outside(q, d, mu, support):
+def outside(rows, i, j, mu, support):
     """The accurate form of s(mu) > h(mu), asked only where the fast sum says so."""
-    d_sum, gap_sum = point_at(q, d, mu)
+    d_sum, gap_sum = point_at(rows, i, j, mu)
     return gap_sum - mu * d_sum > support + TIE * gap_sum
 
 
@@ -145,11 +143,12 @@ def outside(q, d, mu, support):
 def find_outside(rows, far, slopes, support, hull_d, first, stop, tile, found):
     """Mark in found[j - first, i] the pairs (q = row i, d = row j), first <= j < stop, that stick out of the hull."""
     n = rows.shape[0]
+    pending = np.empty((64, 3))
     for start in range(0, n, tile):
         for j in range(first, stop):
             for i in range(start, min(start + tile, n)):
                 if i != j:
-                    found[j - first, i] = sticks_out(rows[i], rows[j], far[j], slopes, support, hull_d)
+                    found[j - first, i] = sticks_out(rows, i, j, far[j], slopes, support, hull_d, pending)
 
 
 @numba.njit(fastmath=False, nogil=True, cache=True)
@@ -191,27 +190,29 @@ def prefix_points(q, d):
 
 @numba.njit(nogil=True, cache=True)
 def upper_hull(points, rows):
-    """The vertices, from the largest gap to the largest gap/d, of points (m, 3) with their pairs of rows (m, 2)."""
+    """The vertices, from the largest gap to the largest gap/d, of points (m, 3) with their pairs of rows (m, 2).
+
+    A point that exceeds the chord of its neighbours by less than the fraction TIE of its gap is left out.
+    """
     order = np.argsort(points[:, 0], kind="mergesort")
     stack = np.empty(order.size, dtype=np.int64)
-    # d and gap of the stack's top and of what lies under it; the hull starts at the origin (S empty).
     size = 0
     for k in order:
         d, gap = points[k, 0], points[k, 1]
+        if gap <= 0.0 or (size > 0 and gap <= points[stack[size - 1], 1] * (1.0 + TIE)):
+            continue
         while size > 0:
             top_d, top_gap = points[stack[size - 1], 0], points[stack[size - 1], 1]
+            # Under the first vertex lies the origin (S empty).
             under_d = points[stack[size - 2], 0] if size > 1 else 0.0
             under_gap = points[stack[size - 2], 1] if size > 1 else 0.0
-            if gap <= top_gap:
-                break
-            if d > top_d and (
-                top_d == under_d or (top_gap - under_gap) / (top_d - under_d) > (gap - top_gap) / (d - top_d)
-            ):
-                break
+            if d > top_d:
+                share = (top_d - under_d) / (d - under_d)
+                if top_gap * (1.0 - TIE) > under_gap + share * (gap - under_gap):
+                    break
             size -= 1
-        if gap > 0.0 and (size == 0 or gap > points[stack[size - 1], 1]):
-            stack[size] = k
-            size += 1
+        stack[size] = k
+        size += 1
     kept = stack[:size][::-1].copy()
     return points[kept], rows[kept]
 
@@ -239,9 +240,10 @@ def grow(points, pairs, rows, candidates, far):
     """Add to the hull every candidate pair (i, j) that still sticks out of it."""
     slopes, support = edges(points)
     hull_d = points[:, 0].copy()
+    pending = np.empty((64, 3))
     for c in range(candidates.shape[0]):
         i, j = candidates[c, 0], candidates[c, 1]
-        if i == j or not sticks_out(rows[i], rows[j], far[j], slopes, support, hull_d):
+        if i == j or not sticks_out(rows, i, j, far[j], slopes, support, hull_d, pending):
             continue
         new = prefix_points(rows[i], rows[j])
         new_pairs = np.empty((new.shape[0], 2), dtype=np.int64)
@@ -306,14 +308,16 @@ def joint_hull(rows: np.ndarray, progress: bool = False) -> Hull:
 
     tile = max(8, (1 << 20) // (8 * n))
     threads = 1 if n < 100 else numba.config.NUMBA_NUM_THREADS
-    starts = range(0, n, BLOCK)
+    blocks = threads * -(-n // (threads * BLOCK))
+    block = -(-n // blocks)
+    starts = range(0, n, block)
     with ThreadPoolExecutor(threads) as pool, _progress(len(starts), progress) as bar:
         for group in (starts[k : k + threads] for k in range(0, len(starts), threads)):
             if points[0, 0] == 0.0 and points[0, 2] == 0.0:
                 break  # disjoint supports: L(alpha) = alpha, nothing can exceed it
             slopes, support = edges(points)
             hull_d = points[:, 0].copy()
-            found = [np.zeros((min(BLOCK, n - start), n), dtype=np.bool_) for start in group]
+            found = [np.zeros((min(block, n - start), n), dtype=np.bool_) for start in group]
             work = [
                 (rows, far, slopes, support, hull_d, start, start + marks.shape[0], tile, marks)
                 for start, marks in zip(group, found, strict=True)
@@ -344,13 +348,12 @@ def improve(rows, inverse, first, stop, tile, best):
     best_i, best_j = -1, -1
     for start in range(0, n, tile):
         for j in range(first, stop):
-            d = rows[j]
             for i in range(start, min(start + tile, n)):
-                if i == j or excess(rows[i], d, best) <= best * inverse * (1.0 + TIE):
+                if i == j or excess(rows, i, j, best) <= best * inverse * (1.0 + TIE):
                     continue
                 # Dinkelbach's iteration: the slope to the pair's vertex in the direction of the slope so far.
                 while True:
-                    d_sum, gap_sum = point_at(rows[i], d, best)
+                    d_sum, gap_sum = point_at(rows, i, j, best)
                     slope = gap_sum / (d_sum + inverse)
                     if not slope > best:
                         break
@@ -377,7 +380,7 @@ def best_pair(rows: np.ndarray, alpha: float) -> tuple[float, float, float]:
             results = list(
                 pool.map(lambda k: improve(rows, inverse, bounds[k], bounds[k + 1], tile, best[0]), range(4 * threads))
             )
-    slope, i, j = max([best, *results])
+    _, i, j = max([best, *results])
     if i < 0:
         return 0.0, 0.0, 1.0
     points = prefix_points(rows[i], rows[j])

@@ -128,7 +128,9 @@ def estimate_transitions(
     return transitions_from_counts(counts, smoothing, states, sparse)
 
 
-def transitions_from_counts(counts, smoothing: float = 0.0, states=None, sparse: bool | None = None) -> TransitionMatrix:
+def transitions_from_counts(
+    counts, smoothing: float = 0.0, states=None, sparse: bool | None = None
+) -> TransitionMatrix:
     """The same from a sparse (n, n) matrix of counts."""
     n = counts.shape[0]
     totals = np.asarray(counts.sum(axis=1)).ravel() + n * smoothing
@@ -156,16 +158,18 @@ def _one_dimensional(sequence, position: int) -> np.ndarray:
         array = np.asarray(sequence)
     except ValueError:
         array = None
-    if array is None or array.ndim != 1 or array.dtype == object and any(np.ndim(item) for item in array):
+    if array is None or array.ndim != 1 or (array.dtype == object and any(np.ndim(item) for item in array)):
+        found = "a ragged or nested one" if array is None or array.ndim == 1 else f"{array.ndim} dimensions"
         raise ValueError(
-            f"each sequence must be one-dimensional, found {'a ragged or nested one' if array is None else f'{array.ndim} dimensions'} "
-            f"at position {position}; give a list of flat sequences of states"
+            f"each sequence must be one-dimensional, found {found} at position {position}; "
+            "give a list of flat sequences of states"
         )
     if np.issubdtype(array.dtype, np.floating):
-        if not np.isfinite(array).all() or (array != np.round(array)).any():
+        bad = ~np.isfinite(array) | (array != np.round(array))
+        if bad.any():
             raise ValueError(
-                f"states must be whole numbers or labels, found {array[~np.isfinite(array) | (array != np.round(array))][0]:g} "
-                f"in sequence {position}; drop missing values and grid continuous ones"
+                f"states must be whole numbers or labels, found {array[bad][0]:g} in sequence {position}; "
+                "drop missing values and grid continuous ones"
             )
         return array.astype(np.int64)
     if array.dtype == bool:

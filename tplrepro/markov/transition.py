@@ -257,7 +257,9 @@ def _checked_states(states: Iterable, n: int) -> list:
 def _checked_distribution(distribution, n: int) -> np.ndarray:
     p = np.asarray(distribution, dtype=float)
     if p.shape != (n,):
-        raise ValueError(f"a distribution over {n} states must have shape ({n},), found {p.shape}; give one entry a state")
+        raise ValueError(
+            f"a distribution over {n} states must have shape ({n},), found {p.shape}; give one entry a state"
+        )
     if not np.isfinite(p).all() or (p < 0).any() or abs(p.sum() - 1.0) > ROW_SUM_TOLERANCE:
         raise ValueError(
             f"a distribution must be non-negative and sum to 1 within {ROW_SUM_TOLERANCE:g}, found sum {p.sum():.12g} "

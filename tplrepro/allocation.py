@@ -1,0 +1,179 @@
+"""Budgets over time that keep the temporal privacy leakage within alpha (section 5 of [1]).
+
+Both schemes err on the safe side, floating point included: they aim `SAFETY` below alpha and take the same off each
+budget, which covers the rounding of the recursion that computes the leakage.
+
+The conference version [2] searches over alpha^B (its Algorithms 2 and 3); its equations and its budgets are the same.
+It differs in the noise: Lap(1/epsilon) there (sensitivity 1), Lap(2/epsilon) in [1] (sensitivity 2).
+
+References
+----------
+[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
+    Correlations. IEEE TKDE, 2019.
+[2] The same: Quantifying Differential Privacy under Temporal Correlations. ICDE, 2017.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tplrepro.leakage.loss_function import PrivacyLossFunction
+from tplrepro.leakage.quantification import temporal_privacy_leakage
+from tplrepro.leakage.recursion import as_loss_function
+from tplrepro.validation import check_horizon, check_level
+
+__all__ = ["NoFiniteSupremumError", "allocate_by_quantification", "allocate_by_upper_bound"]
+
+#: Relative margin below alpha: more than the rounding errors of one step of the recursion, of L and of their sum.
+SAFETY = 32 * 2.0**-52
+#: Bisection ends when two neighbouring floats are reached, at most 1,074 halvings from 1; this is a backstop.
+MAX_ITERATIONS = 1100
+
+
+class NoFiniteSupremumError(ValueError):
+    """No positive budget keeps the leakage bounded for ever: L(alpha) = alpha on one side, or as good as that."""
+
+
+def allocate_by_upper_bound(alpha: float, backward=None, forward=None) -> float:
+    """One budget for every time point whose TPL stays within alpha however long the release (Algorithm 7 of [1]).
+
+    Parameters
+    ----------
+    alpha : float, the level of alpha-DP_T in nats, finite and > 0
+    backward, forward : TransitionMatrix, array-like (n, n) or PrivacyLossFunction, optional
+        None where the adversary does not know that side.
+
+    Returns
+    -------
+    float, the budget in nats: the largest epsilon with sup BPL + sup FPL - epsilon <= alpha, rounded down
+
+    Raises
+    ------
+    NoFiniteSupremumError
+        If no positive budget has a finite supremum, as for a matrix with two rows of disjoint supports.
+    ValueError
+        If alpha is not positive and finite, or a matrix is not row-stochastic.
+
+    Examples
+    --------
+    >>> budget = allocate_by_upper_bound(1.0, [[0.8, 0.2], [0.2, 0.8]], [[0.8, 0.2], [0.1, 0.9]])  # Fig. 8 of [1]
+    >>> round(budget, 7)
+    0.2038721
+    """
+    alpha = check_level(alpha)
+    functions = as_loss_function(backward), as_loss_function(forward)
+    for name, function in zip(("backward", "forward"), functions, strict=True):
+        if function is not None and function.is_identity:
+            raise NoFiniteSupremumError(_identity_message(name, function))
+    known = [function for function in functions if function is not None]
+    target = alpha * (1.0 - 2.0 * SAFETY)
+
+    def within(epsilon: float) -> bool:
+        # TPL is the sum of the suprema, less epsilon for each side that is counted twice.
+        suprema = [function.supremum(epsilon) for function in known]
+        return sum(suprema) - (len(known) - 1) * epsilon <= target
+
+    budget = _largest(within, alpha) - SAFETY * alpha
+    if budget <= 0.0:
+        raise NoFiniteSupremumError(
+            f"no budget above the rounding error {SAFETY * alpha:.3g} keeps the leakage within alpha = {alpha:g} for "
+            "ever: the correlation is as good as deterministic; use allocate_by_quantification with a horizon, or "
+            "smooth the matrix"
+        )
+    return budget
+
+
+def allocate_by_quantification(alpha: float, backward=None, forward=None, horizon: int = 1) -> np.ndarray:
+    """Budgets for T time points whose TPL is alpha at every one of them (Algorithm 8 of [1]).
+
+    The first and the last release get more than those between: L^B(a^B) + a^F = alpha and L^F(a^F) + a^B = alpha
+    (Eqs. (26), (27) of [1]) give epsilon_1 = a^B, epsilon_T = a^F and epsilon_t = a^B + a^F - alpha between. For T = 1
+    the budget is alpha; for T = 2 it is (a^B, a^F).
+
+    Where L is the identity on one side, these equations leave nothing for some releases. A finite horizon still has
+    budgets: then the largest equal ones are returned.
+
+    Parameters
+    ----------
+    alpha : float, the level of alpha-DP_T in nats, finite and > 0
+    backward, forward : as in `allocate_by_upper_bound`
+    horizon : int >= 1, the number of releases T
+
+    Returns
+    -------
+    ndarray (T,), budgets in nats, each > 0; the TPL at every time is at most alpha
+
+    Raises
+    ------
+    ValueError
+        If alpha is not positive and finite, the horizon is not a whole number >= 1, or a matrix is not row-stochastic.
+
+    Examples
+    --------
+    >>> budgets = allocate_by_quantification(1.0, [[0.8, 0.2], [0.2, 0.8]], [[0.8, 0.2], [0.1, 0.9]], horizon=4)
+    >>> budgets.round(7).tolist()  # Fig. 8 of [1]
+    [0.4998062, 0.2038721, 0.2038721, 0.7040659]
+    """
+    alpha = check_level(alpha)
+    horizon = check_horizon(horizon)
+    backward, forward = as_loss_function(backward), as_loss_function(forward)
+    if horizon == 1:
+        return np.array([alpha])
+    target = alpha * (1.0 - 2.0 * SAFETY)
+    loss_b, loss_f = _loss(backward), _loss(forward)
+
+    def within(a_b: float) -> bool:  # grows with a_b; Eq. (27) with a^F from Eq. (26)
+        return loss_f(target - loss_b(a_b)) + a_b <= target
+
+    a_b = _largest(within, target)
+    a_f = target - loss_b(a_b)
+    middle = min(_remaining(backward, a_b), _remaining(forward, a_f)) - SAFETY * alpha
+    if min(a_f, a_b, middle if horizon > 2 else a_b) <= 0.0 or any(f and f.is_identity for f in (backward, forward)):
+        return _largest_equal(alpha, backward, forward, horizon)
+    budgets = np.full(horizon, middle)
+    budgets[0], budgets[-1] = a_b, a_f
+    return budgets
+
+
+def _largest_equal(alpha: float, backward, forward, horizon: int) -> np.ndarray:
+    target = alpha * (1.0 - 2.0 * SAFETY)
+
+    def within(epsilon: float) -> bool:
+        return temporal_privacy_leakage(np.full(horizon, epsilon), backward, forward).tpl.max() <= target
+
+    return np.full(horizon, _largest(within, alpha, tolerance=SAFETY))
+
+
+def _largest(within: Callable[[float], bool], upper: float, tolerance: float = 0.0) -> float:
+    """The largest float in (0, upper] that is `within` (monotone: true up to a point); 0 if none is."""
+    if within(upper):
+        return upper
+    low, high = 0.0, upper
+    for _ in range(MAX_ITERATIONS):
+        middle = 0.5 * (low + high)
+        if middle in (low, high) or high - low <= tolerance * high:
+            break
+        if within(middle):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _loss(function: PrivacyLossFunction | None) -> Callable[[float], float]:
+    return (lambda alpha: 0.0) if function is None else function.at
+
+
+def _remaining(function: PrivacyLossFunction | None, alpha: float) -> float:
+    return alpha if function is None else function.budget_for(alpha)
+
+
+def _identity_message(name: str, function: PrivacyLossFunction) -> str:
+    witness = function.witness(1.0)
+    return (
+        f"the {name} leakage has no finite supremum for any budget: states {witness.state_q!r} and {witness.state_d!r} "
+        "have no common neighbour, so L(alpha) = alpha; smooth the matrix, or use allocate_by_quantification with a "
+        "finite horizon"
+    )

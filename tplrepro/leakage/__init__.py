@@ -1,0 +1,1 @@
+"""Temporal privacy leakage: the loss function L(alpha), the leakages over time, and the published algorithms."""

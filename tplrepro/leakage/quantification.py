@@ -1,0 +1,186 @@
+"""Backward, forward and temporal privacy leakage of a series of releases (sections 3.2 to 3.5 of [1]).
+
+References
+----------
+[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
+    Correlations. IEEE TKDE, 2019.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+
+from tplrepro.leakage.recursion import accumulate, as_loss_functions
+from tplrepro.validation import check_budgets, check_horizon
+
+__all__ = ["TemporalLeakage", "WorstCaseLeakage", "temporal_privacy_leakage", "worst_case_leakage"]
+
+
+@dataclass(frozen=True)
+class TemporalLeakage:
+    """The leakages of T releases against one adversary, all in nats.
+
+    Attributes
+    ----------
+    epsilons : ndarray (T,), the budgets, PL_0(M^t)
+    bpl : ndarray (T,), backward privacy leakage, from the releases up to each time (Eq. (13) of [1])
+    fpl : ndarray (T,), forward privacy leakage, from the releases from each time on (Eq. (15) of [1])
+    """
+
+    epsilons: np.ndarray
+    bpl: np.ndarray
+    fpl: np.ndarray
+
+    @property
+    def tpl(self) -> np.ndarray:
+        """Temporal privacy leakage, (T,): BPL + FPL - epsilon (Eq. (11) of [1])."""
+        return self.bpl + self.fpl - self.epsilons
+
+    def composed(self, first: int, last: int) -> float:
+        """Leakage about all the data from time `first` to `last` together (Theorem 3 of [1]); nats.
+
+        Times count from 0 and both ends are included, so `composed(t, t)` is `tpl[t]`.
+        """
+        horizon = self.epsilons.size
+        if not 0 <= first <= last < horizon:
+            raise ValueError(
+                f"a composition needs 0 <= first <= last < {horizon}, found first = {first}, last = {last}; "
+                "times count from 0, both ends included"
+            )
+        if first == last:
+            return float(self.tpl[first])
+        return float(self.bpl[first] + self.fpl[last] + self.epsilons[first + 1 : last].sum())
+
+    def w_event(self, w: int) -> float:
+        """w-event privacy: the largest leakage about any w consecutive time points (Table 2 of [1]); nats."""
+        w = check_horizon(w, "w")
+        horizon = self.epsilons.size
+        if w > horizon:
+            raise ValueError(f"w must be at most the number of time points {horizon}, found {w}; give a shorter window")
+        if w == 1:
+            return float(self.tpl.max())
+        spent = np.concatenate(([0.0], np.cumsum(self.epsilons)))
+        first = np.arange(horizon - w + 1)
+        last = first + w - 1
+        return float((self.bpl[first] + self.fpl[last] + spent[last] - spent[first + 1]).max())
+
+    @property
+    def user_level(self) -> float:
+        """Leakage about all of a user's data: the sum of the budgets, whatever the correlation (Corollary 1 of [1])."""
+        return float(self.epsilons.sum())
+
+
+@dataclass(frozen=True)
+class WorstCaseLeakage:
+    """The largest leakages over a set of adversaries (Eqs. (3), (7), (9) and section 3.5 of [1]), in nats.
+
+    Attributes
+    ----------
+    each : tuple of TemporalLeakage, one an adversary
+    """
+
+    each: tuple[TemporalLeakage, ...]
+
+    @property
+    def bpl(self) -> np.ndarray:
+        return np.max([leakage.bpl for leakage in self.each], axis=0)
+
+    @property
+    def fpl(self) -> np.ndarray:
+        return np.max([leakage.fpl for leakage in self.each], axis=0)
+
+    @property
+    def tpl(self) -> np.ndarray:
+        return np.max([leakage.tpl for leakage in self.each], axis=0)
+
+    @property
+    def adversary(self) -> np.ndarray:
+        """Which adversary (position in `each`) attains the TPL at each time, (T,)."""
+        return np.argmax([leakage.tpl for leakage in self.each], axis=0)
+
+    def composed(self, first: int, last: int) -> float:
+        return max(leakage.composed(first, last) for leakage in self.each)
+
+    def w_event(self, w: int) -> float:
+        return max(leakage.w_event(w) for leakage in self.each)
+
+    @property
+    def user_level(self) -> float:
+        return max(leakage.user_level for leakage in self.each)
+
+
+def temporal_privacy_leakage(epsilons, backward=None, forward=None) -> TemporalLeakage:
+    """BPL, FPL and TPL of a series of releases (Eqs. (11), (13), (15) of [1]).
+
+    Parameters
+    ----------
+    epsilons : array-like (T,)
+        The budget of each release in nats, finite and > 0.
+    backward, forward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, or a list of T - 1 of these; optional
+        Pr(l^{t-1} | l^t) and Pr(l^t | l^{t-1}). None: the adversary does not know that side. A list holds the matrix of
+        each step between two time points, for correlations that change over time.
+
+    Returns
+    -------
+    TemporalLeakage
+
+    Raises
+    ------
+    ValueError
+        For budgets that are not positive and finite, matrices that are not row-stochastic, or a list of another length.
+
+    Examples
+    --------
+    >>> r = temporal_privacy_leakage([0.1] * 10, backward=[[0.8, 0.2], [0, 1]], forward=[[0.8, 0.2], [0, 1]])
+    >>> r.bpl.round(4).tolist()  # Fig. 3 (a) of [1]
+    [0.1, 0.1808, 0.2471, 0.3024, 0.3488, 0.3881, 0.4216, 0.4503, 0.475, 0.4964]
+    >>> r.tpl.round(4).tolist()[:5], round(r.w_event(2), 4), round(r.user_level, 4)
+    ([0.4964, 0.5558, 0.5975, 0.6239, 0.6368], 0.6975, 1.0)
+    """
+    budgets = check_budgets(epsilons)
+    steps = budgets.size - 1
+    bpl = _accumulate(as_loss_functions(backward, steps, "backward"), budgets)
+    fpl = _accumulate(as_loss_functions(forward, steps, "forward")[::-1], budgets[::-1])[::-1]
+    return TemporalLeakage(budgets, bpl, fpl)
+
+
+def worst_case_leakage(epsilons, adversaries: Iterable[tuple]) -> WorstCaseLeakage:
+    """The maximum over users, or over a set of candidate matrices for one user (section 3.5 of [1]).
+
+    Parameters
+    ----------
+    epsilons : array-like (T,), the same budgets against all; nats
+    adversaries : iterable of pairs (backward, forward), each as in `temporal_privacy_leakage`
+
+    Returns
+    -------
+    WorstCaseLeakage
+
+    Examples
+    --------
+    >>> weak, strong = [[0.5, 0.5], [0.4, 0.6]], [[0.9, 0.1], [0.1, 0.9]]
+    >>> worst = worst_case_leakage([0.1] * 3, [(weak, None), (None, strong)])
+    >>> worst.tpl.round(4).tolist(), worst.adversary.tolist()
+    ([0.2438, 0.18, 0.1111], [1, 1, 0])
+    """
+    each = tuple(temporal_privacy_leakage(epsilons, backward, forward) for backward, forward in adversaries)
+    if not each:
+        raise ValueError("a worst case needs at least one adversary, found none; give pairs (backward, forward)")
+    return WorstCaseLeakage(each)
+
+
+def _accumulate(functions: list, budgets: np.ndarray) -> np.ndarray:
+    """Leakages along `budgets`, where functions[t - 1] leads from time t - 1 to t."""
+    leakages = [float(budgets[0])]
+    rest = budgets[1:].tolist()
+    start = 0
+    for _, run in groupby(zip(map(id, functions), rest, strict=True)):
+        run = list(run)
+        function = functions[start]
+        start += len(run)
+        leakages += accumulate(function and function.at, [(run[0][1], len(run))], leakages[-1])
+    return np.array(leakages)

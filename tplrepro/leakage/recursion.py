@@ -1,0 +1,88 @@
+"""The recursion of leakage over time, BPL_t = L(BPL_{t-1}) + epsilon_t (Eqs. (13) and (15) of [1]).
+
+FPL is the same recursion run from the last time point to the first.
+
+References
+----------
+[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
+    Correlations. IEEE TKDE, 2019.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from tplrepro.leakage.loss_function import PrivacyLossFunction
+from tplrepro.markov.transition import TransitionMatrix
+
+__all__ = ["accumulate", "as_loss_function", "as_loss_functions"]
+
+
+def accumulate(step: Callable[[float], float] | None, runs: Iterable[tuple[float, int]], last: float | None = None):
+    """Leakages of releases given as runs (epsilon, count), after a leakage `last` (None before the first release).
+
+    `step` is L for single floats; None stands for an adversary who does not know the correlation. Within a run of equal
+    budgets the recursion is monotone and reaches its fixed point in floating point; the rest of the run then costs
+    nothing.
+
+    Examples
+    --------
+    >>> accumulate(lambda alpha: 0.5 * alpha, [(1.0, 3)])
+    [1.0, 1.5, 1.75]
+    """
+    leakages: list[float] = []
+    for epsilon, count in runs:
+        if step is None:
+            leakages.extend([epsilon] * count)
+            continue
+        for done in range(count):
+            following = epsilon if last is None else step(last) + epsilon
+            leakages.append(following)
+            if following == last:
+                leakages.extend([following] * (count - done - 1))
+                break
+            last = following
+    return leakages
+
+
+def as_loss_function(matrix) -> PrivacyLossFunction | None:
+    """A loss function from a matrix, from one made before, or None."""
+    if matrix is None or isinstance(matrix, PrivacyLossFunction):
+        return matrix
+    return PrivacyLossFunction(matrix)
+
+
+def as_loss_functions(matrices, steps: int, name: str) -> list[PrivacyLossFunction | None]:
+    """One loss function a step: from one matrix for all steps, or from a list of `steps` of them (None: unknown)."""
+    if not _is_one_for_each_step(matrices):
+        return [as_loss_function(matrices)] * steps
+    matrices = list(matrices)
+    if len(matrices) != steps:
+        raise ValueError(
+            f"{name} must be one matrix, or one for each step between two time points; found {len(matrices)} "
+            f"matrices for {steps} steps; give T - 1 of them"
+        )
+    made: dict[int, PrivacyLossFunction | None] = {}
+    for matrix in matrices:
+        if id(matrix) not in made:
+            made[id(matrix)] = as_loss_function(matrix)
+    return [made[id(matrix)] for matrix in matrices]
+
+
+def _is_one_for_each_step(matrices) -> bool:
+    """Whether the argument is a list of matrices; a nested list of numbers is one matrix."""
+    if isinstance(matrices, np.ndarray):
+        return matrices.ndim == 3
+    if not isinstance(matrices, (list, tuple)):
+        return False
+    return any(item is None or _is_matrix(item) for item in matrices)
+
+
+def _is_matrix(item) -> bool:
+    if isinstance(item, (PrivacyLossFunction, TransitionMatrix)) or hasattr(item, "tocsr"):
+        return True
+    return isinstance(item, (list, tuple, np.ndarray)) and any(
+        isinstance(row, (list, tuple, np.ndarray)) for row in item
+    )
