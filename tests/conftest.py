@@ -1,0 +1,45 @@
+"""Settings that all tests share."""
+
+import os
+from pathlib import Path
+
+# Before anything imports Matplotlib: tests draw without a screen.
+os.environ["MPLBACKEND"] = "Agg"
+
+import pytest
+from hypothesis import settings
+
+# The first call of a compiled function takes seconds, so hypothesis must not time examples; the same examples are
+# drawn every time, because a failure that cannot be repeated helps nobody. HYPOTHESIS_PROFILE=search draws others.
+settings.register_profile("tplrepro", deadline=None, derandomize=True, database=None, print_blob=True)
+settings.register_profile("search", deadline=None, max_examples=1000, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "tplrepro"))
+
+
+def pytest_collection_modifyitems(config, items):
+    """Skip tests that need real files where TPLREPRO_DATA names none."""
+    folder = os.environ.get("TPLREPRO_DATA")
+    if folder and Path(folder).is_dir():
+        return
+    reason = "TPLREPRO_DATA names no folder with the real files; see data/README.md"
+    for item in items:
+        if item.get_closest_marker("real_data"):
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture
+def data_folder():
+    """Folder with the real data; for tests marked real_data."""
+    return Path(os.environ["TPLREPRO_DATA"])
+
+
+@pytest.fixture(autouse=True)
+def figures_folder(tmp_path_factory, monkeypatch):
+    """Figures that a test saves go to a folder of its own, and none stays open."""
+    folder = tmp_path_factory.getbasetemp() / "figures"
+    monkeypatch.setenv("TPLREPRO_FIGURES", str(folder))
+    yield folder
+    import sys
+
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")

@@ -1,0 +1,107 @@
+import hashlib
+import json
+import subprocess
+
+import numpy as np
+import pytest
+
+from tplrepro.provenance import file_digests, provenance, write_with_record
+
+
+def git(folder, *words):
+    identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+    done = subprocess.run(["git", "-C", str(folder), *identity, *words], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    """A small repository with one commit, in which the test runs."""
+    for name in ("Snakefile", "figures/fig1.png"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("as committed\n")
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "--quiet", "--message", "first")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_record_names_the_commit(repository):
+    assert provenance("a/b")["commit"] == {"id": git(repository, "rev-parse", "HEAD"), "modified": False}
+
+
+def test_changed_code_shows_but_regenerated_figures_do_not(repository):
+    (repository / "figures" / "fig1.png").write_text("new\n")
+    (repository / "untracked").write_text("new\n")
+    assert provenance("a/b")["commit"]["modified"] is False
+    (repository / "Snakefile").write_text("edited\n")
+    assert provenance("a/b")["commit"]["modified"] is True
+
+
+def test_outside_a_repository_there_is_no_commit(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert provenance("a/b")["commit"] is None
+
+
+def test_record_is_json_and_has_what_a_reader_needs(monkeypatch):
+    monkeypatch.setenv("TPLREPRO_PROFILE", "paper")
+    monkeypatch.setenv("TPLREPRO_COMMAND", "make figures PROFILE=paper")
+    record = provenance(
+        "tkde2019/fig3",
+        parameters={"epsilon": np.float64(0.1), "sizes": (2, 3), "matrix": np.eye(2)},
+        results={"supremum": np.inf, "undefined": float("nan"), "largest": np.float32(0.5), "exact": np.bool_(True)},
+    )
+    read = json.loads(json.dumps(record, allow_nan=False))
+    assert read["parameters"] == {"epsilon": 0.1, "sizes": [2, 3], "matrix": [[1.0, 0.0], [0.0, 1.0]]}
+    assert read["results"] == {"supremum": "inf", "undefined": "nan", "largest": 0.5, "exact": True}
+    assert (read["profile"], read["command"]) == ("paper", "make figures PROFILE=paper")
+    assert {"python", "tplrepro", "numpy", "scipy", "numba"} <= set(read["versions"])
+    assert read["time_utc"].endswith("Z")
+    assert read["data"] == "none"
+
+
+def test_what_json_cannot_hold_is_refused():
+    with pytest.raises(ValueError, match="parameters and results must be numbers.*got object; convert it first"):
+        provenance("a/b", results={"thing": object()})
+
+
+def test_real_data_without_files_are_refused():
+    with pytest.raises(ValueError, match="inputs must name the files read when data is 'real', got none; pass inputs"):
+        provenance("a/b", data="real")
+
+
+def test_digests_are_by_name_within_the_data_folder(tmp_path, monkeypatch):
+    (tmp_path / "data" / "kosarak").mkdir(parents=True)
+    inside, outside = tmp_path / "data" / "kosarak" / "kosarak.dat", tmp_path / "elsewhere.csv"
+    inside.write_bytes(b"1 2 3\n")
+    outside.write_bytes(b"4\n")
+    monkeypatch.setenv("TPLREPRO_DATA", str(tmp_path / "data"))
+    digests = file_digests([outside, tmp_path / "data" / "kosarak"])
+    assert digests == {
+        "kosarak/kosarak.dat": hashlib.sha256(b"1 2 3\n").hexdigest(),
+        f"{tmp_path.name}/elsewhere.csv": hashlib.sha256(b"4\n").hexdigest(),
+    }
+    assert str(tmp_path) not in json.dumps(digests)
+
+
+def test_missing_input_is_an_error_that_names_it(tmp_path):
+    with pytest.raises(ValueError, match="inputs must be files or folders, got 'nowhere.csv'; name existing ones"):
+        file_digests([tmp_path / "nowhere.csv"])
+
+
+def test_many_files_become_the_digest_of_their_listing(tmp_path, monkeypatch):
+    monkeypatch.setenv("TPLREPRO_DATA", str(tmp_path))
+    for number in range(50):
+        (tmp_path / f"{number:02}.plt").write_text(str(number))
+    (listed,) = provenance("a/b", data="real", inputs=[tmp_path])["inputs"].items()
+    listing = "".join(f"{hashlib.sha256(str(n).encode()).hexdigest()}  {n:02}.plt\n" for n in range(50))
+    assert listed == ("all 50 files, listed by sha256sum", hashlib.sha256(listing.encode()).hexdigest())
+
+
+def test_the_record_is_written_last_and_a_failure_leaves_nothing_partial(tmp_path, monkeypatch):
+    target = tmp_path / "fig1"
+    with pytest.raises(TypeError):
+        write_with_record(target, {".png": b"picture", ".pdf": "text instead of bytes"}, {"name": "fig1"})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["fig1.png"]
