@@ -1,0 +1,138 @@
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+
+from workflow.check_parameters import declared_parameters, effective_parameters, find_problems
+from workflow.configuration import ConfigurationError, read_notebooks, read_profile
+
+
+def declare(source, tags=("parameters",)):
+    return declared_parameters(new_notebook(cells=[new_code_cell(source, metadata={"tags": list(tags)})]))
+
+
+@pytest.fixture
+def one(repository):
+    """A repository with one notebook whose configuration is right."""
+    repository.notebook("a/one", "print(value)")
+    repository.configure("a/one:", "notebooks:\n  a/one: {value: 0.7}\n")
+    assert find_problems(repository.root) == []
+    return repository
+
+
+def test_this_repository_has_no_problem():
+    assert find_problems() == []
+
+
+def test_defaults_of_the_notebooks_are_the_quick_profile():
+    quick = read_profile("quick")
+    for name, notebook in read_notebooks().items():
+        declared = declared_parameters(nbformat.read(notebook.path(), as_version=4))
+        assert effective_parameters(declared, quick.common, quick.notebooks[name]).items() <= declared.items(), name
+
+
+def test_both_profiles_name_every_notebook():
+    assert set(read_profile("quick").notebooks) == set(read_profile("paper").notebooks) == set(read_notebooks())
+
+
+def test_annotations_comments_and_negative_numbers_are_understood():
+    declared = declare("a: float = -0.1  # nats\nb = [1, 2]\nc: int | None = None\nd: np.ndarray = ()\ne = 'x'\n# end")
+    assert declared == {"a": -0.1, "b": [1, 2], "c": None, "d": (), "e": "x"}
+
+
+@pytest.mark.parametrize("source", ["import numpy", "f(1)", "a, b = 1, 2", "a = b = 1", "a += 1", "a: int"])
+def test_only_assignments_may_stand_in_the_cell(source):
+    with pytest.raises(ConfigurationError, match="may hold only 'name = value' lines, got .*next cell"):
+        declare(source)
+
+
+def test_a_computed_default_is_refused_because_it_would_keep_its_value():
+    with pytest.raises(ConfigurationError, match="default must be a literal, got 'b = 2 \\* a'; compute in the next"):
+        declare("a = 1\nb = 2 * a")
+
+
+def test_there_is_one_tagged_cell():
+    with pytest.raises(ConfigurationError, match="must have one cell tagged parameters, got 0; tag the cell"):
+        declare("a = 1", tags=())
+
+
+def test_misspelt_parameter_is_an_error_before_anything_runs(one):
+    one.configure("a/one:", "notebooks:\n  a/one: {valeu: 0.7}\n", "notebooks:\n  a/one: {}\n")
+    (problem,) = find_problems(one.root)
+    assert problem == "quick.yaml: a/one has no parameter 'valeu'; its parameters cell declares value, seed"
+    done = one.batch()
+    assert done.returncode == 2
+    assert problem in done.stdout
+    assert not (one.root / "build").exists()
+
+
+def test_the_other_profile_is_checked_too(one):
+    one.configure("a/one:", "notebooks:\n  a/one: {}\n", "notebooks:\n  a/one: {epsilonn: 1}\n")
+    assert "paper.yaml: a/one has no parameter 'epsilonn'" in find_problems(one.root)[0]
+
+
+@pytest.mark.parametrize(
+    ("value", "fits"), [("1", True), ("0.25", True), ("'x'", False), ("true", False), ("[1]", False), ("null", False)]
+)
+def test_type_must_be_that_of_the_default(one, value, fits):
+    one.configure("a/one:", f"notebooks:\n  a/one: {{value: {value}}}\n")
+    problems = find_problems(one.root)
+    assert (problems == []) is fits
+    if not fits:
+        assert "a/one wants float for 'value' as in its default 0.5" in problems[0]
+
+
+def test_a_whole_number_stays_whole(one):
+    one.configure("a/one:", "notebooks:\n  a/one: {seed: 1.5}\n")
+    assert "a/one wants int for 'seed' as in its default 1, got float 1.5" in find_problems(one.root)[0]
+
+
+def test_common_parameters_go_to_the_notebooks_that_declare_them(one):
+    one.notebook("a/two", parameters="seed: int = 3")
+    one.configure("a/one:\na/two:", "common: {value: 0.9}\nnotebooks:\n  a/one: {}\n  a/two: {}\n")
+    assert find_problems(one.root) == []
+    assert effective_parameters({"seed": 3}, {"value": 0.9}, {}) == {}
+    assert effective_parameters({"value": 1}, {"value": 0.9}, {"value": 2}) == {"value": 2}
+
+
+def test_common_parameter_that_no_notebook_declares_is_an_error(one):
+    one.configure("a/one:", "common: {sead: 1}\nnotebooks:\n  a/one: {}\n")
+    assert "quick.yaml: no notebook declares the common parameter 'sead'; remove it" in find_problems(one.root)
+
+
+def test_notebooks_and_configuration_name_the_same(one):
+    one.notebook("a/new")
+    one.configure("a/one:\na/gone:", "notebooks:\n  a/one: {}\n  a/lost: {}\n  a/gone: {}\n")
+    problems = find_problems(one.root)
+    assert "notebooks.yaml: lists a/gone, which is not in notebooks/; write it or remove the line" in problems
+    assert "notebooks.yaml: does not list notebooks/a/new.ipynb; add the line 'a/new:'" in problems
+    assert "quick.yaml: sets parameters for a/lost, which notebooks.yaml does not list" in problems
+
+
+def test_a_profile_mentions_every_notebook(one):
+    one.configure("a/one:", "notebooks: {}\n")
+    assert "quick.yaml: does not mention a/one; add the line 'a/one: {}'" in find_problems(one.root)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("notebooks", "a/one: {timimg: true}", "a/one may say data, figure, timing, got timimg; correct it"),
+        ("quick", "notebook: {}", "quick.yaml: only the keys common and notebooks are read, got notebook; correct it"),
+        ("quick", "- a", "quick.yaml: must be a mapping, got list"),
+        ("quick", "a: [", "quick.yaml: must be YAML"),
+    ],
+)
+def test_errors_in_the_files_themselves(one, file, text, message):
+    one.write(f"config/{file}.yaml", text)
+    assert message in find_problems(one.root)[0]
+
+
+def test_unknown_profile_is_named_with_the_known_ones(one):
+    done = one.batch("--profile", "fast")
+    assert done.returncode == 2
+    assert "PROFILE must be one of paper, quick, got 'fast'; write PROFILE=quick" in done.stdout
+
+
+def test_checkpoints_are_not_notebooks(one):
+    one.notebook("a/.ipynb_checkpoints/one-checkpoint")
+    assert find_problems(one.root) == []
