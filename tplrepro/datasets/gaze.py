@@ -1,7 +1,7 @@
 """Gaze: where on a screen people look, one recording a file, as comma-separated values with a header.
 
-There is no common format: the caller names the columns of time and coordinates, the unit of the coordinates, and
-how user and recording are told from a file's name. Two layouts are given: `ANDERSSON2017` (30 subjects watching pictures,
+There is no common format: the caller names the columns of time and coordinates, the unit of the coordinates, and how
+user and recording are told from a file's name. Two layouts are given: `ANDERSSON2017` (30 subjects watching pictures,
 videos and moving dots, 500 Hz, pixels) and `GAZEGRAPH` (8 subjects at six desktop activities, 30 Hz, shares of the
 screen), to be passed as ``load(path, **GAZEGRAPH)``.
 
@@ -12,8 +12,9 @@ where a screen is given; repeated times (all but the first).
 
 References
 ----------
-R. Andersson, L. Larsson, K. Holmqvist, M. Stridh, M. Nystroem, "One algorithm to rule them all? An evaluation and discussion of
-ten eye movement event-detection algorithms", Behavior Research Methods 49, 2017, doi 10.3758/s13428-016-0738-9.
+R. Andersson, L. Larsson, K. Holmqvist, M. Stridh, M. Nyström, "One algorithm to rule them all? An evaluation and
+discussion of ten eye movement event-detection algorithms", Behavior Research Methods 49, 2017,
+doi 10.3758/s13428-016-0738-9.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from tplrepro.datasets.reading import (
     warn_unterminated,
 )
 from tplrepro.datasets.synthesis import check_size, cumulative_zipf, draw
-from tplrepro.datasets.writing import atomic_folder, line_bytes, mark_synthetic, place_to_write
+from tplrepro.datasets.writing import atomic_folder, line_bytes, mark_synthetic, stand_in
 
 __all__ = ["ANDERSSON2017", "GAZEGRAPH", "areas", "fetch", "load", "synthetic"]
 
@@ -147,7 +148,9 @@ def _checked_pattern(name: str) -> re.Pattern:
     try:
         pattern = re.compile(name)
     except re.error as error:
-        raise ValueError(f"name must be a regular expression, found {name!r} ({error}); the default is {NAME!r}") from None
+        raise ValueError(
+            f"name must be a regular expression, found {name!r} ({error}); the default is {NAME!r}"
+        ) from None
     if not {"user", "recording"} <= set(pattern.groupindex):
         raise ValueError(f"name must have groups 'user' and 'recording', found {name!r}; the default is {NAME!r}")
     return pattern
@@ -205,7 +208,10 @@ def _read(file, time, x, y, extra, missing, screen, time_unit, defects) -> pd.Da
             if bad[rows].any():
                 row = int(rows[first_true(bad[rows])])
                 defects.known(
-                    reason, int(bad[rows].sum()), file, lambda row=row: line_of_row(block, row, first_line)  # noqa: B023
+                    reason,
+                    int(bad[rows].sum()),
+                    file,
+                    lambda row=row: line_of_row(block, row, first_line),  # noqa: B023
                 )
                 rows = rows[~bad[rows]]
         back = np.diff(seconds[rows], prepend=last) < 0
@@ -313,9 +319,13 @@ def synthetic(
         As `load` gives it, with ``attrs["synthetic"]`` True.
     """
     layout = GAZEGRAPH if layout is None else layout
-    with place_to_write(path, "gaze") as target:
-        write_synthetic(target, n_users, seed, seconds=seconds, rate=rate, n_recordings=n_recordings, layout=layout)
-        return load(target, **layout)
+    options = {"seconds": seconds, "rate": rate, "n_recordings": n_recordings, "layout": layout}
+    return stand_in(
+        path,
+        "gaze",
+        lambda target: write_synthetic(target, n_users, seed, **options),
+        lambda target: load(target, **layout),
+    )
 
 
 def write_synthetic(target, n_users, seed, *, seconds=30.0, rate=60.0, n_recordings=1, layout=None) -> None:

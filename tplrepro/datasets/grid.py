@@ -1,8 +1,8 @@
 """Grids: a box on the earth cut into square cells of a given size in kilometres; the cells are the chain's states.
 
-The locations of [5], Section 8, are cells of 0.34 km by 0.34 km within the 3rd ring of Beijing and of 0.89 km by 0.89 km
-in Los Angeles. The paper gives no boxes; the presets name theirs. Coordinates are projected by PROJ, through pyproj, to a
-transverse Mercator plane centred on the box, whose scale is within 2e-4 of true in boxes up to 200 km wide.
+The locations of [5], Section 8, are cells of 0.34 km by 0.34 km within the 3rd ring of Beijing and of 0.89 km by
+0.89 km in Los Angeles. The paper gives no boxes; the presets name theirs. Coordinates are projected by PROJ, through
+pyproj, to a transverse Mercator plane centred on the box, whose scale is within 2e-4 of true in boxes up to 200 km wide.
 
 References
 ----------
@@ -37,12 +37,7 @@ class Box(NamedTuple):
     def contains(self, latitude, longitude) -> np.ndarray:
         """Which points lie in the box, edges included."""
         latitude, longitude = np.asarray(latitude, dtype=float), np.asarray(longitude, dtype=float)
-        return (
-            (latitude >= self.south)
-            & (latitude <= self.north)
-            & (longitude >= self.west)
-            & (longitude <= self.east)
-        )
+        return (latitude >= self.south) & (latitude <= self.north) & (longitude >= self.west) & (longitude <= self.east)
 
 
 def as_box(box) -> Box:
@@ -50,8 +45,10 @@ def as_box(box) -> Box:
     try:
         box = Box(*(float(v) for v in box))
     except (TypeError, ValueError):
-        raise ValueError(f"box must be four numbers (south, north, west, east) in degrees, found {box!r}; "
-                         "give such as (39.86, 39.97, 116.27, 116.49)") from None
+        raise ValueError(
+            f"box must be four numbers (south, north, west, east) in degrees, found {box!r}; "
+            "give such as (39.86, 39.97, 116.27, 116.49)"
+        ) from None
     if not (-90 <= box.south < box.north <= 90 and -180 <= box.west < box.east <= 180):
         raise ValueError(
             f"box must satisfy -90 <= south < north <= 90 and -180 <= west < east <= 180, found {tuple(box)}; "
@@ -92,11 +89,11 @@ class Grid:
     (36, 56, 2016)
     >>> cell = grid.cell([39.9087, 400.0], [116.3975, 116.3975])
     >>> cell.tolist()
-    [927, -1]
+    [872, -1]
     >>> grid.label(cell[0])
-    'r16c31'
+    'r15c32'
     >>> grid.centre(cell[:1]).round(2).tolist()
-    [[10.71, 5.61]]
+    [[11.05, 5.27]]
     """
 
     box: Box
@@ -118,10 +115,12 @@ class Grid:
         set_field(self, "_projection", _projection(box))
         # The projected box has curved edges: the grid covers all of them.
         s = np.linspace(0, 1, 65)
-        edge_latitude = np.concatenate([box.south + s * (box.north - box.south)] * 2 + [
-            np.full_like(s, box.south), np.full_like(s, box.north)])
-        edge_longitude = np.concatenate([np.full_like(s, box.west), np.full_like(s, box.east)] + [
-            box.west + s * (box.east - box.west)] * 2)
+        edge_latitude = np.concatenate(
+            [box.south + s * (box.north - box.south)] * 2 + [np.full_like(s, box.south), np.full_like(s, box.north)]
+        )
+        edge_longitude = np.concatenate(
+            [np.full_like(s, box.west), np.full_like(s, box.east)] + [box.west + s * (box.east - box.west)] * 2
+        )
         east, north = self._projection(edge_longitude, edge_latitude)
         set_field(self, "west_km", float(east.min()) / 1000)
         set_field(self, "south_km", float(north.min()) / 1000)
@@ -164,8 +163,10 @@ class Grid:
             raise ValueError(f'outside must be "mark", "clip" or "raise", found {outside!r}; choose one of them')
         latitude, longitude = np.atleast_1d(np.asarray(latitude, float)), np.atleast_1d(np.asarray(longitude, float))
         if latitude.shape != longitude.shape or latitude.ndim != 1:
-            raise ValueError(f"latitude and longitude must be flat and of one length, found {latitude.shape} and "
-                             f"{longitude.shape}; give one of each a point")
+            raise ValueError(
+                f"latitude and longitude must be flat and of one length, found {latitude.shape} and "
+                f"{longitude.shape}; give one of each a point"
+            )
         near = self.box.contains(latitude, longitude)
         if outside == "raise" and not near.all():
             i = int(np.argmin(near))
@@ -219,7 +220,8 @@ class Grid:
 
     def _checked(self, cells) -> np.ndarray:
         cells = np.asarray(cells)
-        if cells.size and (not np.issubdtype(cells.dtype, np.integer) or cells.min() < 0 or cells.max() >= self.n_cells):
+        whole = np.issubdtype(cells.dtype, np.integer)
+        if cells.size and not (whole and 0 <= cells.min() <= cells.max() < self.n_cells):
             raise ValueError(
                 f"cells must be integers from 0 to {self.n_cells - 1}, found {cells.min()} to {cells.max()} as "
                 f"{cells.dtype}; drop the points outside, marked -1, first"

@@ -5,8 +5,8 @@ The contract of all readers in this folder:
 - A *known defect*, one that the published sets are known to hold (a latitude of 400, a clock set wrong, two points at
   the same second), is skipped and counted in ``df.attrs["skipped"]``, with the place of the first one in
   ``df.attrs["skipped_examples"]``. ``strict=True`` makes it an error.
-- A *malformed line*, one that does not follow the format, is an error that names file and line, unless the caller allows
-  some of them with ``max_malformed``; those are counted too.
+- A *malformed line*, one that does not follow the format, is an error that names file and line, unless the caller
+  allows some of them with ``max_malformed``; those are counted too.
 - A file that ends early, is of another set, cannot be opened or cannot be decoded is always an error.
 
 Lines are parsed by pyarrow, a block at a time. Only if a block fails is it searched, by halving, for the lines
@@ -145,8 +145,9 @@ def time_limit(value, name: str) -> pd.Timestamp | None:
     try:
         stamp = pd.Timestamp(value)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be a date or a time, found {value!r} ({error}); give one such as '2012-12-31'"
-                         ) from None
+        raise ValueError(
+            f"{name} must be a date or a time, found {value!r} ({error}); give one such as '2012-12-31'"
+        ) from None
     if stamp is pd.NaT:
         raise ValueError(f"{name} must be a date or a time, found {value!r}; give one such as '2012-12-31'")
     return stamp.tz_localize("UTC") if stamp.tzinfo is None else stamp.tz_convert("UTC")
@@ -182,9 +183,7 @@ def line_blocks(path, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[bytes, i
                 data = stream.read(block_bytes)
             except EOFError:
                 line = first_line + rest.count(b"\n")
-                raise DataFormatError(
-                    "the compressed file ends early; download it again", path, line
-                ) from None
+                raise DataFormatError("the compressed file ends early; download it again", path, line) from None
             except (gzip.BadGzipFile, zlib.error) as error:
                 line = first_line + rest.count(b"\n")
                 raise DataFormatError(

@@ -265,7 +265,7 @@ def _source(name: str) -> Source:
 
 
 def _check_content(source: Source, path: Path, url: str) -> None:
-    """What can be told of a download without a published checksum: it is an archive, and its content is the known one."""
+    """Check what can be told without a published checksum: an archive, with the known content."""
     magic = {".zip": b"PK\x03\x04", ".gz": b"\x1f\x8b"}.get(path.suffix)
     with open(path, "rb") as file:
         head = file.read(4)
@@ -290,9 +290,9 @@ def _check_content(source: Source, path: Path, url: str) -> None:
 class _ResumingDownload:
     """A downloader for pooch that keeps what has arrived and asks for the rest only.
 
-    The part is kept with the entity tag or date of the file it belongs to; the server is asked to send the rest only if
-    the file is still that one, and the whole otherwise. After a wrong checksum pooch calls again and all is fetched anew,
-    because a completed part has been moved away.
+    The part is kept with the entity tag or date of the file it belongs to; the server is asked to send the rest only
+    if the file is still that one, and the whole otherwise. After a wrong checksum pooch calls again and all is fetched
+    anew, because a completed part has been moved away.
     """
 
     def __init__(self, part: Path, progress: bool, timeout: float):
@@ -329,7 +329,11 @@ class _ResumingDownload:
             with (
                 open(self.part, "ab" if goes_on else "wb") as out,
                 tqdm(
-                    total=expected, initial=start, unit="B", unit_scale=True, desc=self.part.stem,
+                    total=expected,
+                    initial=start,
+                    unit="B",
+                    unit_scale=True,
+                    desc=self.part.stem,
                     disable=not self.progress,
                 ) as bar,
             ):

@@ -79,7 +79,7 @@ def fixed_steps(
     """
     ticks, per_tick, group, names, states = _columns(frame, state, user, time)
     step, max_gap = (_duration(v, per_tick, n) for v, n in ((step, "step"), (max_gap, "max_gap")))
-    order = np.lexsort((ticks, group))
+    order = _order(ticks, group)
     ticks, group = ticks[order], group[order]
 
     last = np.append(group[1:] != group[:-1], True) if len(group) else np.empty(0, dtype=bool)
@@ -133,7 +133,7 @@ def observed_sequences(
     [[0, 1], [0], [1]]
     """
     ticks, per_tick, group, names, states = _columns(frame, state, user, time)
-    order = np.lexsort((ticks, group))
+    order = _order(ticks, group)
     broken = np.diff(group[order]) != 0
     if max_gap is not None:
         broken |= np.diff(ticks[order]) > _duration(max_gap, per_tick, "max_gap")
@@ -176,11 +176,19 @@ def _columns(frame, state, user, time):
     return ticks, 1e6, group.astype(np.int64), names, frame[state].to_numpy()
 
 
+def _order(ticks, group) -> np.ndarray:
+    """Rows by group and time, rows of one time in the order of the frame; frames of this folder are so already."""
+    step = np.diff(group)
+    if ((step > 0) | ((step == 0) & (np.diff(ticks) >= 0))).all():
+        return np.arange(len(ticks))
+    return np.lexsort((ticks, group))
+
+
 def _duration(value, per_tick: float, name: str) -> int:
     """A duration in ticks, at least one."""
     try:
-        seconds = float(value) if np.isscalar(value) and not isinstance(value, str) else (
-            pd.Timedelta(value).total_seconds()
+        seconds = (
+            float(value) if np.isscalar(value) and not isinstance(value, str) else (pd.Timedelta(value).total_seconds())
         )
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be a duration, found {value!r}; give seconds or such as '5min'") from None

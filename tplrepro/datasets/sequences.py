@@ -6,6 +6,7 @@ a million sessions cost a million Python objects; kept flat they cost two arrays
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -62,9 +63,13 @@ class Sequences:
             )
         if not values.size:
             values = values.astype(np.int32)
-        if offsets.ndim != 1 or not offsets.size or offsets[0] != 0 or offsets[-1] != len(values) or (
-            np.diff(offsets) < 0
-        ).any():
+        if (
+            offsets.ndim != 1
+            or not offsets.size
+            or offsets[0] != 0
+            or offsets[-1] != len(values)
+            or (np.diff(offsets) < 0).any()
+        ):
             raise ValueError(
                 f"offsets must rise from 0 to the number of values, {len(values)}, found {_brief(offsets)}; "
                 "give one more offset than there are sequences"
@@ -97,7 +102,7 @@ class Sequences:
 
     def __iter__(self) -> Iterator[np.ndarray]:
         offsets = self.offsets.tolist()
-        for start, stop in zip(offsets[:-1], offsets[1:], strict=True):
+        for start, stop in itertools.pairwise(offsets):
             yield self.values[start:stop]
 
     def __getitem__(self, i: int) -> np.ndarray:

@@ -1,7 +1,7 @@
-"""What the synthetic stand-ins share: heavy-tailed popularity, places of a city, and the days that people spend there.
+"""What the synthetic stand-ins share: heavy-tailed popularity, and the places of a city.
 
-People stay at few places (home, work and some others), commute between them at the usual hours, and choose the others by
-a popularity with a heavy tail. These are the features of recorded mobility that make it predictable, and so leak.
+People stay at few places (home, work and some others), commute between them at the usual hours, and choose the others
+by a popularity with a heavy tail. These are the features of recorded mobility that make it predictable, and so leak.
 """
 
 from __future__ import annotations

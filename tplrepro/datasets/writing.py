@@ -21,7 +21,7 @@ import pyarrow.csv
 
 from tplrepro.datasets.reading import marker_path
 
-__all__ = ["atomic_folder", "atomic_output", "line_bytes", "mark_synthetic", "place_to_write"]
+__all__ = ["atomic_folder", "atomic_output", "line_bytes", "mark_synthetic", "stand_in"]
 
 
 @contextlib.contextmanager
@@ -109,14 +109,23 @@ def mark_synthetic(path, generator: dict) -> None:
         out.write(json.dumps({"synthetic": True, **generator}, indent=1, sort_keys=True).encode() + b"\n")
 
 
-@contextlib.contextmanager
-def place_to_write(path, name: str) -> Iterator[Path]:
-    """`path`, or else `name` in a temporary folder that goes away afterwards."""
+def stand_in(path, name: str, write, read):
+    """Write a stand-in to `path` and read it back; without a path, to a temporary folder that goes away afterwards.
+
+    Then the frame's ``attrs`` name the file alone, so that the same seed gives the same frame everywhere.
+    """
     if path is not None:
-        yield Path(path)
-        return
+        write(Path(path))
+        return read(Path(path))
     with tempfile.TemporaryDirectory(prefix="tplrepro-") as folder:
-        yield Path(folder) / name
+        target = Path(folder) / name
+        write(target)
+        frame = read(target)
+        frame.attrs["source"] = f"synthetic {name}"
+        frame.attrs["skipped_examples"] = {
+            reason: where.removeprefix(folder + os.sep) for reason, where in frame.attrs["skipped_examples"].items()
+        }
+        return frame
 
 
 def line_bytes(columns: dict[str, object], delimiter: str, end: bytes = b"\n") -> bytes:
