@@ -7,6 +7,7 @@ import operator
 import numpy as np
 
 __all__ = [
+    "as_rows",
     "as_transition_array",
     "check_alpha",
     "check_budgets",
@@ -55,15 +56,20 @@ def as_transition_array(matrix) -> np.ndarray:
     validated = getattr(matrix, "validated_array", None)
     if validated is not None:
         return validated()
+    rows = as_rows(matrix)
+    check_stochastic(rows)
+    return rows
+
+
+def as_rows(matrix) -> np.ndarray:
+    """An array-like as a C-contiguous float array, whatever its shape and values."""
     try:
-        rows = np.ascontiguousarray(matrix, dtype=float)
+        return np.ascontiguousarray(matrix, dtype=float)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"a transition matrix must be a rectangular array of numbers, found {type(matrix).__name__} "
             f"({error}); give n rows of n probabilities"
         ) from None
-    check_stochastic(rows)
-    return rows
 
 
 def check_alpha(alpha, name: str = "alpha") -> np.ndarray:

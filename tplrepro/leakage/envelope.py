@@ -52,7 +52,7 @@ class Hull(NamedTuple):
     row_d: np.ndarray
 
 
-@numba.njit(fastmath=FAST, nogil=True, cache=True)
+@numba.njit(fastmath=FAST, nogil=True, cache=True, error_model="numpy")
 def excess(rows, i, j, mu):
     """s(mu) = sum_k max(q_k - (1 + mu) d_k, 0) for q = rows[i], d = rows[j].
 
@@ -70,7 +70,7 @@ def excess(rows, i, j, mu):
     return total
 
 
-@numba.njit(fastmath=False, nogil=True, cache=True)
+@numba.njit(nogil=True, cache=True, error_model="numpy")
 def point_at(rows, i, j, mu):
     """The pair's own vertex (d(S), gap(S)) in direction mu, by compensated sums."""
     d_sum = d_low = gap_sum = gap_low = 0.0
@@ -88,7 +88,7 @@ def point_at(rows, i, j, mu):
     return d_sum, gap_sum
 
 
-@numba.njit(nogil=True, cache=True)
+@numba.njit(nogil=True, cache=True, error_model="numpy")
 def sticks_out(rows, i, j, far, slopes, support, hull_d, pending):
     """Whether the points of q = rows[i], d = rows[j] leave the hull given by its edge slopes, the support there and the
     vertices' d. `far` is a slope from which on the excess is 0; `pending` is room for intervals still to be settled.
@@ -132,14 +132,14 @@ def sticks_out(rows, i, j, far, slopes, support, hull_d, pending):
     return False
 
 
-@numba.njit(nogil=True, cache=True)
+@numba.njit(nogil=True, cache=True, error_model="numpy")
 def outside(rows, i, j, mu, support):
     """The accurate form of s(mu) > h(mu), asked only where the fast sum says so."""
     d_sum, gap_sum = point_at(rows, i, j, mu)
     return gap_sum - mu * d_sum > support + TIE * gap_sum
 
 
-@numba.njit(nogil=True, cache=True)
+@numba.njit(nogil=True, cache=True, error_model="numpy")
 def find_outside(rows, far, slopes, support, hull_d, first, stop, tile, found):
     """Mark in found[j - first, i] the pairs (q = row i, d = row j), first <= j < stop, that stick out of the hull."""
     n = rows.shape[0]
@@ -151,7 +151,7 @@ def find_outside(rows, far, slopes, support, hull_d, first, stop, tile, found):
                     found[j - first, i] = sticks_out(rows, i, j, far[j], slopes, support, hull_d, pending)
 
 
-@numba.njit(fastmath=False, nogil=True, cache=True)
+@numba.njit(nogil=True, cache=True, error_model="numpy")
 def prefix_points(q, d):
     """All vertices of one pair: columns with q_j > d_j in order of falling q_j/d_j, summed with compensation."""
     gap = q - d
@@ -188,7 +188,7 @@ def prefix_points(q, d):
     return points
 
 
-@numba.njit(nogil=True, cache=True)
+@numba.njit(nogil=True, cache=True, error_model="numpy")
 def upper_hull(points, rows):
     """The vertices, from the largest gap to the largest gap/d, of points (m, 3) with their pairs of rows (m, 2).
 
@@ -217,7 +217,7 @@ def upper_hull(points, rows):
     return points[kept], rows[kept]
 
 
-@numba.njit(nogil=True, cache=True)
+@numba.njit(nogil=True, cache=True, error_model="numpy")
 def edges(points):
     """Edge slopes (0 first, the tangent through the origin last) and the support function there."""
     k = points.shape[0]
@@ -235,7 +235,7 @@ def edges(points):
     return slopes, support
 
 
-@numba.njit(nogil=True, cache=True)
+@numba.njit(nogil=True, cache=True, error_model="numpy")
 def grow(points, pairs, rows, candidates, far):
     """Add to the hull every candidate pair (i, j) that still sticks out of it."""
     slopes, support = edges(points)
@@ -257,7 +257,7 @@ def grow(points, pairs, rows, candidates, far):
     return points, pairs
 
 
-@numba.njit(nogil=True, cache=True)
+@numba.njit(nogil=True, cache=True, error_model="numpy")
 def farthest_slopes(rows):
     """For each row as d, a slope from which on its excess is 0 whatever the other row (STEEPEST if there is none)."""
     n = rows.shape[0]
@@ -297,9 +297,10 @@ def joint_hull(rows: np.ndarray, progress: bool = False) -> Hull:
     first = first_difference(rows)
     if first < 0:
         return Hull(*points.T, *pairs.T)
-    points = prefix_points(rows[first], rows[0])
-    pairs = np.tile(np.array([[first, 0]]), (points.shape[0], 1))
-    points, pairs = upper_hull(points, pairs)
+    # Of two rows that differ, one may exceed the other nowhere, if their sums differ by rounding.
+    pair = (first, 0) if (rows[first] > rows[0]).any() else (0, first)
+    points = prefix_points(rows[pair[0]], rows[pair[1]])
+    points, pairs = upper_hull(points, np.tile(np.array([pair]), (points.shape[0], 1)))
     far = farthest_slopes(rows)
 
     # Random pairs first: the hull is then nearly final, and few later pairs stick out of it.
@@ -331,7 +332,7 @@ def joint_hull(rows: np.ndarray, progress: bool = False) -> Hull:
     return Hull(*np.ascontiguousarray(points.T), *np.ascontiguousarray(pairs.T))
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, error_model="numpy")
 def first_difference(rows):
     """The first row that differs from row 0, or -1."""
     for i in range(1, rows.shape[0]):
@@ -341,7 +342,7 @@ def first_difference(rows):
     return -1
 
 
-@numba.njit(nogil=True, cache=True)
+@numba.njit(nogil=True, cache=True, error_model="numpy")
 def improve(rows, inverse, first, stop, tile, best):
     """Scan the pairs with d in rows first..stop; the steepest tangent found from (-inverse, 0), with its pair."""
     n = rows.shape[0]

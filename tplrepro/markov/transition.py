@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from tplrepro.validation import ROW_SUM_TOLERANCE, as_transition_array, check_horizon, check_stochastic
+from tplrepro.validation import ROW_SUM_TOLERANCE, as_rows, as_transition_array, check_horizon, check_stochastic
 
 __all__ = ["TransitionMatrix", "as_transition_matrix"]
 
@@ -190,7 +190,7 @@ def as_transition_matrix(matrix) -> TransitionMatrix:
 
 def _checked_dense(probabilities, normalize: bool) -> np.ndarray:
     if normalize:
-        rows = np.array(probabilities, dtype=float)
+        rows = as_rows(probabilities)
         sums = rows.sum(axis=1, keepdims=True) if rows.ndim == 2 else np.ones(1)
         if rows.ndim == 2 and (not np.isfinite(sums).all() or (sums <= 0).any()):
             worst = int(np.argmax(~(sums[:, 0] > 0) | ~np.isfinite(sums[:, 0])))

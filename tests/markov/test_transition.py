@@ -1,0 +1,153 @@
+"""Transition matrices: validation, Bayes' rule, propagation; dense and sparse alike."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tplrepro as tpl
+
+FIG_2_FORWARD = [[0.2, 0.3, 0.5], [0.1, 0.1, 0.8], [0.6, 0.2, 0.2]]
+
+
+def sparse_example(seed=0, n=12):
+    rng = np.random.default_rng(seed)
+    counts = scipy.sparse.random_array((n, n), density=0.2, rng=rng, data_sampler=lambda size: rng.integers(1, 9, size))
+    return tpl.TransitionMatrix(
+        counts.tocsr(), background=rng.random(n) * 0.1 + 0.01, normalize=True, states=[f"s{i}" for i in range(n)]
+    )
+
+
+def test_holds_a_copy_that_cannot_be_changed():
+    rows = np.array(FIG_2_FORWARD)
+    P = tpl.TransitionMatrix(rows)
+    rows[0] = 0
+    assert P.probabilities[0].tolist() == FIG_2_FORWARD[0]
+    with pytest.raises(ValueError, match="read-only"):
+        P.probabilities[0, 0] = 1.0
+
+
+def test_normalizes_only_on_request():
+    P = tpl.TransitionMatrix([[1, 3], [2, 2]], normalize=True)
+    assert P.probabilities.tolist() == [[0.25, 0.75], [0.5, 0.5]]
+    with pytest.raises(ValueError, match="pass normalize=True"):
+        tpl.TransitionMatrix([[1, 3], [2, 2]])
+
+
+def test_tolerance_of_row_sums_is_as_stated():
+    tpl.TransitionMatrix([[0.5, 0.5 + 9e-10], [0.5, 0.5]])
+    with pytest.raises(ValueError, match=r"within 1e-09, found 1\.000000002 in row 0"):
+        tpl.TransitionMatrix([[0.5, 0.5 + 2e-9], [0.5, 0.5]])
+
+
+def test_reverse_is_bayes_rule():
+    initial = np.array([0.2, 0.3, 0.5])
+    P = tpl.TransitionMatrix(FIG_2_FORWARD, states=list("abc"))
+    B = P.reverse(initial)
+    joint = {(i, j): initial[i] * FIG_2_FORWARD[i][j] for i in range(3) for j in range(3)}
+    for j in range(3):
+        for i in range(3):
+            assert B.probabilities[j, i] == pytest.approx(joint[i, j] / sum(joint[k, j] for k in range(3)))
+    assert B.states == ["a", "b", "c"]
+
+
+def test_reversing_twice_gives_the_chain_back():
+    P = tpl.TransitionMatrix(FIG_2_FORWARD)
+    initial = np.array([0.1, 0.6, 0.3])
+    assert P.reverse(initial).reverse(P.propagate(initial)).probabilities == pytest.approx(P.probabilities)
+    assert P.reverse().reverse().probabilities == pytest.approx(P.probabilities)
+
+
+def test_reverse_over_time_uses_the_distribution_of_each_step():
+    P = tpl.TransitionMatrix(FIG_2_FORWARD)
+    initial = np.array([0.1, 0.6, 0.3])
+    first, second = P.reverse_over_time(initial, horizon=3)
+    assert first.probabilities == pytest.approx(P.reverse(initial).probabilities)
+    assert second.probabilities == pytest.approx(P.reverse(P.propagate(initial)).probabilities)
+
+
+@settings(max_examples=50)
+@given(n=st.integers(1, 7), seed=st.integers(0, 1000), zeros=st.floats(0, 0.8))
+def test_stationary_distribution_is_kept_by_a_step(n, seed, zeros):
+    P = tpl.random_matrix(n, seed=seed, zeros=zeros)
+    try:
+        p = P.stationary()
+    except ValueError as error:
+        assert "closed classes" in str(error)
+        values = np.linalg.eigvals(P.probabilities)
+        assert (np.abs(values - 1) < 1e-9).sum() > 1
+    else:
+        assert P.propagate(p) == pytest.approx(p, abs=1e-14)
+        assert p.sum() == pytest.approx(1.0)
+
+
+def test_stationary_distribution_of_a_nearly_decomposed_chain_keeps_its_digits():
+    P = tpl.TransitionMatrix([[1 - 1e-14, 1e-14], [3e-14, 1 - 3e-14]])
+    leave, enter = 1e-14, 3e-14
+    assert P.stationary() == pytest.approx([enter / (leave + enter), leave / (leave + enter)], rel=1e-12)
+
+
+def test_transient_states_have_no_stationary_probability():
+    assert tpl.TransitionMatrix([[0.8, 0.2], [0.0, 1.0]]).stationary().tolist() == [0.0, 1.0]
+
+
+def test_sparse_agrees_with_its_dense_form():
+    P = sparse_example()
+    D = tpl.TransitionMatrix(P.toarray(), states=P.states)
+    assert P.is_sparse
+    assert not D.is_sparse
+    assert D.probabilities.sum(axis=1) == pytest.approx(np.ones(12))
+    p = np.random.default_rng(1).dirichlet(np.ones(12))
+    assert P.propagate(p) == pytest.approx(D.propagate(p), abs=1e-15)
+    assert P.stationary() == pytest.approx(D.stationary(), abs=1e-12)
+    assert P.row(3) == pytest.approx(D.row(3))
+    assert np.asarray(P) == pytest.approx(D.probabilities)
+
+
+def test_sparse_without_background_has_zeros():
+    P = tpl.TransitionMatrix(scipy.sparse.eye_array(3).tocsr())
+    assert P.toarray().tolist() == np.eye(3).tolist()
+    with pytest.raises(ValueError, match="3 closed classes"):
+        P.stationary()
+
+
+def test_repr_and_index():
+    P = sparse_example()
+    assert "12 states, sparse" in repr(P)
+    assert P.index("s4") == 4
+    with pytest.raises(ValueError, match="unknown state 'nowhere'; the matrix has 12 states, such as 's0'"):
+        P.index("nowhere")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: tpl.TransitionMatrix([[0.5, 0.5], [1.0]]), "rectangular array"),
+        (lambda: tpl.TransitionMatrix([[0.5, 0.5], [1.0]], normalize=True), "inhomogeneous"),
+        (
+            lambda: tpl.TransitionMatrix([[0.0, 0.0], [1.0, 0.0]], normalize=True),
+            "positive, finite sum.*found 0 in row 0",
+        ),
+        (lambda: tpl.TransitionMatrix([[1.0, -1.0], [1.0, 0.0]], normalize=True), "positive, finite sum.*in row 0"),
+        (lambda: tpl.TransitionMatrix([[1.0, np.nan], [1.0, 0.0]], normalize=True), "found nan in row 0"),
+        (lambda: tpl.TransitionMatrix(np.eye(2), background=0.1), "background needs a scipy.sparse matrix"),
+        (lambda: tpl.TransitionMatrix(np.eye(2), states=["a"]), "2 states once, found 1 labels"),
+        (lambda: tpl.TransitionMatrix(np.eye(2), states=["a", "a"]), "distinct, found 'a' more than once"),
+        (lambda: tpl.TransitionMatrix(scipy.sparse.eye_array(2) * 0.5), "background included, found 0.5 in row 0"),
+        (lambda: tpl.TransitionMatrix(scipy.sparse.eye_array(2) * -1.0), "not negative, found -1"),
+        (
+            lambda: tpl.TransitionMatrix(scipy.sparse.eye_array(2), background=-0.1),
+            "background probabilities.*found -0.1",
+        ),
+        (lambda: tpl.TransitionMatrix(scipy.sparse.csr_array((2, 3))), r"square and not empty, found shape \(2, 3\)"),
+        (lambda: tpl.TransitionMatrix(np.eye(2)).stationary(), "unique, found 2 closed classes"),
+        (lambda: tpl.TransitionMatrix(FIG_2_FORWARD).reverse([0.5, 0.5]), r"shape \(3,\), found \(2,\)"),
+        (lambda: tpl.TransitionMatrix(FIG_2_FORWARD).reverse([0.5, 0.6, 0.1]), "sum to 1 within 1e-09, found sum 1.2"),
+        (lambda: tpl.TransitionMatrix([[0.8, 0.2], [0.0, 1.0]]).reverse(), "state 0 has probability 0 after one step"),
+        (lambda: tpl.TransitionMatrix(FIG_2_FORWARD).reverse_over_time([1, 0, 0], 0), "horizon must be at least 1"),
+    ],
+)
+def test_bad_input_names_constraint_value_and_remedy(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
