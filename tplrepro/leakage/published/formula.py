@@ -23,9 +23,9 @@ def log_f(excess, d, alpha):
     """
     rise, floor = factors(alpha)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        loss = np.log1p(excess * rise / (d * rise + floor))
+        loss = np.where(excess > 0, np.log1p(excess * rise / (d * rise + floor)), 0.0)
         unbounded = alpha + np.log(excess * rise + floor)
-    return np.where((d == 0) & (np.asarray(alpha) > LARGEST), unbounded, loss)
+    return np.where((d == 0) & (excess > 0) & (np.asarray(alpha) > LARGEST), unbounded, loss)
 
 
 def one_leakage(value, name: str) -> float:

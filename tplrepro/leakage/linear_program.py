@@ -1,0 +1,205 @@
+"""The linear-fractional programme (19)-(21) of [1] through PuLP: what the paper's algorithms are compared with.
+
+For two rows q, d: maximise q.x / d.x subject to e^-alpha <= x_j / x_k <= e^alpha. The Charnes-Cooper substitution
+y = x / d.x makes it linear: maximise q.y subject to d.y = 1 and the same bounds on ratios, in one of two formulations:
+
+- "scaled", n + 1 variables and 2n constraints: m <= y_j <= e^alpha m with a free scale m;
+- "pairwise", the paper's own n(n-1) constraints y_j <= e^alpha y_k.
+
+The objective given to the solver is (q - d).y / max|q - d|, which has the same maximisers since d.y = 1, so that rows
+that nearly agree do not vanish below the solver's tolerances.
+
+Accuracy: on 2,250 random pairs of rows of every kind, for each solver and formulation, the leakage came out within
+1e-7 absolute (CBC 7e-8, as PuLP reads its answers with 8 digits; HiGHS 1e-8), for alpha up to 20 (scaled) and 10
+(pairwise). The solvers' tolerance on constraints and reduced costs is their default of 1e-7 for the scaled formulation;
+the pairwise one is then off by up to 1e-3 and gets 1e-9. For larger alpha the coefficients 1 and e^alpha in one
+constraint are further apart than any tolerance resolves, and wrong answers come back as optimal (by more than 1 at
+alpha = 20, pairwise), so it is refused. `published.algorithm_1` and `privacy_loss` have no such limit.
+
+References
+----------
+[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
+    Correlations. IEEE TKDE, 2019.
+"""
+
+from __future__ import annotations
+
+import warnings
+from itertools import permutations
+
+import numpy as np
+
+from tplrepro.validation import as_transition_array, check_alpha
+
+__all__ = ["LARGEST_ALPHA", "loss", "pair_loss"]
+
+#: Largest alpha for each formulation, in nats.
+LARGEST_ALPHA = {"scaled": 20.0, "pairwise": 10.0}
+
+_TOLERANCE = {"scaled": 1e-7, "pairwise": 1e-9}
+_REMEDY = {"CBC": "pulp, whose wheels bundle CBC", "HiGHS": "highspy"}
+
+
+def loss(P, alpha: float, solver: str = "HiGHS", formulation: str = "scaled", progress: bool = False) -> float:
+    """L(alpha), Eq. (18) of [1]: one linear programme for each of the n(n-1) ordered pairs of rows.
+
+    Parameters
+    ----------
+    P : array-like (n, n)
+        Backward or forward transition matrix.
+    alpha : float
+        Previous BPL or next FPL in nats, from 0 to `LARGEST_ALPHA[formulation]`.
+    solver : {"CBC", "HiGHS"}
+        CBC runs as a process for each pair, HiGHS in this one.
+    formulation : {"scaled", "pairwise"}
+        See the module's docstring.
+    progress : bool
+        Show a progress bar over the pairs on standard error.
+
+    Returns
+    -------
+    float
+        Leakage in nats, right to about 1e-7 absolute.
+
+    Raises
+    ------
+    ValueError
+        `P` is not a transition matrix; `alpha` is out of range; `solver` or `formulation` is unknown; the solver is
+        not installed or finds no optimum.
+
+    Examples
+    --------
+    >>> round(loss([[0.8, 0.2], [0.0, 1.0]], 0.1), 6)  # log(0.8 (e^0.1 - 1) + 1)
+    0.080784
+    """
+    rows = as_transition_array(P)
+    pairs = [(j, i) for j in range(len(rows)) for i in range(len(rows)) if i != j]
+    if progress:
+        from tqdm.auto import tqdm
+
+        pairs = tqdm(pairs, desc=f"{solver}, {formulation}", unit="pair")
+    alpha = _checked_alpha(alpha, formulation)
+    chosen = _solver(solver, formulation)
+    largest, current, programme = 0.0, None, None
+    for j, i in pairs:
+        if j != current:
+            current, programme = j, _Programme(rows[j], alpha, chosen, formulation)
+        largest = max(largest, programme.solve(rows[i]))
+    return largest
+
+
+def pair_loss(q, d, alpha: float, solver: str = "HiGHS", formulation: str = "scaled") -> float:
+    """log of the optimum of (19)-(21) of [1] for one ordered pair of rows.
+
+    Parameters
+    ----------
+    q, d : array-like (n,)
+        Two rows of a transition matrix.
+    alpha, solver, formulation
+        As in `loss`.
+
+    Returns
+    -------
+    float
+        Leakage in nats, right to about 1e-7 absolute.
+
+    Raises
+    ------
+    ValueError
+        As in `loss`; or `q` and `d` are not two probability vectors of one length.
+
+    Examples
+    --------
+    >>> round(pair_loss([0.2, 0.3, 0.5], [0.1, 0, 0.9], 1.0, solver="CBC"), 6)
+    0.461549
+    """
+    q, d = np.asarray(q, dtype=float), np.asarray(d, dtype=float)
+    if q.ndim != 1 or q.shape != d.shape or q.size == 0:
+        raise ValueError(
+            f"q and d must be rows of one length, found shapes {q.shape} and {d.shape}; pass two rows of P"
+        )
+    for name, row in (("q", q), ("d", d)):
+        if not (row >= 0).all() or not abs(row.sum() - 1) < 1e-6:
+            raise ValueError(f"{name} must hold probabilities that sum to 1, found sum {row.sum():g}; pass a row of P")
+    return _Programme(d, _checked_alpha(alpha, formulation), _solver(solver, formulation), formulation).solve(q)
+
+
+class _Programme:
+    """The model for one row d: from row q to row q only the objective changes."""
+
+    def __init__(self, d: np.ndarray, alpha: float, solver, formulation: str):
+        import pulp
+
+        self.d, self.alpha, self.solver = d, alpha, solver
+        self.model = pulp.LpProblem("temporal_privacy_loss", pulp.LpMaximize)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # PuLP 3 announces the names of PuLP 4
+            self.y = [pulp.LpVariable(f"y{j}", lowBound=0) for j in range(len(d))]
+            scale = pulp.LpVariable("m", lowBound=0)
+        ratio = float(np.exp(alpha))
+        self.model += pulp.lpDot(d.tolist(), self.y) == 1
+        if formulation == "scaled":
+            for y_j in self.y:
+                self.model += y_j >= scale
+                self.model += y_j <= ratio * scale
+        else:
+            for y_j, y_k in permutations(self.y, 2):
+                self.model += y_j <= ratio * y_k
+
+    def solve(self, q: np.ndarray) -> float:
+        import pulp
+
+        gap = q - self.d
+        if not gap.any():
+            return 0.0
+        self.model.setObjective(pulp.lpDot((gap / np.abs(gap).max()).tolist(), self.y))
+        status = self.model.solve(self.solver)
+        if status != pulp.LpStatusOptimal:
+            raise ValueError(
+                f"{self.solver.name} found no optimum at alpha={self.alpha:g} (status {pulp.LpStatus[status]!r}); "
+                "lower alpha, or take the other solver or formulation"
+            )
+        y = np.array([y_j.value() for y_j in self.y], dtype=float)
+        return max(0.0, float(np.log1p(gap @ y / (self.d @ y))))
+
+
+def _checked_alpha(alpha, formulation: str) -> float:
+    if formulation not in LARGEST_ALPHA:
+        raise ValueError(f"formulation must be 'scaled' or 'pairwise', found {formulation!r}; choose one of the two")
+    values = check_alpha(alpha)
+    if values.ndim != 0:
+        raise ValueError(f"alpha must be one number, found shape {values.shape}; call once for each value")
+    if values > LARGEST_ALPHA[formulation]:
+        raise ValueError(
+            f"alpha must be at most {LARGEST_ALPHA[formulation]:g} for the {formulation} formulation, found "
+            f"{values:g}: beyond, e^alpha exceeds what the solvers' tolerances resolve; use tplrepro.privacy_loss"
+        )
+    return float(values)
+
+
+def _solver(name: str, formulation: str):
+    tolerance = _TOLERANCE[formulation]
+    if name not in _REMEDY:
+        raise ValueError(f"solver must be 'CBC' or 'HiGHS', found {name!r}; choose one of the two")
+    try:
+        import pulp
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # the CBC in PuLP's wheels goes in PuLP 4
+            if name == "CBC":
+                found = pulp.PULP_CBC_CMD(msg=False, options=[f"primalT {tolerance}", f"dualT {tolerance}"])
+            else:
+                found = pulp.HiGHS(
+                    msg=False,
+                    primal_feasibility_tolerance=tolerance,
+                    dual_feasibility_tolerance=tolerance,
+                )
+        available = found.available()
+    except ImportError:
+        available = False
+    if not available:
+        raise ValueError(
+            f"the solver {name} is not available; install it with 'pip install {_REMEDY[name].split(',')[0]}' "
+            f"({_REMEDY[name]}) or choose the other of 'CBC' and 'HiGHS'"
+        )
+    return found
