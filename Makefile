@@ -86,7 +86,7 @@ format: $(READY) ## format the Python files
 
 # uv resolves for every platform and every Python from 3.11; the file then holds names, versions and hashes only.
 lock: $(READY) ## pin the environment anew from pyproject.toml
-	@$(PY) -m workflow.lock
+	@$(PY) -m workflow.lock $(ARGS)
 
 clean: ## remove the results of batches
 	rm -rf build .snakemake .pytest_cache .ruff_cache .hypothesis

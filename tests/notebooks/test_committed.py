@@ -1,0 +1,84 @@
+"""What every committed notebook looks like; whether it still prints what it printed is checked by nbval."""
+
+import ast
+import re
+
+import nbformat
+import pytest
+
+from workflow.check_parameters import declared_parameters
+from workflow.configuration import read_notebooks
+from workflow.refresh_notebooks import clean
+
+NOTEBOOKS = read_notebooks()
+
+
+@pytest.fixture(params=list(NOTEBOOKS), scope="module")
+def name(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def notebook(name):
+    return nbformat.read(NOTEBOOKS[name].path(), as_version=4)
+
+
+@pytest.fixture(scope="module")
+def code(notebook):
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def test_is_valid_and_free_of_what_changes_from_run_to_run(notebook):
+    nbformat.validate(notebook)
+    assert notebook == clean(nbformat.from_dict(notebook)), "run make notebooks"
+
+
+def test_first_cell_names_paper_and_figure(notebook):
+    first = notebook.cells[0]
+    assert first.cell_type == "markdown"
+    assert re.match(r"# .{10,}", first.source)
+
+
+def test_is_short(notebook, code):
+    assert len(notebook.cells) <= 30
+    assert max(len(cell.source.splitlines()) for cell in code) <= 30
+
+
+def test_defines_no_algorithm(code):
+    """Functions of more than a few lines, and classes, belong in the package."""
+    for cell in code:
+        for node in ast.walk(ast.parse(re.sub(r"(?m)^%.*$", "", cell.source))):
+            assert not isinstance(node, ast.ClassDef)
+            if isinstance(node, ast.FunctionDef):
+                assert node.end_lineno - node.lineno <= 12, node.name
+
+
+def test_parameters_hold_a_seed(notebook):
+    assert isinstance(declared_parameters(notebook).get("seed"), int)
+
+
+def test_was_run_from_top_to_bottom_without_an_error(code):
+    filled = [cell for cell in code if cell.source.strip()]
+    assert [cell.execution_count for cell in filled] == list(range(1, len(filled) + 1)), "run make notebooks"
+    kinds = {output.output_type for cell in code for output in cell.outputs}
+    assert "error" not in kinds
+
+
+def test_outputs_name_no_machine_and_show_no_warning(code):
+    for cell in code:
+        for output in cell.outputs:
+            assert output.get("name") != "stderr"
+            text = output.get("text", "") + "".join(map(str, output.get("data", {}).get("text/plain", "")))
+            assert not re.search(r"/(tmp|home|root|Users|work)/", text)
+
+
+def test_saves_under_its_own_name(name, code):
+    source = "\n".join(cell.source for cell in code)
+    if NOTEBOOKS[name].figure:
+        assert f'"{name}"' in source
+        assert re.search(r"save_(figure|table)\(", source)
+
+
+def test_reads_no_settings_of_the_machine(code):
+    source = "\n".join(cell.source for cell in code)
+    assert not re.search(r"os\.environ|getenv|TPLREPRO_DATA|np\.random\.seed|filterwarnings", source)

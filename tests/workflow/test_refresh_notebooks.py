@@ -1,0 +1,51 @@
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from workflow.kernel_environment import kernel_environment
+from workflow.refresh_notebooks import clean, refresh
+
+
+def test_cleaning_keeps_tags_and_ids_and_drops_the_rest():
+    notebook = new_notebook(
+        cells=[
+            new_markdown_cell("# Title", id="first", metadata={"editable": True}),
+            new_code_cell("a = 1", id="second", metadata={"tags": ["parameters"], "execution": {"started": "now"}}),
+        ],
+        metadata={"papermill": {"duration": 1.0}, "language_info": {"name": "python", "version": "3.11.7"}},
+    )
+    cleaned = clean(notebook)
+    assert [dict(cell.metadata) for cell in cleaned.cells] == [{}, {"tags": ["parameters"]}]
+    assert [cell.id for cell in cleaned.cells] == ["first", "second"]
+    assert cleaned.metadata.language_info == {"name": "python"}
+    assert set(cleaned.metadata) == {"kernelspec", "language_info"}
+
+
+@pytest.mark.notebook
+def test_a_second_refresh_changes_nothing(repository):
+    path = repository.notebook("a/one", "print(value)")
+    assert refresh(path) is True
+    first = path.read_bytes()
+    assert refresh(path) is False
+    assert path.read_bytes() == first
+    assert nbformat.read(path, as_version=4).cells[-1].outputs[0].text == "0.5\n"
+
+
+@pytest.mark.notebook
+def test_warnings_are_not_committed(repository):
+    path = repository.notebook("a/one", "import warnings\nwarnings.warn('careful')")
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="cell 2 of one.ipynb must not write to stderr, got:\n(.|\n)*careful"):
+        refresh(path)
+    assert path.read_bytes() == before
+
+
+def test_data_are_hidden_where_stand_ins_are_wanted(tmp_path, monkeypatch):
+    monkeypatch.setenv("TPLREPRO_DATA", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", "elsewhere")
+    hidden = kernel_environment(tmp_path, "quick", "make test", real_data=False, root=tmp_path)
+    assert "TPLREPRO_DATA" not in hidden
+    assert "PYTHONPATH" not in hidden
+    shown = kernel_environment(tmp_path, "quick", "make figures", real_data=True, threads=1, root=tmp_path)
+    assert shown["TPLREPRO_DATA"] == str(tmp_path)
+    assert shown["NUMBA_NUM_THREADS"] == "1"

@@ -1,0 +1,189 @@
+"""The repository's own files agree with each other."""
+
+import re
+import shutil
+import subprocess
+import tomllib
+
+import jsonschema
+import pytest
+import yaml
+from packaging.utils import canonicalize_name
+
+import tplrepro
+from workflow.configuration import ROOT, read_notebooks
+from workflow.lock import direct_dependencies, environment_file, pinned_versions
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+MAKEFILE = (ROOT / "Makefile").read_text()
+LOCK = (ROOT / "requirements.lock").read_text()
+
+
+def tracked_files():
+    if shutil.which("git") is None or not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout, so there is no list of tracked files")
+    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-z"], capture_output=True, check=True)
+    return [ROOT / name for name in listed.stdout.decode().split("\0") if name and (ROOT / name).is_file()]
+
+
+def text_files():
+    for path in tracked_files():
+        content = path.read_bytes()
+        if b"\0" not in content[:8000]:
+            yield path.relative_to(ROOT).as_posix(), content.decode("utf-8")
+
+
+# The words are put together here, so that this file does not hold them.
+PATHS_OF_ONE_MACHINE = ["../" + "shared", "/" + "work/", "/" + "root/", "/" + "home/"]
+ADDRESSES_OF_INDEXES = ["index" + "-url", "find" + "-links", "files.python" + "hosted", "pypi" + ".org/simple"]
+
+
+@pytest.mark.parametrize("words", PATHS_OF_ONE_MACHINE + ADDRESSES_OF_INDEXES)
+def test_no_file_names_a_machine_or_a_package_index(words):
+    found = [name for name, text in text_files() if words in text]
+    allowed = [".ci/run"] if words == PATHS_OF_ONE_MACHINE[0] else []
+    assert [name for name in found if name not in allowed] == []
+
+
+def test_no_data_and_no_large_file_is_tracked():
+    below = [path.relative_to(ROOT).as_posix() for path in tracked_files() if path.is_relative_to(ROOT / "data")]
+    assert below in ([], ["data/README.md"])
+    large = [path.name for path in tracked_files() if path.stat().st_size > 1_000_000]
+    assert large == []
+
+
+def test_lock_holds_names_versions_and_hashes_only():
+    pin = re.compile(r"[a-z0-9-]+==[0-9][0-9a-z.+]*(?: ; [^\\]+)? \\")
+    digest = re.compile(r"    --hash=sha256:[0-9a-f]{64}(?: \\)?")
+    lines = [line for line in LOCK.splitlines() if not line.startswith("# ")]
+    assert lines
+    assert [line for line in lines if not pin.fullmatch(line) and not digest.fullmatch(line)] == []
+    assert "://" not in LOCK
+
+
+@pytest.mark.parametrize("python", ["3.11", "3.12", "3.13"])
+def test_lock_pins_every_direct_dependency(python):
+    assert set(direct_dependencies()) <= set(pinned_versions(python=python))
+
+
+def test_environment_of_conda_users_is_in_step_with_the_lock():
+    assert (ROOT / "environment.yml").read_text() == environment_file()
+    parts = yaml.safe_load(environment_file())["dependencies"]
+    (pins,) = [part["pip"] for part in parts if isinstance(part, dict)]
+    assert {pin.partition("==")[0] for pin in pins if "==" in pin} == set(direct_dependencies())
+
+
+def test_every_dependency_has_its_reason():
+    rows = re.findall(r"^\| ([a-z0-9, ()`-]+) \| .{5,} \|$", (ROOT / "REPRODUCING.md").read_text(), re.MULTILINE)
+    explained = {canonicalize_name(name) for row in rows for name in re.findall(r"[a-z0-9-]+", row.split("(")[0])}
+    extras = {"ipywidgets", "jupyterlab", "voila", "pm4py", "torch"}
+    assert (set(direct_dependencies()) | extras | {"hatchling", "editables"}) - explained == set()
+
+
+@pytest.mark.parametrize("document", ["README.md", "REPRODUCING.md", "CHANGELOG.md", "data/README.md"])
+def test_commands_in_the_documents_exist(document):
+    targets = set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
+    lines = re.findall(r"^(?:[A-Z_]+=\S+ )?make ([a-z-]+)|`make ([a-z-]+)", (ROOT / document).read_text(), re.MULTILINE)
+    named = {first or second for first, second in lines}
+    assert named <= targets
+    if document == "README.md":
+        assert {"figures", "test"} <= named
+
+
+@pytest.mark.parametrize("document", ["README.md", "REPRODUCING.md", "data/README.md"])
+def test_links_in_the_documents_lead_somewhere(document):
+    folder = (ROOT / document).parent
+    links = re.findall(r"\]\(([^)#:]+)\)", (ROOT / document).read_text())
+    assert [link for link in links if not (folder / link).exists()] == []
+
+
+def test_readme_lists_every_notebook_once():
+    listed = re.findall(r"\(notebooks/([\w/]+)\.ipynb\)", (ROOT / "README.md").read_text())
+    assert sorted(listed) == sorted(read_notebooks())
+
+
+def test_continuous_integration_runs_the_readmes_test_command():
+    script = (ROOT / ".ci" / "run").read_text()
+    assert re.search(r"^make test\b", script, re.MULTILINE)
+    assert (ROOT / ".ci" / "run").stat().st_mode & 0o111
+
+
+def test_version_is_the_same_everywhere():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert PROJECT["version"] == tplrepro.__version__ == str(citation["version"])
+    assert PROJECT["license"] == citation["license"] == "Apache-2.0"
+    assert "Apache License" in (ROOT / "LICENSE").read_text()
+    # An archive that reads .zenodo.json would ignore CITATION.cff.
+    assert not (ROOT / ".zenodo.json").exists()
+
+
+# The part of the Citation File Format 1.2.0 that is used here, written from its guide. Validators on the package
+# index pin a version of jsonschema that Jupyter cannot use.
+TEXT = {"type": "string", "minLength": 1}
+PERSON = {
+    "type": "object",
+    "properties": {"family-names": TEXT, "given-names": TEXT, "name-particle": TEXT, "orcid": TEXT},
+    "required": ["family-names", "given-names"],
+    "additionalProperties": False,
+}
+ENTITY = {"type": "object", "properties": {"name": TEXT}, "required": ["name"], "additionalProperties": False}
+AUTHORS = {"type": "array", "minItems": 1, "items": {"anyOf": [PERSON, ENTITY]}}
+IDENTIFIER = {
+    "type": "object",
+    "properties": {"type": {"enum": ["doi", "url", "swh", "other"]}, "value": TEXT, "description": TEXT},
+    "required": ["type", "value"],
+    "additionalProperties": False,
+}
+REFERENCE = {
+    "type": "object",
+    "properties": {
+        "type": {"enum": ["article", "conference-paper", "unpublished", "report", "software"]},
+        "title": TEXT,
+        "authors": AUTHORS,
+        "year": {"type": "integer", "minimum": 1900},
+        "journal": TEXT,
+        "collection-title": TEXT,
+        "volume": {"type": ["integer", "string"]},
+        "issue": {"type": ["integer", "string"]},
+        "start": {"type": ["integer", "string"]},
+        "end": {"type": ["integer", "string"]},
+        "doi": {"type": "string", "pattern": r"^10\.\d{4,9}(\.\d+)?/[A-Za-z0-9:/_;\-\.\(\)\[\]\\]+$"},
+        "identifiers": {"type": "array", "items": IDENTIFIER},
+    },
+    "required": ["type", "title", "authors"],
+    "additionalProperties": False,
+}
+CITATION = {
+    "type": "object",
+    "properties": {
+        "cff-version": {"const": "1.2.0"},
+        "message": TEXT,
+        "type": {"enum": ["software", "dataset"]},
+        "title": TEXT,
+        "abstract": TEXT,
+        "authors": AUTHORS,
+        "version": {"type": ["string", "number"]},
+        "date-released": {"type": "string", "format": "date"},
+        "doi": REFERENCE["properties"]["doi"],
+        "identifiers": {"type": "array", "items": IDENTIFIER},
+        "repository-code": TEXT,
+        "license": TEXT,
+        "keywords": {"type": "array", "items": TEXT, "minItems": 1, "uniqueItems": True},
+        "references": {"type": "array", "items": REFERENCE, "minItems": 1},
+    },
+    "required": ["cff-version", "message", "title", "authors"],
+    "additionalProperties": False,
+}
+
+
+def test_citation_file_is_valid_and_names_the_five_papers():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    jsonschema.validate(citation, CITATION)
+    assert [reference["year"] for reference in citation["references"]] == [2019, 2017, 2023, 2022, 2016]
+
+
+def test_a_citation_without_authors_is_invalid():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    del citation["authors"]
+    with pytest.raises(jsonschema.ValidationError, match="'authors' is a required property"):
+        jsonschema.validate(citation, CITATION)
