@@ -29,26 +29,24 @@ ENGINE_FILES = 2000
 
 
 def write_geolife(folder, scale):
-    from tplrepro.datasets import geolife
+    from tplrepro.datasets.stand_ins.geolife import write
 
     users, trajectories = FULL["geolife"]
-    geolife.write_synthetic(
-        folder / GEOLIFE, users, 0, n_trajectories=max(users, int(trajectories * scale)), seconds_between_points=2.1
-    )
+    write(folder / GEOLIFE, users, 0, n_trajectories=max(users, int(trajectories * scale)), seconds_between_points=2.1)
     return 0
 
 
 def write_gowalla(folder, scale):
-    from tplrepro.datasets import gowalla
+    from tplrepro.datasets.stand_ins.gowalla import write
 
-    gowalla.write_synthetic(folder / GOWALLA, int(FULL["gowalla"] * scale), 0)
+    write(folder / GOWALLA, int(FULL["gowalla"] * scale), 0)
     return 0
 
 
 def write_kosarak(folder, scale):
-    from tplrepro.datasets import kosarak
+    from tplrepro.datasets.stand_ins.kosarak import write
 
-    kosarak.write_synthetic(folder / KOSARAK, int(FULL["kosarak"] * scale), 0)
+    write(folder / KOSARAK, int(FULL["kosarak"] * scale), 0)
     return 0
 
 

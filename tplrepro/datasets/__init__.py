@@ -35,7 +35,7 @@ _MODULES = (
     "registry",
     "resample",
     "sequences",
-    "synthesis",
+    "stand_ins",
     "writing",
 )
 

@@ -1,15 +1,17 @@
 """Geolife: GPS trajectories of 182 people, most of them in Beijing, from 2007 to 2012.
 
 Format: files NNN/Trajectory/*.plt, one a trajectory of user NNN, read in place from the official zip or from its
-unpacked folders. Six header lines, then lines of latitude, longitude (WGS 84), 0, altitude in feet (-777: unknown), day number,
-date, time (GMT), separated by commas, with CRLF ends. The official zip holds 18,670 trajectories and 24,876,978 points.
+unpacked folders. Six header lines, then lines of latitude, longitude (WGS 84), 0, altitude in feet (-777: unknown), day
+number, date, time (GMT), separated by commas, with CRLF ends. The official zip holds 18,670 trajectories and 24,876,978
+points.
 
 Known defects, skipped and counted: coordinates out of range (there is a latitude of 400), times out of the limits
 (clocks that say 2000-01-01), repeated points of a user at one second (all but the first), files without points.
 
-Reading: pyarrow parses each file from memory, two files at a time. On 2,000 trajectories (2.6 million points) in a zip this
-takes 2.1 s, against 2.3 s with DuckDB (which cannot read inside a zip: unpacking is included), 2.7 s with Polars and 3.9 s
-with pandas (`benchmarks/datasets.py --engines`). Columns are joined user by user: the official size takes 13 s and 2.0 GB.
+Reading: pyarrow parses each file from memory, two files at a time. On 2,000 trajectories (2.6 million points) in a zip
+this takes 2.1 s, against 2.3 s with DuckDB (which cannot read inside a zip: unpacking is included), 2.7 s with Polars and
+3.9 s with pandas (`benchmarks/datasets.py --engines`). Columns are joined user by user: the official size takes 13 s
+and 2.0 GB.
 
 References
 ----------
@@ -20,7 +22,6 @@ IEEE Data Engineering Bulletin 33(2), 2010.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import re
 import zipfile
 import zlib
@@ -32,7 +33,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tplrepro.datasets import registry
 from tplrepro.datasets.grid import BEIJING_3RD_RING, as_box
@@ -48,13 +48,12 @@ from tplrepro.datasets.reading import (
     time_limit,
     warn_unterminated,
 )
-from tplrepro.datasets.synthesis import check_size, city, draw
-from tplrepro.datasets.writing import atomic_folder, atomic_output, line_bytes, mark_synthetic, stand_in
+from tplrepro.datasets.stand_ins.geolife import write
+from tplrepro.datasets.writing import stand_in
 
 __all__ = ["fetch", "load", "synthetic"]
 
 EXPECTED = "seven fields separated by commas (latitude, longitude, 0, altitude, day number, date, time)"
-HEADER = b"Geolife trajectory\r\nWGS 84\r\nAltitude is in Feet\r\nReserved 3\r\n0,2,255,My Track,0,0,2,8421376\r\n0\r\n"
 MEMBER = re.compile(r"(?:^|/)(\d+)/Trajectory/([^/]+)\.plt$", re.IGNORECASE)
 COLUMNS = {
     "latitude": pa.float64(),
@@ -429,110 +428,4 @@ def synthetic(
     """
     options = {"n_trajectories": n_trajectories, "seconds_between_points": seconds_between_points, "box": box}
     name = "Geolife Trajectories 1.3.zip"
-    return stand_in(path, name, lambda target: write_synthetic(target, n_users, seed, **options), load)
-
-
-def write_synthetic(
-    target, n_users, seed, *, n_trajectories=None, seconds_between_points=2.5, box=BEIJING_3RD_RING
-) -> None:
-    """Write the stand-in that `synthetic` reads back."""
-    n_users = check_size(n_users, "n_users")
-    n_trajectories = 20 * n_users if n_trajectories is None else check_size(n_trajectories, "n_trajectories")
-    if n_trajectories < n_users:
-        raise ValueError(f"n_trajectories must be at least n_users, {n_users}, found {n_trajectories}; a user has one")
-    if not 1 <= seconds_between_points <= 600:
-        raise ValueError(f"seconds_between_points must be from 1 to 600, found {seconds_between_points}; try 2.5")
-    target, box = Path(target), as_box(box)
-    generator = {"set": "geolife", "n_users": n_users, "seed": int(seed), "n_trajectories": n_trajectories}
-    with contextlib.ExitStack() as stack:
-        if target.suffix == ".zip":
-            mark_synthetic(target, generator)
-            out = stack.enter_context(atomic_output(target))
-            archive = stack.enter_context(zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=1))
-            write = _zip_writer(archive)
-        else:
-            folder = stack.enter_context(atomic_folder(target))
-            mark_synthetic(folder, generator)
-            write = _folder_writer(folder)
-        rng = np.random.default_rng([int(seed), 0])
-        town = city(rng, box, 2000)
-        weight = rng.lognormal(0, 1, n_users)
-        counts = 1 + rng.multinomial(n_trajectories - n_users, weight / weight.sum())
-        for user, count in enumerate(counts.tolist()):
-            own_rng = np.random.default_rng([int(seed), 0, user])
-            own = draw(own_rng, town.cumulative, 8)
-            places = np.stack([town.latitude[own], town.longitude[own]], axis=-1)
-            days = 13_615 + np.sort(own_rng.choice(max(1800, count), count, replace=False))  # from 2007-04-12
-            for day in days.tolist():
-                time, track = _day(own_rng, day, places, seconds_between_points)
-                stamp = pd.Timestamp(int(time[0]), unit="s").strftime("%Y%m%d%H%M%S")
-                write(f"Data/{user:03d}/Trajectory/{stamp}.plt", _plt(own_rng, time, track))
-
-
-def _zip_writer(archive):
-    def write(name, data):
-        info = zipfile.ZipInfo(f"Geolife Trajectories 1.3/{name}", (1980, 1, 1, 0, 0, 0))
-        info.external_attr = 0o644 << 16
-        archive.writestr(info, data, zipfile.ZIP_DEFLATED, 1)
-
-    return write
-
-
-def _folder_writer(folder: Path):
-    def write(name, data):
-        file = folder / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(data)
-
-    return write
-
-
-def _day(rng, day: int, places, between: float):
-    """Seconds since 1970 (m,) and degrees (m, 2) of one day's track: stays and the ways between them, Beijing time."""
-    free = places[2 + draw(rng, np.array([0.4, 0.63, 0.79, 0.9, 0.96, 1.0]), 2)]
-    home, work = places[0], places[1]
-    if (day + 3) % 7 < 5:
-        stops = [home, work, home] if rng.random() < 0.5 else [home, work, free[0], home]
-        leave = [rng.normal(8, 0.7), rng.normal(18, 1.0), rng.normal(20.5, 0.7)]
-    else:
-        stops = [home, free[0], home] if rng.random() < 0.5 else [home, free[0], free[1], home]
-        leave = [rng.normal(10.5, 1.2), rng.normal(15, 1.0), rng.normal(19, 1.0)]
-    knots_time, knots = [], []
-    now = (leave[0] - rng.uniform(0.1, 0.5)) * 3600
-    times = []
-    for k, (here, there) in enumerate(itertools.pairwise(stops)):
-        go = max(now + 300, leave[k] * 3600)
-        times.append(np.arange(now, go, 120.0))  # sparse while staying
-        corner = np.array([here[0], there[1]])  # along the streets: first east or west, then north or south
-        east, north = np.abs(there - here) * [1.0, 0.77] * 111_000 @ [[0, 1], [1, 0]]
-        speed = rng.uniform(4, 9)  # metres a second
-        turn, arrive = go + east / speed + 1, go + (east + north) / speed + 2
-        knots_time += [now, go, turn, arrive]
-        knots += [here, here, corner, there]
-        times.append(np.arange(go, arrive, between))
-        now = arrive
-    times.append(np.arange(now, now + 600, 60.0))
-    knots_time.append(now + 600)
-    knots.append(stops[-1])
-    local = np.unique(np.floor(np.concatenate(times)))
-    knots = np.array(knots)
-    track = np.stack([np.interp(local, knots_time, knots[:, c]) for c in (0, 1)], axis=-1)
-    # GPS errors of some 5 metres.
-    track += rng.normal(0, 4e-5, track.shape)
-    return (day * 86_400 - 8 * 3600 + local).astype(np.int64), track
-
-
-def _plt(rng, time, track) -> bytes:
-    stamps = pa.array(time.astype("datetime64[s]"))
-    columns = {
-        "latitude": np.round(track[:, 0], 6),
-        "longitude": np.round(track[:, 1], 6),
-        "zero": np.zeros(len(time), dtype=np.int8),
-        "altitude": np.where(rng.random(len(time)) < 0.02, -777, np.rint(160 + rng.normal(0, 15, len(time)))).astype(
-            np.int32
-        ),
-        "day": np.round(25_569 + time / 86_400, 10),
-        "date": stamps.cast(pa.date32()),
-        "clock": pc.strftime(stamps, format="%H:%M:%S"),
-    }
-    return HEADER + line_bytes(columns, ",", b"\r\n")
+    return stand_in(path, name, lambda target: write(target, n_users, seed, **options), load)

@@ -7,11 +7,11 @@ Brightkite's location ids are strings, and some of its lines lack fields or have
 Known defects, skipped and counted: coordinates out of range, position (0, 0), a missing field, a time out of the
 limits, and of several check-ins of a user at one second all but the first line.
 
-Reading: pyarrow parses blocks of lines. On a synthetic file of the official size, compressed, on two cores, parsing alone
-takes 1.9 s with pyarrow, 1.1 s with Polars, 2.0 s with DuckDB and 2.5 s with pandas (`benchmarks/datasets.py
---engines`). Polars saves a second but would be one more dependency; pyarrow is there already, parses blocks from memory, and
-rejects a line that does not have the declared types, which is how such a line is found and named. With the checks
-and the ordering `load` takes 5 s and 0.9 GB.
+Reading: pyarrow parses blocks of lines. On a synthetic file of the official size, compressed, on two cores, parsing
+alone takes 1.9 s with pyarrow, 1.1 s with Polars, 2.0 s with DuckDB and 2.5 s with pandas (`benchmarks/datasets.py
+--engines`). Polars saves a second but would be one more dependency; pyarrow is there already, parses blocks from
+memory, and rejects a line that does not have the declared types, which is how such a line is found and named. With the
+checks and the ordering `load` takes 5 s and 0.9 GB.
 
 References
 ----------
@@ -23,10 +23,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tplrepro.datasets import registry
-from tplrepro.datasets.grid import LOS_ANGELES, as_box
+from tplrepro.datasets.grid import as_box
 from tplrepro.datasets.reading import (
     DataFormatError,
     Defects,
@@ -39,14 +38,13 @@ from tplrepro.datasets.reading import (
     time_limit,
     warn_unterminated,
 )
-from tplrepro.datasets.synthesis import check_size, city, cumulative_zipf, draw, heavy_tailed_counts
-from tplrepro.datasets.writing import atomic_output, line_bytes, mark_synthetic, stand_in
+from tplrepro.datasets.stand_ins.gowalla import write
+from tplrepro.datasets.writing import stand_in
 
 __all__ = ["fetch", "load", "synthetic"]
 
 EXPECTED = "five fields separated by tabs (user, time such as 2010-10-19T23:55:27Z, latitude, longitude, location id)"
 SECOND = 1_000_000  # times are kept in microseconds
-BATCH_USERS = 4096
 
 
 def fetch(**options):
@@ -217,15 +215,6 @@ def _tidy(parts, path, defects) -> pd.DataFrame:
     )
 
 
-#: Where the stand-in's people live: box and share of the users.
-CITIES = (
-    (LOS_ANGELES, 0.5),
-    ((30.1, 30.5, -98.0, -97.5), 0.2),
-    ((59.2, 59.5, 17.8, 18.3), 0.15),
-    ((40.6, 40.9, -74.1, -73.8), 0.15),
-)
-
-
 def synthetic(
     n_users: int = 500,
     seed: int = 0,
@@ -260,73 +249,4 @@ def synthetic(
     """
     options = {"mean_check_ins": mean_check_ins, "n_places": n_places}
     name = "loc-gowalla_totalCheckins.txt"
-    return stand_in(path, name, lambda target: write_synthetic(target, n_users, seed, **options), load)
-
-
-def write_synthetic(target, n_users, seed, *, mean_check_ins=32.8, n_places=None) -> None:
-    """Write the stand-in that `synthetic` reads back."""
-    n_users = check_size(n_users, "n_users")
-    if not 1 <= mean_check_ins <= 2000:
-        raise ValueError(f"mean_check_ins must be from 1 to 2000, found {mean_check_ins}; the official file has 32.8")
-    n_places = max(400, int(n_users * mean_check_ins / 5)) if n_places is None else check_size(n_places, "n_places")
-    mark_synthetic(target, {"set": "gowalla", "n_users": n_users, "seed": int(seed), "n_places": n_places})
-    rng = np.random.default_rng([int(seed), 1])
-    shares = np.array([share for _, share in CITIES])
-    cities = [city(rng, box, max(8, int(n_places * share))) for box, share in CITIES]
-    first_id = np.concatenate([[0], np.cumsum([len(c.latitude) for c in cities])])
-    latitude = np.concatenate([c.latitude for c in cities])
-    longitude = np.concatenate([c.longitude for c in cities])
-    location_id = rng.permutation(len(latitude))
-    with atomic_output(target) as out:
-        for start in range(0, n_users, BATCH_USERS):
-            k = min(BATCH_USERS, n_users - start)
-            counts = heavy_tailed_counts(rng, k, mean_check_ins, 2175, spread=1.3)
-            lives_in = rng.choice(len(CITIES), size=k, p=shares / shares.sum())
-            place, time = np.empty(0, dtype=np.int64), None
-            own, explored = np.empty((k, 8), dtype=np.int64), np.empty(int(counts.sum()), dtype=np.int64)
-            user = np.repeat(np.arange(k), counts)
-            for c, spot in enumerate(cities):
-                members = np.flatnonzero(lives_in == c)
-                own[members] = first_id[c] + draw(rng, spot.cumulative, (len(members), 8))
-                visits = np.flatnonzero(lives_in[user] == c)
-                explored[visits] = first_id[c] + draw(rng, spot.cumulative, len(visits))
-            time = _times(rng, counts, user)
-            order = np.lexsort((-time, user))  # newest first
-            time = time[order]
-            place = _places(rng, time, user, own, explored)
-            out.write(
-                line_bytes(
-                    {
-                        "user": pa.array(user + start),
-                        "time": pc.strftime(pa.array(time.astype("datetime64[s]")), format="%Y-%m-%dT%H:%M:%SZ"),
-                        "latitude": np.round(latitude[place], 10),
-                        "longitude": np.round(longitude[place], 10),
-                        "location": location_id[place],
-                    },
-                    "\t",
-                )
-            )
-
-
-_HOURS = np.array([2, 1, 1, 1, 1, 2, 4, 7, 9, 8, 7, 7, 10, 9, 7, 7, 8, 10, 12, 12, 10, 8, 6, 4], dtype=float)
-
-
-def _times(rng, counts, user) -> np.ndarray:
-    """Seconds since 1970 of each check-in, local hours read as UTC: an active span of a user, days in it, an hour."""
-    first_day = 14276  # 2009-02-01
-    begin = first_day + rng.integers(0, 500, len(counts))
-    span = np.minimum(626 - (begin - first_day), 5 + 2 * counts)
-    day = begin[user] + np.floor(rng.random(len(user)) * span[user]).astype(np.int64)
-    hour = draw(rng, np.cumsum(_HOURS) / _HOURS.sum(), len(user))
-    return (day * 24 + hour) * 3600 + rng.integers(0, 3600, len(user))
-
-
-def _places(rng, time, user, own, explored) -> np.ndarray:
-    """Place of each check-in: on work days home and work by the hour, else an own place by rank, or a new one."""
-    hour, weekday = time // 3600 % 24, (time // 86400 + 3) % 7
-    rank = draw(rng, cumulative_zipf(8), len(time))
-    works = (weekday < 5) & (hour >= 7) & (hour < 18) & (rng.random(len(time)) < 0.6)
-    rests = ((hour >= 21) | (hour < 7)) & (rng.random(len(time)) < 0.7)
-    rank = np.where(works, 1, np.where(rests, 0, rank))
-    explores = ~works & ~rests & (rng.random(len(time)) < 0.3)
-    return np.where(explores, explored, own[user, rank])
+    return stand_in(path, name, lambda target: write(target, n_users, seed, **options), load)

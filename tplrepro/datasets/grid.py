@@ -2,7 +2,8 @@
 
 The locations of [5], Section 8, are cells of 0.34 km by 0.34 km within the 3rd ring of Beijing and of 0.89 km by
 0.89 km in Los Angeles. The paper gives no boxes; the presets name theirs. Coordinates are projected by PROJ, through
-pyproj, to a transverse Mercator plane centred on the box, whose scale is within 2e-4 of true in boxes up to 200 km wide.
+pyproj, to a transverse Mercator
+plane centred on the box, whose scale is within 2e-4 of true in boxes up to 200 km wide.
 
 References
 ----------

@@ -29,13 +29,12 @@ from tplrepro.datasets.reading import (
     warn_unterminated,
 )
 from tplrepro.datasets.sequences import Sequences
-from tplrepro.datasets.synthesis import check_size, cumulative_zipf, draw, heavy_tailed_counts
-from tplrepro.datasets.writing import atomic_output, line_bytes, mark_synthetic, stand_in
+from tplrepro.datasets.stand_ins.kosarak import write
+from tplrepro.datasets.writing import stand_in
 
 __all__ = ["fetch", "load", "load_sequences", "synthetic", "to_sequences"]
 
 EXPECTED = "a line of page ids, whole numbers from 0 to 2147483647 separated by blanks"
-BATCH_SESSIONS = 20_000
 
 
 def fetch(**options):
@@ -185,53 +184,4 @@ def synthetic(
         As `load` gives it, with ``attrs["synthetic"]`` True.
     """
     options = {"n_pages": n_pages, "mean_length": mean_length, "longest": longest, "follow": follow}
-    return stand_in(path, "kosarak.dat", lambda target: write_synthetic(target, n_users, seed, **options), load)
-
-
-def write_synthetic(target, n_users, seed, *, n_pages=41_270, mean_length=8.1, longest=2_498, follow=0.6) -> None:
-    """Write the stand-in that `synthetic` reads back."""
-    n_users, n_pages = check_size(n_users, "n_users"), check_size(n_pages, "n_pages")
-    if not 0 <= follow <= 1:
-        raise ValueError(f"follow must be a probability, found {follow}; give a number from 0 to 1")
-    mark_synthetic(target, {"set": "kosarak", "n_users": n_users, "seed": int(seed), "n_pages": n_pages})
-    rng = np.random.default_rng([int(seed), 3])
-    popularity, link_choice = cumulative_zipf(n_pages, 0.95), cumulative_zipf(8)
-    links = draw(rng, popularity, (n_pages, 8)).astype(np.int32)
-    number = np.zeros(n_pages, dtype=np.int32)  # 0: not seen yet
-    seen = 0
-    with atomic_output(target) as out:
-        for start in range(0, n_users, BATCH_SESSIONS):
-            k = min(BATCH_SESSIONS, n_users - start)
-            lengths = heavy_tailed_counts(rng, k, mean_length, longest, spread=1.1)
-            offsets = np.concatenate([[0], lengths.cumsum()])
-            ranks = _clicks(rng, lengths, offsets, popularity, links, link_choice, follow)
-            fresh, first = np.unique(ranks, return_index=True)
-            fresh = fresh[number[fresh] == 0][np.argsort(first[number[fresh] == 0])]
-            number[fresh] = np.arange(seen + 1, seen + 1 + len(fresh))
-            seen += len(fresh)
-            out.write(_lines(number[ranks], offsets))
-
-
-def _clicks(rng, lengths, offsets, popularity, links, link_choice, follow) -> np.ndarray:
-    """Page ranks of a batch of sessions, (clicks,), position by position."""
-    ranks = np.empty(offsets[-1], dtype=np.int32)
-    longest_first = np.argsort(-lengths, kind="stable")
-    begins, sorted_lengths = offsets[:-1][longest_first], lengths[longest_first]
-    here = draw(rng, popularity, len(lengths))
-    for position in range(int(sorted_lengths[0])):
-        active = int(np.searchsorted(-sorted_lengths, -position, side="left"))
-        if position:
-            link = links[here[:active], draw(rng, link_choice, active)]
-            here = np.where(rng.random(active) < follow, link, draw(rng, popularity, active))
-        ranks[begins[:active] + position] = here[:active]
-    return ranks
-
-
-def _lines(ids: np.ndarray, offsets: np.ndarray) -> bytes:
-    text = line_bytes({"page": pa.array(ids)}, "\t")
-    content = np.frombuffer(text, dtype=np.uint8).copy()
-    ends = np.flatnonzero(content == 10)
-    between = np.ones(len(ids), dtype=bool)
-    between[offsets[1:] - 1] = False
-    content[ends[between]] = ord(" ")
-    return content.tobytes()
+    return stand_in(path, "kosarak.dat", lambda target: write(target, n_users, seed, **options), load)

@@ -1,0 +1,1 @@
+"""Synthetic stand-ins: one module a data set writes the official format, at any size in bounded memory."""
