@@ -1,6 +1,7 @@
 """Estimates from sequences against counting by hand."""
 
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ sequences_of_states = st.lists(st.lists(st.integers(0, 4), max_size=8), min_size
 def test_counts_are_those_of_a_loop(sequences, direction):
     expected = Counter()
     for sequence in sequences:
-        for before, after in zip(sequence, sequence[1:], strict=False):
+        for before, after in pairwise(sequence):
             expected[(before, after) if direction == "forward" else (after, before)] += 1
     counts, _ = count_transitions(sequences, n_states=5, direction=direction)
     assert {key: int(counts[key]) for key in expected} == dict(expected)
