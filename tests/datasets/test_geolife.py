@@ -1,0 +1,350 @@
+"""The Geolife reader against a plain reader, on stand-ins, on broken files, and on recorded ones."""
+
+import builtins
+import csv
+import io
+import zipfile
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tplrepro.datasets import geolife
+from tplrepro.datasets.reading import DataFormatError
+from tplrepro.datasets.stand_ins.geolife import HEADER, write
+
+NOW = datetime.now(UTC).replace(tzinfo=None)
+
+
+def line(latitude=39.9, longitude=116.4, altitude=100, stamp="2008-10-23,02:53:04"):
+    return f"{latitude},{longitude},0,{altitude},39744.12,{stamp}".encode()
+
+
+def folder_of(tmp_path, **trajectories):
+    """Folders NNN/Trajectory of trajectories given as "u000_name": lines."""
+    for label, lines in trajectories.items():
+        user, name = label[1:].split("_")
+        file = tmp_path / "Data" / user / "Trajectory" / f"{name}.plt"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(lines if isinstance(lines, bytes) else HEADER + b"".join(li + b"\r\n" for li in lines))
+    return tmp_path
+
+
+def plain_reader(archive_path):
+    """An independent reading of a zip, by the csv module: (user, time) -> (latitude, longitude, altitude)."""
+    rows = {}
+    with zipfile.ZipFile(archive_path) as archive:
+        for name in sorted(archive.namelist()):
+            user = int(name.split("/")[-3])
+            text = archive.read(name).decode().splitlines()[6:]
+            for latitude, longitude, _, altitude, _, date, clock in csv.reader(io.StringIO("\n".join(text))):
+                stamp = datetime.fromisoformat(f"{date} {clock}")
+                rows.setdefault((user, stamp), (float(latitude), float(longitude), float(altitude)))
+    return dict(sorted(rows.items()))
+
+
+def test_stand_in_reads_as_by_a_plain_reader(tmp_path):
+    path = tmp_path / "official.zip"
+    frame = geolife.synthetic(3, seed=5, path=path, n_trajectories=7, seconds_between_points=20)
+    expected = plain_reader(path)
+    assert list(zip(frame["user"], frame["time"].dt.tz_localize(None), strict=True)) == list(expected)
+    values = np.array(list(expected.values()))
+    assert (frame["latitude"] == values[:, 0]).all()
+    assert (frame["longitude"] == values[:, 1]).all()
+    unknown = values[:, 2] == -777
+    assert unknown.any()
+    assert (frame["altitude"].isna() == unknown).all()
+    np.testing.assert_allclose(frame["altitude"][~unknown], values[~unknown, 2] * 0.3048, rtol=1e-6)  # float32
+    assert str(frame["time"].dt.tz) == "UTC"
+    assert frame["trajectory"].nunique() == 7
+    assert frame.attrs["synthetic"] is True
+    assert frame.attrs["generator"]["seed"] == 5
+    assert frame.attrs["skipped"] == {}
+
+
+def test_folder_and_zip_hold_the_same(tmp_path):
+    options = {"n_trajectories": 4, "seconds_between_points": 30}
+    zipped = geolife.synthetic(2, path=tmp_path / "a.zip", **options)
+    plain = geolife.synthetic(2, path=tmp_path / "a", **options)
+    pd.testing.assert_frame_equal(zipped, plain)
+    assert plain.attrs["synthetic"] is True
+    for folder in ("a", "a/Data"):
+        pd.testing.assert_frame_equal(geolife.load(tmp_path / folder), zipped)
+
+
+def test_same_seed_gives_the_same_bytes(tmp_path):
+    for name, seed in (("a.zip", 1), ("b.zip", 1), ("c.zip", 2)):
+        write(tmp_path / name, 2, seed, n_trajectories=3, seconds_between_points=60)
+    a, b, c = ((tmp_path / n).read_bytes() for n in ("a.zip", "b.zip", "c.zip"))
+    assert a == b != c
+
+
+def test_stand_in_has_stays_commutes_and_known_places():
+    frame = geolife.synthetic(4, seed=1, n_trajectories=60, seconds_between_points=30)
+    assert geolife.BEIJING_3RD_RING.contains(frame["latitude"], frame["longitude"]).mean() > 0.99
+    where = frame["latitude"].round(3).astype(str) + "," + frame["longitude"].round(3).astype(str)
+    for _, seen in where.groupby(frame["user"]):
+        # Two stays (home and work) of about 100 m hold most of a user's points in a city of 20 km.
+        assert seen.value_counts(normalize=True).head(8).sum() > 0.2
+    local = frame["time"].dt.tz_convert("Asia/Shanghai")
+    assert local.dt.hour.between(5, 23).mean() > 0.95
+
+
+def test_threads_change_nothing(tmp_path):
+    write(tmp_path / "a.zip", 3, 0, n_trajectories=9, seconds_between_points=60)
+    one, three = (geolife.load(tmp_path / "a.zip", threads=n) for n in (1, 3))
+    pd.testing.assert_frame_equal(one, three)
+
+
+def test_users_and_box_select(tmp_path):
+    path = folder_of(
+        tmp_path,
+        u000_a=[line(39.9), line(50.0, stamp="2008-10-23,02:53:05")],
+        u007_a=[line(39.9, stamp="2009-01-01,00:00:00")],
+    )
+    frame = geolife.load(path, users=[7])
+    assert frame["user"].tolist() == [7]
+    assert len(frame) == 1  # a user with one point stays
+    frame = geolife.load(path, box=(39, 40, 116, 117))
+    assert frame["user"].tolist() == [0, 7]
+    assert frame.attrs["outside_box"] == 1
+    assert frame.attrs["skipped"] == {}
+    with pytest.raises(ValueError, match=r"users must be among those of .*, found \[3\]"):
+        geolife.load(path, users=[3])
+    with pytest.raises(ValueError, match="box must satisfy"):
+        geolife.load(path, box=(40, 39, 116, 117))
+
+
+KNOWN = [
+    ([line(), line(400.1666, stamp="2008-10-23,02:53:05")], "coordinates out of range", 8),
+    ([line(), line(longitude=-180.5, stamp="2008-10-23,02:53:05")], "coordinates out of range", 8),
+    ([line(), line("nan", stamp="2008-10-23,02:53:05")], "coordinates out of range", 8),
+    ([line(stamp="2000-01-01,00:00:00"), line()], "time before not_before", 7),
+    ([line(), line(stamp=f"{NOW + timedelta(days=2):%Y-%m-%d},00:00:00")], "time after not_after", 8),
+    ([line(), line(39.91), line(stamp="2008-10-23,02:53:05")], "duplicate time", 8),
+]
+
+
+@pytest.mark.parametrize(("lines", "reason", "where"), KNOWN)
+def test_known_defects_are_skipped_counted_and_placed(tmp_path, lines, reason, where):
+    path = folder_of(tmp_path, u000_a=lines)
+    frame = geolife.load(path)
+    assert len(frame) == len(lines) - 1
+    assert frame.attrs["skipped"] == {reason: 1}
+    assert frame.attrs["skipped_examples"][reason].endswith(f"a.plt, line {where}")
+    with pytest.raises(DataFormatError, match=reason) as error:
+        geolife.load(path, strict=True)
+    assert error.value.line == where
+    assert error.value.file.endswith("a.plt")
+
+
+def test_the_future_is_what_not_after_says(tmp_path):
+    path = folder_of(tmp_path, u000_a=[line(), line(stamp="2010-01-01,00:00:00")])
+    assert len(geolife.load(path)) == 2
+    assert geolife.load(path, not_after="2009-01-01").attrs["skipped"] == {"time after not_after": 1}
+    assert len(geolife.load(path, not_after="2010-01-01")) == 2  # the limit itself is allowed
+    assert geolife.load(path, not_before="2009-01-01").attrs["skipped"] == {"time before not_before": 1}
+
+
+def test_points_out_of_order_are_sorted_and_noted(tmp_path):
+    path = folder_of(
+        tmp_path, u000_a=[line(39.3, stamp=f"2008-10-23,02:53:0{s}") for s in (4, 6, 5)]
+    )
+    frame = geolife.load(path)
+    assert frame["time"].dt.second.tolist() == [4, 5, 6]
+    assert frame.attrs["reordered"] == 1
+    with pytest.raises(DataFormatError, match=r"line 9: times must be in order"):
+        geolife.load(path, strict=True)
+
+
+def test_overlapping_trajectories_are_ordered_and_their_duplicates_counted(tmp_path):
+    path = folder_of(
+        tmp_path,
+        u000_a=[line(39.1, stamp="2008-10-23,02:00:00"), line(39.2, stamp="2008-10-23,02:00:10")],
+        u000_b=[line(39.3, stamp="2008-10-23,02:00:05"), line(39.4, stamp="2008-10-23,02:00:10")],
+    )
+    frame = geolife.load(path)
+    assert frame["latitude"].tolist() == [39.1, 39.3, 39.2]
+    assert frame["trajectory"].tolist() == ["000/a", "000/b", "000/a"]
+    assert frame.attrs["skipped"] == {"duplicate time in another trajectory": 1}
+    with pytest.raises(DataFormatError, match=r"b\.plt: duplicate time in another trajectory, found '2008-10-23T02:00:10"):
+        geolife.load(path, strict=True)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [b"39.9,116.4,0,100", b"39.9;116.4;0;100;1;2008-10-23;02:53:09", b"a,b,0,1,2,2008-10-23,02:53:09",
+     b"39.9,116.4,0,100,1,2008-13-23,02:53:09", b"39.9,116.4,0,100,1,2008-10-23,25:53:09",
+     b"39.9,116.4,0,,1,2008-10-23,02:53:09", b"39.9,116.4,\xff\xfe,100,1,2008-10-23,02:53:09"],
+)  # fmt: skip
+def test_broken_line_is_an_error_with_file_and_line_or_counted_on_request(tmp_path, broken):
+    path = folder_of(tmp_path, u000_a=[line(), broken, line(stamp="2008-10-23,02:53:10")])
+    with pytest.raises(DataFormatError, match=r"a\.plt, line 8: expected seven fields .* max_malformed="):
+        geolife.load(path)
+    frame = geolife.load(path, max_malformed=1)
+    assert len(frame) == 2
+    assert frame.attrs["skipped"] == {"malformed line": 1}
+    with pytest.raises(DataFormatError, match="line 8"):
+        geolife.load(path, max_malformed=1, strict=True)
+
+
+def test_malformed_lines_are_counted_over_all_files(tmp_path):
+    lines = [line(), b"?", line(stamp="2008-10-23,02:53:10")]
+    path = folder_of(tmp_path, u000_a=lines, u000_b=lines, u001_a=lines)
+    with pytest.raises(DataFormatError, match="3 malformed lines so far, more than max_malformed=2"):
+        geolife.load(path, max_malformed=2)
+    assert geolife.load(path, max_malformed=3).attrs["skipped"]["malformed line"] == 3
+
+
+def test_cut_file_warns_or_fails(tmp_path):
+    path = folder_of(tmp_path, u000_a=HEADER + line() + b"\r\n" + line(stamp="2008-10-23,02:53:1"))
+    with pytest.warns(UserWarning, match=r"line 8: the last line has no end"), pytest.raises(DataFormatError, match="line 8"):
+        geolife.load(path)
+    whole = folder_of(tmp_path / "whole", u000_a=HEADER + line())
+    with pytest.warns(UserWarning, match="the last line has no end"):
+        assert len(geolife.load(whole)) == 1
+    with pytest.raises(DataFormatError, match="line 7: the last line has no end"):
+        geolife.load(whole, strict=True)
+
+
+def test_files_of_other_kinds_are_named(tmp_path):
+    for content, what in (
+        (b"0\t2010-10-19T23:55:27Z\t30.2\t-97.7\t22847\n", "a file of check-ins"),
+        (b"1 2 3\n", "a file of sessions"),
+        (b"", "an empty file"),
+        (b"\xff\xfe\x00\x01", "not UTF-8"),
+    ):
+        path = folder_of(tmp_path, u000_a=content)
+        with pytest.raises(DataFormatError, match=rf"a\.plt, line 1: expected six header lines .* found .*{what}"):
+            geolife.load(path)
+    path = folder_of(tmp_path, u000_a=b"\r\n".join(HEADER.split(b"\r\n")[:3]))
+    with pytest.raises(DataFormatError, match="expected six header lines, found the end of the file"):
+        geolife.load(path)
+
+
+def test_file_without_points_is_counted(tmp_path):
+    path = folder_of(tmp_path, u000_a=[], u001_a=[line()])
+    frame = geolife.load(path)
+    assert frame["user"].tolist() == [1]
+    assert frame.attrs["skipped"] == {"file without points": 1}
+    with pytest.raises(DataFormatError, match=r"a\.plt, line 7: file without points"):
+        geolife.load(path, strict=True)
+
+
+def test_only_files_without_points_give_an_empty_frame(tmp_path):
+    frame = geolife.load(folder_of(tmp_path, u000_a=[]))
+    assert len(frame) == 0
+    assert list(frame) == ["user", "trajectory", "time", "latitude", "longitude", "altitude"]
+
+
+def test_swapped_columns_are_suspected(tmp_path):
+    lines = [line(116.4, 39.9, stamp=f"2008-10-23,02:53:0{s}") for s in range(5)]
+    with pytest.raises(DataFormatError, match=r"a\.plt, line 7: 5 of 5 points .* columns may be swapped"):
+        geolife.load(folder_of(tmp_path, u000_a=lines))
+
+
+def test_nothing_there_is_an_error(tmp_path):
+    with pytest.raises(DataFormatError, match="there must be trajectories NNN/Trajectory"):
+        geolife.load(tmp_path)
+    with pytest.raises(FileNotFoundError, match="there is no file or folder"):
+        geolife.load(tmp_path / "absent")
+
+
+def test_damaged_archives_are_named(tmp_path):
+    path = tmp_path / "a.zip"
+    write(path, 2, 0, n_trajectories=4, seconds_between_points=60)
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+    with pytest.raises(DataFormatError, match=r"a\.zip: .* a zip archive that ends early"):
+        geolife.load(path)
+    path.write_bytes(b"1 2 3\n")
+    with pytest.raises(DataFormatError, match="found a file of sessions"):
+        geolife.load(path)
+    broken = bytearray(data)
+    broken[len(data) // 3] ^= 0xFF
+    path.write_bytes(broken)
+    with pytest.raises(DataFormatError, match=r"a\.zip::Geolife Trajectories 1\.3/Data/.*plt: the archive is damaged"):
+        geolife.load(path)
+
+
+def test_no_permission_names_the_file(tmp_path, monkeypatch):
+    path = tmp_path / "a.zip"
+    write(path, 1, 0, n_trajectories=1, seconds_between_points=60)
+    real_open = builtins.open
+
+    def refuse(file, *args, **kwargs):
+        if str(file) == str(path):
+            raise PermissionError(13, "Permission denied", str(file))
+        return real_open(file, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "open", refuse)  # tests may run as root, who may read anything
+    with pytest.raises(PermissionError, match=r"a\.zip"):
+        geolife.load(path)
+
+
+def test_arguments_of_the_stand_in_are_checked():
+    with pytest.raises(ValueError, match="n_users must be a whole number, at least 1, found 0"):
+        geolife.synthetic(0)
+    with pytest.raises(ValueError, match="n_trajectories must be at least n_users"):
+        geolife.synthetic(5, n_trajectories=3)
+    with pytest.raises(ValueError, match="seconds_between_points must be from 1 to 600"):
+        geolife.synthetic(1, seconds_between_points=0)
+
+
+SOUND = HEADER + b"".join(line(39.9, stamp=f"2008-10-23,02:53:{s:02}") + b"\r\n" for s in range(8))
+EDITS = st.lists(
+    st.tuples(
+        st.integers(0, len(SOUND)),
+        st.integers(0, 30),
+        st.one_of(st.binary(max_size=6), st.sampled_from([b"\r\n", b",", b"400", b"2999", b"-", b"nan", b"\xff"])),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(EDITS)
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.filterwarnings("ignore:.*the last line has no end:UserWarning")
+def test_no_broken_file_is_read_in_silence(tmp_path, edits):
+    """Whatever is done to a file: an error naming it, or every line that is not blank is kept or counted."""
+    data = SOUND
+    for start, length, new in edits:
+        data = data[:start] + new + data[start + length :]
+    path = folder_of(tmp_path, u000_a=data)
+    try:
+        frame = geolife.load(path, max_malformed=3, threads=1)
+    except DataFormatError as error:
+        assert "a.plt" in str(error)
+        return
+    lines = [li for li in data.split(b"\n", 6)[6].splitlines() if li]
+    skipped = sum(n for reason, n in frame.attrs["skipped"].items() if reason != "file without points")
+    if "file without points" not in frame.attrs["skipped"]:
+        assert len(frame) + skipped == len(lines)
+    assert frame["latitude"].between(-90, 90).all()
+    assert frame["time"].is_monotonic_increasing
+    assert frame["time"].is_unique
+
+
+@pytest.mark.real_data
+def test_recorded_trajectories(real_data):
+    frame = geolife.load(real_data("geolife/geolife-subset.zip"))
+    total = len(frame) + sum(frame.attrs["skipped"].values())
+    assert total == 1_966_493
+    assert frame["user"].nunique() == 140
+    assert frame.attrs["synthetic"] is False
+    assert frame["trajectory"].nunique() == 1351
+
+
+@pytest.mark.real_data
+def test_unpacked_recorded_folder_reads_as_by_a_plain_reader(real_data, tmp_path):
+    folder = real_data("geolife/Data")
+    with zipfile.ZipFile(tmp_path / "again.zip", "w") as archive:
+        for file in sorted(folder.glob("00[0-2]/Trajectory/*.plt")):
+            archive.write(file, file.relative_to(folder.parent).as_posix())
+    expected = plain_reader(tmp_path / "again.zip")
+    frame = geolife.load(folder, users=[0, 1, 2])
+    assert list(zip(frame["user"], frame["time"].dt.tz_localize(None), strict=True)) == list(expected)

@@ -1,0 +1,148 @@
+"""Blocks of lines and the search for malformed ones, against plain line-by-line code."""
+
+import gzip
+import subprocess
+import sys
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tplrepro.datasets.reading import (
+    DataFormatError,
+    Defects,
+    describe_content,
+    line_blocks,
+    parse_lines,
+    parse_table,
+    time_limit,
+)
+
+TEXT = st.lists(st.binary(max_size=12).map(lambda b: b.replace(b"\n", b"").replace(b"\r", b"")), max_size=30)
+
+
+@given(TEXT, st.integers(1, 40), st.booleans(), st.booleans())
+@settings(max_examples=60)
+def test_blocks_join_to_the_file(tmp_path_factory, lines, size, compressed, ended):
+    data = b"\n".join(lines) + (b"\n" if ended else b"")
+    path = tmp_path_factory.mktemp("blocks") / "lines"
+    path.write_bytes(gzip.compress(data) if compressed else data)
+    if data.startswith(b"\x1f\x8b") and not compressed:
+        return
+    blocks = list(line_blocks(path, size))
+    assert b"".join(block for block, _ in blocks) == data
+    assert all(block.endswith(b"\n") for block, _ in blocks[:-1])
+    before = 1
+    for block, first_line in blocks:
+        assert first_line == before
+        before += block.count(b"\n")
+
+
+@pytest.mark.parametrize("kept", [20, 200, -9])
+def test_truncated_gzip_names_the_file_and_says_so(tmp_path, kept):
+    path = tmp_path / "cut.txt.gz"
+    data = gzip.compress(b"".join(b"%d\t%d\n" % (i, i * i) for i in range(1000)))
+    path.write_bytes(data[:kept])
+    with pytest.raises(DataFormatError, match="ends early; download it again") as error:
+        list(line_blocks(path))
+    assert error.value.file == str(path)
+    assert error.value.line >= 1
+
+
+def test_damaged_gzip_is_an_error(tmp_path):
+    path = tmp_path / "bad.gz"
+    data = bytearray(gzip.compress(b"".join(b"%d\t%d\n" % (i, i * i) for i in range(1000))))
+    data[len(data) // 2] ^= 0xFF
+    path.write_bytes(data)
+    with pytest.raises(DataFormatError, match=r"damaged|ends early"):
+        list(line_blocks(path))
+
+
+def test_a_line_without_end_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr("tplrepro.datasets.reading.LONGEST_LINE_BYTES", 1000)
+    path = tmp_path / "binary"
+    path.write_bytes(b"\0" * 5000)
+    with pytest.raises(DataFormatError, match="a line must not be longer"):
+        list(line_blocks(path, 100))
+
+
+TOKENS = st.sampled_from([b"1", b"23", b"-4", b"x", b"", b"1.5", b"7\t8", b"\xff", b"9999999999999999999999"])
+
+
+@given(st.lists(TOKENS, min_size=1, max_size=25))
+@settings(max_examples=80)
+def test_malformed_lines_are_found_as_line_by_line(tokens):
+    def accepts(token):
+        try:
+            return token.isascii() and -(2**63) <= int(token) < 2**63
+        except ValueError:
+            return False
+
+    # A blank line is no row; the first line is made sound, as a file that fails there is of another format.
+    tokens = [b"0", *tokens]
+    bad = [i for i, token in enumerate(tokens) if token and not accepts(token)]
+    defects = Defects(False, len(tokens), "a number")
+    parsed, block, rejected = parse_lines(
+        b"\n".join(tokens) + b"\n", 1, "f", lambda b: parse_table(b, {"n": pa.int64()}, "\t"), defects
+    )
+    assert rejected == bad
+    assert parsed["n"].to_pylist() == [int(t) for i, t in enumerate(tokens) if t and i not in bad]
+    assert block.count(b"\n") == len(tokens)
+    assert defects.skipped.get("malformed line", 0) == len(bad)
+    if bad:
+        assert defects.examples["malformed line"] == f"f, line {bad[0] + 1}"
+        with pytest.raises(DataFormatError, match=rf"f, line {bad[0] + 1}: expected a number, found"):
+            parse_lines(
+                b"\n".join(tokens) + b"\n",
+                1,
+                "f",
+                lambda b: parse_table(b, {"n": pa.int64()}, "\t"),
+                Defects(False, 0, "a number"),
+            )
+
+
+def test_only_so_many_malformed_lines_are_skipped():
+    defects = Defects(False, 1, "a number")
+    with pytest.raises(DataFormatError, match="line 4.*1 malformed lines were skipped before") as error:
+        parse_lines(b"1\nx\n2\ny\n", 1, "f", lambda b: parse_table(b, {"n": pa.int64()}, "\t"), defects)
+    assert error.value.line == 4
+
+
+@pytest.mark.parametrize(
+    ("head", "what"),
+    [
+        (b"PK\x03\x04abc", "zip archive"),
+        (b"\x1f\x8b\x08", "gzip"),
+        (b"Geolife trajectory\r\n", r"\.plt"),
+        (b"<?xml version='1.0'?>\n<log>", "XES"),
+        (b"<!DOCTYPE html>", "web page"),
+        (b"0\t2010-10-19T23:55:27Z\t30.2\t-97.7\t22847\n", "check-ins"),
+        (b"1 2 3\n", "sessions"),
+        (b"t,x,y\n", "comma-separated"),
+        (b"\xff\xfe\0a\n", "not UTF-8"),
+        (b"hello\n", "text file"),
+    ],
+)
+def test_content_is_described(head, what):
+    import re
+
+    assert re.search(what, describe_content(head))
+
+
+def test_time_limits_are_utc():
+    assert time_limit("2010-01-01T08:00+08:00", "x") == time_limit("2010-01-01", "x")
+    assert time_limit(None, "x") is None
+    for wrong in ("soon", "NaT"):
+        with pytest.raises(ValueError, match="not_after must be a date or a time, found"):
+            time_limit(wrong, "not_after")
+
+
+def test_negative_max_malformed_is_an_error():
+    with pytest.raises(ValueError, match="max_malformed must be at least 0, found -1"):
+        Defects(False, -1, "")
+
+
+def test_importing_the_package_loads_no_pandas():
+    code = "import sys, tplrepro.datasets; sys.exit(any(m in sys.modules for m in ('pandas', 'pyarrow', 'pooch')))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
