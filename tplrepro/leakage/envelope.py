@@ -312,7 +312,7 @@ def joint_hull(rows: np.ndarray, progress: bool = False) -> Hull:
     blocks = threads * -(-n // (threads * BLOCK))
     block = -(-n // blocks)
     starts = range(0, n, block)
-    with ThreadPoolExecutor(threads) as pool, _progress(len(starts), progress) as bar:
+    with ThreadPoolExecutor(threads) as pool, progress_bar(len(starts), progress, "block") as bar:
         for group in (starts[k : k + threads] for k in range(0, len(starts), threads)):
             if points[0, 0] == 0.0 and points[0, 2] == 0.0:
                 break  # disjoint supports: L(alpha) = alpha, nothing can exceed it
@@ -389,7 +389,8 @@ def best_pair(rows: np.ndarray, alpha: float) -> tuple[float, float, float]:
     return tuple(float(value) for value in points[at])
 
 
-def _progress(total: int, show: bool):
+def progress_bar(total: int, show: bool, unit: str):
+    """A bar on a terminal if `show`, else one that draws nothing."""
     from tqdm import tqdm
 
-    return tqdm(total=total, disable=None if show else True, desc="joint hull", unit="block", leave=False)
+    return tqdm(total=total, disable=None if show else True, desc="joint hull", unit=unit, leave=False)

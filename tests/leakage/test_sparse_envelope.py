@@ -1,0 +1,102 @@
+"""Sparse matrices over a background against their dense form, which has oracles of its own."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import tplrepro as tpl
+from tests.leakage.oracles import loss_mpmath
+from tplrepro.leakage.sparse_envelope import sparse_rows
+from tplrepro.markov.estimation import transitions_from_counts
+
+ALPHAS = np.geomspace(1e-9, 600.0, 60)
+
+
+def random_counts(rng, n, density):
+    counts = (rng.random((n, n)) < density) * rng.integers(1, 6, (n, n))
+    return scipy.sparse.csr_array(counts.astype(float))
+
+
+def random_sparse_matrix(rng, kind, n):
+    counts = random_counts(rng, n, rng.uniform(0.02, 0.6))
+    if kind == "smoothed":
+        return transitions_from_counts(counts, smoothing=float(rng.choice([1e-4, 0.01, 0.3, 1.0])), sparse=True)
+    if kind == "any background":  # also above the stored values
+        return tpl.TransitionMatrix(counts, background=rng.random(n) * 4 + 0.01, normalize=True)
+    if kind == "no background":
+        diagonal = scipy.sparse.csr_array(scipy.sparse.eye_array(n))
+        return tpl.TransitionMatrix(scipy.sparse.csr_array(counts + diagonal), normalize=True)
+    raise ValueError(kind)
+
+
+@pytest.mark.parametrize("kind", ["smoothed", "any background", "no background"])
+def test_equals_the_dense_function(kind):
+    rng = np.random.default_rng(11)
+    for _ in range(100):  # 300 matrices in all
+        P = random_sparse_matrix(rng, kind, int(rng.integers(1, 25)))
+        sparse = tpl.PrivacyLossFunction(P)
+        dense = tpl.PrivacyLossFunction(tpl.TransitionMatrix(P.toarray(), normalize=True))
+        assert sparse(ALPHAS) == pytest.approx(dense(ALPHAS), rel=1e-12)
+        for alpha in (1e-3, 0.5, 10.0, 100.0):
+            assert tpl.privacy_loss(P, alpha) == pytest.approx(dense(alpha), rel=1e-12)
+        assert sparse.supremum(0.3) == pytest.approx(dense.supremum(0.3), rel=1e-9)
+
+
+def test_against_sixty_digits():
+    rng = np.random.default_rng(12)
+    for _ in range(10):
+        P = random_sparse_matrix(rng, "smoothed", 9)
+        L = tpl.PrivacyLossFunction(P)
+        for alpha in (1e-200, 1e-5, 1.0, 40.0, 1e5):
+            assert L(alpha) == pytest.approx(float(loss_mpmath(P.toarray(), alpha)), rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize("smoothing", [1e-4, 0.05, 1.0])
+def test_long_tailed_chain_of_600_states(smoothing):
+    # Popular pages have many successors: the pairs that the bound does not dismiss.
+    rng = np.random.default_rng(13)
+    pages = rng.zipf(1.3, 20_000) % 600
+    P = tpl.TransitionMatrix.from_sequences(np.split(pages, 2000), n_states=600, smoothing=smoothing, sparse=True)
+    dense = tpl.PrivacyLossFunction(P.toarray())
+    assert tpl.PrivacyLossFunction(P)(ALPHAS) == pytest.approx(dense(ALPHAS), rel=1e-12)
+    assert tpl.privacy_loss(P, 2.0) == pytest.approx(dense(2.0), rel=1e-12)
+
+
+def test_witness_of_a_sparse_matrix():
+    P = random_sparse_matrix(np.random.default_rng(14), "smoothed", 30)
+    L = tpl.PrivacyLossFunction(P)
+    w = L.witness(2.0)
+    q, d = P.row(w.state_q)[list(w.columns)].sum(), P.row(w.state_d)[list(w.columns)].sum()
+    u = np.expm1(2.0)
+    assert np.log((q * u + 1) / (d * u + 1)) == pytest.approx(L(2.0), rel=1e-12)
+
+
+def test_published_sparse_rule_understates():
+    # Rows (.5, .5, 0) and (0, .5, .5): leaving out columns with d_j = 0 gives 0; the value is log(0.5 (e - 1) + 1).
+    P = tpl.TransitionMatrix(scipy.sparse.csr_array([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [0.25, 0.5, 0.25]]))
+    assert tpl.PrivacyLossFunction(P)(1.0) == pytest.approx(np.log(0.5 * (np.e - 1) + 1), rel=1e-14)
+    assert round(tpl.privacy_loss(P, 1.0), 3) == 0.62
+
+
+def test_equal_rows_and_disjoint_rows():
+    equal = tpl.TransitionMatrix(scipy.sparse.csr_array((4, 4)), background=0.25)
+    assert tpl.PrivacyLossFunction(equal).is_zero
+    assert tpl.privacy_loss(equal, 3.0) == 0.0
+    disjoint = tpl.TransitionMatrix(scipy.sparse.csr_array(np.eye(5)))
+    assert tpl.PrivacyLossFunction(disjoint).is_identity
+    assert tpl.privacy_loss(disjoint, 3.0) == 3.0
+
+
+def test_sums_of_largest_entries():
+    P = tpl.TransitionMatrix(
+        scipy.sparse.csr_array([[0.5, 0.3, 0.0], [0.0, 0.1, 0.0], [0, 0, 0.2]]), background=[0.2, 0.45, 0.4]
+    )
+    rows = sparse_rows(P.probabilities, P.background)
+    tops = [
+        rows.top[a + i : b + i + 1].tolist()
+        for i, (a, b) in enumerate(zip(rows.start[:-1], rows.start[1:], strict=True))
+    ]
+    assert tops[0] == pytest.approx([0.5, 0.8, 1.0])
+    assert tops[1] == pytest.approx([0.9, 1.0])  # a background above the stored entry comes first
+    assert tops[2] == pytest.approx([0.8, 1.0])
+    assert rows.low.tolist() == [0.2, 0.1, 0.2]
