@@ -1,0 +1,266 @@
+"""The check-in reader against a plain reader, on stand-ins, on broken files, and on recorded ones."""
+
+import builtins
+import gzip
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tplrepro.datasets import gowalla, grid
+from tplrepro.datasets.reading import DataFormatError
+from tplrepro.datasets.stand_ins.gowalla import write
+
+SOUND = [
+    b"0\t2010-10-19T23:55:27Z\t30.2359091167\t-97.7951395833\t22847",
+    b"0\t2010-10-18T22:17:43Z\t30.2691029532\t-97.7493953705\t420315",
+    b"0\t2010-10-17T23:42:03Z\t30.2557309927\t-97.7633857727\t316637",
+    b"1\t2010-10-17T19:26:05Z\t34.0430230998\t-118.2671570778\t16516",
+]
+
+
+def plain_reader(data):
+    """An independent reading: (user, time) -> (latitude, longitude, location), ordered."""
+    rows = {}
+    for line in data.decode().splitlines():
+        user, stamp, latitude, longitude, location = line.split("\t")
+        key = int(user), datetime.strptime(stamp, "%Y-%m-%dT%H:%M:%SZ")  # noqa: DTZ007
+        rows.setdefault(key, (float(latitude), float(longitude), int(location)))
+    return dict(sorted(rows.items()))
+
+
+def file_of(tmp_path, lines, name="check-ins.txt"):
+    path = tmp_path / name
+    data = lines if isinstance(lines, bytes) else b"".join(line + b"\n" for line in lines)
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
+def test_stand_in_reads_as_by_a_plain_reader(tmp_path, name):
+    path = tmp_path / name
+    frame = gowalla.synthetic(60, seed=3, path=path)
+    data = gzip.decompress(path.read_bytes()) if name.endswith(".gz") else path.read_bytes()
+    expected = plain_reader(data)
+    assert list(zip(frame["user"], frame["time"].dt.tz_localize(None), strict=True)) == list(expected)
+    assert list(zip(frame["latitude"], frame["longitude"], frame["location"], strict=True)) == list(expected.values())
+    assert str(frame["time"].dt.tz) == "UTC"
+    assert frame.attrs["synthetic"] is True
+    assert frame.attrs["reordered"] == 0  # newest first, as the official file
+
+
+def test_blocks_change_nothing(tmp_path, monkeypatch):
+    path = tmp_path / "a.txt"
+    whole = gowalla.synthetic(40, seed=1, path=path)
+    monkeypatch.setattr("tplrepro.datasets.reading.line_blocks.__defaults__", (500,))
+    pd.testing.assert_frame_equal(gowalla.load(path), whole)
+
+
+def test_same_seed_gives_the_same_bytes(tmp_path):
+    for name, seed in (("a.gz", 1), ("b.gz", 1), ("c.gz", 2)):
+        write(tmp_path / name, 30, seed)
+    a, b, c = ((tmp_path / n).read_bytes() for n in ("a.gz", "b.gz", "c.gz"))
+    assert a == b != c
+
+
+def test_stand_in_has_few_places_a_user_and_a_heavy_tail():
+    frame = gowalla.synthetic(400, seed=0)
+    visits = frame.groupby("user")["location"].value_counts(normalize=True)
+    busy = frame["user"].value_counts()
+    busy = busy.index[busy >= 50]
+    assert visits.groupby("user").head(3).groupby("user").sum()[busy].median() > 0.4
+    assert frame["location"].value_counts().iloc[0] > 20 * frame["location"].value_counts().median()
+    assert 0.3 < grid.LOS_ANGELES.contains(frame["latitude"], frame["longitude"]).mean() < 0.7
+    assert np.median(busy) > 0
+
+
+def test_strings_and_gaps_of_brightkite(tmp_path):
+    path = file_of(
+        tmp_path,
+        [
+            b"0\t2010-10-17T01:48:53Z\t39.747652\t-104.99251\t88c46bf20db295831bd2d1718ad7e6f5",
+            b"0\t2010-10-16T06:02:04Z\t39.891383\t-105.070814\t7a0f88982aa015062b95e3b4843f9ca2",
+            b"0\t2010-10-16T03:48:54Z\t0.0\t0.0\t00000000000000000000000000000000",
+            b"1\t\t\t\t",
+            b"1\t2010-10-14T18:25:51Z\t39.75\t-104.99\t88c46bf20db295831bd2d1718ad7e6f5",
+        ],
+    )
+    frame = gowalla.load(path)
+    assert frame["location"].tolist() == [
+        "7a0f88982aa015062b95e3b4843f9ca2",
+        "88c46bf20db295831bd2d1718ad7e6f5",
+        "88c46bf20db295831bd2d1718ad7e6f5",
+    ]
+    assert frame.attrs["skipped"] == {"missing field": 1, "position (0, 0)": 1}
+    assert frame.attrs["skipped_examples"]["missing field"] == f"{path}, line 4"
+
+
+def test_strings_join_over_blocks(tmp_path, monkeypatch):
+    lines = [b"%d\t2010-10-14T18:25:51Z\t39.75\t-104.99\tid%d" % (i, i % 7) for i in range(300)]
+    path = file_of(tmp_path, lines)
+    monkeypatch.setattr("tplrepro.datasets.reading.line_blocks.__defaults__", (700,))
+    assert gowalla.load(path)["location"].tolist() == [f"id{i % 7}" for i in range(300)]
+
+
+FUTURE = f"{datetime.now(UTC) + timedelta(days=2):%Y-%m-%dT00:00:00Z}".encode()
+KNOWN = [
+    (b"2\t2010-01-01T00:00:00Z\t400.0\t-97.7\t5", "coordinates out of range"),
+    (b"2\t2010-01-01T00:00:00Z\t40.0\t-197.7\t5", "coordinates out of range"),
+    (b"2\t2010-01-01T00:00:00Z\t0\t0\t5", r"position \(0, 0\)"),
+    (b"2\t2010-01-01T00:00:00Z\t\t-97.7\t5", "missing field"),
+    (b"2\t" + FUTURE + b"\t40.0\t-97.7\t5", "time after not_after"),
+    (b"1\t2010-10-17T19:26:05Z\t34.1\t-118.2\t5", "duplicate time"),
+]
+
+
+@pytest.mark.parametrize(("line", "reason"), KNOWN)
+def test_known_defects_are_skipped_counted_and_placed(tmp_path, line, reason):
+    path = file_of(tmp_path, [*SOUND, line])
+    frame = gowalla.load(path)
+    assert len(frame) == 4
+    assert frame.attrs["skipped"] == {reason.replace("\\", ""): 1}
+    if reason != "duplicate time":
+        assert frame.attrs["skipped_examples"][reason.replace("\\", "")] == f"{path}, line 5"
+    with pytest.raises(DataFormatError, match=rf"line 5: {reason}"):
+        gowalla.load(path, strict=True)
+
+
+def test_limits_of_time_are_the_callers(tmp_path):
+    path = file_of(tmp_path, SOUND)
+    assert gowalla.load(path, not_before="2010-10-18").attrs["skipped"] == {"time before not_before": 2}
+    assert gowalla.load(path, not_after="2010-10-18").attrs["skipped"] == {"time after not_after": 2}
+
+
+def test_lines_out_of_order_are_sorted_and_noted(tmp_path):
+    path = file_of(tmp_path, [SOUND[1], SOUND[0], SOUND[2], SOUND[3]])
+    frame = gowalla.load(path)
+    assert frame.attrs["reordered"] == 1
+    pd.testing.assert_frame_equal(frame, gowalla.load(file_of(tmp_path, SOUND, "sound.txt")))
+    with pytest.raises(DataFormatError, match=r"line 2: times must be in order"):
+        gowalla.load(path, strict=True)
+
+
+def test_order_and_duplicates_are_seen_across_blocks(tmp_path, monkeypatch):
+    monkeypatch.setattr("tplrepro.datasets.reading.line_blocks.__defaults__", (60,))
+    assert gowalla.load(file_of(tmp_path, [SOUND[1], SOUND[0]])).attrs["reordered"] == 1
+    with pytest.raises(DataFormatError, match=r"line 2: times must be in order"):
+        gowalla.load(file_of(tmp_path, [SOUND[1], SOUND[0]]), strict=True)
+    with pytest.raises(DataFormatError, match=r"line 2: duplicate time"):
+        gowalla.load(file_of(tmp_path, [SOUND[1], SOUND[1]]), strict=True)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [b"1\t2010-10-17T19:26:05Z\t34.04\t-118.26", b"1\t17.10.2010\t34.04\t-118.26\t5", b"x\t2010-10-17T19:26:05Z\t1\t1\t1",
+     b"1\t2010-10-17T19:26:05Z\tnorth\t1\t1", b"1\t2010-10-17T19:26:05Z\t1\t1\tcafe", b"1\t2010-10-17T19:26:05Z\t1\t1\t\xe9",
+     b"1\t2010-10-17T19:26:05Z\t1\t1\t1\t1"],
+)  # fmt: skip
+def test_broken_line_is_an_error_with_file_and_line_or_counted_on_request(tmp_path, broken):
+    path = file_of(tmp_path, [*SOUND[:2], broken, *SOUND[2:]])
+    with pytest.raises(DataFormatError, match=r"check-ins\.txt, line 3: expected five fields"):
+        gowalla.load(path)
+    frame = gowalla.load(path, max_malformed=1)
+    assert len(frame) == 4
+    assert frame.attrs["skipped"] == {"malformed line": 1}
+
+
+def test_swapped_columns_are_suspected(tmp_path):
+    swapped = [b"\t".join([f[0], f[1], f[3], f[2], f[4]]) for f in (line.split(b"\t") for line in SOUND)]
+    with pytest.raises(DataFormatError, match=r"line 1: 4 of 4 lines .* the columns may be swapped"):
+        gowalla.load(file_of(tmp_path, swapped))
+    user_last = [b"\t".join([f[1], f[0], *f[2:]]) for f in (line.split(b"\t") for line in SOUND)]
+    with pytest.raises(DataFormatError, match="line 1: expected five fields .* columns in the official order"):
+        gowalla.load(file_of(tmp_path, user_last))
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [(b"1 2 3\n4\n", "sessions"), (b"t_s,x,y\n0,1,2\n", "comma-separated"), (b"\xff\xfe\x00", "not UTF-8"),
+     (b"PK\x03\x04....\n", "zip archive"), (b"<?xml version='1.0'?>\n", "XES")],
+)  # fmt: skip
+def test_files_of_other_kinds_are_named(tmp_path, content, what):
+    # However many malformed lines are allowed: the first line tells.
+    with (
+        pytest.warns(UserWarning, match="no end") if not content.endswith(b"\n") else _nothing(),
+        pytest.raises(DataFormatError, match=rf"line 1: expected five fields .* found .*{what}"),
+    ):
+        gowalla.load(file_of(tmp_path, content), max_malformed=100)
+
+
+def _nothing():
+    import contextlib
+
+    return contextlib.nullcontext()
+
+
+def test_empty_and_truncated_files_are_errors(tmp_path):
+    with pytest.raises(DataFormatError, match="the file is empty"):
+        gowalla.load(file_of(tmp_path, b""))
+    path = file_of(tmp_path, SOUND * 50, "a.txt.gz")
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(DataFormatError, match=r"a\.txt\.gz, line \d+: the compressed file ends early"):
+        gowalla.load(path)
+
+
+def test_cut_last_line_is_not_silent(tmp_path):
+    path = file_of(tmp_path, b"\n".join(SOUND))
+    with pytest.warns(UserWarning, match="line 4: the last line has no end"):
+        assert len(gowalla.load(path)) == 4
+    with pytest.raises(DataFormatError, match="line 4: the last line has no end"):
+        gowalla.load(path, strict=True)
+
+
+def test_no_permission_names_the_file(tmp_path, monkeypatch):
+    path = file_of(tmp_path, SOUND)
+
+    def refuse(file, *args, **kwargs):
+        raise PermissionError(13, "Permission denied", str(file))
+
+    monkeypatch.setattr(builtins, "open", refuse)  # tests may run as root, who may read anything
+    with pytest.raises(PermissionError, match=r"check-ins\.txt"):
+        gowalla.load(path)
+
+
+def test_box_selects_and_counts(tmp_path):
+    frame = gowalla.load(file_of(tmp_path, SOUND), box=grid.LOS_ANGELES)
+    assert frame["user"].tolist() == [1]
+    assert frame.attrs["outside_box"] == 3
+
+
+@given(st.lists(st.tuples(st.integers(0, 240), st.integers(0, 20), st.one_of(
+    st.binary(max_size=5), st.sampled_from([b"\t", b"\n", b"400", b"9999", b"", b"\xff", b"Z"]))), min_size=1, max_size=4))  # fmt: skip
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.filterwarnings("ignore:.*the last line has no end:UserWarning")
+def test_no_broken_file_is_read_in_silence(tmp_path, edits):
+    data = b"".join(line + b"\n" for line in SOUND)
+    for start, length, new in edits:
+        data = data[:start] + new + data[start + length :]
+    try:
+        frame = gowalla.load(file_of(tmp_path, data), max_malformed=3)
+    except DataFormatError as error:
+        assert "check-ins.txt" in str(error)
+        return
+    lines = [line for line in data.splitlines() if line]
+    assert len(frame) + sum(frame.attrs["skipped"].values()) == len(lines)
+    assert frame["latitude"].between(-90, 90).all()
+    assert not frame.duplicated(["user", "time"]).any()
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize(
+    ("name", "rows", "users"),
+    [
+        ("loc-gowalla_LA_merged.txt", 54_808, 4_806),
+        ("loc-gowalla_users1000.txt.gz", 157_181, 1_000),
+        ("loc-gowalla_first10000.txt", 10_000, 48),
+    ],
+)
+def test_recorded_check_ins(real_data, name, rows, users):
+    frame = gowalla.load(real_data(f"gowalla/{name}"))
+    assert len(frame) + sum(frame.attrs["skipped"].values()) == rows
+    assert frame["user"].nunique() == users
+    assert frame.attrs["reordered"] == 0
+    assert frame.attrs["synthetic"] is False
