@@ -27,7 +27,7 @@ def plain_reader(data):
     rows = {}
     for line in data.decode().splitlines():
         user, stamp, latitude, longitude, location = line.split("\t")
-        key = int(user), datetime.strptime(stamp, "%Y-%m-%dT%H:%M:%SZ")  # noqa: DTZ007
+        key = int(user), datetime.strptime(stamp, "%Y-%m-%dT%H:%M:%SZ")
         rows.setdefault(key, (float(latitude), float(longitude), int(location)))
     return dict(sorted(rows.items()))
 
@@ -154,10 +154,16 @@ def test_order_and_duplicates_are_seen_across_blocks(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "broken",
-    [b"1\t2010-10-17T19:26:05Z\t34.04\t-118.26", b"1\t17.10.2010\t34.04\t-118.26\t5", b"x\t2010-10-17T19:26:05Z\t1\t1\t1",
-     b"1\t2010-10-17T19:26:05Z\tnorth\t1\t1", b"1\t2010-10-17T19:26:05Z\t1\t1\tcafe", b"1\t2010-10-17T19:26:05Z\t1\t1\t\xe9",
-     b"1\t2010-10-17T19:26:05Z\t1\t1\t1\t1"],
-)  # fmt: skip
+    [
+        b"1\t2010-10-17T19:26:05Z\t34.04\t-118.26",
+        b"1\t17.10.2010\t34.04\t-118.26\t5",
+        b"x\t2010-10-17T19:26:05Z\t1\t1\t1",
+        b"1\t2010-10-17T19:26:05Z\tnorth\t1\t1",
+        b"1\t2010-10-17T19:26:05Z\t1\t1\tcafe",
+        b"1\t2010-10-17T19:26:05Z\t1\t1\t\xe9",
+        b"1\t2010-10-17T19:26:05Z\t1\t1\t1\t1",
+    ],
+)
 def test_broken_line_is_an_error_with_file_and_line_or_counted_on_request(tmp_path, broken):
     path = file_of(tmp_path, [*SOUND[:2], broken, *SOUND[2:]])
     with pytest.raises(DataFormatError, match=r"check-ins\.txt, line 3: expected five fields"):
@@ -178,9 +184,14 @@ def test_swapped_columns_are_suspected(tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "what"),
-    [(b"1 2 3\n4\n", "sessions"), (b"t_s,x,y\n0,1,2\n", "comma-separated"), (b"\xff\xfe\x00", "not UTF-8"),
-     (b"PK\x03\x04....\n", "zip archive"), (b"<?xml version='1.0'?>\n", "XES")],
-)  # fmt: skip
+    [
+        (b"1 2 3\n4\n", "sessions"),
+        (b"t_s,x,y\n0,1,2\n", "comma-separated"),
+        (b"\xff\xfe\x00", "not UTF-8"),
+        (b"PK\x03\x04....\n", "zip archive"),
+        (b"<?xml version='1.0'?>\n", "XES"),
+    ],
+)
 def test_files_of_other_kinds_are_named(tmp_path, content, what):
     # However many malformed lines are allowed: the first line tells.
     with (
@@ -230,8 +241,17 @@ def test_box_selects_and_counts(tmp_path):
     assert frame.attrs["outside_box"] == 3
 
 
-@given(st.lists(st.tuples(st.integers(0, 240), st.integers(0, 20), st.one_of(
-    st.binary(max_size=5), st.sampled_from([b"\t", b"\n", b"400", b"9999", b"", b"\xff", b"Z"]))), min_size=1, max_size=4))  # fmt: skip
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 240),
+            st.integers(0, 20),
+            st.one_of(st.binary(max_size=5), st.sampled_from([b"\t", b"\n", b"400", b"9999", b"", b"\xff", b"Z"])),
+        ),
+        min_size=1,
+        max_size=4,
+    )
+)
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @pytest.mark.filterwarnings("ignore:.*the last line has no end:UserWarning")
 def test_no_broken_file_is_read_in_silence(tmp_path, edits):
@@ -241,7 +261,8 @@ def test_no_broken_file_is_read_in_silence(tmp_path, edits):
     try:
         frame = gowalla.load(file_of(tmp_path, data), max_malformed=3)
     except DataFormatError as error:
-        assert "check-ins.txt" in str(error)
+        named = "check-ins.txt" in error.file and str(error).startswith(error.file)
+        assert named
         return
     lines = [line for line in data.splitlines() if line]
     assert len(frame) + sum(frame.attrs["skipped"].values()) == len(lines)

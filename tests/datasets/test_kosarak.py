@@ -106,9 +106,13 @@ def test_broken_line_is_an_error_with_file_and_line_or_counted_on_request(tmp_pa
 
 @pytest.mark.parametrize(
     ("content", "what"),
-    [(b"0\t2010-10-19T23:55:27Z\t30.2\t-97.7\t22847\n", "check-ins"), (b"Geolife trajectory\r\n", "plt"),
-     (b"t,x,y\n", "comma"), (b"<html>\n", "web page")],
-)  # fmt: skip
+    [
+        (b"0\t2010-10-19T23:55:27Z\t30.2\t-97.7\t22847\n", "check-ins"),
+        (b"Geolife trajectory\r\n", "plt"),
+        (b"t,x,y\n", "comma"),
+        (b"<html>\n", "web page"),
+    ],
+)
 def test_files_of_other_kinds_are_named(tmp_path, content, what):
     with pytest.raises(DataFormatError, match=rf"line 1: expected a line of page ids.* found .*{what}"):
         kosarak.load(file_of(tmp_path, content), max_malformed=100)

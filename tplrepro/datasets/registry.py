@@ -22,6 +22,7 @@ __all__ = ["DatasetNotFoundError", "SOURCES", "Source", "cache_folder", "fetch",
 
 DATA_VARIABLE = "TPLREPRO_DATA"
 CACHE_VARIABLE = "TPLREPRO_CACHE"
+CHUNK_BYTES = 1 << 14  # what of a chunk has arrived when a connection breaks is lost
 
 
 @dataclass(frozen=True)
@@ -337,7 +338,7 @@ class _ResumingDownload:
                     disable=not self.progress,
                 ) as bar,
             ):
-                for chunk in answer.iter_content(1 << 16):
+                for chunk in answer.iter_content(CHUNK_BYTES):
                     out.write(chunk)
                     bar.update(len(chunk))
         arrived = self.part.stat().st_size
