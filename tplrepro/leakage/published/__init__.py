@@ -10,15 +10,17 @@ What differs from the printed text (docs/errata.md names the test that shows eac
 - f is evaluated as 1 + x with the excess x = (q - d) u / (d u + 1), scaled by e^-alpha, and log f as
   log1p(x): the same number, but nothing overflows above alpha = 709 and no digits are lost where alpha is
   small.
+- Algorithm 1, line 5: the flag is cleared in every pass; cleared only once, the loop runs for ever after a removal.
 - Algorithm 1, line 10: q_j / d_j <= f becomes (q_j - d_j) / d_j <= x, and an update that would lower x is
   not taken. As printed, f rounds to q / d from alpha of about 36 on (earlier where two rows nearly agree),
   the last column is removed too, and the answer is 0: leakage is silently understated.
 - Algorithm 2, line 11: log((q_i - d_i) / (qArr_i d_i - dArr_i q_i) + 1); the "+ 1" is missing in print.
 - Algorithm 3, line 5: the denominator is dArr_k (e^alpha - 1) + 1.
-- Algorithm 4, lines 2 and 3, mean Algorithm 3. Its tests for equal floats become a tolerance relative to x:
-  an absolute one falls below one ulp of L as L grows, and the recursion need not end.
+- Algorithm 4, lines 2 and 3, mean Algorithm 3. Its tests for equal floats, with which the recursion often never ends,
+  become a tolerance relative to x (an absolute one falls below one ulp of L as L grows).
 - Algorithms 3 to 5 answer for identical rows (L = 0), for which the search in print finds nothing.
-- Algorithm 5 raises ValueError outside [a_1, a_m], where the printed one has no value.
+- Algorithm 5, line 2, means the first right end at or above alpha, a_k >= alpha > a_(k-1). Outside [a_1, a_m], where
+  the printed one has no value, ValueError is raised.
 - Theorem 11, second case, needs epsilon strictly below log(1/q). Eq. (39) has wrong signs; the equation
   solved is d F^2 + (1 - d - q e^epsilon) F - e^epsilon (1 - q) = 0, for F - 1 instead of F and in conjugate
   form where the printed root cancels (tiny d).

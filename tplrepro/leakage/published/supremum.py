@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tplrepro.leakage.published.formula import LARGEST, factors, one_budget
+from tplrepro.leakage.published.formula import factors, one_budget
 from tplrepro.leakage.published.precomputation import PrecomputedTables
 
 __all__ = ["algorithm_6", "theorem_11"]
@@ -100,8 +100,10 @@ def fixed_point(q, d, epsilon: float):
     """
     rise, floor = factors(epsilon)
     c = (1 - q + d) * floor - q * rise
-    root = np.sqrt(c * c + 4 * d * rise * floor)
+    root = np.hypot(c, 2 * np.sqrt(d) * np.sqrt(rise * floor))  # c^2 and d e^-epsilon may underflow
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         g = np.where(c > 0, 2 * rise * floor / (c + root), (root - c) / (2 * d))
-        limit = np.log1p(g * np.exp(epsilon)) if epsilon < LARGEST else epsilon + np.log(g + floor)
-    return np.where(q == d, epsilon, np.where((d == 0) & (c <= 0), np.inf, limit))
+        growth = g * np.exp(epsilon)
+        limit = np.where(growth < np.inf, np.log1p(growth), epsilon + np.log(g + floor))
+    limit = np.where((d == 0) & (c <= 0), np.inf, np.maximum(limit, epsilon))
+    return np.where(q == d, epsilon, limit)

@@ -1,0 +1,327 @@
+"""The errata of TKDE 2019 that docs/errata.md lists: what is printed, against what is true.
+
+The printed forms are transcribed here and nowhere else.
+"""
+
+import math
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+
+from tests.leakage.matrices import random_matrices
+from tests.leakage.oracles import brute_force_loss, loss_mpmath, pair_loss_mpmath, supremum_mpmath
+from tplrepro.leakage import published
+from tplrepro.markov.generators import smoothed, strongest
+
+FIGURE_3 = np.array([[0.8, 0.2], [0.0, 1.0]])
+FIGURE_4 = np.array([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [0.5, 0.3, 0.2]])
+FIGURE_8_BACKWARD = np.array([[0.8, 0.2], [0.2, 0.8]])
+FIGURE_8_FORWARD = np.array([[0.8, 0.2], [0.1, 0.9]])
+
+
+def printed_f(q, d, alpha):
+    """Eq. (24) as it stands, without the logarithm."""
+    return (q * (math.exp(alpha) - 1) + 1) / (d * (math.exp(alpha) - 1) + 1)
+
+
+def printed_algorithm_1(P, alpha):
+    """Line for line, but that the flag is cleared in every pass."""
+    largest = 0.0
+    for q_row, d_row in permutations(P, 2):
+        kept = q_row > d_row
+        while True:
+            q, d = q_row[kept].sum(), d_row[kept].sum()
+            with np.errstate(divide="ignore", invalid="ignore"):
+                remaining = kept & ~(q_row / d_row <= printed_f(q, d, alpha))
+            if (remaining == kept).all():
+                break
+            kept = remaining
+        largest = max(largest, math.log(printed_f(q, d, alpha)))
+    return largest
+
+
+def printed_theorem_11_first_case(q, d, epsilon):
+    e = math.exp(epsilon)
+    root = (math.sqrt(4 * d * e * (1 - q) + (d + q * e - 1) ** 2) + d + q * e - 1) / (2 * d)
+    return math.log(root) if root > 0 else -math.inf
+
+
+# algorithms
+
+
+def test_algorithm_1_flag_is_never_cleared_as_printed():
+    # lines 5-12: "update = false" stands before the loop, "update = true" in it
+    q_row, d_row, alpha = np.array([0.2, 0.3, 0.5]), np.array([0.1, 0.0, 0.9]), 3.0
+    kept, update, passes = q_row > d_row, False, 0
+    while passes < 1000:
+        passes += 1
+        with np.errstate(divide="ignore"):
+            removed = kept & (q_row / d_row <= printed_f(q_row[kept].sum(), d_row[kept].sum(), alpha))
+        if removed.any():
+            kept, update = kept & ~removed, True
+        if not update:
+            break
+    assert passes == 1000
+    assert published.algorithm_1([q_row, d_row, d_row], alpha) == pytest.approx(math.log(printed_f(0.3, 0, alpha)))
+
+
+def test_algorithm_1_as_printed_silently_understates_for_large_alpha():
+    # which alpha is hit depends on the last bit of exp, so a range is tried; the true value is log 5 throughout
+    printed = [printed_algorithm_1(FIGURE_4, alpha) for alpha in range(40, 60)]
+    assert min(printed) == 0
+    assert np.median(printed) < 1
+    for alpha in range(40, 60):
+        assert float(loss_mpmath(FIGURE_4, alpha)) == pytest.approx(math.log(5), rel=1e-15)
+        assert published.algorithm_1(FIGURE_4, alpha) == pytest.approx(math.log(5), rel=1e-15)
+    assert printed_algorithm_1(FIGURE_4, 30) == pytest.approx(published.algorithm_1(FIGURE_4, 30), rel=1e-14)
+
+
+def test_algorithm_1_as_printed_understates_earlier_where_rows_nearly_agree():
+    P = np.array([[0.5 + 1e-8, 0.5 - 1e-8], [0.5, 0.5]])
+    alphas = np.arange(18, 24, 0.25)
+    assert min(printed_algorithm_1(P, alpha) for alpha in alphas) == 0
+    for alpha in alphas:
+        assert published.algorithm_1(P, alpha) == pytest.approx(float(loss_mpmath(P, alpha)), rel=1e-14)
+
+
+def test_printed_formula_overflows_and_loses_digits():
+    with pytest.raises(OverflowError):
+        printed_f(0.5, 0.1, 710)
+    assert published.algorithm_1(FIGURE_4, 710) == pytest.approx(math.log(5), rel=1e-15)
+    exact = float(loss_mpmath(FIGURE_4, 1e-8))
+    assert abs(printed_algorithm_1(FIGURE_4, 1e-8) / exact - 1) > 1e-9
+    assert published.algorithm_1(FIGURE_4, 1e-8) == pytest.approx(exact, rel=1e-15)
+
+
+def test_algorithm_2_line_11_lacks_plus_one():
+    # with the printed transition point, 1.20 for the worked example's 1.47, the piece for one column starts too early
+    q_row, d_row = [0.2, 0.3, 0.5], [0.1, 0.0, 0.9]
+    printed = math.log((0.2 - 0.1) / (0.5 * 0.1 - 0.1 * 0.2))
+    q_arr, d_arr, a_arr = published.piecewise_coefficients(q_row, d_row)
+    assert printed == pytest.approx(1.204, abs=1e-3)
+    assert a_arr[1] == pytest.approx(1.466, abs=1e-3)
+    exact = math.exp(float(pair_loss_mpmath(q_row, d_row, 1.3)))
+    assert printed_f(q_arr[1], d_arr[1], 1.3) == pytest.approx(exact, rel=1e-14)
+    assert printed_f(q_arr[0], d_arr[0], 1.3) < exact - 0.01
+
+
+def test_algorithm_3_line_5_has_the_wrong_denominator():
+    # "qArr[k](e^alpha_(k-1) - 1) + 1": whichever transition point is meant, the result is negative
+    q_row, d_row, alpha = [0.2, 0.3, 0.5], [0.1, 0.0, 0.9], 1.0
+    q_arr, d_arr, a_arr = published.piecewise_coefficients(q_row, d_row)
+    for k in (0, 1):
+        printed = (q_arr[1] * np.expm1(alpha) + 1) / (q_arr[1] * np.expm1(a_arr[k]) + 1)
+        assert printed < 1
+    exact = float(pair_loss_mpmath(q_row, d_row, alpha))
+    assert math.log(printed_f(q_arr[1], d_arr[1], alpha)) == pytest.approx(exact, rel=1e-14)
+    P = [q_row, d_row, d_row]
+    assert published.algorithm_3(alpha, published.algorithm_2(P)) == pytest.approx(
+        brute_force_loss(P, alpha), rel=1e-14
+    )
+
+
+def test_algorithm_4_with_equal_floats_often_never_ends():
+    def ends(tables, a_1, a_m, calls=500):
+        stack = [(a_1, a_m)]
+        while stack and calls:
+            calls -= 1
+            low, high = stack.pop()
+            q1, d1, qm, dm = (*coefficients(tables, low), *coefficients(tables, high))
+            k = (qm + d1 - q1 - dm) / (q1 * dm - qm * d1) if q1 * dm != qm * d1 else 0
+            if low == high or log_f(qm, dm, high) == log_f(q1, d1, high):
+                continue
+            if log_f(q1, d1, low) == log_f(qm, dm, low) or k <= 0:
+                continue
+            middle = math.log(k + 1)
+            stack += [(low, middle), (middle, high)]
+        return not stack
+
+    def log_f(q, d, alpha):
+        return math.log(printed_f(q, d, alpha))
+
+    def coefficients(tables, alpha):
+        rows = np.arange(len(tables.aM))
+        k = np.maximum((tables.aM > alpha).sum(axis=1) - 1, 0)
+        q, d = tables.qM[rows, k], tables.dM[rows, k]
+        best = np.argmax((q * (math.exp(alpha) - 1) + 1) / (d * (math.exp(alpha) - 1) + 1))
+        return q[best], d[best]
+
+    tables = [published.algorithm_2(P) for P in random_matrices(np.random.default_rng(0), "dense", 6, 10)]
+    assert sum(not ends(table, 1e-3, 20) for table in tables) >= 3
+    for table in tables:
+        assert len(published.algorithm_4(table, 1e-3, 20).aArr) < 60
+
+
+def test_algorithm_6_must_start_from_epsilon():
+    tables = published.algorithm_2(np.full((3, 3), 1 / 3))
+    assert not tables.qM.any()  # no candidate with q > 0: as printed, the answer stays 0
+    assert published.algorithm_6(0.4, tables)[0] == 0.4
+
+
+# Theorem 11
+
+
+def test_equation_39_has_wrong_signs():
+    q, d, epsilon = 0.8, 0.1, 0.23
+    e, limit = math.exp(epsilon), math.exp(float(supremum_mpmath(q, d, epsilon)))
+    printed = d * limit**2 + (q * e + d - 1) * limit + (q * e - e)
+    corrected = d * limit**2 + (1 - d - q * e) * limit - e * (1 - q)
+    assert abs(printed) > 0.4
+    assert corrected == pytest.approx(0, abs=1e-14)
+    assert printed_theorem_11_first_case(q, d, epsilon) == pytest.approx(math.log(limit), rel=1e-14)
+
+
+def test_theorem_11_has_no_supremum_at_equality():
+    # the printed second case divides by 1 - q e^epsilon = 0
+    assert 1 - 0.5 * math.exp(math.log(2)) == 0
+    assert published.theorem_11(0.5, 0.0, math.log(2)) == math.inf
+    assert published.theorem_11(0.5, 0.0, math.log(2) - 1e-12) == pytest.approx(math.log(0.5 / 0.5e-12), abs=1e-3)
+
+
+@pytest.mark.parametrize(("d", "epsilon", "expected"), [(1e-16, 0.01, 0.02010101), (1e-17, 0.5, 1.54617527)])
+def test_theorem_11_first_case_cancels_for_tiny_d(d, epsilon, expected):
+    # what the printed form gives depends on the order of evaluation; none is near
+    exact = float(supremum_mpmath(0.5, d, epsilon))
+    assert exact == pytest.approx(expected, rel=1e-7)
+    assert abs(printed_theorem_11_first_case(0.5, d, epsilon) - exact) > 0.05
+    assert published.theorem_11(0.5, d, epsilon) == pytest.approx(exact, rel=1e-14)
+
+
+# allocation, in the paper's own loops
+
+
+def printed_algorithm_7(alpha, backward, forward, steps):
+    """Returns (budget, whether the loop ended)."""
+
+    def supremum(budget, tables):
+        return published.algorithm_6(budget, tables)[0] if budget > 0 else 0.0
+
+    width, budget = alpha, 0.5 * alpha
+    for _ in range(steps):
+        width *= 0.5
+        total = supremum(budget, backward) + supremum(budget, forward) - budget
+        if total == alpha:
+            return budget, True
+        budget += -width if total > alpha else width
+    return budget, False
+
+
+def printed_algorithm_8(alpha, backward, forward, steps):
+    """Returns (first, middle, last budget, whether the loop ended)."""
+    width, first = alpha, 0.5 * alpha
+    for _ in range(steps):
+        width *= 0.5
+        last = alpha - published.algorithm_3(first, backward)
+        total = published.algorithm_3(last, forward) + first
+        if total == alpha:
+            return first, first + last - alpha, last, True
+        first += width if total < alpha else -width
+    return first, first + last - alpha, last, False
+
+
+def test_algorithm_7_waits_for_a_float_equality_that_does_not_come():
+    backward, forward = published.algorithm_2(FIGURE_8_BACKWARD), published.algorithm_2(FIGURE_8_FORWARD)
+    levels = np.linspace(0.1, 3, 40)
+    ended = [printed_algorithm_7(alpha, backward, forward, 200)[1] for alpha in levels]
+    assert 1 <= sum(ended) <= 35
+    assert printed_algorithm_7(1.0, backward, forward, 60)[0] == pytest.approx(0.2038721, abs=5e-8)
+    first, middle, last, _ = printed_algorithm_8(1.0, backward, forward, 60)
+    assert (first, middle, last) == pytest.approx((0.4998062, 0.2038721, 0.7040659), abs=5e-8)
+
+
+def test_without_a_finite_supremum_the_printed_allocations_release_nothing():
+    identity = published.algorithm_2(np.eye(2))
+    budget, ended = printed_algorithm_7(1.0, identity, identity, 300)
+    assert budget < 1e-80
+    assert not ended
+    # Eq. (26) with L(x) = x: the middle budget alpha_B + alpha_F - alpha is 0, so Algorithm 8 serves only T <= 2
+    assert printed_algorithm_8(1.0, identity, identity, 300)[1] == 0
+    assert printed_algorithm_8(1.0, published.algorithm_2(FIGURE_8_BACKWARD), identity, 300)[1] == 0
+
+
+def test_algorithm_8_for_two_time_points_is_exact():
+    backward, forward = published.algorithm_2(FIGURE_8_BACKWARD), published.algorithm_2(FIGURE_8_FORWARD)
+    first, _, last, _ = printed_algorithm_8(1.0, backward, forward, 60)
+    at_first = first + published.algorithm_3(last, forward, first) - first  # BPL + FPL - epsilon, Eq. (11)
+    at_last = published.algorithm_3(first, backward, last) + last - last
+    assert (at_first, at_last) == pytest.approx((1.0, 1.0), rel=1e-14)
+
+
+# statements
+
+
+def test_theorem_7_is_sufficient_and_not_necessary():
+    # rows with disjoint supports and no entry 1
+    P = np.array([[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.3, 0.7], [0.25] * 4, [0.1, 0.2, 0.3, 0.4]])
+    for alpha in (0.1, 1.0, 10.0, 100.0):
+        assert published.algorithm_1(P, alpha) == pytest.approx(alpha, rel=1e-15)
+
+
+def test_example_3_forward_leakage_is_highest_at_time_1():
+    leakage = [0.1]
+    for _ in range(9):
+        leakage.append(published.algorithm_1(FIGURE_3, leakage[-1], 0.1))
+    forward = leakage[::-1]  # times 1 to 10
+    assert forward[0] == max(forward) > 0.49
+    assert forward[-1] == min(forward) == 0.1
+
+
+def randomised_response(epsilon):
+    return np.exp(epsilon * np.eye(2)) / (np.exp(epsilon) + 1)
+
+
+def exact_leakage(P, epsilon, T):
+    """BPL at time T by Definition 6, over all outputs of randomised response, of all epsilon-DP mechanisms on two
+    states the one that leaks most: every likelihood ratio within e^-epsilon .. e^epsilon mixes its two outputs."""
+    likelihoods = randomised_response(epsilon)
+    largest = 0.0
+    for outputs in product(range(2), repeat=T):
+        x = likelihoods[:, outputs[0]]
+        for output in outputs[1:]:
+            x = (P @ x) * likelihoods[:, output]
+        largest = max(largest, math.log(x.max() / x.min()))
+    return largest
+
+
+def test_equation_13_is_an_upper_bound_that_is_attained_only_for_some_correlations():
+    recursion = [1.0]
+    for _ in range(9):
+        recursion.append(published.algorithm_1(FIGURE_3, recursion[-1], 1.0))
+    exact = [exact_leakage(FIGURE_3, 1.0, T) for T in range(1, 11)]
+    np.testing.assert_allclose(exact, recursion, rtol=1e-12)
+    # the same rows with the columns exchanged have the same L, but what x must be now contradicts what it was before
+    exchanged = FIGURE_3[:, ::-1]
+    exact = [exact_leakage(exchanged, 1.0, T) for T in range(1, 11)]
+    np.testing.assert_allclose(exact[:2], recursion[:2], rtol=1e-12)
+    assert (np.array(exact[2:]) < np.array(recursion[2:]) - 0.1).all()
+    assert exact[-1] < 3.3 < 8 < recursion[-1]
+
+
+def test_theorem_2_is_an_upper_bound_even_for_equal_mechanisms():
+    # a doubly stochastic chain: its reversal is the transpose; T = 3, the leakage at time 2
+    forward = np.array([[0.1, 0.1, 0.8], [0.2, 0.7, 0.1], [0.7, 0.2, 0.1]])
+    backward, epsilon = forward.T, 1.0
+    pairs = list(permutations(range(3), 2))
+    past = [float(pair_loss_mpmath(backward[i], backward[j], epsilon)) for i, j in pairs]
+    future = [float(pair_loss_mpmath(forward[i], forward[j], epsilon)) for i, j in pairs]
+    split = max(past) + max(future) + epsilon  # Eq. (10): BPL + FPL - epsilon
+    one_pair = max(a + b for a, b in zip(past, future, strict=True)) + epsilon
+    assert split == pytest.approx(2.41255, abs=1e-5)
+    assert one_pair == pytest.approx(2.34558, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "as_printed", "twice"), [(1.0, 5.6964956, 4.841021), (0.1, 0.63337054, 0.33406095)]
+)
+def test_suprema_of_figure_7_for_both_readings_of_s(epsilon, as_printed, twice):
+    # n = 50, s = 0.005, Eq. (28); the published generator adds s twice, which is Eq. (28) with 2 s
+    for s, expected in ((0.005, as_printed), (0.010, twice)):
+        tables = published.algorithm_2(smoothed(strongest(50), s))
+        assert published.algorithm_6(epsilon, tables)[0] == pytest.approx(expected, rel=1e-7)
+
+
+def test_smoothing_twice_before_normalising_is_smoothing_with_2s():
+    P, s = np.eye(3), 0.05
+    twice = (P + s + s) / (P + s + s).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(smoothed(P, 0.10).probabilities, twice, rtol=1e-14)

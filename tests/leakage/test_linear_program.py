@@ -1,0 +1,110 @@
+"""The linear-fractional programme through CBC and HiGHS against exhaustion and the worked examples."""
+
+import numpy as np
+import pulp
+import pytest
+
+from tests.leakage.matrices import KINDS, random_matrices, random_matrix
+from tests.leakage.oracles import brute_force_loss, pair_loss_mpmath
+from tplrepro.leakage import linear_program
+
+SOLVERS = ("CBC", "HiGHS")
+TOLERANCE = 1e-7  # absolute; what the module promises
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("formulation", ["scaled", "pairwise"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_pairs_equal_the_exact_optimum(kind, formulation, solver):
+    rng = np.random.default_rng([1, KINDS.index(kind)])
+    largest = linear_program.LARGEST_ALPHA[formulation]
+    for n in (2, 3, 5, 8):
+        P = random_matrix(rng, kind, n)
+        q, d = P[rng.choice(n, 2, replace=False)]
+        for alpha in (1e-3, rng.uniform(0, largest), largest):
+            value = linear_program.pair_loss(q, d, alpha, solver=solver, formulation=formulation)
+            assert value == pytest.approx(float(pair_loss_mpmath(q, d, alpha)), rel=0, abs=TOLERANCE)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_all_pairs_equal_brute_force(solver):
+    rng = np.random.default_rng(2)
+    for kind in KINDS:
+        (P,) = random_matrices(rng, kind, 4, 1)
+        alpha = rng.uniform(0.01, 15)
+        value = linear_program.loss(P, alpha, solver=solver)
+        assert value == pytest.approx(brute_force_loss(P, alpha), rel=0, abs=TOLERANCE)
+
+
+@pytest.mark.parametrize("formulation", ["scaled", "pairwise"])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_rows_that_nearly_agree_keep_their_digits(solver, formulation):
+    q, d = np.array([0.5 + 1e-9, 0.5 - 1e-9]), np.array([0.5, 0.5])
+    value = linear_program.pair_loss(q, d, 8.0, solver=solver, formulation=formulation)
+    assert value == pytest.approx(float(pair_loss_mpmath(q, d, 8.0)), rel=1e-6)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_limits(solver):
+    assert linear_program.loss(np.eye(3), 3.0, solver=solver) == pytest.approx(3.0, abs=TOLERANCE)
+    assert linear_program.loss(np.full((3, 3), 1 / 3), 3.0, solver=solver) == 0
+    assert linear_program.loss([[1.0]], 3.0, solver=solver) == 0
+    assert linear_program.loss([[0.8, 0.2], [0, 1]], 0.0, solver=solver) == pytest.approx(0, abs=TOLERANCE)
+
+
+def test_the_pairwise_formulation_has_the_papers_constraints():
+    programme = linear_program._Programme(np.full(5, 0.2), 1.0, linear_program._solver("HiGHS", "pairwise"), "pairwise")
+    assert programme.model.numConstraints() == 5 * 4 + 1
+    programme = linear_program._Programme(np.full(5, 0.2), 1.0, linear_program._solver("HiGHS", "scaled"), "scaled")
+    assert programme.model.numConstraints() == 2 * 5 + 1
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_solvers_are_silent(solver, capfd):
+    linear_program.loss([[0.8, 0.2], [0, 1]], 1.0, solver=solver)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_progress_goes_to_standard_error(capfd):
+    linear_program.loss([[0.8, 0.2], [0, 1]], 1.0, progress=True)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "2/2" in err
+
+
+@pytest.mark.parametrize(("formulation", "largest"), [("scaled", 20), ("pairwise", 10)])
+def test_large_alpha_is_refused(formulation, largest):
+    message = rf"at most {largest} for the {formulation} formulation, found {largest}\.5.*use tplrepro\.privacy_loss"
+    with pytest.raises(ValueError, match=message):
+        linear_program.loss(np.eye(2), largest + 0.5, formulation=formulation)
+
+
+def test_bad_input_is_refused():
+    P = [[0.8, 0.2], [0, 1]]
+    with pytest.raises(ValueError, match="solver must be 'CBC' or 'HiGHS', found 'CPLEX'"):
+        linear_program.loss(P, 1, solver="CPLEX")
+    with pytest.raises(ValueError, match="formulation must be 'scaled' or 'pairwise', found 'dual'"):
+        linear_program.loss(P, 1, formulation="dual")
+    with pytest.raises(ValueError, match="must be a finite leakage in nats, at least 0; found -1"):
+        linear_program.loss(P, -1)
+    with pytest.raises(ValueError, match=r"alpha must be one number, found shape \(2,\)"):
+        linear_program.loss(P, [1, 2])
+    with pytest.raises(ValueError, match=r"must sum to 1 .* found 0\.9 in row 0"):
+        linear_program.loss([[0.8, 0.1], [0, 1]], 1)
+    with pytest.raises(ValueError, match=r"rows of one length, found shapes \(2,\) and \(3,\)"):
+        linear_program.pair_loss([0.5, 0.5], [0.2, 0.3, 0.5], 1)
+    with pytest.raises(ValueError, match="d must hold probabilities that sum to 1, found sum 0.9"):
+        linear_program.pair_loss([0.5, 0.5], [0.5, 0.4], 1)
+
+
+@pytest.mark.parametrize(("solver", "name", "remedy"), [("CBC", "PULP_CBC_CMD", "pulp"), ("HiGHS", "HiGHS", "highspy")])
+def test_a_missing_solver_is_named_with_its_remedy(monkeypatch, solver, name, remedy):
+    monkeypatch.setattr(getattr(pulp, name), "available", lambda self: False)
+    with pytest.raises(ValueError, match=f"solver {solver} is not available; install it with 'pip install {remedy}'"):
+        linear_program.loss(np.eye(2), 1.0, solver=solver)
+
+
+def test_a_solver_that_fails_is_an_error(monkeypatch):
+    monkeypatch.setattr(pulp.LpProblem, "solve", lambda self, solver: pulp.LpStatusNotSolved)
+    with pytest.raises(ValueError, match=r"HiGHS found no optimum at alpha=1 \(status 'Not Solved'\); lower alpha"):
+        linear_program.loss(np.eye(2), 1.0)
