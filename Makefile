@@ -49,7 +49,7 @@ $(READY): requirements.lock pyproject.toml
 	    rm -rf $(VENV); \
 	    "$$found" -m venv $(VENV); \
 	fi; \
-	$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock; \
+	$(PY) -m pip install --quiet --disable-pip-version-check --use-pep517 --require-hashes -r requirements.lock; \
 	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .; \
 	touch $(READY)
 

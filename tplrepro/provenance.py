@@ -86,7 +86,7 @@ def file_digests(inputs):
         If a path is neither a file nor a folder.
     """
     root = os.environ.get("TPLREPRO_DATA")
-    root = Path(root).resolve() if root else None
+    root = Path(root).expanduser().resolve() if root else None
     digests = {}
     for given in inputs:
         path = Path(given).resolve()

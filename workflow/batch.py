@@ -46,6 +46,9 @@ def run_batch(profile_name, jobs=None, only=(), root=ROOT):
         problems = problems or [str(error)]
     if not problems:
         problems = [f"ONLY: no notebook is called {name!r}" for name in only if name not in notebooks]
+    data = os.environ.get("TPLREPRO_DATA")
+    if data and not os.path.isdir(os.path.expanduser(data)):
+        problems.append(f"TPLREPRO_DATA must name a folder with the data, got {data!r}; correct it, or unset it")
     if problems:
         _say("Nothing was run, because of the configuration:", *(f"  {problem}" for problem in problems))
         return 2
@@ -59,7 +62,6 @@ def run_batch(profile_name, jobs=None, only=(), root=ROOT):
             _say(f"Another batch is running ({lock.read().strip() or 'unknown process'}); wait for it or end it.")
             return 3
         waiting = outdated(chosen, profile, root)
-        data = os.environ.get("TPLREPRO_DATA")
         _say(
             f"Profile {profile_name}: {len(waiting)} of {len(chosen)} notebooks to run, "
             + ("real data where TPLREPRO_DATA has them." if data else "synthetic data (TPLREPRO_DATA is not set).")

@@ -9,9 +9,13 @@ import sys
 
 import nbformat
 
+from tplrepro.datasets.registry import SOURCES
 from workflow.configuration import PROFILES, ROOT, ConfigurationError, read_notebooks, read_profile
 
 __all__ = ["declared_parameters", "effective_parameters", "find_problems", "main"]
+
+# Data sets that have no official file to download, only a folder below TPLREPRO_DATA.
+OTHER_DATA = ("eventlogs",)
 
 
 def declared_parameters(notebook):
@@ -81,6 +85,13 @@ def find_problems(root=ROOT, profiles=PROFILES):
         problems.append(f"notebooks.yaml: lists {name}, which is not in notebooks/; write it or remove the line")
     for name in sorted(present - set(registered)):
         problems.append(f"notebooks.yaml: does not list notebooks/{name}.ipynb; add the line '{name}:'")
+
+    known = {*SOURCES, *OTHER_DATA}
+    for notebook in registered.values():
+        for name in sorted(set(notebook.data) - known):
+            problems.append(
+                f"notebooks.yaml: {notebook.name} may read {', '.join(sorted(known))}, got data {name!r}; correct it"
+            )
 
     declared = {}
     for name in sorted(present & set(registered)):

@@ -7,7 +7,6 @@ fresh checkout, a touched file or new outputs inside the notebook cause no work.
 import hashlib
 import json
 import os
-from pathlib import Path
 
 import nbformat
 
@@ -41,7 +40,7 @@ def fingerprint(notebook, profile, root=ROOT):
         "notebook": _digest(source.encode()),
         "package": _digest(*_package(root, source)),
         "environment": _digest((root / "requirements.lock").read_bytes()),
-        "data": {name: _folder_state(name) for name in notebook.data},
+        "data": {name: _data_state(name) for name in notebook.data},
     }
 
 
@@ -66,15 +65,27 @@ def _package(root, source):
             yield path.read_bytes()
 
 
-def _folder_state(name):
+def _data_state(name):
     """Names, sizes and times of a data set's files; "absent" where the synthetic stand-in takes its place."""
-    root = os.environ.get("TPLREPRO_DATA")
-    folder = Path(root, name) if root else None
-    if folder is None or not folder.is_dir():
+    found = _locate(name)
+    if found is None:
         return "absent"
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    states = ((path.relative_to(folder).as_posix(), path.stat()) for path in files)
+    files = sorted(path for path in found.rglob("*") if path.is_file()) if found.is_dir() else [found]
+    states = ((path.relative_to(found.parent).as_posix(), path.stat()) for path in files)
     return _digest(*(f"{label} {stat.st_size} {stat.st_mtime_ns}".encode() for label, stat in states))
+
+
+def _locate(name):
+    """Where the readers would look: the data folder and the downloads; other sets are folders of the former."""
+    from tplrepro.datasets.registry import SOURCES, DatasetNotFoundError, data_folder, locate
+
+    if name in SOURCES:
+        try:
+            return locate(name)
+        except DatasetNotFoundError:
+            return None
+    root = data_folder()
+    return root / name if root is not None and (root / name).exists() else None
 
 
 def _digest(*parts):

@@ -18,7 +18,7 @@ def kernel_environment(figures, profile, command, *, real_data, threads=None, ro
     profile, command : str
         Recorded in the provenance.
     real_data : bool
-        False hides ``TPLREPRO_DATA``, so that the synthetic stand-ins are read whatever is installed.
+        False hides ``TPLREPRO_DATA`` and downloads, so that the synthetic stand-ins are read whatever is there.
     threads : int, optional
         Limit for Numba, OpenMP and BLAS; none by default.
 
@@ -45,8 +45,9 @@ def kernel_environment(figures, profile, command, *, real_data, threads=None, ro
     environment.pop("PYTHONPATH", None)
     if not real_data:
         environment.pop("TPLREPRO_DATA", None)
+        environment["TPLREPRO_CACHE"] = str(root / "build" / "no-downloads")
     elif environment.get("TPLREPRO_DATA"):
-        environment["TPLREPRO_DATA"] = os.path.abspath(environment["TPLREPRO_DATA"])
+        environment["TPLREPRO_DATA"] = os.path.abspath(os.path.expanduser(environment["TPLREPRO_DATA"]))
     if threads is not None:
         for library in ("NUMBA", "OMP", "OPENBLAS", "MKL"):
             environment[f"{library}_NUM_THREADS"] = str(threads)

@@ -7,6 +7,7 @@ stands in ``build/<profile>/partial``, where it can be read.
 import argparse
 import json
 import os
+import re
 import sys
 import time
 from datetime import UTC, datetime
@@ -101,7 +102,7 @@ def _execute(source, target, parameters):
             )
             return None
         except PapermillExecutionError as failure:
-            return f"cell {failure.exec_count}: {failure.ename}: {failure.evalue}"
+            return f"cell {failure.exec_count}: {failure.ename}: {failure.evalue or _failing_line(failure.traceback)}"
         except RuntimeError as failure:
             # Two kernels that start at once can take the same port (nteract/papermill#239); nothing ran then.
             if attempt == 2 or "Kernel d" not in str(failure) or _any_cell_ran(target):
@@ -109,6 +110,13 @@ def _execute(source, target, parameters):
             target.unlink(missing_ok=True)
         except Exception as failure:
             return f"{type(failure).__name__}: {failure}"
+
+
+def _failing_line(traceback):
+    """The line that the traceback's first arrow points at: a bare assertion says nothing else."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(traceback))
+    arrow = re.search(r"^-+> *\d+ (.*)$", plain, re.MULTILINE)
+    return arrow[1].strip() if arrow else ""
 
 
 def _any_cell_ran(path):

@@ -21,15 +21,18 @@ def wait_for(condition, seconds=60):
 
 def test_a_batch_from_beginning_to_end(repository):
     repository.notebook("a/one", "print(f'value {value}')", SAVE)
-    repository.notebook("a/bad", "1 / 0")
-    repository.configure("a/bad: {figure: false}\na/one:", "notebooks:\n  a/bad: {}\n  a/one: {value: 0.75}\n")
+    repository.notebook("a/bad", "limit = 1\nassert value < limit < value")
+    repository.notebook("a/none", "print(value)")
+    profile = "notebooks:\n  a/bad: {}\n  a/none: {}\n  a/one: {value: 0.75}\n"
+    repository.configure("a/bad: {figure: false}\na/none:\na/one:", profile)
 
-    # One notebook fails; the other still runs, and the failure is told by name, cell and error.
+    # Two notebooks fail; the other still runs, and each failure is told by name, cell and error.
     first = repository.batch()
     assert first.returncode == 1, first.stdout + first.stderr
-    assert "Profile quick: 2 of 2 notebooks to run, synthetic data" in first.stdout
-    assert "[2/2]" in first.stdout
-    assert "ZeroDivisionError: division by zero" in first.stdout
+    assert "Profile quick: 3 of 3 notebooks to run, synthetic data" in first.stdout
+    assert "[3/3]" in first.stdout
+    assert "AssertionError: assert value < limit < value" in first.stdout
+    assert "saved nothing under its own name; end it with save_figure(figure, 'a/none', ...)" in first.stdout
     assert "a/bad: see build/quick/partial/a/bad.ipynb" in first.stdout
     assert not repository.result("a/bad").exists()
     rows = [line.split() for line in first.stdout.splitlines()]
@@ -45,10 +48,11 @@ def test_a_batch_from_beginning_to_end(repository):
 
     # After the repair only what failed runs again.
     before = repository.result("a/one").stat().st_mtime_ns
-    repository.notebook("a/bad", "1 / 1")
+    repository.notebook("a/bad", "assert True")
+    repository.configure("a/bad: {figure: false}\na/none: {figure: false}\na/one:", profile)
     second = repository.batch()
     assert second.returncode == 0, second.stdout + second.stderr
-    assert "1 of 2 notebooks to run" in second.stdout
+    assert "2 of 3 notebooks to run" in second.stdout
     assert repository.result("a/one").stat().st_mtime_ns == before
 
     # Nothing to do costs nothing, whatever was touched.
@@ -56,7 +60,7 @@ def test_a_batch_from_beginning_to_end(repository):
         path.touch()
     third = repository.batch()
     assert third.returncode == 0
-    assert "0 of 2 notebooks to run" in third.stdout
+    assert "0 of 3 notebooks to run" in third.stdout
 
     # A change in the package runs them again; ONLY limits that to what is named.
     repository.write("tplrepro/module.py", "answer = 43\n")
@@ -122,20 +126,19 @@ def test_interrupted_the_batch_says_how_to_go_on(repository):
     assert "Interrupted. The same command finishes the rest." in output
 
 
-def test_a_notebook_that_saves_no_figure_has_failed(repository):
-    repository.notebook("a/one", "print(value)")
-    repository.configure("a/one:", "notebooks:\n  a/one: {}\n")
-    done = repository.batch()
-    assert done.returncode == 1
-    assert "saved nothing under its own name; end it with save_figure(figure, 'a/one', ...)" in done.stdout
-
-
 def test_only_must_name_a_notebook(repository):
     done = repository.batch("--only", "a/none")
     assert done.returncode == 2
     assert "ONLY: no notebook is called 'a/none'" in done.stdout
 
 
+def test_data_folder_must_exist(repository):
+    done = repository.batch(TPLREPRO_DATA="/nowhere/at/all")
+    assert done.returncode == 2
+    assert "TPLREPRO_DATA must name a folder with the data, got '/nowhere/at/all'; correct it, or unset" in done.stdout
+
+
+@pytest.mark.slow
 def test_timing_notebooks_run_alone(repository):
     """Each notebook notes when it began and ended; nothing may overlap with the one that measures."""
     note = "import pathlib, time\nbegan = time.time()\ntime.sleep(0.7)\n"

@@ -127,6 +127,13 @@ def test_errors_in_the_files_themselves(one, file, text, message):
     assert message in find_problems(one.root)[0]
 
 
+def test_data_sets_are_known_by_name(one):
+    one.configure("a/one: {data: [kosarak, geolif]}", "notebooks:\n  a/one: {}\n")
+    (problem,) = find_problems(one.root)
+    assert problem.startswith("notebooks.yaml: a/one may read eventlogs, gaze, geolife")
+    assert problem.endswith("got data 'geolif'; correct it")
+
+
 def test_unknown_profile_is_named_with_the_known_ones(one):
     done = one.batch("--profile", "fast")
     assert done.returncode == 2

@@ -7,6 +7,7 @@ from workflow.fingerprint import fingerprint, write_fingerprint
 @pytest.fixture
 def one(repository, monkeypatch):
     monkeypatch.delenv("TPLREPRO_DATA", raising=False)
+    monkeypatch.setenv("TPLREPRO_CACHE", str(repository.root / "downloads"))
     repository.notebook("a/one", "print(value)")
     repository.configure("a/one: {data: [kosarak]}", "notebooks:\n  a/one: {value: 0.7}\n")
     return repository
@@ -62,6 +63,12 @@ def test_data_count_by_name_size_and_time(one, monkeypatch, tmp_path):
     one.write("data/gowalla/other.txt", "not read by this notebook\n")
     assert changed(one, before) == set()
     one.write("data/kosarak/kosarak.dat", "1 2 3\n")
+    assert changed(one, before) == {"data"}
+
+
+def test_downloads_count_as_data(one):
+    before = take(one)
+    one.write("downloads/kosarak.dat.gz", "unpacked elsewhere")
     assert changed(one, before) == {"data"}
 
 
