@@ -6,7 +6,7 @@ import scipy.sparse
 
 import tplrepro as tpl
 from tests.leakage.oracles import loss_mpmath
-from tplrepro.leakage.sparse_envelope import sparse_rows
+from tplrepro.leakage.envelope.sparse import sparse_rows
 from tplrepro.markov.estimation import transitions_from_counts
 
 ALPHAS = np.geomspace(1e-9, 600.0, 60)

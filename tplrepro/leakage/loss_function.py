@@ -93,8 +93,10 @@ class PrivacyLossFunction:
     """
 
     def __init__(self, matrix, progress: bool = False):
+        from tplrepro.leakage.envelope import joint_hull  # Numba loads on first use
+
         self.matrix: TransitionMatrix = as_transition_matrix(matrix)
-        hull = _joint_hull(self.matrix, progress)
+        hull = joint_hull(self.matrix, progress)
         self._pairs = list(zip(hull.row_q.tolist(), hull.row_d.tolist(), strict=True))
         self._sums = list(zip(hull.d.tolist(), hull.gap.tolist(), hull.rest.tolist(), strict=True))
         if not self._sums:  # all rows are equal: one vertex without gap, L = 0
@@ -249,28 +251,9 @@ def privacy_loss(matrix, alpha: float) -> float:
     alpha = float(value)
     if alpha > LARGE:  # the pass works with e^alpha
         return PrivacyLossFunction(matrix).at(alpha)
-    return vertex_loss(*_best_pair(matrix, alpha), alpha) if alpha > 0.0 else 0.0
+    from tplrepro.leakage.envelope import best_pair  # Numba loads on first use
 
-
-def _joint_hull(matrix: TransitionMatrix, progress: bool):
-    # Numba loads on first use.
-    if matrix.is_sparse:
-        from tplrepro.leakage.sparse_envelope import sparse_joint_hull
-
-        return sparse_joint_hull(matrix.probabilities, matrix.background, progress)
-    from tplrepro.leakage.envelope import joint_hull
-
-    return joint_hull(matrix.probabilities, progress)
-
-
-def _best_pair(matrix: TransitionMatrix, alpha: float) -> tuple[float, float, float]:
-    if matrix.is_sparse:
-        from tplrepro.leakage.sparse_envelope import sparse_best_pair
-
-        return sparse_best_pair(matrix.probabilities, matrix.background, alpha)
-    from tplrepro.leakage.envelope import best_pair
-
-    return best_pair(matrix.probabilities, alpha)
+    return vertex_loss(*best_pair(matrix, alpha), alpha) if alpha > 0.0 else 0.0
 
 
 def _crossing(vertex, following) -> float:

@@ -1,0 +1,49 @@
+"""The joint hull of all pairs of rows, which is the whole privacy loss function (Eq. (24) of [1]).
+
+With u = e^alpha - 1, two rows q and d and a set S of columns, the objective of Eq. (24) is
+
+    (q(S) u + 1) / (d(S) u + 1) = 1 + mu,    mu = gap(S) / (d(S) + 1/u),    gap(S) = q(S) - d(S),
+
+so mu is the slope of the line from (-1/u, 0) to the point (d(S), gap(S)). The maximum over all pairs and sets is the
+tangent from (-1/u, 0) to the upper hull of all these points: as alpha runs from 0 to infinity it touches the hull's
+vertices one after the other, from the largest gap to the largest gap(S)/d(S). Working with gaps instead of q(S) keeps
+full relative accuracy for small alpha and for rows that nearly agree.
+
+A pair is inside the hull exactly if its excess s(mu) = sum_k max(q_k - d_k - mu d_k, 0) stays under the hull's support
+function h at every edge slope of the hull. Both are convex, and h is linear between edge slopes, so the chord of s
+between two slopes settles everything between them unless it crosses h. `dense` evaluates a few slopes for one row d and
+all rows q at once, which settles nearly all pairs (`screen`), and bisects for the rest (`hull`). Only a pair that sticks
+out is sorted: its points are prefix sums in order of falling q_k/d_k (Theorem 8 of [1]). `sparse` does without looking
+at most pairs at all.
+
+These are the only modules that use Numba. Kernels release the GIL; blocks of rows run on a thread pool.
+
+References
+----------
+[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
+    Correlations. IEEE TKDE, 2019.
+"""
+
+from __future__ import annotations
+
+from tplrepro.leakage.envelope import dense, sparse
+from tplrepro.leakage.envelope.hull import Hull
+
+__all__ = ["Hull", "best_pair", "joint_hull"]
+
+
+def joint_hull(matrix, progress: bool = False) -> Hull:
+    """The joint hull of all ordered pairs of rows of a TransitionMatrix; no vertices if all rows are equal."""
+    if matrix.is_sparse:
+        return sparse.joint_hull(matrix.probabilities, matrix.background, progress)
+    return dense.joint_hull(matrix.probabilities, progress)
+
+
+def best_pair(matrix, alpha: float) -> tuple[float, float, float]:
+    """(d(S), gap(S), 1 - q(S)) of the pair and set that attain L(alpha), by one pass over all pairs, 0 < alpha <= 700.
+
+    All three are 0, 0, 1 if all rows are equal.
+    """
+    if matrix.is_sparse:
+        return sparse.best_pair(matrix.probabilities, matrix.background, alpha)
+    return dense.best_pair(matrix.probabilities, alpha)

@@ -1,0 +1,226 @@
+"""The hull of the points of pairs of rows: what one pair adds to it, and whether it adds anything.
+
+Points are (d(S), gap(S)); see the package's docstring. All sums that enter a result are compensated.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+__all__ = [
+    "STEEPEST",
+    "TIE",
+    "Hull",
+    "edges",
+    "excess",
+    "is_diagonal",
+    "point_at",
+    "prefix_points",
+    "progress_bar",
+    "sticks_out",
+    "upper_hull",
+]
+
+# Slopes are finite: a vertex with d(S) = 0 is tangent at every slope, and 1e300 stands for "beyond every ratio".
+STEEPEST = 1e300
+# A point counts as outside the hull if it exceeds it by this fraction of its own gap; the loss is then off by at most
+# as much, and pairs that tie in exact arithmetic are not sorted again and again.
+TIE = 1e-15
+# Inputs are finite, so sums may be reordered and vectorised; compensated sums are compiled without this.
+FAST = {"nnan", "ninf", "nsz", "reassoc", "contract", "arcp"}
+
+
+class Hull(NamedTuple):
+    """Vertices in order of growing alpha (falling d); `d`, `gap`, `rest` are d(S), q(S) - d(S) and 1 - q(S)."""
+
+    d: np.ndarray
+    gap: np.ndarray
+    rest: np.ndarray
+    row_q: np.ndarray
+    row_d: np.ndarray
+
+
+@numba.njit(fastmath=FAST, nogil=True, cache=True, error_model="numpy")
+def excess(rows, i, j, mu):
+    """s(mu) = sum_k max(q_k - (1 + mu) d_k, 0) for q = rows[i], d = rows[j].
+
+    Below mu = 1/2 the difference is taken first, to keep its digits. Rows are indexed, not sliced: making a slice costs
+    as much as a pass over 200 columns.
+    """
+    total = 0.0
+    if mu < 0.5:
+        for k in range(rows.shape[1]):
+            total += max((rows[i, k] - rows[j, k]) - mu * rows[j, k], 0.0)
+    else:
+        slope = 1.0 + mu
+        for k in range(rows.shape[1]):
+            total += max(rows[i, k] - slope * rows[j, k], 0.0)
+    return total
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def point_at(rows, i, j, mu):
+    """The pair's own vertex (d(S), gap(S)) in direction mu, by compensated sums."""
+    d_sum = d_low = gap_sum = gap_low = 0.0
+    for k in range(rows.shape[1]):
+        gap = rows[i, k] - rows[j, k]
+        if gap > mu * rows[j, k]:
+            y = rows[j, k] - d_low
+            t = d_sum + y
+            d_low = (t - d_sum) - y
+            d_sum = t
+            y = gap - gap_low
+            t = gap_sum + y
+            gap_low = (t - gap_sum) - y
+            gap_sum = t
+    return d_sum, gap_sum
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def sticks_out(rows, i, j, far, slopes, support, hull_d, pending):
+    """Whether the points of q = rows[i], d = rows[j] leave the hull given by its edge slopes, the support there and the
+    vertices' d. `far` is a slope from which on the excess is 0; `pending` is room for intervals still to be settled.
+    """
+    last = slopes.size - 1
+    # An interval of slopes from edge a to edge b (b may lie beyond `far`), with the excess at both ends.
+    a, mu_a, s_a = 0, 0.0, excess(rows, i, j, 0.0)
+    if s_a > support[0] * (1.0 + TIE) and outside(rows, i, j, 0.0, support[0]):
+        return True
+    b, mu_b, s_b = last, far, 0.0
+    if far >= slopes[last]:
+        mu_b = slopes[last]
+        s_b = excess(rows, i, j, mu_b)
+        if s_b > support[last] and outside(rows, i, j, mu_b, support[last]):
+            return True
+    size = 0
+    while True:
+        fall = (s_a - s_b) / (mu_b - mu_a)
+        # h less the chord is convex: smallest at the first edge whose vertex has d <= the chord's fall.
+        low, half = a + 1, b - a - 1
+        while half > 0:
+            step = (half + 1) >> 1
+            low += step if hull_d[low + step - 1] > fall else 0
+            half -= step
+        mu = slopes[low]
+        if low < b and mu < mu_b and s_a - fall * (mu - mu_a) > support[low] * (1.0 + TIE):
+            s = excess(rows, i, j, mu)
+            if s > support[low] * (1.0 + TIE) and outside(rows, i, j, mu, support[low]):
+                return True
+            if size == pending.shape[0]:
+                return True  # no room left; sorting the pair settles it as well
+            pending[size, 0], pending[size, 1], pending[size, 2] = b, mu_b, s_b
+            size += 1
+            b, mu_b, s_b = low, mu, s
+        elif size == 0:
+            return False
+        else:
+            size -= 1
+            a, mu_a, s_a = b, mu_b, s_b
+            b, mu_b, s_b = int(pending[size, 0]), pending[size, 1], pending[size, 2]
+    return False
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def outside(rows, i, j, mu, support):
+    """The accurate form of s(mu) > h(mu), asked only where the fast sum says so."""
+    d_sum, gap_sum = point_at(rows, i, j, mu)
+    return gap_sum - mu * d_sum > support + TIE * gap_sum
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def prefix_points(q, d):
+    """All vertices of one pair: columns with q_j > d_j in order of falling q_j/d_j, summed with compensation."""
+    gap = q - d
+    chosen = np.flatnonzero(gap > 0.0)
+    order = chosen[np.argsort(d[chosen] / gap[chosen], kind="mergesort")]
+    m = order.size
+    points = np.empty((m, 3))
+    d_sum = d_low = gap_sum = gap_low = 0.0
+    for k in range(m):
+        j = order[k]
+        y = d[j] - d_low
+        t = d_sum + y
+        d_low = (t - d_sum) - y
+        d_sum = t
+        y = gap[j] - gap_low
+        t = gap_sum + y
+        gap_low = (t - gap_sum) - y
+        gap_sum = t
+        points[k, 0] = d_sum
+        points[k, 1] = gap_sum
+    rest = rest_low = 0.0
+    for j in range(q.size):
+        if not gap[j] > 0.0:
+            y = q[j] - rest_low
+            t = rest + y
+            rest_low = (t - rest) - y
+            rest = t
+    for k in range(m - 1, -1, -1):
+        points[k, 2] = rest
+        y = q[order[k]] - rest_low
+        t = rest + y
+        rest_low = (t - rest) - y
+        rest = t
+    return points
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def upper_hull(points, rows):
+    """The vertices, from the largest gap to the largest gap/d, of points (m, 3) with their pairs of rows (m, 2).
+
+    A point that exceeds the chord of its neighbours by less than the fraction TIE of its gap is left out.
+    """
+    order = np.argsort(points[:, 0], kind="mergesort")
+    stack = np.empty(order.size, dtype=np.int64)
+    size = 0
+    for k in order:
+        d, gap = points[k, 0], points[k, 1]
+        if gap <= 0.0 or (size > 0 and gap <= points[stack[size - 1], 1] * (1.0 + TIE)):
+            continue
+        while size > 0:
+            top_d, top_gap = points[stack[size - 1], 0], points[stack[size - 1], 1]
+            # Under the first vertex lies the origin (S empty).
+            under_d = points[stack[size - 2], 0] if size > 1 else 0.0
+            under_gap = points[stack[size - 2], 1] if size > 1 else 0.0
+            if d > top_d:
+                share = (top_d - under_d) / (d - under_d)
+                if top_gap * (1.0 - TIE) > under_gap + share * (gap - under_gap):
+                    break
+            size -= 1
+        stack[size] = k
+        size += 1
+    kept = stack[:size][::-1].copy()
+    return points[kept], rows[kept]
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def edges(points):
+    """Edge slopes (0 first, the tangent through the origin last) and the support function there."""
+    k = points.shape[0]
+    slopes = np.empty(k + 1)
+    support = np.empty(k + 1)
+    slopes[0], support[0] = 0.0, points[0, 1]
+    for e in range(1, k + 1):
+        d, gap = points[e - 1, 0], points[e - 1, 1]
+        next_d, next_gap = (points[e, 0], points[e, 1]) if e < k else (0.0, 0.0)
+        slope = STEEPEST
+        if d - next_d > (gap - next_gap) / STEEPEST:
+            slope = (gap - next_gap) / (d - next_d)
+        slopes[e] = slope
+        support[e] = max(gap - slope * d, next_gap - slope * next_d)
+    return slopes, support
+
+
+def progress_bar(total: int, show: bool, unit: str):
+    """A bar on a terminal if `show`, else one that draws nothing."""
+    from tqdm import tqdm
+
+    return tqdm(total=total, disable=None if show else True, desc="joint hull", unit=unit, leave=False)
+
+
+def is_diagonal(points: np.ndarray) -> bool:
+    """Whether (0, 1) is on the hull: two rows have disjoint supports, L(alpha) = alpha, and nothing can exceed it."""
+    return points.shape[0] > 0 and points[0, 0] == 0.0 and points[0, 2] == 0.0

@@ -1,0 +1,111 @@
+"""A test that settles most pairs without looking at them one by one: caps on the excess at a few slopes.
+
+If s(mu) is at most cap_l at slope mu_l for every l, and the polygon through the points (mu_l, cap_l) runs under the
+hull's support function h, then s, being convex, is under h as well. The excesses of one row d against all rows q at one
+slope are sums over columns of max(q_k - (1 + mu) d_k, 0), vectorised over q; columns in which no row exceeds
+(1 + mu) d_k add nothing and are skipped, which leaves few at steep slopes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from tplrepro.leakage.envelope.hull import FAST, excess
+
+__all__ = ["Screen", "choose_screen", "excess_of_all", "settles"]
+
+SAMPLE = 64
+MOST_SLOPES = 8
+
+
+class Screen(NamedTuple):
+    """Slopes with the cap on the excess at each; `edge` is the hull's edge that each slope belongs to. Empty: none."""
+
+    slope: np.ndarray
+    cap: np.ndarray
+    edge: np.ndarray
+
+
+@numba.njit(fastmath=FAST, nogil=True, cache=True, error_model="numpy")
+def excess_of_all(columns, first, stop, rows, j, mu, largest, total):
+    """total[i - first] = s(mu) for q = row i, first <= i < stop, d = row j; `columns` is the transpose of `rows`."""
+    width = stop - first
+    for i in range(width):
+        total[i] = 0.0
+    slope = 1.0 + mu
+    for k in range(rows.shape[1]):
+        d = rows[j, k]
+        if largest[k] - d <= mu * d:
+            continue
+        if mu < 0.5:  # the difference first, to keep its digits
+            shift = mu * d
+            for i in range(width):
+                total[i] += max((columns[k, first + i] - d) - shift, 0.0)
+        else:
+            shift = slope * d
+            for i in range(width):
+                total[i] += max(columns[k, first + i] - shift, 0.0)
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def runs_under(slopes, support, first, last, mu_a, s_a, mu_b, s_b):
+    """Whether the line from (mu_a, s_a) to (mu_b, s_b) is under the support at edges first..last (those before mu_b)."""
+    for e in range(first, last + 1):
+        mu = slopes[e]
+        if mu >= mu_b:
+            break
+        if s_a + (s_b - s_a) * ((mu - mu_a) / (mu_b - mu_a)) > support[e]:
+            return False
+    return True
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def settles(slope, cap, edge, far, slopes, support):
+    """Whether the caps settle a row d whose excesses are 0 from slope `far` on."""
+    last = slope.size - 1
+    if last < 0:
+        return False
+    if far <= slope[last]:
+        return True
+    return runs_under(slopes, support, edge[last] + 1, slopes.size - 1, slope[last], cap[last], far, 0.0)
+
+
+def choose_screen(rows: np.ndarray, far: np.ndarray, slopes: np.ndarray, support: np.ndarray) -> Screen:
+    """Few slopes whose caps most of a sample of pairs keep; an empty screen if there are none, as where pairs tie."""
+    n = rows.shape[0]
+    steps = np.geomspace(max(slopes[1], 1e-3 * slopes[-1] if slopes.size < 4 else slopes[1]), slopes[-1], 32)
+    candidates = np.unique(np.concatenate(([0], np.searchsorted(slopes, steps).clip(0, slopes.size - 1))))
+    first, second = np.random.default_rng(1).integers(0, n, size=(2, SAMPLE))
+    caps = _sample_caps(rows, first, (second + (first == second)) % n, slopes[candidates])
+    caps = np.minimum(caps, support[candidates])
+    usual_far = np.quantile(far, 0.9)
+    chosen = [0]
+    while not settles(slopes[candidates[chosen]], caps[chosen], candidates[chosen], usual_far, slopes, support):
+        at = chosen[-1]
+        for following in range(len(candidates) - 1, at, -1):
+            a, b = candidates[at], candidates[following]
+            if runs_under(slopes, support, a + 1, b, slopes[a], caps[at], slopes[b], caps[following]):
+                break
+        else:
+            return Screen(np.empty(0), np.empty(0), np.empty(0, dtype=np.int64))
+        chosen.append(following)
+        if len(chosen) > MOST_SLOPES:
+            return Screen(np.empty(0), np.empty(0), np.empty(0, dtype=np.int64))
+    kept = candidates[chosen]
+    return Screen(slopes[kept], caps[chosen], kept)
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def _sample_caps(rows, first, second, slopes):
+    """At each slope, the excess that all but about a twentieth of the sampled pairs stay under."""
+    values = np.empty(first.size)
+    caps = np.empty(slopes.size)
+    for e in range(slopes.size):
+        for m in range(first.size):
+            values[m] = excess(rows, first[m], second[m], slopes[e])
+        values.sort()
+        caps[e] = values[-1 - first.size // 20]
+    return caps
