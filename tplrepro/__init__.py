@@ -32,6 +32,7 @@ _EXPORTS = {
 _MODULES = {
     "allocation": "tplrepro.allocation",
     "datasets": "tplrepro.datasets",
+    "dphmm": "tplrepro.dphmm",
     "figures": "tplrepro.figures",
     "leakage": "tplrepro.leakage",
     "linear_program": "tplrepro.leakage.linear_program",

@@ -1,0 +1,87 @@
+"""Convex geometry behind the sensitivity hull: spans, and hulls of points and their negatives by Qhull."""
+
+from __future__ import annotations
+
+import numpy as np
+
+__all__ = ["one_of_each_pair", "orthonormal", "spanning_points", "symmetric_hull"]
+
+
+def spanning_points(points: np.ndarray, tolerance: float) -> list[int]:
+    """Points, each the farthest from the span of those before it, as long as one is farther than `tolerance`."""
+    chosen: list[int] = []
+    residual = points
+    while len(chosen) < points.shape[1]:
+        lengths = np.einsum("ij,ij->i", residual, residual)
+        farthest = int(np.argmax(lengths)) if lengths.size else 0
+        if not lengths.size or np.sqrt(lengths[farthest]) <= tolerance:
+            break
+        chosen.append(farthest)
+        if len(chosen) < points.shape[1]:
+            basis = orthonormal(points[chosen])
+            residual = points - (points @ basis) @ basis.T
+    return chosen
+
+
+def orthonormal(vectors: np.ndarray) -> np.ndarray:
+    """Orthonormal basis (d, r) of r independent vectors (r, d)."""
+    return np.linalg.qr(vectors.T)[0]
+
+
+def symmetric_hull(points: np.ndarray, spanning: np.ndarray, basis: np.ndarray):
+    """Hull of points (m, d) and their negatives.
+
+    Returns
+    -------
+    vertices (v, d), vertices of each facet (F, r, d), normals a of the facets a . v <= 1 (F, d)
+    """
+    from scipy.spatial import ConvexHull
+
+    # In coordinates in which the spanning points are unit vectors no body is thin, and Qhull does not fail on one.
+    to_coordinates = np.linalg.inv(spanning @ basis)
+    coordinates = points @ (basis @ to_coordinates)
+    kept = _outer(coordinates)
+    coordinates, points = coordinates[kept], points[kept]
+    coordinates = np.concatenate([coordinates, -coordinates])
+    points = np.concatenate([points, -points]) + 0.0  # no -0.0
+    hull = ConvexHull(coordinates)
+    normals = _normals(hull) @ (basis @ to_coordinates).T
+    vertices, facets = points[hull.vertices], points[hull.simplices]
+    if points.shape[1] == 2:
+        vertices = vertices[np.argsort(np.arctan2(vertices[:, 1], vertices[:, 0]))]
+    return vertices, facets, normals
+
+
+def _outer(coordinates: np.ndarray) -> np.ndarray:
+    """Indices of the points (m, r) that may be vertices: in the plane, those not well inside a polygon of 8 extremes.
+
+    A graph of 300 states may have 40,000 edges, of which Qhull need see few.
+    """
+    n, r = coordinates.shape
+    if r != 2 or n < 500:
+        return np.arange(n)
+    from scipy.spatial import ConvexHull
+
+    x, y = np.ascontiguousarray(coordinates.T)
+    angles = np.linspace(0, np.pi, 8, endpoint=False)
+    extreme = [int(np.argmax(np.abs(np.cos(angle) * x + np.sin(angle) * y))) for angle in angles]
+    normals = _normals(ConvexHull(np.concatenate([coordinates[extreme], -coordinates[extreme]])))
+    # The circle within the polygon settles most points by one comparison.
+    kept = np.flatnonzero(x * x + y * y >= (1 - 1e-9) / (normals**2).sum(axis=1).max())
+    return kept[np.abs(coordinates[kept] @ normals.T).max(axis=1) >= 1 - 1e-9]
+
+
+def _normals(hull) -> np.ndarray:
+    """The normals a of a Qhull hull about 0, its facets being a . v <= 1."""
+    return hull.equations[:, :-1] / -hull.equations[:, -1:]
+
+
+def one_of_each_pair(normals: np.ndarray) -> np.ndarray:
+    """Of normals a and -a keep one; triangulated facets share theirs, which are kept once."""
+    if not len(normals):
+        return normals
+    scaled = np.round(normals / np.abs(normals).max(), 13)
+    first = scaled[np.arange(len(scaled)), np.argmax(scaled != 0, axis=1)]
+    scaled = scaled * np.sign(first)[:, None] + 0.0
+    _, index = np.unique(scaled, axis=0, return_index=True)
+    return normals[np.sort(index)]

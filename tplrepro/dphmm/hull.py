@@ -1,0 +1,229 @@
+"""Sensitivity hulls: the convex hull K of the differences of answers over a graph's edges (Definition 5.1 of [5]).
+
+K is symmetric about 0. It may be flat (Example 5.2: a segment; without edges: the point 0); it is then described on its
+linear span: norm and density are those of the span, and vectors off it have norm infinity.
+
+K is held as half-spaces |a . v| <= 1, so that the K-norm of v is the largest |a . v|, and as cones from 0 over its
+facets, which give volumes, moments and exact uniform samples. The half-spaces are wider than K by one part in 1e10:
+rounding then never puts an edge's difference outside, and mechanisms draw from the body so widened.
+
+References
+----------
+[5] Y. Xiao, Y. Shen, J. Liu, L. Xiong, H. Jin, X. Xu: DPHMM: Customizable Data Release with Differential Privacy via
+    Hidden Markov Model. 2016.
+"""
+
+from __future__ import annotations
+
+from math import factorial
+
+import numpy as np
+
+from tplrepro.dphmm.constraint import as_answers
+from tplrepro.dphmm.geometry import one_of_each_pair, orthonormal, spanning_points, symmetric_hull
+
+__all__ = ["SLACK", "SensitivityHull", "cross_polytope", "l1_sensitivity", "sensitivity_hull"]
+
+#: Relative widening of K, and of Laplace's scale, that covers rounding.
+SLACK = 1e-10
+#: Extents below this fraction of the largest number involved are rounding, not a dimension.
+FLAT = 1e-13
+
+
+class SensitivityHull:
+    """The convex hull of some vectors and their negatives.
+
+    Parameters
+    ----------
+    differences : array-like (m, d)
+    magnitude : float, optional
+        Size of the numbers whose differences were taken: their rounding error is this times 1e-16.
+
+    Attributes
+    ----------
+    vertices : ndarray (v, d); in the plane counter-clockwise
+    dimension : int, of the span: 0 for a point, 1 for a segment
+    ambient_dimension : int, d
+    volume : float, `dimension`-dimensional: area of a polygon, length of a segment, 1 for a point
+    halfspaces : ndarray (h, d), one row a of each pair of facets |a . v| <= 1
+
+    Raises
+    ------
+    ValueError
+        If the differences are not a finite array (m, d).
+
+    Examples
+    --------
+    >>> K = SensitivityHull([[1, -1], [0, 1]])
+    >>> K.dimension, round(K.volume, 6)
+    (2, 2.0)
+    >>> K.norm([[1, 0], [0, 2]]).round(6).tolist()
+    [2.0, 2.0]
+    """
+
+    def __init__(self, differences, magnitude: float = 0.0):
+        points = np.asarray(differences, dtype=float)
+        if points.ndim != 2 or points.shape[1] == 0 or not np.isfinite(points).all():
+            raise ValueError(
+                f"differences must be finite vectors, shape (m, d), found shape {points.shape}; give one a row"
+            )
+        self.ambient_dimension = points.shape[1]
+        largest = float(np.abs(points).max(initial=0.0))
+        self.tolerance = FLAT * max(largest, magnitude)
+        spanning = spanning_points(points, self.tolerance)
+        self.dimension = len(spanning)
+        self._basis = orthonormal(points[spanning])
+        if self.dimension == 0:
+            self.vertices = np.zeros((1, self.ambient_dimension))
+            self.facet_vertices = np.zeros((1, 0, self.ambient_dimension))
+            normals = np.zeros((0, self.ambient_dimension))
+        elif self.dimension == 1:
+            end = points[spanning[0]]
+            self.vertices = np.array([end, -end]) + 0.0  # no -0.0
+            self.facet_vertices = self.vertices[:, None, :]
+            normals = self.vertices / (end @ end)
+        else:
+            self.vertices, self.facet_vertices, normals = symmetric_hull(points, points[spanning], self._basis)
+        edges = self.facet_vertices @ self._basis
+        self.cone_volumes = np.abs(np.linalg.det(edges)) / factorial(self.dimension)
+        self.volume = float(self.cone_volumes.sum())
+        if self.dimension:
+            # Qhull may cut a vertex off by rounding: the widening then covers that too.
+            normals = normals / max(1.0, float((normals @ self.vertices.T).max()))
+        self._facet_normals = normals
+        self.halfspaces = one_of_each_pair(normals) / (1 + SLACK)
+
+    def norm(self, vectors):
+        """The Minkowski norm ||v||_K = inf{r > 0 : v in rK} of vectors (..., d), shape (...); infinite off the span."""
+        v = self._as_vectors(vectors)
+        if self.dimension == 0:
+            inside = np.zeros(v.shape[:-1])
+        else:
+            inside = np.abs(v @ self.halfspaces.T).max(axis=-1)
+        if self.dimension < self.ambient_dimension:
+            off = np.linalg.norm(v - (v @ self._basis) @ self._basis.T, axis=-1)
+            inside = np.where(off > self.tolerance + FLAT * np.linalg.norm(v, axis=-1), np.inf, inside)
+        return inside[()]
+
+    def contains(self, vectors):
+        """Whether vectors (..., d) lie in K, its boundary included; shape (...)."""
+        return self.norm(vectors) <= 1
+
+    def pairwise_norms(self, left, right) -> np.ndarray:
+        """||f_i - f_j||_K for rows f_i of `left` (a, d) and f_j of `right` (b, d), shape (a, b).
+
+        The K-norm of a difference is the largest difference of the coordinates a . f, so that no differences are made.
+        """
+        from scipy.spatial.distance import cdist
+
+        left, right = self._as_vectors(left), self._as_vectors(right)
+        centre = right[:1]  # coordinates about a nearby point: far from 0 they would lose digits
+        left, right = left - centre, right - centre
+        if self.dimension == 0:
+            norms = np.zeros((len(left), len(right)))
+        else:
+            norms = cdist(left @ self.halfspaces.T, right @ self.halfspaces.T, "chebyshev")
+        if self.dimension < self.ambient_dimension:
+            flat = np.eye(self.ambient_dimension) - self._basis @ self._basis.T
+            off = cdist(left @ flat, right @ flat)
+            norms[off > self.tolerance + FLAT * cdist(left, right)] = np.inf
+        return norms
+
+    def extended(self, vector) -> SensitivityHull:
+        """The hull of K, `vector` (d,) and its negative."""
+        return SensitivityHull(np.vstack([self.vertices, vector]), self.tolerance / FLAT)
+
+    def extended_volumes(self, vectors) -> tuple[np.ndarray, np.ndarray]:
+        """Dimensions and volumes of the hulls extended by each of the vectors (k, d): two arrays (k,).
+
+        Exact, and no hull is built. A vector v beyond the facet with normal a adds (a . v - 1) times the volume of the
+        facet's cone, -v as much again; the parts do not overlap, because 0 lies in K. A vector off the span makes a
+        bipyramid over K.
+        """
+        v = self._as_vectors(vectors)
+        along = v @ self._basis
+        height = np.linalg.norm(v - along @ self._basis.T, axis=-1)
+        off = height > self.tolerance + FLAT * np.linalg.norm(v, axis=-1)
+        beyond = np.maximum(v @ self._facet_normals.T - 1, 0)
+        volumes = self.volume + 2 * beyond @ (self.cone_volumes if self.dimension else np.zeros(0))
+        volumes[off] = 2 * self.volume * height[off] / (self.dimension + 1)
+        return self.dimension + off.astype(int), volumes
+
+    def second_moment(self) -> np.ndarray:
+        """E[u u^T] of a uniform point u of K, (d, d)."""
+        r = self.dimension
+        if r == 0:
+            return np.zeros((self.ambient_dimension,) * 2)
+        # Of a simplex with vertices 0, w_1..w_r: (sum w w^T + (sum w)(sum w)^T) / ((r + 1)(r + 2)).
+        sums = self.facet_vertices.sum(axis=1)
+        weights = self.cone_volumes / self.volume
+        moment = np.einsum("f,fki,fkj->ij", weights, self.facet_vertices, self.facet_vertices)
+        return (moment + np.einsum("f,fi,fj->ij", weights, sums, sums)) / ((r + 1) * (r + 2))
+
+    def _as_vectors(self, vectors) -> np.ndarray:
+        v = np.asarray(vectors, dtype=float)
+        if v.ndim == 0 and self.ambient_dimension == 1:
+            v = v[None]
+        if v.shape[-1:] != (self.ambient_dimension,):
+            raise ValueError(
+                f"vectors must have {self.ambient_dimension} coordinates, found shape {v.shape}; "
+                f"give shape (..., {self.ambient_dimension})"
+            )
+        return v
+
+    def __repr__(self) -> str:
+        return f"SensitivityHull(dimension {self.dimension} of {self.ambient_dimension}, {len(self.vertices)} vertices)"
+
+
+def sensitivity_hull(policy, answers) -> SensitivityHull:
+    """The sensitivity hull K(G, f) of a policy graph and a query (Definition 5.1 of [5]).
+
+    Parameters
+    ----------
+    policy : PolicyGraph over N states
+    answers : array-like (N, d) or (N,), f
+
+    Returns
+    -------
+    SensitivityHull
+
+    Raises
+    ------
+    ValueError
+        If the answers do not have one row a state, or are not finite.
+
+    Examples
+    --------
+    The running example of [5] (Example 5.1):
+
+    >>> from tplrepro.dphmm import PolicyGraph
+    >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
+    >>> G = PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]])
+    >>> sensitivity_hull(G, f).vertices.tolist()
+    [[-4.0, -1.0], [1.0, -1.0], [3.0, 0.0], [4.0, 1.0], [-1.0, 1.0], [-3.0, 0.0]]
+    """
+    f = as_answers(answers, policy.n_states)
+    first, second = policy.edge_array.T
+    return SensitivityHull(f[first] - f[second], float(np.abs(f[policy.possible]).max(initial=0.0)))
+
+
+def l1_sensitivity(policy, answers) -> float:
+    """The largest l1 distance of the answers of connected states (Definition 3.2 of [5]); 0 without edges.
+
+    Parameters and errors as for `sensitivity_hull`.
+
+    Examples
+    --------
+    >>> from tplrepro.dphmm import PolicyGraph
+    >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
+    >>> l1_sensitivity(PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]]), f)
+    5.0
+    """
+    f = as_answers(answers, policy.n_states)
+    first, second = policy.edge_array.T
+    return float(np.abs(f[first] - f[second]).sum(axis=1).max(initial=0.0))
+
+
+def cross_polytope(dimension: int, radius: float) -> SensitivityHull:
+    """The ball {v : ||v||_1 <= radius}, with which the K-norm mechanism is Laplace's (Theorem 5.1 of [5])."""
+    return SensitivityHull(radius * np.eye(dimension))

@@ -1,0 +1,277 @@
+"""Policy graphs: which pairs of states must be indistinguishable (section 4.2 of [5]).
+
+States are the indices 0..N-1 throughout. A graph constrained to the possible states C_t keeps N, so that answers f stay
+(N, d), and loses the edges of impossible states.
+
+References
+----------
+[5] Y. Xiao, Y. Shen, J. Liu, L. Xiong, H. Jin, X. Xu: DPHMM: Customizable Data Release with Differential Privacy via
+    Hidden Markov Model. 2016.
+"""
+
+from __future__ import annotations
+
+import operator
+from functools import cached_property
+
+import numpy as np
+
+from tplrepro.dphmm.constraint import as_answers, check_states
+
+__all__ = ["PolicyGraph"]
+
+
+class PolicyGraph:
+    """An undirected graph over the states (Definition 4.2 of [5]); an edge says "indistinguishable".
+
+    Make one with `complete`, `categorical`, `utility`, `transition`, `from_edges` or `from_networkx`. Instances are
+    immutable.
+
+    Attributes
+    ----------
+    n_states : int, N
+    possible : ndarray (c,) of int, ascending: the constraint C_t, all states at first
+    edge_array : ndarray (m, 2) of int, rows i < j in lexicographic order
+    edges : networkx EdgeView, the same edges as a set of pairs
+
+    Examples
+    --------
+    >>> G = PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]])
+    >>> sorted(G.edges)
+    [(1, 2), (3, 4), (3, 5), (4, 5)]
+    >>> constrained = G.constrain([1, 2, 4])
+    >>> sorted(constrained.edges), constrained.disconnected.tolist()
+    ([(1, 2)], [4])
+    """
+
+    def __init__(self, n_states: int, edges=(), possible=None):
+        try:
+            self.n_states = operator.index(n_states)
+        except TypeError:
+            raise ValueError(f"n_states must be a whole number of states, found {n_states!r}; give an int") from None
+        if self.n_states < 1:
+            raise ValueError(f"a policy graph needs at least one state, found n_states = {n_states}; give N >= 1")
+        self.edge_array = _checked_edges(edges, self.n_states)
+        if possible is None:
+            self.possible = np.arange(self.n_states)
+        else:
+            self.possible = check_states(possible, self.n_states, "possible states")
+            inside = self._is_possible[self.edge_array].all(axis=1)
+            self.edge_array = self.edge_array[inside]
+        for array in (self.edge_array, self.possible):
+            array.setflags(write=False)
+
+    @classmethod
+    def from_edges(cls, n_states: int, edges) -> PolicyGraph:
+        """The user's own policy: pairs of states that must be indistinguishable.
+
+        Parameters
+        ----------
+        n_states : int, N
+        edges : array-like (m, 2) of states, in any order; an edge from a state to itself says nothing and is dropped
+
+        Raises
+        ------
+        ValueError
+            If an edge names a state that is not among 0..N-1.
+        """
+        return cls(n_states, edges)
+
+    @classmethod
+    def from_networkx(cls, graph) -> PolicyGraph:
+        """From a networkx graph whose nodes are 0..N-1."""
+        nodes = set(graph.nodes)
+        if nodes != set(range(len(nodes))):
+            raise ValueError(
+                f"the nodes must be the states 0..{len(nodes) - 1}, found such as {sorted(nodes, key=repr)[:3]}; "
+                "relabel them with networkx.convert_node_labels_to_integers"
+            )
+        return cls(len(nodes), list(graph.edges))
+
+    @classmethod
+    def complete(cls, n_states: int) -> PolicyGraph:
+        """Complete protection, G_cplt: each state is hidden among all."""
+        return cls(n_states, _clique(np.arange(n_states)))
+
+    @classmethod
+    def categorical(cls, categories, n_states: int | None = None) -> PolicyGraph:
+        """Categorical protection, G_categ: each state is hidden in its category, a clique.
+
+        Parameters
+        ----------
+        categories : list of lists of states, disjoint
+        n_states : int, optional; by default the largest state named plus one
+
+        Raises
+        ------
+        ValueError
+            If a state is in two categories, or is not among 0..N-1.
+        """
+        members = [np.asarray(list(category), dtype=int) for category in categories]
+        flat = np.concatenate(members) if members else np.empty(0, dtype=int)
+        if n_states is None:
+            if not flat.size:
+                raise ValueError("categories must name at least one state, found none; give n_states as well")
+            n_states = int(flat.max()) + 1
+        check_states(flat, n_states, "states of categories")
+        twice = np.flatnonzero(np.bincount(flat, minlength=n_states) > 1)
+        if twice.size:
+            raise ValueError(f"categories must be disjoint, found state {twice[0]} twice; put it in one of them")
+        return cls(n_states, np.concatenate([np.empty((0, 2), dtype=int), *map(_clique, members)]))
+
+    @classmethod
+    def utility(cls, answers, radius: float) -> PolicyGraph:
+        """Utility-oriented policy, G_util: states whose answers are at most `radius` apart (Euclidean distance).
+
+        Parameters
+        ----------
+        answers : array-like (N, d), f
+        radius : float >= 0, r, in the unit of the answers; a relative rounding error of 1e-12 is allowed for
+        """
+        from scipy.spatial import cKDTree
+
+        f = as_answers(answers, len(answers))
+        if not (np.isfinite(radius) and radius >= 0):
+            raise ValueError(f"radius must be finite and at least 0, found {radius}; give a distance between answers")
+        return cls(len(f), cKDTree(f).query_pairs(radius * (1 + 1e-12), output_type="ndarray"))
+
+    @classmethod
+    def transition(cls, matrix) -> PolicyGraph:
+        """One-step transition protection, G_trs: states that some state can reach in one step.
+
+        Parameters
+        ----------
+        matrix : TransitionMatrix or array-like (N, N), M; sparse ones stay sparse
+        """
+        import scipy.sparse
+
+        from tplrepro.markov.transition import as_transition_matrix
+
+        P = as_transition_matrix(matrix)
+        if P.is_sparse and np.any(P.background > 0):
+            stored = np.diff(P.probabilities.indptr)
+            if np.any((P.background > 0) & (stored == 0)):
+                return cls.complete(P.n_states)
+            support = scipy.sparse.csr_array(P.toarray() > 0)
+        else:
+            support = scipy.sparse.csr_array(P.probabilities > 0)
+        # (S^T S)_jk counts the states from which both j and k can be reached.
+        common = scipy.sparse.triu((support.T.astype(np.int32) @ support.astype(np.int32)), k=1).tocoo()
+        return cls(P.n_states, np.column_stack([common.row, common.col]))
+
+    def constrain(self, states) -> PolicyGraph:
+        """The constrained policy graph of `states` (indices or a boolean mask (N,)), G with C_t; see section 4.2.
+
+        States that are impossible already stay so.
+
+        Raises
+        ------
+        ValueError
+            If a state is unknown or none is left.
+        """
+        kept = np.intersect1d(check_states(states, self.n_states), self.possible)
+        if kept.size == 0:
+            raise ValueError("a constraint must leave at least one possible state, found none; check the prior")
+        if kept.size == self.possible.size:
+            return self
+        return self._copy(self.edge_array, kept)
+
+    def connect(self, first: int, second: int) -> PolicyGraph:
+        """This graph and one more edge between two possible states."""
+        pair = check_states([first, second], self.n_states)
+        if pair.size != 2 or not self._is_possible[pair].all():
+            raise ValueError(
+                f"an edge must join two different possible states, found {first} and {second}; the possible ones are "
+                f"{self.possible[:6].tolist()}{'...' if self.possible.size > 6 else ''}"
+            )
+        return self._copy(_sorted_edges(np.vstack([self.edge_array, pair]), self.n_states), self.possible)
+
+    @cached_property
+    def graph(self):
+        """The possible states and their edges as a networkx.Graph."""
+        import networkx
+
+        graph = networkx.Graph()
+        graph.add_nodes_from(self.possible.tolist())
+        graph.add_edges_from(map(tuple, self.edge_array.tolist()))
+        return graph
+
+    @property
+    def edges(self):
+        return self.graph.edges
+
+    @property
+    def n_edges(self) -> int:
+        return len(self.edge_array)
+
+    def neighbors(self, state: int) -> np.ndarray:
+        """N(s), ascending, with `state` itself (Definition 4.3 of [5])."""
+        (state,) = check_states([state], self.n_states)
+        of_state = self.edge_array[(self.edge_array == state).any(axis=1)]
+        return np.unique(np.append(of_state, state))
+
+    @cached_property
+    def disconnected(self) -> np.ndarray:
+        """Possible states without an edge, ascending."""
+        connected = np.zeros(self.n_states, dtype=bool)
+        connected[self.edge_array] = True
+        return self.possible[~connected[self.possible]]
+
+    @cached_property
+    def _is_possible(self) -> np.ndarray:
+        mask = np.zeros(self.n_states, dtype=bool)
+        mask[self.possible] = True
+        return mask
+
+    def _copy(self, edge_array, possible) -> PolicyGraph:
+        """A graph of edges known to be valid; only the constraint is applied to them."""
+        copy = object.__new__(PolicyGraph)
+        copy.n_states, copy.possible = self.n_states, possible
+        inside = copy._is_possible[edge_array[:, 0]] & copy._is_possible[edge_array[:, 1]]
+        copy.edge_array = edge_array[inside]
+        for array in (copy.edge_array, copy.possible):
+            array.setflags(write=False)
+        return copy
+
+    def __eq__(self, other):
+        if not isinstance(other, PolicyGraph):
+            return NotImplemented
+        return (
+            self.n_states == other.n_states
+            and np.array_equal(self.possible, other.possible)
+            and np.array_equal(self.edge_array, other.edge_array)
+        )
+
+    __hash__ = None
+
+    def __repr__(self) -> str:
+        return f"PolicyGraph({self.n_states} states, {self.possible.size} possible, {self.n_edges} edges)"
+
+
+def _clique(members: np.ndarray) -> np.ndarray:
+    first, second = np.triu_indices(len(members), k=1)
+    return np.column_stack([members[first], members[second]])
+
+
+def _checked_edges(edges, n_states: int) -> np.ndarray:
+    array = edges if isinstance(edges, np.ndarray) else np.asarray(list(edges))
+    if array.size == 0:
+        return np.empty((0, 2), dtype=np.intp)
+    if array.ndim != 2 or array.shape[1] != 2 or not np.issubdtype(array.dtype, np.integer):
+        raise ValueError(
+            f"edges must be pairs of states, shape (m, 2), found {array.dtype} of shape {array.shape}; "
+            "give whole numbers (i, j)"
+        )
+    wrong = array[((array < 0) | (array >= n_states)).any(axis=1)]
+    if wrong.size:
+        raise ValueError(
+            f"edges must join the states 0..{n_states - 1}, found {tuple(wrong[0].tolist())}, which names an unknown "
+            "state; drop the edge or raise n_states"
+        )
+    return _sorted_edges(array, n_states)
+
+
+def _sorted_edges(array: np.ndarray, n_states: int) -> np.ndarray:
+    low, high = array.min(axis=1).astype(np.intp), array.max(axis=1).astype(np.intp)
+    codes = np.unique((low * n_states + high)[low < high])
+    return np.column_stack(np.divmod(codes, n_states))

@@ -1,0 +1,38 @@
+"""The running example of [5]: six states, a query into the plane, three categories (Figs. 3 to 9, 14 and 15).
+
+State s_1 of the paper is index 0. The transition probabilities of the paper's Fig. 4 are given there as a drawing only;
+`TRANSITIONS` is a random walk of our own that allows every sequence which its text calls possible.
+
+References
+----------
+[5] Y. Xiao, Y. Shen, J. Liu, L. Xiong, H. Jin, X. Xu: DPHMM: Customizable Data Release with Differential Privacy via
+    Hidden Markov Model. 2016.
+"""
+
+import numpy as np
+
+__all__ = ["ANSWERS", "ATTACKED_EDGES", "CATEGORIES", "COUNTS", "PATIENT_EDGES", "TRANSITIONS"]
+
+#: f, (6, 2): temperature and noise level of each state (Example 3.2).
+ANSWERS = np.array([[1, 2, 3, 0, 4, 1], [0, 1, 0, 1, 2, 2]], dtype=float).T
+#: Cafeteria, school and grocery (Fig. 3).
+CATEGORIES = ((0,), (1, 2), (3, 4, 5))
+#: A random walk, (6, 6); our own.
+TRANSITIONS = np.array(
+    [
+        [0, 1 / 2, 0, 1 / 2, 0, 0],
+        [0, 1 / 3, 1 / 3, 0, 1 / 3, 0],
+        [1 / 2, 1 / 2, 0, 0, 0, 0],
+        [1 / 3, 0, 0, 0, 1 / 3, 1 / 3],
+        [0, 0, 1 / 2, 0, 0, 1 / 2],
+        [0, 0, 0, 1 / 2, 1 / 2, 0],
+    ]
+)
+#: Example 5.3: how much each patient's record adds to the counts of cancer and of diabetes, (6, 2).
+COUNTS = np.array([[1, 0], [0, 0], [1, 0], [0, 1], [1, 0], [0, 1]], dtype=float)
+#: Example 5.3: the policy graph of Fig. 2b.
+PATIENT_EDGES = ((0, 1), (2, 3))
+#: Example 11.2: s_4-s_6 and s_5-s_6, the graph that its printed hulls belong to.
+ATTACKED_EDGES = ((3, 5), (4, 5))
+for _array in (ANSWERS, TRANSITIONS, COUNTS):
+    _array.setflags(write=False)
