@@ -3,6 +3,7 @@
 They read the synthetic stand-ins whatever ``TPLREPRO_DATA`` names, because their committed outputs do.
 """
 
+import os
 import subprocess
 import sys
 
@@ -23,8 +24,9 @@ def main(arguments=None):
     command = [
         *(sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env"),
         f"--nbval-sanitize-with={ROOT / 'tests' / 'notebooks' / 'sanitize.cfg'}",
-        # A notebook stays in one process: its cells are one after the other.
-        *("--dist", "loadscope", "-p", "no:cacheprovider", *options),
+        # Several notebooks at once, but each in one process: its cells come one after the other.
+        *("--numprocesses", str(min(os.cpu_count() or 1, len(names), 4)), "--dist", "loadscope"),
+        *("-p", "no:cacheprovider", *options),
         *(f"notebooks/{name}.ipynb" for name in names),
     ]
     figures = ROOT / "build" / "nbval" / "figures"
