@@ -89,6 +89,17 @@ def test_known_defects_are_skipped_counted_and_placed(tmp_path, line, reason, op
         gaze.load(path, **COLUMNS, **options, strict=True)
 
 
+def test_order_is_seen_across_blocks(tmp_path, monkeypatch):
+    monkeypatch.setattr("tplrepro.datasets.reading.line_blocks.__defaults__", (6,))
+    path = folder_of(tmp_path, A_1="t,x,y\n1,1,1\n0,2,2\n")
+    assert gaze.load(path, **COLUMNS).attrs["reordered"] == 1
+
+
+def test_samples_on_an_edge_are_not_lost(tmp_path):
+    path = folder_of(tmp_path, A_1="t,x,y\n0,0,5\n1,5,0\n2,0,0\n")
+    assert gaze.load(path, **COLUMNS, screen=(10, 10))["time"].tolist() == [0, 1]
+
+
 def test_samples_at_the_origin_stay_if_they_mean_something(tmp_path):
     path = folder_of(tmp_path, A_1="t,x,y\n0,0,0\n")
     assert len(gaze.load(path, **COLUMNS, missing=None)) == 1

@@ -170,6 +170,8 @@ def test_a_part_of_another_file_is_not_continued(server, known_content, change):
     elif change == "ranges":
         server.ranges = False
     assert fetch("kosarak", url=url, known_hash=MD5, **quiet()).read_bytes() == CONTENT
+    # The server refuses where it can tell; where it cannot, it is not asked.
+    assert (server.asked[-1] is None) == (change in ("url", "weak"))
 
 
 def test_a_part_that_is_longer_than_the_file_is_dropped(server, known_content, part):

@@ -8,10 +8,10 @@ points.
 Known defects, skipped and counted: coordinates out of range (there is a latitude of 400), times out of the limits
 (clocks that say 2000-01-01), repeated points of a user at one second (all but the first), files without points.
 
-Reading: pyarrow parses each file from memory, two files at a time. On 2,000 trajectories (2.6 million points) in a zip
-this takes 2.1 s, against 2.3 s with DuckDB (which cannot read inside a zip: unpacking is included), 2.7 s with Polars
-and 3.9 s with pandas (`benchmarks/datasets.py --engines`). Columns are joined user by user: the official size takes 13 s
-and 2.0 GB.
+Reading: pyarrow parses each file from memory, two files at a time. On 2,000 trajectories (2.6 million points) in a
+zip this takes 2.1 s, against 2.3 s with DuckDB (which cannot read inside a zip: unpacking is included), 2.7 s with
+Polars and 3.9 s with pandas (`benchmarks/datasets.py --engines`). Columns are joined user by user: the official size
+takes 13 s and 2.0 GB.
 
 References
 ----------
