@@ -92,6 +92,18 @@ def test_worked_example_of_algorithm_2():
     np.testing.assert_allclose(a_arr, [np.inf, np.log(0.1 / 0.03 + 1), np.nan])
 
 
+def test_transition_points_fall_where_ratios_tie():
+    # 4/2 and 6/3: the denominator of the second is 0, which comes out as -1.7e-18
+    q, d = np.array([4, 2, 7, 6, 5]) / 24, np.array([2, 4, 4, 3, 6]) / 19
+    a_arr = published.piecewise_coefficients(q, d)[2]
+    assert a_arr[:2].tolist() == [np.inf, np.inf]
+    rng = np.random.default_rng(8)
+    for n in (4, 8, 12):
+        for P in random_matrices(rng, "ties", n, 40):
+            points = np.nan_to_num(published.algorithm_2(P).aM, nan=0.0, posinf=1e300)
+            assert (points[:, 1:] <= points[:, :-1]).all()
+
+
 def test_tables_hold_every_ordered_pair_in_order():
     tables = published.algorithm_2(FIGURE_4)
     assert tables.qM.shape == tables.dM.shape == tables.aM.shape == (6, 3)
