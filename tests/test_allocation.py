@@ -1,0 +1,336 @@
+"""Budgets against bisection in high precision, and the promise that the leakage never exceeds alpha.
+
+References
+----------
+[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
+    Correlations. IEEE TKDE, 2019.
+"""
+
+from itertools import permutations
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tplrepro as tpl
+from tests.leakage.matrices import KINDS, random_matrix
+from tests.leakage.oracles import loss_mpmath
+
+BACKWARD = [[0.8, 0.2], [0.2, 0.8]]
+FORWARD = [[0.8, 0.2], [0.1, 0.9]]
+DIGITS = 50
+HORIZONS = (1, 2, 3, 10, 200)
+
+
+def exact_loss(P):
+    """L of the matrix whose rows are divided by their exact sums, as a function of mpmath numbers; 0 for no matrix.
+
+    The largest value over all pairs of rows and all prefixes of the columns in order of falling q_j / d_j, as in
+    `oracles.pair_loss_mpmath`, with the sums kept from one alpha to the next.
+    """
+    if P is None:
+        return lambda alpha: mpmath.mpf(0)
+    with mpmath.workdps(DIGITS):
+        rows = [[mpmath.mpf(float(p)) for p in row] for row in P]
+        rows = [[p / mpmath.fsum(row) for p in row] for row in rows]
+        sums = set()
+        for q, d in permutations(rows, 2):
+            columns = [(a, b) for a, b in zip(q, d, strict=True) if a > b]
+            columns.sort(key=lambda ab: mpmath.inf if ab[1] == 0 else ab[0] / ab[1], reverse=True)
+            gap, below = mpmath.mpf(0), mpmath.mpf(0)
+            for a, b in columns:
+                gap, below = gap + (a - b), below + b
+                sums.add((gap, below))
+
+    def loss(alpha):
+        u = mpmath.expm1(alpha)
+        return mpmath.log1p(max((gap * u / (below * u + 1) for gap, below in sums), default=mpmath.mpf(0)))
+
+    return loss
+
+
+def exact_tpl(budgets, loss_b, loss_f):
+    """TPL at each time point by the recursions (11), (13) and (15) of [1] with 50 digits."""
+    with mpmath.workdps(DIGITS):
+        budgets = [mpmath.mpf(float(epsilon)) for epsilon in budgets]
+        bpl, fpl = budgets[:1], budgets[-1:]
+        for epsilon in budgets[1:]:
+            bpl.append(loss_b(bpl[-1]) + epsilon)
+        for epsilon in budgets[-2::-1]:
+            fpl.append(loss_f(fpl[-1]) + epsilon)
+        return [b + f - epsilon for b, f, epsilon in zip(bpl, fpl[::-1], budgets, strict=True)]
+
+
+def exact_supremum(loss, epsilon, ceiling):
+    """The fixed point of x = L(x) + epsilon by bisection from above, so never below it; inf if it is over `ceiling`."""
+    low, high = epsilon, mpmath.mpf(ceiling)
+    if loss(high) + epsilon > high:
+        return mpmath.inf
+    while high - low > high * mpmath.mpf(10) ** -40:
+        middle = (low + high) / 2
+        low, high = (low, middle) if loss(middle) + epsilon <= middle else (middle, high)
+    return high
+
+
+def exact_budgets(alpha, loss_b, loss_f):
+    """The solution a^B, a^F of Eqs. (26), (27) of [1] and the budget between, by bisection on a^B."""
+    low, high = mpmath.mpf(0), mpmath.mpf(alpha)
+    while high - low > alpha * mpmath.mpf(10) ** -30:
+        a_b = (low + high) / 2
+        low, high = (a_b, high) if loss_f(alpha - loss_b(a_b)) + a_b <= alpha else (low, a_b)
+    a_f = alpha - loss_b(low)
+    return low, a_f, low + a_f - alpha
+
+
+def strong(rng, n):
+    """A permutation smoothed by s between 1e-9 and 1."""
+    weights = np.eye(n)[rng.permutation(n)] + 10.0 ** rng.uniform(-9, 0)
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+@st.composite
+def matrices(draw, n, known=False):
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    kind = draw(st.sampled_from([*KINDS, "strong", "strong"] + ([] if known else [None])))
+    if kind is None:
+        return None
+    return strong(rng, n) if kind == "strong" else random_matrix(rng, kind, n)
+
+
+@st.composite
+def problems(draw):
+    n = draw(st.integers(2, 4))
+    alpha = draw(st.one_of(st.sampled_from([1.0, 2.0]), st.floats(-6, 1.3).map(lambda exponent: 10.0**exponent)))
+    return alpha, draw(matrices(n)), draw(matrices(n))
+
+
+def test_the_budgets_of_figure_8():
+    assert tpl.allocate_by_upper_bound(1.0, BACKWARD, FORWARD) == pytest.approx(0.2038721, abs=5e-8)
+    budgets = tpl.allocate_by_quantification(1.0, BACKWARD, FORWARD, horizon=30)
+    assert budgets.shape == (30,)
+    assert budgets.dtype == float
+    assert budgets[[0, -1]].tolist() == pytest.approx([0.4998062, 0.7040659], abs=5e-8)
+    assert budgets[1:-1].tolist() == pytest.approx([0.2038721] * 28, abs=5e-8)
+
+
+def test_the_oracle_of_this_file_agrees_with_the_shared_one():
+    P = random_matrix(np.random.default_rng(1), "zeros", 4)
+    P = P / P.sum(axis=1, keepdims=True)
+    assert float(exact_loss(P)(mpmath.mpf(2))) == pytest.approx(float(loss_mpmath(P, 2.0)), rel=1e-14)
+
+
+@given(problems())
+@settings(max_examples=60)
+def test_budgets_are_the_largest_ones_up_to_the_safety_margin(problem):
+    alpha, backward, forward = problem
+    try:
+        constant = tpl.allocate_by_upper_bound(alpha, backward, forward)
+    except tpl.NoFiniteSupremumError:
+        return  # `test_no_finite_supremum_is_said_only_where_there_is_none`
+    first, middle, last = tpl.allocate_by_quantification(alpha, backward, forward, horizon=3)
+    with mpmath.workdps(DIGITS):
+        loss_b, loss_f = exact_loss(backward), exact_loss(forward)
+        a_b, a_f, between = exact_budgets(alpha, loss_b, loss_f)
+        margin = 1e-13 * alpha
+        assert between - margin <= constant < between
+        assert between - margin <= middle < between
+        # a^B itself is ill-conditioned where both sides are nearly deterministic; its equations are not.
+        assert alpha - margin <= loss_b(mpmath.mpf(first)) + last <= alpha
+        assert alpha - margin <= loss_f(mpmath.mpf(last)) + first <= alpha
+        if max(loss_b(a_b) / a_b, loss_f(a_f) / a_f) < 0.99:
+            assert first == pytest.approx(float(a_b), rel=1e-10)
+            assert last == pytest.approx(float(a_f), rel=1e-10)
+
+
+@given(problems())
+@settings(max_examples=60)
+def test_leakage_by_quantification_never_exceeds_alpha(problem):
+    alpha, backward, forward = problem
+    loss_b, loss_f = exact_loss(backward), exact_loss(forward)
+    known = [None if P is None else tpl.PrivacyLossFunction(P) for P in (backward, forward)]
+    for horizon in HORIZONS:
+        budgets = tpl.allocate_by_quantification(alpha, *known, horizon)
+        assert budgets.shape == (horizon,)
+        assert np.all(budgets > 0)
+        assert tpl.temporal_privacy_leakage(budgets, *known).tpl.max() <= alpha
+        if horizon <= 10:
+            assert max(exact_tpl(budgets, loss_b, loss_f)) <= alpha
+
+
+@given(problems())
+@settings(max_examples=10)
+def test_leakage_by_quantification_never_exceeds_alpha_over_a_long_time(problem):
+    alpha, backward, forward = problem
+    budgets = tpl.allocate_by_quantification(alpha, backward, forward, horizon=200)
+    assert max(exact_tpl(budgets, exact_loss(backward), exact_loss(forward))) <= alpha
+
+
+@given(problems())
+@settings(max_examples=60)
+def test_leakage_by_upper_bound_never_exceeds_alpha(problem):
+    alpha, backward, forward = problem
+    known = [None if P is None else tpl.PrivacyLossFunction(P) for P in (backward, forward)]
+    try:
+        epsilon = tpl.allocate_by_upper_bound(alpha, *known)
+    except tpl.NoFiniteSupremumError:
+        return
+    assert 0 < epsilon <= alpha
+    for horizon in (*HORIZONS, 2000):
+        assert tpl.temporal_privacy_leakage(np.full(horizon, epsilon), *known).tpl.max() <= alpha
+    with mpmath.workdps(DIGITS):
+        spent = mpmath.mpf(epsilon)
+        suprema = [exact_supremum(exact_loss(P), spent, alpha) for P in (backward, forward)]
+        assert sum(suprema) - spent <= alpha * (1 + mpmath.mpf(10) ** -38)  # the bisection's own error
+
+
+@given(problems())
+@settings(max_examples=60)
+def test_no_finite_supremum_is_said_only_where_there_is_none(problem):
+    alpha, backward, forward = problem
+    with mpmath.workdps(DIGITS):
+        loss_b, loss_f = exact_loss(backward), exact_loss(forward)
+        *_, between = exact_budgets(alpha, loss_b, loss_f)
+    try:
+        tpl.allocate_by_upper_bound(alpha, backward, forward)
+    except tpl.NoFiniteSupremumError:
+        assert between < 1e-13 * alpha
+
+
+@pytest.mark.parametrize("s", [1e-9, 1e-6, 1e-3])
+@pytest.mark.parametrize("alpha", [0.1, 2.0, 15.0])
+def test_nearly_deterministic_correlation(s, alpha):
+    P = tpl.smoothed(tpl.strongest(5, seed=3), s)
+    epsilon = tpl.allocate_by_upper_bound(alpha, P, P)
+    loss = exact_loss(P.probabilities)
+    with mpmath.workdps(DIGITS):
+        *_, between = exact_budgets(alpha, loss, loss)
+        assert between - 1e-13 * alpha <= epsilon < between
+    for horizon in (2, 3, 10):
+        budgets = tpl.allocate_by_quantification(alpha, P, P, horizon)
+        assert alpha * (1 - 1e-9) < max(exact_tpl(budgets, loss, loss)) <= alpha
+
+
+@pytest.mark.parametrize("s", [1e-9, 0.1])
+@pytest.mark.parametrize("alpha", [1e-300, 1e-12, 690.0, 2000.0])
+def test_levels_at_the_ends_of_the_double_range(alpha, s):
+    P = tpl.smoothed(tpl.strongest(3, seed=1), s)
+    loss = exact_loss(P.probabilities)
+    by_bound = np.full(10, tpl.allocate_by_upper_bound(alpha, P, P))
+    by_quantification = tpl.allocate_by_quantification(alpha, P, P, horizon=10)
+    assert max(exact_tpl(by_bound, loss, loss)) <= alpha
+    assert alpha * (1 - 1e-12) < max(exact_tpl(by_quantification, loss, loss)) <= alpha
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("s", [1e-9, 1e-4])
+def test_nearly_deterministic_correlation_over_a_very_long_time(s):
+    P = tpl.smoothed(tpl.strongest(3, seed=3), s)
+    loss = exact_loss(P.probabilities)
+    for budgets in (
+        np.full(2000, tpl.allocate_by_upper_bound(2.0, P, P)),
+        tpl.allocate_by_quantification(2.0, P, P, horizon=2000),
+    ):
+        assert max(exact_tpl(budgets, loss, loss)) <= 2
+
+
+@pytest.mark.parametrize("horizon", HORIZONS)
+def test_quantification_reaches_alpha_at_every_time(horizon):
+    budgets = tpl.allocate_by_quantification(1.0, BACKWARD, FORWARD, horizon)
+    tpl_of = tpl.temporal_privacy_leakage(budgets, BACKWARD, FORWARD).tpl
+    assert np.all(tpl_of <= 1)
+    assert tpl_of.min() > 1 - 1e-12
+
+
+def test_one_and_two_releases():
+    assert tpl.allocate_by_quantification(1.5, BACKWARD, FORWARD, horizon=1).tolist() == [1.5]
+    first, last = tpl.allocate_by_quantification(1.0, BACKWARD, FORWARD, horizon=2)
+    assert (first, last) == pytest.approx((0.4998062, 0.7040659), abs=5e-8)
+
+
+def test_a_side_that_is_not_known():
+    L = tpl.PrivacyLossFunction(BACKWARD)
+    # Without a forward correlation FPL is epsilon: the supremum of BPL alone may be alpha.
+    assert tpl.allocate_by_upper_bound(1.0, BACKWARD, None) == pytest.approx(1 - L(1.0), rel=1e-12)
+    assert tpl.allocate_by_upper_bound(1.0, None, BACKWARD) == pytest.approx(1 - L(1.0), rel=1e-12)
+    backward_only = tpl.allocate_by_quantification(1.0, BACKWARD, None, horizon=4)
+    assert backward_only.tolist() == pytest.approx([1.0, *[1 - L(1.0)] * 3], rel=1e-12)
+    forward_only = tpl.allocate_by_quantification(1.0, None, BACKWARD, horizon=4)
+    assert forward_only.tolist() == pytest.approx([*[1 - L(1.0)] * 3, 1.0], rel=1e-12)
+
+
+def test_without_any_correlation_alpha_is_spent_at_every_time():
+    assert tpl.allocate_by_upper_bound(0.7) == pytest.approx(0.7, rel=1e-13)
+    assert tpl.allocate_by_quantification(0.7, horizon=3).tolist() == pytest.approx([0.7] * 3, rel=1e-13)
+    same_rows = [[0.3, 0.7], [0.3, 0.7]]
+    assert tpl.allocate_by_upper_bound(0.7, same_rows, same_rows) == pytest.approx(0.7, rel=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("backward", "forward", "named"), [(0, None, "backward"), (None, 0, "forward"), (0, 1, "backward")]
+)
+def test_deterministic_correlation_has_no_finite_supremum(backward, forward, named):
+    sides = [None if side is None else [np.eye(3), FORWARD][side] for side in (backward, forward)]
+    if sides[1] is FORWARD:
+        sides[0] = np.eye(2)
+    with pytest.raises(tpl.NoFiniteSupremumError) as error:
+        tpl.allocate_by_upper_bound(1.0, *sides)
+    message = str(error.value)
+    assert f"the {named} leakage has no finite supremum" in message
+    assert "no common neighbour" in message
+    assert "smooth the matrix, or use allocate_by_quantification with a finite horizon" in message
+    assert isinstance(error.value, ValueError)
+
+
+def test_the_error_names_the_pair_of_states():
+    P = tpl.TransitionMatrix([[1.0, 0.0], [0.0, 1.0]], states=["home", "office"])
+    with pytest.raises(tpl.NoFiniteSupremumError, match="states 'home' and 'office'|states 'office' and 'home'"):
+        tpl.allocate_by_upper_bound(1.0, P, P)
+
+
+def test_correlation_as_good_as_deterministic():
+    P = [[1 - 1e-16, 1e-16], [1e-16, 1 - 1e-16]]
+    with pytest.raises(tpl.NoFiniteSupremumError, match="above the rounding error .* as good as deterministic"):
+        tpl.allocate_by_upper_bound(1.0, P, P)
+    budgets = tpl.allocate_by_quantification(1.0, P, P, horizon=5)
+    assert np.all(budgets > 0)
+    assert tpl.temporal_privacy_leakage(budgets, P, P).tpl.max() <= 1
+
+
+@pytest.mark.parametrize("horizon", HORIZONS)
+@pytest.mark.parametrize("sides", [(np.eye(3), np.eye(3)), (np.eye(2), None), (None, np.eye(2)), (np.eye(2), FORWARD)])
+def test_deterministic_correlation_has_budgets_for_a_finite_horizon(sides, horizon):
+    budgets = tpl.allocate_by_quantification(1.0, *sides, horizon)
+    assert budgets.shape == (horizon,)
+    assert np.all(budgets > 0)
+    assert max(exact_tpl(budgets, exact_loss(sides[0]), exact_loss(sides[1]))) <= 1
+    if sides[0] is not None and sides[1] is not None and len(sides[0]) == 3:
+        assert budgets.tolist() == pytest.approx([1 / horizon] * horizon, rel=1e-10)  # user level
+
+
+@pytest.mark.parametrize("alpha", [0, -1, np.nan, np.inf])
+def test_levels_that_cannot_be(alpha):
+    for call in (tpl.allocate_by_upper_bound, tpl.allocate_by_quantification):
+        with pytest.raises(ValueError, match=r"alpha must be a finite level in nats, greater than 0; found .*choose"):
+            call(alpha, BACKWARD, FORWARD)
+
+
+def test_more_than_one_level():
+    with pytest.raises(ValueError, match=r"alpha must be one number, found shape \(2,\); give a scalar level"):
+        tpl.allocate_by_upper_bound([1.0, 2.0], BACKWARD, FORWARD)
+
+
+@pytest.mark.parametrize(
+    ("horizon", "message"),
+    [(0, "horizon must be at least 1 time point, found 0; give"), (2.5, "horizon must be a whole number .* found 2.5")],
+)
+def test_horizons_that_cannot_be(horizon, message):
+    with pytest.raises(ValueError, match=message):
+        tpl.allocate_by_quantification(1.0, BACKWARD, FORWARD, horizon)
+
+
+def test_a_matrix_that_is_none():
+    for call in (tpl.allocate_by_upper_bound, tpl.allocate_by_quantification):
+        with pytest.raises(ValueError, match="rows must sum to 1 within .* found 0.9 in row 0; pass normalize=True"):
+            call(1.0, [[0.8, 0.1], [0.2, 0.8]], FORWARD)

@@ -1,0 +1,129 @@
+"""Algorithms 2 and 3 of [2], searched over alpha^B as its section V tells, against the package's allocation.
+
+Only the prose of the two algorithms survives: choose alpha^B; find the rows' sums q and d by Algorithm 1 at that
+leakage; solve Theorem 5 for the budget that has the supremum alpha^B; the rest of alpha goes to alpha^F, whose budget
+is found in the same way; change alpha^B until both budgets agree. Everything below is plain Python on single floats and
+shares no code with the package.
+
+References
+----------
+[2] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy under Temporal Correlations. ICDE, 2017.
+"""
+
+from itertools import permutations
+from math import exp, inf, log, sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tplrepro as tpl
+
+BACKWARD = [[0.8, 0.2], [0.2, 0.8]]
+FORWARD = [[0.8, 0.2], [0.1, 0.9]]
+# What is left of 53 bits: the oracle works with e^alpha itself and 1 - q.
+TOLERANCE = 1e-10
+
+
+def algorithm_1(rows, alpha):
+    """Lines 1 to 12: the sums q, d of the pair of rows and the columns that maximise the objective."""
+    best = (0.0, 0.0, 1.0)
+    for row_q, row_d in permutations(rows, 2):
+        kept = [(q, d) for q, d in zip(row_q, row_d, strict=True) if q > d]  # Corollary 2
+        while True:
+            q, d = sum(a for a, _ in kept), sum(b for _, b in kept)
+            ratio = (q * (exp(alpha) - 1) + 1) / (d * (exp(alpha) - 1) + 1)
+            satisfied = [(a, b) for a, b in kept if a > ratio * b]  # Inequality (21)
+            if len(satisfied) == len(kept):
+                break
+            kept = satisfied
+        best = max(best, (log(ratio), q, d))
+    return best
+
+
+def theorem_5(q, d, epsilon):
+    """The supremum over time of a mechanism that spends epsilon at each time point."""
+    growth = exp(epsilon)
+    if d != 0:
+        b = d + q * growth - 1
+        return log((sqrt(4 * d * growth * (1 - q) + b**2) + b) / (2 * d))
+    return log((1 - q) * growth / (1 - q * growth)) if q * growth < 1 else inf
+
+
+def budget_with_supremum(rows, alpha):
+    """Solve Theorem 5 for epsilon, with q and d from Algorithm 1 at the supremum itself."""
+    _, q, d = algorithm_1(rows, alpha)
+    low, high = 0.0, alpha
+    for _ in range(80):
+        epsilon = (low + high) / 2
+        low, high = (epsilon, high) if theorem_5(q, d, epsilon) <= alpha else (low, epsilon)
+    return low
+
+
+def budget_between(rows, alpha):
+    """The budget that keeps the leakage at alpha from one time point to the next."""
+    return alpha - algorithm_1(rows, alpha)[0]
+
+
+def search(alpha, backward, forward, budget):
+    """Change alpha^B until the budgets of both sides agree; alpha^B, alpha^F and that budget."""
+    low, high = 0.0, alpha
+    for _ in range(80):
+        alpha_b = (low + high) / 2
+        epsilon_b = budget(backward, alpha_b)
+        alpha_f = alpha - alpha_b + epsilon_b
+        epsilon_f = budget(forward, alpha_f)
+        low, high = (alpha_b, high) if epsilon_b < epsilon_f else (low, alpha_b)
+    return alpha_b, alpha_f, min(epsilon_b, epsilon_f)
+
+
+def smoothed_permutation(rng, n, s):
+    """Eq. (25) on a matrix with one 1 in each row in different columns."""
+    return ((np.eye(n)[rng.permutation(n)] + s) / (1 + n * s)).tolist()
+
+
+def smoothed_dense(rng, n, s):
+    rows = rng.random((n, n)) ** 4
+    rows = rows / rows.sum(axis=1, keepdims=True)
+    return ((rows + s) / (1 + n * s)).tolist()
+
+
+@st.composite
+def settings_of_both_sides(draw):
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n = draw(st.integers(2, 6))
+    kinds = st.sampled_from([smoothed_permutation, smoothed_dense])
+    strengths = st.floats(-3, 0).map(lambda exponent: 10**exponent)
+    alpha = draw(st.floats(0.05, 5))
+    return alpha, draw(kinds)(rng, n, draw(strengths)), draw(kinds)(rng, n, draw(strengths))
+
+
+def test_the_prose_gives_the_budgets_of_figure_7():
+    alpha_b, alpha_f, epsilon = search(1.0, BACKWARD, FORWARD, budget_with_supremum)
+    assert (alpha_b, alpha_f, epsilon) == pytest.approx((0.4998062, 0.7040659, 0.2038721), abs=5e-8)
+
+
+@given(settings_of_both_sides())
+@settings(max_examples=40)
+def test_algorithm_2_agrees_with_allocation_by_upper_bound(case):
+    alpha, backward, forward = case
+    *_, epsilon = search(alpha, backward, forward, budget_with_supremum)
+    assert tpl.allocate_by_upper_bound(alpha, backward, forward) == pytest.approx(epsilon, abs=TOLERANCE * alpha)
+
+
+@given(settings_of_both_sides(), st.integers(2, 6))
+@settings(max_examples=60)
+def test_algorithm_3_agrees_with_allocation_by_quantification(case, horizon):
+    alpha, backward, forward = case
+    alpha_b, alpha_f, middle = search(alpha, backward, forward, budget_between)
+    budgets = tpl.allocate_by_quantification(alpha, backward, forward, horizon)
+    expected = [alpha_b, *[middle] * (horizon - 2), alpha_f]
+    assert budgets.tolist() == pytest.approx(expected, abs=TOLERANCE * alpha)
+
+
+def test_both_algorithms_search_for_the_same_point():
+    """Theorem 5's supremum is the fixed point of the step between two time points, so 2 and 3 share alpha^B."""
+    by_bound = search(2.0, BACKWARD, FORWARD, budget_with_supremum)
+    by_quantification = search(2.0, BACKWARD, FORWARD, budget_between)
+    assert by_bound == pytest.approx(by_quantification, rel=1e-10)
