@@ -1,9 +1,9 @@
 """DPHMM: release answers about the state of a Markov chain with differential privacy on a policy graph.
 
 One room for each concept of [5]: `policy_graph` (section 4.2), `constraint` (Definition 4.1, Theorem 4.1), `hull` and
-`geometry` (section 5.1), `protection` (section 5.2), `protectable` (section 6.1), `mechanisms` and `sampling` (section 3.1),
-`inference` (section 3.3), `release` (section 6.2), `statements` (sections 5.3, 7, 11.6), `local_dp` (section 11.5),
-`published` (Algorithm 4 as printed), `evaluation` (section 8), `running_example` (the example of all sections).
+`geometry` (section 5.1), `protection` (section 5.2), `protectable` (section 6.1), `mechanisms` and `sampling`
+(section 3.1), `inference` (section 3.3), `release` (section 6.2), `statements` (sections 5.3, 7, 11.6), `local_dp`
+(section 11.5), `published` (Algorithm 4 as printed), `evaluation` (section 8), `running_example` (of all sections).
 
 Submodules are imported on first use.
 

@@ -77,12 +77,14 @@ def protect(policy: PolicyGraph, answers, method: str = "greedy") -> tuple[Polic
     while exposed.size:
         state, others = exposed[0], possible[possible != exposed[0]]
         differences = f[others] - f[state]
-        if method == "greedy":
-            best = np.argmin(np.linalg.norm(differences, axis=1))
-        else:
+        distances = np.linalg.norm(differences, axis=1)
+        if method == "optimal":
             dimensions, volumes = hull.extended_volumes(differences)
-            # A flat body has volume 0 in the space around it; among flat ones their own volume decides.
-            best = np.lexsort((volumes, dimensions))[0]
+            # A flat body has volume 0 in the space around it; among flat ones their own volume decides. Equal volumes
+            # are common there (all apexes at one height), and among them the nearest answer decides.
+            volumes[dimensions > dimensions.min()] = np.inf
+            distances[volumes > volumes.min() * (1 + 1e-9)] = np.inf
+        best = np.argmin(distances)
         policy = policy.connect(state, others[best])
         hull = hull.extended(differences[best])
         # K only grows: a state that was hidden stays so.

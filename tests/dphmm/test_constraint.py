@@ -1,0 +1,56 @@
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tplrepro.dphmm import NUMERICAL_ZERO, delta_location_set, possible_states
+from tplrepro.dphmm.constraint import as_answers, nearest_states
+
+
+def test_possible_states_are_those_of_positive_probability():
+    assert possible_states([0.5, 0, 1e-290, 0.5]).tolist() == [0, 2, 3]
+    assert possible_states([0.5, 0, NUMERICAL_ZERO, 0.5]).tolist() == [0, 3]
+    assert possible_states([0.5, 0, 1e-12, 0.5], threshold=1e-12).tolist() == [0, 3]
+
+
+@given(st.integers(0, 10_000), st.floats(0, 0.6))
+@settings(max_examples=40)
+def test_delta_location_set_is_the_smallest(seed, delta):
+    p = np.random.default_rng(seed).dirichlet(np.ones(6) / 2)
+    chosen = delta_location_set(p, delta)
+    assert p[chosen].sum() >= 1 - delta - 1e-12
+    for smaller in combinations(range(6), len(chosen) - 1):
+        assert p[list(smaller)].sum() < 1 - delta + 1e-12
+
+
+def test_delta_location_set_takes_no_impossible_state():
+    # The sum of the others falls short of 1 by rounding.
+    assert delta_location_set([0.1] * 10 + [0.0], 0).tolist() == list(range(10))
+    assert delta_location_set([0.25, 0.25, 0.5], 0.25).tolist() == [0, 2]
+
+
+def test_nearest_states():
+    f = np.array([[0.0], [1.0], [5.0], [6.0]])
+    assert nearest_states(f, [0, 3], [1, 2]).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: possible_states([0.5, 0.4]), "sum to 1 within 1e-9, found sum 0.9"),
+        (lambda: possible_states([1.5, -0.5]), "non-negative"),
+        (lambda: possible_states([[1.0]]), r"shape \(N,\)"),
+        (lambda: possible_states([0.5, 0.5], threshold=0.5), "above the threshold 0.5"),
+        (lambda: possible_states([1.0], threshold=-1), r"threshold must be in \[0, 1\)"),
+        (lambda: delta_location_set([1.0], 1.0), r"delta must be in \[0, 1\)"),
+        (lambda: as_answers([[1, 2, 3], [4, 5, 6]], 3), r"shape \(3, d\), found \(2, 3\); transpose it"),
+        (lambda: as_answers(np.zeros((4, 2)), 3), "one row of d numbers a state"),
+        (lambda: as_answers([0, np.nan], 2), r"finite, found \[nan\] for state 1"),
+        (lambda: as_answers(["a", "b"], 2), "array of numbers"),
+    ],
+)
+def test_errors(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,178 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial import ConvexHull
+
+from tests.dphmm.policies import F, categorical, linear_norm, random_policy
+from tplrepro.dphmm import PolicyGraph, SensitivityHull, cross_polytope, l1_sensitivity, sensitivity_hull
+
+
+def _as_set(points):
+    return {tuple(p) for p in points.tolist()}
+
+
+def test_example_5_1():
+    K = sensitivity_hull(categorical(), F)
+    printed = np.array([[-1, 1, -4, 4, -1, 1, 3, -3], [1, -1, -1, 1, -1, 1, 0, 0]]).T
+    first, second = categorical().edge_array.T
+    differences = F[first] - F[second]
+    assert _as_set(np.vstack([differences, -differences])) == _as_set(printed.astype(float))
+    # Of the printed columns all but (1, 1) and (-1, -1), which lie inside, are vertices.
+    assert _as_set(K.vertices) == _as_set(printed.astype(float)) - {(1.0, 1.0), (-1.0, -1.0)}
+    assert l1_sensitivity(categorical(), F) == 5
+    assert K.volume == pytest.approx(ConvexHull(printed).volume)
+
+
+def test_example_5_2_is_a_segment():
+    G = categorical().constrain([1, 2, 4])
+    K = sensitivity_hull(G, F)
+    assert l1_sensitivity(G, F) == 2
+    assert K.dimension == 1
+    assert _as_set(K.vertices) == {(1.0, -1.0), (-1.0, 1.0)}
+    assert K.volume == pytest.approx(2 * np.sqrt(2))
+    assert K.norm([0.5, -0.5]) == pytest.approx(0.5)
+    assert K.norm([1, 2]) == np.inf
+    assert not K.contains([1, 1])
+    assert K.contains([-1, 1])
+
+
+def test_without_edges_the_hull_is_a_point():
+    K = sensitivity_hull(categorical().constrain([0, 1, 4]), F)
+    assert (K.dimension, K.volume, K.vertices.tolist()) == (0, 1.0, [[0.0, 0.0]])
+    assert K.norm([[0, 0], [1e-9, 0]]).tolist() == [0, np.inf]
+    assert K.pairwise_norms(F[:2], F[:2]).tolist() == [[0, np.inf], [np.inf, 0]]
+    assert K.second_moment().tolist() == [[0, 0], [0, 0]]
+    assert l1_sensitivity(categorical().constrain([0, 1, 4]), F) == 0
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4])
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("whole", [False, True])
+def test_norm_by_linear_programming(d, seed, whole):
+    rng = np.random.default_rng([d, seed])
+    policy, f = random_policy(rng, 7, d, whole=whole)
+    K = sensitivity_hull(policy, f)
+    vectors = np.vstack([f[rng.integers(7, size=6)] - f[rng.integers(7, size=6)], rng.normal(size=(2, d))])
+    expected = np.array([linear_norm(policy, f, v) for v in vectors])
+    assert K.norm(vectors) == pytest.approx(expected, rel=1e-8, abs=1e-12)
+
+
+@given(st.integers(0, 100_000), st.integers(1, 3), st.booleans())
+@settings(max_examples=60)
+def test_every_edge_lies_in_the_hull_and_no_facet_is_idle(seed, d, whole):
+    rng = np.random.default_rng(seed)
+    policy, f = random_policy(rng, int(rng.integers(2, 30)), d, whole=whole)
+    K = sensitivity_hull(policy, f)
+    first, second = policy.edge_array.T
+    norms = K.norm(f[first] - f[second])
+    assert (norms <= 1).all()
+    assert K.norm(K.vertices) == pytest.approx(np.ones(len(K.vertices)) if K.dimension else [0])
+    assert K.norm(-K.vertices) == pytest.approx(K.norm(K.vertices))
+    assert K.norm(f - f[0]) == pytest.approx(K.pairwise_norms(f[:1], f)[0], rel=1e-9, abs=1e-9)
+
+
+@given(st.integers(0, 100_000), st.integers(1, 3))
+@settings(max_examples=40)
+def test_the_norm_is_invariant_under_linear_maps(seed, d):
+    rng = np.random.default_rng(seed)
+    policy, f = random_policy(rng, 8, d)
+    T = rng.normal(size=(d, d)) + 2 * np.eye(d)
+    v = rng.normal(size=(5, d)) * np.abs(f).max()
+    K, TK = sensitivity_hull(policy, f), sensitivity_hull(policy, f @ T.T)
+    if K.dimension == d:
+        assert TK.norm(v @ T.T) == pytest.approx(K.norm(v), rel=1e-6)
+        assert TK.volume == pytest.approx(K.volume * abs(np.linalg.det(T)), rel=1e-6)
+
+
+@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize("rank", [1, 2])
+@pytest.mark.parametrize("seed", range(5))
+def test_flat_hulls_live_on_their_span(d, rank, seed):
+    if rank >= d:
+        return
+    rng = np.random.default_rng(seed)
+    policy, low = random_policy(rng, 9, rank)
+    basis = np.linalg.qr(rng.normal(size=(d, rank)))[0]
+    f = low @ basis.T + rng.normal(size=d)
+    flat, full = sensitivity_hull(policy, f), sensitivity_hull(policy, low)
+    assert flat.dimension == rank
+    assert flat.volume == pytest.approx(full.volume)
+    v = rng.normal(size=(6, rank))
+    assert flat.norm(v @ basis.T) == pytest.approx(full.norm(v))
+    off = np.linalg.svd(basis)[0][:, -1]
+    assert flat.norm(v @ basis.T + 1e-6 * np.abs(f).max() * off).tolist() == [np.inf] * 6
+    moment = basis @ full.second_moment() @ basis.T
+    assert flat.second_moment() == pytest.approx(moment, rel=1e-9, abs=1e-9 * np.abs(moment).max())
+
+
+@pytest.mark.parametrize("thinness", [1e-3, 1e-6, 1e-9, 1e-11])
+def test_thin_hulls_do_not_fail(thinness):
+    rng = np.random.default_rng(1)
+    policy, f = random_policy(rng, 40, 2)
+    scaled = f * [1, thinness]
+    thin, full = sensitivity_hull(policy, scaled), sensitivity_hull(policy, f)
+    assert thin.dimension == 2
+    assert thin.volume == pytest.approx(full.volume * thinness, rel=1e-6)
+    v = rng.normal(size=(10, 2))
+    assert thin.norm(v * [1, thinness]) == pytest.approx(full.norm(v), rel=1e-6)
+
+
+def test_rounding_of_large_coordinates_is_not_a_dimension():
+    direction = np.array([np.cos(0.3), np.sin(0.3)])
+    f = 4e6 + np.outer(np.arange(5) * 340.0, direction)
+    assert sensitivity_hull(PolicyGraph.complete(5), f).dimension == 1
+
+
+def test_many_edges_are_thinned_without_loss():
+    rng = np.random.default_rng(2)
+    differences = rng.normal(size=(3000, 2)) @ [[3, 1], [0, 0.2]]
+    K = SensitivityHull(differences)
+    hull = ConvexHull(np.vstack([differences, -differences]))
+    assert _as_set(K.vertices) == _as_set(np.vstack([differences, -differences])[hull.vertices])
+    assert K.volume == pytest.approx(hull.volume)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_cross_polytope(d):
+    K = cross_polytope(d, 2.5)
+    v = np.random.default_rng(d).normal(size=(5, d))
+    assert K.norm(v) == pytest.approx(np.abs(v).sum(axis=1) / 2.5)
+    assert K.volume == pytest.approx((2 * 2.5) ** d / [1, 1, 2, 6][d])
+    # E u_i^2 of a uniform point of the l1 ball: 2 r^2 / ((d + 1)(d + 2)).
+    assert K.second_moment() == pytest.approx(2 * 2.5**2 / ((d + 1) * (d + 2)) * np.eye(d), abs=1e-12)
+
+
+@given(st.integers(0, 100_000), st.integers(1, 3), st.integers(0, 3), st.booleans())
+@settings(max_examples=60)
+def test_extended_volumes_are_those_of_the_hulls(seed, d, rank, whole):
+    rng = np.random.default_rng(seed)
+    points = rng.integers(-3, 4, (6, d)).astype(float) if whole else rng.normal(size=(6, d))
+    points[:, min(rank, d) :] = 0
+    K = SensitivityHull(points)
+    vectors = np.vstack([rng.normal(size=(4, d)) * 3, points[0] * 2, points[1] / 3])
+    dimensions, volumes = K.extended_volumes(vectors)
+    for v, dimension, volume in zip(vectors, dimensions, volumes, strict=True):
+        built = SensitivityHull(np.vstack([points, v]))
+        assert (built.dimension, built.volume) == (dimension, pytest.approx(volume, rel=1e-9))
+        assert K.extended(v).volume == pytest.approx(built.volume)
+
+
+def test_vertices_in_the_plane_go_round():
+    angles = np.arctan2(*SensitivityHull(np.random.default_rng(0).normal(size=(9, 2))).vertices.T[::-1])
+    assert (np.diff(angles) > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: SensitivityHull([1.0, 2.0]), r"shape \(m, d\), found shape \(2,\)"),
+        (lambda: SensitivityHull([[np.inf, 1]]), "finite vectors"),
+        (lambda: SensitivityHull([[1, 1]]).norm([1, 2, 3]), r"2 coordinates, found shape \(3,\)"),
+        (lambda: sensitivity_hull(categorical(), F.T), r"shape \(6, d\), found \(2, 6\); transpose it"),
+        (lambda: l1_sensitivity(categorical(), F[:5]), r"shape \(6, d\), found \(5, 2\)"),
+    ],
+)
+def test_errors(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,167 @@
+import time
+from itertools import count
+
+import numpy as np
+import pytest
+
+import tplrepro as tpl
+from tests.dphmm.policies import F, categorical
+from tplrepro.dphmm import (
+    NoPrivacyError,
+    PolicyGraph,
+    degree_of_protection,
+    delta_location_set,
+    forward_backward,
+    is_protectable,
+    release,
+    release_step,
+    sensitivity_hull,
+)
+from tplrepro.dphmm.running_example import TRANSITIONS
+
+START = np.array([0, 1, 1, 0, 1, 0]) / 3
+
+
+def _walk(T, seed=0, initial=START, P=TRANSITIONS):
+    rng = np.random.default_rng(seed)
+    states = [rng.choice(len(P), p=initial)]
+    for _ in range(T - 1):
+        states.append(rng.choice(len(P), p=P[states[-1]]))
+    return states
+
+
+@pytest.mark.parametrize("mechanism", ["k-norm", "laplace", "planar isotropic"])
+@pytest.mark.parametrize("method", ["greedy", "optimal"])
+def test_every_step_of_the_running_example(mechanism, method):
+    states = _walk(30)
+    rng = np.random.default_rng(1)
+    options = {"mechanism": mechanism, "method": method, "rng": rng}
+    steps = list(release(states, categorical(), F, 0.8, TRANSITIONS, START, **options))
+    assert [step.time for step in steps] == list(range(30))
+    for step, state in zip(steps, states, strict=True):
+        possible = np.flatnonzero(step.prior > 0)
+        assert step.policy.possible.tolist() == possible.tolist()
+        assert is_protectable(step.policy, F)
+        assert set(step.policy.edges) - set(step.added_edges) == set(categorical().constrain(possible).edges)
+        assert step.perturbed_state == state
+        assert step.hull.volume == pytest.approx(sensitivity_hull(step.policy, F).volume)
+        # {epsilon, G, C}-DPHMM at this value, and constrained DP between any two (Theorems 6.2 and 6.3).
+        log_density = step.mechanism.log_density(step.z, F)
+        for i, j in step.policy.edge_array:
+            assert abs(log_density[i] - log_density[j]) <= 0.8
+        assert np.ptp(log_density[possible]) <= step.statement.constrained_epsilon * (1 + 1e-9)
+        expected = step.prior * np.exp(log_density)
+        assert step.posterior == pytest.approx(expected / expected.sum())
+    log_likelihoods = np.array([step.mechanism.log_density(step.z, F) for step in steps])
+    inferred = forward_backward(log_likelihoods, TRANSITIONS, START)
+    assert inferred.posteriors == pytest.approx(np.array([step.posterior for step in steps]))
+    assert inferred.priors == pytest.approx(np.array([step.prior for step in steps]))
+
+
+def test_the_same_seed_gives_the_same_release():
+    runs = [
+        [step.z.tolist() for step in release(_walk(5), categorical(), F, 1.0, TRANSITIONS, START, rng=rng)]
+        for rng in (np.random.default_rng(3), np.random.default_rng(3))
+    ]
+    assert runs[0] == runs[1]
+
+
+def test_states_are_read_one_at_a_time():
+    taken = []
+
+    def stream():
+        for t in count():
+            taken.append(t)
+            yield 1
+
+    steps = release(stream(), categorical(), F, 1.0, np.full((6, 6), 1 / 6), START)
+    next(steps)
+    next(steps)
+    assert taken == [0, 1]
+
+
+def test_budgets_over_time():
+    steps = list(release([1, 1], categorical(), F, [1.0, 0.25], np.full((6, 6), 1 / 6), START))
+    assert [step.statement.epsilon for step in steps] == [1.0, 0.25]
+    with pytest.raises(ValueError, match="one budget a timestamp, found 1 for a longer series"):
+        list(release([1, 1], categorical(), F, [1.0], np.full((6, 6), 1 / 6), START))
+
+
+def test_the_baseline_on_delta_location_sets():
+    prior = np.array([0.4, 0.3, 0.2, 0.06, 0.03, 0.01])
+    rng = np.random.default_rng(2)
+    options = {"delta": 0.11, "rng": rng}
+    for state in range(6):
+        step = release_step(state, prior, PolicyGraph.complete(6), F, 1.0, **options)
+        assert step.policy.possible.tolist() == delta_location_set(prior, 0.11).tolist() == [0, 1, 2]
+        assert set(step.policy.edges) == {(0, 1), (0, 2), (1, 2)}
+        assert degree_of_protection(step.policy, F)[:3].tolist() == [3, 3, 3]
+        # f(s_4) = (0, 1) is nearest to f(s_1), f(s_5) = (4, 2) and f(s_6) = (1, 2) to f(s_2).
+        assert step.perturbed_state == [0, 1, 2, 0, 1, 1][state]
+        # The adversary's inference knows the rule: states with one surrogate keep their ratio.
+        assert step.posterior[3] / step.posterior[0] == pytest.approx(prior[3] / prior[0])
+        assert step.posterior[4] / step.posterior[5] == pytest.approx(3)
+
+
+def test_a_threshold_for_zero():
+    prior = np.array([0.5, 0.25, 0.25 - 1e-9, 1e-9, 0, 0])
+    assert release_step(0, prior, categorical(), F, 1.0).policy.possible.tolist() == [0, 1, 2, 3]
+    assert release_step(0, prior, categorical(), F, 1.0, threshold=1e-6).policy.possible.tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match="found state 3 with prior 1e-09 at time 0"):
+        release_step(3, prior, categorical(), F, 1.0, threshold=1e-6)
+
+
+def test_one_possible_state_is_a_named_error():
+    steps = release([0, 1], categorical(), F, 1.0, np.roll(np.eye(6), 1, axis=1), [1, 0, 0, 0, 0, 0])
+    with pytest.raises(NoPrivacyError, match="found only state 0"):
+        next(steps)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"epsilon": 0}, "epsilons must be a finite privacy budget in nats, greater than 0; found 0"),
+        ({"epsilon": -1.0}, "found -1"),
+        ({"answers": F.T}, r"shape \(6, d\), found \(2, 6\); transpose it"),
+        ({"initial": START * 0.9}, "initial must be non-negative and sum to 1 within 1e-9, found sum 0.9"),
+        ({"initial": START[:3]}, r"shape \(6,\), found \(3,\)"),
+        ({"transitions": np.eye(5)}, "same states, found 5 and 6"),
+        ({"mechanism": "gauss"}, "mechanism must be one of .* found 'gauss'"),
+        ({"method": "best"}, "method must be 'greedy' or 'optimal'"),
+        ({"delta": 2}, "delta must be"),
+        ({"states": [6]}, "unknown state 6"),
+        ({"states": [0]}, "possible under the model, found state 0 with prior 0 at time 0"),
+    ],
+)
+def test_errors(change, message):
+    arguments = {
+        "states": [1],
+        "policy": categorical(),
+        "answers": F,
+        "epsilon": 1.0,
+        "transitions": TRANSITIONS,
+        "initial": START,
+    } | change
+    with pytest.raises(ValueError, match=message):
+        list(release(**arguments))
+
+
+def test_wrong_arguments_are_refused_before_the_first_step():
+    with pytest.raises(ValueError, match="epsilon"):
+        release([1], categorical(), F, 0, TRANSITIONS, START)
+
+
+def test_one_step_on_300_states_takes_less_than_100_ms():
+    rng = np.random.default_rng(0)
+    f = rng.random((300, 2)) * 6
+    near = np.linalg.norm(f[:, None] - f[None], axis=-1)
+    P = tpl.TransitionMatrix(np.exp(-near) * (near < 1.5), normalize=True)
+    policy, prior = PolicyGraph.transition(P), np.full(300, 1 / 300)
+    assert policy.n_edges > 10_000
+    release_step(0, prior, policy, f, 1.0, rng=rng)
+    seconds = []
+    for _ in range(7):  # the best of several: the machine may be busy with other things
+        started = time.perf_counter()
+        release_step(0, prior, policy, f, 1.0, rng=rng)
+        seconds.append(time.perf_counter() - started)
+    assert min(seconds) < 0.1
