@@ -187,3 +187,11 @@ def test_a_citation_without_authors_is_invalid():
     del citation["authors"]
     with pytest.raises(jsonschema.ValidationError, match="'authors' is a required property"):
         jsonschema.validate(citation, CITATION)
+
+
+def test_example_in_the_readme_prints_what_it_says(capsys):
+    code, printed = re.search(
+        r"```python\n(.*?)```\n\n```text\n(.*?)```", (ROOT / "README.md").read_text(), re.S
+    ).groups()
+    exec(code, {})
+    assert capsys.readouterr().out == printed
