@@ -187,7 +187,7 @@ def _read(file, time, x, y, extra, missing, screen, time_unit, defects) -> pd.Da
             columns = _columns(block, file, time, x, y, extra)
             block, first_line = block.partition(b"\n")[2], 2
             if not block.strip():
-                break
+                continue
         parsed, block, _ = parse_lines(
             block,
             first_line,
