@@ -77,7 +77,7 @@ def _is_one_for_each_step(matrices) -> bool:
         return matrices.ndim == 3
     if not isinstance(matrices, (list, tuple)):
         return False
-    return any(item is None or _is_matrix(item) for item in matrices)
+    return not matrices or any(item is None or _is_matrix(item) for item in matrices)
 
 
 def _is_matrix(item) -> bool:

@@ -1,0 +1,287 @@
+"""Leakages over time against the recursion by brute force, and their compositions against all windows.
+
+References
+----------
+[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
+    Correlations. IEEE TKDE, 2019.
+"""
+
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tplrepro as tpl
+from tests.leakage.matrices import KINDS, random_matrix
+from tests.leakage.oracles import brute_force_loss
+
+MODERATE = [[0.8, 0.2], [0.0, 1.0]]  # Fig. 3 of [1]
+
+
+def brute_force_leakage(epsilons, backward, forward):
+    """BPL and FPL with backward[t] between times t and t + 1, and so forward; None is not known."""
+
+    def loss(P, alpha):
+        return 0.0 if P is None else brute_force_loss(P, alpha)
+
+    T = len(epsilons)
+    bpl, fpl = list(epsilons), list(epsilons)
+    for t in range(1, T):
+        bpl[t] = loss(backward[t - 1], bpl[t - 1]) + epsilons[t]
+    for t in range(T - 2, -1, -1):
+        fpl[t] = loss(forward[t], fpl[t + 1]) + epsilons[t]
+    return np.array(bpl), np.array(fpl)
+
+
+@st.composite
+def series(draw, longest=6):
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    horizon = draw(st.integers(1, longest))
+    epsilons = 10.0 ** rng.uniform(-3, 0.5, horizon)
+
+    def side(kind):
+        return None if kind is None else random_matrix(rng, kind, 4)
+
+    kinds = st.sampled_from([*KINDS, None])
+    return epsilons, [side(draw(kinds)) for _ in range(horizon - 1)], [side(draw(kinds)) for _ in range(horizon - 1)]
+
+
+def test_hand_example():
+    """Three releases against the moderate correlation of Fig. 3 of [1], where L(alpha) = log(0.8 (e^alpha - 1) + 1)."""
+    r = tpl.temporal_privacy_leakage([0.1, 0.2, 0.3], backward=MODERATE, forward=MODERATE)
+
+    def L(alpha):
+        return np.log(0.8 * (np.exp(alpha) - 1) + 1)
+
+    second, first = L(0.1) + 0.2, L(0.3) + 0.2
+    assert r.bpl.tolist() == pytest.approx([0.1, second, L(second) + 0.3], rel=1e-14)
+    assert r.fpl.tolist() == pytest.approx([L(first) + 0.1, first, 0.3], rel=1e-14)
+    assert r.tpl.tolist() == pytest.approx([r.fpl[0], second + first - 0.2, r.bpl[2]], rel=1e-14)
+
+
+def test_figure_3_extremes():
+    epsilons, time = np.full(10, 0.1), np.arange(1, 11)
+    strongest = tpl.temporal_privacy_leakage(epsilons, np.eye(2), np.eye(2))
+    assert np.allclose(strongest.bpl, 0.1 * time, rtol=1e-14)
+    assert np.allclose(strongest.fpl, 0.1 * time[::-1], rtol=1e-14)
+    assert np.allclose(strongest.tpl, 1.0, rtol=1e-14)
+    none = tpl.temporal_privacy_leakage(epsilons)
+    assert none.bpl.tolist() == none.fpl.tolist() == none.tpl.tolist() == epsilons.tolist()
+
+
+@given(series())
+@settings(max_examples=60)
+def test_matrices_that_change_over_time(case):
+    epsilons, backward, forward = case
+    r = tpl.temporal_privacy_leakage(epsilons, backward or None, forward or None)
+    bpl, fpl = brute_force_leakage(epsilons, backward, forward)
+    np.testing.assert_allclose(r.bpl, bpl, rtol=1e-11)
+    np.testing.assert_allclose(r.fpl, fpl, rtol=1e-11)
+    np.testing.assert_allclose(r.tpl, bpl + fpl - epsilons, rtol=1e-10)
+    assert r.bpl.shape == r.fpl.shape == r.tpl.shape == epsilons.shape
+
+
+@given(series(longest=30))
+@settings(max_examples=40)
+def test_bounds_and_order(case):
+    """Remark 1 of [1]: each leakage lies between that of one release and that of all."""
+    epsilons, backward, forward = case
+    r = tpl.temporal_privacy_leakage(epsilons, backward or None, forward or None)
+    total = epsilons.sum() * (1 + 1e-14)
+    for leakage in (r.bpl, r.fpl):
+        assert np.all(epsilons <= leakage)
+        assert np.all(leakage <= total)
+    assert np.all(np.maximum(r.bpl, r.fpl) <= r.tpl * (1 + 1e-14))
+    assert np.all(r.tpl <= total)
+    more = tpl.temporal_privacy_leakage(epsilons * 1.5, backward or None, forward or None)
+    assert np.all(more.bpl >= r.bpl)
+    assert np.all(more.fpl >= r.fpl)
+
+
+def test_forward_is_backward_in_mirrored_time():
+    epsilons = np.array([0.3, 0.1, 0.5, 0.2])
+    P = random_matrix(np.random.default_rng(3), "dense", 4)
+    there = tpl.temporal_privacy_leakage(epsilons, backward=P)
+    back = tpl.temporal_privacy_leakage(epsilons[::-1], forward=P)
+    assert there.bpl.tolist() == back.fpl[::-1].tolist()
+    assert there.tpl.tolist() == pytest.approx(there.bpl.tolist(), rel=1e-15)  # the other side is not known
+    assert back.tpl.tolist() == pytest.approx(back.fpl.tolist(), rel=1e-15)
+
+
+def test_every_form_of_a_matrix_gives_the_same():
+    epsilons = [0.1, 0.2, 0.3]
+    P = np.array(MODERATE)
+    expected = tpl.temporal_privacy_leakage(epsilons, P, P).tpl.tolist()
+    L = tpl.PrivacyLossFunction(P)
+    forms = [
+        MODERATE,
+        tpl.TransitionMatrix(P),
+        scipy.sparse.csr_matrix(P),
+        L,
+        [P, P],
+        (L, MODERATE),
+        [MODERATE, tpl.TransitionMatrix(P)],
+        np.stack([P, P]),
+        [scipy.sparse.csr_matrix(P), L],
+    ]
+    for form in forms:
+        assert tpl.temporal_privacy_leakage(epsilons, form, form).tpl.tolist() == expected
+
+
+def test_a_step_at_which_the_correlation_is_not_known_forgets_the_past():
+    r = tpl.temporal_privacy_leakage([0.1] * 4, backward=[np.eye(2), None, np.eye(2)])
+    assert r.bpl.tolist() == pytest.approx([0.1, 0.2, 0.1, 0.2], rel=1e-14)
+
+
+def test_one_release_has_no_steps():
+    for none in (None, MODERATE, []):
+        r = tpl.temporal_privacy_leakage([0.7], none, none)
+        assert r.bpl.tolist() == r.fpl.tolist() == r.tpl.tolist() == [0.7]
+
+
+def test_a_long_series_is_the_plain_recursion():
+    """The runs of equal budgets, cut short at their fixed point, against one step after the other."""
+    P = tpl.smoothed(tpl.strongest(5), 0.01)
+    L = tpl.PrivacyLossFunction(P)
+    epsilons = np.repeat([0.5, 0.1, 0.9], [4000, 3000, 3000])
+    bpl = [0.5]
+    for epsilon in epsilons[1:]:
+        bpl.append(L.at(bpl[-1]) + epsilon)
+    r = tpl.temporal_privacy_leakage(epsilons, backward=L)
+    assert r.bpl.tolist() == bpl
+    assert r.bpl[3999] == pytest.approx(L.supremum(0.5), rel=1e-12)
+
+
+@given(series(longest=9))
+@settings(max_examples=60)
+def test_composition_and_w_event_by_brute_force(case):
+    """Theorem 3 of [1] over every window; the w-event level is the worst window (Table 2)."""
+    epsilons, backward, forward = case
+    r = tpl.temporal_privacy_leakage(epsilons, backward or None, forward or None)
+    T = epsilons.size
+    for w in range(1, T + 1):
+        windows = []
+        for first in range(T - w + 1):
+            last = first + w - 1
+            if w == 1:
+                expected = r.bpl[first] + r.fpl[first] - epsilons[first]
+            elif w == 2:
+                expected = r.bpl[first] + r.fpl[last]
+            else:
+                expected = r.bpl[first] + r.fpl[last] + sum(epsilons[t] for t in range(first + 1, last))
+            assert r.composed(first, last) == pytest.approx(expected, rel=1e-12)
+            windows.append(expected)
+        assert r.w_event(w) == pytest.approx(max(windows), rel=1e-12)
+    # Corollary 1 of [1]: correlation does not change the user level.
+    assert r.user_level == pytest.approx(epsilons.sum(), rel=1e-14)
+    assert r.composed(0, T - 1) == pytest.approx(r.user_level if T > 1 else r.tpl[0], rel=1e-12)
+
+
+@given(series(longest=9))
+@settings(max_examples=30)
+def test_a_wider_window_leaks_no_less(case):
+    epsilons, backward, forward = case
+    r = tpl.temporal_privacy_leakage(epsilons, backward or None, forward or None)
+    levels = [r.w_event(w) for w in range(1, epsilons.size + 1)]
+    assert np.all(np.diff(levels) >= -1e-12 * r.user_level)
+    assert levels[-1] <= r.user_level * (1 + 1e-12)
+
+
+def test_composition_of_deterministic_data_is_the_user_level():
+    r = tpl.temporal_privacy_leakage([0.1, 0.2, 0.3, 0.4], np.eye(2), np.eye(2))
+    levels = [r.composed(i, j) for i in range(4) for j in range(i, 4)]
+    assert levels == pytest.approx([1.0] * 10, rel=1e-14)
+    assert [r.w_event(w) for w in (1, 2, 3, 4)] == pytest.approx([1.0] * 4, rel=1e-14)
+
+
+def test_worst_case_takes_the_largest_over_adversaries():
+    epsilons = [0.1, 0.4, 0.2]
+    adversaries = [(np.eye(2), None), (None, np.eye(2)), (None, None)]
+    each = [tpl.temporal_privacy_leakage(epsilons, *sides) for sides in adversaries]
+    worst = tpl.worst_case_leakage(epsilons, adversaries)
+    assert worst.bpl.tolist() == pytest.approx([0.1, 0.5, 0.7])
+    assert worst.fpl.tolist() == pytest.approx([0.7, 0.6, 0.2])
+    assert worst.tpl.tolist() == pytest.approx([0.7, 0.6, 0.7])
+    assert worst.adversary.tolist() == [1, 1, 0]
+    for first in range(3):
+        for last in range(first, 3):
+            assert worst.composed(first, last) == max(r.composed(first, last) for r in each)
+    for w in (1, 2, 3):
+        assert worst.w_event(w) == max(r.w_event(w) for r in each)
+    assert worst.user_level == pytest.approx(0.7)
+    assert len(worst.each) == 3
+
+
+def test_worst_case_accepts_any_iterable_and_needs_an_adversary():
+    assert tpl.worst_case_leakage([0.1], ((None, None) for _ in range(2))).tpl.tolist() == [0.1]
+    with pytest.raises(ValueError, match="needs at least one adversary, found none; give pairs"):
+        tpl.worst_case_leakage([0.1], [])
+
+
+def test_results_cannot_be_assigned():
+    r = tpl.temporal_privacy_leakage([0.1])
+    with pytest.raises(FrozenInstanceError):
+        r.bpl = np.zeros(1)
+
+
+def test_the_input_is_left_alone():
+    epsilons = np.array([0.1, 0.2])
+    tpl.temporal_privacy_leakage(epsilons, MODERATE, MODERATE)
+    assert epsilons.tolist() == [0.1, 0.2]
+
+
+@pytest.mark.parametrize(
+    ("epsilons", "message"),
+    [
+        ([], "epsilons must hold at least one budget, found none; give one budget a time point"),
+        ([[0.1]], "epsilons must be one-dimensional, found 2 dimensions; give one budget a time point"),
+        (0.1, "epsilons must be one-dimensional, found 0 dimensions"),
+        ([0.1, 0.0], "epsilons must be a finite privacy budget in nats, greater than 0; found 0; leave out"),
+        ([0.1, -2.0], "greater than 0; found -2"),
+        ([0.1, np.nan], "greater than 0; found nan"),
+        ([0.1, np.inf], "greater than 0; found inf"),
+        ([[0.1], [0.1, 0.2]], "epsilons must be a sequence of numbers, found list; give one budget a time point"),
+    ],
+)
+def test_budgets_that_cannot_be(epsilons, message):
+    with pytest.raises(ValueError, match=message):
+        tpl.temporal_privacy_leakage(epsilons, MODERATE)
+
+
+@pytest.mark.parametrize("side", ["backward", "forward"])
+def test_a_list_of_another_length(side):
+    with pytest.raises(ValueError, match=f"{side} must be one matrix, .* found 3 matrices for 2 steps; give T - 1"):
+        tpl.temporal_privacy_leakage([0.1] * 3, **{side: [MODERATE] * 3})
+    with pytest.raises(ValueError, match="found 0 matrices for 2 steps; give T - 1 of them"):
+        tpl.temporal_privacy_leakage([0.1] * 3, **{side: []})
+
+
+def test_a_bad_matrix_within_a_list():
+    with pytest.raises(ValueError, match="rows must sum to 1 within .* found 0.9 in row 0; pass normalize=True"):
+        tpl.temporal_privacy_leakage([0.1] * 3, [MODERATE, [[0.8, 0.1], [0.2, 0.8]]])
+    with pytest.raises(ValueError, match=r"must be square, found shape \(1, 2\)"):
+        tpl.temporal_privacy_leakage([0.1] * 3, [[0.8, 0.2]])
+
+
+@pytest.mark.parametrize(("first", "last"), [(-1, 1), (1, 0), (0, 3)])
+def test_times_that_cannot_be_composed(first, last):
+    r = tpl.temporal_privacy_leakage([0.1] * 3, MODERATE)
+    with pytest.raises(ValueError, match=rf"0 <= first <= last < 3, found first = {first}, last = {last}; times count"):
+        r.composed(first, last)
+
+
+@pytest.mark.parametrize(
+    ("w", "message"),
+    [
+        (0, "w must be at least 1 time point, found 0"),
+        (4, "w must be at most the number of time points 3, found 4; give a shorter window"),
+        (1.5, "w must be a whole number of time points, found 1.5; give an int"),
+    ],
+)
+def test_windows_that_cannot_be(w, message):
+    r = tpl.temporal_privacy_leakage([0.1] * 3, MODERATE)
+    with pytest.raises(ValueError, match=message):
+        r.w_event(w)
