@@ -12,9 +12,9 @@ full relative accuracy for small alpha and for rows that nearly agree.
 A pair is inside the hull exactly if its excess s(mu) = sum_k max(q_k - d_k - mu d_k, 0) stays under the hull's support
 function h at every edge slope of the hull. Both are convex, and h is linear between edge slopes, so the chord of s
 between two slopes settles everything between them unless it crosses h. `dense` evaluates a few slopes for one row d and
-all rows q at once, which settles nearly all pairs (`screen`), and bisects for the rest (`hull`). Only a pair that sticks
-out is sorted: its points are prefix sums in order of falling q_k/d_k (Theorem 8 of [1]). `sparse` does without looking
-at most pairs at all.
+many rows q at once, which settles nearly all pairs (`screen`), and bisects for the rest (`hull`). Only a pair that
+sticks out is sorted: its points are prefix sums in order of falling q_k/d_k (Theorem 8 of [1]). `sparse` does without
+looking at most pairs at all.
 
 These are the only modules that use Numba. Kernels release the GIL; blocks of rows run on a thread pool.
 

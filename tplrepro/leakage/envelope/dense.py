@@ -24,7 +24,7 @@ from tplrepro.leakage.envelope.screen import choose_screen, excess_of_all, settl
 
 __all__ = ["best_pair", "joint_hull"]
 
-# Rows d that one task handles, and rows q that it handles at a time, so that its part of the transpose stays in cache.
+# Rows d that one task handles, and the size of the tiles of rows q that it goes through, so that a tile stays in cache.
 BLOCK = 64
 TILE_BYTES = 1 << 20
 
@@ -43,28 +43,29 @@ def joint_hull(rows: np.ndarray, progress: bool = False) -> Hull:
     largest, far = _largest(rows)
 
     # Random pairs first: the hull is then nearly final, and few later pairs stick out of it.
-    sample = np.random.default_rng(0).integers(0, n, size=(min(4 * n, n * n), 2))
+    sample = np.random.default_rng(0).integers(0, n, size=(n, 2))
     points, pairs = _grow(points, pairs, rows, sample, far)
 
-    columns = np.ascontiguousarray(rows.T)
-    tile = _tile(n)
+    tiles = _tiles(rows)
     threads = _threads(n)
     blocks = threads * -(-n // (threads * BLOCK))
     starts = np.linspace(0, n, blocks + 1).astype(int)
+    hull_d = np.empty(0)
     with progress_bar(blocks, progress, "block") as bar:
         for group in range(0, blocks, threads):
             if is_diagonal(points):
                 break
-            slopes, support = edges(points)
-            hull_d = points[:, 0].copy()
-            screen = choose_screen(rows, far, slopes, support)
+            if hull_d.size != points.shape[0] or (hull_d != points[:, 0]).any():
+                slopes, support = edges(points)
+                hull_d = points[:, 0].copy()
+                screen = choose_screen(rows, far, slopes, support)
             found = [np.zeros((starts[b + 1] - starts[b], n), dtype=np.bool_) for b in range(group, group + threads)]
 
             def work(k, group=group, slopes=slopes, support=support, hull_d=hull_d, screen=screen, found=found):
                 first = starts[group + k]
-                _find_outside(
-                    rows, columns, largest, far, slopes, support, hull_d, *screen, first, tile, found[k]
-                )  # fmt: skip
+                for start, tile in tiles:
+                    marks = found[k][:, start : start + tile.shape[1]]
+                    _find_outside(rows, tile, start, largest, far, slopes, support, hull_d, *screen, first, marks)
 
             _run(work, threads)
             for k, marks in enumerate(found):
@@ -81,21 +82,24 @@ def best_pair(rows: np.ndarray, alpha: float) -> tuple[float, float, float]:
     n = rows.shape[0]
     inverse = 1.0 / np.expm1(alpha)
     largest, _ = _largest(rows)
-    columns = np.ascontiguousarray(rows.T)
-    tile = _tile(n)
+    tiles = _tiles(rows)
     # A few rows first, so that nearly all other pairs fail their first test.
     start = min(n, 4)
-    best = _improve(rows, columns, largest, inverse, 0, start, tile, 0.0)
+    best = 0.0, -1, -1
+    for first, tile in tiles:
+        best = max(best, _improve(rows, tile, first, largest, inverse, 0, start, best[0]))
     threads = _threads(n)
     parts = 1 if threads == 1 else 4 * threads
     bounds = np.linspace(start, n, parts + 1).astype(int)
     results = [best] * parts
 
     def work(k):
-        results[k] = _improve(rows, columns, largest, inverse, bounds[k], bounds[k + 1], tile, best[0])
+        for first, tile in tiles:
+            found = _improve(rows, tile, first, largest, inverse, bounds[k], bounds[k + 1], results[k][0])
+            results[k] = max(results[k], found)
 
     _run(work, parts, threads)
-    _, i, j = max([best, *results])
+    _, i, j = max(results)
     if i < 0:
         return 0.0, 0.0, 1.0
     points = prefix_points(rows[i], rows[j])
@@ -107,8 +111,11 @@ def _threads(n: int) -> int:
     return 1 if n < 100 else numba.config.NUMBA_NUM_THREADS
 
 
-def _tile(n: int) -> int:
-    return min(n, max(16, TILE_BYTES // (8 * n) // 8 * 8))
+def _tiles(rows: np.ndarray) -> list[tuple[int, np.ndarray]]:
+    """The transpose in parts: for each tile its first row and its rows as columns, (n, width) and contiguous."""
+    n = rows.shape[0]
+    width = min(n, max(16, TILE_BYTES // (8 * n) // 8 * 8))
+    return [(start, np.ascontiguousarray(rows[start : start + width].T)) for start in range(0, n, width)]
 
 
 def _run(work: Callable[[int], None], parts: int, threads: int | None = None) -> None:
@@ -149,27 +156,25 @@ def _largest(rows):
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
-def _find_outside(rows, columns, largest, far, slopes, support, hull_d, slope, cap, edge, first, tile, found):
-    """Mark in found[j - first, i] the pairs (q = row i, d = row j) that stick out of the hull; all j of `found`."""
-    n = rows.shape[0]
+def _find_outside(rows, tile, start, largest, far, slopes, support, hull_d, slope, cap, edge, first, found):
+    """Mark in found[j - first, i - start] the pairs (q = row i in the tile, d = row j) that stick out of the hull."""
     pending = np.empty((64, 3))
-    total = np.empty(tile)
-    open_pair = np.empty(tile, dtype=np.bool_)
-    for start in range(0, n, tile):
-        stop = min(start + tile, n)
-        for j in range(first, first + found.shape[0]):
-            screened = settles(slope, cap, edge, far[j], slopes, support)
-            open_pair[:] = not screened
-            if screened:
-                for level in range(slope.size):
-                    if slope[level] >= far[j]:
-                        break  # no excess from here on
-                    excess_of_all(columns, start, stop, rows, j, slope[level], largest, total)
-                    for i in range(stop - start):
-                        open_pair[i] |= total[i] > cap[level] * (1.0 - 1e-12)
-            for i in range(start, stop):
-                if open_pair[i - start] and i != j:
-                    found[j - first, i] = sticks_out(rows, i, j, far[j], slopes, support, hull_d, pending)
+    width = tile.shape[1]
+    total = np.empty(width)
+    open_pairs = np.empty(width, dtype=np.int8)
+    for j in range(first, first + found.shape[0]):
+        screened = settles(slope, cap, edge, far[j], slopes, support)
+        open_pairs[:] = 0 if screened else 1
+        for level in range(slope.size if screened else 0):
+            if slope[level] >= far[j]:
+                break  # no excess from here on
+            excess_of_all(tile, rows, j, slope[level], largest, total)
+            limit = cap[level] * (1.0 - 1e-12)
+            for i in range(width):
+                open_pairs[i] |= total[i] > limit
+        for i in range(width):
+            if open_pairs[i] and start + i != j:
+                found[j - first, i] = sticks_out(rows, start + i, j, far[j], slopes, support, hull_d, pending)
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
@@ -195,28 +200,25 @@ def _grow(points, pairs, rows, candidates, far):
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
-def _improve(rows, columns, largest, inverse, first, stop, tile, best):
-    """Scan the pairs with d in rows first..stop; the steepest tangent found from (-inverse, 0), with its pair."""
-    n = rows.shape[0]
+def _improve(rows, tile, start, largest, inverse, first, stop, best):
+    """Scan the pairs of rows q in the tile and rows d in first..stop; the steepest tangent found from (-inverse, 0)."""
     best_i, best_j = -1, -1
-    total = np.empty(tile)
-    for start in range(0, n, tile):
-        end = min(start + tile, n)
-        for j in range(first, stop):
-            bound = 0.0
-            for k in range(n):
-                bound += max((largest[k] - rows[j, k]) - best * rows[j, k], 0.0)
-            if bound <= best * inverse:
+    total = np.empty(tile.shape[1])
+    for j in range(first, stop):
+        bound = 0.0
+        for k in range(rows.shape[1]):
+            bound += max((largest[k] - rows[j, k]) - best * rows[j, k], 0.0)
+        if bound <= best * inverse:
+            continue
+        excess_of_all(tile, rows, j, best, largest, total)
+        for i in range(total.size):
+            if start + i == j or total[i] <= best * inverse * (1.0 + TIE):
                 continue
-            excess_of_all(columns, start, end, rows, j, best, largest, total)
-            for i in range(start, end):
-                if i == j or total[i - start] <= best * inverse * (1.0 + TIE):
-                    continue
-                # Dinkelbach's iteration: the slope to the pair's vertex in the direction of the slope so far.
-                while True:
-                    d_sum, gap_sum = point_at(rows, i, j, best)
-                    slope = gap_sum / (d_sum + inverse)
-                    if not slope > best:
-                        break
-                    best, best_i, best_j = slope, i, j
+            # Dinkelbach's iteration: the slope to the pair's vertex in the direction of the slope so far.
+            while True:
+                d_sum, gap_sum = point_at(rows, start + i, j, best)
+                slope = gap_sum / (d_sum + inverse)
+                if not slope > best:
+                    break
+                best, best_i, best_j = slope, start + i, j
     return best, best_i, best_j
