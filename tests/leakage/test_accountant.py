@@ -97,6 +97,13 @@ def test_composing_raises_the_past_and_leaves_the_backward_leakage(sides):
     assert np.all(account.fpl[:5] > fpl) == depends
 
 
+@pytest.mark.parametrize("epsilon", [1, np.float64(1), np.float32(1), np.array(1.0), np.int64(1), True])
+def test_any_kind_of_number_is_one_budget(epsilon):
+    account = tpl.TemporalAccountant().compose(epsilon, count=np.int64(2))
+    assert account.ledger == ((1.0, 2),)
+    assert type(account.ledger[0][0]) is float
+
+
 @adversary
 def test_a_count_is_that_many_releases(sides):
     at_once = tpl.TemporalAccountant(*sides).compose(0.1, count=6).compose(0.4, count=2)
@@ -255,6 +262,6 @@ def test_a_million_releases_and_one_reading():
         for epsilon in budgets:
             account.compose(epsilon)
     leakage = account.tpl
-    assert time.perf_counter() - started < 10 * 2  # twice, for a machine that others use as well
+    assert time.perf_counter() - started < 10
     assert leakage.shape == (10**6,)
     assert np.all(leakage >= account.epsilons)

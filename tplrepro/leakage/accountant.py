@@ -14,7 +14,7 @@ References
 from __future__ import annotations
 
 from itertools import groupby
-from math import ulp
+from math import inf, ulp
 
 import numpy as np
 
@@ -68,11 +68,13 @@ class TemporalAccountant:
         ValueError
             If epsilon is not a positive finite number or count is not a whole number >= 1; nothing is added then.
         """
-        value = check_epsilon(epsilon)
-        if value.ndim:
-            raise ValueError(f"epsilon must be one budget, found shape {value.shape}; compose each budget in turn")
+        if not (type(epsilon) is float and 0.0 < epsilon < inf):  # the full checks cost more than all the rest
+            value = check_epsilon(epsilon)
+            if value.ndim:
+                raise ValueError(f"epsilon must be one budget, found shape {value.shape}; compose each budget in turn")
+            epsilon = float(value)
         count = check_horizon(count, "count")
-        self._ledger.append((float(value), count))
+        self._ledger.append((epsilon, count))
         return self
 
     @property
