@@ -39,6 +39,7 @@ _MODULES = {
     "markov": "tplrepro.markov",
     "published": "tplrepro.leakage.published",
     "release": "tplrepro.release",
+    "sip": "tplrepro.sip",
 }
 
 __all__ = ["__version__", *_EXPORTS, *_MODULES]

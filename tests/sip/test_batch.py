@@ -1,0 +1,112 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.sip.oracles import least_cost
+from tests.sip.strategies import budgets
+from tplrepro import sip
+
+STEP = np.array([[0.9, 0.1], [0.2, 0.8]])
+
+
+def test_batches_are_numbered_by_their_digits():
+    assert sip.decode_batch(sip.encode_batches([2, 0, 1, 1, 2], 3, 2), 3, 2).tolist() == [[2, 0], [1, 1]]
+    distance = sip.batch_distance(3, 2, np.abs(np.subtract.outer(np.arange(3.0), np.arange(3))))
+    a, b = 2 * 3 + 0, 0 * 3 + 1
+    assert distance[a, b] == 3.0
+
+
+def test_belief_over_batches_is_the_joint_distribution():
+    found = sip.batch_belief([0.3, 0.7], STEP, 4)
+    assert found == pytest.approx(sip.markov_sequences([0.3, 0.7], STEP, 4).ravel(), rel=1e-12)
+    chain = sip.batch_chain([0.3, 0.7], STEP, 2)
+    after = chain.predict(found.reshape(4, 4).sum(axis=1))
+    assert after == pytest.approx(found.reshape(4, 4).sum(axis=0), rel=1e-12)
+
+
+@settings(max_examples=15)
+@given(st.floats(0.01, 0.99), st.floats(0.2, 3.0), st.integers(1, 3))
+def test_exact_batches_are_the_optimum_of_problem_30(p, epsilon, width):
+    belief = sip.batch_belief([1 - p, p], STEP, width)
+    mechanism = sip.BatchResponse(epsilon, width, 2)
+    response = mechanism.response(belief)
+    assert response.leakage <= epsilon
+    assert response.cost(mechanism.distance) == pytest.approx(
+        least_cost(belief, mechanism.distance, epsilon), abs=1e-6
+    )
+
+
+@settings(max_examples=15)
+@given(st.floats(1e-6, 1 - 1e-6), budgets)
+def test_batches_never_exceed_their_budget(p, epsilon):
+    belief = sip.batch_belief([1 - p, p], [[1 - 1e-9, 1e-9], [1e-12, 1 - 1e-12]], 3)
+    response = sip.BatchResponse(epsilon, 3, 2).response(belief)
+    assert sip.instantaneous_leakage(response.matrix(), belief) <= epsilon
+
+
+@settings(max_examples=15)
+@given(st.floats(0.05, 0.95), st.floats(0.2, 2.0), st.integers(1, 3))
+def test_gradient_descent_stays_on_the_simplex_and_within_the_budget(p, epsilon, width):
+    belief = sip.batch_belief([1 - p, p], STEP, width)
+    mechanism = sip.BatchResponse(epsilon, width, 2, method="gradient")
+    response = mechanism.response(belief)
+    assert response.matrix().sum(axis=1) == pytest.approx(1.0, abs=1e-12)
+    assert response.leakage <= epsilon + 1e-9
+    exact = sip.BatchResponse(epsilon, width, 2).response(belief)
+    uniform = float((belief @ mechanism.distance).mean())
+    assert exact.cost(mechanism.distance) - 1e-8 <= response.cost(mechanism.distance) <= uniform + 1e-12
+
+
+def test_gradient_descent_improves_on_the_uniform_response():
+    belief = sip.batch_belief([0.5, 0.5], STEP, 2)
+    mechanism = sip.BatchResponse(1.0, 2, 2, method="gradient")
+    assert mechanism.response(belief).cost(mechanism.distance) < 0.8 * float((belief @ mechanism.distance).mean())
+
+
+def test_longer_batches_cost_less_for_the_same_total_budget():
+    # Four bits, a total of 2 nats, spent in one, two or four parts.
+    costs = []
+    for width in (1, 2, 4):
+        chain = sip.batch_chain([0.5, 0.5], STEP, width)
+        prior = sip.markov_sequences([0.5, 0.5], STEP, 4).reshape((2**width,) * (4 // width))
+        mechanism = sip.BatchResponse(2.0 * width / 4, width, 2)
+        assert sip.sequence_leakage(mechanism, prior).sequence <= 2.0 + 1e-9
+        beliefs = [(1.0, sip.Belief.start(chain))]
+        total = 0.0
+        for _ in range(4 // width):
+            following = []
+            for weight, belief in beliefs:
+                response = mechanism.response(belief.current)
+                total += weight * response.cost(mechanism.distance)
+                following += [
+                    (weight * q, belief.observe(y, response)) for y, q in enumerate(response.marginal) if q > 0
+                ]
+            beliefs = following
+        costs.append(total)
+    assert costs[0] > costs[1] > costs[2]
+
+
+def test_bad_batches():
+    with pytest.raises(ValueError, match=r"100 symbols in batches of 5 make 10\^10.0 batches .* shorten the batch"):
+        sip.BatchResponse(1.0, width=5, n_symbols=100)
+    with pytest.raises(ValueError, match=r"10\^4615.6 batches"):
+        sip.BatchResponse(1.0, width=1000, n_symbols=41_270)
+    with pytest.raises(ValueError, match="method must be 'exact' or 'gradient', found 'newton'"):
+        sip.BatchResponse(1.0, 2, 2, method="newton")
+    with pytest.raises(ValueError, match="step must be a positive step length, found 0"):
+        sip.BatchResponse(1.0, 2, 2, step=0)
+    with pytest.raises(
+        ValueError, match="a sequence must hold at least one batch of 3 symbols, found shape \\(2,\\)"
+    ):
+        sip.encode_batches([0, 1], 2, 3)
+    with pytest.raises(ValueError, match="symbols must be 0..1, found 0 to 2"):
+        sip.encode_batches([0, 2], 2, 2)
+
+
+@pytest.mark.slow
+def test_about_a_thousand_batches_are_solved_exactly():
+    mechanism = sip.BatchResponse(2.0, 10, 2)
+    response = mechanism.response(sip.batch_belief([0.5, 0.5], STEP, 10))
+    assert response.leakage <= 2.0
+    assert response.cost(mechanism.distance) <= response.bound + 1e-6

@@ -1,0 +1,87 @@
+"""Releasing a sequence symbol by symbol (Algorithm 1 of [3], with any mechanism), each release with its true leakage.
+
+References
+----------
+[3] B. Jiang, M. Li, R. Tandon, "Online Context-Aware Data Release with Sequence Information Privacy", 2023.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tplrepro.sip.belief import Belief, SymbolChain
+
+__all__ = ["Release", "release"]
+
+
+@dataclass(frozen=True)
+class Release:
+    """One release.
+
+    Attributes
+    ----------
+    symbol : int, the true symbol (a batch's number, for batches)
+    output : int, what is published
+    leakage : float, the true instantaneous information leakage, nats
+    kept : float, probability that this symbol was to be published unchanged
+    """
+
+    symbol: int
+    output: int
+    leakage: float
+    kept: float
+
+
+def release(mechanism, sequence, chain: SymbolChain, rng: np.random.Generator) -> Iterator[Release]:
+    """Release a sequence online: a generator of `Release`, one a symbol, that keeps the adversary's belief up to date.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+    sequence : array-like (T,) of symbols 0..n-1, T >= 1
+    chain : SymbolChain, what the adversary knows
+    rng : numpy Generator
+
+    Raises
+    ------
+    ValueError
+        For an empty sequence or an unknown symbol.
+
+    Examples
+    --------
+    >>> from tplrepro.sip import ConditionalRandomizedResponse
+    >>> chain = SymbolChain.first_order([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]])
+    >>> steps = list(release(ConditionalRandomizedResponse(1.0), [0, 0, 1], chain, np.random.default_rng(3)))
+    >>> [(s.output, round(s.leakage, 3)) for s in steps]
+    [(0, 1.0), (0, 1.073), (1, 1.393)]
+    """
+    symbols = np.asarray(sequence)
+    if symbols.ndim != 1 or symbols.size == 0:
+        raise ValueError(
+            f"a sequence must hold at least one symbol, found shape {symbols.shape}; leave empty ones out"
+        )
+    if symbols.min() < 0 or symbols.max() >= chain.n_symbols:
+        raise ValueError(
+            f"symbols must be 0..{chain.n_symbols - 1}, found {symbols.min()} to {symbols.max()}; check them"
+        )
+    return _steps(mechanism, symbols, chain, rng)
+
+
+def _steps(mechanism, symbols, chain, rng):
+    belief, previous = Belief.start(chain), None
+    uses_previous = getattr(mechanism, "uses_previous", False)
+    for symbol in symbols.tolist():
+        current = belief.current
+        response = (
+            mechanism.response(current, previous=previous) if uses_previous else mechanism.response(current)
+        )
+        output = response.sample(symbol, rng)
+        yield Release(symbol, output, response.leakage, float(response.column(symbol)[symbol]))
+        # A mechanism that looks at the true previous symbol has no single matrix: its adversary keeps to the chain.
+        belief = (
+            Belief(chain, chain.predict(belief.weights)) if uses_previous else belief.observe(output, response)
+        )
+        previous = symbol
