@@ -134,6 +134,20 @@ def test_many_edges_are_thinned_without_loss():
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("flat", [False, True])
+def test_complete_graphs_by_the_corners_of_the_answers(d, flat):
+    rng = np.random.default_rng(d)
+    f = rng.normal(size=(60, d))
+    if flat:
+        f[:, -1] = 1.5
+    G = PolicyGraph.complete(60)
+    first, second = G.edge_array.T
+    short, long = sensitivity_hull(G, f), SensitivityHull(f[first] - f[second])
+    assert short.dimension == long.dimension == d - flat
+    assert _as_set(short.vertices) == _as_set(long.vertices)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
 def test_cross_polytope(d):
     K = cross_polytope(d, 2.5)
     v = np.random.default_rng(d).normal(size=(5, d))

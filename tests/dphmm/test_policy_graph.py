@@ -35,6 +35,12 @@ def test_complete_policy(n):
     assert set(PolicyGraph.complete(n).edges) == set(nx.complete_graph(n).edges)
 
 
+def test_a_constrained_complete_policy_is_complete():
+    G = PolicyGraph.complete(6).constrain([4, 1, 3])
+    assert set(G.edges) == {(1, 3), (1, 4), (3, 4)}
+    assert PolicyGraph.from_edges(3, [(0, 1)]).constrain([0, 1]).constrain([1]).n_edges == 0
+
+
 @given(st.integers(0, 10_000), st.floats(0, 4))
 @settings(max_examples=30)
 def test_utility_policy_is_every_pair_within_the_radius(seed, radius):

@@ -3,7 +3,7 @@
 One room for each concept of [5]: `policy_graph` (section 4.2), `constraint` (Definition 4.1, Theorem 4.1), `hull` and
 `geometry` (section 5.1), `protection` (section 5.2), `protectable` (section 6.1), `mechanisms` and `sampling`
 (section 3.1), `inference` (section 3.3), `release` (section 6.2), `statements` (sections 5.3, 7, 11.6), `local_dp`
-(section 11.5), `published` (Algorithm 4 as printed), `evaluation` (section 8), `running_example` (of all sections).
+(section 11.5), `published` (Algorithm 4 as printed), `mobility` and `evaluation` (section 8), `running_example`.
 
 Submodules are imported on first use.
 
@@ -52,6 +52,7 @@ _EXPORTS = {
 }
 _MODULES = (
     "constraint",
+    "drawing",
     "errors",
     "evaluation",
     "geometry",
@@ -59,6 +60,7 @@ _MODULES = (
     "inference",
     "local_dp",
     "mechanisms",
+    "mobility",
     "policy_graph",
     "protectable",
     "protection",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["one_of_each_pair", "orthonormal", "spanning_points", "symmetric_hull"]
+__all__ = ["corner_points", "one_of_each_pair", "orthonormal", "spanning_points", "symmetric_hull"]
 
 
 def spanning_points(points: np.ndarray, tolerance: float) -> list[int]:
@@ -50,6 +50,21 @@ def symmetric_hull(points: np.ndarray, spanning: np.ndarray, basis: np.ndarray):
     if points.shape[1] == 2:
         vertices = vertices[np.argsort(np.arctan2(vertices[:, 1], vertices[:, 0]))]
     return vertices, facets, normals
+
+
+def corner_points(points: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Of `labels` (n,) those of points (n, d) that may be vertices of their hull; all of them where it may be flat."""
+    from scipy.spatial import ConvexHull, QhullError
+
+    n, d = points.shape
+    if d == 1:
+        return labels[[np.argmin(points), np.argmax(points)]]
+    if n < 50:
+        return labels
+    try:
+        return labels[ConvexHull(points - points[0]).vertices]
+    except QhullError:
+        return labels
 
 
 def _outer(coordinates: np.ndarray) -> np.ndarray:

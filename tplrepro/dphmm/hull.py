@@ -20,7 +20,7 @@ from math import factorial
 import numpy as np
 
 from tplrepro.dphmm.constraint import as_answers
-from tplrepro.dphmm.geometry import one_of_each_pair, orthonormal, spanning_points, symmetric_hull
+from tplrepro.dphmm.geometry import corner_points, one_of_each_pair, orthonormal, spanning_points, symmetric_hull
 
 __all__ = ["SLACK", "SensitivityHull", "cross_polytope", "l1_sensitivity", "sensitivity_hull"]
 
@@ -203,8 +203,13 @@ def sensitivity_hull(policy, answers) -> SensitivityHull:
     [[-4.0, -1.0], [1.0, -1.0], [3.0, 0.0], [4.0, 1.0], [-1.0, 1.0], [-3.0, 0.0]]
     """
     f = as_answers(answers, policy.n_states)
+    magnitude = float(np.abs(f[policy.possible]).max(initial=0.0))
+    if policy.is_complete:
+        # The differences of all answers have the same hull as those of the corners of the answers' own hull.
+        corners = f[corner_points(f[policy.possible], policy.possible)]
+        return SensitivityHull((corners[:, None] - corners).reshape(-1, f.shape[1]), magnitude)
     first, second = policy.edge_array.T
-    return SensitivityHull(f[first] - f[second], float(np.abs(f[policy.possible]).max(initial=0.0)))
+    return SensitivityHull(f[first] - f[second], magnitude)
 
 
 def l1_sensitivity(policy, answers) -> float:

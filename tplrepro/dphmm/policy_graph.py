@@ -91,7 +91,8 @@ class PolicyGraph:
     @classmethod
     def complete(cls, n_states: int) -> PolicyGraph:
         """Complete protection, G_cplt: each state is hidden among all."""
-        return cls(n_states, _clique(np.arange(n_states)))
+        graph = cls(n_states)
+        return graph._copy(_clique(graph.possible), graph.possible)
 
     @classmethod
     def categorical(cls, categories, n_states: int | None = None) -> PolicyGraph:
@@ -174,6 +175,8 @@ class PolicyGraph:
             raise ValueError("a constraint must leave at least one possible state, found none; check the prior")
         if kept.size == self.possible.size:
             return self
+        if self.is_complete:
+            return self._copy(_clique(kept), kept)
         return self._copy(self.edge_array, kept)
 
     def connect(self, first: int, second: int) -> PolicyGraph:
@@ -204,6 +207,11 @@ class PolicyGraph:
     def n_edges(self) -> int:
         return len(self.edge_array)
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether all possible states are connected with each other."""
+        return self.n_edges == self.possible.size * (self.possible.size - 1) // 2
+
     def neighbors(self, state: int) -> np.ndarray:
         """N(s), ascending, with `state` itself (Definition 4.3 of [5])."""
         (state,) = check_states([state], self.n_states)
@@ -228,7 +236,7 @@ class PolicyGraph:
         copy = object.__new__(PolicyGraph)
         copy.n_states, copy.possible = self.n_states, possible
         inside = copy._is_possible[edge_array[:, 0]] & copy._is_possible[edge_array[:, 1]]
-        copy.edge_array = edge_array[inside]
+        copy.edge_array = edge_array if inside.all() else edge_array[inside]
         for array in (copy.edge_array, copy.possible):
             array.setflags(write=False)
         return copy
