@@ -16,16 +16,18 @@ from tplrepro.leakage.envelope.hull import (
     is_diagonal,
     point_at,
     prefix_points,
-    progress_bar,
     sticks_out,
     upper_hull,
 )
 from tplrepro.leakage.envelope.screen import choose_screen, excess_of_all, settles
+from tplrepro.progress import progress_bar
 
 __all__ = ["best_pair", "joint_hull"]
 
 # Rows d that one task handles, and the size of the tiles of rows q that it goes through, so that a tile stays in cache.
 BLOCK = 64
+# Up to this many states the pairs are gone through one by one, which takes less than preparing anything better.
+SMALL = 48
 TILE_BYTES = 1 << 20
 
 
@@ -42,6 +44,9 @@ def joint_hull(rows: np.ndarray, progress: bool = False) -> Hull:
     points, pairs = upper_hull(points, np.tile(np.array([pair]), (points.shape[0], 1)))
     largest, far = _largest(rows)
 
+    if n <= SMALL:
+        points, pairs = _grow(points, pairs, rows, np.indices((n, n)).reshape(2, -1).T, far)
+        return Hull(*np.ascontiguousarray(points.T), *np.ascontiguousarray(pairs.T))
     # Random pairs first: the hull is then nearly final, and few later pairs stick out of it.
     sample = np.random.default_rng(0).integers(0, n, size=(n, 2))
     points, pairs = _grow(points, pairs, rows, sample, far)
@@ -51,7 +56,7 @@ def joint_hull(rows: np.ndarray, progress: bool = False) -> Hull:
     blocks = threads * -(-n // (threads * BLOCK))
     starts = np.linspace(0, n, blocks + 1).astype(int)
     hull_d = np.empty(0)
-    with progress_bar(blocks, progress, "block") as bar:
+    with progress_bar(blocks, progress, "joint hull", "block") as bar:
         for group in range(0, blocks, threads):
             if is_diagonal(points):
                 break

@@ -19,7 +19,6 @@ __all__ = [
     "is_diagonal",
     "point_at",
     "prefix_points",
-    "progress_bar",
     "sticks_out",
     "upper_hull",
 ]
@@ -212,13 +211,6 @@ def edges(points):
         slopes[e] = slope
         support[e] = max(gap - slope * d, next_gap - slope * next_d)
     return slopes, support
-
-
-def progress_bar(total: int, show: bool, unit: str):
-    """A bar on a terminal if `show`, else one that draws nothing."""
-    from tqdm import tqdm
-
-    return tqdm(total=total, disable=None if show else True, desc="joint hull", unit=unit, leave=False)
 
 
 def is_diagonal(points: np.ndarray) -> bool:

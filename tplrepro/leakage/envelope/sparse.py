@@ -28,10 +28,10 @@ from tplrepro.leakage.envelope.hull import (
     is_diagonal,
     point_at,
     prefix_points,
-    progress_bar,
     sticks_out,
     upper_hull,
 )
+from tplrepro.progress import progress_bar
 
 __all__ = ["SparseRows", "best_pair", "joint_hull", "sparse_rows"]
 
@@ -209,7 +209,7 @@ def joint_hull(probabilities, background: np.ndarray, progress: bool = False) ->
     points, pairs = np.empty((0, 3)), np.empty((0, 2), dtype=np.int64)
     everyone = np.arange(n)
     order = np.argsort(rows.low, kind="stable")
-    with progress_bar(n, progress, "row") as bar:
+    with progress_bar(n, progress, "joint hull", "row") as bar:
         candidates, tau = everyone, None
         for visited, j in enumerate(order.tolist()):
             if tau is not None:
