@@ -45,6 +45,10 @@ __all__ = ["hamming_response", "knapsack_bound", "utility_bound"]
 
 #: Response and bound agree when they differ by less than this share of the probability of keeping the truth.
 AGREEMENT = 1e-9
+#: A partly served symbol of smaller belief is left out: it could lower the cost by no more than that.
+NEGLIGIBLE = 1e-8
+#: Symbols that the linear programme may free at once.
+LARGEST_WINDOW = 200
 
 
 def hamming_response(belief: np.ndarray, epsilon: float) -> MixtureResponse:
@@ -62,6 +66,8 @@ def hamming_response(belief: np.ndarray, epsilon: float) -> MixtureResponse:
     order = positive[np.argsort(-belief[positive], kind="stable")]
     b, odds = belief[order], float(np.exp(effective))
     bound, n_served, q, part = _allocate(b, odds)
+    if part > 0.0 and b[n_served] < NEGLIGIBLE:
+        q[0], part = q[0] + part / (odds + 1), 0.0  # z would add at most its belief; the bound stands
     if part == 0.0 or (odds + 1) * b[n_served:].sum() >= 1.0:
         labels, table, row_class = _fill(b, odds, n_served, q, part)
         utility = bound
@@ -116,17 +122,18 @@ def _fill(b, odds, n_served, q, part):
     """The transport that attains the bound: labels, rows of w shared by classes, and the class of each symbol."""
     row_class = np.full(b.size, -1)
     spare = np.maximum(q - b[:n_served], 0.0)  # what the columns of served symbols lack
+    # Rounding can leave nothing to fill for a tail of no weight, which then goes to the first symbol.
+    shares = spare / spare.sum() if spare.sum() > 0 else np.eye(1, n_served)[0]
     labels = np.arange(n_served + (part > 0))
     if n_served == b.size:
         return labels, np.zeros((0, labels.size)), row_class
     if part == 0.0:
         row_class[n_served:] = 0
-        return labels, (spare / spare.sum())[None, :], row_class
+        return labels, shares[None, :], row_class
     cap = odds + 1.0
     z, rarer = n_served, b[n_served + 1 :].sum()
     row_class[z], row_class[z + 1 :] = 0, 1
     into_z = part * (1 / cap - b[z]) / rarer
-    shares = spare / spare.sum() if spare.sum() > 0 else np.zeros(n_served)
     return (
         labels,
         np.vstack([np.append((1 - part) * shares, part), np.append((1 - into_z) * shares, into_z)]),
@@ -136,23 +143,26 @@ def _fill(b, odds, n_served, q, part):
 
 def _by_window(b, odds, n_served, q, upper):
     """Free a window of symbols until the dual bound is met: labels, table, classes and the proven bound."""
-    reach, best = 3, None
+    # Without z the bound's argument still gives a response; it stands where the programme finds nothing better.
+    without = q.copy()
+    without[0] += 1.0 - q.sum()
+    best = *_fill(b, odds, n_served, without, 0.0), float(b[:n_served] @ (without / odds + 1 - 1 / odds))
+    reach = 3
     while True:
-        active = np.unique(
-            np.concatenate([[0], np.arange(max(0, n_served - reach), min(b.size, n_served + reach))])
-        )
+        window = np.arange(max(0, n_served - reach), min(b.size, n_served + reach))
+        active = np.union1d([0], window)
         frozen = np.setdiff1d(np.arange(n_served), active)
-        labels, table, row_class, utility, dual = _window_programme(b, odds, active, frozen, q)
-        upper = min(upper, utility_bound(b, odds, dual))
-        if best is None or utility > best[3]:
-            best = labels, table, row_class, utility
-        if upper - best[3] <= AGREEMENT * upper or active.size == b.size or active.size > 400:
+        found = _window_programme(b, odds, active, frozen, q)
+        if found is not None:
+            upper = min(upper, utility_bound(b, odds, found[4]))
+            best = max(best, found[:4], key=lambda candidate: candidate[3])
+        if upper - best[3] <= AGREEMENT * upper or active.size == b.size or active.size > LARGEST_WINDOW:
             return *best[:3], upper
         reach *= 2
 
 
 def _window_programme(b, odds, active, frozen, q):
-    """The linear programme in which only `active` symbols leave the allocation q, and its dual for all symbols."""
+    """The linear programme in which only `active` symbols leave the allocation q; None if HiGHS gives up."""
     from scipy.optimize import linprog
 
     cap, gain = odds + 1.0, 1 - 1 / odds
@@ -164,30 +174,28 @@ def _window_programme(b, odds, active, frozen, q):
     spare = np.maximum(q[frozen] - b[frozen], 0.0) if frozen.size else np.zeros(0)
     sink = spare.sum() > 0
     columns = n_labels + sink
-    # Variables: w (rows, columns), then q of the active labels. The last column collects what frozen columns lack.
+    # Variables: w (rows, columns), then K q of the active labels. The last column collects what frozen columns lack.
     n_w = n_rows * columns
     objective = np.zeros(n_w + n_labels)
     own = np.arange(n_labels) * columns + np.arange(n_labels)
     objective[own] = -gain * b[active]
-    objective[n_w:] = -b[active] / odds
+    objective[n_w:] = -b[active] / (odds * cap)
     capped = (np.arange(n_rows)[:, None] * columns + np.arange(n_labels)).ravel()
     upper = np.zeros((capped.size, n_w + n_labels))
     upper[np.arange(capped.size), capped] = 1.0
-    upper[np.arange(capped.size), n_w + np.tile(np.arange(n_labels), n_rows)] = -cap
+    upper[np.arange(capped.size), n_w + np.tile(np.arange(n_labels), n_rows)] = -1.0
     equal = np.zeros((n_rows + columns, n_w + n_labels))
     for r in range(n_rows):
         equal[r, r * columns : (r + 1) * columns] = 1.0
     for c in range(columns):
-        equal[n_rows + c, c:n_w:columns] = mass
+        equal[n_rows + c, c:n_w:columns] = cap * mass
         if c < n_labels:
             equal[n_rows + c, n_w + c] = -1.0
-    right = np.concatenate([np.ones(n_rows), np.zeros(n_labels), [spare.sum()] if sink else []])
+    right = np.concatenate([np.ones(n_rows), np.zeros(n_labels), [cap * spare.sum()] if sink else []])
     tight = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
     solved = linprog(objective, upper, np.zeros(capped.size), equal, right, method="highs", options=tight)
     if solved.status != 0:
-        raise ArithmeticError(
-            f"HiGHS found no optimum for the exact response ({solved.message}); please report the belief"
-        )
+        return None
     w = np.maximum(solved.x[:n_w].reshape(n_rows, columns), 0.0)
     w /= w.sum(axis=1, keepdims=True)
     labels = np.concatenate([active, frozen])
