@@ -42,6 +42,10 @@ def test_likelihood_with_a_channel_is_the_sum_over_hidden_sequences():
         assert classifier.log_likelihood(outputs, channel)[i] == pytest.approx(np.log(expected), rel=1e-12)
     assert classifier.log_likelihood(outputs, np.eye(2)) == pytest.approx(classifier.log_likelihood(outputs))
     assert classifier.predict(outputs, channel) in USERS
+    steps = channel[:, outputs].T
+    assert classifier.log_likelihood(outputs, likelihoods=steps) == pytest.approx(
+        classifier.log_likelihood(outputs, channel)
+    )
 
 
 def test_bad_arguments():

@@ -57,6 +57,9 @@ _EXPORTS = {
     "two_step_noise": "noise",
     "TwoStepNoise": "noise",
     "least_leakage": "noise",
+    "evaluate": "evaluation",
+    "expected_release": "evaluation",
+    "grid_distance": "evaluation",
 }
 
 __all__ = list(_EXPORTS)

@@ -5,7 +5,7 @@ training loop: a Markov chain a user, estimated on that half with additive smoot
 gives a released sequence the largest likelihood. `tplrepro.sip.recurrent` holds the network (PyTorch, an
 optional extra).
 
-An adversary who knows the mechanism weighs each chain by what the mechanism does: with `channel` the
+An adversary who knows the mechanism weighs each chain by what the mechanism does: with `channel` (or `likelihoods`) the
 likelihood is that of a hidden Markov model whose emissions are the mechanism's response, the "data pattern"
 adversary of the paper.
 
@@ -65,8 +65,15 @@ class MarkovClassifier:
             self.steps[i] = pairs / pairs.sum(axis=1, keepdims=True)
         return self
 
-    def log_likelihood(self, sequence, channel=None) -> np.ndarray:
-        """Log-likelihood of an output sequence for each user, (users,); `channel` (n, n): the mechanism's rows."""
+    def log_likelihood(self, sequence, channel=None, likelihoods=None) -> np.ndarray:
+        """Log-likelihood of an output sequence for each user, (users,).
+
+        Parameters
+        ----------
+        sequence : array-like (T,)
+        channel : array-like (n, n), optional; rows of a mechanism that is the same at all times
+        likelihoods : array-like (T, n), optional; a(y_k|.) of a mechanism that changes, in place of a channel
+        """
         if not self.users:
             raise ValueError("the classifier has not been fitted, found no users; call fit first")
         symbols = np.asarray(sequence)
@@ -74,24 +81,25 @@ class MarkovClassifier:
             raise ValueError(
                 f"a sequence must hold at least one symbol, found shape {symbols.shape}; leave empty ones out"
             )
-        if channel is None:
+        if channel is None and likelihoods is None:
             steps = np.log(self.steps[:, symbols[:-1], symbols[1:]]).sum(axis=1)
             return np.log(self.initial[:, symbols[0]]) + steps
-        rows = check_response_matrix(channel, self.n_symbols)
-        forward = self.initial * rows[:, symbols[0]]
+        if likelihoods is None:
+            likelihoods = check_response_matrix(channel, self.n_symbols)[:, symbols].T
+        forward = self.initial * likelihoods[0]
         total = np.zeros(len(self.users))
         for k in range(symbols.size):
             if k:
-                forward = np.einsum("ui,uij->uj", forward, self.steps) * rows[:, symbols[k]]
+                forward = np.einsum("ui,uij->uj", forward, self.steps) * likelihoods[k]
             scale = forward.sum(axis=1, keepdims=True)
             with np.errstate(divide="ignore"):
                 total += np.log(scale[:, 0])
             forward = forward / np.where(scale > 0, scale, 1.0)
         return total
 
-    def predict(self, sequence, channel=None):
-        """The most likely user."""
-        return self.users[int(np.argmax(self.log_likelihood(sequence, channel)))]
+    def predict(self, sequence, channel=None, likelihoods=None):
+        """The most likely user; arguments as for `log_likelihood`."""
+        return self.users[int(np.argmax(self.log_likelihood(sequence, channel, likelihoods)))]
 
 
 def identification_rate(classifier, sequences: dict, channel=None) -> float:

@@ -8,7 +8,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -27,12 +27,14 @@ class Release:
     output : int, what is published
     leakage : float, the true instantaneous information leakage, nats
     kept : float, probability that this symbol was to be published unchanged
+    likelihood : ndarray (n,), a(output | .): all that this output tells
     """
 
     symbol: int
     output: int
     leakage: float
     kept: float
+    likelihood: np.ndarray = field(repr=False)
 
 
 def release(mechanism, sequence, chain: SymbolChain, rng: np.random.Generator) -> Iterator[Release]:
@@ -79,7 +81,9 @@ def _steps(mechanism, symbols, chain, rng):
             mechanism.response(current, previous=previous) if uses_previous else mechanism.response(current)
         )
         output = response.sample(symbol, rng)
-        yield Release(symbol, output, response.leakage, float(response.column(symbol)[symbol]))
+        told = response.column(output)
+        kept = told if output == symbol else response.column(symbol)
+        yield Release(symbol, output, response.leakage, float(kept[symbol]), told)
         # A mechanism that looks at the true previous symbol has no single matrix: its adversary keeps to the chain.
         belief = (
             Belief(chain, chain.predict(belief.weights)) if uses_previous else belief.observe(output, response)

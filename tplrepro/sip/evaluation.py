@@ -1,0 +1,124 @@
+"""Evaluation: what releases cost and leak, by enumeration of the outputs or on recorded sequences (section VI of [3]).
+
+References
+----------
+[3] B. Jiang, M. Li, R. Tandon, "Online Context-Aware Data Release with Sequence Information Privacy", 2023.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tplrepro.sip.belief import Belief, SymbolChain
+from tplrepro.sip.leakage import check_distance
+from tplrepro.sip.online import release
+from tplrepro.validation import check_horizon
+
+__all__ = ["Evaluation", "ExpectedRelease", "evaluate", "expected_release", "grid_distance"]
+
+
+@dataclass(frozen=True)
+class ExpectedRelease:
+    """Exact expectations over all inputs and outputs.
+
+    Attributes
+    ----------
+    costs : ndarray (T,), expected distance at each time
+    leakages : ndarray (T,), the largest true IIL at each time over all outputs before it, nats
+    """
+
+    costs: np.ndarray
+    leakages: np.ndarray
+
+
+def expected_release(mechanism, chain: SymbolChain, horizon: int, distance="hamming") -> ExpectedRelease:
+    """Expected costs and largest leakages of T releases, over all n^(T-1) histories of outputs.
+
+    Examples
+    --------
+    >>> from tplrepro.sip import OptimalResponse
+    >>> chain = SymbolChain.first_order([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]])
+    >>> found = expected_release(OptimalResponse(1.0), chain, 3)
+    >>> found.costs.round(4).tolist(), bool(found.leakages.max() <= 1.0)
+    ([0.1839, 0.1547, 0.172], True)
+    """
+    costs, leakages = np.zeros(check_horizon(horizon)), np.zeros(horizon)
+    level = [(1.0, Belief.start(chain))]
+    for k in range(horizon):
+        following = []
+        for weight, belief in level:
+            response = mechanism.response(belief.current)
+            costs[k] += weight * response.cost(distance)
+            leakages[k] = max(leakages[k], response.leakage)
+            if k + 1 < horizon:
+                outputs = np.flatnonzero(response.marginal > 0)
+                following += [(weight * response.marginal[y], belief.observe(int(y), response)) for y in outputs]
+        level = following
+    return ExpectedRelease(costs, leakages)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What happened to recorded sequences.
+
+    Attributes
+    ----------
+    outputs : list of int arrays, one a sequence
+    likelihoods : list of arrays (T, n), a(y|.) of each output: all that the outputs tell an adversary
+    error : float, share of symbols that were to be changed
+    distance : float, mean distance between symbols and outputs; the error again without a distance matrix
+    mean_leakage, largest_leakage : float, true IIL of the releases, nats
+    """
+
+    outputs: list
+    likelihoods: list
+    error: float
+    distance: float
+    mean_leakage: float
+    largest_leakage: float
+
+
+def evaluate(mechanism, sequences, chain: SymbolChain, rng, distance=None, keep_likelihoods=False) -> Evaluation:
+    """Release sequences one after the other, each from the start of the chain.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+    sequences : list of int arrays
+    chain : SymbolChain, what mechanism and adversary know
+    rng : numpy Generator
+    distance : array-like (n, n), optional
+    keep_likelihoods : bool
+    """
+    table = None if distance is None else check_distance(distance, chain.n_symbols)
+    outputs, likelihoods, leakages, kept, far = [], [], [], [], []
+    for sequence in sequences:
+        steps = list(release(mechanism, sequence, chain, rng))
+        outputs.append(np.array([step.output for step in steps]))
+        if keep_likelihoods:
+            likelihoods.append(np.array([step.likelihood for step in steps]))
+        leakages += [step.leakage for step in steps]
+        kept += [step.kept for step in steps]
+        if table is not None:
+            far += [table[step.symbol, step.output] for step in steps]
+    error = 1.0 - float(np.mean(kept))
+    return Evaluation(
+        outputs,
+        likelihoods,
+        error,
+        float(np.mean(far)) if far else error,
+        float(np.mean(leakages)),
+        float(np.max(leakages)),
+    )
+
+
+def grid_distance(columns: int, rows: int) -> np.ndarray:
+    """Euclidean distance between the cells of a grid, numbered along the lines, (cells, cells); unit: one cell.
+
+    >>> grid_distance(2, 2).round(3).tolist()[0]
+    [0.0, 1.0, 1.0, 1.414]
+    """
+    down, across = np.divmod(np.arange(check_horizon(columns, "columns") * check_horizon(rows, "rows")), columns)
+    return np.hypot(np.subtract.outer(across, across), np.subtract.outer(down, down))
