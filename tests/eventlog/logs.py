@@ -1,0 +1,39 @@
+"""Small logs and XES texts for the tests."""
+
+import pandas as pd
+
+__all__ = ["event", "log_of", "random_log", "trace", "write"]
+
+
+def log_of(*traces, complete=None):
+    """A log whose k-th case has the activities of the k-th string, one event an hour, all cases in parallel."""
+    rows = [
+        (str(case), activity, pd.Timestamp("2022-01-01", tz="UTC") + pd.Timedelta(hours=hour))
+        for case, activities in enumerate(traces)
+        for hour, activity in enumerate(activities)
+    ]
+    log = pd.DataFrame(rows, columns=["case:concept:name", "concept:name", "time:timestamp"])
+    if complete is not None:
+        log["case:complete"] = [complete[int(case)] for case in log["case:concept:name"]]
+    return log
+
+
+def random_log(rng, cases=12, activities="abcd", longest=6):
+    return log_of(*("".join(rng.choice(list(activities), rng.integers(1, longest + 1))) for _ in range(cases)))
+
+
+def event(name="a", time="2022-01-01T00:00:00.000+00:00", more=""):
+    name = "" if name is None else f'<string key="concept:name" value="{name}"/>'
+    time = "" if time is None else f'<date key="time:timestamp" value="{time}"/>'
+    return f"<event>{name}{time}{more}</event>\n"
+
+
+def trace(*events, name="1"):
+    name = "" if name is None else f'<string key="concept:name" value="{name}"/>'
+    return f"<trace>{name}\n{''.join(events)}</trace>\n"
+
+
+def write(folder, text, name="log.xes"):
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path

@@ -1,0 +1,300 @@
+"""The XES reader: what it reads, what it counts, what it refuses."""
+
+import gzip
+import resource
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.eventlog.logs import event, trace, write
+from tplrepro.eventlog import DataFormatError, iter_xes, read_xes, recorded_logs, synthetic, write_xes
+
+COLUMNS = ["case:concept:name", "concept:name", "time:timestamp"]
+
+
+def test_reads_columns_types_and_offsets(tmp_path):
+    path = write(tmp_path, f"<log>{trace(event('b', '2022-08-03T10:00:00.123+02:00'), name='7')}</log>")
+    log = read_xes(path)
+    assert list(log.columns) == COLUMNS
+    assert log["time:timestamp"][0] == pd.Timestamp("2022-08-03T08:00:00.123", tz="UTC")
+    assert log.loc[0, COLUMNS[:2]].tolist() == ["7", "b"]
+    assert str(log.dtypes["time:timestamp"]) == "datetime64[us, UTC]"
+    assert log.attrs["synthetic"] is False
+    assert log.attrs["skipped"] == {}
+
+
+@pytest.mark.parametrize(
+    "time",
+    ["2022-08-03T08:00:00Z", "2022-08-03T08:00:00", "2022-08-03T10:00:00.000000+02:00", "2022-08-03 09:00:00+0100"],
+)
+def test_times_as_different_writers_put_them(tmp_path, time):
+    log = read_xes(write(tmp_path, f"<log>{trace(event('a', time))}</log>"))
+    assert log["time:timestamp"][0] == pd.Timestamp("2022-08-03T08:00:00", tz="UTC")
+
+
+def test_as_prom_writes_it(tmp_path):
+    """Namespace, extensions, globals, classifiers, and log attributes nested in others, as OpenXES has them."""
+    text = f"""<?xml version="1.0" encoding="UTF-8" ?>
+    <!-- OpenXES -->
+    <log xes.version="1.0" xes.features="nested-attributes" xmlns="http://www.xes-standard.org/">
+    <extension name="Concept" prefix="concept" uri="http://www.xes-standard.org/concept.xesext"/>
+    <global scope="event"><string key="concept:name" value="UNKNOWN"/>
+    <date key="time:timestamp" value="1970-01-01T00:00:00.000+01:00"/></global>
+    <classifier name="Activity" keys="concept:name lifecycle:transition"/>
+    <float key="meta" value="1.0"><string key="concept:name" value="not a case"/></float>
+    {trace(event("a", more='<string key="lifecycle:transition" value="COMPLETE"/>'))}</log>"""
+    log = read_xes(write(tmp_path, text))
+    assert log[COLUMNS[:2]].values.tolist() == [["1", "a"]]
+
+
+def test_as_disco_and_pm4py_write_it(tmp_path):
+    """No namespace; the trace's name after other attributes; entities of XML itself in names; a byte order mark."""
+    body = (
+        '<log openxes.version="1.0RC7"><trace><string key="variant" value="V 1"/>'
+        f'<string key="concept:name" value="A &amp; B"/>{event("x &lt; y")}</trace></log>'
+    )
+    path = tmp_path / "log.xes"
+    path.write_bytes(b"\xef\xbb\xbf" + body.encode())
+    assert read_xes(path)[COLUMNS[:2]].values.tolist() == [["A & B", "x < y"]]
+
+
+def test_nested_attributes_do_not_shadow_the_event_s_own(tmp_path):
+    nested = (
+        '<string key="data" value="v"><string key="concept:name" value="inner"/>'
+        '<date key="time:timestamp" value="1999-01-01T00:00:00Z"/></string>'
+        '<list key="items"><values><string key="concept:name" value="inner"/></values></list>'
+    )
+    log = read_xes(write(tmp_path, f"<log>{trace(event('outer', more=nested))}</log>"))
+    assert log["concept:name"].tolist() == ["outer"]
+    assert log["time:timestamp"][0].year == 2022
+
+
+def test_trace_name_after_the_events(tmp_path):
+    text = f'<log><trace>{event("a") * 3}<string key="concept:name" value="late"/></trace></log>'
+    assert read_xes(write(tmp_path, text))["case:concept:name"].tolist() == ["late"] * 3
+
+
+def test_gz_is_told_by_its_content(tmp_path):
+    plain = write(tmp_path, f"<log>{trace(event())}</log>")
+    for name in ("log.xes.gz", "other.xes"):
+        (tmp_path / name).write_bytes(gzip.compress(plain.read_bytes()))
+        pd.testing.assert_frame_equal(read_xes(tmp_path / name), read_xes(plain))
+
+
+def test_unordered_events_are_sorted_and_counted(tmp_path):
+    text = f"<log>{trace(event('b', '2022-01-02'), event('a', '2022-01-01'), event('c', '2022-01-02'))}</log>"
+    log = read_xes(write(tmp_path, text))
+    assert log["concept:name"].tolist() == ["a", "b", "c"]  # equal times keep their order
+    assert log.attrs["reordered"] == 1
+    with pytest.raises(DataFormatError, match="line 3: times must be in order"):
+        read_xes(tmp_path / "log.xes", strict=True)
+
+
+def test_unordered_events_are_counted_across_pieces(tmp_path):
+    days = [event("a", f"2022-01-{day:02d}") for day in (5, 4, 3, 2, 1)]
+    *_, last = iter_xes(write(tmp_path, f"<log>{trace(*days)}</log>"), events=1)
+    assert last.attrs["reordered"] == 4
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (event(None), "event without concept:name"),
+        (event(time=None), "event without time:timestamp"),
+        (event(time="soon"), "event with an unreadable time:timestamp"),
+    ],
+)
+def test_broken_events_are_skipped_counted_and_placed(tmp_path, bad, reason):
+    path = write(tmp_path, f"<log>{trace(event(), bad, bad, event())}</log>")
+    log = read_xes(path)
+    assert len(log) == 2
+    assert log.attrs["skipped"] == {reason: 2}
+    assert log.attrs["skipped_examples"][reason].endswith("log.xes, line 3")
+    with pytest.raises(DataFormatError, match=f"line 3: {reason}.*strict=False"):
+        read_xes(path, strict=True)
+
+
+def test_cases_without_a_name_or_events_and_with_one_twice(tmp_path):
+    text = f"<log>{trace(event(), name=None)}{trace(name='empty')}{trace(event('a'))}{trace(event('b'))}</log>"
+    log = read_xes(write(tmp_path, text))
+    assert log["case:concept:name"].tolist() == ["trace 1", "1", "1"]
+    assert [log.attrs[name] for name in ("unnamed_cases", "empty_cases", "repeated_cases")] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "found an empty file"),
+        ("<log/>", "holds no events (0 traces)"),
+        (f"<log>{trace()}</log>", "holds no events (1 traces)"),
+        (f"<log>{trace(event(time=None), event(time=None))}</log>", "none of the 2 events has a time:timestamp"),
+        (f"<log>{trace(event(None))}</log>", "no event has both a concept:name and a readable time"),
+        ("<html><body/></html>", "outermost element is <log>, found <html>"),
+        ("case,activity,time\n1,a,2022", "expected an XES event log, found a comma-separated file"),
+        (f"<log>{trace(event())}", "the file ends early"),
+        (f"<log>{trace(event())}</trace></log>", "found: mismatched tag"),
+        ("<log>&unknown;</log>", "found: undefined entity"),
+        ("<log>" + "<list>" * 10_001, "nested more than 10000 deep"),
+    ],
+)
+def test_what_is_no_log(tmp_path, text, message):
+    with pytest.raises(DataFormatError) as found:
+        read_xes(write(tmp_path, text))
+    assert message in str(found.value)
+    assert str(tmp_path / "log.xes") in str(found.value)
+
+
+def test_truncated_and_damaged_gz(tmp_path):
+    rng = np.random.default_rng(0)
+    events = "".join(event(f"a{k}") for k in rng.integers(0, 10**9, 5000))
+    content = gzip.compress(f"<log>{trace(events)}</log>".encode())
+    path = tmp_path / "log.xes.gz"
+    path.write_bytes(content[: len(content) // 2])
+    with pytest.raises(DataFormatError, match="line \\d+: the compressed file ends early; download it again"):
+        read_xes(path)
+    damaged = bytearray(content)
+    damaged[len(content) // 2] ^= 0xFF
+    path.write_bytes(damaged)
+    with pytest.raises(DataFormatError, match="damaged|well-formed"):
+        read_xes(path)
+
+
+BILLION_LAUGHS = (
+    '<?xml version="1.0"?>\n<!DOCTYPE log [\n<!ENTITY a0 "ha">\n'
+    + "".join(f'<!ENTITY a{k} "{f"&a{k - 1};" * 10}">\n' for k in range(1, 10))
+    + "]>\n"
+)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        BILLION_LAUGHS,
+        '<!DOCTYPE log [<!ENTITY a9 SYSTEM "file:///etc/hostname">]>',
+        '<!DOCTYPE log SYSTEM "http://localhost:9/log.dtd">',
+        '<!DOCTYPE log [<!ENTITY % p SYSTEM "file:///etc/hostname"> %p;]>',
+    ],
+)
+@pytest.mark.parametrize("compressed", [False, True])
+def test_entities_are_refused_at_once(tmp_path, head, compressed):
+    path = write(tmp_path, f'{head}<log>{trace(event("&a9;"))}</log>')
+    if compressed:
+        path.write_bytes(gzip.compress(path.read_bytes()))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(DataFormatError, match="must not declare a document type or entities"):
+        read_xes(path)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000  # kilobytes
+
+
+def test_an_element_without_end_does_not_fill_memory(tmp_path):
+    path = tmp_path / "log.xes.gz"
+    with gzip.open(path, "wb", compresslevel=1) as out:
+        out.write(b'<log><string key="')
+        for _ in range(70):
+            out.write(b"a" * (1 << 20))
+    with pytest.raises(DataFormatError, match="longer than 64 MiB"):
+        read_xes(path)
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        read_xes(tmp_path / "none.xes")
+
+
+def test_pieces_make_the_whole(tmp_path):
+    whole = synthetic(200, seed=3, path=tmp_path / "log.xes")
+    pieces = list(iter_xes(tmp_path / "log.xes", events=500))
+    assert len(pieces) > 1
+    pd.testing.assert_frame_equal(pd.concat(pieces, ignore_index=True), whole)
+    with pytest.raises(ValueError, match="events must be at least 1, found 0"):
+        next(iter_xes(tmp_path / "log.xes", events=0))
+
+
+def peak_memory(path, code):
+    """Most memory of a fresh process that runs `code`, in MiB, and what it printed."""
+    script = f"import resource, sys\npath = {str(path)!r}\n{code}\n"
+    script += "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    count, peak = done.stdout.split()
+    return int(count), float(peak)
+
+
+STREAM = "from tplrepro.eventlog import iter_xes; print(sum(map(len, iter_xes(path, events=10_000))))"
+
+
+def constant_memory(tmp_path, cases):
+    few = synthetic(100, path=tmp_path / "few.xes.gz")
+    many = tmp_path / "many.xes.gz"
+    from tplrepro.eventlog.stand_in import _cases, _write
+
+    _write(many, _cases(np.random.default_rng(1), cases, 16, 14.5), {"set": "event log"})
+    count, least = peak_memory(tmp_path / "few.xes.gz", STREAM)
+    assert count == len(few)
+    count, most = peak_memory(many, STREAM)
+    return count, most - least
+
+
+def test_a_log_streams_in_constant_memory(tmp_path):
+    count, more = constant_memory(tmp_path, 4_000)
+    assert count > 50_000
+    assert more < 25  # MiB; the events as Python objects would take hundreds a hundred thousand
+
+
+@pytest.mark.slow
+def test_a_million_events_stream_in_constant_memory(tmp_path):
+    count, more = constant_memory(tmp_path, 70_000)
+    assert count > 1_000_000
+    assert more < 40  # MiB: names of 70,000 cases, two pieces
+
+
+def test_round_trip(tmp_path):
+    log = synthetic(20, seed=2)
+    log.attrs = {}
+    write_xes(log, tmp_path / "copy.xes.gz")
+    again = read_xes(tmp_path / "copy.xes.gz")
+    by_start = log.groupby("case:concept:name")["time:timestamp"].transform("min")
+    expected = log.assign(start=by_start).sort_values("start", kind="stable").drop(columns="start")
+    pd.testing.assert_frame_equal(again, expected.reset_index(drop=True))
+    assert again.attrs["synthetic"] is False
+
+
+def test_names_that_xml_cannot_hold(tmp_path):
+    log = synthetic(1)
+    log["concept:name"] = "bell \x07"
+    with pytest.raises(ValueError, match="must hold characters that XML allows, found 'bell"):
+        write_xes(log, tmp_path / "copy.xes")
+    assert not (tmp_path / "copy.xes").exists()
+
+
+def test_synthetic_logs_are_marked_and_repeat(tmp_path):
+    log = synthetic(50, seed=4, path=tmp_path / "eventlogs" / "made.xes")
+    assert log.attrs["synthetic"] is True
+    assert log.attrs["generator"]["seed"] == 4
+    assert "tplrepro:synthetic" in (tmp_path / "eventlogs" / "made.xes").read_text()
+    pd.testing.assert_frame_equal(log, synthetic(50, seed=4), check_like=False)
+    assert not log.equals(synthetic(50, seed=5))
+    assert recorded_logs(tmp_path / "eventlogs") == {}  # not taken for recorded data
+    with pytest.raises(ValueError, match="mean_length must be at least 1, found 0.5"):
+        synthetic(5, mean_length=0.5)
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize(
+    ("name", "cases", "events"),
+    [
+        ("Sepsis", 1050, 15214),
+        ("receipt", 1434, 8577),
+        ("roadtraffic100traces", 100, None),
+        ("running-example", 6, 42),
+        pytest.param("bpic2012", 13087, 262200, marks=pytest.mark.slow),
+        pytest.param("bpic2013_incidents", 7554, 65533, marks=pytest.mark.slow),
+    ],
+)
+def test_recorded_logs_have_their_published_counts(recorded, name, cases, events):
+    log = read_xes(recorded(name))
+    assert log["case:concept:name"].nunique() == cases
+    assert events is None or len(log) == events
+    assert log.attrs["skipped"] == {}

@@ -1,0 +1,171 @@
+"""What an event log is here: a DataFrame with one event a row, under the names that process mining uses.
+
+`case:concept:name` names the case (the individual whose privacy is at stake), `concept:name` the activity, and
+`time:timestamp` the time. A log may also hold `case:complete`, False for the cases that go on after the log ends;
+without that column every case is complete. Other columns are left alone.
+
+Rows of one case are its trace, in the order of their times; rows with equal times keep their order.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from tplrepro.datasets.registry import data_folder
+
+__all__ = [
+    "ACTIVITY",
+    "CASE",
+    "COMPLETE",
+    "END",
+    "START",
+    "TIMESTAMP",
+    "Traces",
+    "as_traces",
+    "check_log",
+    "recorded_logs",
+]
+
+CASE = "case:concept:name"
+ACTIVITY = "concept:name"
+TIMESTAMP = "time:timestamp"
+COMPLETE = "case:complete"
+
+#: The artificial activities before the first and after the last event of a complete case.
+START, END = "▶", "■"
+
+
+class Traces(NamedTuple):
+    """A log in whole numbers, one trace a case, in the order in which the cases start.
+
+    Attributes
+    ----------
+    cases : list of the names of the cases
+    events : list of tuples of int; activity k is ``activities[k]``, from 1 on, without the artificial ones
+    activities : list of str; the first is `START`, the last `END`, those between are sorted
+    complete : ndarray of bool, (cases,)
+    rows : ndarray of int (events,), the row in the log of each event of the first case, of the second, and so on
+    times : ndarray of int64 (events,), microseconds since 1970 UTC, in the same order; None if the log has none
+    """
+
+    cases: list
+    events: list
+    activities: list
+    complete: np.ndarray
+    rows: np.ndarray
+    times: np.ndarray | None
+
+    @property
+    def end(self) -> int:
+        """The number of the artificial end."""
+        return len(self.activities) - 1
+
+
+def check_log(log: pd.DataFrame, timestamps: bool = True) -> pd.DataFrame:
+    """`log` itself if it is one; otherwise the error says what is wrong with it.
+
+    Parameters
+    ----------
+    log : DataFrame with columns case:concept:name, concept:name, time:timestamp
+    timestamps : bool, whether time:timestamp must be there
+
+    Raises
+    ------
+    ValueError
+        A column is missing, a name or a time is missing in some row, or there are no rows.
+    """
+    if not isinstance(log, pd.DataFrame):
+        raise ValueError(
+            f"an event log must be a DataFrame, found {type(log).__name__}; read it with read_xes or read_csv"
+        )
+    wanted = [CASE, ACTIVITY, TIMESTAMP] if timestamps else [CASE, ACTIVITY]
+    missing = [name for name in wanted if name not in log.columns]
+    if missing:
+        raise ValueError(
+            f"an event log must have the columns {', '.join(wanted)}, found no {', '.join(missing)}; "
+            "rename the columns, or read the file with read_xes or read_csv"
+        )
+    if len(log) == 0:
+        raise ValueError("an event log must hold at least one event, found none; check the file or the filter before")
+    for name in wanted:
+        empty = log[name].isna().to_numpy()
+        if empty.any():
+            raise ValueError(
+                f"every event must have a {name}, found none in row {int(np.argmax(empty))} "
+                f"({int(empty.sum())} such rows); drop those rows first"
+            )
+    if timestamps and not pd.api.types.is_datetime64_any_dtype(log[TIMESTAMP]):
+        raise ValueError(
+            f"{TIMESTAMP} must hold times, found {log[TIMESTAMP].dtype}; "
+            f"convert it with pandas.to_datetime(..., utc=True)"
+        )
+    if ((log[ACTIVITY] == START) | (log[ACTIVITY] == END)).any():
+        raise ValueError(
+            f"{START} and {END} must not be activities of the log, found one of them, because they stand for its "
+            "artificial start and end; rename or drop those events"
+        )
+    return log
+
+
+def as_traces(log: pd.DataFrame) -> Traces:
+    """The traces of a checked log. Times order the events of a case if the log has them."""
+    timed = TIMESTAMP in log.columns
+    check_log(log, timestamps=timed)
+    # A category without events must not become an activity, so numbers come from the values that occur.
+    case_codes, cases = pd.factorize(log[CASE].astype(object))
+    activity_codes, activities = pd.factorize(log[ACTIVITY].astype(object), sort=True)
+    n = len(cases)
+    if timed:
+        stamps = log[TIMESTAMP]
+        if stamps.dt.tz is not None:
+            stamps = stamps.dt.tz_convert("UTC").dt.tz_localize(None)
+        times = stamps.to_numpy().astype("datetime64[us]").astype(np.int64)
+        order = np.lexsort((np.arange(len(log)), times, case_codes))
+    else:
+        times = None
+        order = np.argsort(case_codes, kind="stable")
+    bounds = np.searchsorted(case_codes[order], np.arange(n + 1))
+    by_start = np.argsort(times[order][bounds[:-1]], kind="stable") if timed else np.arange(n)
+    parts = [order[bounds[k] : bounds[k + 1]] for k in by_start.tolist()]
+    rows = np.concatenate(parts)
+    return Traces(
+        cases=[cases[k] for k in by_start.tolist()],
+        events=[tuple((activity_codes[part] + 1).tolist()) for part in parts],
+        activities=[START, *map(str, activities), END],
+        complete=_complete(log, case_codes, n)[by_start],
+        rows=rows,
+        times=times[rows] if timed else None,
+    )
+
+
+def _complete(log: pd.DataFrame, case_codes: np.ndarray, n_cases: int) -> np.ndarray:
+    if COMPLETE not in log.columns:
+        return np.ones(n_cases, dtype=bool)
+    flags = log[COMPLETE].to_numpy(dtype=bool)
+    complete = np.zeros(n_cases, dtype=bool)
+    complete[case_codes] = flags
+    if (complete[case_codes] != flags).any():
+        raise ValueError(f"{COMPLETE} must be the same in all rows of a case, found both; give one value a case")
+    return complete
+
+
+def recorded_logs(folder=None) -> dict[str, Path]:
+    """The XES files in the folder eventlogs below TPLREPRO_DATA (or in `folder`), by name; empty where there are none.
+
+    A file that is marked as synthetic is not among them.
+    """
+    if folder is None:
+        root = data_folder()
+        if root is None:
+            return {}
+        folder = root / "eventlogs"
+    found = sorted([*Path(folder).glob("*.xes"), *Path(folder).glob("*.xes.gz")])
+    return {
+        path.name.removesuffix(".gz").removesuffix(".xes"): path
+        for path in found
+        if not path.with_name(path.name + ".synthetic.json").exists()
+    }
