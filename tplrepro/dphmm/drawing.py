@@ -15,7 +15,7 @@ from tplrepro.dphmm.constraint import as_answers
 __all__ = ["draw_hull", "draw_policy", "draw_transitions"]
 
 
-def draw_policy(axes, policy, answers, *, added=(), exposed=(), labels=True):
+def draw_policy(axes, policy, answers, *, added=(), exposed=(), labels=True, impossible=True):
     """States at their answers, edges of the policy, impossible states in grey.
 
     Parameters
@@ -26,6 +26,7 @@ def draw_policy(axes, policy, answers, *, added=(), exposed=(), labels=True):
     added : pairs of states whose edges are drawn dashed
     exposed : states that are ringed
     labels : bool, write s_1 ... s_N
+    impossible : bool, show the impossible states
     """
     from tplrepro.figures import PALETTE
 
@@ -35,7 +36,7 @@ def draw_policy(axes, policy, answers, *, added=(), exposed=(), labels=True):
         dashed = (i, j) in new
         color, linestyle = (PALETTE[1], "--") if dashed else (PALETTE[0], "-")
         axes.plot(*f[[i, j]].T, color=color, linestyle=linestyle, marker="", zorder=2)
-    _states(axes, f, policy.possible, labels)
+    _states(axes, f, policy.possible, labels, impossible)
     ringed = list(exposed)
     axes.scatter(*f[ringed].T, s=110, facecolors="none", edgecolors=PALETTE[1], linewidths=1.2, zorder=4)
     _frame(axes, f)
@@ -49,8 +50,15 @@ def draw_transitions(axes, matrix, answers):
     f = as_answers(answers, len(P))
     for i, j in np.argwhere(P > 0).tolist():
         if i != j:
-            arrow = {"arrowstyle": "-|>", "color": PALETTE[0], "shrinkA": 5, "shrinkB": 5, "lw": 0.9,
-                     "connectionstyle": "arc3,rad=0.14", "mutation_scale": 7}
+            arrow = {
+                "arrowstyle": "-|>",
+                "color": PALETTE[0],
+                "shrinkA": 5,
+                "shrinkB": 5,
+                "lw": 0.9,
+                "connectionstyle": "arc3,rad=0.14",
+                "mutation_scale": 7,
+            }
             axes.annotate("", f[j], f[i], arrowprops=arrow, zorder=2)
     _states(axes, f, np.arange(len(P)), True)
     _frame(axes, f)
@@ -74,13 +82,26 @@ def draw_hull(axes, hull, centre=(0.0, 0.0), *, color=None, label=None, fill=Tru
     axes.plot(*corners.T, color=color, linestyle=linestyle, marker="", label=label, zorder=1.5)
 
 
-def _states(axes, f, possible, labels: bool):
+def _states(axes, f, possible, labels: bool, impossible: bool = True):
+    from matplotlib.patheffects import withStroke
+
     held = np.isin(np.arange(len(f)), possible)
     for state, point in enumerate(f):
+        if not (held[state] or impossible):
+            continue
         color = "black" if held[state] else "#b0b0b0"
         axes.plot(*point, marker="o", color=color, linestyle="", zorder=3)
         if labels:
-            axes.annotate(f"$s_{{{state + 1}}}$", point, xytext=(4, 4), textcoords="offset points", color=color)
+            halo = [withStroke(linewidth=2, foreground="white")]  # readable where edges pass below
+            axes.annotate(
+                f"$s_{{{state + 1}}}$",
+                point,
+                (4, 4),
+                textcoords="offset points",
+                color=color,
+                zorder=5,
+                path_effects=halo,
+            )
 
 
 def _frame(axes, f):
