@@ -12,7 +12,7 @@ import numpy as np
 
 from tplrepro.dphmm.constraint import as_answers
 
-__all__ = ["draw_hull", "draw_policy", "draw_transitions"]
+__all__ = ["draw_hull", "draw_policy", "draw_transitions", "plain_log_scale"]
 
 
 def draw_policy(axes, policy, answers, *, added=(), exposed=(), labels=True, impossible=True):
@@ -109,3 +109,13 @@ def _frame(axes, f):
     axes.set_xlim(f[:, 0].min() - margin, f[:, 0].max() + margin)
     axes.set_ylim(f[:, 1].min() - margin, f[:, 1].max() + margin)
     axes.set_aspect("equal")
+
+
+def plain_log_scale(axes):
+    """A logarithmic vertical axis with plain numbers at 1, 2 and 5."""
+    from matplotlib.ticker import LogLocator
+
+    axes.set_yscale("log")
+    axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter("{x:g}")
