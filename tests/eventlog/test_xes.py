@@ -180,7 +180,7 @@ BILLION_LAUGHS = (
 )
 @pytest.mark.parametrize("compressed", [False, True])
 def test_entities_are_refused_at_once(tmp_path, head, compressed):
-    path = write(tmp_path, f'{head}<log>{trace(event("&a9;"))}</log>')
+    path = write(tmp_path, f"{head}<log>{trace(event('&a9;'))}</log>")
     if compressed:
         path.write_bytes(gzip.compress(path.read_bytes()))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -193,9 +193,9 @@ def test_an_element_without_end_does_not_fill_memory(tmp_path):
     path = tmp_path / "log.xes.gz"
     with gzip.open(path, "wb", compresslevel=1) as out:
         out.write(b'<log><string key="')
-        for _ in range(70):
+        for _ in range(10):
             out.write(b"a" * (1 << 20))
-    with pytest.raises(DataFormatError, match="longer than 64 MiB"):
+    with pytest.raises(DataFormatError, match="longer than 8 MiB"):
         read_xes(path)
 
 

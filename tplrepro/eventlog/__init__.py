@@ -3,8 +3,9 @@
 A case's trace grows from release to release, and a transition system says how. Its states are the traces seen so far
 (or still to come); its probabilities are the temporal correlations that BPL, FPL and TPL need. One room for each step:
 `xes` and `csv` read logs, `log` says what a log is, `transition_system` discovers the states and the probabilities of
-one event, `release_step` those of one release, `releases` cuts a log into releases, `quantification` gives the leakage
-of each, `published` what the implementation published with [4] reports instead, `stand_in` writes synthetic logs.
+one event, `correlations` those of one release, `publishing` cuts a log into releases, `quantification` gives the
+leakage of each, `published` what the implementation published with [4] reports instead, `witness` says which traces are
+behind a leakage, `stand_in` writes synthetic logs.
 
 Submodules are imported on first use.
 
@@ -26,18 +27,19 @@ _EXPORTS = {
     "recorded_logs": "tplrepro.eventlog.log",
     "check_log": "tplrepro.eventlog.log",
     "TransitionSystem": "tplrepro.eventlog.transition_system",
-    "release_step": "tplrepro.eventlog.release_step",
-    "ReleaseStep": "tplrepro.eventlog.release_step",
-    "releases": "tplrepro.eventlog.releases",
-    "Release": "tplrepro.eventlog.releases",
+    "release_step": "tplrepro.eventlog.correlations",
+    "ReleaseStep": "tplrepro.eventlog.correlations",
+    "releases": "tplrepro.eventlog.publishing",
+    "Release": "tplrepro.eventlog.publishing",
     "quantify_releases": "tplrepro.eventlog.quantification",
 }
 _MODULES = (
+    "correlations",
     "csv",
     "log",
     "published",
+    "publishing",
     "quantification",
-    "release_step",
     "stand_in",
     "transition_system",
     "witness",

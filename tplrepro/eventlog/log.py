@@ -113,7 +113,7 @@ def check_log(log: pd.DataFrame, timestamps: bool = True) -> pd.DataFrame:
 
 def as_traces(log: pd.DataFrame) -> Traces:
     """The traces of a checked log. Times order the events of a case if the log has them."""
-    timed = TIMESTAMP in log.columns
+    timed = TIMESTAMP in getattr(log, "columns", ())
     check_log(log, timestamps=timed)
     # A category without events must not become an activity, so numbers come from the values that occur.
     case_codes, cases = pd.factorize(log[CASE].astype(object))

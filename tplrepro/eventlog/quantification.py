@@ -1,7 +1,7 @@
 """BPL, FPL and TPL of a log released over time ([4], with the recursions of [1], Eqs. (11), (13), (15)).
 
 At each release the transition system is discovered anew, and its matrices are those of the step that led there (how
-rows are matched: see `release_step`). BPL runs from the first release to the last, FPL from the last to the first; the
+rows are matched: see `correlations`). BPL runs from the first release to the last, FPL from the last to the first; the
 published implementation runs both from the first on, so that its FPL is not that of the release it stands beside.
 
 A pair of states without a common neighbour is told apart for certain: then L(alpha) = alpha, whatever else the log
@@ -23,9 +23,9 @@ from time import perf_counter
 import numpy as np
 import pandas as pd
 
+from tplrepro.eventlog.correlations import loss_matrix, release_step
 from tplrepro.eventlog.published import PublishedLoss
-from tplrepro.eventlog.release_step import loss_matrix, release_step
-from tplrepro.eventlog.releases import releases
+from tplrepro.eventlog.publishing import releases
 from tplrepro.eventlog.transition_system import TransitionSystem
 from tplrepro.eventlog.witness import LeakageWitness
 from tplrepro.leakage.loss_function import PrivacyLossFunction

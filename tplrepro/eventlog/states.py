@@ -1,7 +1,7 @@
 """Numbering the states of a transition system along paths: the part of a trace that an adversary looks at.
 
-A state is the sequence, multiset or set of the items of a path up to a position. `along` gives the numbers of the states
-at all positions of a path, `items` what a number stands for.
+A state is the sequence, multiset or set of the items of a path up to a position. `along` gives the numbers of the
+states at all positions of a path, `items` what a number stands for.
 """
 
 from __future__ import annotations

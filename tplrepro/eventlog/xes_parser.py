@@ -19,7 +19,7 @@ from tplrepro.eventlog.log import ACTIVITY, TIMESTAMP
 __all__ = ["XesParser"]
 
 READ_BYTES = 1 << 18
-LONGEST_TAG_BYTES = 64 << 20
+LONGEST_TAG_BYTES = 8 << 20
 DEEPEST = 10_000
 
 

@@ -1,0 +1,121 @@
+"""The matrices of one release, against dense powers of the one-event matrices and by hand."""
+
+import numpy as np
+import pytest
+
+import tplrepro as tpl
+from tests.eventlog.logs import log_of, random_log
+from tplrepro.eventlog import TransitionSystem, release_step
+from tplrepro.eventlog.correlations import loss_matrix
+
+
+def labelled(rows, system, state):
+    values = rows[[system.states.index(state)], :].toarray()[0]
+    return {label: value for label, value in zip(system.states, values.tolist(), strict=True) if value}
+
+
+def test_certain_release_of_one_event():
+    system = TransitionSystem.from_log(log_of("ab", "ab", "ab", "ac"), window=1)
+    step = release_step(system)
+    assert labelled(step.forward, system, ("a",)) == {("b",): 0.75, ("c",): 0.25}
+    assert labelled(step.forward, system, ("■",)) == {("■",): 1.0}
+    # A complete case was complete before, or has just ended: four cases each.
+    assert labelled(step.backward, system, ("■",)) == {("b",): 0.375, ("c",): 0.125, ("■",): 0.5}
+    assert labelled(step.backward, system, ("▶",)) == {}  # nothing is known of a case before its start
+    published = release_step(system, backward="uniform")
+    assert labelled(published.backward, system, ("■",)) == {("b",): 0.5, ("c",): 0.5}
+
+
+def test_exploring_goes_as_far_as_the_window():
+    system = TransitionSystem.from_log(log_of("abc", "abd"), window=1)
+    step = release_step(system, window=2)
+    assert labelled(step.forward, system, ("a",)) == {("c",): 0.5, ("d",): 0.5}
+    assert labelled(step.forward, system, ("c",)) == {("■",): 1.0}
+    assert labelled(step.backward, system, ("c",)) == {("a",): 1.0}
+    assert labelled(step.backward, system, ("a",)) == {}  # no case has reached it with two events
+    shallow = release_step(system, window=2, depth=1)
+    assert labelled(shallow.forward, system, ("a",)) == {("b",): 1.0}
+
+
+def test_uncertain_release_is_a_mixture():
+    system = TransitionSystem.from_log(log_of("abc", "abd"), window=1)
+    step = release_step(system, window=2, certain=False)
+    third = pytest.approx(1 / 3)
+    assert labelled(step.forward, system, ("a",)) == {
+        ("a",): third,
+        ("b",): third,
+        ("c",): pytest.approx(1 / 6),
+        ("d",): pytest.approx(1 / 6),
+    }
+    assert labelled(step.forward, system, ("c",)) == {("c",): third, ("■",): pytest.approx(2 / 3)}
+    assert labelled(step.backward, system, ("b",)) == {("▶",): third, ("a",): third, ("b",): third}
+
+
+def test_exploring_is_conditioned_on_the_traces_that_go_on():
+    log = log_of("ab", "ac", "acd", complete=[False, False, True])
+    system = TransitionSystem.from_log(log, window=1)
+    step = release_step(system, window=2)
+    assert labelled(step.forward, system, ("a",)) == {("d",): 1.0}  # nobody was seen to go on from b
+    assert labelled(step.forward, system, ("b",)) == {}
+
+
+@pytest.mark.parametrize("certain", [True, False])
+@pytest.mark.parametrize("state_window", [1, 2, None])
+@pytest.mark.parametrize("window", [1, 2, 4])
+def test_against_dense_powers_of_complete_logs(certain, state_window, window):
+    system = TransitionSystem.from_log(random_log(np.random.default_rng(window), 20), state_window)
+    one = system.forward.toarray()
+    powers = [np.linalg.matrix_power(one, k) for k in range(window + 1)]
+    forward = powers[-1] if certain else np.mean(powers, axis=0)
+    step = release_step(system, window, certain)
+    assert step.forward.toarray() == pytest.approx(forward, abs=1e-12)
+    joint = system.visits[:, None] * forward
+    reached = (joint.sum(axis=0) > 0) & system.has_predecessor
+    assert step.backward.toarray()[reached] == pytest.approx(
+        (joint / joint.sum(axis=0, where=True)[None, :].clip(1e-300)).T[reached], abs=1e-12
+    )
+    assert (step.backward.toarray()[~reached] == 0).all()
+
+
+def test_unknown_rows_add_no_leakage():
+    """L over the known rows only: the largest pair loss by the definition, on rows cut out of the dense matrix."""
+    rng = np.random.default_rng(5)
+    log = random_log(rng, 15).assign(**{"case:complete": False})
+    system = TransitionSystem.from_log(log, window=2)
+    step = release_step(system)
+    dense = step.forward.toarray()
+    known = dense.sum(axis=1) > 0
+    assert 0 < known.sum() < len(known)
+    matrix, source = loss_matrix(step.forward)
+    assert known[source].all()
+    kept = dense[known]
+    for alpha in (0.1, 1.0, 5.0):
+        u = np.expm1(alpha)
+        best = max(pair_loss(q, d, u) for q in kept for d in kept)
+        assert tpl.privacy_loss(matrix, alpha) == pytest.approx(best, rel=1e-12)
+
+
+def pair_loss(q, d, u):
+    chosen = np.flatnonzero(q > d)
+    with np.errstate(divide="ignore"):
+        order = chosen[np.argsort(-q[chosen] / d[chosen], kind="stable")]
+    q_sums, d_sums = np.cumsum(q[order]), np.cumsum(d[order])
+    return float(np.log(np.max((q_sums * u + 1) / (d_sums * u + 1), initial=1.0)))
+
+
+def test_one_known_row_tells_nothing():
+    system = TransitionSystem.from_log(log_of("a", complete=[False]), window=1)
+    assert loss_matrix(release_step(system).forward) is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"window": 0}, "window must be"),
+        ({"depth": 0}, "depth must be"),
+        ({"backward": "both"}, "backward must be 'bayes' or"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        release_step(TransitionSystem.from_log(log_of("ab")), **options)

@@ -1,0 +1,81 @@
+import gzip
+
+import pandas as pd
+import pytest
+
+from tests.eventlog.logs import write
+from tplrepro.eventlog import DataFormatError, read_csv, read_xes, synthetic
+
+COLUMNS = ["case:concept:name", "concept:name", "time:timestamp"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "case:concept:name,concept:name,time:timestamp,cost\n7,register,2022-08-03T08:00:00Z,3\n",
+        "Case ID;Activity;Resource;Complete Timestamp\n7;register;me;2022-08-03 10:00:00+02:00\n",
+        "case_id\tactivity\ttimestamp\n7\tregister\t2022-08-03 08:00:00\n",
+        '\ufeffCase ID,Activity,Complete Timestamp\n"7","register","2022-08-03 08:00:00"\n',
+    ],
+)
+def test_headers_and_separators_of_process_mining_tools(tmp_path, text):
+    log = read_csv(write(tmp_path, text, "log.csv"))
+    assert list(log.columns) == COLUMNS
+    assert log.iloc[0].tolist() == ["7", "register", pd.Timestamp("2022-08-03T08:00:00", tz="UTC")]
+
+
+def test_other_names_and_times(tmp_path):
+    path = write(tmp_path, "who,what,when\nx,b,02.01.2022\nx,a,01.01.2022\ny,a,03.01.2022\n", "log.csv")
+    columns = dict(zip(COLUMNS, ["who", "what", "when"], strict=True))
+    log = read_csv(path, columns=columns, time_format="%d.%m.%Y")
+    assert log["concept:name"].tolist() == ["a", "b", "a"]
+    assert log.attrs["reordered"] == 1
+    with pytest.raises(DataFormatError, match="line 3: times must be in order"):
+        read_csv(path, columns=columns, time_format="%d.%m.%Y", strict=True)
+    with pytest.raises(DataFormatError, match="expected a column case:concept:name, found who, what, when; say which"):
+        read_csv(path)
+    with pytest.raises(DataFormatError, match="expected a column 'nobody'"):
+        read_csv(path, columns={"case:concept:name": "nobody"})
+
+
+def test_broken_rows_are_skipped_and_counted(tmp_path):
+    rows = "1,a,2022-01-01\n,a,2022-01-01\n1,,2022-01-01\n1,a,\n1,a,soon\n"
+    path = write(tmp_path, "case,activity,timestamp\n" + rows, "log.csv")
+    log = read_csv(path)
+    assert len(log) == 1
+    assert log.attrs["skipped"] == {
+        "row without a case": 1,
+        "row without an activity": 1,
+        "row without a time": 1,
+        "row with an unreadable time": 1,
+    }
+    assert log.attrs["skipped_examples"]["row without a time"].endswith("log.csv, line 5")
+    with pytest.raises(DataFormatError, match="line 3: row without a case"):
+        read_csv(path, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "found an empty file"),
+        ("case,activity,timestamp\n", r"no row has a case, an activity and a readable time \(no rows\)"),
+        ("case,activity,timestamp\n1,a,soon\n", "1 times row with an unreadable time"),
+        ("case,activity,timestamp\n1,a,2022-01-01\n1,a,2022,3,4\n", "expected a table with ',' between"),
+    ],
+)
+def test_what_is_no_table_of_events(tmp_path, text, message):
+    with pytest.raises(DataFormatError, match=message):
+        read_csv(write(tmp_path, text, "log.csv"))
+
+
+def test_truncated_gz(tmp_path):
+    path = tmp_path / "log.csv.gz"
+    path.write_bytes(gzip.compress(b"case,activity,timestamp\n" + b"1,a,2022-01-01\n" * 1000)[:-20])
+    with pytest.raises(DataFormatError, match="damaged|ended|between the fields"):
+        read_csv(path)
+
+
+def test_agrees_with_the_xes_reader(tmp_path):
+    log = synthetic(30, seed=6, path=tmp_path / "log.xes")
+    log.to_csv(tmp_path / "log.csv.gz", index=False)
+    pd.testing.assert_frame_equal(read_csv(tmp_path / "log.csv.gz"), read_xes(tmp_path / "log.xes"))

@@ -1,0 +1,59 @@
+"""Both readers agree; skipped where pm4py, the optional extra, is not installed."""
+
+import warnings
+
+import pandas as pd
+import pytest
+
+from tplrepro.eventlog import TransitionSystem, read_xes, synthetic, write_xes
+
+pm4py = pytest.importorskip("pm4py", reason="pm4py is not installed; pip install tplrepro[pm4py]")
+
+COLUMNS = ["case:concept:name", "concept:name", "time:timestamp"]
+
+
+def by_pm4py(path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        log = pm4py.read_xes(str(path))
+    log = log[COLUMNS].reset_index(drop=True)
+    log["time:timestamp"] = pd.to_datetime(log["time:timestamp"], utc=True).astype("datetime64[us, UTC]")
+    return log.astype({name: str for name in COLUMNS[:2]})
+
+
+def assert_agree(path):
+    ours, theirs = read_xes(path), by_pm4py(path)
+    key = ["case:concept:name", "time:timestamp"]
+    ours, theirs = (log.sort_values(key, kind="stable").reset_index(drop=True) for log in (ours, theirs))
+    pd.testing.assert_frame_equal(ours, theirs, check_dtype=False)
+    assert len(ours) > 0
+
+
+@pytest.mark.parametrize("name", ["log.xes", "log.xes.gz"])
+def test_stand_in(tmp_path, name):
+    synthetic(100, seed=1, path=tmp_path / name)
+    assert_agree(tmp_path / name)
+
+
+def test_what_pm4py_writes(tmp_path):
+    log = synthetic(30, seed=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pm4py.write_xes(log, str(tmp_path / "theirs.xes"))
+    again = read_xes(tmp_path / "theirs.xes")
+    assert again.groupby(COLUMNS[0])[COLUMNS[1]].apply(list).to_dict() == (
+        log.groupby(COLUMNS[0])[COLUMNS[1]].apply(list).to_dict()
+    )
+
+
+def test_our_transition_system_takes_their_frame(tmp_path):
+    log = synthetic(30, seed=3)
+    write_xes(log, tmp_path / "log.xes")
+    theirs = by_pm4py(tmp_path / "log.xes")
+    assert set(TransitionSystem.from_log(theirs).states) == set(TransitionSystem.from_log(log).states)
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize("name", ["running-example", "roadtraffic100traces", "Sepsis", "receipt"])
+def test_recorded_logs(recorded, name):
+    assert_agree(recorded(name))

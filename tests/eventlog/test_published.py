@@ -1,0 +1,105 @@
+"""The published rule understates; the package's sparse loss does not."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import tplrepro as tpl
+from tplrepro.eventlog import published
+
+EXAMPLE = [[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [0.5, 0.5, 0.0]]
+
+
+def random_sparse_rows(rng, n=None, stored=4):
+    """Rows with 1 to `stored` entries, as the rows of transition systems have."""
+    n = int(rng.integers(3, 16)) if n is None else n
+    rows = np.zeros((n, n))
+    for row in rows:
+        columns = rng.choice(n, int(rng.integers(1, min(stored, n) + 1)), replace=False)
+        row[columns] = rng.random(columns.size) + 0.01
+    return rows / rows.sum(axis=1, keepdims=True)
+
+
+def as_printed(rows, alpha):
+    """The published elimination, pair by pair: coordinates with d_j = 0 left out unless q_j = 1."""
+    best, u = 0.0, np.expm1(alpha)
+    for a, q in enumerate(rows):
+        for b, d in enumerate(rows):
+            if a == b:
+                continue
+            if ((q == 1) & (d == 0)).any():
+                return alpha
+            kept = (q > d) & (d > 0)
+            while True:
+                f = (q[kept].sum() * u + 1) / (d[kept].sum() * u + 1)
+                drop = kept & (q <= f * d)
+                if not drop.any():
+                    break
+                kept &= ~drop
+            best = max(best, np.log(f))
+    return best
+
+
+def test_exact_against_dense_and_linear_programming():
+    """300 sparse matrices: the sparse function, the dense one, and on some the linear-fractional programme."""
+    rng = np.random.default_rng(2022)
+    for k in range(300):
+        rows = random_sparse_rows(rng)
+        sparse = tpl.TransitionMatrix(scipy.sparse.csr_array(rows), normalize=True)
+        dense = tpl.PrivacyLossFunction(tpl.TransitionMatrix(rows, normalize=True))
+        alphas = np.array([0.01, 0.3, 1.0, 4.0, 10.0])
+        assert tpl.PrivacyLossFunction(sparse)(alphas) == pytest.approx(dense(alphas), rel=1e-12)
+        assert [tpl.privacy_loss(sparse, alpha) for alpha in alphas] == pytest.approx(dense(alphas), rel=1e-12)
+        if k % 15 == 0:
+            small = random_sparse_rows(rng, n=5, stored=3)
+            exact = tpl.privacy_loss(tpl.TransitionMatrix(scipy.sparse.csr_array(small), normalize=True), 1.0)
+            assert exact == pytest.approx(tpl.linear_program.loss(small, 1.0, solver="HiGHS"), abs=1e-7)
+
+
+def test_the_example():
+    exact = tpl.privacy_loss(tpl.TransitionMatrix(scipy.sparse.csr_array(EXAMPLE)), 1.0)
+    assert exact == pytest.approx(np.log(0.5 * (np.e - 1) + 1), rel=1e-14)
+    assert round(exact, 3) == 0.620
+    assert published.privacy_loss(EXAMPLE, 1.0) == 0.0
+
+
+def test_the_rule_is_the_published_elimination():
+    rng = np.random.default_rng(7)
+    for _ in range(60):
+        rows = random_sparse_rows(rng, stored=6)
+        for alpha in (0.05, 1.0, 8.0):
+            found = published.privacy_loss(scipy.sparse.csr_array(rows), alpha)
+            assert found == pytest.approx(as_printed(rows, alpha), rel=1e-12, abs=1e-14)
+    assert published.privacy_loss(np.eye(3), 2.0) == 2.0  # some q_j = 1 where d_j = 0
+    assert published.privacy_loss(rows, 0.0) == 0.0
+
+
+def test_it_understates_on_every_sparse_matrix():
+    """Rows of 2 to 6 entries among 12 columns; never above the exact value, always below it here."""
+    rng = np.random.default_rng(8)
+    ratios = []
+    for _ in range(100):
+        rows = np.zeros((12, 12))
+        for row in rows:
+            columns = rng.choice(12, int(rng.integers(2, 7)), replace=False)
+            row[columns] = rng.random(columns.size) + 0.01
+        rows /= rows.sum(axis=1, keepdims=True)
+        ratios.append([published.privacy_loss(rows, a) / tpl.privacy_loss(rows, a) for a in (1.0, 10.0)])
+    ratios = np.array(ratios)
+    assert (ratios < 1.0).all()
+    at_1, at_10 = np.median(ratios, axis=0)
+    assert at_10 < 0.5 < at_1 < 0.95
+
+
+def test_without_zeros_it_is_exact():
+    rows = tpl.random_matrix(8, seed=1)
+    assert published.privacy_loss(rows, 2.0) == pytest.approx(tpl.privacy_loss(rows, 2.0), rel=1e-12)
+    smooth = tpl.smoothed(tpl.TransitionMatrix(scipy.sparse.csr_array(EXAMPLE)), 0.1)
+    assert published.privacy_loss(smooth, 2.0) == pytest.approx(tpl.privacy_loss(smooth, 2.0), rel=1e-12)
+
+
+def test_bad_arguments():
+    with pytest.raises(ValueError, match="alpha"):
+        published.privacy_loss(EXAMPLE, -1.0)
+    with pytest.raises(ValueError, match="rows must sum to 1"):
+        published.privacy_loss([[0.5, 0.4], [0, 1]], 1.0)

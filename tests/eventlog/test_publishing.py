@@ -1,0 +1,88 @@
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.eventlog.logs import log_of
+from tplrepro.eventlog import TransitionSystem, releases, synthetic
+
+LOG = log_of("abcd", "ab", "abc")
+
+
+def published(*args, **options):
+    return [release.published.tolist() for release in releases(LOG, *args, **options)]
+
+
+def test_certain_releases_by_hand():
+    # 9 events in time order: three a, three b, two c, one d; the end counts as an event.
+    assert published(start=0.3) == [[1, 1, 1], [2, 2, 2], [3, 3, 3], [4, 3, 4], [5, 3, 4]]
+    assert published(2, start=0.3) == [[1, 1, 1], [3, 3, 3], [5, 3, 4]]
+    assert published(start=0.5) == [[2, 3, 2], [3, 3, 3], [4, 3, 4], [5, 3, 4]]  # the second b ends a case with it
+    assert published(8, start=1.0) == [[5, 3, 4]]
+    assert published(start="2022-01-01 01:30") == published(start=0.5)
+    assert published(start=pd.Timestamp("2022-01-01 02:30", tz="Europe/Berlin")) == published(start=0.5)
+    assert published(max_releases=2) == published()[:2]
+
+
+def test_later_cases_join_with_the_second_release():
+    late = log_of("ab", "ab").assign(shift=pd.to_timedelta([0, 0, 9, 9], unit="h"))
+    late["time:timestamp"] += late.pop("shift")
+    found = [release.published.tolist() for release in releases(late, start=0.5)]
+    assert found == [[3, 0], [3, 1], [3, 2], [3, 3]]
+
+
+def test_uncertain_releases_are_seeded_and_within_the_window():
+    log = synthetic(200, seed=1)
+    series = [release.published for release in releases(log, 3, certain=False, rng=5)]
+    again = [release.published for release in releases(log, 3, certain=False, rng=np.random.default_rng(5))]
+    assert all(np.array_equal(a, b) for a, b in zip(series, again, strict=True))
+    new = np.diff(series[:3], axis=0)
+    assert new.min() == 0
+    assert new.max() == 3
+    open_cases = new[0][series[0] + 3 < series[-1]]
+    assert np.bincount(open_cases, minlength=4) / open_cases.size == pytest.approx([0.25] * 4, abs=0.15)
+    shared = [release.published for release in releases(log, 3, certain=False, shared_draw=True, rng=5)]
+    for before, after in pairwise(shared):
+        drawn = after[after < shared[-1]] - before[after < shared[-1]]
+        assert np.unique(drawn).size <= 1
+    assert np.array_equal(series[-1], shared[-1])
+
+
+@pytest.mark.parametrize(("certain", "state_window"), [(True, None), (False, 2)])
+def test_the_log_of_a_release_gives_its_transition_system(certain, state_window):
+    log = synthetic(30, seed=2).sample(frac=1, random_state=0)  # whatever the order of the rows
+    for release in releases(log, 2, certain, start=0.3, rng=0):
+        by_log = TransitionSystem.from_log(release.log, state_window)
+        by_paths = TransitionSystem.from_paths(release.paths, release.traces.activities, state_window)
+        assert set(by_log.states) == set(by_paths.states)
+        assert by_log.counts.sum() == by_paths.counts.sum()
+        assert by_log.final.sum() == by_paths.final.sum()
+
+
+def test_incomplete_cases_of_the_log_never_end():
+    log = log_of("ab", "abc", complete=[True, False])
+    *_, last = releases(log)
+    assert last.published.tolist() == [3, 3]
+    assert last.log["case:complete"].tolist() == [True] * 2 + [False] * 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"window": 0}, "window must be"),
+        ({"start": 0.0}, r"start must be a share in \(0, 1\] or a time, found 0.0"),
+        ({"start": None}, "start must be a share"),
+        ({"start": "soon"}, "start must be a date or a time"),
+        ({"start": "1999-01-01"}, "the log begins at 2022-01-01 00:00:00; give a later start"),
+        ({"max_releases": 0}, "max_releases must be"),
+    ],
+)
+def test_bad_arguments_are_errors_of_the_call(options, message):
+    with pytest.raises(ValueError, match=message):
+        releases(LOG, **options)
+
+
+def test_releases_need_times():
+    with pytest.raises(ValueError, match="found no time:timestamp"):
+        releases(LOG.drop(columns="time:timestamp"))

@@ -1,0 +1,166 @@
+"""Leakage of the releases of a log: against the package's dense quantification, and what it says."""
+
+import time
+
+import numpy as np
+import pytest
+
+import tplrepro as tpl
+from tests.eventlog.logs import log_of, random_log
+from tplrepro.eventlog import TransitionSystem, quantify_releases, read_xes, release_step, releases, synthetic
+
+COLUMNS = ["release", "epsilon", "bpl", "fpl", "tpl", "states", "seconds"]
+
+
+def dense_known_rows(rows):
+    """Dense rows, unknown ones replaced by a known one, which adds no pair."""
+    dense = rows.toarray()
+    known = dense.sum(axis=1) > 0
+    dense[~known] = dense[known][0]
+    return tpl.TransitionMatrix(dense, normalize=True)
+
+
+@pytest.mark.parametrize("certain", [True, False])
+@pytest.mark.parametrize("direction", ["prefix", "suffix"])
+@pytest.mark.parametrize("state_window", [1, 2, None])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_against_dense_quantification(certain, direction, state_window, smoothing):
+    log = random_log(np.random.default_rng(4), cases=20, activities="abc", longest=5)
+    options = {"window": 2, "certain": certain, "rng": 3, "start": 0.3}
+    found = quantify_releases(log, 0.2, direction=direction, state_window=state_window, smoothing=smoothing, **options)
+    assert list(found.columns) == COLUMNS
+    backward, forward = [], []
+    series = list(releases(log, **options))
+    for release in series[1:]:
+        system = TransitionSystem.from_log(release.log, state_window, direction)
+        step = release_step(system, 2, certain)
+        for matrices, rows in ((backward, step.backward), (forward, step.forward)):
+            matrix = dense_known_rows(rows)
+            matrices.append(tpl.smoothed(matrix, smoothing) if smoothing else matrix)
+    expected = tpl.temporal_privacy_leakage(np.full(len(series), 0.2), backward, forward)
+    for name in ("bpl", "fpl", "tpl"):
+        assert found[name].to_numpy() == pytest.approx(getattr(expected, name), rel=1e-9)
+    assert found["release"].tolist() == list(range(1, len(series) + 1))
+    assert (found["tpl"] >= found[["bpl", "fpl"]].max(axis=1) - 1e-12).all()
+
+
+def test_whole_prefixes_leak_every_budget():
+    """Two prefixes without a common neighbour are told apart for certain, so leakage adds up in full."""
+    found = quantify_releases(log_of("abcab", "acb", "bca", "ba"), 0.1, start=0.3)
+    horizon = len(found)
+    assert found["bpl"].to_numpy() == pytest.approx(0.1 * np.arange(1, horizon + 1))
+    assert found["tpl"].to_numpy() == pytest.approx([0.1 * horizon] * horizon)
+
+
+def test_budgets_over_time():
+    log = log_of("abc", "ab")
+    budgets = [0.1, 0.2, 0.3]
+    found = quantify_releases(log, budgets, start=0.5)
+    assert found["epsilon"].tolist() == budgets
+    assert found["bpl"].iloc[-1] == pytest.approx(0.6)
+    with pytest.raises(ValueError, match="found 2 for 3 releases; give 3, or set max_releases"):
+        quantify_releases(log, [0.1, 0.2], start=0.5)
+
+
+def test_published_rule_understates():
+    log = synthetic(100, seed=5)
+    options = {"window": 2, "certain": False, "rng": 1}
+    exact = quantify_releases(log, 0.1, **options)
+    rule = quantify_releases(log, 0.1, rule="published", **options)
+    assert (rule["bpl"] <= exact["bpl"] + 1e-12).all()
+    assert rule["bpl"].iloc[-1] < 0.5 * exact["bpl"].iloc[-1]
+    assert rule["states"].tolist() == exact["states"].tolist()
+
+
+def test_fpl_of_the_first_release_grows_with_each_further_one():
+    """FPL runs from the last release back; the published code runs it forward, beside the wrong release."""
+    log = synthetic(60, seed=6)
+    series = [quantify_releases(log, 0.1, state_window=1, smoothing=0.01, max_releases=t)["fpl"] for t in (2, 4, 8)]
+    assert series[0].iloc[0] < series[1].iloc[0] < series[2].iloc[0]
+    assert all(fpl.iloc[-1] == 0.1 for fpl in series)
+
+
+def test_witness_names_the_two_traces():
+    log = log_of("ab", "ab", "cd")
+    found = quantify_releases(log, 0.1, start=0.3)
+    first, *_, last = found.attrs["backward_witness"]
+    assert first is None
+    assert found.attrs["forward_witness"][-1] is None
+    assert last.q == 1.0
+    assert last.d == 0.0
+    assert last.trace_q != last.trace_d
+    words = str(last)
+    assert "telling a case whose trace so far is <" in words
+    assert f"a leakage of {last.alpha:.4g} there adds {last.loss:.4g} here" in words
+    # Every witness can be checked against the system of its release.
+    series = list(releases(log, start=0.3))
+    for release, witness in zip(series[1:], found.attrs["backward_witness"][1:], strict=True):
+        system = TransitionSystem.from_log(release.log)
+        rows = release_step(system).backward.toarray()
+        columns = [system.states.index(label) for label in witness.neighbours]
+        q, d = (rows[system.states.index(label)] for label in (witness.trace_q, witness.trace_d))
+        assert q.sum() == pytest.approx(1.0)  # known rows, not stand-ins for unknown ones
+        assert d.sum() == pytest.approx(1.0)
+        assert (q[columns].sum(), d[columns].sum()) == pytest.approx((witness.q, witness.d))
+
+
+def test_witness_of_smoothed_sets():
+    found = quantify_releases(synthetic(30, seed=1), 0.1, 2, abstraction="set", smoothing=0.01, direction="suffix")
+    witness = found.attrs["forward_witness"][0]
+    assert witness.alpha == pytest.approx(found["fpl"].iloc[1])
+    assert witness.loss == pytest.approx(found["fpl"].iloc[0] - 0.1)
+    assert "trace from here on is {" in str(witness)
+
+
+def test_incomplete_traces_dropped():
+    log = synthetic(60, seed=7)
+    kept = quantify_releases(log, 0.1)
+    dropped = quantify_releases(log, 0.1, incomplete="drop")
+    assert (dropped["states"] <= kept["states"]).all()
+    assert dropped["states"].iloc[-1] == kept["states"].iloc[-1]
+    early = quantify_releases(log_of("aaaa", "abbb"), 0.1, start=0.2, incomplete="drop")
+    assert early["states"].tolist()[:2] == [0, 0]  # no case is complete yet, so nothing is known
+    assert early["bpl"].iloc[1] == 0.1
+
+
+@pytest.mark.parametrize("abstraction", ["sequence", "multiset", "set"])
+def test_progress_bar_and_abstractions(abstraction, capsys):
+    found = quantify_releases(synthetic(20, seed=1), 0.1, 4, abstraction=abstraction, progress=True)
+    assert "releases" in capsys.readouterr().err
+    assert (found["states"] > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"epsilon": 0.0}, "positive|> 0|greater"),
+        ({"rule": "best"}, "rule must be 'exact' or 'published', found 'best'"),
+        ({"smoothing": -1.0}, "smoothing must be finite and at least 0, found -1"),
+        ({"window": 0}, "window must be"),
+        ({"direction": "back"}, "direction must be one of"),
+    ],
+)
+def test_bad_arguments(options, message):
+    with pytest.raises(ValueError, match=message):
+        quantify_releases(log_of("ab", "b"), **({"epsilon": 0.1} | options))
+
+
+@pytest.mark.slow
+def test_fifteen_thousand_events_in_under_a_minute():
+    log = synthetic(1_000, seed=11, mean_length=15.0)
+    assert 14_000 < len(log) < 17_000
+    began = time.perf_counter()
+    found = quantify_releases(log, 0.01)
+    assert time.perf_counter() - began < 60
+    assert found["states"].iloc[-1] > 5_000
+
+
+@pytest.mark.slow
+@pytest.mark.real_data
+def test_sepsis_in_under_a_minute(recorded):
+    log = read_xes(recorded("Sepsis"))
+    began = time.perf_counter()
+    found = quantify_releases(log, 0.01)
+    assert time.perf_counter() - began < 60
+    assert len(found) == 172
+    assert found["tpl"].to_numpy() == pytest.approx([1.72] * 172)

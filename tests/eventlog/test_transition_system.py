@@ -1,0 +1,162 @@
+"""States and probabilities of one event, against counting by hand and against exhaustion."""
+
+from collections import defaultdict
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.eventlog.logs import log_of, random_log
+from tplrepro.eventlog import TransitionSystem
+
+
+def row(matrix, state):
+    """The row of a state as a dictionary from labels."""
+    values = matrix.row(matrix.index(state))
+    return {label: value for label, value in zip(matrix.states, values.tolist(), strict=True) if value}
+
+
+def test_last_activity():
+    system = TransitionSystem.from_log(log_of("ab", "ab", "ab", "ac"), window=1)
+    assert system.states == [("▶",), ("a",), ("b",), ("■",), ("c",)]
+    assert row(system.forward, ("a",)) == {("b",): 0.75, ("c",): 0.25}
+    assert row(system.forward, ("■",)) == {("■",): 1.0}
+    assert row(system.backward, ("■",)) == {("b",): 0.75, ("c",): 0.25}
+    assert row(system.backward_matrix("uniform"), ("■",)) == {("b",): 0.5, ("c",): 0.5}
+    assert row(system.backward, ("▶",)) == {("▶",): 1.0}
+    assert system.has_predecessor.tolist() == [False, True, True, True, True]
+    assert system.has_successor.all()
+
+
+def test_whole_prefixes_are_a_tree():
+    system = TransitionSystem.from_log(log_of("aba", "abb", "b"))
+    assert set(system.states) == {
+        tuple(text) for text in ("▶", "▶a", "▶ab", "▶aba", "▶aba■", "▶abb", "▶abb■", "▶b", "▶b■")
+    }
+    assert row(system.forward, tuple("▶")) == pytest.approx({tuple("▶a"): 2 / 3, tuple("▶b"): 1 / 3})
+    backward = system.backward.toarray()
+    assert ((backward == 0) | (backward == 1)).all()  # one way to every prefix
+
+
+def test_suffixes_are_what_is_to_come():
+    system = TransitionSystem.from_log(log_of("ab", "cb"), direction="suffix")
+    assert set(system.states) == {tuple(text) for text in ("▶ab■", "ab■", "b■", "■", "▶cb■", "cb■")}
+    assert row(system.forward, tuple("ab■")) == {tuple("b■"): 1.0}
+    assert row(system.backward, tuple("b■")) == {tuple("ab■"): 0.5, tuple("cb■"): 0.5}
+    windowed = TransitionSystem.from_log(log_of("ab", "cb"), direction="suffix", window=2)
+    assert set(windowed.states) == {tuple(text) for text in ("▶a", "ab", "b■", "■", "▶c", "cb")}
+
+
+def test_abstractions():
+    log = log_of("aba", "baa")
+    assert TransitionSystem.from_log(log, abstraction="multiset").label(4) == ("▶", "a", "a", "b", "■")
+    sets = TransitionSystem.from_log(log, abstraction="set")
+    assert set(sets.states) == {tuple(text) for text in ("▶", "▶a", "▶b", "▶ab", "▶ab■")}
+    assert row(sets.forward, tuple("▶ab")) == {tuple("▶ab"): 0.5, tuple("▶ab■"): 0.5}
+    windowed = TransitionSystem.from_log(log, window=2, abstraction="multiset")
+    assert ("a", "b") in windowed.states
+    assert ("b", "a") not in windowed.states
+
+
+def test_a_case_that_takes_a_transition_twice_counts_once():
+    system = TransitionSystem.from_log(log_of("abab", "ac"), window=1)
+    assert row(system.forward, ("a",)) == {("b",): 0.5, ("c",): 0.5}
+
+
+def test_incomplete_traces_kept_or_dropped():
+    log = log_of("ab", "ac", complete=[True, False])
+    kept = TransitionSystem.from_log(log, window=1)
+    assert kept.has_successor.tolist() == [state != ("c",) for state in kept.states]
+    assert row(kept.forward, ("c",)) == {("c",): 1.0}
+    dropped = TransitionSystem.from_log(log, window=1, incomplete="drop")
+    assert ("c",) not in dropped.states
+    with pytest.raises(ValueError, match="needs at least one, found none; pass incomplete='keep'"):
+        TransitionSystem.from_log(log_of("a", complete=[False]), incomplete="drop")
+
+
+@pytest.mark.parametrize("log", [log_of("ab", "a"), log_of("ab", "a").astype({"concept:name": "category"})])
+def test_events_are_ordered_by_time(log):
+    shuffled = log.sample(frac=1, random_state=1)
+    assert set(TransitionSystem.from_log(shuffled).states) == set(TransitionSystem.from_log(log).states)
+    untimed = log.drop(columns="time:timestamp")
+    assert set(TransitionSystem.from_log(untimed).states) == set(TransitionSystem.from_log(log).states)
+
+
+def by_exhaustion(log, window, direction, abstraction):
+    """Sets of cases by transition, from the definition."""
+    cases = defaultdict(set)
+    order = {"▶": -1, "■": 1}
+    for case, events in log.groupby("case:concept:name")["concept:name"]:
+        items = ["▶", *events, "■"]
+        states = []
+        for position in range(len(items)):
+            if direction == "prefix":
+                state = items[: position + 1][-(window or len(items)) :]
+            else:
+                state = items[position:][: window or len(items)]
+            if abstraction != "sequence":
+                state = state if abstraction == "multiset" else set(state)
+                state = sorted(state, key=lambda item: (order.get(item, 0), item))
+            states.append(tuple(state))
+        for a, b in pairwise(states):
+            cases[a, b].add(case)
+    return cases
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    window=st.sampled_from([None, 1, 2, 3]),
+    direction=st.sampled_from(["prefix", "suffix"]),
+    abstraction=st.sampled_from(["sequence", "multiset", "set"]),
+)
+def test_against_exhaustion(seed, window, direction, abstraction):
+    log = random_log(np.random.default_rng(seed), cases=8, activities="abc")
+    system = TransitionSystem.from_log(log, window, direction, abstraction)
+    expected = by_exhaustion(log, window, direction, abstraction)
+    assert len(set(system.states)) == system.n_states
+    counts = system.counts.tocoo()
+    found = {
+        (system.states[i], system.states[j]): value
+        for i, j, value in zip(counts.row.tolist(), counts.col.tolist(), counts.data.tolist(), strict=True)
+    }
+    assert found == {transition: len(cases) for transition, cases in expected.items()}
+    # Bayes' rule, from the forward probabilities and the visits of the states that go on
+    joint = np.where(system.final, 0.0, system.visits)[:, None] * system.forward.toarray()
+    entered = system.has_predecessor
+    bayes = (joint / np.where(entered, joint.sum(axis=0), 1.0)).T
+    assert system.backward.toarray()[entered] == pytest.approx(bayes[entered], abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda log: log.drop(columns="concept:name"), "found no concept:name; rename the columns"),
+        (lambda log: log.iloc[:0], "at least one event, found none"),
+        (lambda log: log.assign(**{"concept:name": ["a", None]}), "must have a concept:name, found none in row 1"),
+        (lambda log: log.assign(**{"concept:name": ["a", "■"]}), "must not be activities of the log"),
+        (lambda log: log.assign(**{"time:timestamp": ["x", "y"]}), "time:timestamp must hold times"),
+        (lambda log: log.assign(**{"time:timestamp": pd.NaT}), "must have a time:timestamp"),
+        (lambda log: log.assign(**{"case:complete": [True, False]}), "must be the same in all rows of a case"),
+        (lambda log: log.to_numpy(), "must be a DataFrame, found ndarray"),
+    ],
+)
+def test_what_is_no_log(change, message):
+    with pytest.raises(ValueError, match=message):
+        TransitionSystem.from_log(change(log_of("ab")))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"window": 0}, "window must be"),
+        ({"direction": "backward"}, "direction must be one of 'prefix', 'suffix', found 'backward'"),
+        ({"abstraction": "bag"}, "abstraction must be one of"),
+        ({"incomplete": "no"}, "incomplete must be one of"),
+    ],
+)
+def test_unknown_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        TransitionSystem.from_log(log_of("ab"), **options)
