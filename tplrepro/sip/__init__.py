@@ -58,6 +58,11 @@ _EXPORTS = {
     "TwoStepNoise": "noise",
     "least_leakage": "noise",
     "evaluate": "evaluation",
+    "Recordings": "recordings",
+    "kosarak_sessions": "recordings",
+    "gaze_cells": "recordings",
+    "merge_rare": "recordings",
+    "halves": "recordings",
     "expected_release": "evaluation",
     "grid_distance": "evaluation",
 }
