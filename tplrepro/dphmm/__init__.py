@@ -2,7 +2,7 @@
 
 One room for each concept of [5]: `policy_graph` (section 4.2), `constraint` (Definition 4.1, Theorem 4.1), `hull` and
 `geometry` (section 5.1), `protection` (section 5.2), `protectable` (section 6.1), `mechanisms` and `sampling`
-(section 3.1), `inference` (section 3.3), `release` (section 6.2), `statements` (sections 5.3, 7, 11.6), `local_dp`
+(section 3.1), `inference` (section 3.3), `data_release` (section 6.2), `statements` (sections 5.3, 7, 11.6), `local_dp`
 (section 11.5), `published` (Algorithm 4 as printed), `mobility` and `evaluation` (section 8), `running_example`.
 
 Submodules are imported on first use.
@@ -38,9 +38,9 @@ _EXPORTS = {
     "posterior": "inference",
     "forward_backward": "inference",
     "ForwardBackward": "inference",
-    "release": "release",
-    "release_step": "release",
-    "ReleaseStep": "release",
+    "release": "data_release",
+    "release_step": "data_release",
+    "ReleaseStep": "data_release",
     "PrivacyStatement": "statements",
     "constrained_dp_factor": "statements",
     "existence_factors": "statements",
@@ -52,6 +52,7 @@ _EXPORTS = {
 }
 _MODULES = (
     "constraint",
+    "data_release",
     "drawing",
     "errors",
     "evaluation",

@@ -1,0 +1,94 @@
+import numpy as np
+import pytest
+
+from tplrepro.datasets import Sequences
+from tplrepro.dphmm import PolicyGraph, degree_of_protection, evaluation, mobility, release
+
+
+def _model(horizon=8, seed=0):
+    rng = np.random.default_rng(seed)
+    centres = np.stack(np.divmod(np.arange(16), 4), axis=1).astype(float)
+    near = [np.flatnonzero(np.abs(centres - c).max(axis=1) <= 1) for c in centres]
+    walks = []
+    for _ in range(6):
+        walk = [int(rng.integers(16))]
+        for _ in range(80):
+            walk.append(int(rng.choice(near[walk[-1]])))
+        walks.append(walk)
+    offsets = np.arange(7) * 81
+    sequences = Sequences(np.concatenate(walks), offsets, np.arange(16), np.arange(6))
+    return mobility.mobility_model(sequences, centres, 3, horizon, "grid")
+
+
+def test_mobility_model_keeps_cells_that_reach_each_other():
+    walk = np.array([0, 1, 0, 1, 2, 3, 2, 3, 2])  # nobody returns from 2 or 3
+    sequences = Sequences(walk, np.array([0, 9]), np.arange(4), np.array([5]))
+    model = mobility.mobility_model(sequences, np.eye(4)[:, :2], 2, 3)
+    assert len(model.answers) == 2
+    assert model.trajectories.shape == (1, 4)
+    with pytest.raises(ValueError, match="trajectories must have 6 states .* found 5 at most"):
+        mobility.mobility_model(sequences, np.eye(4)[:, :2], 2, 5)
+
+
+def test_trajectories_are_possible_under_the_model():
+    model = _model()
+    P = np.asarray(model.transitions)
+    assert model.trajectories.shape == (3, 9)
+    assert (P[model.trajectories[:, :-1], model.trajectories[:, 1:]] > 0).all()
+    assert repr(model) == "MobilityModel(grid, synthetic: 16 states, 3 trajectories of 8)"
+
+
+@pytest.mark.parametrize("delta", [None, 0.05])
+def test_evaluate_repeats_the_release(delta):
+    model = _model()
+    policy = PolicyGraph.transition(model.transitions) if delta is None else PolicyGraph.complete(16)
+    table = evaluation.evaluate(model, policy, 0.7, delta, seed=4)
+    assert len(table) == 24
+    assert table["released"].all()
+    assert (table["degree_of_protection"] >= 2).all()
+    for i, trajectory in enumerate(model.trajectories):
+        first = np.asarray(model.transitions)[trajectory[0]]
+        steps = release(trajectory[1:], policy, model.answers, 0.7, model.transitions, first, delta=delta,
+                        rng=np.random.default_rng([4, i]))
+        part = table[table.trajectory == i]
+        for step, state, (_, row) in zip(steps, trajectory[1:], part.iterrows(), strict=True):
+            assert row["error"] == pytest.approx(np.linalg.norm(step.z - model.answers[state]))
+            assert row["possible"] == step.policy.possible.size
+            counts = degree_of_protection(step.policy, model.answers)
+            assert row["degree_of_protection"] == counts[step.perturbed_state]
+
+
+def test_where_one_state_is_possible_nothing_is_released():
+    walk = np.array([0, 1, 2, 0, 1, 2, 0, 1, 2, 2, 0, 1])  # from 0 only to 1, from 1 only to 2
+    sequences = Sequences(walk, np.array([0, 12]), np.arange(3), np.array([0]))
+    model = mobility.mobility_model(sequences, np.arange(6.0).reshape(3, 2), 1, 5)
+    table = evaluation.evaluate(model, PolicyGraph.complete(3), 1.0)
+    assert not table["released"][0]
+    assert np.isnan(table["error"][0])
+    assert table["released"].any()
+
+
+def test_compare_and_growth():
+    model = _model(horizon=3)
+    table = evaluation.compare(model, radius=1.0, epsilon=1.0)
+    assert table["method"].unique().tolist() == ["DPHMM, G_util", "DPHMM, G_trs", "DPLS"]
+    assert len(table) == 27
+    growth = evaluation.time_growth([9, 16], 1.0, repeats=1)
+    assert growth["states"].tolist() == [9, 16]
+    assert (growth[["G_trs", "complete"]] > 0).all(axis=None)
+
+
+def test_stand_ins_take_the_place_of_missing_files(monkeypatch, tmp_path):
+    monkeypatch.delenv("TPLREPRO_DATA", raising=False)
+    monkeypatch.setenv("TPLREPRO_CACHE", str(tmp_path))
+    model = mobility.gowalla_model(2, 6, n_users=200)
+    assert not model.is_real
+    assert model.trajectories.shape == (2, 7)
+    assert mobility.geolife_model(1, 5, n_users=2).answers.shape[1] == 2
+
+
+@pytest.mark.real_data
+def test_the_real_files_hold_twenty_trajectories():
+    for model in (mobility.geolife_model(20, 100), mobility.gowalla_model(20, 100)):
+        assert model.is_real
+        assert model.trajectories.shape == (20, 101)
