@@ -62,6 +62,15 @@ def test_hand_example():
     assert r.tpl.tolist() == pytest.approx([r.fpl[0], second + first - 0.2, r.bpl[2]], rel=1e-14)
 
 
+def test_example_1_of_the_conference_version():
+    """Always loc5 after loc4: two releases leak 2 epsilon if another location never leads to loc5, less otherwise."""
+    certain = [[0, 1, 0], [0.5, 0, 0.5], [0.3, 0.3, 0.4]]
+    assert tpl.temporal_privacy_leakage([1, 1], forward=certain).fpl.tolist() == [2, 1]
+    likely = [[0, 1, 0], [0.4, 0.3, 0.3], [0.3, 0.3, 0.4]]
+    expected = 1 + np.log(0.7 * (np.e - 1) + 1)
+    assert tpl.temporal_privacy_leakage([1, 1], forward=likely).fpl.tolist() == pytest.approx([expected, 1], rel=1e-14)
+
+
 def test_figure_3_extremes():
     epsilons, time = np.full(10, 0.1), np.arange(1, 11)
     strongest = tpl.temporal_privacy_leakage(epsilons, np.eye(2), np.eye(2))
