@@ -1,0 +1,182 @@
+"""Chains of order k against counting tuples by hand, and their leakage against all paths."""
+
+from collections import Counter
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tplrepro as tpl
+from tplrepro.datasets.sequences import Sequences
+from tplrepro.markov import augment_sequences, estimate_higher_order, every_kth
+
+lists_of_places = st.lists(st.lists(st.integers(0, 3), max_size=9), min_size=1, max_size=5)
+
+
+def by_hand(sequences, order, direction, smoothing, over):
+    """States and rows by counting tuples in a loop."""
+    tuples = sorted({tuple(s[i : i + order]) for s in sequences for i in range(len(s) - order + 1)})
+    counts = Counter()
+    for s in sequences:
+        windows = [tuple(s[i : i + order]) for i in range(len(s) - order + 1)]
+        for before, after in pairwise(windows):
+            counts[(before, after) if direction == "forward" else (after, before)] += 1
+    rows = np.zeros((len(tuples), len(tuples)))
+    for i, a in enumerate(tuples):
+        for j, b in enumerate(tuples):
+            early, late = (a, b) if direction == "forward" else (b, a)
+            possible = over == "all" or early[1:] == late[:-1]
+            rows[i, j] = counts[a, b] + smoothing * possible
+    return tuples, rows
+
+
+@settings(max_examples=80)
+@given(
+    sequences=lists_of_places,
+    order=st.integers(1, 3),
+    direction=st.sampled_from(["forward", "backward"]),
+    smoothing=st.sampled_from([0.0, 0.3, 2.0]),
+    over=st.sampled_from(["successors", "all"]),
+    sparse=st.booleans(),
+)
+def test_counts_tuples(sequences, order, direction, smoothing, over, sparse):
+    if max(map(len, sequences)) < order:
+        with pytest.raises(ValueError, match=f"order {order} needs a sequence of at least {order} places"):
+            estimate_higher_order(sequences, order)
+        return
+    tuples, rows = by_hand(sequences, order, direction, smoothing, over)
+    options = {"smoothing": smoothing, "direction": direction, "smooth_over": over, "sparse": sparse}
+    if (rows.sum(axis=1) == 0).any():
+        with pytest.raises(ValueError, match="every state must be left at least once"):
+            estimate_higher_order(sequences, order, **options)
+        return
+    P = estimate_higher_order(sequences, order, **options)
+    assert P.states == tuples
+    assert P.is_sparse == sparse
+    assert P.toarray() == pytest.approx(rows / rows.sum(axis=1, keepdims=True))
+
+
+def test_order_1_is_the_plain_estimate():
+    sequences = [[0, 2, 1, 1, 0], [2, 2, 0]]
+    for over in ("successors", "all"):
+        P = estimate_higher_order(sequences, order=1, smoothing=0.7, smooth_over=over)
+        assert P.toarray() == pytest.approx(tpl.TransitionMatrix.from_sequences(sequences, smoothing=0.7).toarray())
+        assert P.states == [(0,), (1,), (2,)]
+
+
+def test_augmented_sequences_are_the_windows_and_keep_labels():
+    sequences = Sequences(np.array([2, 0, 0, 1, 2]), np.array([0, 4, 5]), np.array(["x", "y", "z"]), np.array([7, 9]))
+    augmented, tuples = augment_sequences(sequences, order=2)
+    assert [[tuples[k] for k in part] for part in augmented] == [[("z", "x"), ("x", "x"), ("x", "y")], []]
+    augmented, tuples = augment_sequences([["b", "a", "b"]], order=3)
+    assert (augmented[0].tolist(), tuples) == ([0], [("b", "a", "b")])
+
+
+def test_recovers_a_chain_of_order_2():
+    rng = np.random.default_rng(0)
+    rule = rng.dirichlet(np.ones(3), size=(3, 3))
+    series = [0, 1]
+    for u in rng.random(60_000):
+        series.append(int(np.searchsorted(np.cumsum(rule[series[-2], series[-1]]), u)))
+    P = estimate_higher_order([series], order=2)
+    visits = Counter(pairwise(series[:-1]))
+    for a, b, c in product(range(3), repeat=3):
+        p = rule[a, b, c]
+        error = 4.5 * np.sqrt(p * (1 - p) / visits[a, b])  # standard errors of a proportion
+        assert P.row(P.index((a, b)))[P.index((b, c))] == pytest.approx(p, abs=error)
+    assert P.row(P.index((0, 1)))[P.index((2, 1))] == 0.0
+
+
+def test_one_step_is_the_identity_and_k_steps_are_not():
+    rng = np.random.default_rng(1)
+    sequences = [rng.integers(0, 3, 200).tolist()]
+    for direction in ("forward", "backward"):
+        P = estimate_higher_order(sequences, order=2, smoothing=1.0, tuples="all", direction=direction)
+        assert P.n_states == 9
+        assert tpl.PrivacyLossFunction(P).is_identity
+        two = every_kth(P, 2)
+        assert two.probabilities == pytest.approx(P.probabilities @ P.probabilities)
+        assert two.probabilities.min() > 0
+        assert np.isfinite(tpl.PrivacyLossFunction(two).supremum(0.1))
+
+
+def test_powers_of_sparse_and_dense_agree():
+    sequences = [np.random.default_rng(2).integers(0, 4, 300).tolist()]
+    dense, sparse = (estimate_higher_order(sequences, order=2, smoothing=0.5, sparse=s) for s in (False, True))
+    for k in (1, 2, 3):
+        power = every_kth(sparse, k)
+        assert power.is_sparse
+        assert power.states == sparse.states
+        assert power.toarray() == pytest.approx(np.linalg.matrix_power(dense.probabilities, k))
+
+
+def test_leakage_seen_every_second_step_bounds_that_of_all_paths():
+    """Pr(r^1..r^4 | l^3, l^4) by enumeration, releases by randomized response, against the recursion on blocks."""
+    rng = np.random.default_rng(3)
+    epsilon, forward = 0.4, np.zeros((4, 4))  # pairs (a, b) as 2a + b
+    rule = rng.dirichlet(np.ones(2), size=4)
+    for pair, nxt in product(range(4), range(2)):
+        forward[pair, 2 * (pair % 2) + nxt] = rule[pair, nxt]
+    P = tpl.TransitionMatrix(forward)
+    start = P.stationary()
+    answer = np.array([[np.exp(epsilon), 1.0], [1.0, np.exp(epsilon)]]) / (1 + np.exp(epsilon))  # rows: true place
+    worst = 0.0
+    for outputs in product(range(2), repeat=4):
+        given = np.zeros(4)
+        for first, third, fourth in product(range(4), range(2), range(2)):
+            path = (first // 2, first % 2, third, fourth)
+            weight = start[first] * rule[first, third] * rule[2 * (first % 2) + third, fourth]
+            given[2 * third + fourth] += weight * np.prod(
+                [answer[place, out] for place, out in zip(path, outputs, strict=True)]
+            )
+        given /= start  # stationary: the pair has the same distribution at time 4
+        worst = max(worst, float(np.log(given.max() / given.min())))
+    blocks = every_kth(P.reverse(start), 2)
+    bound = tpl.temporal_privacy_leakage([2 * epsilon] * 2, backward=blocks).bpl[-1]
+    assert worst <= bound
+    assert worst > 0.8 * bound
+    # Naively spending one epsilon a step on the pair would promise too little.
+    assert worst > tpl.temporal_privacy_leakage([epsilon] * 2, backward=blocks).bpl[-1]
+
+
+def test_many_tuples_stay_sparse():
+    rng = np.random.default_rng(4)
+    P = estimate_higher_order([rng.integers(0, 80, 40_000)], order=2, smoothing=0.1)
+    assert P.is_sparse
+    assert P.n_states > 6000
+    assert P.probabilities.nnz < 85 * P.n_states
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: augment_sequences([[0, 1]], order=0), "order must be at least 1"),
+        (lambda: augment_sequences([[0, 1]], order=1.5), "order must be a whole number"),
+        (lambda: augment_sequences([], order=1), "found at most 0"),
+        (lambda: augment_sequences([[[0, 1]]]), "one-dimensional, found 2 dimensions at position 0"),
+        (lambda: augment_sequences([[0, -1, 2]]), "unknown place -1 in the sequences"),
+        (
+            lambda: augment_sequences([[0, 1, 2]], labels=["a", "b"]),
+            r"unknown place 2 in the sequences; places must be 0..1",
+        ),
+        (lambda: estimate_higher_order([[0, 1, 2]]), "every state must be left at least once"),
+        (lambda: estimate_higher_order([[0, 1]], smoothing=-1.0), "at least 0, found -1.0"),
+        (lambda: estimate_higher_order([[0, 1]], smooth_over="some"), "smooth_over must be one of .* found 'some'"),
+        (lambda: estimate_higher_order([[0, 1]], tuples="few"), "tuples must be one of .* found 'few'"),
+        (lambda: estimate_higher_order([[0, 1]], direction="up"), "direction must be 'forward' or 'backward'"),
+        (
+            lambda: estimate_higher_order([range(1200)], tuples="all"),
+            "all 2-tuples of 1200 places would be 1440000 states",
+        ),
+        (lambda: every_kth(np.eye(2), 0), "k must be at least 1"),
+        (
+            lambda: every_kth(tpl.TransitionMatrix.from_sequences([[0, 1, 0]], smoothing=1.0, sparse=True), 2),
+            "needs background 0, found 0.333",
+        ),
+    ],
+)
+def test_bad_input_names_constraint_value_and_remedy(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

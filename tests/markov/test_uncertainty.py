@@ -1,0 +1,180 @@
+"""Draws against the Beta distribution and against resampling by hand; intervals against sorted values."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import beta, kstest
+
+import tplrepro as tpl
+from tplrepro.markov import (
+    bootstrap_draws,
+    count_transitions,
+    leakage_interval,
+    posterior_draws,
+    transitions_from_counts,
+)
+
+TABLE = np.array([[8.0, 2.0], [1.0, 9.0]])
+
+
+@pytest.mark.parametrize(("direction", "parameters"), [("forward", (8.5, 2.5)), ("backward", (8.5, 1.5))])
+def test_rows_of_two_states_follow_a_beta_distribution(direction, parameters):
+    draws = posterior_draws(TABLE, smoothing=0.5, draws=4000, rng=np.random.default_rng(0), direction=direction)
+    stays = np.array([P.probabilities[0, 0] for P in draws])
+    assert kstest(stays, beta(*parameters).cdf).pvalue > 0.01
+    assert np.quantile(stays, [0.05, 0.95]) == pytest.approx(beta(*parameters).ppf([0.05, 0.95]), abs=0.01)
+
+
+def test_rows_are_independent_and_their_mean_is_the_smoothed_estimate():
+    counts = np.array([[5.0, 0.0, 1.0], [0.0, 0.0, 0.0], [2.0, 2.0, 2.0]])
+    draws = np.array([P.probabilities for P in posterior_draws(counts, 0.7, 4000, np.random.default_rng(1))])
+    assert draws.mean(axis=0) == pytest.approx(
+        transitions_from_counts(scipy.sparse.csr_array(counts), 0.7).toarray(), abs=0.015
+    )
+    assert abs(np.corrcoef(draws[:, 0, 0], draws[:, 2, 0])[0, 1]) < 0.05
+
+
+def test_a_pair_describes_one_chain():
+    """Both come from one table g: backward[j, i] / forward[i, j] = (row sum i) / (column sum j), of rank one."""
+    counts = np.random.default_rng(2).integers(0, 9, (4, 4))
+    for backward, forward in posterior_draws(counts, 1.0, 3, np.random.default_rng(3), direction="both"):
+        log = np.log(backward.probabilities.T / forward.probabilities)
+        assert log - log[:1] - log[:, :1] + log[0, 0] == pytest.approx(np.zeros((4, 4)), abs=1e-9)
+
+
+def test_a_tiny_prior_neither_underflows_nor_fails():
+    for P in posterior_draws(np.zeros((30, 30)), 1e-4, 20, np.random.default_rng(4)):
+        assert P.probabilities.sum(axis=1) == pytest.approx(np.ones(30))
+
+
+def test_without_a_prior_unseen_steps_stay_impossible():
+    for sparse in (False, True):
+        P = next(posterior_draws([[3, 0], [1, 2]], 0.0, 1, np.random.default_rng(5), sparse=sparse))
+        assert P.toarray()[0].tolist() == [1.0, 0.0]
+        assert 0 < P.toarray()[1, 0] < 1
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_sparse_draws_have_the_right_total_for_unseen_states(direction):
+    counts = np.zeros((6, 6))
+    counts[0, 0], counts[0, 3], counts[1:, 0] = 4, 3, 1
+    counts = counts if direction == "forward" else counts.T
+    draws = posterior_draws(
+        counts, 0.5, 3000, np.random.default_rng(6), sparse=True, direction=direction, states=list("abcdef")
+    )
+    rows = []
+    for P in draws:
+        assert P.is_sparse
+        rows.append(P.row(0))
+    rows = np.array(rows)
+    assert P.states == list("abcdef")
+    assert rows.sum(axis=1) == pytest.approx(np.ones(len(rows)))
+    assert (rows[:, [1, 2, 4, 5]] == rows[:, [1]]).all()
+    assert kstest(rows[:, [1, 2, 4, 5]].sum(axis=1), beta(4 * 0.5, 7 + 2 * 0.5).cdf).pvalue > 0.01
+    assert kstest(rows[:, 0], beta(4.5, 3 + 5 * 0.5).cdf).pvalue > 0.01
+
+
+def test_sparse_pairs_and_many_states():
+    rng = np.random.default_rng(7)
+    counts = scipy.sparse.random_array((30_000, 30_000), density=1e-4, rng=rng, data_sampler=lambda size: np.ones(size))
+    backward, forward = next(posterior_draws(counts, 0.1, 1, rng, direction="both"))
+    assert backward.n_states == forward.n_states == 30_000
+    with pytest.raises(ValueError, match="at most 20000 states, found 30000; pass sparse=True"):
+        posterior_draws(counts, 0.1, 1, rng, sparse=False)
+
+
+sequences_of_states = st.lists(st.lists(st.integers(0, 3), max_size=6), min_size=1, max_size=5).filter(any)
+
+
+@settings(max_examples=50)
+@given(sequences=sequences_of_states, seed=st.integers(0, 99), by_group=st.booleans())
+def test_bootstrap_estimates_from_the_sequences_drawn(sequences, seed, by_group):
+    groups = [i % 2 for i in range(len(sequences))] if by_group else list(range(len(sequences)))
+    names = list(dict.fromkeys(groups))
+    draws = bootstrap_draws(
+        sequences, 3, np.random.default_rng(seed), smoothing=0.5, n_states=4, direction="both", groups=groups
+    )
+    rng = np.random.default_rng(seed)
+    for backward, forward in draws:
+        chosen = [names[k] for k in rng.integers(len(names), size=len(names))]
+        again = [s for name in chosen for s, g in zip(sequences, groups, strict=True) if g == name]
+        for P, direction in ((backward, "backward"), (forward, "forward")):
+            counts = np.zeros((4, 4))
+            for s in again:
+                for a, b in itertools.pairwise(s):
+                    counts[(a, b) if direction == "forward" else (b, a)] += 1
+            assert P.toarray() == pytest.approx((counts + 0.5) / (counts + 0.5).sum(axis=1, keepdims=True))
+
+
+def test_bootstrap_keeps_labels_and_can_be_sparse():
+    P = next(bootstrap_draws([["b", "a"], ["a", "b"]], 1, np.random.default_rng(0), smoothing=1.0, sparse=True))
+    assert P.is_sparse
+    assert P.states == ["a", "b"]
+
+
+def test_bootstrap_spread_is_that_of_a_proportion():
+    """400 independent steps from state 0: the standard error of p is sqrt(p (1 - p) / 400)."""
+    rng = np.random.default_rng(8)
+    sequences = [[0, int(v)] for v in rng.random(400) < 0.3] + [[1, 0]] * 400
+    stays = [P.probabilities[0, 1] for P in bootstrap_draws(sequences, 600, rng)]
+    p = np.mean([s[1] for s in sequences[:400]])
+    # The number of draws that start in 0 varies too, which changes the error by its relative spread, a few per cent.
+    assert np.std(stays) == pytest.approx(np.sqrt(p * (1 - p) / 400), rel=0.1)
+
+
+def test_interval_ends_are_values_of_draws_rounded_outwards():
+    values = np.append(np.random.default_rng(9).permutation(39).astype(float), np.inf)
+    interval = leakage_interval(values, lambda v: v, level=0.9)
+    assert (interval.lower, interval.median, interval.upper) == (1.0, 19.0, 38.0)
+    assert leakage_interval(values, lambda v: v, level=0.95).upper == np.inf
+    arrays = leakage_interval(range(40), lambda v: np.array([v, -v]))
+    assert arrays.lower.tolist() == [1.0, -38.0]
+    assert arrays.values.shape == (40, 2)
+
+
+def test_interval_of_a_leakage_over_time():
+    draws = posterior_draws(TABLE * 10, draws=40, rng=np.random.default_rng(10), direction="both")
+    interval = leakage_interval(draws, lambda pair: tpl.temporal_privacy_leakage([0.1] * 5, *pair).tpl)
+    assert interval.upper.shape == (5,)
+    assert (interval.lower < interval.upper).all()
+    assert (interval.lower >= 0.1).all()
+    assert (interval.upper <= 0.5).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: posterior_draws(np.ones((2, 3))), r"square and not empty, found shape \(2, 3\)"),
+        (lambda: posterior_draws([[1, -1], [1, 1]]), "not negative, found -1"),
+        (lambda: posterior_draws([[1, np.nan], [1, 1]]), "finite and not negative, found nan"),
+        (lambda: posterior_draws(TABLE, smoothing=-0.1), "at least 0, found -0.1"),
+        (lambda: posterior_draws(TABLE, draws=0), "draws must be at least 1"),
+        (lambda: posterior_draws(TABLE, direction="up"), "direction must be one of .* found 'up'"),
+        (
+            lambda: posterior_draws([[1, 1], [0, 0]], 0.0, states=["a", "b"]),
+            r"a step, found none from state 'b' \(1 such states\)",
+        ),
+        (lambda: posterior_draws([[1, 0], [1, 0]], 0.0, direction="both"), "found none to state 1"),
+        (lambda: bootstrap_draws([[0, 1]], draws=0), "draws must be at least 1"),
+        (lambda: bootstrap_draws([[0, 1]], smoothing=np.nan), "at least 0, found nan"),
+        (lambda: bootstrap_draws([[0, 1]], direction="up"), "direction must be one of"),
+        (lambda: bootstrap_draws([[0, 1], [1, 0]], groups=[1]), "one group a sequence, 2, found 1"),
+        (lambda: bootstrap_draws([]), "at least one observed state"),
+        (lambda: list(bootstrap_draws([[0, 1], [1, 0]], 50, np.random.default_rng(0))), "every state must be left"),
+        (lambda: leakage_interval([1.0] * 19, float), "level 0.9 needs at least 20 draws, found 19"),
+        (lambda: leakage_interval([1.0] * 20, float, level=1.0), r"probability in \(0, 1\), found 1.0"),
+        (lambda: leakage_interval([1.0] * 19 + [np.nan], float), "found NaN in draw 19"),
+    ],
+)
+def test_bad_input_names_constraint_value_and_remedy(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_counts_come_from_the_estimation_module():
+    counts, states = count_transitions([["a", "b", "a"]])
+    assert next(posterior_draws(counts, 1.0, 1, np.random.default_rng(0), states=states)).states == ["a", "b"]
