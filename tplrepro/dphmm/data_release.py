@@ -180,7 +180,7 @@ def release_step(
     (state,) = check_states([state], policy.n_states, "true state")
     possible = possible_states(prior, threshold) if delta is None else delta_location_set(prior, delta)
     constrained = policy.constrain(possible)
-    protectable, hull = protect(constrained, f, method)
+    protectable, hull, added = protect(constrained, f, method)
     chosen = _check_mechanism(mechanism)
     noise = chosen(protectable, f, epsilon) if chosen is LaplaceMechanism else chosen(protectable, f, epsilon, hull)
     perturbed = np.arange(policy.n_states)
@@ -203,7 +203,7 @@ def release_step(
         prior=prior,
         posterior=posterior(prior, log_likelihood),
         policy=protectable,
-        added_edges=_new_edges(constrained, protectable),
+        added_edges=sorted(tuple(sorted(pair)) for pair in added),
         hull=hull,
         mechanism=noise,
         statement=PrivacyStatement(float(epsilon), constrained_dp_factor(protectable, f, noise.body), protectable),
@@ -215,11 +215,3 @@ def _check_mechanism(name: str) -> type[Mechanism]:
     if name not in _MECHANISMS:
         raise ValueError(f"mechanism must be one of {sorted(_MECHANISMS)}, found {name!r}; choose one of them")
     return _MECHANISMS[name]
-
-
-def _new_edges(before: PolicyGraph, after: PolicyGraph) -> list[tuple[int, int]]:
-    if after.n_edges == before.n_edges:
-        return []
-    n = before.n_states
-    codes = [graph.edge_array @ [n, 1] for graph in (before, after)]
-    return [divmod(code, n) for code in np.setdiff1d(codes[1], codes[0]).tolist()]

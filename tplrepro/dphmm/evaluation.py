@@ -15,12 +15,12 @@ from time import perf_counter
 import numpy as np
 
 from tplrepro.dphmm.constraint import NUMERICAL_ZERO
+from tplrepro.dphmm.data_release import release_step
 from tplrepro.dphmm.errors import NoPrivacyError
 from tplrepro.dphmm.inference import next_prior
 from tplrepro.dphmm.mobility import MobilityModel
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.dphmm.protection import degree_of_protection
-from tplrepro.dphmm.data_release import release_step
 
 __all__ = ["compare", "evaluate", "grid_of_states", "policies", "time_growth"]
 

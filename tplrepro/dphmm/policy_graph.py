@@ -187,7 +187,7 @@ class PolicyGraph:
                 f"an edge must join two different possible states, found {first} and {second}; the possible ones are "
                 f"{self.possible[:6].tolist()}{'...' if self.possible.size > 6 else ''}"
             )
-        return self._copy(_sorted_edges(np.vstack([self.edge_array, pair]), self.n_states), self.possible)
+        return self._with_edges([pair])
 
     @cached_property
     def graph(self):
@@ -230,6 +230,12 @@ class PolicyGraph:
         mask = np.zeros(self.n_states, dtype=bool)
         mask[self.possible] = True
         return mask
+
+    def _with_edges(self, pairs) -> PolicyGraph:
+        """This graph and more edges between its possible states, known to be valid."""
+        if not len(pairs):
+            return self
+        return self._copy(_sorted_edges(np.vstack([self.edge_array, *pairs]), self.n_states), self.possible)
 
     def _copy(self, edge_array, possible) -> PolicyGraph:
         """A graph of edges known to be valid; only the constraint is applied to them."""
@@ -281,5 +287,6 @@ def _checked_edges(edges, n_states: int) -> np.ndarray:
 
 def _sorted_edges(array: np.ndarray, n_states: int) -> np.ndarray:
     low, high = array.min(axis=1).astype(np.intp), array.max(axis=1).astype(np.intp)
-    codes = np.unique((low * n_states + high)[low < high])
+    codes = np.sort((low * n_states + high)[low < high])
+    codes = codes[np.diff(codes, prepend=-1) > 0]  # np.unique hashes, which is slower
     return np.column_stack(np.divmod(codes, n_states))

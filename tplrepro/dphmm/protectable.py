@@ -20,7 +20,7 @@ import numpy as np
 
 from tplrepro.dphmm.constraint import as_answers
 from tplrepro.dphmm.errors import NoPrivacyError
-from tplrepro.dphmm.hull import SensitivityHull, sensitivity_hull
+from tplrepro.dphmm.hull import sensitivity_hull
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.dphmm.protection import exposed_states
 
@@ -61,8 +61,8 @@ def protectable_graph(policy: PolicyGraph, answers, method: str = "greedy") -> P
     return protect(policy, answers, method)[0]
 
 
-def protect(policy: PolicyGraph, answers, method: str = "greedy") -> tuple[PolicyGraph, SensitivityHull]:
-    """The protectable graph together with its sensitivity hull; parameters as for `protectable_graph`."""
+def protect(policy: PolicyGraph, answers, method: str = "greedy"):
+    """The protectable graph, its sensitivity hull, and the edges (i, j) added; parameters as for `protectable_graph`."""
     if method not in ("greedy", "optimal"):
         raise ValueError(f"method must be 'greedy' or 'optimal', found {method!r}; choose one of them")
     f = as_answers(answers, policy.n_states)
@@ -74,6 +74,7 @@ def protect(policy: PolicyGraph, answers, method: str = "greedy") -> tuple[Polic
         )
     hull = sensitivity_hull(policy, f)
     exposed = exposed_states(policy, f, hull)
+    added = []
     while exposed.size:
         state, others = exposed[0], possible[possible != exposed[0]]
         differences = f[others] - f[state]
@@ -85,11 +86,11 @@ def protect(policy: PolicyGraph, answers, method: str = "greedy") -> tuple[Polic
             volumes[dimensions > dimensions.min()] = np.inf
             distances[volumes > volumes.min() * (1 + 1e-9)] = np.inf
         best = np.argmin(distances)
-        policy = policy.connect(state, others[best])
+        added.append((int(state), int(others[best])))
         hull = hull.extended(differences[best])
         # K only grows: a state that was hidden stays so.
         remaining = exposed[1:]
         remaining = remaining[remaining != others[best]]
         hidden = (hull.pairwise_norms(f[remaining], f[possible]) <= 1).sum(axis=1) > 1
         exposed = remaining[~hidden]
-    return policy, hull
+    return policy._with_edges(added), hull, added
