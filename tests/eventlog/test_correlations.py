@@ -59,6 +59,16 @@ def test_exploring_is_conditioned_on_the_traces_that_go_on():
     assert labelled(step.forward, system, ("b",)) == {}
 
 
+def test_staying_where_the_log_ends():
+    """Two cases a, one of which goes on to b and is there at the end: an uncertain release may have left it there."""
+    system = TransitionSystem.from_log(log_of("ab", "a", complete=[False, False]), window=1)
+    step = release_step(system, certain=False)
+    third = pytest.approx(1 / 3)
+    # Before: two cases in a, half of which move to b; one in b, half of which stay.
+    assert labelled(step.backward, system, ("b",)) == {("a",): pytest.approx(2 / 3), ("b",): third}
+    assert labelled(release_step(system).backward, system, ("b",)) == {("a",): 1.0}
+
+
 @pytest.mark.parametrize("certain", [True, False])
 @pytest.mark.parametrize("state_window", [1, 2, None])
 @pytest.mark.parametrize("window", [1, 2, 4])

@@ -61,6 +61,17 @@ def test_abstractions():
     assert ("b", "a") not in windowed.states
 
 
+def test_visits_are_cases_that_leave_or_end():
+    system = TransitionSystem.from_log(log_of("ab", "a", "c", complete=[True, False, False]), window=1)
+    assert dict(zip(system.states, system.visits.tolist(), strict=True)) == {
+        ("▶",): 3,
+        ("a",): 2,
+        ("b",): 1,
+        ("■",): 1,
+        ("c",): 1,
+    }
+
+
 def test_a_case_that_takes_a_transition_twice_counts_once():
     system = TransitionSystem.from_log(log_of("abab", "ac"), window=1)
     assert row(system.forward, ("a",)) == {("b",): 0.5, ("c",): 0.5}

@@ -6,9 +6,9 @@ Both matrices come from exploring the transition system to a depth, w by default
 
 - forward, Pr(state at the next release | state): the depth-th power of the one-event matrix, or the mean of its powers
   0 to depth;
-- backward, Pr(state at the release before | state): Bayes' rule on the forward one, with the number of cases that visit
-  each state as the distribution before; or, as published with [4], exploring backward with all predecessors equally
-  likely ("uniform").
+- backward, Pr(state at the release before | state): Bayes' rule on the forward one, with the number of cases that leave
+  each state or end in it as the distribution before; or, as published with [4], exploring backward with all
+  predecessors equally likely ("uniform").
 
 Where exploring runs into states without a known successor, probabilities are conditioned on the traces that go on; a
 row from which none does is unknown. `loss_matrix` leaves unknown rows out.
@@ -97,7 +97,9 @@ def release_step(
     stay = scipy.sparse.coo_array((np.ones(final.size), (final, final)), shape=system.counts.shape)
     forward = _explored(_normalized((system.counts + stay).tocsr()), depth, certain)
     if backward == "bayes":
-        joint = scipy.sparse.diags_array(system.visits) @ forward
+        # A case that ended in a state without known successor may have been there before, if it published nothing.
+        stayed = np.where(system.has_successor | certain, 0.0, 1.0 / (depth + 1))
+        joint = scipy.sparse.diags_array(system.visits) @ (forward + scipy.sparse.diags_array(stayed))
         # Of ▶ the log shows nothing before it: that an uncertain release may leave a case there is no evidence.
         known = scipy.sparse.diags_array(system.has_predecessor.astype(float))
         back = _normalized((known @ joint.T).tocsr())

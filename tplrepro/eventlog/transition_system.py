@@ -49,11 +49,12 @@ class TransitionSystem:
     initial, final : ndarray of bool (n,)
         Whether a state is one at ▶, and one at ■.
     visits : ndarray (n,)
-        The number of cases that leave each state, or end in it: the distribution behind Bayes' rule.
+        The number of cases that leave each state, or are in it at the end of the log: the distribution of the state
+        before that Bayes' rule needs.
     direction, abstraction, window : as given to `from_log`
     """
 
-    def __init__(self, counts, initial, final, labels, activities, direction, abstraction, window):
+    def __init__(self, counts, ended, initial, final, labels, activities, direction, abstraction, window):
         self.counts = counts
         self.initial = initial
         self.final = final
@@ -62,7 +63,7 @@ class TransitionSystem:
         self.abstraction = abstraction
         self.window = window
         self._labels = labels
-        self.visits = np.where(final, counts.sum(axis=0), counts.sum(axis=1)).astype(float)
+        self.visits = counts.sum(axis=1) + ended
 
     @classmethod
     def from_log(
@@ -142,10 +143,12 @@ class TransitionSystem:
                 )
         numbering = WholeTraces(abstraction) if window is None else WindowedTraces(abstraction, window)
         counts: dict[tuple[int, int], int] = {}
+        ended: dict[int, int] = {}
         initial, final = set(), set()
         for path, cases in paths.items():
             states = numbering.along(path) if direction == "prefix" else numbering.along(path[::-1])[::-1]
             initial.add(states[0])
+            ended[states[-1]] = ended.get(states[-1], 0) + cases
             if path[-1] == end:
                 final.add(states[-1])
             for transition in set(pairwise(states)):
@@ -157,6 +160,7 @@ class TransitionSystem:
         at = np.arange(n)
         return cls(
             matrix,
+            np.array([ended.get(state, 0) for state in range(n)], dtype=float),
             np.isin(at, list(initial)),
             np.isin(at, list(final)),
             numbering,
