@@ -62,7 +62,7 @@ def protectable_graph(policy: PolicyGraph, answers, method: str = "greedy") -> P
 
 
 def protect(policy: PolicyGraph, answers, method: str = "greedy"):
-    """The protectable graph, its sensitivity hull, and the edges (i, j) added; parameters as for `protectable_graph`."""
+    """The protectable graph, its sensitivity hull and the edges added; parameters as for `protectable_graph`."""
     if method not in ("greedy", "optimal"):
         raise ValueError(f"method must be 'greedy' or 'optimal', found {method!r}; choose one of them")
     f = as_answers(answers, policy.n_states)
