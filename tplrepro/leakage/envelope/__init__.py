@@ -26,8 +26,29 @@ References
 
 from __future__ import annotations
 
-from tplrepro.leakage.envelope import dense, sparse
-from tplrepro.leakage.envelope.hull import Hull
+import contextlib
+import os
+from pathlib import Path
+
+
+def _share_one_time_stamp() -> None:
+    """Give the modules here one time stamp, so that a change to one of them invalidates the compiled code of all.
+
+    Numba keeps compiled functions on disk and compiles one anew if its own file has changed, but not if a function that
+    it calls has changed in another file. Nothing happens where the files cannot be written: there nobody edits them.
+    """
+    files = list(Path(__file__).parent.glob("*.py"))
+    newest = max(file.stat().st_mtime_ns for file in files)
+    for file in files:
+        if file.stat().st_mtime_ns != newest:
+            with contextlib.suppress(OSError):
+                os.utime(file, ns=(newest, newest))
+
+
+_share_one_time_stamp()
+
+from tplrepro.leakage.envelope import dense, sparse  # noqa: E402
+from tplrepro.leakage.envelope.hull import Hull  # noqa: E402
 
 __all__ = ["Hull", "best_pair", "joint_hull"]
 

@@ -16,6 +16,7 @@ __all__ = [
     "Hull",
     "edges",
     "excess",
+    "small_excess",
     "is_diagonal",
     "point_at",
     "prefix_points",
@@ -28,8 +29,10 @@ STEEPEST = 1e300
 # A point counts as outside the hull if it exceeds it by this fraction of its own gap; the loss is then off by at most
 # as much, and pairs that tie in exact arithmetic are not sorted again and again.
 TIE = 1e-15
-# Inputs are finite, so sums may be reordered and vectorised; compensated sums are compiled without this.
-FAST = {"nnan", "ninf", "nsz", "reassoc", "contract", "arcp"}
+# Inputs are finite. EXACT_ORDER keeps the order of operations, which small differences need; FAST lets sums be in any
+# order, and so vectorised. Compensated sums are compiled with neither.
+EXACT_ORDER = {"nnan", "ninf", "nsz", "contract"}
+FAST = EXACT_ORDER | {"reassoc"}
 
 
 class Hull(NamedTuple):
@@ -42,17 +45,22 @@ class Hull(NamedTuple):
     row_d: np.ndarray
 
 
+@numba.njit(fastmath=EXACT_ORDER, nogil=True, cache=True, error_model="numpy")
+def small_excess(q, d, mu):
+    """max(q - d - mu d, 0) with the difference first: q - (1 + mu) d would lose its digits for small mu."""
+    return max((q - d) - mu * d, 0.0)
+
+
 @numba.njit(fastmath=FAST, nogil=True, cache=True, error_model="numpy")
 def excess(rows, i, j, mu):
     """s(mu) = sum_k max(q_k - (1 + mu) d_k, 0) for q = rows[i], d = rows[j].
 
-    Below mu = 1/2 the difference is taken first, to keep its digits. Rows are indexed, not sliced: making a slice costs
-    as much as a pass over 200 columns.
+    Rows are indexed, not sliced: making a slice costs as much as a pass over 200 columns.
     """
     total = 0.0
     if mu < 0.5:
         for k in range(rows.shape[1]):
-            total += max((rows[i, k] - rows[j, k]) - mu * rows[j, k], 0.0)
+            total += small_excess(rows[i, k], rows[j, k], mu)
     else:
         slope = 1.0 + mu
         for k in range(rows.shape[1]):
@@ -104,7 +112,7 @@ def sticks_out(rows, i, j, far, slopes, support, hull_d, pending):
             low += step if hull_d[low + step - 1] > fall else 0
             half -= step
         mu = slopes[low]
-        if low < b and mu < mu_b and s_a - fall * (mu - mu_a) > support[low] * (1.0 + TIE):
+        if low < b and mu < mu_b and s_b + fall * (mu_b - mu) > support[low] * (1.0 + TIE):
             s = excess(rows, i, j, mu)
             if s > support[low] * (1.0 + TIE) and outside(rows, i, j, mu, support[low]):
                 return True
@@ -209,7 +217,7 @@ def edges(points):
         if d - next_d > (gap - next_gap) / STEEPEST:
             slope = (gap - next_gap) / (d - next_d)
         slopes[e] = slope
-        support[e] = max(gap - slope * d, next_gap - slope * next_d)
+        support[e] = next_gap - slope * next_d  # of the edge's two ends the one with less rounding
     return slopes, support
 
 

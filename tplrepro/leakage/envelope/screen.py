@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from tplrepro.leakage.envelope.hull import FAST, excess
+from tplrepro.leakage.envelope.hull import EXACT_ORDER, excess, small_excess
 
 __all__ = ["Screen", "choose_screen", "excess_of_all", "settles"]
 
@@ -55,12 +55,12 @@ def excess_of_all(tile, rows, j, mu, largest, total):
         _add_one(tile, a, rows[j, a], mu, total)
 
 
-@numba.njit(fastmath=FAST, nogil=True, cache=True, error_model="numpy")
+@numba.njit(fastmath=EXACT_ORDER, nogil=True, cache=True, error_model="numpy")
 def _add_four(q, k_a, k_b, k_c, k_e, a, b, c, e, mu, total):
-    if mu < 0.5:  # the difference first, to keep its digits
+    if mu < 0.5:
         for i in range(total.size):
-            total[i] += (max((q[k_a, i] - a) - mu * a, 0.0) + max((q[k_b, i] - b) - mu * b, 0.0)) + (
-                max((q[k_c, i] - c) - mu * c, 0.0) + max((q[k_e, i] - e) - mu * e, 0.0)
+            total[i] += (small_excess(q[k_a, i], a, mu) + small_excess(q[k_b, i], b, mu)) + (
+                small_excess(q[k_c, i], c, mu) + small_excess(q[k_e, i], e, mu)
             )
     else:
         a, b, c, e = (1.0 + mu) * a, (1.0 + mu) * b, (1.0 + mu) * c, (1.0 + mu) * e
@@ -70,10 +70,10 @@ def _add_four(q, k_a, k_b, k_c, k_e, a, b, c, e, mu, total):
             )
 
 
-@numba.njit(fastmath=FAST, nogil=True, cache=True, error_model="numpy")
+@numba.njit(fastmath=EXACT_ORDER, nogil=True, cache=True, error_model="numpy")
 def _add_one(q, k, d, mu, total):
     for i in range(total.size):
-        total[i] += max((q[k, i] - d) - mu * d, 0.0)
+        total[i] += small_excess(q[k, i], d, mu)
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
@@ -83,7 +83,7 @@ def runs_under(slopes, support, first, last, mu_a, s_a, mu_b, s_b):
         mu = slopes[e]
         if mu >= mu_b:
             break
-        if s_a + (s_b - s_a) * ((mu - mu_a) / (mu_b - mu_a)) > support[e]:
+        if s_b + (s_a - s_b) * ((mu_b - mu) / (mu_b - mu_a)) > support[e]:
             return False
     return True
 
