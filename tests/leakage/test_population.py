@@ -1,0 +1,185 @@
+"""Many users: each against her own matrix made by hand, and the same result from every backend."""
+
+import os
+import signal
+import threading
+import time
+from itertools import pairwise
+
+import joblib
+import numpy as np
+import pytest
+
+import tplrepro as tpl
+from tplrepro.datasets.sequences import Sequences
+
+EPSILONS = [0.3, 0.5, 0.2]
+
+
+def walks(n_users, n_states=5, length=30, seed=0):
+    rng = np.random.default_rng(seed)
+    P = tpl.smoothed(tpl.strongest(n_states, seed=1), 0.2).probabilities
+    result = {}
+    for user in range(n_users):
+        own = [int(rng.integers(n_states))]
+        for _ in range(int(rng.integers(0, length))):
+            own.append(int(rng.choice(n_states, p=P[own[-1]])))
+        result[f"user {user}"] = own
+    return result
+
+
+def counts_of(sequences, n, direction):
+    counts = np.zeros((n, n))
+    for sequence in sequences:
+        for before, after in pairwise(sequence):
+            counts[(before, after) if direction == "forward" else (after, before)] += 1
+    return counts
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.7])
+def test_each_user_has_her_own_matrix_shrunk_towards_the_pooled_one(smoothing):
+    users, n, weight = walks(12), 5, 2.0
+    result = tpl.population_leakage(users, EPSILONS, smoothing=smoothing, prior_weight=weight)
+    sides = {}
+    for direction in ("backward", "forward"):
+        pooled = counts_of(users.values(), n, direction) + smoothing
+        sides[direction] = pooled / pooled.sum(axis=1, keepdims=True)
+    for row, (user, own) in enumerate(users.items()):
+        matrices = {}
+        for direction, prior in sides.items():
+            joint = counts_of([own], n, direction) + weight * prior
+            matrices[direction] = tpl.TransitionMatrix(joint, normalize=True)
+        expected = tpl.temporal_privacy_leakage(EPSILONS, **matrices)
+        assert result.users[row] == user
+        assert result.transitions[row] == len(own) - 1
+        assert result.tpl[row] == pytest.approx(expected.tpl, rel=1e-12)
+        assert result.bpl[row] == pytest.approx(expected.bpl, rel=1e-12)
+
+
+def test_without_pooling_each_user_stands_alone():
+    users = {"a": [0, 1, 1, 0, 0, 1], "b": [[1, 1, 0], [0, 0]]}
+    result = tpl.population_leakage(users, EPSILONS, smoothing=0.5, prior_weight=None, sides=("forward",))
+    for row, own in enumerate([[users["a"]], users["b"]]):
+        P = tpl.TransitionMatrix.from_sequences(own, n_states=2, smoothing=0.5)
+        expected = tpl.temporal_privacy_leakage(EPSILONS, forward=P)
+        assert result.tpl[row] == pytest.approx(expected.tpl, rel=1e-12)
+        assert result.bpl[row].tolist() == EPSILONS  # that side is not known
+
+
+def test_maximum_quantiles_and_worst_user():
+    result = tpl.population_leakage(walks(30), EPSILONS)
+    assert result.maximum.tolist() == result.tpl.max(axis=0).tolist()
+    assert result.quantile([0.0, 1.0])[1].tolist() == result.maximum.tolist()
+    assert result.largest[result.users.index(result.worst_user)] == result.tpl.max()
+
+
+def test_a_user_without_steps_has_the_pooled_leakage():
+    users = walks(10)
+    users["new"] = [3]
+    result = tpl.population_leakage(users, EPSILONS, smoothing=0.7)
+    pooled = counts_of(users.values(), 5, "forward") + 0.7
+    expected = tpl.temporal_privacy_leakage(EPSILONS, forward=tpl.TransitionMatrix(pooled, normalize=True))
+    assert result.fpl[-1] == pytest.approx(expected.fpl, rel=1e-12)
+    assert result.transitions[-1] == 0
+
+
+def test_only_visited_states():
+    users = {"a": [0, 1, 0, 0, 1], "b": [2, 3, 2, 2], "c": [4]}
+    result = tpl.population_leakage(users, EPSILONS, states="visited", sides=("forward",), smoothing=1.0)
+    pooled = counts_of(users.values(), 5, "forward") + 1.0
+    rows = pooled[:2, :2] / pooled[:2, :2].sum(axis=1, keepdims=True)
+    own = tpl.TransitionMatrix(counts_of([users["a"]], 2, "forward") + rows, normalize=True)
+    assert result.fpl[0] == pytest.approx(tpl.temporal_privacy_leakage(EPSILONS, forward=own).fpl, rel=1e-12)
+    assert result.fpl[2].tolist() == EPSILONS  # one place only: nothing to tell apart
+
+
+def test_labels_sequences_and_dense_agree():
+    users = walks(8)
+    expected = tpl.population_leakage(users, EPSILONS).tpl
+    named = {user: [f"cell {s}" for s in own] for user, own in users.items()}
+    assert tpl.population_leakage(named, EPSILONS).tpl == pytest.approx(expected, rel=1e-13)
+    flat = np.concatenate([np.asarray(own) for own in users.values()])
+    offsets = np.concatenate(([0], np.cumsum([len(own) for own in users.values()])))
+    ragged = Sequences(flat, offsets, np.arange(5), np.array(list(users)))
+    assert tpl.population_leakage(ragged, EPSILONS).tpl == pytest.approx(expected, rel=1e-13)
+
+
+def test_many_states_stay_sparse_and_agree_with_the_dense_form(monkeypatch):
+    import tplrepro.markov.estimation
+
+    users = walks(4, n_states=40, length=80)
+    dense = tpl.population_leakage(users, EPSILONS, n_states=40)
+    monkeypatch.setattr(tplrepro.markov.estimation, "SPARSE_FROM", 10)
+    sparse = tpl.population_leakage(users, EPSILONS, n_states=40)
+    assert sparse.tpl == pytest.approx(dense.tpl, rel=1e-12)
+
+
+@pytest.mark.parametrize("options", [{"n_jobs": 2}, {"n_jobs": 1, "batch_size": 3}])
+def test_backends_and_batches_do_not_matter(options):
+    users = walks(20)
+    alone = tpl.population_leakage(users, EPSILONS)
+    assert (tpl.population_leakage(users, EPSILONS, **options).tpl == alone.tpl).all()
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        assert (tpl.population_leakage(users, EPSILONS, batch_size=4).tpl == alone.tpl).all()
+
+
+@pytest.mark.slow
+# A killed worker leaves its sockets and temporary folders to the garbage collector.
+@pytest.mark.filterwarnings("default::ResourceWarning", "default::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("default::UserWarning", "default::DeprecationWarning", "default::FutureWarning")
+def test_dask_completes_when_a_worker_is_killed():
+    distributed = pytest.importorskip("distributed", reason="the extra 'dask' is not installed")
+    users = walks(600, length=60)
+    alone = tpl.population_leakage(users, EPSILONS, batch_size=10)
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    with distributed.LocalCluster(host="127.0.0.1", **options) as cluster, distributed.Client(cluster) as client:
+        victims = list(client.run(os.getpid).values())
+        killed = []
+
+        def kill_when_under_way():
+            deadline = time.monotonic() + 60
+            while time.monotonic() < deadline:
+                done = client.run_on_scheduler(
+                    lambda dask_scheduler: sum(w.nbytes > 0 for w in dask_scheduler.workers.values())
+                )
+                if done:
+                    os.kill(victims[0], signal.SIGKILL)
+                    killed.append(time.monotonic())
+                    return
+                time.sleep(0.02)
+
+        killer = threading.Thread(target=kill_when_under_way)
+        killer.start()
+        with joblib.parallel_config(backend="dask"):
+            result = tpl.population_leakage(users, EPSILONS, batch_size=10)
+        finished = time.monotonic()
+        killer.join()
+        survivors = list(client.run(os.getpid).values())
+    assert killed
+    assert killed[0] < finished
+    assert victims[0] not in survivors
+    assert (result.tpl == alone.tpl).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda f: f({}, EPSILONS), "at least one user, found none"),
+        (lambda f: f([[0, 1]], EPSILONS), "must map each user to her sequences, found list"),
+        (lambda f: f({"a": [0, 1], "b": []}, EPSILONS), "found none for user 'b'; leave her out"),
+        (lambda f: f({"a": [0, 1]}, []), "at least one budget, found none"),
+        (lambda f: f({"a": [0, 1]}, [0.1, -1.0]), "epsilons must be.*found -1"),
+        (lambda f: f({"a": [0, 9]}, EPSILONS, n_states=3), "unknown state 9"),
+        (lambda f: f({"a": [0, 1]}, EPSILONS, smoothing=-1.0), "smoothing must be finite and at least 0, found -1.0"),
+        (lambda f: f({"a": [0, 1]}, EPSILONS, prior_weight=0.0), "prior_weight must be.*found 0.0; pass None"),
+        (
+            lambda f: f({"a": [0, 1]}, EPSILONS, sides=("sideways",)),
+            r"'backward', 'forward' or both, found \('sideways',",
+        ),
+        (lambda f: f({"a": [0, 1]}, EPSILONS, states="some"), "'all' or 'visited', found 'some'"),
+        (lambda f: f({"a": [0, 1]}, EPSILONS, batch_size=0), "batch_size must be at least 1"),
+    ],
+)
+def test_bad_input_names_constraint_value_and_remedy(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(tpl.population_leakage)
