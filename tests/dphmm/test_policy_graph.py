@@ -101,6 +101,8 @@ def test_connect_adds_one_edge_and_leaves_the_graph_as_it_was():
     assert (0, 4) not in G.edges
     with pytest.raises(ValueError, match="read-only"):
         G.edge_array[0] = 7
+    with pytest.raises(nx.NetworkXError, match="[Ff]rozen"):
+        G.graph.add_edge(0, 1)
 
 
 @pytest.mark.parametrize(

@@ -188,7 +188,7 @@ def release_step(
         outside = np.setdiff1d(np.flatnonzero(prior > 0), possible)
         if outside.size:
             perturbed[outside] = nearest_states(f, outside, possible)
-    if not protectable._is_possible[perturbed[state]]:
+    if perturbed[state] not in protectable.possible:
         raise ValueError(
             f"the true state must be possible under the model, found state {state} with prior {prior[state]:g} at time "
             f"{time}; smooth the transition matrix, or correct the initial distribution"

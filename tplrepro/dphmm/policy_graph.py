@@ -100,7 +100,7 @@ class PolicyGraph:
 
         Parameters
         ----------
-        categories : list of lists of states, disjoint
+        categories : list of lists of states, disjoint; a state in none of them stays unconnected
         n_states : int, optional; by default the largest state named plus one
 
         Raises
@@ -191,13 +191,13 @@ class PolicyGraph:
 
     @cached_property
     def graph(self):
-        """The possible states and their edges as a networkx.Graph."""
+        """The possible states and their edges as a frozen networkx.Graph."""
         import networkx
 
         graph = networkx.Graph()
         graph.add_nodes_from(self.possible.tolist())
         graph.add_edges_from(map(tuple, self.edge_array.tolist()))
-        return graph
+        return networkx.freeze(graph)
 
     @property
     def edges(self):
