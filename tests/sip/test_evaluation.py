@@ -26,4 +26,27 @@ def test_evaluation_on_sequences():
     shown = np.mean([o != s for o, s in zip(np.concatenate(found.outputs), np.concatenate(sequences), strict=True)])
     assert found.distance == pytest.approx(shown)
     assert found.error == pytest.approx(shown, abs=5 * 0.5 / np.sqrt(600))
-    assert found.likelihoods[0].shape == (30, 2)
+    assert np.shape(found.likelihoods[0]) == (30, 2)
+
+
+def test_what_the_temporal_variant_tells():
+    step = np.array([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [0.5, 0.0, 0.5]])
+    chain = sip.SymbolChain.first_order(np.full(3, 1 / 3), step)
+    mechanism = sip.TemporalRandomizedResponse(0.7, step)
+    assert not mechanism.same_supports
+    assert sip.TemporalRandomizedResponse(0.7, np.full((3, 3), 1 / 3)).same_supports
+    found = sip.evaluate(mechanism, [[0, 1, 2]], chain, np.random.default_rng(2), keep_likelihoods=True)
+    assert found.largest_leakage == np.inf
+    # The likelihood of the outputs, by summing over all inputs, is that of the classifier's forward recursion.
+    classifier = sip.MarkovClassifier(3).fit({"a": [[0, 1, 2, 0]], "b": [[0, 0, 1, 1]]})
+    outputs = found.outputs[0]
+    for i in range(2):
+        total = 0.0
+        for x, weight in np.ndenumerate(sip.markov_sequences(classifier.initial[i], classifier.steps[i], 3)):
+            belief = np.full(3, 1 / 3)
+            value = mechanism.response(belief).row(x[0])[outputs[0]]
+            for k in (1, 2):
+                value *= mechanism.response(belief, previous=x[k - 1]).row(x[k])[outputs[k]]
+            total += weight * value
+        score = classifier.log_likelihood(outputs, likelihoods=found.likelihoods[0])[i]
+        assert score == pytest.approx(np.log(total), rel=1e-12)

@@ -135,6 +135,25 @@ class TemporalRandomizedResponse(Mechanism):
         super().__init__(epsilon)
         self.transition = as_transition_matrix(transition)
 
+    @cached_property
+    def same_supports(self) -> bool:
+        """Whether all symbols have the same successors: otherwise an output rules earlier symbols out."""
+        matrix = self.transition.probabilities
+        if not self.transition.is_sparse or self.transition.background.any():
+            possible = np.asarray(self.transition) > 0
+            return bool((possible == possible[0]).all())
+        matrix = matrix.copy()
+        matrix.eliminate_zeros()
+        first = np.sort(matrix.indices[: matrix.indptr[1]])
+        rows = (np.sort(part) for part in np.split(matrix.indices, matrix.indptr[1:-1]))
+        return all(np.array_equal(row, first) for row in rows)
+
+    def likelihood(self, y: int) -> np.ndarray:
+        """Pr(y | previous symbol, symbol), (n, n): what an output after the first one tells."""
+        n = self.transition.n_states
+        uniform = np.full(n, 1.0 / n)
+        return np.array([self.response(uniform, previous).column(y) for previous in range(n)])
+
     def support(self, previous: int | None) -> np.ndarray:
         """Symbols that can follow `previous`; all of them at the first time or after a symbol that is never left."""
         if previous is None:

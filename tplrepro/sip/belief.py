@@ -61,8 +61,10 @@ class SymbolChain:
 
     def predict(self, weights: np.ndarray) -> np.ndarray:
         """One step: the distribution over contexts (c,) after `weights` (c,)."""
-        renewed = float(weights @ self.restart)
-        following = self._step(weights * (1.0 - self.restart))
+        # Sums of products, not dot products: threads of a BLAS cost more than they save at this size.
+        leaving = weights * self.restart
+        renewed = float(leaving.sum())
+        following = self._step(weights - leaving)
         if renewed > 0:
             following[: self.n_symbols] += renewed * self.initial
         return following / following.sum()

@@ -66,7 +66,8 @@ class Evaluation:
     Attributes
     ----------
     outputs : list of int arrays, one a sequence
-    likelihoods : list of arrays (T, n), a(y|.) of each output: all that the outputs tell an adversary
+    likelihoods : list of lists (T) of arrays, a(y|.) (n,) of each output, or Pr(y | previous symbol, symbol) (n, n) for
+        mechanisms that look at the previous symbol: all that the outputs tell an adversary
     error : float, share of symbols that were to be changed
     distance : float, mean distance between symbols and outputs; the error again without a distance matrix
     mean_leakage, largest_leakage : float, true IIL of the releases, nats
@@ -98,7 +99,7 @@ def evaluate(mechanism, sequences, chain: SymbolChain, rng, distance=None, keep_
         steps = list(release(mechanism, sequence, chain, rng))
         outputs.append(np.array([step.output for step in steps]))
         if keep_likelihoods:
-            likelihoods.append(np.array([step.likelihood for step in steps]))
+            likelihoods.append(_told(mechanism, steps))
         leakages += [step.leakage for step in steps]
         kept += [step.kept for step in steps]
         if table is not None:
@@ -112,6 +113,12 @@ def evaluate(mechanism, sequences, chain: SymbolChain, rng, distance=None, keep_
         float(np.mean(leakages)),
         float(np.max(leakages)),
     )
+
+
+def _told(mechanism, steps) -> list:
+    if not getattr(mechanism, "uses_previous", False):
+        return [step.likelihood for step in steps]
+    return [steps[0].likelihood, *(mechanism.likelihood(step.output) for step in steps[1:])]
 
 
 def grid_distance(columns: int, rows: int) -> np.ndarray:

@@ -263,4 +263,4 @@ def utility_bound(b: np.ndarray, odds: float, nu: np.ndarray) -> float:
     beyond = amount > before
     others = np.interp(np.where(beyond, amount + b, amount), mass, price) - np.where(beyond, b * nu, 0.0)
     inner = b / odds + cap * (gain * own - own * nu - others)
-    return float(b @ nu + inner.max())
+    return float((b * nu).sum() + inner.max())

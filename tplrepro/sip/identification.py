@@ -72,7 +72,8 @@ class MarkovClassifier:
         ----------
         sequence : array-like (T,)
         channel : array-like (n, n), optional; rows of a mechanism that is the same at all times
-        likelihoods : array-like (T, n), optional; a(y_k|.) of a mechanism that changes, in place of a channel
+        likelihoods : sequence of T arrays (n,), optional; a(y_k|.) of a mechanism that changes, in place of a
+            channel; from the second on they may be (n, n): Pr(y_k | previous symbol, symbol)
         """
         if not self.users:
             raise ValueError("the classifier has not been fitted, found no users; call fit first")
@@ -90,7 +91,11 @@ class MarkovClassifier:
         total = np.zeros(len(self.users))
         for k in range(symbols.size):
             if k:
-                forward = np.einsum("ui,uij->uj", forward, self.steps) * likelihoods[k]
+                told = np.asarray(likelihoods[k])
+                if told.ndim == 1:
+                    forward = np.einsum("ui,uij->uj", forward, self.steps) * told
+                else:
+                    forward = np.einsum("ui,uij,ij->uj", forward, self.steps, told)
             scale = forward.sum(axis=1, keepdims=True)
             with np.errstate(divide="ignore"):
                 total += np.log(scale[:, 0])

@@ -25,9 +25,11 @@ class Release:
     ----------
     symbol : int, the true symbol (a batch's number, for batches)
     output : int, what is published
-    leakage : float, the true instantaneous information leakage, nats
+    leakage : float, the true instantaneous information leakage, nats; infinite where a mechanism that looks at the
+        previous symbol rules some earlier symbols out
     kept : float, probability that this symbol was to be published unchanged
-    likelihood : ndarray (n,), a(output | .): all that this output tells
+    likelihood : ndarray (n,), a(output | .): all that this output tells, but for mechanisms that look at the previous
+        symbol (there it is a(output | ., that symbol), which the adversary does not know)
     """
 
     symbol: int
@@ -83,7 +85,8 @@ def _steps(mechanism, symbols, chain, rng):
         output = response.sample(symbol, rng)
         told = response.column(output)
         kept = told if output == symbol else response.column(symbol)
-        yield Release(symbol, output, response.leakage, float(kept[symbol]), told)
+        bounded = not uses_previous or previous is None or mechanism.same_supports
+        yield Release(symbol, output, response.leakage if bounded else float("inf"), float(kept[symbol]), told)
         # A mechanism that looks at the true previous symbol has no single matrix: its adversary keeps to the chain.
         belief = (
             Belief(chain, chain.predict(belief.weights)) if uses_previous else belief.observe(output, response)

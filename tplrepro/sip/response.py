@@ -91,7 +91,7 @@ class Response:
     def cost(self, distance="hamming") -> float:
         """Expected distance between input and output (Eq. (14) of [3])."""
         if isinstance(distance, str) and distance == "hamming":
-            return float(self.belief @ (1.0 - self.kept()))
+            return float((self.belief * (1.0 - self.kept())).sum())
         values = check_distance(distance, self.n_symbols)
         return float(sum(b * (values[x] @ self.row(x)) for x, b in enumerate(self.belief) if b > 0))
 

@@ -1,0 +1,49 @@
+"""The findings of docs/errata/sip2023.md, and its example."""
+
+import doctest
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tplrepro import sip
+
+PAGE = Path(__file__).parents[2] / "docs" / "errata" / "sip2023.md"
+
+
+def test_the_pages_example_runs():
+    result = doctest.testfile(str(PAGE), module_relative=False)
+    assert result.attempted >= 6
+    assert result.failed == 0
+
+
+@settings(max_examples=25)
+@given(st.integers(2, 5), st.floats(0.2, 3.0), st.integers(0, 2**32 - 1))
+def test_theorem_4_holds_for_metrics_where_no_belief_is_small(n, epsilon, seed):
+    rng = np.random.default_rng(seed)
+    least = 1 / (np.exp(epsilon) + 1)
+    if n * least >= 1:
+        return
+    belief = least + (1 - n * least) * rng.dirichlet(np.ones(n))
+    points = rng.random((n, 2))
+    distance = np.linalg.norm(points[:, None] - points, axis=-1)
+    published = sip.ConditionalRandomizedResponse(epsilon).response(belief)
+    assert published.leakage == pytest.approx(epsilon, abs=1e-9)
+    assert published.cost(distance) == pytest.approx(
+        sip.OptimalResponse(epsilon, distance).response(belief).cost(distance), abs=1e-7
+    )
+
+
+def test_rows_of_theorem_4_as_printed_do_not_sum_to_one():
+    beta, odds = np.array([0.2, 0.3, 0.5]), np.e
+    printed = np.tile(beta[:, None] / odds, (1, 3))
+    np.fill_diagonal(printed, 1 - (1 - beta) / odds)
+    assert np.abs(printed.sum(axis=1) - 1).max() > 0.1
+
+
+def test_more_symbols_than_the_odds_always_exceed_the_budget():
+    for epsilon in (0.5, 1.0, 2.0):
+        n = int(np.exp(epsilon) + 1) + 1
+        assert sip.ConditionalRandomizedResponse(epsilon).leakage(np.full(n, 1 / n)) > epsilon
