@@ -145,7 +145,6 @@ def test_bad_arguments(options, message):
         quantify_releases(log_of("ab", "b"), **({"epsilon": 0.1} | options))
 
 
-@pytest.mark.slow
 def test_fifteen_thousand_events_in_under_a_minute():
     log = synthetic(1_000, seed=11, mean_length=15.0)
     assert 14_000 < len(log) < 17_000
