@@ -118,6 +118,11 @@ def test_mixing_repairs_a_table_that_is_far_from_feasible():
     belief = np.array([1e-12, 0.3, 0.7 - 1e-12])
     response = mix_dense(belief, np.eye(3), 0.5, sip.hamming_distance(3))
     assert response.leakage <= 0.5
+    even = mix_dense(np.array([0.3, 0.3, 0.4]), np.eye(3), 0.6, sip.hamming_distance(3))
+    assert 0.6 - 1e-9 <= even.leakage <= 0.6  # as much as allowed, and no more
+    # Ratios of the identity go up to 1/0.3; the share of the marginal is that of tplrepro.sip.mixing.
+    share = (1 / 0.3 - np.exp(0.6)) / (1 / 0.3 - 1)
+    assert even.cost() == pytest.approx(share * (1 - 0.3**2 - 0.3**2 - 0.4**2), abs=1e-8)
 
 
 def test_the_exact_response_is_fast():
