@@ -40,20 +40,34 @@ def as_printed(rows, alpha):
     return best
 
 
+ALPHAS = np.array([0.01, 0.3, 1.0, 4.0, 10.0])
+
+
+def assert_sparse_equals_dense(rows):
+    sparse = tpl.TransitionMatrix(scipy.sparse.csr_array(rows), normalize=True)
+    dense = tpl.PrivacyLossFunction(tpl.TransitionMatrix(rows, normalize=True))
+    assert tpl.PrivacyLossFunction(sparse)(ALPHAS) == pytest.approx(dense(ALPHAS), rel=1e-12)
+    assert [tpl.privacy_loss(sparse, alpha) for alpha in ALPHAS] == pytest.approx(dense(ALPHAS), rel=1e-12)
+    return sparse
+
+
 def test_exact_against_dense_and_linear_programming():
-    """300 sparse matrices: the sparse function, the dense one, and on some the linear-fractional programme."""
+    """300 sparse matrices: the sparse function, the dense one, and the linear-fractional programme."""
     rng = np.random.default_rng(2022)
     for k in range(300):
-        rows = random_sparse_rows(rng)
-        sparse = tpl.TransitionMatrix(scipy.sparse.csr_array(rows), normalize=True)
-        dense = tpl.PrivacyLossFunction(tpl.TransitionMatrix(rows, normalize=True))
-        alphas = np.array([0.01, 0.3, 1.0, 4.0, 10.0])
-        assert tpl.PrivacyLossFunction(sparse)(alphas) == pytest.approx(dense(alphas), rel=1e-12)
-        assert [tpl.privacy_loss(sparse, alpha) for alpha in alphas] == pytest.approx(dense(alphas), rel=1e-12)
-        if k % 15 == 0:
-            small = random_sparse_rows(rng, n=5, stored=3)
-            exact = tpl.privacy_loss(tpl.TransitionMatrix(scipy.sparse.csr_array(small), normalize=True), 1.0)
-            assert exact == pytest.approx(tpl.linear_program.loss(small, 1.0, solver="HiGHS"), abs=1e-7)
+        rows = random_sparse_rows(rng, n=int(rng.integers(3, 7)), stored=3)
+        sparse = assert_sparse_equals_dense(rows)
+        alpha = float(ALPHAS[1 + k % 3])
+        # HiGHS solves to about 1e-9 in the ratio.
+        assert tpl.privacy_loss(sparse, alpha) == pytest.approx(
+            tpl.linear_program.loss(rows, alpha, solver="HiGHS"), abs=1e-7
+        )
+
+
+def test_exact_against_dense_on_more_states():
+    rng = np.random.default_rng(2023)
+    for _ in range(100):
+        assert_sparse_equals_dense(random_sparse_rows(rng, n=int(rng.integers(7, 30)), stored=6))
 
 
 def test_the_example():
