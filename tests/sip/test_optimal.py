@@ -114,6 +114,20 @@ def test_an_asymmetric_distance_and_the_two_paths_for_hamming():
     assert general.cost() == pytest.approx(sip.OptimalResponse(0.8).response(belief).cost(), abs=TOLERANCE)
 
 
+def test_recent_responses_are_kept_within_a_bound(monkeypatch):
+    from tplrepro.sip import optimal
+
+    monkeypatch.setattr(optimal, "RECENT_BYTES", 2 * 8 * 9)  # two responses over three symbols
+    mechanism = sip.OptimalResponse(1.0, sip.hamming_distance(3))
+    beliefs = [np.array([0.5, 0.3, 0.2]), np.array([0.6, 0.2, 0.2]), np.array([0.1, 0.1, 0.8])]
+    first = [mechanism.response(b) for b in beliefs]
+    assert len(mechanism._recent) == 2
+    assert mechanism.response(beliefs[2]) is first[2]
+    again = mechanism.response(beliefs[0])
+    assert again is not first[0]
+    assert again.matrix().tolist() == first[0].matrix().tolist()
+
+
 def test_mixing_repairs_a_table_that_is_far_from_feasible():
     belief = np.array([1e-12, 0.3, 0.7 - 1e-12])
     response = mix_dense(belief, np.eye(3), 0.5, sip.hamming_distance(3))
@@ -131,7 +145,7 @@ def test_the_exact_response_is_fast():
     points = rng.random((100, 2))
     grid = np.linalg.norm(points[:, None] - points, axis=-1)
     for mechanism in (sip.OptimalResponse(1.0), sip.OptimalResponse(1.0, grid)):
-        mechanism.response(belief)
+        mechanism.response(belief[::-1])
         started = time.perf_counter()
         response = mechanism.response(belief)
         seconds = time.perf_counter() - started
