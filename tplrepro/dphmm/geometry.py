@@ -68,22 +68,26 @@ def corner_points(points: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 def _outer(coordinates: np.ndarray) -> np.ndarray:
-    """Indices of the points (m, r) that may be vertices: in the plane, those not well inside a polygon of 8 extremes.
+    """Indices of the points (m, r) that may be vertices: in the plane, those not well inside a polygon of extremes.
 
-    A graph of 300 states may have 40,000 edges, of which Qhull need see few.
+    A graph of 300 states may have 40,000 edges, of which Qhull need see few. Eight extremes drop most points, of which
+    64 then drop most that are left.
     """
     n, r = coordinates.shape
+    kept = np.arange(n)
     if r != 2 or n < 500:
-        return np.arange(n)
+        return kept
     from scipy.spatial import ConvexHull
 
-    x, y = np.ascontiguousarray(coordinates.T)
-    angles = np.linspace(0, np.pi, 8, endpoint=False)
-    extreme = [int(np.argmax(np.abs(np.cos(angle) * x + np.sin(angle) * y))) for angle in angles]
-    normals = _normals(ConvexHull(np.concatenate([coordinates[extreme], -coordinates[extreme]])))
-    # The circle within the polygon settles most points by one comparison.
-    kept = np.flatnonzero(x * x + y * y >= (1 - 1e-9) / (normals**2).sum(axis=1).max())
-    return kept[np.abs(coordinates[kept] @ normals.T).max(axis=1) >= 1 - 1e-9]
+    for directions in (8, 64):
+        x, y = np.ascontiguousarray(coordinates[kept].T)
+        angles = np.linspace(0, np.pi, directions, endpoint=False)
+        extreme = kept[[int(np.argmax(np.abs(np.cos(angle) * x + np.sin(angle) * y))) for angle in angles]]
+        normals = _normals(ConvexHull(np.concatenate([coordinates[extreme], -coordinates[extreme]])))
+        # The circle within the polygon settles most points by one comparison.
+        kept = kept[x * x + y * y >= (1 - 1e-9) / (normals**2).sum(axis=1).max()]
+        kept = kept[np.abs(coordinates[kept] @ normals.T).max(axis=1) >= 1 - 1e-9]
+    return kept
 
 
 def _normals(hull) -> np.ndarray:
