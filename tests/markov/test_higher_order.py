@@ -53,7 +53,7 @@ def test_counts_tuples(sequences, order, direction, smoothing, over, sparse):
             estimate_higher_order(sequences, order, **options)
         return
     P = estimate_higher_order(sequences, order, **options)
-    assert P.states == tuples
+    assert P.states == ([place for (place,) in tuples] if order == 1 else tuples)
     assert P.is_sparse == sparse
     assert P.toarray() == pytest.approx(rows / rows.sum(axis=1, keepdims=True))
 
@@ -63,7 +63,7 @@ def test_order_1_is_the_plain_estimate():
     for over in ("successors", "all"):
         P = estimate_higher_order(sequences, order=1, smoothing=0.7, smooth_over=over)
         assert P.toarray() == pytest.approx(tpl.TransitionMatrix.from_sequences(sequences, smoothing=0.7).toarray())
-        assert P.states == [(0,), (1,), (2,)]
+        assert P.states == [0, 1, 2]
 
 
 def test_augmented_sequences_are_the_windows_and_keep_labels():
@@ -100,6 +100,22 @@ def test_one_step_is_the_identity_and_k_steps_are_not():
         assert two.probabilities == pytest.approx(P.probabilities @ P.probabilities)
         assert two.probabilities.min() > 0
         assert np.isfinite(tpl.PrivacyLossFunction(two).supremum(0.1))
+
+
+def test_states_can_be_those_of_another_estimate():
+    whole = [[0, 1, 1, 0, 0, 1], [2, 0, 2, 1]]
+    for order in (1, 2):
+        states = estimate_higher_order(whole, order, smoothing=0.5, tuples="all").states
+        assert len(states) == 3**order
+        part = estimate_higher_order(whole[:1], order, smoothing=0.5, tuples=states)
+        assert part.states == states
+        _, rows = by_hand(whole[:1], order, "forward", 0.0, "all")
+        seen = [part.index(s if order > 1 else s[0]) for s in by_hand(whole[:1], order, "forward", 0.0, "all")[0]]
+        totals = rows.sum(axis=1, keepdims=True) + 3 * 0.5  # three successors each
+        possible = np.array([[order == 1 or states[i][1:] == states[j][:-1] for j in seen] for i in seen])
+        assert part.toarray()[np.ix_(seen, seen)] == pytest.approx((rows + 0.5 * possible) / totals)
+    with pytest.raises(ValueError, match=r"each one that occurs, but \(2, 0\) is not among them"):
+        estimate_higher_order(whole, 2, smoothing=0.5, tuples=[(0, 0), (0, 1), (1, 0), (1, 1), (0, 2)])
 
 
 def test_powers_of_sparse_and_dense_agree():
@@ -163,8 +179,14 @@ def test_many_tuples_stay_sparse():
         ),
         (lambda: estimate_higher_order([[0, 1, 2]]), "every state must be left at least once"),
         (lambda: estimate_higher_order([[0, 1]], smoothing=-1.0), "at least 0, found -1.0"),
-        (lambda: estimate_higher_order([[0, 1]], smooth_over="some"), "smooth_over must be one of .* found 'some'"),
-        (lambda: estimate_higher_order([[0, 1]], tuples="few"), "tuples must be one of .* found 'few'"),
+        (
+            lambda: estimate_higher_order([[0, 1]], smooth_over="some"),
+            "smooth_over must be 'successors' or 'all', found 'some'",
+        ),
+        (
+            lambda: estimate_higher_order([[0, 1]], tuples="few"),
+            "tuples must be 'observed', 'all' or a list of tuples, found 'few'",
+        ),
         (lambda: estimate_higher_order([[0, 1]], direction="up"), "direction must be 'forward' or 'backward'"),
         (
             lambda: estimate_higher_order([range(1200)], tuples="all"),

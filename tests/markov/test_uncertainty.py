@@ -110,6 +110,22 @@ def test_bootstrap_estimates_from_the_sequences_drawn(sequences, seed, by_group)
             assert P.toarray() == pytest.approx((counts + 0.5) / (counts + 0.5).sum(axis=1, keepdims=True))
 
 
+def test_bootstrap_can_estimate_otherwise():
+    sequences = [[0, 1, 0], [1, 1], [0, 0]]
+    for groups in (None, ["u", "v", "u"]):
+        options = {"groups": groups, "smoothing": 0.5, "n_states": 2}
+        plain = bootstrap_draws(sequences, 4, np.random.default_rng(1), **options)
+        own = bootstrap_draws(
+            sequences,
+            4,
+            np.random.default_rng(1),
+            groups=groups,
+            estimate=lambda sample: tpl.TransitionMatrix.from_sequences(sample, n_states=2, smoothing=0.5),
+        )
+        for P, Q in zip(plain, own, strict=True):
+            assert P.toarray() == pytest.approx(Q.toarray())
+
+
 def test_bootstrap_keeps_labels_and_can_be_sparse():
     P = next(bootstrap_draws([["b", "a"], ["a", "b"]], 1, np.random.default_rng(0), smoothing=1.0, sparse=True))
     assert P.is_sparse

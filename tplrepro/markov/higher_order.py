@@ -26,7 +26,7 @@ from itertools import product
 
 import numpy as np
 
-from tplrepro.markov.estimation import SPARSE_FROM, count_transitions, estimate_transitions, transitions_from_counts
+from tplrepro.markov.estimation import count_transitions, transitions_from_counts
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.validation import check_horizon
 
@@ -89,7 +89,7 @@ def estimate_higher_order(
     smoothing: float = 0.0,
     direction: str = "forward",
     smooth_over: str = "successors",
-    tuples: str = "observed",
+    tuples="observed",
     labels=None,
     sparse: bool | None = None,
 ) -> TransitionMatrix:
@@ -103,14 +103,14 @@ def estimate_higher_order(
     smooth_over : "successors" or "all"
         "successors" adds s where a tuple can lead: to those that continue it, (a, b) to (b, c). "all" adds s to every
         pair of states, as for any chain: a step from (a, b) to (c, d) then has a probability though it cannot occur.
-    tuples : "observed" or "all"
-        States are the tuples that occur, or all k-tuples of the places that occur; with "all" and successors smoothed,
-        each tuple can reach every other one in k steps.
+    tuples : "observed", "all", or a list of tuples
+        States are the tuples that occur, all k-tuples of the places that occur, or those given (the states of another
+        estimate, say). With "all" and successors smoothed, each tuple can reach every other one in k steps.
     sparse : bool, optional; default sparse from 4,096 states on
 
     Returns
     -------
-    TransitionMatrix, its states labelled by tuples (for order 1 too)
+    TransitionMatrix, its states labelled by tuples; for order 1 by the places themselves
 
     Raises
     ------
@@ -124,25 +124,23 @@ def estimate_higher_order(
     >>> P.states, P.probabilities.tolist()
     ([('a', 'a'), ('a', 'b'), ('b', 'a')], [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
     """
-    for name, value, allowed in (
-        ("smooth_over", smooth_over, ("successors", "all")),
-        ("tuples", tuples, ("observed", "all")),
-    ):
-        if value not in allowed:
-            raise ValueError(f"{name} must be one of {allowed}, found {value!r}; choose one of them")
-    augmented, states = augment_sequences(sequences, order, labels)
-    if tuples == "all":
-        augmented, states = _among_all(augmented, states, order)
-    if smooth_over == "all" or smoothing == 0.0:
-        P = estimate_transitions(augmented, len(states), smoothing, direction=direction, sparse=sparse)
-        return TransitionMatrix(P.probabilities, states=states, background=P.background)
-    if not (np.isfinite(smoothing) and smoothing > 0):
+    if smooth_over not in ("successors", "all"):
+        raise ValueError(f"smooth_over must be 'successors' or 'all', found {smooth_over!r}; choose one of them")
+    if isinstance(tuples, str) and tuples not in ("observed", "all"):
+        raise ValueError(f"tuples must be 'observed', 'all' or a list of tuples, found {tuples!r}; choose one of them")
+    if not (np.isfinite(smoothing) and smoothing >= 0):
         raise ValueError(f"smoothing must be finite and at least 0, found {smoothing}; give the s added to each count")
+    augmented, states = augment_sequences(sequences, order, labels)
+    if not isinstance(tuples, str):
+        augmented, states = _among(augmented, states, [(t,) for t in tuples] if order == 1 else list(tuples))
+    elif tuples == "all":
+        augmented, states = _among(augmented, states, _all_tuples(states, order))
     counts, _ = count_transitions(augmented, n_states=len(states), direction=direction)
-    counts = counts + smoothing * _possible_steps(states, direction)
-    if sparse is None:
-        sparse = len(states) >= SPARSE_FROM
-    return transitions_from_counts(counts, states=states, sparse=sparse)
+    if smoothing and order > 1 and smooth_over == "successors":
+        counts = counts + smoothing * _possible_steps(states, direction)
+        smoothing = 0.0
+    names = [state[0] for state in states] if order == 1 else states
+    return transitions_from_counts(counts, smoothing, names, sparse)
 
 
 def every_kth(matrix, k: int) -> TransitionMatrix:
@@ -222,19 +220,25 @@ def _plain(labels) -> list:
     return labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
 
 
-def _among_all(augmented, states, order: int):
-    """The same sequences over all tuples of the places that occur."""
+def _all_tuples(states, order: int) -> list:
     places = list(dict.fromkeys(place for state in states for place in state))
     n = len(places)
-    if n**order > MOST_TUPLES or n ** (order + 1) > MOST_STORED:
+    if n**order > MOST_TUPLES or (order > 1 and n ** (order + 1) > MOST_STORED):
         raise ValueError(
             f"all {order}-tuples of {n} places would be {n**order} states, more than fit; "
             'use tuples="observed", larger cells, or a lower order'
         )
-    everything = list(product(places, repeat=order))
-    number = {state: index for index, state in enumerate(everything)}
+    return list(product(places, repeat=order))
+
+
+def _among(augmented, states, chosen: list):
+    """The same sequences over the tuples chosen."""
+    number = {state: index for index, state in enumerate(chosen)}
+    missing = next((state for state in states if state not in number), None)
+    if missing is not None:
+        raise ValueError(f"tuples must hold each one that occurs, but {missing!r} is not among them; add it")
     moved = np.array([number[state] for state in states], dtype=np.int64)
-    return [moved[part] for part in augmented], everything
+    return [moved[part] for part in augmented], chosen
 
 
 def _possible_steps(states, direction: str):

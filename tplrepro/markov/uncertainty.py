@@ -123,6 +123,7 @@ def bootstrap_draws(
     direction: str = "forward",
     groups=None,
     sparse: bool | None = None,
+    estimate: Callable | None = None,
 ) -> Iterator:
     """Matrices estimated from sequences that are drawn again with replacement.
 
@@ -136,10 +137,12 @@ def bootstrap_draws(
     direction : "forward", "backward", or "both" for pairs (backward, forward) from the same sequences
     groups : sequence, one hashable a sequence, optional
         Draw groups of sequences together: their users, if the sequences of one user are not independent.
+    estimate : callable, optional
+        Makes a draw of the list of sequences drawn, in place of the estimate above: of order k, or hidden, say.
 
     Yields
     ------
-    TransitionMatrix, or for "both" a pair (backward, forward)
+    TransitionMatrix, or for "both" a pair (backward, forward), or what `estimate` returns
 
     Raises
     ------
@@ -161,6 +164,15 @@ def bootstrap_draws(
         n_states = getattr(sequences, "n_states", None)
     sequences = list(sequences)
     group, n_groups = _numbered(groups, len(sequences))
+    rng = np.random.default_rng() if rng is None else rng
+    if estimate is not None:
+        members = [np.flatnonzero(group == g) for g in range(n_groups)] if groups is not None else group[:, None]
+
+        def sample():
+            chosen = np.concatenate([members[g] for g in rng.integers(n_groups, size=n_groups)])
+            return [sequences[k] for k in chosen]
+
+        return (estimate(sample()) for _ in range(draws))
     # One count for each pair (group, step): the counts of a draw are a product with the weights of the groups.
     whole, states = count_transitions(sequences, n_states, states)
     n = whole.shape[0]
@@ -171,7 +183,6 @@ def bootstrap_draws(
     column = np.searchsorted(origin * n + target, flat)
     members = np.repeat(group, inside)
     shares = scipy.sparse.coo_array((np.ones(flat.size), (column, members)), shape=(origin.size, n_groups)).tocsr()
-    rng = np.random.default_rng() if rng is None else rng
 
     def draw():
         weights = np.bincount(rng.integers(n_groups, size=n_groups), minlength=n_groups)
