@@ -1,8 +1,10 @@
 """Leakage of the releases of a log: against the package's dense quantification, and what it says."""
 
+import json
 import time
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import tplrepro as tpl
@@ -102,6 +104,14 @@ def test_witness_names_the_two_traces():
         assert q.sum() == pytest.approx(1.0)  # known rows, not stand-ins for unknown ones
         assert d.sum() == pytest.approx(1.0)
         assert (q[columns].sum(), d[columns].sum()) == pytest.approx((witness.q, witness.d))
+
+
+def test_a_table_with_witnesses_can_be_saved(tmp_path):
+    found = quantify_releases(log_of("abc", "acb", "b"), 0.1)
+    found.to_parquet(tmp_path / "leakage.parquet")
+    again = pd.read_parquet(tmp_path / "leakage.parquet")
+    pd.testing.assert_frame_equal(again, found)
+    json.dumps(found.attrs)
 
 
 def test_witness_of_smoothed_sets():

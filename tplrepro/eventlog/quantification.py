@@ -17,7 +17,6 @@ References
 
 from __future__ import annotations
 
-from dataclasses import replace
 from time import perf_counter
 
 import numpy as np
@@ -142,7 +141,7 @@ class _Loss:
             if function.is_identity:
                 found = self._describe(1.0)  # the same pair for every alpha
                 self.at = lambda alpha: alpha
-                self._describe = lambda alpha: replace(found, alpha=float(alpha), loss=float(alpha))
+                self._describe = lambda alpha: found._replace(alpha=float(alpha), loss=float(alpha))
         elif function is not None and function.is_identity:
             self.at = lambda alpha: alpha
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tplrepro.eventlog.transition_system import TransitionSystem
 from tplrepro.leakage.loss_function import Witness
@@ -12,8 +12,7 @@ __all__ = ["LeakageWitness"]
 SHOWN = 8
 
 
-@dataclass(frozen=True)
-class LeakageWitness:
+class LeakageWitness(NamedTuple):
     """The pair of states that an adversary tells apart best at a release, in words by `str`.
 
     Attributes
@@ -27,6 +26,8 @@ class LeakageWitness:
     q, d : float, the probabilities of `neighbours` from `trace_q` and from `trace_d`
     alpha, loss : float, the leakage of the neighbouring release and what it adds, nats
     direction, abstraction : of the transition system
+
+    A plain tuple, so that a table that carries witnesses in its ``attrs`` can be written to JSON and Parquet.
     """
 
     side: str
