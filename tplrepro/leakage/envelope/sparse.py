@@ -1,27 +1,23 @@
-"""The joint hull of a sparse matrix with a smoothing background, without ever making it dense.
-
-Row i is a few stored probabilities over a constant background b_i, as Laplacian smoothing of sparse counts gives. Two
-things make tens of thousands of states exact in seconds.
-
-Columns stored in neither row of a pair all have the same ratio, so they act as one column with their total mass: a
-pair is a dense pair with about as many columns as row q stores, and `hull` does the rest.
+"""The joint hull, and one tangent to it, of a sparse matrix with a smoothing background, never made dense.
 
 No pair needs a look of its own to be dismissed. Let low_j be the smallest entry of row j as d, and top_i(m) the sum of
 the m largest entries of row i as q. Every point of the pair lies on or below the points (m low_j, top_i(m)), so all are
 inside the hull if m low_j >= D(top_i(m)) for all m, where D(q) is the d at which the hull's boundary reaches q. That is
 low_j >= tau_i with tau_i = max_m D(top_i(m)) / m: one number a row. Rows j are visited in order of growing low_j, each
 against the rows i with tau_i > low_j, until there are none.
+
+That bound forgets which columns row j stores, which matters where popular states share their successors. So rows are
+visited in groups: a group of rows d against a group of rows q, then against its members, then parts of the group, and
+single rows only against what is left. Each test is that of a pair, with the groups' bounds in place of the rows.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numba
 import numpy as np
 
+from tplrepro.leakage.envelope.compressed import ROOM, compress, group_rows, scatter, sparse_rows, workspace
 from tplrepro.leakage.envelope.hull import (
-    STEEPEST,
     TIE,
     Hull,
     edges,
@@ -33,37 +29,98 @@ from tplrepro.leakage.envelope.hull import (
 )
 from tplrepro.progress import progress_bar
 
-__all__ = ["SparseRows", "best_pair", "joint_hull", "sparse_rows"]
+__all__ = ["best_pair", "joint_hull", "tops"]
 
-# Bounds are compared with this much room, so that rounding never dismisses a pair.
-ROOM = 1.0 + 1e-12
-
-
-class SparseRows(NamedTuple):
-    """Compressed rows with what the bounds need; `top` and `size` hold top_i(m) and m for the m that matter."""
-
-    start: np.ndarray  # (n + 1,) where each row's stored entries begin
-    column: np.ndarray
-    value: np.ndarray  # each row's stored entries in order of falling value
-    background: np.ndarray  # (n,)
-    top: np.ndarray  # (stored + n,) row i has its entries from start[i] + i on
-    size: np.ndarray
-    low: np.ndarray  # (n,) the smallest entry of each row
+GROUP, PART = 64, 8
 
 
-def sparse_rows(probabilities, background: np.ndarray) -> SparseRows:
-    """Sort each row's stored entries of a csr_array (n, n) by falling value and take the sums."""
-    start = probabilities.indptr.astype(np.int64)
-    column, value = probabilities.indices.astype(np.int64), probabilities.data
-    owner = np.repeat(np.arange(start.size - 1), np.diff(start))
-    order = np.lexsort((-value, owner))
-    column, value = column[order], value[order]
-    top, size, low = _tops(start, value, background)
-    return SparseRows(start, column, value, background, top, size, low)
+def joint_hull(probabilities, background: np.ndarray, progress: bool = False) -> Hull:
+    """The joint hull of all ordered pairs of rows of a csr_array (n, n) over `background` (n,); K = 0 if all agree."""
+    search = _Search(probabilities, background)
+    points, pairs = np.empty((0, 3)), np.empty((0, 2), dtype=np.int64)
+    for j in search.order.tolist():  # the first row from which another differs upwards
+        points, pairs = _extend(j, search.order, search.rows, search.work, points, pairs)
+        if points.shape[0] > 0:
+            break
+    else:
+        return Hull(*points.T, *pairs.T)
+    with progress_bar(search.n, progress, "joint hull", "row") as bar:
+        for first in range(0, search.n, GROUP):
+            slopes, support = edges(points)
+            d, q = points[::-1, 0].copy(), (points[::-1, 0] + points[::-1, 1]).copy()
+            if is_diagonal(points) or not search.select(_thresholds(search.rows.start, *search.top, d, q), first):
+                break
+            for j, candidates in search.left_over(first, (slopes, support, d[::-1].copy(), 0.0, 0.0)):
+                points, pairs = _extend(j, candidates, search.rows, search.work, points, pairs)
+            bar.update(min(GROUP, search.n - first))
+        bar.update(search.n - bar.n)
+    return Hull(*np.ascontiguousarray(points.T), *np.ascontiguousarray(pairs.T))
 
 
-@numba.njit(cache=True, error_model="numpy")
-def _tops(start, value, background):
+def best_pair(probabilities, background: np.ndarray, alpha: float) -> tuple[float, float, float]:
+    """(d(S), gap(S), 1 - q(S)) of the pair and set that attain L(alpha), 0 < alpha <= 700; 0, 0, 1 if L = 0."""
+    search = _Search(probabilities, background)
+    rows, work = search.rows, search.work
+    inverse = 1.0 / np.expm1(alpha)
+    best, pair = 0.0, None
+    no_hull = np.zeros(1), np.zeros(1), np.zeros(0)
+    for j in search.order.tolist():
+        best, i = _improve(j, search.order, rows, work, inverse, best)
+        if i >= 0:
+            pair = i, j
+            break
+    else:
+        return 0.0, 0.0, 1.0
+    for first in range(0, search.n, GROUP):
+        if not search.select(_tangent_thresholds(rows.start, *search.top, inverse, best), first):
+            break
+        for j, candidates in search.left_over(first, (*no_hull, inverse, best)):
+            best, i = _improve(j, candidates, rows, work, inverse, best)
+            if i >= 0:
+                pair = i, j
+    i, j = pair
+    runs = scatter(j, *rows, work)
+    used, _ = compress(i, *rows, runs, rows.start[j + 1] - rows.start[j], rows.background[j], work)
+    points = prefix_points(work.buffer[0, :used], work.buffer[1, :used])
+    at = int(np.argmax(points[:, 1] / (points[:, 0] + inverse)))
+    return tuple(float(total) for total in points[at])
+
+
+class _Search:
+    """Which pairs of rows are worth a look: rows d in order of growing smallest entry, in groups; rows q in groups."""
+
+    def __init__(self, probabilities, background):
+        self.rows = sparse_rows(probabilities.indptr, probabilities.indices, probabilities.data, background)
+        self.n = background.size
+        *self.top, low = tops(self.rows.start, self.rows.value, self.rows.background)
+        self.order = np.argsort(low, kind="stable")
+        self.low = low
+        self.groups_d = group_rows(self.rows, self.order, GROUP, False, low)
+        self.parts_d = group_rows(self.rows, self.order, PART, False, low)
+        self.groups_q = group_rows(self.rows, self.order, GROUP, True, low)
+        self.work = workspace(self.n)
+        self.selected = np.ones(self.n, dtype=np.bool_)
+
+    def select(self, bounds, first: int) -> bool:
+        """Keep the rows q that may matter for rows d from `first` on; False if there are none."""
+        self.selected = bounds * ROOM > self.low[self.order[first]]
+        return bool(self.selected.any())
+
+    def left_over(self, first: int, test):
+        """Rows d of one group, each with the rows q that the bounds leave; `test` as in `_matters`."""
+        kept = _filter_groups(
+            first // GROUP, self.groups_d, self.groups_q, self.rows, self.order, self.selected, self.work, test
+        )
+        for part in range(first // PART, -(-min(first + GROUP, self.n) // PART)):
+            left = _filter(part, kept, self.parts_d, self.rows, self.work, test) if kept.size else kept
+            if left.size:
+                for j in self.order[part * PART : (part + 1) * PART].tolist():
+                    yield j, left
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def tops(start, value, background):
+    """top_i(m) and m for the m that matter, row i's from start[i] + i on; and the smallest entry of each row."""
     n = start.size - 1
     top = np.empty(value.size + n)
     size = np.empty(value.size + n)
@@ -71,7 +128,7 @@ def _tops(start, value, background):
     for i in range(n):
         b, missing = background[i], n - (start[i + 1] - start[i])
         total, count, at, placed = 0.0, 0.0, start[i] + i, missing == 0
-        low[i] = b if missing else STEEPEST
+        low[i] = b if missing else np.inf
         for k in range(start[i], start[i + 1]):
             if not placed and value[k] < b:
                 total, count, placed = total + missing * b, count + missing, True
@@ -81,11 +138,8 @@ def _tops(start, value, background):
             top[at], size[at] = total, count
             low[i] = min(low[i], value[k])
             at += 1
-        if not placed:
-            total, count = total + missing * b, count + missing
-            top[at], size[at] = total, count
-        elif missing == 0:
-            top[at], size[at] = total, count
+        if not placed or missing == 0:
+            top[at], size[at] = total + missing * b, count + missing
     return top, size, low
 
 
@@ -109,75 +163,83 @@ def _thresholds(start, top, size, hull_d, hull_q):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _scatter(j, start, column, value, background, dense, stored):
-    """Row j as d, dense; `stored` marks its columns."""
-    dense[:] = background[j]
-    stored[:] = False
-    for k in range(start[j], start[j + 1]):
-        dense[column[k]] = value[k]
-        stored[column[k]] = True
+def _tangent_thresholds(start, top, size, inverse, best):
+    """tau_i for the half-plane above the tangent: there q > (1 + best) d + best inverse."""
+    n = start.size - 1
+    tau = np.zeros(n)
+    for i in range(n):
+        for k in range(start[i] + i, start[i + 1] + i + 1):
+            tau[i] = max(tau[i], (top[k] - best * inverse) / ((1.0 + best) * size[k]))
+    return tau
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _compress(i, j, start, column, value, background, dense, stored, seen, buffer):
-    """Rows i (as q) and j (as d, scattered) with equal columns merged; returns the columns used and the largest gap/d.
-
-    Columns with q <= d count only towards 1 - q(S): they become one column with d = 1, which is never chosen.
-    """
-    b_i, b_j = background[i], background[j]
-    b_i, b_j = background[i], background[j]
-    n, stored_i, stored_j = start.size - 1, start[i + 1] - start[i], start[j + 1] - start[j]
-    used, shared, rest = 0, 0, 0.0
-    for k in range(start[i], start[i + 1]):
-        c = column[k]
-        seen[c] = i
-        shared += stored[c]
-        if value[k] > dense[c]:
-            buffer[0, used], buffer[1, used] = value[k], dense[c]
-            used += 1
-        else:
-            rest += value[k]
-    alone = stored_j - shared  # columns that row j alone stores: those below b_i can be chosen
-    k = start[j + 1] - 1
-    while k >= start[j] and value[k] < b_i:
-        if seen[column[k]] != i:
-            buffer[0, used], buffer[1, used] = b_i, value[k]
-            used += 1
-            alone -= 1
-        k -= 1
-    neither = n - stored_i - stored_j + shared
-    rest += alone * b_i
-    if b_i > b_j and neither > 0:
-        buffer[0, used], buffer[1, used] = neither * b_i, neither * b_j
-        used += 1
-    else:
-        rest += neither * b_i
-    far = 0.0
+def _matters(used, far, work, test):
+    """Whether the compressed pair leaves the hull, or, without a hull, exceeds the tangent."""
+    slopes, support, hull_d, inverse, best = test
+    buffer, pending = work[6], work[7]
+    if hull_d.size:
+        return sticks_out(buffer[:, :used], 0, 1, far, slopes, support, hull_d, pending)
+    total = 0.0
     for c in range(used):
-        gap, d = buffer[0, c] - buffer[1, c], buffer[1, c]
-        if gap > 0.0:
-            far = max(far, gap / d if d > gap / STEEPEST else STEEPEST)
-    buffer[0, used], buffer[1, used] = min(rest, 1.0), 1.0
-    return used + 1, max(far * ROOM, 1e-300)
+        total += max((buffer[0, c] - buffer[1, c]) - best * buffer[1, c], 0.0)
+    return total > best * inverse * (1.0 + TIE)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _scan_row(j, candidates, rows, work, points, pairs):
+def _filter_groups(group, groups_d, groups_q, rows, order, selected, work, test):
+    """Rows q among the selected that may matter for some row d of the group."""
+    kept = np.empty(order.size, dtype=np.int64)
+    size = 0
+    stored, b = groups_d.start[group + 1] - groups_d.start[group], groups_d.background[group]
+    runs = scatter(group, groups_d.start, groups_d.column, groups_d.value, groups_d.background, work)
+    for g in range(groups_q.background.size):
+        members = order[g * GROUP : (g + 1) * GROUP]
+        if not selected[members].any():
+            continue
+        used, far = compress(
+            g, groups_q.start, groups_q.column, groups_q.value, groups_q.background, runs, stored, b, work
+        )
+        if not _matters(used, far, work, test):
+            continue
+        for i in members:
+            if selected[i]:
+                used, far = compress(i, rows.start, rows.column, rows.value, rows.background, runs, stored, b, work)
+                if _matters(used, far, work, test):
+                    kept[size] = i
+                    size += 1
+    return kept[:size]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _filter(part, candidates, parts_d, rows, work, test):
+    """Candidates that may matter for some row d of the part."""
+    kept = np.empty(candidates.size, dtype=np.int64)
+    size = 0
+    stored, b = parts_d.start[part + 1] - parts_d.start[part], parts_d.background[part]
+    runs = scatter(part, parts_d.start, parts_d.column, parts_d.value, parts_d.background, work)
+    for i in candidates:
+        used, far = compress(i, rows.start, rows.column, rows.value, rows.background, runs, stored, b, work)
+        if _matters(used, far, work, test):
+            kept[size] = i
+            size += 1
+    return kept[:size]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _extend(j, candidates, rows, work, points, pairs):
     """Add to the hull what sticks out of it among the pairs (q = row i, d = row j), i in candidates."""
-    start, column, value, background = rows
-    dense, stored, seen, buffer, pending = work
-    _scatter(j, start, column, value, background, dense, stored)
-    seen[:] = -1
-    grown = False
+    buffer, pending = work[6], work[7]
+    stored, b = rows.start[j + 1] - rows.start[j], rows.background[j]
+    runs = scatter(j, rows.start, rows.column, rows.value, rows.background, work)
+    slopes, support, hull_d = np.zeros(1), np.zeros(1), np.zeros(0)
     if points.shape[0] > 0:
         slopes, support = edges(points)
         hull_d = points[:, 0].copy()
-    else:
-        slopes, support, hull_d = np.zeros(1), np.zeros(1), np.zeros(0)
     for i in candidates:
         if i == j:
             continue
-        used, far = _compress(i, j, start, column, value, background, dense, stored, seen, buffer)
+        used, far = compress(i, rows.start, rows.column, rows.value, rows.background, runs, stored, b, work)
         if points.shape[0] > 0 and not sticks_out(buffer[:, :used], 0, 1, far, slopes, support, hull_d, pending):
             continue
         new = prefix_points(buffer[0, :used], buffer[1, :used])
@@ -189,70 +251,22 @@ def _scan_row(j, candidates, rows, work, points, pairs):
         points, pairs = upper_hull(np.concatenate((points, new)), np.concatenate((pairs, new_pairs)))
         slopes, support = edges(points)
         hull_d = points[:, 0].copy()
-        grown = True
         if points[0, 0] == 0.0 and points[0, 2] == 0.0:
             break
-    return points, pairs, grown
-
-
-def joint_hull(probabilities, background: np.ndarray, progress: bool = False) -> Hull:
-    """The joint hull of all ordered pairs of rows of a csr_array (n, n) over `background` (n,).
-
-    Returns
-    -------
-    Hull with K vertices; K = 0 if all rows are equal.
-    """
-    rows = sparse_rows(probabilities, background)
-    n = background.size
-    parts = rows.start, rows.column, rows.value, rows.background
-    work = _workspace(n)
-    points, pairs = np.empty((0, 3)), np.empty((0, 2), dtype=np.int64)
-    everyone = np.arange(n)
-    order = np.argsort(rows.low, kind="stable")
-    with progress_bar(n, progress, "joint hull", "row") as bar:
-        candidates, tau = everyone, None
-        for visited, j in enumerate(order.tolist()):
-            if tau is not None:
-                candidates = everyone[: np.searchsorted(-tau, -rows.low[j])]
-                if candidates.size == 0:
-                    break  # no later row has a smaller entry
-            points, pairs, grown = _scan_row(j, candidates, parts, work, points, pairs)
-            bar.update()
-            if is_diagonal(points):
-                break
-            # New thresholds cost about as much as a pass over all entries, so not after every row.
-            if len(points) and (tau is None or (grown and (visited < 64 or visited % 16 == 0))):
-                bounds = _thresholds(
-                    rows.start, rows.top, rows.size, points[::-1, 0].copy(), (points[::-1, 0] + points[::-1, 1]).copy()
-                )
-                everyone = np.argsort(-bounds, kind="stable")
-                tau = bounds[everyone] * ROOM
-        bar.update(n - bar.n)
-    return Hull(*np.ascontiguousarray(points.T), *np.ascontiguousarray(pairs.T))
-
-
-def _workspace(n: int):
-    return (
-        np.empty(n),
-        np.empty(n, dtype=np.bool_),
-        np.empty(n, dtype=np.int64),
-        np.empty((2, n + 2)),
-        np.empty((64, 3)),
-    )
+    return points, pairs
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _improve_row(j, candidates, rows, work, inverse, best):
+def _improve(j, candidates, rows, work, inverse, best):
     """The steepest tangent from (-inverse, 0) among the pairs with d = row j, if steeper than `best`; and its row i."""
-    start, column, value, background = rows
-    dense, stored, seen, buffer, _ = work
-    _scatter(j, start, column, value, background, dense, stored)
-    seen[:] = -1
+    buffer = work[6]
+    stored, b = rows.start[j + 1] - rows.start[j], rows.background[j]
+    runs = scatter(j, rows.start, rows.column, rows.value, rows.background, work)
     best_i = -1
     for i in candidates:
         if i == j:
             continue
-        used, _ = _compress(i, j, start, column, value, background, dense, stored, seen, buffer)
+        used, _ = compress(i, rows.start, rows.column, rows.value, rows.background, runs, stored, b, work)
         while True:
             d_sum, gap_sum = point_at(buffer[:, :used], 0, 1, best)
             slope = gap_sum / (d_sum + inverse)
@@ -260,47 +274,3 @@ def _improve_row(j, candidates, rows, work, inverse, best):
                 break
             best, best_i = slope, i
     return best, best_i
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _tangent_thresholds(start, top, size, inverse, best):
-    """tau_i for the half-plane above the tangent: there q > (1 + best) d + best inverse."""
-    n = start.size - 1
-    tau = np.zeros(n)
-    for i in range(n):
-        for k in range(start[i] + i, start[i + 1] + i + 1):
-            tau[i] = max(tau[i], (top[k] - best * inverse) / ((1.0 + best) * size[k]))
-    return tau
-
-
-def best_pair(probabilities, background: np.ndarray, alpha: float) -> tuple[float, float, float]:
-    """(d(S), gap(S), 1 - q(S)) of the pair and set that attain L(alpha), 0 < alpha <= 700; 0, 0, 1 if L = 0."""
-    rows = sparse_rows(probabilities, background)
-    n = background.size
-    parts = rows.start, rows.column, rows.value, rows.background
-    work = _workspace(n)
-    inverse = 1.0 / np.expm1(alpha)
-    best, pair = 0.0, None
-    everyone = candidates = np.arange(n)
-    tau, at = None, 0.0
-    for j in np.argsort(rows.low, kind="stable").tolist():
-        if best > at * 1.001 or (tau is None and best > 0.0):
-            bounds = _tangent_thresholds(rows.start, rows.top, rows.size, inverse, best)
-            everyone = np.argsort(-bounds, kind="stable")
-            tau, at = bounds[everyone] * ROOM, best
-        if tau is not None:
-            candidates = everyone[: np.searchsorted(-tau, -rows.low[j])]
-            if candidates.size == 0:
-                break
-        best, i = _improve_row(j, candidates, parts, work, inverse, best)
-        if i >= 0:
-            pair = i, j
-    if pair is None:
-        return 0.0, 0.0, 1.0
-    i, j = pair
-    dense, stored, seen, buffer, _ = work
-    _scatter(j, *parts, dense, stored)
-    used, _ = _compress(i, j, *parts, dense, stored, seen, buffer)
-    points = prefix_points(buffer[0, :used], buffer[1, :used])
-    chosen = int(np.argmax(points[:, 1] / (points[:, 0] + inverse)))
-    return tuple(float(total) for total in points[chosen])
