@@ -93,7 +93,7 @@ sequences_of_states = st.lists(st.lists(st.integers(0, 3), max_size=6), min_size
 @settings(max_examples=50)
 @given(sequences=sequences_of_states, seed=st.integers(0, 99), by_group=st.booleans())
 def test_bootstrap_estimates_from_the_sequences_drawn(sequences, seed, by_group):
-    groups = [i % 2 for i in range(len(sequences))] if by_group else list(range(len(sequences)))
+    groups = [i * i % 3 for i in range(len(sequences))] if by_group else list(range(len(sequences)))
     names = list(dict.fromkeys(groups))
     draws = bootstrap_draws(
         sequences, 3, np.random.default_rng(seed), smoothing=0.5, n_states=4, direction="both", groups=groups
