@@ -1,12 +1,15 @@
 """Sparse matrices over a background against their dense form, which has oracles of its own."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import scipy.sparse
 
 import tplrepro as tpl
 from tests.leakage.oracles import loss_mpmath
-from tplrepro.leakage.envelope.sparse import sparse_rows
+from tplrepro.leakage.envelope.compressed import group_rows, sparse_rows
+from tplrepro.leakage.envelope.sparse import tops
 from tplrepro.markov.estimation import transitions_from_counts
 
 ALPHAS = np.geomspace(1e-9, 600.0, 60)
@@ -91,12 +94,40 @@ def test_sums_of_largest_entries():
     P = tpl.TransitionMatrix(
         scipy.sparse.csr_array([[0.5, 0.3, 0.0], [0.0, 0.1, 0.0], [0, 0, 0.2]]), background=[0.2, 0.45, 0.4]
     )
-    rows = sparse_rows(P.probabilities, P.background)
-    tops = [
-        rows.top[a + i : b + i + 1].tolist()
-        for i, (a, b) in enumerate(zip(rows.start[:-1], rows.start[1:], strict=True))
-    ]
-    assert tops[0] == pytest.approx([0.5, 0.8, 1.0])
-    assert tops[1] == pytest.approx([0.9, 1.0])  # a background above the stored entry comes first
-    assert tops[2] == pytest.approx([0.8, 1.0])
-    assert rows.low.tolist() == [0.2, 0.1, 0.2]
+    stored = P.probabilities
+    rows = sparse_rows(stored.indptr, stored.indices, stored.data, P.background)
+    top, size, low = tops(rows.start, rows.value, rows.background)
+    own = [slice(a + i, b + i + 1) for i, (a, b) in enumerate(pairwise(rows.start))]
+    assert top[own[0]] == pytest.approx([0.5, 0.8, 1.0])
+    assert top[own[1]] == pytest.approx([0.9, 1.0])  # a background above the stored entry comes first
+    assert top[own[2]] == pytest.approx([0.8, 1.0])
+    assert [size[s].tolist() for s in own] == [[1, 2, 3], [2, 3], [2, 3]]
+    assert low.tolist() == [0.2, 0.1, 0.2]
+
+
+@pytest.mark.parametrize("kind", ["smoothed", "any background"])
+def test_groups_bound_their_members(kind):
+    rng = np.random.default_rng(15)
+    P = random_sparse_matrix(rng, kind, 30)
+    dense, stored = P.toarray(), P.probabilities
+    rows = sparse_rows(stored.indptr, stored.indices, stored.data, P.background)
+    low, order = dense.min(axis=1), rng.permutation(30)
+    for largest, bound in ((True, np.max), (False, np.min)):
+        groups = group_rows(rows, order, 4, largest, low)
+        for g in range(8):
+            own = slice(groups.start[g], groups.start[g + 1])
+            row = np.full(30, groups.background[g])
+            row[groups.column[own]] = groups.value[own]
+            exact = bound(dense[order[4 * g : 4 * g + 4]], axis=0)
+            assert (row >= exact).all() if largest else (row <= exact).all()
+            assert (np.diff(groups.value[own]) <= 0).all()
+
+
+def test_states_enough_for_several_groups_and_threads():
+    rng = np.random.default_rng(16)
+    pages = rng.zipf(1.2, 60_000) % 2100
+    sequences = np.split(pages, 3000)
+    P = tpl.TransitionMatrix.from_sequences(sequences, n_states=2100, smoothing=0.01, sparse=True)
+    dense = tpl.PrivacyLossFunction(P.toarray())
+    assert tpl.PrivacyLossFunction(P)(ALPHAS) == pytest.approx(dense(ALPHAS), rel=1e-12)
+    assert tpl.privacy_loss(P, 1.0) == pytest.approx(dense(1.0), rel=1e-12)

@@ -17,7 +17,7 @@ import numpy as np
 
 from tplrepro.leakage.envelope.hull import STEEPEST
 
-__all__ = ["ROOM", "SparseRows", "Workspace", "compress", "group_rows", "scatter", "sparse_rows", "workspace"]
+__all__ = ["ROOM", "SparseRows", "Workspace", "compress", "gather", "group_rows", "scatter", "sparse_rows", "workspace"]
 
 # Bounds are compared with this much room, so that rounding never dismisses a pair.
 ROOM = 1.0 + 1e-12
@@ -33,7 +33,10 @@ class SparseRows(NamedTuple):
 
 
 class Workspace(NamedTuple):
-    """Room for one row d spread out (dense, which columns it stores, the run of each, the runs) and for one pair."""
+    """Room for one row d spread out (its entries, which columns it stores, their runs) and for one pair.
+
+    `stored` is False everywhere, and `taken` 0, but between `scatter` and `gather`.
+    """
 
     dense: np.ndarray
     stored: np.ndarray
@@ -48,7 +51,7 @@ class Workspace(NamedTuple):
 def workspace(n: int) -> Workspace:
     return Workspace(
         np.empty(n),
-        np.empty(n, dtype=np.bool_),
+        np.zeros(n, dtype=np.bool_),
         np.empty(n, dtype=np.int64),
         np.empty(n + 1),
         np.empty(n + 1, dtype=np.int64),
@@ -136,8 +139,6 @@ def _group_smallest(start, column, value, background, order, size, low):
 def scatter(j, start, column, value, background, work):
     """Spread row j out as d; returns the number of runs of equal values among its entries (falling)."""
     dense, stored, run_of, run_value, run_size = work[0], work[1], work[2], work[3], work[4]
-    dense[:] = background[j]
-    stored[:] = False
     runs = 0
     for k in range(start[j], start[j + 1]):
         c = column[k]
@@ -148,6 +149,13 @@ def scatter(j, start, column, value, background, work):
         run_size[runs - 1] += 1
         run_of[c] = runs - 1
     return runs
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def gather(j, start, column, work):
+    """Take row j back in."""
+    for k in range(start[j], start[j + 1]):
+        work[1][column[k]] = False
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -165,11 +173,13 @@ def compress(i, start, column, value, background, runs, stored_j, b_j, work):
     used, shared, rest = 0, 0, 0.0
     for k in range(start[i], start[i + 1]):
         c = column[k]
+        d = b_j
         if stored[c]:
+            d = dense[c]
             shared += 1
             taken[run_of[c]] += 1
-        if value[k] > dense[c]:
-            buffer[0, used], buffer[1, used] = value[k], dense[c]
+        if value[k] > d:
+            buffer[0, used], buffer[1, used] = value[k], d
             used += 1
         else:
             rest += value[k]

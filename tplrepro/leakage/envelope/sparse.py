@@ -13,10 +13,12 @@ single rows only against what is left. Each test is that of a pair, with the gro
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numba
 import numpy as np
 
-from tplrepro.leakage.envelope.compressed import ROOM, compress, group_rows, scatter, sparse_rows, workspace
+from tplrepro.leakage.envelope.compressed import ROOM, compress, gather, group_rows, scatter, sparse_rows, workspace
 from tplrepro.leakage.envelope.hull import (
     TIE,
     Hull,
@@ -24,6 +26,7 @@ from tplrepro.leakage.envelope.hull import (
     is_diagonal,
     point_at,
     prefix_points,
+    small_excess,
     sticks_out,
     upper_hull,
 )
@@ -37,22 +40,31 @@ GROUP, PART = 64, 8
 def joint_hull(probabilities, background: np.ndarray, progress: bool = False) -> Hull:
     """The joint hull of all ordered pairs of rows of a csr_array (n, n) over `background` (n,); K = 0 if all agree."""
     search = _Search(probabilities, background)
+    rows = search.rows
     points, pairs = np.empty((0, 3)), np.empty((0, 2), dtype=np.int64)
     for j in search.order.tolist():  # the first row from which another differs upwards
-        points, pairs = _extend(j, search.order, search.rows, search.work, points, pairs)
+        points, pairs = _extend(j, search.order, rows, search.work[0], points, pairs)
         if points.shape[0] > 0:
             break
     else:
         return Hull(*points.T, *pairs.T)
+
+    def bounds():
+        return _thresholds(rows.start, *search.top, points[::-1, 0].copy(), (points[::-1, 0] + points[::-1, 1]).copy())
+
+    def visit(first, work):
+        slopes, support = edges(points)
+        found = points, pairs
+        for j, candidates in search.left_over(first, (slopes, support, points[:, 0].copy(), 0.0, 0.0), work):
+            found = _extend(j, candidates, rows, work, *found)
+        return found
+
     with progress_bar(search.n, progress, "joint hull", "row") as bar:
-        for first in range(0, search.n, GROUP):
-            slopes, support = edges(points)
-            d, q = points[::-1, 0].copy(), (points[::-1, 0] + points[::-1, 1]).copy()
-            if is_diagonal(points) or not search.select(_thresholds(search.rows.start, *search.top, d, q), first):
+        for results in search.rounds(bounds, visit):
+            points, pairs = upper_hull(*map(np.concatenate, zip(*results, strict=True)))
+            bar.update(min(GROUP * len(results), search.n - bar.n))
+            if is_diagonal(points):
                 break
-            for j, candidates in search.left_over(first, (slopes, support, d[::-1].copy(), 0.0, 0.0)):
-                points, pairs = _extend(j, candidates, search.rows, search.work, points, pairs)
-            bar.update(min(GROUP, search.n - first))
         bar.update(search.n - bar.n)
     return Hull(*np.ascontiguousarray(points.T), *np.ascontiguousarray(pairs.T))
 
@@ -60,25 +72,31 @@ def joint_hull(probabilities, background: np.ndarray, progress: bool = False) ->
 def best_pair(probabilities, background: np.ndarray, alpha: float) -> tuple[float, float, float]:
     """(d(S), gap(S), 1 - q(S)) of the pair and set that attain L(alpha), 0 < alpha <= 700; 0, 0, 1 if L = 0."""
     search = _Search(probabilities, background)
-    rows, work = search.rows, search.work
+    rows, work = search.rows, search.work[0]
     inverse = 1.0 / np.expm1(alpha)
-    best, pair = 0.0, None
     no_hull = np.zeros(1), np.zeros(1), np.zeros(0)
     for j in search.order.tolist():
-        best, i = _improve(j, search.order, rows, work, inverse, best)
+        slope, i = _improve(j, search.order, rows, work, inverse, 0.0)
         if i >= 0:
-            pair = i, j
+            best = slope, i, j
             break
     else:
         return 0.0, 0.0, 1.0
-    for first in range(0, search.n, GROUP):
-        if not search.select(_tangent_thresholds(rows.start, *search.top, inverse, best), first):
-            break
-        for j, candidates in search.left_over(first, (*no_hull, inverse, best)):
-            best, i = _improve(j, candidates, rows, work, inverse, best)
+
+    def bounds():
+        return _tangent_thresholds(rows.start, *search.top, inverse, best[0])
+
+    def visit(first, work):
+        found = best
+        for j, candidates in search.left_over(first, (*no_hull, inverse, best[0]), work):
+            slope, i = _improve(j, candidates, rows, work, inverse, found[0])
             if i >= 0:
-                pair = i, j
-    i, j = pair
+                found = slope, i, j
+        return found
+
+    for results in search.rounds(bounds, visit):
+        best = max(results)
+    _, i, j = best
     runs = scatter(j, *rows, work)
     used, _ = compress(i, *rows, runs, rows.start[j + 1] - rows.start[j], rows.background[j], work)
     points = prefix_points(work.buffer[0, :used], work.buffer[1, :used])
@@ -92,27 +110,37 @@ class _Search:
     def __init__(self, probabilities, background):
         self.rows = sparse_rows(probabilities.indptr, probabilities.indices, probabilities.data, background)
         self.n = background.size
-        *self.top, low = tops(self.rows.start, self.rows.value, self.rows.background)
-        self.order = np.argsort(low, kind="stable")
-        self.low = low
-        self.groups_d = group_rows(self.rows, self.order, GROUP, False, low)
-        self.parts_d = group_rows(self.rows, self.order, PART, False, low)
-        self.groups_q = group_rows(self.rows, self.order, GROUP, True, low)
-        self.work = workspace(self.n)
-        self.selected = np.ones(self.n, dtype=np.bool_)
+        *self.top, self.low = tops(self.rows.start, self.rows.value, self.rows.background)
+        self.order = np.argsort(self.low, kind="stable")
+        self.groups_d = group_rows(self.rows, self.order, GROUP, False, self.low)
+        self.parts_d = group_rows(self.rows, self.order, PART, False, self.low)
+        self.groups_q = group_rows(self.rows, self.order, GROUP, True, self.low)
+        self.threads = 1 if self.n < 2000 else numba.config.NUMBA_NUM_THREADS
+        self.work = [workspace(self.n) for _ in range(self.threads)]
 
-    def select(self, bounds, first: int) -> bool:
-        """Keep the rows q that may matter for rows d from `first` on; False if there are none."""
-        self.selected = bounds * ROOM > self.low[self.order[first]]
-        return bool(self.selected.any())
+    def rounds(self, bounds, visit):
+        """visit(first row, workspace) for every group of rows d, as many at a time as there are threads.
 
-    def left_over(self, first: int, test):
+        Ends where `bounds()`, the tau of every row, leaves no row q for the groups to come.
+        """
+        starts = range(0, self.n, GROUP)
+        with ThreadPoolExecutor(self.threads) as pool:
+            for r, at in enumerate(range(0, len(starts), self.threads)):
+                if r < 16 or r % 16 == 0:  # they cost a pass over all entries, and old ones are only wider
+                    tau = bounds() * ROOM
+                now = starts[at : at + self.threads]
+                self.selected = tau > self.low[self.order[now[0]]]
+                if not self.selected.any():
+                    return
+                yield list(pool.map(visit, now, self.work)) if self.threads > 1 else [visit(now[0], self.work[0])]
+
+    def left_over(self, first: int, test, work):
         """Rows d of one group, each with the rows q that the bounds leave; `test` as in `_matters`."""
         kept = _filter_groups(
-            first // GROUP, self.groups_d, self.groups_q, self.rows, self.order, self.selected, self.work, test
+            first // GROUP, self.groups_d, self.groups_q, self.rows, self.order, self.selected, work, test
         )
         for part in range(first // PART, -(-min(first + GROUP, self.n) // PART)):
-            left = _filter(part, kept, self.parts_d, self.rows, self.work, test) if kept.size else kept
+            left = _filter(part, kept, self.parts_d, self.rows, work, test) if kept.size else kept
             if left.size:
                 for j in self.order[part * PART : (part + 1) * PART].tolist():
                     yield j, left
@@ -180,9 +208,15 @@ def _matters(used, far, work, test):
     buffer, pending = work[6], work[7]
     if hull_d.size:
         return sticks_out(buffer[:, :used], 0, 1, far, slopes, support, hull_d, pending)
+    return _exceeds(used, buffer, inverse, best)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _exceeds(used, buffer, inverse, best):
+    """Whether the compressed pair exceeds the tangent of slope `best` from (-inverse, 0)."""
     total = 0.0
     for c in range(used):
-        total += max((buffer[0, c] - buffer[1, c]) - best * buffer[1, c], 0.0)
+        total += small_excess(buffer[0, c], buffer[1, c], best)
     return total > best * inverse * (1.0 + TIE)
 
 
@@ -208,6 +242,7 @@ def _filter_groups(group, groups_d, groups_q, rows, order, selected, work, test)
                 if _matters(used, far, work, test):
                     kept[size] = i
                     size += 1
+    gather(group, groups_d.start, groups_d.column, work)
     return kept[:size]
 
 
@@ -223,6 +258,7 @@ def _filter(part, candidates, parts_d, rows, work, test):
         if _matters(used, far, work, test):
             kept[size] = i
             size += 1
+    gather(part, parts_d.start, parts_d.column, work)
     return kept[:size]
 
 
@@ -253,6 +289,7 @@ def _extend(j, candidates, rows, work, points, pairs):
         hull_d = points[:, 0].copy()
         if points[0, 0] == 0.0 and points[0, 2] == 0.0:
             break
+    gather(j, rows.start, rows.column, work)
     return points, pairs
 
 
@@ -267,10 +304,11 @@ def _improve(j, candidates, rows, work, inverse, best):
         if i == j:
             continue
         used, _ = compress(i, rows.start, rows.column, rows.value, rows.background, runs, stored, b, work)
-        while True:
+        while _exceeds(used, buffer, inverse, best):
             d_sum, gap_sum = point_at(buffer[:, :used], 0, 1, best)
             slope = gap_sum / (d_sum + inverse)
             if not slope > best * (1.0 + TIE):
                 break
             best, best_i = slope, i
+    gather(j, rows.start, rows.column, work)
     return best, best_i
