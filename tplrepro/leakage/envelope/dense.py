@@ -25,7 +25,7 @@ from tplrepro.progress import progress_bar
 __all__ = ["best_pair", "joint_hull"]
 
 # Rows d that one task handles, and the size of the tiles of rows q that it goes through, so that a tile stays in cache.
-BLOCK = 64
+BLOCK = 128
 # Up to this many states the pairs are gone through one by one, which takes less than preparing anything better.
 SMALL = 48
 TILE_BYTES = 1 << 20
@@ -48,11 +48,11 @@ def joint_hull(rows: np.ndarray, progress: bool = False) -> Hull:
         points, pairs = _grow(points, pairs, rows, np.indices((n, n)).reshape(2, -1).T, far)
         return Hull(*np.ascontiguousarray(points.T), *np.ascontiguousarray(pairs.T))
     # Random pairs first: the hull is then nearly final, and few later pairs stick out of it.
-    sample = np.random.default_rng(0).integers(0, n, size=(n, 2))
+    sample = np.random.default_rng(0).integers(0, n, size=(4 * n, 2))
     points, pairs = _grow(points, pairs, rows, sample, far)
 
     tiles = _tiles(rows)
-    threads = _threads(n)
+    threads = _threads(n, 100)
     blocks = threads * -(-n // (threads * BLOCK))
     starts = np.linspace(0, n, blocks + 1).astype(int)
     hull_d = np.empty(0)
@@ -93,7 +93,7 @@ def best_pair(rows: np.ndarray, alpha: float) -> tuple[float, float, float]:
     best = 0.0, -1, -1
     for first, tile in tiles:
         best = max(best, _improve(rows, tile, first, largest, inverse, 0, start, best[0]))
-    threads = _threads(n)
+    threads = _threads(n, 300)
     parts = 1 if threads == 1 else 4 * threads
     bounds = np.linspace(start, n, parts + 1).astype(int)
     results = [best] * parts
@@ -112,8 +112,9 @@ def best_pair(rows: np.ndarray, alpha: float) -> tuple[float, float, float]:
     return tuple(float(value) for value in points[at])
 
 
-def _threads(n: int) -> int:
-    return 1 if n < 100 else numba.config.NUMBA_NUM_THREADS
+def _threads(n: int, enough: int) -> int:
+    """As many as Numba may use, if there are states enough to pay for starting them."""
+    return 1 if n < enough else numba.config.NUMBA_NUM_THREADS
 
 
 def _tiles(rows: np.ndarray) -> list[tuple[int, np.ndarray]]:

@@ -18,7 +18,8 @@ from tplrepro.leakage.envelope.hull import EXACT_ORDER, excess, small_excess
 __all__ = ["Screen", "choose_screen", "excess_of_all", "settles"]
 
 SAMPLE = 100
-MOST_SLOPES = 12
+MOST_CANDIDATES = 64
+MOST_SLOPES = 16
 
 
 class Screen(NamedTuple):
@@ -102,8 +103,10 @@ def settles(slope, cap, edge, far, slopes, support):
 def choose_screen(rows: np.ndarray, far: np.ndarray, slopes: np.ndarray, support: np.ndarray) -> Screen:
     """Few slopes whose caps most of a sample of pairs keep; an empty screen if there are none, as where pairs tie."""
     n = rows.shape[0]
-    steps = np.geomspace(max(slopes[1], 1e-3 * slopes[-1] if slopes.size < 4 else slopes[1]), slopes[-1], 32)
-    candidates = np.unique(np.concatenate(([0], np.searchsorted(slopes, steps).clip(0, slopes.size - 1))))
+    candidates = np.arange(slopes.size)
+    if slopes.size > MOST_CANDIDATES:
+        steps = np.geomspace(slopes[1], slopes[-1], MOST_CANDIDATES)
+        candidates = np.unique(np.concatenate(([0], np.searchsorted(slopes, steps).clip(0, slopes.size - 1))))
     first, second = np.random.default_rng(1).integers(0, n, size=(2, SAMPLE))
     caps = _sample_caps(rows, first, (second + (first == second)) % n, slopes[candidates])
     caps = np.minimum(caps, support[candidates])

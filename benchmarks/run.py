@@ -1,0 +1,348 @@
+"""Measure the package against its baselines in one run and write docs/benchmarks.md (`make bench`).
+
+    python benchmarks/run.py                 # everything: some ten minutes, on a machine that does nothing else
+    python benchmarks/run.py one whole       # some sections only; nothing is written
+
+Times are wall-clock medians after a warm-up, so compiled functions are loaded. Baselines and package take turns, so
+that a drift of the machine's speed meets both.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import numba
+import numpy as np
+
+import tplrepro as tpl
+from tplrepro import linear_program, published
+
+ROOT = Path(__file__).resolve().parent.parent
+SECTIONS = {}
+
+
+def section(name, title):
+    def register(function):
+        SECTIONS[name] = (title, function)
+        return function
+
+    return register
+
+
+def seconds(call) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def in_turn(repeats: int, *calls) -> list[list[float]]:
+    """Times of each call, one after the other, `repeats` rounds after one round of warm-up."""
+    for call in calls:
+        call()
+    rounds = [[seconds(call) for call in calls] for _ in range(repeats)]
+    return [list(times) for times in zip(*rounds, strict=True)]
+
+
+def ratio_line(what, baseline, ours, target):
+    pairs = [a / b for a, b in zip(baseline, ours, strict=True)]
+    low, middle, high = min(pairs), statistics.median(pairs), max(pairs)
+    return (
+        f"| {what} | {show(statistics.median(baseline))} | {show(statistics.median(ours))} | "
+        f"{middle:,.0f} ({low:,.0f} to {high:,.0f}) | {target} |"
+    )
+
+
+def show(value: float) -> str:
+    return f"{value:.3g} s" if value >= 0.1 else f"{value * 1e3:.3g} ms" if value >= 1e-4 else f"{value * 1e6:.3g} µs"
+
+
+RATIO_HEAD = "| | baseline | tplrepro | ratio, median (range) | aim |\n|---|---|---|---|---|"
+PLAIN_HEAD = "| | measured | aim |\n|---|---|---|"
+
+
+@section("one", "One value L(α)")
+def one_value():
+    P = tpl.random_matrix(200, seed=1).probabilities
+    yield RATIO_HEAD
+    for alpha in (0.1, 1.0, 10.0):
+        base, ours = in_turn(
+            9,
+            lambda a=alpha: published.algorithm_1(P, a),
+            lambda a=alpha: repeat(20, lambda: tpl.privacy_loss(P, a)),
+        )
+        ours = [t / 20 for t in ours]
+        aim = "200" if alpha == 10.0 else ""
+        yield ratio_line(f"n = 200, α = {alpha:g}: Algorithm 1 (NumPy)", base, ours, aim)
+
+
+def repeat(times, call):
+    for _ in range(times):
+        call()
+
+
+@section("whole", "The whole function")
+def whole_function():
+    P = tpl.random_matrix(200, seed=1).probabilities
+
+    def baseline():
+        tables = published.algorithm_2(P)
+        published.algorithm_4(tables, 1e-6, 10.0)
+
+    yield RATIO_HEAD
+    base, ours = in_turn(7, baseline, lambda: repeat(20, lambda: tpl.PrivacyLossFunction(P)))
+    ours = [t / 20 for t in ours]
+    yield ratio_line("n = 200: Algorithms 2 + 4 (NumPy) on [0, 10], ours on [0, ∞)", base, ours, "500")
+    yield ""
+    yield PLAIN_HEAD
+    for n, time_aim, memory_aim in ((200, "", ""), (1000, "2 s", "150 MB"), (2000, "", "")):
+        found = json.loads(in_process("whole_function_of", n))
+        yield f"| n = {n:,}, seconds | {show(found['seconds'])} | {time_aim} |"
+        yield (
+            f"| n = {n:,}, memory beyond the loaded package and the matrix ({found['before'] / 1e6:.0f} MB) | "
+            f"{found['more'] / 1e6:.0f} MB | {memory_aim} |"
+        )
+    tables = 3 * 200 * 199 * 200 * 8
+    yield f"| for comparison: the tables of Algorithm 2 at n = 200 | {tables / 1e6:.0f} MB | |"
+
+
+@section("large", "Five thousand states")
+def large():
+    found = json.loads(in_process("whole_function_of", 5000))
+    yield PLAIN_HEAD
+    yield f"| n = 5,000, whole function | {found['seconds']:.0f} s | 240 s |"
+    yield f"| n = 5,000, memory beyond package and matrix (200 MB) | {found['more'] / 1e6:.0f} MB | |"
+
+
+def whole_function_of(n: int) -> None:
+    tpl.PrivacyLossFunction(tpl.random_matrix(130, seed=0))  # loads the compiled functions
+    P = tpl.random_matrix(n, seed=1)
+    before, largest, finished = resident(), 0, threading.Event()
+
+    def watch():
+        nonlocal largest
+        while not finished.wait(0.002):
+            largest = max(largest, resident())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    tpl.PrivacyLossFunction(P)
+    finished.set()
+    watcher.join()
+    spent = statistics.median(seconds(lambda: tpl.PrivacyLossFunction(P)) for _ in range(5 if n <= 2000 else 1))
+    print(json.dumps({"seconds": spent, "before": before, "more": max(largest - before, 0)}))
+
+
+def resident() -> int:
+    """Bytes of memory that this process holds now (Linux)."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+@section("programme", "Linear programme")
+def programme():
+    P = tpl.random_matrix(30, seed=1).probabilities
+    yield RATIO_HEAD
+    for formulation in ("scaled", "pairwise"):
+        for solver in ("CBC", "HiGHS"):
+            base, ours = in_turn(
+                1,
+                lambda s=solver, f=formulation: linear_program.loss(P, 1.0, solver=s, formulation=f),
+                lambda: repeat(100, lambda: tpl.privacy_loss(P, 1.0)),
+            )
+            of_function = seconds(lambda: repeat(100, lambda: tpl.PrivacyLossFunction(P))) / 100
+            yield ratio_line(
+                f"n = 30, α = 1: {solver}, {formulation} constraints, one L(α)", base, [ours[0] / 100], "10⁴"
+            )
+            if formulation == "pairwise":
+                yield ratio_line("the same against our whole function", base, [of_function], "")
+
+
+@section("rate", "Rate of the inner pass")
+def rate():
+    peak = measured_peak()
+    n = 1000
+    P = tpl.random_matrix(n, seed=2)
+    threads = numba.config.NUMBA_NUM_THREADS
+    (times,) = in_turn(7, lambda: tpl.privacy_loss(P, 0.01))
+    columns = n * (n - 1) * n / statistics.median(times)
+    yield PLAIN_HEAD
+    yield f"| multiply, subtract, max, add out of the first-level cache, one core | {peak / 1e9:.1f}·10⁹ columns/s | |"
+    yield f"| one pass for one α, n = 1,000, {threads} threads, all columns | {columns / 1e9:.1f}·10⁹ columns/s | |"
+    yield f"| share of the peak of {threads} cores | {columns / (threads * peak):.2f} | 0.5 |"
+
+
+@numba.njit(fastmath=True)
+def _four_slopes(q, d, repeats):
+    total = 0.0
+    for r in range(repeats):
+        a, b, c, e = 1.0 + r * 1e-9, 2.0 + r * 1e-9, 3.0 + r * 1e-9, 4.0 + r * 1e-9
+        s = t = u = v = 0.0
+        for k in range(q.size):
+            s += max(q[k] - a * d[k], 0.0)
+            t += max(q[k] - b * d[k], 0.0)
+            u += max(q[k] - c * d[k], 0.0)
+            v += max(q[k] - e * d[k], 0.0)
+        total += s + t + u + v
+    return total
+
+
+def measured_peak() -> float:
+    rng = np.random.default_rng(0)
+    q, d = rng.random((2, 512))
+    _four_slopes(q, d, 1)
+    return max(4 * q.size * 20_000 / seconds(lambda: _four_slopes(q, d, 20_000)) for _ in range(9))
+
+
+@section("account", "A million releases")
+def account():
+    P = tpl.TransitionMatrix([[0.8, 0.2], [0.1, 0.9]])
+    rng = np.random.default_rng(0)
+    budgets = rng.uniform(0.01, 0.2, 10**6).tolist()
+    holder = tpl.TemporalAccountant(backward=P, forward=P)
+
+    def compose():
+        for budget in budgets:
+            holder.compose(budget)
+
+    yield PLAIN_HEAD
+    yield f"| 10⁶ compositions of different budgets | {show(seconds(compose))} | seconds |"
+    yield f"| one reading of all leakages | {show(seconds(lambda: holder.tpl))} | seconds |"
+    yield f"| one more release and a reading | {show(seconds(lambda: holder.compose(0.1).tpl))} | |"
+    equal = tpl.TemporalAccountant(backward=P, forward=P)
+    yield f"| 10⁶ releases of one budget, composed, read | {show(seconds(lambda: equal.compose(0.1, 10**6).tpl))} | |"
+
+
+@section("sparse", "Tens of thousands of states")
+def sparse():
+    yield PLAIN_HEAD
+    kosarak = Path(os.environ.get("TPLREPRO_DATA", "")) / "kosarak" / "kosarak.dat"
+    with tempfile.TemporaryDirectory() as folder:
+        full = Path(folder) / "kosarak.dat.gz"
+        from tplrepro.datasets.stand_ins.kosarak import write
+
+        write(full, 990_002, 0)
+        sets = [("synthetic sessions of the official size", full)]
+        if kosarak.is_file():
+            sets.insert(0, ("the Kosarak sessions at hand", kosarak))
+        for name, path in sets:
+            for smoothing in (1e-4, 0.01, 1.0):
+                found = json.loads(in_process("sparse_function_of", str(path), smoothing))
+                what = f"{name}: {found['states']:,} pages, {found['transitions']:,} transitions, s = {smoothing:g}"
+                yield f"| {what}: one L(α), slowest of α = 0.1, 1, 10 | {show(found['one'])} | 3 s |"
+                yield f"| the same: whole function, {found['vertices']} vertices | {show(found['whole'])} | 20 s |"
+                yield f"| the same: peak memory, Python included | {found['memory'] / 1e6:.0f} MB | 2,000 MB |"
+
+
+def sparse_function_of(path: str, smoothing: str) -> None:
+    from tplrepro.datasets import kosarak
+
+    warm = tpl.TransitionMatrix.from_sequences([[0, 1, 2, 0, 2]], smoothing=0.5, sparse=True)
+    tpl.PrivacyLossFunction(warm)
+    tpl.privacy_loss(warm, 1.0)
+    sequences = kosarak.load_sequences(path)
+    P = tpl.TransitionMatrix.from_sequences(sequences, n_states=sequences.n_states, smoothing=float(smoothing))
+    one = max(seconds(lambda a=alpha: tpl.privacy_loss(P, a)) for alpha in (0.1, 1.0, 10.0))
+    made = []
+    whole = seconds(lambda: made.append(tpl.PrivacyLossFunction(P)))
+    print(
+        json.dumps(
+            {
+                "states": sequences.n_states,
+                "transitions": sequences.n_transitions,
+                "one": one,
+                "whole": whole,
+                "vertices": len(made[0].vertices),
+                "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            }
+        )
+    )
+
+
+@section("population", "A hundred thousand users")
+def population():
+    rng = np.random.default_rng(0)
+    n, users, length = 20, 100_000, 50
+    cumulative = np.cumsum(tpl.smoothed(tpl.strongest(n, seed=1), 0.05).probabilities, axis=1)
+    walks = np.empty((users, length), dtype=np.int64)
+    walks[:, 0] = rng.integers(0, n, users)
+    for t in range(1, length):
+        walks[:, t] = (cumulative[walks[:, t - 1]] < rng.random(users)[:, None]).sum(axis=1).clip(0, n - 1)
+    by_user = dict(enumerate(walks))
+    tpl.population_leakage({0: walks[0]}, [0.1] * 10)
+    spent = seconds(lambda: tpl.population_leakage(by_user, [0.1] * 10, n_states=n, n_jobs=2))
+    yield PLAIN_HEAD
+    what = f"{users:,} synthetic users, {n} states, {length} steps each, both sides, T = 10, two processes"
+    yield f"| {what} | {spent:.0f} s, {users / spent:,.0f} users/s | |"
+
+
+@section("import", "Import")
+def importing():
+    command = [sys.executable, "-c", "import tplrepro"]
+    bare = [sys.executable, "-c", "pass"]
+    times = [seconds(lambda: subprocess.run(command, check=True)) for _ in range(9)]
+    without = [seconds(lambda: subprocess.run(bare, check=True)) for _ in range(9)]
+    yield PLAIN_HEAD
+    beyond = statistics.median(times) - statistics.median(without)
+    yield f"| `import tplrepro`, beyond starting Python | {show(beyond)} | 0.5 s |"
+
+
+def in_process(function: str, *arguments) -> str:
+    """Run one function of this file in a process of its own and return what it prints."""
+    command = [sys.executable, __file__, "--call", function, *map(str, arguments)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def machine() -> str:
+    model = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.is_file():
+        model = next((line.split(":")[1].strip() for line in cpuinfo.open() if line.startswith("model name")), model)
+    return (
+        f"{model}, {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}, "
+        f"NumPy {np.__version__}, Numba {numba.__version__}"
+    )
+
+
+def main(arguments: list[str]) -> None:
+    if arguments[:1] == ["--call"]:
+        name, *rest = arguments[1:]
+        globals()[name](*[int(value) if value.isdigit() else value for value in rest])
+        return
+    unknown = set(arguments) - set(SECTIONS)
+    if unknown:
+        raise SystemExit(f"sections are {', '.join(SECTIONS)}; found {', '.join(sorted(unknown))}")
+    lines = [
+        "# Benchmarks",
+        "",
+        "Written by `make bench`; every ratio comes from one run, in which baseline and package took turns. Times are",
+        "wall-clock medians with compiled functions loaded. The baselines are the paper's algorithms vectorised with",
+        "NumPy (`tplrepro.published`) and its linear programme through PuLP (`tplrepro.linear_program`).",
+        "",
+        f"Machine: {machine()}.",
+    ]
+    for name in arguments or SECTIONS:
+        title, function = SECTIONS[name]
+        print(f"{title} ...", flush=True)
+        start = time.perf_counter()
+        body = list(function())
+        print("\n".join(body), f"\n({time.perf_counter() - start:.0f} s)", flush=True)
+        lines += ["", f"## {title}", "", *body]
+    if not arguments:
+        target = ROOT / "docs" / "benchmarks.md"
+        partial = target.with_suffix(".partial")
+        partial.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        partial.replace(target)
+        print(f"wrote {target.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
