@@ -1,4 +1,4 @@
-"""Kosarak: click streams of a Hungarian news site, one session a line, page ids in the order of the clicks.
+"""Kosarak: page visits of a Hungarian news site, one session a line, page ids in the order of the file.
 
 Format (FIMI): page ids, whole numbers, separated by blanks; also gzip-compressed. The official file has 990,002
 sessions and 41,270 pages. There are no times and no users: a session is taken for a user, as in [3].

@@ -120,7 +120,7 @@ def _threads(n: int, enough: int) -> int:
 def _tiles(rows: np.ndarray) -> list[tuple[int, np.ndarray]]:
     """The transpose in parts: for each tile its first row and its rows as columns, (n, width) and contiguous."""
     n = rows.shape[0]
-    width = min(n, max(16, TILE_BYTES // (8 * n) // 8 * 8))
+    width = min(n, max(48, TILE_BYTES // (8 * n) // 8 * 8))
     return [(start, np.ascontiguousarray(rows[start : start + width].T)) for start in range(0, n, width)]
 
 
