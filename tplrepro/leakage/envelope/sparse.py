@@ -55,8 +55,9 @@ def joint_hull(probabilities, background: np.ndarray, progress: bool = False) ->
     def visit(first, work):
         slopes, support = edges(points)
         found = points, pairs
-        for j, candidates in search.left_over(first, (slopes, support, points[:, 0].copy(), 0.0, 0.0), work):
-            found = _extend(j, candidates, rows, work, *found)
+        for members, left in search.left_over(first, (slopes, support, points[:, 0].copy(), 0.0, 0.0), work):
+            for j in members.tolist():
+                found = _extend(j, left, rows, work, *found)
         return found
 
     with progress_bar(search.n, progress, "joint hull", "row") as bar:
@@ -88,10 +89,12 @@ def best_pair(probabilities, background: np.ndarray, alpha: float) -> tuple[floa
 
     def visit(first, work):
         found = best
-        for j, candidates in search.left_over(first, (*no_hull, inverse, best[0]), work):
-            slope, i = _improve(j, candidates, rows, work, inverse, found[0])
-            if i >= 0:
-                found = slope, i, j
+        for members, left in search.left_over(first, (*no_hull, inverse, best[0]), work):
+            exceeds = _exceeding(members, left, rows, work, inverse, found[0])
+            for j, candidates in zip(members.tolist(), exceeds, strict=True):
+                slope, i = _improve(j, left[candidates], rows, work, inverse, found[0])
+                if i >= 0:
+                    found = slope, i, j
         return found
 
     for results in search.rounds(bounds, visit):
@@ -135,15 +138,14 @@ class _Search:
                 yield list(pool.map(visit, now, self.work)) if self.threads > 1 else [visit(now[0], self.work[0])]
 
     def left_over(self, first: int, test, work):
-        """Rows d of one group, each with the rows q that the bounds leave; `test` as in `_matters`."""
+        """Parts of a group of rows d, each with the rows q that the bounds leave; `test` as in `_matters`."""
         kept = _filter_groups(
             first // GROUP, self.groups_d, self.groups_q, self.rows, self.order, self.selected, work, test
         )
         for part in range(first // PART, -(-min(first + GROUP, self.n) // PART)):
             left = _filter(part, kept, self.parts_d, self.rows, work, test) if kept.size else kept
             if left.size:
-                for j in self.order[part * PART : (part + 1) * PART].tolist():
-                    yield j, left
+                yield self.order[part * PART : (part + 1) * PART], left
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -260,6 +262,46 @@ def _filter(part, candidates, parts_d, rows, work, test):
             size += 1
     gather(part, parts_d.start, parts_d.column, work)
     return kept[:size]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _exceeding(members, candidates, rows, work, inverse, best):
+    """Which rows q (columns) exceed the tangent with which rows d (rows): as `_exceeds`, but rounding counts as yes.
+
+    Row q is spread out instead of row d, so that a pair costs as much as row d stores, which is little for most.
+    """
+    start, column, value, background = rows
+    dense, stored, prefix = work[0], work[1], work[6][0]
+    result = np.zeros((members.size, candidates.size), dtype=np.bool_)
+    limit = best * inverse * (1.0 - 1e-12) - 1e-14
+    for at in range(candidates.size):
+        i = candidates[at]
+        first, stop, b = start[i], start[i + 1], background[i]
+        prefix[0] = 0.0
+        for k in range(first, stop):
+            dense[column[k]], stored[column[k]] = value[k], True
+            prefix[k - first + 1] = prefix[k - first] + value[k]
+        for m in range(members.size):
+            j = members[m]
+            if i == j:
+                continue
+            # What exceeds row j's background, then corrected where row j stores something.
+            level = (1.0 + best) * background[j]
+            low, high = first, stop
+            while low < high:
+                middle = (low + high) >> 1
+                if value[middle] > level:
+                    low = middle + 1
+                else:
+                    high = middle
+            total = prefix[low - first] - (low - first) * level + (dense.size - (stop - first)) * max(b - level, 0.0)
+            for k in range(start[j], start[j + 1]):
+                q = dense[column[k]] if stored[column[k]] else b
+                total += max(q - (1.0 + best) * value[k], 0.0) - max(q - level, 0.0)
+            result[m, at] = total > limit
+        for k in range(first, stop):
+            stored[column[k]] = False
+    return result
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
