@@ -1,7 +1,7 @@
 """Measure the package against its baselines in one run and write docs/benchmarks.md (`make bench`).
 
     python benchmarks/run.py                 # everything: some ten minutes, on a machine that does nothing else
-    python benchmarks/run.py one whole       # some sections only; nothing is written
+    python benchmarks/run.py one whole       # some sections only
 
 Times are wall-clock medians after a warm-up, so compiled functions are loaded. Baselines and package take turns, so
 that a drift of the machine's speed meets both.
@@ -246,7 +246,8 @@ def sparse():
 def sparse_function_of(path: str, smoothing: str) -> None:
     from tplrepro.datasets import kosarak
 
-    warm = tpl.TransitionMatrix.from_sequences([[0, 1, 2, 0, 2]], smoothing=0.5, sparse=True)
+    states = np.random.default_rng(0).integers(0, 300, 3000)
+    warm = tpl.TransitionMatrix.from_sequences([states], n_states=300, smoothing=0.01, sparse=True)
     tpl.PrivacyLossFunction(warm)
     tpl.privacy_loss(warm, 1.0)
     sequences = kosarak.load_sequences(path)
@@ -321,7 +322,7 @@ def main(arguments: list[str]) -> None:
     unknown = set(arguments) - set(SECTIONS)
     if unknown:
         raise SystemExit(f"sections are {', '.join(SECTIONS)}; found {', '.join(sorted(unknown))}")
-    lines = [
+    head = [
         "# Benchmarks",
         "",
         "Written by `make bench`; every ratio comes from one run, in which baseline and package took turns. Times are",
@@ -330,19 +331,27 @@ def main(arguments: list[str]) -> None:
         "",
         f"Machine: {machine()}.",
     ]
+    target = ROOT / "docs" / "benchmarks.md"
+    bodies = earlier(target) if arguments else {}
     for name in arguments or SECTIONS:
         title, function = SECTIONS[name]
         print(f"{title} ...", flush=True)
         start = time.perf_counter()
-        body = list(function())
-        print("\n".join(body), f"\n({time.perf_counter() - start:.0f} s)", flush=True)
-        lines += ["", f"## {title}", "", *body]
-    if not arguments:
-        target = ROOT / "docs" / "benchmarks.md"
-        partial = target.with_suffix(".partial")
-        partial.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        partial.replace(target)
-        print(f"wrote {target.relative_to(ROOT)}")
+        bodies[title] = "\n".join(function())
+        print(f"{bodies[title]}\n({time.perf_counter() - start:.0f} s)", flush=True)
+    parts = [f"## {title}\n\n{bodies[title]}" for title, _ in SECTIONS.values() if title in bodies]
+    partial = target.with_suffix(".partial")
+    partial.write_text("\n\n".join(["\n".join(head), *parts]) + "\n", encoding="utf-8")
+    partial.replace(target)
+    print(f"wrote {target.relative_to(ROOT)}")
+
+
+def earlier(target: Path) -> dict[str, str]:
+    """The sections of an earlier run, which one of some sections keeps."""
+    if not target.is_file():
+        return {}
+    sections = target.read_text(encoding="utf-8").split("\n## ")[1:]
+    return {title: body.strip() for title, body in (section.split("\n", 1) for section in sections)}
 
 
 if __name__ == "__main__":

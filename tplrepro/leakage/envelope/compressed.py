@@ -63,12 +63,18 @@ def workspace(n: int) -> Workspace:
 
 def sparse_rows(start, column, value, background) -> SparseRows:
     """Each row's entries in order of falling value; a csr_array's parts and the background (n,)."""
-    start = np.asarray(start, dtype=np.int64)
-    owner = np.repeat(np.arange(start.size - 1), np.diff(start))
-    order = np.lexsort((-value, owner))
-    return SparseRows(
-        start, np.asarray(column, dtype=np.int64)[order], value[order], np.asarray(background, dtype=float)
-    )
+    start, column = np.asarray(start, dtype=np.int64), np.asarray(column, dtype=np.int64)
+    return SparseRows(start, *_falling(start, column, value), np.asarray(background, dtype=float))
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _falling(start, column, value):
+    new_column, new_value = np.empty_like(column), np.empty_like(value)
+    for i in range(start.size - 1):
+        own = slice(start[i], start[i + 1])
+        order = np.argsort(-value[own], kind="mergesort")
+        new_column[own], new_value[own] = column[own][order], value[own][order]
+    return new_column, new_value
 
 
 def group_rows(rows: SparseRows, order: np.ndarray, size: int, largest: bool, low: np.ndarray) -> SparseRows:

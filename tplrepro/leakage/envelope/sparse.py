@@ -34,12 +34,16 @@ from tplrepro.progress import progress_bar
 
 __all__ = ["best_pair", "joint_hull", "tops"]
 
-GROUP, PART = 64, 8
+GROUP = 64
+# A part of a group: small where single pairs are dear, as for the hull, larger where they are cheap.
+SMALL_PART, LARGE_PART = 8, 32
+# Up to this many stored entries of row d, a pair is first tried at the cost of these.
+FEW = 500
 
 
 def joint_hull(probabilities, background: np.ndarray, progress: bool = False) -> Hull:
     """The joint hull of all ordered pairs of rows of a csr_array (n, n) over `background` (n,); K = 0 if all agree."""
-    search = _Search(probabilities, background)
+    search = _Search(probabilities, background, SMALL_PART)
     rows = search.rows
     points, pairs = np.empty((0, 3)), np.empty((0, 2), dtype=np.int64)
     for j in search.order.tolist():  # the first row from which another differs upwards
@@ -72,7 +76,7 @@ def joint_hull(probabilities, background: np.ndarray, progress: bool = False) ->
 
 def best_pair(probabilities, background: np.ndarray, alpha: float) -> tuple[float, float, float]:
     """(d(S), gap(S), 1 - q(S)) of the pair and set that attain L(alpha), 0 < alpha <= 700; 0, 0, 1 if L = 0."""
-    search = _Search(probabilities, background)
+    search = _Search(probabilities, background, LARGE_PART)
     rows, work = search.rows, search.work[0]
     inverse = 1.0 / np.expm1(alpha)
     no_hull = np.zeros(1), np.zeros(1), np.zeros(0)
@@ -110,13 +114,14 @@ def best_pair(probabilities, background: np.ndarray, alpha: float) -> tuple[floa
 class _Search:
     """Which pairs of rows are worth a look: rows d in order of growing smallest entry, in groups; rows q in groups."""
 
-    def __init__(self, probabilities, background):
+    def __init__(self, probabilities, background, part: int):
         self.rows = sparse_rows(probabilities.indptr, probabilities.indices, probabilities.data, background)
         self.n = background.size
         *self.top, self.low = tops(self.rows.start, self.rows.value, self.rows.background)
         self.order = np.argsort(self.low, kind="stable")
         self.groups_d = group_rows(self.rows, self.order, GROUP, False, self.low)
-        self.parts_d = group_rows(self.rows, self.order, PART, False, self.low)
+        self.part = part
+        self.parts_d = group_rows(self.rows, self.order, part, False, self.low)
         self.groups_q = group_rows(self.rows, self.order, GROUP, True, self.low)
         self.threads = 1 if self.n < 2000 else numba.config.NUMBA_NUM_THREADS
         self.work = [workspace(self.n) for _ in range(self.threads)]
@@ -142,10 +147,10 @@ class _Search:
         kept = _filter_groups(
             first // GROUP, self.groups_d, self.groups_q, self.rows, self.order, self.selected, work, test
         )
-        for part in range(first // PART, -(-min(first + GROUP, self.n) // PART)):
+        for part in range(first // self.part, -(-min(first + GROUP, self.n) // self.part)):
             left = _filter(part, kept, self.parts_d, self.rows, work, test) if kept.size else kept
             if left.size:
-                yield self.order[part * PART : (part + 1) * PART], left
+                yield self.order[part * self.part : (part + 1) * self.part], left
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -268,7 +273,8 @@ def _filter(part, candidates, parts_d, rows, work, test):
 def _exceeding(members, candidates, rows, work, inverse, best):
     """Which rows q (columns) exceed the tangent with which rows d (rows): as `_exceeds`, but rounding counts as yes.
 
-    Row q is spread out instead of row d, so that a pair costs as much as row d stores, which is little for most.
+    So does a row d that stores many columns. Row q is spread out instead of row d, so that a pair costs as much as
+    row d stores, which is little for most.
     """
     start, column, value, background = rows
     dense, stored, prefix = work[0], work[1], work[6][0]
@@ -284,6 +290,9 @@ def _exceeding(members, candidates, rows, work, inverse, best):
         for m in range(members.size):
             j = members[m]
             if i == j:
+                continue
+            if start[j + 1] - start[j] > FEW:
+                result[m, at] = True
                 continue
             # What exceeds row j's background, then corrected where row j stores something.
             level = (1.0 + best) * background[j]
