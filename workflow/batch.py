@@ -17,9 +17,9 @@ import uuid
 
 from workflow.check_parameters import find_problems
 from workflow.configuration import ROOT, ConfigurationError, read_notebooks, read_profile
-from workflow.fingerprint import write_fingerprint
+from workflow.fingerprint import fingerprint_changed, write_fingerprint
 
-__all__ = ["run_batch", "outdated", "summary", "main"]
+__all__ = ["run_batch", "outdated", "outdated_now", "summary", "main"]
 
 
 def run_batch(profile_name, jobs=None, only=(), root=ROOT):
@@ -90,6 +90,15 @@ def outdated(notebooks, profile, root=ROOT):
     for notebook in notebooks.values():
         write_fingerprint(notebook, profile, root)
     return [name for name in notebooks if not _is_current(name, profile.name, root)]
+
+
+def outdated_now(notebooks, profile, root=ROOT):
+    """The same for who only asks: nothing is written, so asking without TPLREPRO_DATA makes no result outdated."""
+    return [
+        name
+        for name, notebook in notebooks.items()
+        if fingerprint_changed(notebook, profile, root) or not _is_current(name, profile.name, root)
+    ]
 
 
 def summary(notebooks, profile_name, waiting, left, root=ROOT):

@@ -13,7 +13,7 @@ import nbformat
 from workflow.check_parameters import declared_parameters, effective_parameters
 from workflow.configuration import ROOT
 
-__all__ = ["fingerprint", "write_fingerprint"]
+__all__ = ["fingerprint", "fingerprint_changed", "write_fingerprint"]
 
 # Folders of one paper family each; a notebook that does not name one does not depend on it.
 FAMILIES = ("dphmm", "eventlog", "sip")
@@ -46,14 +46,24 @@ def fingerprint(notebook, profile, root=ROOT):
 
 def write_fingerprint(notebook, profile, root=ROOT):
     """Write the fingerprint where it changed; return its path."""
-    path = root / "build" / profile.name / "fingerprints" / f"{notebook.name}.json"
-    text = json.dumps(fingerprint(notebook, profile, root), indent=2, sort_keys=True) + "\n"
-    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+    path, text, changed = _compare(notebook, profile, root)
+    if changed:
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(f".partial{os.getpid()}")
         partial.write_text(text, encoding="utf-8")
         partial.replace(path)
     return path
+
+
+def fingerprint_changed(notebook, profile, root=ROOT):
+    """Whether the fingerprint differs from the one on disk, which stays as it is."""
+    return _compare(notebook, profile, root)[2]
+
+
+def _compare(notebook, profile, root):
+    path = root / "build" / profile.name / "fingerprints" / f"{notebook.name}.json"
+    text = json.dumps(fingerprint(notebook, profile, root), indent=2, sort_keys=True) + "\n"
+    return path, text, not path.is_file() or path.read_text(encoding="utf-8") != text
 
 
 def _package(root, source):

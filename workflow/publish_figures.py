@@ -9,7 +9,7 @@ import json
 import shutil
 import sys
 
-from workflow.batch import outdated
+from workflow.batch import outdated_now
 from workflow.configuration import ROOT, read_notebooks, read_profile
 
 __all__ = ["publish", "main"]
@@ -28,7 +28,7 @@ def publish(profile_name="quick", root=ROOT):
         One sentence each.
     """
     notebooks = read_notebooks(root)
-    stale = set(outdated(notebooks, read_profile(profile_name, root), root))
+    stale = set(outdated_now(notebooks, read_profile(profile_name, root), root))
     source = root / "build" / profile_name / "figures"
     copied, refused = [], []
     records = sorted(source.rglob("*.json"))
@@ -40,7 +40,7 @@ def publish(profile_name="quick", root=ROOT):
         if owner is None:
             continue
         if owner in stale:
-            refused.append(f"{name}: notebooks/{owner}.ipynb is not up to date; run make figures")
+            refused.append(f"{name}: notebooks/{owner}.ipynb is not up to date; run make figures (same TPLREPRO_DATA)")
         elif content["data"] == "synthetic":
             refused.append(f"{name}: computed from synthetic data; set TPLREPRO_DATA and run make figures")
         else:

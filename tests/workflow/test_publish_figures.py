@@ -55,7 +55,7 @@ def test_results_of_older_code_are_not_published(batch):
     batch.write("tplrepro/module.py", "answer = 43\n")
     copied, (reason,) = publish("quick", batch.root)
     assert copied == []
-    assert reason == "a/one: notebooks/a/one.ipynb is not up to date; run make figures"
+    assert reason == "a/one: notebooks/a/one.ipynb is not up to date; run make figures (same TPLREPRO_DATA)"
 
 
 def test_figures_of_no_registered_notebook_stay_where_they_are(batch):
