@@ -142,7 +142,7 @@ def _snakemake(profile_name, batch, waiting, jobs, lock, root):
         *("--cores", str(jobs or os.cpu_count() or 1), "--scheduler", "greedy"),
         # Our own lock is released by the kernel when its holders die, so it can never be stale.
         *("--nolock", "--rerun-incomplete", "--keep-going", "--rerun-triggers", "mtime", "--nocolor"),
-        # Times alone decide, as in `outdated`: by checksums a fingerprint that went back to an old state would not count.
+        # Times alone decide, as in `outdated`: by checksums a fingerprint back in an older state would not count.
         *("--max-checksum-file-size", "0"),
         *("--config", f"profile={profile_name}", "--"),
         *(f"build/{profile_name}/notebooks/{name}.ipynb" for name in waiting),
