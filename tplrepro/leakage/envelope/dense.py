@@ -12,12 +12,12 @@ from tplrepro.leakage.envelope.hull import (
     STEEPEST,
     TIE,
     Hull,
+    add_pair,
     edges,
     is_diagonal,
     point_at,
     prefix_points,
     sticks_out,
-    upper_hull,
 )
 from tplrepro.leakage.envelope.screen import choose_screen, excess_of_all, settles
 from tplrepro.progress import progress_bar
@@ -39,9 +39,8 @@ def joint_hull(rows: np.ndarray, progress: bool = False) -> Hull:
     if first < 0:
         return Hull(*points.T, *pairs.T)
     # Of two rows that differ, one may exceed the other nowhere, if their sums differ by rounding.
-    pair = (first, 0) if (rows[first] > rows[0]).any() else (0, first)
-    points = prefix_points(rows[pair[0]], rows[pair[1]])
-    points, pairs = upper_hull(points, np.tile(np.array([pair]), (points.shape[0], 1)))
+    i, j = (first, 0) if (rows[first] > rows[0]).any() else (0, first)
+    points, pairs = add_pair(points, pairs, rows[i], rows[j], i, j)
     largest, far = _largest(rows)
 
     if n <= SMALL:
@@ -193,11 +192,7 @@ def _grow(points, pairs, rows, candidates, far):
         i, j = candidates[c, 0], candidates[c, 1]
         if i == j or not sticks_out(rows, i, j, far[j], slopes, support, hull_d, pending):
             continue
-        new = prefix_points(rows[i], rows[j])
-        new_pairs = np.empty((new.shape[0], 2), dtype=np.int64)
-        new_pairs[:, 0] = i
-        new_pairs[:, 1] = j
-        points, pairs = upper_hull(np.concatenate((points, new)), np.concatenate((pairs, new_pairs)))
+        points, pairs = add_pair(points, pairs, rows[i], rows[j], i, j)
         slopes, support = edges(points)
         hull_d = points[:, 0].copy()
         if points[0, 0] == 0.0 and points[0, 2] == 0.0:

@@ -14,6 +14,7 @@ __all__ = [
     "STEEPEST",
     "TIE",
     "Hull",
+    "add_pair",
     "edges",
     "excess",
     "small_excess",
@@ -201,6 +202,18 @@ def upper_hull(points, rows):
         size += 1
     kept = stack[:size][::-1].copy()
     return points[kept], rows[kept]
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def add_pair(points, pairs, q, d, i, j):
+    """The hull of `points` (of the pairs of rows `pairs`) and of all points of q = row i, d = row j."""
+    new = prefix_points(q, d)
+    if new.shape[0] == 0:
+        return points, pairs
+    new_pairs = np.empty((new.shape[0], 2), dtype=np.int64)
+    new_pairs[:, 0] = i
+    new_pairs[:, 1] = j
+    return upper_hull(np.concatenate((points, new)), np.concatenate((pairs, new_pairs)))
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")

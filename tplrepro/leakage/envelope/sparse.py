@@ -22,6 +22,7 @@ from tplrepro.leakage.envelope.compressed import ROOM, compress, gather, group_r
 from tplrepro.leakage.envelope.hull import (
     TIE,
     Hull,
+    add_pair,
     edges,
     is_diagonal,
     point_at,
@@ -329,13 +330,9 @@ def _extend(j, candidates, rows, work, points, pairs):
         used, far = compress(i, rows.start, rows.column, rows.value, rows.background, runs, stored, b, work)
         if points.shape[0] > 0 and not sticks_out(buffer[:, :used], 0, 1, far, slopes, support, hull_d, pending):
             continue
-        new = prefix_points(buffer[0, :used], buffer[1, :used])
-        if new.shape[0] == 0:
+        points, pairs = add_pair(points, pairs, buffer[0, :used], buffer[1, :used], i, j)
+        if points.shape[0] == 0:
             continue
-        new_pairs = np.empty((new.shape[0], 2), dtype=np.int64)
-        new_pairs[:, 0] = i
-        new_pairs[:, 1] = j
-        points, pairs = upper_hull(np.concatenate((points, new)), np.concatenate((pairs, new_pairs)))
         slopes, support = edges(points)
         hull_d = points[:, 0].copy()
         if points[0, 0] == 0.0 and points[0, 2] == 0.0:
