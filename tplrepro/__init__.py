@@ -23,9 +23,9 @@ _EXPORTS = {
     "worst_case_leakage": "tplrepro.leakage.quantification",
     "population_leakage": "tplrepro.leakage.population",
     "TemporalAccountant": "tplrepro.leakage.accountant",
-    "NoFiniteSupremumError": "tplrepro.allocation",
-    "allocate_by_upper_bound": "tplrepro.allocation",
-    "allocate_by_quantification": "tplrepro.allocation",
+    "NoFiniteSupremumError": "tplrepro.allocation.safety",
+    "allocate_by_upper_bound": "tplrepro.allocation.published",
+    "allocate_by_quantification": "tplrepro.allocation.published",
     "release_counts": "tplrepro.release",
 }
 

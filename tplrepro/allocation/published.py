@@ -19,21 +19,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tplrepro.allocation.safety import SAFETY, NoFiniteSupremumError, identity_message, largest, largest_equal
 from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.leakage.quantification import temporal_privacy_leakage
 from tplrepro.leakage.recursion import as_loss_function
 from tplrepro.validation import check_horizon, check_level
 
-__all__ = ["NoFiniteSupremumError", "allocate_by_quantification", "allocate_by_upper_bound"]
-
-#: Relative margin below alpha: more than the rounding errors of one step of the recursion, of L and of their sum.
-SAFETY = 32 * 2.0**-52
-#: Bisection ends when two neighbouring floats are reached, at most 1,074 halvings from 1; this is a backstop.
-MAX_ITERATIONS = 1100
-
-
-class NoFiniteSupremumError(ValueError):
-    """No positive budget keeps the leakage bounded for ever: L(alpha) = alpha on one side, or as good as that."""
+__all__ = ["allocate_by_quantification", "allocate_by_upper_bound"]
 
 
 def allocate_by_upper_bound(alpha: float, backward=None, forward=None) -> float:
@@ -66,7 +57,7 @@ def allocate_by_upper_bound(alpha: float, backward=None, forward=None) -> float:
     functions = as_loss_function(backward), as_loss_function(forward)
     for name, function in zip(("backward", "forward"), functions, strict=True):
         if function is not None and function.is_identity:
-            raise NoFiniteSupremumError(_identity_message(name, function))
+            raise NoFiniteSupremumError(identity_message(name, function))
     known = [function for function in functions if function is not None]
     target = alpha * (1.0 - 2.0 * SAFETY)
 
@@ -75,7 +66,7 @@ def allocate_by_upper_bound(alpha: float, backward=None, forward=None) -> float:
         suprema = [function.supremum(epsilon) for function in known]
         return sum(suprema) - (len(known) - 1) * epsilon <= target
 
-    budget = _largest(within, alpha) - SAFETY * alpha
+    budget = largest(within, alpha) - SAFETY * alpha
     if budget <= 0.0:
         raise NoFiniteSupremumError(
             f"no budget above the rounding error {SAFETY * alpha:.3g} keeps the leakage within alpha = {alpha:g} for "
@@ -127,39 +118,14 @@ def allocate_by_quantification(alpha: float, backward=None, forward=None, horizo
     def within(a_b: float) -> bool:  # grows with a_b; Eq. (27) with a^F from Eq. (26)
         return loss_f(target - loss_b(a_b)) + a_b <= target
 
-    a_b = _largest(within, target)
+    a_b = largest(within, target)
     a_f = target - loss_b(a_b)
     middle = min(_remaining(backward, a_b), _remaining(forward, a_f)) - SAFETY * alpha
     if min(a_f, a_b, middle if horizon > 2 else a_b) <= 0.0 or any(f and f.is_identity for f in (backward, forward)):
-        return _largest_equal(alpha, backward, forward, horizon)
+        return largest_equal(alpha, backward, forward, horizon)
     budgets = np.full(horizon, middle)
     budgets[0], budgets[-1] = a_b, a_f
     return budgets
-
-
-def _largest_equal(alpha: float, backward, forward, horizon: int) -> np.ndarray:
-    target = alpha * (1.0 - 2.0 * SAFETY)
-
-    def within(epsilon: float) -> bool:
-        return temporal_privacy_leakage(np.full(horizon, epsilon), backward, forward).tpl.max() <= target
-
-    return np.full(horizon, _largest(within, alpha, tolerance=SAFETY))
-
-
-def _largest(within: Callable[[float], bool], upper: float, tolerance: float = 0.0) -> float:
-    """The largest float in (0, upper] that is `within` (monotone: true up to a point); 0 if none is."""
-    if within(upper):
-        return upper
-    low, high = 0.0, upper
-    for _ in range(MAX_ITERATIONS):
-        middle = 0.5 * (low + high)
-        if middle in (low, high) or high - low <= tolerance * high:
-            break
-        if within(middle):
-            low = middle
-        else:
-            high = middle
-    return low
 
 
 def _loss(function: PrivacyLossFunction | None) -> Callable[[float], float]:
@@ -168,12 +134,3 @@ def _loss(function: PrivacyLossFunction | None) -> Callable[[float], float]:
 
 def _remaining(function: PrivacyLossFunction | None, alpha: float) -> float:
     return alpha if function is None else function.budget_for(alpha)
-
-
-def _identity_message(name: str, function: PrivacyLossFunction) -> str:
-    witness = function.witness(1.0)
-    return (
-        f"the {name} leakage has no finite supremum for any budget: states {witness.state_q!r} and {witness.state_d!r} "
-        "have no common neighbour, so L(alpha) = alpha; smooth the matrix, or use allocate_by_quantification with a "
-        "finite horizon"
-    )
