@@ -34,16 +34,17 @@ dependencies:
   - pip
   - pip:
 {pins}
-      - --editable .[dask]
+      - --editable .[dask,explore]
 """
 PYTHON = "3.11"
+PINNED_EXTRAS = ("browser", "dask", "explore", "test", "workflow")
 
 
 def direct_dependencies(root=ROOT):
     """Canonical names of the packages that pyproject.toml names and requirements.lock pins."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    wanted = [*project["dependencies"], *(line for extra in ("dask", "workflow", "test") for line in extras[extra])]
+    wanted = [*project["dependencies"], *(line for extra in PINNED_EXTRAS for line in extras[extra])]
     return sorted(canonicalize_name(Requirement(line).name) for line in wanted)
 
 
