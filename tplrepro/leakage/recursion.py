@@ -16,8 +16,9 @@ import numpy as np
 
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.markov.transition import TransitionMatrix
+from tplrepro.validation import as_transition_array
 
-__all__ = ["accumulate", "as_loss_function", "as_loss_functions"]
+__all__ = ["accumulate", "as_loss_function", "as_loss_functions", "for_each_step", "steps_of_both_sides"]
 
 
 def accumulate(step: Callable[[float], float] | None, runs: Iterable[tuple[float, int]], last: float | None = None):
@@ -56,19 +57,43 @@ def as_loss_function(matrix) -> PrivacyLossFunction | None:
 
 def as_loss_functions(matrices, steps: int, name: str) -> list[PrivacyLossFunction | None]:
     """One loss function a step: from one matrix for all steps, or from a list of `steps` of them (None: unknown)."""
+    return for_each_step(matrices, steps, name, as_loss_function)
+
+
+def for_each_step(matrices, steps: int, name: str, make: Callable) -> list:
+    """`make(matrix)` for each step, made once a matrix, from one matrix for all steps or a list of `steps` of them."""
     if not _is_one_for_each_step(matrices):
-        return [as_loss_function(matrices)] * steps
+        return [make(matrices)] * steps
     matrices = list(matrices)
     if len(matrices) != steps:
         raise ValueError(
             f"{name} must be one matrix, or one for each step between two time points; found {len(matrices)} "
             f"matrices for {steps} steps; give T - 1 of them"
         )
-    made: dict[int, PrivacyLossFunction | None] = {}
+    made: dict = {}
     for matrix in matrices:
         if id(matrix) not in made:
-            made[id(matrix)] = as_loss_function(matrix)
+            made[id(matrix)] = make(matrix)
     return [made[id(matrix)] for matrix in matrices]
+
+
+def steps_of_both_sides(backward, forward, horizon: int, default: int = 2) -> tuple[list, list, int]:
+    """The matrices of each step on both sides (None: not known) as arrays, and the number of states."""
+    before = for_each_step(backward, horizon - 1, "backward", _as_array)
+    after = for_each_step(forward, horizon - 1, "forward", _as_array)
+    sizes = {P.shape[0] for P in before + after if P is not None} or {default}
+    if len(sizes) > 1:
+        raise ValueError(
+            f"all matrices must have the same states, found {sorted(sizes)} of them; estimate them over one set"
+        )
+    n = sizes.pop()
+    if n == 1:  # nothing to learn from one state; as if the adversary did not know
+        return [None] * (horizon - 1), [None] * (horizon - 1), 2
+    return before, after, n
+
+
+def _as_array(matrix) -> np.ndarray | None:
+    return None if matrix is None else as_transition_array(getattr(matrix, "matrix", matrix))
 
 
 def _is_one_for_each_step(matrices) -> bool:

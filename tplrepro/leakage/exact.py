@@ -1,0 +1,284 @@
+"""The exact leakage of the worst mechanism, of which BPL, FPL and TPL of [1] are upper bounds.
+
+What is computed. BPL, FPL and TPL are defined in [1] as suprema over outputs o_1..o_T and pairs of states of
+log Pr(o | l_t = i) / Pr(o | l_t = j), for the outputs up to t, from t on, and all of them. The recursion of [1] bounds
+them from above. Here they are the suprema themselves, for the worst of all mechanisms that satisfy epsilon_t-DP at each
+time, adaptive ones included.
+
+Which mechanism is the worst. All that an output says is its likelihood vector x = (Pr(o_t | l_t = k))_k, up to a
+factor. epsilon-DP means x_i <= e^epsilon x_j, so that x, scaled, lies in the box [1, e^epsilon]^n. Laplace noise of
+scale 2/epsilon on the counts of one user's location (the others' known; sensitivity 2) has the density
+exp(-(epsilon/2) sum_l |y_l - 1[l = k]|), proportional to exp((epsilon/2) c_k) with c_k = |y_k| - |y_k - 1|, each c_k
+anywhere in [-1, 1]: the same box, all of it. No epsilon-DP mechanism leaks more than Laplace noise on counts.
+
+How. Given l_t, the outputs before t, at t and after t are independent. With m_1 = x_1 and m_t = x_t * (B m_{t-1}),
+where B holds Pr(l_{t-1} | l_t), and with w_t likewise from the other end through F, Pr(l_{t+1} | l_t),
+
+    Pr(o | l_t = i) / Pr(o | l_t = j) = (B_i m_{t-1} / B_j m_{t-1}) (x_i / x_j) (F_i w_{t+1} / F_j w_{t+1}).
+
+The three factors depend on different outputs, so that for one pair (i, j) each is maximised alone. The middle one is
+e^epsilon. The first can reach r exactly if some outputs make a m_{t-1} >= 0, where a = B_i - r B_j. As m_{t-1} is
+x_{t-1} * (B m_{t-2}) and B m_{t-2} is positive whatever the outputs before, the best x_{t-1} has e^epsilon where a > 0
+and 1 where a < 0: it is known before those of earlier times, and turns a into the functional a' = (a * x_{t-1}) B of
+m_{t-2}. Repeated down to time 1 this maximises over all 2^(nT) vertices of the boxes in O(T n^2) operations. Newton's
+method on r (Dinkelbach's, for ratios), each step of which gives a ratio that outputs attain, ends at the largest one.
+
+Why [1] can be higher. (a) It adds the largest BPL and FPL, even where different pairs of states attain them. (b) The
+step from t - 1 to t lets m_{t-1} be any vector with ratios within e^BPL, but the worst one for this step need not be
+among those that outputs give. (c) Other mechanisms have fewer likelihood vectors: `tplrepro.leakage.mechanism`.
+
+Where [1] is exact. BPL of the first two releases and FPL of the last two: all vectors of one box are attainable. Two
+states with rows (p, 1 - p), (q, 1 - q), the same at all steps: the losses of the two orders of rows are
+log(1 + |p - q| u/(d u + 1)), where d is min(p, q) for one and min(1 - p, 1 - q) for the other, so that the order with
+the smaller d leads at all alpha. If p >= q, an order is followed by itself and the leading one attains the recursion.
+If p < q the two alternate, while the recursion takes the leading one each time: exact after two steps only for d equal,
+a symmetric matrix. n states: the smoothed strongest correlations of section 6 of [1], where the worst vector is high at
+one state and the step after keeps the others equal.
+
+The backward matrix contains a prior, since Pr(l_{t-1} | l_t) does. Each side here uses the matrix given for it; TPL is
+that of one chain if the two belong together (`TransitionMatrix.reverse` and `reverse_over_time`).
+
+References
+----------
+[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
+    Correlations. IEEE TKDE, 2019.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tplrepro.leakage.quantification import TemporalLeakage
+from tplrepro.leakage.recursion import steps_of_both_sides
+from tplrepro.validation import check_budgets
+
+__all__ = ["ExactLeakage", "WorstOutputs", "exact_leakage", "worst_outputs"]
+
+#: Largest n^4 T^2, the order of the operations; about ten minutes.
+MAX_WORK = 3e11
+#: Likelihood ratios reach e^(sum of budgets), which must stay a float.
+MAX_TOTAL = 700.0
+#: Newton's method on a ratio takes about four steps; this is a backstop.
+MAX_ITERATIONS = 100
+
+
+@dataclass(frozen=True)
+class ExactLeakage(TemporalLeakage):
+    """The suprema that `TemporalLeakage` bounds, in nats. `composed` and `w_event` use them as Theorem 3 of [1] does.
+
+    Attributes
+    ----------
+    epsilons, bpl, fpl : ndarray (T,), as in `TemporalLeakage`
+    joint : ndarray (T,), the largest leakage about one pair of states from all outputs; also called `tpl`
+    pairs : ndarray (T, 2), the states that attain it: outputs speak for the first and against the second
+    """
+
+    joint: np.ndarray
+    pairs: np.ndarray
+
+    @property
+    def tpl(self) -> np.ndarray:
+        """Temporal privacy leakage, (T,): at most BPL + FPL - epsilon, whose terms may belong to different pairs."""
+        return self.joint
+
+
+@dataclass(frozen=True)
+class WorstOutputs:
+    """Outputs that attain the exact TPL of one time.
+
+    Attributes
+    ----------
+    states : (int, int), the state that the outputs speak for, and the one that they speak against
+    high : bool ndarray (T, n), at each time the states whose likelihood is e^epsilon times that of the others; with
+        Laplace noise on counts, those whose released count is at least the count with the user, the others' at most
+        the count without
+    """
+
+    states: tuple[int, int]
+    high: np.ndarray
+
+
+def exact_leakage(epsilons, backward=None, forward=None, released=None) -> ExactLeakage:
+    """The exact BPL, FPL and TPL of the worst epsilon-DP mechanism, attained by Laplace noise on counts.
+
+    Parameters
+    ----------
+    epsilons : array-like (T,), the budget of each release in nats, finite and > 0
+    backward, forward : TransitionMatrix, array-like (n, n), or a list of T - 1 of these; optional
+        Pr(l^{t-1} | l^t) and Pr(l^t | l^{t-1}), as in `temporal_privacy_leakage`.
+    released : sequence of int, optional
+        The states whose counts are released, with Laplace noise of scale 2/epsilon, or 1/epsilon for a single one.
+        Default: all of them.
+
+    Returns
+    -------
+    ExactLeakage
+
+    Raises
+    ------
+    ValueError
+        As `temporal_privacy_leakage`; for matrices of different sizes; for states that do not exist; if the budgets
+        sum to more than 700 nats; or if n^4 T^2 is above 3e11 (n = 100 and T = 54).
+
+    Examples
+    --------
+    >>> P = [[0.2, 0.8], [1, 0]]
+    >>> exact_leakage([1.0] * 10, backward=P).bpl.round(2).tolist()
+    [1.0, 1.86, 2.53, 2.93, 3.13, 3.22, 3.25, 3.26, 3.26, 3.26]
+    >>> from tplrepro import temporal_privacy_leakage
+    >>> temporal_privacy_leakage([1.0] * 10, backward=P).bpl.round(2).tolist()
+    [1.0, 1.86, 2.68, 3.47, 4.26, 5.04, 5.82, 6.59, 7.37, 8.15]
+    """
+    budgets, before, after, n = _checked(epsilons, backward, forward)
+    lower, upper, local = _boxes(budgets, n, released)
+    T = budgets.size
+    at_once = budgets[:, None, None] * local
+    past, future = np.zeros((T, n, n)), np.zeros((T, n, n))
+    for t in range(1, T):
+        past[t] = _largest_ratios(t, before, lower, upper, past[t - 1])
+        future[t] = _largest_ratios(t, after[::-1], lower[::-1], upper[::-1], future[t - 1])
+    return with_joint(budgets, past, at_once, future[::-1])
+
+
+def worst_outputs(t: int, epsilons, backward=None, forward=None, released=None) -> WorstOutputs:
+    """Outputs whose likelihoods attain the exact TPL at time t (from 0); arguments and errors as `exact_leakage`.
+
+    Examples
+    --------
+    >>> P = [[0.2, 0.8], [1, 0]]
+    >>> worst = worst_outputs(3, [1.0] * 4, backward=P)
+    >>> worst.states, worst.high.astype(int).tolist()  # the user mostly changes sides, so outputs that do are the worst
+    ((0, 1), [[0, 1], [1, 0], [0, 1], [1, 0]])
+    """
+    budgets, before, after, n = _checked(epsilons, backward, forward)
+    T = budgets.size
+    if not 0 <= t < T:
+        raise ValueError(f"a time must be at least 0 and less than T = {T}, found {t}; times count from 0")
+    lower, upper, local = _boxes(budgets, n, released)
+    sides = ((t, before, lower, upper), (T - 1 - t, after[::-1], lower[::-1], upper[::-1]))
+    past, future = (_largest_ratios(*side, np.zeros((n, n))) for side in sides)
+    i, j = np.unravel_index(np.argmax(past + budgets[t] * local + future), (n, n))
+    high = np.zeros((T, n), dtype=bool)
+    high[t, i] = True
+    for (stop, *side), ratios, view in ((sides[0], past, high), (sides[1], future, high[::-1])):
+        chain = _chain(stop, side[0])
+        if chain:
+            gain = np.expm1(ratios[i, j : j + 1])
+            _, patterns = _attained(stop, chain, *side[1:], np.array([i]), np.array([j]), gain)
+            for k, pattern in enumerate(patterns):
+                view[stop - 1 - k] = pattern[0]
+    return WorstOutputs((int(i), int(j)), high)
+
+
+def _largest_ratios(t: int, steps: list, lower, upper, start) -> np.ndarray:
+    """log of the largest ratio (P_i m)/(P_j m) over the outputs of times 0..t-1, for all pairs, (n, n).
+
+    P is the matrix of the step from t - 1 to t. `start` holds ratios to begin with; any are right, near ones are fast.
+    """
+    chain = _chain(t, steps)
+    n = start.shape[0]
+    ratios = np.zeros((n, n))
+    if not chain:
+        return ratios
+    all_i, all_j = np.nonzero(~np.eye(n, dtype=bool))
+    size = max(1, 2**16 // n)
+    for first in range(0, all_i.size, size):
+        i, j = all_i[first : first + size], all_j[first : first + size]
+        gains = np.expm1(start[i, j])
+        best = np.full(i.size, -1.0)
+        active = np.arange(i.size)
+        for _ in range(MAX_ITERATIONS):
+            attained, _ = _attained(t, chain, lower, upper, i[active], j[active], gains[active])
+            rising = attained > best[active]
+            active = active[rising]
+            best[active] = gains[active] = attained[rising]
+            if not active.size:
+                break
+        ratios[i, j] = np.log1p(best)
+    return ratios
+
+
+def _attained(t: int, chain: list, lower, upper, i, j, gains):
+    """Outputs that maximise (P_i - P_j) m - gain P_j m for each pair, and the gain that they attain.
+
+    Gains, ratios less 1, and likelihoods less 1 keep their digits where budgets are tiny.
+
+    Returns
+    -------
+    gains : ndarray (pairs,), ((P_i - P_j) m)/(P_j m)
+    patterns : list of bool ndarray (pairs, n), the states of high likelihood at times t - 1, t - 2, ...
+    """
+    difference, base = chain[0][i] - chain[0][j], chain[0][j]
+    functional = difference - gains[:, None] * base
+    patterns = [functional > 0]
+    for k, P in enumerate(chain[1:], start=1):
+        functional = (functional * (1.0 + np.where(patterns[-1], upper[t - k], lower[t - k]))) @ P
+        patterns.append(functional > 0)
+    first = len(chain)
+    excess = np.where(patterns[-1], upper[t - first], lower[t - first])  # m - 1
+    for k in range(first - 1, 0, -1):
+        mixed = excess @ chain[k].T
+        excess = mixed + np.where(patterns[k - 1], upper[t - k], lower[t - k]) * (1.0 + mixed)
+    return (difference * excess).sum(axis=1) / (1.0 + (base * excess).sum(axis=1)), patterns
+
+
+def _chain(t: int, steps: list) -> list:
+    """Matrices of the steps into t, t - 1, ..., back to the first or to one that the adversary does not know."""
+    chain = []
+    for P in reversed(steps[:t]):
+        if P is None:
+            break
+        chain.append(P)
+    return chain
+
+
+def _boxes(budgets: np.ndarray, n: int, released):
+    """Likelihoods less 1 at their lowest and highest, (T, n) each, and the log ratios of pairs for a budget of 1."""
+    low, high = np.zeros(n), np.ones(n)
+    if released is not None:
+        states = np.unique(np.asarray(released))
+        if states.size == 0 or states.dtype.kind not in "iu" or states.min() < 0 or states.max() >= n:
+            raise ValueError(
+                f"released must name some of the states 0..{n - 1}, found {list(released)}; give their positions"
+            )
+        if states.size < n:
+            # the scale is sensitivity/epsilon, and a user who moves changes two of the released counts, or the only one
+            width = 1.0 if states.size == 1 else 0.5
+            low, high = np.zeros(n), np.zeros(n)
+            low[states], high[states] = -width, width
+    local = high[:, None] - low
+    np.fill_diagonal(local, 0.0)
+    return np.expm1(np.multiply.outer(budgets, low)), np.expm1(np.multiply.outer(budgets, high)), local
+
+
+def _checked(epsilons, backward, forward):
+    """Budgets, the matrices of each step on both sides (None: not known), and the number of states."""
+    budgets = check_budgets(epsilons)
+    T = budgets.size
+    before, after, n = steps_of_both_sides(backward, forward, T)
+    if budgets.sum() > MAX_TOTAL:
+        raise ValueError(
+            f"exact leakage needs budgets that sum to at most {MAX_TOTAL:g} nats, found {budgets.sum():g}; "
+            "use temporal_privacy_leakage, the upper bound"
+        )
+    if float(n) ** 4 * float(T) ** 2 > MAX_WORK:
+        raise ValueError(
+            f"exact leakage takes of the order of n^4 T^2 operations, at most {MAX_WORK:g}, found n = {n}, T = {T}; "
+            "take fewer states or releases, or temporal_privacy_leakage, the upper bound"
+        )
+    return budgets, before, after, n
+
+
+def with_joint(epsilons: np.ndarray, past: np.ndarray, single: np.ndarray, future: np.ndarray) -> ExactLeakage:
+    """The leakages from log ratios of pairs of states, (T, n, n): by outputs before each time, of it, and after it."""
+    joint = (past + single + future).reshape(epsilons.size, -1)
+    n = past.shape[1]
+    return ExactLeakage(
+        epsilons,
+        (past + single).max(axis=(1, 2)),
+        (single + future).max(axis=(1, 2)),
+        joint.max(axis=1),
+        np.column_stack(np.unravel_index(joint.argmax(axis=1), (n, n))),
+    )

@@ -1,0 +1,149 @@
+"""The exact leakage of one given mechanism with finitely many outputs, such as randomised response.
+
+`tplrepro.leakage.exact` has the worst of all epsilon-DP mechanisms, whose likelihood vectors fill a box. A mechanism of
+few outputs has few of them, the columns of its response matrix Pr(o | l), and can leak less. Its states are then tied
+to each other in every output, so that the best output of a time is not known before those of the times before it.
+
+The messages m_t = Pr(o_1..o_t | l_t) of all sequences of outputs are listed time by time instead: x_t * (B m_{t-1}) for
+each column x_t. The largest ratio of two linear functionals over a cone is attained at one of its extreme rays,
+and each step is linear for given outputs, so that a message inside the cone of the others can never lead to the worst.
+It is left out if it is inside by a margin far above rounding; messages that agree in 12 digits count as one. Two states
+have two extreme rays; from three states on their number grows with T.
+
+References
+----------
+[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
+    Correlations. IEEE TKDE, 2019.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tplrepro.leakage.exact import ExactLeakage, with_joint
+from tplrepro.leakage.recursion import steps_of_both_sides
+from tplrepro.validation import check_horizon
+
+__all__ = ["mechanism_leakage"]
+
+#: Messages of one time before those inside the cone of the others are left out; some seconds a release.
+MAX_MESSAGES = 200_000
+#: Digits in which messages must agree to count as one.
+DIGITS = 12
+#: How far inside the hull (of messages that sum to 1) a message must be to be left out.
+MARGIN = 1e-11
+
+
+def mechanism_leakage(likelihoods, backward=None, forward=None, horizon: int | None = None) -> ExactLeakage:
+    """The exact BPL, FPL and TPL of a mechanism with finitely many outputs.
+
+    Parameters
+    ----------
+    likelihoods : array-like (n, K), or a list of T of these (then without `horizon`)
+        Pr(o | l): a row for each state, a column for each output, all > 0. Columns may have any factor.
+    backward, forward : TransitionMatrix, array-like (n, n), or a list of T - 1 of these; optional
+        Pr(l^{t-1} | l^t) and Pr(l^t | l^{t-1}); None where the adversary does not know that side.
+    horizon : int, the number of releases T if the mechanism is the same at all times
+
+    Returns
+    -------
+    ExactLeakage
+        Its `epsilons` are the leakages of single outputs, log of the largest ratio in a column.
+
+    Raises
+    ------
+    ValueError
+        For likelihoods that are not positive or of another number of states than the matrices, or if more than
+        200,000 messages must be listed (many states, outputs or releases).
+
+    Examples
+    --------
+    Whether the user is in state 0, told truthfully with odds of e, leaks less than the worst 1-DP mechanism.
+
+    >>> from math import e
+    >>> from tplrepro import exact_leakage, temporal_privacy_leakage
+    >>> P = [[0.1, 0.1, 0.8], [0.2, 0.7, 0.1], [0.7, 0.2, 0.1]]
+    >>> mechanism_leakage([[e, 1], [1, e], [1, e]], P, P, horizon=4).tpl.round(3).tolist()
+    [2.141, 2.569, 2.569, 2.141]
+    >>> exact_leakage([1.0] * 4, P, P).tpl.round(3).tolist()
+    [2.311, 2.801, 2.801, 2.311]
+    >>> temporal_privacy_leakage([1.0] * 4, P, P).tpl.round(3).tolist()
+    [2.394, 2.862, 2.862, 2.394]
+    """
+    columns = _columns(likelihoods, horizon)
+    T = len(columns)
+    before, after, n = steps_of_both_sides(backward, forward, T, columns[0].shape[1])
+    if any(x.shape[1] != n for x in columns):
+        raise ValueError(
+            f"likelihoods need a row for each state, found {[x.shape[1] for x in columns]} rows and {n} states; "
+            "give Pr(o | l) with a row for each l"
+        )
+    single = np.stack([_log_ratios(x) for x in columns])
+    past = np.stack([_log_ratios(messages) for messages in _messages(columns, before)])
+    future = np.stack([_log_ratios(messages) for messages in _messages(columns[::-1], after[::-1])])[::-1]
+    return with_joint(single.max(axis=(1, 2)), past, single, future)
+
+
+def _messages(columns: list, steps: list):
+    """What the outputs before each time say about the state at that time, (messages, n) for each of T times."""
+    n = columns[0].shape[1]
+    messages = np.ones((1, n))
+    yield messages
+    for x, P in zip(columns, steps, strict=False):
+        if messages.shape[0] * x.shape[0] > MAX_MESSAGES:
+            raise ValueError(
+                f"the leakage of a given mechanism needs at most {MAX_MESSAGES:,} messages at a time, found "
+                f"{messages.shape[0]} times {x.shape[0]} outputs; take fewer releases, states or outputs, or "
+                "exact_leakage, the worst mechanism of the same budgets"
+            )
+        if P is None:
+            messages = np.ones((1, n))
+        else:
+            messages = (messages[:, None, :] * x[None, :, :]).reshape(-1, n) @ P.T
+            messages = _extreme(messages / messages.sum(axis=1, keepdims=True))
+        yield messages
+
+
+def _extreme(messages: np.ndarray) -> np.ndarray:
+    """Messages without copies and without most of those inside the cone of the others."""
+    n = messages.shape[1]
+    if n == 2:
+        return messages[[messages[:, 0].argmin(), messages[:, 0].argmax()]]
+    _, first = np.unique(np.log(messages).round(DIGITS), axis=0, return_index=True)
+    messages = messages[first]
+    if len(messages) <= 2 * n:
+        return messages
+    from scipy.spatial import ConvexHull, QhullError
+
+    try:
+        facets = ConvexHull(messages[:, :-1]).equations
+    except QhullError:  # flat: all in one plane as far as Qhull can tell
+        return messages
+    depth = np.full(len(messages), -np.inf)
+    for facet in facets:
+        np.maximum(depth, messages[:, :-1] @ facet[:-1] + facet[-1], out=depth)
+    return messages[depth > -MARGIN]
+
+
+def _log_ratios(vectors: np.ndarray) -> np.ndarray:
+    """The largest log x_i/x_j over vectors (K, n), for all pairs, (n, n)."""
+    logs = np.log(vectors)
+    return np.array([[(logs[:, i] - logs[:, j]).max() for j in range(logs.shape[1])] for i in range(logs.shape[1])])
+
+
+def _columns(likelihoods, horizon: int | None) -> list:
+    """The likelihood vectors of each time as rows, (K, n) each."""
+    given = [likelihoods] * check_horizon(horizon) if horizon is not None else list(likelihoods)
+    made: dict[int, np.ndarray] = {}
+    for response in given:
+        if id(response) in made:
+            continue
+        x = np.asarray(response, dtype=float)
+        if x.ndim != 2 or x.size == 0 or not np.isfinite(x).all() or (x <= 0).any():
+            raise ValueError(
+                f"likelihoods must be a table of finite numbers greater than 0, found shape {x.shape} with smallest "
+                f"{x.min() if x.size else None}; give Pr(o | l) for each state and output, and horizon = T if all "
+                "releases have the same"
+            )
+        made[id(response)] = np.ascontiguousarray(x.T)
+    return [made[id(response)] for response in given]

@@ -1,0 +1,119 @@
+"""What given outputs leak: the log-likelihood ratios that an adversary computes from one series of releases.
+
+BPL, FPL and TPL are suprema over outputs. For the outputs of one run the same ratios have values, found by the
+forward-backward recursion of hidden Markov models: with likelihood vectors x_t = Pr(o_t | l_t), past messages
+B (x_{t-1} * past_{t-1}) and future messages F (x_{t+1} * future_{t+1}), each linear and positive.
+
+References
+----------
+[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
+    Correlations. IEEE TKDE, 2019.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tplrepro.leakage.recursion import steps_of_both_sides
+from tplrepro.validation import check_budgets, check_epsilon
+
+__all__ = ["RealisedLeakage", "count_log_likelihoods", "realised_leakage"]
+
+
+@dataclass(frozen=True)
+class RealisedLeakage:
+    """The largest log-likelihood ratio of two states at each time, given what was released; nats.
+
+    Attributes
+    ----------
+    bpl, fpl, tpl : ndarray (..., T), from the outputs up to each time, from it on, and all of them
+    """
+
+    bpl: np.ndarray
+    fpl: np.ndarray
+    tpl: np.ndarray
+
+
+def realised_leakage(log_likelihoods, backward=None, forward=None) -> RealisedLeakage:
+    """What outputs that were seen leak; never more than `exact_leakage` of the budgets that made them.
+
+    Parameters
+    ----------
+    log_likelihoods : array-like (..., T, n), log Pr(o_t | l_t = k), up to a summand at each time
+        Leading axes are runs.
+    backward, forward : as in `temporal_privacy_leakage`
+
+    Returns
+    -------
+    RealisedLeakage
+
+    Raises
+    ------
+    ValueError
+        For likelihoods that are not finite or of another number of states than the matrices.
+
+    Examples
+    --------
+    The outputs that `worst_outputs` names leak as much as any can.
+
+    >>> import numpy as np
+    >>> from tplrepro import exact_leakage, worst_outputs
+    >>> P, epsilons = [[0.2, 0.8], [1, 0]], [1.0] * 4
+    >>> worst = worst_outputs(3, epsilons, backward=P)
+    >>> float(realised_leakage(np.where(worst.high, 1.0, 0.0), backward=P).tpl[3].round(6))
+    2.93342
+    >>> float(exact_leakage(epsilons, backward=P).tpl[3].round(6))
+    2.93342
+    """
+    x = np.asarray(log_likelihoods, dtype=float)
+    if x.ndim < 2 or not np.isfinite(x).all():
+        raise ValueError(
+            f"log-likelihoods must be finite, with a row for each time and a column for each state, found shape "
+            f"{x.shape}; give log Pr(o_t | l_t) for all states"
+        )
+    *_, T, n = x.shape
+    before, after, states = steps_of_both_sides(backward, forward, T, n)
+    if states != n:
+        raise ValueError(
+            f"log-likelihoods must have a column for each of the {states} states, found {n}; give log Pr(o_t | l_t)"
+        )
+    past = _messages(x, before)
+    future = _messages(x[..., ::-1, :], after[::-1])[..., ::-1, :]
+    return RealisedLeakage(*(np.ptp(logs, axis=-1) for logs in (past + x, x + future, past + x + future)))
+
+
+def count_log_likelihoods(released, epsilons, sensitivity: float = 2.0) -> np.ndarray:
+    """log Pr(o_t | l_t = k), up to a summand at each time, of counts with Laplace noise of scale sensitivity/epsilon_t.
+
+    Parameters
+    ----------
+    released : array-like (..., T, n)
+        Noisy counts of all states, less the counts of the other users, whom the adversary knows.
+    epsilons : array-like (T,), the budgets in nats, finite and > 0
+    sensitivity : float > 0, 2 in [1], since a user who moves changes two counts
+
+    Examples
+    --------
+    >>> count_log_likelihoods([[1.2, -0.3], [0.5, 0.6]], [1.0, 1.0]).round(2).tolist()
+    [[0.5, -0.5], [0.0, 0.1]]
+    """
+    budgets, sensitivity = check_budgets(epsilons), check_epsilon(sensitivity, "sensitivity")
+    counts = np.asarray(released, dtype=float)
+    if counts.ndim < 2 or counts.shape[-2] != budgets.size:
+        raise ValueError(
+            f"released counts must have a row for each of the {budgets.size} budgets, found shape {counts.shape}; "
+            "give (..., T, n) values"
+        )
+    return (budgets / sensitivity)[:, None] * (np.abs(counts) - np.abs(counts - 1.0))
+
+
+def _messages(x: np.ndarray, steps: list) -> np.ndarray:
+    """log of what the outputs before each time say about the state at that time, up to a summand, as `x`."""
+    logs = np.zeros_like(x)
+    for t, P in enumerate(steps, start=1):
+        if P is not None:
+            told = logs[..., t - 1, :] + x[..., t - 1, :]
+            logs[..., t, :] = np.log(np.exp(told - told.max(axis=-1, keepdims=True)) @ P.T)
+    return logs
