@@ -1,0 +1,64 @@
+import numpy as np
+import pytest
+
+from tplrepro import comparison
+from tplrepro.comparison.calibration import Sweep
+
+
+@pytest.fixture(scope="module")
+def mechanisms(setting):
+    return comparison.mechanisms(setting, window=2, block=2.0, radius=1.0)
+
+
+@pytest.mark.parametrize("name", ["equal budgets", "DPHMM, radius", "LDP, unary encoding"])
+def test_calibrated_parameters_leak_what_was_asked(setting, mechanisms, name):
+    seeds, target = [1, 2], 1.0
+    swept = comparison.sweep(mechanisms[name], setting, 300, seeds, 0.4, 2.0, 7)
+    assert swept.leakage[0, 0] <= 0.4
+    assert swept.leakage_near[0, -1] >= 2.0
+    for near in (False, True):
+        found = comparison.at_equal_leakage(swept, target, near)
+        again = [
+            comparison.simulate(mechanisms[name], parameter, setting, 300, seed, 0.95)
+            for parameter, seed in zip(found.parameter, seeds, strict=True)
+        ]
+        leakages = [o.leakage_near if near else o.leakage for o in again]
+        np.testing.assert_allclose(leakages, target, rtol=0.03)
+        np.testing.assert_allclose([o.inferred_error for o in again], found.inferred_error, rtol=0.05)
+
+
+@pytest.mark.parametrize("name", ["equal budgets", "Algorithm 8", "budget absorption", "DPHMM, complete",
+                                  "DPHMM, blocks", "DPHMM, radius", "SIP, exact", "LDP, randomised response"])
+def test_no_run_leaks_more_than_theory_allows(setting, mechanisms, name):
+    mechanism = mechanisms[name]
+    for parameter in (0.3, 2.0):
+        outcome = comparison.simulate(mechanism, parameter, setting, 200, 5, 0.5)
+        assert outcome.leakage <= outcome.largest <= mechanism.bound(setting, parameter) + 1e-9
+        assert outcome.leakage_near <= outcome.leakage
+
+
+def test_a_seed_is_one_crowd_for_all_mechanisms(setting, mechanisms):
+    outcomes = [comparison.simulate(m, 1.0, setting, 25, 3, 0.9) for m in mechanisms.values()]
+    assert len({o.prior_error for o in outcomes}) == 1
+    assert outcomes[0] == comparison.simulate(mechanisms["equal budgets"], 1.0, setting, 25, 3, 0.9)
+    assert outcomes[0] != comparison.simulate(mechanisms["equal budgets"], 1.0, setting, 25, 4, 0.9)
+
+
+def test_crossings_by_hand():
+    line = np.array([[1.0, 2.0, 4.0]])
+    swept = Sweep(np.array([0.1, 1.0, 10.0]), line, line / 8, line, 8 / line, 3 * line, line)
+    found = comparison.at_equal_leakage(swept, np.sqrt(2))
+    assert found.parameter == pytest.approx(np.sqrt(0.1))
+    assert found.error == pytest.approx(8 / np.sqrt(2))
+    assert np.isnan(comparison.at_equal_leakage(swept, 5.0).parameter)
+    assert comparison.at_equal_leakage(swept, 0.25, near=True).parameter == pytest.approx(1.0)
+    # From nothing at all the leakage jumps beyond the target: the last parameter that leaks nothing.
+    jump = Sweep(np.array([0.1, 1.0]), np.array([[0.0, 4.0]]), line, line, np.array([[7.0, 1.0]]), line[:, :2], line)
+    assert comparison.at_equal_leakage(jump, 1.0).error == pytest.approx(7.0)
+
+
+def test_ranges_are_checked(setting, mechanisms):
+    with pytest.raises(ValueError, match="low < high"):
+        comparison.sweep(mechanisms["equal budgets"], setting, 10, [0], 2.0, 1.0, 5)
+    with pytest.raises(ValueError, match="choose a range that the mechanism has"):
+        comparison.sweep(mechanisms["equal budgets"], setting, 10, [0], 1e-9, 1.0, 5)

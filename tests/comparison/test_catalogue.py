@@ -1,0 +1,45 @@
+import numpy as np
+import pytest
+
+from tplrepro import comparison
+
+
+@pytest.mark.parametrize("notion", comparison.notions(window=2), ids=lambda notion: notion.name)
+def test_level_and_parameter_are_inverse(setting, notion):
+    parameter = notion.parameter(setting, 1.3)
+    assert parameter > 0
+    assert notion.level(setting, parameter) == pytest.approx(1.3, rel=1e-6)
+
+
+def test_every_notion_has_a_mechanism(setting):
+    made = comparison.mechanisms(setting, window=2, block=2.0, radius=1.0)
+    assert {notion.mechanism for notion in comparison.notions(2)} == set(made)
+
+
+def test_levels_of_equal_budgets(setting):
+    level = {n.name: n.level(setting, 0.1) for n in comparison.notions(2) if n.mechanism == "equal budgets"}
+    assert level["event-level DP"] == pytest.approx(0.1)
+    assert level["w-event, uniform"] == pytest.approx(0.2)
+    assert level["group DP"] == pytest.approx(0.5)
+    # Endless releases leak more than five.
+    assert level["DP_T, Algorithm 7"] >= setting.adversary.bound(np.full(5, 0.1))
+
+
+@pytest.mark.parametrize("name", ["group DP", "DP_T, Algorithm 7", "DP_T, Algorithm 8"])
+def test_notions_that_know_the_correlation_keep_their_level(setting, name):
+    (notion,) = [n for n in comparison.notions(2) if n.name == name]
+    mechanism = comparison.mechanisms(setting, window=2, block=2.0, radius=1.0)[notion.mechanism]
+    assert mechanism.bound(setting, notion.parameter(setting, 1.0)) <= 1.0 + 1e-9
+
+
+def test_event_level_dp_does_not(setting):
+    mechanism = comparison.mechanisms(setting, window=2, block=2.0, radius=1.0)["equal budgets"]
+    assert comparison.simulate(mechanism, 1.0, setting, 200, 0, 0.95).leakage > 1.5
+
+
+def test_mechanisms_release_and_bound(setting):
+    for name, mechanism in comparison.mechanisms(setting, window=2, block=2.0, radius=1.0).items():
+        release = mechanism.release(setting, 0.8, np.random.default_rng(0))
+        assert release.log_likelihoods.shape == (40, 5, 6), name
+        assert mechanism.trusts_server == (release.variances is not None)
+        assert mechanism.bound(setting, 0.8) > 0

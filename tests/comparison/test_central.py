@@ -1,0 +1,126 @@
+import numpy as np
+import pytest
+
+from tplrepro import comparison
+from tplrepro.comparison.central import _log_laplace_tails
+
+
+def log_laplace(values, scale):
+    return -np.abs(values) / scale - np.log(2 * scale)
+
+
+def leakage(setting, release):
+    return comparison.measured_leakage(setting.adversary.log_evidence(release.log_likelihoods))
+
+
+def test_likelihood_is_that_of_the_noise_around_each_cell(setting):
+    budgets = np.array([0.5, 1.0, 2.0, 0.1, 0.3])
+    release = comparison.release_laplace(setting, budgets, np.random.default_rng(3))
+    assert release.log_likelihoods.shape == (setting.n_users, 5, 6)
+    # The first run's counts are released: the others' counts and each candidate cell explain them so.
+    others = setting.counts - setting.present[0]
+    expected = np.array([
+        [log_laplace(release.counts[t] - others[t] - np.eye(6)[k], 2 / budgets[t]).sum() for k in range(6)]
+        for t in range(5)
+    ])
+    found = release.log_likelihoods[0]
+    np.testing.assert_allclose(found - found[:, :1], expected - expected[:, :1], atol=1e-9)
+    np.testing.assert_allclose(release.variances, 2 * (2 / budgets) ** 2)
+
+
+def test_one_release_is_epsilon_dp_and_attains_it(setting):
+    release = comparison.release_laplace(setting, np.full(5, 0.7), np.random.default_rng(0))
+    once = np.ptp(release.log_likelihoods, axis=-1)
+    assert once.max() <= 0.7 + 1e-12
+    assert once.max() == pytest.approx(0.7)
+
+
+@pytest.mark.parametrize("budgets", [[0.3] * 5, [2.0, 0.1, 0.1, 0.1, 2.0], [4.0] * 5])
+def test_leakage_is_between_the_budget_and_the_bounds(setting, budgets):
+    budgets = np.array(budgets)
+    release = comparison.release_laplace(setting, budgets, np.random.default_rng(1))
+    measured = leakage(setting, release)
+    assert measured.max() <= setting.adversary.bound(budgets) + 1e-9
+    assert measured.max() <= budgets.sum() + 1e-9  # group privacy
+    assert measured.max() > 1.05 * budgets.max()  # the correlation costs something
+
+
+def test_laplace_counts_are_unbiased_with_the_variance_told(setting):
+    rng = np.random.default_rng(2)
+    budgets = np.array([0.5, 1.0, 2.0, 0.1, 0.3])
+    counts = np.array([comparison.release_laplace(setting, budgets, rng).counts for _ in range(2000)])
+    error = counts - setting.counts
+    assert np.abs(error.mean(axis=(0, 2)) / (np.sqrt(2) * 2 / budgets) * np.sqrt(12000)).max() < 4
+    np.testing.assert_allclose(error.var(axis=(0, 2)), 2 * (2 / budgets) ** 2, rtol=0.1)
+
+
+def test_budgets_must_fit(setting):
+    with pytest.raises(ValueError, match="5 budgets, one a time, found 4"):
+        comparison.release_laplace(setting, [1.0] * 4, np.random.default_rng(0))
+
+
+def test_laplace_tails():
+    above, below = _log_laplace_tails(np.array([-3.0, 0.0, 1.0, 900.0]), 1.5)
+    np.testing.assert_allclose(np.exp(above) + np.exp(below), 1)
+    half = np.log(0.5)
+    np.testing.assert_allclose(above, [np.log1p(-0.5 * np.exp(-2)), half, half - 1 / 1.5, half - 600])
+
+
+def absorption_by_loops(setting, epsilon, window, doubt, noise, target):
+    """Budget absorption of one run as Kellaris et al. write it, with the likelihood of each cell of the target."""
+    unit = epsilon / (2 * window)
+    n = setting.n_cells
+    last, last_time, last_budget = setting.expected_counts.copy(), None, 0.0
+    told, published = [], []
+    for t in range(setting.horizon):
+        true = setting.counts[t]
+        if last_time is None:
+            nullified, absorbed = 0, t + 1
+        else:
+            nullified = last_budget / unit - 1
+            absorbed = t - (last_time + nullified)
+        if last_time is not None and t - last_time <= nullified + 1e-9:
+            told.append(np.zeros(n))
+            published.append(0.0)
+            continue
+        budget = unit * min(round(absorbed), window)
+        scale = 2 / budget
+        candidates = [true - setting.present[target, t] + np.eye(n)[k] for k in range(n)]
+        decide = np.mean(np.abs(last - true)) + doubt[target, t] * 2 / n / unit > scale
+        above = np.array([_log_laplace_tails(scale - np.mean(np.abs(last - c)), 2 / n / unit) for c in candidates])
+        if decide:
+            out = true + noise[target, t] * scale
+            told.append(above[:, 0] + [log_laplace(out - c, scale).sum() for c in candidates])
+            last, last_time, last_budget = out, t, budget
+        else:
+            told.append(above[:, 1])
+        published.append(budget if decide else 0.0)
+    return np.array(told), np.array(published)
+
+
+@pytest.mark.parametrize(("epsilon", "window"), [(3.0, 2), (8.0, 3), (1.0, 1), (40.0, 5)])
+def test_absorption_is_the_algorithm_of_kellaris(setting, epsilon, window):
+    release = comparison.release_by_absorption(setting, epsilon, window, np.random.default_rng(7))
+    rng = np.random.default_rng(7)
+    doubt, noise = rng.laplace(size=(setting.n_users, 5)), rng.laplace(size=(setting.n_users, 5, 6))
+    publishing = 0
+    for target in range(setting.n_users):
+        told, published = absorption_by_loops(setting, epsilon, window, doubt, noise, target)
+        found = release.log_likelihoods[target]
+        np.testing.assert_allclose(found - found[:, :1], told - told[:, :1], atol=1e-9)
+        for start in range(5):  # within any window: what was published, and the decisions
+            assert published[start : start + window].sum() <= epsilon / 2 + 1e-9
+        publishing += np.count_nonzero(published)
+        if target == 0:
+            np.testing.assert_allclose(release.variances, [8 / b**2 if b else np.inf for b in published])
+    assert 0 < publishing
+
+
+def test_absorption_keeps_its_promise_for_a_window(setting):
+    """A target who is in different cells within a window of w times only is hidden within epsilon."""
+    epsilon, window = 2.0, 3
+    release = comparison.release_by_absorption(setting, epsilon, window, np.random.default_rng(1))
+    spread = np.ptp(release.log_likelihoods, axis=-1)
+    in_window = np.array([spread[:, s : s + window].sum(axis=1) for s in range(5 - window + 1)])
+    assert in_window.max() <= epsilon + 1e-9
+    assert leakage(setting, release).max() <= 2 * epsilon + 1e-9  # two windows cover five times

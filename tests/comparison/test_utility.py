@@ -1,0 +1,51 @@
+import numpy as np
+import pytest
+
+from tplrepro import comparison
+from tplrepro.comparison.setting import Setting
+
+
+def crowd(setting, rng, n_users, horizon):
+    matrix, initial = setting.adversary.transitions.toarray(), setting.adversary.initial
+    paths = [rng.choice(6, size=n_users, p=initial)]
+    for _ in range(horizon - 1):
+        paths.append((matrix[paths[-1]].cumsum(axis=1) < rng.random((n_users, 1))).sum(axis=1))
+    return Setting(np.array(paths).T, setting.adversary, setting.positions, setting.near)
+
+
+def test_counts_are_recovered_where_there_is_no_noise(setting):
+    inferred = comparison.infer_counts(setting.counts, np.full(5, 1e-9), setting)
+    np.testing.assert_allclose(inferred, setting.counts, atol=1e-4)
+
+
+def test_without_releases_the_chain_is_all_there_is(setting):
+    inferred = comparison.infer_counts(np.full((5, 6), np.nan), np.full(5, np.inf), setting)
+    np.testing.assert_allclose(inferred, np.tile(setting.expected_counts, (5, 1)))
+
+
+def test_counts_between_two_releases_are_between_them(setting):
+    """One time alone is Bayes' rule for normal variables; its neighbours follow by the chain."""
+    people = crowd(setting, np.random.default_rng(0), 500, 3)
+    variances = np.array([np.inf, 4.0, np.inf])
+    noisy = np.where(np.isfinite(variances)[:, None], people.counts + 1.0, np.nan)
+    inferred = comparison.infer_counts(noisy, variances, people)
+    pi, matrix = people.adversary.initial, people.adversary.transitions.toarray()
+    covariance = 500 * (np.diag(pi) - np.outer(pi, pi))
+    middle = 500 * pi + covariance @ np.linalg.solve(covariance + 4 * np.eye(6), noisy[1] - 500 * pi)
+    np.testing.assert_allclose(inferred[1], middle)
+    np.testing.assert_allclose(inferred[2], middle @ matrix)
+    np.testing.assert_allclose(inferred[0], middle @ people.adversary.transitions.reverse(pi).toarray())
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 2.0])
+def test_inference_beats_noisy_counts_and_the_chain_alone(setting, epsilon):
+    rng = np.random.default_rng(1)
+    errors = []
+    for _ in range(60):
+        people = crowd(setting, rng, 200, 5)
+        release = comparison.release_laplace(people, np.full(5, epsilon), rng)
+        inferred = comparison.infer_counts(release.counts, release.variances, people)
+        errors.append([((estimate - people.counts) ** 2).mean()
+                       for estimate in (inferred, release.counts, people.expected_counts)])
+    inferred, noisy, chain = np.mean(errors, axis=0)
+    assert inferred < 0.97 * min(noisy, chain)
