@@ -21,6 +21,7 @@ _EXPORTS = {
     "privacy_loss": "tplrepro.leakage.loss_function",
     "temporal_privacy_leakage": "tplrepro.leakage.quantification",
     "worst_case_leakage": "tplrepro.leakage.quantification",
+    "leakage_at_all_times": "tplrepro.leakage.gaps",
     "population_leakage": "tplrepro.leakage.population",
     "exact_leakage": "tplrepro.leakage.exact",
     "worst_outputs": "tplrepro.leakage.exact",
@@ -30,6 +31,7 @@ _EXPORTS = {
     "NoFiniteSupremumError": "tplrepro.allocation.safety",
     "allocate_by_upper_bound": "tplrepro.allocation.published",
     "allocate_by_quantification": "tplrepro.allocation.published",
+    "allocate_optimally": "tplrepro.allocation.optimal",
     "release_counts": "tplrepro.release",
 }
 

@@ -10,6 +10,7 @@ _EXPORTS = {
     "NoFiniteSupremumError": "safety",
     "allocate_by_upper_bound": "published",
     "allocate_by_quantification": "published",
+    "allocate_optimally": "optimal",
 }
 
 __all__ = list(_EXPORTS)

@@ -1,4 +1,4 @@
-"""What all allocations share: the margin below alpha, and the largest budget by bisection from below."""
+"""What all allocations share: the margin below alpha, and the largest budgets within it by bisection from below."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.quantification import temporal_privacy_leakage
 
-__all__ = ["SAFETY", "NoFiniteSupremumError", "identity_message", "largest", "largest_equal"]
+__all__ = ["SAFETY", "NoFiniteSupremumError", "fit_to_level", "identity_message", "largest", "largest_equal"]
 
 #: Relative margin below alpha: more than the rounding errors of one step of the recursion, of L and of their sum.
 SAFETY = 32 * 2.0**-52
@@ -45,6 +45,35 @@ def largest(within: Callable[[float], bool], upper: float, tolerance: float = 0.
         else:
             high = middle
     return low
+
+
+def fit_to_level(
+    leakage: Callable[[np.ndarray], float], budgets: np.ndarray, alpha: float, tolerance: float = 2.0**-52
+) -> np.ndarray:
+    """The budgets times the largest factor, to `tolerance`, whose largest leakage stays a rounding margin below alpha.
+
+    The margin grows with the number of budgets, as the rounding errors of a recursion may.
+    """
+    target = alpha * (1.0 - 2.0 * SAFETY - budgets.size * 2.0**-50)
+    width = max(4.0 * abs(leakage(budgets) / target - 1.0), 2.0**-50)
+    low, high = 1.0, 1.0
+    while leakage(low * budgets) > target:
+        high, low = low, max(low - width, 0.5 * low)
+        width *= 2.0
+    while high == 1.0 and leakage((high + width) * budgets) <= target:
+        low = high = high + width
+        width *= 2.0
+    if high == low:
+        high = low + width
+    while high - low > tolerance * high:
+        middle = 0.5 * (low + high)
+        if middle in (low, high):
+            break
+        if leakage(middle * budgets) <= target:
+            low = middle
+        else:
+            high = middle
+    return low * budgets
 
 
 def identity_message(name: str, function: PrivacyLossFunction) -> str:

@@ -18,7 +18,7 @@ from math import inf, log1p, nextafter
 
 import numpy as np
 
-from tplrepro.leakage.vertex import LARGE, vertex_budget, vertex_loss, vertex_supremum
+from tplrepro.leakage.vertex import LARGE, vertex_budget, vertex_loss, vertex_slope, vertex_supremum
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.validation import check_alpha, check_epsilon
 
@@ -128,6 +128,10 @@ class PrivacyLossFunction:
     def at(self, alpha: float) -> float:
         """L(alpha) for one float that is known to be valid: the step of the recursions over time."""
         return vertex_loss(*self._sums[bisect_right(self._breakpoints, alpha)], alpha)
+
+    def slope_at(self, alpha: float) -> float:
+        """L'(alpha) for one float that is known to be valid, between 0 and 1; at a breakpoint the larger one."""
+        return vertex_slope(*self._sums[bisect_right(self._breakpoints, alpha)], alpha)
 
     @property
     def is_identity(self) -> bool:

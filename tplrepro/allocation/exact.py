@@ -1,0 +1,91 @@
+"""Budgets for a level of exact leakage: larger than those for the upper bound of [1] where that is not attained.
+
+The exact leakage (`tplrepro.leakage.exact`) grows with every budget, since larger budgets have larger boxes of
+likelihoods. Budgets in given proportions therefore have one largest multiple whose leakage stays within alpha.
+
+References
+----------
+[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
+    Correlations. IEEE TKDE, 2019.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tplrepro.leakage.exact import exact_leakage
+from tplrepro.leakage.recursion import steps_of_both_sides
+from tplrepro.validation import check_budgets, check_horizon, check_level
+
+__all__ = ["allocate_by_exact_leakage"]
+
+
+def allocate_by_exact_leakage(
+    alpha: float, backward=None, forward=None, horizon: int | None = None, proportions=None
+) -> np.ndarray:
+    """The largest budgets in given proportions whose exact TPL is within alpha at every time.
+
+    Parameters
+    ----------
+    alpha : float, the level of alpha-DP_T in nats, finite and > 0
+    backward, forward : as in `exact_leakage`
+        The two should belong to one chain (`TransitionMatrix.reverse`); the guarantee is against an adversary who knows
+        exactly these.
+    horizon : int >= 1, the number of releases T; not needed with `proportions`
+    proportions : array-like (T,), finite and > 0, optional
+        Such as the budgets of another allocation; equal by default.
+
+    Returns
+    -------
+    ndarray (T,), budgets in nats; rounding errors are on the safe side
+
+    Raises
+    ------
+    ValueError
+        If alpha is not positive and finite, for neither a horizon nor proportions or both that disagree, and as
+        `exact_leakage`, also where T alpha is above 700.
+
+    Examples
+    --------
+    >>> from tplrepro import allocate_by_quantification
+    >>> P = [[0.1, 0.1, 0.8], [0.2, 0.7, 0.1], [0.7, 0.2, 0.1]]
+    >>> published = allocate_by_quantification(1.0, P, P, horizon=4)
+    >>> published.round(4).tolist()
+    [0.5846, 0.1691, 0.1691, 0.5846]
+    >>> allocate_by_exact_leakage(1.0, P, P, proportions=published).round(4).tolist()
+    [0.6116, 0.1769, 0.1769, 0.6116]
+    """
+    alpha = check_level(alpha)
+    if proportions is None:
+        if horizon is None:
+            raise ValueError("an allocation needs a horizon or proportions, found neither; give the number of releases")
+        shape = np.ones(check_horizon(horizon))
+    else:
+        shape = check_budgets(proportions, "proportions")
+        if horizon is not None and check_horizon(horizon) != shape.size:
+            raise ValueError(f"proportions must be one a release, found {shape.size} for a horizon of {horizon}")
+    shape = shape / shape.max()
+
+    _, _, n = steps_of_both_sides(backward, forward, shape.size)
+    # more than the rounding errors of the exact leakage: T products of n terms on each side
+    target = alpha - 16.0 * shape.size * (n + 3) * 2.0**-52 * min(1.0, shape.size * alpha)
+
+    def surplus(factor: float) -> float:
+        return float(exact_leakage(factor * shape, backward, forward).tpl.max()) - target
+
+    # No release may spend more than alpha, and together they may always spend alpha.
+    low, high = alpha / shape.sum(), alpha
+    if surplus(high) > 0.0:
+        if surplus(low) < 0.0:
+            from scipy.optimize import brentq
+
+            high = brentq(surplus, low, high, xtol=1e-13 * alpha, rtol=1e-13)
+        else:
+            high = low
+    step = 2.0**-52
+    while surplus(high) > 0.0:
+        high *= 1.0 - step
+        step *= 2.0
+        if step > 0.5:
+            raise ValueError(f"alpha must be far above rounding errors, found {alpha:g}; choose a larger level")
+    return high * shape
