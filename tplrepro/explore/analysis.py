@@ -1,0 +1,249 @@
+"""Everything that the page shows, computed from its inputs: one frozen result, without widgets.
+
+`analyse` takes the previous result and keeps of it what does not depend on the inputs that changed.
+
+References
+----------
+[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
+    Correlations. IEEE TKDE, 2019.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, isfinite
+
+import numpy as np
+
+from tplrepro.explore.schemes import PENDING, SCHEMES, SLOW, Scheme, allocate
+from tplrepro.leakage.loss_function import PrivacyLossFunction, Witness
+from tplrepro.leakage.quantification import TemporalLeakage, temporal_privacy_leakage
+from tplrepro.validation import check_budgets, check_level
+
+__all__ = ["Analysis", "Inputs", "Side", "analyse", "check_same_states", "critical_budget"]
+
+#: Points at which a loss function is drawn.
+POINTS = 160
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """What the leakages and budgets depend on.
+
+    Attributes
+    ----------
+    backward, forward : PrivacyLossFunction or None, what the adversary knows
+    epsilons : ndarray (T,), budgets in nats
+    alpha : float, the level of alpha-DP_T to allocate, nats
+    sensitivity : float, of the released counts
+    """
+
+    backward: PrivacyLossFunction | None
+    forward: PrivacyLossFunction | None
+    epsilons: np.ndarray
+    alpha: float
+    sensitivity: float = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One loss function as it is drawn, and what it means for the largest budget.
+
+    Attributes
+    ----------
+    name : "backward" or "forward"
+    function : PrivacyLossFunction
+    alphas, losses : ndarray (POINTS + number of breakpoints in range,), the curve; nats
+    breakpoints : ndarray, those in range; nats
+    supremum : float, of the leakage under the largest budget for ever, nats; inf if there is none
+    critical : float, see `critical_budget`
+    witness : Witness at the step that leads to the largest leakage of this side
+    """
+
+    name: str
+    function: PrivacyLossFunction
+    alphas: np.ndarray
+    losses: np.ndarray
+    breakpoints: np.ndarray
+    supremum: float
+    critical: float
+    witness: Witness
+
+
+@dataclass(frozen=True, eq=False)
+class Analysis:
+    """All results for one set of inputs.
+
+    Attributes
+    ----------
+    inputs : Inputs
+    leakage : TemporalLeakage of the budgets
+    sides : tuple of Side, one for each matrix that the adversary knows
+    schemes : tuple of Scheme, in the order of `SCHEMES`
+    """
+
+    inputs: Inputs
+    leakage: TemporalLeakage
+    sides: tuple[Side, ...]
+    schemes: tuple[Scheme, ...]
+
+    @property
+    def pending(self) -> bool:
+        """Whether schemes are left to compute."""
+        return any(scheme.message == PENDING for scheme in self.schemes)
+
+    @property
+    def largest_budget(self) -> float:
+        return float(self.inputs.epsilons.max())
+
+    @property
+    def critical(self) -> float:
+        """The budget a release below which BPL, FPL and TPL stay finite for ever; nats, 0 to inf."""
+        return min((side.critical for side in self.sides), default=inf)
+
+    @property
+    def supremum(self) -> float:
+        """The supremum of TPL if the largest budget is spent at every time point for ever; nats."""
+        if not self.sides:
+            return self.largest_budget
+        return sum(side.supremum for side in self.sides) - (len(self.sides) - 1) * self.largest_budget
+
+
+def critical_budget(function: PrivacyLossFunction) -> float:
+    """The budget a release below which the leakage has a finite supremum (Theorem 11 of [1]).
+
+    With (d, q) the vertex that holds for large alpha: inf if d > 0 or L = 0, else log(1/q), and 0 if q = 1. From that
+    budget on the leakage grows without bound; below it, it does not.
+
+    Parameters
+    ----------
+    function : PrivacyLossFunction
+
+    Returns
+    -------
+    float, nats
+
+    Examples
+    --------
+    >>> critical_budget(PrivacyLossFunction([[0.8, 0.2], [0.1, 0.9]]))
+    inf
+    >>> round(critical_budget(PrivacyLossFunction([[0.8, 0.2], [0.0, 1.0]])), 6)  # log(1 / 0.8)
+    0.223144
+    >>> critical_budget(PrivacyLossFunction([[1.0, 0.0], [0.0, 1.0]]))
+    0.0
+    """
+    if function.is_identity:
+        return 0.0
+    d, _ = function.vertices[-1]
+    if d > 0.0 or function.is_zero:
+        return inf
+    # The limit of alpha - L(alpha), which no rounding of 1 - q spoils; far beyond the last breakpoint it is reached.
+    last = function.breakpoints[-1] if function.breakpoints.size else 0.0
+    return function.budget_for(max(1e4, 2.0 * last))
+
+
+def check_same_states(backward, forward) -> None:
+    """Raise ValueError unless two matrices are over the same states, in the same order; None fits everything."""
+    if backward is None or forward is None:
+        return
+    if backward.n_states != forward.n_states:
+        raise ValueError(
+            f"the backward and the forward matrix must have the same states, found {backward.n_states} and "
+            f"{forward.n_states} states; change one of them, or derive the backward matrix from the forward one"
+        )
+    names = [list(matrix.states) for matrix in (backward, forward)]
+    numbered = [labels == list(range(len(labels))) for labels in names]
+    if names[0] != names[1] and not any(numbered):
+        raise ValueError(
+            f"the backward and the forward matrix must name the same states in the same order, found {names[0][:4]} "
+            f"and {names[1][:4]}; sort them alike"
+        )
+
+
+def analyse(inputs: Inputs, previous: Analysis | None = None, complete: bool = True) -> Analysis:
+    """Compute everything for the page.
+
+    Parameters
+    ----------
+    inputs : Inputs
+    previous : Analysis, optional
+        An earlier result; of it is kept what does not depend on what changed since.
+    complete : bool
+        Also compute the schemes that take long; without it they are pending.
+
+    Returns
+    -------
+    Analysis
+
+    Raises
+    ------
+    ValueError
+        If a budget, alpha or the sensitivity is not positive and finite.
+
+    Examples
+    --------
+    >>> P = PrivacyLossFunction([[0.8, 0.2], [0.1, 0.9]])
+    >>> result = analyse(Inputs(P, P, np.full(5, 0.1), alpha=1.0))
+    >>> result.leakage.tpl.round(3).tolist(), round(result.supremum, 3)
+    ([0.281, 0.326, 0.34, 0.326, 0.281], 0.586)
+    """
+    check_budgets(inputs.epsilons)
+    check_level(inputs.alpha)
+    check_level(inputs.sensitivity, "sensitivity")
+    same_sides = previous is not None and (
+        previous.inputs.backward is inputs.backward and previous.inputs.forward is inputs.forward
+    )
+    if same_sides and np.array_equal(previous.inputs.epsilons, inputs.epsilons):
+        leakage = previous.leakage
+    else:
+        leakage = temporal_privacy_leakage(inputs.epsilons, inputs.backward, inputs.forward)
+    if same_sides and leakage is previous.leakage and previous.inputs.alpha == inputs.alpha:
+        sides = previous.sides
+    else:
+        sides = _sides(inputs, leakage)
+    horizon = inputs.epsilons.size
+    same_task = same_sides and previous.inputs.alpha == inputs.alpha and previous.inputs.epsilons.size == horizon
+    schemes = []
+    for place, name in enumerate(SCHEMES):
+        if same_task and previous.schemes[place].message != PENDING:
+            schemes.append(previous.schemes[place])
+        elif complete or name not in SLOW:
+            schemes.append(allocate(name, inputs.alpha, inputs.backward, inputs.forward, horizon))
+        else:
+            schemes.append(Scheme(name, None, np.nan, PENDING))
+    return Analysis(inputs, leakage, sides, tuple(schemes))
+
+
+def _sides(inputs: Inputs, leakage: TemporalLeakage) -> tuple[Side, ...]:
+    budget = float(inputs.epsilons.max())
+    known = [
+        (name, function, series)
+        for name, function, series in (
+            ("backward", inputs.backward, leakage.bpl),
+            ("forward", inputs.forward, leakage.fpl[::-1]),
+        )
+        if function is not None
+    ]
+    suprema = [function.supremum(budget) for _, function, _ in known]
+    reach = [value for value in suprema if isfinite(value)]
+    limit = 1.2 * max([inputs.alpha, *reach, *(float(series.max()) for _, _, series in known)], default=1.0)
+    grid = np.linspace(0.0, limit, POINTS)
+    sides = []
+    for (name, function, series), supremum in zip(known, suprema, strict=True):
+        breakpoints = function.breakpoints[function.breakpoints < limit]
+        alphas = np.union1d(grid, breakpoints)
+        peak = int(np.argmax(series))
+        before = float(series[max(peak - 1, 0)])
+        sides.append(
+            Side(
+                name=name,
+                function=function,
+                alphas=alphas,
+                losses=function(alphas),
+                breakpoints=breakpoints,
+                supremum=supremum,
+                critical=critical_budget(function),
+                witness=function.witness(before),
+            )
+        )
+    return tuple(sides)
