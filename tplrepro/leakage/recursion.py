@@ -81,7 +81,9 @@ def steps_of_both_sides(backward, forward, horizon: int, default: int = 2) -> tu
     """The matrices of each step on both sides (None: not known) as arrays, and the number of states."""
     before = for_each_step(backward, horizon - 1, "backward", _as_array)
     after = for_each_step(forward, horizon - 1, "forward", _as_array)
-    sizes = {P.shape[0] for P in before + after if P is not None} or {default}
+    # with one release there is no step, but a matrix for all steps still tells the states
+    single = [_as_array(P) for P in (backward, forward) if horizon == 1 and not _is_one_for_each_step(P)]
+    sizes = {P.shape[0] for P in before + after + single if P is not None} or {default}
     if len(sizes) > 1:
         raise ValueError(
             f"all matrices must have the same states, found {sorted(sizes)} of them; estimate them over one set"

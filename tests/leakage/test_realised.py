@@ -1,0 +1,67 @@
+"""What given outputs leak, against the sum over all paths of a chain and Bayes' rule."""
+
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+
+import tplrepro as tpl
+from tplrepro.leakage.realised import count_log_likelihoods
+
+
+def test_sum_over_all_paths():
+    """Pr(o | l_t) from the joint distribution of states and outputs; the backward matrix is the chain's own."""
+    rng = np.random.default_rng(6)
+    n, T = 3, 5
+    initial, forward = (
+        rng.dirichlet(np.ones(n)),
+        tpl.TransitionMatrix(rng.dirichlet(np.ones(n), size=n), normalize=True),
+    )
+    backward = forward.reverse_over_time(initial, T)
+    x = rng.uniform(0.1, 1.0, (T, n))
+    joint = np.zeros((3, T, n))  # Pr(o, l_t) for the outputs up to t, from t on, and all
+    marginal = np.zeros((T, n))
+    for path in product(range(n), repeat=T):
+        p = initial[path[0]] * np.prod([forward.probabilities[a, b] for a, b in pairwise(path)])
+        seen = x[np.arange(T), list(path)]
+        for t, state in enumerate(path):
+            marginal[t, state] += p
+            joint[:, t, state] += p * np.array([seen[: t + 1].prod(), seen[t:].prod(), seen.prod()])
+    told = np.ptp(np.log(joint / marginal), axis=-1)
+    r = tpl.realised_leakage(np.log(x), backward, forward)
+    for value, expected in zip((r.bpl, r.fpl, r.tpl), told, strict=True):
+        np.testing.assert_allclose(value, expected, rtol=1e-12)
+
+
+def test_runs_are_leading_axes():
+    rng = np.random.default_rng(1)
+    logs = rng.normal(size=(4, 5, 6, 3))
+    P = rng.dirichlet(np.ones(3), size=3)
+    r = tpl.realised_leakage(logs, P, P)
+    assert r.tpl.shape == (4, 5, 6)
+    np.testing.assert_allclose(r.tpl[2, 3], tpl.realised_leakage(logs[2, 3], P, P).tpl, rtol=1e-13)
+
+
+def test_a_summand_at_each_time_changes_nothing():
+    rng = np.random.default_rng(2)
+    logs = rng.normal(size=(6, 2))
+    P = [[0.9, 0.1], [0.3, 0.7]]
+    shifted = logs + rng.normal(size=(6, 1)) * 100
+    np.testing.assert_allclose(
+        tpl.realised_leakage(shifted, P, P).tpl, tpl.realised_leakage(logs, P, P).tpl, rtol=1e-10
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: tpl.realised_leakage([1.0, 2.0]), "row for each time"),
+        (lambda: tpl.realised_leakage([[0.0, -np.inf]]), "finite"),
+        (lambda: tpl.realised_leakage(np.zeros((3, 3)), np.eye(2)), "each of the 2 states, found 3"),
+        (lambda: count_log_likelihoods(np.zeros((3, 2)), [1.0]), "each of the 1 budgets"),
+        (lambda: count_log_likelihoods(np.zeros((1, 2)), [1.0], 0.0), "sensitivity"),
+    ],
+)
+def test_errors(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
