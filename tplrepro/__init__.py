@@ -31,7 +31,9 @@ _EXPORTS = {
     "NoFiniteSupremumError": "tplrepro.allocation.safety",
     "allocate_by_upper_bound": "tplrepro.allocation.published",
     "allocate_by_quantification": "tplrepro.allocation.published",
+    "allocate_by_exact_leakage": "tplrepro.allocation.exact",
     "allocate_optimally": "tplrepro.allocation.optimal",
+    "allocate_with_stopping": "tplrepro.allocation.stopping",
     "release_counts": "tplrepro.release",
 }
 

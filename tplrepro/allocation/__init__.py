@@ -10,7 +10,10 @@ _EXPORTS = {
     "NoFiniteSupremumError": "safety",
     "allocate_by_upper_bound": "published",
     "allocate_by_quantification": "published",
+    "allocate_by_exact_leakage": "exact",
     "allocate_optimally": "optimal",
+    "EndlessBudgets": "stopping",
+    "allocate_with_stopping": "stopping",
 }
 
 __all__ = list(_EXPORTS)
