@@ -27,7 +27,7 @@ def test_calibrated_parameters_leak_what_was_asked(setting, mechanisms, name):
         np.testing.assert_allclose([o.inferred_error for o in again], found.inferred_error, rtol=0.05)
 
 
-@pytest.mark.parametrize("name", ["equal budgets", "Algorithm 8", "budget absorption", "DPHMM, complete",
+@pytest.mark.parametrize("name", ["equal budgets", "Algorithm 8", "optimal budgets", "budget absorption", "DPHMM, complete",
                                   "DPHMM, blocks", "DPHMM, radius", "SIP, exact", "LDP, randomised response"])
 def test_no_run_leaks_more_than_theory_allows(setting, mechanisms, name):
     mechanism = mechanisms[name]

@@ -25,7 +25,7 @@ def test_levels_of_equal_budgets(setting):
     assert level["DP_T, Algorithm 7"] >= setting.adversary.bound(np.full(5, 0.1))
 
 
-@pytest.mark.parametrize("name", ["group DP", "DP_T, Algorithm 7", "DP_T, Algorithm 8"])
+@pytest.mark.parametrize("name", ["group DP", "DP_T, Algorithm 7", "DP_T, Algorithm 8", "DP_T, optimal"])
 def test_notions_that_know_the_correlation_keep_their_level(setting, name):
     (notion,) = [n for n in comparison.notions(2) if n.name == name]
     mechanism = comparison.mechanisms(setting, window=2, block=2.0, radius=1.0)[notion.mechanism]

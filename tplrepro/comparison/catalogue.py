@@ -3,7 +3,7 @@
 A mechanism has one parameter. A notion reads that parameter as a level: Laplace noise of the same budget epsilon at
 every time is epsilon-DP for one event if nothing is correlated, T epsilon for a whole user, w epsilon for a window of w
 times, and alpha-DP_T with the alpha that Algorithm 7 of [1] finds for this chain. So these four are one mechanism, and
-equal measured leakage makes them the same; Algorithm 8 and budget absorption spend unequally.
+equal measured leakage makes them the same; Algorithm 8, the optimal budgets and budget absorption spend unequally.
 
 References
 ----------
@@ -22,7 +22,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from tplrepro.allocation import allocate_by_quantification, allocate_by_upper_bound
+from tplrepro.allocation import allocate_by_quantification, allocate_by_upper_bound, allocate_optimally
 from tplrepro.comparison import central, local, policy, sequence
 from tplrepro.comparison.release import Release
 from tplrepro.comparison.setting import Setting
@@ -88,7 +88,8 @@ def mechanisms(setting: Setting, window: int, block: float, radius: float) -> di
     }
     made = [
         Mechanism("equal budgets", True, _release_equal, _equal_bound),
-        Mechanism("Algorithm 8", True, _release_by_quantification, lambda setting, level: level),
+        Mechanism("Algorithm 8", True, partial(_release_allocated, _by_quantification), lambda setting, level: level),
+        Mechanism("optimal budgets", True, partial(_release_allocated, _optimally), lambda setting, level: level),
         Mechanism(
             "budget absorption",
             True,
@@ -130,6 +131,7 @@ def notions(window: int) -> list[Notion]:
         Notion("w-event, absorption", "budget absorption", *once),
         Notion("DP_T, Algorithm 7", "equal budgets", _supremum, _by_upper_bound),
         Notion("DP_T, Algorithm 8", "Algorithm 8", *once),
+        Notion("DP_T, optimal", "optimal budgets", *once),
         *(Notion(name, name, *once) for name in ("DPHMM, complete", "DPHMM, blocks", "DPHMM, radius")),
         *(Notion(name, name, *once) for name in ("SIP, exact", "SIP, published")),
         *(Notion(name, name, *each) for name in ("LDP, randomised response", "LDP, unary encoding")),
@@ -154,13 +156,18 @@ def _by_upper_bound(setting, level):
     return allocate_by_upper_bound(level, setting.adversary.backward, setting.adversary.forward)
 
 
-def _release_by_quantification(setting, level, rng):
-    return central.release_laplace(setting, _budgets_by_quantification(setting.adversary, level, setting.horizon), rng)
+def _release_allocated(allocate, setting, level, rng):
+    return central.release_laplace(setting, allocate(setting.adversary, level, setting.horizon), rng)
 
 
 @lru_cache(maxsize=128)  # all seeds of a sweep ask for the same
-def _budgets_by_quantification(adversary, level, horizon):
+def _by_quantification(adversary, level, horizon):
     return allocate_by_quantification(level, adversary.backward, adversary.forward, horizon)
+
+
+@lru_cache(maxsize=128)
+def _optimally(adversary, level, horizon):
+    return allocate_optimally(level, adversary.backward, adversary.forward, horizon)
 
 
 def _release_by_policy(graph, setting, epsilon, rng):
