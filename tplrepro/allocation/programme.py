@@ -20,7 +20,7 @@ import numpy as np
 
 from tplrepro.leakage.gaps import Timeline
 
-__all__ = ["Programme", "ascend", "minimise"]
+__all__ = ["Programme", "ascend", "interpolation", "minimise"]
 
 #: SLSQP stops when the error changes by less than this share of the start's; a few dozen iterations in practice.
 CHANGE = 1e-12
@@ -45,7 +45,7 @@ class Programme:
         self.size = timeline.released.size
         self.knots = np.arange(self.size) if knots is None else knots
         self.weights = weights / weights.sum()
-        self._spread = _interpolation(self.knots, self.size)
+        self._spread = interpolation(self.knots, self.size)
 
     def cost(self, budgets: np.ndarray) -> float:
         """The error in units of that of budgets alpha, so at least 1."""
@@ -106,12 +106,13 @@ def ascend(functions: list, budgets: np.ndarray, change: np.ndarray) -> tuple[np
     return leakages, derivative
 
 
-def minimise(cost: Callable, slack: Callable, start: np.ndarray, lower: np.ndarray) -> np.ndarray:
-    """SLSQP from `start` with slack >= 0 and lower <= x <= 0; both functions return value and derivative."""
+def minimise(cost: Callable, slack: Callable, start: np.ndarray, lower: np.ndarray, upper=0.0) -> np.ndarray:
+    """SLSQP from `start` with slack >= 0 and lower <= x <= upper; both functions return value and derivative."""
     from scipy.optimize import minimize
 
     slack = _remember(slack)  # SLSQP asks for the value and for the derivative one after the other
-    start = np.clip(start, lower, 0.0)
+    upper = np.broadcast_to(upper, lower.shape)
+    start = np.clip(start, lower, upper)
     scale = 1.0 / cost(start)[0]
     with _blas_threads().limit(limits=1, user_api="blas"):
         solution = minimize(
@@ -119,7 +120,7 @@ def minimise(cost: Callable, slack: Callable, start: np.ndarray, lower: np.ndarr
             start,
             jac=True,
             method="SLSQP",
-            bounds=np.column_stack([lower, np.zeros(lower.size)]),
+            bounds=np.column_stack([lower, upper]),
             constraints={"type": "ineq", "fun": lambda x: slack(x)[0], "jac": lambda x: slack(x)[1]},
             options={"maxiter": MAX_ITERATIONS, "ftol": CHANGE},
         )
@@ -147,7 +148,7 @@ def _blas_threads():
     return ThreadpoolController()
 
 
-def _interpolation(knots: np.ndarray, size: int) -> np.ndarray:
+def interpolation(knots: np.ndarray, size: int) -> np.ndarray:
     """The matrix (R, N) that interpolates values at knots linearly."""
     if knots.size == size:
         return np.eye(size)

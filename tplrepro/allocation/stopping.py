@@ -1,0 +1,221 @@
+"""Budgets of least expected error for a series of unknown length that ends with a given probability at each step.
+
+The length T is geometric, Pr(T >= t) = (1 - p)^(t - 1), and independent of the data. Whoever releases does not know
+that a release is the last, so the level must hold at every time point whatever T turns out to be. FPL grows with each
+further release (Example 3 of [1]): the constraint is that of the endless series,
+
+    BPL_t + FPL_t - epsilon_t <= alpha    with FPL_t the limit for T to infinity.
+
+The budgets are a few first ones and a constant tail. In the tail FPL is the supremum of Theorem 11 of [1], and BPL
+tends to its supremum monotonically, so its first and its limiting value cover the tail.
+
+References
+----------
+[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
+    Correlations. IEEE TKDE, 2019.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tplrepro.allocation.optimal import check_power
+from tplrepro.allocation.programme import ascend, interpolation, minimise
+from tplrepro.allocation.published import allocate_by_quantification, allocate_by_upper_bound
+from tplrepro.allocation.safety import SAFETY, fit_to_level
+from tplrepro.leakage.loss_function import PrivacyLossFunction
+from tplrepro.leakage.recursion import as_loss_function
+from tplrepro.validation import check_horizon, check_level
+
+__all__ = ["EndlessBudgets", "allocate_with_stopping"]
+
+#: Numbers K of first budgets, tried one after the other; beyond the first `EACH`, some are interpolated.
+FIRST = (6, 12, 24, 48, 96, 192, 384, 768)
+EACH = 32
+#: More first budgets are not tried once they improve the expected error by less than this share.
+IMPROVEMENT = 1e-7
+#: First budgets above the tail's by no more than this share become part of the tail.
+SAME = 1e-7
+
+
+@dataclass(frozen=True)
+class EndlessBudgets:
+    """Budgets for as long as it takes: the first ones, then the same for ever; nats.
+
+    Attributes
+    ----------
+    first : ndarray (K,), K >= 0
+    tail : float, the budget of each later release
+    """
+
+    first: np.ndarray
+    tail: float
+
+    def budgets(self, horizon: int) -> np.ndarray:
+        """The budgets of the first `horizon` releases, (horizon,)."""
+        horizon = check_horizon(horizon)
+        return np.concatenate([self.first[:horizon], np.full(max(horizon - self.first.size, 0), self.tail)])
+
+    def expected_error(self, stopping_probability: float, error: str = "absolute") -> float:
+        """E[sum of 1 / epsilon_t up to T] for a geometric T; of 1 / epsilon_t^2 for error = "squared"."""
+        p, power = _checked_probability(stopping_probability), check_power(error)
+        reached = (1.0 - p) ** np.arange(self.first.size + 1)
+        return float((reached[:-1] / self.first**power).sum() + reached[-1] / p / self.tail**power)
+
+
+def allocate_with_stopping(
+    alpha: float, backward, forward, stopping_probability: float, *, error: str = "absolute"
+) -> EndlessBudgets:
+    """Budgets of least expected error within alpha however long the series, if it may end after each release.
+
+    Minimises E[sum_{t <= T} 1 / epsilon_t] (or of 1 / epsilon_t^2) where the series ends after each release with
+    probability p. Never worse than the constant budget of `allocate_by_upper_bound`, to which it tends as p tends to 0.
+    A local optimum, the best from several starts, with at most 768 first budgets; deterministic.
+
+    Where the series probably ends soon, or the correlation is strong, it pays to spend much at first: the budgets then
+    fall for a long time, and a series that goes on after all gets very noisy. Look at `tail`.
+
+    Parameters
+    ----------
+    alpha : float, the level of alpha-DP_T in nats, finite and > 0
+    backward, forward : TransitionMatrix, array-like (n, n), PrivacyLossFunction or None
+        None where the adversary does not know that side.
+    stopping_probability : float, p in (0, 1); the expected length is 1 / p
+    error : "absolute" or "squared"
+
+    Returns
+    -------
+    EndlessBudgets; the TPL of its budgets for any horizon is at most alpha at every time
+
+    Raises
+    ------
+    NoFiniteSupremumError
+        If no positive budget has a finite supremum, as for a matrix with two rows of disjoint supports.
+    ValueError
+        If alpha is not positive and finite, p is not between 0 and 1, a matrix is not row-stochastic, or `error` is
+        another word.
+
+    Examples
+    --------
+    >>> backward, forward = [[0.8, 0.2], [0.2, 0.8]], [[0.8, 0.2], [0.1, 0.9]]  # Fig. 8 of [1]
+    >>> endless = allocate_with_stopping(1.0, backward, forward, 0.2)
+    >>> endless.budgets(6).round(4).tolist()
+    [0.3906, 0.2673, 0.2039, 0.2039, 0.2039, 0.2039]
+    >>> constant = allocate_by_upper_bound(1.0, backward, forward)
+    >>> round(endless.expected_error(0.2), 4), round(5 / constant, 4)
+    (21.2487, 24.5252)
+    """
+    alpha = check_level(alpha)
+    p, power = _checked_probability(stopping_probability), check_power(error)
+    backward, forward = as_loss_function(backward), as_loss_function(forward)
+    constant = EndlessBudgets(np.empty(0), allocate_by_upper_bound(alpha, backward, forward))
+    if all(loss is None or loss.is_zero for loss in (backward, forward)):
+        return constant
+    best = constant
+    for count in FIRST:
+        programme = _EndlessProgramme(alpha, backward, forward, p, power, count)
+        starts = [np.append(best.budgets(count), best.tail)]
+        if count in FIRST[:3]:
+            starts += [programme.fit(shape, 1e-3) for shape in _shapes(programme, constant.tail, p)]
+        found = [programme.result(programme.solve(start)) for start in starts]
+        candidates = [best, *(each for each in found if each is not None)]
+        before = best.expected_error(p, error)
+        best = min(candidates, key=lambda each: each.expected_error(p, error))
+        if count >= FIRST[2] and best.expected_error(p, error) > before * (1.0 - IMPROVEMENT):
+            break
+    return best
+
+
+class _EndlessProgramme:
+    """Minimise the expected error over log(epsilon / alpha) of `count` first budgets and of the tail."""
+
+    def __init__(self, alpha: float, backward, forward, p: float, power: int, count: int):
+        self.alpha, self.backward, self.forward, self.power = alpha, backward, forward, power
+        self.weights = p * (1.0 - p) ** np.arange(count + 1)
+        self.weights[-1] /= p
+        self._steps = [backward] * count, [forward] * count
+        near = np.arange(min(count, EACH))
+        far = np.rint(np.geomspace(EACH, count - 1, 12)).astype(int) if count > EACH else near[:0]
+        self._knots = np.unique(np.concatenate([near, far, [count]]))
+        self._spread = np.zeros((count + 1, self._knots.size))
+        self._spread[:-1, :-1] = interpolation(self._knots[:-1], count)
+        self._spread[-1, -1] = 1.0
+
+    def solve(self, start: np.ndarray) -> np.ndarray:
+        x = np.log(start[self._knots] / self.alpha)
+        lower = np.log(np.maximum(self.weights, 1e-300) / self._cost(x)[0])[self._knots] / self.power - 0.1
+        upper = np.zeros(x.size)
+        limits = [loss.budget_for(self.alpha) for loss in (self.backward, self.forward) if loss is not None]
+        upper[-1] = np.log(min(limits) / self.alpha)  # beyond, one supremum alone exceeds alpha
+        x = minimise(self._cost, self._slack, x, np.minimum(lower, upper - 0.1), upper)
+        return self.alpha * np.exp(self._spread @ x)
+
+    def fit(self, budgets: np.ndarray, tolerance: float = 2.0**-52) -> np.ndarray:
+        return fit_to_level(lambda scaled: self._tpl(scaled)[0].max(), budgets, self.alpha, tolerance)
+
+    def result(self, budgets: np.ndarray) -> EndlessBudgets | None:
+        """On the safe side: Algorithm 7's margin comes off each budget, for the rounding of the suprema."""
+        budgets = self.fit(budgets) - SAFETY * self.alpha
+        if budgets.min() <= 0.0:
+            return None
+        tail, count = float(budgets[-1]), budgets.size - 1
+        while count > 0 and tail <= budgets[count - 1] <= tail * (1.0 + SAME):  # the tail's budget leaks no more
+            count -= 1
+        return EndlessBudgets(budgets[:count], tail)
+
+    def _cost(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        terms = self.weights * np.exp(-self.power * (self._spread @ x))
+        return float(terms.sum()), -self.power * (terms @ self._spread)
+
+    def _slack(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        tpl, derivative = self._tpl(self.alpha * np.exp(self._spread @ x))
+        return 1.0 - tpl / self.alpha, -derivative / self.alpha
+
+    def _tpl(self, budgets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """TPL of the first budgets, of the first of the tail and in its limit, (K + 2,), and the derivative in x."""
+        change = budgets[:, None] * self._spread
+        tail, dtail = budgets[-1], change[-1]
+        (limit_b, slope_b), (limit_f, slope_f) = (_supremum(loss, tail) for loss in (self.backward, self.forward))
+        if not np.isfinite(limit_b + limit_f):
+            return np.full(budgets.size + 1, np.inf), np.zeros((budgets.size + 1, self._knots.size))
+        bpl, dbpl = ascend(self._steps[0], budgets, change)
+        # Backwards in time FPL starts from its supremum; `ascend` then sees that as the last budget.
+        from_end, change_f = budgets[::-1].copy(), change[::-1].copy()
+        from_end[0], change_f[0] = limit_f, slope_f * dtail
+        fpl, dfpl = (values[::-1] for values in ascend(self._steps[1], from_end, change_f))
+        tpl = np.append(bpl + fpl - budgets, limit_b + limit_f - tail)
+        return tpl, np.vstack([dbpl + dfpl - change, (slope_b + slope_f - 1.0) * dtail])
+
+
+def _supremum(loss: PrivacyLossFunction | None, epsilon: float) -> tuple[float, float]:
+    """The supremum for a constant budget, and its derivative 1 / (1 - L') at the fixed point."""
+    if loss is None:
+        return epsilon, 1.0
+    supremum = loss.supremum(epsilon)
+    return supremum, 1.0 / max(1.0 - loss.slope_at(supremum), 1e-15) if np.isfinite(supremum) else 0.0
+
+
+def _shapes(programme: _EndlessProgramme, constant: float, p: float) -> Iterator[np.ndarray]:
+    """Budgets to start from, up to a factor: Algorithm 8's beginning, and falling ones.
+
+    Under perfect correlation, where the sum of all budgets is bounded, those falling by (1 - p)^(1 / (1 + power)) a
+    step are the best.
+    """
+    size = programme.weights.size
+    beginning = np.full(size, constant)
+    beginning[0] = allocate_by_quantification(programme.alpha, programme.backward, programme.forward, 3)[0]
+    yield beginning
+    yield (1.0 - p) ** (np.arange(size) / (1 + programme.power))
+
+
+def _checked_probability(p) -> float:
+    value = float(p)
+    if not 0.0 < value < 1.0:
+        raise ValueError(
+            f"stopping_probability must lie strictly between 0 and 1, found {value:g}; for a known number of releases "
+            "use allocate_optimally"
+        )
+    return value
