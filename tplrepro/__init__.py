@@ -43,6 +43,7 @@ _MODULES = {
     "datasets": "tplrepro.datasets",
     "dphmm": "tplrepro.dphmm",
     "eventlog": "tplrepro.eventlog",
+    "explore": "tplrepro.explore",
     "figures": "tplrepro.figures",
     "leakage": "tplrepro.leakage",
     "linear_program": "tplrepro.leakage.linear_program",

@@ -17,6 +17,8 @@ from workflow.kernel_environment import kernel_environment
 
 __all__ = ["refresh", "clean", "main"]
 
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+
 
 def refresh(path):
     """Execute one notebook in this process and write it back where it changed.
@@ -71,6 +73,8 @@ def clean(notebook):
     for number, cell in enumerate(notebook.cells):
         cell.metadata = nbformat.from_dict({"tags": cell.metadata.tags} if cell.metadata.get("tags") else {})
         cell.setdefault("id", f"cell-{number}")
+        if "outputs" in cell:  # a widget is nothing without its kernel
+            cell.outputs = [output for output in cell.outputs if WIDGET_VIEW not in output.get("data", {})]
     # Format 4.5 is the first with cell ids.
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     return notebook

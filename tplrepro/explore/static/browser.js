@@ -1,0 +1,66 @@
+// Accessible names for controls whose labels the widgets do not connect, and downloads.
+
+function nameOf(control) {
+  const widget = control.closest(".widget-inline-hbox, .jupyter-widgets[title]");
+  const label = widget && widget.querySelector(":scope > .widget-label");
+  const text = label && label.style.display !== "none" ? label.textContent : "";
+  const titled = control.closest("[title]");
+  return (text || (titled ? titled.title : "") || "").replace(/\s+/g, " ").trim();
+}
+
+function nameControls() {
+  const controls = document.querySelectorAll(
+    ".tplr-page .noUi-handle, .tplr-page input, .tplr-page select, .tplr-page textarea",
+  );
+  for (const control of controls) {
+    if (control.getAttribute("aria-label") || (control.labels && control.labels.length)) continue;
+    const name = nameOf(control);
+    if (name) control.setAttribute("aria-label", name);
+  }
+  for (const group of document.querySelectorAll(".tplr-page .widget-toggle-buttons")) {
+    const label = group.querySelector(".widget-label");
+    if (label) {
+      group.setAttribute("role", "group");
+      group.setAttribute("aria-label", label.textContent);
+    }
+    for (const button of group.querySelectorAll("button")) {
+      button.setAttribute("aria-pressed", String(button.classList.contains("mod-active")));
+    }
+  }
+  for (const plot of document.querySelectorAll(".tplr-plots .js-plotly-plot")) {
+    plot.setAttribute("role", "img");
+    plot.setAttribute(
+      "aria-label",
+      "Leakage over time, privacy loss functions, budgets and errors; the tables hold the numbers",
+    );
+  }
+}
+
+function render({ model, el }) {
+  let waiting = 0;
+  const soon = () => {
+    if (!waiting) waiting = setTimeout(() => ((waiting = 0), nameControls()), 100);
+  };
+  const observer = new MutationObserver(soon);
+  observer.observe(document.body, { childList: true, subtree: true, attributes: true, attributeFilter: ["class"] });
+  soon();
+  const download = (message, buffers) => {
+    const blob = new Blob(buffers, { type: message.type });
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(blob);
+    link.download = message.name;
+    document.body.append(link);
+    link.click();
+    link.remove();
+    setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+  };
+  model.on("msg:custom", download);
+  el.style.display = "none";
+  return () => {
+    observer.disconnect();
+    clearTimeout(waiting);
+    model.off("msg:custom", download);
+  };
+}
+
+export default { render };

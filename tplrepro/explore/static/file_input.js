@@ -1,0 +1,32 @@
+// One file, read in the browser and sent with its name; too large a file is announced but not sent.
+let number = 0;
+
+function render({ model, el }) {
+  const id = `tplr-file-${(number += 1)}-${Math.random().toString(36).slice(2)}`;
+  const label = document.createElement("label");
+  label.className = "tplr-file-label";
+  label.htmlFor = id;
+  label.textContent = model.get("label");
+  const input = document.createElement("input");
+  input.type = "file";
+  input.id = id;
+  input.accept = model.get("accept");
+  input.addEventListener("click", () => {
+    input.value = ""; // so that choosing the same file again counts as a choice
+  });
+  input.addEventListener("change", async () => {
+    const file = input.files[0];
+    if (!file) return;
+    const small = file.size <= model.get("limit");
+    const content = small ? await file.arrayBuffer() : new ArrayBuffer(0);
+    model.set("name", file.name);
+    model.set("size", file.size);
+    model.set("content", new DataView(content));
+    model.set("count", model.get("count") + 1);
+    model.save_changes();
+  });
+  el.classList.add("tplr-file");
+  el.append(label, input);
+}
+
+export default { render };
