@@ -9,6 +9,7 @@ import numba
 import numpy as np
 
 from tplrepro.leakage.envelope.hull import (
+    FAST,
     STEEPEST,
     TIE,
     Hull,
@@ -19,16 +20,27 @@ from tplrepro.leakage.envelope.hull import (
     prefix_points,
     sticks_out,
 )
-from tplrepro.leakage.envelope.screen import choose_screen, excess_of_all, settles
+from tplrepro.leakage.envelope.screen import (
+    bound_excesses,
+    choose_screen,
+    excess_of_all,
+    settles,
+    sticks_out_above,
+    sum_of_maxima,
+)
 from tplrepro.progress import progress_bar
 
 __all__ = ["best_pair", "joint_hull"]
 
-# Rows d that one task handles, and the size of the tiles of rows q that it goes through, so that a tile stays in cache.
+# Rows d for each thread before the hull is brought up to date, in so many parts; and the size of the tiles of rows q
+# that a part goes through, so that a tile stays in cache.
 BLOCK = 128
+PARTS = 4
 # Up to this many states the pairs are gone through one by one, which takes less than preparing anything better.
 SMALL = 48
 TILE_BYTES = 1 << 20
+# How often the pairs on the first hull look for better partners.
+CLIMBS = 2
 
 
 def joint_hull(rows: np.ndarray, progress: bool = False) -> Hull:
@@ -46,38 +58,41 @@ def joint_hull(rows: np.ndarray, progress: bool = False) -> Hull:
     if n <= SMALL:
         points, pairs = _grow(points, pairs, rows, np.indices((n, n)).reshape(2, -1).T, far)
         return Hull(*np.ascontiguousarray(points.T), *np.ascontiguousarray(pairs.T))
-    # Random pairs first: the hull is then nearly final, and few later pairs stick out of it.
-    sample = np.random.default_rng(0).integers(0, n, size=(4 * n, 2))
+    # Random pairs first, and better partners for those on the hull, which is then nearly final: few later pairs stick
+    # out of it.
+    sample = np.random.default_rng(0).integers(0, n, size=(n, 2))
     points, pairs = _grow(points, pairs, rows, sample, far)
+    tiles = _tiles(rows, np.float32)
+    for _ in range(CLIMBS):
+        points, pairs = _grow(points, pairs, rows, _better_partners(points, pairs, rows, tiles), far)
 
-    tiles = _tiles(rows)
     threads = _threads(n, 100)
-    blocks = threads * -(-n // (threads * BLOCK))
-    starts = np.linspace(0, n, blocks + 1).astype(int)
-    hull_d = np.empty(0)
+    blocks = -(-n // (threads * BLOCK))
+    starts = np.linspace(0, n, blocks * threads * PARTS + 1).astype(int)
     with progress_bar(blocks, progress, "joint hull", "block") as bar:
-        for group in range(0, blocks, threads):
+        for block in range(blocks):
             if is_diagonal(points):
                 break
-            if hull_d.size != points.shape[0] or (hull_d != points[:, 0]).any():
-                slopes, support = edges(points)
-                hull_d = points[:, 0].copy()
-                screen = choose_screen(rows, far, slopes, support)
-            found = [np.zeros((starts[b + 1] - starts[b], n), dtype=np.bool_) for b in range(group, group + threads)]
+            slopes, support = edges(points)
+            screen = choose_screen(rows, far, slopes, support, largest)
+            if tiles[0][1].dtype != screen.precision:
+                tiles = _tiles(rows, screen.precision)
+            hull = slopes, support, points[:, 0].copy(), screen[:3]
+            bounds = starts[block * threads * PARTS :][: threads * PARTS + 1]
+            found = np.zeros((bounds[-1] - bounds[0], n), dtype=np.float32)
 
-            def work(k, group=group, slopes=slopes, support=support, hull_d=hull_d, screen=screen, found=found):
-                first = starts[group + k]
+            def work(k, bounds=bounds, hull=hull, tiles=tiles, found=found):
+                marks = found[bounds[k] - bounds[0] : bounds[k + 1] - bounds[0]]
                 for start, tile in tiles:
-                    marks = found[k][:, start : start + tile.shape[1]]
-                    _find_outside(rows, tile, start, largest, far, slopes, support, hull_d, *screen, first, marks)
+                    marks_of_tile = marks[:, start : start + tile.shape[1]]
+                    _find_outside(rows, tile, start, largest, far, *hull, bounds[k], marks_of_tile)
 
-            _run(work, threads)
-            for k, marks in enumerate(found):
-                j, i = np.nonzero(marks)
-                if i.size:
-                    candidates = np.column_stack((i, j + starts[group + k]))
-                    points, pairs = _grow(points, pairs, rows, candidates, far)
-                bar.update()
+            _run(work, threads * PARTS, threads)
+            j, i = np.divmod(np.flatnonzero(found), n)
+            # Those that stick out farthest come first, and settle most others.
+            order = np.argsort(-found[j, i])
+            points, pairs = _grow(points, pairs, rows, np.column_stack((i, j + bounds[0]))[order], far)
+            bar.update()
     return Hull(*np.ascontiguousarray(points.T), *np.ascontiguousarray(pairs.T))
 
 
@@ -93,7 +108,7 @@ def best_pair(rows: np.ndarray, alpha: float) -> tuple[float, float, float]:
     for first, tile in tiles:
         best = max(best, _improve(rows, tile, first, largest, inverse, 0, start, best[0]))
     threads = _threads(n, 300)
-    parts = 1 if threads == 1 else 4 * threads
+    parts = 1 if threads == 1 else PARTS * threads
     bounds = np.linspace(start, n, parts + 1).astype(int)
     results = [best] * parts
 
@@ -116,20 +131,28 @@ def _threads(n: int, enough: int) -> int:
     return 1 if n < enough else numba.config.NUMBA_NUM_THREADS
 
 
-def _tiles(rows: np.ndarray) -> list[tuple[int, np.ndarray]]:
+def _tiles(rows: np.ndarray, precision=np.float64) -> list[tuple[int, np.ndarray]]:
     """The transpose in parts: for each tile its first row and its rows as columns, (n, width) and contiguous."""
     n = rows.shape[0]
-    width = min(n, max(48, TILE_BYTES // (8 * n) // 8 * 8))
-    return [(start, np.ascontiguousarray(rows[start : start + width].T)) for start in range(0, n, width)]
+    width = min(n, max(48, TILE_BYTES // (np.dtype(precision).itemsize * n) // 8 * 8))
+    return [
+        (start, np.ascontiguousarray(rows[start : start + width].T, dtype=precision)) for start in range(0, n, width)
+    ]
 
 
-def _run(work: Callable[[int], None], parts: int, threads: int | None = None) -> None:
-    """work(0), ..., work(parts - 1) on a thread pool; kernels release the GIL."""
-    if parts == 1:
-        work(0)
-        return
-    with ThreadPoolExecutor(threads or parts) as pool:
-        list(pool.map(work, range(parts)))
+def _run(work: Callable[[int], None], parts: int, threads: int) -> None:
+    """work(0), ..., work(parts - 1) on so many threads, this one among them; kernels release the GIL."""
+    remaining = iter(range(parts))  # `next` of it is atomic
+
+    def take_turns():
+        for k in remaining:
+            work(k)
+
+    with ThreadPoolExecutor(threads) as pool:
+        others = [pool.submit(take_turns) for _ in range(threads - 1)]
+        take_turns()
+        for other in others:
+            other.result()
 
 
 @numba.njit(cache=True, error_model="numpy")
@@ -150,36 +173,99 @@ def _largest(rows):
     for i in range(n):
         for k in range(n):
             largest[k] = max(largest[k], rows[i, k])
-    far = np.zeros(n)
+    far = np.empty(n)
     for i in range(n):
-        for k in range(n):
-            gap = largest[k] - rows[i, k]
-            if gap > 0.0:
-                far[i] = max(far[i], gap / rows[i, k] if rows[i, k] > gap / STEEPEST else STEEPEST)
-        far[i] = max(far[i], 1e-300)
+        far[i] = _last_slope(rows[i], largest)
     return largest, far
 
 
+@numba.njit(fastmath=FAST, nogil=True, cache=True, error_model="numpy")
+def _last_slope(d, largest):
+    least, last = 1.0, 1e-300
+    for k in range(d.size):
+        least = min(least, d[k])
+    if least > 1.0 / STEEPEST:
+        for k in range(d.size):
+            last = max(last, (largest[k] - d[k]) / d[k])
+        return last
+    for k in range(d.size):
+        gap = largest[k] - d[k]
+        if gap > 0.0:
+            last = max(last, gap / d[k] if d[k] > gap / STEEPEST else STEEPEST)
+    return last
+
+
 @numba.njit(nogil=True, cache=True, error_model="numpy")
-def _find_outside(rows, tile, start, largest, far, slopes, support, hull_d, slope, cap, edge, first, found):
-    """Mark in found[j - first, i - start] the pairs (q = row i in the tile, d = row j) that stick out of the hull."""
+def _find_outside(rows, tile, start, largest, far, slopes, support, hull_d, screen, first, found):
+    """Mark in found[j - first, i - start] the pairs (q = row i in the tile, d = row j) that stick out of the hull.
+
+    The mark is the largest share of the support that the excess has at a slope of the screen, and > 0.
+    """
+    slope, cap, edge = screen
     pending = np.empty((64, 3))
     width = tile.shape[1]
-    total = np.empty(width)
-    open_pairs = np.empty(width, dtype=np.int8)
+    total = np.empty(width, dtype=tile.dtype)
+    part = np.empty(width, dtype=tile.dtype)
+    levels = np.empty(rows.shape[1], dtype=tile.dtype)
+    columns = np.empty(rows.shape[1], dtype=np.int64)
+    unit = 0.5 * np.finfo(tile.dtype).eps
+    bounds = np.empty((slope.size, width), dtype=tile.dtype)
+    of_pair = np.empty(slope.size)
+    above = np.empty(width, dtype=np.bool_)
     for j in range(first, first + found.shape[0]):
         screened = settles(slope, cap, edge, far[j], slopes, support)
-        open_pairs[:] = 0 if screened else 1
-        for level in range(slope.size if screened else 0):
-            if slope[level] >= far[j]:
-                break  # no excess from here on
-            excess_of_all(tile, rows, j, slope[level], largest, total)
-            limit = cap[level] * (1.0 - 1e-12)
+        above[:] = not screened
+        size = 0
+        while screened and size < slope.size and slope[size] < far[j]:
+            bound_excesses(tile, rows, j, slope[size], largest, unit, columns, levels, part, total, bounds[size])
             for i in range(width):
-                open_pairs[i] |= total[i] > limit
+                above[i] |= bounds[size, i] > cap[size]
+            size += 1
         for i in range(width):
-            if open_pairs[i] and start + i != j:
+            if not above[i] or start + i == j:
+                continue
+            if size == 0:
                 found[j - first, i] = sticks_out(rows, start + i, j, far[j], slopes, support, hull_d, pending)
+                continue
+            share = 0.0
+            for a in range(size):
+                of_pair[a] = bounds[a, i]
+                share = max(share, of_pair[a] / support[edge[a]])
+            if sticks_out_above(rows, start + i, j, of_pair, size, screen, far[j], slopes, support, hull_d, pending):
+                found[j - first, i] = share
+
+
+def _better_partners(points: np.ndarray, pairs: np.ndarray, rows: np.ndarray, tiles) -> np.ndarray:
+    """For each pair (i, j) on the hull, at a slope where it is tangent: the best (i', j) and the best (i, j')."""
+    slopes, _ = edges(points)
+    starts = np.flatnonzero(np.append(True, (pairs[1:] != pairs[:-1]).any(axis=1)))
+    middle = (starts + np.append(starts[1:], len(pairs))) // 2
+    found = np.repeat(pairs[starts], 2, axis=0)
+    best = np.zeros(len(found), dtype=np.float32)
+    for first, tile in tiles:
+        _improve_partners(tile, first, rows, slopes[middle], found, best)
+    return found
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def _improve_partners(tile, first, rows, slopes, found, best):
+    """Put the best q of the tile into found[0::2, 0] and the best d into found[1::2, 1], where better than `best`."""
+    n, width = tile.shape
+    total = np.empty(width, dtype=tile.dtype)
+    part = np.empty(width, dtype=tile.dtype)
+    levels = np.empty(n, dtype=tile.dtype)
+    columns = np.arange(n)
+    for m in range(found.shape[0]):
+        # Both excesses are, up to a factor and a constant of the fixed row, sums of maxima: of q and (1 + mu) d over q,
+        # of d and q / (1 + mu) over d.
+        factor = 1.0 + slopes[m // 2]
+        fixed = found[m, 1 - m % 2]
+        for k in range(n):
+            levels[k] = rows[fixed, k] * factor if m % 2 == 0 else rows[fixed, k] / factor
+        sum_of_maxima(tile, columns, levels, n, part, total)
+        at = np.argmax(total)
+        if total[at] > best[m] and first + at != fixed:
+            best[m], found[m, m % 2] = total[at], first + at
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")

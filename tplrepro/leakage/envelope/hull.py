@@ -18,10 +18,14 @@ __all__ = [
     "edges",
     "excess",
     "small_excess",
+    "hull_in_order",
     "is_diagonal",
+    "outside",
     "point_at",
     "prefix_points",
     "sticks_out",
+    "sticks_out_after",
+    "sticks_out_between",
     "upper_hull",
 ]
 
@@ -92,17 +96,28 @@ def sticks_out(rows, i, j, far, slopes, support, hull_d, pending):
     """Whether the points of q = rows[i], d = rows[j] leave the hull given by its edge slopes, the support there and the
     vertices' d. `far` is a slope from which on the excess is 0; `pending` is room for intervals still to be settled.
     """
-    last = slopes.size - 1
-    # An interval of slopes from edge a to edge b (b may lie beyond `far`), with the excess at both ends.
-    a, mu_a, s_a = 0, 0.0, excess(rows, i, j, 0.0)
-    if s_a > support[0] * (1.0 + TIE) and outside(rows, i, j, 0.0, support[0]):
+    s = excess(rows, i, j, 0.0)
+    if s > support[0] * (1.0 + TIE) and outside(rows, i, j, 0.0, support[0]):
         return True
-    b, mu_b, s_b = last, far, 0.0
+    return sticks_out_after(rows, i, j, 0, s, far, slopes, support, hull_d, pending)
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def sticks_out_after(rows, i, j, a, s_a, far, slopes, support, hull_d, pending):
+    """The same for slopes from edge a on, where the excess is at most s_a."""
+    last = slopes.size - 1
+    mu_b, s_b = far, 0.0
     if far >= slopes[last]:
         mu_b = slopes[last]
         s_b = excess(rows, i, j, mu_b)
         if s_b > support[last] and outside(rows, i, j, mu_b, support[last]):
             return True
+    return sticks_out_between(rows, i, j, a, slopes[a], s_a, last, mu_b, s_b, slopes, support, hull_d, pending)
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def sticks_out_between(rows, i, j, a, mu_a, s_a, b, mu_b, s_b, slopes, support, hull_d, pending):
+    """The same between slope mu_a of edge a and mu_b (that of edge b or before it); s_a and s_b bound the excess."""
     size = 0
     while True:
         fall = (s_a - s_b) / (mu_b - mu_a)
@@ -181,7 +196,12 @@ def upper_hull(points, rows):
 
     A point that exceeds the chord of its neighbours by less than the fraction TIE of its gap is left out.
     """
-    order = np.argsort(points[:, 0], kind="mergesort")
+    return hull_in_order(points, rows, np.argsort(points[:, 0], kind="mergesort"))
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def hull_in_order(points, rows, order):
+    """`upper_hull`, given the order in which d rises."""
     stack = np.empty(order.size, dtype=np.int64)
     size = 0
     for k in order:
@@ -213,7 +233,17 @@ def add_pair(points, pairs, q, d, i, j):
     new_pairs = np.empty((new.shape[0], 2), dtype=np.int64)
     new_pairs[:, 0] = i
     new_pairs[:, 1] = j
-    return upper_hull(np.concatenate((points, new)), np.concatenate((pairs, new_pairs)))
+    # The hull's points come with falling d, those of a pair with rising d.
+    order = np.empty(points.shape[0] + new.shape[0], dtype=np.int64)
+    a, b = points.shape[0] - 1, 0
+    for m in range(order.size):
+        if b == new.shape[0] or (a >= 0 and points[a, 0] <= new[b, 0]):
+            order[m] = a
+            a -= 1
+        else:
+            order[m] = points.shape[0] + b
+            b += 1
+    return hull_in_order(np.concatenate((points, new)), np.concatenate((pairs, new_pairs)), order)
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")

@@ -2,8 +2,12 @@
 
 If s(mu) is at most cap_l at slope mu_l for every l, and the polygon through the points (mu_l, cap_l) runs under the
 hull's support function h, then s, being convex, is under h as well. The excesses of one row d against many rows q at
-one slope are sums over columns of max(q_k - (1 + mu) d_k, 0), vectorised over a tile of rows q; columns in which no row
-exceeds (1 + mu) d_k add nothing and are skipped, which leaves few at steep slopes.
+one slope are vectorised over a tile of rows q, in single precision where the caps leave room for its rounding:
+
+    s(mu) = sum_k max(q_k, c_k) - sum_k c_k,    c_k = (1 + mu) d_k,
+
+over the columns in which some row exceeds c_k; the others add nothing, which leaves few at steep slopes. The sum is
+compared with the cap less a bound on its error, so what is settled is settled rigorously.
 """
 
 from __future__ import annotations
@@ -13,21 +17,37 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from tplrepro.leakage.envelope.hull import EXACT_ORDER, excess, small_excess
+from tplrepro.leakage.envelope.hull import (
+    EXACT_ORDER,
+    TIE,
+    excess,
+    outside,
+    small_excess,
+    sticks_out_after,
+    sticks_out_between,
+)
 
-__all__ = ["Screen", "choose_screen", "excess_of_all", "settles"]
+__all__ = ["Screen", "choose_screen", "excess_of_all", "bound_excesses", "settles", "sticks_out_above", "sum_of_maxima"]
 
-SAMPLE = 100
-MOST_CANDIDATES = 64
-MOST_SLOPES = 16
+SAMPLED_PAIRS = 100
+SAMPLED_SLOPES = 24
+# Caps to try in turn: which of the sorted excesses of the sample, a factor, and how many slopes they may take. Higher
+# caps leave fewer pairs, and need more slopes to stay under the hull.
+CAPS = ((-1, 1.05, 10), (-2, 1.0, 16))
+# Columns that are summed up before they are added to the total: rounding errors grow with the longer of the two sums.
+CHUNK = 64
 
 
 class Screen(NamedTuple):
-    """Slopes with the cap on the excess at each; `edge` is the hull's edge that each slope belongs to. Empty: none."""
+    """Slopes with the cap on the excess at each; `edge` is the hull's edge that each slope belongs to. Empty: none.
+
+    `precision` is the type of the sums that are compared with the caps.
+    """
 
     slope: np.ndarray
     cap: np.ndarray
     edge: np.ndarray
+    precision: type
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
@@ -78,6 +98,63 @@ def _add_one(q, k, d, mu, total):
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
+def rounding_error(columns, base, unit):
+    """Bound on the error of sum_k max(q_k, c_k) - sum_k c_k as `bound_excesses` computes it, base = sum_k c_k.
+
+    Rounding q and c to the tile's precision, whose unit roundoff is `unit`, costs unit (1 + 2 base), and the last sum
+    as much; each term passes through at most two additions in its group of four, CHUNK/4 in its chunk and one for each
+    chunk.
+    """
+    return (CHUNK // 4 + columns // CHUNK + 8) * unit * (1.0 + base)
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def bound_excesses(tile, rows, j, mu, largest, unit, columns, levels, part, total, bounds):
+    """bounds[i] >= s(mu) for d = row j and each row q of the tile: tile[k, i] is column k of the tile's i-th row.
+
+    columns, levels, part and total are room to work in.
+    """
+    size = 0
+    for k in range(rows.shape[1]):
+        level = (1.0 + mu) * rows[j, k]
+        columns[size] = k
+        levels[size] = level
+        size += largest[k] > level
+    base = 0.0
+    for m in range(size):
+        base += levels[m]
+    sum_of_maxima(tile, columns, levels, size, part, total)
+    # Assigned to an array's element, the shift takes the tile's precision, and so does the sum.
+    levels[0] = rounding_error(size, base, unit) - base
+    shift = levels[0]
+    for i in range(total.size):
+        bounds[i] = total[i] + shift
+
+
+@numba.njit(fastmath=EXACT_ORDER, nogil=True, cache=True, error_model="numpy")
+def sum_of_maxima(q, columns, levels, size, part, total):
+    total[:] = 0.0
+    for start in range(0, size, CHUNK):
+        stop = min(start + CHUNK, size)
+        part[:] = 0.0
+        m = start
+        # Four columns at a time, so that `part` is loaded and stored a quarter as often.
+        while m + 4 <= stop:
+            k_a, k_b, k_c, k_e = columns[m], columns[m + 1], columns[m + 2], columns[m + 3]
+            a, b, c, e = levels[m], levels[m + 1], levels[m + 2], levels[m + 3]
+            for i in range(part.size):
+                part[i] += (max(q[k_a, i], a) + max(q[k_b, i], b)) + (max(q[k_c, i], c) + max(q[k_e, i], e))
+            m += 4
+        while m < stop:
+            k_a, a = columns[m], levels[m]
+            for i in range(part.size):
+                part[i] += max(q[k_a, i], a)
+            m += 1
+        for i in range(part.size):
+            total[i] += part[i]
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
 def runs_under(slopes, support, first, last, mu_a, s_a, mu_b, s_b):
     """Whether the line from (mu_a, s_a) to (mu_b, s_b) is under the support at those edges first..last before mu_b."""
     for e in range(first, last + 1):
@@ -100,41 +177,84 @@ def settles(slope, cap, edge, far, slopes, support):
     return runs_under(slopes, support, edge[last] + 1, slopes.size - 1, slope[last], cap[last], far, 0.0)
 
 
-def choose_screen(rows: np.ndarray, far: np.ndarray, slopes: np.ndarray, support: np.ndarray) -> Screen:
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def sticks_out_above(rows, i, j, bounds, size, screen, far, slopes, support, hull_d, pending):
+    """`sticks_out` for a pair above some cap: only next to that slope. bounds[l] >= s at the first `size` slopes of the
+    screen; `far` is before any further one. Bounds that say nothing are replaced by the excess.
+    """
+    slope, cap, edge = screen
+    for a in range(size):
+        if bounds[a] > support[edge[a]]:
+            bounds[a] = excess(rows, i, j, slope[a])
+            if bounds[a] > support[edge[a]] * (1.0 + TIE) and outside(rows, i, j, slope[a], support[edge[a]]):
+                return True
+    for a in range(size - 1):
+        if (bounds[a] > cap[a] or bounds[a + 1] > cap[a + 1]) and sticks_out_between(
+            rows, i, j, edge[a], slope[a], bounds[a], edge[a + 1], slope[a + 1], bounds[a + 1],
+            slopes, support, hull_d, pending,
+        ):  # fmt: skip
+            return True
+    a = size - 1
+    return bounds[a] > cap[a] and sticks_out_after(
+        rows, i, j, edge[a], bounds[a], far, slopes, support, hull_d, pending
+    )
+
+
+def choose_screen(rows, far, slopes, support, largest) -> Screen:
     """Few slopes whose caps most of a sample of pairs keep; an empty screen if there are none, as where pairs tie."""
     n = rows.shape[0]
-    candidates = np.arange(slopes.size)
-    if slopes.size > MOST_CANDIDATES:
-        steps = np.geomspace(slopes[1], slopes[-1], MOST_CANDIDATES)
-        candidates = np.unique(np.concatenate(([0], np.searchsorted(slopes, steps).clip(0, slopes.size - 1))))
-    first, second = np.random.default_rng(1).integers(0, n, size=(2, SAMPLE))
-    caps = _sample_caps(rows, first, (second + (first == second)) % n, slopes[candidates])
-    caps = np.minimum(caps, support[candidates])
-    usual_far = np.quantile(far, 0.99)
-    chosen = [0]
-    while not settles(slopes[candidates[chosen]], caps[chosen], candidates[chosen], usual_far, slopes, support):
-        at = chosen[-1]
-        for following in range(len(candidates) - 1, at, -1):
-            a, b = candidates[at], candidates[following]
-            if runs_under(slopes, support, a + 1, b, slopes[a], caps[at], slopes[b], caps[following]):
-                break
-        else:
-            return Screen(np.empty(0), np.empty(0), np.empty(0, dtype=np.int64))
-        chosen.append(following)
-        if len(chosen) > MOST_SLOPES:
-            return Screen(np.empty(0), np.empty(0), np.empty(0, dtype=np.int64))
-    kept = candidates[chosen]
-    return Screen(slopes[kept], caps[chosen], kept)
+    first, second = np.random.default_rng(1).integers(0, n, size=(2, SAMPLED_PAIRS))
+    start = max(slopes[1], min(0.1, 0.01 * slopes[-1]))  # excesses change little before slope 0.1
+    steps = np.searchsorted(slopes, np.geomspace(start, slopes[-1], SAMPLED_SLOPES))
+    at = np.unique(np.append(0, np.minimum(steps, slopes.size - 1)))
+    keeping = _sample_excesses(rows, first, (second + (first == second)) % n, slopes[at])
+    usual_far = np.partition(far, n - 1 - n // 100)[n - 1 - n // 100]
+    for precision in (np.float32, np.float64):
+        # Caps leave room for the rounding of the sums that are compared with them; near the last slope no room is left,
+        # but there usually is no excess either.
+        room = 8.0 * rounding_error(n, largest.sum(), 0.5 * np.finfo(precision).eps)
+        if support[0] < 8.0 * room:
+            continue
+        edge = np.flatnonzero((support >= room) | (slopes >= min(usual_far, slopes[-1])))
+        for kept, slack, most in CAPS:
+            caps = np.interp(slopes[edge], slopes[at], slack * keeping[:, kept])
+            caps = np.minimum(np.maximum(caps, room), support[edge])
+            chosen = _chain(edge, caps, usual_far, slopes, support, most)
+            if chosen.size:
+                return Screen(slopes[edge[chosen]], caps[chosen], edge[chosen], precision)
+    return Screen(np.empty(0), np.empty(0), np.empty(0, dtype=np.int64), np.float64)
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
-def _sample_caps(rows, first, second, slopes):
-    """At each slope, the excess that all but one of the sampled pairs stay under."""
-    values = np.empty(first.size)
-    caps = np.empty(slopes.size)
+def _chain(candidates, caps, far, slopes, support, most):
+    """The fewest candidates, taken greedily, that settle a row d whose excesses are 0 from slope `far` on; none if that
+    takes more than `most`.
+    """
+    chosen = np.zeros(most, dtype=np.int64)
+    size = 1
+    while True:
+        kept = chosen[:size]
+        if settles(slopes[candidates[kept]], caps[kept], candidates[kept], far, slopes, support):
+            return kept
+        at = chosen[size - 1]
+        following = candidates.size - 1
+        while following > at:
+            a, b = candidates[at], candidates[following]
+            if runs_under(slopes, support, a + 1, b, slopes[a], caps[at], slopes[b], caps[following]):
+                break
+            following -= 1
+        if following == at or size == most:
+            return chosen[:0]
+        chosen[size] = following
+        size += 1
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def _sample_excesses(rows, first, second, slopes):
+    """At each slope, the excesses of the sampled pairs in rising order."""
+    values = np.empty((slopes.size, first.size))
     for e in range(slopes.size):
         for m in range(first.size):
-            values[m] = excess(rows, first[m], second[m], slopes[e])
-        values.sort()
-        caps[e] = values[-2]
-    return caps
+            values[e, m] = excess(rows, first[m], second[m], slopes[e])
+        values[e].sort()
+    return values
