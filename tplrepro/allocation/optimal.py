@@ -110,10 +110,11 @@ def allocate_optimally(
     programme = Programme(alpha, timeline, weights, power)
     published = list(_published(alpha, backward, forward, timeline))
     starts = published[:2] + [_fit(timeline, shape, alpha, 1e-3) for shape in _shapes(programme)]
-    if size > FEW:
-        starts = sorted(starts, key=programme.cost)[: 1 if size > MANY and alpha <= CURVED else 2]
     one_matrix = not isinstance(backward, list) and not isinstance(forward, list)
-    if size > MANY and size == horizon and one_matrix and np.ptp(weights) == 0.0:
+    on_knots = size > MANY and size == horizon and one_matrix and np.ptp(weights) == 0.0
+    if size > FEW:
+        starts = sorted(starts, key=programme.cost)[: 1 if on_knots and alpha <= CURVED else 2]
+    if on_knots:
         found = _solve_on_knots(programme, starts)
     else:
         found = [programme.solve(start) for start in starts]

@@ -55,16 +55,18 @@ def fit_to_level(
     The margin grows with the number of budgets, as the rounding errors of a recursion may.
     """
     target = alpha * (1.0 - 2.0 * SAFETY - budgets.size * 2.0**-50)
-    width = max(4.0 * abs(leakage(budgets) / target - 1.0), 2.0**-50)
-    low, high = 1.0, 1.0
-    while leakage(low * budgets) > target:
-        high, low = low, max(low - width, 0.5 * low)
-        width *= 2.0
-    while high == 1.0 and leakage((high + width) * budgets) <= target:
-        low = high = high + width
-        width *= 2.0
-    if high == low:
-        high = low + width
+    budgets = budgets * min(alpha / budgets.max(), 1.0)  # no budget exceeds the leakage
+    width = min(max(4.0 * abs(leakage(budgets) / target - 1.0), 2.0**-50), 1.0)
+    if leakage(budgets) <= target:
+        low, high = 1.0, 1.0 + width
+        while leakage(high * budgets) <= target:
+            width *= 2.0
+            low, high = high, high + width
+    else:
+        low, high = max(1.0 - width, 0.5), 1.0
+        while leakage(low * budgets) > target:
+            width = min(2.0 * width, 1.0)
+            low, high = max(low - width, 0.5 * low), low
     while high - low > tolerance * high:
         middle = 0.5 * (low + high)
         if middle in (low, high):

@@ -1,0 +1,379 @@
+"""Optimal budgets against exhaustive search, a global optimiser, closed forms, and the promise never to exceed alpha.
+
+References
+----------
+[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
+    Correlations. IEEE TKDE, 2019.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import differential_evolution
+
+import tplrepro as tpl
+from tests.allocation.oracles import exact_loss, exact_tpl, problems
+from tests.leakage.matrices import random_matrix
+from tplrepro.allocation.programme import Programme
+from tplrepro.leakage.gaps import make_timeline
+
+BACKWARD = np.array([[0.8, 0.2], [0.2, 0.8]])
+FORWARD = np.array([[0.8, 0.2], [0.1, 0.9]])
+
+
+def absolute(budgets, weights=1.0):
+    return float((weights / np.asarray(budgets)).sum())
+
+
+def walk(n=5):
+    steps = np.eye(n) + (np.eye(n, k=1) + np.eye(n, k=-1)) / 4
+    return steps / steps.sum(axis=1, keepdims=True)
+
+
+def plain_loss(P):
+    """L on arrays: the largest value over all pairs of rows and all sets of columns, from the definition."""
+    if P is None:
+        return lambda alpha: 0.0 * alpha
+    n = len(P)
+    sets = (np.arange(2**n)[:, None] >> np.arange(n) & 1).astype(float)
+    sums = sets @ np.asarray(P, dtype=float).T
+    q, d = (side.ravel() for side in np.broadcast_arrays(sums[:, :, None], sums[:, None, :]))
+
+    def loss(alpha):
+        u = np.expm1(alpha)[..., None]
+        return np.log1p(((q - d) * u / (d * u + 1)).max(axis=-1))
+
+    return loss
+
+
+def plain_tpl(budgets, loss_b, loss_f):
+    """TPL of many series at once, budgets (..., T)."""
+    bpl, fpl = [budgets[..., 0]], [budgets[..., -1]]
+    for t in range(1, budgets.shape[-1]):
+        bpl.append(loss_b(bpl[-1]) + budgets[..., t])
+        fpl.append(loss_f(fpl[-1]) + budgets[..., -1 - t])
+    return np.stack(bpl, axis=-1) + np.stack(fpl[::-1], axis=-1) - budgets
+
+
+def least_cost_by_search(alpha, tpl_of, cost, horizon, zooms=7, points=17):
+    """The least cost on a grid of proportions that is refined around its best point, each scaled up to alpha."""
+    low, high = np.full(horizon - 1, -5.0), np.full(horizon - 1, 5.0)
+    best = np.inf
+    for _ in range(zooms):
+        axes = [np.linspace(a, b, points) for a, b in zip(low, high, strict=True)]
+        logs = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, horizon - 1)
+        shapes = np.exp(np.concatenate([np.zeros((len(logs), 1)), logs], axis=1))
+        shapes /= shapes.max(axis=1, keepdims=True)
+        factor, top = np.zeros(len(logs)), np.full(len(logs), float(alpha))
+        for _ in range(45):
+            middle = (factor + top) / 2
+            fits = tpl_of(middle[:, None] * shapes).max(axis=-1) <= alpha
+            factor, top = np.where(fits, middle, factor), np.where(fits, top, middle)
+        costs = cost(np.maximum(factor, 1e-300)[:, None] * shapes)
+        at = int(np.argmin(costs))
+        best = min(best, float(costs[at]))
+        width = (high - low) * 1.5 / (points - 1)
+        low, high = logs[at] - width, logs[at] + width
+    return best
+
+
+# -- how good -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("horizon", "percent"), [(2, 0.7), (3, 18.0), (5, 14.0), (10, 6.0), (20, 2.8)])
+def test_gain_over_algorithm_8_on_figure_8(horizon, percent):
+    published = tpl.allocate_by_quantification(1.0, BACKWARD, FORWARD, horizon)
+    optimal = tpl.allocate_optimally(1.0, BACKWARD, FORWARD, horizon)
+    assert 100 * (1 - absolute(optimal) / absolute(published)) > percent
+
+
+def test_only_the_ends_of_a_long_series_differ_from_the_constant():
+    budgets = tpl.allocate_optimally(1.0, BACKWARD, FORWARD, 30)
+    constant = tpl.allocate_by_upper_bound(1.0, BACKWARD, FORWARD)
+    assert budgets[6:-6] == pytest.approx(np.full(18, constant), rel=1e-4)
+    assert budgets[[0, -1]].min() > 1.5 * constant
+
+
+@st.composite
+def grids(draw):
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    kinds = st.sampled_from(["dense", "zeros", "smoothed", "sharp", "sparse", None])
+    sides = [None if (kind := draw(kinds)) is None else random_matrix(rng, kind, 3) for _ in range(2)]
+    return 10.0 ** rng.uniform(-1, 1.1), *sides, draw(st.sampled_from([2, 2, 3])), rng.uniform(0.2, 3.0, 3)
+
+
+@given(grids(), st.sampled_from([1, 2]))
+@settings(max_examples=30)
+def test_no_grid_search_does_better(problem, power):
+    alpha, backward, forward, horizon, weights = problem
+    weights = weights[:horizon]
+    loss_b, loss_f = plain_loss(backward), plain_loss(forward)
+
+    def cost(budgets):
+        return (weights / budgets**power).sum(axis=-1)
+
+    found = tpl.allocate_optimally(
+        alpha, backward, forward, horizon, weights=weights, error=["absolute", "squared"][power - 1]
+    )
+    searched = least_cost_by_search(alpha, lambda budgets: plain_tpl(budgets, loss_b, loss_f), cost, horizon)
+    assert cost(found) <= searched * (1 + 1e-9)
+    assert searched <= cost(found) * (1 + 1e-2)  # the search itself is sound
+
+
+def test_grid_search_agrees_closely_on_figure_8():
+    loss_b, loss_f = plain_loss(BACKWARD), plain_loss(FORWARD)
+    for horizon, tolerance in ((2, 1e-6), (3, 1e-5)):
+        found = absolute(tpl.allocate_optimally(1.0, BACKWARD, FORWARD, horizon))
+        searched = least_cost_by_search(
+            1.0, lambda budgets: plain_tpl(budgets, loss_b, loss_f), lambda b: (1 / b).sum(axis=-1), horizon
+        )
+        assert found <= searched * (1 + 1e-9)
+        assert found == pytest.approx(searched, rel=tolerance)
+
+
+@pytest.mark.parametrize(("alpha", "seed"), [(1.0, 1), (12.0, 2)])
+def test_a_global_optimiser_does_not_do_better_for_five_releases(alpha, seed):
+    rng = np.random.default_rng(seed)
+    sides = BACKWARD if alpha == 1 else random_matrix(rng, "sharp", 3), FORWARD if alpha == 1 else walk(3)
+    losses = [plain_loss(P) for P in sides]
+
+    def cost(logs):
+        shapes = np.exp(np.vstack([np.zeros(logs.shape[1]), logs])).T
+        shapes /= shapes.max(axis=1, keepdims=True)
+        low, high = np.zeros(len(shapes)), np.full(len(shapes), alpha)
+        for _ in range(40):
+            middle = (low + high) / 2
+            fits = plain_tpl(middle[:, None] * shapes, *losses).max(axis=-1) <= alpha
+            low, high = np.where(fits, middle, low), np.where(fits, high, middle)
+        return (1 / (np.maximum(low, 1e-300)[:, None] * shapes)).sum(axis=1)
+
+    found = differential_evolution(
+        cost, [(-3, 3)] * 4, seed=seed, maxiter=80, tol=0, polish=False, vectorized=True, updating="deferred"
+    )
+    optimal = absolute(tpl.allocate_optimally(alpha, *sides, 5))
+    assert optimal <= found.fun * (1 + 1e-9)
+    assert found.fun <= optimal * (1 + 1e-2)
+
+
+@given(problems(), st.sampled_from([2, 3, 5, 8, 30]), st.integers(0, 2**32 - 1))
+@settings(max_examples=40)
+def test_never_above_alpha_tight_and_never_worse_than_the_published_budgets(problem, horizon, seed):
+    alpha, backward, forward = problem
+    known = [None if P is None else tpl.PrivacyLossFunction(P) for P in (backward, forward)]
+    budgets = tpl.allocate_optimally(alpha, *known, horizon)
+    assert budgets.shape == (horizon,)
+    assert np.all(budgets > 0)
+    largest = tpl.temporal_privacy_leakage(budgets, *known).tpl.max()
+    assert alpha * (1 - 1e-9) < largest <= alpha
+    if horizon <= 8:
+        assert max(exact_tpl(budgets, exact_loss(backward), exact_loss(forward))) <= alpha
+    cost = absolute(budgets)
+    assert cost <= absolute(tpl.allocate_by_quantification(alpha, *known, horizon))
+    assert cost <= horizon**2 / alpha * (1 + 1e-12)
+    try:
+        assert cost <= horizon / tpl.allocate_by_upper_bound(alpha, *known)
+    except tpl.NoFiniteSupremumError:
+        pass
+    assert budgets.tolist() == tpl.allocate_optimally(alpha, *known, horizon).tolist()
+    # A change of the proportions that still fits does not improve the total to first order.
+    rng = np.random.default_rng(seed)
+    timeline = make_timeline(None, horizon, *known)
+    for _ in range(5):
+        changed = budgets * np.exp(1e-4 * rng.standard_normal(horizon))
+        leakage = tpl.temporal_privacy_leakage(changed, timeline.backward, timeline.forward).tpl.max()
+        while leakage > alpha:
+            changed *= 1 - 1e-7
+            leakage = tpl.temporal_privacy_leakage(changed, timeline.backward, timeline.forward).tpl.max()
+        assert cost <= absolute(changed) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("alpha", [1e-3, 50.0])
+def test_small_and_large_levels(alpha):
+    for sides in ((BACKWARD, FORWARD), (BACKWARD, None), (None, FORWARD), (np.eye(2), FORWARD)):
+        for horizon in (2, 6, 60):
+            budgets = tpl.allocate_optimally(alpha, *sides, horizon)
+            assert alpha * (1 - 1e-9) < tpl.temporal_privacy_leakage(budgets, *sides).tpl.max() <= alpha
+            assert absolute(budgets) <= absolute(tpl.allocate_by_quantification(alpha, *sides, horizon))
+
+
+@pytest.mark.parametrize("alpha", [1e-300, 1e-9, 2000.0])
+def test_levels_at_the_ends_of_the_double_range(alpha):
+    P = tpl.smoothed(tpl.strongest(3, seed=1), 1e-3)
+    budgets = tpl.allocate_optimally(alpha, P, P, 6)
+    loss = exact_loss(P.probabilities)
+    assert alpha * (1 - 1e-9) < max(exact_tpl(budgets, loss, loss)) <= alpha
+
+
+# -- closed forms -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("error", "exponent"), [("absolute", 1 / 2), ("squared", 1 / 3)])
+def test_under_the_strongest_correlation_the_budgets_share_alpha(error, exponent):
+    # All budgets add up to alpha; Lagrange: epsilon_t proportional to w_t^(1 / (1 + power)).
+    weights = np.array([1.0, 8.0, 27.0, 0.5, 3.0])
+    budgets = tpl.allocate_optimally(2.0, np.eye(3), np.eye(3), 5, weights=weights, error=error)
+    expected = 2.0 * weights**exponent / (weights**exponent).sum()
+    assert budgets == pytest.approx(expected, rel=1e-5)
+    equal = tpl.allocate_optimally(2.0, np.eye(3), None, 200, error=error)
+    assert equal == pytest.approx(np.full(200, 0.01), rel=1e-5)
+
+
+def test_without_correlation_alpha_is_spent_each_time():
+    same_rows = [[0.3, 0.7], [0.3, 0.7]]
+    for sides in ((None, None), (same_rows, None), (same_rows, same_rows)):
+        assert tpl.allocate_optimally(0.7, *sides, 4).tolist() == [0.7] * 4
+    assert tpl.allocate_optimally(0.7, BACKWARD, FORWARD, 1).tolist() == [0.7]
+    assert tpl.allocate_optimally(0.7, BACKWARD, FORWARD, 9, released=[4]).tolist() == [0.7]
+
+
+def test_time_reversed():
+    budgets = tpl.allocate_optimally(1.0, BACKWARD, FORWARD, 6)
+    mirrored = tpl.allocate_optimally(1.0, FORWARD, BACKWARD, 6)
+    assert mirrored[::-1] == pytest.approx(budgets, rel=1e-5)
+
+
+# -- weights, subsets, lists --------------------------------------------------------------------------------------
+
+
+def test_a_heavier_weight_gets_more_budget():
+    equal = tpl.allocate_optimally(1.0, BACKWARD, FORWARD, 6)
+    heavy = tpl.allocate_optimally(1.0, BACKWARD, FORWARD, 6, weights=[1, 1, 20, 1, 1, 1])
+    assert heavy[2] > 1.5 * equal[2]
+    assert absolute(heavy, [1, 1, 20, 1, 1, 1]) < absolute(equal, [1, 1, 20, 1, 1, 1])
+
+
+@pytest.mark.parametrize("alpha", [0.3, 1.0, 4.0])
+def test_subset_where_the_leakage_between_the_releases_binds(alpha):
+    P, released = walk(), [0, 4]
+    budgets = tpl.allocate_optimally(alpha, P, P, 5, released=released)
+    leakage = tpl.leakage_at_all_times(budgets, released, 5, P, P).tpl
+    assert alpha * (1 - 1e-9) < leakage.max() <= alpha
+    assert leakage.argmax() not in released
+    losses = {gap: plain_loss(np.linalg.matrix_power(P, gap)) for gap in (1, 2, 3, 4)}
+
+    def leakages(b):
+        between = [losses[gap](b[..., 0]) + losses[4 - gap](b[..., 1]) for gap in (1, 2, 3)]
+        ends = [b[..., 0] + losses[4](b[..., 1]), losses[4](b[..., 0]) + b[..., 1]]
+        return np.stack(ends + between, axis=-1)
+
+    searched = least_cost_by_search(alpha, leakages, lambda b: (1 / b).sum(axis=-1), 2)
+    assert absolute(budgets) == pytest.approx(searched, rel=1e-6)
+
+
+@given(problems(), st.integers(0, 2**32 - 1))
+@settings(max_examples=25)
+def test_subsets_never_above_alpha_and_never_worse_than_all_releases(problem, seed):
+    alpha, backward, forward = problem
+    rng = np.random.default_rng(seed)
+    horizon = int(rng.integers(2, 9))
+    released = np.sort(rng.choice(horizon, int(rng.integers(1, horizon + 1)), replace=False))
+    budgets = tpl.allocate_optimally(alpha, backward, forward, horizon, released=released)
+    assert budgets.shape == released.shape
+    assert tpl.leakage_at_all_times(budgets, released, horizon, backward, forward).tpl.max() <= alpha
+    mask = np.isin(np.arange(horizon), released)
+    assert budgets.tolist() == tpl.allocate_optimally(alpha, backward, forward, horizon, released=mask).tolist()
+    published = tpl.allocate_by_quantification(alpha, backward, forward, horizon)[released]
+    assert absolute(budgets) <= absolute(published)
+    assert absolute(budgets) <= released.size**2 / alpha * (1 + 1e-12)
+
+
+def test_lists_of_matrices():
+    once = tpl.allocate_optimally(1.0, BACKWARD, FORWARD, 5)
+    listed = tpl.allocate_optimally(1.0, [BACKWARD.copy() for _ in range(4)], [FORWARD] * 4, 5)
+    assert listed == pytest.approx(once, rel=1e-6)
+    rng = np.random.default_rng(3)
+    backward, forward = ([random_matrix(rng, "dense", 3) for _ in range(2)] for _ in range(2))
+    budgets = tpl.allocate_optimally(1.0, backward, [None, forward[1]], 3)
+    assert 1 - 1e-9 < tpl.temporal_privacy_leakage(budgets, backward, [None, forward[1]]).tpl.max() <= 1
+    some = tpl.allocate_optimally(1.0, backward, forward, 3, released=[0, 2])
+    assert tpl.leakage_at_all_times(some, [0, 2], 3, backward, forward).tpl.max() <= 1
+    losses = [plain_loss(P) for P in (*backward, forward[1])]
+
+    def leakages(b):
+        bpl = [b[..., 0]]
+        bpl.append(losses[0](bpl[0]) + b[..., 1])
+        bpl.append(losses[1](bpl[1]) + b[..., 2])
+        return np.stack(bpl, axis=-1) + np.stack([0 * b[..., 0], losses[2](b[..., 2]), 0 * b[..., 0]], axis=-1)
+
+    searched = least_cost_by_search(1.0, leakages, lambda b: (1 / b).sum(axis=-1), 3)
+    assert absolute(budgets) == pytest.approx(searched, rel=1e-4)
+
+
+# -- long series --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("s", [0.05, 0.001])
+def test_knots_lose_nothing_against_all_unknowns(s):
+    L = tpl.PrivacyLossFunction(tpl.smoothed(tpl.strongest(10, seed=2), s))
+    budgets = tpl.allocate_optimally(2.0, L, L, 120)
+    programme = Programme(2.0, make_timeline(None, 120, L, L), np.ones(120), 1)
+    everywhere = programme.solve(budgets)
+    assert absolute(budgets) <= absolute(everywhere) * (1 + 1e-5)
+
+
+def test_a_thousand_releases():
+    budgets = tpl.allocate_optimally(1.0, BACKWARD, FORWARD, 1000)
+    assert budgets.shape == (1000,)
+    assert 1 - 1e-9 < tpl.temporal_privacy_leakage(budgets, BACKWARD, FORWARD).tpl.max() <= 1
+    # The ends are those of a series of 40, and the constant between.
+    short = tpl.allocate_optimally(1.0, BACKWARD, FORWARD, 40)
+    constant = tpl.allocate_by_upper_bound(1.0, BACKWARD, FORWARD)
+    assert absolute(budgets) == pytest.approx(absolute(short) + 960 / constant, rel=1e-8)
+
+
+# -- derivatives --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize(
+    ("released", "knots"), [(None, None), (None, [0, 1, 4, 8]), ([0, 2, 3, 8], None), ([1, 5, 6], None)]
+)
+def test_derivatives_agree_with_differences(released, knots, power):
+    rng = np.random.default_rng(8)
+    backward, forward = (random_matrix(rng, "dense", 4) for _ in range(2))
+    timeline = make_timeline(released, 9, backward, forward)
+    weights = rng.uniform(0.5, 2.0, timeline.released.size)
+    programme = Programme(1.3, timeline, weights, power, None if knots is None else np.array(knots))
+    x = rng.uniform(-2.5, -0.5, programme.knots.size)
+    slack, jacobian = programme.slack(x)
+    cost, gradient = programme._cost(x)
+    tpl_there = tpl.leakage_at_all_times(programme.budgets(x), timeline.released, 9, backward, forward).tpl
+    inside = np.arange(timeline.released[0], timeline.released[-1] + 1)
+    assert np.sort(slack) == pytest.approx(np.sort(1 - tpl_there[inside] / 1.3), abs=1e-13)
+    for k in range(x.size):
+        step = 1e-6 * np.eye(x.size)[k]
+        up, down = programme.slack(x + step)[0], programme.slack(x - step)[0]
+        assert jacobian[:, k] == pytest.approx((up - down) / 2e-6, rel=1e-6, abs=1e-9)
+        difference = (programme._cost(x + step)[0] - programme._cost(x - step)[0]) / 2e-6
+        assert gradient[k] == pytest.approx(difference, rel=1e-6)
+    assert cost == pytest.approx(programme.cost(programme.budgets(x)))
+
+
+# -- what cannot be -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"weights": [1, 1]}, r"one number a release \(3\), found shape \(2,\); give 3"),
+        ({"weights": [1, 0, 1]}, "weights must be finite and greater than 0, found 0; leave"),
+        ({"weights": [1, np.nan, 1]}, "weights must be finite and greater than 0, found nan"),
+        ({"error": "cubed"}, "error must be 'absolute' or 'squared', found 'cubed'; choose"),
+        ({"released": [0, 3]}, "increasing time points in 0..2"),
+    ],
+)
+def test_options_that_cannot_be(options, message):
+    with pytest.raises(ValueError, match=message):
+        tpl.allocate_optimally(1.0, BACKWARD, FORWARD, 3, **options)
+
+
+def test_arguments_that_cannot_be():
+    with pytest.raises(ValueError, match="alpha must be a finite level"):
+        tpl.allocate_optimally(0.0, BACKWARD, FORWARD, 3)
+    with pytest.raises(ValueError, match="horizon must be at least 1"):
+        tpl.allocate_optimally(1.0, BACKWARD, FORWARD, 0)
+    with pytest.raises(ValueError, match="found 3 matrices for 2 steps"):
+        tpl.allocate_optimally(1.0, [BACKWARD] * 3, None, 3)
+    with pytest.raises(ValueError, match="rows must sum to 1"):
+        tpl.allocate_optimally(1.0, [[0.8, 0.1], [0.2, 0.8]], None, 3)
