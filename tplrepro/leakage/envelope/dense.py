@@ -165,7 +165,7 @@ def _first_difference(rows):
     return -1
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@numba.njit(fastmath=FAST, nogil=True, cache=True, error_model="numpy")
 def _largest(rows):
     """The largest entry of each column; and for each row d a slope from which on its excess is 0 whatever the row q."""
     n = rows.shape[0]

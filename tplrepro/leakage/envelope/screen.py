@@ -204,9 +204,12 @@ def choose_screen(rows, far, slopes, support, largest) -> Screen:
     """Few slopes whose caps most of a sample of pairs keep; an empty screen if there are none, as where pairs tie."""
     n = rows.shape[0]
     first, second = np.random.default_rng(1).integers(0, n, size=(2, SAMPLED_PAIRS))
-    start = max(slopes[1], min(0.1, 0.01 * slopes[-1]))  # excesses change little before slope 0.1
-    steps = np.searchsorted(slopes, np.geomspace(start, slopes[-1], SAMPLED_SLOPES))
-    at = np.unique(np.append(0, np.minimum(steps, slopes.size - 1)))
+    # Half of the edges by their slopes, from where the excess begins to fall, and half by their number.
+    stop = max(slopes[1], slopes[-2])
+    start = max(slopes[1], min(0.1, 0.01 * stop))
+    by_slope = np.searchsorted(slopes, np.geomspace(start, stop, SAMPLED_SLOPES // 2)).clip(0, slopes.size - 1)
+    by_number = np.linspace(0, slopes.size - 1, SAMPLED_SLOPES // 2).astype(np.int64)
+    at = np.unique(np.concatenate((by_slope, by_number)))
     keeping = _sample_excesses(rows, first, (second + (first == second)) % n, slopes[at])
     usual_far = np.partition(far, n - 1 - n // 100)[n - 1 - n // 100]
     for precision in (np.float32, np.float64):
@@ -220,7 +223,8 @@ def choose_screen(rows, far, slopes, support, largest) -> Screen:
             caps = np.interp(slopes[edge], slopes[at], slack * keeping[:, kept])
             caps = np.minimum(np.maximum(caps, room), support[edge])
             chosen = _chain(edge, caps, usual_far, slopes, support, most)
-            if chosen.size:
+            # Where pairs tie, the hull is as low as most of them, and no screen settles them.
+            if chosen.size and (caps[chosen[0]] > keeping[0, SAMPLED_PAIRS // 2]):
                 return Screen(slopes[edge[chosen]], caps[chosen], edge[chosen], precision)
     return Screen(np.empty(0), np.empty(0), np.empty(0, dtype=np.int64), np.float64)
 
