@@ -243,6 +243,16 @@ def test_smoothed_strongest_correlations_attain_the_bound(n, s, seed):
         np.testing.assert_allclose(r.tpl, 9 * 0.4, rtol=1e-12)
 
 
+def test_an_identity_as_loss_function_need_not_leak_everything():
+    """Two rows of disjoint supports make the recursion T epsilon, as if each step could have the vector that is high on
+    one support and low on the other."""
+    forward = tpl.random_matrix(8, 2019, zeros=0.6)
+    backward = forward.reverse()
+    assert tpl.PrivacyLossFunction(forward).is_identity
+    assert tpl.temporal_privacy_leakage([1.0] * 40, backward, forward).tpl == pytest.approx([40.0] * 40)
+    assert tpl.exact_leakage([1.0] * 40, backward, forward).tpl.max() == pytest.approx(5.528, abs=1e-3)
+
+
 def test_budgets_may_differ_and_matrices_come_in_every_form():
     epsilons = [0.3, 1.0, 0.2]
     expected = tpl.exact_leakage(epsilons, THREE, THREE).tpl

@@ -7,7 +7,7 @@ to each other in every output, so that the best output of a time is not known be
 The messages m_t = Pr(o_1..o_t | l_t) of all sequences of outputs are listed time by time instead: x_t * (B m_{t-1}) for
 each column x_t. The largest ratio of two linear functionals over a cone is attained at one of its extreme rays,
 and each step is linear for given outputs, so that a message inside the cone of the others can never lead to the worst.
-It is left out if it is inside by a margin far above rounding; messages that agree in 12 digits count as one. Two states
+It is left out if it is inside by a margin far above rounding; those that agree in 13 digits count as one. Two states
 have two extreme rays; from three states on their number grows with T.
 
 References
@@ -29,7 +29,7 @@ __all__ = ["mechanism_leakage"]
 #: Messages of one time before those inside the cone of the others are left out; some seconds a release.
 MAX_MESSAGES = 200_000
 #: Digits in which messages must agree to count as one.
-DIGITS = 12
+DIGITS = 13
 #: How far inside the hull (of messages that sum to 1) a message must be to be left out.
 MARGIN = 1e-11
 
