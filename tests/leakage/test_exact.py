@@ -11,6 +11,7 @@ from itertools import product
 import mpmath
 import numpy as np
 import pytest
+import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -292,6 +293,7 @@ def test_one_state_has_nothing_to_tell_apart():
         (lambda: tpl.exact_leakage([1.0], THREE, released=[3]), "states 0..2"),
         (lambda: tpl.exact_leakage([1.0] * 2, THREE, released=[]), "must name some of the states 0..2"),
         (lambda: tpl.exact_leakage([1.0] * 2, THREE, released=[3]), r"0..2, found \[3\]"),
+        (lambda: tpl.exact_leakage([1.0] * 2, tpl.smoothed(scipy.sparse.eye_array(5000), 1e-6)), "found 5000"),
         (lambda: tpl.worst_outputs(2, [1.0] * 2, THREE), "less than T = 2, found 2"),
     ],
 )

@@ -20,6 +20,9 @@ from tplrepro.validation import as_transition_array
 
 __all__ = ["accumulate", "as_loss_function", "as_loss_functions", "for_each_step", "steps_of_both_sides"]
 
+#: Larger matrices, perhaps sparse, are not made dense: exact leakages would take too long for them anyway.
+MAX_DENSE = 1000
+
 
 def accumulate(step: Callable[[float], float] | None, runs: Iterable[tuple[float, int]], last: float | None = None):
     """Leakages of releases given as runs (epsilon, count), after a leakage `last` (None before the first release).
@@ -95,7 +98,13 @@ def steps_of_both_sides(backward, forward, horizon: int, default: int = 2) -> tu
 
 
 def _as_array(matrix) -> np.ndarray | None:
-    return None if matrix is None else as_transition_array(getattr(matrix, "matrix", matrix))
+    matrix = getattr(matrix, "matrix", matrix)
+    if getattr(matrix, "n_states", 0) > MAX_DENSE:
+        raise ValueError(
+            f"exact leakages need dense matrices of at most {MAX_DENSE} states, found {matrix.n_states}; take fewer "
+            "states, or temporal_privacy_leakage, the upper bound"
+        )
+    return None if matrix is None else as_transition_array(matrix)
 
 
 def _is_one_for_each_step(matrices) -> bool:
