@@ -37,6 +37,7 @@ _EXPORTS = {
     "simulate": "calibration",
     "sweep": "calibration",
     "at_equal_leakage": "calibration",
+    "at_guarantee": "calibration",
 }
 
 __all__ = list(_EXPORTS)

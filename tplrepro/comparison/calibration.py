@@ -20,7 +20,7 @@ from tplrepro.comparison.utility import infer_counts, mean_absolute_error
 from tplrepro.progress import progress_bar
 from tplrepro.validation import check_level
 
-__all__ = ["Calibrated", "Outcome", "Sweep", "at_equal_leakage", "simulate", "sweep"]
+__all__ = ["Calibrated", "Outcome", "Sweep", "at_equal_leakage", "at_guarantee", "simulate", "sweep"]
 
 #: Parameters beyond these are not tried.
 SMALLEST, LARGEST = 1e-6, 1e6
@@ -183,6 +183,24 @@ def at_equal_leakage(swept: Sweep, target: float, near: bool = False) -> Calibra
         for column in columns
     )
     return Calibrated(parameter, error, inferred)
+
+
+def at_guarantee(mechanism: Mechanism, setting: Setting, target: float) -> float:
+    """The largest parameter with which theory bounds the leakage of all outputs by `target` nats; NaN without a bound.
+
+    Never above: the bound at the result, as computed, is at most the target.
+    """
+    level = check_level(target, "target")
+    low, high = SMALLEST, LARGEST
+    if not mechanism.bound(setting, low) <= level:
+        return np.nan
+    while high > low * (1 + 1e-9):
+        middle = float(np.sqrt(low * high))
+        if mechanism.bound(setting, middle) <= level:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 def _crossing(leakages: np.ndarray, values: np.ndarray, wanted: float) -> float:

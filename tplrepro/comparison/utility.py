@@ -37,6 +37,8 @@ def infer_counts(noisy, variances, setting) -> np.ndarray:
     -------
     ndarray (T, n)
     """
+    from scipy.linalg import solve
+
     adversary, horizon, n = setting.adversary, setting.horizon, setting.n_cells
     published = np.flatnonzero(np.isfinite(variances))
     mean = np.tile(setting.expected_counts, (horizon, 1))
@@ -47,7 +49,7 @@ def infer_counts(noisy, variances, setting) -> np.ndarray:
     noise = np.repeat(np.asarray(variances, dtype=float)[published], n)
     seen = covariance[np.ix_(rows, rows)] + np.diag(noise)
     surprise = (np.asarray(noisy, dtype=float)[published] - mean[published]).ravel()
-    return mean + (covariance[:, rows] @ np.linalg.solve(seen, surprise)).reshape(horizon, n)
+    return mean + (covariance[:, rows] @ solve(seen, surprise, assume_a="pos")).reshape(horizon, n)
 
 
 def _covariance(matrix: np.ndarray, initial: np.ndarray, horizon: int) -> np.ndarray:
