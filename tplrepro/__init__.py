@@ -40,6 +40,7 @@ _EXPORTS = {
 # public submodules, reached as attributes
 _MODULES = {
     "allocation": "tplrepro.allocation",
+    "comparison": "tplrepro.comparison",
     "datasets": "tplrepro.datasets",
     "dphmm": "tplrepro.dphmm",
     "eventlog": "tplrepro.eventlog",

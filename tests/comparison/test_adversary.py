@@ -69,6 +69,9 @@ def test_huge_likelihoods_do_not_underflow():
     found = comparison.log_evidence(told, matrix, initial)
     assert_same_up_to_a_constant(found, evidence_by_enumeration(told, matrix, initial))
     assert found[0, 0] - found[0, 1] == pytest.approx(900 + np.log(0.1) - np.log(0.8), abs=1e-9)
+    # Who never moves pays 800 nats in one cell and 900 in the other, though no double holds exp(-800).
+    still = comparison.log_evidence([[0.0, -900.0], [-800.0, 0.0]], np.eye(2), [0.5, 0.5])
+    np.testing.assert_allclose(comparison.measured_leakage(still), 100)
     weights = RNG.normal(size=(5, 2))
     np.testing.assert_allclose(
         np.diff(_multiply(weights, matrix)), np.diff(_multiply_logarithms(weights, matrix)), atol=1e-12

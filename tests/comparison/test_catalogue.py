@@ -32,6 +32,11 @@ def test_notions_that_know_the_correlation_keep_their_level(setting, name):
     assert mechanism.bound(setting, notion.parameter(setting, 1.0)) <= 1.0 + 1e-9
 
 
+def test_windows_that_cover_the_series_bound_absorption(setting):
+    mechanism = comparison.mechanisms(setting, window=2, block=2.0, radius=1.0)["budget absorption"]
+    assert mechanism.bound(setting, 0.5) == pytest.approx(3 * 0.5)  # five times
+
+
 def test_event_level_dp_does_not(setting):
     mechanism = comparison.mechanisms(setting, window=2, block=2.0, radius=1.0)["equal budgets"]
     assert comparison.simulate(mechanism, 1.0, setting, 200, 0, 0.95).leakage > 1.5

@@ -19,10 +19,12 @@ def test_likelihood_is_that_of_the_noise_around_each_cell(setting):
     assert release.log_likelihoods.shape == (setting.n_users, 5, 6)
     # The first run's counts are released: the others' counts and each candidate cell explain them so.
     others = setting.counts - setting.present[0]
-    expected = np.array([
-        [log_laplace(release.counts[t] - others[t] - np.eye(6)[k], 2 / budgets[t]).sum() for k in range(6)]
-        for t in range(5)
-    ])
+    expected = np.array(
+        [
+            [log_laplace(release.counts[t] - others[t] - np.eye(6)[k], 2 / budgets[t]).sum() for k in range(6)]
+            for t in range(5)
+        ]
+    )
     found = release.log_likelihoods[0]
     np.testing.assert_allclose(found - found[:, :1], expected - expected[:, :1], atol=1e-9)
     np.testing.assert_allclose(release.variances, 2 * (2 / budgets) ** 2)

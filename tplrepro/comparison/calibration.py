@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -91,6 +92,11 @@ def simulate(
     """
     people, noise = np.random.default_rng(seed).spawn(2)
     crowd = setting.sample(n_users, people)
+    with _blas_threads().limit(limits=1, user_api="blas"):
+        return _measured(mechanism, parameter, crowd, quantile, noise)
+
+
+def _measured(mechanism, parameter, crowd, quantile, noise) -> Outcome:
     adversary = crowd.adversary
     release = mechanism.release(crowd, parameter, noise)
     evidence = adversary.log_evidence(release.log_likelihoods)
@@ -201,6 +207,14 @@ def at_guarantee(mechanism: Mechanism, setting: Setting, target: float) -> float
         else:
             high = middle
     return low
+
+
+@cache
+def _blas_threads():
+    """Of products this small several threads wait for each other, on busy cores ten times as long as the product."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def _crossing(leakages: np.ndarray, values: np.ndarray, wanted: float) -> float:

@@ -63,15 +63,22 @@ def release_optimal_response(setting, epsilon: float, rng: np.random.Generator) 
     histories, group = setting.adversary.initial[None], np.zeros(setting.n_users, dtype=np.intp)
     told = np.empty(setting.present.shape)
     for t in range(setting.horizon):
-        rows = np.stack([mechanism.response(belief).matrix() for belief in histories])
-        outputs = _draw(rows[group, setting.paths[:, t]], draws[:, t])
+        responses = [mechanism.response(belief) for belief in histories]
+        inputs, which = np.unique(group * setting.n_cells + setting.paths[:, t], return_inverse=True)
+        rows = np.stack([responses[h].row(x) for h, x in _divided(inputs, setting.n_cells)])
+        outputs = _draw(rows[which], draws[:, t])
         different, group = np.unique(group * setting.n_cells + outputs, return_inverse=True)
-        parent, output = np.divmod(different, setting.n_cells)
-        likelihood = rows[parent, :, output]
+        parent = different // setting.n_cells
+        likelihood = np.stack([responses[h].column(y) for h, y in _divided(different, setting.n_cells)])
         with np.errstate(divide="ignore"):
             told[:, t] = np.log(likelihood)[group]
         histories = _step(histories[parent], likelihood, matrix)
     return Release(told, None, None)
+
+
+def _divided(codes: np.ndarray, n: int):
+    """History and cell of each code."""
+    return zip(*(part.tolist() for part in np.divmod(codes, n)), strict=True)
 
 
 def _draw(distributions: np.ndarray, uniform: np.ndarray) -> np.ndarray:

@@ -24,8 +24,9 @@ def mean_absolute_error(estimate, counts) -> float:
 def infer_counts(noisy, variances, setting) -> np.ndarray:
     """The best linear estimate of counts from noisy ones, given the number of users and their chain.
 
-    Users move independently by the chain: the counts of times s <= t have the mean N pi and the covariance
-    N (diag(pi) P^(t-s) - pi pi^T).
+    Users move independently by the chain, so that the counts of one time have the mean N pi and the covariance
+    N (diag(pi) - pi pi^T), and those of the next are P^T times these plus innovations: a Kalman filter, and smoothing
+    in the form of Bryson and Frazier, which inverts no singular covariance.
 
     Parameters
     ----------
@@ -37,27 +38,26 @@ def infer_counts(noisy, variances, setting) -> np.ndarray:
     -------
     ndarray (T, n)
     """
-    from scipy.linalg import solve
-
-    adversary, horizon, n = setting.adversary, setting.horizon, setting.n_cells
-    published = np.flatnonzero(np.isfinite(variances))
-    mean = np.tile(setting.expected_counts, (horizon, 1))
-    if not published.size:
-        return mean
-    covariance = setting.n_users * _covariance(adversary.transitions.toarray(), adversary.initial, horizon)
-    rows = (published[:, None] * n + np.arange(n)).ravel()
-    noise = np.repeat(np.asarray(variances, dtype=float)[published], n)
-    seen = covariance[np.ix_(rows, rows)] + np.diag(noise)
-    surprise = (np.asarray(noisy, dtype=float)[published] - mean[published]).ravel()
-    return mean + (covariance[:, rows] @ solve(seen, surprise, assume_a="pos")).reshape(horizon, n)
-
-
-def _covariance(matrix: np.ndarray, initial: np.ndarray, horizon: int) -> np.ndarray:
-    """Of one user's presence in each cell at each time, (T n, T n)."""
-    n = initial.size
-    joint, lags = np.diag(initial), []
-    for _ in range(horizon):
-        lags.append(joint - np.outer(initial, initial))
-        joint = joint @ matrix
-    blocks = [[lags[t - s] if t >= s else lags[s - t].T for t in range(horizon)] for s in range(horizon)]
-    return np.block(blocks).reshape(horizon * n, horizon * n)
+    pi = setting.adversary.initial
+    step = setting.adversary.transitions.toarray().T
+    stationary = setting.n_users * (np.diag(pi) - np.outer(pi, pi))
+    innovations = stationary - step @ stationary @ step.T
+    mean, covariance = np.zeros(pi.size), stationary  # of the counts less N pi
+    filtered = []
+    for values, variance in zip(np.asarray(noisy, dtype=float), variances, strict=True):
+        gain, weighed = np.zeros_like(covariance), np.zeros_like(mean)
+        if np.isfinite(variance):
+            total = covariance + variance * np.eye(pi.size)
+            surprise = values - setting.n_users * pi - mean
+            gain = np.linalg.solve(total, covariance).T
+            weighed = np.linalg.solve(total, surprise)
+            mean = mean + covariance @ weighed
+            covariance = covariance - gain @ covariance
+        filtered.append((mean, covariance, gain, weighed))
+        mean, covariance = step @ mean, step @ covariance @ step.T + innovations
+    inferred, later = np.empty((len(filtered), pi.size)), np.zeros_like(mean)
+    for t in range(len(filtered) - 1, -1, -1):
+        mean, covariance, gain, weighed = filtered[t]
+        inferred[t] = setting.n_users * pi + mean + covariance @ later
+        later = step.T @ (weighed + later - gain.T @ later)
+    return inferred
