@@ -142,7 +142,7 @@ def _remember(function: Callable) -> Callable:
 
 @cache
 def _blas_threads():
-    """One thread is fastest for matrices this small; more of them wait for each other, up to 50 times as long."""
+    """One thread is fastest for matrices this small; more of them wait for each other, up to 40 times as long."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

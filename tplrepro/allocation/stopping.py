@@ -35,7 +35,9 @@ __all__ = ["EndlessBudgets", "allocate_with_stopping"]
 #: Numbers K of first budgets, tried one after the other; beyond the first `EACH`, some are interpolated.
 FIRST = (6, 12, 24, 48, 96, 192, 384, 768)
 EACH = 32
-#: More first budgets are not tried once they improve the expected error by less than this share.
+#: Up to so many, all starts are tried.
+MANY_STARTS = 96
+#: More first budgets are not tried once they have twice improved the expected error by less than this share.
 IMPROVEMENT = 1e-7
 #: First budgets above the tail's by no more than this share become part of the tail.
 SAME = 1e-7
@@ -98,6 +100,10 @@ def allocate_with_stopping(
         If alpha is not positive and finite, p is not between 0 and 1, a matrix is not row-stochastic, or `error` is
         another word.
 
+    Notes
+    -----
+    Takes 0.05 to 0.5 s, and 3 s where the budgets fall for hundreds of releases.
+
     Examples
     --------
     >>> backward, forward = [[0.8, 0.2], [0.2, 0.8]], [[0.8, 0.2], [0.1, 0.9]]  # Fig. 8 of [1]
@@ -114,17 +120,17 @@ def allocate_with_stopping(
     constant = EndlessBudgets(np.empty(0), allocate_by_upper_bound(alpha, backward, forward))
     if all(loss is None or loss.is_zero for loss in (backward, forward)):
         return constant
-    best = constant
+    best, idle = constant, 0
     for count in FIRST:
         programme = _EndlessProgramme(alpha, backward, forward, p, power, count)
-        starts = [np.append(best.budgets(count), best.tail)]
-        if count in FIRST[:3]:
-            starts += [programme.fit(shape, 1e-3) for shape in _shapes(programme, constant.tail, p)]
+        shapes = [programme.fit(shape, 1e-3) for shape in _shapes(programme, constant.tail, p)]
+        starts = [np.append(best.budgets(count), best.tail), *(shapes if count <= MANY_STARTS else [])]
         found = [programme.result(programme.solve(start)) for start in starts]
         candidates = [best, *(each for each in found if each is not None)]
         before = best.expected_error(p, error)
         best = min(candidates, key=lambda each: each.expected_error(p, error))
-        if count >= FIRST[2] and best.expected_error(p, error) > before * (1.0 - IMPROVEMENT):
+        idle = 0 if best.expected_error(p, error) < before * (1.0 - IMPROVEMENT) else idle + 1
+        if idle == 2:
             break
     return best
 
