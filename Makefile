@@ -23,7 +23,7 @@ $(shell rm -f $(READY))
 endif
 endif
 
-.PHONY: help env figures test test-slow test-notebooks lint format notebooks publish-figures bench lock clean clean-all
+.PHONY: help env figures explore lab test test-slow test-browser test-notebooks lint format notebooks publish-figures bench lock clean clean-all
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -59,6 +59,12 @@ figures: $(READY) ## regenerate every figure that is out of date (PROFILE=quick 
 publish-figures: $(READY) ## copy the batch's figures into figures/, to be committed
 	@$(PY) -m workflow.publish_figures --profile $(PROFILE)
 
+explore: $(READY) ## serve the interactive notebook as a page (PORT=8866, THEME=dark)
+	@$(PY) -m workflow.explore $(if $(PORT),--port $(PORT)) $(if $(THEME),--theme $(THEME))
+
+lab: $(READY) ## open the interactive notebook in JupyterLab (PORT=8888)
+	@$(PY) -m workflow.explore --lab $(if $(PORT),--port $(PORT))
+
 test: $(READY) ## run the tests, the doctests and the committed notebooks
 	@status=0; \
 	$(PY) -m pytest --durations=10 || status=1; \
@@ -67,6 +73,10 @@ test: $(READY) ## run the tests, the doctests and the committed notebooks
 
 test-slow: $(READY) ## run the tests that are too long for every day
 	@$(PY) -m pytest -m slow --durations=10
+
+test-browser: $(READY) ## open the interactive page in Chromium, installed by apt-get where missing (CHROMIUM=/path)
+	@$(PY) -m workflow.chromium
+	@$(PY) -m pytest -m browser tests/browser --durations=5
 
 test-notebooks: $(READY) ## run the committed notebooks alone (ONLY=paper/figure)
 	@$(PY) -m workflow.check_notebooks -q $(ONLY)

@@ -34,7 +34,7 @@ class FileInput(anywidget.AnyWidget):
     accept = traitlets.Unicode(".csv,.tsv,.txt,text/plain,text/csv").tag(sync=True)
     limit = traitlets.Int(MAX_BYTES).tag(sync=True)
     name = traitlets.Unicode().tag(sync=True)
-    content = traitlets.Bytes().tag(sync=True)
+    content = traitlets.Any(b"").tag(sync=True)  # a memoryview when it comes from the browser
     size = traitlets.Int().tag(sync=True)
     count = traitlets.Int().tag(sync=True)
 

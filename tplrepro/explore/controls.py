@@ -33,7 +33,7 @@ class NumberControl:
         elif integer:
             self.slider = ipywidgets.IntSlider(min=minimum, max=maximum, step=1, **shared)
         else:
-            self.slider = ipywidgets.FloatSlider(min=minimum, max=maximum, step=(maximum - minimum) / 200, **shared)
+            self.slider = ipywidgets.FloatSlider(min=minimum, max=maximum, step=0.5, **shared)
         kind = ipywidgets.IntText if integer else ipywidgets.FloatText
         self.entry = kind(value=value, tooltip=f"{label}, typed", continuous_update=False)
         self.entry.add_class("tplr-entry")
@@ -59,13 +59,20 @@ class NumberControl:
         self.entry.disabled = self.slider.disabled = disabled
 
     def _dragged(self, change):
-        if self._to_slider:
+        if self._to_slider or self._rounds(change.new):
             return
         self._from_slider = True
         try:
             self.entry.value = change.new if self._integer else float(f"{change.new:.3g}")
         finally:
             self._from_slider = False
+
+    def _rounds(self, shown) -> bool:
+        """Whether a position is that of the entry's value, which a browser moves to the next step and sends back."""
+        value, step = self.entry.value, 0.501 * self.slider.step
+        if self._logarithmic:
+            return value > 0 and abs(math.log10(shown) - math.log10(value)) <= step
+        return abs(shown - value) <= step
 
     def _typed(self, change):
         if not self._from_slider:

@@ -98,20 +98,11 @@ class LeakagePage:
         releases.add_class("tplr-releases")
         self._editor = ipywidgets.VBox([self.budgets, note("nats, separated by commas; 0.2 x 8 is eight times 0.2")])
         self._editor.layout.display = "none"
-        inputs = ipywidgets.VBox(
-            [
-                releases,
-                card("What the adversary knows", self.adversary, self.forward.widget, self.backward.widget),
-                card(
-                    "Budgets of each release",
-                    self.unequal,
-                    self._editor,
-                    self.scheme,
-                    _buttons(self.fill, self.reset),
-                ),
-                card("Save", self.saved_scheme, _buttons(*self.save.values()), self.saved),
-            ]
-        )
+        adversary = card("What the adversary knows", self.adversary, self.forward.widget, self.backward.widget)
+        adversary.add_class("tplr-adversary")
+        each = card("Budgets of each release", self.unequal, self._editor, self.scheme, _buttons(self.fill, self.reset))
+        saving = card("Save", self.saved_scheme, _buttons(*self.save.values()), self.saved)
+        inputs = ipywidgets.VBox([adversary, each, saving])
         inputs.add_class("tplr-inputs")
         plots = ipywidgets.VBox([self.plots.widget])
         plots.add_class("tplr-plots")
@@ -120,7 +111,7 @@ class LeakagePage:
             part.add_class("tplr-result")
         results = ipywidgets.VBox([self.status, *shown])
         results.add_class("tplr-results")
-        columns = ipywidgets.Box([inputs, results])
+        columns = ipywidgets.Box([releases, inputs, results])
         columns.add_class("tplr-columns")
         page = ipywidgets.VBox([self.browser, columns])
         page.add_class("tplr-page")

@@ -15,6 +15,8 @@ from tplrepro.figures import PALETTE
 __all__ = ["LivePlots", "curves"]
 
 HEIGHT = 760
+#: Markers of a curve; breakpoints may be more, and the last are near each other.
+MARKERS = 14
 #: Readable on white and on black.
 GREY = "#8c8c8c"
 CURRENT = "the budgets above"
@@ -113,7 +115,7 @@ class LivePlots:
                 trace.update(legendgroup=name, showlegend=column == 1, meta=f"{what} of {name}")
                 figure.add_trace(trace, row=2, col=column)
         self.widget = go.FigureWidget(data=figure.data, layout=figure.layout)
-        self.widget._config = {**(self.widget._config or {}), "displaylogo": False, "displayModeBar": False}
+        self.widget._config = {**(self.widget._config or {}), "responsive": True, "displayModeBar": False}
         self._drawn = drawn
 
     def update(self, analysis: Analysis) -> None:
@@ -138,7 +140,8 @@ def _trace(go, name, colour, dash, marker, mode, data, legend):
         mode=mode,
         legend=legend,
         line={"color": colour, "dash": dash, "width": 2},
-        marker={"color": colour, "symbol": marker, "size": 9 if mode == "markers" else 5},
+        # All points keep their place on the line; a marker each would take most of the time of an update.
+        marker={"color": colour, "symbol": marker, "size": 9 if mode == "markers" else 6, "maxdisplayed": MARKERS},
         hovertemplate="%{x:.4g}, %{y:.5g}",
     )
 
@@ -146,20 +149,26 @@ def _trace(go, name, colour, dash, marker, mode, data, legend):
 def _empty_figure():
     from plotly.subplots import make_subplots
 
-    figure = make_subplots(rows=2, cols=2, subplot_titles=TITLES, vertical_spacing=0.2, horizontal_spacing=0.11)
+    figure = make_subplots(rows=2, cols=2, subplot_titles=TITLES, vertical_spacing=0.19, horizontal_spacing=0.11)
     line = {"gridcolor": "rgba(128,128,128,0.25)", "linecolor": GREY, "zerolinecolor": "rgba(128,128,128,0.4)"}
     figure.update_xaxes(**line, showline=True, title_standoff=6)
     figure.update_yaxes(**line, showline=True, title_standoff=6, rangemode="tozero")
     for row, column, x, y in (
         (1, 1, "release t", "leakage (nats)"),
-        (1, 2, "leakage of the neighbouring release α (nats)", "L(α) (nats)"),
+        (1, 2, "α, leakage of the neighbouring release (nats)", "L(α) (nats)"),
         (2, 1, "release t", "ε (nats)"),
         (2, 2, "release t", "error, log scale"),
     ):
         figure.update_xaxes(title_text=x, row=row, col=column)
         figure.update_yaxes(title_text=y, row=row, col=column)
     figure.update_yaxes(type="log", dtick="D2", rangemode="normal", row=2, col=2)
-    legend = {"orientation": "h", "bgcolor": "rgba(0,0,0,0)", "yanchor": "bottom", "itemwidth": 30}
+    legend = {
+        "orientation": "h",
+        "bgcolor": "rgba(0,0,0,0)",
+        "yanchor": "bottom",
+        "itemwidth": 30,
+        "font": {"size": 11},
+    }
     figure.update_layout(
         height=HEIGHT,
         autosize=True,
@@ -167,8 +176,8 @@ def _empty_figure():
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
         font={"color": GREY, "size": 12},
-        legend={**legend, "x": 0.0, "y": 1.0},
-        legend2={**legend, "x": 0.555, "y": 1.0},
+        legend={**legend, "x": -0.02, "y": 1.0},
+        legend2={**legend, "x": 0.5, "y": 1.0},
         legend3={**legend, "x": 0.0, "y": -0.1, "yanchor": "top"},
         transition={"duration": 0},
         hoverdistance=30,

@@ -1,11 +1,9 @@
 // Accessible names for controls whose labels the widgets do not connect, and downloads.
 
 function nameOf(control) {
-  const widget = control.closest(".widget-inline-hbox, .jupyter-widgets[title]");
-  const label = widget && widget.querySelector(":scope > .widget-label");
-  const text = label && label.style.display !== "none" ? label.textContent : "";
-  const titled = control.closest("[title]");
-  return (text || (titled ? titled.title : "") || "").replace(/\s+/g, " ").trim();
+  const widget = control.closest(".jupyter-widgets.widget-inline-hbox, .jupyter-widgets.widget-textarea");
+  const label = widget && widget.querySelector(".widget-label");
+  return ((label && (label.textContent || label.title)) || control.title).replace(/\s+/g, " ").trim();
 }
 
 function nameControls() {
@@ -13,7 +11,8 @@ function nameControls() {
     ".tplr-page .noUi-handle, .tplr-page input, .tplr-page select, .tplr-page textarea",
   );
   for (const control of controls) {
-    if (control.getAttribute("aria-label") || (control.labels && control.labels.length)) continue;
+    const labelled = control.labels && control.labels.length && control.labels[0].textContent.trim();
+    if (control.getAttribute("aria-label") || labelled) continue;
     const name = nameOf(control);
     if (name) control.setAttribute("aria-label", name);
   }
@@ -39,11 +38,20 @@ function nameControls() {
 function render({ model, el }) {
   let waiting = 0;
   const soon = () => {
-    if (!waiting) waiting = setTimeout(() => ((waiting = 0), nameControls()), 100);
+    if (waiting) return;
+    waiting = setTimeout(() => {
+      waiting = 0;
+      nameControls();
+      watch();
+    }, 100);
   };
   const observer = new MutationObserver(soon);
   observer.observe(document.body, { childList: true, subtree: true, attributes: true, attributeFilter: ["class"] });
-  soon();
+  // Plotly takes its width from the window's: tell it when the place that it has changes, or is shown at last.
+  const resized = new ResizeObserver(() => window.dispatchEvent(new Event("resize")));
+  const watch = () => {
+    for (const plots of document.querySelectorAll(".tplr-plots")) resized.observe(plots);
+  };
   const download = (message, buffers) => {
     const blob = new Blob(buffers, { type: message.type });
     const link = document.createElement("a");
@@ -55,9 +63,11 @@ function render({ model, el }) {
     setTimeout(() => URL.revokeObjectURL(link.href), 60000);
   };
   model.on("msg:custom", download);
+  soon();
   el.style.display = "none";
   return () => {
     observer.disconnect();
+    resized.disconnect();
     clearTimeout(waiting);
     model.off("msg:custom", download);
   };

@@ -1,0 +1,80 @@
+"""Serve the interactive notebook as a page (Voilà), or open it in JupyterLab; both on this machine only.
+
+Everything that the page loads comes from this machine.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+
+from workflow.configuration import ROOT
+from workflow.kernel_environment import kernel_environment
+
+__all__ = ["page_command", "page_environment", "main"]
+
+NOTEBOOK = ROOT / "notebooks" / "explore" / "leakage.ipynb"
+
+
+def page_command(port=None, theme="light", browser=True):
+    """The command that serves the page.
+
+    Parameters
+    ----------
+    port : int, optional
+        Default: the first free one from 8866 on.
+    theme : {"light", "dark"}
+        Light follows the reader's system; either can be asked for by ``?theme=`` in the address.
+    browser : bool
+        Whether to open a browser.
+
+    Returns
+    -------
+    list of str
+    """
+    command = [sys.executable, "-m", "voila", str(NOTEBOOK), "--template=tplrepro", f"--theme={theme}"]
+    # The controls are there as soon as their cell has run, before the static figure below them is drawn.
+    command += ["--Voila.ip=127.0.0.1", "--progressive_rendering=True"]
+    if port is not None:
+        command += [f"--port={port}", "--Voila.port_retries=0"]
+    return command if browser else [*command, "--no-browser"]
+
+
+def page_environment(figures=ROOT / "build" / "figures"):
+    """Environment of the server and its kernels.
+
+    Parameters
+    ----------
+    figures : pathlib.Path
+        Below which the page saves its files.
+
+    Returns
+    -------
+    dict
+    """
+    environment = kernel_environment(figures, "quick", "make explore", real_data=True)
+    ours = str(ROOT / "workflow" / "jupyter")
+    environment["JUPYTER_PATH"] = os.pathsep.join([ours, environment["JUPYTER_PATH"]])
+    return environment
+
+
+def main(arguments=None):
+    """Run until interrupted."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--lab", action="store_true", help="open the notebook in JupyterLab instead")
+    parser.add_argument("--port", type=int)
+    parser.add_argument("--theme", choices=["light", "dark"], default="light")
+    options = parser.parse_args(arguments)
+    if options.lab:
+        command = [sys.executable, "-m", "jupyterlab", str(NOTEBOOK)]
+        command += [f"--port={options.port}"] if options.port else []
+    else:
+        command = page_command(options.port, options.theme)
+    try:
+        return subprocess.run(command, cwd=ROOT, env=page_environment()).returncode
+    except KeyboardInterrupt:
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
