@@ -81,7 +81,7 @@ def allocate_optimally(
 
     Notes
     -----
-    Time for two dense 50-state loss functions made before: 20 ms for T = 10, 0.1 s for T = 100, 1 s for T = 1,000.
+    Time for two dense 50-state loss functions made before: 20 ms for T = 10, 0.1 s for T = 100, 1 to 2 s for 1,000.
     With unequal weights, a list of matrices or `released`, each budget is an unknown of its own: 0.5 s for
     R = 100, 4 s for 200, growing as R^3.
 
