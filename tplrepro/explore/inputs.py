@@ -91,7 +91,7 @@ def parse_matrix(text: str, normalize: bool = False) -> TransitionMatrix:
             "merge states, or use tplrepro.PrivacyLossFunction directly"
         )
     values = np.array([_numbers(row, line, len(rows[0][1])) for line, row in rows], dtype=float)
-    if header is not None and len(header) == values.shape[-1] + 1:
+    if header is not None and labels is not None and len(header) == len(labels) + 1:
         header = header[1:]  # the corner: "from\\to", or nothing
     if header is not None and len(header) != values.shape[-1]:
         raise ValueError(
@@ -158,6 +158,8 @@ def _header(rows):
     if texts > 1 or (corner and not first[0]):
         return first, others
     columns = first[1:] if corner else first
+    if corner and [row[0] for _, row in others] == columns:
+        return first, others  # row labels say the same
     if len(others) == len(columns) and columns in [[str(k + start) for k in range(len(columns))] for start in (0, 1)]:
         return first, others  # whole numbers over the columns of a square
     return None, rows

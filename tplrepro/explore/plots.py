@@ -26,7 +26,7 @@ STYLES = {
     "BPL": (1, 1, "legend", PALETTE[0], "solid", "circle", "lines+markers"),
     "FPL": (1, 1, "legend", PALETTE[1], "dash", "square", "lines+markers"),
     "TPL": (1, 1, "legend", PALETTE[2], "dashdot", "triangle-up", "lines+markers"),
-    "budget ε": (1, 1, "legend", PALETTE[3], "dot", "diamond", "lines+markers"),
+    "ε": (1, 1, "legend", PALETTE[3], "dot", "diamond", "lines+markers"),
     "α": (1, 1, "legend", GREY, "longdash", "circle", "lines"),
     "L backward": (1, 2, "legend2", PALETTE[0], "solid", "circle", "lines"),
     "L forward": (1, 2, "legend2", PALETTE[1], "dash", "square", "lines"),
@@ -64,7 +64,7 @@ def curves(analysis: Analysis) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         "BPL": (times, leakage.bpl),
         "FPL": (times, leakage.fpl),
         "TPL": (times, leakage.tpl),
-        "budget ε": (times, inputs.epsilons),
+        "ε": (times, inputs.epsilons),
         "α": (times[[0, -1]], np.full(2, inputs.alpha)),
         "L backward": (nothing, nothing),
         "L forward": (nothing, nothing),
@@ -150,8 +150,10 @@ def _empty_figure():
     from plotly.subplots import make_subplots
 
     figure = make_subplots(rows=2, cols=2, subplot_titles=TITLES, vertical_spacing=0.19, horizontal_spacing=0.11)
-    line = {"gridcolor": "rgba(128,128,128,0.25)", "linecolor": GREY, "zerolinecolor": "rgba(128,128,128,0.4)"}
-    figure.update_xaxes(**line, showline=True, title_standoff=6)
+    # Margins are fixed and labels may touch, because fitting them takes half the time of an update.
+    fixed = {"automargin": False, "ticklabeloverflow": "allow", "ticks": ""}
+    line = {**fixed, "gridcolor": "rgba(128,128,128,0.25)", "linecolor": GREY, "zerolinecolor": "rgba(128,128,128,0.4)"}
+    figure.update_xaxes(**line, showline=True, title_standoff=6, nticks=8)
     figure.update_yaxes(**line, showline=True, title_standoff=6, rangemode="tozero")
     for row, column, x, y in (
         (1, 1, "release t", "leakage (nats)"),
@@ -161,7 +163,9 @@ def _empty_figure():
     ):
         figure.update_xaxes(title_text=x, row=row, col=column)
         figure.update_yaxes(title_text=y, row=row, col=column)
-    figure.update_yaxes(type="log", dtick="D2", rangemode="normal", row=2, col=2)
+    ticks = [digit * 10.0**power for power in range(-6, 9) for digit in (1, 2, 5)]
+    labels = [f"{tick:g}" for tick in ticks]
+    figure.update_yaxes(type="log", tickvals=ticks, ticktext=labels, rangemode="normal", row=2, col=2)
     legend = {
         "orientation": "h",
         "bgcolor": "rgba(0,0,0,0)",
@@ -172,12 +176,14 @@ def _empty_figure():
     figure.update_layout(
         height=HEIGHT,
         autosize=True,
+        template="none",
         margin={"l": 55, "r": 12, "t": 64, "b": 96},
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
         font={"color": GREY, "size": 12},
         legend={**legend, "x": -0.02, "y": 1.0},
-        legend2={**legend, "x": 0.5, "y": 1.0},
+        # The loss function rises from left to right: below it there is room.
+        legend2={**legend, "orientation": "v", "x": 1.0, "xanchor": "right", "y": 0.6},
         legend3={**legend, "x": 0.0, "y": -0.1, "yanchor": "top"},
         transition={"duration": 0},
         hoverdistance=30,

@@ -33,7 +33,7 @@ def budgets_of(analysis: Analysis, name: str) -> np.ndarray:
         return analysis.inputs.epsilons
     scheme = analysis.schemes[list(SCHEMES).index(name)]
     if scheme.budgets is None:
-        raise ValueError(f"{name} has no budgets to save: {scheme.message}")
+        raise ValueError(f"{name} has no budgets: {scheme.message}")
     return scheme.budgets
 
 

@@ -1,0 +1,174 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tplrepro as tpl
+from tplrepro.explore.budgets import MAX_RELEASES, format_budgets, parse_budgets
+from tplrepro.explore.inputs import MAX_BYTES, MAX_STATES, decode, format_matrix, parse_matrix
+from tplrepro.explore.sequences import parse_sequences
+
+ROWS = [[0.8, 0.2], [0.1, 0.9]]
+
+
+@pytest.mark.parametrize(
+    ("text", "states"),
+    [
+        ("0.8,0.2\n0.1,0.9", [0, 1]),
+        ("0.8, 0.2,\n\n# comment\n0.1, 0.9,\n", [0, 1]),
+        ("0.8 0.2\n.1 .9", [0, 1]),
+        ("0.8\t0.2\n0.1\t0.9", [0, 1]),
+        ("0,8;0,2\n0,1;0,9", [0, 1]),
+        ("4/5, 1/5\n1/10, 9/10", [0, 1]),
+        ("[[0.8, 0.2], [0.1, 0.9]]", [0, 1]),
+        ("np.array([[0.8, 0.2],\n       [0.1, 0.9]])", [0, 1]),
+        ("[0.8 0.2; 0.1 0.9]", [0, 1]),
+        ("P = [0.8, 0.2;\n 0.1, 0.9]", [0, 1]),
+        ("home,office\n0.8,0.2\n0.1,0.9", ["home", "office"]),
+        (",home,office\nhome,0.8,0.2\noffice,0.1,0.9", ["home", "office"]),
+        ("from\\to,home,office\nhome,0.8,0.2\noffice,0.1,0.9", ["home", "office"]),
+        ("home 0.8 0.2\noffice 0.1 0.9", ["home", "office"]),
+        (",0,1\n0,0.8,0.2\n1,0.1,0.9", [0, 1]),
+        ("1,2\n0.8,0.2\n0.1,0.9", [1, 2]),
+        ("from,7,8\n7,0.8,0.2\n8,0.1,0.9", [7, 8]),
+        ('"a, b",c\n0.8,0.2\n0.1,0.9', ["a, b", "c"]),
+    ],
+)
+def test_a_matrix_is_read_from_many_layouts(text, states):
+    matrix = parse_matrix(text)
+    assert list(matrix.states) == states
+    assert np.allclose(matrix.probabilities, ROWS, rtol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "needs at least one row, found no text; give one row of numbers a line"),
+        (" \n,,\n# only a comment", "needs at least one row, found no text"),
+        ("abc", "entries must be numbers, found 'abc' in line 1, entry 1"),
+        ("0.8,0.2\n0.1,?", "entries must be numbers, found '\\?' in line 2, entry 2; give probabilities"),
+        ("0.5,,0.5\n1,0,0\n0,0,1", "entries must be numbers, found nothing in line 1, entry 2"),
+        ("0.8,0.2\n0.1,0.9\n0.5,0.5", r"must be square, found shape \(3, 2\)"),
+        ("0.8,0.2", r"must be square, found shape \(1, 2\)"),
+        ("0.8,0.2\n1", "rows must be of one length, found 1 entries in line 2 and 2 in the first row"),
+        ("0.8,0.3\n0.1,0.9", 'rows must sum to 1, found 1.1 in row 1; correct it, or tick "divide each row'),
+        ("nan,1\n0.5,0.5", "must be finite numbers, found nan in row 0"),
+        ("inf,1\n0.5,0.5", "must be finite numbers, found inf in row 0"),
+        ("1.5,-0.5\n0.5,0.5", "must not be negative, found -0.5"),
+        ("a,a\n0.5,0.5\n0.5,0.5", "states must be distinct, found 'a' more than once"),
+        (",a,b\nb,0.5,0.5\na,0.5,0.5", "must name the same states in the same order"),
+        ("a,b,c\n0.5,0.5\n0.5,0.5", "must name each column once, found 3 labels for 2 columns"),
+        ("\n".join(["1"] * (MAX_STATES + 1)), f"at most {MAX_STATES} states here, found {MAX_STATES + 1}"),
+    ],
+)
+def test_what_is_wrong_with_a_matrix_is_said(text, message):
+    with pytest.raises(ValueError, match=message):
+        parse_matrix(text)
+
+
+def test_rows_are_divided_by_their_sums_on_request():
+    assert parse_matrix("4,1\n1,9", normalize=True).probabilities.tolist() == ROWS
+    with pytest.raises(ValueError, match="positive, finite sum to be normalized, found 0 in row 0"):
+        parse_matrix("0,0\n1,9", normalize=True)
+
+
+@settings(max_examples=30)
+@given(st.integers(2, 6), st.integers(0, 10**6), st.booleans())
+def test_a_matrix_is_read_back_exactly(n, seed, named):
+    matrix = tpl.random_matrix(n, seed)
+    states = [f"place {k}" for k in range(n)] if named else None
+    matrix = tpl.TransitionMatrix(matrix.probabilities, states=states)
+    again = parse_matrix(format_matrix(matrix))
+    assert np.array_equal(again.probabilities, matrix.probabilities)
+    assert list(again.states) == list(matrix.states)
+
+
+@given(st.text(max_size=60))
+@settings(max_examples=200)
+def test_no_text_ends_in_anything_but_a_matrix_or_a_message(text):
+    for parse in (parse_matrix, parse_sequences, lambda text: parse_budgets(text, 3)):
+        try:
+            parse(text)
+            message = ";"
+        except ValueError as error:
+            message = str(error)
+        assert ";" in message  # the remedy follows it
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a,b,a\nb,b", [["a", "b", "a"], ["b", "b"]]),
+        ("1 2 3 1", [[1, 2, 3, 1]]),
+        ("1;2\n2;1", [[1, 2], [2, 1]]),
+        ("a,b,,b,a", [["a", "b"], ["b", "a"]]),
+        ("a,b,,,\nb,a,,,", [["a", "b"], ["b", "a"]]),
+        ("a,b,NaN,b,a", [["a", "b"], ["b", "a"]]),
+        ("user,state\nu,a\nv,b\nu,b\nv,b", [["a", "b"], ["b", "b"]]),
+        ("time,user,cell\n10,u,5\n9,u,6\n100,u,5", [[6, 5, 5]]),
+        ("user,time,location\nu,2020-01-02,a\nu,2020-01-01,b", [["b", "a"]]),
+        ("state\na\nb", [["a", "b"]]),
+        ("user,state\nu,a\nu,\nu,b\nu,a", [["a"], ["b", "a"]]),
+    ],
+)
+def test_sequences_are_read_from_lines_or_observations(text, expected):
+    assert parse_sequences(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "sequences need at least one line, found no text"),
+        (
+            "a\nb\n",
+            "sequences need at least one step, found 2 sequences of one state at most; give one sequence a line",
+        ),
+        (",".join(f"s{k}" for k in range(MAX_STATES + 1)), f"at most {MAX_STATES} different states here, found"),
+    ],
+)
+def test_what_is_wrong_with_sequences_is_said(text, message):
+    with pytest.raises(ValueError, match=message):
+        parse_sequences(text)
+
+
+def test_budgets_are_numbers_with_repetitions():
+    assert parse_budgets("0.5 0.2*3;0.7", 5).tolist() == [0.5, 0.2, 0.2, 0.2, 0.7]
+    assert parse_budgets("1e-3 × 2\n0.25", 3).tolist() == [1e-3, 1e-3, 0.25]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("0.1, 0.2", "one budget a release, found 2 for T = 3 releases; give 3 numbers, change T, or press Reset"),
+        ("", "one budget a release, found 0 for T = 3"),
+        ("0.1, much, 0.2", "budgets must be numbers in nats, found 'much' as entry 2"),
+        ("0.1, 0, 0.2", "epsilons must be a finite privacy budget in nats, greater than 0; found 0"),
+        ("0.1, nan, 0.2", "found nan"),
+        ("0.1, -1, 0.2", "found -1"),
+        (f"0.1 x {10**12}", f"repeated at most {MAX_RELEASES} times"),
+        ("0.1 x 0", "budgets must be numbers in nats"),
+    ],
+)
+def test_what_is_wrong_with_budgets_is_said(text, message):
+    with pytest.raises(ValueError, match=message):
+        parse_budgets(text, 3)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=20))
+def test_budgets_are_read_back_exactly(budgets):
+    assert parse_budgets(format_budgets(budgets), len(budgets)).tolist() == budgets
+
+
+def test_files_are_text_of_a_bounded_size():
+    assert decode("café,1".encode()) == "café,1"
+    assert decode("\ufeffa,b".encode()) == "a,b"
+    assert decode("a,b".encode("utf-16")) == "a,b"
+    with pytest.raises(ValueError, match="m.csv must be at most 5 MB here, found 5.0 MB; estimate the matrix"):
+        decode(b"1" * (MAX_BYTES + 1), "m.csv")
+    with pytest.raises(ValueError, match="m.png must be text in UTF-8, found byte 0x89 at position 0"):
+        decode(b"\x89PNG\xff", "m.png")
+    with pytest.raises(ValueError, match="found binary content"):
+        decode(b"a\0b")
+    with pytest.raises(ValueError, match="must not be empty"):
+        decode(b" \n")

@@ -1,0 +1,483 @@
+"""The page without a browser: what the controls cause, how often, and what is said about mistakes."""
+
+import statistics
+import time
+
+import numpy as np
+import pytest
+
+import tplrepro as tpl
+from tplrepro.explore import page as module
+from tplrepro.explore.examples import example
+from tplrepro.explore.page import LeakagePage
+from tplrepro.explore.plots import CURRENT, curves
+from tplrepro.explore.saving import budgets_table, figure_bytes, file_name
+from tplrepro.explore.scheduling import REST, Coalescer, run_later
+from tplrepro.explore.schemes import SCHEMES
+from tplrepro.explore.sources import DATASET, GENERATED, MATRIX_FILE, REVERSED, SAME, SEQUENCES_FILE, TEXT
+
+BACKWARD, FORWARD = example("Fig. 8 of TKDE 2019")
+
+
+class Clock:
+    """Stands in for the event loop: calls back when told to."""
+
+    def __init__(self):
+        self.waiting = []
+
+    def __call__(self, delay, callback):
+        call = _Call(delay, callback)
+        self.waiting.append(call)
+        return call
+
+    def run(self, delay):
+        """Run the calls of one delay that were not cancelled."""
+        calls = [call for call in self.waiting if call.delay == delay]
+        self.waiting = [call for call in self.waiting if call.delay != delay]
+        for call in calls:
+            if not call.cancelled:
+                call.callback()
+        return len(calls)
+
+
+class _Call:
+    def __init__(self, delay, callback):
+        self.delay, self.callback, self.cancelled = delay, callback, False
+
+    def cancel(self):
+        self.cancelled = True
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """A page with a clock, and how often it analysed and built a loss function."""
+    counts = {"analyse": 0, "functions": 0}
+    analyse, function = module.analyse, module.PrivacyLossFunction
+
+    def counting_analyse(*arguments, **options):
+        counts["analyse"] += 1
+        return analyse(*arguments, **options)
+
+    def counting_function(matrix):
+        counts["functions"] += 1
+        return function(matrix)
+
+    monkeypatch.setattr(module, "analyse", counting_analyse)
+    monkeypatch.setattr(module, "PrivacyLossFunction", counting_function)
+    clock = Clock()
+    page = LeakagePage(later=clock)
+    counts.update(analyse=0, functions=0)
+    return page, clock, counts
+
+
+def upload(control, content, name="file.csv"):
+    """What the browser sends when a file is chosen."""
+    with control.hold_trait_notifications():
+        control.name, control.content, control.size = name, memoryview(content), len(content)
+        control.count += 1
+
+
+# --- when something is computed --------------------------------------------------------------------------------------
+
+
+def test_a_burst_of_changes_is_one_computation(counted):
+    page, clock, counts = counted
+    for step in range(50):
+        page.epsilon.slider.value = 0.11 + 0.01 * step
+        page.alpha.slider.value = 1.1 + 0.01 * step
+    page.horizon.slider.value = 30
+    assert counts["analyse"] == 0
+    assert clock.run(0.0) == 1
+    assert counts == {"analyse": 1, "functions": 0}
+    assert page.analysis.inputs.epsilons.size == 30
+    assert page.analysis.pending
+    assert clock.run(REST) == 1
+    assert counts["analyse"] == 2
+    assert not page.analysis.pending
+
+
+def test_a_change_that_changes_nothing_computes_nothing(counted):
+    page, clock, counts = counted
+    page.epsilon.slider.value = 0.5
+    page.epsilon.slider.value = 0.1
+    clock.run(0.0)
+    assert counts["analyse"] == 0
+
+
+def test_the_long_calculation_waits_until_changes_cease(counted):
+    page, clock, counts = counted
+    for alpha in (2.0, 3.0, 4.0):
+        page.alpha.entry.value = alpha
+        clock.run(0.0)
+    assert counts["analyse"] == 3
+    assert sum(not call.cancelled for call in clock.waiting) == 1
+    clock.run(REST)
+    assert counts["analyse"] == 4
+
+
+def test_loss_functions_are_kept_for_each_matrix(counted):
+    page, clock, counts = counted
+    for name in ("home and office", "Fig. 8 of TKDE 2019", "home and office"):
+        page.forward.example.value = name
+        clock.run(0.0)
+    assert counts["functions"] <= 2  # home and office is its own reversal but for rounding
+
+
+def test_updates_do_not_nest():
+    order = []
+
+    def update():
+        order.append("begin")
+        if len(order) < 3:
+            coalescer.request()
+        order.append("end")
+
+    clock = Clock()
+    coalescer = Coalescer(update, lambda: order.append("complete"), clock)
+    coalescer.request()
+    assert clock.run(0.0) == 1
+    assert order == ["begin", "end"]
+    clock.run(0.0)
+    assert order == ["begin", "end"] * 2
+    clock.run(REST)
+    assert order == ["begin", "end"] * 2 + ["complete"]
+
+
+def test_an_update_that_fails_does_not_block_the_next():
+    clock, calls = Clock(), []
+
+    def update():
+        calls.append(1)
+        if len(calls) == 1:
+            raise RuntimeError("broken")
+
+    coalescer = Coalescer(update, lambda: None, clock)
+    coalescer.request()
+    with pytest.raises(RuntimeError, match="broken"):
+        clock.run(0.0)
+    coalescer.request()
+    clock.run(0.0)
+    assert len(calls) == 2
+
+
+def test_without_an_event_loop_calls_come_at_once():
+    called = []
+    run_later(10.0, lambda: called.append(1)).cancel()
+    assert called == [1]
+
+
+def test_the_event_loop_of_the_kernel_is_used():
+    import asyncio
+
+    async def burst():
+        order = []
+        coalescer = Coalescer(lambda: order.append("update"), lambda: order.append("complete"))
+        for _ in range(20):
+            coalescer.request()
+        order.append("requested")
+        await asyncio.sleep(0.05)
+        coalescer.request()
+        await asyncio.sleep(2 * REST)
+        return order
+
+    assert asyncio.run(burst()) == ["requested", "update", "update", "complete"]
+
+
+def test_the_kernels_part_of_an_update_is_fast():
+    page = LeakagePage()
+    page.forward.kind.value = GENERATED
+    page.forward.size.value = 50
+    page.horizon.value = 100
+    page.adversary.value = "forward only"
+    times = []
+    for step in range(15):
+        started = time.perf_counter()
+        page.epsilon.slider.value = 0.2 + 0.01 * step
+        times.append(time.perf_counter() - started)
+    assert page.analysis.inputs.epsilons.size == 100
+    assert page.analysis.sides[0].function.matrix.n_states == 50
+    # Of the tenth of a second that an update may take, the drawing in the browser needs the most.
+    assert statistics.median(times) < 0.05
+
+
+# --- what is shown ---------------------------------------------------------------------------------------------------
+
+
+def drawn(page, name):
+    (trace,) = [trace for trace in page.plots.widget.data if trace.meta == name]
+    return np.asarray(trace.y, dtype=float)
+
+
+def test_curves_follow_the_controls():
+    page = LeakagePage()
+    page.epsilon.slider.value = 0.3
+    budget = page.epsilon.value
+    expected = tpl.temporal_privacy_leakage(np.full(10, budget), BACKWARD, FORWARD)
+    assert np.array_equal(drawn(page, "TPL"), expected.tpl)
+    assert np.array_equal(drawn(page, "BPL"), expected.bpl)
+    page.alpha.entry.value = 2.0
+    best = tpl.allocation.allocate_optimally(2.0, BACKWARD, FORWARD, 10)
+    assert np.array_equal(drawn(page, "error of smallest error (T known)"), 2.0 / best)
+    page.adversary.value = "backward only"
+    assert drawn(page, "L forward").size == 0
+    assert page.forward.about.value == "not known to this adversary"
+
+
+def test_only_curves_that_changed_are_sent_in_one_message():
+    page = LeakagePage()
+    messages = []
+    page.plots.widget.observe(lambda change: change.new and messages.append(change.new), "_py2js_update")
+    page.sensitivity.entry.value = 1.0
+    (message,) = messages
+    changed = {page.plots.widget.data[place].meta for place in message["style_traces"]}
+    assert changed == {name for name in curves(page.analysis) if name.startswith("error of")}
+
+
+def test_a_typed_number_stays_and_a_slider_that_rounds_it_changes_nothing():
+    page = LeakagePage()
+    page.epsilon.entry.value = 0.123456
+    page.epsilon.slider.value = 10 ** (round(np.log10(0.123456) * 100) / 100)  # what a browser sends back
+    assert page.epsilon.value == 0.123456
+    page.epsilon.slider.value = 0.2
+    assert page.epsilon.value == 0.2
+    page.horizon.entry.value = 500  # beyond the slider
+    assert page.horizon.slider.value == 100
+    assert page.analysis.inputs.epsilons.size == 500
+
+
+def test_sources_of_the_backward_matrix():
+    page = LeakagePage("four places of a weekday")
+    forward = example("four places of a weekday")[1]
+
+    def backward():
+        return page.analysis.inputs.backward.matrix.probabilities
+
+    assert np.array_equal(backward(), forward.reverse().probabilities)
+    page.backward.kind.value = SAME
+    assert np.array_equal(backward(), forward.probabilities)
+    page.backward.kind.value = REVERSED
+    assert np.array_equal(backward(), forward.reverse().probabilities)
+    page.forward.example.value = "home and office"
+    assert backward().shape == (2, 2)
+    page.forward.kind.value = SEQUENCES_FILE
+    upload(page.forward.sequence_file, b"a,b,b\nb,a,a\n")
+    page.backward.kind.value = page.backward.kind.options[0]
+    expected = tpl.TransitionMatrix.from_sequences(
+        [["a", "b", "b"], ["b", "a", "a"]], smoothing=1, direction="backward"
+    )
+    assert np.array_equal(backward(), expected.probabilities)
+    assert page.problems == []
+
+
+def test_a_matrix_from_anywhere_is_edited_as_text():
+    page = LeakagePage("home and office")
+    page.forward.kind.value = MATRIX_FILE
+    upload(page.forward.matrix_file, b"x,y\n0.75,0.25\n0.5,0.5\n")
+    page.forward._edit(None)
+    assert page.forward.kind.value == TEXT
+    assert page.forward.text.value == ", x, y\nx, 0.75, 0.25\ny, 0.5, 0.5"
+    page.forward.text.value = "0.9 0.1\n0.5 0.5"
+    assert page.analysis.inputs.forward.matrix.probabilities.tolist() == [[0.9, 0.1], [0.5, 0.5]]
+
+
+def test_a_synthetic_data_set_is_called_synthetic(monkeypatch, tmp_path):
+    from tplrepro.explore import sources
+
+    monkeypatch.delenv("TPLREPRO_DATA", raising=False)
+    monkeypatch.setenv("TPLREPRO_CACHE", str(tmp_path))
+    sources.dataset.cache_clear()
+    page = LeakagePage()
+    page.forward.dataset.value = "Gaze"
+    page.forward.kind.value = DATASET
+    assert "Synthetic data" in page.title.value
+    assert "Gaze (synthetic data): 12 states" in page.forward.about.value
+    page.forward.kind.value = GENERATED
+    assert page.title.value == ""
+    sources.dataset.cache_clear()
+
+
+# --- mistakes --------------------------------------------------------------------------------------------------------
+
+MISTAKES = {
+    "not square": (b"0.5,0.5\n", "forward matrix: a transition matrix must be square, found shape (1, 2)"),
+    "sums": (b"0.5,0.4\n0.5,0.5\n", "forward matrix: rows must sum to 1, found 0.9 in row 1"),
+    "text": (b"much,little\n0.5,0.5\n0.5,x\n", "forward matrix: entries must be numbers, found 'x' in line 3"),
+    "empty": (b"", "forward matrix: file.csv must not be empty"),
+    "nan": (b"nan,1\n0.5,0.5\n", "forward matrix: probabilities must be finite numbers, found nan"),
+    "negative": (b"-0.5,1.5\n0.5,0.5\n", "forward matrix: probabilities must not be negative"),
+    "binary": (b"\x89PNG\xff", "forward matrix: file.csv must be text in UTF-8"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_bad_file_leaves_the_last_good_result(mistake):
+    content, message = MISTAKES[mistake]
+    page = LeakagePage()
+    before = page.analysis
+    page.forward.kind.value = MATRIX_FILE
+    assert page.problems == ["forward matrix: no file has been chosen yet; choose a CSV file"]
+    upload(page.forward.matrix_file, content)
+    assert len(page.problems) == 1
+    assert page.problems[0].startswith(message)
+    assert "role='alert'" in page.status.value
+    assert page.analysis is before
+    assert "tplr-stale" in page.widget._dom_classes
+    assert all(button.disabled for button in page.save.values())
+    upload(page.forward.matrix_file, b"0.8,0.2\n0.1,0.9\n")
+    assert page.problems == []
+    assert page.status.value == ""
+    assert "tplr-stale" not in page.widget._dom_classes
+    assert not any(button.disabled for button in page.save.values())
+
+
+def test_a_file_that_was_too_large_to_send_is_refused():
+    page = LeakagePage()
+    page.forward.kind.value = SEQUENCES_FILE
+    control = page.forward.sequence_file
+    with control.hold_trait_notifications():
+        control.name, control.size = "all.csv", 80_000_000
+        control.count += 1
+    assert page.problems == [
+        "forward matrix: all.csv must be at most 5 MB here, found 80.0 MB; estimate its matrix with "
+        "tplrepro.TransitionMatrix.from_sequences and load that, or load fewer lines"
+    ]
+
+
+def test_sequences_with_a_dead_end():
+    page = LeakagePage()
+    page.forward.kind.value = SEQUENCES_FILE
+    page.forward.smoothing.entry.value = 0.0
+    upload(page.forward.sequence_file, b"a,b,a,b,end\n")
+    assert "no step starts at state 'end'" in page.problems[0]
+    page.forward.drop.value = True
+    assert page.problems == []
+    assert list(page.analysis.inputs.forward.matrix.states) == ["a", "b"]
+
+
+def test_matrices_of_two_sizes_and_other_mistakes_are_said_together():
+    page = LeakagePage()
+    page.backward.kind.value = GENERATED
+    assert page.problems[0].startswith("matrices: the backward and the forward matrix must have the same states")
+    page.horizon.entry.value = 0
+    assert any("T must be at least 1 time point, found 0" in problem for problem in page.problems)
+    page.horizon.entry.value = 2000
+    assert any("T must be at most 1000 releases here, found 2000" in problem for problem in page.problems)
+    page.horizon.entry.value = 5
+    page.adversary.value = "forward only"
+    assert page.problems == []
+
+
+@pytest.mark.parametrize("control", ["epsilon", "alpha", "sensitivity"])
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
+def test_numbers_out_of_range_are_said(control, value):
+    page = LeakagePage()
+    before = page.analysis
+    getattr(page, control).entry.value = value
+    assert len(page.problems) == 1
+    assert "greater than 0" in page.problems[0]
+    assert page.analysis is before
+
+
+def test_a_reversal_that_does_not_exist_is_explained():
+    page = LeakagePage()
+    page.backward.kind.value = REVERSED
+    page.forward.example.value = "strongest correlation"
+    assert len(page.problems) == 1
+    assert page.problems[0].startswith("backward matrix: ")
+
+
+def test_even_a_fault_of_the_page_is_a_message(monkeypatch):
+    page = LeakagePage()
+    monkeypatch.setattr(module, "analyse", lambda *args, **kwargs: 1 / 0)
+    page.epsilon.entry.value = 0.7
+    assert page.problems[0].startswith("unexpected ZeroDivisionError: division by zero; ")
+
+
+# --- budgets of each release, and saving -----------------------------------------------------------------------------
+
+
+def test_budgets_of_each_release():
+    page = LeakagePage()
+    page.unequal.value = True
+    assert page.budgets.value == "0.1 x 10"
+    page.budgets.value = "0.5, 0.2 x 8, 0.7"
+    assert page.analysis.inputs.epsilons.tolist() == [0.5, *[0.2] * 8, 0.7]
+    page.horizon.entry.value = 12
+    assert page.problems == [
+        "budgets: there must be one budget a release, found 10 for T = 12 releases; "
+        "give 12 numbers, change T, or press Reset"
+    ]
+    page._reset(None)
+    assert page.problems == []
+    assert page.analysis.inputs.epsilons.tolist() == [0.1] * 12
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_budgets_of_a_scheme_are_taken_exactly(scheme):
+    page = LeakagePage()
+    page.scheme.value = scheme
+    page._fill(None)
+    assert page.problems == []
+    assert np.array_equal(page.analysis.inputs.epsilons, page.analysis.schemes[list(SCHEMES).index(scheme)].budgets)
+    assert page.analysis.leakage.tpl.max() <= 1.0
+
+
+def test_a_scheme_without_budgets_cannot_be_taken():
+    page = LeakagePage("strongest correlation")
+    page.scheme.value = "Algorithm 7 (any T)"
+    page._fill(None)
+    assert page.problems[0].startswith(
+        "budgets: Algorithm 7 (any T) has no budgets: the backward leakage has no finite"
+    )
+    page.saved_scheme.value = "Algorithm 7 (any T)"
+    page._save(".csv")
+    assert "no finite supremum" in page.saved.value
+
+
+def read_budgets(content):
+    return [float(line.split(",")[1]) for line in content.decode().splitlines()[1:]]
+
+
+def test_saved_budgets_are_those_of_the_package(figures_folder):
+    page = LeakagePage()
+    downloads = []
+    page.browser.download = lambda *file: downloads.append(file)
+    page.saved_scheme.value = "Algorithm 8 (T known)"
+    page._save(".csv")
+    expected = tpl.allocate_by_quantification(1.0, BACKWARD, FORWARD, 10)
+    ((name, kind, content),) = downloads
+    assert (name, kind) == ("budgets-Algorithm-8-alpha-1-T-10.csv", "text/csv")
+    assert read_budgets(content) == expected.tolist()
+    assert (figures_folder / "explore" / name).read_bytes() == content
+    assert name in page.saved.value
+    assert "data:text/csv;base64," in page.saved.value
+    assert read_budgets(budgets_table(page.analysis, CURRENT)) == [0.1] * 10
+
+
+@pytest.mark.parametrize(("suffix", "begin"), [(".svg", b"<?xml"), (".pdf", b"%PDF")])
+def test_saved_figures_are_the_same_each_time(suffix, begin):
+    page = LeakagePage("Example 4 of TKDE 2019")
+    content = figure_bytes(page.analysis, suffix, "Synthetic data")
+    assert content.startswith(begin)
+    assert content == figure_bytes(page.analysis, suffix, "Synthetic data")
+    assert file_name(page.analysis, CURRENT, suffix) == f"leakage-the-page-alpha-1-T-10{suffix}"
+
+
+def test_a_folder_that_cannot_be_written_is_said(monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("TPLREPRO_FIGURES", str(tmp_path / "file"))
+    page = LeakagePage()
+    page._save(".csv")
+    assert "role='alert'" in page.saved.value
+
+
+def test_widgets_are_imported_by_the_page_alone():
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, tplrepro as tpl; tpl.allocation.allocate_by_upper_bound; tpl.explore.parse_matrix('1');"
+        "print([name for name in ('ipywidgets', 'plotly', 'anywidget') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
