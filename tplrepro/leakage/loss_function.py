@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from functools import cached_property
 from math import inf, log1p, nextafter
 
 import numpy as np
@@ -102,10 +103,6 @@ class PrivacyLossFunction:
         if not self._sums:  # all rows are equal: one vertex without gap, L = 0
             self._pairs, self._sums = [(0, 0)], [(0.0, 0.0, 1.0)]
         self._breakpoints = [_crossing(a, b) for a, b in zip(self._sums, self._sums[1:], strict=False)]
-        # The budget that keeps the supremum at a breakpoint: budgets between two of them belong to one vertex.
-        self._budgets = [
-            vertex_budget(*vertex, alpha) for vertex, alpha in zip(self._sums, self._breakpoints, strict=False)
-        ]
         self.vertices = np.array([(d, 1.0 - rest if rest < 0.5 else d + gap) for d, gap, rest in self._sums])
         self.breakpoints = np.array(self._breakpoints)
 
@@ -132,6 +129,11 @@ class PrivacyLossFunction:
     def slope_at(self, alpha: float) -> float:
         """L'(alpha) for one float that is known to be valid, between 0 and 1; at a breakpoint the larger one."""
         return vertex_slope(*self._sums[bisect_right(self._breakpoints, alpha)], alpha)
+
+    @cached_property
+    def _budgets(self) -> list[float]:
+        """The budget that keeps the supremum at a breakpoint: budgets between two of them belong to one vertex."""
+        return [vertex_budget(*vertex, alpha) for vertex, alpha in zip(self._sums, self._breakpoints, strict=False)]
 
     @property
     def is_identity(self) -> bool:

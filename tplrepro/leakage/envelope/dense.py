@@ -21,10 +21,12 @@ from tplrepro.leakage.envelope.hull import (
     sticks_out,
 )
 from tplrepro.leakage.envelope.screen import (
+    best_of_sample,
     bound_excesses,
     choose_screen,
     excess_of_all,
     settles,
+    spread_edges,
     sticks_out_above,
     sum_of_maxima,
 )
@@ -39,8 +41,11 @@ PARTS = 4
 # Up to this many states the pairs are gone through one by one, which takes less than preparing anything better.
 SMALL = 48
 TILE_BYTES = 1 << 20
-# How often the pairs on the first hull look for better partners.
-CLIMBS = 2
+# Slopes at which the first hull takes the best pair of a sample.
+SEEDS = 8
+# Where the pairs on the first hull look for better partners, in turn: in the middle of the slopes where they are
+# tangent, or at the last.
+CLIMBS = (0.5, 1.0, 0.5)
 
 
 def joint_hull(rows: np.ndarray, progress: bool = False) -> Hull:
@@ -58,13 +63,17 @@ def joint_hull(rows: np.ndarray, progress: bool = False) -> Hull:
     if n <= SMALL:
         points, pairs = _grow(points, pairs, rows, np.indices((n, n)).reshape(2, -1).T, far)
         return Hull(*np.ascontiguousarray(points.T), *np.ascontiguousarray(pairs.T))
-    # Random pairs first, and better partners for those on the hull, which is then nearly final: few later pairs stick
-    # out of it.
-    sample = np.random.default_rng(0).integers(0, n, size=(n, 2))
+    # The best of a sample of pairs first, and better partners for those on the hull, which is then nearly final: few
+    # later pairs stick out of it.
+    slopes, _ = edges(points)
+    sample = best_of_sample(rows, slopes[spread_edges(slopes, SEEDS)], n)
     points, pairs = _grow(points, pairs, rows, sample, far)
     tiles = _tiles(rows, np.float32)
-    for _ in range(CLIMBS):
-        points, pairs = _grow(points, pairs, rows, _better_partners(points, pairs, rows, tiles), far)
+    for share in CLIMBS:
+        found, slopes, best = _tangent_pairs(points, pairs, share)
+        for start, tile in tiles:
+            _improve_partners(tile, start, rows, slopes, found, best)
+        points, pairs = _grow(points, pairs, rows, found, far)
 
     threads = _threads(n, 100)
     blocks = -(-n // (threads * BLOCK))
@@ -88,10 +97,7 @@ def joint_hull(rows: np.ndarray, progress: bool = False) -> Hull:
                     _find_outside(rows, tile, start, largest, far, *hull, bounds[k], marks_of_tile)
 
             _run(work, threads * PARTS, threads)
-            j, i = np.divmod(np.flatnonzero(found), n)
-            # Those that stick out farthest come first, and settle most others.
-            order = np.argsort(-found[j, i])
-            points, pairs = _grow(points, pairs, rows, np.column_stack((i, j + bounds[0]))[order], far)
+            points, pairs = _grow(points, pairs, rows, _marked_pairs(found, bounds[0]), far)
             bar.update()
     return Hull(*np.ascontiguousarray(points.T), *np.ascontiguousarray(pairs.T))
 
@@ -181,17 +187,11 @@ def _largest(rows):
 
 @numba.njit(fastmath=FAST, nogil=True, cache=True, error_model="numpy")
 def _last_slope(d, largest):
-    least, last = 1.0, 1e-300
-    for k in range(d.size):
-        least = min(least, d[k])
-    if least > 1.0 / STEEPEST:
-        for k in range(d.size):
-            last = max(last, (largest[k] - d[k]) / d[k])
-        return last
+    last = 1e-300
     for k in range(d.size):
         gap = largest[k] - d[k]
-        if gap > 0.0:
-            last = max(last, gap / d[k] if d[k] > gap / STEEPEST else STEEPEST)
+        if gap > last * d[k]:
+            last = gap / d[k] if d[k] > gap / STEEPEST else STEEPEST
     return last
 
 
@@ -235,16 +235,20 @@ def _find_outside(rows, tile, start, largest, far, slopes, support, hull_d, scre
                 found[j - first, i] = share
 
 
-def _better_partners(points: np.ndarray, pairs: np.ndarray, rows: np.ndarray, tiles) -> np.ndarray:
-    """For each pair (i, j) on the hull, at a slope where it is tangent: the best (i', j) and the best (i, j')."""
+@numba.njit(cache=True, error_model="numpy")
+def _tangent_pairs(points, pairs, share):
+    """Each pair on the hull twice, with a slope where it is tangent; and room for the best sum of a partner."""
     slopes, _ = edges(points)
-    starts = np.flatnonzero(np.append(True, (pairs[1:] != pairs[:-1]).any(axis=1)))
-    middle = (starts + np.append(starts[1:], len(pairs))) // 2
-    found = np.repeat(pairs[starts], 2, axis=0)
-    best = np.zeros(len(found), dtype=np.float32)
-    for first, tile in tiles:
-        _improve_partners(tile, first, rows, slopes[middle], found, best)
-    return found
+    found = np.empty((2 * pairs.shape[0], 2), dtype=np.int64)
+    tangent = np.empty(pairs.shape[0])
+    size = start = 0
+    for stop in range(1, pairs.shape[0] + 1):
+        if stop == pairs.shape[0] or (pairs[stop] != pairs[start]).any():
+            found[2 * size] = found[2 * size + 1] = pairs[start]
+            tangent[size] = slopes[start + int(share * (stop - start))]
+            start = stop
+            size += 1
+    return found[: 2 * size], tangent[:size], np.zeros(2 * size, dtype=np.float32)
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
@@ -266,6 +270,26 @@ def _improve_partners(tile, first, rows, slopes, found, best):
         at = np.argmax(total)
         if total[at] > best[m] and first + at != fixed:
             best[m], found[m, m % 2] = total[at], first + at
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def _marked_pairs(found, first):
+    """The pairs (i, j) with a mark in found[j - first, i]; those that stick out farthest come first, as they settle most
+    others.
+    """
+    size = 0
+    for j in range(found.shape[0]):
+        for i in range(found.shape[1]):
+            size += found[j, i] > 0.0
+    marked = np.empty((size, 2), dtype=np.int64)
+    marks = np.empty(size, dtype=found.dtype)
+    size = 0
+    for j in range(found.shape[0]):
+        for i in range(found.shape[1]):
+            if found[j, i] > 0.0:
+                marked[size, 0], marked[size, 1], marks[size] = i, first + j, -found[j, i]
+                size += 1
+    return marked[np.argsort(marks)]
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")

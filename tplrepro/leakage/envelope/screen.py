@@ -27,13 +27,23 @@ from tplrepro.leakage.envelope.hull import (
     sticks_out_between,
 )
 
-__all__ = ["Screen", "choose_screen", "excess_of_all", "bound_excesses", "settles", "sticks_out_above", "sum_of_maxima"]
+__all__ = [
+    "best_of_sample",
+    "Screen",
+    "choose_screen",
+    "excess_of_all",
+    "bound_excesses",
+    "settles",
+    "spread_edges",
+    "sticks_out_above",
+    "sum_of_maxima",
+]
 
 SAMPLED_PAIRS = 100
 SAMPLED_SLOPES = 24
-# Caps to try in turn: which of the sorted excesses of the sample, a factor, and how many slopes they may take. Higher
+# Caps to try in turn: which of the sample's excesses from the top, a factor, and how many slopes they may take. Higher
 # caps leave fewer pairs, and need more slopes to stay under the hull.
-CAPS = ((-1, 1.05, 10), (-2, 1.0, 16))
+CAPS = ((1, 1.05, 10), (2, 1.0, 16))
 # Columns that are summed up before they are added to the total: rounding errors grow with the longer of the two sums.
 CHUNK = 64
 
@@ -202,31 +212,31 @@ def sticks_out_above(rows, i, j, bounds, size, screen, far, slopes, support, hul
 
 def choose_screen(rows, far, slopes, support, largest) -> Screen:
     """Few slopes whose caps most of a sample of pairs keep; an empty screen if there are none, as where pairs tie."""
-    n = rows.shape[0]
-    first, second = np.random.default_rng(1).integers(0, n, size=(2, SAMPLED_PAIRS))
-    # Half of the edges by their slopes, from where the excess begins to fall, and half by their number.
-    stop = max(slopes[1], slopes[-2])
-    start = max(slopes[1], min(0.1, 0.01 * stop))
-    by_slope = np.searchsorted(slopes, np.geomspace(start, stop, SAMPLED_SLOPES // 2)).clip(0, slopes.size - 1)
-    by_number = np.linspace(0, slopes.size - 1, SAMPLED_SLOPES // 2).astype(np.int64)
-    at = np.unique(np.concatenate((by_slope, by_number)))
-    keeping = _sample_excesses(rows, first, (second + (first == second)) % n, slopes[at])
+    slope, cap, edge, single = _choose_screen(rows, far, slopes, support, largest)
+    return Screen(slope, cap, edge, np.float32 if single else np.float64)
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def _choose_screen(rows, far, slopes, support, largest):
+    n, last = rows.shape[0], slopes.size - 1
+    at = spread_edges(slopes, SAMPLED_SLOPES)
+    excesses = _sample_excesses(rows, spread_pairs(n, SAMPLED_PAIRS), slopes[at])
     usual_far = np.partition(far, n - 1 - n // 100)[n - 1 - n // 100]
-    for precision in (np.float32, np.float64):
+    for unit in (2.0**-24, 2.0**-53):
         # Caps leave room for the rounding of the sums that are compared with them; near the last slope no room is left,
         # but there usually is no excess either.
-        room = 8.0 * rounding_error(n, largest.sum(), 0.5 * np.finfo(precision).eps)
+        room = 8.0 * rounding_error(n, largest.sum(), unit)
         if support[0] < 8.0 * room:
             continue
-        edge = np.flatnonzero((support >= room) | (slopes >= min(usual_far, slopes[-1])))
+        edge = np.flatnonzero((support >= room) | (slopes >= min(usual_far, slopes[last])))
         for kept, slack, most in CAPS:
-            caps = np.interp(slopes[edge], slopes[at], slack * keeping[:, kept])
+            caps = np.interp(slopes[edge], slopes[at], slack * excesses[:, SAMPLED_PAIRS - kept])
             caps = np.minimum(np.maximum(caps, room), support[edge])
             chosen = _chain(edge, caps, usual_far, slopes, support, most)
             # Where pairs tie, the hull is as low as most of them, and no screen settles them.
-            if chosen.size and (caps[chosen[0]] > keeping[0, SAMPLED_PAIRS // 2]):
-                return Screen(slopes[edge[chosen]], caps[chosen], edge[chosen], precision)
-    return Screen(np.empty(0), np.empty(0), np.empty(0, dtype=np.int64), np.float64)
+            if chosen.size > 0 and caps[0] > excesses[0, SAMPLED_PAIRS // 2]:
+                return slopes[edge[chosen]], caps[chosen], edge[chosen], unit == 2.0**-24
+    return np.empty(0), np.empty(0), np.empty(0, dtype=np.int64), False
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
@@ -254,11 +264,51 @@ def _chain(candidates, caps, far, slopes, support, most):
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
-def _sample_excesses(rows, first, second, slopes):
-    """At each slope, the excesses of the sampled pairs in rising order."""
-    values = np.empty((slopes.size, first.size))
+def _sample_excesses(rows, pairs, slopes):
+    """At each slope, the excesses of the pairs in rising order."""
+    values = np.empty((slopes.size, pairs.shape[0]))
     for e in range(slopes.size):
-        for m in range(first.size):
-            values[e, m] = excess(rows, first[m], second[m], slopes[e])
+        for m in range(pairs.shape[0]):
+            values[e, m] = excess(rows, pairs[m, 0], pairs[m, 1], slopes[e])
         values[e].sort()
     return values
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def best_of_sample(rows, slopes, count):
+    """Of so many pairs the one with the largest excess at each slope."""
+    sample = spread_pairs(rows.shape[0], count)
+    found = np.empty((slopes.size, 2), dtype=np.int64)
+    for e in range(slopes.size):
+        best = -1.0
+        for m in range(count):
+            s = excess(rows, sample[m, 0], sample[m, 1], slopes[e])
+            if s > best:
+                best = s
+                found[e] = sample[m]
+    return found
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def spread_edges(slopes, count):
+    """Half of the edges by their slopes, from where the excess begins to fall, and half by their number; rising."""
+    last, half = slopes.size - 1, count // 2
+    stop = max(slopes[1], slopes[last - 1])
+    start = max(slopes[1], min(0.1, 0.01 * stop))
+    at = np.empty(2 * half, dtype=np.int64)
+    for m in range(half):
+        at[m] = min(np.searchsorted(slopes, start * (stop / start) ** (m / (half - 1.0))), last)
+        at[half + m] = m * last // (half - 1)
+    return np.unique(at)
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def spread_pairs(n, count):
+    """So many pairs of different rows of n >= 2, spread evenly: a Kronecker sequence of the plastic number."""
+    pairs = np.empty((count, 2), dtype=np.int64)
+    for m in range(count):
+        pairs[m, 0] = int(n * ((0.5 + 0.7548776662466927 * m) % 1.0))
+        pairs[m, 1] = int(n * ((0.5 + 0.5698402909980532 * m) % 1.0))
+        if pairs[m, 0] == pairs[m, 1]:
+            pairs[m, 1] = (pairs[m, 1] + 1) % n
+    return pairs
