@@ -274,9 +274,7 @@ def _improve_partners(tile, first, rows, slopes, found, best):
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
 def _marked_pairs(found, first):
-    """The pairs (i, j) with a mark in found[j - first, i]; those that stick out farthest come first, as they settle most
-    others.
-    """
+    """The pairs (i, j) with a mark in found[j - first, i], the largest mark first: it settles most others."""
     size = 0
     for j in range(found.shape[0]):
         for i in range(found.shape[1]):
