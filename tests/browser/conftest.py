@@ -81,8 +81,10 @@ def browser(tmp_path_factory):
 class Page:
     """The page as its user sees it."""
 
-    def __init__(self, browser, address, width=1280, theme="light"):
-        self.context = browser.new_context(viewport={"width": width, "height": 900}, accept_downloads=True)
+    def __init__(self, browser, address, width=1280, theme=None, system="light"):
+        self.context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=system, accept_downloads=True
+        )
         self.tab = self.context.new_page()
         self.tab.set_default_timeout(1000 * PATIENCE)
         self.errors, self.addresses, self.sent = [], [], []
@@ -90,7 +92,7 @@ class Page:
         self.tab.on("console", self._heard)
         self.tab.on("request", lambda request: self.addresses.append(request.url))
         self.tab.on("websocket", lambda connection: connection.on("framesent", self._saw_message))
-        self.tab.goto(f"{address}?theme={theme}", wait_until="commit")
+        self.tab.goto(f"{address}?theme={theme}" if theme else address, wait_until="commit")
         self.tab.wait_for_selector(".tplr-plots .js-plotly-plot .xtick", timeout=1000 * START)
         self.tab.wait_for_function("document.querySelector('[data-scheme^=\"smallest error\"]')")
         self.wait_until_labelled()

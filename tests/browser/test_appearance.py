@@ -10,14 +10,23 @@ WIDTHS = (1280, 800)
 PICTURES = ROOT / "build" / "browser"
 
 
-@pytest.fixture(scope="module", params=["light", "dark"])
+# What is asked for in the address, and the theme of the reader's system, which counts where nothing is asked for.
+@pytest.fixture(scope="module", params=[("light", "dark"), (None, "dark")], ids=["light", "dark"])
 def themed_page(request, open_page):
-    page = open_page(theme=request.param)
-    page.theme = request.param
+    asked, system = request.param
+    page = open_page(theme=asked, system=system)
+    page.theme = asked or system
     yield page
     page.close()
 
 
+GROUND = """
+() => {
+    let e = document.querySelector(".tplr-page");
+    while (/, 0\\)$/.test(getComputedStyle(e).backgroundColor)) e = e.parentElement;
+    return Math.max(...getComputedStyle(e).backgroundColor.match(/[\\d.]+/g).slice(0, 3)) / 255;
+}
+"""
 OVERFLOW = """
 () => [...document.querySelectorAll("html, body, #rendered_cells, .tplr-page, .tplr-page *")]
     .filter(e => e.clientWidth && !e.closest("svg") && !e.closest(".tplr-scroll"))
@@ -69,6 +78,8 @@ def test_page_fits_and_is_readable(themed_page, width):
     tab.set_viewport_size({"width": width, "height": 900})
     tab.wait_for_timeout(800)  # the plots follow the width
     PICTURES.mkdir(parents=True, exist_ok=True)
+    is_dark = tab.evaluate(GROUND) < 0.2
+    assert is_dark == (themed_page.theme == "dark")
     tall = tab.evaluate("document.querySelector('#rendered_cells').scrollHeight") + 40
     tab.screenshot(path=PICTURES / f"{themed_page.theme}-{width}.png")
     tab.set_viewport_size({"width": width, "height": min(tall, 5000)})

@@ -10,9 +10,11 @@ import pytest
 
 import tplrepro as tpl
 from tplrepro import explore
+from workflow.configuration import ROOT
 
 pytestmark = pytest.mark.browser
 
+PICTURES = ROOT / "build" / "browser"
 BACKWARD, FORWARD = explore.example("Fig. 8 of TKDE 2019")
 MATRIX = "from\\to,home,office,gym\nhome,0.6,0.3,0.1\noffice,0.2,0.7,0.1\ngym,0.8,0.1,0.1\n"
 SEQUENCES = "home,office,home,office,gym\noffice,home,home,gym,home\ngym,gym,office,home\n"
@@ -126,8 +128,10 @@ def test_updates_are_fast_and_do_not_pile_up(page):
             return times;
         }"""
     )
-    print(f"\nupdate in the browser: median {statistics.median(waited):.0f} ms, largest {max(waited):.0f} ms")
-    # The promise is 100 ms; a machine that does other things beside gets twice that.
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    (PICTURES / "update_times.txt").write_text(f"milliseconds: median {statistics.median(waited):.0f}, each {waited}\n")
+    # The promise is 100 ms; a machine that does other things beside, as this one runs the test, gets twice that.
+    assert min(waited) < 100
     assert statistics.median(waited) < 200
     sent = len(page.sent)
     drag(page, "ε (nats)", -60, steps=120)
@@ -146,16 +150,16 @@ def test_only_what_the_adversary_knows_counts(page):
 
 def test_threshold_of_a_finite_supremum(page):
     page.choose("Example", "Fig. 3 of TKDE 2019, moderate")
-    page.wait_for_number("critical", f"finite below {np.log(1 / 0.8):.5g} nats")
+    page.wait_for_number("critical", f"below {np.log(1 / 0.8):.5g} nats")
     page.type_number("ε (nats)", 0.25)
     page.wait_for_number("supremum", "grows without bound")
     page.choose("Example", "strongest correlation")
-    page.wait_for_number("critical", "never finite")
+    page.wait_for_number("critical", "for no budget")
     infeasible = page.tab.locator(".tplr-infeasible")
     infeasible.first.wait_for()
     assert "has no finite supremum for any budget" in infeasible.first.inner_text()
     page.choose("Example", "no correlation")
-    page.wait_for_number("critical", "finite for every budget")
+    page.wait_for_number("critical", "for every budget")
 
 
 def test_a_matrix_is_uploaded_and_its_witness_is_in_words(page, tmp_path):
@@ -324,6 +328,7 @@ def test_every_control_has_a_name(page, kind):
     page.choose("Backward", kind)
     page.control("different budgets for each release").check()
     page.tab.wait_for_timeout(500)
+    page.tab.screenshot(path=PICTURES / f"controls-{kind.replace(' ', '-')}.png")
     assert page.tab.evaluate(NAMELESS) == []
     page.tab.get_by_role("button", name="Reset to ε").click()
 

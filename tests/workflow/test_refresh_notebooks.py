@@ -1,6 +1,6 @@
 import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from workflow.kernel_environment import kernel_environment
 from workflow.refresh_notebooks import clean, refresh
@@ -19,6 +19,13 @@ def test_cleaning_keeps_tags_and_ids_and_drops_the_rest():
     assert [cell.id for cell in cleaned.cells] == ["first", "second"]
     assert cleaned.metadata.language_info == {"name": "python"}
     assert set(cleaned.metadata) == {"kernelspec", "language_info"}
+
+
+def test_cleaning_drops_widgets_which_are_nothing_without_their_kernel():
+    widget = new_output("display_data", data={"application/vnd.jupyter.widget-view+json": {"model_id": "1"}})
+    text = new_output("display_data", data={"text/plain": "0.5"})
+    cell = new_code_cell("page", outputs=[widget, text])
+    assert clean(new_notebook(cells=[cell])).cells[0].outputs == [text]
 
 
 @pytest.mark.notebook

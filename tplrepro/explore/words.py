@@ -37,16 +37,16 @@ from the first and 0.1 from the second, so a leakage of 0.17 nats there adds 0.1
 
 
 def critical_words(critical: float) -> str:
-    """What the budget below which the supremum is finite means.
+    """For which budgets the supremum is finite.
 
     >>> critical_words(0.22314355)
-    'finite below 0.22314 nats a release'
+    'below 0.22314 nats a release'
     """
     if critical == inf:
-        return "finite for every budget"
+        return "for every budget"
     if critical == 0.0:
-        return "never finite: the leakage grows without bound for every budget"
-    return f"finite below {critical:.5g} nats a release"
+        return "for no budget: the leakage grows without bound"
+    return f"below {critical:.5g} nats a release"
 
 
 def supremum_words(value: float) -> str:
@@ -73,7 +73,7 @@ def summary_html(analysis: Analysis) -> str:
             f"<span data-number='supremum'>{supremum_words(analysis.supremum)}</span> at that budget",
         ),
         (
-            "Supremum",
+            "Supremum is finite",
             f"<span data-number='critical'>{critical_words(analysis.critical)}</span>"
             + (
                 f" ({'; '.join(f'{side.name} {critical_words(side.critical)}' for side in analysis.sides)})"
