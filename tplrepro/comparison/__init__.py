@@ -8,7 +8,7 @@ it.
 Submodules are imported on first use.
 """
 
-from importlib import import_module as _import_module
+from tplrepro.lazy import lazy_names as _lazy_names
 
 _EXPORTS = {
     "Setting": "setting",
@@ -40,16 +40,4 @@ _EXPORTS = {
     "at_guarantee": "calibration",
 }
 
-__all__ = list(_EXPORTS)
-
-
-def __getattr__(name):
-    if name not in _EXPORTS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(_import_module(f"{__name__}.{_EXPORTS[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__():
-    return sorted(__all__)
+__getattr__, __dir__, __all__ = _lazy_names(__name__, _EXPORTS)

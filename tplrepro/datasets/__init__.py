@@ -10,9 +10,9 @@ Submodules are imported on first use, because pandas and pyarrow are slow to imp
 
 from __future__ import annotations
 
-from importlib import import_module
+from tplrepro.lazy import lazy_names as _lazy_names
 
-_NAMES = {
+_EXPORTS = {
     "Box": "grid",
     "Grid": "grid",
     "BEIJING_3RD_RING": "grid",
@@ -39,16 +39,4 @@ _MODULES = (
     "writing",
 )
 
-__all__ = [*_MODULES, *_NAMES]
-
-
-def __getattr__(name):
-    if name in _MODULES:
-        return import_module(f"{__name__}.{name}")
-    if name in _NAMES:
-        return getattr(import_module(f"{__name__}.{_NAMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__():
-    return sorted(__all__)
+__getattr__, __dir__, __all__ = _lazy_names(__name__, _EXPORTS, _MODULES)

@@ -13,7 +13,7 @@ References
     Hidden Markov Model. 2016.
 """
 
-from importlib import import_module as _import_module
+from tplrepro.lazy import lazy_names as _lazy_names
 
 _EXPORTS = {
     "PolicyGraph": "policy_graph",
@@ -71,19 +71,4 @@ _MODULES = (
     "statements",
 )
 
-__all__ = [*_EXPORTS, *_MODULES]
-
-
-def __getattr__(name):
-    if name in _EXPORTS:
-        value = getattr(_import_module(f"{__name__}.{_EXPORTS[name]}"), name)
-    elif name in _MODULES:
-        value = _import_module(f"{__name__}.{name}")
-    else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = value
-    return value
-
-
-def __dir__():
-    return sorted(__all__)
+__getattr__, __dir__, __all__ = _lazy_names(__name__, _EXPORTS, _MODULES)

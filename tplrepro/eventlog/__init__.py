@@ -15,23 +15,23 @@ References
     Publishing. 2022.
 """
 
-from importlib import import_module as _import_module
+from tplrepro.lazy import lazy_names as _lazy_names
 
 _EXPORTS = {
     "DataFormatError": "tplrepro.datasets.reading",
-    "read_xes": "tplrepro.eventlog.xes",
-    "iter_xes": "tplrepro.eventlog.xes",
-    "read_csv": "tplrepro.eventlog.csv",
-    "write_xes": "tplrepro.eventlog.stand_in",
-    "synthetic": "tplrepro.eventlog.stand_in",
-    "recorded_logs": "tplrepro.eventlog.log",
-    "check_log": "tplrepro.eventlog.log",
-    "TransitionSystem": "tplrepro.eventlog.transition_system",
-    "release_step": "tplrepro.eventlog.correlations",
-    "ReleaseStep": "tplrepro.eventlog.correlations",
-    "releases": "tplrepro.eventlog.publishing",
-    "Release": "tplrepro.eventlog.publishing",
-    "quantify_releases": "tplrepro.eventlog.quantification",
+    "read_xes": "xes",
+    "iter_xes": "xes",
+    "read_csv": "csv",
+    "write_xes": "stand_in",
+    "synthetic": "stand_in",
+    "recorded_logs": "log",
+    "check_log": "log",
+    "TransitionSystem": "transition_system",
+    "release_step": "correlations",
+    "ReleaseStep": "correlations",
+    "releases": "publishing",
+    "Release": "publishing",
+    "quantify_releases": "quantification",
 }
 _MODULES = (
     "correlations",
@@ -46,19 +46,4 @@ _MODULES = (
     "xes",
 )
 
-__all__ = [*_EXPORTS, *_MODULES]
-
-
-def __getattr__(name):
-    if name in _EXPORTS:
-        value = getattr(_import_module(_EXPORTS[name]), name)
-    elif name in _MODULES:
-        value = _import_module(f"{__name__}.{name}")
-    else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = value
-    return value
-
-
-def __dir__():
-    return sorted(__all__)
+__getattr__, __dir__, __all__ = _lazy_names(__name__, _EXPORTS, _MODULES)

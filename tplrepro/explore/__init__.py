@@ -13,7 +13,7 @@ References
     Correlations. IEEE TKDE, 2019.
 """
 
-from importlib import import_module as _import_module
+from tplrepro.lazy import lazy_names as _lazy_names
 
 # public name -> module of this folder that defines it
 _EXPORTS = {
@@ -34,16 +34,4 @@ _EXPORTS = {
     "parse_sequences": "sequences",
 }
 
-__all__ = list(_EXPORTS)
-
-
-def __getattr__(name):
-    if name in _EXPORTS:
-        value = getattr(_import_module(f"{__name__}.{_EXPORTS[name]}"), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__():
-    return sorted(__all__)
+__getattr__, __dir__, __all__ = _lazy_names(__name__, _EXPORTS)

@@ -3,7 +3,7 @@
 Public names are imported on first use (PEP 562).
 """
 
-from importlib import import_module as _import_module
+from tplrepro.lazy import lazy_names as _lazy_names
 
 # public name -> module of this folder that defines it
 _EXPORTS = {
@@ -27,16 +27,4 @@ _EXPORTS = {
     "stationary_distribution": "stationary",
 }
 
-__all__ = list(_EXPORTS)
-
-
-def __getattr__(name):
-    if name in _EXPORTS:
-        value = getattr(_import_module(f"{__name__}.{_EXPORTS[name]}"), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__():
-    return sorted(__all__)
+__getattr__, __dir__, __all__ = _lazy_names(__name__, _EXPORTS)

@@ -13,7 +13,7 @@ References
 [3] B. Jiang, M. Li, R. Tandon, "Online Context-Aware Data Release with Sequence Information Privacy", 2023.
 """
 
-from importlib import import_module as _import_module
+from tplrepro.lazy import lazy_names as _lazy_names
 
 _EXPORTS = {
     "instantaneous_leakage": "leakage",
@@ -67,16 +67,4 @@ _EXPORTS = {
     "grid_distance": "evaluation",
 }
 
-__all__ = list(_EXPORTS)
-
-
-def __getattr__(name):
-    if name not in _EXPORTS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(_import_module(f"{__name__}.{_EXPORTS[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__():
-    return sorted(__all__)
+__getattr__, __dir__, __all__ = _lazy_names(__name__, _EXPORTS)
