@@ -93,7 +93,7 @@ class Page:
         self.tab.on("request", lambda request: self.addresses.append(request.url))
         self.tab.on("websocket", lambda connection: connection.on("framesent", self._saw_message))
         self.tab.goto(f"{address}?theme={theme}" if theme else address, wait_until="commit")
-        self.tab.wait_for_selector(".tplr-plots .js-plotly-plot .xtick", timeout=1000 * START)
+        self.tab.wait_for_selector(".tplr-plots > * > :nth-child(4) .xtick", timeout=1000 * START)
         self.tab.wait_for_function("document.querySelector('[data-scheme^=\"smallest error\"]')")
         self.wait_until_labelled()
         # The static figure at the end is the last that comes.
@@ -115,7 +115,8 @@ class Page:
         """(x, y) of a plotted curve, as lists."""
         return self.tab.evaluate(
             """name => {
-                const trace = document.querySelector(".tplr-plots .js-plotly-plot").data.find(t => t.meta === name);
+                const plots = [...document.querySelectorAll(".tplr-plots .js-plotly-plot")];
+                const trace = plots.flatMap(plot => plot.data).find(trace => trace.meta === name);
                 return [Array.from(trace.x), Array.from(trace.y)];
             }""",
             name,

@@ -226,7 +226,9 @@ def _sides(inputs: Inputs, leakage: TemporalLeakage) -> tuple[Side, ...]:
     ]
     suprema = [function.supremum(budget) for _, function, _ in known]
     reach = [value for value in suprema if isfinite(value)]
-    limit = 1.2 * max([inputs.alpha, *reach, *(float(series.max()) for _, _, series in known)], default=1.0)
+    # In steps, so that neither the curve nor its axis changes at each move of a slider.
+    needed = 1.05 * max([inputs.alpha, *reach, *(float(series.max()) for _, _, series in known)], default=1.0)
+    limit = 2.0 ** (np.ceil(2.0 * np.log2(needed)) / 2.0)
     grid = np.linspace(0.0, limit, POINTS)
     sides = []
     for (name, function, series), supremum in zip(known, suprema, strict=True):

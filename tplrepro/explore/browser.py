@@ -1,19 +1,24 @@
-"""What only the browser can do: choose a file, start a download, and give every control an accessible name.
+"""What only the browser can do: draw, choose a file, start a download, and give every control an accessible name.
 
-Two small widgets with their JavaScript and style beside them in `static`; nothing is loaded from a network.
+Small widgets with their JavaScript and style beside them in `static`; nothing is loaded from a network.
 """
 
 from __future__ import annotations
 
+from importlib.resources import files
 from pathlib import Path
 
 import anywidget
 import traitlets
 
+from tplrepro.explore.analysis import Analysis
 from tplrepro.explore.inputs import MAX_BYTES
+from tplrepro.explore.plots import PANELS, curves
 
-__all__ = ["Browser", "FileInput"]
+__all__ = ["Browser", "FileInput", "LivePlots"]
 
+#: Curves in the order of the panels. Their places name what is sent, because Jupyter splits names at blanks.
+NAMES = [trace["meta"] for panel in PANELS for trace in panel["traces"]]
 STATIC = Path(__file__).parent / "static"
 
 
@@ -48,3 +53,42 @@ class Browser(anywidget.AnyWidget):
     def download(self, name: str, media_type: str, content: bytes) -> None:
         """Have the browser save a file under a name."""
         self.send({"name": name, "type": media_type}, buffers=[content])
+
+
+class LivePlots(anywidget.AnyWidget):
+    """The four panels of `plots`, drawn by Plotly's own JavaScript.
+
+    Plotly's widget would draw all panels at each change, one update after the other, and send each back to the kernel.
+    Here a panel is drawn when a curve of it changed, with the latest numbers, and nothing comes back.
+
+    Parameters
+    ----------
+    analysis : Analysis
+    """
+
+    panels = traitlets.List(PANELS).tag(sync=True)
+
+    def __init__(self, analysis: Analysis):
+        plotly = (files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
+        code = (STATIC / "plots.js").read_text(encoding="utf-8")
+        # Plotly's file is a script; a function that offers it a `module` makes it part of ours.
+        script = f"const plotly = {{ exports: {{}} }};\n(function (module, exports, define) {{\n{plotly}\n}})"
+        super().__init__(
+            _esm=f"{script}.call(globalThis, plotly, plotly.exports);\nconst Plotly = plotly.exports;\n{code}",
+        )
+        self.add_traits(**{name: traitlets.List(xy).tag(sync=True) for name, xy in self._values(analysis).items()})
+
+    def update(self, analysis: Analysis) -> None:
+        """Show another result; only curves that changed are sent, in one message."""
+        with self.hold_sync():
+            for name, values in self._values(analysis).items():
+                setattr(self, name, values)
+
+    def curve(self, name: str) -> list[list[float]]:
+        """The x and y that are shown of one curve."""
+        return getattr(self, f"curve_{NAMES.index(name)}")
+
+    @staticmethod
+    def _values(analysis: Analysis) -> dict[str, list]:
+        drawn = curves(analysis)
+        return {f"curve_{k}": [values.tolist() for values in drawn[name]] for k, name in enumerate(NAMES)}

@@ -11,10 +11,10 @@ import ipywidgets
 import numpy as np
 
 from tplrepro.explore.analysis import Analysis, Inputs, analyse, check_same_states
-from tplrepro.explore.browser import Browser
+from tplrepro.explore.browser import Browser, LivePlots
 from tplrepro.explore.budgets import MAX_RELEASES, format_budgets, parse_budgets
 from tplrepro.explore.controls import NumberControl, card, dropdown, note
-from tplrepro.explore.plots import CURRENT, LivePlots
+from tplrepro.explore.plots import CURRENT
 from tplrepro.explore.saving import MEDIA_TYPES, budgets_of, budgets_table, figure_bytes, file_name, write
 from tplrepro.explore.scheduling import Coalescer, run_later
 from tplrepro.explore.schemes import SCHEMES
@@ -104,7 +104,7 @@ class LeakagePage:
         saving = card("Save", self.saved_scheme, _buttons(*self.save.values()), self.saved)
         inputs = ipywidgets.VBox([adversary, each, saving])
         inputs.add_class("tplr-inputs")
-        plots = ipywidgets.VBox([self.plots.widget])
+        plots = ipywidgets.VBox([self.plots])
         plots.add_class("tplr-plots")
         shown = [self.title, self.summary, plots, self.table]
         for part in shown:

@@ -26,13 +26,6 @@ function nameControls() {
       button.setAttribute("aria-pressed", String(button.classList.contains("mod-active")));
     }
   }
-  for (const plot of document.querySelectorAll(".tplr-plots .js-plotly-plot")) {
-    plot.setAttribute("role", "img");
-    plot.setAttribute(
-      "aria-label",
-      "Leakage over time, privacy loss functions, budgets and errors; the tables hold the numbers",
-    );
-  }
 }
 
 function render({ model, el }) {
@@ -42,16 +35,10 @@ function render({ model, el }) {
     waiting = setTimeout(() => {
       waiting = 0;
       nameControls();
-      watch();
     }, 100);
   };
   const observer = new MutationObserver(soon);
   observer.observe(document.body, { childList: true, subtree: true, attributes: true, attributeFilter: ["class"] });
-  // Plotly takes its width from the window's: tell it when the place that it has changes, or is shown at last.
-  const resized = new ResizeObserver(() => window.dispatchEvent(new Event("resize")));
-  const watch = () => {
-    for (const plots of document.querySelectorAll(".tplr-plots")) resized.observe(plots);
-  };
   const download = (message, buffers) => {
     const blob = new Blob(buffers, { type: message.type });
     const link = document.createElement("a");
@@ -67,7 +54,6 @@ function render({ model, el }) {
   el.style.display = "none";
   return () => {
     observer.disconnect();
-    resized.disconnect();
     clearTimeout(waiting);
     model.off("msg:custom", download);
   };
