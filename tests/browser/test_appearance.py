@@ -64,6 +64,16 @@ CONTRAST = """
     return found;
 }
 """
+CUT_LEGENDS = """
+() => [...document.querySelectorAll(".tplr-panels > *")].flatMap(panel => {
+    const ground = panel.querySelector(".legend .bg").getBoundingClientRect();
+    const place = panel.getBoundingClientRect();
+    return [...panel.querySelectorAll(".legendtext")].filter(text => {
+        const box = text.getBoundingClientRect();
+        return box.bottom > Math.min(ground.bottom, place.bottom) + 2 || box.right > place.right;
+    }).map(text => text.textContent);
+})
+"""
 CURVES = """
 () => {
     return [...document.querySelectorAll(".tplr-plots .js-plotly-plot")].map(
@@ -92,6 +102,7 @@ def test_page_fits_and_is_readable(themed_page, width):
         "[...document.querySelectorAll('.tplr-panels > *')].map(e => e.querySelector('svg').clientWidth)"
     )
     assert drawn == places
+    assert tab.evaluate(CUT_LEGENDS) == []
     contrast = tab.evaluate(CONTRAST)
     assert len(contrast) == 11
     assert {kind: ratio for kind, ratio in contrast.items() if ratio < 4.5} == {}

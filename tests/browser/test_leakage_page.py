@@ -115,7 +115,7 @@ def test_updates_are_fast_and_do_not_pile_up(page):
             const handle = document.querySelector(".noUi-handle[aria-label='ε (nats)']");
             const plots = [...document.querySelectorAll(".tplr-plots .js-plotly-plot")];
             const read = (panel, name) => plots[panel].data.find(trace => trace.meta === name).y[0];
-            const leakage = () => read(0, "TPL"), error = () => read(3, "error of the budgets above");
+            const leakage = () => read(0, "TPL"), error = () => read(3, "error of the chosen budgets");
             const pause = milliseconds => new Promise(done => setTimeout(done, milliseconds));
             const first = [], last = [];
             for (let k = 0; k < 25; k += 1) {

@@ -470,7 +470,7 @@ def test_saved_figures_are_the_same_each_time(suffix, begin):
     content = figure_bytes(page.analysis, suffix, "Synthetic data")
     assert content.startswith(begin)
     assert content == figure_bytes(page.analysis, suffix, "Synthetic data")
-    assert file_name(page.analysis, CURRENT, suffix) == f"leakage-the-page-alpha-1-T-10{suffix}"
+    assert file_name(page.analysis, CURRENT, suffix) == f"leakage-chosen-budgets-alpha-1-T-10{suffix}"
 
 
 def test_a_folder_that_cannot_be_written_is_said(monkeypatch, tmp_path):

@@ -14,12 +14,12 @@ from tplrepro.figures import PALETTE
 
 __all__ = ["CURRENT", "TITLES", "curves", "panels"]
 
-HEIGHT = 330
+HEIGHT = 345
 #: Markers of a curve: one for each point would take most of the time of an update.
 MARKERS = 14
 #: Readable on white and on black.
 GREY = "#8c8c8c"
-CURRENT = "the budgets above"
+CURRENT = "the chosen budgets"
 
 # name: panel, colour, dash, marker, mode
 STYLES = {
@@ -101,7 +101,10 @@ def panels() -> list[dict]:
     styles = [[_style(name, *style[1:]) for name, style in STYLES.items() if style[0] == panel] for panel in (0, 1)]
     for what in ("budget", "error"):
         styles.append(
-            [_style(name, *style, "lines+markers") | {"meta": f"{what} of {name}"} for name, style in SERIES.items()]
+            [
+                _style(name.partition(" (")[0], *style, "lines+markers") | {"meta": f"{what} of {name}"}
+                for name, style in SERIES.items()
+            ]
         )
     return [
         {"layout": _layout(title, *axes, logarithmic=title == TITLES[3]), "traces": traces}
@@ -140,14 +143,14 @@ def _layout(title, x, y, logarithmic) -> dict:
     return {
         "height": HEIGHT,
         "title": {"text": title, "font": {"size": 13}, "x": 0.5, "y": 0.97},
-        "margin": {"l": 55, "r": 14, "t": 34, "b": 86, "autoexpand": False},
+        "margin": {"l": 55, "r": 14, "t": 34, "b": 104, "autoexpand": False},
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "font": {"color": GREY, "size": 12},
         "showlegend": True,
-        "legend": {"orientation": "h", "x": 0.0, "y": -0.22, "yanchor": "top", "font": {"size": 11}},
-        "xaxis": {**axis, "title": {"text": x}},
-        "yaxis": {**axis, **scale, "title": {"text": y}},
+        "legend": {"orientation": "h", "x": 0.0, "y": -0.19, "yanchor": "top", "font": {"size": 11}},
+        "xaxis": {**axis, "title": {"text": x, "standoff": 4, "font": {"size": 12}}},
+        "yaxis": {**axis, **scale, "title": {"text": y, "font": {"size": 12}}},
         "hoverdistance": 30,
     }
 

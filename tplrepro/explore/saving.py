@@ -83,7 +83,7 @@ def draw(analysis: Analysis, title: str = ""):
         for number, name in enumerate((CURRENT, *SCHEMES)):
             x, y = drawn[f"{what} of {name}"]
             style = {"color": grey, "linestyle": "--", "marker": ""} if name == CURRENT else {}
-            label = "the chosen budgets" if name == CURRENT else name
+            label = name
             if x.size:
                 colour = {} if name == CURRENT else {"color": PALETTE[(number + 1) % 6]}
                 axis.plot(x, y, label=label, markevery=_spacing((x, y)), **style | colour)
@@ -124,7 +124,7 @@ def figure_bytes(analysis: Analysis, suffix: str, title: str = "") -> bytes:
 
 def file_name(analysis: Analysis, name: str, suffix: str) -> str:
     """A name that says what is in the file, such as budgets-algorithm-8-alpha-1-T-10.csv."""
-    what = "the page" if name == CURRENT else re.sub(r"\(.*\)", "", name).replace("α/T", "alpha-over-T")
+    what = re.sub(r"\(.*\)|^the ", "", name).replace("α/T", "alpha-over-T")
     words = re.sub(r"[^A-Za-z0-9]+", "-", what).strip("-")
     kind = "budgets" if suffix == ".csv" else "leakage"
     return f"{kind}-{words}-alpha-{analysis.inputs.alpha:g}-T-{analysis.inputs.epsilons.size}{suffix}"

@@ -25,8 +25,15 @@ function render({ model, el }) {
     model.set("count", model.get("count") + 1);
     model.save_changes();
   });
+  // The choice outlives the input, which is made anew when its form is shown again.
+  const used = document.createElement("span");
+  used.className = "tplr-note";
+  const show = () => (used.textContent = model.get("name") && !input.files.length ? `using ${model.get("name")}` : "");
+  model.on("change:count", show);
+  show();
   el.classList.add("tplr-file");
-  el.append(label, input);
+  el.append(label, input, used);
+  return () => model.off("change:count", show);
 }
 
 export default { render };
