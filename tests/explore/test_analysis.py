@@ -228,12 +228,13 @@ def test_generated_matrices():
 
 
 def test_sequences_give_both_matrices():
-    sequences = [["b", "a", "a"], ["a", "b"]]
+    sequences = [["b", "a", "a"], ["b", "c", "b", "a"]]  # more often from b to a than back
     backward, forward = from_sequences(sequences).matrices(smoothing=0.5)
     for matrix, direction in ((backward, "backward"), (forward, "forward")):
         expected = tpl.TransitionMatrix.from_sequences(sequences, smoothing=0.5, direction=direction)
         assert np.allclose(matrix.probabilities, expected.probabilities, rtol=1e-15)
-        assert list(matrix.states) == ["a", "b"]
+        assert list(matrix.states) == ["a", "b", "c"]
+    assert not np.allclose(backward.probabilities, forward.probabilities)
 
 
 def test_states_that_are_never_left_need_smoothing_or_are_left_out():

@@ -270,10 +270,10 @@ def test_sources_of_the_backward_matrix():
     page.forward.example.value = "home and office"
     assert backward().shape == (2, 2)
     page.forward.kind.value = SEQUENCES_FILE
-    upload(page.forward.sequence_file, b"a,b,b\nb,a,a\n")
+    upload(page.forward.sequence_file, b"a,b,b,c\nb,a,a\n")
     page.backward.kind.value = page.backward.kind.options[0]
     expected = tpl.TransitionMatrix.from_sequences(
-        [["a", "b", "b"], ["b", "a", "a"]], smoothing=1, direction="backward"
+        [["a", "b", "b", "c"], ["b", "a", "a"]], smoothing=1, direction="backward"
     )
     assert np.array_equal(backward(), expected.probabilities)
     assert page.problems == []

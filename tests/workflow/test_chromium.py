@@ -1,0 +1,55 @@
+"""The browser is found, or a message says how to get one; nothing is installed here."""
+
+import subprocess
+
+import pytest
+
+from workflow import chromium
+
+
+def test_the_named_browser_counts_first(tmp_path, monkeypatch):
+    browser = tmp_path / "browser"
+    browser.write_text("#!/bin/sh\n")
+    browser.chmod(0o755)
+    monkeypatch.setenv("CHROMIUM", str(browser))
+    assert chromium.find_chromium() == str(browser)
+    monkeypatch.setenv("CHROMIUM", str(tmp_path / "none"))
+    with pytest.raises(FileNotFoundError, match="CHROMIUM must name an executable file, got .*none'; correct or unset"):
+        chromium.find_chromium()
+    assert chromium.main() == 1
+
+
+def test_without_a_package_manager_a_message_says_what_is_missing(monkeypatch, tmp_path, capsys):
+    monkeypatch.delenv("CHROMIUM", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert chromium.find_chromium() is None
+    assert chromium.main() == 1
+    assert "apt-get install chromium) or set CHROMIUM=/path/to/chromium" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("failure", ["fails", "hangs"])
+def test_a_package_manager_that_cannot_reach_its_archive_is_an_error_that_ends(monkeypatch, tmp_path, failure):
+    apt = tmp_path / "apt-get"
+    apt.write_text(
+        "#!/bin/sh\n" + ("echo unreachable >&2; exit 100\n" if failure == "fails" else "exec /bin/sleep 60\n")
+    )
+    apt.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(chromium, "LIMIT", 5 if failure == "fails" else 0.2)
+    monkeypatch.setattr(chromium.os, "geteuid", lambda: 0)
+    words = (
+        "apt-get update failed: unreachable" if failure == "fails" else "apt-get update did not end within 0.2 seconds"
+    )
+    with pytest.raises(RuntimeError, match=words):
+        chromium.install_chromium()
+
+
+def test_the_page_is_served_on_this_machine_alone():
+    from workflow.explore import page_command, page_environment
+
+    command = page_command(8999, browser=False)
+    assert "--Voila.ip=127.0.0.1" in command
+    assert {"--port=8999", "--no-browser", "--template=tplrepro"} <= set(command)
+    template = page_environment()["JUPYTER_PATH"].split(":")[0]
+    done = subprocess.run(["grep", "-rl", "://", template], capture_output=True, text=True)
+    assert done.stdout == ""  # the page loads nothing from elsewhere
