@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from tplrepro.explore.analysis import Analysis
-from tplrepro.explore.plots import CURRENT, TITLES, curves
+from tplrepro.explore.plots import CURRENT, SERIES, TITLES, curves
 from tplrepro.explore.schemes import SCHEMES
 from tplrepro.figures import PALETTE, output_folder, subplots
 from tplrepro.leakage.quantification import temporal_privacy_leakage
@@ -19,6 +19,10 @@ __all__ = ["budgets_of", "budgets_table", "draw", "figure_bytes", "file_name", "
 
 #: What a browser needs to know about a file.
 MEDIA_TYPES = {".csv": "text/csv", ".svg": "image/svg+xml", ".pdf": "application/pdf"}
+
+#: The live plots' dashes and markers in Matplotlib's words.
+LINES = {"solid": "-", "dash": "--", "longdash": (0, (8, 3)), "dashdot": "-.", "dot": ":"}
+MARKS = {"circle": "o", "square": "s", "triangle-up": "^", "diamond": "D", "star": "*"}
 
 
 def budgets_of(analysis: Analysis, name: str) -> np.ndarray:
@@ -80,13 +84,11 @@ def draw(analysis: Analysis, title: str = ""):
         loss.plot(*drawn["supremum"], color=PALETTE[4], linestyle="", marker="*", markersize=7, label="supremum")
     loss.set(xlabel=r"$\alpha$ (nats)", ylabel=r"$L(\alpha)$ (nats)")
     for what, axis in (("budget", budgets), ("error", errors)):
-        for number, name in enumerate((CURRENT, *SCHEMES)):
+        for name, (colour, dash, marker) in SERIES.items():
             x, y = drawn[f"{what} of {name}"]
-            style = {"color": grey, "linestyle": "--", "marker": ""} if name == CURRENT else {}
-            label = name
             if x.size:
-                colour = {} if name == CURRENT else {"color": PALETTE[(number + 1) % 6]}
-                axis.plot(x, y, label=label, markevery=_spacing((x, y)), **style | colour)
+                style = {"color": colour, "linestyle": LINES[dash], "marker": MARKS[marker]}
+                axis.plot(x, y, label=name, markevery=_spacing((x, y)), **style)
         axis.set(xlabel="release $t$")
     budgets.set(ylabel=r"$\epsilon_t$ (nats)", ylim=(0, None))
     errors.set(ylabel="expected absolute error", yscale="log")
