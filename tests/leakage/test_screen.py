@@ -70,3 +70,15 @@ def test_the_polygon_of_caps_is_under_the_hull(smoothing):
     assert (np.interp(slopes[inside], chosen.slope, chosen.cap) <= support[inside] * (1 + 1e-12)).all()
     # Small differences need double precision.
     assert chosen.precision is (np.float64 if smoothing in (1e3, 1e8) else np.float32)
+
+
+def test_the_number_of_threads_changes_nothing(monkeypatch):
+    # Rows with many zeros tie; which of them is the witness must not depend on the machine.
+    rows = np.ascontiguousarray(tpl.random_matrix(300, seed=6, zeros=0.9).probabilities)
+    hulls = []
+    for threads in (1, 2, 5):
+        monkeypatch.setattr(dense, "_threads", lambda n, enough, threads=threads: threads)
+        hulls.append(dense.joint_hull(rows))
+    for hull in hulls[1:]:
+        for field, first in zip(hull, hulls[0], strict=True):
+            np.testing.assert_array_equal(field, first)

@@ -34,9 +34,9 @@ from tplrepro.progress import progress_bar
 
 __all__ = ["best_pair", "joint_hull"]
 
-# Rows d for each thread before the hull is brought up to date, in so many parts; and the size of the tiles of rows q
-# that a part goes through, so that a tile stays in cache.
-BLOCK = 128
+# Rows d before the hull is brought up to date, whatever the number of threads, so that ties are settled alike; parts
+# for each thread; and the size of the tiles of rows q that a part goes through, so that a tile stays in cache.
+BLOCK = 256
 PARTS = 4
 # Up to this many states the pairs are gone through one by one, which takes less than preparing anything better.
 SMALL = 48
@@ -76,8 +76,9 @@ def joint_hull(rows: np.ndarray, progress: bool = False) -> Hull:
         points, pairs = _grow(points, pairs, rows, found, far)
 
     threads = _threads(n, 100)
-    blocks = -(-n // (threads * BLOCK))
-    starts = np.linspace(0, n, blocks * threads * PARTS + 1).astype(int)
+    parts = PARTS * threads
+    blocks = -(-n // BLOCK)
+    starts = np.arange(blocks * parts + 1) * n // (blocks * parts)
     with progress_bar(blocks, progress, "joint hull", "block") as bar:
         for block in range(blocks):
             if is_diagonal(points):
@@ -87,7 +88,7 @@ def joint_hull(rows: np.ndarray, progress: bool = False) -> Hull:
             if tiles[0][1].dtype != screen.precision:
                 tiles = _tiles(rows, screen.precision)
             hull = slopes, support, points[:, 0].copy(), screen[:3]
-            bounds = starts[block * threads * PARTS :][: threads * PARTS + 1]
+            bounds = starts[block * parts :][: parts + 1]
             found = np.zeros((bounds[-1] - bounds[0], n), dtype=np.float32)
 
             def work(k, bounds=bounds, hull=hull, tiles=tiles, found=found):
@@ -96,7 +97,7 @@ def joint_hull(rows: np.ndarray, progress: bool = False) -> Hull:
                     marks_of_tile = marks[:, start : start + tile.shape[1]]
                     _find_outside(rows, tile, start, largest, far, *hull, bounds[k], marks_of_tile)
 
-            _run(work, threads * PARTS, threads)
+            _run(work, parts, threads)
             points, pairs = _grow(points, pairs, rows, _marked_pairs(found, bounds[0]), far)
             bar.update()
     return Hull(*np.ascontiguousarray(points.T), *np.ascontiguousarray(pairs.T))
