@@ -1,5 +1,6 @@
 """No half-written file is ever left: full disk, no permission, an error in the middle; and stand-ins are marked."""
 
+import contextlib
 import errno
 import gzip
 import os
@@ -21,21 +22,29 @@ SETS = [
 ]
 
 
-@pytest.fixture
+@contextlib.contextmanager
 def small_files():
-    """Files of this process must not grow over 20 kB, as on a disk that is full."""
+    """Files of this process must not grow over 20 kB, as on a disk that is full.
+
+    Only within the test: afterwards pytest reports its result, perhaps to a file that is longer already.
+    """
     resource = pytest.importorskip("resource")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    signal.signal(signal.SIGXFSZ, handler)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
 
 
 @pytest.mark.parametrize(("module", "name", "options"), SETS)
-def test_nothing_is_left_when_a_file_cannot_grow(tmp_path, small_files, module, name, options):
-    with pytest.raises(OSError, match=r"while writing, so nothing was kept; .*fewer users") as error:
+def test_nothing_is_left_when_a_file_cannot_grow(tmp_path, module, name, options):
+    with (
+        small_files(),
+        pytest.raises(OSError, match=r"while writing, so nothing was kept; .*fewer users") as error,
+    ):
         module.synthetic(5000 if module is kosarak else 40, path=tmp_path / name, **options)
     assert error.value.filename == str(tmp_path / name)
     assert error.value.errno == errno.EFBIG
