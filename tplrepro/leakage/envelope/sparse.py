@@ -231,7 +231,7 @@ def _exceeds(used, buffer, inverse, best):
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _filter_groups(group, groups_d, groups_q, rows, order, selected, work, test):
     """Rows q among the selected that may matter for some row d of the group."""
-    kept = np.empty(order.size, dtype=np.int64)
+    candidates = np.empty(order.size, dtype=np.int64)
     size = 0
     stored, b = groups_d.start[group + 1] - groups_d.start[group], groups_d.background[group]
     runs = scatter(group, groups_d.start, groups_d.column, groups_d.value, groups_d.background, work)
@@ -246,27 +246,33 @@ def _filter_groups(group, groups_d, groups_q, rows, order, selected, work, test)
             continue
         for i in members:
             if selected[i]:
-                used, far = compress(i, rows.start, rows.column, rows.value, rows.background, runs, stored, b, work)
-                if _matters(used, far, work, test):
-                    kept[size] = i
-                    size += 1
+                candidates[size] = i
+                size += 1
+    kept = _mattering(candidates[:size], rows, runs, stored, b, work, test)
     gather(group, groups_d.start, groups_d.column, work)
-    return kept[:size]
+    return kept
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _filter(part, candidates, parts_d, rows, work, test):
     """Candidates that may matter for some row d of the part."""
-    kept = np.empty(candidates.size, dtype=np.int64)
-    size = 0
     stored, b = parts_d.start[part + 1] - parts_d.start[part], parts_d.background[part]
     runs = scatter(part, parts_d.start, parts_d.column, parts_d.value, parts_d.background, work)
+    kept = _mattering(candidates, rows, runs, stored, b, work, test)
+    gather(part, parts_d.start, parts_d.column, work)
+    return kept
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _mattering(candidates, rows, runs, stored, b, work, test):
+    """Candidates q that may matter for what is scattered: `stored` columns in `runs`, over the background b."""
+    kept = np.empty(candidates.size, dtype=np.int64)
+    size = 0
     for i in candidates:
         used, far = compress(i, rows.start, rows.column, rows.value, rows.background, runs, stored, b, work)
         if _matters(used, far, work, test):
             kept[size] = i
             size += 1
-    gather(part, parts_d.start, parts_d.column, work)
     return kept[:size]
 
 
