@@ -52,13 +52,12 @@ class Observed:
         ValueError
             Without smoothing, if a state is never left or never entered and `drop` is false, or no state remains.
         """
-        from tplrepro.markov.dead_ends import drop_dead_ends
-        from tplrepro.markov.estimation import estimate_transitions, transitions_from_counts
-
-        estimate_transitions([[0, 0]], smoothing=smoothing)  # checks the smoothing
-        counts, states = drop_dead_ends(self.counts, self.states) if drop else (self.counts, self.states)
         import scipy.sparse
 
+        from tplrepro.markov.dead_ends import drop_dead_ends
+        from tplrepro.markov.estimation import transitions_from_counts
+
+        counts, states = drop_dead_ends(self.counts, self.states) if drop else (self.counts, self.states)
         counts = scipy.sparse.csr_array(counts)
         return tuple(transitions_from_counts(c, smoothing, states) for c in (counts.T.tocsr(), counts))
 

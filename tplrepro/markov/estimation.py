@@ -122,8 +122,6 @@ def estimate_transitions(
     >>> estimate_transitions([[0, 1, 1]], smoothing=1.0).probabilities.round(6).tolist()
     [[0.333333, 0.666667], [0.333333, 0.666667]]
     """
-    if not (np.isfinite(smoothing) and smoothing >= 0):
-        raise ValueError(f"smoothing must be finite and at least 0, found {smoothing}; give the s added to each count")
     counts, states = count_transitions(sequences, n_states, states, direction)
     return transitions_from_counts(counts, smoothing, states, sparse)
 
@@ -132,6 +130,8 @@ def transitions_from_counts(
     counts, smoothing: float = 0.0, states=None, sparse: bool | None = None
 ) -> TransitionMatrix:
     """The same from a sparse (n, n) matrix of counts."""
+    if not (np.isfinite(smoothing) and smoothing >= 0):
+        raise ValueError(f"smoothing must be finite and at least 0, found {smoothing}; give the s added to each count")
     n = counts.shape[0]
     totals = np.asarray(counts.sum(axis=1)).ravel() + n * smoothing
     if (totals == 0).any():
