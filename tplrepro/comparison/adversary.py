@@ -25,6 +25,7 @@ import numpy as np
 
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.quantification import temporal_privacy_leakage
+from tplrepro.leakage.realised import log_product
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.sip.leakage import check_belief
 
@@ -109,7 +110,7 @@ def log_evidence(log_likelihoods, transitions, initial) -> np.ndarray:
         raise ValueError("each output must be possible in some cell, found one that is not; check the mechanism")
     likelihoods = likelihoods - top
     lowest = np.where(np.isneginf(likelihoods), 0.0, likelihoods).min(axis=-1).sum(axis=-1).min()
-    step = _multiply if lowest > -SAFE_RANGE else _multiply_logarithms
+    step = log_product if lowest > -SAFE_RANGE else _multiply_logarithms
     priors = _log(_marginals(matrix, start, likelihoods.shape[-2]))
     before, after = np.empty_like(likelihoods), np.zeros_like(likelihoods)
     before[..., 0, :] = priors[0]
@@ -177,12 +178,6 @@ def _log(values: np.ndarray) -> np.ndarray:
         return np.log(values)
 
 
-def _multiply(log_weights: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    """log(exp(w) M), up to a constant."""
-    top = log_weights.max(axis=-1, keepdims=True)
-    return _log(np.exp(log_weights - np.where(np.isneginf(top), 0.0, top)) @ matrix)
-
-
 def _multiply_logarithms(log_weights: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    """The same without underflow; slower."""
+    """`log_product` without underflow; slower."""
     return np.logaddexp.reduce(log_weights[..., :, None] + _log(matrix), axis=-2)

@@ -19,7 +19,7 @@ import numpy as np
 from tplrepro.leakage.recursion import steps_of_both_sides
 from tplrepro.validation import check_budgets, check_epsilon
 
-__all__ = ["RealisedLeakage", "count_log_likelihoods", "realised_leakage"]
+__all__ = ["RealisedLeakage", "count_log_likelihoods", "log_product", "realised_leakage"]
 
 
 @dataclass(frozen=True)
@@ -114,6 +114,12 @@ def _messages(x: np.ndarray, steps: list) -> np.ndarray:
     logs = np.zeros_like(x)
     for t, P in enumerate(steps, start=1):
         if P is not None:
-            told = logs[..., t - 1, :] + x[..., t - 1, :]
-            logs[..., t, :] = np.log(np.exp(told - told.max(axis=-1, keepdims=True)) @ P.T)
+            logs[..., t, :] = log_product(logs[..., t - 1, :] + x[..., t - 1, :], P.T)
     return logs
+
+
+def log_product(log_weights: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """log(exp(w) M) for each w (..., n), up to a summand for each; -inf where nothing leads there."""
+    top = log_weights.max(axis=-1, keepdims=True)
+    with np.errstate(divide="ignore"):
+        return np.log(np.exp(log_weights - np.where(np.isneginf(top), 0.0, top)) @ matrix)
