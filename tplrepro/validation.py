@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import operator
+from typing import SupportsIndex
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 __all__ = [
     "as_rows",
     "as_transition_array",
     "check_alpha",
     "check_budgets",
+    "check_distribution",
     "check_epsilon",
     "check_horizon",
     "check_level",
+    "check_probability",
+    "check_smoothing",
     "check_stochastic",
     "ROW_SUM_TOLERANCE",
 ]
@@ -51,7 +56,7 @@ def check_stochastic(rows: np.ndarray, tolerance: float = ROW_SUM_TOLERANCE) -> 
         )
 
 
-def as_transition_array(matrix) -> np.ndarray:
+def as_transition_array(matrix: ArrayLike) -> np.ndarray:
     """A transition matrix, given as TransitionMatrix or array-like (n, n), as a checked C-contiguous float array."""
     validated = getattr(matrix, "validated_array", None)
     if validated is not None:
@@ -61,7 +66,7 @@ def as_transition_array(matrix) -> np.ndarray:
     return rows
 
 
-def as_rows(matrix) -> np.ndarray:
+def as_rows(matrix: ArrayLike) -> np.ndarray:
     """An array-like as a C-contiguous float array, whatever its shape and values."""
     try:
         return np.ascontiguousarray(matrix, dtype=float)
@@ -72,7 +77,38 @@ def as_rows(matrix) -> np.ndarray:
         ) from None
 
 
-def check_alpha(alpha, name: str = "alpha") -> np.ndarray:
+def check_distribution(distribution: ArrayLike, n: int | None = None, name: str = "distribution") -> np.ndarray:
+    """A distribution over n states as a new float array (n,) whose sum is 1 to the last bits."""
+    p = np.asarray(distribution, dtype=float)
+    if p.ndim != 1 or p.size == 0 or (n is not None and p.size != n):
+        wanted = "(n,) with n >= 1" if n is None else f"({n},)"
+        raise ValueError(f"{name} must have shape {wanted}, found {p.shape}; give one probability a state")
+    total = p.sum()
+    if not np.isfinite(total) or (p < 0).any() or abs(total - 1.0) > ROW_SUM_TOLERANCE:
+        raise ValueError(
+            f"{name} must be non-negative and sum to 1 within {ROW_SUM_TOLERANCE:g}, found sum {total:.12g} and "
+            f"minimum {p.min():g}; divide it by its sum"
+        )
+    return p / total
+
+
+def check_probability(probability: ArrayLike, name: str = "probability") -> float:
+    """One number from 0 to 1."""
+    value = np.asarray(probability)
+    if value.ndim != 0 or value.dtype.kind not in "biuf" or not 0 <= value <= 1:
+        raise ValueError(f"{name} must be a probability, found {probability!r}; give a number from 0 to 1")
+    return float(value)
+
+
+def check_smoothing(smoothing: ArrayLike, name: str = "smoothing") -> float:
+    """The s >= 0 that Laplacian smoothing adds to each count or probability."""
+    value = np.asarray(smoothing)
+    if value.ndim != 0 or value.dtype.kind not in "biuf" or not 0 <= value < np.inf:
+        raise ValueError(f"{name} must be finite and at least 0, found {smoothing!r}; give the s added to each count")
+    return float(value)
+
+
+def check_alpha(alpha: ArrayLike, name: str = "alpha") -> np.ndarray:
     """Leakages in nats as a float array; they must be finite and not negative."""
     values = np.asarray(alpha, dtype=float)
     bad = ~np.isfinite(values) | (values < 0)
@@ -84,7 +120,7 @@ def check_alpha(alpha, name: str = "alpha") -> np.ndarray:
     return values
 
 
-def check_epsilon(epsilon, name: str = "epsilon") -> np.ndarray:
+def check_epsilon(epsilon: ArrayLike, name: str = "epsilon") -> np.ndarray:
     """Privacy budgets in nats as a float array; they must be finite and positive."""
     values = np.asarray(epsilon, dtype=float)
     bad = ~np.isfinite(values) | (values <= 0)
@@ -96,7 +132,7 @@ def check_epsilon(epsilon, name: str = "epsilon") -> np.ndarray:
     return values
 
 
-def check_budgets(epsilons, name: str = "epsilons") -> np.ndarray:
+def check_budgets(epsilons: ArrayLike, name: str = "epsilons") -> np.ndarray:
     """Budgets over time, (T,) with T >= 1, each positive and finite."""
     try:
         values = np.asarray(epsilons, dtype=float)
@@ -114,7 +150,7 @@ def check_budgets(epsilons, name: str = "epsilons") -> np.ndarray:
     return check_epsilon(values, name)
 
 
-def check_level(alpha, name: str = "alpha") -> float:
+def check_level(alpha: ArrayLike, name: str = "alpha") -> float:
     """One requested privacy level in nats; it must be finite and positive."""
     values = np.asarray(alpha, dtype=float)
     if values.ndim != 0:
@@ -125,7 +161,7 @@ def check_level(alpha, name: str = "alpha") -> float:
     return value
 
 
-def check_horizon(horizon, name: str = "horizon") -> int:
+def check_horizon(horizon: SupportsIndex, name: str = "horizon") -> int:
     """A number of time points; it must be a whole number, at least 1."""
     try:
         value = operator.index(horizon)
