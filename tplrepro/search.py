@@ -1,0 +1,54 @@
+"""The search for the largest number that keeps a promise, such as the largest budget within a level of leakage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import sqrt
+
+__all__ = ["largest_within"]
+
+
+def largest_within(
+    within: Callable[[float], bool], low: float, high: float, *, tolerance: float = 0.0, logarithmic: bool = False
+) -> float:
+    """The largest float in [low, high] for which a monotone predicate holds, by bisection from below.
+
+    Never too large: the result has itself been tested, or is `low`, which is not tested and has to be within. The
+    smallest number for which a predicate holds is minus the largest whose negative does.
+
+    Parameters
+    ----------
+    within : callable from a float to bool, true up to a point and false from there on
+    low, high : float, low <= high; 0 < low for a logarithmic search
+    tolerance : float >= 0, how far below the largest the result may be, as a share of it; 0: to the last bit
+    logarithmic : bool
+        Halve ratios, not differences: fewer steps where `high` is many times `low`.
+
+    Raises
+    ------
+    ValueError
+        If low > high or a bound is NaN, or if low <= 0 in a logarithmic search.
+
+    Examples
+    --------
+    >>> root = largest_within(lambda x: x * x <= 2.0, 0.0, 2.0)
+    >>> round(root, 6), root * root <= 2.0
+    (1.414214, True)
+    """
+    if not low <= high or (logarithmic and low <= 0.0):
+        raise ValueError(
+            f"a search needs low <= high, and low > 0 if it is logarithmic, found {low:g} and {high:g}; check the ends"
+        )
+    if within(high):
+        return high
+    while high - low > tolerance * abs(high):
+        middle = sqrt(low) * sqrt(high) if logarithmic else 0.5 * (low + high)
+        if not low < middle < high:  # the root of neighbouring numbers may round to one of them
+            middle = 0.5 * (low + high)
+            if not low < middle < high:
+                break
+        if within(middle):
+            low = middle
+        else:
+            high = middle
+    return low
