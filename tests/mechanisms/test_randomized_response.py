@@ -1,0 +1,61 @@
+"""Randomised response against its definition: all outputs of every value, one at a time."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tplrepro.mechanisms.randomized_response import KaryRandomizedResponse, UnaryEncoding
+
+budgets = st.floats(0.01, 5.0)
+sizes = st.integers(1, 5)
+
+
+@given(budgets, sizes)
+def test_k_ary_odds(epsilon, n):
+    mechanism = KaryRandomizedResponse(epsilon, n)
+    odds = np.exp(epsilon)
+    expected = np.where(np.eye(n, dtype=bool), odds, 1.0) / (odds + n - 1)
+    assert mechanism.matrix() == pytest.approx(expected, rel=1e-12)
+    assert np.exp(mechanism.log_likelihood(np.arange(n))) == pytest.approx(expected, rel=1e-12)
+
+
+@given(budgets, sizes)
+def test_unary_encoding_is_a_distribution_over_all_bits_within_the_budget(epsilon, n):
+    mechanism = UnaryEncoding(epsilon, n)
+    found = mechanism.log_likelihood(list(itertools.product([0, 1], repeat=n)))
+    assert np.exp(found).sum(axis=0) == pytest.approx(1.0)
+    for bits, told in zip(itertools.product([0, 1], repeat=n), np.exp(found), strict=True):
+        for value in range(n):
+            set_with = [0.5 if i == value else 1 / (np.exp(epsilon) + 1) for i in range(n)]
+            expected = np.prod([p if bit else 1 - p for p, bit in zip(set_with, bits, strict=True)])
+            assert told[value] == pytest.approx(expected, rel=1e-9)
+    assert np.ptp(found, axis=1).max() == pytest.approx(epsilon if n > 1 else 0.0)
+
+
+@pytest.mark.parametrize("kind", [KaryRandomizedResponse, UnaryEncoding])
+def test_counts_of_many_users_are_unbiased(kind):
+    values = np.repeat([[0, 2], [1, 2], [1, 0]], 20_000, axis=0)  # users at two times
+    mechanism = kind(1.0, 3)
+    found = mechanism.unbiased_counts(mechanism.sample(values, np.random.default_rng(5)))
+    expected = np.array([[20_000, 40_000, 0], [20_000, 0, 40_000]])
+    # Five standard deviations of a report, at most 1/2, over the share of the truth, at least 0.23 at this budget.
+    assert found == pytest.approx(expected, abs=5 * 0.5 * np.sqrt(60_000) / 0.23)
+
+
+def test_samples_follow_the_matrix():
+    mechanism = KaryRandomizedResponse(0.7, 4)
+    draws = mechanism.sample(np.full(20_000, 2), np.random.default_rng(1))
+    assert np.bincount(draws, minlength=4) / 20_000 == pytest.approx(
+        mechanism.matrix()[2], abs=5 * 0.5 / np.sqrt(20_000)
+    )
+
+
+@pytest.mark.parametrize("kind", [KaryRandomizedResponse, UnaryEncoding])
+def test_bad_arguments(kind):
+    with pytest.raises(ValueError, match="epsilon must be a finite level"):
+        kind(0.0, 3)
+    with pytest.raises(ValueError, match="n must be at least 1"):
+        kind(1.0, 0)
