@@ -1,6 +1,8 @@
 import hashlib
 import json
 import subprocess
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -50,16 +52,32 @@ def test_record_is_json_and_has_what_a_reader_needs(monkeypatch):
     monkeypatch.setenv("TPLREPRO_COMMAND", "make figures PROFILE=paper")
     record = provenance(
         "tkde2019/fig3",
-        parameters={"epsilon": np.float64(0.1), "sizes": (2, 3), "matrix": np.eye(2)},
-        results={"supremum": np.inf, "undefined": float("nan"), "largest": np.float32(0.5), "exact": np.bool_(True)},
+        results={"supremum": np.inf, "undefined": float("nan"), "largest": np.float32(0.5), "exact": np.bool_(True)}
+        | {"sizes": (2, 3), "matrix": np.eye(2)},
     )
     read = json.loads(json.dumps(record, allow_nan=False))
-    assert read["parameters"] == {"epsilon": 0.1, "sizes": [2, 3], "matrix": [[1.0, 0.0], [0.0, 1.0]]}
-    assert read["results"] == {"supremum": "inf", "undefined": "nan", "largest": 0.5, "exact": True}
+    assert read["results"] == {"supremum": "inf", "undefined": "nan", "largest": 0.5, "exact": True} | {
+        "sizes": [2, 3],
+        "matrix": [[1.0, 0.0], [0.0, 1.0]],
+    }
+    assert "tplrepro.provenance" in read["modules"]
     assert (read["profile"], read["command"]) == ("paper", "make figures PROFILE=paper")
     assert {"python", "tplrepro", "numpy", "scipy", "numba"} <= set(read["versions"])
     assert read["time_utc"].endswith("Z")
     assert read["data"] == "none"
+
+
+def test_parameters_are_those_of_the_parameters_cell_and_of_what_is_injected_below(monkeypatch):
+    cells = ["", "%matplotlib inline", "epsilon: float = 0.1  # nats\nsizes = [2, 5]", "# Parameters\nepsilon = 0.5"]
+    cells += ["import numpy\nepsilon = 9", "level = 3", "sizes = sorted(sizes)"]
+    shell = SimpleNamespace(user_ns={"In": cells})
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    assert provenance("a/b")["parameters"] == {"epsilon": 0.5, "sizes": [2, 5]}
+
+
+def test_outside_a_notebook_there_are_no_parameters(monkeypatch):
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: None))
+    assert provenance("a/b")["parameters"] == {}
 
 
 def test_what_json_cannot_hold_is_refused():

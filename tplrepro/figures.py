@@ -120,16 +120,14 @@ def subplots(rows=1, cols=1, columns=None, panel_height=2.2, **kwargs):
     return plt.subplots(rows, cols, figsize=(width, panel_height * rows), **kwargs)
 
 
-def save_figure(figure, name, *, parameters=None, results=None, data="none", inputs=(), table=None):
-    """Write a figure as PNG and PDF with its provenance beside it.
+def save_figure(figure, name, *, results=None, data="none", inputs=(), table=None):
+    """Write a figure as PNG and PDF with its provenance beside it, the notebook's parameters included.
 
     Parameters
     ----------
     figure : matplotlib.figure.Figure
     name : str
         Paper and figure, ``"tkde2019/fig3"``: the notebook's own place under ``notebooks/``.
-    parameters : dict, optional
-        Every parameter of the notebook.
     results : dict, optional
         Numbers that the figure shows or that the text quotes; arrays are written as lists.
     data : {"none", "real", "synthetic"}
@@ -147,7 +145,7 @@ def save_figure(figure, name, *, parameters=None, results=None, data="none", inp
         is "real" and no input file is named.
     """
     target = _target(name)
-    record = provenance(name, parameters, results, data, inputs)
+    record = provenance(name, results, data, inputs)
     if data == "synthetic":
         _say_synthetic(figure)
     picture, document = io.BytesIO(), io.BytesIO()
@@ -162,14 +160,14 @@ def save_figure(figure, name, *, parameters=None, results=None, data="none", inp
     write_with_record(target, contents, record)
 
 
-def save_table(table, name, *, parameters=None, results=None, data="none", inputs=()):
+def save_table(table, name, *, results=None, data="none", inputs=()):
     """Write a table as CSV with its provenance beside it.
 
     Parameters
     ----------
     table : pandas.DataFrame
         Written without its index, floats at nine significant digits.
-    name, parameters, results, data, inputs
+    name, results, data, inputs
         As for `save_figure`.
 
     Raises
@@ -178,7 +176,7 @@ def save_table(table, name, *, parameters=None, results=None, data="none", input
         As for `save_figure`.
     """
     target = _target(name)
-    record = provenance(name, parameters, results, data, inputs)
+    record = provenance(name, results, data, inputs)
     write_with_record(target, {".csv": _comma_separated(table)}, record)
 
 

@@ -4,43 +4,48 @@ A record tells which code (commit, versions), which parameters and which data fi
 holds on every machine) a result came from, and the numbers it rests on. Machine paths never enter it.
 """
 
+import ast
 import hashlib
 import json
 import math
 import os
 import platform
 import subprocess
+import sys
 import tempfile
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import numpy as np
 
-__all__ = ["provenance", "file_digests", "repository_folder", "write_with_record"]
+__all__ = [
+    "file_digests",
+    "literal_assignments",
+    "notebook_parameters",
+    "provenance",
+    "repository_folder",
+    "write_with_record",
+]
 
 DATA_KINDS = ("none", "real", "synthetic")
 _LISTED_INPUTS = 40
 
 
-def provenance(name, parameters=None, results=None, data="none", inputs=()):
-    """Record of where a result came from.
+def provenance(name: str, results: dict | None = None, data: str = "none", inputs: Iterable = ()) -> dict:
+    """Record of where a result came from; ready for JSON.
 
     Parameters
     ----------
     name : str
         Paper and figure, ``"tkde2019/fig3"``.
-    parameters, results : dict, optional
+    results : dict, optional
         Numbers, strings, lists, dicts and NumPy arrays of them; an infinity or NaN is written as a string.
     data : {"none", "real", "synthetic"}
         What the result was computed from.
     inputs : iterable of path
         Data files that were read; required when `data` is "real".
-
-    Returns
-    -------
-    dict
-        Ready for JSON.
 
     Raises
     ------
@@ -57,33 +62,74 @@ def provenance(name, parameters=None, results=None, data="none", inputs=()):
         "data": data,
         "profile": os.environ.get("TPLREPRO_PROFILE", "interactive"),
         "command": os.environ.get("TPLREPRO_COMMAND", "notebook run by hand"),
-        "parameters": _plain(parameters or {}),
+        "parameters": _plain(notebook_parameters()),
         "results": _plain(results or {}),
         "inputs": _shortened(file_digests(inputs)),
         "commit": _commit(),
+        "modules": sorted(name for name in sys.modules if name.partition(".")[0] == "tplrepro"),
         "versions": _versions(),
         "time_utc": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
 
 
-def file_digests(inputs):
-    """SHA-256 of data files, by a name that holds on every machine.
-
-    Parameters
-    ----------
-    inputs : iterable of path
-        Files; a folder stands for all files below it.
-
-    Returns
-    -------
-    dict
-        Name to hexadecimal digest, sorted by name. A name is relative to the folder that ``TPLREPRO_DATA``
-        names; of a file elsewhere, only the last two parts are kept.
+def literal_assignments(source: str) -> dict:
+    """Names and values of a cell of ``name = literal`` lines, in order: a notebook's parameters cell.
 
     Raises
     ------
     ValueError
-        If a path is neither a file nor a folder.
+        If the cell holds anything else: a value computed from a parameter would keep the default's value when another
+        is injected in a later cell.
+
+    Examples
+    --------
+    >>> literal_assignments("epsilon: float = 0.1  # nats\\nsizes = [2, 5]")
+    {'epsilon': 0.1, 'sizes': [2, 5]}
+    """
+    declared = {}
+    for statement in ast.parse(source).body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                pass
+            case ast.AnnAssign(target=ast.Name(id=name), value=value) if value is not None:
+                pass
+            case _:
+                raise ValueError(
+                    f"the parameters cell may hold only 'name = value' lines, got {ast.unparse(statement)!r}; "
+                    "move the rest to the next cell"
+                )
+        try:
+            declared[name] = ast.literal_eval(value)
+        except ValueError:
+            raise ValueError(
+                f"a parameter's default must be a literal, got {ast.unparse(statement)!r}; compute in the next cell"
+            ) from None
+    return declared
+
+
+def notebook_parameters() -> dict:
+    """The parameters of the running notebook, as last set by its parameters cell or by papermill below it.
+
+    The parameters cell is the first one run that holds only ``name = literal`` lines; what later cells of this kind say
+    about the same names counts. Empty outside a notebook.
+    """
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    parameters: dict = {}
+    for source in shell.user_ns.get("In", []) if shell is not None else []:
+        try:
+            assigned = literal_assignments(source)
+        except (SyntaxError, ValueError):  # an ordinary cell
+            continue
+        if not parameters:
+            parameters = assigned
+        elif assigned.keys() <= parameters.keys():
+            parameters |= assigned
+    return parameters
+
+
+def file_digests(inputs: Iterable) -> dict[str, str]:
+    """SHA-256 of data files, by a name that holds on every machine: the path below the folder ``TPLREPRO_DATA``; of a
+    file elsewhere, the last two parts. A folder stands for all files below it; what is neither is a ValueError.
     """
     root = os.environ.get("TPLREPRO_DATA")
     root = Path(root).expanduser().resolve() if root else None
@@ -104,29 +150,14 @@ def file_digests(inputs):
     return dict(sorted(digests.items()))
 
 
-def repository_folder():
-    """The nearest folder at or above the working folder that holds the Snakefile; else the working folder.
-
-    Returns
-    -------
-    pathlib.Path
-    """
+def repository_folder() -> Path:
+    """The nearest folder at or above the working folder that holds the Snakefile; else the working folder."""
     here = Path.cwd()
     return next((folder for folder in (here, *here.parents) if (folder / "Snakefile").is_file()), here)
 
 
-def write_with_record(target, contents, record):
-    """Write the files of one result and, last, its record; no reader ever sees a half-written file.
-
-    Parameters
-    ----------
-    target : pathlib.Path
-        Path without a suffix; its folder is made where missing.
-    contents : dict
-        Suffix to bytes.
-    record : dict
-        Written as ``.json``.
-    """
+def write_with_record(target: Path, contents: dict[str, bytes], record: dict) -> None:
+    """Write the files of one result, by suffix, and last its record as ``.json``; no reader sees a half-written file."""
     target.parent.mkdir(parents=True, exist_ok=True)
     # The record comes last: where it exists, the files it describes are complete.
     text = json.dumps(record, indent=2, allow_nan=False) + "\n"
