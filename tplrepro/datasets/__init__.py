@@ -21,9 +21,12 @@ _EXPORTS = {
     "los_angeles": "grid",
     "DataFormatError": "reading",
     "DatasetNotFoundError": "registry",
+    "Prepared": "preparation",
     "Sequences": "sequences",
     "fixed_steps": "resample",
+    "joint_record": "preparation",
     "observed_sequences": "resample",
+    "prepare": "preparation",
 }
 _MODULES = (
     "gaze",
@@ -31,6 +34,7 @@ _MODULES = (
     "gowalla",
     "grid",
     "kosarak",
+    "preparation",
     "reading",
     "registry",
     "resample",

@@ -43,12 +43,14 @@ from tplrepro.datasets.stand_ins.gaze import write
 from tplrepro.datasets.stand_ins.places import check_size
 from tplrepro.datasets.writing import stand_in
 
-__all__ = ["ANDERSSON2017", "GAZEGRAPH", "areas", "fetch", "load", "synthetic"]
+__all__ = ["ANDERSSON2017", "GAZEGRAPH", "SCREENS", "areas", "fetch", "load", "synthetic"]
 
 #: Andersson et al. 2017: pixels of a screen of 1024 x 768, 500 Hz; "UH21_trial17.csv" is user UH21.
 ANDERSSON2017 = {"time": "t_s", "x": "x_px", "y": "y_px", "unit": "px", "extra": ("event_label",)}
 #: GazeGraph: shares of the screen's width and height, 30 Hz; "P1_READ.csv" is user P1.
 GAZEGRAPH = {"time": "t_s", "x": "x", "y": "y", "unit": "share"}
+#: Width and height of the screen of each layout, in the unit of its coordinates.
+SCREENS = {"GAZEGRAPH": (1.0, 1.0), "ANDERSSON2017": (1024.0, 768.0)}
 
 NAME = r"(?P<user>[^_]+)_(?P<recording>.+)"
 

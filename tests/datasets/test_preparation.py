@@ -1,0 +1,141 @@
+"""`prepare` against the steps that it joins, one data set after the other."""
+
+import numpy as np
+import pytest
+
+from tplrepro import datasets
+from tplrepro.datasets import gaze, geolife, gowalla, joint_record, kosarak, prepare
+from tplrepro.datasets.registry import DATA_VARIABLE
+
+NEW_YORK = (40.6, 40.9, -74.1, -73.8)
+
+
+def assert_same(sequences, expected):
+    assert [s.tolist() for s in sequences] == [s.tolist() for s in expected]
+    assert sequences.labels.tolist() == expected.labels.tolist()
+    assert list(sequences.users) == list(expected.users)
+
+
+@pytest.fixture
+def recorded(tmp_path, monkeypatch):
+    """A data folder whose files are not marked as synthetic, as recorded ones are not; gives its path."""
+    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
+    geolife.synthetic(2, 1, tmp_path / "geolife", n_trajectories=4)
+    gowalla.synthetic(20, 1, tmp_path / "gowalla" / "loc-gowalla_a.txt")
+    gowalla.synthetic(60, 2, tmp_path / "gowalla" / "loc-gowalla_b.txt")
+    kosarak.synthetic(20, 1, tmp_path / "kosarak" / "kosarak.dat")
+    gaze.synthetic(2, 1, tmp_path / "gaze" / "gazegraph", seconds=4.0)
+    for marker in [*tmp_path.rglob("*.synthetic.json"), *tmp_path.rglob("SYNTHETIC.json")]:
+        marker.unlink()
+    return tmp_path
+
+
+def test_cells_at_fixed_steps():
+    found = prepare("geolife", stand_in={"n_users": 2, "seed": 3}, cell_km=2.0, step="10min", max_gap="20min")
+    points = geolife.synthetic(2, 3)
+    grid = datasets.Grid(datasets.BEIJING_3RD_RING, 2.0)
+    points["cell"] = grid.cell(points["latitude"], points["longitude"])
+    assert_same(found.sequences, datasets.fixed_steps(points, "10min", "20min"))
+    assert found.grid == grid
+    assert found.state_names == grid.labels(found.sequences.labels)
+    assert found.observations.equals(points)
+    assert (found.title, found.synthetic, found.inputs) == ("Geolife in Beijing (synthetic data)", True, ())
+
+
+def test_cells_report_by_report():
+    found = prepare("gowalla", stand_in={"n_users": 50, "seed": 3}, max_gap="1D")
+    visits = gowalla.synthetic(50, 3)
+    grid = datasets.Grid(datasets.LOS_ANGELES, 5.0)
+    visits["cell"] = grid.cell(visits["latitude"], visits["longitude"])
+    assert_same(found.sequences, datasets.observed_sequences(visits, max_gap="1D"))
+    assert found.title == "Gowalla in Los Angeles (synthetic data)"
+
+
+def test_pages():
+    found = prepare("kosarak", stand_in={"n_users": 30, "seed": 3})
+    assert_same(found.sequences, kosarak.to_sequences(kosarak.synthetic(30, 3)))
+    assert found.state_names[0] == f"page {found.sequences.labels[0]}"
+    assert found.grid is None
+
+
+@pytest.mark.parametrize("layout", ["GAZEGRAPH", "ANDERSSON2017"])
+def test_areas(layout):
+    found = prepare("gaze", stand_in={"n_users": 2, "seed": 3, "seconds": 9.0}, layout=layout, columns=3, rows=2)
+    samples = gaze.synthetic(2, 3, seconds=9.0, layout=getattr(gaze, layout))
+    samples["area"] = gaze.areas(samples, 3, 2, *gaze.SCREENS[layout])
+    assert_same(found.sequences, datasets.fixed_steps(samples, 0.2, 0.5, state="area", user=["user", "recording"]))
+    assert set(found.state_names) <= {f"area r{row}c{column}" for row in range(2) for column in range(3)}
+    assert found.title == f"Gaze, {layout} (synthetic data)"
+
+
+@pytest.mark.parametrize("name", ["geolife", "gowalla", "kosarak", "gaze"])
+def test_recorded_data_come_first_and_name_their_files(recorded, name):
+    found = prepare(name)
+    assert not found.synthetic
+    assert "synthetic" not in found.title
+    assert all(path.is_relative_to(recorded / name) for path in found.inputs)
+    assert found.record == {"data": "real", "inputs": list(found.inputs)} != {"data": "real", "inputs": []}
+    stand_in = prepare(name, synthetic=True)
+    assert stand_in.synthetic
+    assert stand_in.record == {"data": "synthetic", "inputs": []}
+    assert joint_record(found, stand_in) == {"data": "synthetic", "inputs": list(found.inputs)}
+
+
+def test_a_stand_in_in_the_data_folder_is_no_recording(tmp_path, monkeypatch):
+    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
+    kosarak.synthetic(20, 1, tmp_path / "kosarak" / "kosarak.dat")
+    assert prepare("kosarak").record == {"data": "synthetic", "inputs": []}
+
+
+def test_the_densest_file_is_taken_on_request(recorded):
+    assert prepare("gowalla").inputs[0].name == "loc-gowalla_a.txt"
+    found = prepare("gowalla", densest=True)
+    assert found.inputs[0].name == "loc-gowalla_b.txt"
+    assert len(found.observations) == max(
+        len(gowalla.load(path, box=datasets.LOS_ANGELES)) for path in (recorded / "gowalla").iterdir()
+    )
+    (recorded / "gowalla" / "loc-gowalla_a.txt").rename(recorded / "gowalla" / "loc-gowalla_totalCheckins.txt")
+    assert prepare("gowalla", densest=True).inputs[0].name == "loc-gowalla_totalCheckins.txt"
+
+
+def test_observations_are_cut_again_without_reading(recorded):
+    first = prepare("geolife", cell_km=4.0)
+    again = prepare("geolife", cell_km=1.0, observations=first.observations)
+    assert_same(again.sequences, prepare("geolife", cell_km=1.0).sequences)
+    assert again.inputs == first.inputs
+    assert first.observations["cell"].max() < again.observations["cell"].max()  # the first one's stay
+
+
+def test_a_place_is_named_only_where_the_box_lies_in_it():
+    stand_in = {"n_users": 30}
+    assert prepare("gowalla", stand_in=stand_in, box=(33.9, 34.1, -118.5, -118.1)).title.startswith("Gowalla in Los")
+    title = prepare("gowalla", stand_in=stand_in, box=NEW_YORK).title
+    assert title == "Gowalla, latitude 40.6 to 40.9, longitude -74.1 to -73.8 (synthetic data)"
+
+
+def test_a_box_without_observations_is_named(recorded):
+    visits = prepare("gowalla").observations
+    outside = visits.attrs["outside_box"] + len(visits)
+    message = rf"in the box \(0\.0, 1\.0, 0\.0, 1\.0\).*found 0 observations in it and {outside} outside; give the box="
+    with pytest.raises(ValueError, match=message):
+        prepare("gowalla", box=(0, 1, 0, 1))
+
+
+def test_arguments_are_checked(tmp_path):
+    with pytest.raises(ValueError, match="name must be one of geolife, .*found 'netflix'"):
+        prepare("netflix")
+    with pytest.raises(ValueError, match="geolife is cut by box, cell_km, step, max_gap, found cells"):
+        prepare("geolife", cells=1.0)
+    with pytest.raises(ValueError, match="layout must be one of GAZEGRAPH, ANDERSSON2017, found 'mojo'"):
+        prepare("gaze", layout="mojo")
+    with pytest.raises(datasets.DatasetNotFoundError, match="no file or folder"):
+        prepare("kosarak", path=tmp_path / "absent")
+
+
+@pytest.mark.real_data
+def test_recorded_geolife(real_data):
+    folder = real_data("geolife")
+    found = prepare("geolife")
+    assert found.inputs[0].is_relative_to(folder)
+    assert found.title == "Geolife in Beijing"
+    assert np.isin(found.sequences.labels, np.arange(found.grid.n_cells)).all()

@@ -1,0 +1,218 @@
+"""A data set's name in, sequences of states with their provenance out.
+
+The recorded data are read where they are found, else a synthetic stand-in takes their place and says so. Positions
+become cells of a grid, gaze becomes areas of the screen, pages are states as they are; then time is cut into steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from tplrepro.datasets import gaze, geolife, gowalla, kosarak, registry
+from tplrepro.datasets.grid import BEIJING_3RD_RING, LOS_ANGELES, Box, Grid, as_box
+from tplrepro.datasets.resample import fixed_steps, observed_sequences
+from tplrepro.datasets.sequences import Sequences
+
+__all__ = ["Prepared", "joint_record", "prepare"]
+
+#: How each data set is cut into states and steps where the caller does not say.
+CUTS: dict[str, dict[str, Any]] = {
+    "geolife": {"box": BEIJING_3RD_RING, "cell_km": 1.0, "step": "5min", "max_gap": "30min"},
+    "gowalla": {"box": LOS_ANGELES, "cell_km": 5.0, "step": None, "max_gap": "2D", "densest": False},
+    "kosarak": {},
+    "gaze": {"layout": "GAZEGRAPH", "columns": 4, "rows": 3, "step": 0.2, "max_gap": 0.5},
+}
+PLACES = {BEIJING_3RD_RING: "Beijing", LOS_ANGELES: "Los Angeles"}
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Sequences ready for a chain, and where they come from.
+
+    Attributes
+    ----------
+    sequences : Sequences, whose labels are the numbers of cells, pages or areas
+    state_names : list of str, one a state: "r3c14", "page 7" or "area r0c1"
+    grid : Grid or None, of the cells
+    title : str, of a figure: the set, its place, and "(synthetic data)" where it is so
+    synthetic : bool
+    inputs : tuple of Path, what was read; empty for synthetic data and never for recorded data
+    observations : DataFrame, as the reader gave it, with the column "cell", "page" or "area" of states, -1 outside
+    """
+
+    sequences: Sequences
+    state_names: list[str]
+    grid: Grid | None
+    title: str
+    synthetic: bool
+    inputs: tuple[Path, ...]
+    observations: pd.DataFrame
+
+    @property
+    def record(self) -> dict:
+        """The keywords `data` and `inputs` of `figures.save_figure` and `figures.save_table`."""
+        return joint_record(self)
+
+    def __repr__(self) -> str:
+        return f"Prepared({self.title}: {self.sequences})"
+
+
+def joint_record(*prepared: Prepared) -> dict:
+    """`Prepared.record` of a result from several data sets: synthetic if one of them is, with all files that were read.
+
+    >>> joint_record(prepare("kosarak", synthetic=True, stand_in={"n_users": 9}))
+    {'data': 'synthetic', 'inputs': []}
+    """
+    synthetic = any(one.synthetic for one in prepared)
+    return {"data": "synthetic" if synthetic else "real", "inputs": [path for one in prepared for path in one.inputs]}
+
+
+def prepare(
+    name: str,
+    *,
+    path: str | Path | None = None,
+    synthetic: bool = False,
+    stand_in: Mapping | None = None,
+    observations: pd.DataFrame | None = None,
+    **cut: Any,
+) -> Prepared:
+    """Sequences of states of a data set: recorded where it is found, else a synthetic stand-in.
+
+    Parameters
+    ----------
+    name : {"geolife", "gowalla", "kosarak", "gaze"}
+    path : path-like, optional
+        Where the data are; by default they are looked for as `registry.locate` says.
+    synthetic : bool
+        Take the stand-in whether or not there are recorded data.
+    stand_in : dict, optional
+        Arguments of the set's ``synthetic``: n_users, seed, ...
+    observations : DataFrame, optional
+        Those of an earlier result, to be cut in another way without reading them again.
+    **cut
+        How to make states and steps; by default as in `CUTS`.
+        geolife, gowalla: `box` and `cell_km` of a `Grid`. gaze: `layout`, "GAZEGRAPH" or "ANDERSSON2017", and the
+        numbers of `columns` and `rows` of areas. All three: `step` and `max_gap` as in `fixed_steps`, or with `step`
+        None as in `observed_sequences`. gowalla: with `densest`, of several files none of which is the official one,
+        take that with the most check-ins in the box.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name or cut, or if no two consecutive states are found.
+    DatasetNotFoundError
+        Only if `path` is given.
+    DataFormatError, OSError
+        As the readers do.
+
+    Examples
+    --------
+    >>> prepared = prepare("geolife", synthetic=True, stand_in={"n_users": 2}, cell_km=4.0)
+    >>> prepared
+    Prepared(Geolife in Beijing (synthetic data): Sequences(40 sequences, 4981 values, 9 states))
+    >>> prepared.state_names[:3]
+    ['r0c1', 'r0c2', 'r0c3']
+    """
+    if name not in CUTS:
+        raise ValueError(f"name must be one of {', '.join(CUTS)}, found {name!r}; choose one of them")
+    unknown = sorted(set(cut) - set(CUTS[name]))
+    if unknown:
+        possible = ", ".join(CUTS[name]) or "nothing"
+        raise ValueError(f"{name} is cut by {possible}, found {', '.join(unknown)}; leave it out")
+    cut = CUTS[name] | cut
+    if name == "gaze" and cut["layout"] not in gaze.SCREENS:
+        raise ValueError(f"layout must be one of {', '.join(gaze.SCREENS)}, found {cut['layout']!r}; choose one")
+    if "box" in cut:
+        cut["box"] = as_box(cut["box"])
+    if observations is None:
+        observations = _observations(name, path, synthetic, dict(stand_in or {}), cut)
+    observations = observations.copy(deep=False)
+    synthetic = observations.attrs["synthetic"]
+    if name == "kosarak":
+        sequences, grid = kosarak.to_sequences(observations), None
+        names = [f"page {page}" for page in sequences.labels.tolist()]
+    elif name == "gaze":
+        columns, grid = cut["columns"], None
+        observations["area"] = gaze.areas(observations, columns, cut["rows"], *gaze.SCREENS[cut["layout"]])
+        sequences = _in_time(observations, cut, "area", ["user", "recording"])
+        names = [f"area r{area // columns}c{area % columns}" for area in sequences.labels.tolist()]
+    else:
+        grid = Grid(cut["box"], cut["cell_km"])
+        observations["cell"] = grid.cell(observations["latitude"].to_numpy(), observations["longitude"].to_numpy())
+        sequences = _in_time(observations, cut, "cell", "user")
+        names = grid.labels(sequences.labels)
+    title = _title(name, cut)
+    if not sequences.n_transitions:
+        raise ValueError(_nothing_found(title, observations, cut))
+    return Prepared(
+        sequences=sequences,
+        state_names=names,
+        grid=grid,
+        title=title + " (synthetic data)" * synthetic,
+        synthetic=synthetic,
+        inputs=() if synthetic else (Path(observations.attrs["source"]),),
+        observations=observations,
+    )
+
+
+def _observations(name: str, path, synthetic: bool, stand_in: dict, cut: dict) -> pd.DataFrame:
+    """What the reader gives of recorded data or, where there are none or it is asked for, of the stand-in."""
+    reader = {"geolife": geolife, "gowalla": gowalla, "kosarak": kosarak, "gaze": gaze}[name]
+    options = getattr(gaze, cut["layout"]) if name == "gaze" else {"box": cut["box"]} if "box" in cut else {}
+    if not synthetic:
+        try:
+            if cut.get("densest") and path is None:
+                return _densest(cut["box"])
+            return reader.load(path, **options)
+        except registry.DatasetNotFoundError:
+            if path is not None:
+                raise
+    if name == "geolife":
+        stand_in = {"box": cut["box"]} | stand_in
+    if name == "gaze":
+        stand_in = {"layout": options} | stand_in
+    return reader.synthetic(**stand_in)
+
+
+def _densest(box: Box) -> pd.DataFrame:
+    """Gowalla's official file, or else that of the files beside the one found with the most check-ins in the box."""
+    found = registry.locate("gowalla")
+    official = "totalCheckins" in found.name
+    files = [found] if official else sorted(p for p in found.parent.glob("*.txt*") if p.suffix in (".txt", ".gz"))
+    return max((gowalla.load(file, box=box) for file in files), key=len)
+
+
+def _in_time(observations: pd.DataFrame, cut: dict, state: str, user) -> Sequences:
+    if cut["step"] is None:
+        return observed_sequences(observations, max_gap=cut["max_gap"], state=state, user=user)
+    return fixed_steps(observations, cut["step"], cut["max_gap"], state=state, user=user)
+
+
+def _title(name: str, cut: dict) -> str:
+    if name == "gaze":
+        return f"Gaze, {cut['layout']}"
+    if "box" not in cut:
+        return name.capitalize()
+    box = cut["box"]
+    for known, place in PLACES.items():
+        if known.contains(box[:2], box[2:]).all():
+            return f"{name.capitalize()} in {place}"
+    south, north, west, east = box
+    return f"{name.capitalize()}, latitude {south:g} to {north:g}, longitude {west:g} to {east:g}"
+
+
+def _nothing_found(title: str, observations: pd.DataFrame, cut: dict) -> str:
+    """Why there is no step between two states, in words."""
+    if "box" not in cut:
+        return f"{title}: there must be sequences of two states or more, found none in {len(observations)} rows"
+    inside = int((observations["cell"] >= 0).sum())
+    outside = len(observations) - inside + observations.attrs.get("outside_box", 0)
+    return (
+        f"{title}: there must be two observations of someone in the box {tuple(cut['box'])} within max_gap, "
+        f"{cut['max_gap']!r}; found {inside} observations in it and {outside} outside; give the box= of your region"
+    )
