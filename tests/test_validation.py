@@ -9,13 +9,14 @@ from tplrepro.validation import check_distribution, check_probability, check_smo
 def test_a_distribution_is_copied_and_sums_to_one():
     given = np.array([0.25, 0.75 + 3e-10])
     checked = check_distribution(given, 2)
-    assert abs(checked.sum() - 1) <= 2e-16 and checked == pytest.approx(given, rel=1e-9)
+    assert abs(checked.sum() - 1) <= 2e-16
+    assert checked == pytest.approx(given, rel=1e-9)
     checked[:] = 0
     assert given[0] == 0.25
 
 
 @pytest.mark.parametrize(
-    "values, n, message",
+    ("values", "n", "message"),
     [
         ([0.5, 0.6], None, "prior must be non-negative and sum to 1 .* found sum 1.1"),
         ([1.5, -0.5], None, "minimum -0.5"),
@@ -31,7 +32,8 @@ def test_what_is_no_distribution_is_an_error(values, n, message):
 
 
 def test_single_numbers():
-    assert check_probability(np.float32(0.5)) == 0.5 and check_smoothing(0) == 0.0
+    assert check_probability(np.float32(0.5)) == 0.5
+    assert check_smoothing(0) == 0.0
     for bad in (-0.1, 1.1, np.nan, "0.5", [0.5], None):
         with pytest.raises(ValueError, match="restart must be a probability, found"):
             check_probability(bad, "restart")

@@ -15,10 +15,18 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 import numpy as np
 
-from tplrepro.validation import ROW_SUM_TOLERANCE, as_rows, as_transition_array, check_horizon, check_stochastic
+from tplrepro.validation import (
+    ROW_SUM_TOLERANCE,
+    as_rows,
+    as_transition_array,
+    check_distribution,
+    check_horizon,
+    check_stochastic,
+)
 
 __all__ = ["TransitionMatrix", "as_transition_matrix"]
 
@@ -114,6 +122,23 @@ class TransitionMatrix:
         dense[matrix.indices[stored]] = matrix.data[stored]
         return dense
 
+    def column(self, index: int) -> np.ndarray:
+        """Column `index`, dense, (n,)."""
+        if not self.is_sparse:
+            return self.probabilities[:, index]
+        dense = self.background.copy()
+        stored = np.flatnonzero(self.probabilities.indices == index)
+        rows = np.searchsorted(self.probabilities.indptr, stored, side="right") - 1
+        dense[rows] = self.probabilities.data[stored]
+        return dense
+
+    @cached_property
+    def excess(self):
+        """What is stored of a sparse matrix less the background of its row: csr_array (n, n)."""
+        excess = self.probabilities.copy()
+        excess.data = excess.data - np.repeat(self.background, np.diff(excess.indptr))
+        return excess
+
     def index(self, state) -> int:
         """The row of a state's label."""
         try:
@@ -125,12 +150,10 @@ class TransitionMatrix:
 
     def propagate(self, distribution) -> np.ndarray:
         """One step of the chain: the distribution p P after p, (n,)."""
-        p = _checked_distribution(distribution, self.n_states)
+        p = check_distribution(distribution, self.n_states)
         if not self.is_sparse:
             return p @ self.probabilities
-        excess = self.probabilities.copy()
-        excess.data = excess.data - np.repeat(self.background, np.diff(excess.indptr))
-        return p @ excess + p @ self.background
+        return p @ self.excess + p @ self.background
 
     def stationary(self) -> np.ndarray:
         """The stationary distribution, (n,).
@@ -160,7 +183,7 @@ class TransitionMatrix:
         ValueError
             If a state is never reached, so that its row is undefined.
         """
-        prior = self.stationary() if initial is None else _checked_distribution(initial, self.n_states)
+        prior = self.stationary() if initial is None else check_distribution(initial, self.n_states, "initial")
         joint = prior[:, None] * self.toarray()
         reached = joint.sum(axis=0)
         if (reached <= 0).any():
@@ -174,7 +197,7 @@ class TransitionMatrix:
     def reverse_over_time(self, initial, horizon: int) -> list[TransitionMatrix]:
         """The backward matrices of steps 2..T of a chain that starts from `initial`: a list of T - 1 matrices."""
         horizon = check_horizon(horizon)
-        distribution = _checked_distribution(initial, self.n_states)
+        distribution = check_distribution(initial, self.n_states, "initial")
         matrices = []
         for _ in range(horizon - 1):
             matrices.append(self.reverse(distribution))
@@ -252,17 +275,3 @@ def _checked_states(states: Iterable, n: int) -> list:
         twice = next(label for label in labels if labels.count(label) > 1)
         raise ValueError(f"states must be distinct, found {twice!r} more than once; give each state its own label")
     return labels
-
-
-def _checked_distribution(distribution, n: int) -> np.ndarray:
-    p = np.asarray(distribution, dtype=float)
-    if p.shape != (n,):
-        raise ValueError(
-            f"a distribution over {n} states must have shape ({n},), found {p.shape}; give one entry a state"
-        )
-    if not np.isfinite(p).all() or (p < 0).any() or abs(p.sum() - 1.0) > ROW_SUM_TOLERANCE:
-        raise ValueError(
-            f"a distribution must be non-negative and sum to 1 within {ROW_SUM_TOLERANCE:g}, found sum {p.sum():.12g} "
-            f"and minimum {p.min():g}; divide it by its sum"
-        )
-    return p

@@ -1,0 +1,176 @@
+"""Filters of hidden chains against the sum over all paths of states, in 60 digits."""
+
+import itertools
+
+import mpmath
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tplrepro import TransitionMatrix
+from tplrepro.markov.filtering import (
+    ImpossibleOutputError,
+    condition,
+    forward_backward,
+    log_product,
+    messages,
+    output_log_likelihoods,
+)
+
+
+def exact(value: float) -> mpmath.mpf:
+    return mpmath.exp(mpmath.mpf(value)) if np.isfinite(value) else mpmath.mpf(0)
+
+
+def log(value) -> float:
+    return float(mpmath.log(value)) if value else -np.inf
+
+
+def over_all_paths(log_likelihoods, matrices, initial):
+    """Priors, posteriors, smoothed and evidence in logarithms; None if the outputs are impossible."""
+    with mpmath.workdps(60):
+        T, n = np.shape(log_likelihoods)
+        told = [[exact(x) for x in row] for row in log_likelihoods]
+        weights = np.full((3, T, n), mpmath.mpf(0))
+        for path in itertools.product(range(n), repeat=T):
+            chain = mpmath.mpf(initial[path[0]])
+            for t, state in enumerate(path):
+                chain *= mpmath.mpf(matrices[t - 1][path[t - 1]][state]) if t else 1
+                # A path up to t, without and with the output of t; each is met once for all its continuations.
+                if not any(path[t + 1 :]):
+                    before = mpmath.fprod(told[s][path[s]] for s in range(t))
+                    weights[0, t, state] += chain * before
+                    weights[1, t, state] += chain * before * told[t][state]
+            whole = chain * mpmath.fprod(told[s][path[s]] for s in range(T))
+            for t, state in enumerate(path):
+                weights[2, t, state] += whole
+        evidence = weights[2, 0].sum()
+        if not evidence:
+            return None
+        totals = weights.sum(axis=-1, keepdims=True)
+        return [np.vectorize(log)(w / total) for w, total in zip(weights, totals, strict=True)], log(evidence)
+
+
+@st.composite
+def chains(draw):
+    """A hidden chain with exact zeros, likelihoods of any size and a matrix for each step, some sparse."""
+    n, T = draw(st.integers(1, 3)), draw(st.integers(1, 4))
+    weight = st.one_of(st.just(0.0), st.floats(1e-3, 1), st.just(1e-300))
+
+    def distribution():
+        row = np.array(draw(st.lists(weight, min_size=n, max_size=n)))
+        row[draw(st.integers(0, n - 1))] += 1.0
+        return row / row.sum()
+
+    likelihood = st.one_of(st.floats(-3, 3), st.floats(-3000, 0), st.just(-np.inf))
+    told = np.array(draw(st.lists(st.lists(likelihood, min_size=n, max_size=n), min_size=T, max_size=T)))
+    matrices = [np.array([distribution() for _ in range(n)]) for _ in range(T - 1)]
+    return told, matrices, distribution()
+
+
+def sparse(rows):
+    return TransitionMatrix(scipy.sparse.csr_array(np.asarray(rows)))
+
+
+@settings(max_examples=150, deadline=None)
+@given(chains(), st.sampled_from([TransitionMatrix, sparse]))
+def test_forward_backward_is_the_sum_over_all_paths(chain, kind):
+    told, rows, initial = chain
+    matrices = [kind(matrix) for matrix in rows]
+    truth = over_all_paths(told, rows, initial)
+    if truth is None:
+        with pytest.raises(ImpossibleOutputError):
+            forward_backward(told, matrices, initial)
+        return
+    result = forward_backward(told, matrices, initial)
+    found = (result.log_priors, result.log_posteriors, result.log_smoothed)
+    for values, expected in zip(found, truth[0], strict=True):
+        np.testing.assert_array_equal(np.isneginf(values), np.isneginf(expected))
+        np.testing.assert_allclose(values, expected, rtol=1e-12, atol=1e-12)
+    assert result.log_evidence == pytest.approx(truth[1], rel=1e-12, abs=1e-12)
+
+
+def test_likelihoods_that_underflow_decide_between_states():
+    told = [[0, -900.0], [0, -900.0], [-2000.0, 0], [-2000.0, 0]]
+    result = forward_backward(told, np.eye(2), [0.5, 0.5])
+    assert result.log_evidence == pytest.approx(-1800 - np.log(2))
+    assert result.smoothed.tolist() == [[0, 1]] * 4
+    assert result.posteriors.argmax(axis=1).tolist() == [0, 0, 1, 1]
+    # By hand: what the outputs say of one state that never moves is the sum of its logarithms.
+    assert np.diff(output_log_likelihoods(told, np.eye(2), [0.5, 0.5])).ravel() == pytest.approx([2200] * 4)
+
+
+def test_leading_axes_are_runs():
+    rng = np.random.default_rng(1)
+    told = rng.normal(0, 300, (2, 5, 4, 3))
+    rows, initial = rng.dirichlet(np.ones(3), 3), np.array([0.2, 0.8, 0.0])
+    result = forward_backward(told, rows, initial)
+    single = forward_backward(told[1, 3], [rows] * 3, initial)
+    assert result.log_smoothed[1, 3] == pytest.approx(single.log_smoothed, rel=1e-13)
+    assert result.log_evidence.shape == (2, 5)
+    assert result.smoothed.sum(axis=-1) == pytest.approx(np.ones((2, 5, 4)))
+    assert result.priors[..., 0, :] == pytest.approx(np.broadcast_to(initial, (2, 5, 3)))
+
+
+def test_what_all_outputs_say_of_a_state_leaves_its_prior_out():
+    told, rows, initial = np.log([[0.9, 0.1, 0.5], [0.3, 0.3, 0.6]]), np.eye(3)[[1, 2, 2]], [0.5, 0.5, 0]
+    likelihood = output_log_likelihoods(told, rows, initial)
+    assert np.isnan(likelihood).tolist() == [[False, False, True], [True, False, False]]
+    assert np.exp(likelihood[0, 0] - likelihood[0, 1]) == pytest.approx(0.9 * 0.3 / (0.1 * 0.6))
+
+
+@pytest.mark.parametrize("background", [0.02, 0.0])
+@pytest.mark.parametrize("transpose", [False, True])
+def test_a_sparse_product_is_the_dense_one_and_is_never_made_dense(background, transpose, monkeypatch):
+    rng = np.random.default_rng(2)
+    stored = scipy.sparse.random_array((30, 30), density=0.1, rng=rng, format="csr") + 0.5 * scipy.sparse.eye_array(30)
+    stored = scipy.sparse.csr_array(stored)
+    stored.data[5:9] = [0.0, 1e-3, 1e-200, 0.0]  # less than the background
+    P = TransitionMatrix(stored, background=background, normalize=True)
+    dense = P.toarray()
+    monkeypatch.setattr(TransitionMatrix, "toarray", None)
+    spread = rng.normal(0, 400, (4, 30))
+    alone = np.where(np.eye(30)[:4] > 0, 0.0, -np.inf)
+    for weights in (spread, alone, np.zeros((1, 30)), np.full((1, 30), -np.inf)):
+        with np.errstate(divide="ignore"):
+            terms = weights[..., None] + np.log(dense.T if transpose else dense)
+        expected = np.logaddexp.reduce(terms, axis=-2)
+        found = log_product(weights, P, transpose=transpose)
+        np.testing.assert_array_equal(np.isneginf(found), np.isneginf(expected))
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-11)
+
+
+def test_messages_are_the_likelihood_of_what_came_before():
+    told, rows = np.log([[0.9, 0.1], [0.5, 0.7], [0.2, 0.3]]), np.array([[0.8, 0.2], [0.3, 0.7]])
+    # Pr(o_1, o_2 | l_3) = sum over l_2, l_1 of the backward steps
+    second = rows @ np.exp(told[0])
+    third = rows @ (second * np.exp(told[1]))
+    assert np.exp(messages(told, rows)) == pytest.approx(np.array([[1, 1], second, third]))
+    assert messages(told, [rows, None])[2].tolist() == [0, 0]
+    assert messages(told, None).tolist() == np.zeros((3, 2)).tolist()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: forward_backward([[0, 0]], np.eye(2), [0.5, 0.4]), "initial must be .* sum 0.9"),
+        (lambda: forward_backward([[0, 0, 0]], np.eye(2), [0.5, 0.5]), "one column for each of the 2 states, found 3"),
+        (lambda: forward_backward([0, 0], np.eye(2), [0.5, 0.5]), r"\(..., T, n\) with T >= 1, found \(2,\)"),
+        (lambda: forward_backward([[0, np.nan]], np.eye(2), [0.5, 0.5]), "found NaN or"),
+        (lambda: forward_backward([[0, 0]] * 3, [np.eye(2)], [0.5, 0.5]), "3 outputs need 2 .* matrices, found 1"),
+        (lambda: condition(np.log([0.5, 0.5]), np.zeros(3)), r"one value a state, found shape \(3,\)"),
+        (lambda: condition(np.log([0.5, 0.5]), np.array([0, np.inf])), "found NaN or"),
+    ],
+)
+def test_wrong_arguments(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_impossible_outputs_are_named_by_their_time():
+    with pytest.raises(ImpossibleOutputError, match="the output of time 1 has none"):
+        forward_backward([[0, -np.inf], [-np.inf, 0]], np.eye(2), [0.5, 0.5])
+    with pytest.raises(ImpossibleOutputError, match="the output has none"):
+        condition(np.array([0.0, -np.inf]), np.array([-np.inf, 0.0]))

@@ -1,0 +1,315 @@
+"""Hidden chains: what outputs say about the states behind them, in logarithms throughout.
+
+The state moves by transition matrices, each output has a likelihood given the state at its time. Forward-backward gives
+the distribution of each state before its output (prior), after it (posterior) and after all outputs (smoothed).
+Impossible is exactly -inf, and nothing underflows: a state that is e^-1000 times as likely now may be the only one
+possible later. Matrices are TransitionMatrix (sparse ones stay sparse) or arrays, one or one a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
+from tplrepro.validation import check_distribution
+
+__all__ = [
+    "FilteredChain",
+    "ImpossibleOutputError",
+    "condition",
+    "forward_backward",
+    "log_product",
+    "messages",
+    "output_log_likelihoods",
+]
+
+#: Products below this may have lost summands to underflow, above it none that matters: each loses less than 1e-323.
+LOWEST = 1e-290
+
+
+class ImpossibleOutputError(ValueError):
+    """An output has probability zero under all states that the model holds possible."""
+
+
+@dataclass(frozen=True, eq=False)
+class FilteredChain:
+    """Inference over T outputs; leading axes are runs.
+
+    Attributes
+    ----------
+    log_priors : ndarray (..., T, n), log Pr(l_t | o_1..o_{t-1})
+    log_posteriors : ndarray (..., T, n), log Pr(l_t | o_1..o_t)
+    log_smoothed : ndarray (..., T, n), log Pr(l_t | o_1..o_T)
+    log_evidence : ndarray (...), log Pr(o_1..o_T)
+    """
+
+    log_priors: np.ndarray
+    log_posteriors: np.ndarray
+    log_smoothed: np.ndarray
+    log_evidence: np.ndarray
+
+    @property
+    def priors(self) -> np.ndarray:
+        return np.exp(self.log_priors)
+
+    @property
+    def posteriors(self) -> np.ndarray:
+        return np.exp(self.log_posteriors)
+
+    @property
+    def smoothed(self) -> np.ndarray:
+        return np.exp(self.log_smoothed)
+
+
+def forward_backward(
+    log_likelihoods: ArrayLike,
+    transitions: TransitionMatrix | ArrayLike | Sequence[TransitionMatrix | ArrayLike],
+    initial: ArrayLike,
+) -> FilteredChain:
+    """The forward-backward algorithm.
+
+    Parameters
+    ----------
+    log_likelihoods : array-like (..., T, n), log Pr(o_t | l_t = k, earlier outputs); -inf where it is impossible
+        What is only known up to a summand at each time shifts the evidence alone.
+    transitions : TransitionMatrix or array-like (n, n), Pr(l_{t+1} | l_t); or a list of T - 1 of them
+    initial : array-like (n,), distribution of the first state
+
+    Raises
+    ------
+    ImpossibleOutputError
+        If no path of states explains the outputs up to some time.
+    ValueError
+        For shapes that do not fit, NaN or +inf, or if `initial` is not a distribution.
+
+    Examples
+    --------
+    >>> told = np.log([[0.9, 0.1], [0.2, 0.8]])
+    >>> result = forward_backward(told, [[0.5, 0.5], [0.1, 0.9]], [0.5, 0.5])
+    >>> result.posteriors.round(4).tolist(), result.smoothed.round(4).tolist()
+    ([[0.9, 0.1], [0.1756, 0.8244]], [[0.8588, 0.1412], [0.1756, 0.8244]])
+    >>> float(np.exp(result.log_evidence).round(6))  # the sum over all four paths
+    0.262
+    """
+    likelihoods = _checked_likelihoods(log_likelihoods)
+    *_, horizon, n = likelihoods.shape
+    given: Any = transitions if _is_list_of_matrices(transitions) else [transitions]
+    matrices = [as_transition_matrix(matrix) for matrix in given]
+    for matrix in matrices:
+        if matrix.n_states != n:
+            raise ValueError(
+                f"log_likelihoods must have one column for each of the {matrix.n_states} states, found {n}; "
+                "give log Pr(o_t | l_t) for all states"
+            )
+    steps = _one_a_step(matrices if given is transitions else matrices[0], horizon)
+    priors, posteriors = np.empty_like(likelihoods), np.empty_like(likelihoods)
+    log_evidence = np.zeros(likelihoods.shape[:-2])
+    priors[..., 0, :] = _log(check_distribution(initial, n, "initial"))
+    for t in range(horizon):
+        posteriors[..., t, :], evidence = _condition(priors[..., t, :], likelihoods[..., t, :], f" of time {t}")
+        log_evidence += evidence
+        if t + 1 < horizon:
+            priors[..., t + 1, :] = log_product(posteriors[..., t, :], steps[t])
+    future = messages(likelihoods[..., ::-1, :], steps[::-1])[..., ::-1, :]
+    smoothed = posteriors + future
+    smoothed -= _log_sum(smoothed)[..., None]
+    return FilteredChain(priors, posteriors, smoothed, log_evidence)
+
+
+def output_log_likelihoods(log_likelihoods: ArrayLike, transitions, initial: ArrayLike) -> np.ndarray:
+    """log Pr(o_1..o_T | l_t = k) for each time t and state k, (..., T, n), up to a summand of each time.
+
+    Arguments and errors as in `forward_backward`. NaN for states that are impossible at that time whatever is released.
+
+    Examples
+    --------
+    >>> told = np.log([[0.9, 0.1], [0.6, 0.4]])
+    >>> likelihood = output_log_likelihoods(told, [[0.8, 0.2], [0.2, 0.8]], [0.5, 0.5])
+    >>> (likelihood[:, 0] - likelihood[:, 1]).round(4).tolist()  # log 9 at time 1 by itself
+    [2.4384, 1.4514]
+    """
+    smoothed = forward_backward(log_likelihoods, transitions, initial).log_smoothed
+    nothing_told = np.zeros(smoothed.shape[-2:])
+    marginals = forward_backward(nothing_told, transitions, initial).log_priors
+    return smoothed - np.where(np.isneginf(marginals), np.nan, marginals)
+
+
+def messages(log_likelihoods: np.ndarray, steps) -> np.ndarray:
+    """What the outputs before each time say about the state at that time: log-likelihoods up to a summand.
+
+    Parameters
+    ----------
+    log_likelihoods : ndarray (..., T, n)
+    steps : a matrix Pr(l_{t-1} | l_t), or a list of T - 1 of them; None where it is not known. They are not checked.
+
+    Returns
+    -------
+    ndarray (..., T, n); zero at the first time and after a step that is not known
+
+    Examples
+    --------
+    >>> messages(np.log([[0.9, 0.1], [0.5, 0.5]]), np.array([[0.8, 0.2], [0.2, 0.8]])).round(4).tolist()
+    [[0.0, 0.0], [-0.3011, -1.3471]]
+    """
+    logs = np.zeros_like(log_likelihoods)
+    for t, matrix in enumerate(_one_a_step(steps, logs.shape[-2]), start=1):
+        if matrix is not None:
+            told = logs[..., t - 1, :] + log_likelihoods[..., t - 1, :]
+            logs[..., t, :] = log_product(told, matrix, transpose=True)
+    return logs
+
+
+def condition(log_prior: np.ndarray, log_likelihood: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Bayes' rule: the log-posterior (..., n) and the log-evidence (...) of one output.
+
+    Raises
+    ------
+    ImpossibleOutputError
+        If every state that the prior holds possible gives the output probability zero.
+    ValueError
+        For shapes that do not fit, NaN or +inf.
+
+    Examples
+    --------
+    >>> posterior, evidence = condition(np.log([0.5, 0.5]), np.log([0.2, 0.6]))
+    >>> np.exp(posterior).round(6).tolist(), float(np.exp(evidence).round(6))
+    ([0.25, 0.75], 0.4)
+    """
+    prior, likelihood = np.asarray(log_prior, dtype=float), np.asarray(log_likelihood, dtype=float)
+    if likelihood.ndim == 0 or likelihood.shape[-1:] != prior.shape[-1:]:
+        raise ValueError(
+            f"log_likelihood must have one value a state, found shape {likelihood.shape} for a prior of shape "
+            f"{prior.shape}; give log Pr(o | l = k) for all states"
+        )
+    _check_logarithms(likelihood)
+    return _condition(prior, likelihood)
+
+
+def log_product(
+    log_weights: np.ndarray, matrix: TransitionMatrix | np.ndarray, *, transpose: bool = False
+) -> np.ndarray:
+    """log(exp(w) P), or log(P exp(w)) if `transpose`, for each w (..., n); -inf where nothing leads there.
+
+    `matrix` is a TransitionMatrix or any non-negative array (n, n).
+
+    Examples
+    --------
+    >>> P = np.array([[1.0, 0.0], [0.0, 1.0]])
+    >>> log_product(np.array([0.0, -900.0]), P).tolist(), log_product(np.array([0.0, -np.inf]), P).tolist()
+    ([0.0, -900.0], [0.0, -inf])
+    """
+    logs = np.asarray(log_weights, dtype=float)
+    flat = logs.reshape(-1, logs.shape[-1])
+    top = flat.max(axis=1, keepdims=True)
+    flat = flat - np.where(np.isneginf(top), 0.0, top)
+    stored, background = _parts(matrix)
+    product = _multiply(np.exp(flat), stored, background, transpose)
+    result = _log(product)
+    doubtful = product < LOWEST
+    if background is not None and stored.nnz and stored.data.min() < 0:
+        # Where less is stored than the background, the product is a difference: good if not much below its parts.
+        doubtful |= product < 0.01 * _multiply(np.exp(flat), abs(stored), background, transpose)
+    if doubtful.any():
+        # Many of them are exact zeros, which counting the ways that lead there decides.
+        ways = _multiply(np.isfinite(flat).astype(float), *_support(matrix), transpose=transpose)
+        result[ways < 0.5] = -np.inf
+        doubtful &= ways > 0.5
+        for j in np.flatnonzero(doubtful.any(axis=0)).tolist():
+            runs = np.flatnonzero(doubtful[:, j])
+            result[runs, j] = _log_sum(flat[runs] + _log(_line(matrix, j, transpose)))
+    return (result + top).reshape(logs.shape)
+
+
+def _parts(matrix) -> tuple[Any, Any]:
+    """A matrix as (stored, background): what row i has beyond the constant background[i], which may be None."""
+    if not isinstance(matrix, TransitionMatrix):
+        return np.asarray(matrix, dtype=float), None
+    return (matrix.excess, matrix.background) if matrix.is_sparse else (matrix.probabilities, None)
+
+
+def _support(matrix) -> tuple[Any, Any]:
+    """The matrix that is 1 where `matrix` is positive, in the form of `_parts`."""
+    stored, background = _parts(matrix)
+    if background is None:
+        return (stored > 0).astype(float), None
+    ones, everywhere = matrix.probabilities.copy(), (background > 0).astype(float)
+    ones.data = (ones.data > 0) - np.repeat(everywhere, np.diff(ones.indptr))
+    return ones, everywhere
+
+
+def _multiply(weights, stored, background, transpose: bool) -> np.ndarray:
+    product = weights @ (stored.T if transpose else stored)
+    if background is not None:
+        product += weights.sum(axis=1)[:, None] * background if transpose else (weights @ background)[:, None]
+    return product
+
+
+def _line(matrix, j: int, transpose: bool) -> np.ndarray:
+    """Row j (if transpose) or column j, dense."""
+    if not isinstance(matrix, TransitionMatrix):
+        return np.asarray(matrix)[j] if transpose else np.asarray(matrix)[:, j]
+    return matrix.row(j) if transpose else matrix.column(j)
+
+
+def _is_list_of_matrices(matrices) -> bool:
+    """Whether it is one matrix a step; a list of rows of numbers is a single matrix."""
+    return isinstance(matrices, (list, tuple)) and all(
+        matrix is None or isinstance(matrix, TransitionMatrix) or np.ndim(matrix) == 2 for matrix in matrices
+    )
+
+
+def _one_a_step(matrices, horizon: int) -> list:
+    """The matrices of T - 1 steps, from one for all of them or from a list."""
+    if not _is_list_of_matrices(matrices):
+        return [matrices] * (horizon - 1)
+    if len(matrices) != horizon - 1:
+        raise ValueError(
+            f"{horizon} outputs need {horizon - 1} transition matrices, found {len(matrices)}; give one matrix for all "
+            "steps, or one between each two times"
+        )
+    return list(matrices)
+
+
+def _condition(prior: np.ndarray, likelihood: np.ndarray, when: str = "") -> tuple[np.ndarray, np.ndarray]:
+    joint = prior + likelihood
+    evidence = _log_sum(joint)
+    if np.isneginf(evidence).any():
+        raise ImpossibleOutputError(
+            f"an output must have positive probability under some possible state, but the output{when} has none: it "
+            "was not released under this model, or was rounded; check both, or smooth the transition matrix"
+        )
+    return joint - evidence[..., None], evidence
+
+
+def _checked_likelihoods(log_likelihoods: ArrayLike) -> np.ndarray:
+    values = np.asarray(log_likelihoods, dtype=float)
+    if values.ndim < 2 or 0 in values.shape:
+        raise ValueError(
+            f"log_likelihoods must have shape (..., T, n) with T >= 1, found {values.shape}; give one row an output "
+            "and one column a state"
+        )
+    _check_logarithms(values)
+    return values
+
+
+def _check_logarithms(values: np.ndarray) -> None:
+    if np.isnan(values).any() or np.isposinf(values).any():
+        raise ValueError("log-likelihoods must be numbers or -inf, found NaN or +inf; check the output")
+
+
+def _log(values: np.ndarray) -> np.ndarray:
+    """log, with -inf for 0 and for what rounding made negative."""
+    with np.errstate(divide="ignore"):
+        return np.log(np.maximum(values, 0.0))
+
+
+def _log_sum(values: np.ndarray) -> np.ndarray:
+    """log of the sum of exponentials over the last axis; logsumexp of SciPy takes six times as long on short rows."""
+    top = values.max(axis=-1, keepdims=True)
+    total = np.exp(values - np.where(np.isneginf(top), 0.0, top)).sum(axis=-1)
+    return _log(total) + top[..., 0]
