@@ -50,6 +50,8 @@ class Witness:
     loss: float
 
     def __str__(self) -> str:
+        if not self.columns:
+            return "all states are followed alike, so the adversary gains nothing from the correlation"
         named = ", ".join(map(repr, self.columns[:5])) + (", ..." if len(self.columns) > 5 else "")
         return (
             f"the adversary gains most by telling {self.state_q!r} from {self.state_d!r}: "
