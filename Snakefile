@@ -11,43 +11,40 @@ sys.path.insert(0, str(HERE))
 
 from workflow.check_parameters import find_problems
 from workflow.configuration import read_notebooks, read_profile
-from workflow.fingerprint import write_fingerprint
+from workflow.fingerprint import outdated, result_path
 
 PROFILE = read_profile(config.get("profile", "quick"), HERE)
-NOTEBOOKS = read_notebooks(HERE)
-PYTHON = shlex.quote(sys.executable)
+ENTRIES = read_notebooks(HERE)
 
 problems = find_problems(HERE)
 if problems:
     raise ValueError("; ".join(problems))
 
-# What a result depends on is written to a file, rewritten only when it changed; that file is the rule's input.
-for notebook in NOTEBOOKS.values():
-    write_fingerprint(notebook, PROFILE, HERE)
+# An outdated result is removed, so that Snakemake finds it missing and makes it anew.
+for name in outdated(ENTRIES, PROFILE, HERE):
+    result_path(name, PROFILE.name, HERE).unlink(missing_ok=True)
 
 
 workdir: str(HERE)
 
 
 wildcard_constraints:
-    name="|".join(NOTEBOOKS),
+    name="|".join(ENTRIES),
 
 
 rule all:
     input:
-        [f"build/{PROFILE.name}/notebooks/{name}.ipynb" for name in NOTEBOOKS],
+        [f"build/{PROFILE.name}/notebooks/{name}.ipynb" for name in ENTRIES],
 
 
 rule notebook:
-    input:
-        f"build/{PROFILE.name}/fingerprints/{{name}}.json",
     output:
         f"build/{PROFILE.name}/notebooks/{{name}}.ipynb",
     log:
         f"build/{PROFILE.name}/logs/{{name}}.log",
     # A notebook that measures time takes every core, so nothing runs beside it; the others go first.
-    threads: lambda wildcards: workflow.cores if NOTEBOOKS[wildcards.name].timing else 1
+    threads: lambda wildcards: workflow.cores if ENTRIES[wildcards.name].timing else 1
     priority: 1
     shell:
-        f"{PYTHON} -m workflow.run_notebook {{wildcards.name}} --profile {PROFILE.name}"
+        f"{shlex.quote(sys.executable)} -m workflow.run_notebook {{wildcards.name}} --profile {PROFILE.name}"
         " --threads {threads} 2> {log}"

@@ -157,7 +157,7 @@ def repository_folder() -> Path:
 
 
 def write_with_record(target: Path, contents: dict[str, bytes], record: dict) -> None:
-    """Write the files of one result, by suffix, and last its record as ``.json``; no reader sees a half-written file."""
+    """Write the files of one result, by suffix, and last its record as ``.json``; none is ever seen half-written."""
     target.parent.mkdir(parents=True, exist_ok=True)
     # The record comes last: where it exists, the files it describes are complete.
     text = json.dumps(record, indent=2, allow_nan=False) + "\n"

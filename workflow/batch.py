@@ -7,7 +7,6 @@ another batch is running and 130 after an interruption.
 
 import argparse
 import fcntl
-import json
 import os
 import signal
 import subprocess
@@ -17,35 +16,24 @@ import uuid
 
 from workflow.check_parameters import find_problems
 from workflow.configuration import ROOT, ConfigurationError, read_notebooks, read_profile
-from workflow.fingerprint import fingerprint_changed, write_fingerprint
+from workflow.fingerprint import outdated, read_status
 
-__all__ = ["run_batch", "outdated", "outdated_now", "summary", "main"]
+__all__ = ["run_batch", "summary", "main"]
 
 
 def run_batch(profile_name, jobs=None, only=(), root=ROOT):
-    """Run what is out of date and print the summary.
+    """Run what is out of date and print the summary; returns the exit status.
 
-    Parameters
-    ----------
-    profile_name : str
-    jobs : int, optional
-        Notebooks that run at once; by default one a processor.
-    only : sequence of str
-        Names of the notebooks to run; all by default.
-
-    Returns
-    -------
-    int
-        Exit status.
+    `jobs` notebooks run at once, by default one a processor; `only` names those to run, by default all.
     """
     problems = find_problems(root)
     try:
         profile = read_profile(profile_name, root)
-        notebooks = read_notebooks(root)
+        entries = read_notebooks(root)
     except ConfigurationError as error:
         problems = problems or [str(error)]
     if not problems:
-        problems = [f"ONLY: no notebook is called {name!r}" for name in only if name not in notebooks]
+        problems = [f"ONLY: no notebook is called {name!r}" for name in only if name not in entries]
     data = os.environ.get("TPLREPRO_DATA")
     if data and not os.path.isdir(os.path.expanduser(data)):
         problems.append(f"TPLREPRO_DATA must name a folder with the data, got {data!r}; correct it, or unset it")
@@ -53,7 +41,7 @@ def run_batch(profile_name, jobs=None, only=(), root=ROOT):
         _say("Nothing was run, because of the configuration:", *(f"  {problem}" for problem in problems))
         return 2
 
-    chosen = {name: notebooks[name] for name in (only or notebooks)}
+    chosen = {name: entries[name] for name in (only or entries)}
     build = root / "build" / profile_name
     build.mkdir(parents=True, exist_ok=True)
     with open(root / "build" / "lock", "a+", encoding="utf-8") as lock:
@@ -68,16 +56,17 @@ def run_batch(profile_name, jobs=None, only=(), root=ROOT):
         )
         batch = uuid.uuid4().hex
         code = _snakemake(profile_name, batch, waiting, jobs, lock, root) if waiting else 0
-    # Against the fingerprints the batch began with: what was edited meanwhile is the next batch's work.
-    left = [name for name in chosen if not _is_current(name, profile_name, root)]
-    _say("", summary(chosen, profile_name, waiting, left, root), "")
+    statuses = {name: read_status(name, profile_name, root) for name in chosen}
+    ran = {name for name in waiting if statuses[name].get("batch") == batch}
+    failed = [name for name in ran if statuses[name]["status"] != "ok"]
+    left = [name for name in waiting if name in failed or name not in ran]
+    _say("", summary(statuses, ran, left), "")
     if code < 0 or code == 130:
         _say("Interrupted. The same command finishes the rest.")
         return 130
     if left:
-        failed = [name for name in left if _status(profile_name, name, root).get("batch") == batch]
         _say(f"{len(left)} of {len(chosen)} notebooks are not up to date.")
-        _say(*(f"  {name}: see build/{profile_name}/partial/{name}.ipynb" for name in failed))
+        _say(*(f"  {name}: see build/{profile_name}/partial/{name}.ipynb" for name in left if name in failed))
         if not failed:
             _say(f"Snakemake stopped; the end of build/{profile_name}/snakemake.log:", *_tail(build))
         return 1
@@ -85,35 +74,14 @@ def run_batch(profile_name, jobs=None, only=(), root=ROOT):
     return 0
 
 
-def outdated(notebooks, profile, root=ROOT):
-    """Names of the notebooks whose result is missing or older than something it depends on."""
-    for notebook in notebooks.values():
-        write_fingerprint(notebook, profile, root)
-    return [name for name in notebooks if not _is_current(name, profile.name, root)]
-
-
-def outdated_now(notebooks, profile, root=ROOT):
-    """The same for who only asks: nothing is written, so asking without TPLREPRO_DATA makes no result outdated."""
-    return [
-        name
-        for name, notebook in notebooks.items()
-        if fingerprint_changed(notebook, profile, root) or not _is_current(name, profile.name, root)
-    ]
-
-
-def summary(notebooks, profile_name, waiting, left, root=ROOT):
+def summary(statuses, ran, left):
     """Table of the notebooks with their seconds and status, as text."""
     rows = [("notebook", "seconds", "data", "status")]
-    total = 0.0
-    for name in notebooks:
-        status = _status(profile_name, name, root)
-        ran = status and name in waiting and (name not in left or status["status"] == "failed")
-        if ran:
-            total += status["seconds"]
-        state = status["status"] if ran else "not run" if name in left else "up to date"
+    for name, status in statuses.items():
+        state = status["status"] if name in ran else "not run" if name in left else "up to date"
         seconds = f"{status['seconds']:.1f}" if status else "-"
         rows.append((name, seconds, status.get("data", "-"), state))
-    rows.append(("sum of what ran", f"{total:.1f}", "", ""))
+    rows.append(("sum of what ran", f"{sum(statuses[name]['seconds'] for name in ran):.1f}", "", ""))
     first = max(len(row[0]) for row in rows)
     lines = [f"{row[0]:<{first}}  {row[1]:>8}  {row[2]:<9}  {row[3]}".rstrip() for row in rows]
     lines.insert(1, "-" * (first + 33))
@@ -130,20 +98,14 @@ def main(arguments=None):
     return run_batch(options.profile, options.jobs, options.only)
 
 
-def _is_current(name, profile_name, root):
-    result = root / "build" / profile_name / "notebooks" / f"{name}.ipynb"
-    stamp = root / "build" / profile_name / "fingerprints" / f"{name}.json"
-    return result.is_file() and result.stat().st_mtime >= stamp.stat().st_mtime
-
-
 def _snakemake(profile_name, batch, waiting, jobs, lock, root):
     command = [
         *(sys.executable, "-m", "snakemake", "--snakefile", str(root / "Snakefile")),
         *("--cores", str(jobs or os.cpu_count() or 1), "--scheduler", "greedy"),
-        # Our own lock is released by the kernel when its holders die, so it can never be stale.
-        *("--nolock", "--rerun-incomplete", "--keep-going", "--rerun-triggers", "mtime", "--nocolor"),
-        # Times alone decide, as in `outdated`: by checksums a fingerprint back in an older state would not count.
-        *("--max-checksum-file-size", "0"),
+        # Its lock outlives a kill and must then be removed by hand; the operating system releases ours.
+        *("--nolock", "--rerun-incomplete", "--keep-going", "--nocolor"),
+        # What is outdated the Snakefile has removed; code or times of files are no further reason.
+        *("--rerun-triggers", "mtime"),
         *("--config", f"profile={profile_name}", "--"),
         *(f"build/{profile_name}/notebooks/{name}.ipynb" for name in waiting),
     ]
@@ -177,11 +139,6 @@ def _acquire(lock):
     lock.write(f"process {os.getpid()}, started {time.strftime('%Y-%m-%d %H:%M:%S')}\n")
     lock.flush()
     return True
-
-
-def _status(profile_name, name, root):
-    path = root / "build" / profile_name / "status" / f"{name}.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
 def _tail(build, lines=15):

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 
-from workflow.configuration import ROOT, read_notebooks
+from workflow.configuration import ROOT, sources
 from workflow.kernel_environment import kernel_environment
 
 __all__ = ["main"]
@@ -17,10 +17,7 @@ def main(arguments=None):
     """Run nbval on all notebooks, or on those named (``tkde2019/fig3``); options go to pytest."""
     arguments = sys.argv[1:] if arguments is None else arguments
     options = [word for word in arguments if word.startswith("-")]
-    names = [word for word in arguments if not word.startswith("-")] or list(read_notebooks())
-    if not names:
-        print("no notebooks yet")
-        return 0
+    names = [word for word in arguments if not word.startswith("-")] or list(sources())
     command = [
         *(sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env"),
         f"--nbval-sanitize-with={ROOT / 'tests' / 'notebooks' / 'sanitize.cfg'}",

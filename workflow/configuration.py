@@ -1,36 +1,49 @@
 """Which notebooks there are, and with which parameters a profile runs them.
 
-``config/notebooks.yaml`` lists the notebooks: the data sets each reads and whether it measures time (and must
-then run alone). ``config/quick.yaml`` and ``config/paper.yaml`` are profiles: parameters for each notebook, and
-common ones for all that declare them.
+``config/notebooks.yaml`` lists what a batch makes, by paper and figure: the notebook behind it where that has another
+name (one notebook run with several sets of parameters), the data sets that it reads, and whether it measures time (and
+must then run alone). ``config/quick.yaml`` and ``config/paper.yaml`` are profiles: parameters for each, and common ones
+for all that declare them.
 """
 
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import nbformat
 import yaml
 
-__all__ = ["ROOT", "PROFILES", "ConfigurationError", "Notebook", "Profile", "read_notebooks", "read_profile"]
+from tplrepro.provenance import literal_assignments
+
+__all__ = ["ROOT", "PROFILES", "ConfigurationError", "Notebook", "Profile", "read_notebooks", "read_profile", "sources"]
 
 ROOT = Path(__file__).resolve().parents[1]
 PROFILES = ("quick", "paper")
 
 
 class ConfigurationError(ValueError):
-    """A configuration file that does not say what it must."""
+    """A configuration file or a notebook that does not say what it must."""
 
 
 @dataclass(frozen=True)
 class Notebook:
-    """One registered notebook."""
+    """One entry of the batch."""
 
     name: str  # paper/figure
+    notebook: str  # its place under notebooks/
     data: tuple = ()  # folders below TPLREPRO_DATA that it reads
     timing: bool = False  # measures running time, so nothing may run beside it
     figure: bool = True  # saves a figure or table under its own name
 
     def path(self, root=ROOT):
-        return root / "notebooks" / f"{self.name}.ipynb"
+        return root / "notebooks" / f"{self.notebook}.ipynb"
+
+    def declared_parameters(self, root=ROOT):
+        """Names and default values of the cell tagged ``parameters``, in its order."""
+        cells = nbformat.read(self.path(root), as_version=4).cells
+        tagged = [cell.source for cell in cells if "parameters" in cell.metadata.get("tags", [])]
+        if len(tagged) != 1:
+            raise ConfigurationError(f"must have one cell tagged parameters, got {len(tagged)}; tag the cell")
+        return literal_assignments(tagged[0])
 
 
 @dataclass(frozen=True)
@@ -41,11 +54,17 @@ class Profile:
     common: dict = field(default_factory=dict)
     notebooks: dict = field(default_factory=dict)
 
+    def parameters(self, notebook, root=ROOT):
+        """What is injected: the profile's own parameters over the common ones that the notebook declares."""
+        declared = notebook.declared_parameters(root)
+        common = {name: value for name, value in self.common.items() if name in declared}
+        return common | self.notebooks.get(notebook.name, {})
+
 
 def read_notebooks(root=ROOT):
-    """Registered notebooks by name, in the order of ``config/notebooks.yaml``."""
+    """Entries of the batch by name, in the order of ``config/notebooks.yaml``."""
     path = root / "config" / "notebooks.yaml"
-    allowed = {"data", "timing", "figure"}
+    allowed = {"notebook", "data", "timing", "figure"}
     found = {}
     for name, facts in _read(path).items():
         facts = facts or {}
@@ -54,21 +73,29 @@ def read_notebooks(root=ROOT):
             raise ConfigurationError(
                 f"{path.name}: {name} may say {', '.join(sorted(allowed))}, got {', '.join(unknown)}; correct it"
             )
-        found[name] = Notebook(name, **{**facts, "data": tuple(facts.get("data", ()))})
+        found[name] = Notebook(name, **{"notebook": name, **facts, "data": tuple(facts.get("data", ()))})
+    return found
+
+
+def sources(root=ROOT):
+    """The notebooks under ``notebooks/`` that the entries run, each once: name to its first entry."""
+    found = {}
+    for entry in read_notebooks(root).values():
+        found.setdefault(entry.notebook, entry)
     return found
 
 
 def read_profile(profile, root=ROOT):
     """The profile in ``config/<profile>.yaml``."""
-    path = root / "config" / f"{profile}.yaml"
-    if not path.is_file():
-        known = ", ".join(sorted(p.stem for p in path.parent.glob("*.yaml") if p.stem != "notebooks"))
-        raise ConfigurationError(f"PROFILE must be one of {known}, got {profile!r}; write PROFILE=quick")
-    content = _read(path)
+    folder = root / "config"
+    known = sorted(path.stem for path in folder.glob("*.yaml") if path.stem != "notebooks")
+    if profile not in known:
+        raise ConfigurationError(f"PROFILE must be one of {', '.join(known)}, got {profile!r}; write PROFILE=quick")
+    content = _read(folder / f"{profile}.yaml")
     unknown = sorted(set(content) - {"common", "notebooks"})
     if unknown:
         raise ConfigurationError(
-            f"{path.name}: only the keys common and notebooks are read, got {', '.join(unknown)}; correct it"
+            f"{profile}.yaml: only the keys common and notebooks are read, got {', '.join(unknown)}; correct it"
         )
     notebooks = {name: parameters or {} for name, parameters in (content.get("notebooks") or {}).items()}
     return Profile(profile, content.get("common") or {}, notebooks)

@@ -1,7 +1,8 @@
-"""What a notebook's result depends on, as one small file: when its content changes, the notebook runs again.
+"""Whether a result is up to date: a run leaves a status beside it, with digests of all that the result depends on.
 
-Snakemake compares the file's time with the result's. It is rewritten only when something in it changed, so that a
-fresh checkout, a touched file or new outputs inside the notebook cause no work.
+What counts is the notebook's code, its parameters, its data files, the pinned environment, and those modules of the
+package that the run imported; new outputs in the notebook, other modules and the times of files do not. Snakemake's own
+triggers know neither the modules nor the data.
 """
 
 import hashlib
@@ -10,69 +11,67 @@ import os
 
 import nbformat
 
-from workflow.check_parameters import declared_parameters, effective_parameters
 from workflow.configuration import ROOT
 
-__all__ = ["fingerprint", "fingerprint_changed", "write_fingerprint"]
-
-# Folders of one paper family each; a notebook that does not name one does not depend on it.
-FAMILIES = ("dphmm", "eventlog", "sip")
+__all__ = ["fingerprint", "is_current", "of_modules", "outdated", "read_status", "result_path", "write_status"]
 
 
-def fingerprint(notebook, profile, root=ROOT):
-    """Digests of everything that the result of `notebook` under `profile` depends on.
-
-    Parameters
-    ----------
-    notebook : workflow.configuration.Notebook
-    profile : workflow.configuration.Profile
-
-    Returns
-    -------
-    dict
-        Readable, so that two of them tell what changed.
-    """
-    content = nbformat.read(notebook.path(root), as_version=4)
+def fingerprint(entry, profile, root=ROOT):
+    """Digests of everything that the result may depend on: readable, so that two of them tell what changed."""
+    content = nbformat.read(entry.path(root), as_version=4)
     source = "\n\0".join(cell.source for cell in content.cells if cell.cell_type == "code")
-    own = profile.notebooks.get(notebook.name, {})
+    files = sorted((root / "tplrepro").rglob("*.py"))
     return {
-        "parameters": effective_parameters(declared_parameters(content), profile.common, own),
+        "parameters": profile.parameters(entry, root),
         "notebook": _digest(source.encode()),
-        "package": _digest(*_package(root, source)),
         "environment": _digest((root / "requirements.lock").read_bytes()),
-        "data": {name: _data_state(name) for name in notebook.data},
+        "data": {name: _data_state(name) for name in entry.data},
+        "package": {path.relative_to(root).as_posix(): _digest(path.read_bytes()) for path in files},
     }
 
 
-def write_fingerprint(notebook, profile, root=ROOT):
-    """Write the fingerprint where it changed; return its path."""
-    path, text, changed = _compare(notebook, profile, root)
-    if changed:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(f".partial{os.getpid()}")
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
-    return path
+def of_modules(whole, modules):
+    """The fingerprint of a run that imported these modules of the package alone."""
+    paths = [name.replace(".", "/") for name in modules]
+    used = {f"{path}.py" for path in paths} | {f"{path}/__init__.py" for path in paths}
+    return whole | {"package": {name: digest for name, digest in whole["package"].items() if name in used}}
 
 
-def fingerprint_changed(notebook, profile, root=ROOT):
-    """Whether the fingerprint differs from the one on disk, which stays as it is."""
-    return _compare(notebook, profile, root)[2]
+def is_current(entry, profile, root=ROOT):
+    """Whether the result is there and everything that it depends on is as it was."""
+    before = read_status(entry.name, profile.name, root).get("fingerprint")
+    if before is None or not result_path(entry.name, profile.name, root).is_file():
+        return False
+    now = fingerprint(entry, profile, root)
+    now["package"] = {name: now["package"].get(name) for name in before["package"]}
+    return json.loads(json.dumps(now)) == before
 
 
-def _compare(notebook, profile, root):
-    path = root / "build" / profile.name / "fingerprints" / f"{notebook.name}.json"
-    text = json.dumps(fingerprint(notebook, profile, root), indent=2, sort_keys=True) + "\n"
-    return path, text, not path.is_file() or path.read_text(encoding="utf-8") != text
+def outdated(entries, profile, root=ROOT):
+    """Names of those whose result is missing or older than something it depends on."""
+    return [name for name, entry in entries.items() if not is_current(entry, profile, root)]
 
 
-def _package(root, source):
-    package = root / "tplrepro"
-    for path in sorted(package.rglob("*.py")):
-        family = path.relative_to(package).parts[0]
-        if family not in FAMILIES or family in source:
-            yield path.relative_to(root).as_posix().encode()
-            yield path.read_bytes()
+def result_path(name, profile_name, root=ROOT):
+    return root / "build" / profile_name / "notebooks" / f"{name}.ipynb"
+
+
+def status_path(name, profile_name, root=ROOT):
+    return root / "build" / profile_name / "status" / f"{name}.json"
+
+
+def read_status(name, profile_name, root=ROOT):
+    """What the last run left; empty if there was none."""
+    path = status_path(name, profile_name, root)
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
+def write_status(name, profile_name, status, root=ROOT):
+    path = status_path(name, profile_name, root)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    partial.write_text(json.dumps(status, indent=2) + "\n", encoding="utf-8")
+    os.replace(partial, path)
 
 
 def _data_state(name):

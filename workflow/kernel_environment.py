@@ -9,22 +9,11 @@ __all__ = ["kernel_environment"]
 
 
 def kernel_environment(figures, profile, command, *, real_data, threads=None, root=ROOT):
-    """Environment of a process that starts notebook kernels.
+    """Environment variables (dict) of a process that starts notebook kernels.
 
-    Parameters
-    ----------
-    figures : pathlib.Path
-        Where `tplrepro.figures.save_figure` writes.
-    profile, command : str
-        Recorded in the provenance.
-    real_data : bool
-        False hides ``TPLREPRO_DATA`` and downloads, so that the synthetic stand-ins are read whatever is there.
-    threads : int, optional
-        Limit for Numba, OpenMP and BLAS; none by default.
-
-    Returns
-    -------
-    dict
+    `figures` is where `tplrepro.figures.save_figure` writes; `profile` and `command` go into the records. Without
+    `real_data`, ``TPLREPRO_DATA`` and downloads are hidden, so that the stand-ins are read whatever is there.
+    `threads` limits Numba, OpenMP and BLAS.
     """
     ipython = root / "build" / "ipython"
     settings = ipython / "profile_default" / "ipython_kernel_config.py"

@@ -9,8 +9,8 @@ import json
 import shutil
 import sys
 
-from workflow.batch import outdated_now
 from workflow.configuration import ROOT, read_notebooks, read_profile
+from workflow.fingerprint import outdated
 
 __all__ = ["publish", "main"]
 
@@ -18,17 +18,9 @@ SUFFIXES = (".png", ".pdf", ".csv", ".json")
 
 
 def publish(profile_name="quick", root=ROOT):
-    """Copy the figures; return the reasons why some were not.
-
-    Returns
-    -------
-    copied : list of str
-        Names of the figures.
-    refused : list of str
-        One sentence each.
-    """
+    """Copy the figures; returns the names of those copied, and one sentence for each that was refused."""
     notebooks = read_notebooks(root)
-    stale = set(outdated_now(notebooks, read_profile(profile_name, root), root))
+    stale = set(outdated(notebooks, read_profile(profile_name, root), root))
     source = root / "build" / profile_name / "figures"
     copied, refused = [], []
     records = sorted(source.rglob("*.json"))

@@ -12,7 +12,7 @@ import time
 
 import nbformat
 
-from workflow.configuration import ROOT, read_notebooks
+from workflow.configuration import ROOT, sources
 from workflow.kernel_environment import kernel_environment
 
 __all__ = ["refresh", "clean", "main"]
@@ -21,21 +21,9 @@ WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 def refresh(path):
-    """Execute one notebook in this process and write it back where it changed.
+    """Execute one notebook in this process and write it back; returns whether the file changed.
 
-    Parameters
-    ----------
-    path : pathlib.Path
-
-    Returns
-    -------
-    bool
-        Whether the file changed.
-
-    Raises
-    ------
-    ValueError
-        If a cell wrote to the standard error stream: a warning there belongs repaired, not committed.
+    A cell that wrote to the standard error stream is a ValueError: a warning there belongs repaired, not committed.
     """
     from nbclient import NotebookClient
 
@@ -86,7 +74,7 @@ def main(arguments=None):
     parser.add_argument("names", nargs="*", metavar="paper/figure")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
-    notebooks = read_notebooks()
+    notebooks = sources()
     unknown = [name for name in options.names if name not in notebooks]
     if unknown:
         parser.error(f"config/notebooks.yaml does not list {', '.join(unknown)}; add it there")

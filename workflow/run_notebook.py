@@ -14,61 +14,47 @@ from datetime import UTC, datetime
 
 import nbformat
 
-from workflow.check_parameters import declared_parameters, effective_parameters
 from workflow.configuration import ROOT, read_notebooks, read_profile
+from workflow.fingerprint import fingerprint, of_modules, result_path, write_status
 from workflow.kernel_environment import kernel_environment
 
 __all__ = ["run_notebook", "main"]
 
 
 def run_notebook(name, profile_name, threads=None, root=ROOT):
-    """Execute a notebook with the profile's parameters.
-
-    Parameters
-    ----------
-    name : str
-        Paper and figure, ``"tkde2019/fig3"``.
-    profile_name : str
-    threads : int, optional
-        Threads that Numba, OpenMP and BLAS may use.
-
-    Returns
-    -------
-    dict
-        The status that is also written to ``build/<profile>/status``.
-    """
-    notebook = read_notebooks(root)[name]
+    """Execute a notebook with the profile's parameters; returns its status, which is also written."""
+    entry = read_notebooks(root)[name]
     profile = read_profile(profile_name, root)
+    before = fingerprint(entry, profile, root)  # what is edited while it runs is the next batch's work
     build = root / "build" / profile_name
-    final = build / "notebooks" / f"{name}.ipynb"
+    final = result_path(name, profile_name, root)
     partial = build / "partial" / f"{name}.ipynb"
     for path in (final, partial):
         path.parent.mkdir(parents=True, exist_ok=True)
 
-    declared = declared_parameters(nbformat.read(notebook.path(root), as_version=4))
-    parameters = effective_parameters(declared, profile.common, profile.notebooks.get(name, {}))
     command = f"make figures PROFILE={profile_name}"
     os.environ.update(
         kernel_environment(build / "figures", profile_name, command, real_data=True, threads=threads, root=root)
     )
     started = time.time()
-    error = _execute(notebook.path(root), partial, parameters)
-    record = build / "figures" / f"{name}.json"
-    if error is None and notebook.figure and not (record.is_file() and record.stat().st_mtime >= started - 1):
+    error = _execute(entry.path(root), partial, before["parameters"])
+    path = build / "figures" / f"{name}.json"
+    record = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    if error is None and entry.figure and not (record and path.stat().st_mtime >= started - 1):
         error = f"saved nothing under its own name; end it with save_figure(figure, {name!r}, ...)"
-    seconds = time.time() - started
-    if error is None:
-        os.replace(partial, final)
     status = {
         "notebook": name,
         "status": "ok" if error is None else "failed",
-        "seconds": round(seconds, 1),
-        "data": json.loads(record.read_text(encoding="utf-8"))["data"] if record.is_file() else "none",
+        "seconds": round(time.time() - started, 1),
+        "data": record.get("data", "none"),
         "error": error,
         "batch": os.environ.get("TPLREPRO_BATCH", ""),
         "finished_utc": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "fingerprint": of_modules(before, record["modules"]) if record else before,
     }
-    _write_json(build / "status" / f"{name}.json", status)
+    write_status(name, profile_name, status, root)
+    if error is None:  # last: a result without its status would count as outdated, not the other way round
+        os.replace(partial, final)
     return status
 
 
@@ -141,13 +127,6 @@ def _progress_line(status, profile, root=ROOT):
 
 def _first_line(text):
     return text.strip().splitlines()[0][:300]
-
-
-def _write_json(path, content):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    os.replace(partial, path)
 
 
 if __name__ == "__main__":

@@ -6,11 +6,10 @@ import re
 import nbformat
 import pytest
 
-from workflow.check_parameters import declared_parameters
-from workflow.configuration import read_notebooks
+from workflow.configuration import sources
 from workflow.refresh_notebooks import clean
 
-NOTEBOOKS = read_notebooks()
+NOTEBOOKS = sources()
 
 
 @pytest.fixture(params=list(NOTEBOOKS), scope="module")
@@ -53,8 +52,8 @@ def test_defines_no_algorithm(code):
                 assert node.end_lineno - node.lineno <= 12, node.name
 
 
-def test_parameters_hold_a_seed(notebook):
-    assert isinstance(declared_parameters(notebook).get("seed"), int)
+def test_parameters_hold_a_seed(name):
+    assert isinstance(NOTEBOOKS[name].declared_parameters().get("seed"), int)
 
 
 def test_was_run_from_top_to_bottom_without_an_error(code):
@@ -75,7 +74,7 @@ def test_outputs_name_no_machine_and_show_no_warning(code):
 def test_saves_under_its_own_name(name, code):
     source = "\n".join(cell.source for cell in code)
     if NOTEBOOKS[name].figure:
-        assert f'"{name}"' in source
+        assert f'"{name}"' in source or NOTEBOOKS[name].name != name  # then the batch looks
         assert re.search(r"save_(figure|table)\(", source)
 
 

@@ -1,13 +1,8 @@
-import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_notebook
 
-from workflow.check_parameters import declared_parameters, effective_parameters, find_problems
-from workflow.configuration import ConfigurationError, read_notebooks, read_profile
-
-
-def declare(source, tags=("parameters",)):
-    return declared_parameters(new_notebook(cells=[new_code_cell(source, metadata={"tags": list(tags)})]))
+from tplrepro.provenance import literal_assignments
+from workflow.check_parameters import find_problems
+from workflow.configuration import read_notebooks, read_profile
 
 
 @pytest.fixture
@@ -25,9 +20,9 @@ def test_this_repository_has_no_problem():
 
 def test_defaults_of_the_notebooks_are_the_quick_profile():
     quick = read_profile("quick")
-    for name, notebook in read_notebooks().items():
-        declared = declared_parameters(nbformat.read(notebook.path(), as_version=4))
-        assert effective_parameters(declared, quick.common, quick.notebooks[name]).items() <= declared.items(), name
+    for name, entry in read_notebooks().items():
+        if entry.notebook == name:  # others are one notebook with several sets of parameters
+            assert quick.parameters(entry).items() <= entry.declared_parameters().items(), name
 
 
 def test_both_profiles_name_every_notebook():
@@ -35,24 +30,36 @@ def test_both_profiles_name_every_notebook():
 
 
 def test_annotations_comments_and_negative_numbers_are_understood():
-    declared = declare("a: float = -0.1  # nats\nb = [1, 2]\nc: int | None = None\nd: np.ndarray = ()\ne = 'x'\n# end")
-    assert declared == {"a": -0.1, "b": [1, 2], "c": None, "d": (), "e": "x"}
+    source = "a: float = -0.1  # nats\nb = [1, 2]\nc: int | None = None\nd: np.ndarray = ()\ne = 'x'\n# end"
+    assert literal_assignments(source) == {"a": -0.1, "b": [1, 2], "c": None, "d": (), "e": "x"}
 
 
 @pytest.mark.parametrize("source", ["import numpy", "f(1)", "a, b = 1, 2", "a = b = 1", "a += 1", "a: int"])
-def test_only_assignments_may_stand_in_the_cell(source):
-    with pytest.raises(ConfigurationError, match="may hold only 'name = value' lines, got .*next cell"):
-        declare(source)
+def test_only_assignments_may_stand_in_the_cell(one, source):
+    one.notebook("a/one", parameters=source)
+    assert "a/one.ipynb: the parameters cell may hold only 'name = value' lines" in find_problems(one.root)[0]
 
 
 def test_a_computed_default_is_refused_because_it_would_keep_its_value():
-    with pytest.raises(ConfigurationError, match="default must be a literal, got 'b = 2 \\* a'; compute in the next"):
-        declare("a = 1\nb = 2 * a")
+    with pytest.raises(ValueError, match="default must be a literal, got 'b = 2 \\* a'; compute in the next"):
+        literal_assignments("a = 1\nb = 2 * a")
 
 
-def test_there_is_one_tagged_cell():
-    with pytest.raises(ConfigurationError, match="must have one cell tagged parameters, got 0; tag the cell"):
-        declare("a = 1", tags=())
+def test_there_is_one_tagged_cell(one):
+    path = one.root / "notebooks/a/one.ipynb"
+    path.write_text(path.read_text().replace('"parameters"', '"other"'))
+    assert "a/one.ipynb: must have one cell tagged parameters, got 0; tag the cell" in find_problems(one.root)[0]
+
+
+def test_one_notebook_may_serve_several_figures(one):
+    facts = "a/one:\na/two: {notebook: a/one}"
+    one.configure(facts, "common: {seed: 5}\nnotebooks:\n  a/one: {}\n  a/two: {value: 0.7}\n")
+    assert find_problems(one.root) == []
+    entries, quick = read_notebooks(one.root), read_profile("quick", one.root)
+    assert quick.parameters(entries["a/one"], one.root) == {"seed": 5}
+    assert quick.parameters(entries["a/two"], one.root) == {"seed": 5, "value": 0.7}
+    one.configure(facts, "notebooks:\n  a/one: {}\n  a/two: {valeu: 0.7}\n")
+    assert "quick.yaml: a/two has no parameter 'valeu'" in find_problems(one.root)[0]
 
 
 def test_misspelt_parameter_is_an_error_before_anything_runs(one):
@@ -88,10 +95,11 @@ def test_a_whole_number_stays_whole(one):
 
 def test_common_parameters_go_to_the_notebooks_that_declare_them(one):
     one.notebook("a/two", parameters="seed: int = 3")
-    one.configure("a/one:\na/two:", "common: {value: 0.9}\nnotebooks:\n  a/one: {}\n  a/two: {}\n")
+    one.configure("a/one:\na/two:", "common: {value: 0.9}\nnotebooks:\n  a/one: {value: 2}\n  a/two: {}\n")
     assert find_problems(one.root) == []
-    assert effective_parameters({"seed": 3}, {"value": 0.9}, {}) == {}
-    assert effective_parameters({"value": 1}, {"value": 0.9}, {"value": 2}) == {"value": 2}
+    entries, quick = read_notebooks(one.root), read_profile("quick", one.root)
+    assert quick.parameters(entries["a/two"], one.root) == {}
+    assert quick.parameters(entries["a/one"], one.root) == {"value": 2}
 
 
 def test_common_parameter_that_no_notebook_declares_is_an_error(one):
@@ -116,7 +124,7 @@ def test_a_profile_mentions_every_notebook(one):
 @pytest.mark.parametrize(
     ("file", "text", "message"),
     [
-        ("notebooks", "a/one: {timimg: true}", "a/one may say data, figure, timing, got timimg; correct it"),
+        ("notebooks", "a/one: {timimg: true}", "a/one may say data, figure, notebook, timing, got timimg; correct it"),
         ("quick", "notebook: {}", "quick.yaml: only the keys common and notebooks are read, got notebook; correct it"),
         ("quick", "- a", "quick.yaml: must be a mapping, got list"),
         ("quick", "a: [", "quick.yaml: must be YAML"),
@@ -134,10 +142,11 @@ def test_data_sets_are_known_by_name(one):
     assert problem.endswith("got data 'geolif'; correct it")
 
 
-def test_unknown_profile_is_named_with_the_known_ones(one):
-    done = one.batch("--profile", "fast")
+@pytest.mark.parametrize("profile", ["fast", "../../etc", "notebooks", "x; echo y"])
+def test_unknown_profile_is_named_with_the_known_ones(one, profile):
+    done = one.batch("--profile", profile)
     assert done.returncode == 2
-    assert "PROFILE must be one of paper, quick, got 'fast'; write PROFILE=quick" in done.stdout
+    assert f"PROFILE must be one of paper, quick, got {profile!r}; write PROFILE=quick" in done.stdout
 
 
 def test_checkpoints_are_not_notebooks(one):

@@ -1,7 +1,7 @@
 import pytest
 
 from workflow.configuration import read_notebooks, read_profile
-from workflow.fingerprint import fingerprint, write_fingerprint
+from workflow.fingerprint import fingerprint, is_current, of_modules, write_status
 
 
 @pytest.fixture
@@ -42,14 +42,24 @@ def test_each_ingredient_counts(one):
     assert changed(one, before) == {"notebook", "parameters", "package", "environment"}
 
 
-def test_another_papers_folder_counts_only_where_it_is_named(one):
-    before = take(one)
-    one.write("tplrepro/sip/module.py", "answer = 1\n")
-    assert changed(one, before) == set()
-    one.notebook("a/one", "from tplrepro import sip")
-    before = take(one)
-    one.write("tplrepro/sip/module.py", "answer = 2\n")
-    assert changed(one, before) == {"package"}
+def test_only_the_modules_that_a_run_imported_count(one):
+    one.write("tplrepro/sip/__init__.py", "")
+    profile, entry = read_profile("quick", one.root), read_notebooks(one.root)["a/one"]
+    one.write("build/quick/notebooks/a/one.ipynb", "{}")
+
+    def current_after_a_run_that_imported(*modules):
+        write_status("a/one", "quick", {"fingerprint": of_modules(take(one), modules)}, one.root)
+        assert is_current(entry, profile, one.root)
+        one.write("tplrepro/sip/__init__.py", (one.root / "tplrepro/sip/__init__.py").read_text() + "#\n")
+        return is_current(entry, profile, one.root)
+
+    assert current_after_a_run_that_imported("tplrepro", "tplrepro.module")
+    assert not current_after_a_run_that_imported("tplrepro", "tplrepro.sip")
+    write_status(
+        "a/one", "quick", {"fingerprint": of_modules(take(one), ["tplrepro.sip", "tplrepro.module"])}, one.root
+    )
+    (one.root / "tplrepro/module.py").unlink()
+    assert not is_current(entry, profile, one.root)
 
 
 def test_data_count_by_name_size_and_time(one, monkeypatch, tmp_path):
@@ -70,14 +80,3 @@ def test_downloads_count_as_data(one):
     before = take(one)
     one.write("downloads/kosarak.dat.gz", "unpacked elsewhere")
     assert changed(one, before) == {"data"}
-
-
-def test_the_file_is_rewritten_only_when_something_changed(one):
-    def write():
-        profile = read_profile("quick", one.root)
-        return write_fingerprint(read_notebooks(one.root)["a/one"], profile, one.root).stat().st_mtime_ns
-
-    first = write()
-    assert write() == first
-    one.write("tplrepro/module.py", "answer = 43\n")
-    assert write() > first
