@@ -23,7 +23,7 @@ $(shell rm -f $(READY))
 endif
 endif
 
-.PHONY: help env figures explore lab test test-slow test-browser test-notebooks lint format notebooks publish-figures bench lock clean clean-all
+.PHONY: help env figures explore lab test test-slow test-browser test-notebooks lint size format notebooks publish-figures bench lock clean clean-all
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -54,10 +54,10 @@ $(READY): requirements.lock pyproject.toml
 	touch $(READY)
 
 figures: $(READY) ## regenerate every figure that is out of date (PROFILE=quick or paper, ONLY=paper/figure)
-	@$(PY) -m workflow.batch --profile $(PROFILE) $(if $(JOBS),--jobs $(JOBS)) $(if $(ONLY),--only $(ONLY))
+	@$(PY) -m workflow.batch --profile '$(PROFILE)' $(if $(JOBS),--jobs $(JOBS)) $(if $(ONLY),--only $(ONLY))
 
 publish-figures: $(READY) ## copy the batch's figures into figures/, to be committed
-	@$(PY) -m workflow.publish_figures --profile $(PROFILE)
+	@$(PY) -m workflow.publish_figures --profile '$(PROFILE)'
 
 explore: $(READY) ## serve the interactive notebook as a page (PORT=8866, THEME=dark)
 	@$(PY) -m workflow.explore $(if $(PORT),--port $(PORT)) $(if $(THEME),--theme $(THEME))
@@ -68,7 +68,7 @@ lab: $(READY) ## open the interactive notebook in JupyterLab (PORT=8888)
 test: $(READY) ## run the tests, the doctests and the committed notebooks
 	@status=0; \
 	$(PY) -m pytest --durations=10 || status=1; \
-	$(PY) -m workflow.check_notebooks -q || status=1; \
+	$(PY) -m workflow.committed_notebooks check || status=1; \
 	exit $$status
 
 test-slow: $(READY) ## run the tests that are too long for every day
@@ -79,17 +79,21 @@ test-browser: $(READY) ## open the interactive page in Chromium, installed by ap
 	@$(PY) -m pytest -m browser tests/browser --durations=5
 
 test-notebooks: $(READY) ## run the committed notebooks alone (ONLY=paper/figure)
-	@$(PY) -m workflow.check_notebooks -q $(ONLY)
+	@$(PY) -m workflow.committed_notebooks check $(ONLY)
 
 notebooks: $(READY) ## execute the notebooks in place, to be committed (ONLY=paper/figure)
-	@$(PY) -m workflow.refresh_notebooks $(ONLY)
+	@$(PY) -m workflow.committed_notebooks refresh $(ONLY)
 
 bench: $(READY) ## measure, and write docs/benchmarks.md
 	@$(PY) benchmarks/run.py
 
-lint: $(READY) ## check style and the configuration
+lint: $(READY) ## check style, types and the configuration
 	@$(PY) -m ruff check --output-format concise .
+	@$(PY) -m mypy
 	@$(PY) -m workflow.check_parameters
+
+size: $(READY) ## count lines by room, all and those of code
+	@$(PY) -m workflow.size
 
 format: $(READY) ## format the Python files
 	@$(PY) -m ruff format .
@@ -99,7 +103,7 @@ lock: $(READY) ## pin the environment anew from pyproject.toml
 	@$(PY) -m workflow.lock $(ARGS)
 
 clean: ## remove the results of batches
-	rm -rf build .snakemake .pytest_cache .ruff_cache .hypothesis
+	rm -rf build .snakemake .pytest_cache .ruff_cache .mypy_cache .hypothesis
 
 clean-all: clean ## remove the environment as well
 	rm -rf $(VENV)

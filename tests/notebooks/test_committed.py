@@ -7,7 +7,7 @@ import nbformat
 import pytest
 
 from workflow.configuration import sources
-from workflow.refresh_notebooks import clean
+from workflow.committed_notebooks import clean
 
 NOTEBOOKS = sources()
 

@@ -3,7 +3,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from workflow.kernel_environment import kernel_environment
-from workflow.refresh_notebooks import clean, refresh
+from workflow.committed_notebooks import clean, refresh
 
 
 def test_cleaning_keeps_tags_and_ids_and_drops_the_rest():

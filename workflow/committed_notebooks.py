@@ -1,7 +1,7 @@
-"""Execute the notebooks in place, so that their committed outputs are fresh.
+"""The committed notebooks: `check` compares what they print with what is committed, `refresh` executes them anew.
 
-Every notebook runs with its defaults (the quick profile) on the synthetic stand-ins, whatever data are installed,
-so that its outputs hold on every machine. What differs from run to run is stripped.
+Both run every notebook with its defaults (the quick profile) on the synthetic stand-ins, whatever data are installed, so
+that its outputs hold on every machine. What differs from run to run is stripped.
 """
 
 import argparse
@@ -15,9 +15,24 @@ import nbformat
 from workflow.configuration import ROOT, sources
 from workflow.kernel_environment import kernel_environment
 
-__all__ = ["refresh", "clean", "main"]
+__all__ = ["check", "clean", "main", "refresh"]
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+
+
+def check(names, options=()):
+    """Run nbval on the notebooks named (``tkde2019/fig3``), or on all; options go to pytest."""
+    names = names or list(sources())
+    command = [
+        *(sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env"),
+        f"--nbval-sanitize-with={ROOT / 'tests' / 'notebooks' / 'sanitize.cfg'}",
+        # Several notebooks at once, but each in one process: its cells come one after the other.
+        *("--numprocesses", str(min(os.cpu_count() or 1, len(names), 4)), "--dist", "loadscope"),
+        *("-p", "no:cacheprovider", *options),
+        *(f"notebooks/{name}.ipynb" for name in names),
+    ]
+    environment = kernel_environment(ROOT / "build" / "nbval" / "figures", "quick", "make test", real_data=False)
+    return subprocess.run(command, cwd=ROOT, env=environment).returncode
 
 
 def refresh(path):
@@ -69,8 +84,9 @@ def clean(notebook):
 
 
 def main(arguments=None):
-    """Refresh all notebooks, or those named."""
+    """Check or refresh all notebooks, or those named."""
     parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("what", choices=("check", "refresh"))
     parser.add_argument("names", nargs="*", metavar="paper/figure")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
@@ -78,19 +94,19 @@ def main(arguments=None):
     unknown = [name for name in options.names if name not in notebooks]
     if unknown:
         parser.error(f"config/notebooks.yaml does not list {', '.join(unknown)}; add it there")
+    if options.what == "check":
+        return check(options.names, ["-q"])
     if options.here:
         changed = refresh(notebooks[options.names[0]].path())
         print("changed" if changed else "as before", end=" ", flush=True)
         return 0
-
-    figures = ROOT / "build" / "refresh" / "figures"
-    environment = kernel_environment(figures, "quick", "make notebooks", real_data=False)
+    environment = kernel_environment(ROOT / "build" / "refresh" / "figures", "quick", "make notebooks", real_data=False)
     failed = []
     for name in options.names or notebooks:
         print(f"{name:<34}", end="", flush=True)
         started = time.monotonic()
-        command = [sys.executable, "-m", "workflow.refresh_notebooks", "--here", name]
         # One process a notebook: the kernel's working folder is the process's.
+        command = [sys.executable, "-m", "workflow.committed_notebooks", "refresh", "--here", name]
         if subprocess.run(command, cwd=ROOT, env=environment).returncode:
             failed.append(name)
         print(f"{time.monotonic() - started:8.1f} s", flush=True)
