@@ -32,9 +32,7 @@ def test_exact_batches_are_the_optimum_of_problem_30(p, epsilon, width):
     mechanism = sip.BatchResponse(epsilon, width, 2)
     response = mechanism.response(belief)
     assert response.leakage <= epsilon
-    assert response.cost(mechanism.distance) == pytest.approx(
-        least_cost(belief, mechanism.distance, epsilon), abs=1e-6
-    )
+    assert response.cost(mechanism.distance) == pytest.approx(least_cost(belief, mechanism.distance, epsilon), abs=1e-6)
 
 
 @settings(max_examples=15)
@@ -96,9 +94,7 @@ def test_bad_batches():
         sip.BatchResponse(1.0, 2, 2, method="newton")
     with pytest.raises(ValueError, match="step must be a positive step length, found 0"):
         sip.BatchResponse(1.0, 2, 2, step=0)
-    with pytest.raises(
-        ValueError, match="a sequence must hold at least one batch of 3 symbols, found shape \\(2,\\)"
-    ):
+    with pytest.raises(ValueError, match="a sequence must hold at least one batch of 3 symbols, found shape \\(2,\\)"):
         sip.encode_batches([0, 1], 2, 3)
     with pytest.raises(ValueError, match="symbols must be 0..1, found 0 to 2"):
         sip.encode_batches([0, 2], 2, 2)

@@ -36,9 +36,7 @@ def test_likelihood_with_a_channel_is_the_sum_over_hidden_sequences():
     outputs = [0, 1, 1]
     for i in range(2):
         joint = sip.markov_sequences(classifier.initial[i], classifier.steps[i], 3)
-        expected = sum(
-            joint[x] * np.prod([channel[x[k], outputs[k]] for k in range(3)]) for x in np.ndindex(2, 2, 2)
-        )
+        expected = sum(joint[x] * np.prod([channel[x[k], outputs[k]] for k in range(3)]) for x in np.ndindex(2, 2, 2))
         assert classifier.log_likelihood(outputs, channel)[i] == pytest.approx(np.log(expected), rel=1e-12)
     assert classifier.log_likelihood(outputs, np.eye(2)) == pytest.approx(classifier.log_likelihood(outputs))
     assert classifier.predict(outputs, channel) in USERS

@@ -11,9 +11,7 @@ from tplrepro import sip
 @given(beliefs(), st.integers(0, 2**32 - 1))
 def test_leakage_agrees_with_bayes_rule(belief, seed):
     rows = np.random.default_rng(seed).dirichlet(np.ones(4), belief.size)
-    assert sip.instantaneous_leakage(rows, belief) == pytest.approx(
-        leakage_by_loops(rows, belief), rel=1e-9, abs=1e-12
-    )
+    assert sip.instantaneous_leakage(rows, belief) == pytest.approx(leakage_by_loops(rows, belief), rel=1e-9, abs=1e-12)
 
 
 @given(beliefs(), st.integers(0, 2**32 - 1))

@@ -34,9 +34,7 @@ def test_the_temporal_variant_is_given_the_previous_symbol():
     step = np.array([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [0.5, 0.0, 0.5]])
     chain = sip.SymbolChain.first_order(np.full(3, 1 / 3), step)
     mechanism = sip.TemporalRandomizedResponse(0.1, step)
-    outputs = [
-        list(sip.release(mechanism, [0, 1], chain, np.random.default_rng(seed)))[1].output for seed in range(40)
-    ]
+    outputs = [list(sip.release(mechanism, [0, 1], chain, np.random.default_rng(seed)))[1].output for seed in range(40)]
     assert set(outputs) == {0, 1}  # never 2, which cannot follow 0
 
 

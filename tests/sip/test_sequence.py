@@ -58,9 +58,7 @@ def test_enumeration_agrees_with_loops(kind):
 
 
 @settings(max_examples=15)
-@given(
-    st.integers(2, 3), st.integers(1, 5), st.floats(0.1, 2.0), st.integers(0, 2**32 - 1), st.sampled_from([1, 2])
-)
+@given(st.integers(2, 3), st.integers(1, 5), st.floats(0.1, 2.0), st.integers(0, 2**32 - 1), st.sampled_from([1, 2]))
 def test_leakages_of_single_releases_bound_that_of_the_sequence(n, horizon, epsilon, seed, order):
     if n == 3:
         horizon = min(horizon, 4)

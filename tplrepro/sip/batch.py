@@ -53,9 +53,7 @@ def encode_batches(sequence, n_symbols: int, width: int) -> np.ndarray:
             f"a sequence must hold at least one batch of {width} symbols, found shape {symbols.shape}; lengthen it"
         )
     if symbols.min() < 0 or symbols.max() >= n_symbols:
-        raise ValueError(
-            f"symbols must be 0..{n_symbols - 1}, found {symbols.min()} to {symbols.max()}; check them"
-        )
+        raise ValueError(f"symbols must be 0..{n_symbols - 1}, found {symbols.min()} to {symbols.max()}; check them")
     whole = symbols[: symbols.size // width * width].reshape(-1, width)
     return whole @ n_symbols ** np.arange(width)[::-1]
 
@@ -155,9 +153,7 @@ def _gradient_descent(belief, distance, epsilon, step, sweeps: int = 5000) -> np
     """
     n = belief.size
     rows = np.full((n, n), 1.0 / n)
-    gradient = (
-        distance * (belief / belief.max())[:, None]
-    )  # one step length for all, whatever the scale of the belief
+    gradient = distance * (belief / belief.max())[:, None]  # one step length for all, whatever the scale of the belief
     active = np.repeat(belief[:, None] > 0, n, axis=1)
     low, high = np.exp(-epsilon), np.exp(epsilon)
     for _ in range(sweeps):

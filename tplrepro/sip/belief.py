@@ -120,9 +120,7 @@ class Belief:
         ZeroProbabilityError
             If y has probability 0 under this belief.
         """
-        likelihood = (
-            response.column(y) if isinstance(response, Response) else np.asarray(response, dtype=float)[:, y]
-        )
+        likelihood = response.column(y) if isinstance(response, Response) else np.asarray(response, dtype=float)[:, y]
         posterior = self.weights * (
             likelihood if self.weights.size == likelihood.size else likelihood[self.chain.symbols]
         )
@@ -159,17 +157,13 @@ def second_order(initial, transition, tensor) -> SymbolChain:
     pair, following = np.divmod(np.arange(n**3), n)
     rows = np.concatenate([start_rows, n + pair])
     columns = np.concatenate([start_columns, n + (pair % n) * n + following])
-    matrix = coo_array(
-        (np.concatenate([first.ravel(), values.ravel()]), (rows, columns)), shape=(n + n * n, n + n * n)
-    )
+    matrix = coo_array((np.concatenate([first.ravel(), values.ravel()]), (rows, columns)), shape=(n + n * n, n + n * n))
     symbols = np.concatenate([np.arange(n), w])
     matrix = TransitionMatrix(matrix.tocsr())
     return SymbolChain(check_belief(initial, n), matrix, symbols, np.zeros(symbols.size))
 
 
-def chain_from_sequences(
-    sequences, n_symbols: int, order: int = 1, restart: float = 0.01, initial=None
-) -> SymbolChain:
+def chain_from_sequences(sequences, n_symbols: int, order: int = 1, restart: float = 0.01, initial=None) -> SymbolChain:
     """Maximum-likelihood chain of order 1 or 2, sparse; contexts that are never left restart with probability 1.
 
     Parameters
@@ -199,9 +193,7 @@ def chain_from_sequences(
         raise ValueError("estimation needs at least one observed symbol, found none; give non-empty sequences")
     flat = np.concatenate(arrays)
     if flat.min() < 0 or flat.max() >= n_symbols:
-        raise ValueError(
-            f"symbols must be 0..{n_symbols - 1}, found {flat.min()} to {flat.max()}; raise n_symbols"
-        )
+        raise ValueError(f"symbols must be 0..{n_symbols - 1}, found {flat.min()} to {flat.max()}; raise n_symbols")
     counts = np.bincount(flat, minlength=n_symbols) + 1.0
     start = counts / counts.sum() if initial is None else check_belief(initial, n_symbols)
     position = np.concatenate([np.arange(a.size) for a in arrays])

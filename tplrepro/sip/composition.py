@@ -52,9 +52,7 @@ def advanced_composition(leakages, delta: float) -> float:
     """
     values = check_budgets(leakages, "leakages")
     if not 0 < delta < 1:
-        raise ValueError(
-            f"delta must be a probability strictly between 0 and 1, found {delta}; give such as 1e-5"
-        )
+        raise ValueError(f"delta must be a probability strictly between 0 and 1, found {delta}; give such as 1e-5")
     return float(values @ np.expm1(values) + np.sqrt(2 * np.log(1 / delta) * (values @ values)))
 
 

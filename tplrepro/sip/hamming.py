@@ -78,9 +78,7 @@ def hamming_response(belief: np.ndarray, epsilon: float) -> MixtureResponse:
     shared = row_class >= 0
     output = np.bincount(row_class[shared], b[shared], minlength=len(table)) @ table
     output = output + np.where(row_class[labels] < 0, b[labels], 0.0)
-    return mix(
-        belief, order[labels], np.vstack([table, output / output.sum()]), everyone, epsilon, 1.0 - utility
-    )
+    return mix(belief, order[labels], np.vstack([table, output / output.sum()]), everyone, epsilon, 1.0 - utility)
 
 
 def knapsack_bound(belief, epsilon: float) -> tuple[float, bool]:

@@ -41,9 +41,7 @@ class MarkovClassifier:
 
     def __init__(self, n_symbols: int, smoothing: float = 0.1):
         if not smoothing > 0:
-            raise ValueError(
-                f"smoothing must be positive, found {smoothing}; give the number added to each count"
-            )
+            raise ValueError(f"smoothing must be positive, found {smoothing}; give the number added to each count")
         self.n_symbols, self.smoothing = check_horizon(n_symbols, "n_symbols"), smoothing
         self.users: list = []
 

@@ -37,9 +37,7 @@ def check_belief(belief, n: int | None = None) -> np.ndarray:
     values = np.asarray(belief, dtype=float)
     if values.ndim != 1 or values.size == 0 or (n is not None and values.size != n):
         wanted = "(n,) with n >= 1" if n is None else f"({n},)"
-        raise ValueError(
-            f"a belief must have shape {wanted}, found {values.shape}; give one probability a symbol"
-        )
+        raise ValueError(f"a belief must have shape {wanted}, found {values.shape}; give one probability a symbol")
     total = values.sum()
     if not np.isfinite(total) or (values < 0).any() or abs(total - 1.0) > ROW_SUM_TOLERANCE:
         raise ValueError(
@@ -53,9 +51,7 @@ def check_response_matrix(matrix, n: int) -> np.ndarray:
     """A response (n, m) as a float array; ValueError unless its n rows are distributions over the outputs."""
     rows = np.asarray(matrix, dtype=float)
     if rows.ndim != 2 or rows.shape[0] != n or rows.shape[1] == 0:
-        raise ValueError(
-            f"a response over {n} symbols must have {n} rows, found shape {rows.shape}; give rows a(.|x)"
-        )
+        raise ValueError(f"a response over {n} symbols must have {n} rows, found shape {rows.shape}; give rows a(.|x)")
     sums = rows.sum(axis=1)
     if not np.isfinite(sums).all() or (rows < 0).any() or np.abs(sums - 1).max() > ROW_SUM_TOLERANCE:
         worst = int(np.argmax(np.where(np.isfinite(sums), np.abs(sums - 1), np.inf)))
@@ -70,19 +66,13 @@ def check_distance(distance, n: int) -> np.ndarray:
     """A distance matrix (n, n), finite and not negative; "hamming" is 1 off the diagonal."""
     if isinstance(distance, str):
         if distance != "hamming":
-            raise ValueError(
-                f"distance must be 'hamming' or an array (n, n), found {distance!r}; give one of these"
-            )
+            raise ValueError(f"distance must be 'hamming' or an array (n, n), found {distance!r}; give one of these")
         return hamming_distance(n)
     values = np.asarray(distance, dtype=float)
     if values.shape != (n, n):
-        raise ValueError(
-            f"distances between {n} symbols must have shape ({n}, {n}), found {values.shape}; resize them"
-        )
+        raise ValueError(f"distances between {n} symbols must have shape ({n}, {n}), found {values.shape}; resize them")
     if not np.isfinite(values).all() or (values < 0).any():
-        raise ValueError(
-            f"distances must be finite and not negative, found minimum {values.min():g}; correct them"
-        )
+        raise ValueError(f"distances must be finite and not negative, found minimum {values.min():g}; correct them")
     return values
 
 

@@ -107,9 +107,7 @@ def least_leakage(mechanism, beliefs, weights, noise: float, tolerance: float = 
     """
 
     def expected(budget):
-        return sum(
-            w * mechanism(budget).response(b).cost() for w, b in zip(weights, beliefs, strict=True) if w > 0
-        )
+        return sum(w * mechanism(budget).response(b).cost() for w, b in zip(weights, beliefs, strict=True) if w > 0)
 
     low, high = 1e-6, 1.0
     if expected(low) > noise:

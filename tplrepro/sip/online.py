@@ -64,9 +64,7 @@ def release(mechanism, sequence, chain: SymbolChain, rng: np.random.Generator) -
     """
     symbols = np.asarray(sequence)
     if symbols.ndim != 1 or symbols.size == 0:
-        raise ValueError(
-            f"a sequence must hold at least one symbol, found shape {symbols.shape}; leave empty ones out"
-        )
+        raise ValueError(f"a sequence must hold at least one symbol, found shape {symbols.shape}; leave empty ones out")
     if symbols.min() < 0 or symbols.max() >= chain.n_symbols:
         raise ValueError(
             f"symbols must be 0..{chain.n_symbols - 1}, found {symbols.min()} to {symbols.max()}; check them"
@@ -79,16 +77,12 @@ def _steps(mechanism, symbols, chain, rng):
     uses_previous = getattr(mechanism, "uses_previous", False)
     for symbol in symbols.tolist():
         current = belief.current
-        response = (
-            mechanism.response(current, previous=previous) if uses_previous else mechanism.response(current)
-        )
+        response = mechanism.response(current, previous=previous) if uses_previous else mechanism.response(current)
         output = response.sample(symbol, rng)
         told = response.column(output)
         kept = told if output == symbol else response.column(symbol)
         bounded = not uses_previous or previous is None or mechanism.same_supports
         yield Release(symbol, output, response.leakage if bounded else float("inf"), float(kept[symbol]), told)
         # A mechanism that looks at the true previous symbol has no single matrix: its adversary keeps to the chain.
-        belief = (
-            Belief(chain, chain.predict(belief.weights)) if uses_previous else belief.observe(output, response)
-        )
+        belief = Belief(chain, chain.predict(belief.weights)) if uses_previous else belief.observe(output, response)
         previous = symbol

@@ -99,9 +99,7 @@ def _distance_response(belief: np.ndarray, distance: np.ndarray, epsilon: float)
     return mix_dense(belief, table, epsilon, distance, bound)
 
 
-def label_programme(
-    b: np.ndarray, distance: np.ndarray, odds: float, rounds: int = 60
-) -> tuple[np.ndarray, float]:
+def label_programme(b: np.ndarray, distance: np.ndarray, odds: float, rounds: int = 60) -> tuple[np.ndarray, float]:
     """Solve the one-sided programme over the outputs that pay.
 
     Parameters

@@ -109,11 +109,7 @@ def halves(recordings: Recordings, length: int, most: int | None = None) -> tupl
     train, test = {}, {}
     for user, own in recordings.by_user.items():
         train[user] = [s[: s.size // 2] for s in own if s.size >= 2]
-        pieces = [
-            s[start : start + length]
-            for s in own
-            for start in range(s.size // 2, s.size - length + 1, length)
-        ]
+        pieces = [s[start : start + length] for s in own for start in range(s.size // 2, s.size - length + 1, length)]
         if most is not None and len(pieces) > most:
             pieces = [pieces[i] for i in np.linspace(0, len(pieces) - 1, most).astype(int)]
         test[user] = pieces

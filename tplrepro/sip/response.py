@@ -84,9 +84,7 @@ class Response:
     def sample(self, x: int, rng: np.random.Generator) -> int:
         """Draw the output for symbol x."""
         cumulative = np.cumsum(self.row(self.checked_symbol(x)))
-        return int(
-            min(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"), self.n_symbols - 1)
-        )
+        return int(min(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"), self.n_symbols - 1))
 
     def cost(self, distance="hamming") -> float:
         """Expected distance between input and output (Eq. (14) of [3])."""
@@ -338,6 +336,4 @@ class ConditionalRandomizedResponse(Mechanism):
 
 def _draw(distribution: np.ndarray, rng: np.random.Generator) -> int:
     cumulative = np.cumsum(distribution)
-    return int(
-        min(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"), distribution.size - 1)
-    )
+    return int(min(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"), distribution.size - 1))

@@ -97,14 +97,10 @@ def sequence_leakage(mechanism, prior) -> SequenceLeakage:
     """
     joint = np.asarray(prior, dtype=float)
     if joint.ndim == 0 or joint.size == 0:
-        raise ValueError(
-            "a sequence must have at least one symbol, found an empty one; give a prior (n,) * T, T >= 1"
-        )
+        raise ValueError("a sequence must have at least one symbol, found an empty one; give a prior (n,) * T, T >= 1")
     n, horizon = joint.shape[0], joint.ndim
     if joint.shape != (n,) * horizon:
-        raise ValueError(
-            f"the prior must have shape (n,) * T, found {joint.shape}; use one alphabet at all times"
-        )
+        raise ValueError(f"the prior must have shape (n,) * T, found {joint.shape}; use one alphabet at all times")
     if joint.size**2 > LARGEST_ENUMERATION:
         raise ValueError(
             f"enumeration would visit {joint.size:,}^2 pairs of sequences ({8 * joint.size**2 / 1e9:.1f} GB), "

@@ -65,9 +65,7 @@ def release_tops(
     budget, n = check_level(epsilon, "epsilon"), check_horizon(n_symbols, "n_symbols")
     symbols = np.asarray(sequence, dtype=np.int64)
     if symbols.ndim != 1 or symbols.size == 0:
-        raise ValueError(
-            f"a sequence must hold at least one symbol, found shape {symbols.shape}; leave empty ones out"
-        )
+        raise ValueError(f"a sequence must hold at least one symbol, found shape {symbols.shape}; leave empty ones out")
     if symbols.min() < 0 or symbols.max() >= n:
         raise ValueError(f"symbols must be 0..{n - 1}, found {symbols.min()} to {symbols.max()}; check them")
     for name, value in (("quantile", quantile), ("smoothing", smoothing)):
@@ -76,9 +74,7 @@ def release_tops(
     first = symbols[:warm_up]
     noisy = first + rng.laplace(0.0, max(n - 1, 1) / budget, first.size)
     threshold = int(np.clip(np.ceil(np.quantile(noisy, quantile)), 1, n - 1)) if n > 1 else 0
-    perturbed = np.concatenate(
-        [np.clip(noisy, 0, n - 1), _hierarchy(symbols[warm_up:], threshold, budget, rng)]
-    )
+    perturbed = np.concatenate([np.clip(noisy, 0, n - 1), _hierarchy(symbols[warm_up:], threshold, budget, rng)])
     smooth = np.empty(symbols.size)
     state = perturbed[0]
     for k, value in enumerate(perturbed):
