@@ -208,12 +208,16 @@ def log_product(
     top = flat.max(axis=1, keepdims=True)
     flat = flat - np.where(np.isneginf(top), 0.0, top)
     stored, background = _parts(matrix)
-    product = _multiply(np.exp(flat), stored, background, transpose)
+    weights = np.exp(flat)
+    product = _multiply(weights, stored, background, transpose)
     result = _log(product)
     doubtful = product < LOWEST
-    if background is not None and stored.nnz and stored.data.min() < 0:
-        # Where less is stored than the background, the product is a difference: good if not much below its parts.
-        doubtful |= product < 0.01 * _multiply(np.exp(flat), abs(stored), background, transpose)
+    if background is not None:
+        if stored.nnz and stored.data.min() < 0:
+            # Where less is stored than the background, the product is a difference: good if not much below its parts.
+            doubtful |= product < 0.01 * _multiply(weights, abs(stored), background, transpose)
+    elif doubtful.any() and weights.min(where=np.isfinite(flat), initial=1.0) * _least_positive(matrix) >= LOWEST:
+        doubtful[:] = False  # no summand can have been lost: what is zero is exactly zero
     if doubtful.any():
         # Many of them are exact zeros, which counting the ways that lead there decides.
         ways = _multiply(np.isfinite(flat).astype(float), *_support(matrix), transpose=transpose)
@@ -229,7 +233,15 @@ def _parts(matrix) -> tuple[Any, Any]:
     """A matrix as (stored, background): what row i has beyond the constant background[i], which may be None."""
     if not isinstance(matrix, TransitionMatrix):
         return np.asarray(matrix, dtype=float), None
-    return (matrix.excess, matrix.background) if matrix.is_sparse else (matrix.probabilities, None)
+    if matrix.is_sparse and matrix.background.any():
+        return matrix.excess, matrix.background
+    return matrix.probabilities, None
+
+
+def _least_positive(matrix) -> float:
+    if isinstance(matrix, TransitionMatrix):
+        return matrix.least_positive
+    return float(np.min(matrix, where=np.asarray(matrix) > 0, initial=1.0))
 
 
 def _support(matrix) -> tuple[Any, Any]:

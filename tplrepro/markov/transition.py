@@ -139,6 +139,12 @@ class TransitionMatrix:
         excess.data = excess.data - np.repeat(self.background, np.diff(excess.indptr))
         return excess
 
+    @cached_property
+    def least_positive(self) -> float:
+        """The smallest positive probability that is stored; 1 if there is none."""
+        values = np.asarray(self.probabilities.data) if self.is_sparse else self.probabilities
+        return float(values.min(where=values > 0, initial=1.0))
+
     def index(self, state) -> int:
         """The row of a state's label."""
         try:
