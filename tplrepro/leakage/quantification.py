@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import groupby
 
 import numpy as np
 
-from tplrepro.leakage.recursion import accumulate, as_loss_functions
+from tplrepro.leakage.recursion import accumulate_steps, as_loss_functions
 from tplrepro.validation import check_budgets, check_horizon
 
 __all__ = ["TemporalLeakage", "WorstCaseLeakage", "temporal_privacy_leakage", "worst_case_leakage"]
@@ -143,8 +142,8 @@ def temporal_privacy_leakage(epsilons, backward=None, forward=None) -> TemporalL
     """
     budgets = check_budgets(epsilons)
     steps = budgets.size - 1
-    bpl = _accumulate(as_loss_functions(backward, steps, "backward"), budgets)
-    fpl = _accumulate(as_loss_functions(forward, steps, "forward")[::-1], budgets[::-1])[::-1]
+    bpl = accumulate_steps(as_loss_functions(backward, steps, "backward"), budgets)
+    fpl = accumulate_steps(as_loss_functions(forward, steps, "forward")[::-1], budgets[::-1])[::-1]
     return TemporalLeakage(budgets, bpl, fpl)
 
 
@@ -171,16 +170,3 @@ def worst_case_leakage(epsilons, adversaries: Iterable[tuple]) -> WorstCaseLeaka
     if not each:
         raise ValueError("a worst case needs at least one adversary, found none; give pairs (backward, forward)")
     return WorstCaseLeakage(each)
-
-
-def _accumulate(functions: list, budgets: np.ndarray) -> np.ndarray:
-    """Leakages along `budgets`, where functions[t - 1] leads from time t - 1 to t."""
-    leakages = [float(budgets[0])]
-    rest = budgets[1:].tolist()
-    start = 0
-    for _, run in groupby(zip(map(id, functions), rest, strict=True)):
-        run = list(run)
-        function = functions[start]
-        start += len(run)
-        leakages += accumulate(function and function.at, [(run[0][1], len(run))], leakages[-1])
-    return np.array(leakages)

@@ -10,7 +10,8 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
 
 import numpy as np
 
@@ -18,7 +19,14 @@ from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import as_transition_array
 
-__all__ = ["accumulate", "as_loss_function", "as_loss_functions", "for_each_step", "steps_of_both_sides"]
+__all__ = [
+    "accumulate",
+    "accumulate_steps",
+    "as_loss_function",
+    "as_loss_functions",
+    "for_each_step",
+    "steps_of_both_sides",
+]
 
 #: Larger matrices, perhaps sparse, are not made dense: exact leakages would take too long for them anyway.
 MAX_DENSE = 1000
@@ -49,6 +57,19 @@ def accumulate(step: Callable[[float], float] | None, runs: Iterable[tuple[float
                 break
             last = following
     return leakages
+
+
+def accumulate_steps(functions: Sequence, budgets: np.ndarray) -> np.ndarray:
+    """Leakages along `budgets`, where functions[t - 1], with a method `at` or None, leads from time t - 1 to t."""
+    leakages = [float(budgets[0])]
+    rest = budgets[1:].tolist()
+    start = 0
+    for _, run in groupby(zip(map(id, functions), rest, strict=True)):
+        (_, epsilon), *same = run
+        function = functions[start]
+        start += 1 + len(same)
+        leakages += accumulate(function and function.at, [(epsilon, 1 + len(same))], leakages[-1])
+    return np.array(leakages)
 
 
 def as_loss_function(matrix) -> PrivacyLossFunction | None:
