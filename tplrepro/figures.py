@@ -6,11 +6,19 @@ figure rests on. `save_table` does the same for a table. Everything lands under 
 ``TPLREPRO_FIGURES`` names, ``build/figures`` of the repository by default.
 """
 
+from __future__ import annotations
+
 import io
 import os
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from tplrepro.provenance import provenance, repository_folder, write_with_record
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
 
 __all__ = [
     "PALETTE",
@@ -41,7 +49,7 @@ SINGLE_COLUMN = 3.5
 DOUBLE_COLUMN = 7.16
 
 
-def use_style():
+def use_style() -> None:
     """Set Matplotlib's defaults for every figure of the repository, whatever the user's own are.
 
     Okabe-Ito colours with a line style and a marker each, so that the curves are told apart in grey as well;
@@ -85,7 +93,9 @@ def use_style():
     )
 
 
-def subplots(rows=1, cols=1, columns=None, panel_height=2.2, **kwargs):
+def subplots(
+    rows: int = 1, cols: int = 1, columns: int | None = None, panel_height: float = 2.2, **kwargs: Any
+) -> tuple[Figure, Any]:
     """Figure and axes at the width of one or two printed columns, in the house style.
 
     Parameters
@@ -97,12 +107,7 @@ def subplots(rows=1, cols=1, columns=None, panel_height=2.2, **kwargs):
     panel_height : float
         Height of one row of panels, in inches.
     **kwargs
-        Passed to `matplotlib.pyplot.subplots` (``sharex``, ``squeeze``, ...).
-
-    Returns
-    -------
-    figure : matplotlib.figure.Figure
-    axes : Axes or ndarray of Axes
+        Passed to `matplotlib.pyplot.subplots` (``sharex``, ``squeeze``, ...), whose axes are returned.
 
     Raises
     ------
@@ -120,14 +125,22 @@ def subplots(rows=1, cols=1, columns=None, panel_height=2.2, **kwargs):
     return plt.subplots(rows, cols, figsize=(width, panel_height * rows), **kwargs)
 
 
-def save_figure(figure, name, *, results=None, data="none", inputs=(), table=None):
+def save_figure(
+    figure: Figure,
+    name: str,
+    *,
+    results: dict | None = None,
+    data: str = "none",
+    inputs: Iterable = (),
+    table: DataFrame | None = None,
+) -> None:
     """Write a figure as PNG and PDF with its provenance beside it, the notebook's parameters included.
 
     Parameters
     ----------
     figure : matplotlib.figure.Figure
     name : str
-        Paper and figure, ``"tkde2019/fig3"``: the notebook's own place under ``notebooks/``.
+        Paper and figure, ``"tkde2019/fig3"``.
     results : dict, optional
         Numbers that the figure shows or that the text quotes; arrays are written as lists.
     data : {"none", "real", "synthetic"}
@@ -160,33 +173,17 @@ def save_figure(figure, name, *, results=None, data="none", inputs=(), table=Non
     write_with_record(target, contents, record)
 
 
-def save_table(table, name, *, results=None, data="none", inputs=()):
-    """Write a table as CSV with its provenance beside it.
-
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        Written without its index, floats at nine significant digits.
-    name, results, data, inputs
-        As for `save_figure`.
-
-    Raises
-    ------
-    ValueError
-        As for `save_figure`.
-    """
+def save_table(
+    table: DataFrame, name: str, *, results: dict | None = None, data: str = "none", inputs: Iterable = ()
+) -> None:
+    """Write a table as CSV with its provenance beside it; arguments and errors as for `save_figure`."""
     target = _target(name)
     record = provenance(name, results, data, inputs)
     write_with_record(target, {".csv": _comma_separated(table)}, record)
 
 
-def output_folder():
-    """Folder under which figures are written: ``TPLREPRO_FIGURES``, or ``build/figures`` of the repository.
-
-    Returns
-    -------
-    pathlib.Path
-    """
+def output_folder() -> Path:
+    """Folder under which figures are written: ``TPLREPRO_FIGURES``, or ``build/figures`` of the repository."""
     named = os.environ.get("TPLREPRO_FIGURES")
     return Path(named) if named else repository_folder() / "build" / "figures"
 

@@ -4,6 +4,8 @@ A record tells which code (commit, versions), which parameters and which data fi
 holds on every machine) a result came from, and the numbers it rests on. Machine paths never enter it.
 """
 
+from __future__ import annotations
+
 import ast
 import hashlib
 import json
@@ -131,8 +133,8 @@ def file_digests(inputs: Iterable) -> dict[str, str]:
     """SHA-256 of data files, by a name that holds on every machine: the path below the folder ``TPLREPRO_DATA``; of a
     file elsewhere, the last two parts. A folder stands for all files below it; what is neither is a ValueError.
     """
-    root = os.environ.get("TPLREPRO_DATA")
-    root = Path(root).expanduser().resolve() if root else None
+    named = os.environ.get("TPLREPRO_DATA")
+    root = Path(named).expanduser().resolve() if named else None
     digests = {}
     for given in inputs:
         path = Path(given).resolve()
@@ -143,8 +145,8 @@ def file_digests(inputs: Iterable) -> dict[str, str]:
         else:
             raise ValueError(f"inputs must be files or folders, got {path.name!r}; name existing ones")
         for file in files:
-            inside = root is not None and file.is_relative_to(root)
-            label = file.relative_to(root).as_posix() if inside else "/".join(file.parts[-2:])
+            inside = file.relative_to(root) if root is not None and file.is_relative_to(root) else None
+            label = "/".join(file.parts[-2:]) if inside is None else inside.as_posix()
             with file.open("rb") as handle:
                 digests[label] = hashlib.file_digest(handle, "sha256").hexdigest()
     return dict(sorted(digests.items()))

@@ -50,7 +50,7 @@ def run_notebook(name, profile_name, threads=None, root=ROOT):
         "error": error,
         "batch": os.environ.get("TPLREPRO_BATCH", ""),
         "finished_utc": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "fingerprint": of_modules(before, record["modules"]) if record else before,
+        "fingerprint": of_modules(before, record["modules"]) if error is None and record else before,
     }
     write_status(name, profile_name, status, root)
     if error is None:  # last: a result without its status would count as outdated, not the other way round
