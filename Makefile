@@ -93,7 +93,7 @@ lint: $(READY) ## check style, types and the configuration
 	@$(PY) -m workflow.check_parameters
 
 size: $(READY) ## count lines by room, all and those of code
-	@$(PY) -m workflow.size
+	@$(PY) benchmarks/size.py
 
 format: $(READY) ## format the Python files
 	@$(PY) -m ruff format .

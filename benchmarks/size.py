@@ -4,11 +4,11 @@ import ast
 import io
 import tokenize
 from collections import Counter
-
-from workflow.configuration import ROOT
+from pathlib import Path
 
 __all__ = ["code_lines", "main"]
 
+ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("tplrepro", "workflow", "benchmarks", "tests")
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
