@@ -26,6 +26,7 @@ __all__ = [
     "DOUBLE_COLUMN",
     "use_style",
     "subplots",
+    "figure_bytes",
     "save_figure",
     "save_table",
     "output_folder",
@@ -43,6 +44,9 @@ PALETTE = (
     "#F0E442",  # yellow
     "#000000",
 )
+
+# Software versions and dates, which Matplotlib would write into a file.
+UNSTEADY = {".png": ("Software",), ".pdf": ("Creator", "Producer", "CreationDate"), ".svg": ("Creator", "Date")}
 
 # Widths of the IEEE two-column layout, in inches.
 SINGLE_COLUMN = 3.5
@@ -161,16 +165,19 @@ def save_figure(
     record = provenance(name, results, data, inputs)
     if data == "synthetic":
         _say_synthetic(figure)
-    picture, document = io.BytesIO(), io.BytesIO()
-    # The constrained layout settles on the second drawing; without the first, saving twice would differ.
-    figure.draw_without_rendering()
-    # Software versions and dates are left out of the files, so that the same figure has the same bytes.
-    figure.savefig(picture, format="png", dpi=300, metadata={"Software": None})
-    figure.savefig(document, format="pdf", metadata={"Creator": None, "Producer": None, "CreationDate": None})
-    contents = {".png": picture.getvalue(), ".pdf": document.getvalue()}
+    contents = {suffix: figure_bytes(figure, suffix) for suffix in (".png", ".pdf")}
     if table is not None:
         contents[".csv"] = _comma_separated(table)
     write_with_record(target, contents, record)
+
+
+def figure_bytes(figure: Figure, suffix: str) -> bytes:
+    """A figure as ".png", ".pdf" or ".svg", without dates and versions: the same figure has the same bytes."""
+    # The constrained layout settles on the second drawing; without the first, saving twice would differ.
+    figure.draw_without_rendering()
+    content = io.BytesIO()
+    figure.savefig(content, format=suffix.removeprefix("."), dpi=300, metadata=dict.fromkeys(UNSTEADY[suffix]))
+    return content.getvalue()
 
 
 def save_table(

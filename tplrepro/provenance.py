@@ -28,6 +28,7 @@ __all__ = [
     "notebook_parameters",
     "provenance",
     "repository_folder",
+    "write_whole",
     "write_with_record",
 ]
 
@@ -160,19 +161,24 @@ def repository_folder() -> Path:
 
 def write_with_record(target: Path, contents: dict[str, bytes], record: dict) -> None:
     """Write the files of one result, by suffix, and last its record as ``.json``; none is ever seen half-written."""
-    target.parent.mkdir(parents=True, exist_ok=True)
     # The record comes last: where it exists, the files it describes are complete.
     text = json.dumps(record, indent=2, allow_nan=False) + "\n"
     for suffix, content in [*contents.items(), (".json", text.encode())]:
-        handle, partial = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}", suffix=".partial")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            os.chmod(partial, 0o644)
-            os.replace(partial, target.parent / (target.name + suffix))
-        except BaseException:
-            Path(partial).unlink(missing_ok=True)
-            raise
+        write_whole(target.parent / (target.name + suffix), content)
+
+
+def write_whole(target: Path, content: bytes) -> None:
+    """Write a file, and the folders that it needs, so that it is never seen half-written."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, partial = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}", suffix=".partial")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.chmod(partial, 0o644)
+        os.replace(partial, target)
+    except BaseException:
+        Path(partial).unlink(missing_ok=True)
+        raise
 
 
 def _shortened(digests):
