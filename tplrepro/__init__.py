@@ -47,7 +47,7 @@ _EXPORTS = {
     "allocate_by_exact_leakage": "allocation.exact",
     "allocate_optimally": "allocation.optimal",
     "allocate_with_stopping": "allocation.stopping",
-    "release_counts": "release",
+    "release_counts": "mechanisms.counts",
 }
 
 # public submodules, reached as attributes
@@ -62,8 +62,8 @@ _MODULES = {
     "leakage": "leakage",
     "linear_program": "leakage.linear_program",
     "markov": "markov",
+    "mechanisms": "mechanisms",
     "published": "leakage.published",
-    "release": "release",
     "sip": "sip",
 }
 

@@ -1,10 +1,19 @@
-"""Mechanisms of one release: each with its draws and the likelihood of what it releases."""
+"""Mechanisms of one release, once each: how it draws, and what a released value says about the secret.
+
+`laplace` and `k_norm` are noise in R^d (`sample`, `log_density`, `mean_square`), `randomized_response` perturbs states,
+`counts` releases series of counts. The rooms above fit these mechanisms to chains and policies.
+"""
 
 from tplrepro.lazy import lazy_names as _lazy_names
 
 _EXPORTS = {
+    "LaplaceNoise": "laplace",
+    "KNormNoise": "k_norm",
+    "uniform_points": "k_norm",
     "KaryRandomizedResponse": "randomized_response",
     "UnaryEncoding": "randomized_response",
+    "release_counts": "counts",
 }
+_MODULES = ("counts", "k_norm", "laplace", "randomized_response")
 
-__getattr__, __dir__, __all__ = _lazy_names(__name__, _EXPORTS)
+__getattr__, __dir__, __all__ = _lazy_names(__name__, _EXPORTS, _MODULES)

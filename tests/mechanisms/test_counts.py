@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import tplrepro as tpl
-from tplrepro.release import _calibrated
+from tplrepro.mechanisms.counts import _calibrated
 
 BUDGETS = [0.1, 0.5, 2.0]
 

@@ -3,11 +3,6 @@
 The default is OpenDP's Laplace mechanism, whose noise is sampled exactly and is safe against attacks on floating-point
 noise; its privacy map is checked against each budget. NumPy's generator serves reproducible experiments; its noise is
 not safe against such attacks.
-
-References
-----------
-[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
-    Correlations. IEEE TKDE, 2019.
 """
 
 from __future__ import annotations
@@ -15,19 +10,26 @@ from __future__ import annotations
 from math import inf, nextafter
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from tplrepro.mechanisms.laplace import LaplaceNoise
 from tplrepro.validation import check_budgets
 
 __all__ = ["release_counts"]
 
 
-def release_counts(series, epsilons, sensitivity: float, mechanism: str = "opendp", rng=None) -> np.ndarray:
+def release_counts(
+    series: ArrayLike,
+    epsilons: ArrayLike,
+    sensitivity: float,
+    mechanism: str = "opendp",
+    rng: np.random.Generator | None = None,
+) -> np.ndarray:
     """Add Laplace noise of scale sensitivity/epsilon_t to the counts of each time point.
 
     Parameters
     ----------
-    series : array-like (T,) or (T, n), whole numbers or floats
-        One count, or the counts of n cells, at each of T time points.
+    series : array-like (T,) or (T, n), whole numbers or floats: one count, or those of n cells, at each time point
     epsilons : array-like (T,) or float, budgets in nats, finite and > 0
     sensitivity : float > 0
         The largest change in the sum of |counts| of one time point when one user changes her value there: 2 for a
@@ -67,9 +69,8 @@ def release_counts(series, epsilons, sensitivity: float, mechanism: str = "opend
             "give the most that one user changes the counts of one time point, in sum"
         )
     if mechanism == "numpy":
-        generator = np.random.default_rng() if rng is None else rng
         scale = (sensitivity / budgets).reshape(-1, *[1] * (counts.ndim - 1))
-        return counts + generator.laplace(size=counts.shape) * scale
+        return counts + LaplaceNoise(scale).sample(counts.shape, np.random.default_rng() if rng is None else rng)
     if mechanism == "opendp":
         if rng is not None:
             raise ValueError(
@@ -112,7 +113,7 @@ def _calibrated(domain, metric, sensitivity, budget: float):
         scale = nextafter(scale, inf)
 
 
-def _checked_counts(series) -> np.ndarray:
+def _checked_counts(series: ArrayLike) -> np.ndarray:
     try:
         counts = np.asarray(series)
         counts = counts.astype(np.int64 if np.issubdtype(counts.dtype, np.integer) else float)

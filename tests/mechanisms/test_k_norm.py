@@ -1,0 +1,80 @@
+"""Distributions are tested at p > 1e-4 with fixed seeds: a wrong sampler fails by far, the right one never."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from tplrepro.dphmm import SensitivityHull, cross_polytope
+from tplrepro.mechanisms import KNormNoise, uniform_points
+
+SIZE = 20_000
+LEVEL = 1e-4
+
+
+def _hull(d, seed=0):
+    return SensitivityHull(np.random.default_rng(seed).normal(size=(6, d)) * [4, 1, 0.3][:d])
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_uniform_points_against_rejection(d):
+    K = _hull(d)
+    rng = np.random.default_rng(d)
+    exact = uniform_points(K, SIZE, rng)
+    box = np.abs(K.vertices).max(axis=0)
+    proposals = rng.uniform(-box, box, (SIZE * 20, d))
+    rejection = proposals[K.contains(proposals)][:SIZE]
+    assert len(rejection) == SIZE
+    for direction in np.vstack([np.eye(d), rng.normal(size=(4, d))]):
+        assert stats.ks_2samp(exact @ direction, rejection @ direction).pvalue > LEVEL
+    # ||u||^d of a uniform point is uniform in [0, 1].
+    assert stats.kstest(K.norm(exact) ** d, "uniform").pvalue > LEVEL
+    assert exact.T @ exact / SIZE == pytest.approx(K.second_moment(), rel=0.1, abs=0.05 * K.second_moment().max())
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_the_norm_of_the_noise_has_a_gamma_distribution_of_shape_d(d):
+    K, epsilon = _hull(d), 0.7
+    noise = KNormNoise(K, epsilon).sample(SIZE, np.random.default_rng(d))
+    assert stats.kstest(K.norm(noise), stats.gamma(d, scale=1 / epsilon).cdf).pvalue > LEVEL
+    # The two mistakes that are easily made, shape d + 1 or d - 1 for the norm, are far off.
+    assert stats.kstest(K.norm(noise), stats.gamma(d + 1, scale=1 / epsilon).cdf).pvalue < 1e-100
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_on_a_cross_polytope_the_noise_is_laplace(d):
+    epsilon, radius = 0.5, 3.0
+    noise = KNormNoise(cross_polytope(d, radius), epsilon).sample(SIZE, np.random.default_rng(d))
+    for column in noise.T:
+        assert stats.kstest(column, stats.laplace(scale=radius / epsilon).cdf).pvalue > LEVEL
+    # Independent coordinates: the ranks are uncorrelated, and so are those of the absolute values.
+    for i in range(d):
+        for j in range(i):
+            assert stats.spearmanr(noise[:, i], noise[:, j]).pvalue > LEVEL
+            assert stats.spearmanr(np.abs(noise[:, i]), np.abs(noise[:, j])).pvalue > LEVEL
+
+
+def test_directions_follow_the_cone_measure():
+    # Each of the facets' cones holds the noise with its share of the volume.
+    K = _hull(2)
+    noise = KNormNoise(K, 1.0).sample(SIZE, np.random.default_rng(5))
+    angles = np.arctan2(noise[:, 1], noise[:, 0])
+    corners = np.arctan2(K.vertices[:, 1], K.vertices[:, 0])
+    counts = np.histogram(angles, np.concatenate([[-np.pi], corners, [np.pi]]))[0]
+    counts = np.append(counts[1:-1], counts[0] + counts[-1])
+    ends = np.roll(K.vertices, -1, axis=0)
+    areas = np.abs(K.vertices[:, 0] * ends[:, 1] - K.vertices[:, 1] * ends[:, 0]) / 2
+    assert stats.chisquare(counts, SIZE * areas / areas.sum()).pvalue > LEVEL
+
+
+def test_noise_on_a_segment_is_laplace_along_it():
+    end = np.array([3.0, -4.0])
+    noise = KNormNoise(SensitivityHull([end]), 2.0).sample(SIZE, np.random.default_rng(6))
+    along = noise @ end / 25
+    assert noise == pytest.approx(along[:, None] * end)
+    assert stats.kstest(along, stats.laplace(scale=0.5).cdf).pvalue > LEVEL
+
+
+def test_noise_on_a_point_is_none():
+    assert (
+        KNormNoise(SensitivityHull(np.zeros((1, 2))), 1.0).sample(3, np.random.default_rng(0)).tolist() == [[0, 0]] * 3
+    )

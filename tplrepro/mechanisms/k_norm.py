@@ -1,0 +1,103 @@
+"""K-norm noise: density ~ exp(-epsilon ||z||_K) on the span of a symmetric convex body K (Eq. (1) of [5]).
+
+K is cut into the simplices that 0 spans with each facet, in any dimension; a uniform point of K is a uniform point of a
+simplex chosen by its volume. The noise is that of r u with u uniform in K and r of Gamma distribution with shape d + 1
+and scale 1/epsilon (Hardt and Talwar 2010). Shape d + 1, not d: the norm of u itself has density d t^(d-1), so that
+||r u||_K has shape d. No random walk is needed, so there is no question of convergence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import lgamma
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+__all__ = ["SLACK", "ConvexBody", "KNormNoise", "uniform_points"]
+
+#: Relative widening of a body, or of a scale, that covers the rounding of its norms.
+SLACK = 1e-10
+
+
+class ConvexBody(Protocol):
+    """A body K that is symmetric about 0, as simplices over its facets; flat ones are described on their span.
+
+    Attributes
+    ----------
+    dimension : int, d, of the span
+    volume : float, `dimension`-dimensional, the sum of `cone_volumes` (F,)
+    facet_vertices : ndarray (F, d, D), vertices of each simplex besides 0, in R^D
+    """
+
+    dimension: int
+    volume: float
+    cone_volumes: np.ndarray
+    facet_vertices: np.ndarray
+
+    def norm(self, vectors: ArrayLike) -> np.ndarray:
+        """||v||_{(1 + SLACK) K}, infinite off the span."""
+
+    def second_moment(self) -> np.ndarray:
+        """E[u u^T] of a uniform point u of K, (D, D)."""
+
+
+def uniform_points(body: ConvexBody, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Independent uniform points of K, (size, D).
+
+    Examples
+    --------
+    >>> from tplrepro.dphmm import cross_polytope
+    >>> uniform_points(cross_polytope(2, radius=3), 2, np.random.default_rng(0)).round(3).tolist()
+    [[-2.884, 0.012], [0.741, -0.661]]
+    """
+    chosen = np.searchsorted(np.cumsum(body.cone_volumes)[:-1], rng.random(size) * body.volume, side="right")
+    # Exponentials divided by their sum are uniform weights of the vertices 0, w_1, ..., w_d.
+    weights = rng.standard_exponential((size, body.dimension + 1))
+    weights /= weights.sum(axis=1, keepdims=True)
+    return np.einsum("sk,skd->sd", weights[:, 1:], body.facet_vertices[chosen])
+
+
+@dataclass(frozen=True)
+class KNormNoise:
+    """Noise of density exp(-epsilon ||z||_K) / (Gamma(d + 1) vol(K / epsilon)), K widened by `SLACK`.
+
+    Attributes
+    ----------
+    body : ConvexBody, K
+    epsilon : float > 0, nats
+
+    Examples
+    --------
+    On a segment it is Laplace noise along it.
+
+    >>> from tplrepro.dphmm import SensitivityHull
+    >>> noise = KNormNoise(SensitivityHull([[3, 4]]), epsilon=0.5)
+    >>> noise.log_density([[0, 0], [6, 8], [0, 1]]).round(6).tolist()
+    [-2.995732, -3.995732, -inf]
+    >>> round(noise.mean_square, 6)
+    200.0
+    >>> noise.sample(1, np.random.default_rng(0)).round(6).tolist()
+    [[10.960664, 14.614219]]
+    """
+
+    body: ConvexBody
+    epsilon: float
+
+    @property
+    def mean_square(self) -> float:
+        """E||z||_2^2: E r^2 = (d + 1)(d + 2) / epsilon^2 of the Gamma radius, times that of a uniform point."""
+        d = self.body.dimension
+        return float((1 + SLACK) ** 2 * (d + 1) * (d + 2) * np.trace(self.body.second_moment()) / self.epsilon**2)
+
+    def sample(self, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Independent draws, (size, D)."""
+        radius = rng.gamma(self.body.dimension + 1, 1 / self.epsilon, size)
+        return (1 + SLACK) * radius[:, None] * uniform_points(self.body, size, rng)
+
+    def log_density(self, noise: ArrayLike) -> np.ndarray:
+        """Logarithm of the density of noise (..., D) with respect to Lebesgue measure on the span; -inf off it."""
+        d = self.body.dimension
+        log_normalizer = lgamma(d + 1) + np.log(self.body.volume) - d * np.log(self.epsilon / (1 + SLACK))
+        return -self.epsilon * self.body.norm(noise) - log_normalizer
