@@ -4,7 +4,7 @@ import numpy as np
 
 from tplrepro import dphmm
 
-__all__ = ["F", "categorical", "linear_norm", "random_policy"]
+__all__ = ["F", "algorithm_4", "categorical", "linear_norm", "random_policy"]
 
 #: The running example, written out again from the paper's text.
 F = np.array([[1, 2, 3, 0, 4, 1], [0, 1, 0, 1, 2, 2]], dtype=float).T
@@ -34,3 +34,36 @@ def linear_norm(policy, answers, vector):
     scale = max(np.abs(differences).max(), 1e-300)
     result = linprog(np.ones(len(differences)), A_eq=differences.T / scale, b_eq=vector / scale, method="highs")
     return result.fun if result.status == 0 else np.inf
+
+
+def algorithm_4(policy, answers, tolerance=1e-9):
+    """DoP by Algorithm 4 of [5] as published: one quadratic programme a pair of states (section 11.4).
+
+    The paper tests Eq. (6) for equality, which rounding never gives; `tolerance` is relative to the largest number.
+    """
+    first, second = policy.edge_array.T
+    forward = answers[first] - answers[second]
+    differences = np.concatenate([forward, -forward])
+    counts = np.zeros(policy.n_states, dtype=int)
+    for i in policy.possible:
+        others = (j for j in policy.possible if j != i)
+        counts[i] = 1 + sum(_is_convex_combination(differences, answers[j] - answers[i], tolerance) for j in others)
+    return counts
+
+
+def _is_convex_combination(points, vector, tolerance):
+    """Whether min ||points^T x - vector||_2 over x >= 0 with sum 1 is zero (Eq. (6) of [5]); points (m, d).
+
+    The constraint on the sum joins the residual as one more coordinate, scaled to the points: the minimum is zero with
+    it if and only if it is zero without, and the programme is then one of non-negative least squares.
+    """
+    from scipy.optimize import nnls
+
+    scale = max(np.abs(points).max(initial=0.0), np.abs(vector).max())
+    if scale == 0:
+        return True  # equal answers, whether or not there is an edge
+    if not len(points):
+        return False
+    augmented = np.vstack([points.T / scale, np.ones(len(points))])
+    _, residual = nnls(augmented, np.append(vector / scale, 1.0), maxiter=30 * len(points))
+    return bool(residual <= tolerance)

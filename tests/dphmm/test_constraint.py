@@ -5,13 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tplrepro.dphmm import NUMERICAL_ZERO, delta_location_set, possible_states
+from tplrepro.dphmm import delta_location_set, possible_states
 from tplrepro.dphmm.constraint import as_answers, nearest_states
 
 
 def test_possible_states_are_those_of_positive_probability():
-    assert possible_states([0.5, 0, 1e-290, 0.5]).tolist() == [0, 2, 3]
-    assert possible_states([0.5, 0, NUMERICAL_ZERO, 0.5]).tolist() == [0, 3]
+    assert possible_states([0.5, 0, 1e-320, 0.5]).tolist() == [0, 2, 3]
     assert possible_states([0.5, 0, 1e-12, 0.5], threshold=1e-12).tolist() == [0, 3]
 
 
@@ -39,9 +38,9 @@ def test_nearest_states():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: possible_states([0.5, 0.4]), "sum to 1 within 1e-9, found sum 0.9"),
+        (lambda: possible_states([0.5, 0.4]), "sum to 1 within 1e-09, found sum 0.9"),
         (lambda: possible_states([1.5, -0.5]), "non-negative"),
-        (lambda: possible_states([[1.0]]), r"shape \(N,\)"),
+        (lambda: possible_states([[1.0]]), r"prior must have shape"),
         (lambda: possible_states([0.5, 0.5], threshold=0.5), "above the threshold 0.5"),
         (lambda: possible_states([1.0], threshold=-1), r"threshold must be in \[0, 1\)"),
         (lambda: delta_location_set([1.0], 1.0), r"delta must be in \[0, 1\)"),

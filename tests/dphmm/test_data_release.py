@@ -11,31 +11,34 @@ from tplrepro.dphmm import (
     PolicyGraph,
     degree_of_protection,
     delta_location_set,
-    forward_backward,
     is_protectable,
     release,
     release_step,
     sensitivity_hull,
 )
 from tplrepro.dphmm.running_example import TRANSITIONS
+from tplrepro.markov.filtering import forward_backward
 
 START = np.array([0, 1, 1, 0, 1, 0]) / 3
 
 
+def rng():
+    return np.random.default_rng(1)
+
+
 def _walk(T, seed=0, initial=START, P=TRANSITIONS):
-    rng = np.random.default_rng(seed)
-    states = [rng.choice(len(P), p=initial)]
+    generator = np.random.default_rng(seed)
+    states = [generator.choice(len(P), p=initial)]
     for _ in range(T - 1):
-        states.append(rng.choice(len(P), p=P[states[-1]]))
+        states.append(generator.choice(len(P), p=P[states[-1]]))
     return states
 
 
 @pytest.mark.parametrize("mechanism", ["k-norm", "laplace", "planar isotropic"])
-@pytest.mark.parametrize("method", ["greedy", "optimal"])
+@pytest.mark.parametrize("method", ["greedy", "stepwise"])
 def test_every_step_of_the_running_example(mechanism, method):
     states = _walk(30)
-    rng = np.random.default_rng(1)
-    options = {"mechanism": mechanism, "method": method, "rng": rng}
+    options = {"mechanism": mechanism, "method": method, "rng": rng()}
     steps = list(release(states, categorical(), F, 0.8, TRANSITIONS, START, **options))
     assert [step.time for step in steps] == list(range(30))
     for step, state in zip(steps, states, strict=True):
@@ -49,7 +52,7 @@ def test_every_step_of_the_running_example(mechanism, method):
         log_density = step.mechanism.log_density(step.z, F)
         for i, j in step.policy.edge_array:
             assert abs(log_density[i] - log_density[j]) <= 0.8
-        assert np.ptp(log_density[possible]) <= step.statement.constrained_epsilon * (1 + 1e-9)
+        assert np.ptp(log_density[possible]) <= step.constrained_epsilon * (1 + 1e-9)
         expected = step.prior * np.exp(log_density)
         assert step.posterior == pytest.approx(expected / expected.sum())
     log_likelihoods = np.array([step.mechanism.log_density(step.z, F) for step in steps])
@@ -74,25 +77,24 @@ def test_states_are_read_one_at_a_time():
             taken.append(t)
             yield 1
 
-    steps = release(stream(), categorical(), F, 1.0, np.full((6, 6), 1 / 6), START)
+    steps = release(stream(), categorical(), F, 1.0, np.full((6, 6), 1 / 6), START, rng=rng())
     next(steps)
     next(steps)
     assert taken == [0, 1]
 
 
 def test_budgets_over_time():
-    steps = list(release([1, 1], categorical(), F, [1.0, 0.25], np.full((6, 6), 1 / 6), START))
-    assert [step.statement.epsilon for step in steps] == [1.0, 0.25]
+    steps = list(release([1, 1], categorical(), F, [1.0, 0.25], np.full((6, 6), 1 / 6), START, rng=rng()))
+    assert [step.epsilon for step in steps] == [1.0, 0.25]
     with pytest.raises(ValueError, match="one budget a timestamp, found 1 for a longer series"):
-        list(release([1, 1], categorical(), F, [1.0], np.full((6, 6), 1 / 6), START))
+        list(release([1, 1], categorical(), F, [1.0], np.full((6, 6), 1 / 6), START, rng=rng()))
 
 
 def test_the_baseline_on_delta_location_sets():
     prior = np.array([0.4, 0.3, 0.2, 0.06, 0.03, 0.01])
-    rng = np.random.default_rng(2)
-    options = {"delta": 0.11, "rng": rng}
+    options = {"delta": 0.11, "rng": rng()}
     for state in range(6):
-        step = release_step(state, prior, PolicyGraph.complete(6), F, 1.0, **options)
+        step = release_step(state, np.log(prior), PolicyGraph.complete(6), F, 1.0, **options)
         assert step.policy.possible.tolist() == delta_location_set(prior, 0.11).tolist() == [0, 1, 2]
         assert set(step.policy.edges) == {(0, 1), (0, 2), (1, 2)}
         assert degree_of_protection(step.policy, F)[:3].tolist() == [3, 3, 3]
@@ -104,15 +106,27 @@ def test_the_baseline_on_delta_location_sets():
 
 
 def test_a_threshold_for_zero():
-    prior = np.array([0.5, 0.25, 0.25 - 1e-9, 1e-9, 0, 0])
-    assert release_step(0, prior, categorical(), F, 1.0).policy.possible.tolist() == [0, 1, 2, 3]
-    assert release_step(0, prior, categorical(), F, 1.0, threshold=1e-6).policy.possible.tolist() == [0, 1, 2]
+    log_prior = np.array([*np.log([0.5, 0.25, 0.25 - 1e-9, 1e-9]), -1e4, -np.inf])
+    arguments = {"log_prior": log_prior, "policy": categorical(), "answers": F, "epsilon": 1.0, "rng": rng()}
+    assert release_step(0, **arguments).policy.possible.tolist() == [0, 1, 2, 3, 4]
+    assert release_step(0, threshold=1e-6, **arguments).policy.possible.tolist() == [0, 1, 2]
     with pytest.raises(ValueError, match="found state 3 with prior 1e-09 at time 0"):
-        release_step(3, prior, categorical(), F, 1.0, threshold=1e-6)
+        release_step(3, threshold=1e-6, **arguments)
+
+
+def test_states_stay_possible_however_unlikely_they_become():
+    # The belief in the last state falls below e^-1000, which no float holds; by Definition 4.1 it stays possible.
+    policy, answers = PolicyGraph.complete(3), [[0.0], [1.0], [2.0]]
+    steps = list(release([0] * 400, policy, answers, 5.0, np.eye(3), [1 / 3] * 3, rng=rng()))
+    assert all(step.policy.possible.tolist() == [0, 1, 2] for step in steps)
+    assert steps[-1].log_posterior[2] < -1000
+    log_likelihoods = [step.mechanism.log_density(step.z, np.array(answers)) for step in steps]
+    inferred = forward_backward(log_likelihoods, np.eye(3), [1 / 3] * 3)
+    assert steps[-1].log_posterior == pytest.approx(inferred.log_posteriors[-1])
 
 
 def test_one_possible_state_is_a_named_error():
-    steps = release([0, 1], categorical(), F, 1.0, np.roll(np.eye(6), 1, axis=1), [1, 0, 0, 0, 0, 0])
+    steps = release([0, 1], categorical(), F, 1.0, np.roll(np.eye(6), 1, axis=1), [1, 0, 0, 0, 0, 0], rng=rng())
     with pytest.raises(NoPrivacyError, match="found only state 0"):
         next(steps)
 
@@ -120,15 +134,16 @@ def test_one_possible_state_is_a_named_error():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"epsilon": 0}, "epsilons must be a finite privacy budget in nats, greater than 0; found 0"),
+        ({"epsilon": 0}, "epsilon must be a finite privacy budget in nats, greater than 0; found 0"),
         ({"epsilon": -1.0}, "found -1"),
         ({"answers": F.T}, r"shape \(6, d\), found \(2, 6\); transpose it"),
-        ({"initial": START * 0.9}, "initial must be non-negative and sum to 1 within 1e-9, found sum 0.9"),
+        ({"initial": START * 0.9}, "initial must be non-negative and sum to 1 within 1e-09, found sum 0.9"),
         ({"initial": START[:3]}, r"shape \(6,\), found \(3,\)"),
         ({"transitions": np.eye(5)}, "same states, found 5 and 6"),
         ({"mechanism": "gauss"}, "mechanism must be one of .* found 'gauss'"),
-        ({"method": "best"}, "method must be 'greedy' or 'optimal'"),
+        ({"method": "best"}, "method must be 'greedy' or 'stepwise'"),
         ({"delta": 2}, "delta must be"),
+        ({"threshold": -1}, "threshold must be"),
         ({"states": [6]}, "unknown state 6"),
         ({"states": [0]}, "possible under the model, found state 0 with prior 0 at time 0"),
     ],
@@ -141,27 +156,24 @@ def test_errors(change, message):
         "epsilon": 1.0,
         "transitions": TRANSITIONS,
         "initial": START,
+        "rng": rng(),
     } | change
     with pytest.raises(ValueError, match=message):
-        list(release(**arguments))
-
-
-def test_wrong_arguments_are_refused_before_the_first_step():
-    with pytest.raises(ValueError, match="epsilon"):
-        release([1], categorical(), F, 0, TRANSITIONS, START)
+        steps = release(**arguments)  # at once, but for states, which are read one at a time
+        if "states" in change:
+            next(steps)
 
 
 def test_one_step_on_300_states_takes_less_than_100_ms():
-    rng = np.random.default_rng(0)
-    f = rng.random((300, 2)) * 6
+    f = rng().random((300, 2)) * 6
     near = np.linalg.norm(f[:, None] - f[None], axis=-1)
     P = tpl.TransitionMatrix(np.exp(-near) * (near < 1.5), normalize=True)
-    policy, prior = PolicyGraph.transition(P), np.full(300, 1 / 300)
+    policy, log_prior = PolicyGraph.transition(P), np.full(300, -np.log(300))
     assert policy.n_edges > 10_000
-    release_step(0, prior, policy, f, 1.0, rng=rng)
+    release_step(0, log_prior, policy, f, 1.0, rng=rng())
     seconds = []
     for _ in range(7):  # the best of several: the machine may be busy with other things
         started = time.perf_counter()
-        release_step(0, prior, policy, f, 1.0, rng=rng)
+        release_step(0, log_prior, policy, f, 1.0, rng=rng())
         seconds.append(time.perf_counter() - started)
     assert min(seconds) < 0.1

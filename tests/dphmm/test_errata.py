@@ -50,7 +50,7 @@ def test_algorithm_3_must_find_exposed_states_again_after_each_step():
     # s_1 and s_2 are exposed; connecting s_1 to s_2 hides both, so the second loop pass would add an edge in vain.
     f = np.array([[0, 0], [0, 1], [9, 0], [9.5, 0], [5, 5], [5.3, 5.1]])
     G = PolicyGraph.from_edges(6, [(2, 3), (4, 5)])
-    for method in ("greedy", "optimal"):
+    for method in ("greedy", "stepwise"):
         result = protectable_graph(G, f, method)
         assert set(result.edges) - set(G.edges) == {(0, 1)}
 

@@ -4,6 +4,8 @@ import pytest
 from tplrepro.datasets import Sequences
 from tplrepro.dphmm import PolicyGraph, degree_of_protection, evaluation, mobility, release
 
+STEPS = {"step": "10s", "max_gap": "20s"}
+
 
 def _model(horizon=8, seed=0):
     rng = np.random.default_rng(seed)
@@ -17,7 +19,7 @@ def _model(horizon=8, seed=0):
         walks.append(walk)
     offsets = np.arange(7) * 81
     sequences = Sequences(np.concatenate(walks), offsets, np.arange(16), np.arange(6))
-    return mobility.mobility_model(sequences, centres, 3, horizon, "grid")
+    return mobility.mobility_model(sequences, centres, 3, horizon)
 
 
 def test_mobility_model_keeps_cells_that_reach_each_other():
@@ -35,7 +37,7 @@ def test_trajectories_are_possible_under_the_model():
     P = np.asarray(model.transitions)
     assert model.trajectories.shape == (3, 9)
     assert (P[model.trajectories[:, :-1], model.trajectories[:, 1:]] > 0).all()
-    assert repr(model) == "MobilityModel(grid, synthetic: 16 states, 3 trajectories of 8)"
+    assert repr(model) == "MobilityModel(16 states, 3 trajectories of 8)"
 
 
 @pytest.mark.parametrize("delta", [None, 0.05])
@@ -48,8 +50,16 @@ def test_evaluate_repeats_the_release(delta):
     assert (table["degree_of_protection"] >= 2).all()
     for i, trajectory in enumerate(model.trajectories):
         first = np.asarray(model.transitions)[trajectory[0]]
-        steps = release(trajectory[1:], policy, model.answers, 0.7, model.transitions, first, delta=delta,
-                        rng=np.random.default_rng([4, i]))
+        steps = release(
+            trajectory[1:],
+            policy,
+            model.answers,
+            0.7,
+            model.transitions,
+            first,
+            delta=delta,
+            rng=np.random.default_rng([4, i]),
+        )
         part = table[table.trajectory == i]
         for step, state, (_, row) in zip(steps, trajectory[1:], part.iterrows(), strict=True):
             assert row["error"] == pytest.approx(np.linalg.norm(step.z - model.answers[state]))
@@ -62,7 +72,7 @@ def test_where_one_state_is_possible_nothing_is_released():
     walk = np.array([0, 1, 2, 0, 1, 2, 0, 1, 2, 2, 0, 1])  # from 0 only to 1, from 1 only to 2
     sequences = Sequences(walk, np.array([0, 12]), np.arange(3), np.array([0]))
     model = mobility.mobility_model(sequences, np.arange(6.0).reshape(3, 2), 1, 5)
-    table = evaluation.evaluate(model, PolicyGraph.complete(3), 1.0)
+    table = evaluation.evaluate(model, PolicyGraph.complete(3), 1.0, seed=0)
     assert not table["released"][0]
     assert np.isnan(table["error"][0])
     assert table["released"].any()
@@ -70,10 +80,11 @@ def test_where_one_state_is_possible_nothing_is_released():
 
 def test_compare_and_growth():
     model = _model(horizon=3)
-    table = evaluation.compare(model, radius=1.0, epsilon=1.0)
+    table = evaluation.compare({"grid": model}, {"grid": 1.0}, [0.5, 1.0], delta=0.01, seed=0)
     assert table["method"].unique().tolist() == ["DPHMM, G_util", "DPHMM, G_trs", "DPLS"]
-    assert len(table) == 27
-    growth = evaluation.time_growth([9, 16], 1.0, repeats=1)
+    assert table.columns[:3].tolist() == ["data", "epsilon", "method"]
+    assert len(table) == 2 * 27
+    growth = evaluation.time_growth([9, 16], 1.0, seed=0, repeats=1)
     assert growth["states"].tolist() == [9, 16]
     assert (growth[["G_trs", "complete"]] > 0).all(axis=None)
 
@@ -81,14 +92,14 @@ def test_compare_and_growth():
 def test_stand_ins_take_the_place_of_missing_files(monkeypatch, tmp_path):
     monkeypatch.delenv("TPLREPRO_DATA", raising=False)
     monkeypatch.setenv("TPLREPRO_CACHE", str(tmp_path))
-    model = mobility.gowalla_model(2, 6, n_users=200)
-    assert not model.is_real
-    assert model.trajectories.shape == (2, 7)
-    assert mobility.geolife_model(1, 5, n_users=2).answers.shape[1] == 2
+    models, record = mobility.recorded_models(2, 6, stand_ins={"geolife": 2, "gowalla": 200}, seed=0, **STEPS)
+    assert record == {"data": "synthetic", "inputs": []}
+    assert [model.trajectories.shape for model in models.values()] == [(2, 7)] * 2
+    assert models["Geolife"].answers.shape[1] == 2
 
 
 @pytest.mark.real_data
 def test_the_real_files_hold_twenty_trajectories():
-    for model in (mobility.geolife_model(20, 100), mobility.gowalla_model(20, 100)):
-        assert model.is_real
-        assert model.trajectories.shape == (20, 101)
+    models, record = mobility.recorded_models(20, 100, stand_ins={"geolife": 1, "gowalla": 1}, seed=0, **STEPS)
+    assert record["data"] == "real"
+    assert [model.trajectories.shape for model in models.values()] == [(20, 101)] * 2

@@ -27,7 +27,7 @@ from tplrepro.comparison import central, local, policy, sequence
 from tplrepro.comparison.release import Release
 from tplrepro.comparison.setting import Setting
 from tplrepro.dphmm.policy_graph import PolicyGraph
-from tplrepro.dphmm.statements import constrained_dp_factor
+from tplrepro.dphmm.protection import constrained_dp_factor
 from tplrepro.validation import check_horizon
 
 __all__ = ["Mechanism", "Notion", "mechanisms", "notions"]

@@ -17,7 +17,6 @@ import numpy as np
 from tplrepro.comparison.release import Release
 from tplrepro.dphmm.mechanisms import KNormMechanism
 from tplrepro.dphmm.policy_graph import PolicyGraph
-from tplrepro.dphmm.protectable import protect
 
 __all__ = ["blocks", "mechanism_for", "release_by_policy"]
 
@@ -36,8 +35,7 @@ def blocks(positions, size: float) -> list[list[int]]:
 
 def mechanism_for(setting, policy: PolicyGraph, epsilon: float) -> KNormMechanism:
     """K-norm noise for the policy graph, made protectable (section 6.1 of [5]), on the positions of the cells."""
-    protectable, hull, _ = protect(policy, setting.positions)
-    return KNormMechanism(protectable, setting.positions, epsilon, hull)
+    return KNormMechanism.protecting(policy, setting.positions, epsilon)
 
 
 def release_by_policy(setting, policy: PolicyGraph, epsilon: float, rng: np.random.Generator) -> Release:

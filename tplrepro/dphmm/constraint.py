@@ -2,44 +2,26 @@
 
 DPHMM constrains the policy graph to C_t = {s_i : p_t^-[i] > 0}. The baseline of the paper's reference [27], "DPLS",
 takes the delta-location set instead: the fewest states that hold probability 1 - delta.
-
-References
-----------
-[5] Y. Xiao, Y. Shen, J. Liu, L. Xiong, H. Jin, X. Xu: DPHMM: Customizable Data Release with Differential Privacy via
-    Hidden Markov Model. 2016.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-__all__ = [
-    "NUMERICAL_ZERO",
-    "as_answers",
-    "check_distribution",
-    "check_states",
-    "delta_location_set",
-    "nearest_states",
-    "possible_states",
-]
+from tplrepro.validation import check_distribution
 
-#: Probabilities up to this count as zero. A prior is made of products and sums of non-negative numbers, which are zero
-#: exactly where they should be until they underflow (at 1e-308): this is Definition 4.1 but for underflow.
-NUMERICAL_ZERO = 1e-300
+__all__ = ["as_answers", "check_share", "check_states", "delta_location_set", "nearest_states", "possible_states"]
 
 
-def possible_states(prior, threshold: float = NUMERICAL_ZERO) -> np.ndarray:
-    """The constraint C_t, the states of positive prior probability (Definition 4.1 of [5]).
+def possible_states(prior: ArrayLike, threshold: float = 0.0) -> np.ndarray:
+    """The constraint C_t, the states of positive prior probability (Definition 4.1 of [5]), (c,), ascending.
 
     Parameters
     ----------
     prior : array-like (N,), sums to 1 within 1e-9
-    threshold : float in [0, 1), default `NUMERICAL_ZERO`
-        Probabilities up to it count as zero. States left out by a larger threshold get no guarantee.
-
-    Returns
-    -------
-    ndarray (c,) of int, ascending
+    threshold : float in [0, 1)
+        Probabilities up to it count as zero. States left out by a threshold above 0 get no guarantee.
 
     Raises
     ------
@@ -51,42 +33,26 @@ def possible_states(prior, threshold: float = NUMERICAL_ZERO) -> np.ndarray:
     >>> possible_states([0, 0.5, 0.5, 0]).tolist()
     [1, 2]
     """
-    p = check_distribution(prior)
-    if not 0 <= threshold < 1:
-        raise ValueError(f"threshold must be in [0, 1), found {threshold}; it says which probabilities count as zero")
-    states = np.flatnonzero(p > threshold)
+    p = check_distribution(prior, name="prior")
+    states = np.flatnonzero(p > check_share(threshold, "threshold"))
     if states.size == 0:
         raise ValueError(f"no state has a probability above the threshold {threshold:g}; lower it")
     return states
 
 
-def delta_location_set(prior, delta: float) -> np.ndarray:
-    """The fewest states with total probability at least 1 - delta (Theorem 4.1 of [5]).
+def delta_location_set(prior: ArrayLike, delta: float) -> np.ndarray:
+    """The fewest states with total probability at least 1 - delta (Theorem 4.1 of [5]), (c,), ascending.
 
     Of states with equal probability those of lower index are taken first. States of probability 0 are never taken.
-
-    Parameters
-    ----------
-    prior : array-like (N,), sums to 1 within 1e-9
-    delta : float in [0, 1)
-
-    Returns
-    -------
-    ndarray (c,) of int, ascending
-
-    Raises
-    ------
-    ValueError
-        If `prior` is not a distribution or `delta` is out of its range.
+    `prior` as in `possible_states`; ValueError for a delta outside [0, 1).
 
     Examples
     --------
     >>> delta_location_set([0.1, 0.6, 0.005, 0.295], delta=0.01).tolist()
     [0, 1, 3]
     """
-    p = check_distribution(prior)
-    if not 0 <= delta < 1:
-        raise ValueError(f"delta must be in [0, 1), found {delta}; give the probability that may be left out, as 0.01")
+    p = check_distribution(prior, name="prior")
+    check_share(delta, "delta")
     order = np.argsort(-p, kind="stable")
     order = order[p[order] > 0]
     held = np.cumsum(p[order])
@@ -96,11 +62,8 @@ def delta_location_set(prior, delta: float) -> np.ndarray:
     return np.sort(order[:count])
 
 
-def nearest_states(answers, states, targets) -> np.ndarray:
-    """For each of `states` (k,) the one of `targets` (c,) with the nearest answer, (k,).
-
-    The surrogate of the paper's reference [27] for a true state outside the delta-location set.
-    """
+def nearest_states(answers: np.ndarray, states: ArrayLike, targets: ArrayLike) -> np.ndarray:
+    """For each of `states` (k,) the one of `targets` (c,) with the nearest answer, (k,): DPLS's surrogate."""
     from scipy.spatial import cKDTree
 
     targets = np.asarray(targets)
@@ -108,21 +71,14 @@ def nearest_states(answers, states, targets) -> np.ndarray:
     return targets[position]
 
 
-def check_distribution(values, n_states: int | None = None, name: str = "prior") -> np.ndarray:
-    """A distribution over states, (N,), as a float array; it must be non-negative and sum to 1 within 1e-9."""
-    p = np.asarray(values, dtype=float)
-    if p.ndim != 1 or p.size == 0 or (n_states is not None and p.size != n_states):
-        wanted = "(N,)" if n_states is None else f"({n_states},)"
-        raise ValueError(f"{name} must have shape {wanted}, found {p.shape}; give one probability a state")
-    if not np.isfinite(p).all() or (p < 0).any() or abs(p.sum() - 1) > 1e-9:
-        raise ValueError(
-            f"{name} must be non-negative and sum to 1 within 1e-9, found sum {p.sum():.12g} and minimum {p.min():g}; "
-            "divide it by its sum"
-        )
-    return p
+def check_share(share: float, name: str) -> float:
+    """A probability that may be left out, in [0, 1)."""
+    if not 0 <= share < 1:
+        raise ValueError(f"{name} must be in [0, 1), found {share}; give the probability that may be left out, as 0.01")
+    return share
 
 
-def check_states(states, n_states: int, name: str = "states") -> np.ndarray:
+def check_states(states: ArrayLike, n_states: int, name: str = "states") -> np.ndarray:
     """Indices of states, or a boolean mask (N,), as distinct ascending indices; each must be one of 0..N-1."""
     array = np.asarray(list(states) if isinstance(states, (set, frozenset)) else states)
     if array.dtype == bool and array.shape == (n_states,):
@@ -140,12 +96,14 @@ def check_states(states, n_states: int, name: str = "states") -> np.ndarray:
     return np.unique(array)
 
 
-def as_answers(answers, n_states: int) -> np.ndarray:
+def as_answers(answers: ArrayLike, n_states: int | None = None) -> np.ndarray:
     """The answers f of all states as a finite float array (N, d); (N,) stands for d = 1."""
     try:
         f = np.asarray(answers, dtype=float)
     except (TypeError, ValueError):
         raise ValueError("answers f must be an array of numbers (N, d); give one row of d numbers a state") from None
+    if n_states is None and f.ndim:
+        n_states = len(f)
     if f.ndim == 1:
         f = f[:, None]
     if f.ndim != 2 or f.shape[0] != n_states or f.shape[1] == 0:

@@ -2,12 +2,8 @@
 
 At each timestamp: the prior p_t^- gives the possible states C_t; the policy graph constrained to them is made
 protectable (section 6.1); a mechanism fitted to it releases z_t; Eq. (2) gives p_t^+ and the chain the next prior. All
-but the true state and the noise is known to the adversary.
-
-References
-----------
-[5] Y. Xiao, Y. Shen, J. Liu, L. Xiong, H. Jin, X. Xu: DPHMM: Customizable Data Release with Differential Privacy via
-    Hidden Markov Model. 2016.
+but the true state and the noise is known to the adversary. Beliefs are kept as logarithms, so that a state stays
+possible however unlikely it has become.
 """
 
 from __future__ import annotations
@@ -15,74 +11,93 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import repeat
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from tplrepro.dphmm.constraint import (
-    NUMERICAL_ZERO,
-    as_answers,
-    check_distribution,
-    check_states,
-    delta_location_set,
-    nearest_states,
-    possible_states,
-)
+from tplrepro.dphmm.constraint import as_answers, check_share, check_states, delta_location_set, nearest_states
 from tplrepro.dphmm.hull import SensitivityHull
-from tplrepro.dphmm.inference import next_prior, posterior
 from tplrepro.dphmm.mechanisms import KNormMechanism, LaplaceMechanism, Mechanism, PlanarIsotropicMechanism
 from tplrepro.dphmm.policy_graph import PolicyGraph
-from tplrepro.dphmm.protectable import protect
-from tplrepro.dphmm.statements import PrivacyStatement, constrained_dp_factor
-from tplrepro.markov.transition import as_transition_matrix
-from tplrepro.validation import check_budgets
+from tplrepro.dphmm.protection import check_method, constrained_dp_factor
+from tplrepro.markov.filtering import condition, log_product
+from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
+from tplrepro.validation import check_budgets, check_distribution
 
 __all__ = ["ReleaseStep", "release", "release_step"]
 
 _MECHANISMS = {"k-norm": KNormMechanism, "laplace": LaplaceMechanism, "planar isotropic": PlanarIsotropicMechanism}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ReleaseStep:
-    """One release. Public but for `perturbed_state`.
+    """One release. Public but for `perturbed_state`; arrays are read-only.
 
     Attributes
     ----------
     time : int, from 0
     z : ndarray (d,), the released value
-    prior, posterior : ndarray (N,), p_t^- and p_t^+
-    policy : PolicyGraph, the protectable graph on the possible states
-    added_edges : list of pairs, what was added to the policy graph for protection
-    hull : SensitivityHull of `policy`
-    mechanism : Mechanism
-    statement : PrivacyStatement, what this release guarantees
+    log_prior, log_posterior : ndarray (N,), log p_t^- and log p_t^+; -inf for impossible states
+    mechanism : Mechanism, on the protectable graph of the possible states
+    constrained_epsilon : float, nats: the loss between any two possible states (Theorem 6.3)
     perturbed_state : int, secret: the true state, or its surrogate if it is not among the possible ones
     """
 
     time: int
     z: np.ndarray
-    prior: np.ndarray
-    posterior: np.ndarray
-    policy: PolicyGraph
-    added_edges: list[tuple[int, int]]
-    hull: SensitivityHull
+    log_prior: np.ndarray
+    log_posterior: np.ndarray
     mechanism: Mechanism
-    statement: PrivacyStatement
+    constrained_epsilon: float
     perturbed_state: int
+
+    def __post_init__(self):
+        for array in (self.z, self.log_prior, self.log_posterior):
+            array.setflags(write=False)
+
+    @property
+    def prior(self) -> np.ndarray:
+        return np.exp(self.log_prior)
+
+    @property
+    def posterior(self) -> np.ndarray:
+        return np.exp(self.log_posterior)
+
+    @property
+    def epsilon(self) -> float:
+        """The loss between connected states, nats."""
+        return self.mechanism.epsilon
+
+    @property
+    def policy(self) -> PolicyGraph:
+        """The protectable graph on the possible states."""
+        return self.mechanism.policy
+
+    @property
+    def added_edges(self) -> list[tuple[int, int]]:
+        """What was added to the policy graph for protection."""
+        return self.mechanism.added_edges
+
+    @property
+    def hull(self) -> SensitivityHull:
+        """K of `policy`."""
+        return self.mechanism.hull
 
 
 def release(
     states: Iterable[int],
     policy: PolicyGraph,
-    answers,
-    epsilon,
-    transitions,
-    initial,
+    answers: ArrayLike,
+    epsilon: ArrayLike,
+    transitions: TransitionMatrix | ArrayLike,
+    initial: ArrayLike,
     *,
     mechanism: str = "k-norm",
     method: str = "greedy",
-    threshold: float = NUMERICAL_ZERO,
+    threshold: float = 0.0,
     delta: float | None = None,
-    rng: np.random.Generator | None = None,
+    rng: np.random.Generator,
 ) -> Iterator[ReleaseStep]:
     """Release the answers about a moving state, one a timestamp (Algorithm 2 of [5]).
 
@@ -95,13 +110,12 @@ def release(
     transitions : TransitionMatrix or array-like (N, N), M, known to the adversary
     initial : array-like (N,), the prior p_1^- of the first timestamp
     mechanism : "k-norm", "laplace" or "planar isotropic" (in law the first)
-    method : "greedy" or "optimal", as for `protectable_graph`
-    threshold : float, probabilities up to it count as zero; see `possible_states`
+    method : "greedy" or "stepwise", as in `protectable_graph`
+    threshold : float, as in `possible_states`
     delta : float in [0, 1), optional
         Constrain to the delta-location set instead of the possible states. With a complete policy this is the baseline
         "DPLS". A true state outside is replaced by the state inside with the nearest answer, and the adversary knows
         that rule.
-    rng : numpy.random.Generator, optional
 
     Yields
     ------
@@ -134,14 +148,14 @@ def release(
             "build both over 0..N-1"
         )
     prior = check_distribution(initial, policy.n_states, "initial")
-    budgets = repeat(check_budgets([epsilon])[0]) if np.ndim(epsilon) == 0 else iter(check_budgets(epsilon))
-    generator = np.random.default_rng() if rng is None else rng
-    options = {"mechanism": mechanism, "method": method, "threshold": threshold, "delta": delta, "rng": generator}
-    _check_mechanism(mechanism)
-    return _steps(states, policy, f, budgets, P, prior, options)
+    budgets = check_budgets(np.atleast_1d(epsilon), "epsilon")
+    options: dict[str, Any] = {"mechanism": mechanism, "method": method, "threshold": threshold, "delta": delta}
+    _check_options(**options)
+    each = repeat(budgets[0]) if np.ndim(epsilon) == 0 else iter(budgets)
+    return _steps(states, policy, f, each, P, _log(prior), {**options, "rng": rng})
 
 
-def _steps(states, policy, f, budgets, P, prior, options) -> Iterator[ReleaseStep]:
+def _steps(states, policy, f, budgets, P, log_prior, options) -> Iterator[ReleaseStep]:
     for time, state in enumerate(states):
         budget = next(budgets, None)
         if budget is None:
@@ -149,69 +163,74 @@ def _steps(states, policy, f, budgets, P, prior, options) -> Iterator[ReleaseSte
                 f"epsilon must hold one budget a timestamp, found {time} for a longer series of states; "
                 "give more, or one number for all"
             )
-        step = release_step(state, prior, policy, f, budget, time=time, **options)
+        step = release_step(state, log_prior, policy, f, budget, time=time, **options)
         yield step
-        prior = next_prior(step.posterior, P)
+        log_prior = log_product(step.log_posterior, P)
 
 
 def release_step(
     state: int,
-    prior,
+    log_prior: ArrayLike,
     policy: PolicyGraph,
-    answers,
+    answers: ArrayLike,
     epsilon: float,
     *,
     mechanism: str = "k-norm",
     method: str = "greedy",
-    threshold: float = NUMERICAL_ZERO,
+    threshold: float = 0.0,
     delta: float | None = None,
-    rng: np.random.Generator | None = None,
+    rng: np.random.Generator,
     time: int = 0,
 ) -> ReleaseStep:
-    """The release of one timestamp, lines 2 to 5 of Algorithm 2; parameters and errors as for `release`.
+    """The release of one timestamp, lines 2 to 5 of Algorithm 2; parameters and errors as in `release`.
 
     Parameters
     ----------
     state : int, the true state s_t
-    prior : array-like (N,), p_t^-
+    log_prior : array-like (N,), log p_t^-, -inf for impossible states; the next one is
+        ``markov.filtering.log_product(step.log_posterior, transitions)``
     """
     f = as_answers(answers, policy.n_states)
-    prior = check_distribution(prior, policy.n_states)
+    log_p = np.array(log_prior, dtype=float)
+    prior = check_distribution(np.exp(log_p), policy.n_states, "prior")
     (state,) = check_states([state], policy.n_states, "true state")
-    possible = possible_states(prior, threshold) if delta is None else delta_location_set(prior, delta)
-    constrained = policy.constrain(possible)
-    protectable, hull, added = protect(constrained, f, method)
-    chosen = _check_mechanism(mechanism)
-    noise = chosen(protectable, f, epsilon) if chosen is LaplaceMechanism else chosen(protectable, f, epsilon, hull)
+    _check_options(mechanism, method, threshold, delta)
+    positive = np.flatnonzero(np.isfinite(log_p))
+    possible = positive[log_p[positive] > _log(threshold)] if delta is None else delta_location_set(prior, delta)
     perturbed = np.arange(policy.n_states)
     if delta is not None:
-        outside = np.setdiff1d(np.flatnonzero(prior > 0), possible)
+        outside = np.setdiff1d(positive, possible)
         if outside.size:
             perturbed[outside] = nearest_states(f, outside, possible)
-    if perturbed[state] not in protectable.possible:
+    noise = _MECHANISMS[mechanism].protecting(policy.constrain(possible), f, epsilon, method)
+    if perturbed[state] not in noise.policy.possible:
         raise ValueError(
             f"the true state must be possible under the model, found state {state} with prior {prior[state]:g} at time "
             f"{time}; smooth the transition matrix, or correct the initial distribution"
         )
     z = noise.sample(f[perturbed[state]], rng=rng)
     log_likelihood = np.full(policy.n_states, -np.inf)
-    believed = np.flatnonzero(prior > 0)
-    log_likelihood[believed] = noise.log_density(z, f[perturbed[believed]])
+    log_likelihood[positive] = noise.log_density(z, f[perturbed[positive]])
     return ReleaseStep(
         time=time,
         z=z,
-        prior=prior,
-        posterior=posterior(prior, log_likelihood),
-        policy=protectable,
-        added_edges=sorted(tuple(sorted(pair)) for pair in added),
-        hull=hull,
+        log_prior=log_p,
+        log_posterior=condition(log_p, log_likelihood)[0],
         mechanism=noise,
-        statement=PrivacyStatement(float(epsilon), constrained_dp_factor(protectable, f, noise.body), protectable),
+        constrained_epsilon=constrained_dp_factor(noise.policy, f, noise.body) * noise.epsilon,
         perturbed_state=int(perturbed[state]),
     )
 
 
-def _check_mechanism(name: str) -> type[Mechanism]:
-    if name not in _MECHANISMS:
-        raise ValueError(f"mechanism must be one of {sorted(_MECHANISMS)}, found {name!r}; choose one of them")
-    return _MECHANISMS[name]
+def _check_options(mechanism: str, method: str, threshold: float, delta: float | None) -> None:
+    if mechanism not in _MECHANISMS:
+        raise ValueError(f"mechanism must be one of {sorted(_MECHANISMS)}, found {mechanism!r}; choose one of them")
+    check_method(method)
+    check_share(threshold, "threshold")
+    if delta is not None:
+        check_share(delta, "delta")
+
+
+def _log(probabilities: ArrayLike) -> np.ndarray:
+    with np.errstate(divide="ignore"):
+        return np.log(probabilities)

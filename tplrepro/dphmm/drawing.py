@@ -1,10 +1,4 @@
-"""Drawings of policy graphs and sensitivity hulls in the plane, as in Figs. 3 to 9, 14 and 15 of [5].
-
-References
-----------
-[5] Y. Xiao, Y. Shen, J. Liu, L. Xiong, H. Jin, X. Xu: DPHMM: Customizable Data Release with Differential Privacy via
-    Hidden Markov Model. 2016.
-"""
+"""Drawings of policy graphs and sensitivity hulls in the plane, as in Figs. 3 to 9, 14 and 15 of [5]."""
 
 from __future__ import annotations
 

@@ -1,57 +1,69 @@
 """The evaluation of [5] (section 8): degree of protection, error and runtime along trajectories.
 
 `evaluate` releases each trajectory once under one policy, and records for each timestamp what Figs. 10 to 13 average.
-
-References
-----------
-[5] Y. Xiao, Y. Shen, J. Liu, L. Xiong, H. Jin, X. Xu: DPHMM: Customizable Data Release with Differential Privacy via
-    Hidden Markov Model. 2016.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tplrepro.dphmm.constraint import NUMERICAL_ZERO
 from tplrepro.dphmm.data_release import release_step
-from tplrepro.dphmm.errors import NoPrivacyError
-from tplrepro.dphmm.inference import next_prior
 from tplrepro.dphmm.mobility import MobilityModel
 from tplrepro.dphmm.policy_graph import PolicyGraph
-from tplrepro.dphmm.protection import degree_of_protection
+from tplrepro.dphmm.protection import NoPrivacyError, degree_of_protection
+from tplrepro.markov.filtering import log_product
+from tplrepro.markov.transition import TransitionMatrix
 
-__all__ = ["compare", "evaluate", "grid_of_states", "policies", "time_growth"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["compare", "evaluate", "grid_of_states", "time_growth"]
 
 
-def policies(model: MobilityModel, radius: float, delta: float = 0.01) -> dict[str, tuple[PolicyGraph, float | None]]:
-    """The three methods of section 8: name to (policy, delta), as `evaluate` takes them.
+def compare(
+    models: Mapping[str, MobilityModel],
+    radii: Mapping[str, float],
+    epsilons: Iterable[float],
+    *,
+    delta: float,
+    seed: int,
+) -> pd.DataFrame:
+    """`evaluate` of the three methods of section 8 on each model, for each budget.
 
     Parameters
     ----------
-    radius : float, r of G_util, km
-    delta : float, of the baseline DPLS, a complete graph on the delta-location set
+    models, radii : a MobilityModel and the radius r of its G_util, km, for each name of data
+    epsilons : budgets of a release, nats
+    delta : of the baseline DPLS, a complete graph on the delta-location set
+
+    Returns
+    -------
+    DataFrame, the rows of `evaluate` with data, epsilon and method in front
     """
-    return {
-        "DPHMM, G_util": (PolicyGraph.utility(model.answers, radius), None),
-        "DPHMM, G_trs": (PolicyGraph.transition(model.transitions), None),
-        "DPLS": (PolicyGraph.complete(len(model.answers)), delta),
-    }
+    import pandas as pd
+
+    tables = {}
+    for name, model in models.items():
+        policies = {
+            "DPHMM, G_util": (PolicyGraph.utility(model.answers, radii[name]), None),
+            "DPHMM, G_trs": (PolicyGraph.transition(model.transitions), None),
+            "DPLS": (PolicyGraph.complete(len(model.answers)), delta),
+        }
+        for epsilon in epsilons:
+            for method, (policy, share) in policies.items():
+                tables[name, epsilon, method] = evaluate(model, policy, epsilon, share, seed=seed)
+    keys = ["data", "epsilon", "method"]
+    return pd.concat(tables, names=keys).reset_index(level=keys).reset_index(drop=True)
 
 
 def evaluate(
-    model: MobilityModel,
-    policy: PolicyGraph,
-    epsilon: float,
-    delta: float | None = None,
-    *,
-    seed: int = 0,
-    mechanism: str = "planar isotropic",
-    method: str = "greedy",
-    threshold: float = NUMERICAL_ZERO,
-):
-    """Release all trajectories of a model under one policy.
+    model: MobilityModel, policy: PolicyGraph, epsilon: float, delta: float | None = None, *, seed: int
+) -> pd.DataFrame:
+    """Release all trajectories of a model under one policy, by the planar isotropic mechanism of section 8.
 
     Where only one state is possible nothing is released and the prior is kept, as no privacy is possible; such
     timestamps have `released` False and no other values.
@@ -60,7 +72,7 @@ def evaluate(
     ----------
     policy : PolicyGraph over the model's states
     epsilon : float, nats, of each release
-    delta, mechanism, method, threshold : as for `release`
+    delta : as in `release`
     seed : int; trajectory i draws from the generator of (seed, i), whatever the policy
 
     Returns
@@ -74,65 +86,48 @@ def evaluate(
     rows = []
     for i, trajectory in enumerate(model.trajectories):
         rng = np.random.default_rng([seed, i])
-        belief = np.zeros(len(model.answers))
-        belief[trajectory[0]] = 1.0
+        log_belief = np.full(len(model.answers), -np.inf)
+        log_belief[trajectory[0]] = 0.0
         for time, state in enumerate(trajectory[1:].tolist(), start=1):
             started = perf_counter()
-            prior = next_prior(belief, model.transitions)
-            row = {"trajectory": i, "time": time, "released": False}
+            log_belief = log_product(log_belief, model.transitions)
+            row: dict[str, object] = {"trajectory": i, "time": time, "released": False}
+            rows.append(row)
             try:
                 step = release_step(
                     state,
-                    prior,
+                    log_belief,
                     policy,
                     model.answers,
                     epsilon,
                     delta=delta,
-                    mechanism=mechanism,
-                    method=method,
-                    threshold=threshold,
+                    mechanism="planar isotropic",
                     rng=rng,
                     time=time,
                 )
             except NoPrivacyError:
-                belief = prior
-                rows.append(row)
                 continue
             seconds = perf_counter() - started
-            belief = step.posterior
+            log_belief = step.log_posterior
             hidden = step.perturbed_state
             counts = degree_of_protection(step.policy, model.answers, step.hull, [hidden])
-            rows.append(
-                row
-                | {
-                    "released": True,
-                    "possible": step.policy.possible.size,
-                    "degree_of_protection": counts[hidden],
-                    "error": float(np.linalg.norm(step.z - model.answers[state])),
-                    "added_edges": len(step.added_edges),
-                    "seconds": seconds,
-                }
-            )
+            row |= {
+                "released": True,
+                "possible": step.policy.possible.size,
+                "degree_of_protection": counts[hidden],
+                "error": float(np.linalg.norm(step.z - model.answers[state])),
+                "added_edges": len(step.added_edges),
+                "seconds": seconds,
+            }
     return pd.DataFrame(rows)
 
 
-def compare(model: MobilityModel, radius: float, epsilon: float, delta: float = 0.01, seed: int = 0):
-    """`evaluate` for each of the three methods of `policies`: their rows below each other, `method` in front."""
-    import pandas as pd
-
-    methods = policies(model, radius, delta)
-    tables = {
-        name: evaluate(model, policy, epsilon, constraint, seed=seed) for name, (policy, constraint) in methods.items()
-    }
-    return pd.concat(tables, names=["method"]).reset_index(level="method").reset_index(drop=True)
-
-
-def time_growth(sizes, epsilon: float, seed: int = 0, repeats: int = 5):
+def time_growth(sizes: Iterable[int], epsilon: float, *, seed: int, repeats: int = 5) -> pd.DataFrame:
     """Seconds of one release, all of n states equally likely, on a square grid with G_trs and with G_cplt.
 
     Parameters
     ----------
-    sizes : list of int, numbers of states |C_t|
+    sizes : numbers of states |C_t|
     repeats : int, of which the fastest counts, after one release to warm up
 
     Returns
@@ -144,25 +139,22 @@ def time_growth(sizes, epsilon: float, seed: int = 0, repeats: int = 5):
     rows = []
     for n in sizes:
         answers, transitions = grid_of_states(n)
-        prior, row = np.full(n, 1 / n), {"states": n}
+        log_prior = np.full(n, -np.log(n))
+        row: dict[str, float] = {"states": n}
         for name, policy in (("G_trs", PolicyGraph.transition(transitions)), ("complete", PolicyGraph.complete(n))):
             seconds = []
             for repeat in range(repeats + 1):
                 rng = np.random.default_rng([seed, repeat])
                 started = perf_counter()
-                release_step(0, prior, policy, answers, epsilon, rng=rng)
+                release_step(0, log_prior, policy, answers, epsilon, rng=rng)
                 seconds.append(perf_counter() - started)
             row[name] = min(seconds[1:])
         rows.append(row)
     return pd.DataFrame(rows)
 
 
-def grid_of_states(n_states: int, reach: float = 1.5):
-    """A square grid of states and a chain that moves to cells at most `reach` away, to time releases of any |C_t|.
-
-    Returns
-    -------
-    answers : ndarray (n, 2); transitions : TransitionMatrix
+def grid_of_states(n_states: int, reach: float = 1.5) -> tuple[np.ndarray, TransitionMatrix]:
+    """Answers (n, 2) on a square grid, and a chain that moves to cells at most `reach` away.
 
     Examples
     --------
@@ -172,8 +164,6 @@ def grid_of_states(n_states: int, reach: float = 1.5):
     """
     from scipy.sparse import coo_array
     from scipy.spatial import cKDTree
-
-    from tplrepro.markov.transition import TransitionMatrix
 
     side = int(np.ceil(np.sqrt(n_states)))
     answers = np.stack(np.divmod(np.arange(n_states), side), axis=1).astype(float)

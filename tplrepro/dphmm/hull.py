@@ -6,11 +6,6 @@ linear span: norm and density are those of the span, and vectors off it have nor
 K is held as half-spaces |a . v| <= 1, so that the K-norm of v is the largest |a . v|, and as cones from 0 over its
 facets, which give volumes, moments and exact uniform samples. The half-spaces are wider than K by one part in 1e10:
 rounding then never puts an edge's difference outside, and mechanisms draw from the body so widened.
-
-References
-----------
-[5] Y. Xiao, Y. Shen, J. Liu, L. Xiong, H. Jin, X. Xu: DPHMM: Customizable Data Release with Differential Privacy via
-    Hidden Markov Model. 2016.
 """
 
 from __future__ import annotations
@@ -18,14 +13,15 @@ from __future__ import annotations
 from math import factorial
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tplrepro.dphmm.constraint import as_answers
 from tplrepro.dphmm.geometry import corner_points, one_of_each_pair, orthonormal, spanning_points, symmetric_hull
+from tplrepro.dphmm.policy_graph import PolicyGraph
+from tplrepro.mechanisms.k_norm import SLACK
 
-__all__ = ["SLACK", "SensitivityHull", "cross_polytope", "l1_sensitivity", "sensitivity_hull"]
+__all__ = ["SensitivityHull", "cross_polytope", "l1_sensitivity", "sensitivity_hull"]
 
-#: Relative widening of K, and of Laplace's scale, that covers rounding.
-SLACK = 1e-10
 #: Extents below this fraction of the largest number involved are rounding, not a dimension.
 FLAT = 1e-13
 
@@ -61,7 +57,7 @@ class SensitivityHull:
     [2.0, 2.0]
     """
 
-    def __init__(self, differences, magnitude: float = 0.0):
+    def __init__(self, differences: ArrayLike, magnitude: float = 0.0):
         points = np.asarray(differences, dtype=float)
         if points.ndim != 2 or points.shape[1] == 0 or not np.isfinite(points).all():
             raise ValueError(
@@ -93,7 +89,7 @@ class SensitivityHull:
         self._facet_normals = normals
         self.halfspaces = one_of_each_pair(normals) / (1 + SLACK)
 
-    def norm(self, vectors):
+    def norm(self, vectors: ArrayLike) -> np.ndarray:
         """The Minkowski norm ||v||_K = inf{r > 0 : v in rK} of vectors (..., d), shape (...); infinite off the span."""
         v = self._as_vectors(vectors)
         if self.dimension == 0:
@@ -105,35 +101,34 @@ class SensitivityHull:
             inside = np.where(off > self.tolerance + FLAT * np.linalg.norm(v, axis=-1), np.inf, inside)
         return inside[()]
 
-    def contains(self, vectors):
+    def contains(self, vectors: ArrayLike) -> np.ndarray:
         """Whether vectors (..., d) lie in K, its boundary included; shape (...)."""
         return self.norm(vectors) <= 1
 
-    def pairwise_norms(self, left, right) -> np.ndarray:
+    def pairwise_norms(self, left: ArrayLike, right: ArrayLike) -> np.ndarray:
         """||f_i - f_j||_K for rows f_i of `left` (a, d) and f_j of `right` (b, d), shape (a, b).
 
         The K-norm of a difference is the largest difference of the coordinates a . f, so that no differences are made.
         """
         from scipy.spatial.distance import cdist
 
-        left, right = self._as_vectors(left), self._as_vectors(right)
-        centre = right[:1]  # coordinates about a nearby point: far from 0 they would lose digits
-        left, right = left - centre, right - centre
+        centre = self._as_vectors(right)[:1]  # coordinates about a nearby point: far from 0 they would lose digits
+        rows, columns = self._as_vectors(left) - centre, self._as_vectors(right) - centre
         if self.dimension == 0:
-            norms = np.zeros((len(left), len(right)))
+            norms = np.zeros((len(rows), len(columns)))
         else:
-            norms = cdist(left @ self.halfspaces.T, right @ self.halfspaces.T, "chebyshev")
+            norms = cdist(rows @ self.halfspaces.T, columns @ self.halfspaces.T, "chebyshev")
         if self.dimension < self.ambient_dimension:
             flat = np.eye(self.ambient_dimension) - self._basis @ self._basis.T
-            off = cdist(left @ flat, right @ flat)
-            norms[off > self.tolerance + FLAT * cdist(left, right)] = np.inf
+            off = cdist(rows @ flat, columns @ flat)
+            norms[off > self.tolerance + FLAT * cdist(rows, columns)] = np.inf
         return norms
 
-    def extended(self, vector) -> SensitivityHull:
+    def extended(self, vector: ArrayLike) -> SensitivityHull:
         """The hull of K, `vector` (d,) and its negative."""
         return SensitivityHull(np.vstack([self.vertices, vector]), self.tolerance / FLAT)
 
-    def extended_volumes(self, vectors) -> tuple[np.ndarray, np.ndarray]:
+    def extended_volumes(self, vectors: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """Dimensions and volumes of the hulls extended by each of the vectors (k, d): two arrays (k,).
 
         Exact, and no hull is built. A vector v beyond the facet with normal a adds (a . v - 1) times the volume of the
@@ -160,7 +155,7 @@ class SensitivityHull:
         moment = np.einsum("f,fki,fkj->ij", weights, self.facet_vertices, self.facet_vertices)
         return (moment + np.einsum("f,fi,fj->ij", weights, sums, sums)) / ((r + 1) * (r + 2))
 
-    def _as_vectors(self, vectors) -> np.ndarray:
+    def _as_vectors(self, vectors: ArrayLike) -> np.ndarray:
         v = np.asarray(vectors, dtype=float)
         if v.ndim == 0 and self.ambient_dimension == 1:
             v = v[None]
@@ -175,28 +170,15 @@ class SensitivityHull:
         return f"SensitivityHull(dimension {self.dimension} of {self.ambient_dimension}, {len(self.vertices)} vertices)"
 
 
-def sensitivity_hull(policy, answers) -> SensitivityHull:
+def sensitivity_hull(policy: PolicyGraph, answers: ArrayLike) -> SensitivityHull:
     """The sensitivity hull K(G, f) of a policy graph and a query (Definition 5.1 of [5]).
 
-    Parameters
-    ----------
-    policy : PolicyGraph over N states
-    answers : array-like (N, d) or (N,), f
-
-    Returns
-    -------
-    SensitivityHull
-
-    Raises
-    ------
-    ValueError
-        If the answers do not have one row a state, or are not finite.
+    `answers` are f, array-like (N, d) or (N,), a finite row for each of the policy's N states, else ValueError.
 
     Examples
     --------
     The running example of [5] (Example 5.1):
 
-    >>> from tplrepro.dphmm import PolicyGraph
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
     >>> G = PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]])
     >>> sensitivity_hull(G, f).vertices.tolist()
@@ -212,14 +194,13 @@ def sensitivity_hull(policy, answers) -> SensitivityHull:
     return SensitivityHull(f[first] - f[second], magnitude)
 
 
-def l1_sensitivity(policy, answers) -> float:
+def l1_sensitivity(policy: PolicyGraph, answers: ArrayLike) -> float:
     """The largest l1 distance of the answers of connected states (Definition 3.2 of [5]); 0 without edges.
 
-    Parameters and errors as for `sensitivity_hull`.
+    Parameters and errors as in `sensitivity_hull`.
 
     Examples
     --------
-    >>> from tplrepro.dphmm import PolicyGraph
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
     >>> l1_sensitivity(PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]]), f)
     5.0

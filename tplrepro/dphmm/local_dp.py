@@ -3,11 +3,6 @@
 A mechanism fitted to the true state's neighbourhood alone (Definition 11.1) adds noise whose shape depends on the
 secret. The adversary knows the rule: where neighbourhoods span different lines, the released value tells which one it
 lies on, and with it the state.
-
-References
-----------
-[5] Y. Xiao, Y. Shen, J. Liu, L. Xiong, H. Jin, X. Xu: DPHMM: Customizable Data Release with Differential Privacy via
-    Hidden Markov Model. 2016.
 """
 
 from __future__ import annotations
@@ -15,12 +10,13 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from tplrepro.dphmm.constraint import as_answers, check_distribution, check_states
-from tplrepro.dphmm.errors import ImpossibleReleaseError
+from tplrepro.dphmm.constraint import as_answers, check_states
 from tplrepro.dphmm.mechanisms import KNormMechanism
 from tplrepro.dphmm.policy_graph import PolicyGraph
-from tplrepro.validation import check_level
+from tplrepro.markov.filtering import ImpossibleOutputError, condition
+from tplrepro.validation import check_distribution, check_level
 
 __all__ = ["LocalMechanism"]
 
@@ -50,7 +46,7 @@ class LocalMechanism:
     [0.0, 0.0, 0.0, 1.0, 0.0, 0.0]
     """
 
-    def __init__(self, policy: PolicyGraph, answers, epsilon: float):
+    def __init__(self, policy: PolicyGraph, answers: ArrayLike, epsilon: float):
         self.policy = policy
         self.answers = as_answers(answers, policy.n_states)
         self.epsilon = check_level(epsilon, "epsilon")
@@ -65,37 +61,32 @@ class LocalMechanism:
         """A released value (d,) for the true state."""
         return self._of(state).sample(self.answers[state], rng=rng)
 
-    def log_density(self, z, state: int):
+    def log_density(self, z: ArrayLike, state: int) -> np.ndarray:
         """Log-density of z (..., d) given the state, on the span of the state's own noise."""
         return self._of(state).log_density(z, self.answers[state])
 
-    def explained_by(self, z) -> np.ndarray:
+    def explained_by(self, z: ArrayLike) -> np.ndarray:
         """States that can have released z: of those whose span holds z the ones with the smallest span, ascending.
 
         A value on a line has probability 0 under noise that fills the plane.
         """
         holding = [s for s in self.mechanisms if np.isfinite(self.log_density(z, s))]
         if not holding:
-            raise ImpossibleReleaseError(
+            raise ImpossibleOutputError(
                 "a released value must have positive density under some possible state, found zero under all; "
                 "give the value as it was released, without rounding"
             )
         dimensions = np.array([self.mechanisms[s].hull.dimension for s in holding])
         return np.array(holding)[dimensions == dimensions.min()]
 
-    def posterior(self, z, prior) -> np.ndarray:
+    def posterior(self, z: ArrayLike, prior: ArrayLike) -> np.ndarray:
         """What the adversary knows after seeing z (d,): Eq. (2) of [5] among `explained_by(z)`, (N,)."""
-        p = check_distribution(prior, self.policy.n_states)
-        states = self.explained_by(z)
-        weights = np.zeros(p.size)
-        log_densities = np.array([self.log_density(z, s) for s in states.tolist()])
-        weights[states] = p[states] * np.exp(log_densities - log_densities.max())
-        if not weights.sum() > 0:
-            raise ImpossibleReleaseError(
-                f"a released value must be explained by a state of positive prior, found only {states.tolist()}; "
-                "check the prior"
-            )
-        return weights / weights.sum()
+        p = check_distribution(prior, self.policy.n_states, "prior")
+        log_likelihood = np.full(p.size, -np.inf)
+        for state in self.explained_by(z).tolist():
+            log_likelihood[state] = self.log_density(z, state)
+        with np.errstate(divide="ignore"):
+            return np.exp(condition(np.log(p), log_likelihood)[0])
 
     def _of(self, state: int) -> KNormMechanism:
         (state,) = check_states([state], self.policy.n_states, "true state")

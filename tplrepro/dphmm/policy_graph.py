@@ -2,21 +2,19 @@
 
 States are the indices 0..N-1 throughout. A graph constrained to the possible states C_t keeps N, so that answers f stay
 (N, d), and loses the edges of impossible states.
-
-References
-----------
-[5] Y. Xiao, Y. Shen, J. Liu, L. Xiong, H. Jin, X. Xu: DPHMM: Customizable Data Release with Differential Privacy via
-    Hidden Markov Model. 2016.
 """
 
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tplrepro.dphmm.constraint import as_answers, check_states
+from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 
 __all__ = ["PolicyGraph"]
 
@@ -24,7 +22,7 @@ __all__ = ["PolicyGraph"]
 class PolicyGraph:
     """An undirected graph over the states (Definition 4.2 of [5]); an edge says "indistinguishable".
 
-    Make one with `complete`, `categorical`, `utility`, `transition`, `from_edges` or `from_networkx`. Instances are
+    Make one with `complete`, `categorical`, `utility`, `transition` or `from_edges`. Instances are
     immutable.
 
     Attributes
@@ -44,7 +42,7 @@ class PolicyGraph:
     ([(1, 2)], [4])
     """
 
-    def __init__(self, n_states: int, edges=(), possible=None):
+    def __init__(self, n_states: int, edges: Iterable = (), possible: ArrayLike | None = None):
         try:
             self.n_states = operator.index(n_states)
         except TypeError:
@@ -62,7 +60,7 @@ class PolicyGraph:
             array.setflags(write=False)
 
     @classmethod
-    def from_edges(cls, n_states: int, edges) -> PolicyGraph:
+    def from_edges(cls, n_states: int, edges: Iterable) -> PolicyGraph:
         """The user's own policy: pairs of states that must be indistinguishable.
 
         Parameters
@@ -78,24 +76,13 @@ class PolicyGraph:
         return cls(n_states, edges)
 
     @classmethod
-    def from_networkx(cls, graph) -> PolicyGraph:
-        """From a networkx graph whose nodes are 0..N-1."""
-        nodes = set(graph.nodes)
-        if nodes != set(range(len(nodes))):
-            raise ValueError(
-                f"the nodes must be the states 0..{len(nodes) - 1}, found such as {sorted(nodes, key=repr)[:3]}; "
-                "relabel them with networkx.convert_node_labels_to_integers"
-            )
-        return cls(len(nodes), list(graph.edges))
-
-    @classmethod
     def complete(cls, n_states: int) -> PolicyGraph:
         """Complete protection, G_cplt: each state is hidden among all."""
         graph = cls(n_states)
         return graph._copy(_clique(graph.possible), graph.possible)
 
     @classmethod
-    def categorical(cls, categories, n_states: int | None = None) -> PolicyGraph:
+    def categorical(cls, categories: Iterable, n_states: int | None = None) -> PolicyGraph:
         """Categorical protection, G_categ: each state is hidden in its category, a clique.
 
         Parameters
@@ -121,7 +108,7 @@ class PolicyGraph:
         return cls(n_states, np.concatenate([np.empty((0, 2), dtype=int), *map(_clique, members)]))
 
     @classmethod
-    def utility(cls, answers, radius: float) -> PolicyGraph:
+    def utility(cls, answers: ArrayLike, radius: float) -> PolicyGraph:
         """Utility-oriented policy, G_util: states whose answers are at most `radius` apart (Euclidean distance).
 
         Parameters
@@ -131,13 +118,13 @@ class PolicyGraph:
         """
         from scipy.spatial import cKDTree
 
-        f = as_answers(answers, len(answers))
+        f = as_answers(answers)
         if not (np.isfinite(radius) and radius >= 0):
             raise ValueError(f"radius must be finite and at least 0, found {radius}; give a distance between answers")
         return cls(len(f), cKDTree(f).query_pairs(radius * (1 + 1e-12), output_type="ndarray"))
 
     @classmethod
-    def transition(cls, matrix) -> PolicyGraph:
+    def transition(cls, matrix: TransitionMatrix | ArrayLike) -> PolicyGraph:
         """One-step transition protection, G_trs: states that some state can reach in one step.
 
         Parameters
@@ -145,8 +132,6 @@ class PolicyGraph:
         matrix : TransitionMatrix or array-like (N, N), M; sparse ones stay sparse
         """
         import scipy.sparse
-
-        from tplrepro.markov.transition import as_transition_matrix
 
         P = as_transition_matrix(matrix)
         if P.is_sparse and np.any(P.background > 0):
@@ -160,7 +145,7 @@ class PolicyGraph:
         common = scipy.sparse.triu((support.T.astype(np.int32) @ support.astype(np.int32)), k=1).tocoo()
         return cls(P.n_states, np.column_stack([common.row, common.col]))
 
-    def constrain(self, states) -> PolicyGraph:
+    def constrain(self, states: ArrayLike) -> PolicyGraph:
         """The constrained policy graph of `states` (indices or a boolean mask (N,)), G with C_t; see section 4.2.
 
         States that are impossible already stay so.
@@ -256,7 +241,7 @@ class PolicyGraph:
             and np.array_equal(self.edge_array, other.edge_array)
         )
 
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"PolicyGraph({self.n_states} states, {self.possible.size} possible, {self.n_edges} edges)"

@@ -1,28 +1,45 @@
-"""Degree of protection: among how many states a state is hidden by the noise (section 5.2 of [5]).
+"""Who is hidden by the noise, and graphs that hide everybody (sections 5.2 and 6.1 of [5]).
 
-DoP(s_i) counts the possible states s_j, s_i among them, whose answer lies in f(s_i) + K (Definition 5.2). A state with
-DoP 1 is exposed: no other state makes the released value as likely within a factor e^epsilon (Theorem 5.2).
+The degree of protection DoP(s_i) counts the possible states s_j, s_i among them, whose answer lies in f(s_i) + K
+(Definition 5.2). A state with DoP 1 is exposed: no other state makes the released value as likely within a factor
+e^epsilon (Theorem 5.2).
 
-References
-----------
-[5] Y. Xiao, Y. Shen, J. Liu, L. Xiong, H. Jin, X. Xu: DPHMM: Customizable Data Release with Differential Privacy via
-    Hidden Markov Model. 2016.
+A graph becomes protectable by connecting each exposed state to one other state: to the one with the nearest answer
+(Algorithm 1), or to the one that makes the volume of K grow least (Algorithm 3, in any dimension). Each connection
+enlarges K and may protect other states as well, so the exposed states are found again after each step.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tplrepro.dphmm.constraint import as_answers, check_states
-from tplrepro.dphmm.hull import sensitivity_hull
+from tplrepro.dphmm.hull import SensitivityHull, sensitivity_hull
+from tplrepro.dphmm.policy_graph import PolicyGraph
 
-__all__ = ["degree_of_protection", "exposed_states", "is_protectable"]
+__all__ = [
+    "NoPrivacyError",
+    "check_method",
+    "constrained_dp_factor",
+    "degree_of_protection",
+    "exposed_states",
+    "is_protectable",
+    "protect",
+    "protectable_graph",
+]
 
 #: Rows of the matrix of pairwise norms that are held at a time: 8 MB for 2,000 states.
 ROWS = 512
 
 
-def degree_of_protection(policy, answers, hull=None, states=None) -> np.ndarray:
+class NoPrivacyError(ValueError):
+    """Only one state is left, or no two states are connected: nothing can hide the true state (section 11.6 of [5])."""
+
+
+def degree_of_protection(
+    policy: PolicyGraph, answers: ArrayLike, hull: SensitivityHull | None = None, states: ArrayLike | None = None
+) -> np.ndarray:
     """DoP of every state (Definition 5.2 of [5]).
 
     Parameters
@@ -47,7 +64,6 @@ def degree_of_protection(policy, answers, hull=None, states=None) -> np.ndarray:
     --------
     Fig. 9(a) of [5]: s_2 (index 1) has lost its neighbour but is hidden among three states.
 
-    >>> from tplrepro.dphmm import PolicyGraph
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
     >>> G = PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]]).constrain([1, 3, 4, 5])
     >>> degree_of_protection(G, f).tolist()
@@ -64,8 +80,8 @@ def degree_of_protection(policy, answers, hull=None, states=None) -> np.ndarray:
     return counts
 
 
-def exposed_states(policy, answers, hull=None) -> np.ndarray:
-    """Possible states with DoP 1 (Theorem 5.2 of [5]), ascending; parameters as for `degree_of_protection`.
+def exposed_states(policy: PolicyGraph, answers: ArrayLike, hull: SensitivityHull | None = None) -> np.ndarray:
+    """Possible states with DoP 1 (Theorem 5.2 of [5]), ascending; parameters as in `degree_of_protection`.
 
     With Laplace noise pass its body, `cross_polytope(d, l1_sensitivity)`: it hides more (Example 5.3).
 
@@ -73,7 +89,6 @@ def exposed_states(policy, answers, hull=None) -> np.ndarray:
     --------
     Example 5.2 of [5]: s_5 (index 4) is exposed.
 
-    >>> from tplrepro.dphmm import PolicyGraph
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
     >>> exposed_states(PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]]).constrain([1, 2, 4]), f).tolist()
     [4]
@@ -82,6 +97,106 @@ def exposed_states(policy, answers, hull=None) -> np.ndarray:
     return alone[degree_of_protection(policy, answers, hull, alone)[alone] == 1]
 
 
-def is_protectable(policy, answers, hull=None) -> bool:
-    """Whether every possible state has DoP > 1 (Definition 5.3 of [5]); parameters as for `degree_of_protection`."""
+def is_protectable(policy: PolicyGraph, answers: ArrayLike, hull: SensitivityHull | None = None) -> bool:
+    """Whether every possible state has DoP > 1 (Definition 5.3 of [5]); parameters as in `degree_of_protection`."""
     return exposed_states(policy, answers, hull).size == 0
+
+
+def constrained_dp_factor(policy: PolicyGraph, answers: ArrayLike, hull: SensitivityHull | None = None) -> float:
+    """max ||f(s_j) - f(s_k)||_K over possible states; parameters as in `degree_of_protection`.
+
+    Between any two possible states the loss is at most epsilon times that, and the released value f(s_j) attains it
+    (Theorems 5.3 (1) and 6.3 of [5]). Infinite if some difference lies off the span of a flat hull.
+
+    Examples
+    --------
+    >>> round(constrained_dp_factor(PolicyGraph.from_edges(4, [(0, 1), (1, 2), (2, 3)]), [0, 1, 2, 3]), 6)
+    3.0
+    """
+    f = as_answers(answers, policy.n_states)[policy.possible]
+    hull = sensitivity_hull(policy, answers) if hull is None else hull
+    if not np.isfinite(hull.norm(f - f[0])).all():
+        return np.inf
+    # The largest norm of a difference is the widest spread along a half-space's normal.
+    return float(np.ptp((f - f[0]) @ hull.halfspaces.T, axis=0).max(initial=0.0))
+
+
+def protectable_graph(policy: PolicyGraph, answers: ArrayLike, method: str = "greedy") -> PolicyGraph:
+    """A supergraph of `policy` on the same possible states in which no state is exposed.
+
+    Parameters
+    ----------
+    policy : PolicyGraph over N states, constrained to the possible ones
+    answers : array-like (N, d) or (N,), f
+    method : "greedy" (Algorithm 1 of [5]) or "stepwise"
+        "stepwise" is Algorithm 3: the smallest volume after each step. That is optimal for one exposed state, but need
+        not be for several.
+
+    Returns
+    -------
+    PolicyGraph; `policy` itself if it is protectable
+
+    Raises
+    ------
+    NoPrivacyError
+        If only one state is possible.
+    ValueError
+        For answers of the wrong shape, or an unknown method.
+
+    Examples
+    --------
+    Example 6.1 of [5]: s_3 (index 2) is exposed; the area grows least by the edge to s_4.
+
+    >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
+    >>> G = PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]]).constrain([2, 3, 4, 5])
+    >>> sorted(set(protectable_graph(G, f, "stepwise").edges) - set(G.edges))
+    [(2, 3)]
+    >>> sorted(set(protectable_graph(G, f, "greedy").edges) - set(G.edges))
+    [(2, 4)]
+    """
+    return protect(policy, answers, method)[0]
+
+
+def protect(
+    policy: PolicyGraph, answers: ArrayLike, method: str = "greedy"
+) -> tuple[PolicyGraph, SensitivityHull, list[tuple[int, int]]]:
+    """The protectable graph, its sensitivity hull and the edges added; parameters as in `protectable_graph`."""
+    check_method(method)
+    f = as_answers(answers, policy.n_states)
+    possible = policy.possible
+    if possible.size == 1:
+        raise NoPrivacyError(
+            f"privacy needs at least two possible states, found only state {possible[0]}; "
+            "the adversary knows the true state already, so release nothing or smooth the model"
+        )
+    hull = sensitivity_hull(policy, f)
+    exposed = exposed_states(policy, f, hull)
+    added = []
+    while exposed.size:
+        state, others = exposed[0], possible[possible != exposed[0]]
+        differences = f[others] - f[state]
+        distances = np.linalg.norm(differences, axis=1)
+        if method == "stepwise":
+            dimensions, volumes = hull.extended_volumes(differences)
+            # A flat body has volume 0 in the space around it; among flat ones their own volume decides. Equal volumes
+            # are common there (all apexes at one height), and among them the nearest answer decides.
+            volumes[dimensions > dimensions.min()] = np.inf
+            distances[volumes > volumes.min() * (1 + 1e-9)] = np.inf
+        best = np.argmin(distances)
+        added.append((int(state), int(others[best])))
+        hull = hull.extended(differences[best])
+        # K only grows: a state that was hidden stays so.
+        remaining = exposed[1:]
+        remaining = remaining[remaining != others[best]]
+        hidden = (hull.pairwise_norms(f[remaining], f[possible]) <= 1).sum(axis=1) > 1
+        exposed = remaining[~hidden]
+    return policy._with_edges(added), hull, added
+
+
+def check_method(method: str) -> None:
+    """Raise ValueError unless `protectable_graph` knows the method."""
+    if method not in ("greedy", "stepwise"):
+        raise ValueError(
+            f"method must be 'greedy' or 'stepwise', found {method!r}; 'stepwise' takes the best edge for one exposed "
+            "state after the other (Algorithm 3)"
+        )

@@ -2,11 +2,6 @@
 
 State s_1 of the paper is index 0. The transition probabilities of the paper's Fig. 4 are given there as a drawing only;
 `TRANSITIONS` is a random walk of our own that allows every sequence which its text calls possible.
-
-References
-----------
-[5] Y. Xiao, Y. Shen, J. Liu, L. Xiong, H. Jin, X. Xu: DPHMM: Customizable Data Release with Differential Privacy via
-    Hidden Markov Model. 2016.
 """
 
 import numpy as np
