@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tplrepro as tpl
-from tplrepro.datasets.sequences import Sequences
+from tplrepro.markov.sequences import Sequences
 
 EPSILONS = [0.3, 0.5, 0.2]
 
@@ -105,11 +105,11 @@ def test_labels_sequences_and_dense_agree():
 
 
 def test_many_states_stay_sparse_and_agree_with_the_dense_form(monkeypatch):
-    import tplrepro.markov.estimation
+    import tplrepro.markov.transition
 
     users = walks(4, n_states=40, length=80)
     dense = tpl.population_leakage(users, EPSILONS, n_states=40)
-    monkeypatch.setattr(tplrepro.markov.estimation, "SPARSE_FROM", 10)
+    monkeypatch.setattr(tplrepro.markov.transition, "SPARSE_FROM", 10)
     sparse = tpl.population_leakage(users, EPSILONS, n_states=40)
     assert sparse.tpl == pytest.approx(dense.tpl, rel=1e-12)
 

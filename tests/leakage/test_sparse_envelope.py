@@ -10,7 +10,6 @@ import tplrepro as tpl
 from tests.leakage.oracles import loss_mpmath
 from tplrepro.leakage.envelope.compressed import group_rows, sparse_rows
 from tplrepro.leakage.envelope.sparse import tops
-from tplrepro.markov.estimation import transitions_from_counts
 
 ALPHAS = np.geomspace(1e-9, 600.0, 60)
 
@@ -23,7 +22,8 @@ def random_counts(rng, n, density):
 def random_sparse_matrix(rng, kind, n):
     counts = random_counts(rng, n, rng.uniform(0.02, 0.6))
     if kind == "smoothed":
-        return transitions_from_counts(counts, smoothing=float(rng.choice([1e-4, 0.01, 0.3, 1.0])), sparse=True)
+        smoothing = float(rng.choice([1e-4, 0.01, 0.3, 1.0]))
+        return tpl.TransitionMatrix.from_counts(counts, smoothing, sparse=True)
     if kind == "any background":  # also above the stored values
         return tpl.TransitionMatrix(counts, background=rng.random(n) * 4 + 0.01, normalize=True)
     if kind == "no background":

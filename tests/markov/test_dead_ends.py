@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tplrepro.markov import count_transitions, drop_dead_ends, transitions_from_counts
+from tplrepro import TransitionMatrix
+from tplrepro.markov import count_transitions, drop_dead_ends
 
 
 @settings(max_examples=60)
@@ -31,9 +32,9 @@ def test_keeps_what_repeated_deletion_keeps(sequences, both):
     smaller, states = drop_dead_ends(counts, both=both)
     assert states == sorted(kept)
     assert smaller.toarray().tolist() == counts.toarray()[np.ix_(states, states)].tolist()
-    transitions_from_counts(smaller)
+    TransitionMatrix.from_counts(smaller)
     if both:
-        transitions_from_counts(smaller.T)
+        TransitionMatrix.from_counts(smaller.T)
 
 
 def test_labels_are_kept_and_counts_checked():

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tplrepro as tpl
-from tplrepro.datasets.sequences import Sequences
 from tplrepro.markov import augment_sequences, estimate_higher_order, every_kth
+from tplrepro.markov.sequences import Sequences
 
 lists_of_places = st.lists(st.lists(st.integers(0, 3), max_size=9), min_size=1, max_size=5)
 

@@ -1,5 +1,8 @@
 """Transition matrices: validation, Bayes' rule, propagation; dense and sparse alike."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -26,6 +29,17 @@ def test_holds_a_copy_that_cannot_be_changed():
     assert P.probabilities[0].tolist() == FIG_2_FORWARD[0]
     with pytest.raises(ValueError, match="read-only"):
         P.probabilities[0, 0] = 1.0
+
+
+@pytest.mark.parametrize("made", [lambda P: P, copy.deepcopy, lambda P: pickle.loads(pickle.dumps(P))])
+def test_nothing_in_it_can_be_changed(made):
+    for matrix in (made(tpl.TransitionMatrix(FIG_2_FORWARD, states="abc")), made(sparse_example())):
+        arrays = [matrix.probabilities.data, matrix.background] if matrix.is_sparse else [matrix.probabilities]
+        for array in arrays:
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 0
+        matrix.states.append("another")
+        assert len(matrix.states) == matrix.n_states
 
 
 def test_normalizes_only_on_request():
@@ -103,6 +117,15 @@ def test_sparse_agrees_with_its_dense_form():
     assert np.asarray(P) == pytest.approx(D.probabilities)
 
 
+def test_reversing_a_sparse_matrix_without_background_keeps_it_sparse():
+    P = tpl.TransitionMatrix(scipy.sparse.csr_array(FIG_2_FORWARD), states="abc")
+    B = P.reverse([0.2, 0.3, 0.5])
+    assert B.is_sparse
+    assert B.states == ["a", "b", "c"]
+    assert B.toarray() == pytest.approx(tpl.TransitionMatrix(FIG_2_FORWARD).reverse([0.2, 0.3, 0.5]).probabilities)
+    assert not sparse_example().reverse().is_sparse
+
+
 def test_sparse_without_background_has_zeros():
     P = tpl.TransitionMatrix(scipy.sparse.eye_array(3).tocsr())
     assert P.toarray().tolist() == np.eye(3).tolist()
@@ -112,7 +135,9 @@ def test_sparse_without_background_has_zeros():
 
 def test_repr_and_index():
     P = sparse_example()
-    assert "12 states, sparse" in repr(P)
+    assert repr(P).startswith("TransitionMatrix(12 states 's0', 's1', ..., 's11'; sparse, ")
+    assert repr(tpl.TransitionMatrix(FIG_2_FORWARD)) == "TransitionMatrix(3 states, dense)"
+    assert P.shape == (12, 12)
     assert P.index("s4") == 4
     with pytest.raises(ValueError, match="unknown state 'nowhere'; the matrix has 12 states, such as 's0'"):
         P.index("nowhere")

@@ -15,7 +15,6 @@ from tplrepro.markov import (
     count_transitions,
     leakage_interval,
     posterior_draws,
-    transitions_from_counts,
 )
 
 TABLE = np.array([[8.0, 2.0], [1.0, 9.0]])
@@ -33,7 +32,7 @@ def test_rows_are_independent_and_their_mean_is_the_smoothed_estimate():
     counts = np.array([[5.0, 0.0, 1.0], [0.0, 0.0, 0.0], [2.0, 2.0, 2.0]])
     draws = np.array([P.probabilities for P in posterior_draws(counts, 0.7, 4000, np.random.default_rng(1))])
     assert draws.mean(axis=0) == pytest.approx(
-        transitions_from_counts(scipy.sparse.csr_array(counts), 0.7).toarray(), abs=0.015
+        tpl.TransitionMatrix.from_counts(scipy.sparse.csr_array(counts), 0.7).toarray(), abs=0.015
     )
     assert abs(np.corrcoef(draws[:, 0, 0], draws[:, 2, 0])[0, 1]) < 0.05
 

@@ -53,9 +53,8 @@ def test_a_response_given_as_rows_counts_the_same():
 
 def test_a_smoothed_sparse_chain_with_background():
     counts = csr_array(np.array([[3.0, 0, 0], [0, 1, 2], [1, 0, 0]]))
-    from tplrepro.markov.estimation import transitions_from_counts
 
-    sparse, dense = (transitions_from_counts(counts, 0.1, sparse=flag) for flag in (True, False))
+    sparse, dense = (TransitionMatrix.from_counts(counts, 0.1, sparse=flag) for flag in (True, False))
     weights = np.array([0.2, 0.5, 0.3])
     chains = [sip.SymbolChain.first_order(weights, m) for m in (sparse, dense)]
     assert chains[0].predict(weights) == pytest.approx(chains[1].predict(weights), rel=1e-12)

@@ -9,7 +9,7 @@ import numpy as np
 
 from tplrepro.comparison.adversary import Adversary
 from tplrepro.dphmm.policy_graph import PolicyGraph
-from tplrepro.markov.estimation import estimate_transitions
+from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import check_horizon
 
 __all__ = ["Setting", "setting_from_sequences"]
@@ -107,7 +107,7 @@ def setting_from_sequences(sequences, positions, horizon: int, smoothing: float,
     Raises
     ------
     ValueError
-        If no sequence has T states, or as `Setting` and `estimate_transitions` do.
+        If no sequence has T states, or as `Setting` and `TransitionMatrix.from_sequences` do.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def setting_from_sequences(sequences, positions, horizon: int, smoothing: float,
     """
     places = np.asarray(positions, dtype=float)
     length = check_horizon(horizon)
-    transitions = estimate_transitions(sequences, len(places), smoothing, sparse=False)
+    transitions = TransitionMatrix.from_sequences(sequences, len(places), smoothing, sparse=False)
     pieces = [np.asarray(s)[: len(s) // length * length].reshape(-1, length) for s in sequences]
     paths = np.concatenate(pieces) if pieces else np.empty((0, length), dtype=int)
     if not len(paths):

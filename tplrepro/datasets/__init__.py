@@ -22,7 +22,7 @@ _EXPORTS = {
     "DataFormatError": "reading",
     "DatasetNotFoundError": "registry",
     "Prepared": "preparation",
-    "Sequences": "sequences",
+    "Sequences": "tplrepro.markov.sequences",
     "fixed_steps": "resample",
     "joint_record": "preparation",
     "observed_sequences": "resample",
@@ -38,7 +38,6 @@ _MODULES = (
     "reading",
     "registry",
     "resample",
-    "sequences",
     "stand_ins",
     "writing",
 )

@@ -28,9 +28,9 @@ from tplrepro.datasets.reading import (
     parse_table,
     warn_unterminated,
 )
-from tplrepro.datasets.sequences import Sequences
 from tplrepro.datasets.stand_ins.kosarak import write
 from tplrepro.datasets.writing import stand_in
+from tplrepro.markov.sequences import Sequences
 
 __all__ = ["fetch", "load", "load_sequences", "synthetic", "to_sequences"]
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from tplrepro.datasets.sequences import Sequences
+from tplrepro.markov.sequences import Sequences
 
 __all__ = ["fixed_steps", "observed_sequences"]
 

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.datasets.preparation import joint_record, prepare
-from tplrepro.datasets.sequences import Sequences
-from tplrepro.markov.estimation import count_transitions, transitions_from_counts
+from tplrepro.markov.sequences import Sequences, count_transitions
 from tplrepro.markov.transition import TransitionMatrix
 
 __all__ = ["MobilityModel", "mobility_model", "recorded_models"]
@@ -99,7 +98,7 @@ def mobility_model(sequences: Sequences, centres: ArrayLike, n_trajectories: int
     """
     from scipy.sparse.csgraph import connected_components
 
-    counts, _ = count_transitions(sequences, sequences.n_states)
+    counts, _ = count_transitions(sequences)
     _, component = connected_components(counts, connection="strong")
     kept = np.flatnonzero(component == np.argmax(np.bincount(component)))
     state = np.full(sequences.n_states, -1)
@@ -118,7 +117,7 @@ def mobility_model(sequences: Sequences, centres: ArrayLike, n_trajectories: int
         )
     return MobilityModel(
         answers=np.asarray(centres, dtype=float)[kept],
-        transitions=transitions_from_counts(counts[kept][:, kept]),
+        transitions=TransitionMatrix.from_counts(counts[kept][:, kept]),
         trajectories=np.array([run[: horizon + 1] for run in runs[:n_trajectories]]),
     )
 

@@ -54,12 +54,11 @@ class Observed:
         """
         import scipy.sparse
 
-        from tplrepro.markov.dead_ends import drop_dead_ends
-        from tplrepro.markov.estimation import transitions_from_counts
+        from tplrepro.markov.transition import TransitionMatrix, drop_dead_ends
 
         counts, states = drop_dead_ends(self.counts, self.states) if drop else (self.counts, self.states)
         counts = scipy.sparse.csr_array(counts)
-        return tuple(transitions_from_counts(c, smoothing, states) for c in (counts.T.tocsr(), counts))
+        return tuple(TransitionMatrix.from_counts(c, smoothing, states) for c in (counts.T.tocsr(), counts))
 
 
 def from_sequences(sequences: list[list], title: str = "sequences") -> Observed:
@@ -68,10 +67,9 @@ def from_sequences(sequences: list[list], title: str = "sequences") -> Observed:
     >>> from_sequences([["a", "b", "b"], ["b", "a"]]).counts.tolist()
     [[0.0, 1.0], [1.0, 1.0]]
     """
-    from tplrepro.markov.estimation import count_transitions
+    from tplrepro.markov.sequences import count_transitions
 
-    states = sorted({state for sequence in sequences for state in sequence})
-    counts, states = count_transitions(sequences, states=states)
+    counts, states = count_transitions(sequences)
     return Observed(counts.toarray(), states, title)
 
 

@@ -22,7 +22,7 @@ from itertools import pairwise
 import numpy as np
 
 from tplrepro.leakage.quantification import temporal_privacy_leakage
-from tplrepro.markov.estimation import count_transitions, transitions_from_counts
+from tplrepro.markov.sequences import Sequences, as_sequences, count_transitions
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.progress import progress_bar
 from tplrepro.validation import check_budgets, check_horizon
@@ -94,7 +94,7 @@ def population_leakage(
     sequences_by_user : mapping from user to a sequence, or a list of sequences, of states (0..n-1
         or labels); or Sequences
     epsilons : array-like (T,), the budgets in nats, finite and > 0
-    n_states : int, optional; default the largest state seen plus one
+    n_states : int, optional; by default the states are the values seen
     smoothing : float >= 0
         Added to every count of the pooled matrix (without pooling: of each user's).
     prior_weight : float > 0 or None
@@ -130,10 +130,12 @@ def population_leakage(
     _check_options(smoothing, prior_weight, sides, states)
     batch_size = check_horizon(batch_size, "batch_size")
     users, sequences = _grouped(sequences_by_user)
-    pooled_counts, labels = count_transitions([s for own in sequences for s in own], n_states)
-    if labels is not None:
-        code = {label: position for position, label in enumerate(labels)}
-        sequences = [[np.array([code[label] for label in s.tolist()]) for s in own] for own in sequences]
+    if n_states is None and isinstance(sequences_by_user, Sequences):
+        n_states = sequences_by_user.n_states
+    coded = as_sequences([s for own in sequences for s in own], n_states)
+    pooled_counts, _ = count_transitions(coded)
+    one_by_one = iter(coded)
+    sequences = [[next(one_by_one) for _ in own] for own in sequences]
     n = pooled_counts.shape[0]
     pooled = {side: None for side in sides}
     if prior_weight is not None:
@@ -182,7 +184,7 @@ def _pooled(counts, smoothing: float) -> TransitionMatrix:
             counts = counts.tolil()
             counts[empty, empty] = 1.0
             counts = counts.tocsr()
-    return transitions_from_counts(counts, smoothing)
+    return TransitionMatrix.from_counts(counts, smoothing)
 
 
 def _shrunk(
@@ -190,7 +192,7 @@ def _shrunk(
 ) -> TransitionMatrix:
     """One user's matrix: her counts and `weight` pseudo-transitions along each pooled row."""
     if prior is None:
-        return transitions_from_counts(counts, smoothing)
+        return TransitionMatrix.from_counts(counts, smoothing)
     totals = np.asarray(counts.sum(axis=1)).ravel() + weight
     if visited is not None:
         rows = np.vstack([prior.row(i)[visited] for i in visited.tolist()])

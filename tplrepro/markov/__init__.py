@@ -1,4 +1,4 @@
-"""Markov chains: transition matrices, how to estimate them (with their uncertainty) and how to generate them.
+"""Markov chains: transition matrices, how to estimate them (with their uncertainty), generate them and filter by them.
 
 Public names are imported on first use (PEP 562).
 """
@@ -8,10 +8,10 @@ from tplrepro.lazy import lazy_names as _lazy_names
 # public name -> module of this folder that defines it
 _EXPORTS = {
     "TransitionMatrix": "transition",
-    "count_transitions": "estimation",
-    "estimate_transitions": "estimation",
-    "transitions_from_counts": "estimation",
-    "drop_dead_ends": "dead_ends",
+    "drop_dead_ends": "transition",
+    "Sequences": "sequences",
+    "as_sequences": "sequences",
+    "count_transitions": "sequences",
     "FilteredChain": "filtering",
     "ImpossibleOutputError": "filtering",
     "forward_backward": "filtering",
@@ -28,7 +28,6 @@ _EXPORTS = {
     "random_matrix": "generators",
     "smoothed": "generators",
     "strongest": "generators",
-    "stationary_distribution": "stationary",
 }
 
 __getattr__, __dir__, __all__ = _lazy_names(__name__, _EXPORTS)

@@ -26,7 +26,7 @@ from itertools import product
 
 import numpy as np
 
-from tplrepro.markov.estimation import count_transitions, transitions_from_counts
+from tplrepro.markov.sequences import count_transitions
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.validation import check_horizon
 
@@ -140,7 +140,7 @@ def estimate_higher_order(
         counts = counts + smoothing * _possible_steps(states, direction)
         smoothing = 0.0
     names = [state[0] for state in states] if order == 1 else states
-    return transitions_from_counts(counts, smoothing, names, sparse)
+    return TransitionMatrix.from_counts(counts, smoothing, names, sparse)
 
 
 def every_kth(matrix, k: int) -> TransitionMatrix:

@@ -1,34 +1,37 @@
 """Transition matrices: the adversary's knowledge of temporal correlation (Definition 3 of [1]).
 
 A forward matrix holds Pr(l^t | l^{t-1}) (row: where the user was; column: where she is now), a backward matrix
-Pr(l^{t-1} | l^t). Bayes' rule turns one into the other, given the distribution at the earlier time.
+Pr(l^{t-1} | l^t). Bayes' rule turns one into the other, given the distribution at the earlier time. Estimates are
+maximum likelihood with Laplacian smoothing (section 3.1 of [1]): (count + s) / (row total + n s).
 
 A matrix over many states is kept sparse: row i is a few stored probabilities over a constant `background[i]`, which is
 what Laplacian smoothing of sparse counts gives. It is never made dense.
-
-References
-----------
-[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
-    Correlations. IEEE TKDE, 2019.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from tplrepro.markov.sequences import count_transitions
 from tplrepro.validation import (
     ROW_SUM_TOLERANCE,
     as_rows,
     as_transition_array,
     check_distribution,
     check_horizon,
+    check_smoothing,
     check_stochastic,
 )
 
-__all__ = ["TransitionMatrix", "as_transition_matrix"]
+__all__ = ["TransitionMatrix", "as_transition_matrix", "checked_counts", "drop_dead_ends"]
+
+#: From this many states on, estimates are kept sparse unless asked otherwise (a dense matrix would take 128 MB).
+SPARSE_FROM = 4096
 
 
 class TransitionMatrix:
@@ -52,13 +55,22 @@ class TransitionMatrix:
     Examples
     --------
     >>> P = TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], states=["home", "office"])
+    >>> P
+    TransitionMatrix(2 states 'home', 'office'; dense)
     >>> P.stationary().round(6).tolist()
     [0.333333, 0.666667]
     >>> P.reverse([0.5, 0.5]).probabilities.round(6).tolist()
     [[0.888889, 0.111111], [0.181818, 0.818182]]
     """
 
-    def __init__(self, probabilities, states: Iterable | None = None, normalize: bool = False, background=None):
+    def __init__(
+        self,
+        probabilities: Any,
+        states: Iterable | None = None,
+        normalize: bool = False,
+        background: ArrayLike | None = None,
+    ):
+        self.background: np.ndarray | None = None
         if hasattr(probabilities, "tocsr"):
             self.probabilities, self.background = _checked_sparse(probabilities, background, normalize)
         elif background is not None:
@@ -67,26 +79,87 @@ class TransitionMatrix:
                 "add the background to the rows yourself, or pass scipy.sparse.csr_array"
             )
         else:
-            self.probabilities, self.background = _checked_dense(probabilities, normalize), None
-        n = self.probabilities.shape[0]
-        self.states: Sequence = range(n) if states is None else _checked_states(states, n)
+            self.probabilities = _checked_dense(probabilities, normalize)
+        self._states = range(self.n_states) if states is None else _checked_states(states, self.n_states)
+        self._freeze()
 
     @classmethod
-    def from_sequences(cls, sequences, n_states: int | None = None, smoothing: float = 0.0, **options):
-        """Maximum-likelihood estimate with Laplacian smoothing: see `tplrepro.markov.estimation.estimate_transitions`.
+    def from_sequences(
+        cls,
+        sequences: Any,
+        n_states: int | None = None,
+        smoothing: float = 0.0,
+        states: Iterable | None = None,
+        direction: str = "forward",
+        sparse: bool | None = None,
+    ) -> TransitionMatrix:
+        """The maximum-likelihood estimate with Laplacian smoothing.
+
+        Parameters
+        ----------
+        sequences, n_states, states : as in `tplrepro.markov.as_sequences`
+            Without `n_states` and `states`, the states are the values seen, sorted.
+        smoothing : float >= 0, the s added to every count
+        direction : "forward" estimates Pr(l^t | l^{t-1}), "backward" Pr(l^{t-1} | l^t)
+        sparse : bool, optional; default sparse from 4,096 states on
+
+        Raises
+        ------
+        ValueError
+            As `as_sequences` and `from_counts`.
 
         Examples
         --------
-        >>> TransitionMatrix.from_sequences([[0, 1, 1, 0], [1, 0]], n_states=2).probabilities.round(6).tolist()
-        [[0.0, 1.0], [0.666667, 0.333333]]
+        >>> P = TransitionMatrix.from_sequences([[7, 30, 30, 7], [30, 7]])
+        >>> P.states, P.probabilities.round(6).tolist()
+        ([7, 30], [[0.0, 1.0], [0.666667, 0.333333]])
         """
-        from tplrepro.markov.estimation import estimate_transitions
+        counts, labels = count_transitions(sequences, n_states, states, direction)
+        return cls.from_counts(counts, smoothing, None if labels == list(range(len(labels))) else labels, sparse)
 
-        return estimate_transitions(sequences, n_states=n_states, smoothing=smoothing, **options)
+    @classmethod
+    def from_counts(
+        cls, counts: Any, smoothing: float = 0.0, states: Iterable | None = None, sparse: bool | None = None
+    ) -> TransitionMatrix:
+        """The same from counts of steps (n, n), as `tplrepro.markov.count_transitions` gives them.
+
+        Raises
+        ------
+        ValueError
+            If smoothing is negative or not finite, or 0 while a state is never left; for counts that are not square,
+            negative or not finite.
+
+        Examples
+        --------
+        >>> TransitionMatrix.from_counts([[0, 1], [0, 1]], smoothing=1.0).probabilities.round(6).tolist()
+        [[0.333333, 0.666667], [0.333333, 0.666667]]
+        """
+        smoothing, matrix = check_smoothing(smoothing), checked_counts(counts)
+        n = matrix.shape[0]
+        labels = range(n) if states is None else _checked_states(states, n)
+        totals = matrix.sum(axis=1) + n * smoothing
+        if (totals == 0).any():
+            raise ValueError(
+                f"every state must be left at least once, but no step starts at state {labels[np.argmin(totals)]!r} "
+                f"({int((totals == 0).sum())} such states); give smoothing > 0, or drop those states"
+            )
+        if n < SPARSE_FROM if sparse is None else not sparse:
+            return cls((matrix.toarray() + smoothing) / totals[:, None], states=labels)
+        matrix.data = (matrix.data + smoothing) / np.repeat(totals, np.diff(matrix.indptr))
+        return cls(matrix, states=labels, background=smoothing / totals)
 
     @property
     def n_states(self) -> int:
         return self.probabilities.shape[0]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.probabilities.shape
+
+    @property
+    def states(self) -> Sequence:
+        """The labels: a range where they were not named, else a new list."""
+        return self._states if isinstance(self._states, range) else list(self._states)
 
     @property
     def is_sparse(self) -> bool:
@@ -94,13 +167,28 @@ class TransitionMatrix:
 
     def __repr__(self) -> str:
         kind = f"sparse, {self.probabilities.nnz} stored" if self.is_sparse else "dense"
-        return f"TransitionMatrix({self.n_states} states, {kind})"
+        if isinstance(self._states, range):
+            return f"TransitionMatrix({self.n_states} states, {kind})"
+        named = [repr(label) for label in self._states]
+        named = named if len(named) <= 4 else [*named[:2], "...", named[-1]]
+        return f"TransitionMatrix({self.n_states} states {', '.join(named)}; {kind})"
 
     def __array__(self, dtype=None, copy=None):
         array = self.toarray()
         if dtype is not None:
             array = array.astype(dtype)
         return array.copy() if copy else array
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self._freeze()
+
+    def _freeze(self) -> None:
+        arrays = [self.probabilities]
+        if self.is_sparse:
+            arrays = [self.probabilities.data, self.probabilities.indices, self.probabilities.indptr, self.background]
+        for array in arrays:
+            array.setflags(write=False)
 
     def validated_array(self) -> np.ndarray:
         """The dense rows, known to be valid; the same as `toarray`."""
@@ -148,32 +236,32 @@ class TransitionMatrix:
     def index(self, state) -> int:
         """The row of a state's label."""
         try:
-            return self.states.index(state)
+            return self._states.index(state)
         except ValueError:
             raise ValueError(
-                f"unknown state {state!r}; the matrix has {self.n_states} states, such as {self.states[0]!r}"
+                f"unknown state {state!r}; the matrix has {self.n_states} states, such as {self._states[0]!r}"
             ) from None
 
-    def propagate(self, distribution) -> np.ndarray:
+    def propagate(self, distribution: ArrayLike) -> np.ndarray:
         """One step of the chain: the distribution p P after p, (n,)."""
         p = check_distribution(distribution, self.n_states)
-        if not self.is_sparse:
-            return p @ self.probabilities
-        return p @ self.excess + p @ self.background
+        return p @ self.excess + p @ self.background if self.is_sparse else p @ self.probabilities
 
     def stationary(self) -> np.ndarray:
-        """The stationary distribution, (n,).
+        """The one distribution p with p P = p, (n,).
+
+        Dense: the algorithm of Grassmann, Taksar and Heyman on the closed class, which subtracts nothing and so keeps
+        full relative accuracy. Sparse: power iteration on the lazy chain (P + I)/2, O(stored entries) a step.
 
         Raises
         ------
         ValueError
-            If there is more than one (the chain has several closed classes).
+            If the chain has several closed classes, so that p is not unique; or, for a sparse matrix, if power
+            iteration does not converge.
         """
-        from tplrepro.markov.stationary import stationary_distribution
+        return _power_iteration(self) if self.is_sparse else _state_reduction(self)
 
-        return stationary_distribution(self)
-
-    def reverse(self, initial=None) -> TransitionMatrix:
+    def reverse(self, initial: ArrayLike | None = None) -> TransitionMatrix:
         """Bayes' rule: from Pr(l^t | l^{t-1}) to Pr(l^{t-1} | l^t), or back.
 
         Parameters
@@ -182,7 +270,7 @@ class TransitionMatrix:
 
         Returns
         -------
-        TransitionMatrix with entry (j, i) = initial_i P_ij / sum_k initial_k P_kj
+        TransitionMatrix with entry (j, i) = initial_i P_ij / sum_k initial_k P_kj; dense if there is a background
 
         Raises
         ------
@@ -190,48 +278,121 @@ class TransitionMatrix:
             If a state is never reached, so that its row is undefined.
         """
         prior = self.stationary() if initial is None else check_distribution(initial, self.n_states, "initial")
-        joint = prior[:, None] * self.toarray()
+        sparse = self.is_sparse and not self.background.any()
+        joint = (self.probabilities if sparse else self.toarray()) * prior[:, None]
         reached = joint.sum(axis=0)
         if (reached <= 0).any():
-            missing = self.states[int(np.argmax(reached <= 0))]
             raise ValueError(
-                f"reversal needs every state to be reached, but state {missing!r} has probability 0 after one step; "
-                "give an initial distribution that reaches it, or smooth the matrix"
+                f"reversal needs every state to be reached, but state {self._states[np.argmin(reached)]!r} has "
+                "probability 0 after one step; give an initial distribution that reaches it, or smooth the matrix"
             )
-        return TransitionMatrix((joint / reached).T, states=self.states, normalize=True)
+        return TransitionMatrix(joint.T, states=self._states, normalize=True)
 
-    def reverse_over_time(self, initial, horizon: int) -> list[TransitionMatrix]:
+    def reverse_over_time(self, initial: ArrayLike, horizon: int) -> list[TransitionMatrix]:
         """The backward matrices of steps 2..T of a chain that starts from `initial`: a list of T - 1 matrices."""
         horizon = check_horizon(horizon)
         distribution = check_distribution(initial, self.n_states, "initial")
         matrices = []
         for _ in range(horizon - 1):
             matrices.append(self.reverse(distribution))
-            following = self.propagate(distribution)
-            distribution = following / following.sum()
+            distribution = check_distribution(self.propagate(distribution))
         return matrices
 
 
-def as_transition_matrix(matrix) -> TransitionMatrix:
+def as_transition_matrix(matrix: Any) -> TransitionMatrix:
     """`matrix` itself if it is a TransitionMatrix, else one made of it (and thereby checked)."""
     return matrix if isinstance(matrix, TransitionMatrix) else TransitionMatrix(matrix)
 
 
-def _checked_dense(probabilities, normalize: bool) -> np.ndarray:
-    if normalize:
-        rows = as_rows(probabilities)
-        sums = rows.sum(axis=1, keepdims=True) if rows.ndim == 2 else np.ones(1)
-        if rows.ndim == 2 and (not np.isfinite(sums).all() or (sums <= 0).any()):
-            worst = int(np.argmax(~(sums[:, 0] > 0) | ~np.isfinite(sums[:, 0])))
+def drop_dead_ends(counts: Any, states: Iterable | None = None, both: bool = True) -> tuple[Any, list]:
+    """Leave out states until each one that is left has a step to, and (both) from, another one or itself.
+
+    Real sequences end somewhere, often at a place that was seen only there. Without smoothing such a state has no row.
+
+    Parameters
+    ----------
+    counts : scipy.sparse matrix or array-like (n, n), counts of steps
+    states : sequence of n labels, default 0..n-1
+    both : bool
+        Also leave out states that are never entered, so that the backward matrix is defined on the same states.
+
+    Returns
+    -------
+    counts : scipy.sparse.csr_array (m, m), m <= n
+    states : list of m labels, those kept
+
+    Raises
+    ------
+    ValueError
+        If the counts are not square, negative or not finite, or no state is left.
+
+    Examples
+    --------
+    >>> counts, states = drop_dead_ends([[1, 1, 0], [2, 0, 1], [0, 0, 0]], states=["a", "b", "c"])
+    >>> states, counts.toarray().tolist()
+    (['a', 'b'], [[1.0, 1.0], [2.0, 0.0]])
+    """
+    matrix = checked_counts(counts)
+    matrix.eliminate_zeros()
+    n = matrix.shape[0]
+    labels = range(n) if states is None else _checked_states(states, n)
+    kept = np.arange(n)
+    while True:
+        alive = np.diff(matrix.indptr) > 0
+        if both:
+            alive &= np.bincount(matrix.indices, minlength=kept.size) > 0
+        if alive.all():
+            return matrix, [labels[k] for k in kept.tolist()]
+        kept = kept[alive]
+        if kept.size == 0:
             raise ValueError(
-                f"a row must have a positive, finite sum to be normalized, found {sums[worst, 0]:g} in row {worst}; "
-                "give that state at least one transition, or smooth the counts"
+                f"at least one state must be left again and again, found none of {n}; give longer sequences or smooth"
             )
-        rows = np.ascontiguousarray(rows / sums)
-        check_stochastic(rows)
-    else:
-        rows = as_transition_array(probabilities).copy()
-    rows.setflags(write=False)
+        matrix = matrix[alive][:, alive]
+        matrix.sort_indices()
+
+
+def checked_counts(counts: Any):
+    """Counts of steps as a new csr_array (n, n)."""
+    import scipy.sparse
+
+    matrix = scipy.sparse.csr_array(counts, dtype=float, copy=True)
+    matrix.sum_duplicates()
+    _check_square(matrix, "counts")
+    _check_entries(matrix.data, "counts")
+    return matrix
+
+
+def _check_square(matrix, name: str) -> None:
+    if matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
+        raise ValueError(
+            f"{name} must be square and not empty, found shape {matrix.shape}; give one row and one column a state"
+        )
+
+
+def _check_entries(values: np.ndarray, name: str) -> None:
+    bad = ~np.isfinite(values) | (values < 0)
+    if bad.any():
+        raise ValueError(
+            f"{name} must be finite and not negative, found {values[bad][0]:g}; remove missing values and check the "
+            "estimate that produced it"
+        )
+
+
+def _checked_dense(probabilities, normalize: bool) -> np.ndarray:
+    if not normalize:
+        return as_transition_array(probabilities).copy()
+    rows = as_rows(probabilities)
+    sums = rows.sum(axis=1, keepdims=True) if rows.ndim == 2 else np.ones(1)
+    bad = ~((sums > 0) & np.isfinite(sums))
+    if bad.any():
+        worst = int(np.argmax(bad))
+        raise ValueError(
+            f"a row must have a positive, finite sum to be normalized, found {sums[worst, 0]:g} in row {worst}; "
+            "give that state at least one transition, or smooth the counts"
+        )
+    rows = np.ascontiguousarray(rows / sums)
+    check_stochastic(rows)
     return rows
 
 
@@ -240,21 +401,12 @@ def _checked_sparse(probabilities, background, normalize: bool):
 
     matrix = scipy.sparse.csr_array(probabilities, dtype=float, copy=True)
     matrix.sum_duplicates()
-    if matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
-        raise ValueError(
-            f"a transition matrix must be square and not empty, found shape {matrix.shape}; "
-            "give one row and one column for each state"
-        )
+    _check_square(matrix, "a transition matrix")
     n = matrix.shape[0]
     rest = np.broadcast_to(np.asarray(0.0 if background is None else background, dtype=float), (n,)).copy()
-    for name, values in (("probabilities", matrix.data), ("background probabilities", rest)):
-        bad = ~np.isfinite(values) | (values < 0)
-        if bad.any():
-            raise ValueError(
-                f"{name} must be finite and not negative, found {values[bad][0]:g}; "
-                "remove missing values before building the matrix"
-            )
-    sums = np.asarray(matrix.sum(axis=1)).ravel() + rest * (n - np.diff(matrix.indptr))
+    _check_entries(matrix.data, "probabilities")
+    _check_entries(rest, "background probabilities")
+    sums = matrix.sum(axis=1) + rest * (n - np.diff(matrix.indptr))
     if normalize:
         if (sums <= 0).any():
             raise ValueError(
@@ -273,11 +425,62 @@ def _checked_sparse(probabilities, background, normalize: bool):
     return matrix, rest
 
 
-def _checked_states(states: Iterable, n: int) -> list:
-    labels = list(states)
+def _checked_states(states: Iterable, n: int) -> Sequence:
+    labels = states if isinstance(states, range) else tuple(states)
     if len(labels) != n:
         raise ValueError(f"states must name each of the {n} states once, found {len(labels)} labels; give {n} labels")
     if len(set(labels)) != n:
         twice = next(label for label in labels if labels.count(label) > 1)
         raise ValueError(f"states must be distinct, found {twice!r} more than once; give each state its own label")
     return labels
+
+
+def _closed_class(adjacency, states: Sequence) -> np.ndarray:
+    """The states that are never left, of a chain with only one class of them."""
+    from scipy.sparse.csgraph import connected_components
+
+    count, label = connected_components(adjacency, connection="strong")
+    rows, columns = adjacency.nonzero()
+    leaves = label[rows] != label[columns]
+    closed = np.setdiff1d(np.arange(count), label[rows[leaves]])
+    if closed.size > 1:
+        first, second = (states[int(np.argmax(label == c))] for c in closed[:2])
+        raise ValueError(
+            f"the stationary distribution must be unique, found {closed.size} closed classes of states "
+            f"(one holds {first!r}, another {second!r}); give an initial distribution, or smooth the matrix"
+        )
+    return np.flatnonzero(label == closed[0])
+
+
+def _state_reduction(matrix: TransitionMatrix) -> np.ndarray:
+    import scipy.sparse
+
+    inside = _closed_class(scipy.sparse.csr_array(matrix.probabilities), matrix.states)
+    a = matrix.probabilities[np.ix_(inside, inside)].copy()
+    for k in range(inside.size - 1, 0, -1):
+        a[:k, k] /= a[k, :k].sum()
+        a[:k, :k] += np.outer(a[:k, k], a[k, :k])
+    p = np.zeros(inside.size)
+    p[0] = 1.0
+    for k in range(1, inside.size):
+        p[k] = p[:k] @ a[:k, k]
+    distribution = np.zeros(matrix.n_states)
+    distribution[inside] = p / p.sum()
+    return distribution
+
+
+def _power_iteration(matrix: TransitionMatrix, tolerance: float = 1e-14, steps: int = 100_000) -> np.ndarray:
+    if not np.any(matrix.background):
+        _closed_class(matrix.probabilities, matrix.states)
+    p = np.full(matrix.n_states, 1.0 / matrix.n_states)
+    for _ in range(steps):
+        following = 0.5 * (p + matrix.propagate(p))
+        following /= following.sum()
+        change = np.abs(following - p).sum()
+        if change <= tolerance:
+            return following
+        p = following
+    raise ValueError(
+        f"power iteration must reach a change of {tolerance:g} within {steps} steps, found {change:g}; "
+        "give an initial distribution"
+    )

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tplrepro.markov.estimation import SPARSE_FROM, count_transitions, transitions_from_counts
-from tplrepro.markov.transition import TransitionMatrix
+from tplrepro.markov.sequences import Sequences, as_sequences, count_transitions
+from tplrepro.markov.transition import SPARSE_FROM, TransitionMatrix
 from tplrepro.validation import check_horizon
 
 __all__ = ["LeakageInterval", "bootstrap_draws", "leakage_interval", "posterior_draws"]
@@ -160,9 +160,8 @@ def bootstrap_draws(
 
     draws = check_horizon(draws, "draws")
     _check_options(smoothing, direction)
-    if n_states is None and states is None:
-        n_states = getattr(sequences, "n_states", None)
-    sequences = list(sequences)
+    if estimate is not None or not isinstance(sequences, Sequences):
+        sequences = list(sequences)
     group, n_groups = _numbered(groups, len(sequences))
     rng = np.random.default_rng() if rng is None else rng
     if estimate is not None:
@@ -174,12 +173,14 @@ def bootstrap_draws(
 
         return (estimate(sample()) for _ in range(draws))
     # One count for each pair (group, step): the counts of a draw are a product with the weights of the groups.
-    whole, states = count_transitions(sequences, n_states, states)
+    coded = as_sequences(sequences, n_states, states)
+    whole, states = count_transitions(coded)
     n = whole.shape[0]
     steps = whole.tocoo()
     order = np.lexsort((steps.coords[1], steps.coords[0]))
     origin, target = (coordinate[order].astype(np.int64) for coordinate in steps.coords)
-    flat, inside = _steps_of(sequences, n, states)
+    before, after = (codes.astype(np.int64) for codes in coded.transitions())
+    flat, inside = before * n + after, np.maximum(coded.lengths - 1, 0)
     column = np.searchsorted(origin * n + target, flat)
     members = np.repeat(group, inside)
     shares = scipy.sparse.coo_array((np.ones(flat.size), (column, members)), shape=(origin.size, n_groups)).tocsr()
@@ -191,7 +192,7 @@ def bootstrap_draws(
         made = {}
         for name in ("backward", "forward") if direction == "both" else (direction,):
             table = counts if name == "forward" else counts.T.tocsr()
-            made[name] = transitions_from_counts(table, smoothing, states, sparse)
+            made[name] = TransitionMatrix.from_counts(table, smoothing, states, sparse)
         return tuple(made.values()) if direction == "both" else made[direction]
 
     return (draw() for _ in range(draws))
@@ -328,15 +329,3 @@ def _numbered(groups, n_sequences: int):
         )
     number: dict = {}
     return np.array([number.setdefault(group, len(number)) for group in groups]), len(number)
-
-
-def _steps_of(sequences, n: int, states):
-    """Each step as origin * n + target, sequence by sequence, and the number of steps of each, (sequences,)."""
-    index = None if states is None else {label: position for position, label in enumerate(states)}
-    arrays = [
-        np.asarray(s, dtype=np.int64) if index is None else np.array([index[v] for v in np.asarray(s).tolist()], int)
-        for s in sequences
-    ]
-    inside = np.array([max(array.size - 1, 0) for array in arrays])
-    steps = [array[:-1] * n + array[1:] for array in arrays if array.size > 1]
-    return (np.concatenate(steps) if steps else np.empty(0, np.int64)), inside

@@ -1,0 +1,227 @@
+"""Sequences of any kind against lists of lists, and estimates from them against counting by hand."""
+
+import itertools
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tplrepro as tpl
+from tplrepro.markov import Sequences, as_sequences, count_transitions
+
+LISTS = st.lists(st.lists(st.sampled_from([3, 5, 8, 10**9]), max_size=5), max_size=8)
+STATES = st.lists(st.lists(st.integers(0, 4), max_size=8), min_size=1, max_size=6).filter(any)
+
+
+def ragged(lists, **options):
+    flat = np.array([s for one in lists for s in one], dtype=np.int64)
+    return Sequences.from_flat(flat, np.concatenate([[0], np.cumsum([len(one) for one in lists])]), **options)
+
+
+def back(sequences):
+    return [sequences.labels[s].tolist() for s in sequences]
+
+
+@given(LISTS)
+def test_all_of_it_is_as_with_lists(lists):
+    sequences = ragged(lists)
+    assert back(sequences) == lists
+    assert [sequences.labels_of(i).tolist() for i in range(len(lists))] == lists
+    assert sequences.lengths.tolist() == [len(one) for one in lists]
+    assert sequences.labels.tolist() == sorted({s for one in lists for s in one})
+    pairs = [p for one in lists for p in itertools.pairwise(one)]
+    before, after = sequences.transitions()
+    assert list(zip(sequences.labels[before].tolist(), sequences.labels[after].tolist(), strict=True)) == pairs
+    assert sequences.n_transitions == len(pairs)
+    odd = np.arange(len(lists)) % 2 == 1
+    assert back(sequences.select(odd)) == lists[1::2]
+    assert back(sequences.select(np.flatnonzero(odd))) == lists[1::2]
+    compact = sequences.select(odd).compact()
+    assert back(compact) == lists[1::2]
+    assert compact.n_states == len({s for one in lists[1::2] for s in one})
+
+
+def test_sequences_are_grouped_by_user():
+    sequences = ragged([[3], [5, 5], [8]], users=np.array([9, 1, 9]))
+    grouped = sequences.by_user()
+    assert list(grouped) == [9, 1]
+    assert [s.tolist() for s in grouped[9]] == [[0], [2]]
+
+
+def test_items_and_bounds():
+    sequences = ragged([[3], [5, 5]])
+    assert sequences[-1].tolist() == [1, 1]
+    for wrong in (2, -3):
+        with pytest.raises(IndexError, match="there are 2 sequences"):
+            sequences[wrong]
+    assert repr(sequences) == "Sequences(2 sequences, 3 values, 2 states)"
+
+
+def test_sequences_cannot_be_changed():
+    values = np.array([0, 1])
+    sequences = Sequences(values, [0, 2], ["a", "b"], [1])
+    values[:] = 1
+    assert sequences[0].tolist() == [0, 1]
+    with pytest.raises(ValueError, match="read-only"):
+        sequences[0][0] = 1
+
+
+@pytest.mark.parametrize(
+    ("values", "offsets", "labels", "users", "message"),
+    [
+        ([0.5], [0, 1], [1], [1], "values must be a flat array of integer codes"),
+        ([[0]], [0, 1], [1], [1], "values must be a flat array of integer codes"),
+        ([0], [0, 2], [1], [1], "offsets must rise from 0 to the number of values, 1"),
+        ([0], [1, 1], [1], [1], "offsets must rise from 0"),
+        ([0, 0], [0, 2, 1, 2], [1], [1, 1, 1], "offsets must rise"),
+        ([0], [], [1], [], "offsets must rise"),
+        ([0], [0, 1], [1], [1, 2], "users must name one user a sequence, 1, found 2"),
+        ([1], [0, 1], [1], [1], "values must be codes from 0 to 0, found 1 to 1"),
+        ([-1], [0, 1], [1], [1], "values must be codes from 0 to 0, found -1 to -1"),
+    ],
+)
+def test_arrays_must_fit(values, offsets, labels, users, message):
+    with pytest.raises(ValueError, match=message):
+        Sequences(np.array(values), np.array(offsets), np.array(labels), np.array(users))
+
+
+def test_states_are_the_values_seen_unless_they_are_named():
+    lists = [[60_977, 12], [], [12, 12]]
+    assert as_sequences(lists).labels.tolist() == [12, 60_977]
+    assert back(as_sequences(np.array(s) for s in lists)) == lists
+    assert tpl.TransitionMatrix.from_sequences(lists, smoothing=0.1).states == [12, 60_977]
+    numbered = as_sequences([[2, 0]], n_states=4)
+    assert (numbered.labels.tolist(), numbered[0].tolist()) == ([0, 1, 2, 3], [2, 0])
+    named = as_sequences([["b", "a"]], states=["c", "b", "a"])
+    assert (named.labels.tolist(), named[0].tolist()) == (["c", "b", "a"], [1, 2])
+    assert as_sequences([[2.0, True, np.int8(1)]]).labels.tolist() == [1, 2]
+
+
+def test_labels_unvisited_states_and_users_survive():
+    given = Sequences([0, 2, 0], [0, 1, 3], ["x", "y", "z"], ["ann", "bob"])
+    assert as_sequences(given) is given
+    P = tpl.TransitionMatrix.from_sequences(given, smoothing=1.0)
+    assert P.states == ["x", "y", "z"]
+    assert P.row(P.index("z")) == pytest.approx([0.5, 0.25, 0.25])
+    again = as_sequences(given, states=["z", "y", "x"])
+    assert back(again) == back(given)
+    assert again.users.tolist() == ["ann", "bob"]
+    tuples = Sequences([1, 0], [0, 2], [(0, 1), (1, 0)], [("ann", 7)])
+    assert tuples.labels_of(0).tolist() == [(1, 0), (0, 1)]
+    assert list(tuples.by_user()) == [("ann", 7)]
+
+
+def test_a_frame_is_put_in_order_of_user_and_time():
+    frame = pd.DataFrame(
+        {"user": ["bob", "ann", "bob", "ann"], "time": [2, 5, 1, 4], "state": list("wxyz"), "speed": np.nan}
+    )
+    sequences = as_sequences(frame)
+    assert back(sequences) == [["z", "x"], ["y", "w"]]
+    assert sequences.users.tolist() == ["ann", "bob"]
+    dated = frame.assign(time=pd.to_datetime(frame["time"], unit="D"), state=pd.Series([3, 1, 3, 9], dtype="Int64"))
+    assert back(as_sequences(dated)) == [[9, 1], [3, 3]]
+
+
+def test_a_mapping_names_the_users():
+    sequences = as_sequences({"ann": ["x", "y"], "bob": [["y"], ["y", "x"]], "new": []})
+    assert back(sequences) == [["x", "y"], ["y"], ["y", "x"], []]
+    assert sequences.users.tolist() == ["ann", "bob", "bob", "new"]
+
+
+@given(sequences=STATES, direction=st.sampled_from(["forward", "backward"]))
+def test_counts_are_those_of_a_loop(sequences, direction):
+    expected = Counter()
+    for sequence in sequences:
+        for before, after in itertools.pairwise(sequence):
+            expected[(before, after) if direction == "forward" else (after, before)] += 1
+    counts, _ = count_transitions(sequences, n_states=5, direction=direction)
+    assert {key: int(counts[key]) for key in expected} == dict(expected)
+    assert counts.sum() == sum(expected.values())
+
+
+@given(sequences=STATES, smoothing=st.floats(0.01, 5.0))
+def test_smoothing_adds_to_every_count(sequences, smoothing):
+    counts, _ = count_transitions(sequences, n_states=5)
+    expected = counts.toarray() + smoothing
+    expected /= expected.sum(axis=1, keepdims=True)
+    P = tpl.TransitionMatrix.from_sequences(sequences, n_states=5, smoothing=smoothing)
+    assert P.probabilities == pytest.approx(expected)
+    sparse = tpl.TransitionMatrix.from_sequences(sequences, n_states=5, smoothing=smoothing, sparse=True)
+    assert sparse.is_sparse
+    assert sparse.toarray() == pytest.approx(expected)
+
+
+def test_maximum_likelihood_recovers_a_chain():
+    rng = np.random.default_rng(0)
+    P = tpl.random_matrix(4, seed=1)
+    state, sequence = 0, []
+    for _ in range(50_000):
+        state = rng.choice(4, p=P.row(state))
+        sequence.append(state)
+    estimate = tpl.TransitionMatrix.from_sequences([sequence])
+    assert np.abs(estimate.probabilities - P.probabilities).max() < 0.02
+    backward = tpl.TransitionMatrix.from_sequences([sequence], direction="backward")
+    assert np.abs(backward.probabilities - P.reverse().probabilities).max() < 0.02
+
+
+def test_labels_are_found_and_kept_in_the_order_given():
+    sequences = [["home", "road", "home"], ["home", "road", "office", "road"], ["office", "office"]]
+    P = tpl.TransitionMatrix.from_sequences(sequences)
+    assert P.states == ["home", "office", "road"]
+    assert P.row(P.index("road")).tolist() == [0.5, 0.5, 0.0]
+    Q = tpl.TransitionMatrix.from_sequences(sequences, states=["road", "home", "office"])
+    assert Q.row(0).tolist() == [0.0, 0.5, 0.5]
+
+
+def test_no_step_leads_from_one_sequence_to_the_next():
+    counts, states = count_transitions([[0, 1], [2, 0]])
+    assert counts.toarray().tolist() == [[0, 1, 0], [0, 0, 0], [1, 0, 0]]
+    assert states == [0, 1, 2]
+
+
+def test_many_states_stay_sparse():
+    P = tpl.TransitionMatrix.from_sequences([range(5000), [0]], smoothing=0.1)
+    assert P.is_sparse
+    assert P.background[0] == pytest.approx(0.1 / (1 + 500))
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "message"),
+    [
+        ([], {}, "at least one observed state, found none"),
+        ([[], []], {}, "at least one observed state, found none"),
+        ([[0, 1], [[0, 1], [1]]], {}, "found a ragged or nested one at position 1"),
+        ([[[0, 1], [1, 0]]], {}, "found 2 dimensions at position 0"),
+        ([0, 1], {}, "found 0 dimensions at position 0"),
+        ("abc", {}, "found the string 'a' at position 0; wrap"),
+        ({"ann": "abc"}, {}, "found the string 'abc' at position 0; wrap"),
+        ({"ann": 3}, {}, "found 0 dimensions at position 0"),
+        ([[0, 1], [1, 7]], {"n_states": 3}, r"unknown state 7 in the sequences; states must be 0..2"),
+        ([[0, -1]], {"n_states": 2}, "unknown state -1"),
+        ([["a", "b"], ["c"]], {"states": ["a", "b"]}, "unknown state 'c'.*add it to states or drop it"),
+        ([["a", "b"]], {"states": ["a", "b", "a"]}, "states must be distinct"),
+        ([["a", "b"]], {"states": ["a", "b"], "n_states": 3}, "equal the number of labels, found 3 and 2"),
+        ([["a", "b"]], {"n_states": 3}, "equal the number of labels, found 3 and 2"),
+        ([[0.0, 1.5]], {}, "whole numbers or labels, found 1.5 in sequence 0"),
+        ([[0.0, np.nan]], {}, "whole numbers or labels, found nan"),
+        ([[0, 1], [0, 1j]], {}, r"whole numbers or labels, found 0\+1j in sequence 1"),
+        ([["a"], ["b", None]], {}, "must not be missing, found None in sequence 1; drop it"),
+        ([["a", np.nan]], {}, "must not be missing, found nan in sequence 0"),
+        ([[0, pd.NA]], {}, "must not be missing, found <NA> in sequence 0"),
+        ([np.ma.array([0, 1], mask=[False, True])], {}, "must not be missing, found 1 in sequence 0"),
+        ([["a", 1]], {}, "labels must be of one kind"),
+        ([["a"], [1]], {}, "labels must be of one kind"),
+        (pd.DataFrame({"state": [1]}), {}, r"the columns user, time and state, found \['state'\]; rename"),
+        (pd.DataFrame({"user": [1], "time": [np.nan], "state": [1]}), {}, "some in column time; drop those rows"),
+        ([[0, 1]], {"smoothing": -1.0}, "smoothing must be finite and at least 0, found -1.0"),
+        ([[0, 1]], {"smoothing": np.inf}, "found inf"),
+        ([[0, 1]], {}, r"no step starts at state 1 \(1 such states\); give smoothing > 0"),
+        ([[0, 1]], {"direction": "sideways"}, "'forward' or 'backward', found 'sideways'"),
+    ],
+)
+def test_bad_input_names_constraint_value_and_remedy(given, options, message):
+    with pytest.raises(ValueError, match=message):
+        tpl.TransitionMatrix.from_sequences(given, **options)

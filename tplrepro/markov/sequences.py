@@ -1,0 +1,367 @@
+"""Sequences of states, coded: from what people have to the numbers 0..n-1, in one place.
+
+States are labels: places, pages, activities, or any whole numbers. Their codes say where they stand among the states of
+one analysis. Sequences of many users, of very different lengths, are kept flat: one array of codes, and the offsets at
+which each sequence begins; as a list of arrays, a million sessions would be a million Python objects.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tplrepro.validation import check_horizon
+
+__all__ = ["Sequences", "as_sequences", "count_transitions"]
+
+DIRECTIONS = ("forward", "backward")
+COLUMNS = ["user", "time", "state"]
+
+
+@dataclass(frozen=True, eq=False)
+class Sequences:
+    """Sequences of states, iterable as integer arrays; the arrays in them cannot be changed.
+
+    Parameters
+    ----------
+    values : int array (m,)
+        Codes 0..n-1 of the states, one sequence after the other.
+    offsets : int64 array (k + 1,)
+        Sequence i is ``values[offsets[i]:offsets[i + 1]]``.
+    labels : sequence (n,)
+        What each code stands for: a cell, a page, an area.
+    users : sequence (k,)
+        The user of each sequence; a user may have several.
+
+    Raises
+    ------
+    ValueError
+        The arrays do not fit each other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> s = Sequences(np.array([0, 1, 1, 0, 2]), np.array([0, 3, 5]), np.array(["a", "b", "c"]), np.array([7, 9]))
+    >>> [v.tolist() for v in s]
+    [[0, 1, 1], [0, 2]]
+    >>> s.n_states, s.n_transitions, len(s)
+    (3, 3, 2)
+    >>> s.select(s.users == 9).labels_of(0).tolist()
+    ['a', 'c']
+    """
+
+    values: np.ndarray
+    offsets: np.ndarray
+    labels: np.ndarray
+    users: np.ndarray
+
+    def __post_init__(self):
+        values = np.asarray(self.values)
+        offsets = np.asarray(self.offsets, dtype=np.int64)
+        labels, users = _array_of(self.labels), _array_of(self.users)
+        if values.ndim != 1 or (values.size and not np.issubdtype(values.dtype, np.integer)):
+            raise ValueError(
+                f"values must be a flat array of integer codes, found {values.dtype} with shape {values.shape}; "
+                "pass codes and put what they stand for into labels"
+            )
+        if not values.size:
+            values = values.astype(np.int32)
+        rising = offsets.ndim == 1 and offsets.size and offsets[0] == 0 and (np.diff(offsets) >= 0).all()
+        if not rising or offsets[-1] != len(values):
+            found = np.array2string(offsets, threshold=6, edgeitems=2)
+            raise ValueError(
+                f"offsets must rise from 0 to the number of values, {len(values)}, found {found}; "
+                "give one more offset than there are sequences"
+            )
+        if len(users) != len(offsets) - 1:
+            raise ValueError(
+                f"users must name one user a sequence, {len(offsets) - 1}, found {len(users)}; repeat a user that "
+                "has several sequences"
+            )
+        if values.size and not 0 <= int(values.min()) <= int(values.max()) < len(labels):
+            raise ValueError(
+                f"values must be codes from 0 to {len(labels) - 1}, found {int(values.min())} to "
+                f"{int(values.max())}; give one label a state"
+            )
+        for name, array in (("values", values), ("offsets", offsets), ("labels", labels), ("users", users)):
+            kept = array.copy() if array.flags.writeable else array
+            kept.flags.writeable = False
+            object.__setattr__(self, name, kept)
+
+    @classmethod
+    def from_flat(cls, states: ArrayLike, offsets: ArrayLike, users: ArrayLike | None = None) -> Sequences:
+        """From states that are not codes yet, (m,); the labels are the states that occur, sorted."""
+        labels, codes = _factorize(np.asarray(states))
+        offsets = np.asarray(offsets)
+        return cls(codes, offsets, labels, np.asarray(np.arange(len(offsets) - 1) if users is None else users))
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        for start, stop in itertools.pairwise(self.offsets.tolist()):
+            yield self.values[start:stop]
+
+    def __getitem__(self, i: int) -> np.ndarray:
+        if not -len(self) <= i < len(self):
+            raise IndexError(f"there are {len(self)} sequences, found index {i}")
+        i %= len(self)
+        return self.values[self.offsets[i] : self.offsets[i + 1]]
+
+    @property
+    def n_states(self) -> int:
+        """Number of states, seen or not."""
+        return len(self.labels)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Length of each sequence, (k,)."""
+        return np.diff(self.offsets)
+
+    @property
+    def n_transitions(self) -> int:
+        """Number of pairs of consecutive states."""
+        return int(np.maximum(self.lengths - 1, 0).sum())
+
+    def labels_of(self, i: int) -> np.ndarray:
+        """Sequence i in labels instead of codes."""
+        return self.labels[self[i]]
+
+    def transitions(self) -> tuple[np.ndarray, np.ndarray]:
+        """All pairs of consecutive states, as two arrays (n_transitions,): from, to."""
+        inside = np.ones(len(self.values), dtype=bool)
+        inside[self.offsets[:-1][self.lengths > 0]] = False
+        to = np.flatnonzero(inside)
+        return self.values[to - 1], self.values[to]
+
+    def select(self, which: ArrayLike) -> Sequences:
+        """The sequences that a boolean mask (k,) or an index array names; states keep their codes."""
+        which = np.asarray(which)
+        which = np.flatnonzero(which) if which.dtype == bool else which
+        lengths = self.lengths[which]
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        take = np.repeat(self.offsets[:-1][which] - offsets[:-1], lengths) + np.arange(offsets[-1])
+        return Sequences(self.values[take], offsets, self.labels, self.users[which])
+
+    def compact(self) -> Sequences:
+        """The same sequences over the states that occur only."""
+        seen, codes = _factorize(self.values)
+        return Sequences(codes, self.offsets, self.labels[seen], self.users)
+
+    def by_user(self) -> dict[Any, list[np.ndarray]]:
+        """The list of sequences of each user, users in order of first appearance."""
+        grouped: dict = {}
+        for user, sequence in zip(self.users.tolist(), self, strict=True):
+            grouped.setdefault(user, []).append(sequence)
+        return grouped
+
+    def __repr__(self) -> str:
+        return f"Sequences({len(self)} sequences, {len(self.values)} values, {self.n_states} states)"
+
+
+def as_sequences(data: Any, n_states: int | None = None, states: Iterable | None = None) -> Sequences:
+    """Sequences of any kind as `Sequences`; without `n_states` and `states`, the states are the values seen, sorted.
+
+    Parameters
+    ----------
+    data : Sequences, whose labels and users are kept; a DataFrame with the columns user, time and state; a mapping from
+        each user to her sequence or sequences; or an iterable of sequences
+        A sequence is 1-D, of any length, of whole numbers or of labels.
+    n_states : int, optional; the states are then the whole numbers 0..n-1
+    states : the labels of all states in their order, optional
+
+    Raises
+    ------
+    ValueError
+        For no states, sequences that are nested or hold missing values, labels that cannot be sorted, columns that are
+        not there, or a state that is not among those allowed.
+
+    Examples
+    --------
+    >>> seen = as_sequences([[30, 7, 7], [7, 30]])
+    >>> seen.labels.tolist(), [s.tolist() for s in seen]
+    ([7, 30], [[1, 0, 0], [0, 1]])
+    >>> as_sequences({"ann": ["x", "y"], "bob": [["y"], ["y", "x"]]}, states=["y", "x", "z"])
+    Sequences(3 sequences, 5 values, 3 states)
+    """
+    coded = data if isinstance(data, Sequences) else _coded(data)
+    if not coded.values.size:
+        raise ValueError("estimation needs at least one observed state, found none; give non-empty sequences")
+    if states is not None:
+        labels = _array_of(states)
+        if n_states is not None and n_states != len(labels):
+            raise ValueError(
+                f"n_states must equal the number of labels, found {n_states} and {len(labels)}; leave n_states out"
+            )
+        return _recoded(coded, labels, f"the states allowed are {_brief(labels)}: add it to states or drop it")
+    if n_states is None or (coded is data and n_states == coded.n_states):
+        return coded
+    n_states = check_horizon(n_states, "n_states")
+    if np.issubdtype(coded.labels.dtype, np.integer):
+        return _recoded(coded, np.arange(n_states), f"states must be 0..{n_states - 1}: raise n_states or drop it")
+    return as_sequences(coded, n_states, coded.labels)
+
+
+def count_transitions(
+    sequences: Any, n_states: int | None = None, states: Iterable | None = None, direction: str = "forward"
+) -> tuple[Any, list]:
+    """Count the steps from state to state.
+
+    Parameters
+    ----------
+    sequences, n_states, states : as in `as_sequences`
+    direction : "forward" counts l^{t-1} -> l^t, "backward" l^t -> l^{t-1}
+
+    Returns
+    -------
+    counts : scipy.sparse.csr_array (n, n), float
+    states : list of n labels
+
+    Examples
+    --------
+    >>> counts, states = count_transitions([["a", "b", "b"], ["b", "a"]])
+    >>> states, counts.toarray().tolist()
+    (['a', 'b'], [[0.0, 1.0], [1.0, 1.0]])
+    """
+    import scipy.sparse
+
+    if direction not in DIRECTIONS:
+        raise ValueError(f"direction must be 'forward' or 'backward', found {direction!r}; choose one of them")
+    data = as_sequences(sequences, n_states, states)
+    pairs = data.transitions() if direction == "forward" else data.transitions()[::-1]
+    counts = scipy.sparse.coo_array((np.ones(pairs[0].size), pairs), shape=(data.n_states, data.n_states))
+    return counts.tocsr(), data.labels.tolist()
+
+
+def _coded(data) -> Sequences:
+    """Sequences over the values seen."""
+    if hasattr(data, "columns"):
+        return _from_frame(data)
+    if isinstance(data, Mapping):
+        owned = [(user, sequence) for user, own in data.items() for sequence in _sequences_of(own)]
+        users, sequences = [user for user, _ in owned], [sequence for _, sequence in owned]
+    else:
+        sequences = list(data)
+        users = list(range(len(sequences)))
+    arrays = [_one_dimensional(sequence, position) for position, sequence in enumerate(sequences)]
+    filled = [array for array in arrays if array.size]
+    if len({array.dtype.kind == "U" for array in filled}) > 1:  # NumPy would make strings of the numbers
+        filled = [array.astype(object) for array in filled]
+    flat = np.concatenate(filled) if filled else np.empty(0, np.int32)
+    labels, codes = _factorize(flat)
+    return Sequences(codes, np.cumsum([0, *(array.size for array in arrays)]), labels, _array_of(users))
+
+
+def _from_frame(frame) -> Sequences:
+    if any(name not in frame.columns for name in COLUMNS):
+        raise ValueError(
+            f"a DataFrame of observations must have the columns user, time and state, found {list(frame.columns)}; "
+            "rename them, or give a list of sequences"
+        )
+    missing = frame[COLUMNS].isna().any()
+    if missing.any():
+        raise ValueError(f"observations must not be missing, found some in column {missing.idxmax()}; drop those rows")
+    ordered = frame[COLUMNS].sort_values(["user", "time"], kind="stable")
+    users = ordered["user"].to_numpy()
+    starts = np.flatnonzero(np.append(True, users[1:] != users[:-1])[: len(users)])
+    states = _one_dimensional(ordered["state"].to_numpy(), 0)
+    return Sequences.from_flat(states, np.append(starts, len(users)), users[starts])
+
+
+def _sequences_of(own) -> list:
+    """The sequences of one user, who may have given a single one."""
+    single = isinstance(own, str) or not np.iterable(own) or not len(own) or np.ndim(next(iter(own))) == 0
+    return [own] if single else list(own)
+
+
+def _one_dimensional(sequence, position: int) -> np.ndarray:
+    """A sequence of states as integers or labels."""
+    if isinstance(sequence, str):
+        raise ValueError(
+            f"each sequence must be a list of states, found the string {sequence!r} at position {position}; "
+            "wrap a single sequence in a list"
+        )
+    try:
+        array = np.asarray(sequence)
+    except ValueError:
+        array = None
+    if array is None or array.ndim != 1 or (array.dtype == object and any(np.ndim(item) for item in array)):
+        found = "a ragged or nested one" if array is None or array.ndim == 1 else f"{array.ndim} dimensions"
+        raise ValueError(
+            f"each sequence must be one-dimensional, found {found} at position {position}; "
+            "give a list of flat sequences of states"
+        )
+    kind = array.dtype.kind
+    if kind in "fc":
+        bad = ~np.isfinite(array) | (array != np.round(array.real))
+        if bad.any():
+            raise ValueError(
+                f"states must be whole numbers or labels, found {array[bad][0]:g} in sequence {position}; "
+                "drop missing values and grid continuous ones"
+            )
+        array = array.real
+    elif kind == "U" and not isinstance(sequence, np.ndarray):
+        array = _array_of(sequence)
+    missing = np.ma.getmaskarray(sequence) if np.ma.isMaskedArray(sequence) else _missing(array)
+    if np.any(missing):
+        raise ValueError(
+            f"states must not be missing, found {np.asarray(sequence, dtype=object)[missing][0]!r} in sequence "
+            f"{position}; drop it, or split the sequence there"
+        )
+    return array.astype(np.int64) if kind in "fcb" else array
+
+
+def _missing(array: np.ndarray) -> np.ndarray | bool:
+    if array.dtype.kind in "biufcUS":
+        return False
+    import pandas as pd
+
+    return pd.isna(array)
+
+
+def _array_of(labels) -> np.ndarray:
+    """Labels as a 1-D array: tuples stay tuples, and numbers among strings stay numbers."""
+    if isinstance(labels, np.ndarray) and labels.ndim == 1:
+        return labels
+    labels = list(labels)
+    plain = {type(label) for label in labels} <= {int, np.int64} or all(isinstance(label, str) for label in labels)
+    return np.array(labels) if plain else np.fromiter(labels, dtype=object, count=len(labels))
+
+
+def _recoded(coded: Sequences, labels: np.ndarray, remedy: str) -> Sequences:
+    """The same sequences over the states `labels`."""
+    position = {label: code for code, label in enumerate(labels.tolist())}
+    if len(position) != len(labels):
+        raise ValueError(f"states must be distinct, found one twice in {_brief(labels)}; give each its own label")
+    table = np.array([position.get(label, -1) for label in coded.labels.tolist()], dtype=np.int64)
+    codes = table[coded.values]
+    if (codes < 0).any():
+        unknown = coded.labels[coded.values[np.argmax(codes < 0)]]
+        unknown = unknown.item() if isinstance(unknown, np.generic) else unknown
+        raise ValueError(f"unknown state {unknown!r} in the sequences; {remedy}")
+    return Sequences(codes, coded.offsets, labels, coded.users)
+
+
+def _brief(labels: np.ndarray) -> str:
+    return f"{labels[:5].tolist()}{'...' if len(labels) > 5 else ''}"
+
+
+def _factorize(states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sorted distinct states and int32 codes; by a table where the states are small integers, which is much faster."""
+    if states.size and np.issubdtype(states.dtype, np.integer):
+        low, high = int(states.min()), int(states.max())
+        if high - low < max(10 * states.size, 1 << 20):
+            seen = np.zeros(high - low + 1, dtype=bool)
+            seen[states - low] = True
+            code = np.cumsum(seen, dtype=np.int32) - np.int32(1)
+            return (np.flatnonzero(seen) + low).astype(states.dtype), code[states - low]
+    try:
+        labels, codes = np.unique(states, return_inverse=True)
+    except TypeError as error:
+        raise ValueError(f"labels must be of one kind, so that they can be sorted ({error}); write all alike") from None
+    return labels, codes.astype(np.int32)
