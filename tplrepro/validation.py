@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 __all__ = [
+    "FrozenArrays",
     "as_rows",
     "as_transition_array",
     "check_alpha",
@@ -20,6 +21,8 @@ __all__ = [
     "check_probability",
     "check_smoothing",
     "check_stochastic",
+    "frozen",
+    "one_number",
     "ROW_SUM_TOLERANCE",
 ]
 
@@ -170,3 +173,26 @@ def check_horizon(horizon: SupportsIndex, name: str = "horizon") -> int:
     if value < 1:
         raise ValueError(f"{name} must be at least 1 time point, found {value}; give the number of releases T >= 1")
     return value
+
+
+def one_number(values: np.ndarray, name: str, remedy: str = "call once for each value") -> float:
+    """The number in an array that was checked; it must not have any axis."""
+    if values.ndim:
+        raise ValueError(f"{name} must be one number, found shape {values.shape}; {remedy}")
+    return float(values)
+
+
+def frozen(values: ArrayLike) -> np.ndarray:
+    """A copy to hand out in results, which nobody can write to."""
+    copy = np.array(values)
+    copy.setflags(write=False)
+    return copy
+
+
+class FrozenArrays:
+    """A base of frozen dataclasses that hold copies of the arrays given to them, which nobody can write to."""
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if isinstance(value, np.ndarray):
+                object.__setattr__(self, name, frozen(value))

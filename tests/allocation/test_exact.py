@@ -30,7 +30,9 @@ def test_no_smaller_than_published_ones():
 
 
 def test_extremes():
-    assert tpl.allocate_by_exact_leakage(2.0, horizon=3) == pytest.approx([2.0] * 3, rel=1e-12)  # no correlation known
+    assert tpl.allocate_by_exact_leakage(2.0, None, None, 3) == pytest.approx(
+        [2.0] * 3, rel=1e-12
+    )  # no correlation known
     strongest = tpl.strongest(3)
     budgets = tpl.allocate_by_exact_leakage(2.0, strongest, strongest, 4)  # every release tells the same
     assert budgets == pytest.approx([0.5] * 4, rel=1e-12)
@@ -42,8 +44,8 @@ def test_where_no_budget_is_bounded_for_ever_exact_leakage_may_be():
     swapped = [[0.2, 0.8], [1.0, 0.0]]
     assert tpl.PrivacyLossFunction(swapped).supremum(1.0) == np.inf
     assert tpl.exact_leakage([1.0] * 60, backward=swapped).bpl.max() == pytest.approx(3.26511, abs=1e-5)
-    budgets = tpl.allocate_by_exact_leakage(3.27, backward=swapped, horizon=60)
-    assert budgets.min() > 1.0 > 1.5 * tpl.allocate_by_upper_bound(3.27, backward=swapped)
+    budgets = tpl.allocate_by_exact_leakage(3.27, swapped, None, 60)
+    assert budgets.min() > 1.0 > 1.5 * tpl.allocate_by_upper_bound(3.27, swapped, None)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +53,10 @@ def test_where_no_budget_is_bounded_for_ever_exact_leakage_may_be():
     [
         (lambda: tpl.allocate_by_exact_leakage(0.0, THREE, THREE, 3), "greater than 0"),
         (lambda: tpl.allocate_by_exact_leakage(1.0, THREE, THREE), "found neither"),
-        (lambda: tpl.allocate_by_exact_leakage(1.0, THREE, THREE, 3, [1.0, 2.0]), "found 2 for a horizon of 3"),
+        (
+            lambda: tpl.allocate_by_exact_leakage(1.0, THREE, THREE, 3, proportions=[1.0, 2.0]),
+            "found 2 for a horizon of 3",
+        ),
         (lambda: tpl.allocate_by_exact_leakage(1.0, THREE, THREE, proportions=[1.0, 0.0]), "proportions"),
         (lambda: tpl.allocate_by_exact_leakage(500.0, THREE, THREE, 3), "at most 700 nats"),
     ],

@@ -15,8 +15,8 @@ from scipy.optimize import differential_evolution
 import tplrepro as tpl
 from tests.allocation.oracles import exact_loss, exact_tpl, problems
 from tests.leakage.matrices import random_matrix
-from tplrepro.allocation.programme import Programme
-from tplrepro.leakage.gaps import make_timeline
+from tplrepro.allocation.optimal import _OnTimeline
+from tplrepro.leakage.partial import Timeline
 
 BACKWARD = np.array([[0.8, 0.2], [0.2, 0.8]])
 FORWARD = np.array([[0.8, 0.2], [0.1, 0.9]])
@@ -178,7 +178,7 @@ def test_never_above_alpha_tight_and_never_worse_than_the_published_budgets(prob
     assert budgets.tolist() == tpl.allocate_optimally(alpha, *known, horizon).tolist()
     # A change of the proportions that still fits does not improve the total to first order.
     rng = np.random.default_rng(seed)
-    timeline = make_timeline(None, horizon, *known)
+    timeline = Timeline.of(*known, horizon)
     for _ in range(5):
         changed = budgets * np.exp(1e-4 * rng.standard_normal(horizon))
         leakage = tpl.temporal_privacy_leakage(changed, timeline.backward, timeline.forward).tpl.max()
@@ -224,7 +224,7 @@ def test_without_correlation_alpha_is_spent_each_time():
     for sides in ((None, None), (same_rows, None), (same_rows, same_rows)):
         assert tpl.allocate_optimally(0.7, *sides, 4).tolist() == [0.7] * 4
     assert tpl.allocate_optimally(0.7, BACKWARD, FORWARD, 1).tolist() == [0.7]
-    assert tpl.allocate_optimally(0.7, BACKWARD, FORWARD, 9, released=[4]).tolist() == [0.7]
+    assert tpl.allocate_optimally(0.7, BACKWARD, FORWARD, 9, times=[4]).tolist() == [0.7]
 
 
 def test_time_reversed():
@@ -245,11 +245,11 @@ def test_a_heavier_weight_gets_more_budget():
 
 @pytest.mark.parametrize("alpha", [0.3, 1.0, 4.0])
 def test_subset_where_the_leakage_between_the_releases_binds(alpha):
-    P, released = walk(), [0, 4]
-    budgets = tpl.allocate_optimally(alpha, P, P, 5, released=released)
-    leakage = tpl.leakage_at_all_times(budgets, released, 5, P, P).tpl
+    P, times = walk(), [0, 4]
+    budgets = tpl.allocate_optimally(alpha, P, P, 5, times=times)
+    leakage = tpl.leakage_at_all_times(budgets, P, P, times=times, horizon=5).tpl
     assert alpha * (1 - 1e-9) < leakage.max() <= alpha
-    assert leakage.argmax() not in released
+    assert leakage.argmax() not in times
     losses = {gap: plain_loss(np.linalg.matrix_power(P, gap)) for gap in (1, 2, 3, 4)}
 
     def leakages(b):
@@ -267,15 +267,15 @@ def test_subsets_never_above_alpha_and_never_worse_than_all_releases(problem, se
     alpha, backward, forward = problem
     rng = np.random.default_rng(seed)
     horizon = int(rng.integers(2, 9))
-    released = np.sort(rng.choice(horizon, int(rng.integers(1, horizon + 1)), replace=False))
-    budgets = tpl.allocate_optimally(alpha, backward, forward, horizon, released=released)
-    assert budgets.shape == released.shape
-    assert tpl.leakage_at_all_times(budgets, released, horizon, backward, forward).tpl.max() <= alpha
-    mask = np.isin(np.arange(horizon), released)
-    assert budgets.tolist() == tpl.allocate_optimally(alpha, backward, forward, horizon, released=mask).tolist()
-    published = tpl.allocate_by_quantification(alpha, backward, forward, horizon)[released]
+    times = np.sort(rng.choice(horizon, int(rng.integers(1, horizon + 1)), replace=False))
+    budgets = tpl.allocate_optimally(alpha, backward, forward, horizon, times=times)
+    assert budgets.shape == times.shape
+    assert tpl.leakage_at_all_times(budgets, backward, forward, times=times, horizon=horizon).tpl.max() <= alpha
+    mask = np.isin(np.arange(horizon), times)
+    assert budgets.tolist() == tpl.allocate_optimally(alpha, backward, forward, horizon, times=mask).tolist()
+    published = tpl.allocate_by_quantification(alpha, backward, forward, horizon)[times]
     assert absolute(budgets) <= absolute(published)
-    assert absolute(budgets) <= released.size**2 / alpha * (1 + 1e-12)
+    assert absolute(budgets) <= times.size**2 / alpha * (1 + 1e-12)
 
 
 def test_lists_of_matrices():
@@ -286,8 +286,8 @@ def test_lists_of_matrices():
     backward, forward = ([random_matrix(rng, "dense", 3) for _ in range(2)] for _ in range(2))
     budgets = tpl.allocate_optimally(1.0, backward, [None, forward[1]], 3)
     assert 1 - 1e-9 < tpl.temporal_privacy_leakage(budgets, backward, [None, forward[1]]).tpl.max() <= 1
-    some = tpl.allocate_optimally(1.0, backward, forward, 3, released=[0, 2])
-    assert tpl.leakage_at_all_times(some, [0, 2], 3, backward, forward).tpl.max() <= 1
+    some = tpl.allocate_optimally(1.0, backward, forward, 3, times=[0, 2])
+    assert tpl.leakage_at_all_times(some, backward, forward, times=[0, 2], horizon=3).tpl.max() <= 1
     losses = [plain_loss(P) for P in (*backward, forward[1])]
 
     def leakages(b):
@@ -307,7 +307,7 @@ def test_lists_of_matrices():
 def test_knots_lose_nothing_against_all_unknowns(s):
     L = tpl.PrivacyLossFunction(tpl.smoothed(tpl.strongest(10, seed=2), s))
     budgets = tpl.allocate_optimally(2.0, L, L, 120)
-    programme = Programme(2.0, make_timeline(None, 120, L, L), np.ones(120), 1)
+    programme = _OnTimeline(2.0, Timeline.of(L, L, 120), np.full(120, 1 / 120), 1)
     everywhere = programme.solve(budgets)
     assert absolute(budgets) <= absolute(everywhere) * (1 + 1e-5)
 
@@ -327,25 +327,25 @@ def test_a_thousand_releases():
 
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize(
-    ("released", "knots"), [(None, None), (None, [0, 1, 4, 8]), ([0, 2, 3, 8], None), ([1, 5, 6], None)]
+    ("times", "knots"), [(None, None), (None, [0, 1, 4, 8]), ([0, 2, 3, 8], None), ([1, 5, 6], None)]
 )
-def test_derivatives_agree_with_differences(released, knots, power):
+def test_derivatives_agree_with_differences(times, knots, power):
     rng = np.random.default_rng(8)
     backward, forward = (random_matrix(rng, "dense", 4) for _ in range(2))
-    timeline = make_timeline(released, 9, backward, forward)
-    weights = rng.uniform(0.5, 2.0, timeline.released.size)
-    programme = Programme(1.3, timeline, weights, power, None if knots is None else np.array(knots))
+    timeline = Timeline.of(backward, forward, 9, times)
+    weights = rng.uniform(0.5, 2.0, timeline.times.size)
+    programme = _OnTimeline(1.3, timeline, weights / weights.sum(), power, None if knots is None else np.array(knots))
     x = rng.uniform(-2.5, -0.5, programme.knots.size)
     slack, jacobian = programme.slack(x)
-    cost, gradient = programme._cost(x)
-    tpl_there = tpl.leakage_at_all_times(programme.budgets(x), timeline.released, 9, backward, forward).tpl
-    inside = np.arange(timeline.released[0], timeline.released[-1] + 1)
+    cost, gradient = programme.cost_of(x)
+    tpl_there = tpl.leakage_at_all_times(programme.budgets(x), backward, forward, times=timeline.times, horizon=9).tpl
+    inside = np.arange(timeline.times[0], timeline.times[-1] + 1)
     assert np.sort(slack) == pytest.approx(np.sort(1 - tpl_there[inside] / 1.3), abs=1e-13)
     for k in range(x.size):
         step = 1e-6 * np.eye(x.size)[k]
         up, down = programme.slack(x + step)[0], programme.slack(x - step)[0]
         assert jacobian[:, k] == pytest.approx((up - down) / 2e-6, rel=1e-6, abs=1e-9)
-        difference = (programme._cost(x + step)[0] - programme._cost(x - step)[0]) / 2e-6
+        difference = (programme.cost_of(x + step)[0] - programme.cost_of(x - step)[0]) / 2e-6
         assert gradient[k] == pytest.approx(difference, rel=1e-6)
     assert cost == pytest.approx(programme.cost(programme.budgets(x)))
 
@@ -360,7 +360,7 @@ def test_derivatives_agree_with_differences(released, knots, power):
         ({"weights": [1, 0, 1]}, "weights must be finite and greater than 0, found 0; leave"),
         ({"weights": [1, np.nan, 1]}, "weights must be finite and greater than 0, found nan"),
         ({"error": "cubed"}, "error must be 'absolute' or 'squared', found 'cubed'; choose"),
-        ({"released": [0, 3]}, "increasing time points in 0..2"),
+        ({"times": [0, 3]}, "increasing time points in 0..2"),
     ],
 )
 def test_options_that_cannot_be(options, message):

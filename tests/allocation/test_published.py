@@ -176,8 +176,8 @@ def test_a_side_that_is_not_known():
 
 
 def test_without_any_correlation_alpha_is_spent_at_every_time():
-    assert tpl.allocate_by_upper_bound(0.7) == pytest.approx(0.7, rel=1e-13)
-    assert tpl.allocate_by_quantification(0.7, horizon=3).tolist() == pytest.approx([0.7] * 3, rel=1e-13)
+    assert tpl.allocate_by_upper_bound(0.7, None, None) == pytest.approx(0.7, rel=1e-13)
+    assert tpl.allocate_by_quantification(0.7, None, None, 3).tolist() == pytest.approx([0.7] * 3, rel=1e-13)
     same_rows = [[0.3, 0.7], [0.3, 0.7]]
     assert tpl.allocate_by_upper_bound(0.7, same_rows, same_rows) == pytest.approx(0.7, rel=1e-13)
 
@@ -226,9 +226,9 @@ def test_deterministic_correlation_has_budgets_for_a_finite_horizon(sides, horiz
 
 @pytest.mark.parametrize("alpha", [0, -1, np.nan, np.inf])
 def test_levels_that_cannot_be(alpha):
-    for call in (tpl.allocate_by_upper_bound, tpl.allocate_by_quantification):
+    for call, *rest in ((tpl.allocate_by_upper_bound,), (tpl.allocate_by_quantification, 3)):
         with pytest.raises(ValueError, match=r"alpha must be a finite level in nats, greater than 0; found .*choose"):
-            call(alpha, BACKWARD, FORWARD)
+            call(alpha, BACKWARD, FORWARD, *rest)
 
 
 def test_more_than_one_level():
@@ -246,6 +246,6 @@ def test_horizons_that_cannot_be(horizon, message):
 
 
 def test_a_matrix_that_is_none():
-    for call in (tpl.allocate_by_upper_bound, tpl.allocate_by_quantification):
+    for call, *rest in ((tpl.allocate_by_upper_bound,), (tpl.allocate_by_quantification, 3)):
         with pytest.raises(ValueError, match="rows must sum to 1 within .* found 0.9 in row 0; pass normalize=True"):
-            call(1.0, [[0.8, 0.1], [0.2, 0.8]], FORWARD)
+            call(1.0, [[0.8, 0.1], [0.2, 0.8]], FORWARD, *rest)

@@ -16,7 +16,7 @@ import tplrepro as tpl
 from tests.allocation.oracles import DIGITS, exact_loss, exact_supremum, problems
 from tests.leakage.matrices import random_matrix
 from tplrepro.allocation import EndlessBudgets
-from tplrepro.allocation.stopping import _EndlessProgramme
+from tplrepro.allocation.stopping import _Endless
 
 BACKWARD = [[0.8, 0.2], [0.2, 0.8]]
 FORWARD = [[0.8, 0.2], [0.1, 0.9]]
@@ -132,16 +132,16 @@ def test_derivatives_agree_with_differences(sides):
     backward, forward = (tpl.PrivacyLossFunction(random_matrix(rng, "dense", 4)) for _ in range(2))
     backward, forward = backward if sides != "forward" else None, forward if sides != "backward" else None
     for count in (5, 50):
-        programme = _EndlessProgramme(1.3, backward, forward, 0.1, 1, count)
-        x = rng.uniform(-2.5, -1.5, programme._knots.size)
-        slack, jacobian = programme._slack(x)
-        gradient = programme._cost(x)[1]
+        programme = _Endless(1.3, backward, forward, 0.1, 1, count)
+        x = rng.uniform(-2.5, -1.5, programme.knots.size)
+        slack, jacobian = programme.slack(x)
+        gradient = programme.cost_of(x)[1]
         assert np.isfinite(slack).all()
         for k in range(x.size):
             step = 1e-6 * np.eye(x.size)[k]
-            up, down = programme._slack(x + step)[0], programme._slack(x - step)[0]
+            up, down = programme.slack(x + step)[0], programme.slack(x - step)[0]
             assert jacobian[:, k] == pytest.approx((up - down) / 2e-6, rel=1e-6, abs=1e-9)
-            difference = (programme._cost(x + step)[0] - programme._cost(x - step)[0]) / 2e-6
+            difference = (programme.cost_of(x + step)[0] - programme.cost_of(x - step)[0]) / 2e-6
             assert gradient[k] == pytest.approx(difference, rel=1e-6, abs=1e-12)
 
 

@@ -167,11 +167,13 @@ def test_leakage_only_grows_as_releases_are_added(history):
 
 
 @adversary
-def test_what_is_read_is_a_copy(sides):
+def test_what_is_read_cannot_change_the_account(sides):
     account = tpl.TemporalAccountant(*sides).compose(0.1, count=3)
     expected = account.tpl.tolist()
-    for values in (account.epsilons, account.bpl, account.fpl, account.tpl, account.leakage.bpl):
-        values[:] = 99
+    for values in (account.epsilons, account.bpl, account.fpl, account.leakage.bpl):
+        with pytest.raises(ValueError, match="read-only"):
+            values[:] = 99
+    account.tpl[:] = 99
     account.compose(0.1)
     assert_same(account, [0.1] * 4, sides)
     assert account.leakage.composed(0, 0) >= expected[0]
@@ -184,7 +186,7 @@ def test_what_is_read_is_a_copy(sides):
         ((-1.0,), "greater than 0; found -1"),
         ((np.nan,), "greater than 0; found nan"),
         ((np.inf,), "greater than 0; found inf"),
-        (([0.1, 0.2],), r"epsilon must be one budget, found shape \(2,\); compose each budget in turn"),
+        (([0.1, 0.2],), r"epsilon must be one number, found shape \(2,\); compose each budget in turn"),
         ((0.1, 0), "count must be at least 1 time point, found 0"),
         ((0.1, -3), "count must be at least 1 time point, found -3"),
         ((0.1, 1.5), "count must be a whole number of time points, found 1.5; give an int"),

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import tplrepro as tpl
 from tests.leakage.matrices import KINDS, random_matrix
 from tplrepro.leakage import exact
-from tplrepro.leakage.realised import count_log_likelihoods
+from tplrepro.leakage.measured import count_log_likelihoods
 
 SWAPPED = [[0.2, 0.8], [1.0, 0.0]]  # Fig. 3 of [1] with its columns exchanged
 THREE = [[0.1, 0.1, 0.8], [0.2, 0.7, 0.1], [0.7, 0.2, 0.1]]
@@ -95,7 +95,7 @@ def test_counts_of_some_states_against_all_vertices(released):
     for _ in range(5):
         epsilons = rng.uniform(0.1, 2.0, 4)
         backward, forward = ([rng.dirichlet(np.full(3, 0.5), size=3) for _ in range(3)] for _ in range(2))
-        r = tpl.exact_leakage(epsilons, backward, forward, released)
+        r = tpl.exact_leakage(epsilons, backward, forward, released=released)
         for value, expected in zip(
             (r.bpl, r.fpl, r.tpl), brute_force(epsilons, backward, forward, released), strict=True
         ):
@@ -107,7 +107,7 @@ def test_one_released_count_is_one_bit():
     """Laplace noise of scale 1/epsilon on one count has the likelihoods of randomised response on 'in state 0'."""
     bit = [[np.e, 1.0], [1.0, np.e], [1.0, np.e]]
     one = tpl.exact_leakage([1.0] * 8, THREE, THREE, released=[0])
-    np.testing.assert_allclose(one.tpl, tpl.mechanism_leakage(bit, THREE, THREE, 8).tpl, rtol=1e-13)
+    np.testing.assert_allclose(one.tpl, tpl.mechanism_leakage(bit, THREE, THREE, horizon=8).tpl, rtol=1e-13)
     assert (one.tpl < tpl.exact_leakage([1.0] * 8, THREE, THREE).tpl - 0.05).all()
 
 
@@ -147,7 +147,7 @@ def test_worst_mechanism_lists_the_same_vertices(n):
     rng = np.random.default_rng(n)
     backward, forward = rng.dirichlet(np.full(n, 0.4), size=(2, n))
     T = {2: 30, 3: 15, 4: 6}[n]
-    listed = tpl.mechanism_leakage(vertices(n, 0.8).T, backward, forward, T)
+    listed = tpl.mechanism_leakage(vertices(n, 0.8).T, backward, forward, horizon=T)
     direct = tpl.exact_leakage([0.8] * T, backward, forward)
     for name in ("epsilons", "bpl", "fpl", "tpl"):
         np.testing.assert_allclose(getattr(listed, name), getattr(direct, name), rtol=1e-11)
@@ -178,11 +178,11 @@ def test_the_worst_outputs_attain_it_and_no_others_exceed_it():
         backward, forward = rng.dirichlet(np.full(n, 0.5), size=(2, n))
         r = tpl.exact_leakage(epsilons, backward, forward)
         for t in range(T):
-            worst = tpl.worst_outputs(t, epsilons, backward, forward)
+            worst = tpl.worst_outputs(epsilons, backward, forward, time=t)
             assert worst.states == tuple(r.pairs[t])
-            told = tpl.realised_leakage(worst.high * epsilons[:, None], backward, forward)
+            told = tpl.measured_leakage(worst.high * epsilons[:, None], backward, forward)
             assert told.tpl[t] == pytest.approx(r.tpl[t], rel=1e-12)
-        anything = tpl.realised_leakage(rng.uniform(0, 1, (500, T, n)) * epsilons[:, None], backward, forward)
+        anything = tpl.measured_leakage(rng.uniform(0, 1, (500, T, n)) * epsilons[:, None], backward, forward)
         for name in ("bpl", "fpl", "tpl"):
             assert (getattr(anything, name) <= getattr(r, name) + 1e-12).all()
 
@@ -193,7 +193,7 @@ def test_laplace_noise_stays_below_and_comes_close():
     epsilons, truth = np.array([1.0, 0.5, 1.5]), np.eye(2)[[0, 1, 1]]
     r = tpl.exact_leakage(epsilons, SWAPPED, SWAPPED)
     released = truth + rng.laplace(size=(4000, 3, 2)) * (2.0 / epsilons)[:, None]
-    told = tpl.realised_leakage(count_log_likelihoods(released, epsilons), SWAPPED, SWAPPED)
+    told = tpl.measured_leakage(count_log_likelihoods(released, epsilons), SWAPPED, SWAPPED)
     for name in ("bpl", "fpl", "tpl"):
         assert (getattr(told, name) <= getattr(r, name) + 1e-12).all()
         np.testing.assert_allclose(getattr(told, name).max(axis=0), getattr(r, name), rtol=1e-9)
@@ -273,8 +273,8 @@ def test_pairs_are_done_in_blocks_alike():
     P = rng.dirichlet(np.full(45, 0.3), size=45)  # 1,980 pairs, in two blocks
     r = tpl.exact_leakage([0.5] * 3, P)
     assert r.bpl[1] == pytest.approx(tpl.temporal_privacy_leakage([0.5] * 3, P).bpl[1], rel=1e-12)
-    worst = tpl.worst_outputs(2, [0.5] * 3, P)
-    assert tpl.realised_leakage(worst.high * 0.5, P).tpl[2] == pytest.approx(r.tpl[2], rel=1e-12)
+    worst = tpl.worst_outputs([0.5] * 3, P, time=2)
+    assert tpl.measured_leakage(worst.high * 0.5, P).tpl[2] == pytest.approx(r.tpl[2], rel=1e-12)
 
 
 def test_one_state_has_nothing_to_tell_apart():
@@ -294,7 +294,7 @@ def test_one_state_has_nothing_to_tell_apart():
         (lambda: tpl.exact_leakage([1.0] * 2, THREE, released=[]), "must name some of the states 0..2"),
         (lambda: tpl.exact_leakage([1.0] * 2, THREE, released=[3]), r"0..2, found \[3\]"),
         (lambda: tpl.exact_leakage([1.0] * 2, tpl.smoothed(scipy.sparse.eye_array(5000), 1e-6)), "found 5000"),
-        (lambda: tpl.worst_outputs(2, [1.0] * 2, THREE), "less than T = 2, found 2"),
+        (lambda: tpl.worst_outputs([1.0] * 2, THREE, time=2), "less than T = 2, found 2"),
     ],
 )
 def test_errors(call, message):

@@ -7,7 +7,7 @@ from tplrepro.lazy import lazy_names as _lazy_names
 
 # public name -> module of this folder that defines it
 _EXPORTS = {
-    "NoFiniteSupremumError": "safety",
+    "NoFiniteSupremumError": "calibration",
     "allocate_by_upper_bound": "published",
     "allocate_by_quantification": "published",
     "allocate_by_exact_leakage": "exact",

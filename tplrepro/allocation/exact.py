@@ -2,26 +2,28 @@
 
 The exact leakage (`tplrepro.leakage.exact`) grows with every budget, since larger budgets have larger boxes of
 likelihoods. Budgets in given proportions therefore have one largest multiple whose leakage stays within alpha.
-
-References
-----------
-[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
-    Correlations. IEEE TKDE, 2019.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from tplrepro.allocation.calibration import fit_to_level
 from tplrepro.leakage.exact import exact_leakage
-from tplrepro.leakage.recursion import steps_of_both_sides
+from tplrepro.leakage.steps import Correlation, steps_of_both_sides
 from tplrepro.validation import check_budgets, check_horizon, check_level
 
 __all__ = ["allocate_by_exact_leakage"]
 
 
 def allocate_by_exact_leakage(
-    alpha: float, backward=None, forward=None, horizon: int | None = None, proportions=None
+    alpha: float,
+    backward: Correlation,
+    forward: Correlation,
+    horizon: int | None = None,
+    *,
+    proportions: ArrayLike | None = None,
 ) -> np.ndarray:
     """The largest budgets in given proportions whose exact TPL is within alpha at every time.
 
@@ -42,8 +44,7 @@ def allocate_by_exact_leakage(
     Raises
     ------
     ValueError
-        If alpha is not positive and finite, for neither a horizon nor proportions or both that disagree, and as
-        `exact_leakage`, also where T alpha is above 700.
+        For neither a horizon nor proportions or both that disagree, and as `exact_leakage`, also if T alpha is over 700.
 
     Examples
     --------
@@ -65,27 +66,20 @@ def allocate_by_exact_leakage(
         if horizon is not None and check_horizon(horizon) != shape.size:
             raise ValueError(f"proportions must be one a release, found {shape.size} for a horizon of {horizon}")
     shape = shape / shape.max()
-
     _, _, n = steps_of_both_sides(backward, forward, shape.size)
     # more than the rounding errors of the exact leakage: T products of n terms on each side
-    target = alpha - 16.0 * shape.size * (n + 3) * 2.0**-52 * min(1.0, shape.size * alpha)
+    margin = 16.0 * shape.size * (n + 3) * 2.0**-52 * min(1.0 / alpha, shape.size)
+
+    def leakage(budgets: np.ndarray) -> float:
+        return float(exact_leakage(budgets, backward, forward).tpl.max())
 
     def surplus(factor: float) -> float:
-        return float(exact_leakage(factor * shape, backward, forward).tpl.max()) - target
+        return leakage(factor * shape) - alpha * (1.0 - margin)
 
     # No release may spend more than alpha, and together they may always spend alpha.
-    low, high = alpha / shape.sum(), alpha
-    if surplus(high) > 0.0:
-        if surplus(low) < 0.0:
-            from scipy.optimize import brentq
+    factor = alpha / shape.sum()
+    if surplus(factor) < 0.0 < surplus(alpha):
+        from scipy.optimize import brentq  # far fewer leakages than a search by halves, but not on the safe side
 
-            high = brentq(surplus, low, high, xtol=1e-13 * alpha, rtol=1e-13)
-        else:
-            high = low
-    step = 2.0**-52
-    while surplus(high) > 0.0:
-        high *= 1.0 - step
-        step *= 2.0
-        if step > 0.5:
-            raise ValueError(f"alpha must be far above rounding errors, found {alpha:g}; choose a larger level")
-    return high * shape
+        factor = brentq(surplus, factor, alpha, xtol=1e-13 * alpha, rtol=1e-13)
+    return fit_to_level(leakage, factor * shape, alpha, margin=margin)

@@ -5,35 +5,27 @@ budget, which covers the rounding of the recursion that computes the leakage.
 
 The conference version [2] searches over alpha^B (its Algorithms 2 and 3); its equations and its budgets are the same.
 It differs in the noise: Lap(1/epsilon) there (sensitivity 1), Lap(2/epsilon) in [1] (sensitivity 2).
-
-References
-----------
-[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
-    Correlations. IEEE TKDE, 2019.
-[2] The same: Quantifying Differential Privacy under Temporal Correlations. ICDE, 2017.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
-from tplrepro.allocation.safety import SAFETY, NoFiniteSupremumError, identity_message, largest, largest_equal
-from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.leakage.recursion import as_loss_function
+from tplrepro.allocation.calibration import SAFETY, NoFiniteSupremumError, largest_equal_budgets
+from tplrepro.leakage.steps import Matrix, as_loss_function
+from tplrepro.search import largest_within
 from tplrepro.validation import check_horizon, check_level
 
 __all__ = ["allocate_by_quantification", "allocate_by_upper_bound"]
 
 
-def allocate_by_upper_bound(alpha: float, backward=None, forward=None) -> float:
+def allocate_by_upper_bound(alpha: float, backward: Matrix | None, forward: Matrix | None) -> float:
     """One budget for every time point whose TPL stays within alpha however long the release (Algorithm 7 of [1]).
 
     Parameters
     ----------
     alpha : float, the level of alpha-DP_T in nats, finite and > 0
-    backward, forward : TransitionMatrix, array-like (n, n) or PrivacyLossFunction, optional
+    backward, forward : TransitionMatrix, array-like (n, n), PrivacyLossFunction or None
         None where the adversary does not know that side.
 
     Returns
@@ -54,19 +46,24 @@ def allocate_by_upper_bound(alpha: float, backward=None, forward=None) -> float:
     0.2038721
     """
     alpha = check_level(alpha)
-    functions = as_loss_function(backward), as_loss_function(forward)
-    for name, function in zip(("backward", "forward"), functions, strict=True):
-        if function is not None and function.is_identity:
-            raise NoFiniteSupremumError(identity_message(name, function))
-    known = [function for function in functions if function is not None]
+    sides = {"backward": as_loss_function(backward), "forward": as_loss_function(forward)}
+    known = {name: function for name, function in sides.items() if function is not None}
+    for name, function in known.items():
+        if function.is_identity:
+            witness = function.witness(1.0)
+            raise NoFiniteSupremumError(
+                f"the {name} leakage has no finite supremum for any budget: states {witness.state_q!r} and "
+                f"{witness.state_d!r} have no common neighbour, so L(alpha) = alpha; smooth the matrix, or use "
+                "allocate_by_quantification with a finite horizon"
+            )
     target = alpha * (1.0 - 2.0 * SAFETY)
 
     def within(epsilon: float) -> bool:
         # TPL is the sum of the suprema, less epsilon for each side that is counted twice.
-        suprema = [function.supremum(epsilon) for function in known]
+        suprema = [function.supremum(epsilon) for function in known.values()]
         return sum(suprema) - (len(known) - 1) * epsilon <= target
 
-    budget = largest(within, alpha) - SAFETY * alpha
+    budget = largest_within(within, 0.0, alpha) - SAFETY * alpha
     if budget <= 0.0:
         raise NoFiniteSupremumError(
             f"no budget above the rounding error {SAFETY * alpha:.3g} keeps the leakage within alpha = {alpha:g} for "
@@ -76,7 +73,9 @@ def allocate_by_upper_bound(alpha: float, backward=None, forward=None) -> float:
     return budget
 
 
-def allocate_by_quantification(alpha: float, backward=None, forward=None, horizon: int = 1) -> np.ndarray:
+def allocate_by_quantification(
+    alpha: float, backward: Matrix | None, forward: Matrix | None, horizon: int
+) -> np.ndarray:
     """Budgets for T time points whose TPL is alpha at every one of them (Algorithm 8 of [1]).
 
     The first and the last release get more than those between: L^B(a^B) + a^F = alpha and L^F(a^F) + a^B = alpha
@@ -88,8 +87,7 @@ def allocate_by_quantification(alpha: float, backward=None, forward=None, horizo
 
     Parameters
     ----------
-    alpha : float, the level of alpha-DP_T in nats, finite and > 0
-    backward, forward : as in `allocate_by_upper_bound`
+    alpha, backward, forward : as in `allocate_by_upper_bound`
     horizon : int >= 1, the number of releases T
 
     Returns
@@ -109,28 +107,24 @@ def allocate_by_quantification(alpha: float, backward=None, forward=None, horizo
     """
     alpha = check_level(alpha)
     horizon = check_horizon(horizon)
-    backward, forward = as_loss_function(backward), as_loss_function(forward)
+    known_b, known_f = as_loss_function(backward), as_loss_function(forward)
     if horizon == 1:
         return np.array([alpha])
     target = alpha * (1.0 - 2.0 * SAFETY)
-    loss_b, loss_f = _loss(backward), _loss(forward)
+    loss_b, loss_f = ((lambda alpha: 0.0) if function is None else function.at for function in (known_b, known_f))
 
     def within(a_b: float) -> bool:  # grows with a_b; Eq. (27) with a^F from Eq. (26)
         return loss_f(target - loss_b(a_b)) + a_b <= target
 
-    a_b = largest(within, target)
+    a_b = largest_within(within, 0.0, target)
     a_f = target - loss_b(a_b)
-    middle = min(_remaining(backward, a_b), _remaining(forward, a_f)) - SAFETY * alpha
-    if min(a_f, a_b, middle if horizon > 2 else a_b) <= 0.0 or any(f and f.is_identity for f in (backward, forward)):
-        return largest_equal(alpha, backward, forward, horizon)
+    remaining = [
+        level if function is None else function.budget_for(level)
+        for function, level in ((known_b, a_b), (known_f, a_f))
+    ]
+    middle = min(remaining) - SAFETY * alpha
+    if min(a_f, a_b, middle if horizon > 2 else a_b) <= 0.0 or any(f and f.is_identity for f in (known_b, known_f)):
+        return largest_equal_budgets(alpha, known_b, known_f, horizon)
     budgets = np.full(horizon, middle)
     budgets[0], budgets[-1] = a_b, a_f
     return budgets
-
-
-def _loss(function: PrivacyLossFunction | None) -> Callable[[float], float]:
-    return (lambda alpha: 0.0) if function is None else function.at
-
-
-def _remaining(function: PrivacyLossFunction | None, alpha: float) -> float:
-    return alpha if function is None else function.budget_for(alpha)

@@ -8,11 +8,6 @@ further release (Example 3 of [1]): the constraint is that of the endless series
 
 The budgets are a few first ones and a constant tail. In the tail FPL is the supremum of Theorem 11 of [1], and BPL
 tends to its supremum monotonically, so its first and its limiting value cover the tail.
-
-References
-----------
-[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
-    Correlations. IEEE TKDE, 2019.
 """
 
 from __future__ import annotations
@@ -22,13 +17,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tplrepro.allocation.optimal import check_power
-from tplrepro.allocation.programme import ascend, interpolation, minimise
+from tplrepro.allocation.calibration import SAFETY
+from tplrepro.allocation.minimisation import LeastError, ascend, check_power, interpolation
 from tplrepro.allocation.published import allocate_by_quantification, allocate_by_upper_bound
-from tplrepro.allocation.safety import SAFETY, fit_to_level
 from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.leakage.recursion import as_loss_function
-from tplrepro.validation import check_horizon, check_level
+from tplrepro.leakage.steps import Matrix, as_loss_function
+from tplrepro.validation import FrozenArrays, check_horizon, check_level
 
 __all__ = ["EndlessBudgets", "allocate_with_stopping"]
 
@@ -44,7 +38,7 @@ SAME = 1e-7
 
 
 @dataclass(frozen=True)
-class EndlessBudgets:
+class EndlessBudgets(FrozenArrays):
     """Budgets for as long as it takes: the first ones, then the same for ever; nats.
 
     Attributes
@@ -69,7 +63,12 @@ class EndlessBudgets:
 
 
 def allocate_with_stopping(
-    alpha: float, backward, forward, stopping_probability: float, *, error: str = "absolute"
+    alpha: float,
+    backward: Matrix | None,
+    forward: Matrix | None,
+    stopping_probability: float,
+    *,
+    error: str = "absolute",
 ) -> EndlessBudgets:
     """Budgets of least expected error within alpha however long the series, if it may end after each release.
 
@@ -82,9 +81,7 @@ def allocate_with_stopping(
 
     Parameters
     ----------
-    alpha : float, the level of alpha-DP_T in nats, finite and > 0
-    backward, forward : TransitionMatrix, array-like (n, n), PrivacyLossFunction or None
-        None where the adversary does not know that side.
+    alpha, backward, forward : as in `allocate_by_upper_bound`
     stopping_probability : float, p in (0, 1); the expected length is 1 / p
     error : "absolute" or "squared"
 
@@ -97,8 +94,7 @@ def allocate_with_stopping(
     NoFiniteSupremumError
         If no positive budget has a finite supremum, as for a matrix with two rows of disjoint supports.
     ValueError
-        If alpha is not positive and finite, p is not between 0 and 1, a matrix is not row-stochastic, or `error` is
-        another word.
+        If p is not between 0 and 1 or `error` is another word, and as in `allocate_by_upper_bound`.
 
     Notes
     -----
@@ -116,16 +112,17 @@ def allocate_with_stopping(
     """
     alpha = check_level(alpha)
     p, power = _checked_probability(stopping_probability), check_power(error)
-    backward, forward = as_loss_function(backward), as_loss_function(forward)
-    constant = EndlessBudgets(np.empty(0), allocate_by_upper_bound(alpha, backward, forward))
-    if all(loss is None or loss.is_zero for loss in (backward, forward)):
+    known_b, known_f = as_loss_function(backward), as_loss_function(forward)
+    constant = EndlessBudgets(np.empty(0), allocate_by_upper_bound(alpha, known_b, known_f))
+    if all(loss is None or loss.is_zero for loss in (known_b, known_f)):
         return constant
     best, idle = constant, 0
     for count in FIRST:
-        programme = _EndlessProgramme(alpha, backward, forward, p, power, count)
-        shapes = [programme.fit(shape, 1e-3) for shape in _shapes(programme, constant.tail, p)]
-        starts = [np.append(best.budgets(count), best.tail), *(shapes if count <= MANY_STARTS else [])]
-        found = [programme.result(programme.solve(start)) for start in starts]
+        problem = _Endless(alpha, known_b, known_f, p, power, count)
+        starts = [np.append(best.budgets(count), best.tail)]
+        if count <= MANY_STARTS:
+            starts += [problem.fit(shape, 1e-3) for shape in _shapes(problem, constant.tail, p)]
+        found = [problem.result(problem.solve(start)) for start in starts]
         candidates = [best, *(each for each in found if each is not None)]
         before = best.expected_error(p, error)
         best = min(candidates, key=lambda each: each.expected_error(p, error))
@@ -135,32 +132,22 @@ def allocate_with_stopping(
     return best
 
 
-class _EndlessProgramme:
-    """Minimise the expected error over log(epsilon / alpha) of `count` first budgets and of the tail."""
+class _Endless(LeastError):
+    """The TPL, for a series without end, of `count` first budgets, of the first of the tail and in its limit."""
 
     def __init__(self, alpha: float, backward, forward, p: float, power: int, count: int):
-        self.alpha, self.backward, self.forward, self.power = alpha, backward, forward, power
-        self.weights = p * (1.0 - p) ** np.arange(count + 1)
-        self.weights[-1] /= p
-        self._steps = [backward] * count, [forward] * count
+        weights = p * (1.0 - p) ** np.arange(count + 1)
+        weights[-1] /= p
         near = np.arange(min(count, EACH))
         far = np.rint(np.geomspace(EACH, count - 1, 12)).astype(int) if count > EACH else near[:0]
-        self._knots = np.unique(np.concatenate([near, far, [count]]))
-        self._spread = np.zeros((count + 1, self._knots.size))
-        self._spread[:-1, :-1] = interpolation(self._knots[:-1], count)
-        self._spread[-1, -1] = 1.0
-
-    def solve(self, start: np.ndarray) -> np.ndarray:
-        x = np.log(start[self._knots] / self.alpha)
-        lower = np.log(np.maximum(self.weights, 1e-300) / self._cost(x)[0])[self._knots] / self.power - 0.1
-        upper = np.zeros(x.size)
-        limits = [loss.budget_for(self.alpha) for loss in (self.backward, self.forward) if loss is not None]
-        upper[-1] = np.log(min(limits) / self.alpha)  # beyond, one supremum alone exceeds alpha
-        x = minimise(self._cost, self._slack, x, np.minimum(lower, upper - 0.1), upper)
-        return self.alpha * np.exp(self._spread @ x)
-
-    def fit(self, budgets: np.ndarray, tolerance: float = 2.0**-52) -> np.ndarray:
-        return fit_to_level(lambda scaled: self._tpl(scaled)[0].max(), budgets, self.alpha, tolerance)
+        knots = np.unique(np.concatenate([near, far, [count]]))
+        spread = np.zeros((count + 1, knots.size))
+        spread[:-1, :-1] = interpolation(knots[:-1], count)
+        spread[-1, -1] = 1.0
+        super().__init__(alpha, weights, power, knots, spread)
+        self.backward, self.forward = backward, forward
+        limits = [loss.budget_for(alpha) for loss in (backward, forward) if loss is not None]
+        self.upper[-1] = np.log(min(limits) / alpha)  # beyond, one supremum alone exceeds alpha
 
     def result(self, budgets: np.ndarray) -> EndlessBudgets | None:
         """On the safe side: Algorithm 7's margin comes off each budget, for the rounding of the suprema."""
@@ -172,26 +159,18 @@ class _EndlessProgramme:
             count -= 1
         return EndlessBudgets(budgets[:count], tail)
 
-    def _cost(self, x: np.ndarray) -> tuple[float, np.ndarray]:
-        terms = self.weights * np.exp(-self.power * (self._spread @ x))
-        return float(terms.sum()), -self.power * (terms @ self._spread)
-
-    def _slack(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        tpl, derivative = self._tpl(self.alpha * np.exp(self._spread @ x))
-        return 1.0 - tpl / self.alpha, -derivative / self.alpha
-
-    def _tpl(self, budgets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """TPL of the first budgets, of the first of the tail and in its limit, (K + 2,), and the derivative in x."""
-        change = budgets[:, None] * self._spread
+    def tpl(self, budgets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        change = budgets[:, None] * self.spread
         tail, dtail = budgets[-1], change[-1]
         (limit_b, slope_b), (limit_f, slope_f) = (_supremum(loss, tail) for loss in (self.backward, self.forward))
         if not np.isfinite(limit_b + limit_f):
-            return np.full(budgets.size + 1, np.inf), np.zeros((budgets.size + 1, self._knots.size))
-        bpl, dbpl = ascend(self._steps[0], budgets, change)
+            return np.full(budgets.size + 1, np.inf), np.zeros((budgets.size + 1, self.knots.size))
+        count = budgets.size - 1
+        bpl, dbpl = ascend([self.backward] * count, budgets, change)
         # Backwards in time FPL starts from its supremum; `ascend` then sees that as the last budget.
         from_end, change_f = budgets[::-1].copy(), change[::-1].copy()
         from_end[0], change_f[0] = limit_f, slope_f * dtail
-        fpl, dfpl = (values[::-1] for values in ascend(self._steps[1], from_end, change_f))
+        fpl, dfpl = (values[::-1] for values in ascend([self.forward] * count, from_end, change_f))
         tpl = np.append(bpl + fpl - budgets, limit_b + limit_f - tail)
         return tpl, np.vstack([dbpl + dfpl - change, (slope_b + slope_f - 1.0) * dtail])
 
@@ -204,17 +183,17 @@ def _supremum(loss: PrivacyLossFunction | None, epsilon: float) -> tuple[float, 
     return supremum, 1.0 / max(1.0 - loss.slope_at(supremum), 1e-15) if np.isfinite(supremum) else 0.0
 
 
-def _shapes(programme: _EndlessProgramme, constant: float, p: float) -> Iterator[np.ndarray]:
+def _shapes(problem: _Endless, constant: float, p: float) -> Iterator[np.ndarray]:
     """Budgets to start from, up to a factor: Algorithm 8's beginning, and falling ones.
 
     Under perfect correlation, where the sum of all budgets is bounded, those falling by (1 - p)^(1 / (1 + power)) a
     step are the best.
     """
-    size = programme.weights.size
+    size = problem.weights.size
     beginning = np.full(size, constant)
-    beginning[0] = allocate_by_quantification(programme.alpha, programme.backward, programme.forward, 3)[0]
+    beginning[0] = allocate_by_quantification(problem.alpha, problem.backward, problem.forward, 3)[0]
     yield beginning
-    yield (1.0 - p) ** (np.arange(size) / (1 + programme.power))
+    yield (1.0 - p) ** (np.arange(size) / (1 + problem.power))
 
 
 def _checked_probability(p) -> float:

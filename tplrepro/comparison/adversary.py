@@ -24,8 +24,8 @@ from functools import cached_property
 import numpy as np
 
 from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.leakage.quantification import temporal_privacy_leakage
-from tplrepro.leakage.realised import log_product
+from tplrepro.leakage.temporal import temporal_privacy_leakage
+from tplrepro.leakage.measured import log_product
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.sip.leakage import check_belief
 

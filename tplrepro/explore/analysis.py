@@ -17,7 +17,7 @@ import numpy as np
 
 from tplrepro.explore.schemes import PENDING, SCHEMES, SLOW, Scheme, allocate
 from tplrepro.leakage.loss_function import PrivacyLossFunction, Witness
-from tplrepro.leakage.quantification import TemporalLeakage, temporal_privacy_leakage
+from tplrepro.leakage.temporal import TemporalLeakage, temporal_privacy_leakage
 from tplrepro.validation import check_budgets, check_level
 
 __all__ = ["Analysis", "Inputs", "Side", "analyse", "check_same_states", "critical_budget"]

@@ -13,7 +13,7 @@ from tplrepro.explore.analysis import Analysis
 from tplrepro.explore.plots import CURRENT, SERIES, TITLES, curves
 from tplrepro.explore.schemes import SCHEMES
 from tplrepro.figures import PALETTE, output_folder, subplots
-from tplrepro.leakage.quantification import temporal_privacy_leakage
+from tplrepro.leakage.temporal import temporal_privacy_leakage
 
 __all__ = ["budgets_of", "budgets_table", "draw", "figure_bytes", "file_name", "write"]
 

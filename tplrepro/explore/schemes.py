@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tplrepro.leakage.quantification import temporal_privacy_leakage
+from tplrepro.leakage.temporal import temporal_privacy_leakage
 
 __all__ = ["PENDING", "SCHEMES", "SLOW", "Scheme", "allocate", "mean_error"]
 

@@ -4,23 +4,19 @@ Contract. `compose` validates first and changes the account second, costs O(1) a
 to the backward leakage of the new releases and **raises the forward leakage, and with it the TPL, of all past ones**: a
 past release that satisfied alpha-DP_T need not satisfy it any more (Example 3 of [1]). Budgets are part of the public
 mechanism; they must not depend on the data.
-
-References
-----------
-[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
-    Correlations. IEEE TKDE, 2019.
 """
 
 from __future__ import annotations
 
 from itertools import groupby
 from math import inf, ulp
+from typing import SupportsIndex
 
 import numpy as np
 
-from tplrepro.leakage.quantification import TemporalLeakage
-from tplrepro.leakage.recursion import accumulate, as_loss_function
-from tplrepro.validation import check_epsilon, check_horizon
+from tplrepro.leakage.steps import Matrix, as_loss_function
+from tplrepro.leakage.temporal import TemporalLeakage, accumulate
+from tplrepro.validation import check_epsilon, check_horizon, one_number
 
 __all__ = ["TemporalAccountant"]
 
@@ -44,7 +40,7 @@ class TemporalAccountant:
     ((0.1, 2), (0.1, 1))
     """
 
-    def __init__(self, backward=None, forward=None):
+    def __init__(self, backward: Matrix | None = None, forward: Matrix | None = None):
         self._backward = as_loss_function(backward)
         self._forward = as_loss_function(forward)
         self._ledger: list[tuple[float, int]] = []
@@ -60,7 +56,7 @@ class TemporalAccountant:
         """The number of releases so far, T."""
         return sum(count for _, count in self._ledger)
 
-    def compose(self, epsilon: float, count: int = 1) -> TemporalAccountant:
+    def compose(self, epsilon: float, count: SupportsIndex = 1) -> TemporalAccountant:
         """Add `count` releases of budget `epsilon` (nats); this raises the forward leakage of the releases before.
 
         Raises
@@ -69,10 +65,7 @@ class TemporalAccountant:
             If epsilon is not a positive finite number or count is not a whole number >= 1; nothing is added then.
         """
         if not (type(epsilon) is float and 0.0 < epsilon < inf):  # the full checks cost more than all the rest
-            value = check_epsilon(epsilon)
-            if value.ndim:
-                raise ValueError(f"epsilon must be one budget, found shape {value.shape}; compose each budget in turn")
-            epsilon = float(value)
+            epsilon = one_number(check_epsilon(epsilon), "epsilon", "compose each budget in turn")
         count = check_horizon(count, "count")
         self._ledger.append((epsilon, count))
         return self
@@ -83,32 +76,30 @@ class TemporalAccountant:
         return tuple(self._ledger)
 
     @property
+    def leakage(self) -> TemporalLeakage:
+        """All leakages as of now, with their compositions."""
+        self._update()
+        return TemporalLeakage(*map(np.array, (self._epsilons, self._bpl, self._fpl)))
+
+    @property
     def epsilons(self) -> np.ndarray:
         """The budget of each release, (T,), nats."""
-        self._update()
-        return np.array(self._epsilons)
+        return self.leakage.epsilons
 
     @property
     def bpl(self) -> np.ndarray:
         """Backward privacy leakage of each release, (T,), nats."""
-        self._update()
-        return np.array(self._bpl)
+        return self.leakage.bpl
 
     @property
     def fpl(self) -> np.ndarray:
         """Forward privacy leakage of each release as of now, (T,), nats."""
-        self._update()
-        return np.array(self._fpl)
+        return self.leakage.fpl
 
     @property
     def tpl(self) -> np.ndarray:
         """Temporal privacy leakage of each release as of now, (T,), nats."""
         return self.leakage.tpl
-
-    @property
-    def leakage(self) -> TemporalLeakage:
-        """All leakages as of now, with their compositions."""
-        return TemporalLeakage(self.epsilons, self.bpl, self.fpl)
 
     def _update(self) -> None:
         new = self._ledger[self._read :]
@@ -116,12 +107,11 @@ class TemporalAccountant:
             return
         # Nothing below raises, so that an account is never left half updated.
         runs = [(epsilon, sum(n for _, n in group)) for epsilon, group in groupby(new, key=lambda entry: entry[0])]
-        bpl = accumulate(self._backward and self._backward.at, runs, self._bpl[-1] if self._bpl else None)
-        fpl = accumulate(self._forward and self._forward.at, runs[::-1])[::-1]
-        old = len(self._epsilons)
+        bpl = accumulate(((self._backward, *run) for run in runs), self._bpl[-1] if self._bpl else None)
+        fpl = accumulate((self._forward, *run) for run in runs[::-1])[::-1]
         if self._forward is not None:
             following = fpl[0]
-            for t in range(old - 1, -1, -1):
+            for t in range(len(self._epsilons) - 1, -1, -1):
                 following = self._forward.at(following) + self._epsilons[t]
                 if abs(following - self._fpl[t]) < ulp(following):
                     break  # and so do all before it

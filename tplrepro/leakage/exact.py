@@ -25,7 +25,7 @@ method on r (Dinkelbach's, for ratios), each step of which gives a ratio that ou
 
 Why [1] can be higher. (a) It adds the largest BPL and FPL, even where different pairs of states attain them. (b) The
 step from t - 1 to t lets m_{t-1} be any vector with ratios within e^BPL, but the worst one for this step need not be
-among those that outputs give. (c) Other mechanisms have fewer likelihood vectors: `tplrepro.leakage.mechanism`.
+among those that outputs give. (c) Other mechanisms have fewer likelihood vectors: `tplrepro.leakage.exact_finite`.
 
 Where [1] is exact. BPL of the first two releases and FPL of the last two: all vectors of one box are attainable. Two
 states with rows (p, 1 - p), (q, 1 - q), the same at all steps: the losses of the two orders of rows are
@@ -37,11 +37,6 @@ one state and the step after keeps the others equal.
 
 The backward matrix contains a prior, since Pr(l_{t-1} | l_t) does. Each side here uses the matrix given for it; TPL is
 that of one chain if the two belong together (`TransitionMatrix.reverse` and `reverse_over_time`).
-
-References
-----------
-[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
-    Correlations. IEEE TKDE, 2019.
 """
 
 from __future__ import annotations
@@ -49,10 +44,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from tplrepro.leakage.quantification import TemporalLeakage
-from tplrepro.leakage.recursion import steps_of_both_sides
-from tplrepro.validation import check_budgets
+from tplrepro.leakage.steps import Correlation, steps_of_both_sides
+from tplrepro.leakage.temporal import TemporalLeakage
+from tplrepro.validation import FrozenArrays, check_budgets
 
 __all__ = ["ExactLeakage", "WorstOutputs", "exact_leakage", "worst_outputs"]
 
@@ -85,7 +81,7 @@ class ExactLeakage(TemporalLeakage):
 
 
 @dataclass(frozen=True)
-class WorstOutputs:
+class WorstOutputs(FrozenArrays):
     """Outputs that attain the exact TPL of one time.
 
     Attributes
@@ -100,21 +96,21 @@ class WorstOutputs:
     high: np.ndarray
 
 
-def exact_leakage(epsilons, backward=None, forward=None, released=None) -> ExactLeakage:
+def exact_leakage(
+    epsilons: ArrayLike,
+    backward: Correlation = None,
+    forward: Correlation = None,
+    *,
+    released: ArrayLike | None = None,
+) -> ExactLeakage:
     """The exact BPL, FPL and TPL of the worst epsilon-DP mechanism, attained by Laplace noise on counts.
 
     Parameters
     ----------
-    epsilons : array-like (T,), the budget of each release in nats, finite and > 0
-    backward, forward : TransitionMatrix, array-like (n, n), or a list of T - 1 of these; optional
-        Pr(l^{t-1} | l^t) and Pr(l^t | l^{t-1}), as in `temporal_privacy_leakage`.
+    epsilons, backward, forward : as in `temporal_privacy_leakage`
     released : sequence of int, optional
         The states whose counts are released, with Laplace noise of scale 2/epsilon, or 1/epsilon for a single one.
         Default: all of them.
-
-    Returns
-    -------
-    ExactLeakage
 
     Raises
     ------
@@ -142,26 +138,33 @@ def exact_leakage(epsilons, backward=None, forward=None, released=None) -> Exact
     return with_joint(budgets, past, at_once, future[::-1])
 
 
-def worst_outputs(t: int, epsilons, backward=None, forward=None, released=None) -> WorstOutputs:
-    """Outputs whose likelihoods attain the exact TPL at time t (from 0); arguments and errors as `exact_leakage`.
+def worst_outputs(
+    epsilons: ArrayLike,
+    backward: Correlation = None,
+    forward: Correlation = None,
+    *,
+    time: int,
+    released: ArrayLike | None = None,
+) -> WorstOutputs:
+    """Outputs whose likelihoods attain the exact TPL at a time (from 0); arguments and errors as `exact_leakage`.
 
     Examples
     --------
     >>> P = [[0.2, 0.8], [1, 0]]
-    >>> worst = worst_outputs(3, [1.0] * 4, backward=P)
+    >>> worst = worst_outputs([1.0] * 4, backward=P, time=3)
     >>> worst.states, worst.high.astype(int).tolist()  # the user mostly changes sides, so outputs that do are the worst
     ((0, 1), [[0, 1], [1, 0], [0, 1], [1, 0]])
     """
     budgets, before, after, n = _checked(epsilons, backward, forward)
     T = budgets.size
-    if not 0 <= t < T:
-        raise ValueError(f"a time must be at least 0 and less than T = {T}, found {t}; times count from 0")
+    if not 0 <= time < T:
+        raise ValueError(f"a time must be at least 0 and less than T = {T}, found {time}; times count from 0")
     lower, upper, local = _boxes(budgets, n, released)
-    sides = ((t, before, lower, upper), (T - 1 - t, after[::-1], lower[::-1], upper[::-1]))
+    sides = ((time, before, lower, upper), (T - 1 - time, after[::-1], lower[::-1], upper[::-1]))
     past, future = (_largest_ratios(*side, np.zeros((n, n))) for side in sides)
-    i, j = np.unravel_index(np.argmax(past + budgets[t] * local + future), (n, n))
+    i, j = np.unravel_index(np.argmax(past + budgets[time] * local + future), (n, n))
     high = np.zeros((T, n), dtype=bool)
-    high[t, i] = True
+    high[time, i] = True
     for (stop, *side), ratios, view in ((sides[0], past, high), (sides[1], future, high[::-1])):
         chain = _chain(stop, side[0])
         if chain:
@@ -175,7 +178,7 @@ def worst_outputs(t: int, epsilons, backward=None, forward=None, released=None) 
 def _largest_ratios(t: int, steps: list, lower, upper, start) -> np.ndarray:
     """log of the largest ratio (P_i m)/(P_j m) over the outputs of times 0..t-1, for all pairs, (n, n).
 
-    P is the matrix of the step from t - 1 to t. `start` holds ratios to begin with; any are right, near ones are fast.
+    P is the matrix of the step from t - 1 to t. The search begins at `start`: any is right, a near one is fast.
     """
     chain = _chain(t, steps)
     n = start.shape[0]
@@ -201,15 +204,10 @@ def _largest_ratios(t: int, steps: list, lower, upper, start) -> np.ndarray:
 
 
 def _attained(t: int, chain: list, lower, upper, i, j, gains):
-    """Outputs that maximise (P_i - P_j) m - gain P_j m for each pair, and the gain that they attain.
-
-    Gains, ratios less 1, and likelihoods less 1 keep their digits where budgets are tiny.
-
-    Returns
-    -------
-    gains : ndarray (pairs,), ((P_i - P_j) m)/(P_j m)
-    patterns : list of bool ndarray (pairs, n), the states of high likelihood at times t - 1, t - 2, ...
+    """Gains (pairs,) ((P_i - P_j) m)/(P_j m) of the outputs that maximise (P_i - P_j) m - gain P_j m for each pair, and
+    these outputs: the states of high likelihood, (pairs, n), at times t - 1, t - 2, ...
     """
+    # Gains, ratios less 1, and likelihoods less 1 keep their digits where budgets are tiny.
     difference, base = chain[0][i] - chain[0][j], chain[0][j]
     functional = difference - gains[:, None] * base
     patterns = [functional > 0]
@@ -234,7 +232,7 @@ def _chain(t: int, steps: list) -> list:
     return chain
 
 
-def _boxes(budgets: np.ndarray, n: int, released):
+def _boxes(budgets: np.ndarray, n: int, released: ArrayLike | None):
     """Likelihoods less 1 at their lowest and highest, (T, n) each, and the log ratios of pairs for a budget of 1."""
     low, high = np.zeros(n), np.ones(n)
     if released is not None:

@@ -3,25 +3,22 @@
 L(alpha) is the largest log-ratio that an adversary who knows the transition matrix can draw from a leakage alpha of the
 neighbouring time point. It is kept as the vertices of the joint hull (`envelope`), one for each interval of alpha;
 evaluation is a binary search. No range has to be given in advance.
-
-References
-----------
-[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
-    Correlations. IEEE TKDE, 2019.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import cached_property
 from math import inf, log1p, nextafter
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from tplrepro.leakage.vertex import LARGE, vertex_budget, vertex_loss, vertex_slope, vertex_supremum
+from tplrepro.leakage.vertex import LARGE, vertex_budget, vertex_loss, vertex_losses, vertex_slope, vertex_supremum
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
-from tplrepro.validation import check_alpha, check_epsilon
+from tplrepro.validation import check_alpha, check_epsilon, frozen, one_number
 
 __all__ = ["PrivacyLossFunction", "Witness", "privacy_loss"]
 
@@ -29,9 +26,10 @@ __all__ = ["PrivacyLossFunction", "Witness", "privacy_loss"]
 ROUNDING = 4e-15
 
 
-@dataclass(frozen=True)
-class Witness:
-    """The pair of states that an adversary tells apart best, and how.
+class Witness(NamedTuple):
+    """The pair of states that an adversary tells apart best, and how; in words by `str`.
+
+    A plain tuple, so that a table that carries witnesses in its ``attrs`` can be written to JSON and Parquet.
 
     Attributes
     ----------
@@ -39,6 +37,7 @@ class Witness:
     columns : tuple of the neighbouring states S that speak for `state_q`
     q, d : float, the probabilities of S from `state_q` and from `state_d`
     alpha, loss : float, the leakage of the neighbouring time point and L(alpha), nats
+    where : str, which neighbouring time point that is, such as "one step earlier"; not known to a matrix
     """
 
     state_q: object
@@ -48,6 +47,7 @@ class Witness:
     d: float
     alpha: float
     loss: float
+    where: str = ""
 
     def __str__(self) -> str:
         if not self.columns:
@@ -55,8 +55,8 @@ class Witness:
         named = ", ".join(map(repr, self.columns[:5])) + (", ..." if len(self.columns) > 5 else "")
         return (
             f"the adversary gains most by telling {self.state_q!r} from {self.state_d!r}: "
-            f"{{{named}}} has probability {self.q:.4g} from the first and {self.d:.4g} from the second, "
-            f"so a leakage of {self.alpha:.4g} there adds {self.loss:.4g} here"
+            f"{{{named}}} {self.where}{' ' * bool(self.where)}has probability {self.q:.4g} from the first and "
+            f"{self.d:.4g} from the second, so a leakage of {self.alpha:.4g} nats there adds {self.loss:.4g} nats here"
         )
 
 
@@ -66,7 +66,7 @@ class PrivacyLossFunction:
     Parameters
     ----------
     matrix : TransitionMatrix or array-like (n, n)
-        Pr(l^{t-1} | l^t) for backward, Pr(l^t | l^{t-1}) for forward leakage; rows sum to 1.
+        Pr(l^{t-1} | l^t) for backward, Pr(l^t | l^{t-1}) for forward leakage; rows sum to 1, else ValueError.
     progress : bool, default False
         Show a progress bar; worth it from n = 2,000 on.
 
@@ -76,11 +76,6 @@ class PrivacyLossFunction:
         The pairs (d, q) of Theorem 9 of [1] that define L, in the order in which they hold as alpha grows.
     breakpoints : ndarray (K - 1,)
         The alphas at which one vertex takes over from the last; nats.
-
-    Raises
-    ------
-    ValueError
-        If the matrix is not square and row-stochastic.
 
     Examples
     --------
@@ -95,7 +90,7 @@ class PrivacyLossFunction:
     (0.201532, 0.505666)
     """
 
-    def __init__(self, matrix, progress: bool = False):
+    def __init__(self, matrix: TransitionMatrix | ArrayLike, progress: bool = False):
         from tplrepro.leakage.envelope import joint_hull  # Numba loads on first use
 
         self.matrix: TransitionMatrix = as_transition_matrix(matrix)
@@ -105,24 +100,22 @@ class PrivacyLossFunction:
         if not self._sums:  # all rows are equal: one vertex without gap, L = 0
             self._pairs, self._sums = [(0, 0)], [(0.0, 0.0, 1.0)]
         self._breakpoints = [_crossing(a, b) for a, b in zip(self._sums, self._sums[1:], strict=False)]
-        self.vertices = np.array([(d, 1.0 - rest if rest < 0.5 else d + gap) for d, gap, rest in self._sums])
-        self.breakpoints = np.array(self._breakpoints)
+        self.vertices = frozen([(d, 1.0 - rest if rest < 0.5 else d + gap) for d, gap, rest in self._sums])
+        self.breakpoints = frozen(self._breakpoints)
 
     def __repr__(self) -> str:
-        return f"PrivacyLossFunction({self.matrix.n_states} states, {len(self._sums)} vertices)"
+        return f"PrivacyLossFunction({self.matrix!r}, {len(self._sums)} vertices)"
 
-    def __call__(self, alpha):
-        """L(alpha), elementwise.
-
-        Parameters
-        ----------
-        alpha : float or array-like, leakages of the neighbouring time point in nats, finite and >= 0
-
-        Returns
-        -------
-        float or ndarray of the same shape; nats; 0 <= L(alpha) <= alpha
-        """
-        return _elementwise(self.at, check_alpha(alpha))
+    def __call__(self, alpha: ArrayLike) -> float | np.ndarray:
+        """L(alpha) in nats, elementwise, 0 <= L(alpha) <= alpha; for alpha in nats, finite and >= 0."""
+        values = check_alpha(alpha)
+        if values.ndim == 0:
+            return self.at(float(values))
+        at = np.searchsorted(self.breakpoints, values, side="right")
+        losses = vertex_losses(*np.array(self._sums).T[:, at], values)
+        large = values > LARGE
+        losses[large] = _elementwise(self.at, values[large])
+        return losses
 
     def at(self, alpha: float) -> float:
         """L(alpha) for one float that is known to be valid: the step of the recursions over time."""
@@ -148,16 +141,10 @@ class PrivacyLossFunction:
         """Whether L = 0: all rows are equal, and correlation adds nothing."""
         return self._sums[0][1] == 0.0
 
-    def supremum(self, epsilon):
+    def supremum(self, epsilon: ArrayLike) -> float | np.ndarray:
         """The supremum over time of BPL (or FPL) if `epsilon` is spent at each time point (Theorem 11 of [1]).
 
-        Parameters
-        ----------
-        epsilon : float or array-like, budgets in nats, finite and > 0
-
-        Returns
-        -------
-        float or ndarray of the same shape; nats; inf where the leakage grows without bound
+        Elementwise, in nats; inf where the leakage grows without bound. Budgets are finite and > 0.
         """
         return _elementwise(self._supremum, check_epsilon(epsilon))
 
@@ -166,17 +153,11 @@ class PrivacyLossFunction:
             return inf
         return max(vertex_supremum(*self._sums[bisect_right(self._budgets, epsilon)], epsilon), epsilon)
 
-    def budget_for(self, alpha):
-        """The largest budget a time point whose supremum stays within `alpha`: alpha - L(alpha).
+    def budget_for(self, alpha: ArrayLike) -> float | np.ndarray:
+        """The largest budget a time point whose supremum stays within `alpha`: alpha - L(alpha), elementwise, in nats.
 
-        Parameters
-        ----------
-        alpha : float or array-like, leakages in nats, finite and >= 0
-
-        Returns
-        -------
-        float or ndarray of the same shape; nats. Rounded to the safe side: `supremum(budget_for(alpha)) <= alpha`. It
-        is 0 where no positive budget has such a supremum, as for L(alpha) = alpha.
+        Rounded to the safe side: `supremum(budget_for(alpha)) <= alpha`. It is 0 where no positive budget has such a
+        supremum, as for L(alpha) = alpha.
         """
         return _elementwise(self._budget_for, check_alpha(alpha))
 
@@ -193,24 +174,16 @@ class PrivacyLossFunction:
         return budget
 
     def witness(self, alpha: float) -> Witness:
-        """The pair of states and the set of columns behind L(alpha).
-
-        Parameters
-        ----------
-        alpha : float, leakage of the neighbouring time point in nats, finite and >= 0
-
-        Returns
-        -------
-        Witness
+        """The pair of states and the set of columns behind L(alpha), for one alpha as in a call.
 
         Examples
         --------
         >>> L = PrivacyLossFunction(TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], states=["home", "office"]))
         >>> print(L.witness(1.0))
         the adversary gains most by telling 'home' from 'office': {'home'} has probability 0.8 from the first and 0.1 \
-from the second, so a leakage of 1 there adds 0.7063 here
+from the second, so a leakage of 1 nats there adds 0.7063 nats here
         """
-        alpha = float(check_alpha(alpha))
+        alpha = one_number(check_alpha(alpha), "alpha")
         at = bisect_right(self._breakpoints, alpha)
         i, j = self._pairs[at]
         d, gap, _ = self._sums[at]
@@ -227,22 +200,10 @@ from the second, so a leakage of 1 there adds 0.7063 here
         )
 
 
-def privacy_loss(matrix, alpha: float) -> float:
+def privacy_loss(matrix: TransitionMatrix | ArrayLike, alpha: float) -> float:
     """L(alpha) for one alpha, by one O(n^3) pass over the pairs of rows, without building the function.
 
-    Parameters
-    ----------
-    matrix : TransitionMatrix or array-like (n, n)
-    alpha : float, leakage of the neighbouring time point in nats, finite and >= 0
-
-    Returns
-    -------
-    float, nats
-
-    Raises
-    ------
-    ValueError
-        If the matrix is not row-stochastic or alpha is negative or not finite.
+    Arguments and errors as in `PrivacyLossFunction` and its call; nats.
 
     Examples
     --------
@@ -250,13 +211,7 @@ def privacy_loss(matrix, alpha: float) -> float:
     0.080784
     """
     matrix = as_transition_matrix(matrix)
-    value = check_alpha(alpha)
-    if value.ndim:
-        raise ValueError(
-            f"privacy_loss takes one alpha, found an array of shape {value.shape}; "
-            "build PrivacyLossFunction(matrix) once and call it with the array"
-        )
-    alpha = float(value)
+    alpha = one_number(check_alpha(alpha), "alpha", "build PrivacyLossFunction(matrix) once and call it with the array")
     if alpha > LARGE:  # the pass works with e^alpha
         return PrivacyLossFunction(matrix).at(alpha)
     from tplrepro.leakage.envelope import best_pair  # Numba loads on first use
@@ -283,7 +238,7 @@ def _columns_of(row_q: np.ndarray, row_d: np.ndarray, d: float, gap: float) -> n
     return np.sort(order[: int(np.argmin(distance)) + 1])
 
 
-def _elementwise(function, values: np.ndarray):
+def _elementwise(function: Callable[[float], float], values: np.ndarray) -> float | np.ndarray:
     if values.ndim == 0:
         return function(float(values))
     return np.array([function(value) for value in values.ravel().tolist()], dtype=float).reshape(values.shape)

@@ -21,7 +21,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tplrepro.leakage.quantification import temporal_privacy_leakage
+from tplrepro.leakage.temporal import temporal_privacy_leakage
 from tplrepro.markov.sequences import Sequences, as_sequences, count_transitions
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.progress import progress_bar

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tplrepro as tpl
-from tplrepro.leakage import mechanism
+from tplrepro.leakage import exact_finite
 
 
 def one_sequence_at_a_time(responses, backward, forward):
@@ -48,10 +48,10 @@ def test_leaving_out_messages_changes_nothing(monkeypatch):
     rng = np.random.default_rng(8)
     backward, forward = rng.dirichlet(np.full(3, 0.6), size=(2, 3))
     response = rng.dirichlet(np.ones(3), size=3)
-    pruned = tpl.mechanism_leakage(response, backward, forward, 9)
+    pruned = tpl.mechanism_leakage(response, backward, forward, horizon=9)
     with monkeypatch.context() as patch:
-        patch.setattr(mechanism, "_extreme", lambda messages: messages)
-        full = tpl.mechanism_leakage(response, backward, forward, 9)
+        patch.setattr(exact_finite, "_extreme", lambda messages: messages)
+        full = tpl.mechanism_leakage(response, backward, forward, horizon=9)
     for name in ("bpl", "fpl", "tpl"):
         np.testing.assert_allclose(getattr(pruned, name), getattr(full, name), rtol=1e-11)
 
@@ -60,7 +60,7 @@ def test_flat_sets_of_messages_are_kept():
     """Two equal rows put all messages in one plane, where Qhull finds no volume."""
     P = [[0.5, 0.3, 0.2], [0.5, 0.3, 0.2], [0.1, 0.1, 0.8]]
     response = np.exp(np.eye(3))
-    r = tpl.mechanism_leakage(response, P, P, 5)
+    r = tpl.mechanism_leakage(response, P, P, horizon=5)
     expected = one_sequence_at_a_time([response] * 5, np.array(P), np.array(P))
     np.testing.assert_allclose(r.tpl, expected, rtol=1e-11)
 
@@ -88,7 +88,7 @@ def test_errors(call, message):
 
 
 def test_too_many_messages(monkeypatch):
-    monkeypatch.setattr(mechanism, "MAX_MESSAGES", 5)
+    monkeypatch.setattr(exact_finite, "MAX_MESSAGES", 5)
     P = np.random.default_rng(0).dirichlet(np.ones(3), size=3)
     with pytest.raises(ValueError, match="at most 5 messages at a time, found 3 times 3 outputs"):
         tpl.mechanism_leakage(np.exp(np.eye(3)), P, horizon=3)

@@ -26,14 +26,14 @@ def problems(draw):
     horizon = draw(st.integers(2, 7))
     n = draw(st.integers(2, 4))
     backward, forward = (random_matrix(rng, draw(st.sampled_from(KINDS)), n) for _ in range(2))
-    released = np.flatnonzero(rng.random(horizon) < 0.5)
-    released = released if released.size else np.array([int(rng.integers(horizon))])
-    return 10.0 ** rng.uniform(-2, 0.7, released.size), released, horizon, backward, forward
+    times = np.flatnonzero(rng.random(horizon) < 0.5)
+    times = times if times.size else np.array([int(rng.integers(horizon))])
+    return 10.0 ** rng.uniform(-2, 0.7, times.size), times, horizon, backward, forward
 
 
-def by_exhaustion(epsilons, released, horizon, backward, forward):
+def by_exhaustion(epsilons, times, horizon, backward, forward):
     """TPL by the definition at each time point: the nearest release on each side, through the power of the matrix."""
-    budgets = dict(zip(released.tolist(), epsilons.tolist(), strict=True))
+    budgets = dict(zip(times.tolist(), epsilons.tolist(), strict=True))
 
     def one_side(times, matrix):
         leakages, last, gap = {}, None, 0
@@ -50,10 +50,15 @@ def by_exhaustion(epsilons, released, horizon, backward, forward):
     return bpl, fpl, bpl + fpl - np.array([budgets.get(time, 0.0) for time in range(horizon)])
 
 
+def leakage_of(problem):
+    epsilons, times, horizon, *sides = problem
+    return tpl.leakage_at_all_times(epsilons, *sides, times=times, horizon=horizon)
+
+
 @given(problems())
 @settings(max_examples=40)
 def test_agrees_with_exhaustion(problem):
-    leakage = tpl.leakage_at_all_times(*problem)
+    leakage = leakage_of(problem)
     bpl, fpl, both = by_exhaustion(*problem)
     assert leakage.bpl == pytest.approx(bpl, rel=1e-9, abs=1e-12)
     assert leakage.fpl == pytest.approx(fpl, rel=1e-9, abs=1e-12)
@@ -64,11 +69,11 @@ def test_agrees_with_exhaustion(problem):
 @given(problems())
 @settings(max_examples=30)
 def test_leaving_out_releases_never_leaks_more(problem):
-    epsilons, released, horizon, backward, forward = problem
+    epsilons, times, horizon, backward, forward = problem
     everywhere = np.full(horizon, 0.3)
-    everywhere[released] = epsilons
+    everywhere[times] = epsilons
     full = tpl.temporal_privacy_leakage(everywhere, backward, forward)
-    some = tpl.leakage_at_all_times(*problem)
+    some = leakage_of(problem)
     for name in ("bpl", "fpl", "tpl"):
         assert np.all(getattr(some, name) <= getattr(full, name) * (1 + 1e-9) + 1e-12)
 
@@ -76,8 +81,8 @@ def test_leaving_out_releases_never_leaks_more(problem):
 def test_all_time_points_released():
     budgets = [0.1, 0.5, 0.2, 0.7]
     expected = tpl.temporal_privacy_leakage(budgets, BACKWARD, FORWARD)
-    for released in (range(4), [True] * 4):
-        leakage = tpl.leakage_at_all_times(budgets, released, 4, BACKWARD, FORWARD)
+    for times in (range(4), [True] * 4):
+        leakage = tpl.leakage_at_all_times(budgets, BACKWARD, FORWARD, times=times, horizon=4)
         assert leakage.tpl.tolist() == expected.tpl.tolist()
         assert leakage.bpl.tolist() == expected.bpl.tolist()
 
@@ -85,7 +90,7 @@ def test_all_time_points_released():
 def test_the_highest_leakage_can_lie_between_two_releases():
     steps = np.eye(5) + (np.eye(5, k=1) + np.eye(5, k=-1)) / 4
     walk = steps / steps.sum(axis=1, keepdims=True)
-    leakage = tpl.leakage_at_all_times([0.5, 0.5], [0, 4], 5, walk, walk).tpl
+    leakage = tpl.leakage_at_all_times([0.5, 0.5], walk, walk, times=[0, 4], horizon=5).tpl
     assert leakage[1:4].min() > leakage[[0, 4]].max() + 0.02
 
 
@@ -97,23 +102,23 @@ def test_a_list_multiplies_in_the_order_of_time():
     # The reverse of three steps at once is the product of the three reversed steps, the last one first.
     three_steps = tpl.TransitionMatrix(np.linalg.matrix_power(forward.probabilities, 3), normalize=True)
     expected = tpl.PrivacyLossFunction(three_steps.reverse(start))(0.7)
-    leakage = tpl.leakage_at_all_times([0.7, 0.1], [0, 3], 4, backward, None)
+    leakage = tpl.leakage_at_all_times([0.7, 0.1], backward, None, times=[0, 3], horizon=4)
     assert leakage.bpl[3] - 0.1 == pytest.approx(expected, rel=1e-10)
     matrices = [random_matrix(rng, "dense", 3) for _ in range(3)]
-    leakage = tpl.leakage_at_all_times([0.1, 0.7], [0, 3], 4, None, matrices)
+    leakage = tpl.leakage_at_all_times([0.1, 0.7], None, matrices, times=[0, 3], horizon=4)
     product = matrices[0] @ matrices[1] @ matrices[2]
     assert leakage.fpl[0] - 0.1 == pytest.approx(brute_force_loss(product, 0.7), rel=1e-10)
 
 
 def test_a_step_that_is_not_known_breaks_the_chain():
-    leakage = tpl.leakage_at_all_times([0.7, 0.1], [0, 3], 4, [BACKWARD, None, BACKWARD], None)
+    leakage = tpl.leakage_at_all_times([0.7, 0.1], [BACKWARD, None, BACKWARD], None, times=[0, 3], horizon=4)
     assert leakage.bpl[3] == 0.1
     assert leakage.bpl[1] > 0
     assert leakage.bpl[2] == 0
 
 
 def test_a_long_gap():
-    leakage = tpl.leakage_at_all_times([1.0, 1.0], [0, 1999], 2000, BACKWARD, FORWARD)
+    leakage = tpl.leakage_at_all_times([1.0, 1.0], BACKWARD, FORWARD, times=[0, 1999], horizon=2000)
     assert leakage.tpl[0] == pytest.approx(1.0)
     assert leakage.tpl[1000] < 1e-12
 
@@ -124,35 +129,37 @@ def test_sparse_matrices():
     background = (1 - steps.sum(axis=1)) / (n - np.diff(steps.tocsr().indptr))
     sparse = tpl.TransitionMatrix(steps.tocsr(), background=background)
     dense = tpl.TransitionMatrix(sparse.toarray())
-    expected = tpl.leakage_at_all_times([0.4, 0.6], [1, 4], 6, dense, dense).tpl
-    assert tpl.leakage_at_all_times([0.4, 0.6], [1, 4], 6, sparse, sparse).tpl == pytest.approx(expected, rel=1e-12)
+    expected = tpl.leakage_at_all_times([0.4, 0.6], dense, dense, times=[1, 4], horizon=6).tpl
+    assert tpl.leakage_at_all_times([0.4, 0.6], sparse, sparse, times=[1, 4], horizon=6).tpl == pytest.approx(
+        expected, rel=1e-12
+    )
 
 
 def test_many_sparse_states_are_refused(monkeypatch):
-    monkeypatch.setattr("tplrepro.leakage.gaps.MAX_STATES", 3)
+    monkeypatch.setattr("tplrepro.leakage.partial.MAX_STATES", 3)
     many = tpl.TransitionMatrix(scipy.sparse.csr_array((5, 5)), background=0.2)
     with pytest.raises(ValueError, match="found a sparse matrix of 5 states, more than 3; release every time point"):
-        tpl.leakage_at_all_times([0.4, 0.6], [0, 2], 3, many, None)
-    assert tpl.leakage_at_all_times([0.4, 0.6], [0, 1], 2, many, None).tpl.size == 2
+        tpl.leakage_at_all_times([0.4, 0.6], many, None, times=[0, 2], horizon=3)
+    assert tpl.leakage_at_all_times([0.4, 0.6], many, None, times=[0, 1], horizon=2).tpl.size == 2
 
 
 @pytest.mark.parametrize(
-    ("released", "message"),
+    ("times", "message"),
     [
-        ([], "released must be a list of time points"),
-        ([0.5, 1], "released must be a list of time points"),
-        ([True, False], "released must be a list of time points"),
+        ([], "times must be a list of time points"),
+        ([0.5, 1], "times must be a list of time points"),
+        ([True, False], "times must be a list of time points"),
         ([2, 1], "increasing time points in 0..3, found .2, 1.; sort them"),
         ([1, 1], "increasing time points"),
         ([0, 4], "increasing time points"),
         ([-1, 2], "increasing time points"),
     ],
 )
-def test_time_points_that_cannot_be(released, message):
+def test_time_points_that_cannot_be(times, message):
     with pytest.raises(ValueError, match=message):
-        tpl.leakage_at_all_times([0.1, 0.1], released, 4, BACKWARD, FORWARD)
+        tpl.leakage_at_all_times([0.1, 0.1], BACKWARD, FORWARD, times=times, horizon=4)
 
 
 def test_another_number_of_budgets():
     with pytest.raises(ValueError, match="one budget a release, found 3 for 2 releases; leave out"):
-        tpl.leakage_at_all_times([0.1, 0.1, 0.1], [0, 2], 4, BACKWARD, FORWARD)
+        tpl.leakage_at_all_times([0.1, 0.1, 0.1], BACKWARD, FORWARD, times=[0, 2], horizon=4)

@@ -206,30 +206,6 @@ def test_composition_of_deterministic_data_is_the_user_level():
     assert [r.w_event(w) for w in (1, 2, 3, 4)] == pytest.approx([1.0] * 4, rel=1e-14)
 
 
-def test_worst_case_takes_the_largest_over_adversaries():
-    epsilons = [0.1, 0.4, 0.2]
-    adversaries = [(np.eye(2), None), (None, np.eye(2)), (None, None)]
-    each = [tpl.temporal_privacy_leakage(epsilons, *sides) for sides in adversaries]
-    worst = tpl.worst_case_leakage(epsilons, adversaries)
-    assert worst.bpl.tolist() == pytest.approx([0.1, 0.5, 0.7])
-    assert worst.fpl.tolist() == pytest.approx([0.7, 0.6, 0.2])
-    assert worst.tpl.tolist() == pytest.approx([0.7, 0.6, 0.7])
-    assert worst.adversary.tolist() == [1, 1, 0]
-    for first in range(3):
-        for last in range(first, 3):
-            assert worst.composed(first, last) == max(r.composed(first, last) for r in each)
-    for w in (1, 2, 3):
-        assert worst.w_event(w) == max(r.w_event(w) for r in each)
-    assert worst.user_level == pytest.approx(0.7)
-    assert len(worst.each) == 3
-
-
-def test_worst_case_accepts_any_iterable_and_needs_an_adversary():
-    assert tpl.worst_case_leakage([0.1], ((None, None) for _ in range(2))).tpl.tolist() == [0.1]
-    with pytest.raises(ValueError, match="needs at least one adversary, found none; give pairs"):
-        tpl.worst_case_leakage([0.1], [])
-
-
 def test_results_cannot_be_assigned():
     r = tpl.temporal_privacy_leakage([0.1])
     with pytest.raises(FrozenInstanceError):

@@ -1,13 +1,8 @@
 """What given outputs leak: the log-likelihood ratios that an adversary computes from one series of releases.
 
-BPL, FPL and TPL are suprema over outputs. For the outputs of one run the same ratios have values, found by the
-forward-backward recursion of hidden Markov models: with likelihood vectors x_t = Pr(o_t | l_t), past messages
-B (x_{t-1} * past_{t-1}) and future messages F (x_{t+1} * future_{t+1}), each linear and positive.
-
-References
-----------
-[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
-    Correlations. IEEE TKDE, 2019.
+BPL, FPL and TPL are suprema over outputs. For the outputs of one run the same ratios have values: with likelihood
+vectors x_t = Pr(o_t | l_t), they follow from the past messages B (x_{t-1} * past_{t-1}) and the future messages
+F (x_{t+1} * future_{t+1}).
 """
 
 from __future__ import annotations
@@ -15,15 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from tplrepro.leakage.recursion import steps_of_both_sides
-from tplrepro.validation import check_budgets, check_epsilon
+from tplrepro.leakage.steps import Correlation, steps_of_both_sides
+from tplrepro.validation import FrozenArrays, check_budgets, check_epsilon, one_number
 
-__all__ = ["RealisedLeakage", "count_log_likelihoods", "log_product", "realised_leakage"]
+__all__ = ["MeasuredLeakage", "count_log_likelihoods", "log_product", "measured_leakage"]
 
 
 @dataclass(frozen=True)
-class RealisedLeakage:
+class MeasuredLeakage(FrozenArrays):
     """The largest log-likelihood ratio of two states at each time, given what was released; nats.
 
     Attributes
@@ -36,7 +32,9 @@ class RealisedLeakage:
     tpl: np.ndarray
 
 
-def realised_leakage(log_likelihoods, backward=None, forward=None) -> RealisedLeakage:
+def measured_leakage(
+    log_likelihoods: ArrayLike, backward: Correlation = None, forward: Correlation = None
+) -> MeasuredLeakage:
     """What outputs that were seen leak; never more than `exact_leakage` of the budgets that made them.
 
     Parameters
@@ -44,10 +42,6 @@ def realised_leakage(log_likelihoods, backward=None, forward=None) -> RealisedLe
     log_likelihoods : array-like (..., T, n), log Pr(o_t | l_t = k), up to a summand at each time
         Leading axes are runs.
     backward, forward : as in `temporal_privacy_leakage`
-
-    Returns
-    -------
-    RealisedLeakage
 
     Raises
     ------
@@ -61,8 +55,8 @@ def realised_leakage(log_likelihoods, backward=None, forward=None) -> RealisedLe
     >>> import numpy as np
     >>> from tplrepro import exact_leakage, worst_outputs
     >>> P, epsilons = [[0.2, 0.8], [1, 0]], [1.0] * 4
-    >>> worst = worst_outputs(3, epsilons, backward=P)
-    >>> float(realised_leakage(np.where(worst.high, 1.0, 0.0), backward=P).tpl[3].round(6))
+    >>> worst = worst_outputs(epsilons, backward=P, time=3)
+    >>> float(measured_leakage(np.where(worst.high, 1.0, 0.0), backward=P).tpl[3].round(6))
     2.93342
     >>> float(exact_leakage(epsilons, backward=P).tpl[3].round(6))
     2.93342
@@ -81,15 +75,15 @@ def realised_leakage(log_likelihoods, backward=None, forward=None) -> RealisedLe
         )
     past = _messages(x, before)
     future = _messages(x[..., ::-1, :], after[::-1])[..., ::-1, :]
-    return RealisedLeakage(*(np.ptp(logs, axis=-1) for logs in (past + x, x + future, past + x + future)))
+    return MeasuredLeakage(*(np.ptp(logs, axis=-1) for logs in (past + x, x + future, past + x + future)))
 
 
-def count_log_likelihoods(released, epsilons, sensitivity: float = 2.0) -> np.ndarray:
+def count_log_likelihoods(counts: ArrayLike, epsilons: ArrayLike, sensitivity: float = 2.0) -> np.ndarray:
     """log Pr(o_t | l_t = k), up to a summand at each time, of counts with Laplace noise of scale sensitivity/epsilon_t.
 
     Parameters
     ----------
-    released : array-like (..., T, n)
+    counts : array-like (..., T, n)
         Noisy counts of all states, less the counts of the other users, whom the adversary knows.
     epsilons : array-like (T,), the budgets in nats, finite and > 0
     sensitivity : float > 0, 2 in [1], since a user who moves changes two counts
@@ -99,8 +93,9 @@ def count_log_likelihoods(released, epsilons, sensitivity: float = 2.0) -> np.nd
     >>> count_log_likelihoods([[1.2, -0.3], [0.5, 0.6]], [1.0, 1.0]).round(2).tolist()
     [[0.5, -0.5], [0.0, 0.1]]
     """
-    budgets, sensitivity = check_budgets(epsilons), check_epsilon(sensitivity, "sensitivity")
-    counts = np.asarray(released, dtype=float)
+    budgets = check_budgets(epsilons)
+    sensitivity = one_number(check_epsilon(sensitivity, "sensitivity"), "sensitivity")
+    counts = np.asarray(counts, dtype=float)
     if counts.ndim < 2 or counts.shape[-2] != budgets.size:
         raise ValueError(
             f"released counts must have a row for each of the {budgets.size} budgets, found shape {counts.shape}; "

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tplrepro as tpl
-from tplrepro.leakage.realised import count_log_likelihoods
+from tplrepro.leakage.measured import count_log_likelihoods
 
 
 def test_sum_over_all_paths():
@@ -28,7 +28,7 @@ def test_sum_over_all_paths():
             marginal[t, state] += p
             joint[:, t, state] += p * np.array([seen[: t + 1].prod(), seen[t:].prod(), seen.prod()])
     told = np.ptp(np.log(joint / marginal), axis=-1)
-    r = tpl.realised_leakage(np.log(x), backward, forward)
+    r = tpl.measured_leakage(np.log(x), backward, forward)
     for value, expected in zip((r.bpl, r.fpl, r.tpl), told, strict=True):
         np.testing.assert_allclose(value, expected, rtol=1e-12)
 
@@ -37,9 +37,9 @@ def test_runs_are_leading_axes():
     rng = np.random.default_rng(1)
     logs = rng.normal(size=(4, 5, 6, 3))
     P = rng.dirichlet(np.ones(3), size=3)
-    r = tpl.realised_leakage(logs, P, P)
+    r = tpl.measured_leakage(logs, P, P)
     assert r.tpl.shape == (4, 5, 6)
-    np.testing.assert_allclose(r.tpl[2, 3], tpl.realised_leakage(logs[2, 3], P, P).tpl, rtol=1e-13)
+    np.testing.assert_allclose(r.tpl[2, 3], tpl.measured_leakage(logs[2, 3], P, P).tpl, rtol=1e-13)
 
 
 def test_a_summand_at_each_time_changes_nothing():
@@ -48,16 +48,16 @@ def test_a_summand_at_each_time_changes_nothing():
     P = [[0.9, 0.1], [0.3, 0.7]]
     shifted = logs + rng.normal(size=(6, 1)) * 100
     np.testing.assert_allclose(
-        tpl.realised_leakage(shifted, P, P).tpl, tpl.realised_leakage(logs, P, P).tpl, rtol=1e-10
+        tpl.measured_leakage(shifted, P, P).tpl, tpl.measured_leakage(logs, P, P).tpl, rtol=1e-10
     )
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: tpl.realised_leakage([1.0, 2.0]), "row for each time"),
-        (lambda: tpl.realised_leakage([[0.0, -np.inf]]), "finite"),
-        (lambda: tpl.realised_leakage(np.zeros((3, 3)), np.eye(2)), "each of the 2 states, found 3"),
+        (lambda: tpl.measured_leakage([1.0, 2.0]), "row for each time"),
+        (lambda: tpl.measured_leakage([[0.0, -np.inf]]), "finite"),
+        (lambda: tpl.measured_leakage(np.zeros((3, 3)), np.eye(2)), "each of the 2 states, found 3"),
         (lambda: count_log_likelihoods(np.zeros((3, 2)), [1.0]), "each of the 1 budgets"),
         (lambda: count_log_likelihoods(np.zeros((1, 2)), [1.0], 0.0), "sensitivity"),
     ],

@@ -9,19 +9,17 @@ each column x_t. The largest ratio of two linear functionals over a cone is atta
 and each step is linear for given outputs, so that a message inside the cone of the others can never lead to the worst.
 It is left out if it is inside by a margin far above rounding; those that agree in 13 digits count as one. Two states
 have two extreme rays; from three states on their number grows with T.
-
-References
-----------
-[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
-    Correlations. IEEE TKDE, 2019.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tplrepro.leakage.exact import ExactLeakage, with_joint
-from tplrepro.leakage.recursion import steps_of_both_sides
+from tplrepro.leakage.steps import Correlation, steps_of_both_sides
 from tplrepro.validation import check_horizon
 
 __all__ = ["mechanism_leakage"]
@@ -34,15 +32,20 @@ DIGITS = 13
 MARGIN = 1e-11
 
 
-def mechanism_leakage(likelihoods, backward=None, forward=None, horizon: int | None = None) -> ExactLeakage:
+def mechanism_leakage(
+    likelihoods: ArrayLike | Sequence[ArrayLike],
+    backward: Correlation = None,
+    forward: Correlation = None,
+    *,
+    horizon: int | None = None,
+) -> ExactLeakage:
     """The exact BPL, FPL and TPL of a mechanism with finitely many outputs.
 
     Parameters
     ----------
     likelihoods : array-like (n, K), or a list of T of these (then without `horizon`)
         Pr(o | l): a row for each state, a column for each output, all > 0. Columns may have any factor.
-    backward, forward : TransitionMatrix, array-like (n, n), or a list of T - 1 of these; optional
-        Pr(l^{t-1} | l^t) and Pr(l^t | l^{t-1}); None where the adversary does not know that side.
+    backward, forward : as in `temporal_privacy_leakage`
     horizon : int, the number of releases T if the mechanism is the same at all times
 
     Returns
@@ -84,7 +87,7 @@ def mechanism_leakage(likelihoods, backward=None, forward=None, horizon: int | N
     return with_joint(single.max(axis=(1, 2)), past, single, future)
 
 
-def _messages(columns: list, steps: list):
+def _messages(columns: list, steps: list) -> Iterator[np.ndarray]:
     """What the outputs before each time say about the state at that time, (messages, n) for each of T times."""
     n = columns[0].shape[1]
     messages = np.ones((1, n))
@@ -131,7 +134,7 @@ def _log_ratios(vectors: np.ndarray) -> np.ndarray:
     return np.array([[(logs[:, i] - logs[:, j]).max() for j in range(logs.shape[1])] for i in range(logs.shape[1])])
 
 
-def _columns(likelihoods, horizon: int | None) -> list:
+def _columns(likelihoods, horizon: int | None) -> list[np.ndarray]:
     """The likelihood vectors of each time as rows, (K, n) each."""
     given = [likelihoods] * check_horizon(horizon) if horizon is not None else list(likelihoods)
     made: dict[int, np.ndarray] = {}

@@ -1,26 +1,27 @@
 """Backward, forward and temporal privacy leakage of a series of releases (sections 3.2 to 3.5 of [1]).
 
-References
-----------
-[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
-    Correlations. IEEE TKDE, 2019.
+BPL_t = L(BPL_{t-1}) + epsilon_t with L of the backward matrix (Eq. (13)); FPL is the same recursion run from the last
+time point to the first (Eq. (15)).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from tplrepro.leakage.recursion import accumulate_steps, as_loss_functions
-from tplrepro.validation import check_budgets, check_horizon
+from tplrepro.leakage.loss_function import PrivacyLossFunction
+from tplrepro.leakage.steps import Correlation, as_loss_functions
+from tplrepro.validation import FrozenArrays, check_budgets, check_horizon
 
-__all__ = ["TemporalLeakage", "WorstCaseLeakage", "temporal_privacy_leakage", "worst_case_leakage"]
+__all__ = ["TemporalLeakage", "accumulate", "accumulate_steps", "temporal_privacy_leakage"]
 
 
 @dataclass(frozen=True)
-class TemporalLeakage:
+class TemporalLeakage(FrozenArrays):
     """The leakages of T releases against one adversary, all in nats.
 
     Attributes
@@ -73,46 +74,9 @@ class TemporalLeakage:
         return float(self.epsilons.sum())
 
 
-@dataclass(frozen=True)
-class WorstCaseLeakage:
-    """The largest leakages over a set of adversaries (Eqs. (3), (7), (9) and section 3.5 of [1]), in nats.
-
-    Attributes
-    ----------
-    each : tuple of TemporalLeakage, one an adversary
-    """
-
-    each: tuple[TemporalLeakage, ...]
-
-    @property
-    def bpl(self) -> np.ndarray:
-        return np.max([leakage.bpl for leakage in self.each], axis=0)
-
-    @property
-    def fpl(self) -> np.ndarray:
-        return np.max([leakage.fpl for leakage in self.each], axis=0)
-
-    @property
-    def tpl(self) -> np.ndarray:
-        return np.max([leakage.tpl for leakage in self.each], axis=0)
-
-    @property
-    def adversary(self) -> np.ndarray:
-        """Which adversary (position in `each`) attains the TPL at each time, (T,)."""
-        return np.argmax([leakage.tpl for leakage in self.each], axis=0)
-
-    def composed(self, first: int, last: int) -> float:
-        return max(leakage.composed(first, last) for leakage in self.each)
-
-    def w_event(self, w: int) -> float:
-        return max(leakage.w_event(w) for leakage in self.each)
-
-    @property
-    def user_level(self) -> float:
-        return max(leakage.user_level for leakage in self.each)
-
-
-def temporal_privacy_leakage(epsilons, backward=None, forward=None) -> TemporalLeakage:
+def temporal_privacy_leakage(
+    epsilons: ArrayLike, backward: Correlation = None, forward: Correlation = None
+) -> TemporalLeakage:
     """BPL, FPL and TPL of a series of releases (Eqs. (11), (13), (15) of [1]).
 
     Parameters
@@ -147,26 +111,31 @@ def temporal_privacy_leakage(epsilons, backward=None, forward=None) -> TemporalL
     return TemporalLeakage(budgets, bpl, fpl)
 
 
-def worst_case_leakage(epsilons, adversaries: Iterable[tuple]) -> WorstCaseLeakage:
-    """The maximum over users, or over a set of candidate matrices for one user (section 3.5 of [1]).
+def accumulate(runs: Iterable[tuple[PrivacyLossFunction | None, float, int]], last: float | None = None) -> list[float]:
+    """Leakages of releases given as runs (L, epsilon, count), after a leakage `last` (None before the first release).
 
-    Parameters
-    ----------
-    epsilons : array-like (T,), the same budgets against all; nats
-    adversaries : iterable of pairs (backward, forward), each as in `temporal_privacy_leakage`
-
-    Returns
-    -------
-    WorstCaseLeakage
+    L is None where the adversary does not know the correlation. Within a run the recursion is monotone and reaches its
+    fixed point in floating point; the rest of the run then costs nothing.
 
     Examples
     --------
-    >>> weak, strong = [[0.5, 0.5], [0.4, 0.6]], [[0.9, 0.1], [0.1, 0.9]]
-    >>> worst = worst_case_leakage([0.1] * 3, [(weak, None), (None, strong)])
-    >>> worst.tpl.round(4).tolist(), worst.adversary.tolist()
-    ([0.2438, 0.18, 0.1111], [1, 1, 0])
+    >>> L = PrivacyLossFunction([[0.8, 0.2], [0, 1]])
+    >>> [round(leakage, 4) for leakage in accumulate([(L, 0.1, 2), (None, 0.3, 1), (L, 0.1, 1)])]
+    [0.1, 0.1808, 0.3, 0.3468]
     """
-    each = tuple(temporal_privacy_leakage(epsilons, backward, forward) for backward, forward in adversaries)
-    if not each:
-        raise ValueError("a worst case needs at least one adversary, found none; give pairs (backward, forward)")
-    return WorstCaseLeakage(each)
+    leakages: list[float] = []
+    for loss, epsilon, count in runs:
+        for done in range(count):
+            following = epsilon if loss is None or last is None else loss.at(last) + epsilon
+            leakages.append(following)
+            if following == last:
+                leakages.extend([following] * (count - done - 1))
+                break
+            last = following
+    return leakages
+
+
+def accumulate_steps(losses: Sequence, budgets: np.ndarray) -> np.ndarray:
+    """Leakages along `budgets`, where losses[t - 1], with a method `at` or None, leads from time t - 1 to t."""
+    steps = zip([None, *losses], budgets.tolist(), strict=True)
+    return np.array(accumulate((*step, sum(1 for _ in run)) for step, run in groupby(steps)))
