@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tplrepro import comparison
 from tplrepro.comparison.adversary import Adversary, _multiply_logarithms
-from tplrepro.leakage.measured import log_product
+from tplrepro.markov.filtering import log_product
 from tplrepro.markov import TransitionMatrix, random_matrix
 
 RNG = np.random.default_rng(11)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import tplrepro as tpl
-from tplrepro.leakage.measured import count_log_likelihoods
 
 
 def test_sum_over_all_paths():
@@ -58,8 +57,6 @@ def test_a_summand_at_each_time_changes_nothing():
         (lambda: tpl.measured_leakage([1.0, 2.0]), "row for each time"),
         (lambda: tpl.measured_leakage([[0.0, -np.inf]]), "finite"),
         (lambda: tpl.measured_leakage(np.zeros((3, 3)), np.eye(2)), "each of the 2 states, found 3"),
-        (lambda: count_log_likelihoods(np.zeros((3, 2)), [1.0]), "each of the 1 budgets"),
-        (lambda: count_log_likelihoods(np.zeros((1, 2)), [1.0], 0.0), "sensitivity"),
     ],
 )
 def test_errors(call, message):

@@ -44,7 +44,7 @@ def allocate_by_exact_leakage(
     Raises
     ------
     ValueError
-        For neither a horizon nor proportions or both that disagree, and as `exact_leakage`, also if T alpha is over 700.
+        For neither a horizon nor proportions or both that disagree, if T alpha > 700, and as `exact_leakage`.
 
     Examples
     --------

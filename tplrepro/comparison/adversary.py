@@ -25,7 +25,7 @@ import numpy as np
 
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.temporal import temporal_privacy_leakage
-from tplrepro.leakage.measured import log_product
+from tplrepro.markov.filtering import log_product
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.sip.leakage import check_belief
 

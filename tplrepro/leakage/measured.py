@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.leakage.steps import Correlation, steps_of_both_sides
-from tplrepro.validation import FrozenArrays, check_budgets, check_epsilon, one_number
+from tplrepro.markov.filtering import messages
+from tplrepro.validation import FrozenArrays
 
-__all__ = ["MeasuredLeakage", "count_log_likelihoods", "log_product", "measured_leakage"]
+__all__ = ["MeasuredLeakage", "measured_leakage"]
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ def measured_leakage(
     Parameters
     ----------
     log_likelihoods : array-like (..., T, n), log Pr(o_t | l_t = k), up to a summand at each time
-        Leading axes are runs.
+        Leading axes are runs. Of counts with Laplace noise: `LaplaceNoise.log_ratio`.
     backward, forward : as in `temporal_privacy_leakage`
 
     Raises
@@ -52,7 +53,6 @@ def measured_leakage(
     --------
     The outputs that `worst_outputs` names leak as much as any can.
 
-    >>> import numpy as np
     >>> from tplrepro import exact_leakage, worst_outputs
     >>> P, epsilons = [[0.2, 0.8], [1, 0]], [1.0] * 4
     >>> worst = worst_outputs(epsilons, backward=P, time=3)
@@ -73,48 +73,6 @@ def measured_leakage(
         raise ValueError(
             f"log-likelihoods must have a column for each of the {states} states, found {n}; give log Pr(o_t | l_t)"
         )
-    past = _messages(x, before)
-    future = _messages(x[..., ::-1, :], after[::-1])[..., ::-1, :]
+    past = messages(x, before)
+    future = messages(x[..., ::-1, :], after[::-1])[..., ::-1, :]
     return MeasuredLeakage(*(np.ptp(logs, axis=-1) for logs in (past + x, x + future, past + x + future)))
-
-
-def count_log_likelihoods(counts: ArrayLike, epsilons: ArrayLike, sensitivity: float = 2.0) -> np.ndarray:
-    """log Pr(o_t | l_t = k), up to a summand at each time, of counts with Laplace noise of scale sensitivity/epsilon_t.
-
-    Parameters
-    ----------
-    counts : array-like (..., T, n)
-        Noisy counts of all states, less the counts of the other users, whom the adversary knows.
-    epsilons : array-like (T,), the budgets in nats, finite and > 0
-    sensitivity : float > 0, 2 in [1], since a user who moves changes two counts
-
-    Examples
-    --------
-    >>> count_log_likelihoods([[1.2, -0.3], [0.5, 0.6]], [1.0, 1.0]).round(2).tolist()
-    [[0.5, -0.5], [0.0, 0.1]]
-    """
-    budgets = check_budgets(epsilons)
-    sensitivity = one_number(check_epsilon(sensitivity, "sensitivity"), "sensitivity")
-    counts = np.asarray(counts, dtype=float)
-    if counts.ndim < 2 or counts.shape[-2] != budgets.size:
-        raise ValueError(
-            f"released counts must have a row for each of the {budgets.size} budgets, found shape {counts.shape}; "
-            "give (..., T, n) values"
-        )
-    return (budgets / sensitivity)[:, None] * (np.abs(counts) - np.abs(counts - 1.0))
-
-
-def _messages(x: np.ndarray, steps: list) -> np.ndarray:
-    """log of what the outputs before each time say about the state at that time, up to a summand, as `x`."""
-    logs = np.zeros_like(x)
-    for t, P in enumerate(steps, start=1):
-        if P is not None:
-            logs[..., t, :] = log_product(logs[..., t - 1, :] + x[..., t - 1, :], P.T)
-    return logs
-
-
-def log_product(log_weights: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    """log(exp(w) M) for each w (..., n), up to a summand for each; -inf where nothing leads there."""
-    top = log_weights.max(axis=-1, keepdims=True)
-    with np.errstate(divide="ignore"):
-        return np.log(np.exp(log_weights - np.where(np.isneginf(top), 0.0, top)) @ matrix)
