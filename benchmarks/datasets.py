@@ -98,7 +98,7 @@ def kosarak_states(folder, scale):
     """Sessions straight into sequences."""
     from tplrepro.datasets import kosarak
 
-    sequences = kosarak.load_sequences(folder / KOSARAK)
+    sequences = kosarak.to_sequences(kosarak.load(folder / KOSARAK))
     print(f"    {sequences}, {sequences.n_transitions} transitions", file=sys.stderr)
     return len(sequences.values)
 

@@ -250,7 +250,7 @@ def sparse_function_of(path: str, smoothing: str) -> None:
     warm = tpl.TransitionMatrix.from_sequences([states], n_states=300, smoothing=0.01, sparse=True)
     tpl.PrivacyLossFunction(warm)
     tpl.privacy_loss(warm, 1.0)
-    sequences = kosarak.load_sequences(path)
+    sequences = kosarak.to_sequences(kosarak.load(path))
     P = tpl.TransitionMatrix.from_sequences(sequences, n_states=sequences.n_states, smoothing=float(smoothing))
     one = max(seconds(lambda a=alpha: tpl.privacy_loss(P, a)) for alpha in (0.1, 1.0, 10.0))
     made = []

@@ -175,7 +175,7 @@ def test_broken_line_is_an_error_with_file_and_line_or_counted_on_request(tmp_pa
 
 def test_swapped_columns_are_suspected(tmp_path):
     swapped = [b"\t".join([f[0], f[1], f[3], f[2], f[4]]) for f in (line.split(b"\t") for line in SOUND)]
-    with pytest.raises(DataFormatError, match=r"line 1: 4 of 4 lines .* the columns may be swapped"):
+    with pytest.raises(DataFormatError, match=r"line 1: 4 of 4 points .* the columns may be swapped"):
         gowalla.load(file_of(tmp_path, swapped))
     user_last = [b"\t".join([f[1], f[0], *f[2:]]) for f in (line.split(b"\t") for line in SOUND)]
     with pytest.raises(DataFormatError, match="line 1: expected five fields .* columns in the official order"):

@@ -20,7 +20,7 @@ def assert_same(sequences, expected):
 def recorded(tmp_path, monkeypatch):
     """A data folder whose files are not marked as synthetic, as recorded ones are not; gives its path."""
     monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
-    geolife.synthetic(2, 1, tmp_path / "geolife", n_trajectories=4)
+    geolife.synthetic(2, 1, tmp_path / "geolife" / "some.zip", n_trajectories=4)
     gowalla.synthetic(20, 1, tmp_path / "gowalla" / "loc-gowalla_a.txt")
     gowalla.synthetic(60, 2, tmp_path / "gowalla" / "loc-gowalla_b.txt")
     kosarak.synthetic(20, 1, tmp_path / "kosarak" / "kosarak.dat")

@@ -4,6 +4,7 @@ import gzip
 import subprocess
 import sys
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -13,9 +14,10 @@ from tplrepro.datasets.reading import (
     DataFormatError,
     Defects,
     describe_content,
+    in_time,
     line_blocks,
-    parse_lines,
     parse_table,
+    rows_of,
     time_limit,
 )
 
@@ -83,30 +85,47 @@ def test_malformed_lines_are_found_as_line_by_line(tokens):
     tokens = [b"0", *tokens]
     bad = [i for i, token in enumerate(tokens) if token and not accepts(token)]
     defects = Defects(False, len(tokens), "a number")
-    parsed, block, rejected = parse_lines(
-        b"\n".join(tokens) + b"\n", 1, "f", lambda b: parse_table(b, {"n": pa.int64()}, "\t"), defects
-    )
-    assert rejected == bad
-    assert parsed["n"].to_pylist() == [int(t) for i, t in enumerate(tokens) if t and i not in bad]
-    assert block.count(b"\n") == len(tokens)
+    rows = numbers(tokens, defects)
+    assert list(rows.rejected) == bad
+    assert rows["n"].tolist() == [int(t) for i, t in enumerate(tokens) if t and i not in bad]
+    assert rows.block.count(b"\n") == len(tokens)
     assert defects.skipped.get("malformed line", 0) == len(bad)
     if bad:
         assert defects.examples["malformed line"] == f"f, line {bad[0] + 1}"
         with pytest.raises(DataFormatError, match=rf"f, line {bad[0] + 1}: expected a number, found"):
-            parse_lines(
-                b"\n".join(tokens) + b"\n",
-                1,
-                "f",
-                lambda b: parse_table(b, {"n": pa.int64()}, "\t"),
-                Defects(False, 0, "a number"),
-            )
+            numbers(tokens, Defects(False, 0, "a number"))
+
+
+def numbers(tokens, defects):
+    block = b"\n".join(tokens) + b"\n"
+    return rows_of(block, 1, "f", lambda lines: parse_table(lines, {"n": pa.int64()}, "\t"), defects)
 
 
 def test_only_so_many_malformed_lines_are_skipped():
-    defects = Defects(False, 1, "a number")
     with pytest.raises(DataFormatError, match="line 4.*1 malformed lines were skipped before") as error:
-        parse_lines(b"1\nx\n2\ny\n", 1, "f", lambda b: parse_table(b, {"n": pa.int64()}, "\t"), defects)
+        numbers([b"1", b"x", b"2", b"y"], Defects(False, 1, "a number"))
     assert error.value.line == 4
+
+
+def test_dropped_rows_are_placed_at_their_lines():
+    defects = Defects(False, 0, "a number")
+    rows = numbers([b"5", b"", b"6", b"7", b"6", b"8"], defects)
+    rows.drop(rows["n"] == 7, "seven")
+    rows.drop(rows["n"] == 6, "six")
+    assert rows["n"].tolist() == [5, 8]
+    assert defects.skipped == {"seven": 1, "six": 2}
+    assert defects.examples == {"seven": "f, line 4", "six": "f, line 3"}
+    with pytest.raises(DataFormatError, match="f, line 6: eight, found '8'"):
+        numbers([b"5", b"", b"6", b"7", b"6", b"8"], Defects(True, 0, "")).drop(np.arange(5) == 4, "eight")
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), max_size=30))
+def test_rows_in_time_are_the_first_of_each_group_and_time(pairs):
+    group, time = np.array(pairs, dtype=int).reshape(-1, 2).T
+    kept, again = in_time(time, group)
+    first = {pair: pairs.index(pair) for pair in set(pairs)}
+    assert kept.tolist() == [first[pair] for pair in sorted(first)]
+    assert sorted(again.tolist()) == sorted(set(range(len(pairs))) - set(first.values()))
 
 
 @pytest.mark.parametrize(

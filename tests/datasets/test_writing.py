@@ -14,7 +14,6 @@ from tplrepro.datasets.reading import read_marker
 
 SETS = [
     (geolife, "a.zip", {"n_trajectories": 40}),
-    (geolife, "folder", {"n_trajectories": 40}),
     (gowalla, "a.txt", {}),
     (gowalla, "a.txt.gz", {}),
     (kosarak, "a.dat", {}),
@@ -68,7 +67,7 @@ def test_no_permission_is_named_with_a_remedy(tmp_path, monkeypatch):
     def refuse(*args, **kwargs):
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr("tempfile.mkstemp", refuse)  # tests may run as root, who may write anywhere
+    monkeypatch.setattr("builtins.open", refuse)  # tests may run as root, who may write anywhere
     with pytest.raises(PermissionError, match="give a path= that you may write to"):
         kosarak.synthetic(3, path=tmp_path / "a.dat")
 

@@ -1,25 +1,20 @@
 """Gaze: where on a screen people look, one recording a file, as comma-separated values with a header.
 
-There is no common format: the caller names the columns of time and coordinates, the unit of the coordinates, and how
-user and recording are told from a file's name. Two layouts are given: `ANDERSSON2017` (30 subjects watching pictures,
-videos and moving dots, 500 Hz, pixels) and `GAZEGRAPH` (8 subjects at six desktop activities, 30 Hz, shares of the
-screen), to be passed as ``load(path, **GAZEGRAPH)``.
+There is no common format: the caller names the columns of time and coordinates and the unit of the coordinates. Two
+layouts are given, to be passed as ``load(path, **GAZEGRAPH)``: `ANDERSSON2017` (Andersson et al. 2017, doi
+10.3758/s13428-016-0738-9: 30 subjects watching pictures, videos and moving dots, 500 Hz, pixels) and `GAZEGRAPH` (8
+subjects at six desktop activities, 30 Hz, shares of the screen).
 
 Times are seconds since the beginning of a recording: there is no clock, so no time zone.
 
-Known defects, skipped and counted: lost samples, which trackers write as (0, 0) or leave empty; samples off the screen,
-where a screen is given; repeated times (all but the first).
-
-References
-----------
-R. Andersson, L. Larsson, K. Holmqvist, M. Stridh, M. Nyström, "One algorithm to rule them all? An evaluation and
-discussion of ten eye movement event-detection algorithms", Behavior Research Methods 49, 2017,
-doi 10.3758/s13428-016-0738-9.
+Known defects, skipped and counted: lost samples, which trackers write as (0, 0) or leave empty, and repeated times (all
+but the first).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -32,12 +27,10 @@ from tplrepro.datasets.reading import (
     Defects,
     describe_content,
     finish,
-    first_true,
+    in_time,
     line_blocks,
-    line_of_row,
-    parse_lines,
     parse_table,
-    warn_unterminated,
+    read_rows,
 )
 from tplrepro.datasets.stand_ins.gaze import write
 from tplrepro.datasets.stand_ins.places import check_size
@@ -52,32 +45,28 @@ GAZEGRAPH = {"time": "t_s", "x": "x", "y": "y", "unit": "share"}
 #: Width and height of the screen of each layout, in the unit of its coordinates.
 SCREENS = {"GAZEGRAPH": (1.0, 1.0), "ANDERSSON2017": (1024.0, 768.0)}
 
-NAME = r"(?P<user>[^_]+)_(?P<recording>.+)"
+NAME = re.compile(r"([^_]+)_(.+?)\.csv(\.gz)?")
 
 
-def fetch(**options):
+def fetch(**options) -> Path:
     """Download gaze recordings: none are published as CSV, so `url` of a zip of such a folder must be given.
 
     Raises
     ------
-    registry.DatasetNotFoundError
+    DatasetNotFoundError
         Without `url`; the message says where the recordings are described and how to lay them out.
     """
     return registry.fetch("gaze", **options)
 
 
 def load(
-    path=None,
+    path: str | Path | None = None,
     *,
     time: str,
     x: str,
     y: str,
     unit: str = "px",
     extra: tuple[str, ...] = (),
-    name: str = NAME,
-    missing: tuple[float, float] | None = (0.0, 0.0),
-    screen: tuple[float, float] | None = None,
-    time_unit: float = 1.0,
     strict: bool = False,
     max_malformed: int = 0,
 ) -> pd.DataFrame:
@@ -86,92 +75,57 @@ def load(
     Parameters
     ----------
     path : path-like, optional
-        A folder of CSV files, or one file; by default it is looked for as `registry.locate` says, by the columns.
+        A folder of files USER_RECORDING.csv, plain or gzip-compressed, or one of them; by default it is looked for as
+        `registry.locate` says, by the columns.
     time, x, y : str
         Columns of the files.
     unit : str
         Unit of the coordinates, noted in ``attrs["unit"]``: "px" or "share", say.
     extra : tuple of str
         More columns to keep, as they stand.
-    name : str
-        Regular expression for a file's name without its ending, with groups ``user`` and ``recording``.
-    missing : (float, float) or None
-        Coordinates that stand for a lost sample.
-    screen : (width, height), optional
-        Samples out of [0, width] x [0, height] are defects.
-    time_unit : float
-        Seconds in one unit of the files' times: 0.001 for milliseconds.
-    strict : bool
-        Raise at the first defect instead of skipping and counting.
-    max_malformed : int
-        How many lines that do not follow the format may be skipped and counted; one more is an error.
+    strict, max_malformed
+        As in `geolife.load`.
 
     Returns
     -------
     DataFrame
         user, recording : categorical; time : float64, seconds since the recording's beginning; x, y : float64, in
-        `unit`; and the columns of `extra`. ``attrs``: source, synthetic, unit, screen, skipped, skipped_examples,
-        reordered.
+        `unit`; and the columns of `extra`. ``attrs``: source, synthetic, unit, skipped, skipped_examples, reordered.
 
     Raises
     ------
-    registry.DatasetNotFoundError, DataFormatError, OSError
+    DatasetNotFoundError, DataFormatError, OSError
     """
     wanted = [time, x, y, *extra]
     if len(set(wanted)) != len(wanted):
         raise ValueError(f"time, x, y and extra must name different columns, found {wanted}; correct the names")
-    pattern = _checked_pattern(name)
-    path = registry.locate("gaze", path, accept=lambda p: _has_columns(p, wanted))
-    files = sorted(_csv_files(path))
-    if not files:
-        raise DataFormatError("there must be CSV files, one a recording, found none; correct path=", path)
+    path = registry.locate("gaze", path, accept=lambda folder: _has_columns(folder, wanted))
     defects = Defects(strict, max_malformed, f"a line of values with numbers for {time!r}, {x!r} and {y!r}")
-    parts, whose = [], []
-    for file in files:
-        match = pattern.fullmatch(file.name.removesuffix(".gz").removesuffix(".csv"))
+    parts = []
+    for file in _csv_files(path):
+        match = NAME.fullmatch(file.name)
         if not match:
-            raise DataFormatError(
-                f"the file's name must match {name!r} to tell user and recording; pass name= for names of this form",
-                file,
-            )
-        part = _read(file, time, x, y, extra, missing, screen, time_unit, defects)
+            raise DataFormatError("the file's name must tell user and recording, as P1_READ.csv does; rename it", file)
+        part = _read(file, wanted, defects)
+        part.insert(0, "user", match[1])
+        part.insert(1, "recording", match[2])
         parts.append(part)
-        whose.append((match["user"], match["recording"], len(part)))
-    users, recordings, sizes = zip(*whose, strict=True)
-    frame = pd.concat(parts, ignore_index=True)
-    frame.insert(0, "user", pd.Categorical(np.repeat(np.array(users, dtype=object), sizes), sorted(set(users))))
-    frame.insert(
-        1, "recording", pd.Categorical(np.repeat(np.array(recordings, dtype=object), sizes), sorted(set(recordings)))
-    )
-    frame = frame.sort_values(["user", "recording", "time"], kind="stable", ignore_index=True)
-    return finish(frame, path, defects, unit=unit, screen=screen)
-
-
-def _checked_pattern(name: str) -> re.Pattern:
-    try:
-        pattern = re.compile(name)
-    except re.error as error:
-        raise ValueError(
-            f"name must be a regular expression, found {name!r} ({error}); the default is {NAME!r}"
-        ) from None
-    if not {"user", "recording"} <= set(pattern.groupindex):
-        raise ValueError(f"name must have groups 'user' and 'recording', found {name!r}; the default is {NAME!r}")
-    return pattern
+    if not parts:
+        raise DataFormatError("there must be CSV files, one a recording, found none; correct path=", path)
+    frame = pd.concat(parts, ignore_index=True).astype({"user": "category", "recording": "category"})
+    frame = frame.sort_values(["user", "recording"], kind="stable", ignore_index=True)
+    return finish(frame, path, defects, unit=unit)
 
 
 def _csv_files(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
-    return [p for p in path.iterdir() if p.name.endswith((".csv", ".csv.gz")) and not p.name.startswith(".")]
+    return sorted(p for p in path.iterdir() if p.name.endswith((".csv", ".csv.gz")) and not p.name.startswith("."))
 
 
-def _has_columns(path: Path, wanted) -> bool:
+def _has_columns(path: Path, wanted: list[str]) -> bool:
     """Whether the first file of a folder has the columns: tells which of several sets is meant."""
-    files = sorted(_csv_files(path))
-    if not files:
-        return False
-    block, _ = next(line_blocks(files[0]), (b"", 1))
-    return set(wanted) <= set(_header(block))
+    return any(set(wanted) <= set(_header(next(line_blocks(file), (b"", 1))[0])) for file in _csv_files(path)[:1])
 
 
 def _header(block: bytes) -> list[str]:
@@ -179,81 +133,41 @@ def _header(block: bytes) -> list[str]:
     return [c.strip() for c in line.decode("utf-8", "replace").split(",")]
 
 
-def _read(file, time, x, y, extra, missing, screen, time_unit, defects) -> pd.DataFrame:
-    """One recording without its defects."""
-    columns, parts = None, []
-    last = -np.inf
-    for block, first_line in line_blocks(file):
-        warn_unterminated(block, first_line, file, defects.strict)
-        if columns is None:
-            columns = _columns(block, file, time, x, y, extra)
-            block, first_line = block.partition(b"\n")[2], 2
-            if not block.strip():
-                continue
-        parsed, block, _ = parse_lines(
-            block,
-            first_line,
-            file,
-            lambda lines: parse_table(lines, columns, ",", empty_is_null=True),  # noqa: B023
-            defects,
-            encoding="utf-8",
-        )
-        seconds = parsed[time].to_numpy() * time_unit
-        across, down = parsed[x].to_numpy(), parsed[y].to_numpy()
-        rows = np.arange(len(seconds))
-        lost = np.isnan(seconds) | np.isnan(across) | np.isnan(down)
-        if missing is not None:
-            lost |= (across == missing[0]) & (down == missing[1])
-        away = ~(np.isfinite(across) & np.isfinite(down) & np.isfinite(seconds))
-        if screen is not None:
-            away |= (across < 0) | (across > screen[0]) | (down < 0) | (down > screen[1])
-        for bad, reason in ((lost, "lost sample"), (away, "sample off the screen")):
-            if bad[rows].any():
-                row = int(rows[first_true(bad[rows])])
-                defects.known(
-                    reason,
-                    int(bad[rows].sum()),
-                    file,
-                    lambda row=row: line_of_row(block, row, first_line),  # noqa: B023
-                )
-                rows = rows[~bad[rows]]
-        back = np.diff(seconds[rows], prepend=last) < 0
-        if back.any():
-            row = int(rows[first_true(back)])
-            defects.out_of_order(int(back.sum()), file, lambda: line_of_row(block, row, first_line))  # noqa: B023
-        part = {"time": seconds[rows], "x": across[rows], "y": down[rows]}
-        part |= {name: parsed[name].take(pa.array(rows)).to_pandas() for name in extra}
-        if len(rows):
-            last = part["time"][-1]
-        parts.append(pd.DataFrame(part, copy=False))
-    if columns is None:
-        raise DataFormatError("the file is empty; record or download it again", file)
-    if not parts:
+def _read(file: Path, wanted: list[str], defects: Defects) -> pd.DataFrame:
+    """One recording without its defects, ordered by time."""
+    names = ["time", "x", "y", *wanted[3:]]
+    tables, before = [], None
+    for rows in read_rows(file, lambda block: _parser(block, file, wanted), defects, header=True, encoding="utf-8"):
+        rows.table = rows.table.select(wanted).rename_columns(names)
+        values = [rows[name] for name in names[:3]]
+        lost = ~np.isfinite(values).all(axis=0) | ((values[1] == 0) & (values[2] == 0))
+        rows.drop(lost, "lost sample")
+        before = rows.check_order(before)
+        tables.append(rows.table)
+    if not tables:
         defects.known("file without samples", 1, file, lambda: (2, ""))
-        parts = [pd.DataFrame({c: pd.Series(dtype=float) for c in ("time", "x", "y", *extra)})]
-    frame = pd.concat(parts, ignore_index=True).sort_values("time", kind="stable", ignore_index=True)
-    again = frame["time"].duplicated().to_numpy()
-    if again.any():
-        stamp = f"time {frame['time'].iloc[first_true(again)]:g}"
-        defects.known("duplicate time", int(again.sum()), file, lambda: (None, stamp))
-        frame = frame[~again]
-    return frame
+        return pd.DataFrame({name: pd.Series(dtype=float) for name in names})
+    frame = pa.concat_tables(tables).to_pandas()
+    order, again = in_time(frame["time"].to_numpy())
+    defects.known("duplicate time", len(again), file, lambda: (None, f"time {frame['time'].iloc[again[0]]:g}"))
+    return frame.iloc[order]
 
 
-def _columns(block: bytes, file, time, x, y, extra) -> dict:
+def _parser(block: bytes, file: Path, wanted: list[str]) -> Callable[[bytes], pa.Table]:
+    """How to parse the lines below a header."""
     header = _header(block)
-    absent = [c for c in (time, x, y, *extra) if c not in header]
-    if absent:
+    if not set(wanted) <= set(header):
         raise DataFormatError(
-            f"the header must have the columns {[time, x, y, *extra]}, found {header if len(header) < 20 else ''} in "
+            f"the header must have the columns {wanted}, found {header if len(header) < 20 else ''} in "
             f"{describe_content(block)}; pass the names of this file's columns",
             file,
             1,
         )
     if len(set(header)) != len(header):
         raise DataFormatError(f"the header must name each column once, found {header}; rename one", file, 1)
-    kinds = dict.fromkeys((time, x, y), pa.float64()) | dict.fromkeys(extra, pa.string())
-    return {column: kinds.get(column) for column in header}
+    kinds = dict.fromkeys(wanted[:3], pa.float64()) | dict.fromkeys(wanted[3:], pa.string())
+    columns = {column: kinds.get(column) for column in header}
+    return lambda lines: parse_table(lines, columns, ",", empty_is_null=True)
 
 
 def areas(frame: pd.DataFrame, columns: int, rows: int, width: float, height: float) -> np.ndarray:
@@ -274,7 +188,6 @@ def areas(frame: pd.DataFrame, columns: int, rows: int, width: float, height: fl
 
     Examples
     --------
-    >>> import pandas as pd
     >>> areas(pd.DataFrame({"x": [0.0, 0.9, 1.5], "y": [0.1, 1.0, 0.5]}), 2, 2, 1.0, 1.0).tolist()
     [0, 3, -1]
     """
@@ -291,7 +204,7 @@ def areas(frame: pd.DataFrame, columns: int, rows: int, width: float, height: fl
 def synthetic(
     n_users: int = 8,
     seed: int = 0,
-    path=None,
+    path: str | Path | None = None,
     *,
     seconds: float = 30.0,
     rate: float = 60.0,

@@ -1,4 +1,4 @@
-"""Geolife: GPS trajectories of 182 people, most of them in Beijing, from 2007 to 2012.
+"""Geolife (Zheng, Xie, Ma 2010): GPS trajectories of 182 people, most of them in Beijing, from 2007 to 2012.
 
 Format: files NNN/Trajectory/*.plt, one a trajectory of user NNN, read in place from the official zip or from its
 unpacked folders. Six header lines, then lines of latitude, longitude (WGS 84), 0, altitude in feet (-777: unknown), day
@@ -8,46 +8,30 @@ points.
 Known defects, skipped and counted: coordinates out of range (there is a latitude of 400), times out of the limits
 (clocks that say 2000-01-01), repeated points of a user at one second (all but the first), files without points.
 
-Reading: pyarrow parses each file from memory, two files at a time. On 2,000 trajectories (2.6 million points) in a
-zip this takes 2.1 s, against 2.3 s with DuckDB (which cannot read inside a zip: unpacking is included), 2.7 s with
-Polars and 3.9 s with pandas (`benchmarks/datasets.py --engines`). Columns are joined user by user: the official size
-takes 13 s and 2.0 GB.
-
-References
-----------
-Y. Zheng, X. Xie, W.-Y. Ma, "GeoLife: A Collaborative Social Networking Service among User, Location and Trajectory",
-IEEE Data Engineering Bulletin 33(2), 2010.
+Reading: pyarrow parses each file from memory in threads, faster than Polars, DuckDB and pandas (docs/readers.md).
+Columns are joined user by user, to keep memory low.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import re
 import zipfile
 import zlib
-from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
 from tplrepro.datasets import registry
-from tplrepro.datasets.grid import BEIJING_3RD_RING, as_box
-from tplrepro.datasets.reading import (
-    DataFormatError,
-    Defects,
-    describe_content,
-    finish,
-    first_true,
-    line_of_row,
-    parse_lines,
-    parse_table,
-    time_limit,
-    warn_unterminated,
-)
+from tplrepro.datasets.grid import BEIJING_3RD_RING
+from tplrepro.datasets.positions import Positions
+from tplrepro.datasets.reading import DataFormatError, Defects, attempt, describe_content, in_time, parse_table, rows_of
 from tplrepro.datasets.stand_ins.geolife import write
 from tplrepro.datasets.writing import stand_in
 
@@ -65,25 +49,22 @@ COLUMNS = {
     "clock": pa.time32("s"),
 }
 FOOT = 0.3048  # metres
-SECOND = 1_000_000  # times are kept in microseconds
 
 
-def fetch(**options):
+def fetch(**options) -> Path:
     """Download "Geolife Trajectories 1.3.zip" into the cache and return its path; options as in `registry.fetch`."""
     return registry.fetch("geolife", **options)
 
 
 def load(
-    path=None,
+    path: str | Path | None = None,
     *,
-    users=None,
     box=None,
     not_before="2007-01-01",
     not_after=None,
     strict: bool = False,
     max_malformed: int = 0,
     threads: int = 2,
-    progress: bool = False,
 ) -> pd.DataFrame:
     """Read trajectories into a tidy frame, one point a row, ordered by user and time.
 
@@ -91,8 +72,6 @@ def load(
     ----------
     path : path-like, optional
         The zip, or a folder above the folders NNN/Trajectory; by default it is looked for as `registry.locate` says.
-    users : iterable of int, optional
-        Read these users only.
     box : (south, north, west, east), optional
         Keep points in this box only; the others are counted in ``attrs["outside_box"]``.
     not_before, not_after : time, optional
@@ -102,9 +81,7 @@ def load(
     max_malformed : int
         How many lines that do not follow the format may be skipped and counted in all; one more is an error.
     threads : int
-        Files read at a time.
-    progress : bool
-        Show a progress bar.
+        Files unpacked and parsed at a time.
 
     Returns
     -------
@@ -116,53 +93,41 @@ def load(
 
     Raises
     ------
-    registry.DatasetNotFoundError, DataFormatError, OSError
+    DatasetNotFoundError, DataFormatError, OSError
     """
     path = registry.locate("geolife", path, accept=_holds_trajectories)
-    box = None if box is None else as_box(box)
-    earliest, latest = time_limit(not_before, "not_before"), time_limit(not_after, "not_after")
-    limits = (
-        np.iinfo(np.int64).min if earliest is None else earliest.value // 1000,
-        (pd.Timestamp.now(tz="UTC") if latest is None else latest).value // 1000,
-    )
     defects = Defects(strict, max_malformed, EXPECTED)
+    positions = Positions(box, not_before, not_after, defects)
+    columns: list[list[np.ndarray]] = [[] for _ in range(6)]
     with contextlib.ExitStack() as stack:
         files = _files(path, stack)
-        if users is not None:
-            wanted = {int(u) for u in users}
-            absent = wanted - {user for user, *_ in files}
-            if absent:
-                raise ValueError(
-                    f"users must be among those of {path}, found {sorted(absent)} that are not; leave "
-                    "users= out to read all"
-                )
-            files = [f for f in files if f[0] in wanted]
         if not files:
             raise DataFormatError(
                 "there must be trajectories NNN/Trajectory/*.plt, found none; give the official zip or the folder "
                 "that holds its folders NNN",
                 path,
             )
+        pool = stack.enter_context(ThreadPoolExecutor(max(1, threads)))
+        first = 0
+        for _, own in itertools.groupby(files, key=lambda file: file.user):
+            trajectories = list(own)
+            parts = [
+                _checked(file, parsed, positions)
+                for file, parsed in zip(trajectories, pool.map(_parsed, trajectories), strict=True)
+            ]
+            for column, values in zip(columns, _joined(trajectories, parts, first, defects), strict=True):
+                column.append(values)
+            first += len(trajectories)
+    return positions.finish(_frame(columns, [file.label for file in files]), path)
 
-        def read_one(file):
-            _user, _, name, read = file
-            own = Defects(strict, max_malformed, EXPECTED)
-            return _read_file(read(), name, own, limits, box), own
 
-        gather = _Gather(files, defects, box)
-        results = stack.enter_context(contextlib.closing(_mapped(read_one, files, threads, progress)))
-        for file, (part, own) in zip(files, results, strict=True):
-            gather.add(file, part, own)
-        frame, outside, total, out_of_range = gather.frame(path)
-    if 2 * out_of_range > total:
-        example = defects.examples["coordinates out of range"].rpartition(", line ")
-        raise DataFormatError(
-            f"{out_of_range} of {total} points have coordinates out of range, so the columns may be swapped; the order "
-            "must be latitude, longitude",
-            example[0],
-            int(example[2]),
-        )
-    return finish(frame, path, defects, outside_box=outside)
+class _File(NamedTuple):
+    """One trajectory: its user, its label "NNN/name", its place for messages, and how to get its bytes."""
+
+    user: int
+    label: str
+    place: str
+    read: Callable[[], bytes]
 
 
 def _holds_trajectories(path: Path) -> bool:
@@ -182,219 +147,129 @@ def _plt_files(folder: Path) -> Iterator[Path]:
             return
 
 
-def _files(path: Path, stack) -> list[tuple]:
-    """User, label, name for messages, and a function giving the bytes, of each trajectory, ordered."""
+def _files(path: Path, stack: contextlib.ExitStack) -> list[_File]:
+    """The trajectories of a folder or a zip, ordered by user and label."""
+    found: Iterator[tuple[str, str, Callable[[], bytes]]]
     if path.is_dir():
-        files = []
-        for plt in _plt_files(path):
-            user, name = MEMBER.search(plt.as_posix()).groups()
-            files.append((int(user), f"{user}/{name}", str(plt), plt.read_bytes))
-        return sorted(files, key=lambda f: f[:2])
+        found = ((plt.as_posix(), str(plt), plt.read_bytes) for plt in _plt_files(path))
+    else:
+        archive = stack.enter_context(_opened(path))
+        found = ((m.filename, f"{path}::{m.filename}", _unpacker(archive, m, path)) for m in archive.infolist())
+    files = [
+        _File(int(match[1]), f"{match[1]}/{match[2]}", place, read)
+        for name, place, read in found
+        if (match := MEMBER.search(name))
+    ]
+    return sorted(files, key=lambda file: file[:2])
+
+
+def _opened(path: Path) -> zipfile.ZipFile:
     with open(path, "rb") as file:  # an error of the system names the file
         head = file.read(4096)
     try:
-        archive = stack.enter_context(zipfile.ZipFile(path))
+        return zipfile.ZipFile(path)
     except zipfile.BadZipFile as error:
         what = "a zip archive that ends early or is damaged" if head[:2] == b"PK" else describe_content(head)
         raise DataFormatError(
             f"expected the zip archive of Geolife or a folder, found {what} ({error}); download it again", path
         ) from None
 
-    def reader(member):
-        def read() -> bytes:
-            try:
-                return archive.read(member)
-            except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-                raise DataFormatError(
-                    f"the archive is damaged ({error}); download it again", f"{path}::{member.filename}"
-                ) from None
 
-        return read
-
-    files = []
-    for member in archive.infolist():
-        match = MEMBER.search(member.filename)
-        if match:
-            user, name = match.groups()
-            files.append((int(user), f"{user}/{name}", f"{path}::{member.filename}", reader(member)))
-    return sorted(files, key=lambda f: f[:2])
-
-
-def _mapped(function, files, threads: int, progress: bool):
-    """Results in order, with a bounded number of files in flight."""
-    from tqdm import tqdm
-
-    with tqdm(total=len(files), unit="file", desc="geolife", disable=not progress) as bar:
-        if threads <= 1:
-            for file in files:
-                yield function(file)
-                bar.update()
-            return
-        pool = ThreadPoolExecutor(threads)
+def _unpacker(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> Callable[[], bytes]:
+    def read() -> bytes:
         try:
-            waiting: deque = deque()
-            for file in files:
-                waiting.append(pool.submit(function, file))
-                if len(waiting) >= 4 * threads:
-                    yield waiting.popleft().result()
-                    bar.update()
-            while waiting:
-                yield waiting.popleft().result()
-                bar.update()
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+            return archive.read(member)
+        except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+            problem = f"the archive is damaged ({error}); download it again"
+            raise DataFormatError(problem, f"{path}::{member.filename}") from None
+
+    return read
 
 
-def _read_file(data: bytes, name: str, defects: Defects, limits, box):
-    """Columns of one file without its defects: time, latitude, longitude, altitude; and rows read, rows outside."""
-    empty = (np.empty(0, np.int64), np.empty(0), np.empty(0), np.empty(0, np.float32)), 0, 0, 0
+def _parsed(file: _File) -> tuple[bytes, pa.Table | None]:
+    """The lines of a file below its header, and what pyarrow makes of them."""
+    data = file.read()
     if not data.startswith(b"Geolife trajectory"):
         what = describe_content(data) if data else "an empty file"
         raise DataFormatError(
             f"expected six header lines that begin with 'Geolife trajectory', found {what}; check that this is a "
             "Geolife file",
-            name,
+            file.place,
             1,
         )
-    start = 0
-    for line in range(1, 7):
-        start = data.find(b"\n", start) + 1
-        if not start:
-            raise DataFormatError("expected six header lines, found the end of the file; download it again", name, line)
-    body = data[start:]
-    if not body.strip():
-        defects.known("file without points", 1, name, lambda: (7, ""))
-        return empty
-    warn_unterminated(body, 7, name, defects.strict)
-    table, body, _ = parse_lines(body, 7, name, _parse, defects)
-    latitude, longitude = table["latitude"].to_numpy(), table["longitude"].to_numpy()
-    altitude = table["altitude"].to_numpy()
-    days, clock = (table[c].cast(pa.int32()).to_numpy().astype(np.int64) for c in ("date", "clock"))
-    time = (days * 86_400 + clock) * SECOND
-    n = len(time)
-
-    rows = np.arange(n)
-    wrong = ~((np.abs(latitude) <= 90) & (np.abs(longitude) <= 180))
-    out_of_range = int(wrong.sum())
-    for bad, reason in (
-        (wrong, "coordinates out of range"),
-        (time < limits[0], "time before not_before"),
-        (time > limits[1], "time after not_after"),
-    ):
-        left = bad[rows]
-        if left.any():
-            row = int(rows[first_true(left)])
-            defects.known(reason, int(left.sum()), name, lambda row=row: line_of_row(body, row, 7))
-            rows = rows[~left]
-    step = np.diff(time[rows])
-    if (step < 0).any():
-        row = int(rows[first_true(step < 0) + 1])
-        defects.out_of_order(int((step < 0).sum()), name, lambda: line_of_row(body, row, 7))
-        rows = rows[np.argsort(time[rows], kind="stable")]
-        step = np.diff(time[rows])
-    again = np.append(False, step == 0) if len(rows) else np.zeros(0, dtype=bool)
-    if again.any():
-        row = int(rows[first_true(again)])
-        defects.known("duplicate time", int(again.sum()), name, lambda: line_of_row(body, row, 7))
-        rows = rows[~again]
-    outside = 0
-    if box is not None:
-        inside = box.contains(latitude[rows], longitude[rows])
-        outside = len(rows) - int(inside.sum())
-        rows = rows[inside]
-    height = np.where(altitude == -777, np.float32(np.nan), altitude * np.float32(FOOT))
-    if len(rows) == n:
-        return (time, latitude, longitude, height), n, outside, out_of_range
-    return (time[rows], latitude[rows], longitude[rows], height[rows]), n, outside, out_of_range
+    parts = data.split(b"\n", 6)
+    if len(parts) < 7:
+        problem = "expected six header lines, found the end of the file; download it again"
+        raise DataFormatError(problem, file.place, len(parts))
+    return parts[6], attempt(_parse, parts[6])
 
 
-def _parse(body: bytes) -> pa.Table:
-    return parse_table(body, COLUMNS, ",")
+def _parse(lines: bytes) -> pa.Table:
+    """Columns time (microseconds since 1970), latitude, longitude and altitude (metres)."""
+    table = parse_table(lines, COLUMNS, ",")
+    days, seconds = (table[name].cast(pa.int32()).to_numpy().astype(np.int64) for name in ("date", "clock"))
+    feet = table["altitude"].to_numpy()
+    metres = np.where(feet == -777, np.float32(np.nan), feet * np.float32(FOOT))
+    positions = {name: table[name] for name in ("latitude", "longitude")}
+    return pa.table({"time": (days * 86_400 + seconds) * 10**6, **positions, "altitude": metres})
 
 
-class _Gather:
-    """Collects the columns of all files, user by user, and joins them column by column to keep memory low."""
+def _checked(file: _File, parsed: tuple[bytes, pa.Table | None], positions: Positions) -> pa.Table:
+    """One trajectory without its defects."""
+    lines, table = parsed
+    defects = positions.defects
+    if not lines.strip():
+        defects.known("file without points", 1, file.place, lambda: (7, ""))
+        lines, table = b"", None
+    rows = rows_of(lines, 7, file.place, _parse, defects, table=table)
+    positions.check(rows)
+    rows.check_order()
+    positions.select(rows)
+    return rows.table
 
-    def __init__(self, files, defects, box):
-        self.labels = [label for _, label, *_ in files]
-        self.defects = defects
-        self.columns = [[] for _ in range(6)]  # user, trajectory, time, latitude, longitude, altitude
-        self.own: list = []
-        self.user = None
-        self.index = 0
-        self.counts = np.zeros(3, dtype=np.int64)  # rows read, outside the box, out of range
 
-    def add(self, file, part, defects):
-        columns, *counts = part
-        self.counts += (counts[0], counts[1], counts[2])
-        self.defects.merge(defects)
-        malformed = self.defects.skipped.get("malformed line", 0)
-        if malformed > self.defects.max_malformed:
-            raise DataFormatError(
-                f"{malformed} malformed lines so far, more than max_malformed={self.defects.max_malformed}; mend the "
-                "files or the download, or allow more",
-                file[2],
-            )
-        if file[0] != self.user:
-            self._close_user()
-            self.user = file[0]
-        self.own.append((self.index, file[2], columns))
-        self.index += 1
+def _joined(files: list[_File], parts: list[pa.Table], first: int, defects: Defects) -> list[np.ndarray]:
+    """Columns of one user, ordered by time where trajectories overlap, without what two of them say of one second."""
+    which = np.repeat(np.arange(first, first + len(parts), dtype=np.int32), [part.num_rows for part in parts])
+    names = ("time", "latitude", "longitude", "altitude")
+    time, *others = (np.concatenate([part[name].to_numpy() for part in parts]) for name in names)
+    columns = [np.full(len(which), files[0].user, dtype=np.int32), which, time, *others]
+    if (np.diff(time) <= 0).any():
+        order, again = in_time(time)
+        if len(again):
+            stamp = pd.Timestamp(int(time[again[0]]), unit="us", tz="UTC").isoformat()
+            place = files[which[again[0]] - first].place
+            defects.known("duplicate time", len(again), place, lambda: (None, stamp))
+        columns = [column[order] for column in columns]
+    return columns
 
-    def _close_user(self):
-        """Order the points of a user whose trajectories overlap, and drop what two of them report for one second."""
-        own, self.own = self.own, []
-        if not own:
-            return
-        sizes = [len(columns[0]) for _, _, columns in own]
-        joined = [np.concatenate([columns[c] for _, _, columns in own]) for c in range(4)]
-        which = np.repeat(np.array([i for i, *_ in own], dtype=np.int32), sizes)
-        time = joined[0]
-        if (np.diff(time) <= 0).any():
-            order = np.argsort(time, kind="stable")
-            again = np.append(False, np.diff(time[order]) == 0)
-            if again.any():
-                row = order[first_true(again)]
-                name = own[int(np.searchsorted(np.cumsum(sizes), row, side="right"))][1]
-                stamp = pd.Timestamp(int(time[row]) * 1000, tz="UTC").isoformat()
-                self.defects.known(
-                    "duplicate time in another trajectory", int(again.sum()), name, lambda: (None, stamp)
-                )
-                order = order[~again]
-            joined = [column[order] for column in joined]
-            which = which[order]
-        user = np.full(len(which), self.user, dtype=np.int32)
-        for column, values in zip(self.columns, [user, which, *joined], strict=True):
-            column.append(values)
 
-    def frame(self, path):
-        self._close_user()
-        joined = []
-        for column in self.columns:
-            joined.append(np.concatenate(column))
-            column.clear()
-        user, which, time, latitude, longitude, altitude = joined
-        del joined
-        codes = which.astype(np.min_scalar_type(-max(len(self.labels), 1)))
-        frame = pd.DataFrame(
-            {
-                "user": user,
-                "trajectory": pd.Categorical.from_codes(codes, pd.Index(self.labels)),
-                "time": pd.to_datetime(time, unit="us", utc=True),
-                "latitude": latitude,
-                "longitude": longitude,
-                "altitude": altitude,
-            },
-            copy=False,
-        )
-        rows, outside, out_of_range = (int(c) for c in self.counts)
-        return frame, outside, rows, out_of_range
+def _frame(columns: list[list[np.ndarray]], labels: list[str]) -> pd.DataFrame:
+    """The columns of all users joined one after the other, each freed when it is joined, to keep memory low."""
+    joined = []
+    for column in columns:
+        joined.append(np.concatenate(column))
+        column.clear()
+    user, which, time, latitude, longitude, altitude = joined
+    del joined
+    codes = which.astype(np.min_scalar_type(-max(len(labels), 1)))
+    return pd.DataFrame(
+        {
+            "user": user,
+            "trajectory": pd.Categorical.from_codes(codes, pd.Index(labels)),
+            "time": pd.DatetimeIndex(time.view("datetime64[us]"), tz="UTC"),
+            "latitude": latitude,
+            "longitude": longitude,
+            "altitude": altitude,
+        },
+        copy=False,
+    )
 
 
 def synthetic(
     n_users: int = 10,
     seed: int = 0,
-    path=None,
+    path: str | Path | None = None,
     *,
     n_trajectories: int | None = None,
     seconds_between_points: float = 2.5,
@@ -413,7 +288,7 @@ def synthetic(
         182 is the official size.
     seed : int
     path : path-like, optional
-        A zip to write if it ends in .zip, else a folder; by default a temporary zip.
+        The zip to write; by default a temporary one.
     n_trajectories : int, optional
         In all, 20 a user by default; 18_670 is the official size.
     seconds_between_points : float

@@ -1,4 +1,4 @@
-"""Gowalla (and Brightkite): check-ins of a location-based social network, world-wide.
+"""Gowalla (and Brightkite): check-ins of a location-based social network, world-wide (Cho, Myers, Leskovec 2011).
 
 Format (SNAP): user, time (ISO 8601, UTC), latitude, longitude, location id; separated by tabs; newest first within a
 user; also gzip-compressed. The official Gowalla file has 6,442,890 check-ins, from February 2009 to October 2010.
@@ -7,53 +7,37 @@ Brightkite's location ids are strings, and some of its lines lack fields or have
 Known defects, skipped and counted: coordinates out of range, position (0, 0), a missing field, a time out of the
 limits, and of several check-ins of a user at one second all but the first line.
 
-Reading: pyarrow parses blocks of lines. On a synthetic file of the official size, compressed, on two cores, parsing
-alone takes 1.9 s with pyarrow, 1.1 s with Polars, 2.0 s with DuckDB and 2.5 s with pandas (`benchmarks/datasets.py
---engines`). Polars saves a second but would be one more dependency; pyarrow is there already, parses blocks from
-memory, and rejects a line that does not have the declared types, which is how such a line is found and named. With the
-checks and the ordering `load` takes 5 s and 0.9 GB.
-
-References
-----------
-E. Cho, S. A. Myers, J. Leskovec, "Friendship and Mobility", KDD 2011.
+Reading: pyarrow parses blocks of lines and rejects a line that does not have the declared types, which is how such a
+line is found and named. Polars would save a second (docs/readers.md) and be one more dependency.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
 from tplrepro.datasets import registry
-from tplrepro.datasets.grid import as_box
-from tplrepro.datasets.reading import (
-    DataFormatError,
-    Defects,
-    finish,
-    first_true,
-    line_blocks,
-    line_of_row,
-    parse_lines,
-    parse_table,
-    time_limit,
-    warn_unterminated,
-)
+from tplrepro.datasets.positions import Positions
+from tplrepro.datasets.reading import Defects, in_time, parse_table, read_rows
 from tplrepro.datasets.stand_ins.gowalla import write
 from tplrepro.datasets.writing import stand_in
 
 __all__ = ["fetch", "load", "synthetic"]
 
 EXPECTED = "five fields separated by tabs (user, time such as 2010-10-19T23:55:27Z, latitude, longitude, location id)"
-SECOND = 1_000_000  # times are kept in microseconds
 
 
-def fetch(**options):
+def fetch(**options) -> Path:
     """Download loc-gowalla_totalCheckins.txt.gz into the cache and return its path; options as in `registry.fetch`."""
     return registry.fetch("gowalla", **options)
 
 
 def load(
-    path=None,
+    path: str | Path | None = None,
     *,
     box=None,
     not_before=None,
@@ -67,63 +51,36 @@ def load(
     ----------
     path : path-like, optional
         A file in SNAP format, plain or gzip-compressed; by default it is looked for as `registry.locate` says.
-    box : (south, north, west, east), optional
-        Keep check-ins in this box only; the others are counted in ``attrs["outside_box"]``.
-    not_before, not_after : time, optional
-        Check-ins out of these limits are defects, in the future for instance. By default there is no earliest time,
-        and the latest is now.
-    strict : bool
-        Raise at the first defect instead of skipping and counting.
-    max_malformed : int
-        How many lines that do not follow the format may be skipped and counted; one more is an error.
+    box, not_before, not_after, strict, max_malformed
+        As in `geolife.load`; by default there is no earliest time.
 
     Returns
     -------
     DataFrame
         user : int64; time : datetime64[us, UTC]; latitude, longitude : float64, degrees of WGS 84;
         location : int64, or a categorical where ids are strings (Brightkite).
-        ``attrs``: source, synthetic, skipped, skipped_examples, reordered (lines that are newer than the line
-        before of the same user), outside_box.
+        ``attrs``: as in `geolife.load`; reordered are lines that are newer than the line before of the same user.
 
     Raises
     ------
-    registry.DatasetNotFoundError, DataFormatError, OSError
+    DatasetNotFoundError, DataFormatError, OSError
     """
     path = registry.locate("gowalla", path)
-    box = None if box is None else as_box(box)
-    earliest, latest = time_limit(not_before, "not_before"), time_limit(not_after, "not_after")
-    limits = (
-        np.iinfo(np.int64).min if earliest is None else earliest.value // 1000,
-        (pd.Timestamp.now(tz="UTC") if latest is None else latest).value // 1000,
-    )
     defects = Defects(strict, max_malformed, EXPECTED)
-    parts, total, out_of_range, outside, before, parse = [], 0, 0, 0, None, None
-    for block, first_line in line_blocks(path):
-        warn_unterminated(block, first_line, path, strict)
-        parse = parse or _parser(block)
-        table, block, _ = parse_lines(block, first_line, path, parse, defects)
-        total += table.num_rows
-        before = _check_order(table, before, block, first_line, path, defects)
-        kept, wrong = _without_defects(table, limits, block, first_line, path, defects)
-        out_of_range += wrong
-        if box is not None:
-            inside = box.contains(kept["latitude"].to_numpy(), kept["longitude"].to_numpy())
-            outside += len(inside) - int(inside.sum())
-            kept = kept.filter(pa.array(inside))
-        parts.append(kept)
-    if not parts:
-        raise DataFormatError("the file is empty; download it again", path)
-    if 2 * out_of_range > total:
-        raise DataFormatError(
-            f"{out_of_range} of {total} lines have coordinates out of range, so the columns may be swapped; the order "
-            "must be user, time, latitude, longitude, location id",
-            path,
-            int(defects.examples["coordinates out of range"].rpartition(" ")[2]),
-        )
-    return finish(_tidy(parts, path, defects), path, defects, outside_box=outside)
+    positions = Positions(box, not_before, not_after, defects)
+    parts, before = [], None
+    for rows in read_rows(path, _parser, defects):
+        missing = [column.is_null().to_numpy() for column in rows.table.columns if column.null_count]
+        rows.drop(np.any([np.zeros(len(rows), dtype=bool), *missing], axis=0), "missing field")
+        rows.drop((rows["latitude"] == 0) & (rows["longitude"] == 0), "position (0, 0)")
+        positions.check(rows)
+        before = rows.check_order(before, "user", newest_first=True)
+        positions.select(rows)
+        parts.append(rows.table)
+    return positions.finish(_tidy(parts, path, defects), path)
 
 
-def _parser(block: bytes):
+def _parser(block: bytes) -> Callable[[bytes], pa.Table]:
     """How to parse lines like the first of the file: location ids are whole numbers or strings."""
     first = block.split(b"\n", 1)[0].rstrip(b"\r").split(b"\t")
     whole = len(first) == 5 and first[4].isdigit() and len(first[4]) < 19
@@ -134,68 +91,23 @@ def _parser(block: bytes):
         "longitude": pa.float64(),
         "location": pa.int64() if whole else pa.dictionary(pa.int32(), pa.string()),
     }
-    return lambda lines: parse_table(lines, columns, "\t", empty_is_null=True)
+
+    def parse(lines: bytes) -> pa.Table:
+        table = parse_table(lines, columns, "\t", empty_is_null=True)
+        return table.set_column(1, "time", table["time"].cast(pa.int64()))
+
+    return parse
 
 
-def _check_order(table, before, block, first_line, path, defects):
-    """Note lines newer than the one before of their user; return the last user and time for the next block."""
-    user = table["user"].fill_null(-1).to_numpy()
-    time = table["time"].cast(pa.int64()).fill_null(0).to_numpy()
-    if before is not None:
-        user, time = np.append(before[0], user), np.append(before[1], time)
-    wrong = (np.diff(user) == 0) & (np.diff(time) > 0)
-    row = first_true(wrong) + (before is None) if len(wrong) else 0
-    defects.out_of_order(int(wrong.sum()), path, lambda: line_of_row(block, row, first_line))
-    if defects.strict:  # here the line is known; otherwise duplicates are found in the whole, in `_tidy`
-        again = (np.diff(user) == 0) & (np.diff(time) == 0)
-        repeat = first_true(again) + (before is None) if len(again) else 0
-        defects.known("duplicate time", int(again.sum()), path, lambda: line_of_row(block, repeat, first_line))
-    return (user[-1], time[-1]) if len(user) else None
-
-
-def _without_defects(table, limits, block, first_line, path, defects):
-    """The rows without known defects, and how many had coordinates out of range."""
-
-    def drop(table, rows, bad, reason):
-        if bad.any():
-            row = int(rows[first_true(bad)])
-            defects.known(reason, int(bad.sum()), path, lambda: line_of_row(block, row, first_line))
-            table, rows = table.filter(pa.array(~bad)), rows[~bad]
-        return table, rows
-
-    rows = np.arange(table.num_rows)
-    missing = np.zeros(len(rows), dtype=bool)
-    for column in table.columns:
-        if column.null_count:
-            missing |= column.is_null().to_numpy()
-    table, rows = drop(table, rows, missing, "missing field")
-    latitude, longitude = table["latitude"].to_numpy(), table["longitude"].to_numpy()
-    wrong = ~((np.abs(latitude) <= 90) & (np.abs(longitude) <= 180))
-    table, rows = drop(table, rows, wrong, "coordinates out of range")
-    nowhere = (table["latitude"].to_numpy() == 0) & (table["longitude"].to_numpy() == 0)
-    table, rows = drop(table, rows, nowhere, "position (0, 0)")
-    time = table["time"].cast(pa.int64()).to_numpy()
-    table, rows = drop(table, rows, time < limits[0], "time before not_before")
-    time = table["time"].cast(pa.int64()).to_numpy()
-    table, rows = drop(table, rows, time > limits[1], "time after not_after")
-    return table, int(wrong.sum())
-
-
-def _tidy(parts, path, defects) -> pd.DataFrame:
+def _tidy(parts: list[pa.Table], path: Path, defects: Defects) -> pd.DataFrame:
     """One frame of all parts, ordered by user and time, with one check-in of a user a second."""
     table = pa.concat_tables(parts).unify_dictionaries()
     parts.clear()
-    user = table["user"].to_numpy()
-    time = table["time"].cast(pa.int64()).to_numpy()
-    order = np.lexsort((time, user))  # stable: of equal times the first line comes first
-    again = np.zeros(len(order), dtype=bool)
-    again[1:] = (np.diff(user[order]) == 0) & (np.diff(time[order]) == 0)
-    if again.any():
-        row = int(order[first_true(again)])
-        found = f"user {user[row]} at {pd.Timestamp(int(time[row]) * 1000, tz='UTC').isoformat()}"
-        defects.known("duplicate time", int(again.sum()), path, lambda: (None, found))
-        defects.examples["duplicate time"] = f"{path}, {found}"
-        order = order[~again]
+    user, time = table["user"].to_numpy(), table["time"].to_numpy()
+    order, again = in_time(time, user)
+    if len(again):
+        stamp = pd.Timestamp(int(time[again[0]]), unit="us", tz="UTC").isoformat()
+        defects.known("duplicate time", len(again), path, lambda: (None, f"user {user[again[0]]} at {stamp}"))
     location = table["location"]
     if pa.types.is_dictionary(location.type):
         location = location.combine_chunks()
@@ -206,7 +118,7 @@ def _tidy(parts, path, defects) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "user": user[order],
-            "time": pd.to_datetime(time[order], unit="us", utc=True),
+            "time": pd.DatetimeIndex(time[order].view("datetime64[us]"), tz="UTC"),
             "latitude": table["latitude"].to_numpy()[order],
             "longitude": table["longitude"].to_numpy()[order],
             "location": location,
@@ -218,7 +130,7 @@ def _tidy(parts, path, defects) -> pd.DataFrame:
 def synthetic(
     n_users: int = 500,
     seed: int = 0,
-    path=None,
+    path: str | Path | None = None,
     *,
     mean_check_ins: float = 32.8,
     n_places: int | None = None,

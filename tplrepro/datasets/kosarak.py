@@ -3,56 +3,44 @@
 Format (FIMI): page ids, whole numbers, separated by blanks; also gzip-compressed. The official file has 990,002
 sessions and 41,270 pages. There are no times and no users: a session is taken for a user, as in [3].
 
-Reading: all ids of a block become one column that pyarrow parses, and the ends of lines give the offsets; 8 million
-clicks take 0.4 s this way, against 0.5 s with ``numpy.fromstring`` (which stops at the first bad token without naming
-it) and 0.7 s with pyarrow's list columns. Engines for tables (pandas, Polars, DuckDB) have no reader for ragged lines.
-
-References
-----------
-[3] B. Jiang, M. Li, R. Tandon, "Online Context-Aware Data Release with Sequence Information Privacy", 2023.
+Reading: all ids of a block become one column that pyarrow parses, and the ends of lines tell the sessions apart;
+engines for tables have no reader for ragged lines.
 """
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
 from tplrepro.datasets import registry
-from tplrepro.datasets.reading import (
-    DataFormatError,
-    Defects,
-    finish,
-    line_blocks,
-    parse_lines,
-    parse_table,
-    warn_unterminated,
-)
+from tplrepro.datasets.reading import Defects, finish, parse_table, read_rows
 from tplrepro.datasets.stand_ins.kosarak import write
 from tplrepro.datasets.writing import stand_in
 from tplrepro.markov.sequences import Sequences
 
-__all__ = ["fetch", "load", "load_sequences", "synthetic", "to_sequences"]
+__all__ = ["fetch", "load", "synthetic", "to_sequences"]
 
 EXPECTED = "a line of page ids, whole numbers from 0 to 2147483647 separated by blanks"
+BLANKS = bytes.maketrans(b" \t\r", b"\n\n\n")
 
 
-def fetch(**options):
+def fetch(**options) -> Path:
     """Download kosarak.dat.gz into the cache and return its path; options are those of `registry.fetch`."""
     return registry.fetch("kosarak", **options)
 
 
-def load(path=None, *, strict: bool = False, max_malformed: int = 0) -> pd.DataFrame:
+def load(path: str | Path | None = None, *, strict: bool = False, max_malformed: int = 0) -> pd.DataFrame:
     """Read sessions into a tidy frame, one click a row.
 
     Parameters
     ----------
     path : path-like, optional
         kosarak.dat, plain or gzip-compressed; by default it is looked for as `registry.locate` says.
-    strict : bool
-        Raise at an empty session instead of skipping and counting it.
-    max_malformed : int
-        How many lines that are not page ids may be skipped and counted; one more is an error.
+    strict, max_malformed
+        As in `geolife.load`; the known defect is an empty session.
 
     Returns
     -------
@@ -64,31 +52,30 @@ def load(path=None, *, strict: bool = False, max_malformed: int = 0) -> pd.DataF
 
     Raises
     ------
-    registry.DatasetNotFoundError, DataFormatError, OSError
+    DatasetNotFoundError, DataFormatError, OSError
     """
     path = registry.locate("kosarak", path)
     defects = Defects(strict, max_malformed, EXPECTED)
-    pages, offsets, sessions = _read(path, defects)
-    lengths = np.diff(offsets)
+    pages, lengths, sessions = [], [], []
+    for rows in read_rows(path, lambda block: _parse, defects):
+        count = _line_lengths(rows.block)
+        empty = np.setdiff1d(np.flatnonzero(count == 0), rows.rejected) + rows.first_line
+        defects.known("empty session", len(empty), path, lambda empty=empty: (int(empty[0]), ""))
+        filled = np.flatnonzero(count)
+        pages.append(rows["page"])
+        lengths.append(count[filled])
+        sessions.append((filled + (rows.first_line - 1)).astype(np.int32))
+    length = np.concatenate(lengths)
+    begins = np.cumsum(length) - length
     frame = pd.DataFrame(
         {
-            "session": np.repeat(sessions, lengths),
-            "position": (np.arange(len(pages)) - np.repeat(offsets[:-1], lengths)).astype(np.int32),
-            "page": pages,
+            "session": np.repeat(np.concatenate(sessions), length),
+            "position": (np.arange(length.sum()) - np.repeat(begins, length)).astype(np.int32),
+            "page": np.concatenate(pages),
         },
         copy=False,
     )
     return finish(frame, path, defects)
-
-
-def load_sequences(path=None, *, strict: bool = False, max_malformed: int = 0) -> Sequences:
-    """Read sessions straight into `Sequences`, without the frame: half the memory.
-
-    Labels are the page ids that occur, users the sessions' line numbers.
-    """
-    path = registry.locate("kosarak", path)
-    pages, offsets, sessions = _read(path, Defects(strict, max_malformed, EXPECTED))
-    return Sequences.from_flat(pages, offsets, sessions)
 
 
 def to_sequences(frame: pd.DataFrame) -> Sequences:
@@ -98,42 +85,18 @@ def to_sequences(frame: pd.DataFrame) -> Sequences:
     >>> [s.tolist() for s in to_sequences(frame)]
     [[0, 1], [0]]
     """
-    session = frame["session"].to_numpy()
-    step = np.diff(session)
+    step = np.diff(frame["session"].to_numpy())
     if (step < 0).any() or (np.diff(frame["position"].to_numpy()) < 1)[step == 0].any():
         frame = frame.sort_values(["session", "position"], kind="stable")
-        session = frame["session"].to_numpy()
-        step = np.diff(session)
-    starts = np.flatnonzero(step) + 1
+    session = frame["session"].to_numpy()
+    starts = np.flatnonzero(np.diff(session)) + 1
     offsets = np.concatenate([[0], starts, [len(session)]]) if len(session) else np.zeros(1, dtype=np.int64)
     return Sequences.from_flat(frame["page"].to_numpy(), offsets, session[offsets[:-1]])
 
 
-def _read(path, defects: Defects) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Pages (m,), offsets (k + 1,) and line numbers from 0 (k,)."""
-    pages, lengths, sessions = [], [], []
-    for block, first_line in line_blocks(path):
-        warn_unterminated(block, first_line, path, defects.strict)
-        ids, block, rejected = parse_lines(block, first_line, path, _ids, defects)
-        count = _line_lengths(block)
-        empty = np.setdiff1d(np.flatnonzero(count == 0), rejected)
-        defects.known("empty session", len(empty), path, lambda: (first_line + int(empty[0]), ""))  # noqa: B023
-        filled = np.flatnonzero(count)
-        pages.append(ids)
-        lengths.append(count[filled])
-        sessions.append((filled + (first_line - 1)).astype(np.int32))
-    if not pages:
-        raise DataFormatError("the file is empty; download it again", path)
-    offsets = np.concatenate([[0], *lengths]).cumsum(dtype=np.int64)
-    return np.concatenate(pages), offsets, np.concatenate(sessions)
-
-
-_BLANKS = bytes.maketrans(b" \t\r", b"\n\n\n")
-
-
-def _ids(block: bytes) -> np.ndarray:
-    table = parse_table(block.translate(_BLANKS), {"page": pa.uint32()}, "\t")
-    return table["page"].cast(pa.int32()).to_numpy()  # the cast rejects ids that int32 does not hold
+def _parse(block: bytes) -> pa.Table:
+    table = parse_table(block.translate(BLANKS), {"page": pa.uint32()}, "\t")
+    return table.cast(pa.schema([("page", pa.int32())]))  # which rejects ids that int32 does not hold
 
 
 def _line_lengths(block: bytes) -> np.ndarray:
@@ -151,7 +114,7 @@ def _line_lengths(block: bytes) -> np.ndarray:
 def synthetic(
     n_users: int = 10_000,
     seed: int = 0,
-    path=None,
+    path: str | Path | None = None,
     *,
     n_pages: int = 41_270,
     mean_length: float = 8.1,

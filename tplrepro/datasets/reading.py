@@ -16,43 +16,32 @@ to blame, so that good files pay nothing for exact messages.
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 import warnings
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 
-__all__ = [
-    "DataFormatError",
-    "Defects",
-    "describe_content",
-    "line_blocks",
-    "parse_lines",
-    "parse_table",
-    "read_marker",
-    "time_limit",
-]
+__all__ = ["DataFormatError", "Defects", "Rows", "attempt", "describe_content", "finish", "in_time", "line_blocks"]
+__all__ += ["parse_table", "read_marker", "read_rows", "rows_of", "time_limit"]
 
 BLOCK_BYTES = 16 << 20
 LONGEST_LINE_BYTES = 64 << 20
 
+Place = Callable[[], tuple[int | None, object]]  # line and content, asked for only where they are needed
+
 
 class DataFormatError(ValueError):
-    """A file does not follow its format; the message names the file, the line and the remedy.
+    """A file does not follow its format; the message names the `file`, the `line`, from 1 or None, and the remedy."""
 
-    Attributes
-    ----------
-    file : str
-    line : int or None
-        Counted from 1.
-    """
-
-    def __init__(self, problem: str, file, line: int | None = None):
+    def __init__(self, problem: str, file: str | Path, line: int | None = None):
         self.file = str(file)
         self.line = line
         where = self.file if line is None else f"{self.file}, line {line}"
@@ -64,12 +53,9 @@ class Defects:
 
     Parameters
     ----------
-    strict : bool
-        Raise at the first defect of any kind.
-    max_malformed : int
-        How many lines that do not follow the format may be skipped.
-    expected : str
-        The format, for messages: "seven fields: latitude, ...".
+    strict : raise at the first defect of any kind
+    max_malformed : how many lines that do not follow the format may be skipped
+    expected : the format, for messages: "seven fields: latitude, ..."
     """
 
     def __init__(self, strict: bool, max_malformed: int, expected: str):
@@ -82,23 +68,21 @@ class Defects:
         self.examples: dict[str, str] = {}
         self.reordered = 0
 
-    def known(self, reason: str, count: int, file, place: Callable[[], tuple[int | None, object]]) -> None:
-        """Count `count` rows under `reason`; `place` gives line and content of the first one, asked for only then."""
+    def known(self, reason: str, count: int, file: str | Path, place: Place) -> None:
+        """Count `count` rows under `reason`; `place` is that of the first one."""
         if not count:
             return
         if self.strict or reason not in self.examples:
             line, content = place()
             if self.strict:
-                raise DataFormatError(
-                    f"{reason}, found {_quote(content)}; pass strict=False to skip and count such lines", file, line
-                )
+                remedy = "pass strict=False to skip and count such lines"
+                raise DataFormatError(f"{reason}, found {_quote(content)}; {remedy}", file, line)
             self.examples[reason] = str(file) if line is None else f"{file}, line {line}"
         self.skipped[reason] = self.skipped.get(reason, 0) + int(count)
 
-    def malformed(self, file, line: int, content: bytes) -> None:
+    def malformed(self, file: str | Path, line: int, content: bytes) -> None:
         """Count one line that does not follow the format, or raise if no more are allowed."""
-        reason = "malformed line"
-        count = self.skipped.get(reason, 0) + 1
+        count = self.skipped.get("malformed line", 0) + 1
         if count > self.max_malformed:
             more = f"; {count - 1} malformed lines were skipped before" if count > 1 else ""
             raise DataFormatError(
@@ -107,10 +91,10 @@ class Defects:
                 file,
                 line,
             )
-        self.examples.setdefault(reason, f"{file}, line {line}")
-        self.skipped[reason] = count
+        self.examples.setdefault("malformed line", f"{file}, line {line}")
+        self.skipped["malformed line"] = count
 
-    def out_of_order(self, count: int, file, place: Callable[[], tuple[int | None, object]]) -> None:
+    def out_of_order(self, count: int, file: str | Path, place: Place) -> None:
         """Note rows whose time precedes that of the row before; they are sorted, not skipped."""
         if count and self.strict:
             line, content = place()
@@ -122,20 +106,77 @@ class Defects:
             )
         self.reordered += int(count)
 
-    def merge(self, other: Defects) -> None:
-        """Add the counts of a reader of another file."""
-        for reason, count in other.skipped.items():
-            self.skipped[reason] = self.skipped.get(reason, 0) + count
-            self.examples.setdefault(reason, other.examples[reason])
-        self.reordered += other.reordered
-
     def attrs(self) -> dict:
         """What a DataFrame carries of this."""
-        return {
-            "skipped": dict(self.skipped),
-            "skipped_examples": dict(self.examples),
-            "reordered": self.reordered,
-        }
+        return {"skipped": dict(self.skipped), "skipped_examples": dict(self.examples), "reordered": self.reordered}
+
+
+class Rows:
+    """Parsed lines of a block, of which rows are dropped for a reason that names the first one's line.
+
+    `table` holds the rows that are left, `rejected` the indices of the malformed lines, which are blank in `block`.
+    """
+
+    def __init__(self, table: pa.Table, block: bytes, first_line: int, file, defects: Defects, rejected=()):
+        self.table, self.block, self.first_line, self.file = table, block, first_line, file
+        self.defects, self.rejected = defects, rejected
+        self._numbers: np.ndarray | None = None  # which rows of the block are left; None for all
+
+    def __len__(self) -> int:
+        return self.table.num_rows
+
+    def __getitem__(self, column: str) -> np.ndarray:
+        return self.table[column].to_numpy()
+
+    def keep(self, wanted: np.ndarray) -> None:
+        """Leave out the other rows, uncounted."""
+        if not wanted.all():
+            self.table = self.table.filter(pa.array(wanted))
+            self._numbers = np.flatnonzero(wanted) if self._numbers is None else self._numbers[wanted]
+
+    def drop(self, bad: np.ndarray, reason: str) -> None:
+        """Leave out a known defect."""
+        self.defects.known(reason, int(bad.sum()), self.file, lambda: self._place(bad))
+        self.keep(~bad)
+
+    def check_order(self, before: tuple | None = None, group: str | None = None, newest_first: bool = False) -> tuple:
+        """Note rows out of the order of times, drop rows at the time of the row before, within each `group`.
+
+        `before` is what this gave for the block before.
+        """
+        if not len(self):
+            return before or ()
+        time = self["time"]
+        who = np.zeros(len(time), dtype=np.int8) if group is None else self[group]
+        last = before or (who[0], time[0])
+        step, same = np.diff(time, prepend=last[1]), np.diff(who, prepend=last[0]) == 0
+        same[0] &= bool(before)
+        wrong = same & ((step > 0) if newest_first else (step < 0))
+        self.defects.out_of_order(int(wrong.sum()), self.file, lambda: self._place(wrong))
+        self.drop(same & (step == 0), "duplicate time")
+        return who[-1], time[-1]
+
+    def _place(self, bad: np.ndarray) -> tuple[int, str]:
+        """Line and content of the first bad row; blank lines are no rows."""
+        first = np.argmax(bad)
+        row = int(first if self._numbers is None else self._numbers[first])
+        filled = ((i, line) for i, line in enumerate(self.block.splitlines()) if line)
+        i, line = next(itertools.islice(filled, row, None))
+        return self.first_line + i, line.decode("utf-8", "replace")
+
+
+def in_time(time: np.ndarray, group: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Indices of the rows by group and time, of rows at one time the first; and the indices of the others.
+
+    >>> [part.tolist() for part in in_time(np.array([5, 3, 5]))]
+    [[1, 0], [2]]
+    """
+    order = np.argsort(time, kind="stable") if group is None else np.lexsort((time, group))
+    again = np.zeros(len(order), dtype=bool)
+    again[1:] = np.diff(time[order]) == 0
+    if group is not None:
+        again[1:] &= np.diff(group[order]) == 0
+    return order[~again], order[again]
 
 
 def time_limit(value, name: str) -> pd.Timestamp | None:
@@ -143,120 +184,88 @@ def time_limit(value, name: str) -> pd.Timestamp | None:
     if value is None:
         return None
     try:
-        stamp = pd.Timestamp(value)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"{name} must be a date or a time, found {value!r} ({error}); give one such as '2012-12-31'"
-        ) from None
-    if stamp is pd.NaT:
+        stamp = pd.to_datetime(value, utc=True)
+    except (TypeError, ValueError):
+        stamp = pd.NaT
+    if not isinstance(stamp, pd.Timestamp):
         raise ValueError(f"{name} must be a date or a time, found {value!r}; give one such as '2012-12-31'")
-    return stamp.tz_localize("UTC") if stamp.tzinfo is None else stamp.tz_convert("UTC")
+    return stamp
 
 
-def line_blocks(path, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[bytes, int]]:
-    """Whole lines of a text file, plain or gzip-compressed, in blocks of about `block_bytes`.
+def line_blocks(path: str | Path, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[bytes, int]]:
+    """Whole lines of a text file in blocks of about `block_bytes`, each with the number of its first line, from 1.
 
-    Compression is told by the content, not by the name.
-
-    Yields
-    ------
-    block : bytes
-        Ends in a line end, except possibly the last one.
-    first_line : int
-        Number of its first line, counted from 1.
-
-    Raises
-    ------
-    DataFormatError
-        The compressed stream ends early or is damaged, or a line is longer than 64 MiB.
-    OSError
-        The file cannot be opened.
+    Whether the file is gzip-compressed is told by its content. A block ends in a line end, except possibly the last.
     """
+
+    def error(problem: str) -> DataFormatError:
+        return DataFormatError(f"{problem}; download it again", path, first_line + rest.count(b"\n"))
+
     with open(path, "rb") as raw:
         compressed = raw.read(2) == b"\x1f\x8b"
         raw.seek(0)
         stream = gzip.GzipFile(fileobj=raw) if compressed else raw
-        rest = b""
-        first_line = 1
+        rest, first_line = b"", 1
         while True:
             try:
                 data = stream.read(block_bytes)
             except EOFError:
-                line = first_line + rest.count(b"\n")
-                raise DataFormatError("the compressed file ends early; download it again", path, line) from None
-            except (gzip.BadGzipFile, zlib.error) as error:
-                line = first_line + rest.count(b"\n")
-                raise DataFormatError(
-                    f"the compressed file is damaged ({error}); download it again", path, line
-                ) from None
+                raise error("the compressed file ends early") from None
+            except (gzip.BadGzipFile, zlib.error) as damage:
+                raise error(f"the compressed file is damaged ({damage})") from None
             if not data:
                 break
             cut = data.rfind(b"\n") + 1
-            if not cut:
-                rest += data
-                if len(rest) > LONGEST_LINE_BYTES:
-                    raise DataFormatError(
-                        f"a line must not be longer than {LONGEST_LINE_BYTES >> 20} MiB, found "
-                        f"{describe_content(rest)}; check that this is the right file",
-                        path,
-                        first_line,
-                    )
+            if cut:
+                block, rest = rest + data[:cut], data[cut:]
+                yield block, first_line
+                first_line += block.count(b"\n")
                 continue
-            block = rest + data[:cut]
-            rest = data[cut:]
-            yield block, first_line
-            first_line += block.count(b"\n")
+            rest += data
+            if len(rest) > LONGEST_LINE_BYTES:
+                raise DataFormatError(
+                    f"a line must not be longer than {LONGEST_LINE_BYTES >> 20} MiB, found {describe_content(rest)}; "
+                    "check that this is the right file",
+                    path,
+                    first_line,
+                )
         if rest:
             yield rest, first_line
 
 
-def parse_table(
-    block: bytes,
-    columns: dict[str, pa.DataType | None],
-    delimiter: str,
-    times: str | None = None,
-    empty_is_null: bool = False,
-) -> pa.Table:
-    """Parse lines into columns with pyarrow; columns of type None are passed over.
-
-    Quotes have no meaning, so that each line stands for itself.
-    """
-    wanted = {name: kind for name, kind in columns.items() if kind is not None}
-    return pa.csv.read_csv(
-        pa.BufferReader(block),
-        pa.csv.ReadOptions(column_names=list(columns), use_threads=False, block_size=max(len(block), 1)),
-        pa.csv.ParseOptions(delimiter=delimiter, quote_char=False),
-        pa.csv.ConvertOptions(
-            column_types=wanted,
-            include_columns=list(wanted),
-            null_values=[""] if empty_is_null else [],
-            strings_can_be_null=empty_is_null,
-            timestamp_parsers=[times] if times else None,
-        ),
-    )
-
-
-def parse_lines(
-    block: bytes,
-    first_line: int,
-    file,
-    parse: Callable[[bytes], object],
+def read_rows(
+    path: str | Path,
+    parser: Callable[[bytes], Callable[[bytes], pa.Table]],
     defects: Defects,
+    *,
+    header: bool = False,
     encoding: str = "ascii",
-):
-    """`parse(block)`; lines that it rejects go to `defects` and are blanked, so that line numbers stay.
+) -> Iterator[Rows]:
+    """The rows of a file, block by block; `parser` is given the first block and says how to parse lines.
 
-    Returns
-    -------
-    parsed, block, rejected
-        What `parse` gave, the block that it was given at last, and the indices of the lines blanked in it.
+    With `header` the first line is none of them.
     """
-    fits = block.isascii() if encoding == "ascii" else _decodes(block)
-    if fits:
-        try:
-            return parse(block), block, []
-        except pa.ArrowInvalid:
-            pass
+    parse = None
+    for block, first_line in line_blocks(path):
+        if parse is None:
+            parse = parser(block)
+            if header:
+                block, first_line = block.partition(b"\n")[2], 2
+        if block.strip() or not header:
+            yield rows_of(block, first_line, path, parse, defects, encoding)
+    if parse is None:
+        raise DataFormatError("the file is empty; download it again", path)
+
+
+def rows_of(block: bytes, first_line: int, file, parse, defects: Defects, encoding="ascii", table=None) -> Rows:
+    """The rows of a block; lines that `parse` rejects go to `defects` and are blanked, so that line numbers stay.
+
+    `table` is what `attempt` gave, where the block was parsed before.
+    """
+    _warn_unterminated(block, first_line, file, defects.strict)
+    table = attempt(parse, block, encoding) if table is None else table
+    if table is not None:
+        return Rows(table, block, first_line, file, defects)
     lines = block.splitlines()
     rejected = []
     for i in _rejected(list(lines), parse, encoding):
@@ -271,7 +280,17 @@ def parse_lines(
         lines[i] = b""
         rejected.append(i)
     block = b"\n".join(lines) + b"\n"
-    return parse(block), block, rejected
+    return Rows(parse(block), block, first_line, file, defects, rejected)
+
+
+def attempt(parse: Callable[[bytes], pa.Table], lines: bytes, encoding: str = "ascii") -> pa.Table | None:
+    """What `parse` makes of lines, or None where it rejects one of them or they cannot be decoded."""
+    try:
+        if not lines.isascii():
+            lines.decode(encoding)
+        return parse(lines)
+    except (UnicodeDecodeError, pa.ArrowInvalid):
+        return None
 
 
 def _rejected(lines: list[bytes], parse, encoding: str) -> Iterator[int]:
@@ -279,39 +298,42 @@ def _rejected(lines: list[bytes], parse, encoding: str) -> Iterator[int]:
     stack = [(0, len(lines))]
     while stack:
         start, stop = stack.pop()
-        part = b"\n".join(lines[start:stop]) + b"\n"
-        try:
-            if not (part.isascii() if encoding == "ascii" else _decodes(part)):
-                raise pa.ArrowInvalid("cannot be decoded")
-            parse(part)
-        except pa.ArrowInvalid:
-            if stop - start == 1:
-                yield start
-            else:
-                middle = (start + stop) // 2
-                stack += [(middle, stop), (start, middle)]
+        if attempt(parse, b"\n".join(lines[start:stop]) + b"\n", encoding) is not None:
+            continue
+        if stop - start == 1:
+            yield start
+        else:
+            middle = (start + stop) // 2
+            stack += [(middle, stop), (start, middle)]
 
 
-def warn_unterminated(block: bytes, first_line: int, file, strict: bool) -> None:
-    """Say that the last line has no end, which a cut file has in common with some hand-made ones."""
-    if not block or block.endswith((b"\n", b"\r")):
-        return
-    line = first_line + block.count(b"\n")
-    if strict:
-        raise DataFormatError("the last line has no end, so the file may have been cut; download it again", file, line)
-    warnings.warn(
-        f"{file}, line {line}: the last line has no end, so the file may have been cut", UserWarning, stacklevel=2
+def parse_table(block: bytes, columns: dict[str, Any], delimiter: str, empty_is_null: bool = False) -> pa.Table:
+    """Parse lines with pyarrow into columns of the given types, those of type None left out.
+
+    Quotes have no meaning, so that each line stands for itself.
+    """
+    wanted = {name: kind for name, kind in columns.items() if kind is not None}
+    return pa.csv.read_csv(
+        pa.BufferReader(block),
+        pa.csv.ReadOptions(column_names=list(columns), use_threads=False, block_size=max(len(block), 1)),
+        pa.csv.ParseOptions(delimiter=delimiter, quote_char=False),
+        pa.csv.ConvertOptions(
+            column_types=wanted,
+            include_columns=list(wanted),
+            null_values=[""] if empty_is_null else [],
+            strings_can_be_null=empty_is_null,
+        ),
     )
 
 
-def line_of_row(block: bytes, row: int, first_line: int) -> tuple[int, str]:
-    """Line number and content of the `row`-th line of a block that is not blank."""
-    for i, line in enumerate(block.splitlines()):
-        if line:
-            if row == 0:
-                return first_line + i, line.decode("utf-8", "replace")
-            row -= 1
-    raise IndexError("the block has fewer rows")
+def _warn_unterminated(block: bytes, first_line: int, file, strict: bool) -> None:
+    """Say that the last line has no end, which a cut file has in common with some hand-made ones."""
+    if not block or block.endswith((b"\n", b"\r")):
+        return
+    line, problem = first_line + block.count(b"\n"), "the last line has no end, so the file may have been cut"
+    if strict:
+        raise DataFormatError(f"{problem}; download it again", file, line)
+    warnings.warn(f"{file}, line {line}: {problem}", UserWarning, stacklevel=4)
 
 
 def describe_content(head: bytes) -> str:
@@ -336,19 +358,9 @@ def describe_content(head: bytes) -> str:
         return "a file of check-ins (user, time, latitude, longitude, location)"
     if first and not first.strip(b"0123456789 "):
         return "a file of sessions (item ids)"
-    if b"\0" in head[:4096] or not _decodes(head[:4096].rpartition(b"\n")[0] or first):
+    if b"\0" in head[:4096] or "\ufffd" in (head[:4096].rpartition(b"\n")[0] or first).decode("utf-8", "replace"):
         return "data that are not UTF-8 text"
-    if b"," in first:
-        return "a comma-separated file"
-    return "a text file"
-
-
-def _decodes(data: bytes) -> bool:
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
+    return "a comma-separated file" if b"," in first else "a text file"
 
 
 def _quote(content, longest: int = 80) -> str:
@@ -358,13 +370,13 @@ def _quote(content, longest: int = 80) -> str:
     return text if len(text) <= longest else text[: longest - 4] + "...'"
 
 
-def marker_path(path) -> Path:
+def marker_path(path: str | Path) -> Path:
     """Where the note that a file or folder is synthetic stands: beside the file, or inside the folder."""
     path = Path(path)
     return path / "SYNTHETIC.json" if path.is_dir() else path.with_name(path.name + ".synthetic.json")
 
 
-def read_marker(path) -> dict | None:
+def read_marker(path: str | Path) -> dict | None:
     """The note that `writing.mark_synthetic` left, or None for recorded data."""
     try:
         return json.loads(marker_path(path).read_text(encoding="utf-8"))
@@ -372,14 +384,10 @@ def read_marker(path) -> dict | None:
         return None
 
 
-def finish(frame: pd.DataFrame, path, defects: Defects, **more) -> pd.DataFrame:
+def finish(frame: pd.DataFrame, path: str | Path, defects: Defects, **more) -> pd.DataFrame:
     """Attach what every data set carries: source, whether synthetic, and what was left out."""
     marker = read_marker(path)
     frame.attrs.update(source=str(path), synthetic=marker is not None, **defects.attrs(), **more)
     if marker is not None:
         frame.attrs["generator"] = marker
     return frame
-
-
-def first_true(mask: np.ndarray) -> int:
-    return int(np.argmax(mask))

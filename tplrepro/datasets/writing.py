@@ -1,6 +1,6 @@
 """Writing stand-ins: never a half-written file under the final name, never one that is not marked as synthetic.
 
-A file is written under a temporary name in the same folder and renamed when it is complete; after any failure (disk
+A file or folder is written under a temporary name beside it and renamed when it is complete; after any failure (disk
 full, no permission, an interruption) nothing is left of it. The note that the data are synthetic is put down first.
 """
 
@@ -13,9 +13,11 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+import uuid
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 
@@ -23,9 +25,36 @@ from tplrepro.datasets.reading import marker_path
 
 __all__ = ["atomic_folder", "atomic_output", "line_bytes", "mark_synthetic", "stand_in"]
 
+REMEDIES = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free some space or give another path="),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "give a path= that you may write to"),
+    errno.EFBIG: "raise the limit on file sizes or ask for fewer users",
+}
+
 
 @contextlib.contextmanager
-def atomic_output(path) -> Iterator:
+def _replacing(path: Path) -> Iterator[Path]:
+    """A temporary name beside `path` to write to, renamed to `path` at the end, or removed after any failure."""
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
+        if path.is_dir():
+            shutil.rmtree(path)
+        os.replace(temporary, path)
+    except BaseException as error:
+        if temporary.is_dir():
+            shutil.rmtree(temporary, ignore_errors=True)
+        else:
+            temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno in REMEDIES:
+            problem = f"{os.strerror(error.errno)} while writing, so nothing was kept; {REMEDIES[error.errno]}"
+            raise OSError(error.errno, problem, str(path)) from error
+        raise
+
+
+@contextlib.contextmanager
+def atomic_output(path: str | Path) -> Iterator:
     """A binary file to write to, compressed if `path` ends in .gz, renamed to `path` at the end.
 
     Raises
@@ -34,11 +63,8 @@ def atomic_output(path) -> Iterator:
         With the final name and the remedy in its message; nothing is left behind.
     """
     path = Path(path)
-    temporary = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-        with os.fdopen(handle, "wb") as raw:
+    with _replacing(path) as temporary:
+        with open(temporary, "xb") as raw:
             if path.suffix == ".gz":
                 # mtime=0 and no name: the same seed gives the same bytes.
                 with gzip.GzipFile("", "wb", compresslevel=1, fileobj=raw, mtime=0) as stream:
@@ -47,69 +73,28 @@ def atomic_output(path) -> Iterator:
                 yield raw
             raw.flush()
             os.fsync(raw.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except BaseException as error:
-        if temporary is not None:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(temporary)
-        if isinstance(error, OSError):
-            raise _explained(error, path) from error
-        raise
 
 
 @contextlib.contextmanager
-def atomic_folder(path) -> Iterator[Path]:
+def atomic_folder(path: str | Path) -> Iterator[Path]:
     """A folder to fill, renamed to `path` at the end; an earlier stand-in at `path` is replaced, other data never."""
     path = Path(path)
     if path.exists() and any(path.iterdir()) and not marker_path(path).exists():
         raise FileExistsError(
             errno.EEXIST, "the folder holds files that are not a stand-in of ours; give another path=", str(path)
         )
-    temporary = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
+    with _replacing(path) as temporary:
+        temporary.mkdir()
         yield temporary
-        os.chmod(temporary, 0o777 & ~_umask())
-        if path.exists():
-            shutil.rmtree(path)
-        os.replace(temporary, path)
-    except BaseException as error:
-        if temporary is not None:
-            shutil.rmtree(temporary, ignore_errors=True)
-        if isinstance(error, OSError):
-            raise _explained(error, path) from error
-        raise
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-def _explained(error: OSError, path: Path) -> OSError:
-    remedy = {
-        errno.ENOSPC: "free some space or give another path=",
-        errno.EDQUOT: "free some space or give another path=",
-        errno.EFBIG: "raise the limit on file sizes or ask for fewer users",
-        errno.EACCES: "give a path= that you may write to",
-        errno.EPERM: "give a path= that you may write to",
-        errno.EROFS: "give a path= that you may write to",
-    }.get(error.errno)
-    if remedy is None:
-        return error
-    return OSError(error.errno, f"{os.strerror(error.errno)} while writing, so nothing was kept; {remedy}", str(path))
-
-
-def mark_synthetic(path, generator: dict) -> None:
+def mark_synthetic(path: str | Path, generator: dict) -> None:
     """Note beside the file (or in the folder) `path` that it is synthetic, and how it was made."""
     with atomic_output(marker_path(path)) as out:
         out.write(json.dumps({"synthetic": True, **generator}, indent=1, sort_keys=True).encode() + b"\n")
 
 
-def stand_in(path, name: str, write, read):
+def stand_in(path: str | Path | None, name: str, write: Callable, read: Callable) -> pd.DataFrame:
     """Write a stand-in to `path` and read it back; without a path, to a temporary folder that goes away afterwards.
 
     Then the frame's ``attrs`` name the file alone, so that the same seed gives the same frame everywhere.

@@ -56,7 +56,7 @@ def kosarak_sessions(standin: int = 2000, seed: int = 0) -> Recordings:
     except DatasetNotFoundError:
         found, inputs = kosarak.to_sequences(kosarak.synthetic(n_users=standin, seed=seed)), ()
     else:
-        found, inputs = kosarak.load_sequences(path), (path,)
+        found, inputs = kosarak.to_sequences(kosarak.load(path)), (path,)
     by_user = {user: [sequence] for user, sequence in zip(found.users.tolist(), found, strict=True)}
     return Recordings(by_user, found.n_states, bool(inputs), inputs)
 

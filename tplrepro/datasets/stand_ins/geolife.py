@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,7 +12,7 @@ import pyarrow.compute as pc
 
 from tplrepro.datasets.grid import BEIJING_3RD_RING, as_box
 from tplrepro.datasets.stand_ins.places import check_size, city, draw
-from tplrepro.datasets.writing import atomic_folder, atomic_output, line_bytes, mark_synthetic
+from tplrepro.datasets.writing import atomic_output, line_bytes, mark_synthetic
 
 __all__ = ["write"]
 
@@ -29,18 +27,9 @@ def write(target, n_users, seed, *, n_trajectories=None, seconds_between_points=
         raise ValueError(f"n_trajectories must be at least n_users, {n_users}, found {n_trajectories}; a user has one")
     if not 1 <= seconds_between_points <= 600:
         raise ValueError(f"seconds_between_points must be from 1 to 600, found {seconds_between_points}; try 2.5")
-    target, box = Path(target), as_box(box)
-    generator = {"set": "geolife", "n_users": n_users, "seed": int(seed), "n_trajectories": n_trajectories}
-    with contextlib.ExitStack() as stack:
-        if target.suffix == ".zip":
-            mark_synthetic(target, generator)
-            out = stack.enter_context(atomic_output(target))
-            archive = stack.enter_context(zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=1))
-            put = _zip_writer(archive)
-        else:
-            folder = stack.enter_context(atomic_folder(target))
-            mark_synthetic(folder, generator)
-            put = _folder_writer(folder)
+    box = as_box(box)
+    mark_synthetic(target, {"set": "geolife", "n_users": n_users, "seed": int(seed), "n_trajectories": n_trajectories})
+    with atomic_output(target) as out, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         rng = np.random.default_rng([int(seed), 0])
         town = city(rng, box, 2000)
         weight = rng.lognormal(0, 1, n_users)
@@ -53,25 +42,10 @@ def write(target, n_users, seed, *, n_trajectories=None, seconds_between_points=
             for day in days.tolist():
                 time, track = _day(own_rng, day, places, seconds_between_points)
                 stamp = pd.Timestamp(int(time[0]), unit="s").strftime("%Y%m%d%H%M%S")
-                put(f"Data/{user:03d}/Trajectory/{stamp}.plt", _plt(own_rng, time, track))
-
-
-def _zip_writer(archive):
-    def write(name, data):
-        info = zipfile.ZipInfo(f"Geolife Trajectories 1.3/{name}", (1980, 1, 1, 0, 0, 0))
-        info.external_attr = 0o644 << 16
-        archive.writestr(info, data, zipfile.ZIP_DEFLATED, 1)
-
-    return write
-
-
-def _folder_writer(folder: Path):
-    def write(name, data):
-        file = folder / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(data)
-
-    return write
+                name = f"Geolife Trajectories 1.3/Data/{user:03d}/Trajectory/{stamp}.plt"
+                info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))  # the same bytes at any time
+                info.external_attr = 0o644 << 16
+                archive.writestr(info, _plt(own_rng, time, track), zipfile.ZIP_DEFLATED, 1)
 
 
 def _day(rng, day: int, places, between: float):
@@ -111,13 +85,12 @@ def _day(rng, day: int, places, between: float):
 
 def _plt(rng, time, track) -> bytes:
     stamps = pa.array(time.astype("datetime64[s]"))
+    altitude = np.where(rng.random(len(time)) < 0.02, -777, np.rint(160 + rng.normal(0, 15, len(time))))
     columns = {
         "latitude": np.round(track[:, 0], 6),
         "longitude": np.round(track[:, 1], 6),
         "zero": np.zeros(len(time), dtype=np.int8),
-        "altitude": np.where(rng.random(len(time)) < 0.02, -777, np.rint(160 + rng.normal(0, 15, len(time)))).astype(
-            np.int32
-        ),
+        "altitude": altitude.astype(np.int32),
         "day": np.round(25_569 + time / 86_400, 10),
         "date": stamps.cast(pa.date32()),
         "clock": pc.strftime(stamps, format="%H:%M:%S"),

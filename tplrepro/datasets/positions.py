@@ -1,0 +1,60 @@
+"""What readers of positions, Geolife and Gowalla, check alike: coordinates, limits of time, and the box."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from tplrepro.datasets.grid import as_box
+from tplrepro.datasets.reading import DataFormatError, Defects, Rows, finish, time_limit
+
+__all__ = ["Positions"]
+
+
+class Positions:
+    """Drops the defects of positions row by row, and counts positions outside the box.
+
+    Parameters
+    ----------
+    box : (south, north, west, east) or None
+    not_before, not_after : limits of time; None for no earliest time, and for now
+    defects : Defects
+    """
+
+    def __init__(self, box, not_before, not_after, defects: Defects):
+        self.box = None if box is None else as_box(box)
+        earliest, latest = time_limit(not_before, "not_before"), time_limit(not_after, "not_after")
+        self.earliest = np.iinfo(np.int64).min if earliest is None else earliest.value // 1000
+        self.latest = (pd.Timestamp.now(tz="UTC") if latest is None else latest).value // 1000
+        self.defects = defects
+        self.total = self.out_of_range = self.outside = 0
+
+    def check(self, rows: Rows) -> None:
+        """Drop rows with known defects of latitude, longitude and time, in microseconds since 1970."""
+        self.total += len(rows)
+        wrong = ~((np.abs(rows["latitude"]) <= 90) & (np.abs(rows["longitude"]) <= 180))
+        self.out_of_range += int(wrong.sum())
+        rows.drop(wrong, "coordinates out of range")
+        rows.drop(rows["time"] < self.earliest, "time before not_before")
+        rows.drop(rows["time"] > self.latest, "time after not_after")
+
+    def select(self, rows: Rows) -> None:
+        """Keep the rows in the box and count the others."""
+        if self.box is not None:
+            inside = self.box.contains(rows["latitude"], rows["longitude"])
+            self.outside += len(rows) - int(inside.sum())
+            rows.keep(inside)
+
+    def finish(self, frame: pd.DataFrame, path: str | Path) -> pd.DataFrame:
+        """The frame with what it carries, unless most positions were out of range."""
+        if 2 * self.out_of_range > self.total:
+            file, _, line = self.defects.examples["coordinates out of range"].rpartition(", line ")
+            raise DataFormatError(
+                f"{self.out_of_range} of {self.total} points have coordinates out of range, so the columns may be "
+                "swapped; latitude must come before longitude",
+                file,
+                int(line),
+            )
+        return finish(frame, path, self.defects, outside_box=self.outside)
