@@ -95,7 +95,7 @@ def read_kosarak(folder, scale):
 
 
 def kosarak_states(folder, scale):
-    """Sessions straight into sequences."""
+    """Read, and the sequences of pages."""
     from tplrepro.datasets import kosarak
 
     sequences = kosarak.to_sequences(kosarak.load(folder / KOSARAK))
