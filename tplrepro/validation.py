@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -59,11 +59,10 @@ def check_stochastic(rows: np.ndarray, tolerance: float = ROW_SUM_TOLERANCE) -> 
         )
 
 
-def as_transition_array(matrix: ArrayLike) -> np.ndarray:
+def as_transition_array(matrix: Any) -> np.ndarray:
     """A transition matrix, given as TransitionMatrix or array-like (n, n), as a checked C-contiguous float array."""
-    validated = getattr(matrix, "validated_array", None)
-    if validated is not None:
-        return validated()
+    if hasattr(matrix, "is_sparse"):  # a TransitionMatrix, which was checked when it was made
+        return matrix.toarray()
     rows = as_rows(matrix)
     check_stochastic(rows)
     return rows

@@ -12,12 +12,12 @@ from scipy.stats import beta, kstest
 import tplrepro as tpl
 from tplrepro.markov import (
     bootstrap_draws,
-    count_transitions,
     leakage_interval,
     posterior_draws,
 )
 
 TABLE = np.array([[8.0, 2.0], [1.0, 9.0]])
+RNG = np.random.default_rng(0)
 
 
 @pytest.mark.parametrize(("direction", "parameters"), [("forward", (8.5, 2.5)), ("backward", (8.5, 1.5))])
@@ -152,7 +152,7 @@ def test_interval_ends_are_values_of_draws_rounded_outwards():
 
 
 def test_interval_of_a_leakage_over_time():
-    draws = posterior_draws(TABLE * 10, draws=40, rng=np.random.default_rng(10), direction="both")
+    draws = posterior_draws(TABLE * 10, 1.0, draws=40, rng=np.random.default_rng(10), direction="both")
     interval = leakage_interval(draws, lambda pair: tpl.temporal_privacy_leakage([0.1] * 5, *pair).tpl)
     assert interval.upper.shape == (5,)
     assert (interval.lower < interval.upper).all()
@@ -163,22 +163,22 @@ def test_interval_of_a_leakage_over_time():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: posterior_draws(np.ones((2, 3))), r"square and not empty, found shape \(2, 3\)"),
-        (lambda: posterior_draws([[1, -1], [1, 1]]), "not negative, found -1"),
-        (lambda: posterior_draws([[1, np.nan], [1, 1]]), "finite and not negative, found nan"),
-        (lambda: posterior_draws(TABLE, smoothing=-0.1), "at least 0, found -0.1"),
-        (lambda: posterior_draws(TABLE, draws=0), "draws must be at least 1"),
-        (lambda: posterior_draws(TABLE, direction="up"), "direction must be one of .* found 'up'"),
+        (lambda: posterior_draws(np.ones((2, 3)), 1.0, 1, RNG), r"square and not empty, found shape \(2, 3\)"),
+        (lambda: posterior_draws([[1, -1], [1, 1]], 1.0, 1, RNG), "not negative, found -1"),
+        (lambda: posterior_draws([[1, np.nan], [1, 1]], 1.0, 1, RNG), "finite and not negative, found nan"),
+        (lambda: posterior_draws(TABLE, -0.1, 1, RNG), "at least 0, found -0.1"),
+        (lambda: posterior_draws(TABLE, 1.0, 0, RNG), "draws must be at least 1"),
+        (lambda: posterior_draws(TABLE, 1.0, 1, RNG, direction="up"), "direction must be one of .* found 'up'"),
         (
-            lambda: posterior_draws([[1, 1], [0, 0]], 0.0, states=["a", "b"]),
+            lambda: posterior_draws([[1, 1], [0, 0]], 0.0, 1, RNG, states=["a", "b"]),
             r"a step, found none from state 'b' \(1 such states\)",
         ),
-        (lambda: posterior_draws([[1, 0], [1, 0]], 0.0, direction="both"), "found none to state 1"),
-        (lambda: bootstrap_draws([[0, 1]], draws=0), "draws must be at least 1"),
-        (lambda: bootstrap_draws([[0, 1]], smoothing=np.nan), "at least 0, found nan"),
-        (lambda: bootstrap_draws([[0, 1]], direction="up"), "direction must be one of"),
-        (lambda: bootstrap_draws([[0, 1], [1, 0]], groups=[1]), "one group a sequence, 2, found 1"),
-        (lambda: bootstrap_draws([]), "at least one observed state"),
+        (lambda: posterior_draws([[1, 0], [1, 0]], 0.0, 1, RNG, direction="both"), "found none to state 1"),
+        (lambda: bootstrap_draws([[0, 1]], 0, RNG), "draws must be at least 1"),
+        (lambda: bootstrap_draws([[0, 1]], 1, RNG, smoothing=np.nan), "at least 0, found nan"),
+        (lambda: bootstrap_draws([[0, 1]], 1, RNG, direction="up"), "direction must be one of"),
+        (lambda: bootstrap_draws([[0, 1], [1, 0]], 1, RNG, groups=[1]), "one group a sequence, 2, found 1"),
+        (lambda: bootstrap_draws([], 1, RNG), "at least one observed state"),
         (lambda: list(bootstrap_draws([[0, 1], [1, 0]], 50, np.random.default_rng(0))), "every state must be left"),
         (lambda: leakage_interval([1.0] * 19, float), "level 0.9 needs at least 20 draws, found 19"),
         (lambda: leakage_interval([1.0] * 20, float, level=1.0), r"probability in \(0, 1\), found 1.0"),
@@ -188,8 +188,3 @@ def test_interval_of_a_leakage_over_time():
 def test_bad_input_names_constraint_value_and_remedy(call, message):
     with pytest.raises(ValueError, match=message):
         call()
-
-
-def test_counts_come_from_the_estimation_module():
-    counts, states = count_transitions([["a", "b", "a"]])
-    assert next(posterior_draws(counts, 1.0, 1, np.random.default_rng(0), states=states)).states == ["a", "b"]

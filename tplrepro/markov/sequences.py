@@ -273,7 +273,7 @@ def _from_frame(frame) -> Sequences:
     return Sequences.from_flat(states, np.append(starts, len(users)), users[starts])
 
 
-def _sequences_of(own) -> list:
+def _sequences_of(own: Any) -> list:
     """The sequences of one user, who may have given a single one."""
     single = isinstance(own, str) or not np.iterable(own) or not len(own) or np.ndim(next(iter(own))) == 0
     return [own] if single else list(own)

@@ -70,7 +70,7 @@ class TransitionMatrix:
         normalize: bool = False,
         background: ArrayLike | None = None,
     ):
-        self.background: np.ndarray | None = None
+        self.background: Any = None  # ndarray (n,) of a sparse matrix
         if hasattr(probabilities, "tocsr"):
             self.probabilities, self.background = _checked_sparse(probabilities, background, normalize)
         elif background is not None:
@@ -80,7 +80,7 @@ class TransitionMatrix:
             )
         else:
             self.probabilities = _checked_dense(probabilities, normalize)
-        self._states = range(self.n_states) if states is None else _checked_states(states, self.n_states)
+        self._states: Any = range(self.n_states) if states is None else _checked_states(states, self.n_states)
         self._freeze()
 
     @classmethod
@@ -136,7 +136,7 @@ class TransitionMatrix:
         """
         smoothing, matrix = check_smoothing(smoothing), checked_counts(counts)
         n = matrix.shape[0]
-        labels = range(n) if states is None else _checked_states(states, n)
+        labels: Any = range(n) if states is None else _checked_states(states, n)
         totals = matrix.sum(axis=1) + n * smoothing
         if (totals == 0).any():
             raise ValueError(
@@ -174,9 +174,7 @@ class TransitionMatrix:
         return f"TransitionMatrix({self.n_states} states {', '.join(named)}; {kind})"
 
     def __array__(self, dtype=None, copy=None):
-        array = self.toarray()
-        if dtype is not None:
-            array = array.astype(dtype)
+        array = np.asarray(self.toarray(), dtype=dtype)
         return array.copy() if copy else array
 
     def __setstate__(self, state):
@@ -189,10 +187,6 @@ class TransitionMatrix:
             arrays = [self.probabilities.data, self.probabilities.indices, self.probabilities.indptr, self.background]
         for array in arrays:
             array.setflags(write=False)
-
-    def validated_array(self) -> np.ndarray:
-        """The dense rows, known to be valid; the same as `toarray`."""
-        return self.toarray()
 
     def toarray(self) -> np.ndarray:
         """The dense rows, (n, n); a new array if the matrix is sparse."""

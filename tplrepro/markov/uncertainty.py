@@ -7,36 +7,35 @@ replacement, and estimates anew with the same smoothing.
 Leakage is a maximum over pairs of states and sets of columns, so that noise in the matrix raises it: draws lie above
 the leakage of the estimate more often than below, and an interval need not contain it. With a small s and rows of few
 counts a posterior draw is much more peaked than its mean; the distance between the two is a finding, not an error.
-
-References
-----------
-B. Efron, R. J. Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13 (percentile intervals).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from tplrepro.markov.sequences import Sequences, as_sequences, count_transitions
-from tplrepro.markov.transition import SPARSE_FROM, TransitionMatrix
-from tplrepro.validation import check_horizon
+from tplrepro.markov.sequences import as_sequences
+from tplrepro.markov.transition import SPARSE_FROM, TransitionMatrix, checked_counts
+from tplrepro.validation import check_horizon, check_smoothing
 
 __all__ = ["LeakageInterval", "bootstrap_draws", "leakage_interval", "posterior_draws"]
 
 #: From this many states on, exact posterior draws (one number for each pair of states) are refused: 3.2 GB.
 LARGEST_DENSE = 20_000
-DIRECTIONS = ("forward", "backward", "both")
+#: Which matrices make a draw, and whether each is of the transposed counts.
+DIRECTIONS = {"forward": (False,), "backward": (True,), "both": (True, False)}
 
 
 def posterior_draws(
-    counts,
-    smoothing: float = 1.0,
-    draws: int = 100,
-    rng=None,
-    states=None,
+    counts: Any,
+    smoothing: float,
+    draws: int,
+    rng: np.random.Generator,
+    *,
+    states: Iterable | None = None,
     direction: str = "forward",
     sparse: bool | None = None,
 ) -> Iterator:
@@ -44,15 +43,12 @@ def posterior_draws(
 
     Parameters
     ----------
-    counts : array-like or scipy.sparse matrix (n, n), counts of steps from row to column, as `count_transitions` gives
+    counts, states, sparse : as in `TransitionMatrix.from_counts`
     smoothing : float >= 0
         The prior pseudo-count of each state, the s of Laplacian smoothing (1: uniform prior, 0.5: Jeffreys'). 0 is the
         improper prior under which steps never seen stay impossible.
     draws : int >= 1
-    rng : numpy.random.Generator, optional
-    states : sequence of n labels, optional
     direction : "forward", "backward" (rows are then the columns of `counts`), or "both"
-    sparse : bool, optional; default sparse from 4,096 states on
 
     Yields
     ------
@@ -63,8 +59,8 @@ def posterior_draws(
     Raises
     ------
     ValueError
-        For counts that are negative or not square, a negative s, a row without counts under s = 0, an unknown
-        direction, draws < 1, or a dense draw of more than 20,000 states.
+        As `TransitionMatrix.from_counts`; also for an unknown direction, draws < 1, or a dense draw of more than 20,000
+        states.
 
     Notes
     -----
@@ -73,34 +69,19 @@ def posterior_draws(
 
     Examples
     --------
-    >>> rng = np.random.default_rng(0)
-    >>> draws = posterior_draws([[8, 2], [1, 9]], smoothing=1.0, draws=1000, rng=rng)
+    >>> draws = posterior_draws([[8, 2], [1, 9]], smoothing=1.0, draws=1000, rng=np.random.default_rng(0))
     >>> stays = np.mean([P.probabilities[0, 0] for P in draws])
     >>> bool(abs(stays - (8 + 1) / (10 + 2)) < 0.02)
     True
     """
-    import scipy.sparse
-
     draws = check_horizon(draws, "draws")
-    _check_options(smoothing, direction)
-    table = scipy.sparse.csr_array(counts, dtype=float, copy=True)
-    table.sum_duplicates()
+    smoothing, sides = check_smoothing(smoothing), _sides(direction)
+    table = checked_counts(counts)
     table.eliminate_zeros()
     n = table.shape[0]
-    if table.shape != (n, n) or n == 0:
-        raise ValueError(f"counts must be square and not empty, found shape {table.shape}; count steps between states")
-    bad = ~np.isfinite(table.data) | (table.data < 0)
-    if bad.any():
-        raise ValueError(f"counts must be finite and not negative, found {table.data[bad][0]:g}; correct the counts")
     if smoothing == 0.0:
-        for axis, name in ((1, "forward"), (0, "backward")):
-            empty = np.asarray(table.sum(axis=axis)).ravel() == 0
-            if direction in (name, "both") and empty.any():
-                raise ValueError(
-                    f"with smoothing 0 every state must have a step, found none {'from' if axis else 'to'} state "
-                    f"{int(np.argmax(empty)) if states is None else states[int(np.argmax(empty))]!r} "
-                    f"({int(empty.sum())} such states); give smoothing > 0, or drop those states"
-                )
+        for transposed in sides:
+            _check_every_row(table.T if transposed else table, "to" if transposed else "from", states)
     if sparse is None:
         sparse = n >= SPARSE_FROM
     if not sparse and n > LARGEST_DENSE:
@@ -108,20 +89,20 @@ def posterior_draws(
             f"a dense draw has one number for each pair of states, at most {LARGEST_DENSE} states, found {n}; "
             "pass sparse=True, or use bootstrap_draws"
         )
-    rng = np.random.default_rng() if rng is None else rng
     draw = _draw_sparse if sparse else _draw_dense
-    return (draw(table, smoothing, rng, states, direction) for _ in range(draws))
+    return (_one_or_pair(draw(table, smoothing, rng, states, sides)) for _ in range(draws))
 
 
 def bootstrap_draws(
-    sequences,
-    draws: int = 100,
-    rng=None,
+    sequences: Any,
+    draws: int,
+    rng: np.random.Generator,
+    *,
     smoothing: float = 0.0,
     n_states: int | None = None,
-    states=None,
+    states: Iterable | None = None,
     direction: str = "forward",
-    groups=None,
+    groups: Iterable[Hashable] | None = None,
     sparse: bool | None = None,
     estimate: Callable | None = None,
 ) -> Iterator:
@@ -129,16 +110,14 @@ def bootstrap_draws(
 
     Parameters
     ----------
-    sequences : iterable of 1-D sequences of states, such as a `tplrepro.datasets.Sequences`
-    draws : int >= 1
-    rng : numpy.random.Generator, optional
-    smoothing, n_states, states, sparse : see `estimate_transitions`
+    sequences, smoothing, n_states, states, sparse : as in `TransitionMatrix.from_sequences`
         The states are those of the whole sample in every draw.
+    draws : int >= 1
     direction : "forward", "backward", or "both" for pairs (backward, forward) from the same sequences
-    groups : sequence, one hashable a sequence, optional
+    groups : one hashable a sequence, optional
         Draw groups of sequences together: their users, if the sequences of one user are not independent.
     estimate : callable, optional
-        Makes a draw of the list of sequences drawn, in place of the estimate above: of order k, or hidden, say.
+        Makes a draw of the `Sequences` drawn, in place of the estimate above: of order k, or hidden, say.
 
     Yields
     ------
@@ -147,8 +126,8 @@ def bootstrap_draws(
     Raises
     ------
     ValueError
-        As `estimate_transitions`, when a draw without smoothing misses a state; also for draws < 1, an unknown
-        direction, or groups of another length.
+        As `TransitionMatrix.from_sequences`, when a draw without smoothing misses a state; also for draws < 1, an
+        unknown direction, or groups of another length.
 
     Examples
     --------
@@ -159,52 +138,43 @@ def bootstrap_draws(
     import scipy.sparse
 
     draws = check_horizon(draws, "draws")
-    _check_options(smoothing, direction)
-    if estimate is not None or not isinstance(sequences, Sequences):
-        sequences = list(sequences)
-    group, n_groups = _numbered(groups, len(sequences))
-    rng = np.random.default_rng() if rng is None else rng
-    if estimate is not None:
-        members = [np.flatnonzero(group == g) for g in range(n_groups)] if groups is not None else group[:, None]
-
-        def sample():
-            chosen = np.concatenate([members[g] for g in rng.integers(n_groups, size=n_groups)])
-            return [sequences[k] for k in chosen]
-
-        return (estimate(sample()) for _ in range(draws))
-    # One count for each pair (group, step): the counts of a draw are a product with the weights of the groups.
+    smoothing, sides = check_smoothing(smoothing), _sides(direction)
     coded = as_sequences(sequences, n_states, states)
-    whole, states = count_transitions(coded)
-    n = whole.shape[0]
-    steps = whole.tocoo()
-    order = np.lexsort((steps.coords[1], steps.coords[0]))
-    origin, target = (coordinate[order].astype(np.int64) for coordinate in steps.coords)
-    before, after = (codes.astype(np.int64) for codes in coded.transitions())
-    flat, inside = before * n + after, np.maximum(coded.lengths - 1, 0)
-    column = np.searchsorted(origin * n + target, flat)
-    members = np.repeat(group, inside)
-    shares = scipy.sparse.coo_array((np.ones(flat.size), (column, members)), shape=(origin.size, n_groups)).tocsr()
+    number: dict = {}  # groups by first appearance
+    group = np.array([number.setdefault(g, len(number)) for g in (range(len(coded)) if groups is None else groups)])
+    if len(group) != len(coded):
+        raise ValueError(
+            f"groups must name one group a sequence, {len(coded)}, found {len(group)}; give the user of each sequence"
+        )
+    n_groups, n = len(number), coded.n_states
+    if estimate is not None:
+        members = np.split(np.argsort(group, kind="stable"), np.cumsum(np.bincount(group))[:-1])
+        chosen = (rng.integers(n_groups, size=n_groups) for _ in range(draws))
+        return (estimate(coded.select(np.concatenate([members[g] for g in one]))) for one in chosen)
+    # One count for each pair (group, step): the counts of a draw are a product with the weights of the groups.
+    before, after = coded.transitions()
+    steps, column = np.unique(before.astype(np.int64) * n + after, return_inverse=True)
+    owner = np.repeat(group, np.maximum(coded.lengths - 1, 0))
+    shares = scipy.sparse.coo_array((np.ones(owner.size), (column, owner)), shape=(steps.size, n_groups)).tocsr()
+    labels = coded.labels.tolist()
 
     def draw():
         weights = np.bincount(rng.integers(n_groups, size=n_groups), minlength=n_groups)
-        counts = scipy.sparse.coo_array((shares @ weights, (origin, target)), shape=(n, n)).tocsr()
+        counts = scipy.sparse.coo_array((shares @ weights, np.divmod(steps, n)), shape=(n, n)).tocsr()
         counts.eliminate_zeros()
-        made = {}
-        for name in ("backward", "forward") if direction == "both" else (direction,):
-            table = counts if name == "forward" else counts.T.tocsr()
-            made[name] = TransitionMatrix.from_counts(table, smoothing, states, sparse)
-        return tuple(made.values()) if direction == "both" else made[direction]
+        tables = [counts.T if transposed else counts for transposed in sides]
+        return [TransitionMatrix.from_counts(table, smoothing, labels, sparse) for table in tables]
 
-    return (draw() for _ in range(draws))
+    return (_one_or_pair(draw()) for _ in range(draws))
 
 
 @dataclass(frozen=True)
 class LeakageInterval:
-    """An equal-tailed percentile interval of a leakage; nats, unless the function returns something else.
+    """An equal-tailed percentile interval of a leakage (Efron, Tibshirani: An Introduction to the Bootstrap, ch. 13).
 
     Attributes
     ----------
-    lower, median, upper : float or ndarray (...), of the shape that the function returns
+    lower, median, upper : float or ndarray (...), of the shape (and unit) that the function returns
     level : float, the probability between the ends
     values : ndarray (draws, ...), the function of each draw
     """
@@ -238,7 +208,7 @@ def leakage_interval(draws: Iterable, function: Callable, level: float = 0.9) ->
     Examples
     --------
     >>> from tplrepro import PrivacyLossFunction
-    >>> draws = posterior_draws([[80, 20], [10, 90]], draws=200, rng=np.random.default_rng(3))
+    >>> draws = posterior_draws([[80, 20], [10, 90]], 1.0, draws=200, rng=np.random.default_rng(3))
     >>> interval = leakage_interval(draws, lambda P: PrivacyLossFunction(P).supremum(0.1))
     >>> round(float(interval.lower), 2), round(float(interval.upper), 2)  # 0.34 for the estimate
     (0.25, 0.43)
@@ -262,37 +232,48 @@ def leakage_interval(draws: Iterable, function: Callable, level: float = 0.9) ->
     return LeakageInterval(lower, median, upper, level, values)
 
 
-def _check_options(smoothing: float, direction: str) -> None:
-    if not (np.isfinite(smoothing) and smoothing >= 0):
-        raise ValueError(f"smoothing must be finite and at least 0, found {smoothing}; give the prior pseudo-count s")
+def _sides(direction: str) -> tuple[bool, ...]:
     if direction not in DIRECTIONS:
-        raise ValueError(f"direction must be one of {DIRECTIONS}, found {direction!r}; choose one of them")
+        raise ValueError(f"direction must be one of {list(DIRECTIONS)}, found {direction!r}; choose one of them")
+    return DIRECTIONS[direction]
 
 
-def _log_gamma_variates(shape: np.ndarray, rng) -> np.ndarray:
+def _one_or_pair(matrices):
+    made = tuple(matrices)
+    return made if len(made) > 1 else made[0]
+
+
+def _check_every_row(table, side: str, states) -> None:
+    empty = np.flatnonzero(table.sum(axis=1) == 0)
+    if empty.size:
+        labels = range(table.shape[0]) if states is None else list(states)
+        raise ValueError(
+            f"with smoothing 0 every state must have a step, found none {side} state {labels[empty[0]]!r} "
+            f"({empty.size} such states); give smoothing > 0, or drop those states"
+        )
+
+
+def _log_gamma_variates(shape: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Logarithms of Gamma(shape, 1) variates: for small shapes the variates themselves underflow."""
     boosted = np.log(rng.standard_gamma(shape + 1.0))
     return boosted + np.log1p(-rng.random(shape.shape)) / shape
 
 
-def _draw_dense(table, smoothing, rng, states, direction):
+def _draw_dense(table, smoothing, rng, states, sides) -> Iterator[TransitionMatrix]:
     shape = table.toarray() + smoothing
     log = np.full(shape.shape, -np.inf)
-    positive = shape > 0
-    log[positive] = _log_gamma_variates(shape[positive], rng)
-
-    def rows(values):
-        rows = np.exp(values - values.max(axis=1, keepdims=True))
-        return TransitionMatrix(rows, states=states, normalize=True)
-
-    return _directed(direction, lambda: rows(log.T), lambda: rows(log))
+    log[shape > 0] = _log_gamma_variates(shape[shape > 0], rng)
+    for transposed in sides:
+        values = log.T if transposed else log
+        yield TransitionMatrix(np.exp(values - values.max(axis=1, keepdims=True)), states=states, normalize=True)
 
 
-def _draw_sparse(table, smoothing, rng, states, direction):
+def _draw_sparse(table, smoothing, rng, states, sides) -> Iterator[TransitionMatrix]:
     n = table.shape[0]
-    log = _log_gamma_variates(table.data + smoothing, rng)
-
-    def rows(matrix):
+    logs = table.copy()
+    logs.data = _log_gamma_variates(table.data + smoothing, rng)
+    for transposed in sides:
+        matrix = logs.T.tocsr() if transposed else logs.copy()  # tocsr keeps the logs that are exactly 0
         stored = np.diff(matrix.indptr)
         unseen = (n - stored) * smoothing
         rest = np.full(n, -np.inf)
@@ -301,31 +282,4 @@ def _draw_sparse(table, smoothing, rng, states, direction):
         top = rest.copy()
         np.maximum.at(top, np.repeat(np.arange(n), stored), matrix.data)
         matrix.data = np.exp(matrix.data - np.repeat(top, stored))
-        return TransitionMatrix(matrix, states=states, background=np.exp(rest - top), normalize=True)
-
-    def with_logs():
-        matrix = table.copy()
-        matrix.data = log
-        return matrix
-
-    # A transpose of logs must keep those that are exactly 0: tocsr() does.
-    return _directed(direction, lambda: rows(with_logs().T.tocsr()), lambda: rows(with_logs().copy()))
-
-
-def _directed(direction, backward, forward):
-    if direction == "both":
-        return backward(), forward()
-    return backward() if direction == "backward" else forward()
-
-
-def _numbered(groups, n_sequences: int):
-    """The group of each sequence, 0..g-1, and g."""
-    if groups is None:
-        return np.arange(n_sequences), n_sequences
-    groups = list(groups)
-    if len(groups) != n_sequences:
-        raise ValueError(
-            f"groups must name one group a sequence, {n_sequences}, found {len(groups)}; give the user of each sequence"
-        )
-    number: dict = {}
-    return np.array([number.setdefault(group, len(number)) for group in groups]), len(number)
+        yield TransitionMatrix(matrix, states=states, background=np.exp(rest - top), normalize=True)
