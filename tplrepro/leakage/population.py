@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
@@ -91,8 +90,7 @@ def population_leakage(
 
     Parameters
     ----------
-    sequences_by_user : mapping from user to a sequence, or a list of sequences, of states (0..n-1
-        or labels); or Sequences
+    sequences_by_user : mapping from user to a sequence, or a list of sequences, of states; or Sequences
     epsilons : array-like (T,), the budgets in nats, finite and > 0
     n_states : int, optional; by default the states are the values seen
     smoothing : float >= 0
@@ -129,13 +127,9 @@ def population_leakage(
     budgets = check_budgets(epsilons)
     _check_options(smoothing, prior_weight, sides, states)
     batch_size = check_horizon(batch_size, "batch_size")
-    users, sequences = _grouped(sequences_by_user)
-    if n_states is None and isinstance(sequences_by_user, Sequences):
-        n_states = sequences_by_user.n_states
-    coded = as_sequences([s for own in sequences for s in own], n_states)
+    coded = _coded(sequences_by_user, n_states)
+    users, sequences = zip(*coded.by_user().items(), strict=True)
     pooled_counts, _ = count_transitions(coded)
-    one_by_one = iter(coded)
-    sequences = [[next(one_by_one) for _ in own] for own in sequences]
     n = pooled_counts.shape[0]
     pooled = {side: None for side in sides}
     if prior_weight is not None:
@@ -153,7 +147,7 @@ def population_leakage(
             bpl[batch], fpl[batch] = backward, forward
             bar.update(len(backward))
     transitions = np.array([sum(max(len(s) - 1, 0) for s in own) for own in sequences])
-    return PopulationLeakage(users, transitions, budgets, bpl, fpl)
+    return PopulationLeakage(list(users), transitions, budgets, bpl, fpl)
 
 
 def _leakages_of_batch(sequences, n, budgets, pooled, smoothing, prior_weight, states):
@@ -204,9 +198,7 @@ def _shrunk(
     else:
         import scipy.sparse
 
-        excess = prior.probabilities.copy()
-        excess.data = excess.data - np.repeat(prior.background, np.diff(excess.indptr))
-        joint = scipy.sparse.csr_array(counts + weight * excess)
+        joint = scipy.sparse.csr_array(counts + weight * prior.excess)
         background = weight * prior.background / totals
         joint.data = joint.data / np.repeat(totals, np.diff(joint.indptr)) + np.repeat(
             background, np.diff(joint.indptr)
@@ -215,32 +207,21 @@ def _shrunk(
     return TransitionMatrix((counts.toarray() + weight * rows) / totals[:, None], normalize=True)
 
 
-def _grouped(sequences_by_user) -> tuple[list, list]:
-    """Users, and for each a list of arrays."""
-    if hasattr(sequences_by_user, "offsets") and hasattr(sequences_by_user, "users"):  # datasets' Sequences
-        grouped: dict = {}
-        names = np.asarray(sequences_by_user.users).tolist()
-        for user, (first, stop) in zip(names, pairwise(sequences_by_user.offsets.tolist()), strict=True):
-            grouped.setdefault(user, []).append(sequences_by_user.values[first:stop])
-        sequences_by_user = grouped
-    if not isinstance(sequences_by_user, Mapping):
+def _coded(sequences_by_user, n_states: int | None) -> Sequences:
+    if not isinstance(sequences_by_user, (Mapping, Sequences)):
         raise ValueError(
             f"sequences_by_user must map each user to her sequences, found {type(sequences_by_user).__name__}; "
-            "give a dict, or tplrepro.datasets' Sequences"
+            "give a dict, or Sequences"
         )
-    if not sequences_by_user:
+    if not len(sequences_by_user):
         raise ValueError("a population needs at least one user, found none; give a dict from user to sequences")
-    users, sequences = [], []
-    for user, own in sequences_by_user.items():
-        own = [own] if np.ndim(own[0] if len(own) else 0) == 0 else list(own)
-        arrays = [np.asarray(s) for s in own if len(s)]
-        if not arrays:
+    coded = as_sequences(sequences_by_user, n_states)
+    for user, own in coded.by_user().items():
+        if not any(s.size for s in own):
             raise ValueError(
                 f"each user needs at least one observed state, found none for user {user!r}; leave her out"
             )
-        users.append(user)
-        sequences.append(arrays)
-    return users, sequences
+    return coded
 
 
 def _check_options(smoothing, prior_weight, sides, states) -> None:

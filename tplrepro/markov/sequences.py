@@ -51,7 +51,7 @@ class Sequences:
     [[0, 1, 1], [0, 2]]
     >>> s.n_states, s.n_transitions, len(s)
     (3, 3, 2)
-    >>> s.select(s.users == 9).labels_of(0).tolist()
+    >>> s.labels[s.select(s.users == 9)[0]].tolist()
     ['a', 'c']
     """
 
@@ -128,10 +128,6 @@ class Sequences:
         """Number of pairs of consecutive states."""
         return int(np.maximum(self.lengths - 1, 0).sum())
 
-    def labels_of(self, i: int) -> np.ndarray:
-        """Sequence i in labels instead of codes."""
-        return self.labels[self[i]]
-
     def transitions(self) -> tuple[np.ndarray, np.ndarray]:
         """All pairs of consecutive states, as two arrays (n_transitions,): from, to."""
         inside = np.ones(len(self.values), dtype=bool)
@@ -147,11 +143,6 @@ class Sequences:
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         take = np.repeat(self.offsets[:-1][which] - offsets[:-1], lengths) + np.arange(offsets[-1])
         return Sequences(self.values[take], offsets, self.labels, self.users[which])
-
-    def compact(self) -> Sequences:
-        """The same sequences over the states that occur only."""
-        seen, codes = _factorize(self.values)
-        return Sequences(codes, self.offsets, self.labels[seen], self.users)
 
     def by_user(self) -> dict[Any, list[np.ndarray]]:
         """The list of sequences of each user, users in order of first appearance."""
@@ -198,12 +189,18 @@ def as_sequences(data: Any, n_states: int | None = None, states: Iterable | None
             raise ValueError(
                 f"n_states must equal the number of labels, found {n_states} and {len(labels)}; leave n_states out"
             )
-        return _recoded(coded, labels, f"the states allowed are {_brief(labels)}: add it to states or drop it")
+        position = {label: code for code, label in enumerate(labels.tolist())}
+        if len(position) != len(labels):
+            raise ValueError(f"states must be distinct, found one twice in {_brief(labels)}; give each its own label")
+        table = np.array([position.get(label, -1) for label in coded.labels.tolist()], dtype=np.int64)
+        return _recoded(coded, labels, table, f"the states allowed are {_brief(labels)}: add it to states or")
     if n_states is None or (coded is data and n_states == coded.n_states):
         return coded
     n_states = check_horizon(n_states, "n_states")
     if np.issubdtype(coded.labels.dtype, np.integer):
-        return _recoded(coded, np.arange(n_states), f"states must be 0..{n_states - 1}: raise n_states or drop it")
+        inside = (coded.labels >= 0) & (coded.labels < n_states)
+        table = np.where(inside, coded.labels.astype(np.int64), -1)
+        return _recoded(coded, np.arange(n_states), table, f"states must be 0..{n_states - 1}: raise n_states or")
     return as_sequences(coded, n_states, coded.labels)
 
 
@@ -275,8 +272,10 @@ def _from_frame(frame) -> Sequences:
 
 def _sequences_of(own: Any) -> list:
     """The sequences of one user, who may have given a single one."""
-    single = isinstance(own, str) or not np.iterable(own) or not len(own) or np.ndim(next(iter(own))) == 0
-    return [own] if single else list(own)
+    if isinstance(own, str) or not np.iterable(own):
+        return [own]
+    items: Any = own if hasattr(own, "__len__") else list(own)
+    return [items] if not len(items) or np.ndim(next(iter(items))) == 0 else list(items)
 
 
 def _one_dimensional(sequence, position: int) -> np.ndarray:
@@ -333,17 +332,13 @@ def _array_of(labels) -> np.ndarray:
     return np.array(labels) if plain else np.fromiter(labels, dtype=object, count=len(labels))
 
 
-def _recoded(coded: Sequences, labels: np.ndarray, remedy: str) -> Sequences:
-    """The same sequences over the states `labels`."""
-    position = {label: code for code, label in enumerate(labels.tolist())}
-    if len(position) != len(labels):
-        raise ValueError(f"states must be distinct, found one twice in {_brief(labels)}; give each its own label")
-    table = np.array([position.get(label, -1) for label in coded.labels.tolist()], dtype=np.int64)
+def _recoded(coded: Sequences, labels: np.ndarray, table: np.ndarray, remedy: str) -> Sequences:
+    """The same sequences over the states `labels`, by the new code of each old one, -1 for none."""
     codes = table[coded.values]
     if (codes < 0).any():
         unknown = coded.labels[coded.values[np.argmax(codes < 0)]]
         unknown = unknown.item() if isinstance(unknown, np.generic) else unknown
-        raise ValueError(f"unknown state {unknown!r} in the sequences; {remedy}")
+        raise ValueError(f"unknown state {unknown!r} in the sequences; {remedy} drop it")
     return Sequences(codes, coded.offsets, labels, coded.users)
 
 
