@@ -13,7 +13,6 @@ from tplrepro.dphmm import (
     delta_location_set,
     is_protectable,
     release,
-    release_step,
     sensitivity_hull,
 )
 from tplrepro.dphmm.running_example import TRANSITIONS
@@ -24,6 +23,11 @@ START = np.array([0, 1, 1, 0, 1, 0]) / 3
 
 def rng():
     return np.random.default_rng(1)
+
+
+def first_step(state, prior, policy=None, **options):
+    policy = categorical() if policy is None else policy
+    return next(release([state], policy, F, 1.0, np.eye(6), prior, rng=rng(), **options))
 
 
 def _walk(T, seed=0, initial=START, P=TRANSITIONS):
@@ -92,9 +96,8 @@ def test_budgets_over_time():
 
 def test_the_baseline_on_delta_location_sets():
     prior = np.array([0.4, 0.3, 0.2, 0.06, 0.03, 0.01])
-    options = {"delta": 0.11, "rng": rng()}
     for state in range(6):
-        step = release_step(state, np.log(prior), PolicyGraph.complete(6), F, 1.0, **options)
+        step = first_step(state, prior, PolicyGraph.complete(6), delta=0.11)
         assert step.policy.possible.tolist() == delta_location_set(prior, 0.11).tolist() == [0, 1, 2]
         assert set(step.policy.edges) == {(0, 1), (0, 2), (1, 2)}
         assert degree_of_protection(step.policy, F)[:3].tolist() == [3, 3, 3]
@@ -106,12 +109,11 @@ def test_the_baseline_on_delta_location_sets():
 
 
 def test_a_threshold_for_zero():
-    log_prior = np.array([*np.log([0.5, 0.25, 0.25 - 1e-9, 1e-9]), -1e4, -np.inf])
-    arguments = {"log_prior": log_prior, "policy": categorical(), "answers": F, "epsilon": 1.0, "rng": rng()}
-    assert release_step(0, **arguments).policy.possible.tolist() == [0, 1, 2, 3, 4]
-    assert release_step(0, threshold=1e-6, **arguments).policy.possible.tolist() == [0, 1, 2]
+    prior = np.array([0.5, 0.25, 0.25 - 1e-9, 1e-9, 0, 0])
+    assert first_step(0, prior).policy.possible.tolist() == [0, 1, 2, 3]
+    assert first_step(0, prior, threshold=1e-6).policy.possible.tolist() == [0, 1, 2]
     with pytest.raises(ValueError, match="found state 3 with prior 1e-09 at time 0"):
-        release_step(3, threshold=1e-6, **arguments)
+        first_step(3, prior, threshold=1e-6)
 
 
 def test_states_stay_possible_however_unlikely_they_become():
@@ -129,6 +131,14 @@ def test_one_possible_state_is_a_named_error():
     steps = release([0, 1], categorical(), F, 1.0, np.roll(np.eye(6), 1, axis=1), [1, 0, 0, 0, 0, 0], rng=rng())
     with pytest.raises(NoPrivacyError, match="found only state 0"):
         next(steps)
+
+
+def test_where_one_state_is_possible_the_release_may_be_skipped():
+    P = np.array([[0, 1, 0], [0.5, 0, 0.5], [0.5, 0, 0.5]])
+    arguments = [PolicyGraph.complete(3), [0.0, 1.0, 2.0], 1.0, P, [1, 0, 0]]
+    steps = list(release([0, 1, 2], *arguments, skip=True, rng=rng()))
+    assert steps[:2] == [None, None]
+    assert (steps[2].time, steps[2].prior.tolist()) == (2, [0.5, 0, 0.5])
 
 
 @pytest.mark.parametrize(
@@ -168,12 +178,13 @@ def test_one_step_on_300_states_takes_less_than_100_ms():
     f = rng().random((300, 2)) * 6
     near = np.linalg.norm(f[:, None] - f[None], axis=-1)
     P = tpl.TransitionMatrix(np.exp(-near) * (near < 1.5), normalize=True)
-    policy, log_prior = PolicyGraph.transition(P), np.full(300, -np.log(300))
+    policy = PolicyGraph.transition(P)
     assert policy.n_edges > 10_000
-    release_step(0, log_prior, policy, f, 1.0, rng=rng())
+    steps = release(np.zeros(8, int), policy, f, 1.0, P, np.full(300, 1 / 300), rng=rng())
+    next(steps)
     seconds = []
     for _ in range(7):  # the best of several: the machine may be busy with other things
         started = time.perf_counter()
-        release_step(0, log_prior, policy, f, 1.0, rng=rng())
+        next(steps)
         seconds.append(time.perf_counter() - started)
     assert min(seconds) < 0.1

@@ -22,7 +22,7 @@ def test_each_edge_and_each_state_is_drawn_once(axes):
 
 
 def test_added_edges_are_dashed_and_impossible_states_may_be_left_out(axes):
-    drawing.draw_policy(axes, categorical().connect(0, 1), F, added=[(1, 0)], labels=False)
+    drawing.draw_policy(axes, categorical().connect([(0, 1)]), F, added=[(1, 0)], labels=False)
     assert [line.get_linestyle() for line in axes.lines].count("--") == 1
     before = len(axes.lines)
     drawing.draw_policy(axes, categorical().constrain([1, 2]), F, impossible=False)

@@ -35,7 +35,7 @@ def test_the_printed_sum_of_algorithm_3_is_minus_twice_the_area():
     G = categorical().constrain([2, 3, 4, 5])
     printed, areas = {}, {}
     for j in (3, 4, 5):
-        K = sensitivity_hull(G.connect(2, j), F)
+        K = sensitivity_hull(G.connect([(2, j)]), F)
         clockwise = K.vertices[::-1]
         ends = np.roll(clockwise, -1, axis=0)
         printed[j] = float((clockwise[:, 0] * ends[:, 1] - clockwise[:, 1] * ends[:, 0]).sum())

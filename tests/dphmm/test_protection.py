@@ -135,7 +135,7 @@ def _added(before, after):
 
 def test_example_6_1():
     G = categorical().constrain([2, 3, 4, 5])
-    areas = {other: sensitivity_hull(G.connect(2, other), F).volume for other in (3, 4, 5)}
+    areas = {other: sensitivity_hull(G.connect([(2, other)]), F).volume for other in (3, 4, 5)}
     assert min(areas, key=areas.get) == 3
     assert _added(G, protectable_graph(G, F, "stepwise")) == {(2, 3)}
     # Algorithm 1 takes the nearest answer instead: s_5, at distance sqrt(5).
@@ -163,11 +163,11 @@ def _algorithm_3(policy, f):
     while exposed_states(policy, f).size:
         i = exposed_states(policy, f)[0]
         others = [j for j in policy.possible if j != i]
-        hulls = {j: sensitivity_hull(policy.connect(i, j), f) for j in others}
+        hulls = {j: sensitivity_hull(policy.connect([(i, j)]), f) for j in others}
         flattest = min(hull.dimension for hull in hulls.values())
         volumes = {j: hull.volume for j, hull in hulls.items() if hull.dimension == flattest}
         best = [j for j, volume in volumes.items() if volume <= min(volumes.values()) * (1 + 1e-9)]
-        policy = policy.connect(i, _nearest(f, i, best))
+        policy = policy.connect([(i, _nearest(f, i, best))])
     return policy
 
 
@@ -179,7 +179,7 @@ def _algorithm_1(policy, f):
     while exposed_states(policy, f).size:
         i = exposed_states(policy, f)[0]
         others = [j for j in policy.possible if j != i]
-        policy = policy.connect(i, _nearest(f, i, others))
+        policy = policy.connect([(i, _nearest(f, i, others))])
     return policy
 
 

@@ -25,23 +25,9 @@ _EXPORTS = {
     "KNormMechanism": "mechanisms",
     "PlanarIsotropicMechanism": "mechanisms",
     "release": "data_release",
-    "release_step": "data_release",
     "ReleaseStep": "data_release",
     "LocalMechanism": "local_dp",
 }
-_MODULES = (
-    "constraint",
-    "data_release",
-    "drawing",
-    "evaluation",
-    "geometry",
-    "hull",
-    "local_dp",
-    "mechanisms",
-    "mobility",
-    "policy_graph",
-    "protection",
-    "running_example",
-)
+_MODULES = ("drawing", "evaluation", "mobility", "running_example")
 
 __getattr__, __dir__, __all__ = _lazy_names(__name__, _EXPORTS, _MODULES)

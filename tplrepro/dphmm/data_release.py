@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,7 +24,7 @@ from tplrepro.markov.filtering import condition, log_product
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.validation import check_budgets, check_distribution
 
-__all__ = ["ReleaseStep", "release", "release_step"]
+__all__ = ["ReleaseStep", "release"]
 
 _MECHANISMS = {"k-norm": KNormMechanism, "laplace": LaplaceMechanism, "planar isotropic": PlanarIsotropicMechanism}
 
@@ -97,8 +96,9 @@ def release(
     method: str = "greedy",
     threshold: float = 0.0,
     delta: float | None = None,
+    skip: bool = False,
     rng: np.random.Generator,
-) -> Iterator[ReleaseStep]:
+) -> Iterator[ReleaseStep | None]:
     """Release the answers about a moving state, one a timestamp (Algorithm 2 of [5]).
 
     Parameters
@@ -116,6 +116,8 @@ def release(
         Constrain to the delta-location set instead of the possible states. With a complete policy this is the baseline
         "DPLS". A true state outside is replaced by the state inside with the nearest answer, and the adversary knows
         that rule.
+    skip : bool
+        Where only one state is possible, release nothing and yield None instead of raising NoPrivacyError.
 
     Yields
     ------
@@ -147,15 +149,21 @@ def release(
             f"transitions and policy must have the same states, found {P.n_states} and {policy.n_states}; "
             "build both over 0..N-1"
         )
-    prior = check_distribution(initial, policy.n_states, "initial")
+    log_prior = _log(check_distribution(initial, policy.n_states, "initial"))
     budgets = check_budgets(np.atleast_1d(epsilon), "epsilon")
-    options: dict[str, Any] = {"mechanism": mechanism, "method": method, "threshold": threshold, "delta": delta}
-    _check_options(**options)
+    if mechanism not in _MECHANISMS:
+        raise ValueError(f"mechanism must be one of {sorted(_MECHANISMS)}, found {mechanism!r}; choose one of them")
+    check_method(method)
+    check_share(threshold, "threshold")
+    check_share(delta or 0.0, "delta")
     each = repeat(budgets[0]) if np.ndim(epsilon) == 0 else iter(budgets)
-    return _steps(states, policy, f, each, P, _log(prior), {**options, "rng": rng})
+    rules = (policy, f, _MECHANISMS[mechanism], method, threshold, delta, skip, rng)
+    return _steps(states, each, P, log_prior, *rules)
 
 
-def _steps(states, policy, f, budgets, P, log_prior, options) -> Iterator[ReleaseStep]:
+def _steps(
+    states, budgets, P, log_prior, policy, f, mechanism, method, threshold, delta, skip, rng
+) -> Iterator[ReleaseStep | None]:
     for time, state in enumerate(states):
         budget = next(budgets, None)
         if budget is None:
@@ -163,72 +171,36 @@ def _steps(states, policy, f, budgets, P, log_prior, options) -> Iterator[Releas
                 f"epsilon must hold one budget a timestamp, found {time} for a longer series of states; "
                 "give more, or one number for all"
             )
-        step = release_step(state, log_prior, policy, f, budget, time=time, **options)
-        yield step
-        log_prior = log_product(step.log_posterior, P)
+        (state,) = check_states([state], policy.n_states, "true state")
+        possible, perturbed = _constraint(log_prior, f, threshold, delta)
+        constrained = policy.constrain(possible)
+        if skip and constrained.possible.size == 1:
+            yield None
+            log_prior = log_product(log_prior, P)
+            continue
+        noise = mechanism.protecting(constrained, f, budget, method)
+        if perturbed[state] not in constrained.possible:
+            raise ValueError(
+                f"the true state must be possible under the model, found state {state} with prior "
+                f"{np.exp(log_prior[state]):g} at time {time}; smooth the transition matrix, or correct the initial "
+                "distribution"
+            )
+        z = noise.sample(f[perturbed[state]], rng=rng)
+        log_posterior, _ = condition(log_prior, noise.log_density(z, f[perturbed]))
+        factor = constrained_dp_factor(constrained, f, noise.body)
+        yield ReleaseStep(time, z, log_prior, log_posterior, noise, factor * noise.epsilon, int(perturbed[state]))
+        log_prior = log_product(log_posterior, P)
 
 
-def release_step(
-    state: int,
-    log_prior: ArrayLike,
-    policy: PolicyGraph,
-    answers: ArrayLike,
-    epsilon: float,
-    *,
-    mechanism: str = "k-norm",
-    method: str = "greedy",
-    threshold: float = 0.0,
-    delta: float | None = None,
-    rng: np.random.Generator,
-    time: int = 0,
-) -> ReleaseStep:
-    """The release of one timestamp, lines 2 to 5 of Algorithm 2; parameters and errors as in `release`.
-
-    Parameters
-    ----------
-    state : int, the true state s_t
-    log_prior : array-like (N,), log p_t^-, -inf for impossible states; the next one is
-        ``markov.filtering.log_product(step.log_posterior, transitions)``
-    """
-    f = as_answers(answers, policy.n_states)
-    log_p = np.array(log_prior, dtype=float)
-    prior = check_distribution(np.exp(log_p), policy.n_states, "prior")
-    (state,) = check_states([state], policy.n_states, "true state")
-    _check_options(mechanism, method, threshold, delta)
-    positive = np.flatnonzero(np.isfinite(log_p))
-    possible = positive[log_p[positive] > _log(threshold)] if delta is None else delta_location_set(prior, delta)
-    perturbed = np.arange(policy.n_states)
-    if delta is not None:
-        outside = np.setdiff1d(positive, possible)
-        if outside.size:
-            perturbed[outside] = nearest_states(f, outside, possible)
-    noise = _MECHANISMS[mechanism].protecting(policy.constrain(possible), f, epsilon, method)
-    if perturbed[state] not in noise.policy.possible:
-        raise ValueError(
-            f"the true state must be possible under the model, found state {state} with prior {prior[state]:g} at time "
-            f"{time}; smooth the transition matrix, or correct the initial distribution"
-        )
-    z = noise.sample(f[perturbed[state]], rng=rng)
-    log_likelihood = np.full(policy.n_states, -np.inf)
-    log_likelihood[positive] = noise.log_density(z, f[perturbed[positive]])
-    return ReleaseStep(
-        time=time,
-        z=z,
-        log_prior=log_p,
-        log_posterior=condition(log_p, log_likelihood)[0],
-        mechanism=noise,
-        constrained_epsilon=constrained_dp_factor(noise.policy, f, noise.body) * noise.epsilon,
-        perturbed_state=int(perturbed[state]),
-    )
-
-
-def _check_options(mechanism: str, method: str, threshold: float, delta: float | None) -> None:
-    if mechanism not in _MECHANISMS:
-        raise ValueError(f"mechanism must be one of {sorted(_MECHANISMS)}, found {mechanism!r}; choose one of them")
-    check_method(method)
-    check_share(threshold, "threshold")
-    if delta is not None:
-        check_share(delta, "delta")
+def _constraint(log_prior: np.ndarray, f: np.ndarray, threshold: float, delta: float | None):
+    """The possible states, and for each state the one whose answer is released for it."""
+    positive, perturbed = np.flatnonzero(np.isfinite(log_prior)), np.arange(len(log_prior))
+    if delta is None:
+        return positive[log_prior[positive] > _log(threshold)], perturbed
+    possible = delta_location_set(np.exp(log_prior), delta)
+    outside = np.setdiff1d(positive, possible)
+    perturbed[outside] = nearest_states(f, outside, possible)
+    return possible, perturbed
 
 
 def _log(probabilities: ArrayLike) -> np.ndarray:

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tplrepro.dphmm.data_release import release_step
+from tplrepro.dphmm.data_release import release
 from tplrepro.dphmm.mobility import MobilityModel
 from tplrepro.dphmm.policy_graph import PolicyGraph
-from tplrepro.dphmm.protection import NoPrivacyError, degree_of_protection
-from tplrepro.markov.filtering import log_product
+from tplrepro.dphmm.protection import degree_of_protection
 from tplrepro.markov.transition import TransitionMatrix
 
 if TYPE_CHECKING:
@@ -83,42 +82,26 @@ def evaluate(
     """
     import pandas as pd
 
-    rows = []
+    f, rows = model.answers, []
+    options: dict[str, Any] = {"mechanism": "planar isotropic", "delta": delta, "skip": True}
     for i, trajectory in enumerate(model.trajectories):
-        rng = np.random.default_rng([seed, i])
-        log_belief = np.full(len(model.answers), -np.inf)
-        log_belief[trajectory[0]] = 0.0
+        first, rng = model.transitions.row(trajectory[0]), np.random.default_rng([seed, i])
+        steps = release(trajectory[1:], policy, f, epsilon, model.transitions, first, rng=rng, **options)
         for time, state in enumerate(trajectory[1:].tolist(), start=1):
             started = perf_counter()
-            log_belief = log_product(log_belief, model.transitions)
-            row: dict[str, object] = {"trajectory": i, "time": time, "released": False}
+            step = next(steps)
+            row: dict[str, Any] = {"trajectory": i, "time": time, "released": step is not None}
+            if step is not None:
+                seconds = perf_counter() - started
+                hidden = step.perturbed_state
+                row |= {
+                    "possible": step.policy.possible.size,
+                    "degree_of_protection": degree_of_protection(step.policy, f, step.hull, [hidden])[hidden],
+                    "error": float(np.linalg.norm(step.z - f[state])),
+                    "added_edges": len(step.added_edges),
+                    "seconds": seconds,
+                }
             rows.append(row)
-            try:
-                step = release_step(
-                    state,
-                    log_belief,
-                    policy,
-                    model.answers,
-                    epsilon,
-                    delta=delta,
-                    mechanism="planar isotropic",
-                    rng=rng,
-                    time=time,
-                )
-            except NoPrivacyError:
-                continue
-            seconds = perf_counter() - started
-            log_belief = step.log_posterior
-            hidden = step.perturbed_state
-            counts = degree_of_protection(step.policy, model.answers, step.hull, [hidden])
-            row |= {
-                "released": True,
-                "possible": step.policy.possible.size,
-                "degree_of_protection": counts[hidden],
-                "error": float(np.linalg.norm(step.z - model.answers[state])),
-                "added_edges": len(step.added_edges),
-                "seconds": seconds,
-            }
     return pd.DataFrame(rows)
 
 
@@ -139,14 +122,13 @@ def time_growth(sizes: Iterable[int], epsilon: float, *, seed: int, repeats: int
     rows = []
     for n in sizes:
         answers, transitions = grid_of_states(n)
-        log_prior = np.full(n, -np.log(n))
         row: dict[str, float] = {"states": n}
         for name, policy in (("G_trs", PolicyGraph.transition(transitions)), ("complete", PolicyGraph.complete(n))):
             seconds = []
             for repeat in range(repeats + 1):
                 rng = np.random.default_rng([seed, repeat])
                 started = perf_counter()
-                release_step(0, log_prior, policy, answers, epsilon, rng=rng)
+                next(release([0], policy, answers, epsilon, transitions, np.full(n, 1 / n), rng=rng))
                 seconds.append(perf_counter() - started)
             row[name] = min(seconds[1:])
         rows.append(row)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.spatial import ConvexHull, QhullError
 
 __all__ = ["corner_points", "one_of_each_pair", "orthonormal", "spanning_points", "symmetric_hull"]
 
@@ -11,10 +12,10 @@ def spanning_points(points: np.ndarray, tolerance: float) -> list[int]:
     """Points, each the farthest from the span of those before it, as long as one is farther than `tolerance`."""
     chosen: list[int] = []
     residual = points
-    while len(chosen) < points.shape[1]:
+    while len(points) and len(chosen) < points.shape[1]:
         lengths = np.einsum("ij,ij->i", residual, residual)
-        farthest = int(np.argmax(lengths)) if lengths.size else 0
-        if not lengths.size or np.sqrt(lengths[farthest]) <= tolerance:
+        farthest = int(np.argmax(lengths))
+        if np.sqrt(lengths[farthest]) <= tolerance:
             break
         chosen.append(farthest)
         if len(chosen) < points.shape[1]:
@@ -28,43 +29,40 @@ def orthonormal(vectors: np.ndarray) -> np.ndarray:
     return np.linalg.qr(vectors.T)[0]
 
 
-def symmetric_hull(points: np.ndarray, spanning: np.ndarray, basis: np.ndarray):
-    """Hull of points (m, d) and their negatives.
-
-    Returns
-    -------
-    vertices (v, d), vertices of each facet (F, r, d), normals a of the facets a . v <= 1 (F, d)
-    """
-    from scipy.spatial import ConvexHull
-
+def symmetric_hull(points: np.ndarray, spanning: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Of points (m, d) and their negatives: vertices (v, d), those of each facet (F, r, d), normals a, a . v <= 1."""
     # In coordinates in which the spanning points are unit vectors no body is thin, and Qhull does not fail on one.
-    to_coordinates = np.linalg.inv(spanning @ basis)
-    coordinates = points @ (basis @ to_coordinates)
+    to_coordinates = basis @ np.linalg.inv(spanning @ basis)
+    coordinates = points @ to_coordinates
     kept = _outer(coordinates)
-    coordinates, points = coordinates[kept], points[kept]
-    coordinates = np.concatenate([coordinates, -coordinates])
-    points = np.concatenate([points, -points]) + 0.0  # no -0.0
-    hull = ConvexHull(coordinates)
-    normals = _normals(hull) @ (basis @ to_coordinates).T
-    vertices, facets = points[hull.vertices], points[hull.simplices]
+    points = np.concatenate([points[kept], -points[kept]]) + 0.0  # no -0.0
+    hull = ConvexHull(np.concatenate([coordinates[kept], -coordinates[kept]]))
+    vertices = points[hull.vertices]
     if points.shape[1] == 2:
         vertices = vertices[np.argsort(np.arctan2(vertices[:, 1], vertices[:, 0]))]
-    return vertices, facets, normals
+    return vertices, points[hull.simplices], _normals(hull) @ to_coordinates.T
 
 
 def corner_points(points: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """Of `labels` (n,) those of points (n, d) that may be vertices of their hull; all of them where it may be flat."""
-    from scipy.spatial import ConvexHull, QhullError
-
-    n, d = points.shape
-    if d == 1:
+    if points.shape[1] == 1:
         return labels[[np.argmin(points), np.argmax(points)]]
-    if n < 50:
+    if len(points) < 50:
         return labels
     try:
         return labels[ConvexHull(points - points[0]).vertices]
     except QhullError:
         return labels
+
+
+def one_of_each_pair(normals: np.ndarray) -> np.ndarray:
+    """Of normals a and -a keep one; triangulated facets share theirs, which are kept once."""
+    if not len(normals):
+        return normals
+    scaled = np.round(normals / np.abs(normals).max(), 13)
+    first = scaled[np.arange(len(scaled)), np.argmax(scaled != 0, axis=1)]
+    _, index = np.unique(scaled * np.sign(first)[:, None] + 0.0, axis=0, return_index=True)
+    return normals[np.sort(index)]
 
 
 def _outer(coordinates: np.ndarray) -> np.ndarray:
@@ -77,8 +75,6 @@ def _outer(coordinates: np.ndarray) -> np.ndarray:
     kept = np.arange(n)
     if r != 2 or n < 500:
         return kept
-    from scipy.spatial import ConvexHull
-
     for directions in (8, 64):
         x, y = np.ascontiguousarray(coordinates[kept].T)
         angles = np.linspace(0, np.pi, directions, endpoint=False)
@@ -90,17 +86,6 @@ def _outer(coordinates: np.ndarray) -> np.ndarray:
     return kept
 
 
-def _normals(hull) -> np.ndarray:
+def _normals(hull: ConvexHull) -> np.ndarray:
     """The normals a of a Qhull hull about 0, its facets being a . v <= 1."""
     return hull.equations[:, :-1] / -hull.equations[:, -1:]
-
-
-def one_of_each_pair(normals: np.ndarray) -> np.ndarray:
-    """Of normals a and -a keep one; triangulated facets share theirs, which are kept once."""
-    if not len(normals):
-        return normals
-    scaled = np.round(normals / np.abs(normals).max(), 13)
-    first = scaled[np.arange(len(scaled)), np.argmax(scaled != 0, axis=1)]
-    scaled = scaled * np.sign(first)[:, None] + 0.0
-    _, index = np.unique(scaled, axis=0, return_index=True)
-    return normals[np.sort(index)]

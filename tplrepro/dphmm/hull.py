@@ -41,12 +41,8 @@ class SensitivityHull:
     dimension : int, of the span: 0 for a point, 1 for a segment
     ambient_dimension : int, d
     volume : float, `dimension`-dimensional: area of a polygon, length of a segment, 1 for a point
+    facet_vertices, cone_volumes : ndarray (F, dimension, d) and (F,), the simplices from 0 over the facets
     halfspaces : ndarray (h, d), one row a of each pair of facets |a . v| <= 1
-
-    Raises
-    ------
-    ValueError
-        If the differences are not a finite array (m, d).
 
     Examples
     --------
@@ -80,8 +76,7 @@ class SensitivityHull:
             normals = self.vertices / (end @ end)
         else:
             self.vertices, self.facet_vertices, normals = symmetric_hull(points, points[spanning], self._basis)
-        edges = self.facet_vertices @ self._basis
-        self.cone_volumes = np.abs(np.linalg.det(edges)) / factorial(self.dimension)
+        self.cone_volumes = np.abs(np.linalg.det(self.facet_vertices @ self._basis)) / factorial(self.dimension)
         self.volume = float(self.cone_volumes.sum())
         if self.dimension:
             # Qhull may cut a vertex off by rounding: the widening then covers that too.
@@ -92,10 +87,7 @@ class SensitivityHull:
     def norm(self, vectors: ArrayLike) -> np.ndarray:
         """The Minkowski norm ||v||_K = inf{r > 0 : v in rK} of vectors (..., d), shape (...); infinite off the span."""
         v = self._as_vectors(vectors)
-        if self.dimension == 0:
-            inside = np.zeros(v.shape[:-1])
-        else:
-            inside = np.abs(v @ self.halfspaces.T).max(axis=-1)
+        inside = np.abs(v @ self.halfspaces.T).max(axis=-1, initial=0.0)
         if self.dimension < self.ambient_dimension:
             off = np.linalg.norm(v - (v @ self._basis) @ self._basis.T, axis=-1)
             inside = np.where(off > self.tolerance + FLAT * np.linalg.norm(v, axis=-1), np.inf, inside)
@@ -114,9 +106,8 @@ class SensitivityHull:
 
         centre = self._as_vectors(right)[:1]  # coordinates about a nearby point: far from 0 they would lose digits
         rows, columns = self._as_vectors(left) - centre, self._as_vectors(right) - centre
-        if self.dimension == 0:
-            norms = np.zeros((len(rows), len(columns)))
-        else:
+        norms = np.zeros((len(rows), len(columns)))
+        if self.dimension:
             norms = cdist(rows @ self.halfspaces.T, columns @ self.halfspaces.T, "chebyshev")
         if self.dimension < self.ambient_dimension:
             flat = np.eye(self.ambient_dimension) - self._basis @ self._basis.T
@@ -140,16 +131,14 @@ class SensitivityHull:
         height = np.linalg.norm(v - along @ self._basis.T, axis=-1)
         off = height > self.tolerance + FLAT * np.linalg.norm(v, axis=-1)
         beyond = np.maximum(v @ self._facet_normals.T - 1, 0)
-        volumes = self.volume + 2 * beyond @ (self.cone_volumes if self.dimension else np.zeros(0))
+        volumes = self.volume + 2 * beyond @ self.cone_volumes[: beyond.shape[1]]  # a point has no facets
         volumes[off] = 2 * self.volume * height[off] / (self.dimension + 1)
         return self.dimension + off.astype(int), volumes
 
     def second_moment(self) -> np.ndarray:
         """E[u u^T] of a uniform point u of K, (d, d)."""
-        r = self.dimension
-        if r == 0:
-            return np.zeros((self.ambient_dimension,) * 2)
         # Of a simplex with vertices 0, w_1..w_r: (sum w w^T + (sum w)(sum w)^T) / ((r + 1)(r + 2)).
+        r = self.dimension
         sums = self.facet_vertices.sum(axis=1)
         weights = self.cone_volumes / self.volume
         moment = np.einsum("f,fki,fkj->ij", weights, self.facet_vertices, self.facet_vertices)

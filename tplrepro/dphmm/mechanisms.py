@@ -79,20 +79,23 @@ class Mechanism(ABC):
         return sensitivity_hull(self.policy, self.answers)
 
     @property
-    def ambient_dimension(self) -> int:
-        """d, the length of an answer."""
-        return self.answers.shape[1]
+    @abstractmethod
+    def body(self) -> SensitivityHull:
+        """The body of the noise: the loss between two answers is epsilon times its norm of their difference."""
+
+    @property
+    @abstractmethod
+    def error(self) -> float:
+        """Root mean square Euclidean error, sqrt(E||z - f(s)||_2^2) (Eq. (3) of [5]); exact, in the answers' unit."""
 
     def sample(self, answer: ArrayLike, size: int | None = None, rng: np.random.Generator | None = None) -> np.ndarray:
         """Released values z for the true answer (d,): (d,), or (size, d) if `size` is given; `rng` is required."""
         centre = self._as_values(answer)
-        if centre.ndim != 1:
+        if centre.ndim != 1 or rng is None:
             raise ValueError(
-                f"answer must be one vector of {self.ambient_dimension} numbers, found {centre.shape}; "
-                "call once for each true answer"
+                f"a sample needs one true answer, shape ({centre.shape[-1]},), and a numpy.random.Generator, found "
+                f"shape {centre.shape} and rng = {rng}; call once for each true answer, with rng=default_rng(seed)"
             )
-        if rng is None:
-            raise ValueError("rng must be a numpy.random.Generator, found None; give numpy.random.default_rng(seed)")
         values = centre + self._noise(1 if size is None else size, rng)
         return values[0] if size is None else values
 
@@ -103,16 +106,6 @@ class Mechanism(ABC):
         """
         return self._log_noise_density(self._as_values(z) - self._as_values(answer))
 
-    @property
-    @abstractmethod
-    def error(self) -> float:
-        """Root mean square Euclidean error, sqrt(E||z - f(s)||_2^2) (Eq. (3) of [5]); exact, in the answers' unit."""
-
-    @property
-    @abstractmethod
-    def body(self) -> SensitivityHull:
-        """The body of the noise: the loss between two answers is epsilon times its norm of their difference."""
-
     @abstractmethod
     def _noise(self, size: int, rng: np.random.Generator) -> np.ndarray: ...
 
@@ -120,13 +113,13 @@ class Mechanism(ABC):
     def _log_noise_density(self, noise: np.ndarray) -> np.ndarray: ...
 
     def _as_values(self, values: ArrayLike) -> np.ndarray:
-        array = np.asarray(values, dtype=float)
-        if array.ndim == 0 and self.ambient_dimension == 1:
+        array, d = np.asarray(values, dtype=float), self.answers.shape[1]
+        if array.ndim == 0 and d == 1:
             array = array[None]
-        if array.shape[-1:] != (self.ambient_dimension,) or not np.isfinite(array).all():
+        if array.shape[-1:] != (d,) or not np.isfinite(array).all():
             raise ValueError(
-                f"answers and released values must be {self.ambient_dimension} finite numbers each, found shape "
-                f"{array.shape}; give shape (..., {self.ambient_dimension})"
+                f"answers and released values must be {d} finite numbers each, found shape {array.shape}; "
+                f"give shape (..., {d})"
             )
         return array
 
@@ -152,14 +145,14 @@ class LaplaceMechanism(Mechanism):
 
     @property
     def body(self) -> SensitivityHull:
-        return cross_polytope(self.ambient_dimension, l1_sensitivity(self.policy, self.answers))
+        return cross_polytope(self.answers.shape[1], l1_sensitivity(self.policy, self.answers))
 
     @property
     def error(self) -> float:
-        return float(np.sqrt(self.ambient_dimension * self.noise.mean_square))
+        return float(np.sqrt(self.answers.shape[1] * self.noise.mean_square))
 
     def _noise(self, size, rng):
-        return self.noise.sample((size, self.ambient_dimension), rng)
+        return self.noise.sample((size, self.answers.shape[1]), rng)
 
     def _log_noise_density(self, noise):
         return self.noise.log_density(noise).sum(axis=-1)
@@ -205,8 +198,8 @@ class PlanarIsotropicMechanism(KNormMechanism):
 
     def __init__(self, policy: PolicyGraph, answers: ArrayLike, epsilon: float):
         super().__init__(policy, answers, epsilon)
-        if self.ambient_dimension != 2:
+        if self.answers.shape[1] != 2:
             raise ValueError(
-                f"the planar isotropic mechanism needs answers in the plane, found d = {self.ambient_dimension}; "
+                f"the planar isotropic mechanism needs answers in the plane, found d = {self.answers.shape[1]}; "
                 "use KNormMechanism, which has the same law in every dimension"
             )

@@ -22,8 +22,7 @@ __all__ = ["PolicyGraph"]
 class PolicyGraph:
     """An undirected graph over the states (Definition 4.2 of [5]); an edge says "indistinguishable".
 
-    Make one with `complete`, `categorical`, `utility`, `transition` or `from_edges`. Instances are
-    immutable.
+    Make one with `complete`, `categorical`, `utility`, `transition` or `from_edges`. Instances are immutable.
 
     Attributes
     ----------
@@ -42,36 +41,23 @@ class PolicyGraph:
     ([(1, 2)], [4])
     """
 
-    def __init__(self, n_states: int, edges: Iterable = (), possible: ArrayLike | None = None):
+    def __init__(self, n_states: int, edges: Iterable = ()):
         try:
             self.n_states = operator.index(n_states)
         except TypeError:
             raise ValueError(f"n_states must be a whole number of states, found {n_states!r}; give an int") from None
         if self.n_states < 1:
             raise ValueError(f"a policy graph needs at least one state, found n_states = {n_states}; give N >= 1")
+        self.possible = np.arange(self.n_states)
         self.edge_array = _checked_edges(edges, self.n_states)
-        if possible is None:
-            self.possible = np.arange(self.n_states)
-        else:
-            self.possible = check_states(possible, self.n_states, "possible states")
-            inside = self._is_possible[self.edge_array].all(axis=1)
-            self.edge_array = self.edge_array[inside]
         for array in (self.edge_array, self.possible):
             array.setflags(write=False)
 
     @classmethod
     def from_edges(cls, n_states: int, edges: Iterable) -> PolicyGraph:
-        """The user's own policy: pairs of states that must be indistinguishable.
+        """The user's own policy: pairs of the states 0..n_states-1 that must be indistinguishable.
 
-        Parameters
-        ----------
-        n_states : int, N
-        edges : array-like (m, 2) of states, in any order; an edge from a state to itself says nothing and is dropped
-
-        Raises
-        ------
-        ValueError
-            If an edge names a state that is not among 0..N-1.
+        They come in any order; an edge from a state to itself says nothing and is dropped. ValueError for other states.
         """
         return cls(n_states, edges)
 
@@ -87,16 +73,11 @@ class PolicyGraph:
 
         Parameters
         ----------
-        categories : list of lists of states, disjoint; a state in none of them stays unconnected
+        categories : lists of states, disjoint (else ValueError); a state in none of them stays unconnected
         n_states : int, optional; by default the largest state named plus one
-
-        Raises
-        ------
-        ValueError
-            If a state is in two categories, or is not among 0..N-1.
         """
         members = [np.asarray(list(category), dtype=int) for category in categories]
-        flat = np.concatenate(members) if members else np.empty(0, dtype=int)
+        flat = np.concatenate([np.empty(0, dtype=int), *members])
         if n_states is None:
             if not flat.size:
                 raise ValueError("categories must name at least one state, found none; give n_states as well")
@@ -111,10 +92,7 @@ class PolicyGraph:
     def utility(cls, answers: ArrayLike, radius: float) -> PolicyGraph:
         """Utility-oriented policy, G_util: states whose answers are at most `radius` apart (Euclidean distance).
 
-        Parameters
-        ----------
-        answers : array-like (N, d), f
-        radius : float >= 0, r, in the unit of the answers; a relative rounding error of 1e-12 is allowed for
+        `answers` are f, (N, d); the radius is finite and >= 0, and a relative rounding error of 1e-12 is allowed for.
         """
         from scipy.spatial import cKDTree
 
@@ -125,22 +103,14 @@ class PolicyGraph:
 
     @classmethod
     def transition(cls, matrix: TransitionMatrix | ArrayLike) -> PolicyGraph:
-        """One-step transition protection, G_trs: states that some state can reach in one step.
-
-        Parameters
-        ----------
-        matrix : TransitionMatrix or array-like (N, N), M; sparse ones stay sparse
-        """
+        """One-step transition protection, G_trs: states that some state can reach in one step of M (N, N)."""
         import scipy.sparse
 
         P = as_transition_matrix(matrix)
-        if P.is_sparse and np.any(P.background > 0):
-            stored = np.diff(P.probabilities.indptr)
-            if np.any((P.background > 0) & (stored == 0)):
-                return cls.complete(P.n_states)
-            support = scipy.sparse.csr_array(P.toarray() > 0)
-        else:
-            support = scipy.sparse.csr_array(P.probabilities > 0)
+        dense = P.is_sparse and np.any(P.background)
+        support = scipy.sparse.csr_array((P.toarray() if dense else P.probabilities) > 0)
+        if (np.diff(support.indptr) == P.n_states).any():
+            return cls.complete(P.n_states)
         # (S^T S)_jk counts the states from which both j and k can be reached.
         common = scipy.sparse.triu((support.T.astype(np.int32) @ support.astype(np.int32)), k=1).tocoo()
         return cls(P.n_states, np.column_stack([common.row, common.col]))
@@ -148,31 +118,27 @@ class PolicyGraph:
     def constrain(self, states: ArrayLike) -> PolicyGraph:
         """The constrained policy graph of `states` (indices or a boolean mask (N,)), G with C_t; see section 4.2.
 
-        States that are impossible already stay so.
-
-        Raises
-        ------
-        ValueError
-            If a state is unknown or none is left.
+        States that are impossible already stay so. ValueError if a state is unknown or none is left.
         """
         kept = np.intersect1d(check_states(states, self.n_states), self.possible)
         if kept.size == 0:
             raise ValueError("a constraint must leave at least one possible state, found none; check the prior")
         if kept.size == self.possible.size:
             return self
-        if self.is_complete:
-            return self._copy(_clique(kept), kept)
-        return self._copy(self.edge_array, kept)
+        return self._copy(_clique(kept) if self.is_complete else self.edge_array, kept)
 
-    def connect(self, first: int, second: int) -> PolicyGraph:
-        """This graph and one more edge between two possible states."""
-        pair = check_states([first, second], self.n_states)
-        if pair.size != 2 or not self._is_possible[pair].all():
+    def connect(self, edges: Iterable) -> PolicyGraph:
+        """This graph and more edges between possible states; ValueError for others."""
+        more = _checked_edges(edges, self.n_states)
+        impossible = more[~self._is_possible[more]]
+        if impossible.size:
             raise ValueError(
-                f"an edge must join two different possible states, found {first} and {second}; the possible ones are "
+                f"edges must join possible states, found {impossible[0]}; the possible ones are "
                 f"{self.possible[:6].tolist()}{'...' if self.possible.size > 6 else ''}"
             )
-        return self._with_edges([pair])
+        if not len(more):
+            return self
+        return self._copy(_sorted_edges(np.vstack([self.edge_array, more]), self.n_states), self.possible)
 
     @cached_property
     def graph(self):
@@ -180,8 +146,8 @@ class PolicyGraph:
         import networkx
 
         graph = networkx.Graph()
-        graph.add_nodes_from(self.possible.tolist())
-        graph.add_edges_from(map(tuple, self.edge_array.tolist()))
+        graph.add_nodes_from(self.possible.tolist())  # in this order, so that edges are pairs i < j
+        graph.add_edges_from(self.edge_array.tolist())
         return networkx.freeze(graph)
 
     @property
@@ -212,17 +178,9 @@ class PolicyGraph:
 
     @cached_property
     def _is_possible(self) -> np.ndarray:
-        mask = np.zeros(self.n_states, dtype=bool)
-        mask[self.possible] = True
-        return mask
+        return np.isin(np.arange(self.n_states), self.possible)
 
-    def _with_edges(self, pairs) -> PolicyGraph:
-        """This graph and more edges between its possible states, known to be valid."""
-        if not len(pairs):
-            return self
-        return self._copy(_sorted_edges(np.vstack([self.edge_array, *pairs]), self.n_states), self.possible)
-
-    def _copy(self, edge_array, possible) -> PolicyGraph:
+    def _copy(self, edge_array: np.ndarray, possible: np.ndarray) -> PolicyGraph:
         """A graph of edges known to be valid; only the constraint is applied to them."""
         copy = object.__new__(PolicyGraph)
         copy.n_states, copy.possible = self.n_states, possible
@@ -232,14 +190,11 @@ class PolicyGraph:
             array.setflags(write=False)
         return copy
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if not isinstance(other, PolicyGraph):
             return NotImplemented
-        return (
-            self.n_states == other.n_states
-            and np.array_equal(self.possible, other.possible)
-            and np.array_equal(self.edge_array, other.edge_array)
-        )
+        same_states = self.n_states == other.n_states and np.array_equal(self.possible, other.possible)
+        return same_states and np.array_equal(self.edge_array, other.edge_array)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -252,7 +207,7 @@ def _clique(members: np.ndarray) -> np.ndarray:
     return np.column_stack([members[first], members[second]])
 
 
-def _checked_edges(edges, n_states: int) -> np.ndarray:
+def _checked_edges(edges: Iterable, n_states: int) -> np.ndarray:
     array = edges if isinstance(edges, np.ndarray) else np.asarray(list(edges))
     if array.size == 0:
         return np.empty((0, 2), dtype=np.intp)

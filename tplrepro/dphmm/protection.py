@@ -190,7 +190,7 @@ def protect(
         remaining = remaining[remaining != others[best]]
         hidden = (hull.pairwise_norms(f[remaining], f[possible]) <= 1).sum(axis=1) > 1
         exposed = remaining[~hidden]
-    return policy._with_edges(added), hull, added
+    return policy.connect(added), hull, added
 
 
 def check_method(method: str) -> None:
