@@ -66,7 +66,7 @@ def geolife_states(folder, scale):
     """Read, cells of 0.34 km, steps of one minute."""
     from tplrepro.datasets import fixed_steps, geolife, grid
 
-    ring = grid.beijing_3rd_ring()
+    ring = grid.Grid(grid.BEIJING_3RD_RING, 0.34)
     points = geolife.load(folder / GEOLIFE, box=ring.box)
     points["cell"] = ring.cell(points.pop("latitude"), points.pop("longitude"))
     return len(fixed_steps(points, "1min", "10min").values)
@@ -82,7 +82,7 @@ def gowalla_states(folder, scale):
     """Read Los Angeles, cells of 0.89 km, gaps up to a day."""
     from tplrepro.datasets import gowalla, grid, observed_sequences
 
-    city = grid.los_angeles()
+    city = grid.Grid(grid.LOS_ANGELES, 0.89)
     visits = gowalla.load(folder / GOWALLA, box=city.box)
     visits["cell"] = city.cell(visits["latitude"], visits["longitude"])
     return len(observed_sequences(visits, max_gap="1D").values)

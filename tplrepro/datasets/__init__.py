@@ -2,8 +2,8 @@
 
 Each of `geolife`, `gowalla`, `kosarak` and `gaze` has `fetch()` (official file into a cache), `load(path=None)`
 (official format into a tidy DataFrame) and `synthetic(...)` (a stand-in written in the official format and read back by
-the same reader). `grid` turns coordinates into cells, `resample` turns observations into sequences of states, and
-`sequences` holds them in the ragged form from which transition matrices are estimated. Nothing downloads by itself.
+the same reader). `grid` turns coordinates into cells, `time_steps` turns observations into sequences of states, and
+`prepare` does all of it: a data set's name in, sequences with their provenance out. Nothing downloads by itself.
 
 Submodules are imported on first use, because pandas and pyarrow are slow to import.
 """
@@ -17,15 +17,13 @@ _EXPORTS = {
     "Grid": "grid",
     "BEIJING_3RD_RING": "grid",
     "LOS_ANGELES": "grid",
-    "beijing_3rd_ring": "grid",
-    "los_angeles": "grid",
     "DataFormatError": "reading",
     "DatasetNotFoundError": "registry",
     "Prepared": "preparation",
     "Sequences": "tplrepro.markov.sequences",
-    "fixed_steps": "resample",
+    "fixed_steps": "time_steps",
     "joint_record": "preparation",
-    "observed_sequences": "resample",
+    "observed_sequences": "time_steps",
     "prepare": "preparation",
 }
 _MODULES = (
@@ -34,11 +32,12 @@ _MODULES = (
     "gowalla",
     "grid",
     "kosarak",
+    "positions",
     "preparation",
     "reading",
     "registry",
-    "resample",
     "stand_ins",
+    "time_steps",
     "writing",
 )
 

@@ -15,7 +15,7 @@ import pandas as pd
 
 from tplrepro.datasets import gaze, geolife, gowalla, kosarak, registry
 from tplrepro.datasets.grid import BEIJING_3RD_RING, LOS_ANGELES, Box, Grid, as_box
-from tplrepro.datasets.resample import fixed_steps, observed_sequences
+from tplrepro.datasets.time_steps import fixed_steps, observed_sequences
 from tplrepro.markov.sequences import Sequences
 
 __all__ = ["Prepared", "joint_record", "prepare"]

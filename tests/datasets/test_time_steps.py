@@ -48,12 +48,6 @@ def test_fixed_steps_are_those_of_a_search_at_each_step(reports, step, max_gap, 
     else:
         sequences = fixed_steps(frame, step, max_gap)
     assert [(u, sequences.labels[s].tolist()) for u, s in zip(sequences.users, sequences, strict=True)] == expected
-    tidy = fixed_steps(frame, step, max_gap, as_frame=True)
-    assert tidy["cell"].tolist() == [s for _, run in expected for s in run]
-    assert tidy["user"].tolist() == [u for u, run in expected for _ in run]
-    assert tidy["sequence"].tolist() == [i for i, (_, run) in enumerate(expected) for _ in run]
-    seconds = tidy["time"].astype("int64") // 10**6 if stamps else tidy["time"]
-    assert (seconds % step == 0).all()
 
 
 @given(REPORTS, st.one_of(st.none(), st.integers(1, 25)))
@@ -85,7 +79,6 @@ def test_no_reports_give_no_sequences():
     frame = pd.DataFrame({"user": [], "time": pd.to_datetime([], utc=True), "cell": np.array([], dtype=int)})
     assert len(fixed_steps(frame, "1min", "5min")) == 0
     assert len(observed_sequences(frame)) == 0
-    assert len(fixed_steps(frame, "1min", "5min", as_frame=True)) == 0
 
 
 def test_years_of_silence_cost_nothing():
@@ -108,15 +101,6 @@ def test_several_columns_can_name_the_user():
     frame = pd.DataFrame({"u": ["a", "a"], "r": [1, 2], "t": [0.0, 1.0], "s": [1, 2]})
     sequences = fixed_steps(frame, 1, 5, state="s", user=["u", "r"], time="t")
     assert sequences.users.tolist() == [("a", 1), ("a", 2)]
-    tidy = fixed_steps(frame, 1, 5, state="s", user=["u", "r"], time="t", as_frame=True)
-    assert tidy["r"].tolist() == [1, 2]
-
-
-def test_codes_of_known_labels_are_kept():
-    frame = pd.DataFrame({"user": 0, "time": [0.0, 1.0], "cell": [2, 0]})
-    sequences = fixed_steps(frame, 1, 5, labels=["x", "y", "z"])
-    assert sequences.values.tolist() == [2, 0]
-    assert sequences.n_states == 3
 
 
 def test_states_may_be_strings():

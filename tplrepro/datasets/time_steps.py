@@ -1,0 +1,160 @@
+"""From observations at irregular times to sequences of states, one state a time step.
+
+The chains of the papers move in fixed steps, while people are observed when a GPS device or an app reports. Between
+two reports the last known state holds, but no longer than a maximum gap; where nothing is known a sequence ends and
+the next report begins a new one, so that no transition is made up across the gap. A report of the state -1, not on the
+map, ends a sequence as well.
+
+All times are those of the data frames of this folder: a column of time stamps in UTC, or of seconds as floats.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from tplrepro.markov.sequences import Sequences
+
+__all__ = ["fixed_steps", "observed_sequences"]
+
+OUTSIDE = -1
+SECOND = 1_000_000  # times are counted in microseconds
+
+
+def fixed_steps(
+    frame: pd.DataFrame,
+    step: str | float | timedelta,
+    max_gap: str | float | timedelta,
+    *,
+    state: str = "cell",
+    user: str | list[str] = "user",
+    time: str = "time",
+) -> Sequences:
+    """Sequences of states at fixed time steps, the last known state holding for at most `max_gap`.
+
+    At a time t that is a multiple of `step` (since 1970, or since second 0), a user is where the latest report at or
+    before t says, if that report is not older than `max_gap`. The last report holds until the next multiple of `step`.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        One report a row, in any order; of two at the same time the later row counts.
+    step, max_gap : str, timedelta or float
+        Such as "5min"; seconds where the times are seconds.
+    state : str
+        Column of integer or other hashable states.
+    user : str or list of str
+        Column or columns that tell whose sequence it is (user and recording, say).
+    time : str
+        Column of time stamps, or of seconds.
+
+    Raises
+    ------
+    ValueError
+        A column is missing, a time or user is missing, or a duration is not positive.
+
+    Examples
+    --------
+    >>> reports = pd.DataFrame({"user": 1, "time": [0.0, 4.0, 11.0, 31.0], "cell": [5, 6, 5, 6]})
+    >>> [s.tolist() for s in fixed_steps(reports, step=5, max_gap=10)]
+    [[0, 1, 1, 0, 0], [1]]
+    """
+    step, max_gap = _duration(step, "step"), _duration(max_gap, "max_gap")
+    ticks, group, users, states = _reports(frame, state, user, time)
+    last = np.ones(len(ticks), dtype=bool)
+    last[:-1] = group[1:] != group[:-1]
+    following = np.append(ticks[1:], 0)
+    begin = -(-ticks // step)  # the first step at or after the report
+    end = np.minimum(np.where(last, begin, -(-following // step) - 1), (ticks + max_gap) // step)
+    lengths = np.where(states == OUTSIDE, 0, np.maximum(end - begin + 1, 0))
+    source = np.repeat(np.arange(len(ticks)), lengths)
+    stops = np.cumsum(lengths)
+    index = np.arange(len(source)) - np.repeat(stops - lengths, lengths) + begin[source]
+    breaks = (np.diff(index) != 1) | (np.diff(group[source]) != 0)
+    return _sequences(states[source], group[source], breaks, users)
+
+
+def observed_sequences(
+    frame: pd.DataFrame,
+    *,
+    max_gap: str | float | timedelta | None = None,
+    state: str = "cell",
+    user: str | list[str] = "user",
+    time: str = "time",
+) -> Sequences:
+    """Sequences of the states as they were reported, one state a report; a gap longer than `max_gap` ends a sequence.
+
+    Parameters and errors are those of `fixed_steps`.
+
+    Examples
+    --------
+    >>> reports = pd.DataFrame({"user": [1, 1, 1, 2], "time": [0.0, 4.0, 31.0, 0.0], "cell": [5, 6, 5, 6]})
+    >>> [s.tolist() for s in observed_sequences(reports, max_gap=10)]
+    [[0, 1], [0], [1]]
+    """
+    ticks, group, users, states = _reports(frame, state, user, time)
+    broken = np.diff(group) != 0
+    if max_gap is not None:
+        broken |= np.diff(ticks) > _duration(max_gap, "max_gap")
+    inside = states != OUTSIDE
+    run = np.cumsum(~inside)
+    run[1:] += np.cumsum(broken)
+    return _sequences(states[inside], group[inside], np.diff(run[inside]) != 0, users)
+
+
+class _Reports(NamedTuple):
+    """The rows of a frame by user and time; rows of one time in the order of the frame."""
+
+    ticks: np.ndarray
+    group: np.ndarray
+    users: np.ndarray  # whose each group is
+    states: np.ndarray
+
+
+def _reports(frame: pd.DataFrame, state: str, user: str | list[str], time: str) -> _Reports:
+    columns = [user] if isinstance(user, str) else list(user)
+    missing = [c for c in [state, *columns, time] if c not in frame.columns]
+    if missing:
+        raise ValueError(
+            f"the frame must have the columns {[state, *columns, time]}, found {list(frame.columns)}; "
+            f"add {missing} or name yours with state=, user= and time="
+        )
+    column = frame[time]
+    if column.isna().any():
+        raise ValueError(f"times must not be missing, found {int(column.isna().sum())} in column {time!r}; drop them")
+    if pd.api.types.is_datetime64_any_dtype(column.dtype):
+        ticks = pd.to_datetime(column, utc=True).dt.tz_localize(None).to_numpy().astype("datetime64[us]").astype(int)
+    elif pd.api.types.is_numeric_dtype(column.dtype):
+        ticks = np.rint(column.to_numpy(dtype=float) * SECOND).astype(np.int64)
+    else:
+        raise ValueError(f"column {time!r} must hold time stamps or seconds, found {column.dtype}; convert it first")
+    keys = frame[columns[0]] if len(columns) == 1 else pd.MultiIndex.from_frame(frame[columns])
+    group, users = pd.factorize(keys, sort=True)
+    if (group < 0).any():
+        raise ValueError(f"users must not be missing, found {int((group < 0).sum())} rows without; drop them")
+    states, step = frame[state].to_numpy(), np.diff(group)
+    if not ((step > 0) | ((step == 0) & (np.diff(ticks) >= 0))).all():  # frames of this folder are in order
+        order = np.lexsort((ticks, group))
+        ticks, group, states = ticks[order], group[order], states[order]
+    return _Reports(ticks, group, pd.Index(users).to_numpy(), states)
+
+
+def _duration(value: str | float | timedelta, name: str) -> int:
+    """A duration in ticks, at least one."""
+    try:
+        seconds = pd.Timedelta(value).total_seconds() if isinstance(value, str | timedelta) else float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a duration, found {value!r}; give seconds or such as '5min'") from None
+    ticks = np.rint(seconds * SECOND)
+    if not 1 <= ticks <= 2**62:
+        raise ValueError(f"{name} must be a positive duration, found {value!r}; give seconds or such as '5min'")
+    return int(ticks)
+
+
+def _sequences(states: np.ndarray, group: np.ndarray, breaks: np.ndarray, users: np.ndarray) -> Sequences:
+    """States one after the other, cut where `breaks`, one shorter, says."""
+    starts = np.flatnonzero(np.append(True, breaks)) if len(states) else np.empty(0, dtype=np.int64)
+    return Sequences.from_flat(states, np.append(starts, len(states)), users[group[starts]])
