@@ -216,6 +216,33 @@ def test_scalars_give_floats_and_arrays_keep_their_shape():
     assert L.budget_for(grid).shape == (2, 3)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_arrays_give_what_scalars_give(kind):
+    rng = np.random.default_rng([1, KINDS.index(kind)])
+    for P in (random_matrix(rng, kind, 9), np.eye(3), np.full((2, 2), 0.5), 10.0 ** rng.uniform(-300, 0, (5, 5))):
+        L = tpl.PrivacyLossFunction(P / np.sum(P, axis=1, keepdims=True))
+        alphas = np.concatenate([[0.0, *ALPHAS], L.breakpoints, 10.0 ** rng.uniform(-3, 3, 300)])
+        np.testing.assert_allclose(L(alphas), [L.at(alpha) for alpha in alphas.tolist()], rtol=9e-16, atol=0)
+        assert (L(alphas) <= alphas).all()
+
+
+def test_what_is_handed_out_cannot_be_changed():
+    rows = np.array(FIG_4)
+    L = tpl.PrivacyLossFunction(rows)
+    expected = L(1.0)
+    rows[:] = 1 / 3
+    assert (L.at(1.0), L.witness(1.0).q) == (expected, 0.7)
+    for array in (L.vertices, L.breakpoints):
+        with pytest.raises(ValueError, match="read-only"):
+            array[:] = 0.0
+
+
+def test_repr_names_states_and_counts_vertices():
+    assert repr(tpl.PrivacyLossFunction(FIG_4)) == "PrivacyLossFunction(TransitionMatrix(3 states, dense), 2 vertices)"
+    named = tpl.TransitionMatrix(FIG_4, states=["home", "road", "office"])
+    assert "'home', 'road', 'office'" in repr(tpl.PrivacyLossFunction(named))
+
+
 def test_witness_attains_the_loss():
     P = tpl.TransitionMatrix(FIG_4, states=["home", "road", "office"])
     L = tpl.PrivacyLossFunction(P)

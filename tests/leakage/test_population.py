@@ -85,7 +85,7 @@ def test_a_user_without_steps_has_the_pooled_leakage():
 
 def test_only_visited_states():
     users = {"a": [0, 1, 0, 0, 1], "b": [2, 3, 2, 2], "c": [4]}
-    result = tpl.population_leakage(users, EPSILONS, states="visited", sides=("forward",), smoothing=1.0)
+    result = tpl.population_leakage(users, EPSILONS, visited_only=True, sides=("forward",), smoothing=1.0)
     pooled = counts_of(users.values(), 5, "forward") + 1.0
     rows = pooled[:2, :2] / pooled[:2, :2].sum(axis=1, keepdims=True)
     own = tpl.TransitionMatrix(counts_of([users["a"]], 2, "forward") + rows, normalize=True)
@@ -176,7 +176,6 @@ def test_dask_completes_when_a_worker_is_killed():
             lambda f: f({"a": [0, 1]}, EPSILONS, sides=("sideways",)),
             r"'backward', 'forward' or both, found \('sideways',",
         ),
-        (lambda f: f({"a": [0, 1]}, EPSILONS, states="some"), "'all' or 'visited', found 'some'"),
         (lambda f: f({"a": [0, 1]}, EPSILONS, batch_size=0), "batch_size must be at least 1"),
     ],
 )
