@@ -168,17 +168,16 @@ def _leakages_of_batch(sequences, n: int, budgets, pooled: dict, smoothing: floa
     """BPL and FPL of some users, (2, B, T)."""
     leakages = np.empty((2, len(sequences), budgets.size))
     for row, codes in enumerate(sequences):
-        offsets = np.cumsum([0, *map(len, codes)])
-        own = Sequences(np.concatenate(codes), offsets, np.arange(n), np.arange(len(codes)))
-        own = own.compact() if visited_only else own
-        forward, visited = count_transitions(own)
+        flat, offsets = np.concatenate(codes), np.cumsum([0, *map(len, codes)])
+        visited, flat = np.unique(flat, return_inverse=True) if visited_only else (np.arange(n), flat)
+        forward, _ = count_transitions(Sequences(flat, offsets, visited, np.arange(len(codes))))
         known = {}
         for side, prior in pooled.items():
             counts = forward if side == "forward" else forward.T.tocsr()
             if prior is None:
                 known[side] = TransitionMatrix.from_counts(counts, smoothing)
             else:
-                known[side] = _shrunk(counts, prior, prior_weight, np.array(visited) if visited_only else None)
+                known[side] = _shrunk(counts, prior, prior_weight, visited)
         leakage = temporal_privacy_leakage(budgets, **known)
         leakages[:, row] = leakage.bpl, leakage.fpl
     return leakages
@@ -193,10 +192,10 @@ def _pooled(counts, smoothing: float) -> TransitionMatrix:
     return TransitionMatrix.from_counts(counts, smoothing)
 
 
-def _shrunk(counts, prior: TransitionMatrix, weight: float, visited: np.ndarray | None) -> TransitionMatrix:
+def _shrunk(counts, prior: TransitionMatrix, weight: float, visited: np.ndarray) -> TransitionMatrix:
     """One user's matrix: her counts and `weight` pseudo-transitions along each pooled row."""
     totals = np.asarray(counts.sum(axis=1)).ravel() + weight
-    if visited is not None:
+    if visited.size < prior.n_states:
         rows = np.vstack([prior.row(i)[visited] for i in visited.tolist()])
         mass = rows.sum(axis=1, keepdims=True)
         # A pooled row that never leads to one of her places gives no hint: all of them alike.
