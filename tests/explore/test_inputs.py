@@ -4,9 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tplrepro as tpl
-from tplrepro.explore.budgets import MAX_RELEASES, format_budgets, parse_budgets
-from tplrepro.explore.inputs import MAX_BYTES, MAX_STATES, decode, format_matrix, parse_matrix
+from tplrepro.explore.matrices import MAX_STATES, format_matrix, parse_matrix
 from tplrepro.explore.sequences import parse_sequences
+from tplrepro.explore.text import MAX_RELEASES, decode, format_budgets, parse_budgets
 
 ROWS = [[0.8, 0.2], [0.1, 0.9]]
 
@@ -141,7 +141,7 @@ def test_budgets_are_numbers_with_repetitions():
     [
         ("0.1, 0.2", "one budget a release, found 2 for T = 3 releases; give 3 numbers, change T, or press Reset"),
         ("", "one budget a release, found 0 for T = 3"),
-        ("0.1, much, 0.2", "budgets must be numbers in nats, found 'much' as entry 2"),
+        ("0.1, much, 0.2", "budgets must be numbers in nats, .* found 'much' as entry 2"),
         ("0.1, 0, 0.2", "epsilons must be a finite privacy budget in nats, greater than 0; found 0"),
         ("0.1, nan, 0.2", "found nan"),
         ("0.1, -1, 0.2", "found -1"),
@@ -164,8 +164,6 @@ def test_files_are_text_of_a_bounded_size():
     assert decode("café,1".encode()) == "café,1"
     assert decode("\ufeffa,b".encode()) == "a,b"
     assert decode("a,b".encode("utf-16")) == "a,b"
-    with pytest.raises(ValueError, match="m.csv must be at most 5 MB here, found 5.0 MB; estimate the matrix"):
-        decode(b"1" * (MAX_BYTES + 1), "m.csv")
     with pytest.raises(ValueError, match="m.png must be text in UTF-8, found byte 0x89 at position 0"):
         decode(b"\x89PNG\xff", "m.png")
     with pytest.raises(ValueError, match="found binary content"):

@@ -1,16 +1,10 @@
 """Choose budgets by hand: an interactive page over matrices, leakages and allocation schemes (sections 3 to 5 of [1]).
 
-`inputs`, `sequences`, `budgets`, `observed` and `examples` read what a user types, uploads or chooses; `analysis` and
-`schemes` compute everything that is shown, without widgets; `words`, `plots` and `saving` show and save it;
-`scheduling` decides when; `controls`, `sources` and `browser` are the parts of `page`. Nothing else in the package
-imports this folder.
+`text`, `matrices` and `sequences` read what a user types, uploads or chooses; `analysis` and `schemes` compute
+everything that is shown, without widgets; `report`, `plots` and `saving` show and save it; `scheduling` decides when;
+`controls`, `sources` and `browser` are the parts of `page`. Nothing else in the package imports this folder.
 
 Public names are imported on first use (PEP 562).
-
-References
-----------
-[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
-    Correlations. IEEE TKDE, 2019.
 """
 
 from tplrepro.lazy import lazy_names as _lazy_names
@@ -18,20 +12,15 @@ from tplrepro.lazy import lazy_names as _lazy_names
 # public name -> module of this folder that defines it
 _EXPORTS = {
     "Analysis": "analysis",
+    "EXAMPLES": "matrices",
     "Inputs": "analysis",
-    "analyse": "analysis",
-    "critical_budget": "analysis",
-    "example": "examples",
-    "critical_words": "words",
-    "draw": "saving",
-    "mean_error": "schemes",
-    "supremum_words": "words",
-    "witness_words": "words",
-    "EXAMPLES": "examples",
     "LeakagePage": "page",
-    "parse_budgets": "budgets",
-    "parse_matrix": "inputs",
-    "parse_sequences": "sequences",
+    "analyse": "analysis",
+    "critical_words": "report",
+    "draw": "plots",
+    "example": "matrices",
+    "mean_error": "schemes",
+    "supremum_words": "report",
 }
 
 __getattr__, __dir__, __all__ = _lazy_names(__name__, _EXPORTS)

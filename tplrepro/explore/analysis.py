@@ -1,11 +1,6 @@
 """Everything that the page shows, computed from its inputs: one frozen result, without widgets.
 
 `analyse` takes the previous result and keeps of it what does not depend on the inputs that changed.
-
-References
-----------
-[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
-    Correlations. IEEE TKDE, 2019.
 """
 
 from __future__ import annotations
@@ -18,6 +13,7 @@ import numpy as np
 from tplrepro.explore.schemes import PENDING, SCHEMES, SLOW, Scheme, allocate
 from tplrepro.leakage.loss_function import PrivacyLossFunction, Witness
 from tplrepro.leakage.temporal import TemporalLeakage, temporal_privacy_leakage
+from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import check_budgets, check_level
 
 __all__ = ["Analysis", "Inputs", "Side", "analyse", "check_same_states", "critical_budget"]
@@ -69,6 +65,9 @@ class Side:
     critical: float
     witness: Witness
 
+    def __str__(self) -> str:
+        return f"{self.name}: {self.witness}"
+
 
 @dataclass(frozen=True, eq=False)
 class Analysis:
@@ -110,18 +109,10 @@ class Analysis:
 
 
 def critical_budget(function: PrivacyLossFunction) -> float:
-    """The budget a release below which the leakage has a finite supremum (Theorem 11 of [1]).
+    """The budget a release, in nats, below which the leakage has a finite supremum (Theorem 11 of [1]).
 
     With (d, q) the vertex that holds for large alpha: inf if d > 0 or L = 0, else log(1/q), and 0 if q = 1. From that
     budget on the leakage grows without bound; below it, it does not.
-
-    Parameters
-    ----------
-    function : PrivacyLossFunction
-
-    Returns
-    -------
-    float, nats
 
     Examples
     --------
@@ -142,7 +133,7 @@ def critical_budget(function: PrivacyLossFunction) -> float:
     return function.budget_for(max(1e4, 2.0 * last))
 
 
-def check_same_states(backward, forward) -> None:
+def check_same_states(backward: TransitionMatrix | None, forward: TransitionMatrix | None) -> None:
     """Raise ValueError unless two matrices are over the same states, in the same order; None fits everything."""
     if backward is None or forward is None:
         return
@@ -152,8 +143,7 @@ def check_same_states(backward, forward) -> None:
             f"{forward.n_states} states; change one of them, or derive the backward matrix from the forward one"
         )
     names = [list(matrix.states) for matrix in (backward, forward)]
-    numbered = [labels == list(range(len(labels))) for labels in names]
-    if names[0] != names[1] and not any(numbered):
+    if names[0] != names[1] and list(range(backward.n_states)) not in names:
         raise ValueError(
             f"the backward and the forward matrix must name the same states in the same order, found {names[0][:4]} "
             f"and {names[1][:4]}; sort them alike"
@@ -171,10 +161,6 @@ def analyse(inputs: Inputs, previous: Analysis | None = None, complete: bool = T
     complete : bool
         Also compute the schemes that take long; without it they are pending.
 
-    Returns
-    -------
-    Analysis
-
     Raises
     ------
     ValueError
@@ -190,52 +176,44 @@ def analyse(inputs: Inputs, previous: Analysis | None = None, complete: bool = T
     check_budgets(inputs.epsilons)
     check_level(inputs.alpha)
     check_level(inputs.sensitivity, "sensitivity")
-    same_sides = previous is not None and (
-        previous.inputs.backward is inputs.backward and previous.inputs.forward is inputs.forward
-    )
-    if same_sides and np.array_equal(previous.inputs.epsilons, inputs.epsilons):
+    matrices = inputs.backward, inputs.forward
+    if previous is not None and (previous.inputs.backward, previous.inputs.forward) != matrices:
+        previous = None
+    same_level = previous is not None and previous.inputs.alpha == inputs.alpha
+    if previous is not None and np.array_equal(previous.inputs.epsilons, inputs.epsilons):
         leakage = previous.leakage
+        sides = previous.sides if same_level else _sides(inputs, leakage)
     else:
-        leakage = temporal_privacy_leakage(inputs.epsilons, inputs.backward, inputs.forward)
-    if same_sides and leakage is previous.leakage and previous.inputs.alpha == inputs.alpha:
-        sides = previous.sides
-    else:
+        leakage = temporal_privacy_leakage(inputs.epsilons, *matrices)
         sides = _sides(inputs, leakage)
     horizon = inputs.epsilons.size
-    same_task = same_sides and previous.inputs.alpha == inputs.alpha and previous.inputs.epsilons.size == horizon
+    kept = {}
+    if previous is not None and same_level and previous.inputs.epsilons.size == horizon:
+        kept = {scheme.name: scheme for scheme in previous.schemes if scheme.message != PENDING}
     schemes = []
-    for place, name in enumerate(SCHEMES):
-        if same_task and previous.schemes[place].message != PENDING:
-            schemes.append(previous.schemes[place])
+    for name in SCHEMES:
+        if name in kept:
+            schemes.append(kept[name])
         elif complete or name not in SLOW:
-            schemes.append(allocate(name, inputs.alpha, inputs.backward, inputs.forward, horizon))
+            schemes.append(allocate(name, inputs.alpha, *matrices, horizon))
         else:
-            schemes.append(Scheme(name, None, np.nan, PENDING))
+            schemes.append(Scheme(name, None, message=PENDING))
     return Analysis(inputs, leakage, sides, tuple(schemes))
 
 
 def _sides(inputs: Inputs, leakage: TemporalLeakage) -> tuple[Side, ...]:
     budget = float(inputs.epsilons.max())
-    known = [
-        (name, function, series)
-        for name, function, series in (
-            ("backward", inputs.backward, leakage.bpl),
-            ("forward", inputs.forward, leakage.fpl[::-1]),
-        )
-        if function is not None
-    ]
+    both = ("backward", inputs.backward, leakage.bpl), ("forward", inputs.forward, leakage.fpl[::-1])
+    known = [(name, function, series) for name, function, series in both if function is not None]
     suprema = [function.supremum(budget) for _, function, _ in known]
-    reach = [value for value in suprema if isfinite(value)]
+    reach = [*filter(isfinite, suprema), *(float(series.max()) for _, _, series in known)]
     # In steps, so that neither the curve nor its axis changes at each move of a slider.
-    needed = 1.05 * max([inputs.alpha, *reach, *(float(series.max()) for _, _, series in known)], default=1.0)
-    limit = 2.0 ** (np.ceil(2.0 * np.log2(needed)) / 2.0)
-    grid = np.linspace(0.0, limit, POINTS)
+    limit = 2.0 ** (np.ceil(2.0 * np.log2(1.05 * max([inputs.alpha, *reach]))) / 2.0)
     sides = []
     for (name, function, series), supremum in zip(known, suprema, strict=True):
         breakpoints = function.breakpoints[function.breakpoints < limit]
-        alphas = np.union1d(grid, breakpoints)
-        peak = int(np.argmax(series))
-        before = float(series[max(peak - 1, 0)])
+        alphas = np.union1d(np.linspace(0.0, limit, POINTS), breakpoints)
+        before = float(series[max(int(np.argmax(series)) - 1, 0)])
         sides.append(
             Side(
                 name=name,

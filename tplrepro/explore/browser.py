@@ -12,13 +12,13 @@ import anywidget
 import traitlets
 
 from tplrepro.explore.analysis import Analysis
-from tplrepro.explore.inputs import MAX_BYTES
 from tplrepro.explore.plots import PANELS, curves
+from tplrepro.explore.text import MAX_BYTES, decode
 
 __all__ = ["Browser", "FileInput", "LivePlots"]
 
 #: Curves in the order of the panels. Their places name what is sent, because Jupyter splits names at blanks.
-NAMES = [trace["meta"] for panel in PANELS for trace in panel["traces"]]
+NAMES = [curve["name"] for panel in PANELS for curve in panel["curves"]]
 STATIC = Path(__file__).parent / "static"
 
 
@@ -43,6 +43,17 @@ class FileInput(anywidget.AnyWidget):
     size = traitlets.Int().tag(sync=True)
     count = traitlets.Int().tag(sync=True)
 
+    def text(self) -> str:
+        """The text of the file; a ValueError says what is wrong with it."""
+        if not self.name:
+            raise ValueError("no file has been chosen yet; choose a CSV file")
+        if self.size > self.limit:
+            raise ValueError(
+                f"{self.name} must be at most {self.limit / 1e6:g} MB here, found {self.size / 1e6:.1f} MB; estimate "
+                "its matrix with tplrepro.TransitionMatrix.from_sequences and load that, or load fewer lines"
+            )
+        return decode(bytes(self.content), self.name)
+
 
 class Browser(anywidget.AnyWidget):
     """Style of the page, accessible names of its controls, and downloads."""
@@ -60,10 +71,6 @@ class LivePlots(anywidget.AnyWidget):
 
     Plotly's widget would draw all panels at each change, one update after the other, and send each back to the kernel.
     Here a panel is drawn when a curve of it changed, with the latest numbers, and nothing comes back.
-
-    Parameters
-    ----------
-    analysis : Analysis
     """
 
     panels = traitlets.List(PANELS).tag(sync=True)
@@ -83,10 +90,6 @@ class LivePlots(anywidget.AnyWidget):
         with self.hold_sync():
             for name, values in self._values(analysis).items():
                 setattr(self, name, values)
-
-    def curve(self, name: str) -> list[list[float]]:
-        """The x and y that are shown of one curve."""
-        return getattr(self, f"curve_{NAMES.index(name)}")
 
     @staticmethod
     def _values(analysis: Analysis) -> dict[str, list]:

@@ -3,116 +3,73 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from typing import Any
 
 import ipywidgets
+import numpy as np
 
-__all__ = ["NumberControl", "card", "dropdown", "note", "row"]
+__all__ = ["NumberControl", "card", "dropdown", "note"]
 
 
-class NumberControl:
+class NumberControl(ipywidgets.HBox):
     """One number with a slider, which acts while it is dragged, and an entry that takes any number exactly.
 
     The entry holds the value; the slider shows it as near as its range and steps allow.
 
-    Parameters
-    ----------
-    label : str, with the unit
-    value, minimum, maximum : float or int; the bounds are those of the slider
-    logarithmic, integer : bool
-    changed : callable without arguments, called once for each change by the user
+    `label` names the unit too; `minimum` and `maximum` are the slider's; `scale` is "linear", "logarithmic" or "whole".
     """
 
-    def __init__(self, label, value, minimum, maximum, changed, *, logarithmic=False, integer=False):
-        self._changed = changed
-        self._logarithmic, self._integer = logarithmic, integer
-        self._from_slider = self._to_slider = False
-        shared = {"description": label, "readout": False, "continuous_update": True, "tooltip": label}
-        if logarithmic:
+    def __init__(self, label: str, value: float, minimum: float, maximum: float, scale: str = "linear"):
+        self._scale = scale
+        options = {"description": label, "readout": False, "tooltip": label}
+        if scale == "logarithmic":
             low, high = math.log10(minimum), math.log10(maximum)
-            self.slider = ipywidgets.FloatLogSlider(base=10, min=low, max=high, step=0.01, **shared)
-        elif integer:
-            self.slider = ipywidgets.IntSlider(min=minimum, max=maximum, step=1, **shared)
+            self.slider = ipywidgets.FloatLogSlider(min=low, max=high, step=0.01, **options)
+        elif scale == "whole":
+            self.slider = ipywidgets.IntSlider(min=minimum, max=maximum, **options)
         else:
-            self.slider = ipywidgets.FloatSlider(min=minimum, max=maximum, step=0.5, **shared)
-        kind = ipywidgets.IntText if integer else ipywidgets.FloatText
-        self.entry = kind(value=value, tooltip=f"{label}, typed", continuous_update=False)
-        self.entry.add_class("tplr-entry")
-        self._show(value)
+            self.slider = ipywidgets.FloatSlider(min=minimum, max=maximum, step=0.5, **options)
+        kind = ipywidgets.IntText if scale == "whole" else ipywidgets.FloatText
+        self.entry = kind(value=value, tooltip=f"{label}, typed", continuous_update=False).add_class("tplr-entry")
+        self._typed()
         self.slider.observe(self._dragged, "value")
         self.entry.observe(self._typed, "value")
-        self.widget = row(self.slider, self.entry)
+        super().__init__([self.slider, self.entry])
+        self.add_class("tplr-row")
 
     @property
-    def value(self):
+    def value(self) -> Any:
         return self.entry.value
 
-    @value.setter
-    def value(self, value):
-        self.entry.value = value
+    def _place(self, value: float) -> float:
+        """Where a value stands on the scale of the slider; NaN where it has no place."""
+        if self._scale == "logarithmic":
+            value = math.log10(value) if value > 0 else math.nan
+        return float(np.clip(value, self.slider.min, self.slider.max))
 
-    @property
-    def disabled(self) -> bool:
-        return self.entry.disabled
+    def _agree(self) -> bool:
+        """Whether the slider is at the step next to the entry's value; a browser moves it there and sends it back."""
+        return abs(self._place(self.slider.value) - self._place(self.entry.value)) <= 0.501 * self.slider.step
 
-    @disabled.setter
-    def disabled(self, disabled: bool):
-        self.entry.disabled = self.slider.disabled = disabled
+    def _dragged(self, _) -> None:
+        if not self._agree():
+            self.entry.value = self.slider.value if self._scale == "whole" else float(f"{self.slider.value:.3g}")
 
-    def _dragged(self, change):
-        if self._to_slider or self._rounds(change.new):
-            return
-        self._from_slider = True
-        try:
-            self.entry.value = change.new if self._integer else float(f"{change.new:.3g}")
-        finally:
-            self._from_slider = False
-
-    def _rounds(self, shown) -> bool:
-        """Whether a position is that of the entry's value, which a browser moves to the next step and sends back."""
-        value, step = self.entry.value, 0.501 * self.slider.step
-        if self._logarithmic:
-            return value > 0 and abs(math.log10(shown) - math.log10(value)) <= step
-        return abs(shown - value) <= step
-
-    def _typed(self, change):
-        if not self._from_slider:
-            self._show(change.new)
-        self._changed()
-
-    def _show(self, value):
-        """Move the slider to a value without counting that as a change."""
-        if not math.isfinite(value) or (self._logarithmic and value <= 0):
-            return  # the analysis says what is wrong with it
-        low, high = self.slider.min, self.slider.max
-        if self._logarithmic:
-            low, high = 10.0**low, 10.0**high
-        self._to_slider = True
-        try:
-            self.slider.value = min(max(value, low), high)
-        finally:
-            self._to_slider = False
+    def _typed(self, _=None) -> None:
+        # Where the entry holds no possible value the slider stays, and the analysis says what is wrong.
+        if not self._agree() and not math.isnan(self._place(self.entry.value)):
+            self.slider.value = self.entry.value  # it keeps to its bounds by itself
 
 
-def row(*widgets):
-    box = ipywidgets.HBox(list(widgets))
-    box.add_class("tplr-row")
-    return box
+def card(title: str, *widgets: ipywidgets.Widget) -> ipywidgets.VBox:
+    return ipywidgets.VBox([ipywidgets.HTML(f"<h3>{title}</h3>"), *widgets]).add_class("tplr-card")
 
 
-def card(title: str, *widgets):
-    box = ipywidgets.VBox([ipywidgets.HTML(f"<h3>{title}</h3>"), *widgets])
-    box.add_class("tplr-card")
-    return box
+def note(text: str = "") -> ipywidgets.HTML:
+    return ipywidgets.HTML(text).add_class("tplr-note")
 
 
-def note(text: str = ""):
-    widget = ipywidgets.HTML(text)
-    widget.add_class("tplr-note")
-    return widget
-
-
-def dropdown(label: str, options, value=None):
+def dropdown(label: str, options: Iterable[str], value: str | None = None) -> ipywidgets.Dropdown:
     options = list(options)
-    return ipywidgets.Dropdown(
-        description=label, options=options, value=options[0] if value is None else value, tooltip=label
-    )
+    return ipywidgets.Dropdown(description=label, options=options, value=value or options[0], tooltip=label)

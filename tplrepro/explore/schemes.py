@@ -2,11 +2,6 @@
 
 The error of a release is the mean absolute value of its Laplace noise, sensitivity / epsilon_t (Theorem 1 of [1]); that
 of a series is the mean over its releases.
-
-References
-----------
-[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
-    Correlations. IEEE TKDE, 2019.
 """
 
 from __future__ import annotations
@@ -14,10 +9,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from tplrepro.allocation import allocate_by_quantification, allocate_by_upper_bound, allocate_optimally
+from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.temporal import temporal_privacy_leakage
 
 __all__ = ["PENDING", "SCHEMES", "SLOW", "Scheme", "allocate", "mean_error"]
+
+#: Name -> function of (alpha, backward, forward, horizon).
+SCHEMES = {
+    "α/T at each release": lambda alpha, backward, forward, horizon: np.full(horizon, alpha / horizon),
+    "Algorithm 7 (any T)": lambda *known, horizon: np.full(horizon, allocate_by_upper_bound(*known)),
+    "Algorithm 8 (T known)": allocate_by_quantification,
+    "smallest error (T known)": allocate_optimally,
+}
+#: Schemes that a page computes only when the sliders rest: a tenth of a second for T = 100, a second for T = 1,000.
+SLOW = ("smallest error (T known)",)
+PENDING = "being computed"
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,75 +43,31 @@ class Scheme:
 
     name: str
     budgets: np.ndarray | None
-    largest_tpl: float
+    largest_tpl: float = np.nan
     message: str = ""
 
 
-def _equal(alpha, backward, forward, horizon):
-    return np.full(horizon, alpha / horizon)
-
-
-def _by_upper_bound(alpha, backward, forward, horizon):
-    from tplrepro.allocation import allocate_by_upper_bound
-
-    return np.full(horizon, allocate_by_upper_bound(alpha, backward, forward))
-
-
-def _by_quantification(alpha, backward, forward, horizon):
-    from tplrepro.allocation import allocate_by_quantification
-
-    return allocate_by_quantification(alpha, backward, forward, horizon)
-
-
-def _optimally(alpha, backward, forward, horizon):
-    from tplrepro.allocation import allocate_optimally
-
-    return allocate_optimally(alpha, backward, forward, horizon)
-
-
-#: Name -> function of (alpha, backward, forward, horizon).
-SCHEMES = {
-    "α/T at each release": _equal,
-    "Algorithm 7 (any T)": _by_upper_bound,
-    "Algorithm 8 (T known)": _by_quantification,
-    "smallest error (T known)": _optimally,
-}
-#: Schemes that a page computes only when the sliders rest: a tenth of a second for T = 100, a second for T = 1,000.
-SLOW = ("smallest error (T known)",)
-PENDING = "being computed"
-
-
-def allocate(name: str, alpha: float, backward, forward, horizon: int) -> Scheme:
-    """Budgets of one scheme, and the leakage that they give.
-
-    Parameters
-    ----------
-    name : a key of `SCHEMES`
-    alpha : float, the level of alpha-DP_T in nats, finite and > 0
-    backward, forward : PrivacyLossFunction or None
-    horizon : int >= 1, the number of releases T
-
-    Returns
-    -------
-    Scheme; where the scheme has no budgets, with the reason as message
+def allocate(
+    name: str, alpha: float, backward: PrivacyLossFunction | None, forward: PrivacyLossFunction | None, horizon: int
+) -> Scheme:
+    """Budgets of one of `SCHEMES` over T = `horizon` releases, and the leakage that they give, or why it has none.
 
     Examples
     --------
-    >>> import tplrepro as tpl
-    >>> P = tpl.PrivacyLossFunction([[0.8, 0.2], [0.1, 0.9]])
+    >>> P = PrivacyLossFunction([[0.8, 0.2], [0.1, 0.9]])
     >>> allocate("Algorithm 7 (any T)", 1.0, P, P, 5).budgets.round(4).tolist()
     [0.1691, 0.1691, 0.1691, 0.1691, 0.1691]
-    >>> print(allocate("Algorithm 7 (any T)", 1.0, tpl.PrivacyLossFunction([[1, 0], [0, 1]]), None, 5).message)
+    >>> print(allocate("Algorithm 7 (any T)", 1.0, PrivacyLossFunction([[1, 0], [0, 1]]), None, 5).message)
     the backward leakage has no finite supremum for any budget: ...
     """
     try:
-        budgets = SCHEMES[name](alpha, backward, forward, horizon)
+        budgets = SCHEMES[name](alpha, backward, forward, horizon=horizon)
     except ValueError as error:
-        return Scheme(name, None, np.nan, str(error))
+        return Scheme(name, None, message=str(error))
     return Scheme(name, budgets, float(temporal_privacy_leakage(budgets, backward, forward).tpl.max()))
 
 
-def mean_error(budgets, sensitivity: float) -> float:
+def mean_error(budgets: ArrayLike, sensitivity: float) -> float:
     """Mean over the releases of the expected absolute Laplace noise.
 
     >>> mean_error([0.5, 1.0], sensitivity=2.0)

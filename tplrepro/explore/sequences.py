@@ -1,14 +1,87 @@
-"""Sequences of states from text: a sequence a line, or a table of observations."""
+"""Matrices estimated from observed sequences: an uploaded text, or one of the data sets.
+
+A forward matrix comes from the counts of steps, the backward one from the same counts with time reversed. Of a data set
+the most visited states are kept, because the page shall answer while a slider moves; a visit to another state ends a
+sequence. A synthetic stand-in takes the place of a data set that is not found, and is called synthetic.
+"""
 
 from __future__ import annotations
 
-from tplrepro.explore.inputs import MAX_STATES, cells_of_lines, number, whole_numbers
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
 
-__all__ = ["parse_sequences"]
+import numpy as np
+
+from tplrepro.explore.matrices import MAX_STATES
+from tplrepro.explore.text import cells_of_lines, number, whole_numbers
+from tplrepro.markov.sequences import count_transitions
+from tplrepro.markov.transition import TransitionMatrix, drop_dead_ends
+
+__all__ = ["DATASETS", "Observed", "from_dataset", "from_text", "parse_sequences"]
 
 STATE_COLUMNS = ("state", "cell", "location", "label")
 USER_COLUMNS = ("user", "sequence", "id")
-MISSING = ("nan", "na", "null")
+MISSING = ("", "nan", "na", "null")
+#: Name -> the arguments of `datasets.prepare`.
+DATASETS: dict[str, dict[str, Any]] = {
+    "Geolife": {"cell_km": 2.0, "stand_in": {"n_users": 12, "seed": 2007, "n_trajectories": 120}},
+    "Gowalla": {"cell_km": 10.0, "stand_in": {"n_users": 500, "seed": 2011}},
+    "Kosarak": {"stand_in": {"n_users": 2000, "seed": 2003}},
+    "Gaze": {"stand_in": {"n_users": 8, "seed": 2017}},
+}
+#: States kept of a data set.
+MOST_VISITED = 40
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """Counts of steps between states.
+
+    Attributes
+    ----------
+    counts : scipy.sparse.csr_array (n, n), steps from state (row) to state (column)
+    states : list of n labels
+    title : str, what the counts are of
+    synthetic : bool, whether they come from a synthetic stand-in
+    """
+
+    counts: Any
+    states: list
+    title: str
+    synthetic: bool = False
+
+    def matrices(self, smoothing: float, drop: bool = False) -> tuple[TransitionMatrix, TransitionMatrix]:
+        """The backward and the forward matrix, with `smoothing` added to each count.
+
+        With `drop`, states are left out that are never left or never entered, which have no row without smoothing. They
+        are a ValueError otherwise, and so is a sample of which no state remains.
+        """
+        counts, states = drop_dead_ends(self.counts, self.states) if drop else (self.counts, self.states)
+        backward, forward = (TransitionMatrix.from_counts(c, smoothing, states) for c in (counts.T.tocsr(), counts))
+        return backward, forward
+
+
+def from_text(text: str, title: str = "sequences") -> Observed:
+    """Counts of the steps in sequences as text.
+
+    >>> from_text("a, b, b\\nb, a").counts.toarray().tolist()
+    [[0.0, 1.0], [1.0, 1.0]]
+    """
+    counts, states = count_transitions(parse_sequences(text))
+    return Observed(counts, states, title)
+
+
+def from_dataset(name: str) -> Observed:
+    """Counts of the steps between the most visited states of one of `DATASETS`, or of its synthetic stand-in."""
+    from tplrepro import datasets
+
+    prepared = datasets.prepare(name.lower(), **DATASETS[name])
+    counts, _ = count_transitions(prepared.sequences)
+    visits = np.bincount(prepared.sequences.values, minlength=counts.shape[0])
+    kept = np.sort(np.argsort(-visits, kind="stable")[:MOST_VISITED])
+    states = [prepared.state_names[k] for k in kept]
+    return Observed(counts[kept][:, kept], states, prepared.title, prepared.synthetic)
 
 
 def parse_sequences(text: str) -> list[list]:
@@ -45,15 +118,14 @@ def parse_sequences(text: str) -> list[list]:
             f"sequences need at least one step, found {len(pieces)} sequences of one state at most; "
             "give one sequence a line, with two states or more, or a column named state"
         )
-    states = {state for piece in pieces for state in piece}
+    states = sorted({state for piece in pieces for state in piece})
     if len(states) > MAX_STATES:
         raise ValueError(
             f"sequences must have at most {MAX_STATES} different states here, found {len(states)}; "
             "merge states into areas or groups first"
         )
-    if isinstance(next(iter(whole_numbers(list(states)))), int):
-        return [whole_numbers(piece) for piece in pieces]
-    return pieces
+    label = dict(zip(states, whole_numbers(states), strict=True))
+    return [[label[state] for state in piece] for piece in pieces]
 
 
 def _observations(rows: list[list[str]]) -> list[list[str]] | None:
@@ -62,24 +134,20 @@ def _observations(rows: list[list[str]]) -> list[list[str]] | None:
     state = next((header.index(name) for name in STATE_COLUMNS if name in header), None)
     if state is None or not (len(header) == 1 or {"time", *USER_COLUMNS} & set(header)):
         return None
+    table = [row + [""] * (len(header) - len(row)) for row in rows[1:]]
+    if "time" in header:
+        time = header.index("time")
+        moments: list = [number(row[time]) for row in table]
+        if None in moments:
+            moments = [row[time] for row in table]
+        table = [table[k] for k in sorted(range(len(table)), key=moments.__getitem__)]
     user = next((header.index(name) for name in USER_COLUMNS if name in header), None)
-    time = header.index("time") if "time" in header else None
-    padded = [row + [""] * (len(header) - len(row)) for row in rows[1:]]
-    if time is not None:
-        numbers = [number(row[time]) for row in padded]
-        keys = [row[time] for row in padded] if None in numbers else numbers
-        padded = [padded[k] for k in sorted(range(len(padded)), key=keys.__getitem__)]
     grouped: dict[str, list[str]] = {}
-    for row in padded:
+    for row in table:
         grouped.setdefault("" if user is None else row[user], []).append(row[state])
     return list(grouped.values())
 
 
 def _split_at_gaps(row: list[str]) -> list[list[str]]:
-    pieces: list[list[str]] = [[]]
-    for state in row:
-        if state and state.lower() not in MISSING:
-            pieces[-1].append(state)
-        else:
-            pieces.append([])
-    return [piece for piece in pieces if piece]
+    runs = groupby(row, key=lambda state: state.lower() in MISSING)
+    return [list(run) for missing, run in runs if not missing]

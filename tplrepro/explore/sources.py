@@ -6,17 +6,15 @@ same sequences with time reversed), its Bayesian reversal, or the same matrix.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from html import escape
 
 import ipywidgets
 
+from tplrepro.explore import matrices, sequences
 from tplrepro.explore.browser import FileInput
 from tplrepro.explore.controls import NumberControl, dropdown, note
-from tplrepro.explore.examples import EXAMPLES, KINDS, example, generate
-from tplrepro.explore.inputs import MAX_BYTES, decode, format_matrix, parse_matrix
-from tplrepro.explore.observed import DATASETS, Observed, from_dataset, from_sequences
-from tplrepro.explore.sequences import parse_sequences
 from tplrepro.markov.transition import TransitionMatrix
 
 __all__ = ["MatrixSource"]
@@ -24,74 +22,91 @@ __all__ = ["MatrixSource"]
 EXAMPLE, TEXT, GENERATED = "an example", "text", "generated"
 MATRIX_FILE, SEQUENCES_FILE, DATASET = "CSV of a matrix", "CSV of sequences", "a data set"
 MATCHING, REVERSED, SAME = "what belongs to the forward matrix", "Bayesian reversal of the forward", "same as forward"
-OWN = (EXAMPLE, TEXT, GENERATED, MATRIX_FILE, SEQUENCES_FILE, DATASET)
 
-dataset = lru_cache(maxsize=None)(from_dataset)
+# What was read or computed last is kept, so that the slider of another quantity does not repeat it.
+keep = lru_cache(maxsize=8)
+example, parse, generate = keep(matrices.example), keep(matrices.parse_matrix), keep(matrices.generate)
+dataset, observed = keep(sequences.from_dataset), keep(sequences.from_text)
+estimated, reversed_matrix = keep(sequences.Observed.matrices), keep(TransitionMatrix.reverse)
 
 
-class MatrixSource:
+class MatrixSource(ipywidgets.VBox):
     """The controls of one matrix, and the matrix that they describe.
 
     Parameters
     ----------
     direction : "forward" or "backward"
-    changed : callable without arguments
+    changed : callable that takes the change of a control
     chosen : str, the example to begin with
     forward : MatrixSource, only for "backward": the one it may follow
     """
 
-    def __init__(self, direction: str, changed, chosen: str, forward: MatrixSource | None = None):
-        self.direction, self._changed, self.forward = direction, changed, forward
-        self._kept: dict = {}
-        options = OWN if forward is None else (MATCHING, REVERSED, SAME, *OWN)
-        self.kind = dropdown(f"{direction.capitalize()}", options)
-        self.kind.tooltip = f"where the {direction} matrix comes from"
-        self.example = dropdown("Example", EXAMPLES, chosen)
+    def __init__(self, direction: str, changed: Callable, chosen: str, forward: MatrixSource | None = None):
+        self.direction, self._followed = direction, forward
+        self.example = dropdown("Example", matrices.EXAMPLES, chosen)
         self.text = ipywidgets.Textarea(
-            value=format_matrix(example(chosen)[direction == "forward"]),
+            value=matrices.format_matrix(example(chosen)[direction == "forward"]),
             rows=5,
             continuous_update=False,
             tooltip=f"{direction} matrix, one row of probabilities a line",
             placeholder="0.8, 0.2\n0.1, 0.9",
         )
         self.normalize = ipywidgets.Checkbox(description="divide each row by its sum", indent=False)
-        self.model = dropdown("Kind", KINDS)
-        self.size = NumberControl("States n", 10, 2, 50, changed, integer=True)
-        self.spread = NumberControl("Smoothing s", 0.05, 0.0001, 1.0, changed, logarithmic=True)
+        self.model = dropdown("Kind", matrices.KINDS)
+        self.size = NumberControl("States n", 10, 2, 50, "whole")
+        self.spread = NumberControl("Smoothing s", 0.05, 0.0001, 1.0, "logarithmic")
         self.seed = ipywidgets.IntText(description="Seed", value=0, tooltip="seed of a random matrix")
         self.matrix_file = FileInput(label="Matrix file")
         self.sequence_file = FileInput(label="Sequences file")
-        self.dataset = dropdown("Data set", DATASETS)
-        self.smoothing = NumberControl("Added to counts", 1.0, 0.001, 10.0, changed, logarithmic=True)
+        self.dataset = dropdown("Data set", sequences.DATASETS)
+        self.smoothing = NumberControl("Added to counts", 1.0, 0.001, 10.0, "logarithmic")
         self.drop = ipywidgets.Checkbox(description="leave out states never left or never entered", indent=False)
+        # What is shown for each kind, and the matrix that it gives for a direction.
+        self._kinds: dict[str, tuple[list, Callable[[str], TransitionMatrix]]] = {}
+        if forward is not None:
+            self._kinds |= {
+                MATCHING: ([], forward.matrix),
+                REVERSED: ([], lambda _: reversed_matrix(forward.matrix("forward"))),
+                SAME: ([], lambda _: forward.matrix("forward")),
+            }
+        self._kinds |= {
+            EXAMPLE: ([self.example], lambda to: example(self.example.value)[to == "forward"]),
+            TEXT: (
+                [self.text, self.normalize],
+                lambda to: self._turned(parse(self.text.value, self.normalize.value), to),
+            ),
+            GENERATED: ([self.model, self.size, self.spread, self.seed], self._generated),
+            MATRIX_FILE: (
+                [self.matrix_file, self.normalize],
+                lambda to: self._turned(parse(self.matrix_file.text(), self.normalize.value), to),
+            ),
+            SEQUENCES_FILE: ([self.sequence_file, self.smoothing, self.drop], self._estimated),
+            DATASET: ([self.dataset, self.smoothing, self.drop], self._estimated),
+        }
+        self.kind = dropdown(direction.capitalize(), self._kinds)
+        self.kind.tooltip = f"where the {direction} matrix comes from"
+        self.form, self.about = ipywidgets.VBox(), note()
         self.edit = ipywidgets.Button(description=f"Edit the {direction} matrix as text")
         self.edit.on_click(self._edit)
-        self.about = note()
-        self._forms = {
-            EXAMPLE: [self.example],
-            TEXT: [self.text, self.normalize],
-            GENERATED: [self.model, self.size.widget, self.spread.widget, self.seed],
-            MATRIX_FILE: [self.matrix_file, self.normalize],
-            SEQUENCES_FILE: [self.sequence_file, self.smoothing.widget, self.drop],
-            DATASET: [self.dataset, self.smoothing.widget, self.drop],
-        }
-        self.form = ipywidgets.VBox()
-        self.widget = ipywidgets.VBox([self.kind, self.form, self.about, self.edit])
-        for control in (self.example, self.text, self.normalize, self.model, self.seed, self.dataset, self.drop):
-            control.observe(self._observed, "value")
-        for upload in (self.matrix_file, self.sequence_file):
-            upload.observe(self._observed, "count")
-        self.kind.observe(self._switched, "value")
+        self.kind.observe(self._show_form, "value")
         self._show_form()
+        numbers = [control.entry for control in (self.size, self.spread, self.smoothing)]
+        choices = [self.kind, self.example, self.text, self.normalize, self.model, self.seed, self.dataset, self.drop]
+        for control in (*numbers, *choices):
+            control.observe(changed, "value")
+        for upload in (self.matrix_file, self.sequence_file):
+            upload.observe(changed, "count")
+        super().__init__([self.kind, self.form, self.about, self.edit])
 
     @property
-    def needs_forward(self) -> bool:
-        return self.kind.value in (MATCHING, REVERSED, SAME)
+    def followed(self) -> MatrixSource | None:
+        """The forward source, if this one depends on it."""
+        return self._followed if self.kind.value in (MATCHING, REVERSED, SAME) else None
 
     @property
     def synthetic(self) -> bool:
         """Whether the matrix comes from a synthetic stand-in of a data set."""
-        source = self.forward if self.needs_forward else self
+        source = self.followed or self
         return source.kind.value == DATASET and dataset(source.dataset.value).synthetic
 
     def matrix(self, direction: str | None = None) -> TransitionMatrix:
@@ -102,18 +117,8 @@ class MatrixSource:
         ValueError
             If the text, the file or the numbers do not make one.
         """
-        direction = direction or self.direction
-        if self.kind.value == MATCHING:
-            return self.forward.matrix("backward")
-        if self.kind.value == REVERSED:
-            return self._once((REVERSED, self.forward.matrix()), lambda: self.forward.matrix().reverse())
-        if self.kind.value == SAME:
-            return self.forward.matrix()
-        pair = self._pair()
-        matrix = pair[direction == "forward"]
-        if matrix is not None:
-            return matrix
-        return self._once((direction, pair), lambda: pair[direction != "forward"].reverse())
+        _, make = self._kinds[self.kind.value]
+        return make(direction or self.direction)
 
     def describe(self, matrix: TransitionMatrix) -> None:
         """Say below the controls what is used."""
@@ -122,67 +127,29 @@ class MatrixSource:
         origin = f"{dataset(self.dataset.value).title}: " if self.kind.value == DATASET else ""
         self.about.value = escape(f"{origin}{matrix.n_states} states: {', '.join(names)}{more}")
 
-    def _pair(self) -> tuple[TransitionMatrix | None, TransitionMatrix | None]:
-        """(backward, forward), with None for a side that only Bayes' rule gives."""
-        kind = self.kind.value
-        if kind == EXAMPLE:
-            return self._once((kind, self.example.value), lambda: example(self.example.value))
-        if kind == TEXT:
-            text, normalize = self.text.value, self.normalize.value
-            return self._once((kind, text, normalize), lambda: self._alone(parse_matrix(text, normalize)))
-        if kind == GENERATED:
-            recipe = (self.model.value, self.size.value, self.spread.value, self.seed.value)
-            return self._once((kind, *recipe), lambda: self._alone(generate(*recipe)))
-        if kind == MATRIX_FILE:
-            text, normalize = self._content(self.matrix_file), self.normalize.value
-            return self._once((kind, text, normalize), lambda: self._alone(parse_matrix(text, normalize)))
-        observed = self._observed_steps()
-        smoothing, drop = self.smoothing.value, self.drop.value
-        return self._once((kind, observed, smoothing, drop), lambda: observed.matrices(smoothing, drop))
+    def _turned(self, matrix: TransitionMatrix, direction: str) -> TransitionMatrix:
+        """This panel's own matrix, or what Bayes' rule gives for the other direction."""
+        return matrix if direction == self.direction else reversed_matrix(matrix)
 
-    def _observed_steps(self) -> Observed:
+    def _generated(self, direction: str) -> TransitionMatrix:
+        matrix = generate(self.model.value, self.size.value, self.spread.value, self.seed.value)
+        return self._turned(matrix, direction)
+
+    def _estimated(self, direction: str) -> TransitionMatrix:
         if self.kind.value == DATASET:
-            if self.about.value == "":
-                self.about.value = "reading the data set"
-            return dataset(self.dataset.value)
-        text = self._content(self.sequence_file)
-        return self._once(("steps", text), lambda: from_sequences(parse_sequences(text), self.sequence_file.name))
+            self.about.value = self.about.value or "reading the data set"
+            steps = dataset(self.dataset.value)
+        else:
+            steps = observed(self.sequence_file.text(), self.sequence_file.name)
+        return estimated(steps, self.smoothing.value, self.drop.value)[direction == "forward"]
 
-    def _alone(self, matrix: TransitionMatrix):
-        """A pair of which only this panel's own side is given."""
-        return (None, matrix) if self.direction == "forward" else (matrix, None)
-
-    def _content(self, upload: FileInput) -> str:
-        if not upload.name:
-            raise ValueError("no file has been chosen yet; choose a CSV file")
-        if upload.size > upload.limit:
-            raise ValueError(
-                f"{upload.name} must be at most {MAX_BYTES / 1e6:g} MB here, found {upload.size / 1e6:.1f} MB; "
-                "estimate its matrix with tplrepro.TransitionMatrix.from_sequences and load that, or load fewer lines"
-            )
-        return decode(bytes(upload.content), upload.name)
-
-    def _once(self, key, make):
-        """What was made last for this kind of key, made anew when the key changes."""
-        place = key[0]
-        if self._kept.get(place, (None,))[0] != key:
-            self._kept[place] = (key, make())
-        return self._kept[place][1]
-
-    def _observed(self, _):
-        self._changed()
-
-    def _switched(self, _):
-        self._show_form()
-        self._changed()
-
-    def _show_form(self):
-        self.form.children = self._forms.get(self.kind.value, [])
+    def _show_form(self, _=None) -> None:
+        self.form.children, _ = self._kinds[self.kind.value]
         self.about.value = ""
 
-    def _edit(self, _):
+    def _edit(self, _) -> None:
         try:
-            text = format_matrix(self.matrix())
+            text = matrices.format_matrix(self.matrix())
         except ValueError:
             text = self.text.value  # begin with the text as it was; the page says what is wrong with the source
         self.normalize.value = False

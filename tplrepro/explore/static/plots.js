@@ -2,11 +2,57 @@
 
 const FRAME = 12; // milliseconds of drawing after which the browser shows what there is
 const CONFIG = { displayModeBar: false, responsive: false };
+const MARKERS = 14; // of a curve: one for each point would take most of the time of an update
+const GREY = "#8c8c8c";
+// Margins are fixed and labels may touch: fitting them would take half the time of an update.
+const AXIS = {
+  automargin: false,
+  ticklabeloverflow: "allow",
+  gridcolor: "rgba(128,128,128,0.25)",
+  linecolor: GREY,
+  zerolinecolor: "rgba(128,128,128,0.4)",
+  showline: true,
+  nticks: 8,
+};
+const TICKS = [...Array(15).keys()].flatMap((place) => [1, 2, 5].map((digit) => Number(`${digit}e${place - 6}`)));
+const LOGARITHMIC = { type: "log", tickvals: TICKS, ticktext: TICKS.map(String) };
+
+function layoutOf({ title, x, y, logarithmic }) {
+  const scale = logarithmic ? LOGARITHMIC : { rangemode: "tozero" };
+  return {
+    height: 345,
+    title: { text: title, font: { size: 13 }, x: 0.5, y: 0.97 },
+    margin: { l: 55, r: 14, t: 34, b: 104, autoexpand: false },
+    paper_bgcolor: "rgba(0,0,0,0)",
+    plot_bgcolor: "rgba(0,0,0,0)",
+    font: { color: GREY, size: 12 },
+    showlegend: true,
+    legend: { orientation: "h", x: 0, y: -0.19, yanchor: "top", font: { size: 11 } },
+    xaxis: { ...AXIS, title: { text: x, standoff: 4, font: { size: 12 } } },
+    yaxis: { ...AXIS, ...scale, title: { text: y, font: { size: 12 } } },
+    hoverdistance: 30,
+  };
+}
+
+function traceOf({ name, label, colour, dash, marker, mode }, [x, y]) {
+  return {
+    type: "scatter",
+    name: label,
+    meta: name,
+    mode,
+    line: { color: colour, dash, width: 2 },
+    marker: { color: colour, symbol: marker, size: mode === "markers" ? 9 : 6, maxdisplayed: MARKERS },
+    hovertemplate: "%{x:.4g}, %{y:.5g}",
+    x,
+    y,
+    visible: x.length > 0,
+  };
+}
 
 function render({ model, el }) {
   const panels = structuredClone(model.get("panels"));
   // The numbers of a curve are in an attribute named by its place among all curves.
-  panels.flatMap((panel) => panel.traces).forEach((style, place) => (style.key = `curve_${place}`));
+  panels.flatMap((panel) => panel.curves).forEach((curve, place) => (curve.key = `curve_${place}`));
   const places = panels.map(() => document.createElement("div"));
   const waiting = new Set();
   let frame = 0;
@@ -17,12 +63,9 @@ function render({ model, el }) {
   el.append(...places);
 
   const draw = (k) => {
-    const data = panels[k].traces.map(({ key, ...style }) => {
-      const [x, y] = model.get(key);
-      return { ...style, x, y, visible: x.length > 0 };
-    });
+    const data = panels[k].curves.map((curve) => traceOf(curve, model.get(curve.key)));
     const width = places[k].clientWidth;
-    Plotly.react(places[k], data, { ...structuredClone(panels[k].layout), width, datarevision: (revision += 1) }, CONFIG);
+    Plotly.react(places[k], data, { ...layoutOf(panels[k]), width, datarevision: (revision += 1) }, CONFIG);
   };
   const next = () => {
     frame = 0;
@@ -38,9 +81,7 @@ function render({ model, el }) {
     waiting.add(k);
     if (!frame) frame = requestAnimationFrame(next);
   };
-  const listeners = panels.flatMap((panel, k) =>
-    panel.traces.map((style) => [`change:${style.key}`, () => soon(k)]),
-  );
+  const listeners = panels.flatMap((panel, k) => panel.curves.map(({ key }) => [`change:${key}`, () => soon(k)]));
   for (const [event, listener] of listeners) model.on(event, listener);
   let width = 0;
   const resized = new ResizeObserver(() => {

@@ -1,0 +1,92 @@
+"""The results in words and tables, as HTML that follows the theme of the page; labels of states are escaped."""
+
+from __future__ import annotations
+
+from html import escape
+from math import inf
+
+import numpy as np
+
+from tplrepro.explore.analysis import Analysis
+from tplrepro.explore.schemes import PENDING, mean_error
+
+__all__ = ["critical_words", "problem_html", "schemes_html", "summary_html", "supremum_words"]
+
+
+def critical_words(critical: float) -> str:
+    """For which budgets the supremum is finite.
+
+    >>> critical_words(0.22314355)
+    'below 0.22314 nats a release'
+    """
+    if critical == inf:
+        return "for every budget"
+    if critical == 0.0:
+        return "for no budget: the leakage grows without bound"
+    return f"below {critical:.5g} nats a release"
+
+
+def supremum_words(value: float) -> str:
+    return "grows without bound" if value == inf else f"{value:.4g} nats"
+
+
+def summary_html(analysis: Analysis) -> str:
+    """Numbers and sentences about the current budgets."""
+    leakage, inputs = analysis.leakage, analysis.inputs
+    peak = int(np.argmax(leakage.tpl))
+    largest = float(leakage.tpl[peak])
+    verdict, mark = ("within", "good") if largest <= inputs.alpha else ("more than", "bad")
+    critical = f"<span data-number='critical'>{critical_words(analysis.critical)}</span>"
+    if len(analysis.sides) > 1 and 0.0 < analysis.critical < inf:
+        critical += f" ({'; '.join(f'{side.name} {critical_words(side.critical)}' for side in analysis.sides)})"
+    rows = {
+        "Largest TPL": f"<strong data-number='tpl'>{largest:.4g} nats</strong> at release {peak + 1} of "
+        f"{inputs.epsilons.size} <span class='tplr-{mark}'>{verdict} α = {inputs.alpha:g}</span>",
+        "Without correlation": f"{analysis.largest_budget:.4g} nats, the largest budget",
+        "All releases together": f"{leakage.user_level:.4g} nats (user level, the sum of the budgets)",
+        "Released for ever": f"<span data-number='supremum'>{supremum_words(analysis.supremum)}</span> at that budget",
+        "Supremum is finite": critical,
+        "Mean error": f"{mean_error(inputs.epsilons, inputs.sensitivity):.4g} (mean absolute Laplace noise)",
+    }
+    table = "".join(f"<tr><th scope='row'>{name}</th><td>{text}</td></tr>" for name, text in rows.items())
+    sentences = "".join(f"<li>{escape(str(side))}.</li>" for side in analysis.sides)
+    return (
+        f"<table class='tplr-table tplr-summary' aria-label='Leakage of these budgets'>{table}</table>"
+        f"<ul class='tplr-witness'>{sentences}</ul>"
+    )
+
+
+def schemes_html(analysis: Analysis) -> str:
+    """The table of allocation schemes, with a mark on the least error."""
+    columns = ("budgets for α", "smallest ε (nats)", "largest ε (nats)", "largest TPL (nats)", "mean error")
+    head = "".join(f"<th scope='col'>{text}</th>" for text in columns)
+    sensitivity = analysis.inputs.sensitivity
+    errors = {s.name: mean_error(s.budgets, sensitivity) for s in analysis.schemes if s.budgets is not None}
+    least = min(errors.values(), default=inf)
+    rows = []
+    for scheme in analysis.schemes:
+        name = f"<th scope='row'>{escape(scheme.name)}</th>"
+        if scheme.budgets is None:
+            kind = "tplr-pending" if scheme.message == PENDING else "tplr-infeasible"
+            rows.append(f"<tr class='{kind}'>{name}<td colspan='4'>{escape(scheme.message)}</td></tr>")
+            continue
+        numbers = (scheme.budgets.min(), scheme.budgets.max(), scheme.largest_tpl)
+        cells = "".join(f"<td>{number:.5g}</td>" for number in numbers)
+        error = errors[scheme.name]
+        best = " <span class='tplr-good'>least</span>" if error <= least * (1 + 1e-9) else ""
+        rows.append(f"<tr data-scheme='{escape(scheme.name)}'>{name}{cells}<td>{error:.5g}{best}</td></tr>")
+    return (
+        f"<div class='tplr-scroll'><table class='tplr-table' aria-label='Allocation schemes'>"
+        f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def problem_html(problems: list[str]) -> str:
+    """What is wrong with the input, one line a problem; nothing for no problem."""
+    if not problems:
+        return ""
+    lines = "".join(f"<li>{escape(problem)}</li>" for problem in problems)
+    return (
+        f"<div class='tplr-problem' role='alert'><ul>{lines}</ul>"
+        "<p>The results below are those of the last valid input.</p></div>"
+    )

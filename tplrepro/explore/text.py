@@ -1,0 +1,127 @@
+"""Text that a person types, pastes or uploads: cells of its lines, numbers, and the budgets of a series of releases.
+
+Text is read generously and refused precisely: each error says where and what to do.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tplrepro.validation import check_budgets
+
+__all__ = ["MAX_BYTES", "MAX_RELEASES", "cells_of_lines", "decode", "format_budgets", "number", "parse_budgets"]
+
+#: Larger files and longer series are for the package itself: a page that answers within a tenth of a second is not.
+MAX_BYTES = 5_000_000
+MAX_RELEASES = 1000
+
+
+def decode(content: bytes, name: str = "the file") -> str:
+    """The text of an uploaded file.
+
+    Raises
+    ------
+    ValueError
+        If it is empty or no text in UTF-8 or UTF-16.
+    """
+    encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    try:
+        text = content.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{name} must be text in UTF-8, found byte 0x{content[error.start]:02x} at position {error.start}; "
+            "save it as CSV in UTF-8"
+        ) from None
+    if "\0" in text:
+        raise ValueError(f"{name} must be text, found binary content; save it as CSV in UTF-8")
+    if not text.strip():
+        raise ValueError(f"{name} must not be empty, found no text; choose another file")
+    return text
+
+
+def cells_of_lines(text: str) -> list[tuple[int, list[str]]]:
+    """(number of the line, cells) of each line that holds something and does not begin with #.
+
+    Cells are separated by tabs, semicolons, commas or blanks, whichever of these comes first in that order in the text.
+    """
+    lines = [(place, line) for place, line in enumerate(text.splitlines(), 1)]
+    lines = [(place, line) for place, line in lines if line.strip(" \t,;") and not line.lstrip().startswith("#")]
+    everything = "\n".join(line for _, line in lines)
+    separator = next((mark for mark in ("\t", ";", ",") if mark in everything), None)
+    points, commas = re.search(r"\d\.\d", everything), re.search(r"\d,\d", everything)
+    comma_is_point = separator in (";", "\t") and commas and not points
+    rows = []
+    for place, line in lines:
+        cells = (
+            line.split() if separator is None else next(csv.reader([line], delimiter=separator, skipinitialspace=True))
+        )
+        cells = [cell.strip().strip("\"'") for cell in cells]
+        while len(cells) > 1 and not cells[-1]:  # a comma at the end, or padding by a spreadsheet
+            cells.pop()
+        rows.append((place, [cell.replace(",", ".") for cell in cells] if comma_is_point else cells))
+    return rows
+
+
+def number(cell: str) -> float | None:
+    """The number that a cell holds, or a fraction such as 1/3; None for anything else."""
+    numerator, slash, denominator = cell.partition("/")
+    try:
+        return float(numerator) / float(denominator) if slash else float(cell)
+    except (ValueError, ZeroDivisionError):
+        return None
+
+
+def whole_numbers(labels: list[str]) -> list[str] | list[int]:
+    """Labels as whole numbers if all of them are."""
+    if all(re.fullmatch(r"-?\d{1,15}", label) for label in labels):
+        return [int(label) for label in labels]
+    return labels
+
+
+def parse_budgets(text: str, horizon: int) -> np.ndarray:
+    """Budgets of T releases, (T,): numbers in nats separated by commas, semicolons, blanks or line ends.
+
+    "0.2 x 8" (or 0.2*8) stands for eight times 0.2.
+
+    Raises
+    ------
+    ValueError
+        If an entry is no positive, finite number, or there are not T of them.
+
+    Examples
+    --------
+    >>> parse_budgets("0.5, 0.2 x 3, 0.7", 5).tolist()
+    [0.5, 0.2, 0.2, 0.2, 0.7]
+    """
+    budgets: list[float] = []
+    joined = re.sub(r"\s*[x×*]\s*(?=\d+(?:[\s,;]|$))", "*", text.strip())
+    for entry in filter(None, re.split(r"[\s,;]+", joined)):
+        value, star, times = entry.partition("*")
+        amount, count = number(value), whole_numbers([times])[0] if star else 1
+        if amount is None or count not in range(1, MAX_RELEASES + 1):
+            raise ValueError(
+                f"budgets must be numbers in nats, each repeated at most {MAX_RELEASES} times, found {entry!r} as "
+                f"entry {len(budgets) + 1}; separate them by commas, such as 0.5, 0.2 x 8, 0.7"
+            )
+        budgets += [amount] * int(count)
+    if len(budgets) != horizon:
+        raise ValueError(
+            f"there must be one budget a release, found {len(budgets)} for T = {horizon} releases; "
+            f"give {horizon} numbers, change T, or press Reset"
+        )
+    return check_budgets(budgets)
+
+
+def format_budgets(budgets: ArrayLike) -> str:
+    """Text that `parse_budgets` reads back exactly, equal neighbours joined.
+
+    >>> format_budgets([0.5, 0.2, 0.2, 0.7])
+    '0.5, 0.2 x 2, 0.7'
+    """
+    runs = [(value, len(list(run))) for value, run in groupby(np.asarray(budgets, dtype=float).tolist())]
+    return ", ".join(repr(value) if count == 1 else f"{value!r} x {count}" for value, count in runs)
