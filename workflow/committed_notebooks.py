@@ -106,7 +106,7 @@ def main(arguments=None):
         print(f"{name:<34}", end="", flush=True)
         started = time.monotonic()
         # One process a notebook: the kernel's working folder is the process's.
-        command = [sys.executable, "-m", "workflow.committed_notebooks", "refresh", "--here", name]
+        command = [sys.executable, "-m", "workflow.committed_notebooks", "refresh", name, "--here"]
         if subprocess.run(command, cwd=ROOT, env=environment).returncode:
             failed.append(name)
         print(f"{time.monotonic() - started:8.1f} s", flush=True)
