@@ -19,6 +19,7 @@ __all__ = [
     "check_horizon",
     "check_level",
     "check_probability",
+    "check_row_sums",
     "check_smoothing",
     "check_stochastic",
     "frozen",
@@ -30,7 +31,7 @@ __all__ = [
 ROW_SUM_TOLERANCE = 1e-9
 
 
-def check_stochastic(rows: np.ndarray, tolerance: float = ROW_SUM_TOLERANCE) -> None:
+def check_stochastic(rows: np.ndarray) -> None:
     """Raise ValueError unless `rows` (n, n) is a square row-stochastic matrix without NaN."""
     if rows.ndim != 2 or rows.shape[0] != rows.shape[1]:
         raise ValueError(
@@ -50,11 +51,15 @@ def check_stochastic(rows: np.ndarray, tolerance: float = ROW_SUM_TOLERANCE) -> 
             f"probabilities must not be negative, found {rows[i, j]:g} in row {i}, column {j}; "
             "check the estimate that produced it"
         )
-    sums = rows.sum(axis=1)
+    check_row_sums(rows.sum(axis=1))
+
+
+def check_row_sums(sums: np.ndarray) -> None:
+    """Raise ValueError unless each of the sums (n,) of a matrix's rows is 1 within `ROW_SUM_TOLERANCE`."""
     worst = int(np.argmax(np.abs(sums - 1.0)))
-    if abs(sums[worst] - 1.0) > tolerance:
+    if abs(sums[worst] - 1.0) > ROW_SUM_TOLERANCE:
         raise ValueError(
-            f"rows must sum to 1 within {tolerance:g}, found {sums[worst]:.12g} in row {worst}; "
+            f"rows must sum to 1 within {ROW_SUM_TOLERANCE:g}, found {sums[worst]:.12g} in row {worst}; "
             "pass normalize=True to TransitionMatrix to divide each row by its sum"
         )
 

@@ -157,7 +157,10 @@ def test_repr_and_index():
         (lambda: tpl.TransitionMatrix(np.eye(2), background=0.1), "background needs a scipy.sparse matrix"),
         (lambda: tpl.TransitionMatrix(np.eye(2), states=["a"]), "2 states once, found 1 labels"),
         (lambda: tpl.TransitionMatrix(np.eye(2), states=["a", "a"]), "distinct, found 'a' more than once"),
-        (lambda: tpl.TransitionMatrix(scipy.sparse.eye_array(2) * 0.5), "background included, found 0.5 in row 0"),
+        (
+            lambda: tpl.TransitionMatrix(scipy.sparse.eye_array(2) * 0.5),
+            "rows must sum to 1 within 1e-09, found 0.5 in row 0",
+        ),
         (lambda: tpl.TransitionMatrix(scipy.sparse.eye_array(2) * -1.0), "not negative, found -1"),
         (
             lambda: tpl.TransitionMatrix(scipy.sparse.eye_array(2), background=-0.1),

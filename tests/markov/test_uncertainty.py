@@ -51,39 +51,9 @@ def test_a_tiny_prior_neither_underflows_nor_fails():
 
 
 def test_without_a_prior_unseen_steps_stay_impossible():
-    for sparse in (False, True):
-        P = next(posterior_draws([[3, 0], [1, 2]], 0.0, 1, np.random.default_rng(5), sparse=sparse))
-        assert P.toarray()[0].tolist() == [1.0, 0.0]
-        assert 0 < P.toarray()[1, 0] < 1
-
-
-@pytest.mark.parametrize("direction", ["forward", "backward"])
-def test_sparse_draws_have_the_right_total_for_unseen_states(direction):
-    counts = np.zeros((6, 6))
-    counts[0, 0], counts[0, 3], counts[1:, 0] = 4, 3, 1
-    counts = counts if direction == "forward" else counts.T
-    draws = posterior_draws(
-        counts, 0.5, 3000, np.random.default_rng(6), sparse=True, direction=direction, states=list("abcdef")
-    )
-    rows = []
-    for P in draws:
-        assert P.is_sparse
-        rows.append(P.row(0))
-    rows = np.array(rows)
-    assert P.states == list("abcdef")
-    assert rows.sum(axis=1) == pytest.approx(np.ones(len(rows)))
-    assert (rows[:, [1, 2, 4, 5]] == rows[:, [1]]).all()
-    assert kstest(rows[:, [1, 2, 4, 5]].sum(axis=1), beta(4 * 0.5, 7 + 2 * 0.5).cdf).pvalue > 0.01
-    assert kstest(rows[:, 0], beta(4.5, 3 + 5 * 0.5).cdf).pvalue > 0.01
-
-
-def test_sparse_pairs_and_many_states():
-    rng = np.random.default_rng(7)
-    counts = scipy.sparse.random_array((30_000, 30_000), density=1e-4, rng=rng, data_sampler=lambda size: np.ones(size))
-    backward, forward = next(posterior_draws(counts, 0.1, 1, rng, direction="both"))
-    assert backward.n_states == forward.n_states == 30_000
-    with pytest.raises(ValueError, match="at most 20000 states, found 30000; pass sparse=True"):
-        posterior_draws(counts, 0.1, 1, rng, sparse=False)
+    P = next(posterior_draws([[3, 0], [1, 2]], 0.0, 1, np.random.default_rng(5), states="ab"))
+    assert P.row(P.index("a")).tolist() == [1.0, 0.0]
+    assert 0 < P.probabilities[1, 0] < 1
 
 
 sequences_of_states = st.lists(st.lists(st.integers(0, 3), max_size=6), min_size=1, max_size=5).filter(any)
@@ -174,6 +144,7 @@ def test_interval_of_a_leakage_over_time():
             r"a step, found none from state 'b' \(1 such states\)",
         ),
         (lambda: posterior_draws([[1, 0], [1, 0]], 0.0, 1, RNG, direction="both"), "found none to state 1"),
+        (lambda: posterior_draws(scipy.sparse.eye_array(20_001), 1.0, 1, RNG), "at most 20000 states, found 20001"),
         (lambda: bootstrap_draws([[0, 1]], 0, RNG), "draws must be at least 1"),
         (lambda: bootstrap_draws([[0, 1]], 1, RNG, smoothing=np.nan), "at least 0, found nan"),
         (lambda: bootstrap_draws([[0, 1]], 1, RNG, direction="up"), "direction must be one of"),

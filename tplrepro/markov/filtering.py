@@ -8,7 +8,7 @@ possible later. Matrices are TransitionMatrix (sparse ones stay sparse) or array
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,20 +38,12 @@ class ImpossibleOutputError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class FilteredChain:
-    """Inference over T outputs; leading axes are runs.
+    """Inference over T outputs: logarithms of probabilities, (..., T, n) and (...); leading axes are runs."""
 
-    Attributes
-    ----------
-    log_priors : ndarray (..., T, n), log Pr(l_t | o_1..o_{t-1})
-    log_posteriors : ndarray (..., T, n), log Pr(l_t | o_1..o_t)
-    log_smoothed : ndarray (..., T, n), log Pr(l_t | o_1..o_T)
-    log_evidence : ndarray (...), log Pr(o_1..o_T)
-    """
-
-    log_priors: np.ndarray
-    log_posteriors: np.ndarray
-    log_smoothed: np.ndarray
-    log_evidence: np.ndarray
+    log_priors: np.ndarray  # Pr(l_t | o_1..o_{t-1})
+    log_posteriors: np.ndarray  # Pr(l_t | o_1..o_t)
+    log_smoothed: np.ndarray  # Pr(l_t | o_1..o_T)
+    log_evidence: np.ndarray  # Pr(o_1..o_T)
 
     @property
     def priors(self) -> np.ndarray:
@@ -96,25 +88,28 @@ def forward_backward(
     >>> float(np.exp(result.log_evidence).round(6))  # the sum over all four paths
     0.262
     """
-    likelihoods = _checked_likelihoods(log_likelihoods)
+    likelihoods = np.asarray(log_likelihoods, dtype=float)
+    if likelihoods.ndim < 2 or 0 in likelihoods.shape:
+        raise ValueError(
+            f"log_likelihoods must have shape (..., T, n) with T >= 1, found {likelihoods.shape}; give one row an "
+            "output and one column a state"
+        )
     *_, horizon, n = likelihoods.shape
-    given: Any = transitions if _is_list_of_matrices(transitions) else [transitions]
-    matrices = [as_transition_matrix(matrix) for matrix in given]
-    for matrix in matrices:
-        if matrix.n_states != n:
-            raise ValueError(
-                f"log_likelihoods must have one column for each of the {matrix.n_states} states, found {n}; "
-                "give log Pr(o_t | l_t) for all states"
-            )
-    steps = _one_a_step(matrices if given is transitions else matrices[0], horizon)
+    steps = _one_a_step(transitions, horizon, as_transition_matrix)
+    if any(matrix.n_states != n for matrix in steps):
+        raise ValueError(
+            f"log_likelihoods must have one column for each of the {steps[0].n_states} states, found {n}; "
+            "give log Pr(o_t | l_t) for all states"
+        )
     priors, posteriors = np.empty_like(likelihoods), np.empty_like(likelihoods)
     log_evidence = np.zeros(likelihoods.shape[:-2])
-    priors[..., 0, :] = _log(check_distribution(initial, n, "initial"))
+    prior = _log(check_distribution(initial, n, "initial"))
     for t in range(horizon):
-        posteriors[..., t, :], evidence = _condition(priors[..., t, :], likelihoods[..., t, :], f" of time {t}")
+        priors[..., t, :] = prior
+        posteriors[..., t, :], evidence = condition(priors[..., t, :], likelihoods[..., t, :], f" of time {t}")
         log_evidence += evidence
         if t + 1 < horizon:
-            priors[..., t + 1, :] = log_product(posteriors[..., t, :], steps[t])
+            prior = log_product(posteriors[..., t, :], steps[t])
     future = messages(likelihoods[..., ::-1, :], steps[::-1])[..., ::-1, :]
     smoothed = posteriors + future
     smoothed -= _log_sum(smoothed)[..., None]
@@ -142,14 +137,8 @@ def output_log_likelihoods(log_likelihoods: ArrayLike, transitions, initial: Arr
 def messages(log_likelihoods: np.ndarray, steps) -> np.ndarray:
     """What the outputs before each time say about the state at that time: log-likelihoods up to a summand.
 
-    Parameters
-    ----------
-    log_likelihoods : ndarray (..., T, n)
-    steps : a matrix Pr(l_{t-1} | l_t), or a list of T - 1 of them; None where it is not known. They are not checked.
-
-    Returns
-    -------
-    ndarray (..., T, n); zero at the first time and after a step that is not known
+    `steps` is a matrix Pr(l_{t-1} | l_t), or a list of T - 1 of them, not checked; None where it is not known.
+    The result (..., T, n) is zero at the first time and after a step that is not known.
 
     Examples
     --------
@@ -164,15 +153,11 @@ def messages(log_likelihoods: np.ndarray, steps) -> np.ndarray:
     return logs
 
 
-def condition(log_prior: np.ndarray, log_likelihood: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Bayes' rule: the log-posterior (..., n) and the log-evidence (...) of one output.
+def condition(log_prior: np.ndarray, log_likelihood: np.ndarray, when: str = "") -> tuple[np.ndarray, np.ndarray]:
+    """Bayes' rule: the log-posterior (..., n) and the log-evidence (...) of one output; `when` goes into errors.
 
-    Raises
-    ------
-    ImpossibleOutputError
-        If every state that the prior holds possible gives the output probability zero.
-    ValueError
-        For shapes that do not fit, NaN or +inf.
+    Raises ImpossibleOutputError if every state that the prior holds possible gives the output probability zero, and
+    ValueError for shapes that do not fit, NaN or +inf.
 
     Examples
     --------
@@ -186,8 +171,16 @@ def condition(log_prior: np.ndarray, log_likelihood: np.ndarray) -> tuple[np.nda
             f"log_likelihood must have one value a state, found shape {likelihood.shape} for a prior of shape "
             f"{prior.shape}; give log Pr(o | l = k) for all states"
         )
-    _check_logarithms(likelihood)
-    return _condition(prior, likelihood)
+    if np.isnan(likelihood).any() or np.isposinf(likelihood).any():
+        raise ValueError("log-likelihoods must be numbers or -inf, found NaN or +inf; check the output")
+    joint = prior + likelihood
+    evidence = _log_sum(joint)
+    if np.isneginf(evidence).any():
+        raise ImpossibleOutputError(
+            f"an output must have positive probability under some possible state, but the output{when} has none: it "
+            "was not released under this model, or was rounded; check both, or smooth the transition matrix"
+        )
+    return joint - evidence[..., None], evidence
 
 
 def log_product(
@@ -268,50 +261,18 @@ def _line(matrix, j: int, transpose: bool) -> np.ndarray:
     return matrix.row(j) if transpose else matrix.column(j)
 
 
-def _is_list_of_matrices(matrices) -> bool:
-    """Whether it is one matrix a step; a list of rows of numbers is a single matrix."""
-    return isinstance(matrices, (list, tuple)) and all(
+def _one_a_step(matrices, horizon: int, converted: Callable = lambda matrix: matrix) -> list:
+    """The matrices of T - 1 steps, from one for all of them or from a list; a list of rows of numbers is one matrix."""
+    if not isinstance(matrices, (list, tuple)) or not all(
         matrix is None or isinstance(matrix, TransitionMatrix) or np.ndim(matrix) == 2 for matrix in matrices
-    )
-
-
-def _one_a_step(matrices, horizon: int) -> list:
-    """The matrices of T - 1 steps, from one for all of them or from a list."""
-    if not _is_list_of_matrices(matrices):
-        return [matrices] * (horizon - 1)
+    ):
+        return [converted(matrices)] * (horizon - 1)
     if len(matrices) != horizon - 1:
         raise ValueError(
             f"{horizon} outputs need {horizon - 1} transition matrices, found {len(matrices)}; give one matrix for all "
             "steps, or one between each two times"
         )
-    return list(matrices)
-
-
-def _condition(prior: np.ndarray, likelihood: np.ndarray, when: str = "") -> tuple[np.ndarray, np.ndarray]:
-    joint = prior + likelihood
-    evidence = _log_sum(joint)
-    if np.isneginf(evidence).any():
-        raise ImpossibleOutputError(
-            f"an output must have positive probability under some possible state, but the output{when} has none: it "
-            "was not released under this model, or was rounded; check both, or smooth the transition matrix"
-        )
-    return joint - evidence[..., None], evidence
-
-
-def _checked_likelihoods(log_likelihoods: ArrayLike) -> np.ndarray:
-    values = np.asarray(log_likelihoods, dtype=float)
-    if values.ndim < 2 or 0 in values.shape:
-        raise ValueError(
-            f"log_likelihoods must have shape (..., T, n) with T >= 1, found {values.shape}; give one row an output "
-            "and one column a state"
-        )
-    _check_logarithms(values)
-    return values
-
-
-def _check_logarithms(values: np.ndarray) -> None:
-    if np.isnan(values).any() or np.isposinf(values).any():
-        raise ValueError("log-likelihoods must be numbers or -inf, found NaN or +inf; check the output")
+    return [converted(matrix) for matrix in matrices]
 
 
 def _log(values: np.ndarray) -> np.ndarray:

@@ -1,17 +1,12 @@
-"""Transition matrices for experiments: strongest correlation, Laplacian smoothing of it, random (section 6 of [1]).
-
-References
-----------
-[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
-    Correlations. IEEE TKDE, 2019.
-"""
+"""Transition matrices for experiments: strongest correlation, Laplacian smoothing of it, random (section 6 of [1])."""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
-from tplrepro.validation import check_horizon
+from tplrepro.validation import check_horizon, check_smoothing
 
 __all__ = ["random_matrix", "smoothed", "strongest"]
 
@@ -19,10 +14,7 @@ __all__ = ["random_matrix", "smoothed", "strongest"]
 def strongest(n: int, seed: int | None = None) -> TransitionMatrix:
     """The strongest correlation: one 1 in each row and column, so that one state tells the next for certain.
 
-    Parameters
-    ----------
-    n : int >= 1, number of states
-    seed : int, optional; None gives the identity ([1], section 6.2), a seed a random permutation ([2], section VI)
+    Without a seed it is the identity ([1], section 6.2), with one a random permutation of n states ([2], section VI).
 
     Examples
     --------
@@ -34,30 +26,18 @@ def strongest(n: int, seed: int | None = None) -> TransitionMatrix:
     return TransitionMatrix(np.eye(n)[columns])
 
 
-def smoothed(matrix, s: float) -> TransitionMatrix:
+def smoothed(matrix: TransitionMatrix | ArrayLike, s: float) -> TransitionMatrix:
     """Laplacian smoothing, Eq. (28) of [1] exactly as printed: (p_jk + s) / sum_u (p_ju + s).
 
     A smaller s means stronger correlation; values of s compare only for the same n. The generator published with [1]
     adds s twice: its s = 0.05 is 0.10 here.
-
-    Parameters
-    ----------
-    matrix : TransitionMatrix or array-like (n, n)
-    s : float >= 0
-
-    Raises
-    ------
-    ValueError
-        If s is negative or not finite.
 
     Examples
     --------
     >>> smoothed(strongest(2), 0.5).probabilities.tolist()
     [[0.75, 0.25], [0.25, 0.75]]
     """
-    if not (np.isfinite(s) and s >= 0):
-        raise ValueError(f"s must be finite and at least 0, found {s}; give the amount added to each probability")
-    matrix = as_transition_matrix(matrix)
+    s, matrix = check_smoothing(s, "s"), as_transition_matrix(matrix)
     total = 1.0 + matrix.n_states * s
     if not matrix.is_sparse:
         return TransitionMatrix((matrix.probabilities + s) / total, states=matrix.states, normalize=True)
@@ -67,13 +47,9 @@ def smoothed(matrix, s: float) -> TransitionMatrix:
 
 
 def random_matrix(n: int, seed: int | None = None, zeros: float = 0.0) -> TransitionMatrix:
-    """A random matrix: entries uniform on [0, 1], rows divided by their sums ([2], section VI.A).
+    """A random matrix over n states: entries uniform on [0, 1], rows divided by their sums ([2], section VI.A).
 
-    Parameters
-    ----------
-    n : int >= 1, number of states
-    seed : int, optional
-    zeros : float in [0, 1), the share of entries set to 0 before normalizing (at least one a row is kept)
+    `zeros`, in [0, 1), is the share of entries set to 0 before normalizing (at least one a row is kept).
 
     Examples
     --------

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -48,20 +47,14 @@ class HiddenChain:
     converged: bool
     iterations: int
     restarts: np.ndarray
-    _model: Any = field(repr=False, compare=False)
-    _centre: np.ndarray = field(repr=False, compare=False)
-    _scale: np.ndarray = field(repr=False, compare=False)
 
-    def most_likely_states(self, series: Iterable[ArrayLike]) -> list[np.ndarray]:
-        """The most likely sequence of hidden states (Viterbi) behind each series: list of int arrays (T,)."""
-        flat, lengths = _flat(series, self._centre.size)
-        return np.split(self._model.predict((flat - self._centre) / self._scale, lengths), np.cumsum(lengths)[:-1])
+    def log_densities(self, observations: ArrayLike) -> np.ndarray:
+        """log-density of each of (T,) or (T, d) observations in each state, (T, n): what `forward_backward` takes."""
+        from scipy.stats import multivariate_normal
 
-    def score(self, series: Iterable[ArrayLike]) -> float:
-        """Log-likelihood of other series, nats."""
-        flat, lengths = _flat(series, self._centre.size)
-        standardised = float(self._model.score((flat - self._centre) / self._scale, lengths))
-        return standardised - len(flat) * float(np.log(self._scale).sum())
+        points = np.reshape(np.asarray(observations, dtype=float), (-1, self.means.shape[1]))
+        emissions = zip(self.means, self.covariances, strict=True)
+        return np.stack([multivariate_normal(*one).logpdf(points).reshape(-1) for one in emissions], axis=1)
 
 
 def fit_hidden_chain(
@@ -77,20 +70,14 @@ def fit_hidden_chain(
     Parameters
     ----------
     series : list of arrays (T,) or (T, d) of numbers, of any lengths T
-    n_states : int >= 1
     restarts : int >= 1; half of the starts take their means from k-means, the others from random observations
-    max_iterations : int >= 1, of each start
+    max_iterations : int >= 1, of each start; a warning says if it stopped the start that is kept
 
     Raises
     ------
     ValueError
-        For no or ragged observations, missing values, a coordinate that does not vary, fewer distinct observations than
-        states, fewer observations than parameters, or if no start ends with a valid chain.
-
-    Warns
-    -----
-    UserWarning
-        If the kept start was stopped by `max_iterations`.
+        For missing values, a coordinate that does not vary, fewer distinct observations than states, fewer observations
+        than parameters, or if no start ends with a valid chain.
 
     Notes
     -----
@@ -147,13 +134,10 @@ def fit_hidden_chain(
         converged=bool(model.monitor_.converged),
         iterations=int(model.monitor_.iter),
         restarts=ends,
-        _model=model,
-        _centre=centre,
-        _scale=scale,
     )
 
 
-def _flat(series: Iterable[ArrayLike], width: int | None = None) -> tuple[np.ndarray, list[int]]:
+def _flat(series: Iterable[ArrayLike]) -> tuple[np.ndarray, list[int]]:
     """All observations, (m, d), and the length of each series."""
     arrays = [array for array in (np.asarray(one, dtype=float) for one in series) if array.size]
     if not arrays:
@@ -171,8 +155,6 @@ def _flat(series: Iterable[ArrayLike], width: int | None = None) -> tuple[np.nda
             f"observations must be finite numbers, found {flat[~np.isfinite(flat)][0]}; split the series at missing "
             "values"
         )
-    if width is not None and flat.shape[1] != width:
-        raise ValueError(f"observations must have {width} coordinates, found {flat.shape[1]}; give the same")
     return flat, [len(array) for array in arrays]
 
 

@@ -48,11 +48,6 @@ def augment_sequences(sequences: Any, order: int = 2, labels: Iterable | None = 
     -------
     Sequences, each k - 1 shorter (empty if it is shorter than k), over the tuples that occur, sorted
 
-    Raises
-    ------
-    ValueError
-        As `as_sequences`; also if no sequence has k places, or the order is not a whole number >= 1.
-
     Examples
     --------
     >>> augmented = augment_sequences([["a", "b", "b", "a"], ["b"]], order=2)
@@ -106,8 +101,8 @@ def estimate_higher_order(
     Raises
     ------
     ValueError
-        As `augment_sequences`; also for a negative s, an unknown option, too many tuples, or a tuple without any
-        successor to smooth over (the last of a sequence, seen only there): see `tplrepro.markov.drop_dead_ends`.
+        If no sequence has k places, for too many tuples, or a tuple without any successor to smooth over (the last of a
+        sequence, seen only there): see `tplrepro.markov.drop_dead_ends`.
 
     Examples
     --------
@@ -135,11 +130,7 @@ def estimate_higher_order(
 def every_kth(matrix: TransitionMatrix | ArrayLike, k: int) -> TransitionMatrix:
     """The chain seen every k steps, on the same states: the matrix P^k.
 
-    Raises
-    ------
-    ValueError
-        If k is not a whole number >= 1, or the power of a sparse matrix with a background is asked for, or one that
-        would not fit in memory.
+    ValueError for the power of a sparse matrix with a background, or one that would not fit in memory.
 
     Examples
     --------

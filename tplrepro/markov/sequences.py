@@ -29,19 +29,10 @@ class Sequences:
 
     Parameters
     ----------
-    values : int array (m,)
-        Codes 0..n-1 of the states, one sequence after the other.
-    offsets : int64 array (k + 1,)
-        Sequence i is ``values[offsets[i]:offsets[i + 1]]``.
-    labels : sequence (n,)
-        What each code stands for: a cell, a page, an area.
-    users : sequence (k,)
-        The user of each sequence; a user may have several.
-
-    Raises
-    ------
-    ValueError
-        The arrays do not fit each other.
+    values : int array (m,), codes 0..n-1 of the states, one sequence after the other
+    offsets : int64 array (k + 1,); sequence i is ``values[offsets[i]:offsets[i + 1]]``
+    labels : sequence (n,), what each code stands for: a cell, a page, an area
+    users : sequence (k,), the user of each sequence; a user may have several
 
     Examples
     --------
@@ -209,15 +200,8 @@ def count_transitions(
 ) -> tuple[Any, list]:
     """Count the steps from state to state.
 
-    Parameters
-    ----------
-    sequences, n_states, states : as in `as_sequences`
-    direction : "forward" counts l^{t-1} -> l^t, "backward" l^t -> l^{t-1}
-
-    Returns
-    -------
-    counts : scipy.sparse.csr_array (n, n), float
-    states : list of n labels
+    Arguments as in `as_sequences`; "forward" counts l^{t-1} -> l^t, "backward" l^t -> l^{t-1}. Returns the counts, a
+    csr_array (n, n) of floats, and the list of the n labels.
 
     Examples
     --------

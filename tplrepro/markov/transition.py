@@ -19,11 +19,11 @@ from numpy.typing import ArrayLike
 
 from tplrepro.markov.sequences import count_transitions
 from tplrepro.validation import (
-    ROW_SUM_TOLERANCE,
     as_rows,
     as_transition_array,
     check_distribution,
     check_horizon,
+    check_row_sums,
     check_smoothing,
     check_stochastic,
 )
@@ -97,16 +97,10 @@ class TransitionMatrix:
 
         Parameters
         ----------
-        sequences, n_states, states : as in `tplrepro.markov.as_sequences`
-            Without `n_states` and `states`, the states are the values seen, sorted.
+        sequences, n_states, states : as in `tplrepro.markov.as_sequences`; by default the states are the values seen
         smoothing : float >= 0, the s added to every count
         direction : "forward" estimates Pr(l^t | l^{t-1}), "backward" Pr(l^{t-1} | l^t)
         sparse : bool, optional; default sparse from 4,096 states on
-
-        Raises
-        ------
-        ValueError
-            As `as_sequences` and `from_counts`.
 
         Examples
         --------
@@ -123,11 +117,7 @@ class TransitionMatrix:
     ) -> TransitionMatrix:
         """The same from counts of steps (n, n), as `tplrepro.markov.count_transitions` gives them.
 
-        Raises
-        ------
-        ValueError
-            If smoothing is negative or not finite, or 0 while a state is never left; for counts that are not square,
-            negative or not finite.
+        ValueError if smoothing is 0 while a state is never left, and for counts that are not square, or negative.
 
         Examples
         --------
@@ -208,10 +198,8 @@ class TransitionMatrix:
         """Column `index`, dense, (n,)."""
         if not self.is_sparse:
             return self.probabilities[:, index]
-        dense = self.background.copy()
-        stored = np.flatnonzero(self.probabilities.indices == index)
-        rows = np.searchsorted(self.probabilities.indptr, stored, side="right") - 1
-        dense[rows] = self.probabilities.data[stored]
+        dense, stored = self.background.copy(), self.probabilities[:, [index]].tocoo()
+        dense[stored.coords[0]] = stored.data
         return dense
 
     @cached_property
@@ -244,32 +232,17 @@ class TransitionMatrix:
     def stationary(self) -> np.ndarray:
         """The one distribution p with p P = p, (n,).
 
-        Dense: the algorithm of Grassmann, Taksar and Heyman on the closed class, which subtracts nothing and so keeps
-        full relative accuracy. Sparse: power iteration on the lazy chain (P + I)/2, O(stored entries) a step.
-
-        Raises
-        ------
-        ValueError
-            If the chain has several closed classes, so that p is not unique; or, for a sparse matrix, if power
-            iteration does not converge.
+        ValueError if the chain has several closed classes, so that p is not unique, or if the power iteration of a
+        sparse matrix does not converge.
         """
         return _power_iteration(self) if self.is_sparse else _state_reduction(self)
 
     def reverse(self, initial: ArrayLike | None = None) -> TransitionMatrix:
         """Bayes' rule: from Pr(l^t | l^{t-1}) to Pr(l^{t-1} | l^t), or back.
 
-        Parameters
-        ----------
-        initial : array-like (n,), the distribution of l^{t-1}; default the stationary one
-
-        Returns
-        -------
-        TransitionMatrix with entry (j, i) = initial_i P_ij / sum_k initial_k P_kj; dense if there is a background
-
-        Raises
-        ------
-        ValueError
-            If a state is never reached, so that its row is undefined.
+        Entry (j, i) is initial_i P_ij / sum_k initial_k P_kj for the distribution `initial` (n,) of l^{t-1}, by default
+        the stationary one; dense if there is a background. ValueError if a state is never reached, so that its row is
+        undefined.
         """
         prior = self.stationary() if initial is None else check_distribution(initial, self.n_states, "initial")
         sparse = self.is_sparse and not self.background.any()
@@ -303,22 +276,8 @@ def drop_dead_ends(counts: Any, states: Iterable | None = None, both: bool = Tru
 
     Real sequences end somewhere, often at a place that was seen only there. Without smoothing such a state has no row.
 
-    Parameters
-    ----------
-    counts : scipy.sparse matrix or array-like (n, n), counts of steps
-    states : sequence of n labels, default 0..n-1
-    both : bool
-        Also leave out states that are never entered, so that the backward matrix is defined on the same states.
-
-    Returns
-    -------
-    counts : scipy.sparse.csr_array (m, m), m <= n
-    states : list of m labels, those kept
-
-    Raises
-    ------
-    ValueError
-        If the counts are not square, negative or not finite, or no state is left.
+    `both` leaves out states that are never entered as well, so that the backward matrix is defined on the same states.
+    Returns the counts, csr_array (m, m), and the labels of the states kept; ValueError if there are none.
 
     Examples
     --------
@@ -373,19 +332,23 @@ def _check_entries(values: np.ndarray, name: str) -> None:
         )
 
 
-def _checked_dense(probabilities, normalize: bool) -> np.ndarray:
-    if not normalize:
-        return as_transition_array(probabilities).copy()
-    rows = as_rows(probabilities)
-    sums = rows.sum(axis=1, keepdims=True) if rows.ndim == 2 else np.ones(1)
+def _positive(sums: np.ndarray) -> np.ndarray:
     bad = ~((sums > 0) & np.isfinite(sums))
     if bad.any():
         worst = int(np.argmax(bad))
         raise ValueError(
-            f"a row must have a positive, finite sum to be normalized, found {sums[worst, 0]:g} in row {worst}; "
+            f"a row must have a positive, finite sum to be normalized, found {sums[worst]:g} in row {worst}; "
             "give that state at least one transition, or smooth the counts"
         )
-    rows = np.ascontiguousarray(rows / sums)
+    return sums
+
+
+def _checked_dense(probabilities, normalize: bool) -> np.ndarray:
+    if not normalize:
+        return as_transition_array(probabilities).copy()
+    rows = as_rows(probabilities)
+    if rows.ndim == 2:
+        rows = np.ascontiguousarray(rows / _positive(rows.sum(axis=1))[:, None])
     check_stochastic(rows)
     return rows
 
@@ -396,26 +359,16 @@ def _checked_sparse(probabilities, background, normalize: bool):
     matrix = scipy.sparse.csr_array(probabilities, dtype=float, copy=True)
     matrix.sum_duplicates()
     _check_square(matrix, "a transition matrix")
-    n = matrix.shape[0]
+    n, stored = matrix.shape[0], np.diff(matrix.indptr)
     rest = np.broadcast_to(np.asarray(0.0 if background is None else background, dtype=float), (n,)).copy()
     _check_entries(matrix.data, "probabilities")
     _check_entries(rest, "background probabilities")
-    sums = matrix.sum(axis=1) + rest * (n - np.diff(matrix.indptr))
+    sums = matrix.sum(axis=1) + rest * (n - stored)
     if normalize:
-        if (sums <= 0).any():
-            raise ValueError(
-                f"a row must have a positive sum to be normalized, found 0 in row {int(np.argmax(sums <= 0))}; "
-                "give that state at least one transition, or smooth the counts"
-            )
-        matrix.data /= np.repeat(sums, np.diff(matrix.indptr))
+        matrix.data /= np.repeat(_positive(sums), stored)
         rest /= sums
     else:
-        worst = int(np.argmax(np.abs(sums - 1.0)))
-        if abs(sums[worst] - 1.0) > ROW_SUM_TOLERANCE:
-            raise ValueError(
-                f"rows must sum to 1 within {ROW_SUM_TOLERANCE:g}, background included, found {sums[worst]:.12g} "
-                f"in row {worst}; pass normalize=True to TransitionMatrix to divide each row by its sum"
-            )
+        check_row_sums(sums)
     return matrix, rest
 
 
@@ -447,6 +400,7 @@ def _closed_class(adjacency, states: Sequence) -> np.ndarray:
 
 
 def _state_reduction(matrix: TransitionMatrix) -> np.ndarray:
+    """Grassmann, Taksar and Heyman: it subtracts nothing and so keeps full relative accuracy."""
     import scipy.sparse
 
     inside = _closed_class(scipy.sparse.csr_array(matrix.probabilities), matrix.states)
@@ -464,6 +418,7 @@ def _state_reduction(matrix: TransitionMatrix) -> np.ndarray:
 
 
 def _power_iteration(matrix: TransitionMatrix, tolerance: float = 1e-14, steps: int = 100_000) -> np.ndarray:
+    """On the lazy chain (P + I)/2, O(stored entries) a step."""
     if not np.any(matrix.background):
         _closed_class(matrix.probabilities, matrix.states)
     p = np.full(matrix.n_states, 1.0 / matrix.n_states)

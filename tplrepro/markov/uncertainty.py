@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 
 from tplrepro.markov.sequences import as_sequences
-from tplrepro.markov.transition import SPARSE_FROM, TransitionMatrix, checked_counts
+from tplrepro.markov.transition import TransitionMatrix, checked_counts
 from tplrepro.validation import check_horizon, check_smoothing
 
 __all__ = ["LeakageInterval", "bootstrap_draws", "leakage_interval", "posterior_draws"]
 
-#: From this many states on, exact posterior draws (one number for each pair of states) are refused: 3.2 GB.
+#: Posterior draws of more states (one number for each pair of them) are refused: 3.2 GB.
 LARGEST_DENSE = 20_000
 #: Which matrices make a draw, and whether each is of the transposed counts.
 DIRECTIONS = {"forward": (False,), "backward": (True,), "both": (True, False)}
@@ -37,13 +37,12 @@ def posterior_draws(
     *,
     states: Iterable | None = None,
     direction: str = "forward",
-    sparse: bool | None = None,
 ) -> Iterator:
     """Matrices from the posterior of independent Dirichlet rows.
 
     Parameters
     ----------
-    counts, states, sparse : as in `TransitionMatrix.from_counts`
+    counts, states : as in `TransitionMatrix.from_counts`
     smoothing : float >= 0
         The prior pseudo-count of each state, the s of Laplacian smoothing (1: uniform prior, 0.5: Jeffreys'). 0 is the
         improper prior under which steps never seen stay impossible.
@@ -59,13 +58,7 @@ def posterior_draws(
     Raises
     ------
     ValueError
-        As `TransitionMatrix.from_counts`; also for an unknown direction, draws < 1, or a dense draw of more than 20,000
-        states.
-
-    Notes
-    -----
-    Sparse, the columns that a row has no counts for share one Gamma((n - k) s) variable evenly: their total has its
-    exact posterior, the differences between them are left out. Where these matter, pass sparse=False.
+        As `TransitionMatrix.from_counts`, or for more than 20,000 states.
 
     Examples
     --------
@@ -77,20 +70,17 @@ def posterior_draws(
     draws = check_horizon(draws, "draws")
     smoothing, sides = check_smoothing(smoothing), _sides(direction)
     table = checked_counts(counts)
-    table.eliminate_zeros()
     n = table.shape[0]
     if smoothing == 0.0:
         for transposed in sides:
             _check_every_row(table.T if transposed else table, "to" if transposed else "from", states)
-    if sparse is None:
-        sparse = n >= SPARSE_FROM
-    if not sparse and n > LARGEST_DENSE:
+    if n > LARGEST_DENSE:
         raise ValueError(
-            f"a dense draw has one number for each pair of states, at most {LARGEST_DENSE} states, found {n}; "
-            "pass sparse=True, or use bootstrap_draws"
+            f"a draw has one number for each pair of states, at most {LARGEST_DENSE} states, found {n}; "
+            "use bootstrap_draws"
         )
-    draw = _draw_sparse if sparse else _draw_dense
-    return (_one_or_pair(draw(table, smoothing, rng, states, sides)) for _ in range(draws))
+    shape = table.toarray() + smoothing
+    return (_one_or_pair(_posterior_draw(shape, rng, states, sides)) for _ in range(draws))
 
 
 def bootstrap_draws(
@@ -126,8 +116,7 @@ def bootstrap_draws(
     Raises
     ------
     ValueError
-        As `TransitionMatrix.from_sequences`, when a draw without smoothing misses a state; also for draws < 1, an
-        unknown direction, or groups of another length.
+        As `TransitionMatrix.from_sequences`, also when a draw without smoothing misses a state.
 
     Examples
     --------
@@ -170,40 +159,21 @@ def bootstrap_draws(
 
 @dataclass(frozen=True)
 class LeakageInterval:
-    """An equal-tailed percentile interval of a leakage (Efron, Tibshirani: An Introduction to the Bootstrap, ch. 13).
+    """An equal-tailed percentile interval of a leakage (Efron, Tibshirani: An Introduction to the Bootstrap, 13)."""
 
-    Attributes
-    ----------
-    lower, median, upper : float or ndarray (...), of the shape (and unit) that the function returns
-    level : float, the probability between the ends
-    values : ndarray (draws, ...), the function of each draw
-    """
-
-    lower: float | np.ndarray
+    lower: float | np.ndarray  # of the shape and unit that the function returns
     median: float | np.ndarray
     upper: float | np.ndarray
-    level: float
-    values: np.ndarray
+    level: float  # the probability between the ends
+    values: np.ndarray  # (draws, ...), the function of each draw
 
 
 def leakage_interval(draws: Iterable, function: Callable, level: float = 0.9) -> LeakageInterval:
     """The interval of any function of the matrix over draws of it.
 
-    Parameters
-    ----------
-    draws : iterable of what `posterior_draws` or `bootstrap_draws` yields
-    function : callable; takes a draw, returns a number or an array of fixed shape; infinity is allowed
-    level : float in (0, 1)
-
-    Returns
-    -------
-    LeakageInterval
-        The ends are values of draws (no interpolation, so that infinities stay meaningful), rounded outwards.
-
-    Raises
-    ------
-    ValueError
-        If level is not in (0, 1), there are fewer than 2 / (1 - level) draws, or a value is not a number.
+    `function` takes a draw of `posterior_draws` or `bootstrap_draws` and returns a number or an array of fixed shape;
+    infinity is allowed. The ends are values of draws (no interpolation, so that infinities stay meaningful), rounded
+    outwards. ValueError for fewer than 2 / (1 - level) draws, or a value that is not a number.
 
     Examples
     --------
@@ -259,27 +229,9 @@ def _log_gamma_variates(shape: np.ndarray, rng: np.random.Generator) -> np.ndarr
     return boosted + np.log1p(-rng.random(shape.shape)) / shape
 
 
-def _draw_dense(table, smoothing, rng, states, sides) -> Iterator[TransitionMatrix]:
-    shape = table.toarray() + smoothing
+def _posterior_draw(shape: np.ndarray, rng: np.random.Generator, states, sides) -> Iterator[TransitionMatrix]:
     log = np.full(shape.shape, -np.inf)
     log[shape > 0] = _log_gamma_variates(shape[shape > 0], rng)
     for transposed in sides:
         values = log.T if transposed else log
         yield TransitionMatrix(np.exp(values - values.max(axis=1, keepdims=True)), states=states, normalize=True)
-
-
-def _draw_sparse(table, smoothing, rng, states, sides) -> Iterator[TransitionMatrix]:
-    n = table.shape[0]
-    logs = table.copy()
-    logs.data = _log_gamma_variates(table.data + smoothing, rng)
-    for transposed in sides:
-        matrix = logs.T.tocsr() if transposed else logs.copy()  # tocsr keeps the logs that are exactly 0
-        stored = np.diff(matrix.indptr)
-        unseen = (n - stored) * smoothing
-        rest = np.full(n, -np.inf)
-        drawn = unseen > 0
-        rest[drawn] = _log_gamma_variates(unseen[drawn], rng) - np.log((n - stored)[drawn])
-        top = rest.copy()
-        np.maximum.at(top, np.repeat(np.arange(n), stored), matrix.data)
-        matrix.data = np.exp(matrix.data - np.repeat(top, stored))
-        yield TransitionMatrix(matrix, states=states, background=np.exp(rest - top), normalize=True)
