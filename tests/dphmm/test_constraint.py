@@ -11,7 +11,6 @@ from tplrepro.dphmm.constraint import as_answers, nearest_states
 
 def test_possible_states_are_those_of_positive_probability():
     assert possible_states([0.5, 0, 1e-320, 0.5]).tolist() == [0, 2, 3]
-    assert possible_states([0.5, 0, 1e-12, 0.5], threshold=1e-12).tolist() == [0, 3]
 
 
 @given(st.integers(0, 10_000), st.floats(0, 0.6))
@@ -41,8 +40,6 @@ def test_nearest_states():
         (lambda: possible_states([0.5, 0.4]), "sum to 1 within 1e-09, found sum 0.9"),
         (lambda: possible_states([1.5, -0.5]), "non-negative"),
         (lambda: possible_states([[1.0]]), r"prior must have shape"),
-        (lambda: possible_states([0.5, 0.5], threshold=0.5), "above the threshold 0.5"),
-        (lambda: possible_states([1.0], threshold=-1), r"threshold must be in \[0, 1\)"),
         (lambda: delta_location_set([1.0], 1.0), r"delta must be in \[0, 1\)"),
         (lambda: as_answers([[1, 2, 3], [4, 5, 6]], 3), r"shape \(3, d\), found \(2, 3\); transpose it"),
         (lambda: as_answers(np.zeros((4, 2)), 3), "one row of d numbers a state"),

@@ -89,7 +89,7 @@ def test_states_are_read_one_at_a_time():
 
 def test_budgets_over_time():
     steps = list(release([1, 1], categorical(), F, [1.0, 0.25], np.full((6, 6), 1 / 6), START, rng=rng()))
-    assert [step.epsilon for step in steps] == [1.0, 0.25]
+    assert [step.mechanism.epsilon for step in steps] == [1.0, 0.25]
     with pytest.raises(ValueError, match="one budget a timestamp, found 1 for a longer series"):
         list(release([1, 1], categorical(), F, [1.0], np.full((6, 6), 1 / 6), START, rng=rng()))
 

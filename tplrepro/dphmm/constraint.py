@@ -14,40 +14,21 @@ from tplrepro.validation import check_distribution
 __all__ = ["as_answers", "check_share", "check_states", "delta_location_set", "nearest_states", "possible_states"]
 
 
-def possible_states(prior: ArrayLike, threshold: float = 0.0) -> np.ndarray:
+def possible_states(prior: ArrayLike) -> np.ndarray:
     """The constraint C_t, the states of positive prior probability (Definition 4.1 of [5]), (c,), ascending.
 
-    Parameters
-    ----------
-    prior : array-like (N,), sums to 1 within 1e-9
-    threshold : float in [0, 1)
-        Probabilities up to it count as zero. States left out by a threshold above 0 get no guarantee.
-
-    Raises
-    ------
-    ValueError
-        If `prior` is not a distribution, or no probability exceeds the threshold.
-
-    Examples
-    --------
     >>> possible_states([0, 0.5, 0.5, 0]).tolist()
     [1, 2]
     """
-    p = check_distribution(prior, name="prior")
-    states = np.flatnonzero(p > check_share(threshold, "threshold"))
-    if states.size == 0:
-        raise ValueError(f"no state has a probability above the threshold {threshold:g}; lower it")
-    return states
+    return np.flatnonzero(check_distribution(prior, name="prior"))
 
 
 def delta_location_set(prior: ArrayLike, delta: float) -> np.ndarray:
     """The fewest states with total probability at least 1 - delta (Theorem 4.1 of [5]), (c,), ascending.
 
     Of states with equal probability those of lower index are taken first. States of probability 0 are never taken.
-    `prior` as in `possible_states`; ValueError for a delta outside [0, 1).
+    ValueError unless `prior` is a distribution (N,) and delta in [0, 1).
 
-    Examples
-    --------
     >>> delta_location_set([0.1, 0.6, 0.005, 0.295], delta=0.01).tolist()
     [0, 1, 3]
     """

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from tplrepro.dphmm.constraint import as_answers, check_share, check_states, delta_location_set, nearest_states
 from tplrepro.dphmm.hull import SensitivityHull
-from tplrepro.dphmm.mechanisms import KNormMechanism, LaplaceMechanism, Mechanism, PlanarIsotropicMechanism
+from tplrepro.dphmm.mechanisms import KNormMechanism, LaplaceMechanism, PlanarIsotropicMechanism
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.dphmm.protection import check_method, constrained_dp_factor
 from tplrepro.markov.filtering import condition, log_product
@@ -26,7 +26,11 @@ from tplrepro.validation import check_budgets, check_distribution
 
 __all__ = ["ReleaseStep", "release"]
 
-_MECHANISMS = {"k-norm": KNormMechanism, "laplace": LaplaceMechanism, "planar isotropic": PlanarIsotropicMechanism}
+_MECHANISMS: dict[str, type[KNormMechanism]] = {
+    "k-norm": KNormMechanism,
+    "laplace": LaplaceMechanism,
+    "planar isotropic": PlanarIsotropicMechanism,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +42,8 @@ class ReleaseStep:
     time : int, from 0
     z : ndarray (d,), the released value
     log_prior, log_posterior : ndarray (N,), log p_t^- and log p_t^+; -inf for impossible states
-    mechanism : Mechanism, on the protectable graph of the possible states
-    constrained_epsilon : float, nats: the loss between any two possible states (Theorem 6.3)
+    mechanism : KNormMechanism or LaplaceMechanism, on the protectable graph of the possible states
+    constrained_epsilon : float, nats: the loss between any two possible states (Theorem 6.3 of [5])
     perturbed_state : int, secret: the true state, or its surrogate if it is not among the possible ones
     """
 
@@ -47,7 +51,7 @@ class ReleaseStep:
     z: np.ndarray
     log_prior: np.ndarray
     log_posterior: np.ndarray
-    mechanism: Mechanism
+    mechanism: KNormMechanism
     constrained_epsilon: float
     perturbed_state: int
 
@@ -62,11 +66,6 @@ class ReleaseStep:
     @property
     def posterior(self) -> np.ndarray:
         return np.exp(self.log_posterior)
-
-    @property
-    def epsilon(self) -> float:
-        """The loss between connected states, nats."""
-        return self.mechanism.epsilon
 
     @property
     def policy(self) -> PolicyGraph:
@@ -111,7 +110,8 @@ def release(
     initial : array-like (N,), the prior p_1^- of the first timestamp
     mechanism : "k-norm", "laplace" or "planar isotropic" (in law the first)
     method : "greedy" or "stepwise", as in `protectable_graph`
-    threshold : float, as in `possible_states`
+    threshold : float in [0, 1)
+        Probabilities up to it count as zero. States left out by a threshold above 0 get no guarantee.
     delta : float in [0, 1), optional
         Constrain to the delta-location set instead of the possible states. With a complete policy this is the baseline
         "DPLS". A true state outside is replaced by the state inside with the nearest answer, and the adversary knows

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Collection, Iterable
 
+import networkx
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.patheffects import withStroke
 from matplotlib.ticker import LogLocator
 from numpy.typing import ArrayLike
 
@@ -25,39 +24,29 @@ def draw_policy(
     answers: ArrayLike,
     *,
     added: Iterable = (),
-    exposed: Iterable = (),
-    labels: bool = True,
+    exposed: Collection[int] = (),
     impossible: bool = True,
 ) -> None:
-    """States at their answers (N, 2), edges of the policy, impossible states in grey.
+    """States s_1 ... s_N at their answers (N, 2), and the edges of the policy.
 
-    Parameters
-    ----------
-    added : pairs of states whose edges are drawn dashed
-    exposed : states that are ringed
-    labels : write s_1 ... s_N
-    impossible : show the impossible states
+    `added` edges are dashed, `exposed` states marked, impossible states grey or left out.
     """
-    f = as_answers(answers, policy.n_states)
-    new = {tuple(sorted(edge)) for edge in added}
-    for i, j in policy.edge_array.tolist():
-        color, linestyle = (PALETTE[1], "--") if (i, j) in new else (PALETTE[0], "-")
-        axes.plot(*f[[i, j]].T, color=color, linestyle=linestyle, marker="", zorder=2)
-    x, y = f[list(exposed)].T
-    axes.scatter(x, y, s=110, facecolors="none", edgecolors=PALETTE[1], linewidths=1.2, zorder=4)
-    _draw_states(axes, f, policy.possible, labels, impossible)
+    graph = networkx.Graph(policy.graph)
+    if impossible:
+        graph.add_nodes_from(range(policy.n_states))
+    outlines = {state: "black" if state in policy.graph else "#b0b0b0" for state in graph}
+    outlines |= {int(state): PALETTE[1] for state in exposed}
+    new = {frozenset(edge) for edge in added}
+    styles = ["--" if frozenset(edge) in new else "-" for edge in graph.edges]
+    colors = [PALETTE[style == "--"] for style in styles]
+    _draw(axes, graph, answers, style=styles, edge_color=colors, edgecolors=[outlines[state] for state in graph])
 
 
 def draw_transitions(axes: Axes, matrix: ArrayLike, answers: ArrayLike) -> None:
     """States at their answers and an arrow for each transition of positive probability; staying is not drawn."""
-    P = np.asarray(matrix)
-    f = as_answers(answers, len(P))
-    arrow = {"arrowstyle": "-|>", "color": PALETTE[0], "shrinkA": 5, "shrinkB": 5, "lw": 0.9, "mutation_scale": 7}
-    arrow["connectionstyle"] = "arc3,rad=0.14"
-    for i, j in np.argwhere(P > 0).tolist():
-        if i != j:
-            axes.annotate("", f[j], f[i], arrowprops=arrow, zorder=2)
-    _draw_states(axes, f, np.arange(len(P)))
+    graph = networkx.DiGraph(np.argwhere(np.asarray(matrix) > 0).tolist())
+    graph.remove_edges_from(list(networkx.selfloop_edges(graph)))
+    _draw(axes, graph, answers, edgecolors="black", connectionstyle="arc3,rad=0.14", arrowsize=7)
 
 
 def draw_hull(
@@ -86,14 +75,11 @@ def plain_log_scale(axes: Axes) -> None:
     axes.yaxis.set_minor_formatter("{x:g}")
 
 
-def _draw_states(axes: Axes, f: np.ndarray, possible: np.ndarray, labels: bool = True, impossible: bool = True) -> None:
-    halo = [withStroke(linewidth=2, foreground="white")]  # labels are readable where edges pass below
-    for state in range(len(f)) if impossible else possible.tolist():
-        color = "black" if state in possible else "#b0b0b0"
-        axes.plot(*f[state], marker="o", color=color, linestyle="", zorder=3)
-        if labels:
-            style: dict[str, Any] = {"textcoords": "offset points", "color": color, "zorder": 5, "path_effects": halo}
-            axes.annotate(f"$s_{{{state + 1}}}$", f[state], (4, 4), **style)
+def _draw(axes: Axes, graph: networkx.Graph, answers: ArrayLike, **styles) -> None:
+    f = as_answers(answers)
+    names = {state: f"$s_{{{state + 1}}}$" for state in graph}
+    styles = {"node_size": 130, "font_size": 7, "node_color": "white", "edge_color": PALETTE[0]} | styles
+    networkx.draw_networkx(graph, dict(enumerate(f)), labels=names, ax=axes, hide_ticks=False, **styles)
     margin = 0.16 * np.ptp(f, axis=0).max() + 0.1
     (left, bottom), (right, top) = f.min(axis=0) - margin, f.max(axis=0) + margin
     axes.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")

@@ -144,12 +144,10 @@ def grid_of_states(n_states: int, reach: float = 1.5) -> tuple[np.ndarray, Trans
     >>> PolicyGraph.transition(transitions).n_edges
     36
     """
-    from scipy.sparse import coo_array
-    from scipy.spatial import cKDTree
+    import networkx
+    from scipy.sparse import eye_array
 
     side = int(np.ceil(np.sqrt(n_states)))
     answers = np.stack(np.divmod(np.arange(n_states), side), axis=1).astype(float)
-    pairs = cKDTree(answers).query_pairs(reach, output_type="ndarray")
-    pairs = np.vstack([pairs, pairs[:, ::-1], np.column_stack([np.arange(n_states)] * 2)])
-    matrix = coo_array((np.ones(len(pairs)), pairs.T), shape=(n_states, n_states)).tocsr()
-    return answers, TransitionMatrix(matrix, normalize=True)
+    near = networkx.to_scipy_sparse_array(PolicyGraph.utility(answers, reach).graph, dtype=float)
+    return answers, TransitionMatrix(near + eye_array(n_states), normalize=True)

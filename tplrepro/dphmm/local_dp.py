@@ -12,7 +12,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.dphmm.constraint import as_answers, check_states
+from tplrepro.dphmm.constraint import as_answers
 from tplrepro.dphmm.mechanisms import KNormMechanism
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.markov.filtering import ImpossibleOutputError, condition
@@ -89,7 +89,6 @@ class LocalMechanism:
             return np.exp(condition(np.log(p), log_likelihood)[0])
 
     def _of(self, state: int) -> KNormMechanism:
-        (state,) = check_states([state], self.policy.n_states, "true state")
         if state not in self.mechanisms:
             raise ValueError(f"the true state must be possible, found {state}; it is outside the constraint")
-        return self.mechanisms[int(state)]
+        return self.mechanisms[state]

@@ -14,7 +14,6 @@ except on a flat hull, where a grid would tell the lines apart).
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import Self
 
@@ -29,11 +28,11 @@ from tplrepro.mechanisms.k_norm import SLACK, KNormNoise
 from tplrepro.mechanisms.laplace import LaplaceNoise
 from tplrepro.validation import check_level
 
-__all__ = ["KNormMechanism", "LaplaceMechanism", "Mechanism", "PlanarIsotropicMechanism"]
+__all__ = ["KNormMechanism", "LaplaceMechanism", "PlanarIsotropicMechanism"]
 
 
-class Mechanism(ABC):
-    """Additive noise of one law for all states.
+class KNormMechanism:
+    """Noise of density proportional to exp(-epsilon ||z||_K), of one law for all states.
 
     Parameters
     ----------
@@ -51,6 +50,18 @@ class Mechanism(ABC):
         If the policy has no edge: answers would be released as they are (allowed where states share each answer).
     ValueError
         For answers of the wrong shape or an epsilon that is not positive and finite.
+
+    Examples
+    --------
+    Example 5.2 of [5]: noise along a segment; s_5 (index 4) gives itself away.
+
+    >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
+    >>> G = PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]]).constrain([1, 2, 4])
+    >>> mechanism = KNormMechanism(G, f, epsilon=1.0)
+    >>> mechanism.log_density([3, 0], f[1:3]).round(6).tolist()
+    [-2.039721, -1.039721]
+    >>> mechanism.log_density([4, 2], f[1:3]).tolist()
+    [-inf, -inf]
     """
 
     def __init__(self, policy: PolicyGraph, answers: ArrayLike, epsilon: float):
@@ -75,18 +86,18 @@ class Mechanism(ABC):
 
     @cached_property
     def hull(self) -> SensitivityHull:
-        """K(G, f), whatever the noise."""
+        """K(G, f)."""
         return sensitivity_hull(self.policy, self.answers)
 
     @property
-    @abstractmethod
     def body(self) -> SensitivityHull:
         """The body of the noise: the loss between two answers is epsilon times its norm of their difference."""
+        return self.hull
 
     @property
-    @abstractmethod
     def error(self) -> float:
         """Root mean square Euclidean error, sqrt(E||z - f(s)||_2^2) (Eq. (3) of [5]); exact, in the answers' unit."""
+        return float(np.sqrt(self._noise.mean_square))
 
     def sample(self, answer: ArrayLike, size: int | None = None, rng: np.random.Generator | None = None) -> np.ndarray:
         """Released values z for the true answer (d,): (d,), or (size, d) if `size` is given; `rng` is required."""
@@ -96,7 +107,7 @@ class Mechanism(ABC):
                 f"a sample needs one true answer, shape ({centre.shape[-1]},), and a numpy.random.Generator, found "
                 f"shape {centre.shape} and rng = {rng}; call once for each true answer, with rng=default_rng(seed)"
             )
-        values = centre + self._noise(1 if size is None else size, rng)
+        values = centre + self._draw(1 if size is None else size, rng)
         return values[0] if size is None else values
 
     def log_density(self, z: ArrayLike, answer: ArrayLike) -> np.ndarray:
@@ -106,11 +117,15 @@ class Mechanism(ABC):
         """
         return self._log_noise_density(self._as_values(z) - self._as_values(answer))
 
-    @abstractmethod
-    def _noise(self, size: int, rng: np.random.Generator) -> np.ndarray: ...
+    @cached_property
+    def _noise(self) -> KNormNoise | LaplaceNoise:
+        return KNormNoise(self.hull, self.epsilon)
 
-    @abstractmethod
-    def _log_noise_density(self, noise: np.ndarray) -> np.ndarray: ...
+    def _draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
+        return self._noise.sample(size, rng)
+
+    def _log_noise_density(self, noise: np.ndarray) -> np.ndarray:
+        return self._noise.log_density(noise)
 
     def _as_values(self, values: ArrayLike) -> np.ndarray:
         array, d = np.asarray(values, dtype=float), self.answers.shape[1]
@@ -127,8 +142,11 @@ class Mechanism(ABC):
         return f"{type(self).__name__}(epsilon={self.epsilon:g}, {self.policy!r})"
 
 
-class LaplaceMechanism(Mechanism):
-    """Independent Laplace noise of scale l1_sensitivity / epsilon on each coordinate; parameters as in `Mechanism`.
+class LaplaceMechanism(KNormMechanism):
+    """Laplace noise of scale l1_sensitivity / epsilon on each coordinate; parameters as in `KNormMechanism`.
+
+    In law the K-norm mechanism of the cross polytope (Theorem 5.1 of [5]), which has too many facets to be built where
+    answers have many coordinates.
 
     Examples
     --------
@@ -139,58 +157,23 @@ class LaplaceMechanism(Mechanism):
     5.656854
     """
 
-    @cached_property
-    def noise(self) -> LaplaceNoise:
-        return LaplaceNoise((1 + SLACK) * l1_sensitivity(self.policy, self.answers) / self.epsilon)
-
     @property
     def body(self) -> SensitivityHull:
         return cross_polytope(self.answers.shape[1], l1_sensitivity(self.policy, self.answers))
 
     @property
     def error(self) -> float:
-        return float(np.sqrt(self.answers.shape[1] * self.noise.mean_square))
-
-    def _noise(self, size, rng):
-        return self.noise.sample((size, self.answers.shape[1]), rng)
-
-    def _log_noise_density(self, noise):
-        return self.noise.log_density(noise).sum(axis=-1)
-
-
-class KNormMechanism(Mechanism):
-    """Noise of density proportional to exp(-epsilon ||z||_K); parameters as in `Mechanism`.
-
-    Examples
-    --------
-    Example 5.2 of [5]: noise along a segment; s_5 (index 4) gives itself away.
-
-    >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
-    >>> G = PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]]).constrain([1, 2, 4])
-    >>> mechanism = KNormMechanism(G, f, epsilon=1.0)
-    >>> mechanism.log_density([3, 0], f[1:3]).round(6).tolist()
-    [-2.039721, -1.039721]
-    >>> mechanism.log_density([4, 2], f[1:3]).tolist()
-    [-inf, -inf]
-    """
+        return float(np.sqrt(self.answers.shape[1] * self._noise.mean_square))
 
     @cached_property
-    def noise(self) -> KNormNoise:
-        return KNormNoise(self.hull, self.epsilon)
+    def _noise(self) -> LaplaceNoise:
+        return LaplaceNoise((1 + SLACK) * l1_sensitivity(self.policy, self.answers) / self.epsilon)
 
-    @property
-    def body(self) -> SensitivityHull:
-        return self.hull
+    def _draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
+        return self._noise.sample((size, self.answers.shape[1]), rng)
 
-    @property
-    def error(self) -> float:
-        return float(np.sqrt(self.noise.mean_square))
-
-    def _noise(self, size, rng):
-        return self.noise.sample(size, rng)
-
-    def _log_noise_density(self, noise):
-        return self.noise.log_density(noise)
+    def _log_noise_density(self, noise: np.ndarray) -> np.ndarray:
+        return self._noise.log_density(noise).sum(axis=-1)
 
 
 class PlanarIsotropicMechanism(KNormMechanism):

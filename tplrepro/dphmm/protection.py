@@ -46,19 +46,12 @@ def degree_of_protection(
     ----------
     policy : PolicyGraph over N states, constrained to the possible ones
     answers : array-like (N, d) or (N,), f
-    hull : SensitivityHull, optional
-        The body of the noise, by default K(G, f); `cross_polytope` for Laplace noise.
-    states : array-like of int, optional
-        Count for these possible states only; the others get 0.
+    hull : SensitivityHull, optional: the body of the noise, by default K(G, f); `cross_polytope` for Laplace noise
+    states : array-like of int, optional: count for these possible states only; the others get 0
 
     Returns
     -------
     ndarray (N,) of int; 0 for impossible states, at least 1 for possible ones
-
-    Raises
-    ------
-    ValueError
-        If the answers do not have one row a state, or a state is unknown.
 
     Examples
     --------
@@ -84,9 +77,6 @@ def exposed_states(policy: PolicyGraph, answers: ArrayLike, hull: SensitivityHul
     """Possible states with DoP 1 (Theorem 5.2 of [5]), ascending; parameters as in `degree_of_protection`.
 
     With Laplace noise pass its body, `cross_polytope(d, l1_sensitivity)`: it hides more (Example 5.3).
-
-    Examples
-    --------
     Example 5.2 of [5]: s_5 (index 4) is exposed.
 
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
@@ -108,8 +98,6 @@ def constrained_dp_factor(policy: PolicyGraph, answers: ArrayLike, hull: Sensiti
     Between any two possible states the loss is at most epsilon times that, and the released value f(s_j) attains it
     (Theorems 5.3 (1) and 6.3 of [5]). Infinite if some difference lies off the span of a flat hull.
 
-    Examples
-    --------
     >>> round(constrained_dp_factor(PolicyGraph.from_edges(4, [(0, 1), (1, 2), (2, 3)]), [0, 1, 2, 3]), 6)
     3.0
     """
@@ -122,7 +110,7 @@ def constrained_dp_factor(policy: PolicyGraph, answers: ArrayLike, hull: Sensiti
 
 
 def protectable_graph(policy: PolicyGraph, answers: ArrayLike, method: str = "greedy") -> PolicyGraph:
-    """A supergraph of `policy` on the same possible states in which no state is exposed.
+    """A supergraph of `policy` on the same possible states in which no state is exposed; itself if none is.
 
     Parameters
     ----------
@@ -131,10 +119,6 @@ def protectable_graph(policy: PolicyGraph, answers: ArrayLike, method: str = "gr
     method : "greedy" (Algorithm 1 of [5]) or "stepwise"
         "stepwise" is Algorithm 3: the smallest volume after each step. That is optimal for one exposed state, but need
         not be for several.
-
-    Returns
-    -------
-    PolicyGraph; `policy` itself if it is protectable
 
     Raises
     ------
