@@ -1,6 +1,3 @@
-import os
-from pathlib import Path
-
 import pytest
 
 
@@ -11,7 +8,7 @@ def recorded():
     def find(name):
         from tplrepro.eventlog import recorded_logs
 
-        found = recorded_logs(Path(os.environ["TPLREPRO_DATA"]) / "eventlogs")
+        found = recorded_logs()
         if name not in found:
             pytest.skip(f"TPLREPRO_DATA has no eventlogs/{name}.xes or .xes.gz")
         return found[name]

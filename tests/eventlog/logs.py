@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-__all__ = ["event", "log_of", "random_log", "trace", "write"]
+__all__ = ["event", "log_of", "published_log", "random_log", "trace", "write"]
 
 
 def log_of(*traces, complete=None):
@@ -20,6 +20,15 @@ def log_of(*traces, complete=None):
 
 def random_log(rng, cases=12, activities="abcd", longest=6):
     return log_of(*("".join(rng.choice(list(activities), rng.integers(1, longest + 1))) for _ in range(cases)))
+
+
+def published_log(log, published):
+    """The log of a release, from the definition: so many events of each case, in the order in which the cases start."""
+    parts = []
+    log = log.sort_values("time:timestamp", kind="stable")
+    for out, (_, events) in zip(published.tolist(), log.groupby("case:concept:name", sort=False), strict=True):
+        parts.append(events.head(out).assign(**{"case:complete": out > len(events)}))
+    return pd.concat(parts)
 
 
 def event(name="a", time="2022-01-01T00:00:00.000+00:00", more=""):

@@ -5,7 +5,7 @@ import warnings
 import pandas as pd
 import pytest
 
-from tplrepro.eventlog import TransitionSystem, read_xes, synthetic, write_xes
+from tplrepro.eventlog import TransitionSystem, read_xes, synthetic
 
 pm4py = pytest.importorskip("pm4py", reason="pm4py is not installed; pip install tplrepro[pm4py]")
 
@@ -47,8 +47,7 @@ def test_what_pm4py_writes(tmp_path):
 
 
 def test_our_transition_system_takes_their_frame(tmp_path):
-    log = synthetic(30, seed=3)
-    write_xes(log, tmp_path / "log.xes")
+    log = synthetic(30, seed=3, path=tmp_path / "log.xes")
     theirs = by_pm4py(tmp_path / "log.xes")
     assert set(TransitionSystem.from_log(theirs).states) == set(TransitionSystem.from_log(log).states)
 

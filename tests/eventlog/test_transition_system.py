@@ -25,7 +25,6 @@ def test_last_activity():
     assert row(system.forward, ("a",)) == {("b",): 0.75, ("c",): 0.25}
     assert row(system.forward, ("■",)) == {("■",): 1.0}
     assert row(system.backward, ("■",)) == {("b",): 0.75, ("c",): 0.25}
-    assert row(system.backward_matrix("uniform"), ("■",)) == {("b",): 0.5, ("c",): 0.5}
     assert row(system.backward, ("▶",)) == {("▶",): 1.0}
     assert system.has_predecessor.tolist() == [False, True, True, True, True]
     assert system.has_successor.all()
@@ -77,15 +76,10 @@ def test_a_case_that_takes_a_transition_twice_counts_once():
     assert row(system.forward, ("a",)) == {("b",): 0.5, ("c",): 0.5}
 
 
-def test_incomplete_traces_kept_or_dropped():
-    log = log_of("ab", "ac", complete=[True, False])
-    kept = TransitionSystem.from_log(log, window=1)
-    assert kept.has_successor.tolist() == [state != ("c",) for state in kept.states]
-    assert row(kept.forward, ("c",)) == {("c",): 1.0}
-    dropped = TransitionSystem.from_log(log, window=1, incomplete="drop")
-    assert ("c",) not in dropped.states
-    with pytest.raises(ValueError, match="needs at least one, found none; pass incomplete='keep'"):
-        TransitionSystem.from_log(log_of("a", complete=[False]), incomplete="drop")
+def test_where_incomplete_traces_end():
+    system = TransitionSystem.from_log(log_of("ab", "ac", complete=[True, False]), window=1)
+    assert system.has_successor.tolist() == [state != ("c",) for state in system.states]
+    assert row(system.forward, ("c",)) == {("c",): 1.0}
 
 
 @pytest.mark.parametrize("log", [log_of("ab", "a"), log_of("ab", "a").astype({"concept:name": "category"})])
@@ -165,7 +159,6 @@ def test_what_is_no_log(change, message):
         ({"window": 0}, "window must be"),
         ({"direction": "backward"}, "direction must be one of 'prefix', 'suffix', found 'backward'"),
         ({"abstraction": "bag"}, "abstraction must be one of"),
-        ({"incomplete": "no"}, "incomplete must be one of"),
     ],
 )
 def test_unknown_options(options, message):

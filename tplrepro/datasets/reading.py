@@ -29,8 +29,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 
-__all__ = ["DataFormatError", "Defects", "Rows", "attempt", "describe_content", "finish", "in_time", "line_blocks"]
-__all__ += ["parse_table", "read_marker", "read_rows", "rows_of", "time_limit"]
+__all__ = ["DataFormatError", "Defects", "Rows", "attempt", "describe_content", "file_blocks", "finish", "in_time"]
+__all__ += ["line_blocks", "parse_table", "read_marker", "read_rows", "rows_of", "time_limit"]
 
 BLOCK_BYTES = 16 << 20
 LONGEST_LINE_BYTES = 64 << 20
@@ -192,20 +192,19 @@ def time_limit(value, name: str) -> pd.Timestamp | None:
     return stamp
 
 
-def line_blocks(path: str | Path, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[bytes, int]]:
-    """Whole lines of a text file in blocks of about `block_bytes`, each with the number of its first line, from 1.
+def file_blocks(path: str | Path, line: Callable[[], int], block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
+    """What a file holds, in blocks of at most `block_bytes`; whether it is gzip-compressed is told by its content.
 
-    Whether the file is gzip-compressed is told by its content. A block ends in a line end, except possibly the last.
+    Where that stream is damaged or ends early, the error names the `line` read so far.
     """
 
     def error(problem: str) -> DataFormatError:
-        return DataFormatError(f"{problem}; download it again", path, first_line + rest.count(b"\n"))
+        return DataFormatError(f"{problem}; download it again", path, line())
 
     with open(path, "rb") as raw:
         compressed = raw.read(2) == b"\x1f\x8b"
         raw.seek(0)
         stream = gzip.GzipFile(fileobj=raw) if compressed else raw
-        rest, first_line = b"", 1
         while True:
             try:
                 data = stream.read(block_bytes)
@@ -214,23 +213,37 @@ def line_blocks(path: str | Path, block_bytes: int = BLOCK_BYTES) -> Iterator[tu
             except (gzip.BadGzipFile, zlib.error) as damage:
                 raise error(f"the compressed file is damaged ({damage})") from None
             if not data:
-                break
-            cut = data.rfind(b"\n") + 1
-            if cut:
-                block, rest = rest + data[:cut], data[cut:]
-                yield block, first_line
-                first_line += block.count(b"\n")
-                continue
-            rest += data
-            if len(rest) > LONGEST_LINE_BYTES:
-                raise DataFormatError(
-                    f"a line must not be longer than {LONGEST_LINE_BYTES >> 20} MiB, found {describe_content(rest)}; "
-                    "check that this is the right file",
-                    path,
-                    first_line,
-                )
-        if rest:
-            yield rest, first_line
+                return
+            yield data
+
+
+def line_blocks(path: str | Path, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[bytes, int]]:
+    """Whole lines of a file in blocks of about `block_bytes`, each with the number of its first line, from 1.
+
+    Errors as in `file_blocks`. A block ends in a line end, except possibly the last.
+    """
+    rest, first_line = b"", 1
+
+    def line() -> int:
+        return first_line + rest.count(b"\n")
+
+    for data in file_blocks(path, line, block_bytes):
+        cut = data.rfind(b"\n") + 1
+        if cut:
+            block, rest = rest + data[:cut], data[cut:]
+            yield block, first_line
+            first_line += block.count(b"\n")
+            continue
+        rest += data
+        if len(rest) > LONGEST_LINE_BYTES:
+            raise DataFormatError(
+                f"a line must not be longer than {LONGEST_LINE_BYTES >> 20} MiB, found {describe_content(rest)}; "
+                "check that this is the right file",
+                path,
+                first_line,
+            )
+    if rest:
+        yield rest, first_line
 
 
 def read_rows(

@@ -18,11 +18,6 @@ release: new ones appear, and a number stands for another trace. Both matrices o
 therefore indexed, rows and columns, by the states of the system discovered at t, which holds the traces of both. Rows
 of different releases are never matched, because only a number, the leakage alpha, passes from step to step: it bounds
 the evidence about any two traces, whichever system names them.
-
-References
-----------
-[4] M. Rafiei, G. Elkoumy, W. M. P. van der Aalst: Quantifying Temporal Privacy Leakage in Continuous Event Data
-    Publishing. 2022.
 """
 
 from __future__ import annotations
@@ -30,17 +25,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse
+from scipy.sparse import csr_array, diags_array
 
-from tplrepro.eventlog.transition_system import TransitionSystem
-from tplrepro.markov.generators import smoothed
+from tplrepro.eventlog.transition_system import TransitionSystem, check_choice
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import check_horizon
 
 __all__ = ["ReleaseStep", "loss_matrix", "release_step"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ReleaseStep:
     """The correlations between two releases; rows and columns are the states of the later one's transition system.
 
@@ -48,39 +42,28 @@ class ReleaseStep:
     ----------
     backward, forward : scipy.sparse.csr_array (n, n)
         Pr(state before | state) and Pr(next state | state); rows sum to 1, unknown rows are empty.
-    system : TransitionSystem
     """
 
-    backward: scipy.sparse.csr_array
-    forward: scipy.sparse.csr_array
-    system: TransitionSystem
+    backward: csr_array
+    forward: csr_array
 
 
 def release_step(
-    system: TransitionSystem,
-    window: int = 1,
-    certain: bool = True,
-    depth: int | None = None,
-    backward: str = "bayes",
+    system: TransitionSystem, depth: int = 1, certain: bool = True, backward_from: str = "bayes"
 ) -> ReleaseStep:
-    """The matrices of one release of up to `window` new events a case.
+    """The matrices of one release.
 
     Parameters
     ----------
-    system : TransitionSystem
-    window : int >= 1, new events a case
-    certain : bool, whether each case publishes exactly `window` events, or any number from 0 to `window`
-    depth : int >= 1, optional, how far the transition system is explored; default `window`
-    backward : {"bayes", "uniform"}
-
-    Returns
-    -------
-    ReleaseStep
+    system : TransitionSystem, of the later release
+    depth : int >= 1, how far it is explored: the (largest) number of new events a case
+    certain : bool, whether each case publishes exactly `depth` events, or any number from 0 to `depth`
+    backward_from : {"bayes", "uniform"}, how the backward matrix is made
 
     Raises
     ------
     ValueError
-        If window or depth is not a whole number of at least 1, or backward is neither.
+        If depth is not a whole number of at least 1, or backward_from is neither.
 
     Examples
     --------
@@ -92,33 +75,25 @@ def release_step(
     >>> step.backward.toarray()[3].tolist()  # complete now: ended with b, ended with c, or was complete before
     [0.0, 0.0, 0.25, 0.5, 0.25]
     """
-    depth = check_horizon(window, "window") if depth is None else check_horizon(depth, "depth")
-    final = np.flatnonzero(system.final)
-    stay = scipy.sparse.coo_array((np.ones(final.size), (final, final)), shape=system.counts.shape)
-    forward = _explored(_normalized((system.counts + stay).tocsr()), depth, certain)
-    if backward == "bayes":
-        # A case that ended in a state without known successor may have been there before, if it published nothing.
-        stayed = np.where(system.has_successor | certain, 0.0, 1.0 / (depth + 1))
-        joint = scipy.sparse.diags_array(system.visits) @ (forward + scipy.sparse.diags_array(stayed))
-        # Of ▶ the log shows nothing before it: that an uncertain release may leave a case there is no evidence.
-        known = scipy.sparse.diags_array(system.has_predecessor.astype(float))
-        back = _normalized((known @ joint.T).tocsr())
-    elif backward == "uniform":
-        counts = system.counts.T.tocsr()
-        ones = scipy.sparse.csr_array((np.ones_like(counts.data), counts.indices, counts.indptr), counts.shape)
-        back = _explored(_normalized(ones), depth, certain)
-    else:
-        raise ValueError(f"backward must be 'bayes' or 'uniform', found {backward!r}; choose one of them")
-    return ReleaseStep(back, forward, system)
+    depth = check_horizon(depth, "depth")
+    check_choice(backward_from, "backward_from", ("bayes", "uniform"))
+    forward = _explored(system.counts + diags_array(system.final * 1.0), depth, certain)
+    if backward_from == "uniform":
+        return ReleaseStep(_explored((system.counts.T > 0).astype(float), depth, certain), forward)
+    # A case that ended in a state without known successor may have been there before, if it published nothing.
+    stayed = np.where(system.has_successor | certain, 0.0, 1.0 / (depth + 1))
+    joint = diags_array(system.visits) @ (forward + diags_array(stayed))
+    # Of ▶ the log shows nothing before it: that an uncertain release may leave a case there is no evidence.
+    return ReleaseStep(_normalized(diags_array(system.has_predecessor * 1.0) @ joint.T), forward)
 
 
-def loss_matrix(rows, smoothing: float = 0.0) -> tuple[TransitionMatrix, np.ndarray] | None:
+def loss_matrix(rows: csr_array, smoothing: float = 0.0) -> tuple[TransitionMatrix, np.ndarray] | None:
     """The matrix whose privacy loss function is that of the known rows; None if fewer than two rows are known.
 
     Parameters
     ----------
     rows : scipy.sparse.csr_array (n, n), rows that sum to 1 or are empty
-    smoothing : float >= 0, the s of Eq. (28) of TKDE 2019, added to every probability of the known rows
+    smoothing : float >= 0, the s of Eq. (28) of [1], added to every probability of the known rows
 
     Returns
     -------
@@ -133,31 +108,27 @@ def loss_matrix(rows, smoothing: float = 0.0) -> tuple[TransitionMatrix, np.ndar
         return None
     source = np.arange(stored.size)
     source[stored == 0] = known[np.argmin(stored[known])]
-    matrix = TransitionMatrix(rows if known.size == stored.size else rows[source], normalize=True)
-    return (smoothed(matrix, smoothing) if smoothing else matrix), source
+    complete = rows if known.size == stored.size else rows[source]
+    raised = csr_array((complete.data + smoothing, complete.indices, complete.indptr), complete.shape)
+    return TransitionMatrix(raised, background=smoothing, normalize=True), source
 
 
-def _explored(one_step, depth: int, certain: bool):
+def _explored(one_event, depth: int, certain: bool) -> csr_array:
     """Moves of `depth` steps, or of 0 to `depth` steps equally likely; rows unknown after one step stay empty."""
-    reached = one_step
+    one_step = _normalized(one_event)
+    moves = [one_step]
+    for _ in range(depth - 1):
+        moves.append(moves[-1] @ one_step)
     if certain:
-        for _ in range(depth - 1):
-            reached = reached @ one_step
-        return _normalized(reached.tocsr())
-    known = np.diff(one_step.indptr) > 0
-    total = scipy.sparse.diags_array(known.astype(float)).tocsr()
-    for step in range(depth):
-        if step:
-            reached = (reached @ one_step).tocsr()
-        total = total + _normalized(reached)
-    return _normalized(total.tocsr())  # a row has as many parts as steps that can be made from it
+        return _normalized(moves[-1])
+    known = diags_array((np.diff(one_step.indptr) > 0) * 1.0).tocsr()
+    return _normalized(sum(map(_normalized, moves), known))  # a row has as many parts as moves that can be made from it
 
 
-def _normalized(rows):
+def _normalized(rows) -> csr_array:
     """Rows divided by their sums; those without entries stay empty."""
-    rows = scipy.sparse.csr_array(rows, copy=True)
+    rows = csr_array(rows, copy=True)
     rows.sum_duplicates()
     rows.eliminate_zeros()
-    sums = np.asarray(rows.sum(axis=1)).ravel()
-    rows.data /= np.repeat(sums, np.diff(rows.indptr))
+    rows.data /= np.repeat(rows.sum(axis=1), np.diff(rows.indptr))
     return rows

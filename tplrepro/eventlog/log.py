@@ -9,26 +9,13 @@ Rows of one case are its trace, in the order of their times; rows with equal tim
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import NamedTuple
+from collections import Counter
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from tplrepro.datasets.registry import data_folder
-
-__all__ = [
-    "ACTIVITY",
-    "CASE",
-    "COMPLETE",
-    "END",
-    "START",
-    "TIMESTAMP",
-    "Traces",
-    "as_traces",
-    "check_log",
-    "recorded_logs",
-]
+__all__ = ["ACTIVITY", "CASE", "COMPLETE", "END", "START", "TIMESTAMP", "Traces", "as_traces", "check_log"]
 
 CASE = "case:concept:name"
 ACTIVITY = "concept:name"
@@ -39,44 +26,46 @@ COMPLETE = "case:complete"
 START, END = "▶", "■"
 
 
-class Traces(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Traces:
     """A log in whole numbers, one trace a case, in the order in which the cases start.
 
     Attributes
     ----------
-    cases : list of the names of the cases
     events : list of tuples of int; activity k is ``activities[k]``, from 1 on, without the artificial ones
     activities : list of str; the first is `START`, the last `END`, those between are sorted
     complete : ndarray of bool, (cases,)
-    rows : ndarray of int (events,), the row in the log of each event of the first case, of the second, and so on
-    times : ndarray of int64 (events,), microseconds since 1970 UTC, in the same order; None if the log has none
+    times : ndarray of int64 (events,), microseconds since 1970 UTC, case after case; empty if the log has none
     """
 
-    cases: list
-    events: list
-    activities: list
+    events: list[tuple[int, ...]]
+    activities: list[str]
     complete: np.ndarray
-    rows: np.ndarray
-    times: np.ndarray | None
+    times: np.ndarray
 
     @property
-    def end(self) -> int:
-        """The number of the artificial end."""
-        return len(self.activities) - 1
+    def lengths(self) -> np.ndarray:
+        """The number of events of each case, without the artificial ones."""
+        return np.array([len(events) for events in self.events])
+
+    def paths(self, published: np.ndarray) -> Counter[tuple[int, ...]]:
+        """The distinct traces of so many events each, with ▶ and, where one more is out, ■; and their cases."""
+        end = len(self.activities) - 1
+        return Counter(
+            (0, *events[:out], end) if out > len(events) else (0, *events[:out])
+            for events, out in zip(self.events, published.tolist(), strict=True)
+            if out
+        )
 
 
 def check_log(log: pd.DataFrame, timestamps: bool = True) -> pd.DataFrame:
     """`log` itself if it is one; otherwise the error says what is wrong with it.
 
-    Parameters
-    ----------
-    log : DataFrame with columns case:concept:name, concept:name, time:timestamp
-    timestamps : bool, whether time:timestamp must be there
-
     Raises
     ------
     ValueError
-        A column is missing, a name or a time is missing in some row, or there are no rows.
+        A column is missing (time:timestamp may be if not `timestamps`), a name or a time is missing in some row, or
+        there are no rows.
     """
     if not isinstance(log, pd.DataFrame):
         raise ValueError(
@@ -103,7 +92,7 @@ def check_log(log: pd.DataFrame, timestamps: bool = True) -> pd.DataFrame:
             f"{TIMESTAMP} must hold times, found {log[TIMESTAMP].dtype}; "
             f"convert it with pandas.to_datetime(..., utc=True)"
         )
-    if ((log[ACTIVITY] == START) | (log[ACTIVITY] == END)).any():
+    if log[ACTIVITY].isin([START, END]).any():
         raise ValueError(
             f"{START} and {END} must not be activities of the log, found one of them, because they stand for its "
             "artificial start and end; rename or drop those events"
@@ -119,26 +108,20 @@ def as_traces(log: pd.DataFrame) -> Traces:
     case_codes, cases = pd.factorize(log[CASE].astype(object))
     activity_codes, activities = pd.factorize(log[ACTIVITY].astype(object), sort=True)
     n = len(cases)
+    times = np.empty(0, dtype=np.int64)
     if timed:
-        stamps = log[TIMESTAMP]
-        if stamps.dt.tz is not None:
-            stamps = stamps.dt.tz_convert("UTC").dt.tz_localize(None)
-        times = stamps.to_numpy().astype("datetime64[us]").astype(np.int64)
+        times = pd.to_datetime(log[TIMESTAMP], utc=True).to_numpy("datetime64[us]").astype(np.int64)
         order = np.lexsort((np.arange(len(log)), times, case_codes))
     else:
-        times = None
         order = np.argsort(case_codes, kind="stable")
     bounds = np.searchsorted(case_codes[order], np.arange(n + 1))
     by_start = np.argsort(times[order][bounds[:-1]], kind="stable") if timed else np.arange(n)
     parts = [order[bounds[k] : bounds[k + 1]] for k in by_start.tolist()]
-    rows = np.concatenate(parts)
     return Traces(
-        cases=[cases[k] for k in by_start.tolist()],
         events=[tuple((activity_codes[part] + 1).tolist()) for part in parts],
         activities=[START, *map(str, activities), END],
         complete=_complete(log, case_codes, n)[by_start],
-        rows=rows,
-        times=times[rows] if timed else None,
+        times=times[np.concatenate(parts)] if timed else times,
     )
 
 
@@ -151,21 +134,3 @@ def _complete(log: pd.DataFrame, case_codes: np.ndarray, n_cases: int) -> np.nda
     if (complete[case_codes] != flags).any():
         raise ValueError(f"{COMPLETE} must be the same in all rows of a case, found both; give one value a case")
     return complete
-
-
-def recorded_logs(folder=None) -> dict[str, Path]:
-    """The XES files in the folder eventlogs below TPLREPRO_DATA (or in `folder`), by name; empty where there are none.
-
-    A file that is marked as synthetic is not among them.
-    """
-    if folder is None:
-        root = data_folder()
-        if root is None:
-            return {}
-        folder = root / "eventlogs"
-    found = sorted([*Path(folder).glob("*.xes"), *Path(folder).glob("*.xes.gz")])
-    return {
-        path.name.removesuffix(".gz").removesuffix(".xes"): path
-        for path in found
-        if not path.with_name(path.name + ".synthetic.json").exists()
-    }

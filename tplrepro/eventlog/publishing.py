@@ -4,11 +4,6 @@ The first release holds the events up to a time, or the first share of them. Eac
 that is not complete the next `window` events (certain), or a random number of them from 0 to `window` (uncertain); the
 artificial end counts as the last event of a complete case. Cases that the first release does not hold join with the
 second one, as in the implementation published with [4].
-
-References
-----------
-[4] M. Rafiei, G. Elkoumy, W. M. P. van der Aalst: Quantifying Temporal Privacy Leakage in Continuous Event Data
-    Publishing. 2022.
 """
 
 from __future__ import annotations
@@ -16,20 +11,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
-from numbers import Real
 
 import numpy as np
 import pandas as pd
 
 from tplrepro.datasets.reading import time_limit
-from tplrepro.eventlog.log import COMPLETE, Traces, as_traces, check_log
+from tplrepro.eventlog.log import Traces, as_traces, check_log
 from tplrepro.validation import check_horizon
 
 __all__ = ["Release", "releases"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Release:
     """One release of a log.
 
@@ -44,41 +37,22 @@ class Release:
     number: int
     published: np.ndarray
     traces: Traces
-    _log: pd.DataFrame
 
     @property
-    def paths(self) -> Counter:
+    def paths(self) -> Counter[tuple[int, ...]]:
         """The distinct traces so far, with ▶ and perhaps ■, and their numbers of cases."""
-        end = self.traces.end
-        return Counter(
-            (0, *events[:out], end) if out > len(events) else (0, *events[:out])
-            for events, out in zip(self.traces.events, self.published.tolist(), strict=True)
-            if out
-        )
-
-    @property
-    def log(self) -> pd.DataFrame:
-        """The events published so far, as a log whose column case:complete says which cases have ended."""
-        lengths = np.array([len(events) for events in self.traces.events])
-        offset = np.cumsum(lengths) - lengths
-        position = np.arange(lengths.sum()) - np.repeat(offset, lengths)
-        out = position < np.repeat(self.published, lengths)
-        log = self._log.iloc[self.traces.rows[out]].reset_index(drop=True)
-        log[COMPLETE] = np.repeat(self.published > lengths, lengths)[out]
-        return log
-
-    def __repr__(self) -> str:
-        return f"Release({self.number}, {int((self.published > 0).sum())} cases)"
+        return self.traces.paths(self.published)
 
 
 def releases(
     log: pd.DataFrame,
     window: int = 1,
+    *,
     certain: bool = True,
     start: float | str | pd.Timestamp = 0.5,
     max_releases: int | None = None,
     shared_draw: bool = False,
-    rng=None,
+    rng: np.random.Generator | None = None,
 ) -> Iterator[Release]:
     """The releases of a log, until all its events are out.
 
@@ -94,11 +68,7 @@ def releases(
     max_releases : int >= 1, optional
     shared_draw : bool, default False
         In uncertain releases, draw one number for all cases, as the published implementation does, not one a case.
-    rng : numpy.random.Generator or int (a seed), optional; used in uncertain releases
-
-    Yields
-    ------
-    Release
+    rng : numpy.random.Generator, required for uncertain releases
 
     Raises
     ------
@@ -117,16 +87,16 @@ def releases(
     window = check_horizon(window, "window")
     if max_releases is not None:
         max_releases = check_horizon(max_releases, "max_releases")
+    if not certain and not isinstance(rng, np.random.Generator):
+        raise ValueError(f"uncertain releases need rng=, a numpy.random.Generator, found {rng!r}; give a seeded one")
     traces = as_traces(log)
-    lengths = np.array([len(events) for events in traces.events])
-    full = lengths + traces.complete
-    first = _first(traces, lengths, start)
-    return _advance(log, traces, full, first, window, certain, max_releases, shared_draw, np.random.default_rng(rng))
+    first = _first(traces, start)
+    return _advance(traces, first, window, max_releases, None if certain else rng, shared_draw)
 
 
-def _first(traces: Traces, lengths: np.ndarray, start) -> np.ndarray:
+def _first(traces: Traces, start: float | str | pd.Timestamp) -> np.ndarray:
     """How much of each case the first release holds."""
-    if isinstance(start, Real) and not isinstance(start, bool):
+    if isinstance(start, (int, float, np.number)):
         if not 0.0 < start <= 1.0:
             raise ValueError(
                 f"start must be a share in (0, 1] or a time, found {start}; give the first release's share"
@@ -138,27 +108,28 @@ def _first(traces: Traces, lengths: np.ndarray, start) -> np.ndarray:
         stamp = time_limit(start, "start")
         if stamp is None:
             raise ValueError("start must be a share in (0, 1] or a time, found None; give the first release's share")
-        cut = stamp.tz_localize(None).to_datetime64().astype("datetime64[us]").astype(np.int64)
-    early = np.concatenate(([0], np.cumsum(traces.times <= cut)))
-    bounds = np.concatenate(([0], np.cumsum(lengths)))
-    out = np.array([early[b] - early[a] for a, b in pairwise(bounds.tolist())])
+        cut = stamp.as_unit("us").asm8.astype(np.int64)
+    lengths = traces.lengths
+    case = np.repeat(np.arange(lengths.size), lengths)
+    out = np.bincount(case[traces.times <= cut], minlength=lengths.size)
     if not out.any():
         began = pd.Timestamp(int(traces.times.min()), unit="us")
         raise ValueError(f"the first release must hold an event, but the log begins at {began}; give a later start")
     return out + ((out == lengths) & traces.complete)
 
 
-def _advance(log, traces, full, out, window, certain, max_releases, shared_draw, rng) -> Iterator[Release]:
-    number = 1
-    while True:
-        yield Release(number, out, traces, log)
-        if (out == full).all() or number == max_releases:
-            return
-        if certain:
-            new = window
-        elif shared_draw:
-            new = rng.integers(0, window, endpoint=True)
-        else:
-            new = rng.integers(0, window, size=out.size, endpoint=True)
-        out = np.minimum(out + new, full)
-        number += 1
+def _advance(
+    traces: Traces,
+    out: np.ndarray,
+    window: int,
+    max_releases: int | None,
+    rng: np.random.Generator | None,
+    shared_draw: bool,
+) -> Iterator[Release]:
+    """The releases from the first one on, which are certain if `rng` is None."""
+    full, number = traces.lengths + traces.complete, 1
+    yield Release(number, out, traces)
+    while (out != full).any() and number != max_releases:
+        new = window if rng is None else rng.integers(0, window, None if shared_draw else out.size, endpoint=True)
+        out, number = np.minimum(out + new, full), number + 1
+        yield Release(number, out, traces)

@@ -6,13 +6,6 @@ published implementation runs both from the first on, so that its FPL is not tha
 
 A pair of states without a common neighbour is told apart for certain: then L(alpha) = alpha, whatever else the log
 holds, and each release adds its whole budget. Full traces nearly always hold such a pair.
-
-References
-----------
-[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
-    Correlations. IEEE TKDE, 2019.
-[4] M. Rafiei, G. Elkoumy, W. M. P. van der Aalst: Quantifying Temporal Privacy Leakage in Continuous Event Data
-    Publishing. 2022.
 """
 
 from __future__ import annotations
@@ -21,38 +14,37 @@ from time import perf_counter
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
 
 from tplrepro.eventlog.correlations import loss_matrix, release_step
-from tplrepro.eventlog.published import PublishedLoss
+from tplrepro.eventlog.published_rule import PublishedLoss
 from tplrepro.eventlog.publishing import releases
-from tplrepro.eventlog.transition_system import TransitionSystem
+from tplrepro.eventlog.transition_system import TransitionSystem, check_choice
 from tplrepro.eventlog.witness import LeakageWitness
 from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.validation import check_budgets
+from tplrepro.leakage.temporal import accumulate_steps
+from tplrepro.validation import check_budgets, check_smoothing
 
 __all__ = ["quantify_releases"]
-
-COLUMNS = ["release", "epsilon", "bpl", "fpl", "tpl", "states", "seconds"]
 
 
 def quantify_releases(
     log: pd.DataFrame,
-    epsilon,
+    epsilon: ArrayLike,
     window: int = 1,
     *,
     certain: bool = True,
     direction: str = "prefix",
     abstraction: str = "sequence",
     state_window: int | None = None,
-    incomplete: str = "keep",
-    start=0.5,
-    depth: int | None = None,
-    backward: str = "bayes",
+    start: float | str | pd.Timestamp = 0.5,
+    backward_from: str = "bayes",
     smoothing: float = 0.0,
     rule: str = "exact",
     max_releases: int | None = None,
     shared_draw: bool = False,
-    rng=None,
+    rng: np.random.Generator | None = None,
     progress: bool = False,
 ) -> pd.DataFrame:
     """The leakage of each release of a log, about one case, to an adversary who knows the transition systems.
@@ -63,9 +55,9 @@ def quantify_releases(
     epsilon : float or array-like (T,)
         The budget of each release in nats, finite and > 0: one for all, or one for each of the T releases.
     window, certain, start, max_releases, shared_draw, rng : how the log is released, see `releases`
-    direction, abstraction, state_window, incomplete : what a state is; `state_window` is the `window` of
+    direction, abstraction, state_window : what a state is; `state_window` is the `window` of
         `TransitionSystem.from_log`
-    depth, backward : how the matrices of a step are made, see `release_step`
+    backward_from : how the matrices of a step are made, see `release_step`
     smoothing : float >= 0
         The s of Eq. (28) of [1], added to every probability: an adversary who is less sure.
     rule : {"exact", "published"}
@@ -97,79 +89,78 @@ def quantify_releases(
     [[1.0, 0.1, 0.1907, 0.1907, 4.0], [2.0, 0.1507, 0.177, 0.2277, 5.0], [3.0, 0.177, 0.1507, 0.2277, 5.0],
      [4.0, 0.1907, 0.1, 0.1907, 5.0]]
     """
-    if rule not in ("exact", "published"):
-        raise ValueError(f"rule must be 'exact' or 'published', found {rule!r}; choose one of them")
-    if not (np.isfinite(smoothing) and smoothing >= 0):
-        raise ValueError(f"smoothing must be finite and at least 0, found {smoothing}; give the s added to each one")
-    check_budgets(np.atleast_1d(epsilon))
-    rows, losses = [], []
-    series = releases(log, window, certain, start, max_releases, shared_draw, rng)
-    for release in _bar(series, progress):
+    from tqdm import tqdm
+
+    check_choice(rule, "rule", ("exact", "published"))
+    smoothing = check_smoothing(smoothing)
+    check_budgets(np.atleast_1d(np.asarray(epsilon)))
+    series = releases(
+        log, window, certain=certain, start=start, max_releases=max_releases, shared_draw=shared_draw, rng=rng
+    )
+    before: list[StepLoss | PublishedLoss | None] = []  # of the step that led to each release but the first
+    after: list[StepLoss | PublishedLoss | None] = []
+    states, seconds = [], []
+    for release in tqdm(series, desc="releases", unit="release", disable=not progress):
         began = perf_counter()
-        system = _discover(release, state_window, direction, abstraction, incomplete)
+        activities = release.traces.activities
+        system = TransitionSystem.from_paths(release.paths, activities, state_window, direction, abstraction)
         if release.number > 1:
-            step = None if system is None else release_step(system, window, certain, depth, backward)
-            losses.append(tuple(_loss(step, side, smoothing, rule) for side in ("backward", "forward")))
-        rows.append((release.number, 0 if system is None else system.n_states, perf_counter() - began))
-    budgets = _budgets(epsilon, len(rows))
-    bpl = _accumulated([backward for backward, _ in losses], budgets)
-    fpl = _accumulated([forward for _, forward in reversed(losses)], budgets[::-1])[::-1]
-    number, states, seconds = map(np.array, zip(*rows, strict=True))
-    columns = [number, budgets, bpl, fpl, bpl + fpl - budgets, states, seconds]
-    table = pd.DataFrame(dict(zip(COLUMNS, columns, strict=True)))
-    table.attrs["backward_witness"] = [None, *(b.witness(a) for (b, _), a in zip(losses, bpl[:-1], strict=True))]
-    table.attrs["forward_witness"] = [*(f.witness(a) for (_, f), a in zip(losses, fpl[1:], strict=True)), None]
+            step = release_step(system, window, certain, backward_from)
+            before.append(_step_loss(step.backward, system, "backward", smoothing, rule))
+            after.append(_step_loss(step.forward, system, "forward", smoothing, rule))
+        states.append(system.n_states)
+        seconds.append(perf_counter() - began)
+    budgets = _budgets(epsilon, len(states))
+    bpl = accumulate_steps(before, budgets)
+    fpl = accumulate_steps(after[::-1], budgets[::-1])[::-1]
+    table = pd.DataFrame({"release": np.arange(1, budgets.size + 1), "epsilon": budgets, "bpl": bpl, "fpl": fpl})
+    table = table.assign(tpl=bpl + fpl - budgets, states=states, seconds=seconds)
+    table.attrs["backward_witness"] = [None, *_witnesses(before, bpl[:-1])]
+    table.attrs["forward_witness"] = [*_witnesses(after, fpl[1:]), None]
     return table
 
 
-def _discover(release, state_window, direction, abstraction, incomplete) -> TransitionSystem | None:
-    """The system at a release; None where all its traces are dropped because none is complete yet."""
-    paths, activities = release.paths, release.traces.activities
-    if incomplete == "drop" and not any(path[-1] == release.traces.end for path in paths):
-        return None
-    return TransitionSystem.from_paths(paths, activities, state_window, direction, abstraction, incomplete)
+class StepLoss:
+    """L of one step on one side, and the two traces behind it; keeps no matrix where L(alpha) = alpha."""
 
+    def __init__(self, function: PrivacyLossFunction, system: TransitionSystem, source: np.ndarray, side: str):
+        self._kept = function, system, source, side
+        self._certain: LeakageWitness | None = None
+        if function.is_identity:
+            self._certain = self.witness(1.0)  # the same two traces for every alpha
+            del self._kept
 
-class _Loss:
-    """L of one step and one side, and its witness; keeps no matrix where L(alpha) = alpha, or none is known."""
-
-    def __init__(self, function=None, system=None, source=None, side=None):
-        self.at = (lambda alpha: 0.0) if function is None else function.at
-        self._describe = lambda alpha: None
-        if isinstance(function, PrivacyLossFunction) and not function.is_zero:
-            self._describe = lambda alpha: LeakageWitness.of(function.witness(alpha), system, source, side)
-            if function.is_identity:
-                found = self._describe(1.0)  # the same pair for every alpha
-                self.at = lambda alpha: alpha
-                self._describe = lambda alpha: found._replace(alpha=float(alpha), loss=float(alpha))
-        elif function is not None and function.is_identity:
-            self.at = lambda alpha: alpha
+    def at(self, alpha: float) -> float:
+        return self._kept[0].at(alpha) if self._certain is None else alpha
 
     def witness(self, alpha: float) -> LeakageWitness | None:
-        return self._describe(alpha)
+        if self._certain is not None:
+            return self._certain._replace(alpha=alpha, loss=alpha)
+        function, system, source, side = self._kept
+        return None if function.is_zero else LeakageWitness.of(function.witness(alpha), system, source, side)
 
 
-def _loss(step, side: str, smoothing: float, rule: str) -> _Loss:
-    known = None if step is None else loss_matrix(getattr(step, side), smoothing)
+def _step_loss(
+    rows: csr_array, system: TransitionSystem, side: str, smoothing: float, rule: str
+) -> StepLoss | PublishedLoss | None:
+    """None if fewer than two rows are known: then the step adds nothing."""
+    known = loss_matrix(rows, smoothing)
     if known is None:
-        return _Loss()
+        return None
     matrix, source = known
-    if rule == "published":
-        return _Loss(PublishedLoss(matrix))
-    return _Loss(PrivacyLossFunction(matrix), step.system, source, side)
+    return PublishedLoss(matrix) if rule == "published" else StepLoss(PrivacyLossFunction(matrix), system, source, side)
 
 
-def _accumulated(losses: list[_Loss], budgets: np.ndarray) -> np.ndarray:
-    """Leakages along `budgets`, where losses[t - 1] leads from release t - 1 to t."""
-    leakages = [float(budgets[0])]
-    for loss, epsilon in zip(losses, budgets[1:].tolist(), strict=True):
-        leakages.append(loss.at(leakages[-1]) + epsilon)
-    return np.array(leakages)
+def _witnesses(losses: list, alphas: np.ndarray) -> list[LeakageWitness | None]:
+    return [
+        loss.witness(alpha) if isinstance(loss, StepLoss) else None
+        for loss, alpha in zip(losses, alphas.tolist(), strict=True)
+    ]
 
 
-def _budgets(epsilon, horizon: int) -> np.ndarray:
+def _budgets(epsilon: ArrayLike, horizon: int) -> np.ndarray:
     if np.ndim(epsilon) == 0:
-        return np.full(horizon, float(epsilon))
+        return np.full(horizon, epsilon, dtype=float)
     budgets = check_budgets(epsilon)
     if budgets.size != horizon:
         raise ValueError(
@@ -177,9 +168,3 @@ def _budgets(epsilon, horizon: int) -> np.ndarray:
             f"give {horizon}, or set max_releases"
         )
     return budgets
-
-
-def _bar(series, progress: bool):
-    from tqdm import tqdm
-
-    return tqdm(series, desc="releases", unit="release", disable=not progress)

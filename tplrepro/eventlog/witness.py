@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from tplrepro.eventlog.transition_system import TransitionSystem
 from tplrepro.leakage.loss_function import Witness
 
@@ -13,27 +15,17 @@ SHOWN = 8
 
 
 class LeakageWitness(NamedTuple):
-    """The pair of states that an adversary tells apart best at a release, in words by `str`.
+    """The pair of traces that an adversary tells apart best at a release; in words by `str`.
 
-    Attributes
-    ----------
-    side : {"backward", "forward"}
-    trace_q, trace_d : tuple of str
-        The labels of the two states; the evidence favours the first.
-    neighbours : tuple of labels
-        The states at the neighbouring release (the one before for backward, the next for forward) that speak for
-        `trace_q`.
-    q, d : float, the probabilities of `neighbours` from `trace_q` and from `trace_d`
-    alpha, loss : float, the leakage of the neighbouring release and what it adds, nats
-    direction, abstraction : of the transition system
-
-    A plain tuple, so that a table that carries witnesses in its ``attrs`` can be written to JSON and Parquet.
+    What a `Witness` says by numbers of states, with their labels: `trace_q`, `trace_d`, and the `neighbours` at the
+    release before (side "backward") or at the next one ("forward"). A plain tuple, so that a table that carries
+    witnesses in its ``attrs`` can be written to JSON and Parquet.
     """
 
     side: str
-    trace_q: tuple
-    trace_d: tuple
-    neighbours: tuple
+    trace_q: tuple[str, ...]
+    trace_d: tuple[str, ...]
+    neighbours: tuple[tuple[str, ...], ...]
     q: float
     d: float
     alpha: float
@@ -42,20 +34,12 @@ class LeakageWitness(NamedTuple):
     abstraction: str
 
     @classmethod
-    def of(cls, witness: Witness, system: TransitionSystem, source, side: str) -> LeakageWitness:
+    def of(cls, witness: Witness, system: TransitionSystem, source: np.ndarray, side: str) -> LeakageWitness:
         """From a `Witness` whose columns are states of `system`, and whose rows are those of the states `source`."""
-        return cls(
-            side=side,
-            trace_q=system.label(int(source[witness.state_q])),
-            trace_d=system.label(int(source[witness.state_d])),
-            neighbours=tuple(system.label(k) for k in witness.columns),
-            q=witness.q,
-            d=witness.d,
-            alpha=witness.alpha,
-            loss=witness.loss,
-            direction=system.direction,
-            abstraction=system.abstraction,
-        )
+        trace_q, trace_d = map(system.label, source[np.array([witness.state_q, witness.state_d])].tolist())
+        neighbours = tuple(map(system.label, witness.columns))
+        numbers = witness.q, witness.d, witness.alpha, witness.loss
+        return cls(side, trace_q, trace_d, neighbours, *numbers, system.direction, system.abstraction)
 
     def __str__(self) -> str:
         where = "the release before" if self.side == "backward" else "the next release"
@@ -68,7 +52,7 @@ class LeakageWitness(NamedTuple):
             f"{self.alpha:.4g} there adds {self.loss:.4g} here"
         )
 
-    def _words(self, label: tuple) -> str:
+    def _words(self, label: tuple[str, ...]) -> str:
         if len(label) > SHOWN:  # the nearest items say most
             label = ("...", *label[1 - SHOWN :]) if self.direction == "prefix" else (*label[: SHOWN - 1], "...")
         if self.abstraction == "sequence":

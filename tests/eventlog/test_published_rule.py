@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 
 import tplrepro as tpl
-from tplrepro.eventlog import published
+from tplrepro.eventlog import PublishedLoss
 
 EXAMPLE = [[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [0.5, 0.5, 0.0]]
 
@@ -74,7 +74,7 @@ def test_the_example():
     exact = tpl.privacy_loss(tpl.TransitionMatrix(scipy.sparse.csr_array(EXAMPLE)), 1.0)
     assert exact == pytest.approx(np.log(0.5 * (np.e - 1) + 1), rel=1e-14)
     assert round(exact, 3) == 0.620
-    assert published.privacy_loss(EXAMPLE, 1.0) == 0.0
+    assert PublishedLoss(EXAMPLE).at(1.0) == 0.0
 
 
 def test_the_rule_is_the_published_elimination():
@@ -82,10 +82,10 @@ def test_the_rule_is_the_published_elimination():
     for _ in range(60):
         rows = random_sparse_rows(rng, stored=6)
         for alpha in (0.05, 1.0, 8.0):
-            found = published.privacy_loss(scipy.sparse.csr_array(rows), alpha)
+            found = PublishedLoss(scipy.sparse.csr_array(rows)).at(alpha)
             assert found == pytest.approx(as_printed(rows, alpha), rel=1e-12, abs=1e-14)
-    assert published.privacy_loss(np.eye(3), 2.0) == 2.0  # some q_j = 1 where d_j = 0
-    assert published.privacy_loss(rows, 0.0) == 0.0
+    assert PublishedLoss(np.eye(3)).at(2.0) == 2.0  # some q_j = 1 where d_j = 0
+    assert PublishedLoss(rows).at(0.0) == 0.0
 
 
 def test_it_understates_on_every_sparse_matrix():
@@ -98,7 +98,7 @@ def test_it_understates_on_every_sparse_matrix():
             columns = rng.choice(12, int(rng.integers(2, 7)), replace=False)
             row[columns] = rng.random(columns.size) + 0.01
         rows /= rows.sum(axis=1, keepdims=True)
-        ratios.append([published.privacy_loss(rows, a) / tpl.privacy_loss(rows, a) for a in (1.0, 10.0)])
+        ratios.append([PublishedLoss(rows).at(a) / tpl.privacy_loss(rows, a) for a in (1.0, 10.0)])
     ratios = np.array(ratios)
     assert (ratios < 1.0).all()
     at_1, at_10 = np.median(ratios, axis=0)
@@ -107,13 +107,13 @@ def test_it_understates_on_every_sparse_matrix():
 
 def test_without_zeros_it_is_exact():
     rows = tpl.random_matrix(8, seed=1)
-    assert published.privacy_loss(rows, 2.0) == pytest.approx(tpl.privacy_loss(rows, 2.0), rel=1e-12)
+    assert PublishedLoss(rows).at(2.0) == pytest.approx(tpl.privacy_loss(rows, 2.0), rel=1e-12)
     smooth = tpl.smoothed(tpl.TransitionMatrix(scipy.sparse.csr_array(EXAMPLE)), 0.1)
-    assert published.privacy_loss(smooth, 2.0) == pytest.approx(tpl.privacy_loss(smooth, 2.0), rel=1e-12)
+    assert PublishedLoss(smooth).at(2.0) == pytest.approx(tpl.privacy_loss(smooth, 2.0), rel=1e-12)
 
 
 def test_bad_arguments():
     with pytest.raises(ValueError, match="alpha"):
-        published.privacy_loss(EXAMPLE, -1.0)
+        PublishedLoss(EXAMPLE).at(-1.0)
     with pytest.raises(ValueError, match="rows must sum to 1"):
-        published.privacy_loss([[0.5, 0.4], [0, 1]], 1.0)
+        PublishedLoss([[0.5, 0.4], [0, 1]])

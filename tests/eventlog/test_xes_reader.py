@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 from tests.eventlog.logs import event, trace, write
-from tplrepro.eventlog import DataFormatError, iter_xes, read_xes, recorded_logs, synthetic, write_xes
+from tplrepro.eventlog import DataFormatError, prepare, read_xes, recorded_logs, synthetic
+from tplrepro.eventlog.stand_in import write_synthetic
 
 COLUMNS = ["case:concept:name", "concept:name", "time:timestamp"]
 
@@ -93,10 +94,12 @@ def test_unordered_events_are_sorted_and_counted(tmp_path):
         read_xes(tmp_path / "log.xes", strict=True)
 
 
-def test_unordered_events_are_counted_across_pieces(tmp_path):
+def test_unordered_events_are_counted_however_many_are_converted_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr("tplrepro.eventlog.xes_reader.EVENTS_AT_ONCE", 2)
     days = [event("a", f"2022-01-{day:02d}") for day in (5, 4, 3, 2, 1)]
-    *_, last = iter_xes(write(tmp_path, f"<log>{trace(*days)}</log>"), events=1)
-    assert last.attrs["reordered"] == 4
+    log = read_xes(write(tmp_path, f"<log>{trace(*days)}</log>"))
+    assert log.attrs["reordered"] == 4
+    assert log["time:timestamp"].dt.day.tolist() == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize(
@@ -128,10 +131,10 @@ def test_cases_without_a_name_or_events_and_with_one_twice(tmp_path):
     ("text", "message"),
     [
         ("", "found an empty file"),
-        ("<log/>", "holds no events (0 traces)"),
-        (f"<log>{trace()}</log>", "holds no events (1 traces)"),
-        (f"<log>{trace(event(time=None), event(time=None))}</log>", "none of the 2 events has a time:timestamp"),
-        (f"<log>{trace(event(None))}</log>", "no event has both a concept:name and a readable time"),
+        ("<log/>", "(no events); check that the export of these 0 traces took their events and times along"),
+        (f"<log>{trace()}</log>", "(no events); check that the export of these 1 traces"),
+        (f"<log>{trace(event(time=None), event(time=None))}</log>", "(2 times event without time:timestamp)"),
+        (f"<log>{trace(event(None))}</log>", "(1 times event without concept:name)"),
         ("<html><body/></html>", "outermost element is <log>, found <html>"),
         ("case,activity,time\n1,a,2022", "expected an XES event log, found a comma-separated file"),
         (f"<log>{trace(event())}", "the file ends early"),
@@ -204,81 +207,47 @@ def test_missing_file(tmp_path):
         read_xes(tmp_path / "none.xes")
 
 
-def test_pieces_make_the_whole(tmp_path):
-    whole = synthetic(200, seed=3, path=tmp_path / "log.xes")
-    pieces = list(iter_xes(tmp_path / "log.xes", events=500))
-    assert len(pieces) > 1
-    pd.testing.assert_frame_equal(pd.concat(pieces, ignore_index=True), whole)
-    with pytest.raises(ValueError, match="events must be at least 1, found 0"):
-        next(iter_xes(tmp_path / "log.xes", events=0))
+#: A million events as Python objects would take hundreds of MiB.
+MEASURE = """import resource, sys
+from tplrepro.eventlog import read_xes
+print(len(read_xes(sys.argv[1])), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"""
 
 
-def peak_memory(path, code):
-    """Most memory of a fresh process that runs `code`, in MiB, and what it printed."""
-    script = f"import resource, sys\npath = {str(path)!r}\n{code}\n"
-    script += "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+def peak_memory(path):
+    """Events, and most memory in MiB, of a fresh process that reads a log."""
+    done = subprocess.run([sys.executable, "-c", MEASURE, str(path)], capture_output=True, text=True, check=True)
     count, peak = done.stdout.split()
     return int(count), float(peak)
 
 
-STREAM = "from tplrepro.eventlog import iter_xes; print(sum(map(len, iter_xes(path, events=10_000))))"
+@pytest.mark.parametrize(
+    ("cases", "most"), [(4_000, 25), pytest.param(70_000, 220, marks=pytest.mark.slow)]
+)  # MiB; the frame is 100 bytes an event
+def test_a_log_is_read_in_bounded_memory(tmp_path, cases, most):
+    for name, size in (("few.xes.gz", 100), ("many.xes.gz", cases)):
+        write_synthetic(tmp_path / name, size, seed=1)
+    _, least = peak_memory(tmp_path / "few.xes.gz")
+    count, peak = peak_memory(tmp_path / "many.xes.gz")
+    assert count > 13 * cases
+    assert peak - least < most
 
 
-def constant_memory(tmp_path, cases):
-    few = synthetic(100, path=tmp_path / "few.xes.gz")
-    many = tmp_path / "many.xes.gz"
-    from tplrepro.eventlog.stand_in import _cases, _write
-
-    _write(many, _cases(np.random.default_rng(1), cases, 16, 14.5), {"set": "event log"})
-    count, least = peak_memory(tmp_path / "few.xes.gz", STREAM)
-    assert count == len(few)
-    count, most = peak_memory(many, STREAM)
-    return count, most - least
-
-
-def test_a_log_streams_in_constant_memory(tmp_path):
-    count, more = constant_memory(tmp_path, 4_000)
-    assert count > 50_000
-    assert more < 25  # MiB; the events as Python objects would take hundreds a hundred thousand
-
-
-@pytest.mark.slow
-def test_a_million_events_stream_in_constant_memory(tmp_path):
-    count, more = constant_memory(tmp_path, 70_000)
-    assert count > 1_000_000
-    assert more < 40  # MiB: names of 70,000 cases, two pieces
-
-
-def test_round_trip(tmp_path):
-    log = synthetic(20, seed=2)
-    log.attrs = {}
-    write_xes(log, tmp_path / "copy.xes.gz")
-    again = read_xes(tmp_path / "copy.xes.gz")
-    by_start = log.groupby("case:concept:name")["time:timestamp"].transform("min")
-    expected = log.assign(start=by_start).sort_values("start", kind="stable").drop(columns="start")
-    pd.testing.assert_frame_equal(again, expected.reset_index(drop=True))
-    assert again.attrs["synthetic"] is False
-
-
-def test_names_that_xml_cannot_hold(tmp_path):
-    log = synthetic(1)
-    log["concept:name"] = "bell \x07"
-    with pytest.raises(ValueError, match="must hold characters that XML allows, found 'bell"):
-        write_xes(log, tmp_path / "copy.xes")
-    assert not (tmp_path / "copy.xes").exists()
-
-
-def test_synthetic_logs_are_marked_and_repeat(tmp_path):
+def test_synthetic_logs_are_marked_and_repeat(tmp_path, monkeypatch):
     log = synthetic(50, seed=4, path=tmp_path / "eventlogs" / "made.xes")
     assert log.attrs["synthetic"] is True
     assert log.attrs["generator"]["seed"] == 4
     assert "tplrepro:synthetic" in (tmp_path / "eventlogs" / "made.xes").read_text()
     pd.testing.assert_frame_equal(log, synthetic(50, seed=4), check_like=False)
     assert not log.equals(synthetic(50, seed=5))
-    assert recorded_logs(tmp_path / "eventlogs") == {}  # not taken for recorded data
-    with pytest.raises(ValueError, match="mean_length must be at least 1, found 0.5"):
-        synthetic(5, mean_length=0.5)
+    monkeypatch.setenv("TPLREPRO_DATA", str(tmp_path))
+    assert recorded_logs() == {}  # not taken for recorded data
+    prepared = prepare(["made"], stand_in={"n_cases": 5})
+    assert list(prepared.logs) == ["stand-in"]
+    assert prepared.record == {"data": "synthetic", "inputs": []}
+    path = write(tmp_path / "eventlogs", f"<log>{trace(event())}</log>", "own.xes")
+    prepared = prepare(["made", "own"])
+    assert prepared.record == {"data": "real", "inputs": [path]}
+    assert prepared.sizes.loc["own"].tolist() == [1, 1]
 
 
 @pytest.mark.real_data
