@@ -4,6 +4,7 @@ import copy
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 from hypothesis import given, settings
@@ -40,6 +41,15 @@ def test_nothing_in_it_can_be_changed(made):
                 array[0] = 0
         matrix.states.append("another")
         assert len(matrix.states) == matrix.n_states
+
+
+def test_labels_of_a_frame_are_states_whatever_the_order_of_its_columns():
+    P = tpl.TransitionMatrix(pd.DataFrame([[0.8, 0.2], [0.1, 0.9]], index=["a", "b"], columns=["b", "a"]))
+    assert P.states == ["a", "b"]
+    assert P.probabilities.tolist() == [[0.2, 0.8], [0.9, 0.1]]
+    assert tpl.TransitionMatrix(pd.DataFrame(np.eye(2))).states == range(2)
+    with pytest.raises(ValueError, match=r"the same labels, found \[0, 1\] and \['a', 'b'\]"):
+        tpl.TransitionMatrix(pd.DataFrame(np.eye(2), columns=["a", "b"]))
 
 
 def test_normalizes_only_on_request():

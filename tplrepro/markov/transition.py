@@ -39,9 +39,9 @@ class TransitionMatrix:
 
     Parameters
     ----------
-    probabilities : array-like (n, n) or scipy.sparse matrix (n, n)
+    probabilities : array-like, DataFrame or scipy.sparse matrix (n, n)
         Rows sum to 1 within 1e-9; no negative, missing or infinite entries.
-    states : sequence of n distinct hashable labels, default 0..n-1
+    states : sequence of n distinct hashable labels, default those of a DataFrame's rows, else 0..n-1
     normalize : bool, default False
         Divide each row by its sum first. Without it, rows that do not sum to 1 are an error.
     background : float or array-like (n,), only with a sparse matrix
@@ -71,6 +71,9 @@ class TransitionMatrix:
         background: ArrayLike | None = None,
     ):
         self.background: Any = None  # ndarray (n,) of a sparse matrix
+        if hasattr(probabilities, "columns"):
+            probabilities, labels = _labelled_rows(probabilities)
+            states = labels if states is None else states
         if hasattr(probabilities, "tocsr"):
             self.probabilities, self.background = _checked_sparse(probabilities, background, normalize)
         elif background is not None:
@@ -330,6 +333,17 @@ def _check_entries(values: np.ndarray, name: str) -> None:
             f"{name} must be finite and not negative, found {values[bad][0]:g}; remove missing values and check the "
             "estimate that produced it"
         )
+
+
+def _labelled_rows(frame) -> tuple[np.ndarray, list | None]:
+    """The rows of a DataFrame, columns in the order of the rows, and their labels."""
+    labels, columns = frame.index.tolist(), frame.columns.tolist()
+    if len(labels) != len(columns) or set(labels) != set(columns):
+        raise ValueError(
+            f"rows and columns of a DataFrame must have the same labels, found {labels[:5]} and {columns[:5]}; name "
+            "the rows by set_index, or pass its values"
+        )
+    return frame[labels].to_numpy(), None if labels == list(range(len(labels))) else labels
 
 
 def _positive(sums: np.ndarray) -> np.ndarray:
