@@ -57,13 +57,6 @@ def test_counts_tuples(sequences, order, direction, smoothing, sparse):
     assert P.toarray() == pytest.approx(rows / rows.sum(axis=1, keepdims=True))
 
 
-def test_order_1_is_the_plain_estimate():
-    sequences = [[0, 2, 1, 1, 0], [2, 2, 0]]
-    P = estimate_higher_order(sequences, order=1, smoothing=0.7)
-    assert P.toarray() == pytest.approx(tpl.TransitionMatrix.from_sequences(sequences, smoothing=0.7).toarray())
-    assert P.states == [0, 1, 2]
-
-
 def test_augmented_sequences_are_the_windows_and_keep_labels():
     sequences = Sequences(np.array([2, 0, 0, 1, 2]), np.array([0, 4, 5]), np.array(["x", "y", "z"]), np.array([7, 9]))
     augmented = augment_sequences(sequences, order=2)
@@ -72,21 +65,6 @@ def test_augmented_sequences_are_the_windows_and_keep_labels():
     augmented = augment_sequences([["b", "a", "b"]], order=3)
     assert (augmented[0].tolist(), augmented.labels.tolist()) == ([0], [("b", "a", "b")])
     assert augment_sequences([[1, 0, 1]], labels=["x", "y"]).labels.tolist() == [("x", "y"), ("y", "x")]
-
-
-def test_recovers_a_chain_of_order_2():
-    rng = np.random.default_rng(0)
-    rule = rng.dirichlet(np.ones(3), size=(3, 3))
-    series = [0, 1]
-    for u in rng.random(60_000):
-        series.append(int(np.searchsorted(np.cumsum(rule[series[-2], series[-1]]), u)))
-    P = estimate_higher_order([series], order=2)
-    visits = Counter(pairwise(series[:-1]))
-    for a, b, c in product(range(3), repeat=3):
-        p = rule[a, b, c]
-        error = 4.5 * np.sqrt(p * (1 - p) / visits[a, b])  # standard errors of a proportion
-        assert P.row(P.index((a, b)))[P.index((b, c))] == pytest.approx(p, abs=error)
-    assert P.row(P.index((0, 1)))[P.index((2, 1))] == 0.0
 
 
 def test_one_step_is_the_identity_and_k_steps_are_not():

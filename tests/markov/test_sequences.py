@@ -163,21 +163,6 @@ def test_maximum_likelihood_recovers_a_chain():
     assert np.abs(backward.probabilities - P.reverse().probabilities).max() < 0.02
 
 
-def test_labels_are_found_and_kept_in_the_order_given():
-    sequences = [["home", "road", "home"], ["home", "road", "office", "road"], ["office", "office"]]
-    P = tpl.TransitionMatrix.from_sequences(sequences)
-    assert P.states == ["home", "office", "road"]
-    assert P.row(P.index("road")).tolist() == [0.5, 0.5, 0.0]
-    Q = tpl.TransitionMatrix.from_sequences(sequences, states=["road", "home", "office"])
-    assert Q.row(0).tolist() == [0.0, 0.5, 0.5]
-
-
-def test_no_step_leads_from_one_sequence_to_the_next():
-    counts, states = count_transitions([[0, 1], [2, 0]])
-    assert counts.toarray().tolist() == [[0, 1, 0], [0, 0, 0], [1, 0, 0]]
-    assert states == [0, 1, 2]
-
-
 def test_many_states_stay_sparse():
     P = tpl.TransitionMatrix.from_sequences([range(5000), [0]], smoothing=0.1)
     assert P.is_sparse

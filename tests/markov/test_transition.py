@@ -1,6 +1,7 @@
 """Transition matrices: validation, Bayes' rule, propagation; dense and sparse alike."""
 
 import copy
+import itertools
 import pickle
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tplrepro as tpl
+from tplrepro.markov import count_transitions, drop_dead_ends
 
 FIG_2_FORWARD = [[0.2, 0.3, 0.5], [0.1, 0.1, 0.8], [0.6, 0.2, 0.2]]
 
@@ -141,6 +143,35 @@ def test_sparse_without_background_has_zeros():
     assert P.toarray().tolist() == np.eye(3).tolist()
     with pytest.raises(ValueError, match="3 closed classes"):
         P.stationary()
+
+
+@settings(max_examples=60)
+@given(sequences=st.lists(st.lists(st.integers(0, 5), min_size=2, max_size=6), min_size=1, max_size=5))
+def test_dropping_dead_ends_keeps_what_repeated_deletion_keeps(sequences):
+    steps = {(a, b) for s in sequences for a, b in itertools.pairwise(s)}
+    kept = set(range(6))
+    while True:
+        inside = {(a, b) for a, b in steps if a in kept and b in kept}
+        alive = {a for a, _ in inside} & {b for _, b in inside}
+        if alive == kept:
+            break
+        kept = alive
+    counts, _ = count_transitions(sequences, n_states=6)
+    if not kept:
+        with pytest.raises(ValueError, match="left again and again, found none of 6"):
+            drop_dead_ends(counts)
+        return
+    smaller, states = drop_dead_ends(counts)
+    assert states == sorted(kept)
+    assert smaller.toarray().tolist() == counts.toarray()[np.ix_(states, states)].tolist()
+    for counted in (smaller, smaller.T):
+        tpl.TransitionMatrix.from_counts(counted)
+
+
+def test_dropping_dead_ends_keeps_labels_and_checks_counts():
+    assert drop_dead_ends(np.array([[1, 1], [0, 0]]), states=["home", "trip"])[1] == ["home"]
+    with pytest.raises(ValueError, match=r"square and not empty, found shape \(2, 3\)"):
+        drop_dead_ends(np.ones((2, 3)))
 
 
 def test_repr_and_index():

@@ -101,16 +101,6 @@ def test_bootstrap_keeps_labels_and_can_be_sparse():
     assert P.states == ["a", "b"]
 
 
-def test_bootstrap_spread_is_that_of_a_proportion():
-    """400 independent steps from state 0: the standard error of p is sqrt(p (1 - p) / 400)."""
-    rng = np.random.default_rng(8)
-    sequences = [[0, int(v)] for v in rng.random(400) < 0.3] + [[1, 0]] * 400
-    stays = [P.probabilities[0, 1] for P in bootstrap_draws(sequences, 600, rng)]
-    p = np.mean([s[1] for s in sequences[:400]])
-    # The number of draws that start in 0 varies too, which changes the error by its relative spread, a few per cent.
-    assert np.std(stays) == pytest.approx(np.sqrt(p * (1 - p) / 400), rel=0.1)
-
-
 def test_interval_ends_are_values_of_draws_rounded_outwards():
     values = np.append(np.random.default_rng(9).permutation(39).astype(float), np.inf)
     interval = leakage_interval(values, lambda v: v, level=0.9)

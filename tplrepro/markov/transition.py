@@ -260,12 +260,11 @@ class TransitionMatrix:
 
     def reverse_over_time(self, initial: ArrayLike, horizon: int) -> list[TransitionMatrix]:
         """The backward matrices of steps 2..T of a chain that starts from `initial`: a list of T - 1 matrices."""
-        horizon = check_horizon(horizon)
-        distribution = check_distribution(initial, self.n_states, "initial")
-        matrices = []
-        for _ in range(horizon - 1):
+        distribution, matrices = check_distribution(initial, self.n_states, "initial"), []
+        for _ in range(check_horizon(horizon) - 1):
             matrices.append(self.reverse(distribution))
-            distribution = check_distribution(self.propagate(distribution))
+            following = self.propagate(distribution)
+            distribution = following / following.sum()
         return matrices
 
 
@@ -274,13 +273,12 @@ def as_transition_matrix(matrix: Any) -> TransitionMatrix:
     return matrix if isinstance(matrix, TransitionMatrix) else TransitionMatrix(matrix)
 
 
-def drop_dead_ends(counts: Any, states: Iterable | None = None, both: bool = True) -> tuple[Any, list]:
-    """Leave out states until each one that is left has a step to, and (both) from, another one or itself.
+def drop_dead_ends(counts: Any, states: Iterable | None = None) -> tuple[Any, list]:
+    """Leave out states until each one that is left has a step to, and from, another one or itself.
 
-    Real sequences end somewhere, often at a place that was seen only there. Without smoothing such a state has no row.
-
-    `both` leaves out states that are never entered as well, so that the backward matrix is defined on the same states.
-    Returns the counts, csr_array (m, m), and the labels of the states kept; ValueError if there are none.
+    Real sequences end somewhere, often at a place that was seen only there. Without smoothing such a state has no row
+    in the forward matrix, and one that is never entered has none in the backward matrix. Returns the counts, csr_array
+    (m, m), and the labels of the states kept; ValueError if there are none.
 
     Examples
     --------
@@ -294,9 +292,7 @@ def drop_dead_ends(counts: Any, states: Iterable | None = None, both: bool = Tru
     labels = range(n) if states is None else _checked_states(states, n)
     kept = np.arange(n)
     while True:
-        alive = np.diff(matrix.indptr) > 0
-        if both:
-            alive &= np.bincount(matrix.indices, minlength=kept.size) > 0
+        alive = (np.diff(matrix.indptr) > 0) & (np.bincount(matrix.indices, minlength=kept.size) > 0)
         if alive.all():
             return matrix, [labels[k] for k in kept.tolist()]
         kept = kept[alive]
