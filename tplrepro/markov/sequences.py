@@ -279,7 +279,9 @@ def _one_dimensional(sequence, position: int) -> np.ndarray:
             f"each sequence must be one-dimensional, found {found} at position {position}; "
             "give a list of flat sequences of states"
         )
-    kind = array.dtype.kind
+    kind, masked = array.dtype.kind, isinstance(sequence, np.ma.MaskedArray)
+    if kind in "iu" and not masked:
+        return array
     if kind in "fc":
         bad = ~np.isfinite(array) | (array != np.round(array.real))
         if bad.any():
@@ -290,8 +292,8 @@ def _one_dimensional(sequence, position: int) -> np.ndarray:
         array = array.real
     elif kind == "U" and not isinstance(sequence, np.ndarray):
         array = _array_of(sequence)
-    missing = np.ma.getmaskarray(sequence) if np.ma.isMaskedArray(sequence) else _missing(array)
-    if np.any(missing):
+    missing = np.ma.getmaskarray(sequence) if masked else _missing(array)
+    if missing is not None and missing.any():
         raise ValueError(
             f"states must not be missing, found {np.asarray(sequence, dtype=object)[missing][0]!r} in sequence "
             f"{position}; drop it, or split the sequence there"
@@ -299,9 +301,9 @@ def _one_dimensional(sequence, position: int) -> np.ndarray:
     return array.astype(np.int64) if kind in "fcb" else array
 
 
-def _missing(array: np.ndarray) -> np.ndarray | bool:
+def _missing(array: np.ndarray) -> np.ndarray | None:
     if array.dtype.kind in "biufcUS":
-        return False
+        return None
     import pandas as pd
 
     return pd.isna(array)
@@ -312,7 +314,8 @@ def _array_of(labels) -> np.ndarray:
     if isinstance(labels, np.ndarray) and labels.ndim == 1:
         return labels
     labels = list(labels)
-    plain = {type(label) for label in labels} <= {int, np.int64} or all(isinstance(label, str) for label in labels)
+    kinds = set(map(type, labels))
+    plain = kinds <= {str, np.str_} or kinds <= {int, np.int64}
     return np.array(labels) if plain else np.fromiter(labels, dtype=object, count=len(labels))
 
 
