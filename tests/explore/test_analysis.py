@@ -201,9 +201,13 @@ def test_matrices_must_be_over_the_same_states():
     check_same_states(two, two)
     check_same_states(two, tpl.strongest(2))
     check_same_states(None, two)
-    with pytest.raises(ValueError, match="must have the same states, found 2 and 3 states; change one of them"):
+    with pytest.raises(
+        ValueError, match="same states in the same order, found 2 states, .* and 3 states, .*; sort them"
+    ):
         check_same_states(two, tpl.strongest(3))
-    with pytest.raises(ValueError, match="must name the same states in the same order, found"):
+    with pytest.raises(
+        ValueError, match="same states in the same order, found 2 states, .'a', 'b'. and 2 states, .'b'"
+    ):
         check_same_states(two, swapped)
 
 

@@ -69,7 +69,7 @@ def upload(control, content, name="file.csv"):
     """What the browser sends when a file is chosen."""
     with control.hold_trait_notifications():
         control.name, control.content, control.size = name, memoryview(content), len(content)
-        control.count += 1
+        control.value += 1
 
 
 # --- when something is computed --------------------------------------------------------------------------------------
@@ -327,7 +327,7 @@ def test_a_file_that_was_too_large_to_send_is_refused():
     control = page.forward.sequence_file
     with control.hold_trait_notifications():
         control.name, control.size = "all.csv", 80_000_000
-        control.count += 1
+        control.value += 1
     assert "all.csv must be at most 5 MB here, found 80.0 MB; estimate its matrix" in page.problems[0]
 
 

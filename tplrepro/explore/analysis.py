@@ -24,46 +24,27 @@ POINTS = 160
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """What the leakages and budgets depend on.
+    """What the leakages and budgets depend on."""
 
-    Attributes
-    ----------
-    backward, forward : PrivacyLossFunction or None, what the adversary knows
-    epsilons : ndarray (T,), budgets in nats
-    alpha : float, the level of alpha-DP_T to allocate, nats
-    sensitivity : float, of the released counts
-    """
-
-    backward: PrivacyLossFunction | None
+    backward: PrivacyLossFunction | None  # what the adversary knows
     forward: PrivacyLossFunction | None
-    epsilons: np.ndarray
-    alpha: float
-    sensitivity: float = 2.0
+    epsilons: np.ndarray  # (T,), budgets in nats
+    alpha: float  # the level of alpha-DP_T to allocate, nats
+    sensitivity: float = 2.0  # of the released counts
 
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """One loss function as it is drawn, and what it means for the largest budget.
+    """One loss function as it is drawn, and what it means for the largest budget; nats."""
 
-    Attributes
-    ----------
-    name : "backward" or "forward"
-    function : PrivacyLossFunction
-    alphas, losses : ndarray (POINTS + number of breakpoints in range,), the curve; nats
-    breakpoints : ndarray, those in range; nats
-    supremum : float, of the leakage under the largest budget for ever, nats; inf if there is none
-    critical : float, see `critical_budget`
-    witness : Witness at the step that leads to the largest leakage of this side
-    """
-
-    name: str
+    name: str  # "backward" or "forward"
     function: PrivacyLossFunction
-    alphas: np.ndarray
-    losses: np.ndarray
-    breakpoints: np.ndarray
-    supremum: float
-    critical: float
-    witness: Witness
+    alphas: np.ndarray  # (POINTS + number of breakpoints in range,), the curve
+    losses: np.ndarray  # of the same shape
+    breakpoints: np.ndarray  # those in range
+    supremum: float  # of the leakage under the largest budget for ever; inf if there is none
+    critical: float  # see `critical_budget`
+    witness: Witness  # at the step that leads to the largest leakage of this side
 
     def __str__(self) -> str:
         return f"{self.name}: {self.witness}"
@@ -71,20 +52,12 @@ class Side:
 
 @dataclass(frozen=True, eq=False)
 class Analysis:
-    """All results for one set of inputs.
-
-    Attributes
-    ----------
-    inputs : Inputs
-    leakage : TemporalLeakage of the budgets
-    sides : tuple of Side, one for each matrix that the adversary knows
-    schemes : tuple of Scheme, in the order of `SCHEMES`
-    """
+    """All results for one set of inputs."""
 
     inputs: Inputs
-    leakage: TemporalLeakage
-    sides: tuple[Side, ...]
-    schemes: tuple[Scheme, ...]
+    leakage: TemporalLeakage  # of the budgets
+    sides: tuple[Side, ...]  # one for each matrix that the adversary knows
+    schemes: tuple[Scheme, ...]  # in the order of `SCHEMES`
 
     @property
     def pending(self) -> bool:
@@ -114,8 +87,6 @@ def critical_budget(function: PrivacyLossFunction) -> float:
     With (d, q) the vertex that holds for large alpha: inf if d > 0 or L = 0, else log(1/q), and 0 if q = 1. From that
     budget on the leakage grows without bound; below it, it does not.
 
-    Examples
-    --------
     >>> critical_budget(PrivacyLossFunction([[0.8, 0.2], [0.1, 0.9]]))
     inf
     >>> round(critical_budget(PrivacyLossFunction([[0.8, 0.2], [0.0, 1.0]])), 6)  # log(1 / 0.8)
@@ -130,44 +101,29 @@ def critical_budget(function: PrivacyLossFunction) -> float:
         return inf
     # The limit of alpha - L(alpha), which no rounding of 1 - q spoils; far beyond the last breakpoint it is reached.
     last = function.breakpoints[-1] if function.breakpoints.size else 0.0
-    return function.budget_for(max(1e4, 2.0 * last))
+    return float(function.budget_for(max(1e4, 2.0 * last)))
 
 
 def check_same_states(backward: TransitionMatrix | None, forward: TransitionMatrix | None) -> None:
     """Raise ValueError unless two matrices are over the same states, in the same order; None fits everything."""
     if backward is None or forward is None:
         return
-    if backward.n_states != forward.n_states:
-        raise ValueError(
-            f"the backward and the forward matrix must have the same states, found {backward.n_states} and "
-            f"{forward.n_states} states; change one of them, or derive the backward matrix from the forward one"
-        )
     names = [list(matrix.states) for matrix in (backward, forward)]
-    if names[0] != names[1] and list(range(backward.n_states)) not in names:
+    same = names[0] == names[1] or list(range(backward.n_states)) in names  # without names, they fit any
+    if backward.n_states != forward.n_states or not same:
+        found = " and ".join(f"{len(labels)} states, {labels[:4]}" for labels in names)
         raise ValueError(
-            f"the backward and the forward matrix must name the same states in the same order, found {names[0][:4]} "
-            f"and {names[1][:4]}; sort them alike"
+            f"the backward and the forward matrix must have the same states in the same order, found {found}; sort "
+            "them alike, or derive the backward matrix from the forward one"
         )
 
 
 def analyse(inputs: Inputs, previous: Analysis | None = None, complete: bool = True) -> Analysis:
-    """Compute everything for the page.
+    """Compute everything for the page; what does not depend on what changed since is kept of the previous result.
 
-    Parameters
-    ----------
-    inputs : Inputs
-    previous : Analysis, optional
-        An earlier result; of it is kept what does not depend on what changed since.
-    complete : bool
-        Also compute the schemes that take long; without it they are pending.
+    Unless it shall be `complete`, schemes that take long stay pending. A budget, level or sensitivity that is not
+    positive and finite is a ValueError.
 
-    Raises
-    ------
-    ValueError
-        If a budget, alpha or the sensitivity is not positive and finite.
-
-    Examples
-    --------
     >>> P = PrivacyLossFunction([[0.8, 0.2], [0.1, 0.9]])
     >>> result = analyse(Inputs(P, P, np.full(5, 0.1), alpha=1.0))
     >>> result.leakage.tpl.round(3).tolist(), round(result.supremum, 3)
@@ -176,36 +132,29 @@ def analyse(inputs: Inputs, previous: Analysis | None = None, complete: bool = T
     check_budgets(inputs.epsilons)
     check_level(inputs.alpha)
     check_level(inputs.sensitivity, "sensitivity")
-    matrices = inputs.backward, inputs.forward
-    if previous is not None and (previous.inputs.backward, previous.inputs.forward) != matrices:
-        previous = None
-    same_level = previous is not None and previous.inputs.alpha == inputs.alpha
-    if previous is not None and np.array_equal(previous.inputs.epsilons, inputs.epsilons):
-        leakage = previous.leakage
-        sides = previous.sides if same_level else _sides(inputs, leakage)
-    else:
-        leakage = temporal_privacy_leakage(inputs.epsilons, *matrices)
-        sides = _sides(inputs, leakage)
-    horizon = inputs.epsilons.size
-    kept = {}
-    if previous is not None and same_level and previous.inputs.epsilons.size == horizon:
-        kept = {scheme.name: scheme for scheme in previous.schemes if scheme.message != PENDING}
-    schemes = []
+    matrices, horizon = (inputs.backward, inputs.forward), inputs.epsilons.size
+    leakage, sides, schemes = None, None, {}
+    if previous is not None and (previous.inputs.backward, previous.inputs.forward) == matrices:
+        same_level = previous.inputs.alpha == inputs.alpha
+        if np.array_equal(previous.inputs.epsilons, inputs.epsilons):
+            leakage, sides = previous.leakage, previous.sides if same_level else None
+        if same_level and previous.inputs.epsilons.size == horizon:
+            schemes = {scheme.name: scheme for scheme in previous.schemes if scheme.message != PENDING}
+    leakage = leakage or temporal_privacy_leakage(inputs.epsilons, *matrices)
+    sides = _sides(inputs, leakage) if sides is None else sides
     for name in SCHEMES:
-        if name in kept:
-            schemes.append(kept[name])
-        elif complete or name not in SLOW:
-            schemes.append(allocate(name, inputs.alpha, *matrices, horizon))
-        else:
-            schemes.append(Scheme(name, None, message=PENDING))
-    return Analysis(inputs, leakage, sides, tuple(schemes))
+        if name not in schemes:
+            pending = name in SLOW and not complete
+            new = Scheme(name, None, message=PENDING) if pending else allocate(name, inputs.alpha, *matrices, horizon)
+            schemes[name] = new
+    return Analysis(inputs, leakage, sides, tuple(schemes[name] for name in SCHEMES))
 
 
 def _sides(inputs: Inputs, leakage: TemporalLeakage) -> tuple[Side, ...]:
     budget = float(inputs.epsilons.max())
     both = ("backward", inputs.backward, leakage.bpl), ("forward", inputs.forward, leakage.fpl[::-1])
     known = [(name, function, series) for name, function, series in both if function is not None]
-    suprema = [function.supremum(budget) for _, function, _ in known]
+    suprema = [float(function.supremum(budget)) for _, function, _ in known]
     reach = [*filter(isfinite, suprema), *(float(series.max()) for _, _, series in known)]
     # In steps, so that neither the curve nor its axis changes at each move of a slider.
     limit = 2.0 ** (np.ceil(2.0 * np.log2(1.05 * max([inputs.alpha, *reach]))) / 2.0)
@@ -219,7 +168,7 @@ def _sides(inputs: Inputs, leakage: TemporalLeakage) -> tuple[Side, ...]:
                 name=name,
                 function=function,
                 alphas=alphas,
-                losses=function(alphas),
+                losses=np.asarray(function(alphas)),
                 breakpoints=breakpoints,
                 supremum=supremum,
                 critical=critical_budget(function),

@@ -26,22 +26,16 @@ class FileInput(anywidget.AnyWidget):
     """A button that reads one file of at most `limit` bytes.
 
     A larger file is not sent, because the connection to the kernel would break: `size` tells, and `content` is empty.
-
-    Attributes
-    ----------
-    label : str, shown before the button
-    name, content, size : of the file chosen last; empty before
-    count : int, grows with each choice, also of the same file
     """
 
     _esm = STATIC / "file_input.js"
-    label = traitlets.Unicode().tag(sync=True)
+    label = traitlets.Unicode().tag(sync=True)  # shown before the button
     accept = traitlets.Unicode(".csv,.tsv,.txt,text/plain,text/csv").tag(sync=True)
     limit = traitlets.Int(MAX_BYTES).tag(sync=True)
-    name = traitlets.Unicode().tag(sync=True)
+    name = traitlets.Unicode().tag(sync=True)  # of the file chosen last
     content = traitlets.Any(b"").tag(sync=True)  # a memoryview when it comes from the browser
     size = traitlets.Int().tag(sync=True)
-    count = traitlets.Int().tag(sync=True)
+    value = traitlets.Int().tag(sync=True)  # grows with each choice, also of the same file
 
     def text(self) -> str:
         """The text of the file; a ValueError says what is wrong with it."""
@@ -81,7 +75,7 @@ class LivePlots(anywidget.AnyWidget):
         # Plotly's file is a script; a function that offers it a `module` makes it part of ours.
         script = f"const plotly = {{ exports: {{}} }};\n(function (module, exports, define) {{\n{plotly}\n}})"
         super().__init__(
-            _esm=f"{script}.call(globalThis, plotly, plotly.exports);\nconst Plotly = plotly.exports;\n{code}",
+            _esm=f"{script}.call(globalThis, plotly, plotly.exports);\nconst Plotly = plotly.exports;\n{code}"
         )
         self.add_traits(**{name: traitlets.List(xy).tag(sync=True) for name, xy in self._values(analysis).items()})
 

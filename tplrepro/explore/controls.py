@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
 
 import ipywidgets
 import numpy as np
+import traitlets
 
 __all__ = ["NumberControl", "card", "dropdown", "note"]
 
@@ -19,6 +19,8 @@ class NumberControl(ipywidgets.HBox):
 
     `label` names the unit too; `minimum` and `maximum` are the slider's; `scale` is "linear", "logarithmic" or "whole".
     """
+
+    value = traitlets.Any()
 
     def __init__(self, label: str, value: float, minimum: float, maximum: float, scale: str = "linear"):
         self._scale = scale
@@ -36,11 +38,8 @@ class NumberControl(ipywidgets.HBox):
         self.slider.observe(self._dragged, "value")
         self.entry.observe(self._typed, "value")
         super().__init__([self.slider, self.entry])
+        traitlets.dlink((self.entry, "value"), (self, "value"))
         self.add_class("tplr-row")
-
-    @property
-    def value(self) -> Any:
-        return self.entry.value
 
     def _place(self, value: float) -> float:
         """Where a value stands on the scale of the slider; NaN where it has no place."""

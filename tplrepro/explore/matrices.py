@@ -57,13 +57,8 @@ def example(name: str) -> tuple[TransitionMatrix, TransitionMatrix]:
 def generate(kind: str, n: int, s: float, seed: int) -> TransitionMatrix:
     """A matrix over n states: the strongest correlation, or a random one by `seed`; smoothed by s (Eq. (28) of [1]).
 
-    Raises
-    ------
-    ValueError
-        For a kind not among `KINDS`, n not from 1 to `MAX_STATES`, or s negative or not finite.
+    A kind not among `KINDS`, n not from 1 to `MAX_STATES`, and s negative or not finite are ValueErrors.
 
-    Examples
-    --------
     >>> generate("strongest, smoothed", 2, 0.5, seed=0).probabilities.tolist()
     [[0.75, 0.25], [0.25, 0.75]]
     """
@@ -77,15 +72,7 @@ def generate(kind: str, n: int, s: float, seed: int) -> TransitionMatrix:
 def parse_matrix(text: str, normalize: bool = False) -> TransitionMatrix:
     """A transition matrix from text: one row of probabilities a line, with or without labels of the states.
 
-    Parameters
-    ----------
-    text : str
-    normalize : bool
-        Divide each row by its sum.
-
-    Returns
-    -------
-    TransitionMatrix (n, n), its states labelled 0..n-1 where the text has no labels
+    With `normalize`, each row is divided by its sum.
 
     Raises
     ------
@@ -114,15 +101,15 @@ def parse_matrix(text: str, normalize: bool = False) -> TransitionMatrix:
             f"a matrix must have at most {MAX_STATES} states here, found {n}; "
             "merge states, or use tplrepro.PrivacyLossFunction directly"
         )
-    values = np.array([_numbers(row, line, len(rows[0][1])) for line, row in rows], dtype=float)
-    if header is not None and labels is not None and len(header) == len(labels) + 1:
+    values = np.array([_numbers(row, line, len(rows[0][1])) for line, row in rows])
+    if header and labels and len(header) == len(labels) + 1:
         header = header[1:]  # the corner: "from\\to", or nothing
-    if header is not None and len(header) != values.shape[-1]:
+    if header and len(header) != values.shape[-1]:
         raise ValueError(
             f"the first line must name each column once, found {len(header)} labels for {values.shape[-1]} columns; "
             "give one label a column"
         )
-    if header is not None and labels is not None and header != labels:
+    if header and labels and header != labels:
         raise ValueError(
             f"rows and columns must name the same states in the same order, found {labels[:5]} and {header[:5]}; "
             "sort them alike"
@@ -184,16 +171,14 @@ def _numbers(row: list[str], line: int, length: int) -> list[float]:
             f"rows must be of one length, found {len(row)} entries in line {line} and {length} in the first row; "
             "give each row one entry a state"
         )
-    numbers = []
-    for column, cell in enumerate(row, 1):
-        value = number(cell)
-        if value is None:
-            raise ValueError(
-                f"entries must be numbers, found {repr(cell) if cell else 'nothing'} in line {line}, entry {column}; "
-                "give probabilities such as 0.25 or 1/4"
-            )
-        numbers.append(value)
-    return numbers
+    numbers = [number(cell) for cell in row]
+    if None in numbers:
+        column = numbers.index(None)
+        raise ValueError(
+            f"entries must be numbers, found {repr(row[column]) if row[column] else 'nothing'} in line {line}, "
+            f"entry {column + 1}; give probabilities such as 0.25 or 1/4"
+        )
+    return [value for value in numbers if value is not None]
 
 
 def _check_sums(values: np.ndarray) -> None:

@@ -54,12 +54,7 @@ class LeakagePage(ipywidgets.VBox):
     """
 
     def __init__(
-        self,
-        example: str = FIRST,
-        epsilon: float = 0.1,
-        horizon: int = 10,
-        alpha: float = 1.0,
-        sensitivity: float = 2.0,
+        self, example: str = FIRST, epsilon: float = 0.1, horizon: int = 10, alpha: float = 1.0, sensitivity: float = 2
     ):
         self.problems: list[str] = []
         self._changed = Scheduler(self._update, self._complete).request
@@ -93,10 +88,8 @@ class LeakagePage(ipywidgets.VBox):
         self._show()
         super().__init__([self.browser, self._columns()])
         self.add_class("tplr-page")
-        for number in (self.epsilon, self.horizon, self.alpha, self.sensitivity):
-            number.entry.observe(self._changed, "value")
-        self.adversary.observe(self._changed, "value")
-        self.budgets.observe(self._changed, "value")
+        for control in (self.epsilon, self.horizon, self.alpha, self.sensitivity, self.adversary, self.budgets):
+            control.observe(self._changed, "value")
         self.unequal.observe(self._switch_budgets, "value")
         self.fill.on_click(self._fill)
         self.reset.on_click(self._reset)
@@ -106,23 +99,17 @@ class LeakagePage(ipywidgets.VBox):
     def _columns(self) -> ipywidgets.Box:
         self._editor = ipywidgets.VBox([self.budgets, note("nats, separated by commas; 0.2 x 8 is eight times 0.2")])
         self._editor.layout.display = "none"
-        releases = card("Releases", self.epsilon, self.horizon, self.alpha, self.sensitivity)
-        adversary = card("What the adversary knows", self.adversary, self.forward, self.backward)
         filling = ipywidgets.Box([self.fill, self.reset]).add_class("tplr-buttons")
         saving = ipywidgets.Box([*self.save.values()]).add_class("tplr-buttons")
-        inputs = [
-            adversary.add_class("tplr-adversary"),
-            card("Budgets of each release", self.unequal, self._editor, self.scheme, filling),
-            card("Save", self.saved_scheme, saving, self.saved),
-        ]
+        releases = card("Releases", self.epsilon, self.horizon, self.alpha, self.sensitivity)
+        adversary = card("What the adversary knows", self.adversary, self.forward, self.backward)
+        budgets = card("Budgets of each release", self.unequal, self._editor, self.scheme, filling)
+        inputs = [adversary.add_class("tplr-adversary"), budgets, card("Save", self.saved_scheme, saving, self.saved)]
         plots = ipywidgets.VBox([self.plots]).add_class("tplr-plots")
         results = [part.add_class("tplr-result") for part in (self.title, self.summary, plots, self.table)]
-        columns = [
-            releases.add_class("tplr-releases"),
-            ipywidgets.VBox(inputs).add_class("tplr-inputs"),
-            ipywidgets.VBox([self.status, *results]).add_class("tplr-results"),
-        ]
-        return ipywidgets.Box(columns).add_class("tplr-columns")
+        left = [releases.add_class("tplr-releases"), ipywidgets.VBox(inputs).add_class("tplr-inputs")]
+        right = ipywidgets.VBox([self.status, *results]).add_class("tplr-results")
+        return ipywidgets.Box([*left, right]).add_class("tplr-columns")
 
     def _inputs(self) -> Inputs:
         """What the controls say; all that is wrong with it goes into one error, a line a problem."""

@@ -24,13 +24,6 @@ def run_later(delay: float, callback: Callable[[], None]) -> asyncio.TimerHandle
 class Scheduler:
     """Turns any number of changes into one update, followed by one completion when changes have ceased.
 
-    Parameters
-    ----------
-    update : callable without arguments, run once after a burst of requests
-    complete : callable without arguments, run once when nothing was requested for `REST` seconds
-
-    Examples
-    --------
     >>> async def burst():
     ...     scheduler = Scheduler(lambda: print("update"), lambda: print("complete"))
     ...     for _ in range(50):

@@ -31,20 +31,12 @@ PENDING = "being computed"
 
 @dataclass(frozen=True, eq=False)
 class Scheme:
-    """What one scheme does with a level alpha over T releases.
-
-    Attributes
-    ----------
-    name : str
-    budgets : ndarray (T,) in nats, or None where the scheme has none
-    largest_tpl : float, the largest temporal privacy leakage of the budgets, nats; NaN without budgets
-    message : str, why there are no budgets; empty where there are
-    """
+    """What one scheme does with a level alpha over T releases."""
 
     name: str
-    budgets: np.ndarray | None
-    largest_tpl: float = np.nan
-    message: str = ""
+    budgets: np.ndarray | None  # (T,), nats; None where the scheme has none
+    largest_tpl: float = np.nan  # of the budgets, nats
+    message: str = ""  # why there are no budgets
 
 
 def allocate(
@@ -52,8 +44,6 @@ def allocate(
 ) -> Scheme:
     """Budgets of one of `SCHEMES` over T = `horizon` releases, and the leakage that they give, or why it has none.
 
-    Examples
-    --------
     >>> P = PrivacyLossFunction([[0.8, 0.2], [0.1, 0.9]])
     >>> allocate("Algorithm 7 (any T)", 1.0, P, P, 5).budgets.round(4).tolist()
     [0.1691, 0.1691, 0.1691, 0.1691, 0.1691]

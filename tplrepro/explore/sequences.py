@@ -36,20 +36,12 @@ MOST_VISITED = 40
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """Counts of steps between states.
+    """Counts of steps between states."""
 
-    Attributes
-    ----------
-    counts : scipy.sparse.csr_array (n, n), steps from state (row) to state (column)
-    states : list of n labels
-    title : str, what the counts are of
-    synthetic : bool, whether they come from a synthetic stand-in
-    """
-
-    counts: Any
-    states: list
-    title: str
-    synthetic: bool = False
+    counts: Any  # scipy.sparse.csr_array (n, n), steps from state (row) to state (column)
+    states: list  # n labels
+    title: str  # what the counts are of
+    synthetic: bool = False  # whether they come from a synthetic stand-in
 
     def matrices(self, smoothing: float, drop: bool = False) -> tuple[TransitionMatrix, TransitionMatrix]:
         """The backward and the forward matrix, with `smoothing` added to each count.
@@ -90,19 +82,9 @@ def parse_sequences(text: str) -> list[list]:
     Two layouts: one sequence a line, its states separated by commas (semicolons, tabs, blanks); or one observation a
     line below a header with a column "state" (or "cell", "location", "label"), and optionally a column "user" (or
     "sequence", "id") and a column "time", by which the observations are sorted. Where a state is missing a sequence
-    ends, and the next one begins.
+    ends, and the next one begins. States are whole numbers if all of them are, else str. Text without a single step is
+    a ValueError.
 
-    Returns
-    -------
-    list of lists of states, whole numbers if all states are, else str
-
-    Raises
-    ------
-    ValueError
-        If there is no step from one state to another or to itself.
-
-    Examples
-    --------
     >>> parse_sequences("home, office, home\\noffice, office")
     [['home', 'office', 'home'], ['office', 'office']]
     >>> parse_sequences("user,time,state\\n7,1,3\\n9,1,4\\n7,2,5")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from html import escape
+from itertools import chain
 
 import ipywidgets
 
@@ -71,15 +72,9 @@ class MatrixSource(ipywidgets.VBox):
             }
         self._kinds |= {
             EXAMPLE: ([self.example], lambda to: example(self.example.value)[to == "forward"]),
-            TEXT: (
-                [self.text, self.normalize],
-                lambda to: self._turned(parse(self.text.value, self.normalize.value), to),
-            ),
+            TEXT: ([self.text, self.normalize], lambda to: self._parsed(self.text.value, to)),
             GENERATED: ([self.model, self.size, self.spread, self.seed], self._generated),
-            MATRIX_FILE: (
-                [self.matrix_file, self.normalize],
-                lambda to: self._turned(parse(self.matrix_file.text(), self.normalize.value), to),
-            ),
+            MATRIX_FILE: ([self.matrix_file, self.normalize], lambda to: self._parsed(self.matrix_file.text(), to)),
             SEQUENCES_FILE: ([self.sequence_file, self.smoothing, self.drop], self._estimated),
             DATASET: ([self.dataset, self.smoothing, self.drop], self._estimated),
         }
@@ -90,12 +85,8 @@ class MatrixSource(ipywidgets.VBox):
         self.edit.on_click(self._edit)
         self.kind.observe(self._show_form, "value")
         self._show_form()
-        numbers = [control.entry for control in (self.size, self.spread, self.smoothing)]
-        choices = [self.kind, self.example, self.text, self.normalize, self.model, self.seed, self.dataset, self.drop]
-        for control in (*numbers, *choices):
+        for control in (self.kind, *chain.from_iterable(controls for controls, _ in self._kinds.values())):
             control.observe(changed, "value")
-        for upload in (self.matrix_file, self.sequence_file):
-            upload.observe(changed, "count")
         super().__init__([self.kind, self.form, self.about, self.edit])
 
     @property
@@ -110,13 +101,7 @@ class MatrixSource(ipywidgets.VBox):
         return source.kind.value == DATASET and dataset(source.dataset.value).synthetic
 
     def matrix(self, direction: str | None = None) -> TransitionMatrix:
-        """The matrix that the controls describe, or its counterpart in the other direction.
-
-        Raises
-        ------
-        ValueError
-            If the text, the file or the numbers do not make one.
-        """
+        """The matrix that the controls describe, or its counterpart in the other direction; a ValueError if none."""
         _, make = self._kinds[self.kind.value]
         return make(direction or self.direction)
 
@@ -130,6 +115,9 @@ class MatrixSource(ipywidgets.VBox):
     def _turned(self, matrix: TransitionMatrix, direction: str) -> TransitionMatrix:
         """This panel's own matrix, or what Bayes' rule gives for the other direction."""
         return matrix if direction == self.direction else reversed_matrix(matrix)
+
+    def _parsed(self, text: str, direction: str) -> TransitionMatrix:
+        return self._turned(parse(text, self.normalize.value), direction)
 
     def _generated(self, direction: str) -> TransitionMatrix:
         matrix = generate(self.model.value, self.size.value, self.spread.value, self.seed.value)

@@ -22,13 +22,7 @@ MAX_RELEASES = 1000
 
 
 def decode(content: bytes, name: str = "the file") -> str:
-    """The text of an uploaded file.
-
-    Raises
-    ------
-    ValueError
-        If it is empty or no text in UTF-8 or UTF-16.
-    """
+    """The text of an uploaded file; a ValueError if it is empty or no text in UTF-8 or UTF-16."""
     encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
         text = content.decode(encoding)
@@ -86,15 +80,9 @@ def whole_numbers(labels: list[str]) -> list[str] | list[int]:
 def parse_budgets(text: str, horizon: int) -> np.ndarray:
     """Budgets of T releases, (T,): numbers in nats separated by commas, semicolons, blanks or line ends.
 
-    "0.2 x 8" (or 0.2*8) stands for eight times 0.2.
+    "0.2 x 8" (or 0.2*8) stands for eight times 0.2. Entries that are not positive and finite, and more or fewer than T
+    of them, are ValueErrors.
 
-    Raises
-    ------
-    ValueError
-        If an entry is no positive, finite number, or there are not T of them.
-
-    Examples
-    --------
     >>> parse_budgets("0.5, 0.2 x 3, 0.7", 5).tolist()
     [0.5, 0.2, 0.2, 0.2, 0.7]
     """
