@@ -11,7 +11,7 @@ import yaml
 from packaging.utils import canonicalize_name
 
 import tplrepro
-from workflow.configuration import ROOT, read_notebooks
+from workflow.configuration import ROOT, sources
 from workflow.lock import direct_dependencies, environment_file, pinned_versions
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -99,7 +99,7 @@ def test_links_in_the_documents_lead_somewhere(document):
 
 def test_readme_lists_every_notebook_once():
     listed = re.findall(r"\(notebooks/([\w/]+)\.ipynb\)", (ROOT / "README.md").read_text())
-    assert sorted(listed) == sorted(read_notebooks())
+    assert sorted(listed) == sorted(sources())
 
 
 def test_continuous_integration_runs_the_readmes_test_command():
