@@ -1,6 +1,8 @@
+import inspect
 import subprocess
 import sys
 import time
+from importlib import import_module
 
 import pytest
 
@@ -11,6 +13,17 @@ import tplrepro as tpl
 def test_every_public_name_is_there(name):
     assert getattr(tpl, name) is not None
     assert name in dir(tpl)
+
+
+@pytest.mark.parametrize("room", ["dphmm", "mechanisms"])
+def test_every_public_name_of_a_room_is_there_and_no_module_hides_it(room):
+    names = import_module(f"tplrepro.{room}")
+    for name in names.__all__:
+        value = getattr(names, name)
+        if name in names._EXPORTS:
+            assert value is getattr(import_module(f"tplrepro.{room}.{names._EXPORTS[name]}"), name)
+            assert not inspect.ismodule(getattr(names, name))
+        assert name in dir(names)
 
 
 def test_an_unknown_name_is_an_attribute_error():

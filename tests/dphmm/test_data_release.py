@@ -6,15 +6,7 @@ import pytest
 
 import tplrepro as tpl
 from tests.dphmm.policies import F, categorical
-from tplrepro.dphmm import (
-    NoPrivacyError,
-    PolicyGraph,
-    degree_of_protection,
-    delta_location_set,
-    is_protectable,
-    release,
-    sensitivity_hull,
-)
+from tplrepro import dphmm
 from tplrepro.dphmm.running_example import TRANSITIONS
 from tplrepro.markov.filtering import forward_backward
 
@@ -27,7 +19,7 @@ def rng():
 
 def first_step(state, prior, policy=None, **options):
     policy = categorical() if policy is None else policy
-    return next(release([state], policy, F, 1.0, np.eye(6), prior, rng=rng(), **options))
+    return next(dphmm.release([state], policy, F, 1.0, np.eye(6), prior, rng=rng(), **options))
 
 
 def _walk(T, seed=0, initial=START, P=TRANSITIONS):
@@ -43,15 +35,15 @@ def _walk(T, seed=0, initial=START, P=TRANSITIONS):
 def test_every_step_of_the_running_example(mechanism, method):
     states = _walk(30)
     options = {"mechanism": mechanism, "method": method, "rng": rng()}
-    steps = list(release(states, categorical(), F, 0.8, TRANSITIONS, START, **options))
+    steps = list(dphmm.release(states, categorical(), F, 0.8, TRANSITIONS, START, **options))
     assert [step.time for step in steps] == list(range(30))
     for step, state in zip(steps, states, strict=True):
         possible = np.flatnonzero(step.prior > 0)
         assert step.policy.possible.tolist() == possible.tolist()
-        assert is_protectable(step.policy, F)
+        assert dphmm.is_protectable(step.policy, F)
         assert set(step.policy.edges) - set(step.added_edges) == set(categorical().constrain(possible).edges)
         assert step.perturbed_state == state
-        assert step.hull.volume == pytest.approx(sensitivity_hull(step.policy, F).volume)
+        assert step.hull.volume == pytest.approx(dphmm.sensitivity_hull(step.policy, F).volume)
         # {epsilon, G, C}-DPHMM at this value, and constrained DP between any two (Theorems 6.2 and 6.3).
         log_density = step.mechanism.log_density(step.z, F)
         for i, j in step.policy.edge_array:
@@ -67,7 +59,7 @@ def test_every_step_of_the_running_example(mechanism, method):
 
 def test_the_same_seed_gives_the_same_release():
     runs = [
-        [step.z.tolist() for step in release(_walk(5), categorical(), F, 1.0, TRANSITIONS, START, rng=rng)]
+        [step.z.tolist() for step in dphmm.release(_walk(5), categorical(), F, 1.0, TRANSITIONS, START, rng=rng)]
         for rng in (np.random.default_rng(3), np.random.default_rng(3))
     ]
     assert runs[0] == runs[1]
@@ -81,26 +73,26 @@ def test_states_are_read_one_at_a_time():
             taken.append(t)
             yield 1
 
-    steps = release(stream(), categorical(), F, 1.0, np.full((6, 6), 1 / 6), START, rng=rng())
+    steps = dphmm.release(stream(), categorical(), F, 1.0, np.full((6, 6), 1 / 6), START, rng=rng())
     next(steps)
     next(steps)
     assert taken == [0, 1]
 
 
 def test_budgets_over_time():
-    steps = list(release([1, 1], categorical(), F, [1.0, 0.25], np.full((6, 6), 1 / 6), START, rng=rng()))
+    steps = list(dphmm.release([1, 1], categorical(), F, [1.0, 0.25], np.full((6, 6), 1 / 6), START, rng=rng()))
     assert [step.mechanism.epsilon for step in steps] == [1.0, 0.25]
     with pytest.raises(ValueError, match="one budget a timestamp, found 1 for a longer series"):
-        list(release([1, 1], categorical(), F, [1.0], np.full((6, 6), 1 / 6), START, rng=rng()))
+        list(dphmm.release([1, 1], categorical(), F, [1.0], np.full((6, 6), 1 / 6), START, rng=rng()))
 
 
 def test_the_baseline_on_delta_location_sets():
     prior = np.array([0.4, 0.3, 0.2, 0.06, 0.03, 0.01])
     for state in range(6):
-        step = first_step(state, prior, PolicyGraph.complete(6), delta=0.11)
-        assert step.policy.possible.tolist() == delta_location_set(prior, 0.11).tolist() == [0, 1, 2]
+        step = first_step(state, prior, dphmm.PolicyGraph.complete(6), delta=0.11)
+        assert step.policy.possible.tolist() == dphmm.delta_location_set(prior, 0.11).tolist() == [0, 1, 2]
         assert set(step.policy.edges) == {(0, 1), (0, 2), (1, 2)}
-        assert degree_of_protection(step.policy, F)[:3].tolist() == [3, 3, 3]
+        assert dphmm.degree_of_protection(step.policy, F)[:3].tolist() == [3, 3, 3]
         # f(s_4) = (0, 1) is nearest to f(s_1), f(s_5) = (4, 2) and f(s_6) = (1, 2) to f(s_2).
         assert step.perturbed_state == [0, 1, 2, 0, 1, 1][state]
         # The adversary's inference knows the rule: states with one surrogate keep their ratio.
@@ -118,8 +110,8 @@ def test_a_threshold_for_zero():
 
 def test_states_stay_possible_however_unlikely_they_become():
     # The belief in the last state falls below e^-1000, which no float holds; by Definition 4.1 it stays possible.
-    policy, answers = PolicyGraph.complete(3), [[0.0], [1.0], [2.0]]
-    steps = list(release([0] * 400, policy, answers, 5.0, np.eye(3), [1 / 3] * 3, rng=rng()))
+    policy, answers = dphmm.PolicyGraph.complete(3), [[0.0], [1.0], [2.0]]
+    steps = list(dphmm.release([0] * 400, policy, answers, 5.0, np.eye(3), [1 / 3] * 3, rng=rng()))
     assert all(step.policy.possible.tolist() == [0, 1, 2] for step in steps)
     assert steps[-1].log_posterior[2] < -1000
     log_likelihoods = [step.mechanism.log_density(step.z, np.array(answers)) for step in steps]
@@ -128,15 +120,15 @@ def test_states_stay_possible_however_unlikely_they_become():
 
 
 def test_one_possible_state_is_a_named_error():
-    steps = release([0, 1], categorical(), F, 1.0, np.roll(np.eye(6), 1, axis=1), [1, 0, 0, 0, 0, 0], rng=rng())
-    with pytest.raises(NoPrivacyError, match="found only state 0"):
+    steps = dphmm.release([0, 1], categorical(), F, 1.0, np.roll(np.eye(6), 1, axis=1), [1, 0, 0, 0, 0, 0], rng=rng())
+    with pytest.raises(dphmm.NoPrivacyError, match="found only state 0"):
         next(steps)
 
 
 def test_where_one_state_is_possible_the_release_may_be_skipped():
     P = np.array([[0, 1, 0], [0.5, 0, 0.5], [0.5, 0, 0.5]])
-    arguments = [PolicyGraph.complete(3), [0.0, 1.0, 2.0], 1.0, P, [1, 0, 0]]
-    steps = list(release([0, 1, 2], *arguments, skip=True, rng=rng()))
+    arguments = [dphmm.PolicyGraph.complete(3), [0.0, 1.0, 2.0], 1.0, P, [1, 0, 0]]
+    steps = list(dphmm.release([0, 1, 2], *arguments, skip=True, rng=rng()))
     assert steps[:2] == [None, None]
     assert (steps[2].time, steps[2].prior.tolist()) == (2, [0.5, 0, 0.5])
 
@@ -169,7 +161,7 @@ def test_errors(change, message):
         "rng": rng(),
     } | change
     with pytest.raises(ValueError, match=message):
-        steps = release(**arguments)  # at once, but for states, which are read one at a time
+        steps = dphmm.release(**arguments)  # at once, but for states, which are read one at a time
         if "states" in change:
             next(steps)
 
@@ -178,9 +170,9 @@ def test_one_step_on_300_states_takes_less_than_100_ms():
     f = rng().random((300, 2)) * 6
     near = np.linalg.norm(f[:, None] - f[None], axis=-1)
     P = tpl.TransitionMatrix(np.exp(-near) * (near < 1.5), normalize=True)
-    policy = PolicyGraph.transition(P)
+    policy = dphmm.PolicyGraph.transition(P)
     assert policy.n_edges > 10_000
-    steps = release(np.zeros(8, int), policy, f, 1.0, P, np.full(300, 1 / 300), rng=rng())
+    steps = dphmm.release(np.zeros(8, int), policy, f, 1.0, P, np.full(300, 1 / 300), rng=rng())
     next(steps)
     seconds = []
     for _ in range(7):  # the best of several: the machine may be busy with other things

@@ -5,19 +5,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tests.dphmm.policies import F, categorical, random_policy
-from tplrepro.dphmm import (
-    KNormMechanism,
-    LaplaceMechanism,
-    NoPrivacyError,
-    PlanarIsotropicMechanism,
-    PolicyGraph,
-    SensitivityHull,
-    cross_polytope,
-    l1_sensitivity,
-)
+from tplrepro import dphmm
 from tplrepro.mechanisms import KNormNoise
 
-ALL = [LaplaceMechanism, KNormMechanism]
+ALL = [dphmm.LaplaceMechanism, dphmm.KNormMechanism]
 
 
 @given(st.integers(0, 100_000), st.integers(1, 3), st.booleans(), st.floats(0.01, 20))
@@ -25,7 +16,7 @@ ALL = [LaplaceMechanism, KNormMechanism]
 def test_the_loss_between_connected_states_never_exceeds_epsilon(seed, d, whole, epsilon):
     rng = np.random.default_rng(seed)
     policy, f = random_policy(rng, 9, d, whole=whole)
-    kinds = [*ALL, PlanarIsotropicMechanism] if d == 2 else ALL
+    kinds = [*ALL, dphmm.PlanarIsotropicMechanism] if d == 2 else ALL
     first, second = policy.edge_array.T
     for kind in kinds:
         mechanism = kind(policy, f, epsilon)
@@ -36,11 +27,11 @@ def test_the_loss_between_connected_states_never_exceeds_epsilon(seed, d, whole,
             assert not (np.abs(loss) > epsilon).any()
         # Reached, so that no noise is wasted.
         at_answers = mechanism.log_density(f[first], f[first]) - mechanism.log_density(f[first], f[second])
-        if l1_sensitivity(policy, f) > 0:
+        if dphmm.l1_sensitivity(policy, f) > 0:
             assert at_answers.max() == pytest.approx(epsilon, rel=1e-8)
 
 
-@pytest.mark.parametrize("kind", [*ALL, PlanarIsotropicMechanism])
+@pytest.mark.parametrize("kind", [*ALL, dphmm.PlanarIsotropicMechanism])
 def test_the_loss_on_samples(kind):
     # Any region is at most e^epsilon times as likely under a neighbour, up to four standard errors of its estimate.
     policy, epsilon, n = categorical(), 0.8, 40_000
@@ -60,7 +51,7 @@ def test_the_loss_on_samples(kind):
 @pytest.mark.parametrize("kind", ALL)
 @pytest.mark.parametrize("d", [1, 2])
 def test_densities_integrate_to_one(kind, d):
-    policy, f = (PolicyGraph.complete(3), np.array([0.0, 1, 3])) if d == 1 else (categorical(), F)
+    policy, f = (dphmm.PolicyGraph.complete(3), np.array([0.0, 1, 3])) if d == 1 else (categorical(), F)
     mechanism = kind(policy, f, 2.0)
     centre = np.atleast_2d(np.asarray(f, float).reshape(policy.n_states, d))[1]
     axis = np.linspace(-60, 60, 100_001) if d == 1 else np.linspace(-60, 60, 1201)
@@ -72,7 +63,7 @@ def test_densities_integrate_to_one(kind, d):
 def test_the_density_of_three_dimensional_noise_integrates_to_one():
     # By importance sampling with independent Laplace noise.
     policy, f = random_policy(np.random.default_rng(2), 6, 3, density=0.6)
-    target, proposal = KNormMechanism(policy, f, 1.0), LaplaceMechanism(policy, f, 0.7)
+    target, proposal = dphmm.KNormMechanism(policy, f, 1.0), dphmm.LaplaceMechanism(policy, f, 0.7)
     z = proposal.sample(f[0], 200_000, np.random.default_rng(3))
     weights = np.exp(target.log_density(z, f[0]) - proposal.log_density(z, f[0]))
     assert weights.mean() == pytest.approx(1, abs=5 * weights.std() / np.sqrt(len(z)))
@@ -81,7 +72,7 @@ def test_the_density_of_three_dimensional_noise_integrates_to_one():
 
 def test_example_5_2_with_laplace_noise():
     G = categorical().constrain([1, 2, 4])
-    mechanism = LaplaceMechanism(G, F, epsilon=1.0)
+    mechanism = dphmm.LaplaceMechanism(G, F, epsilon=1.0)
     at_s5 = mechanism.log_density(F[4], F)
     assert at_s5[4] - at_s5[2] == pytest.approx(1.5)
     assert at_s5[4] - at_s5[1] == pytest.approx(1.5)
@@ -89,7 +80,7 @@ def test_example_5_2_with_laplace_noise():
 
 def test_example_5_2_with_k_norm_noise():
     G = categorical().constrain([1, 2, 4])
-    mechanism = KNormMechanism(G, F, epsilon=1.0)
+    mechanism = dphmm.KNormMechanism(G, F, epsilon=1.0)
     at_s5 = mechanism.log_density(F[4], F)
     assert np.isneginf(at_s5[[1, 2]]).all()
     assert at_s5[4] == pytest.approx(np.log(1.0 / (2 * np.sqrt(2))))
@@ -102,7 +93,7 @@ def test_flat_samples_are_recognized_far_from_the_origin():
     # Coordinates such as UTM metres: rounding of the released value must not look like leaving the line.
     f = F * 340 + [4.5e5, 4.4e6]
     G = categorical().constrain([1, 2])
-    mechanism = KNormMechanism(G, f, epsilon=0.01)
+    mechanism = dphmm.KNormMechanism(G, f, epsilon=0.01)
     z = mechanism.sample(f[1], 5000, np.random.default_rng(0))
     assert np.isfinite(mechanism.log_density(z, f[2])).all()
 
@@ -110,8 +101,8 @@ def test_flat_samples_are_recognized_far_from_the_origin():
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_theorem_5_1_laplace_is_the_k_norm_mechanism_of_the_cross_polytope(d):
     policy, f = random_policy(np.random.default_rng(d), 6, d)
-    laplace = LaplaceMechanism(policy, f, 0.9)
-    same = KNormNoise(cross_polytope(d, l1_sensitivity(policy, f)), 0.9)
+    laplace = dphmm.LaplaceMechanism(policy, f, 0.9)
+    same = KNormNoise(dphmm.cross_polytope(d, dphmm.l1_sensitivity(policy, f)), 0.9)
     z = laplace.sample(f[0], 50, np.random.default_rng(0))
     assert same.log_density(z - f[0]) == pytest.approx(laplace.log_density(z, f[0]))
     assert np.sqrt(same.mean_square) == pytest.approx(laplace.error)
@@ -131,13 +122,13 @@ def test_error_is_that_of_samples(d, kind):
 @settings(max_examples=150)
 def test_in_the_plane_the_k_norm_error_is_at_most_laplace_s(seed, d, whole):
     policy, f = random_policy(np.random.default_rng(seed), int(seed % 7) + 2, d, whole=whole)
-    assert KNormMechanism(policy, f, 1.0).error <= LaplaceMechanism(policy, f, 1.0).error * (1 + 1e-12)
+    assert dphmm.KNormMechanism(policy, f, 1.0).error <= dphmm.LaplaceMechanism(policy, f, 1.0).error * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_on_random_hulls_in_space_the_k_norm_error_is_at_most_laplace_s(seed):
     policy, f = random_policy(np.random.default_rng(seed), 8, 3)
-    assert KNormMechanism(policy, f, 1.0).error <= LaplaceMechanism(policy, f, 1.0).error * (1 + 1e-12)
+    assert dphmm.KNormMechanism(policy, f, 1.0).error <= dphmm.LaplaceMechanism(policy, f, 1.0).error * (1 + 1e-12)
 
 
 def test_corollary_5_1_fails_in_space():
@@ -145,10 +136,10 @@ def test_corollary_5_1_fails_in_space():
     h = 0.005
     corners = np.array([[1 - 2 * h, a * h, b * h] for a in (1, -1) for b in (1, -1)])
     f = np.vstack([np.zeros((4, 3)), corners])
-    policy = PolicyGraph.from_edges(8, [(i, i + 4) for i in range(4)])
-    box, laplace = KNormMechanism(policy, f, 1.0), LaplaceMechanism(policy, f, 1.0)
-    assert l1_sensitivity(policy, f) == pytest.approx(1)
-    assert cross_polytope(3, 1.0).contains(box.hull.vertices).all()
+    policy = dphmm.PolicyGraph.from_edges(8, [(i, i + 4) for i in range(4)])
+    box, laplace = dphmm.KNormMechanism(policy, f, 1.0), dphmm.LaplaceMechanism(policy, f, 1.0)
+    assert dphmm.l1_sensitivity(policy, f) == pytest.approx(1)
+    assert dphmm.cross_polytope(3, 1.0).contains(box.hull.vertices).all()
     assert box.error**2 == pytest.approx(20 / 3, rel=0.03)
     assert laplace.error**2 == pytest.approx(6)
 
@@ -156,14 +147,14 @@ def test_corollary_5_1_fails_in_space():
 def test_the_planar_isotropic_mechanism_is_the_k_norm_mechanism():
     policy, f = random_policy(np.random.default_rng(4), 8, 2)
     f = f * [1, 0.05]
-    isotropic, direct = PlanarIsotropicMechanism(policy, f, 0.7), KNormMechanism(policy, f, 0.7)
+    isotropic, direct = dphmm.PlanarIsotropicMechanism(policy, f, 0.7), dphmm.KNormMechanism(policy, f, 0.7)
     values, vectors = np.linalg.eigh(isotropic.hull.second_moment())
     T = (vectors / np.sqrt(values)) @ vectors.T
-    mapped = SensitivityHull(isotropic.hull.vertices @ T.T)
+    mapped = dphmm.SensitivityHull(isotropic.hull.vertices @ T.T)
     assert mapped.second_moment() == pytest.approx(np.eye(2), abs=1e-9)
     # The published way: K-norm noise in TK, mapped back. Its density at z is that at Tz times |det T|.
     z = direct.sample(f[0], 200, np.random.default_rng(0))
-    there = KNormMechanism(policy, f @ T.T, 0.7)
+    there = dphmm.KNormMechanism(policy, f @ T.T, 0.7)
     density = there.log_density(z @ T.T, f[0] @ T.T) + np.log(abs(np.linalg.det(T)))
     assert density == pytest.approx(direct.log_density(z, f[0]))
     assert isotropic.log_density(z, f[0]) == pytest.approx(direct.log_density(z, f[0]))
@@ -174,7 +165,7 @@ def test_the_planar_isotropic_mechanism_is_the_k_norm_mechanism():
 
 
 def test_shapes_and_seeds():
-    mechanism = KNormMechanism(categorical(), F, 1.0)
+    mechanism = dphmm.KNormMechanism(categorical(), F, 1.0)
     rng = np.random.default_rng(0)
     assert mechanism.sample(F[0], rng=rng).shape == (2,)
     assert mechanism.sample(F[0], 5, rng).shape == (5, 2)
@@ -183,32 +174,35 @@ def test_shapes_and_seeds():
     assert np.ndim(mechanism.log_density(F[0], F[1])) == 0
     again = [mechanism.sample(F[0], 3, np.random.default_rng(7)).tolist() for _ in range(2)]
     assert again[0] == again[1]
-    scalar = LaplaceMechanism(PolicyGraph.complete(2), [0.0, 1.0], 1.0)
+    scalar = dphmm.LaplaceMechanism(dphmm.PolicyGraph.complete(2), [0.0, 1.0], 1.0)
     assert scalar.sample(0.0, 4, rng).shape == (4, 1)
 
 
 def test_states_that_share_their_answers_need_no_noise():
-    policy = PolicyGraph.from_edges(4, [(0, 1), (2, 3)])
+    policy = dphmm.PolicyGraph.from_edges(4, [(0, 1), (2, 3)])
     f = np.array([2.0, 2, 5, 5])
     for kind in ALL:
         mechanism = kind(policy, f, 1.0)
         assert mechanism.sample(2.0, rng=np.random.default_rng(0)).tolist() == [2.0]
         assert mechanism.log_density(2.0, f[:, None]).tolist() == [0, 0, -np.inf, -np.inf]
         assert mechanism.error == 0
-    assert KNormMechanism(PolicyGraph.from_edges(4, []), f, 1.0).error == 0
+    assert dphmm.KNormMechanism(dphmm.PolicyGraph.from_edges(4, []), f, 1.0).error == 0
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: KNormMechanism(categorical(), F, 0), "epsilon must be a finite level .* greater than 0; found 0"),
-        (lambda: LaplaceMechanism(categorical(), F, -1.0), "epsilon must be .* found -1"),
-        (lambda: KNormMechanism(categorical(), F.T, 1.0), "transpose it"),
-        (lambda: PlanarIsotropicMechanism(categorical(), F[:, 0], 1.0), "in the plane, found d = 1"),
-        (lambda: KNormMechanism(categorical(), F, 1.0).sample(F[0]), "numpy.random.Generator, .* None"),
-        (lambda: KNormMechanism(categorical(), F, 1.0).sample(F[:2]), "one true answer"),
-        (lambda: KNormMechanism(categorical(), F, 1.0).log_density([1, 2, 3], F), "2 finite numbers each"),
-        (lambda: KNormMechanism(categorical(), F, 1.0).log_density([1, np.nan], F), "finite numbers"),
+        (
+            lambda: dphmm.KNormMechanism(categorical(), F, 0),
+            "epsilon must be a finite level .* greater than 0; found 0",
+        ),
+        (lambda: dphmm.LaplaceMechanism(categorical(), F, -1.0), "epsilon must be .* found -1"),
+        (lambda: dphmm.KNormMechanism(categorical(), F.T, 1.0), "transpose it"),
+        (lambda: dphmm.PlanarIsotropicMechanism(categorical(), F[:, 0], 1.0), "in the plane, found d = 1"),
+        (lambda: dphmm.KNormMechanism(categorical(), F, 1.0).sample(F[0]), "numpy.random.Generator, .* None"),
+        (lambda: dphmm.KNormMechanism(categorical(), F, 1.0).sample(F[:2]), "one true answer"),
+        (lambda: dphmm.KNormMechanism(categorical(), F, 1.0).log_density([1, 2, 3], F), "2 finite numbers each"),
+        (lambda: dphmm.KNormMechanism(categorical(), F, 1.0).log_density([1, np.nan], F), "finite numbers"),
     ],
 )
 def test_errors(call, message):
@@ -218,5 +212,5 @@ def test_errors(call, message):
 
 @pytest.mark.parametrize("kind", ALL)
 def test_a_policy_without_edges_is_a_named_error(kind):
-    with pytest.raises(NoPrivacyError, match="connects some of its 3 possible states, found no edge"):
+    with pytest.raises(dphmm.NoPrivacyError, match="connects some of its 3 possible states, found no edge"):
         kind(categorical().constrain([0, 1, 4]), F, 1.0)

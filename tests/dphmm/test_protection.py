@@ -1,4 +1,4 @@
-from itertools import combinations, product
+from itertools import chain, combinations, product
 
 import numpy as np
 import pytest
@@ -6,40 +6,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.dphmm.policies import F, algorithm_4, categorical, linear_norm, random_policy
-from tplrepro.dphmm import (
-    KNormMechanism,
-    NoPrivacyError,
-    PolicyGraph,
-    SensitivityHull,
-    constrained_dp_factor,
-    cross_polytope,
-    degree_of_protection,
-    exposed_states,
-    is_protectable,
-    l1_sensitivity,
-    protectable_graph,
-    protection,
-    sensitivity_hull,
+from tplrepro import dphmm
+from tplrepro.dphmm import protection
+
+
+@pytest.mark.parametrize(
+    ("possible", "counts"),
+    [
+        ([1, 2, 4], [0, 2, 2, 0, 1, 0]),  # Example 5.2, Fig. 8: s_5 is exposed
+        ([1, 3, 4, 5], [0, 3, 0, 4, 4, 3]),  # Fig. 9a; f(s_5) - f(s_2) is on K's boundary: rounding must not lose it
+        ([2, 3, 4, 5], [0, 0, 1, 3, 3, 3]),  # Fig. 9b: s_3 is exposed
+    ],
 )
-
-
-def test_example_5_2_exposes_s5():
-    G = categorical().constrain([1, 2, 4])
-    assert degree_of_protection(G, F).tolist() == [0, 2, 2, 0, 1, 0]
-    assert exposed_states(G, F).tolist() == [4]
-    assert not is_protectable(G, F)
-
-
-def test_figure_9a_protects_s2_without_a_neighbour():
-    # f(s_5) - f(s_2) = (2, 1) lies on the boundary of K: rounding must not lose it.
-    G = categorical().constrain([1, 3, 4, 5])
-    assert degree_of_protection(G, F)[1] == 3
-    assert exposed_states(G, F).size == 0
-    assert is_protectable(G, F)
-
-
-def test_figure_9b_exposes_s3():
-    assert exposed_states(categorical().constrain([2, 3, 4, 5]), F).tolist() == [2]
+def test_figures_8_and_9(possible, counts):
+    G = categorical().constrain(possible)
+    assert dphmm.degree_of_protection(G, F).tolist() == counts
+    assert dphmm.exposed_states(G, F).tolist() == [state for state, count in enumerate(counts) if count == 1]
+    assert dphmm.is_protectable(G, F) == (1 not in counts)
 
 
 @given(st.integers(0, 100_000), st.integers(1, 3), st.booleans())
@@ -48,7 +31,7 @@ def test_degree_of_protection_by_linear_programming(seed, d, whole):
     rng = np.random.default_rng(seed)
     policy, f = random_policy(rng, 6, d, density=0.2, whole=whole)
     policy = policy.constrain(np.flatnonzero(rng.random(6) < 0.8).tolist() or [0])
-    counts = degree_of_protection(policy, f)
+    counts = dphmm.degree_of_protection(policy, f)
     for i in range(6):
         if i not in policy.possible:
             assert counts[i] == 0
@@ -66,7 +49,7 @@ def test_algorithm_4_as_published_agrees(d, whole):
         rng = np.random.default_rng([d, seed])
         policy, f = random_policy(rng, 8, d, density=0.25, whole=whole)
         policy = policy.constrain(rng.permutation(8)[:6])
-        assert algorithm_4(policy, f).tolist() == degree_of_protection(policy, f).tolist()
+        assert algorithm_4(policy, f).tolist() == dphmm.degree_of_protection(policy, f).tolist()
 
 
 @given(st.integers(0, 100_000))
@@ -74,23 +57,19 @@ def test_algorithm_4_as_published_agrees(d, whole):
 def test_a_state_is_hidden_by_its_neighbours_at_least(seed):
     rng = np.random.default_rng(seed)
     policy, f = random_policy(rng, 40, 2)
-    counts = degree_of_protection(policy, f)
+    counts = dphmm.degree_of_protection(policy, f)
     degrees = np.array([policy.neighbors(i).size for i in range(40)])
     assert (counts >= degrees).all()
-    assert exposed_states(policy, f).tolist() == np.flatnonzero(counts == 1).tolist()
-
-
-def test_the_complete_graph_protects_everybody():
-    f = np.random.default_rng(0).normal(size=(30, 2))
-    assert degree_of_protection(PolicyGraph.complete(30), f).tolist() == [30] * 30
+    assert dphmm.exposed_states(policy, f).tolist() == np.flatnonzero(counts == 1).tolist()
 
 
 def test_counting_a_few_states_and_in_blocks(monkeypatch):
     policy, f = random_policy(np.random.default_rng(3), 30, 2)
-    whole = degree_of_protection(policy, f)
+    assert dphmm.degree_of_protection(dphmm.PolicyGraph.complete(30), f).tolist() == [30] * 30
+    whole = dphmm.degree_of_protection(policy, f)
     monkeypatch.setattr(protection, "ROWS", 7)
-    assert degree_of_protection(policy, f).tolist() == whole.tolist()
-    few = degree_of_protection(policy, f, states=[4, 9])
+    assert dphmm.degree_of_protection(policy, f).tolist() == whole.tolist()
+    few = dphmm.degree_of_protection(policy, f, states=[4, 9])
     assert few[[4, 9]].tolist() == whole[[4, 9]].tolist()
     assert few.sum() == whole[[4, 9]].sum()
 
@@ -98,15 +77,15 @@ def test_counting_a_few_states_and_in_blocks(monkeypatch):
 def test_far_from_the_origin_nothing_changes():
     policy, f = random_policy(np.random.default_rng(4), 30, 2, whole=True)
     shifted = f * 0.34 + [4e5, 4.4e6]
-    assert degree_of_protection(policy, shifted).tolist() == degree_of_protection(policy, f).tolist()
+    assert dphmm.degree_of_protection(policy, shifted).tolist() == dphmm.degree_of_protection(policy, f).tolist()
 
 
 def test_laplace_noise_may_protect_what_theorem_5_2_calls_exposed():
     # s_3 has DoP 1, yet its l1 distance to s_1 is within the sensitivity: the theorem holds for the K-norm body only.
     f = np.array([[0, 0], [1, 1], [1, -1]], dtype=float)
-    G = PolicyGraph.from_edges(3, [(0, 1)])
-    assert exposed_states(G, f).tolist() == [2]
-    assert exposed_states(G, f, cross_polytope(2, l1_sensitivity(G, f))).size == 0
+    G = dphmm.PolicyGraph.from_edges(3, [(0, 1)])
+    assert dphmm.exposed_states(G, f).tolist() == [2]
+    assert dphmm.exposed_states(G, f, dphmm.cross_polytope(2, dphmm.l1_sensitivity(G, f))).size == 0
 
 
 @given(st.integers(0, 100_000), st.integers(1, 3), st.booleans())
@@ -115,18 +94,18 @@ def test_the_constrained_factor_is_the_largest_loss(seed, d, whole):
     rng = np.random.default_rng(seed)
     policy, f = random_policy(rng, 8, d, whole=whole)
     policy = policy.constrain([*policy.edge_array[0], *rng.permutation(8)[:4]])
-    factor = constrained_dp_factor(policy, f)
+    factor = dphmm.constrained_dp_factor(policy, f)
     possible = policy.possible
-    norms = sensitivity_hull(policy, f).pairwise_norms(f[possible], f[possible])
+    norms = dphmm.sensitivity_hull(policy, f).pairwise_norms(f[possible], f[possible])
     assert factor == pytest.approx(norms.max(), rel=1e-9)
-    mechanism = KNormMechanism(policy, f, 1.3)
+    mechanism = dphmm.KNormMechanism(policy, f, 1.3)
     at_answers = mechanism.log_density(f[possible][:, None], f[possible])
     losses = np.diag(at_answers)[:, None] - at_answers
     assert losses.max() == pytest.approx(1.3 * factor, rel=1e-9)
 
 
 def test_a_flat_hull_tells_some_states_apart():
-    assert constrained_dp_factor(categorical().constrain([1, 2, 4]), F) == np.inf
+    assert dphmm.constrained_dp_factor(categorical().constrain([1, 2, 4]), F) == np.inf
 
 
 def _added(before, after):
@@ -135,11 +114,11 @@ def _added(before, after):
 
 def test_example_6_1():
     G = categorical().constrain([2, 3, 4, 5])
-    areas = {other: sensitivity_hull(G.connect([(2, other)]), F).volume for other in (3, 4, 5)}
+    areas = {other: dphmm.sensitivity_hull(G.connect([(2, other)]), F).volume for other in (3, 4, 5)}
     assert min(areas, key=areas.get) == 3
-    assert _added(G, protectable_graph(G, F, "stepwise")) == {(2, 3)}
+    assert _added(G, dphmm.protectable_graph(G, F, "stepwise")) == {(2, 3)}
     # Algorithm 1 takes the nearest answer instead: s_5, at distance sqrt(5).
-    assert _added(G, protectable_graph(G, F, "greedy")) == {(2, 4)}
+    assert _added(G, dphmm.protectable_graph(G, F, "greedy")) == {(2, 4)}
 
 
 @given(st.integers(0, 100_000), st.integers(1, 3), st.booleans(), st.sampled_from(["greedy", "stepwise"]))
@@ -150,36 +129,25 @@ def test_the_result_is_protectable_and_contains_the_policy(seed, d, whole, metho
     policy = policy.constrain(rng.permutation(12)[: rng.integers(2, 13)])
     result, hull, added = protection.protect(policy, f, method)
     assert {tuple(sorted(pair)) for pair in added} == _added(policy, result)
-    assert is_protectable(result, f)
+    assert dphmm.is_protectable(result, f)
     assert set(policy.edges) <= set(result.edges)
     assert result.possible.tolist() == policy.possible.tolist()
-    rebuilt = sensitivity_hull(result, f)
+    rebuilt = dphmm.sensitivity_hull(result, f)
     assert hull.volume == pytest.approx(rebuilt.volume)
     assert hull.norm(f - f[0]) == pytest.approx(rebuilt.norm(f - f[0]))
 
 
-def _algorithm_3(policy, f):
-    """Algorithm 3 with all hulls built anew, exposed states found again after each step."""
-    while exposed_states(policy, f).size:
-        i = exposed_states(policy, f)[0]
-        others = [j for j in policy.possible if j != i]
-        hulls = {j: sensitivity_hull(policy.connect([(i, j)]), f) for j in others}
-        flattest = min(hull.dimension for hull in hulls.values())
-        volumes = {j: hull.volume for j, hull in hulls.items() if hull.dimension == flattest}
-        best = [j for j, volume in volumes.items() if volume <= min(volumes.values()) * (1 + 1e-9)]
-        policy = policy.connect([(i, _nearest(f, i, best))])
-    return policy
-
-
-def _nearest(f, i, others):
-    return min(others, key=lambda j: np.linalg.norm(f[j] - f[i]))
-
-
-def _algorithm_1(policy, f):
-    while exposed_states(policy, f).size:
-        i = exposed_states(policy, f)[0]
-        others = [j for j in policy.possible if j != i]
-        policy = policy.connect([(i, _nearest(f, i, others))])
+def _as_published(policy, f, method):
+    """Algorithm 1 or 3 with all hulls built anew, exposed states found again after each step."""
+    while dphmm.exposed_states(policy, f).size:
+        i = dphmm.exposed_states(policy, f)[0]
+        best = [j for j in policy.possible if j != i]
+        if method == "stepwise":
+            hulls = {j: dphmm.sensitivity_hull(policy.connect([(i, j)]), f) for j in best}
+            flattest = min(hull.dimension for hull in hulls.values())
+            volumes = {j: hull.volume for j, hull in hulls.items() if hull.dimension == flattest}
+            best = [j for j, volume in volumes.items() if volume <= min(volumes.values()) * (1 + 1e-9)]
+        policy = policy.connect([(i, min(best, key=lambda j: np.linalg.norm(f[j] - f[i])))])
     return policy
 
 
@@ -187,8 +155,8 @@ def _algorithm_1(policy, f):
 @pytest.mark.parametrize("seed", range(6))
 def test_both_methods_step_by_step(d, seed):
     policy, f = random_policy(np.random.default_rng([d, seed]), 10, d, density=0.03)
-    assert protectable_graph(policy, f, "stepwise") == _algorithm_3(policy, f)
-    assert protectable_graph(policy, f, "greedy") == _algorithm_1(policy, f)
+    for method in ("greedy", "stepwise"):
+        assert dphmm.protectable_graph(policy, f, method) == _as_published(policy, f, method)
 
 
 @pytest.mark.parametrize("d", [2, 3])
@@ -197,15 +165,14 @@ def test_with_one_exposed_state_no_set_of_edges_does_better(d, seed):
     rng = np.random.default_rng([d, seed])
     while True:
         policy, f = random_policy(rng, 5 + (d == 3), d, density=0.4)
-        if exposed_states(policy, f).size == 1 and sensitivity_hull(policy, f).dimension == d:
+        if dphmm.exposed_states(policy, f).size == 1 and dphmm.sensitivity_hull(policy, f).dimension == d:
             break
-    best = sensitivity_hull(protectable_graph(policy, f, "stepwise"), f).volume
+    best = dphmm.sensitivity_hull(dphmm.protectable_graph(policy, f, "stepwise"), f).volume
     missing = sorted(set(combinations(range(policy.n_states), 2)) - set(policy.edges))
-    for chosen in product([False, True], repeat=len(missing)):
-        edges = [edge for edge, taken in zip(missing, chosen, strict=True) if taken]
-        other = PolicyGraph.from_edges(policy.n_states, [*policy.edges, *edges])
-        if len(edges) <= 3 and is_protectable(other, f):
-            assert sensitivity_hull(other, f).volume >= best * (1 - 1e-9)
+    for edges in chain.from_iterable(combinations(missing, size) for size in range(4)):
+        other = policy.connect(edges)
+        if dphmm.is_protectable(other, f):
+            assert dphmm.sensitivity_hull(other, f).volume >= best * (1 - 1e-9)
 
 
 def test_with_several_exposed_states_algorithm_3_need_not_be_optimal():
@@ -214,44 +181,38 @@ def test_with_several_exposed_states_algorithm_3_need_not_be_optimal():
     worst = 1.0
     for _ in range(300):
         f = rng.integers(-4, 5, (5, 2)).astype(float)
-        policy = PolicyGraph.from_edges(5, [(0, 1), (0, 2)])
-        exposed = exposed_states(policy, f)
-        if exposed.size != 2 or sensitivity_hull(policy, f).dimension < 2:
+        policy = dphmm.PolicyGraph.from_edges(5, [(0, 1), (0, 2)])
+        exposed = dphmm.exposed_states(policy, f)
+        if exposed.size != 2 or dphmm.sensitivity_hull(policy, f).dimension < 2:
             continue
         first, second = policy.edge_array.T
         own = f[first] - f[second]
-        joint = min(
-            SensitivityHull(np.vstack([own, f[i] - f[exposed[0]], f[j] - f[exposed[1]]])).volume
-            for i in range(5)
-            for j in range(5)
-            if i != exposed[0] and j != exposed[1]
-        )
-        found = sensitivity_hull(protectable_graph(policy, f, "stepwise"), f).volume
+        more = (np.delete(f, state, axis=0) - f[state] for state in exposed)
+        joint = min(dphmm.SensitivityHull([*own, *pair]).volume for pair in product(*more))
+        found = dphmm.sensitivity_hull(dphmm.protectable_graph(policy, f, "stepwise"), f).volume
         assert found >= joint * (1 - 1e-9)
         worst = max(worst, found / joint)
     assert worst > 1.05
 
 
 def test_an_edgeless_policy_is_built_from_nothing():
-    result = protectable_graph(PolicyGraph.from_edges(4, []), [0.0, 1.0, 3.0, 7.0], "greedy")
+    policy = dphmm.PolicyGraph.from_edges(4, [])
+    result = dphmm.protectable_graph(policy, [0.0, 1.0, 3.0, 7.0], "greedy")
     assert set(result.edges) == {(0, 1), (1, 2), (2, 3)}
-
-
-def test_states_with_equal_answers_hide_each_other():
-    policy = PolicyGraph.from_edges(4, [])
-    assert protectable_graph(policy, [2.0, 2, 5, 5]) == policy
+    # States with equal answers hide each other.
+    assert dphmm.protectable_graph(policy, [2.0, 2, 5, 5]) == policy
 
 
 def test_errors():
     with pytest.raises(ValueError, match="unknown state 6"):
-        degree_of_protection(categorical(), F, states=[6])
+        dphmm.degree_of_protection(categorical(), F, states=[6])
     with pytest.raises(ValueError, match=r"shape \(6, d\)"):
-        exposed_states(categorical(), F.T)
-    with pytest.raises(NoPrivacyError, match="at least two possible states, found only state 4"):
-        protectable_graph(categorical().constrain([4]), F)
+        dphmm.exposed_states(categorical(), F.T)
+    with pytest.raises(dphmm.NoPrivacyError, match="at least two possible states, found only state 4"):
+        dphmm.protectable_graph(categorical().constrain([4]), F)
 
 
 @pytest.mark.parametrize("method", ["best", "optimal"])
 def test_unknown_methods_name_those_that_there_are(method):
     with pytest.raises(ValueError, match=f"method must be 'greedy' or 'stepwise', found '{method}'"):
-        protectable_graph(categorical(), F, method)
+        dphmm.protectable_graph(categorical(), F, method)

@@ -6,18 +6,7 @@ import numpy as np
 import pytest
 
 from tests.dphmm.policies import F, categorical
-from tplrepro.dphmm import (
-    KNormMechanism,
-    LaplaceMechanism,
-    LocalMechanism,
-    PolicyGraph,
-    constrained_dp_factor,
-    degree_of_protection,
-    exposed_states,
-    l1_sensitivity,
-    release,
-    sensitivity_hull,
-)
+from tplrepro import dphmm
 from tplrepro.dphmm.running_example import ANSWERS, ATTACKED_EDGES, COUNTS, PATIENT_EDGES, TRANSITIONS
 from tplrepro.markov.filtering import ImpossibleOutputError
 
@@ -31,13 +20,13 @@ def test_the_running_example_is_that_of_the_paper():
 
 
 def test_example_5_3():
-    G = PolicyGraph.from_edges(6, PATIENT_EDGES)
-    K = sensitivity_hull(G, COUNTS)
+    G = dphmm.PolicyGraph.from_edges(6, PATIENT_EDGES)
+    K = dphmm.sensitivity_hull(G, COUNTS)
     assert {tuple(v) for v in K.vertices.tolist()} == {(1, 0), (-1, 0), (1, -1), (-1, 1)}
     assert K.norm(COUNTS) == pytest.approx(np.array([1, 0, 1, 2, 1, 2]))
-    assert l1_sensitivity(G, COUNTS) == 2
+    assert dphmm.l1_sensitivity(G, COUNTS) == 2
     # By densities: how much likelier a value can be with the record than without, epsilon = 0.7.
-    mechanism = KNormMechanism(G, COUNTS, 0.7)
+    mechanism = dphmm.KNormMechanism(G, COUNTS, 0.7)
     database = np.array([10.0, 20.0])
     rng = np.random.default_rng(0)
     z = np.vstack([database + COUNTS, mechanism.sample(database, 500, rng)])
@@ -45,9 +34,9 @@ def test_example_5_3():
         loss = mechanism.log_density(z, database + record) - mechanism.log_density(z, database)
         assert loss.max() == pytest.approx(0.7 * multiple, abs=1e-9)
     # With Laplace noise s_6 is protected, and so is s_5: their records change the counts by 1, at most S = 2.
-    laplace = LaplaceMechanism(G, COUNTS, 0.7)
+    laplace = dphmm.LaplaceMechanism(G, COUNTS, 0.7)
     assert (laplace.body.norm(COUNTS) <= 1).all()
-    assert degree_of_protection(G, COUNTS, laplace.body).tolist() == [6] * 6
+    assert dphmm.degree_of_protection(G, COUNTS, laplace.body).tolist() == [6] * 6
 
 
 def test_theorem_7_1_several_queries():
@@ -55,10 +44,10 @@ def test_theorem_7_1_several_queries():
     # between any two possible states within the sum of the constrained ones.
     other = F[:, ::-1] ** 2
     first, second = (
-        KNormMechanism.protecting(categorical(), F, 0.5),
-        KNormMechanism.protecting(categorical(), other, 0.2),
+        dphmm.KNormMechanism.protecting(categorical(), F, 0.5),
+        dphmm.KNormMechanism.protecting(categorical(), other, 0.2),
     )
-    bound = 0.5 * constrained_dp_factor(first.policy, F) + 0.2 * constrained_dp_factor(second.policy, other)
+    bound = 0.5 * dphmm.constrained_dp_factor(first.policy, F) + 0.2 * dphmm.constrained_dp_factor(second.policy, other)
     rng = np.random.default_rng(0)
     for state in range(6):
         total = first.log_density(first.sample(F[state], rng=rng), F)
@@ -69,7 +58,7 @@ def test_theorem_7_1_several_queries():
 
 def test_theorem_7_2_on_all_possible_sequences():
     start = np.array([0, 1, 1, 0, 1, 0]) / 3
-    steps = list(release([1, 4, 2], categorical(), F, 0.6, TRANSITIONS, start, rng=np.random.default_rng(8)))
+    steps = list(dphmm.release([1, 4, 2], categorical(), F, 0.6, TRANSITIONS, start, rng=np.random.default_rng(8)))
     # The log-density of the whole release under each possible sequence; sums, since noise is drawn afresh each time.
     totals = []
     for path in np.ndindex(6, 6, 6):
@@ -81,17 +70,17 @@ def test_theorem_7_2_on_all_possible_sequences():
 
 def _against_adversary(possible, adversary_states):
     """Noise for the constraint C against an adversary with constraint C^A: exposed states and broken edges of hers."""
-    hull = KNormMechanism.protecting(categorical().constrain(possible), F, 1.0).hull
+    hull = dphmm.KNormMechanism.protecting(categorical().constrain(possible), F, 1.0).hull
     theirs = categorical().constrain(adversary_states)
     broken = [edge for edge in theirs.edge_array.tolist() if hull.norm(F[edge[0]] - F[edge[1]]) > 1]
-    return exposed_states(theirs, F, hull).tolist(), broken, constrained_dp_factor(theirs, F, hull)
+    return dphmm.exposed_states(theirs, F, hull).tolist(), broken, dphmm.constrained_dp_factor(theirs, F, hull)
 
 
 def test_case_1_of_section_11_6_needs_a_condition():
     # C = {s_2..s_6} needs no more edges. The adversary rules out all but s_3 and s_5, whose answers differ by (1, 2),
     # outside K: section 11.6 says that DPHMM still holds, but by Definition 4.4 it does not.
     C = [1, 2, 3, 4, 5]
-    assert sensitivity_hull(categorical().constrain(C), F).norm([1, 2]) > 1
+    assert dphmm.sensitivity_hull(categorical().constrain(C), F).norm([1, 2]) > 1
     assert _against_adversary(C, [2, 4])[:2] == ([2, 4], [])
     assert _against_adversary(C, [1, 2, 3])[:2] == ([], [])
     assert _against_adversary([1, 2, 4], [1, 2, 4])[:2] == ([], [])
@@ -105,8 +94,8 @@ def test_case_2_of_section_11_6_exposes_states_that_the_mechanism_held_impossibl
 
 
 def test_example_11_2_the_attack_on_local_differential_privacy():
-    G = PolicyGraph.from_edges(6, ATTACKED_EDGES).constrain([3, 4, 5])
-    local = LocalMechanism(G, F, epsilon=1.0)
+    G = dphmm.PolicyGraph.from_edges(6, ATTACKED_EDGES).constrain([3, 4, 5])
+    local = dphmm.LocalMechanism(G, F, epsilon=1.0)
     prior = np.array([0, 0, 0, 1, 1, 1]) / 3
     rng = np.random.default_rng(0)
     assert local.mechanisms[3].hull.norm([1, 1]) == pytest.approx(1)  # Conv(+-(1, 1)), as printed
@@ -117,7 +106,7 @@ def test_example_11_2_the_attack_on_local_differential_privacy():
             assert local.explained_by(z).tolist() == [state]
             assert local.posterior(z, prior)[state] == 1
     # DPHMM on the same graph hides them.
-    steps = release([3], G, F, 1.0, np.eye(6), prior, rng=rng)
+    steps = dphmm.release([3], G, F, 1.0, np.eye(6), prior, rng=rng)
     assert next(steps).posterior[3:].max() < 0.9
     with pytest.raises(ValueError, match="must be possible, found 0"):
         local.sample(0, rng)
@@ -126,12 +115,12 @@ def test_example_11_2_the_attack_on_local_differential_privacy():
 
 
 def test_a_local_mechanism_that_fills_the_plane_everywhere_compares_densities():
-    G = PolicyGraph.complete(6)
-    local = LocalMechanism(G, F, epsilon=1.0)
+    G = dphmm.PolicyGraph.complete(6)
+    local = dphmm.LocalMechanism(G, F, epsilon=1.0)
     z = local.sample(1, np.random.default_rng(0))
     assert local.explained_by(z).tolist() == list(range(6))
     weights = np.exp([local.log_density(z, s) for s in range(6)])
     assert local.posterior(z, np.full(6, 1 / 6)) == pytest.approx(weights / weights.sum())
-    flat = LocalMechanism(PolicyGraph.from_edges(2, [(0, 1)]), F[:2], 1.0)
+    flat = dphmm.LocalMechanism(dphmm.PolicyGraph.from_edges(2, [(0, 1)]), F[:2], 1.0)
     with pytest.raises(ImpossibleOutputError, match="zero under all"):
         flat.explained_by([50.0, 0.0])
