@@ -17,25 +17,22 @@ def rng():
     return np.random.default_rng(1)
 
 
-def first_step(state, prior, policy=None, **options):
-    policy = categorical() if policy is None else policy
-    return next(dphmm.release([state], policy, F, 1.0, np.eye(6), prior, rng=rng(), **options))
+def running_example(states, **change):
+    arguments = {"policy": categorical(), "answers": F, "epsilon": 1.0, "transitions": TRANSITIONS, "initial": START}
+    return dphmm.release(states, **(arguments | {"rng": rng()} | change))
 
 
-def _walk(T, seed=0, initial=START, P=TRANSITIONS):
-    generator = np.random.default_rng(seed)
-    states = [generator.choice(len(P), p=initial)]
-    for _ in range(T - 1):
-        states.append(generator.choice(len(P), p=P[states[-1]]))
-    return states
+def first_step(state, prior, **change):
+    return next(running_example([state], transitions=np.eye(6), initial=prior, **change))
 
 
 @pytest.mark.parametrize("mechanism", ["k-norm", "laplace", "planar isotropic"])
 @pytest.mark.parametrize("method", ["greedy", "stepwise"])
 def test_every_step_of_the_running_example(mechanism, method):
-    states = _walk(30)
-    options = {"mechanism": mechanism, "method": method, "rng": rng()}
-    steps = list(dphmm.release(states, categorical(), F, 0.8, TRANSITIONS, START, **options))
+    states, draw = [1], np.random.default_rng(0)
+    for _ in range(29):
+        states.append(draw.choice(6, p=TRANSITIONS[states[-1]]))
+    steps = list(running_example(states, epsilon=0.8, mechanism=mechanism, method=method))
     assert [step.time for step in steps] == list(range(30))
     for step, state in zip(steps, states, strict=True):
         possible = np.flatnonzero(step.prior > 0)
@@ -57,39 +54,26 @@ def test_every_step_of_the_running_example(mechanism, method):
     assert inferred.priors == pytest.approx(np.array([step.prior for step in steps]))
 
 
-def test_the_same_seed_gives_the_same_release():
-    runs = [
-        [step.z.tolist() for step in dphmm.release(_walk(5), categorical(), F, 1.0, TRANSITIONS, START, rng=rng)]
-        for rng in (np.random.default_rng(3), np.random.default_rng(3))
-    ]
-    assert runs[0] == runs[1]
-
-
 def test_states_are_read_one_at_a_time():
     taken = []
-
-    def stream():
-        for t in count():
-            taken.append(t)
-            yield 1
-
-    steps = dphmm.release(stream(), categorical(), F, 1.0, np.full((6, 6), 1 / 6), START, rng=rng())
-    next(steps)
-    next(steps)
+    stream = (taken.append(t) or 1 for t in count())
+    steps = running_example(stream, transitions=np.full((6, 6), 1 / 6))
+    first = [next(steps).z.tolist(), next(steps).z.tolist()]
     assert taken == [0, 1]
+    again = running_example([1, 1], transitions=np.full((6, 6), 1 / 6))  # with a generator of the same seed
+    assert first == [step.z.tolist() for step in again]
 
 
 def test_budgets_over_time():
-    steps = list(dphmm.release([1, 1], categorical(), F, [1.0, 0.25], np.full((6, 6), 1 / 6), START, rng=rng()))
-    assert [step.mechanism.epsilon for step in steps] == [1.0, 0.25]
+    assert [step.mechanism.epsilon for step in running_example([1, 1], epsilon=[1.0, 0.25])] == [1.0, 0.25]
     with pytest.raises(ValueError, match="one budget a timestamp, found 1 for a longer series"):
-        list(dphmm.release([1, 1], categorical(), F, [1.0], np.full((6, 6), 1 / 6), START, rng=rng()))
+        list(running_example([1, 1], epsilon=[1.0]))
 
 
 def test_the_baseline_on_delta_location_sets():
     prior = np.array([0.4, 0.3, 0.2, 0.06, 0.03, 0.01])
     for state in range(6):
-        step = first_step(state, prior, dphmm.PolicyGraph.complete(6), delta=0.11)
+        step = first_step(state, prior, policy=dphmm.PolicyGraph.complete(6), delta=0.11)
         assert step.policy.possible.tolist() == dphmm.delta_location_set(prior, 0.11).tolist() == [0, 1, 2]
         assert set(step.policy.edges) == {(0, 1), (0, 2), (1, 2)}
         assert dphmm.degree_of_protection(step.policy, F)[:3].tolist() == [3, 3, 3]
@@ -120,12 +104,9 @@ def test_states_stay_possible_however_unlikely_they_become():
 
 
 def test_one_possible_state_is_a_named_error():
-    steps = dphmm.release([0, 1], categorical(), F, 1.0, np.roll(np.eye(6), 1, axis=1), [1, 0, 0, 0, 0, 0], rng=rng())
     with pytest.raises(dphmm.NoPrivacyError, match="found only state 0"):
-        next(steps)
-
-
-def test_where_one_state_is_possible_the_release_may_be_skipped():
+        first_step(0, [1, 0, 0, 0, 0, 0])
+    # Or it is skipped.
     P = np.array([[0, 1, 0], [0.5, 0, 0.5], [0.5, 0, 0.5]])
     arguments = [dphmm.PolicyGraph.complete(3), [0.0, 1.0, 2.0], 1.0, P, [1, 0, 0]]
     steps = list(dphmm.release([0, 1, 2], *arguments, skip=True, rng=rng()))
@@ -151,17 +132,8 @@ def test_where_one_state_is_possible_the_release_may_be_skipped():
     ],
 )
 def test_errors(change, message):
-    arguments = {
-        "states": [1],
-        "policy": categorical(),
-        "answers": F,
-        "epsilon": 1.0,
-        "transitions": TRANSITIONS,
-        "initial": START,
-        "rng": rng(),
-    } | change
     with pytest.raises(ValueError, match=message):
-        steps = dphmm.release(**arguments)  # at once, but for states, which are read one at a time
+        steps = running_example(**{"states": [1]} | change)  # at once, but for states, which are read one at a time
         if "states" in change:
             next(steps)
 

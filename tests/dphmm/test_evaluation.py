@@ -11,14 +11,12 @@ def _model(horizon=8, seed=0):
     rng = np.random.default_rng(seed)
     centres = np.stack(np.divmod(np.arange(16), 4), axis=1).astype(float)
     near = [np.flatnonzero(np.abs(centres - c).max(axis=1) <= 1) for c in centres]
-    walks = []
-    for _ in range(6):
-        walk = [int(rng.integers(16))]
-        for _ in range(80):
-            walk.append(int(rng.choice(near[walk[-1]])))
-        walks.append(walk)
-    offsets = np.arange(7) * 81
-    sequences = Sequences(np.concatenate(walks), offsets, np.arange(16), np.arange(6))
+    walks = np.empty((6, 81), dtype=int)
+    for walk in walks:
+        walk[0] = rng.integers(16)
+        for t in range(1, 81):
+            walk[t] = rng.choice(near[walk[t - 1]])
+    sequences = Sequences(walks.ravel(), np.arange(7) * 81, np.arange(16), np.arange(6))
     return mobility.mobility_model(sequences, centres, 3, horizon)
 
 
@@ -49,23 +47,13 @@ def test_evaluate_repeats_the_release(delta):
     assert table["released"].all()
     assert (table["degree_of_protection"] >= 2).all()
     for i, trajectory in enumerate(model.trajectories):
-        first = np.asarray(model.transitions)[trajectory[0]]
-        steps = release(
-            trajectory[1:],
-            policy,
-            model.answers,
-            0.7,
-            model.transitions,
-            first,
-            delta=delta,
-            rng=np.random.default_rng([4, i]),
-        )
+        P, rng = model.transitions, np.random.default_rng([4, i])
+        steps = release(trajectory[1:], policy, model.answers, 0.7, P, P.row(trajectory[0]), delta=delta, rng=rng)
         part = table[table.trajectory == i]
-        for step, state, (_, row) in zip(steps, trajectory[1:], part.iterrows(), strict=True):
-            assert row["error"] == pytest.approx(np.linalg.norm(step.z - model.answers[state]))
-            assert row["possible"] == step.policy.possible.size
-            counts = degree_of_protection(step.policy, model.answers)
-            assert row["degree_of_protection"] == counts[step.perturbed_state]
+        for step, state, row in zip(steps, trajectory[1:], part.itertuples(), strict=True):
+            assert row.error == pytest.approx(np.linalg.norm(step.z - model.answers[state]))
+            assert row.possible == step.policy.possible.size
+            assert row.degree_of_protection == degree_of_protection(step.policy, model.answers)[step.perturbed_state]
 
 
 def test_where_one_state_is_possible_nothing_is_released():

@@ -70,14 +70,6 @@ def test_the_density_of_three_dimensional_noise_integrates_to_one():
     assert weights.std() / np.sqrt(len(z)) < 0.02
 
 
-def test_example_5_2_with_laplace_noise():
-    G = categorical().constrain([1, 2, 4])
-    mechanism = dphmm.LaplaceMechanism(G, F, epsilon=1.0)
-    at_s5 = mechanism.log_density(F[4], F)
-    assert at_s5[4] - at_s5[2] == pytest.approx(1.5)
-    assert at_s5[4] - at_s5[1] == pytest.approx(1.5)
-
-
 def test_example_5_2_with_k_norm_noise():
     G = categorical().constrain([1, 2, 4])
     mechanism = dphmm.KNormMechanism(G, F, epsilon=1.0)
@@ -192,10 +184,7 @@ def test_states_that_share_their_answers_need_no_noise():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (
-            lambda: dphmm.KNormMechanism(categorical(), F, 0),
-            "epsilon must be a finite level .* greater than 0; found 0",
-        ),
+        (lambda: dphmm.KNormMechanism(categorical(), F, 0), "epsilon must be .* greater than 0; found 0"),
         (lambda: dphmm.LaplaceMechanism(categorical(), F, -1.0), "epsilon must be .* found -1"),
         (lambda: dphmm.KNormMechanism(categorical(), F.T, 1.0), "transpose it"),
         (lambda: dphmm.PlanarIsotropicMechanism(categorical(), F[:, 0], 1.0), "in the plane, found d = 1"),
