@@ -131,9 +131,9 @@ def test_interval_of_a_leakage_over_time():
         (lambda: posterior_draws(TABLE, 1.0, 1, RNG, direction="up"), "direction must be one of .* found 'up'"),
         (
             lambda: posterior_draws([[1, 1], [0, 0]], 0.0, 1, RNG, states=["a", "b"]),
-            r"a step, found none from state 'b' \(1 such states\)",
+            r"no step starts at state 'b' \(1 such states\)",
         ),
-        (lambda: posterior_draws([[1, 0], [1, 0]], 0.0, 1, RNG, direction="both"), "found none to state 1"),
+        (lambda: posterior_draws([[1, 0], [1, 0]], 0.0, 1, RNG, direction="both"), "no step starts at state 1"),
         (lambda: posterior_draws(scipy.sparse.eye_array(20_001), 1.0, 1, RNG), "at most 20000 states, found 20001"),
         (lambda: bootstrap_draws([[0, 1]], 0, RNG), "draws must be at least 1"),
         (lambda: bootstrap_draws([[0, 1]], 1, RNG, smoothing=np.nan), "at least 0, found nan"),

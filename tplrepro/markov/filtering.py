@@ -45,6 +45,10 @@ class FilteredChain:
     log_smoothed: np.ndarray  # Pr(l_t | o_1..o_T)
     log_evidence: np.ndarray  # Pr(o_1..o_T)
 
+    def __post_init__(self):
+        for logs in vars(self).values():
+            logs.setflags(write=False)
+
     @property
     def priors(self) -> np.ndarray:
         return np.exp(self.log_priors)

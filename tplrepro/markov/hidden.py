@@ -26,27 +26,16 @@ TOLERANCE = 1e-4
 
 @dataclass(frozen=True)
 class HiddenChain:
-    """A fitted hidden Markov model.
+    """A fitted hidden Markov model; its n states are ordered by their means, first coordinate first."""
 
-    Attributes
-    ----------
-    matrix : TransitionMatrix (n states), Pr(z_t | z_{t-1}); states ordered by their means, first coordinate first
-    initial : ndarray (n,), the distribution of z_1
-    means, covariances : ndarray (n, d) and (n, d, d) of what the states emit
-    log_likelihood : float, of all series together, nats
-    converged : bool, whether the kept start ended by the tolerance rather than by the cap on iterations
-    iterations : int, of the kept start
-    restarts : ndarray (restarts,), log-likelihood at the end of each start, NaN where it broke down
-    """
-
-    matrix: TransitionMatrix
-    initial: np.ndarray
-    means: np.ndarray
-    covariances: np.ndarray
-    log_likelihood: float
-    converged: bool
-    iterations: int
-    restarts: np.ndarray
+    matrix: TransitionMatrix  # Pr(z_t | z_{t-1})
+    initial: np.ndarray  # (n,), the distribution of z_1
+    means: np.ndarray  # (n, d), of what the states emit
+    covariances: np.ndarray  # (n, d, d)
+    log_likelihood: float  # of all series together, nats
+    converged: bool  # the kept start ended by the tolerance, not by the cap on iterations
+    iterations: int  # of the kept start
+    restarts: np.ndarray  # log-likelihood at the end of each start, NaN where it broke down
 
     def log_densities(self, observations: ArrayLike) -> np.ndarray:
         """log-density of each of (T,) or (T, d) observations in each state, (T, n): what `forward_backward` takes."""

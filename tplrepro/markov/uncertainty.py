@@ -42,23 +42,13 @@ def posterior_draws(
 
     Parameters
     ----------
-    counts, states : as in `TransitionMatrix.from_counts`
+    counts, states : as in `TransitionMatrix.from_counts`, whose errors these draws have; at most 20,000 states
     smoothing : float >= 0
         The prior pseudo-count of each state, the s of Laplacian smoothing (1: uniform prior, 0.5: Jeffreys'). 0 is the
         improper prior under which steps never seen stay impossible.
-    draws : int >= 1
     direction : "forward", "backward" (rows are then the columns of `counts`), or "both"
-
-    Yields
-    ------
-    TransitionMatrix, or for "both" a pair (backward, forward)
-        The two of a pair come from one table of Gamma(count + s) variables, divided by its sums of columns and of rows:
-        each has its own posterior, and both describe the same chain.
-
-    Raises
-    ------
-    ValueError
-        As `TransitionMatrix.from_counts`, or for more than 20,000 states.
+        "both" yields pairs (backward, forward). They come from one table of Gamma(count + s) variables, divided by its
+        sums of columns and of rows: each has its own posterior, and both describe the same chain.
 
     Examples
     --------
@@ -68,12 +58,10 @@ def posterior_draws(
     True
     """
     draws = check_horizon(draws, "draws")
-    smoothing, sides = check_smoothing(smoothing), _sides(direction)
-    table = checked_counts(counts)
+    sides, table = _sides(direction), checked_counts(counts)
+    for transposed in sides:  # what has no estimate has no posterior
+        TransitionMatrix.from_counts(table.T if transposed else table, smoothing, states)
     n = table.shape[0]
-    if smoothing == 0.0:
-        for transposed in sides:
-            _check_every_row(table.T if transposed else table, "to" if transposed else "from", states)
     if n > LARGEST_DENSE:
         raise ValueError(
             f"a draw has one number for each pair of states, at most {LARGEST_DENSE} states, found {n}; "
@@ -101,22 +89,12 @@ def bootstrap_draws(
     Parameters
     ----------
     sequences, smoothing, n_states, states, sparse : as in `TransitionMatrix.from_sequences`
-        The states are those of the whole sample in every draw.
-    draws : int >= 1
+        The states are those of the whole sample in every draw; without smoothing, a draw may miss one.
     direction : "forward", "backward", or "both" for pairs (backward, forward) from the same sequences
     groups : one hashable a sequence, optional
         Draw groups of sequences together: their users, if the sequences of one user are not independent.
     estimate : callable, optional
         Makes a draw of the `Sequences` drawn, in place of the estimate above: of order k, or hidden, say.
-
-    Yields
-    ------
-    TransitionMatrix, or for "both" a pair (backward, forward), or what `estimate` returns
-
-    Raises
-    ------
-    ValueError
-        As `TransitionMatrix.from_sequences`, also when a draw without smoothing misses a state.
 
     Examples
     --------
@@ -211,16 +189,6 @@ def _sides(direction: str) -> tuple[bool, ...]:
 def _one_or_pair(matrices):
     made = tuple(matrices)
     return made if len(made) > 1 else made[0]
-
-
-def _check_every_row(table, side: str, states) -> None:
-    empty = np.flatnonzero(table.sum(axis=1) == 0)
-    if empty.size:
-        labels = range(table.shape[0]) if states is None else list(states)
-        raise ValueError(
-            f"with smoothing 0 every state must have a step, found none {side} state {labels[empty[0]]!r} "
-            f"({empty.size} such states); give smoothing > 0, or drop those states"
-        )
 
 
 def _log_gamma_variates(shape: np.ndarray, rng: np.random.Generator) -> np.ndarray:
