@@ -192,7 +192,7 @@ def log_product(
 ) -> np.ndarray:
     """log(exp(w) P), or log(P exp(w)) if `transpose`, for each w (..., n); -inf where nothing leads there.
 
-    `matrix` is a TransitionMatrix or any non-negative array (n, n).
+    `matrix` is a TransitionMatrix or any non-negative array (n, n), also a sparse one of SciPy's.
 
     Examples
     --------
@@ -229,7 +229,7 @@ def log_product(
 def _parts(matrix) -> tuple[Any, Any]:
     """A matrix as (stored, background): what row i has beyond the constant background[i], which may be None."""
     if not isinstance(matrix, TransitionMatrix):
-        return np.asarray(matrix, dtype=float), None
+        return matrix if hasattr(matrix, "tocsr") else np.asarray(matrix, dtype=float), None
     if matrix.is_sparse and matrix.background.any():
         return matrix.excess, matrix.background
     return matrix.probabilities, None
@@ -238,7 +238,8 @@ def _parts(matrix) -> tuple[Any, Any]:
 def _least_positive(matrix) -> float:
     if isinstance(matrix, TransitionMatrix):
         return matrix.least_positive
-    return float(np.min(matrix, where=np.asarray(matrix) > 0, initial=1.0))
+    values = matrix.data if hasattr(matrix, "tocsr") else np.asarray(matrix)
+    return float(values.min(where=values > 0, initial=1.0))
 
 
 def _support(matrix) -> tuple[Any, Any]:
@@ -260,6 +261,8 @@ def _multiply(weights, stored, background, transpose: bool) -> np.ndarray:
 
 def _line(matrix, j: int, transpose: bool) -> np.ndarray:
     """Row j (if transpose) or column j, dense."""
+    if hasattr(matrix, "tocsr"):
+        return (matrix[[j]] if transpose else matrix[:, [j]]).toarray().ravel()
     if not isinstance(matrix, TransitionMatrix):
         return np.asarray(matrix)[j] if transpose else np.asarray(matrix)[:, j]
     return matrix.row(j) if transpose else matrix.column(j)
