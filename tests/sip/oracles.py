@@ -1,29 +1,27 @@
-"""Independent solutions for the tests: the whole programme of problem (15) at once, in the variables of the paper."""
+"""Independent solutions for the tests, from the definitions: the programme of problem (15), leakages and costs."""
 
 import numpy as np
 from scipy.optimize import linprog
 
 
 def least_cost(belief, distance, epsilon):
-    """min sum beta(x) a(y|x) D(x, y) with e^-eps p(y) <= a(y|x) <= e^eps p(y): dense, no trick."""
+    """min sum beta(x) a(y|x) D(x, y) with e^-eps p(y) <= a(y|x) <= e^eps p(y): dense, in the paper's variables."""
     beta, distance = np.asarray(belief, dtype=float), np.asarray(distance, dtype=float)
     n = beta.size
     odds = np.exp(epsilon)
     constraints = []
-    for x in range(n):
-        for y in range(n):
-            above, below = np.zeros((n, n)), np.zeros((n, n))
-            above[:, y] -= odds * beta
-            above[x, y] += 1.0
-            below[:, y] += beta / odds
-            below[x, y] -= 1.0
-            constraints += [above.ravel(), below.ravel()]
-    rows = np.kron(np.eye(n), np.ones(n))
+    for x, y in np.ndindex(n, n):
+        above, below = np.zeros((n, n)), np.zeros((n, n))
+        above[:, y] -= odds * beta
+        above[x, y] += 1.0
+        below[:, y] += beta / odds
+        below[x, y] -= 1.0
+        constraints += [above.ravel(), below.ravel()]
     solved = linprog(
         (beta[:, None] * distance).ravel(),
         A_ub=np.array(constraints),
         b_ub=np.zeros(len(constraints)),
-        A_eq=rows,
+        A_eq=np.kron(np.eye(n), np.ones(n)),
         b_eq=np.ones(n),
         method="highs-ds",
         options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
@@ -44,3 +42,16 @@ def leakage_by_loops(matrix, belief):
                 posterior = b * row[y] / total
                 worst = max(worst, abs(np.log(posterior / b)) if posterior > 0 else np.inf)
     return worst
+
+
+def changed(matrix, belief):
+    """Probability that a symbol is output as another one."""
+    return sum(b * (1 - row[x]) for x, (b, row) in enumerate(zip(belief, matrix, strict=True)))
+
+
+def second_order_sequences(initial, first, tensor, horizon):
+    """Joint distribution of T symbols of a chain of order 2, (n,) * T: Pr(X_2 | X_1), then Pr(X_k+1 | X_k-1, X_k)."""
+    joint = np.asarray(initial)
+    for k in range(1, horizon):
+        joint = joint[..., None] * (first if k == 1 else tensor)
+    return joint

@@ -26,8 +26,8 @@ def test_randomised_response(belief, epsilon):
 def test_the_temporal_variant(belief, epsilon, data):
     n = belief.size
     support = np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n).filter(any)))
-    step = np.tile(support / support.sum(), (n, 1))
-    response = sip.TemporalRandomizedResponse(epsilon, step).response(belief, previous=0)
+    mechanism = sip.TemporalRandomizedResponse(epsilon, np.tile(support / support.sum(), (n, 1)))
+    response = mechanism.response(belief, previous=0)
     rows = response.matrix()
     assert rows.sum(axis=1) == pytest.approx(1.0)
     assert not rows[:, ~support].any()
@@ -36,29 +36,30 @@ def test_the_temporal_variant(belief, epsilon, data):
     inside = np.flatnonzero(support)
     odds = np.exp(epsilon)
     assert rows[inside, inside] == pytest.approx(odds / (odds + inside.size - 1))
-    first = sip.TemporalRandomizedResponse(epsilon, step).response(belief)
-    assert first.support.size == n
+    assert mechanism.response(belief).support.size == n
 
 
 def test_tops():
     rng = np.random.default_rng(0)
     sequence = rng.integers(0, 8, 400)
-    exact = sip.release_tops(sequence, 8, 60.0, rng, smoothing=1.0, quantile=1.0, warm_up=50)
+    exact = sip.release_tops(sequence, 8, 60.0, rng=rng, smoothing=1.0, quantile=1.0, warm_up=50)
     assert (exact == sequence).mean() > 0.99
-    errors = [np.abs(sip.release_tops(sequence, 8, e, rng) - sequence).mean() for e in (0.05, 20.0)]
+    errors = [np.abs(sip.release_tops(sequence, 8, e, rng=rng) - sequence).mean() for e in (0.05, 20.0)]
     assert errors[1] < errors[0]
-    cut = sip.release_tops(np.r_[np.zeros(5, int), np.full(50, 7)], 8, 200.0, rng, smoothing=1.0)
+    cut = sip.release_tops(np.r_[np.zeros(5, int), np.full(50, 7)], 8, 200.0, rng=rng, smoothing=1.0)
     assert cut[5:].max() <= 1  # everything is cut off at a threshold taken from zeros
-    assert sip.release_tops([0], 1, 1.0, rng).tolist() == [0]
+    assert sip.release_tops([0], 1, 1.0, rng=rng).tolist() == [0]
 
 
-def test_tops_bad_input():
-    rng = np.random.default_rng(0)
-    with pytest.raises(ValueError, match="a sequence must hold at least one symbol"):
-        sip.release_tops([], 4, 1.0, rng)
-    with pytest.raises(ValueError, match="symbols must be 0..3, found 0 to 4"):
-        sip.release_tops([0, 4], 4, 1.0, rng)
-    with pytest.raises(ValueError, match="smoothing must be in"):
-        sip.release_tops([0], 4, 1.0, rng, smoothing=0.0)
-    with pytest.raises(ValueError, match="epsilon must be a finite level"):
-        sip.release_tops([0], 4, -1.0, rng)
+@pytest.mark.parametrize(
+    ("sequence", "epsilon", "smoothing", "message"),
+    [
+        ([], 1.0, 0.5, "a sequence must hold at least one symbol"),
+        ([0, 4], 1.0, 0.5, "symbols must be 0..3, found 0 to 4"),
+        ([0], 1.0, 0.0, "smoothing must be in"),
+        ([0], -1.0, 0.5, "epsilon must be a finite level"),
+    ],
+)
+def test_tops_bad_input(sequence, epsilon, smoothing, message):
+    with pytest.raises(ValueError, match=message):
+        sip.release_tops(sequence, 4, epsilon, rng=np.random.default_rng(0), smoothing=smoothing)

@@ -18,12 +18,11 @@ def test_expectations_agree_with_enumeration_of_all_sequences(kind):
 def test_evaluation_on_sequences():
     rng = np.random.default_rng(0)
     sequences = [rng.integers(0, 2, 30) for _ in range(20)]
-    found = sip.evaluate(
-        sip.OptimalResponse(1.0), sequences, CHAIN, rng, sip.hamming_distance(2), keep_likelihoods=True
+    found = sip.release_sequences(
+        sip.OptimalResponse(1.0), sequences, CHAIN, rng=rng, distance=1 - np.eye(2), keep_likelihoods=True
     )
-    assert found.largest_leakage <= 1.0
-    assert found.mean_leakage <= found.largest_leakage
-    shown = np.mean([o != s for o, s in zip(np.concatenate(found.outputs), np.concatenate(sequences), strict=True)])
+    assert found.mean_leakage <= found.largest_leakage <= 1.0
+    shown = np.mean(np.concatenate(found.outputs) != np.concatenate(sequences))
     assert found.distance == pytest.approx(shown)
     assert found.error == pytest.approx(shown, abs=5 * 0.5 / np.sqrt(600))
     assert np.shape(found.likelihoods[0]) == (30, 2)
@@ -35,7 +34,8 @@ def test_what_the_temporal_variant_tells():
     mechanism = sip.TemporalRandomizedResponse(0.7, step)
     assert not mechanism.same_supports
     assert sip.TemporalRandomizedResponse(0.7, np.full((3, 3), 1 / 3)).same_supports
-    found = sip.evaluate(mechanism, [[0, 1, 2]], chain, np.random.default_rng(2), keep_likelihoods=True)
+    rng = np.random.default_rng(2)
+    found = sip.release_sequences(mechanism, [[0, 1, 2]], chain, rng=rng, keep_likelihoods=True)
     assert found.largest_leakage == np.inf
     # The likelihood of the outputs, by summing over all inputs, is that of the classifier's forward recursion.
     classifier = sip.MarkovClassifier(3).fit({"a": [[0, 1, 2, 0]], "b": [[0, 0, 1, 1]]})

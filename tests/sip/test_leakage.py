@@ -67,11 +67,5 @@ def test_bad_matrices():
         ValueError, match="rows a\\(.\\|x\\) must be non-negative and sum to 1 .* found sum 0.9 in row 1"
     ):
         sip.instantaneous_leakage([[1, 0], [0.5, 0.4]], [0.5, 0.5])
-    with pytest.raises(ValueError, match="a response over 2 symbols must have 2 rows, found shape \\(3, 3\\)"):
+    with pytest.raises(ValueError, match="a response over 2 symbols must have a row .* found shape \\(3, 3\\)"):
         sip.instantaneous_leakage(np.eye(3), [0.5, 0.5])
-    with pytest.raises(ValueError, match="distances must be finite and not negative"):
-        sip.expected_distance(np.eye(2), [0.5, 0.5], [[0, -1], [1, 0]])
-    with pytest.raises(ValueError, match="distance must be 'hamming' or an array"):
-        sip.expected_distance(np.eye(2), [0.5, 0.5], "euclid")
-    with pytest.raises(ValueError, match="must have shape \\(2, 2\\), found \\(3, 3\\)"):
-        sip.expected_distance(np.eye(2), [0.5, 0.5], np.ones((3, 3)))

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.sip.oracles import least_cost
+from tests.sip.oracles import changed, least_cost
 from tests.sip.strategies import beliefs, budgets
 from tplrepro import sip
-from tplrepro.sip.hamming import knapsack_bound, utility_bound
-from tplrepro.sip.mixing import mix_dense
+from tplrepro.sip.hamming import allocate, utility_bound
+from tplrepro.sip.mixture import mix_dense
 
 TOLERANCE = 2e-8  # the reference programme's own, and the margin below the budget
 
@@ -36,7 +36,7 @@ def test_hamming_never_exceeds_its_budget(belief, epsilon):
     assert response.leakage <= epsilon
     assert rows.sum(axis=1) == pytest.approx(1.0, abs=1e-12)
     assert belief @ rows == pytest.approx(response.marginal, abs=1e-12)
-    assert response.cost() == pytest.approx(sip.expected_distance(rows, belief), abs=1e-12)
+    assert response.cost() == pytest.approx(changed(rows, belief), abs=1e-12)
     # A budget below 1e-11 is too small for anything but an output that ignores the input.
     if epsilon > 1e-10:
         assert response.cost() <= response.bound + TOLERANCE
@@ -45,7 +45,7 @@ def test_hamming_never_exceeds_its_budget(belief, epsilon):
 @settings(max_examples=100)
 @given(beliefs(largest=7), st.floats(0.05, 4.0))
 def test_hamming_is_the_optimum_of_the_whole_programme(belief, epsilon):
-    best = least_cost(belief, sip.hamming_distance(belief.size), epsilon)
+    best = least_cost(belief, (1 - np.eye(belief.size)), epsilon)
     response = sip.OptimalResponse(epsilon).response(belief)
     assert response.cost() == pytest.approx(best, abs=TOLERANCE)
     assert response.bound <= best + TOLERANCE
@@ -57,15 +57,15 @@ def test_hamming_on_beliefs_of_every_kind():
     for trial in range(150):
         belief = rng.dirichlet(np.full(rng.integers(3, 9), rng.choice([0.3, 1.0, 5.0])))
         epsilon = rng.uniform(0.2, 2.5)
-        best = least_cost(belief, sip.hamming_distance(belief.size), epsilon)
+        best = least_cost(belief, (1 - np.eye(belief.size)), epsilon)
         assert sip.OptimalResponse(epsilon).response(belief).cost() == pytest.approx(best, abs=TOLERANCE), trial
-        bound, attained = knapsack_bound(belief, epsilon)
-        assert bound >= 1 - best - TOLERANCE
-        if attained:
-            assert bound == pytest.approx(1 - best, abs=TOLERANCE)
+        allocation = allocate(np.sort(belief)[::-1], np.exp(epsilon))
+        assert allocation.bound >= 1 - best - TOLERANCE
+        if allocation.attained:
+            assert allocation.bound == pytest.approx(1 - best, abs=TOLERANCE)
         else:
-            assert bound > 1 - best + 1e-7  # the condition is also necessary on these draws
-        tight += attained
+            assert allocation.bound > 1 - best + 1e-7  # the condition is also necessary on these draws
+        tight += allocation.attained
     assert 30 < tight < 130  # both kinds occur
 
 
@@ -110,7 +110,7 @@ def test_an_asymmetric_distance_and_the_two_paths_for_hamming():
     distance = np.array([[0, 5, 1, 2], [1, 0, 1, 1], [3, 1, 0, 1], [1, 1, 4, 0]], dtype=float)
     response = sip.OptimalResponse(0.8, distance).response(belief)
     assert response.cost(distance) == pytest.approx(least_cost(belief, distance, 0.8), abs=TOLERANCE)
-    general = sip.OptimalResponse(0.8, sip.hamming_distance(4)).response(belief)
+    general = sip.OptimalResponse(0.8, (1 - np.eye(4))).response(belief)
     assert general.cost() == pytest.approx(sip.OptimalResponse(0.8).response(belief).cost(), abs=TOLERANCE)
 
 
@@ -118,7 +118,7 @@ def test_recent_responses_are_kept_within_a_bound(monkeypatch):
     from tplrepro.sip import optimal
 
     monkeypatch.setattr(optimal, "RECENT_BYTES", 2 * 8 * 9)  # two responses over three symbols
-    mechanism = sip.OptimalResponse(1.0, sip.hamming_distance(3))
+    mechanism = sip.OptimalResponse(1.0, (1 - np.eye(3)))
     beliefs = [np.array([0.5, 0.3, 0.2]), np.array([0.6, 0.2, 0.2]), np.array([0.1, 0.1, 0.8])]
     first = [mechanism.response(b) for b in beliefs]
     assert len(mechanism._recent) == 2
@@ -130,11 +130,11 @@ def test_recent_responses_are_kept_within_a_bound(monkeypatch):
 
 def test_mixing_repairs_a_table_that_is_far_from_feasible():
     belief = np.array([1e-12, 0.3, 0.7 - 1e-12])
-    response = mix_dense(belief, np.eye(3), 0.5, sip.hamming_distance(3))
+    response = mix_dense(belief, np.eye(3), 0.5, (1 - np.eye(3)))
     assert response.leakage <= 0.5
-    even = mix_dense(np.array([0.3, 0.3, 0.4]), np.eye(3), 0.6, sip.hamming_distance(3))
+    even = mix_dense(np.array([0.3, 0.3, 0.4]), np.eye(3), 0.6, (1 - np.eye(3)))
     assert 0.6 - 1e-9 <= even.leakage <= 0.6  # as much as allowed, and no more
-    # Ratios of the identity go up to 1/0.3; the share of the marginal is that of tplrepro.sip.mixing.
+    # Ratios of the identity go up to 1/0.3; the share of the marginal is that of tplrepro.sip.mixture.
     share = (1 / 0.3 - np.exp(0.6)) / (1 / 0.3 - 1)
     assert even.cost() == pytest.approx(share * (1 - 0.3**2 - 0.3**2 - 0.4**2), abs=1e-8)
 
@@ -168,6 +168,8 @@ def test_hamming_on_41270_states_is_proven_optimal(epsilon):
 def test_bad_distances():
     with pytest.raises(ValueError, match="must have shape \\(2, 2\\), found \\(2, 3\\)"):
         sip.OptimalResponse(1.0, np.ones((2, 3)))
+    with pytest.raises(ValueError, match="distances must be finite and not negative"):
+        sip.OptimalResponse(1.0, [[0, -1], [1, 0]])
     with pytest.raises(ValueError, match="distance must be 'hamming'"):
         sip.OptimalResponse(1.0, "euclid")
     with pytest.raises(ValueError, match="a belief must have shape \\(2,\\), found \\(3,\\)"):

@@ -76,7 +76,7 @@ def test_environment_of_conda_users_is_in_step_with_the_lock():
 def test_every_dependency_has_its_reason():
     rows = re.findall(r"^\| ([a-z0-9, ()`-]+) \| .{5,} \|$", (ROOT / "REPRODUCING.md").read_text(), re.MULTILINE)
     explained = {canonicalize_name(name) for row in rows for name in re.findall(r"[a-z0-9-]+", row.split("(")[0])}
-    extras = {"ipywidgets", "jupyterlab", "voila", "pm4py", "torch"}
+    extras = {"ipywidgets", "jupyterlab", "voila", "pm4py"}
     assert (set(direct_dependencies()) | extras | {"hatchling", "editables"}) - explained == set()
 
 

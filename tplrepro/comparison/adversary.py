@@ -27,7 +27,7 @@ from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.temporal import temporal_privacy_leakage
 from tplrepro.markov.filtering import log_product
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
-from tplrepro.sip.leakage import check_belief
+from tplrepro.validation import check_distribution
 
 __all__ = ["Adversary", "log_evidence", "measured_leakage", "smoothed_posteriors"]
 
@@ -96,7 +96,7 @@ def log_evidence(log_likelihoods, transitions, initial) -> np.ndarray:
     [2.4384, 1.4514]
     """
     matrix = np.asarray(as_transition_matrix(transitions), dtype=float)
-    start = check_belief(initial, len(matrix))
+    start = check_distribution(initial, len(matrix))
     likelihoods = np.asarray(log_likelihoods, dtype=float)
     if likelihoods.ndim < 2 or likelihoods.shape[-1] != len(matrix) or 0 in likelihoods.shape:
         raise ValueError(
@@ -161,7 +161,7 @@ def smoothed_posteriors(evidence, transitions, initial) -> np.ndarray:
     """Pr(l_t = k | all outputs), (..., T, n), from `log_evidence`."""
     values = np.asarray(evidence, dtype=float)
     matrix = np.asarray(as_transition_matrix(transitions), dtype=float)
-    priors = _marginals(matrix, check_belief(initial, len(matrix)), values.shape[-2])
+    priors = _marginals(matrix, check_distribution(initial, len(matrix)), values.shape[-2])
     weights = np.where(priors > 0, priors * np.exp(values - np.nanmax(values, axis=-1, keepdims=True)), 0.0)
     return weights / weights.sum(axis=-1, keepdims=True)
 

@@ -1,4 +1,4 @@
-"""Sequence information privacy (SIP): leakages, mechanisms as published and exact, baselines (paper [3]).
+"""Sequence information privacy (SIP): leakages, mechanisms as published and exact, baselines ([3]).
 
 >>> from tplrepro import sip
 >>> belief = [0.05, 0.95]
@@ -7,37 +7,23 @@
 >>> exact = sip.OptimalResponse(1.0).response(belief)
 >>> exact.leakage <= 1.0, round(exact.cost(), 4)
 (True, 0.05)
-
-References
-----------
-[3] B. Jiang, M. Li, R. Tandon, "Online Context-Aware Data Release with Sequence Information Privacy", 2023.
 """
 
 from tplrepro.lazy import lazy_names as _lazy_names
 
 _EXPORTS = {
     "instantaneous_leakage": "leakage",
-    "batched_leakage": "leakage",
     "local_differential_privacy": "leakage",
     "mutual_information": "leakage",
-    "expected_distance": "leakage",
-    "hamming_distance": "leakage",
-    "SequenceLeakage": "sequence",
-    "sequence_leakage": "sequence",
-    "markov_sequences": "sequence",
+    "SequenceLeakage": "enumeration",
+    "sequence_leakage": "enumeration",
+    "markov_sequences": "enumeration",
     "compose": "composition",
-    "advanced_composition": "composition",
-    "split_budget": "composition",
     "Belief": "belief",
     "SymbolChain": "belief",
     "chain_from_sequences": "belief",
-    "second_order": "belief",
-    "ZeroProbabilityError": "belief",
     "Response": "response",
-    "DenseResponse": "response",
-    "ConditionalResponse": "response",
-    "MixtureResponse": "response",
-    "Mechanism": "response",
+    "BeliefMechanism": "response",
     "ConditionalRandomizedResponse": "response",
     "OptimalResponse": "optimal",
     "BatchResponse": "batch",
@@ -48,23 +34,22 @@ _EXPORTS = {
     "decode_batch": "batch",
     "RandomizedResponse": "baselines",
     "TemporalRandomizedResponse": "baselines",
-    "release": "online",
-    "Release": "online",
-    "release_tops": "tops",
+    "release_tops": "baselines",
+    "ReleasedSymbol": "online_release",
+    "release_sequence": "online_release",
+    "ReleasedSequences": "evaluation",
+    "release_sequences": "evaluation",
+    "expected_release": "evaluation",
+    "grid_distance": "evaluation",
     "MarkovClassifier": "identification",
     "identification_rate": "identification",
-    "RecurrentClassifier": "recurrent",
-    "two_step_noise": "noise",
-    "TwoStepNoise": "noise",
-    "least_leakage": "noise",
-    "evaluate": "evaluation",
-    "Recordings": "recordings",
-    "kosarak_sessions": "recordings",
+    "TwoStepNoise": "two_bits",
+    "two_step_noise": "two_bits",
+    "second_beliefs": "two_bits",
+    "least_leakage": "two_bits",
     "gaze_cells": "recordings",
     "merge_rare": "recordings",
     "halves": "recordings",
-    "expected_release": "evaluation",
-    "grid_distance": "evaluation",
 }
 
 __getattr__, __dir__, __all__ = _lazy_names(__name__, _EXPORTS)

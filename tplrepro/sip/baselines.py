@@ -1,17 +1,15 @@
-"""Baselines of section VI of [3]: randomised response under LDP, and its temporal variant.
+"""Baselines of section VI of [3]: randomised response under LDP, its temporal variant, and ToPS.
 
-`RandomizedResponse` spends its budget on each symbol alone; over T symbols, LDP adds up, so a budget for the
-sequence is split (`tplrepro.sip.split_budget`). The paper compares with eps and with 2 eps, because eps-SIP
-implies 2 eps-LDP (Theorem 3).
+`RandomizedResponse` spends its budget on each symbol alone; over T symbols, LDP adds up, so a budget for the sequence
+is split. The paper compares with eps and with 2 eps, because eps-SIP implies 2 eps-LDP (Theorem 3).
 
-`TemporalRandomizedResponse` is what the paper calls temporal LDP: the response is limited to the successors
-of the previous true symbol. What it outputs then tells which symbols can have come before: as a statement
-about the sequence its leakage is infinite unless all rows of the transition matrix have the same support.
-`sequence_leakage` measures it.
+`TemporalRandomizedResponse` is what the paper calls temporal LDP: the response is limited to the successors of the
+previous true symbol. What it outputs then tells which symbols can have come before: as a statement about the sequence
+its leakage is infinite unless all rows of the transition matrix have the same support. `sequence_leakage` measures it.
 
-References
-----------
-[3] B. Jiang, M. Li, R. Tandon, "Online Context-Aware Data Release with Sequence Information Privacy", 2023.
+ToPS (threshold, perturbation, smoothing) is named without parameters, and its reference (Wang et al., CCS 2021) treats
+counts, not symbols. Here symbols are numbers 0..n-1; each is touched by one release of budget eps, so a sequence of T
+symbols is (T eps)-LDP.
 """
 
 from __future__ import annotations
@@ -20,19 +18,22 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tplrepro.markov.transition import as_transition_matrix
-from tplrepro.sip.leakage import check_belief
-from tplrepro.sip.response import Mechanism, Response
+from tplrepro.mechanisms.randomized_response import KaryRandomizedResponse
+from tplrepro.sip.checks import check_symbols
+from tplrepro.sip.response import BeliefMechanism, Response
+from tplrepro.validation import check_distribution, check_level
 
-__all__ = ["RandomizedResponse", "SupportedResponse", "TemporalRandomizedResponse"]
+__all__ = ["RandomizedResponse", "SupportedResponse", "TemporalRandomizedResponse", "release_tops"]
 
 
 @dataclass(frozen=True, eq=False)
 class SupportedResponse(Response):
     """Randomised response over a support: x itself with odds e^eps; symbols outside it are answered uniformly.
 
-    Parameters
+    Attributes
     ----------
     belief : ndarray (n,)
     support : int array (m,), the symbols that may be output
@@ -43,11 +44,10 @@ class SupportedResponse(Response):
     support: np.ndarray
     epsilon: float
 
-    @property
+    @cached_property
     def truth(self) -> float:
         """Share of the time at which the symbol is told as it is; else a uniform one of the support."""
-        size = self.support.size
-        return float(-np.expm1(-self.epsilon) / (1.0 + (size - 1) * np.exp(-self.epsilon)))
+        return KaryRandomizedResponse(self.epsilon, self.support.size).truth
 
     @cached_property
     def inside(self) -> np.ndarray:
@@ -55,51 +55,40 @@ class SupportedResponse(Response):
         values[self.support] = True
         return values
 
-    @property
-    def output(self) -> np.ndarray:
-        """Distribution of the output over the support, (m,)."""
-        outside = self.belief[~self.inside].sum()
-        uniform = 1.0 / self.support.size
-        told = self.truth * self.belief[self.support]
-        return told + uniform * ((1 - self.truth) * (1.0 - outside) + outside)
-
-    @property
+    @cached_property
     def marginal(self) -> np.ndarray:
-        values = np.zeros(self.n_symbols)
-        values[self.support] = self.output
-        return values
+        outside = self.belief[~self.inside].sum()
+        uniform = ((1 - self.truth) * (1.0 - outside) + outside) / self.support.size
+        return np.where(self.inside, self.truth * self.belief + uniform, 0.0)
 
     @cached_property
     def leakage(self) -> float:
-        """True instantaneous information leakage under the belief, nats; O(n)."""
-        uniform, output, belief = 1.0 / self.support.size, self.output, self.belief[self.support]
-        possible = belief > 0
-        others = possible.sum() - possible  # possible symbols of the support besides the output itself
-        logs = [np.log(((1 - self.truth) * uniform + self.truth) / output[possible])]
-        logs.append(np.log((1 - self.truth) * uniform / output[others > 0]))
-        if (self.belief[~self.inside] > 0).any():
-            logs.append(np.log(uniform / output))
-        return float(max(np.abs(values).max(initial=0.0) for values in logs))
+        uniform, possible = 1.0 / self.support.size, self.belief[self.support] > 0
+        # What an output of the support is told with: its own symbol, another one of the support, one outside it.
+        told = np.array([[(1 - self.truth) * uniform + self.truth], [(1 - self.truth) * uniform], [uniform]])
+        outside = np.full(possible.size, (self.belief[~self.inside] > 0).any())
+        occurs = np.array([possible, possible.sum() - possible > 0, outside])
+        ratios = told / self.marginal[self.support]
+        return float(np.abs(np.log(ratios[occurs])).max(initial=0.0))
 
-    def row(self, x):
-        values = np.zeros(self.n_symbols)
+    def row(self, x: int) -> np.ndarray:
         told = self.truth if self.inside[x] else 0.0
-        values[self.support] = (1 - told) / self.support.size
+        values = np.where(self.inside, (1 - told) / self.support.size, 0.0)
         values[x] += told
         return values
 
-    def column(self, y):
+    def column(self, y: int) -> np.ndarray:
         if not self.inside[y]:
             return np.zeros(self.n_symbols)
-        values = np.where(self.inside, (1 - self.truth) / self.support.size, 1.0 / self.support.size)
+        values = np.where(self.inside, 1 - self.truth, 1.0) / self.support.size
         values[y] += self.truth
         return values
 
-    def kept(self):
+    def kept(self) -> np.ndarray:
         return np.where(self.inside, (1 - self.truth) / self.support.size + self.truth, 0.0)
 
 
-class RandomizedResponse(Mechanism):
+class RandomizedResponse(BeliefMechanism):
     """k-ary randomised response: the symbol itself with odds e^epsilon against each other one; epsilon-LDP.
 
     Parameters
@@ -108,19 +97,16 @@ class RandomizedResponse(Mechanism):
 
     Examples
     --------
-    >>> mechanism = RandomizedResponse(np.log(3))
-    >>> mechanism.matrix([0.5, 0.5]).round(6).tolist()
-    [[0.75, 0.25], [0.25, 0.75]]
-    >>> round(mechanism.leakage([0.05, 0.95]), 4)  # never more than log 3 = 1.0986 (Theorem 3 of [3])
+    >>> round(RandomizedResponse(np.log(3)).leakage([0.05, 0.95]), 4)  # at most log 3 = 1.0986 (Theorem 3 of [3])
     1.0647
     """
 
-    def response(self, belief) -> SupportedResponse:
-        beta = check_belief(belief)
+    def response(self, belief: ArrayLike) -> SupportedResponse:
+        beta = check_distribution(belief, name="a belief")
         return SupportedResponse(beta, np.arange(beta.size), self.epsilon)
 
 
-class TemporalRandomizedResponse(Mechanism):
+class TemporalRandomizedResponse(BeliefMechanism):
     """Randomised response among the successors of the previous true symbol (the "temporal LDP" baseline of [3]).
 
     Parameters
@@ -131,22 +117,15 @@ class TemporalRandomizedResponse(Mechanism):
 
     uses_previous = True
 
-    def __init__(self, epsilon: float, transition):
+    def __init__(self, epsilon: float, transition: ArrayLike):
         super().__init__(epsilon)
         self.transition = as_transition_matrix(transition)
 
     @cached_property
     def same_supports(self) -> bool:
         """Whether all symbols have the same successors: otherwise an output rules earlier symbols out."""
-        matrix = self.transition.probabilities
-        if not self.transition.is_sparse or self.transition.background.any():
-            possible = np.asarray(self.transition) > 0
-            return bool((possible == possible[0]).all())
-        matrix = matrix.copy()
-        matrix.eliminate_zeros()
-        first = np.sort(matrix.indices[: matrix.indptr[1]])
-        rows = (np.sort(part) for part in np.split(matrix.indices, matrix.indptr[1:-1]))
-        return all(np.array_equal(row, first) for row in rows)
+        first = self.support(0)
+        return all(np.array_equal(self.support(x), first) for x in range(1, self.transition.n_states))
 
     def likelihood(self, y: int) -> np.ndarray:
         """Pr(y | previous symbol, symbol), (n, n): what an output after the first one tells."""
@@ -155,12 +134,78 @@ class TemporalRandomizedResponse(Mechanism):
         return np.array([self.response(uniform, previous).column(y) for previous in range(n)])
 
     def support(self, previous: int | None) -> np.ndarray:
-        """Symbols that can follow `previous`; all of them at the first time or after a symbol that is never left."""
+        """Symbols that can follow `previous`; all of them at the first time."""
         if previous is None:
             return np.arange(self.transition.n_states)
-        row = self.transition.row(previous)
-        return np.flatnonzero(row > 0)
+        return np.flatnonzero(self.transition.row(previous) > 0)
 
-    def response(self, belief, previous: int | None = None) -> SupportedResponse:
-        beta = check_belief(belief, self.transition.n_states)
+    def response(self, belief: ArrayLike, previous: int | None = None) -> SupportedResponse:
+        beta = check_distribution(belief, self.transition.n_states, "a belief")
         return SupportedResponse(beta, self.support(previous), self.epsilon)
+
+
+def release_tops(
+    sequence: ArrayLike,
+    n_symbols: int,
+    epsilon: float,
+    *,
+    rng: np.random.Generator,
+    warm_up: int = 5,
+    quantile: float = 0.95,
+    smoothing: float = 0.5,
+) -> np.ndarray:
+    """Release a sequence of symbols 0..n-1 with ToPS.
+
+    1. Threshold: the first symbols are released with Laplace noise of scale (n - 1)/eps; a quantile of them is the
+       threshold t.
+    2. Perturbation: later symbols are cut off at t and go through a binary hierarchy over 0..t, randomised response
+       with an equal share of the budget at each level.
+    3. Smoothing: an exponential moving average over the outputs, rounded; this is post-processing.
+
+    Parameters
+    ----------
+    sequence : array-like (T,)
+    n_symbols : int
+    epsilon : float, budget of one symbol, nats
+    rng : numpy.random.Generator
+    warm_up : int, symbols spent on the threshold
+    quantile : float in (0, 1], of the noisy first symbols
+    smoothing : float in (0, 1], weight of the newest output; 1: no smoothing
+
+    Returns
+    -------
+    int array (T,)
+
+    Raises
+    ------
+    ValueError
+        For an empty sequence, symbols out of range, or a parameter out of range.
+
+    Examples
+    --------
+    >>> release_tops([3] * 8, 8, 50.0, rng=np.random.default_rng(0)).tolist()
+    [3, 3, 3, 3, 3, 3, 3, 3]
+    """
+    budget, symbols = check_level(epsilon, "epsilon"), check_symbols(sequence, n_symbols)
+    for name, value in (("quantile", quantile), ("smoothing", smoothing)):
+        if not 0 < value <= 1:
+            raise ValueError(f"{name} must be in (0, 1], found {value}; give such as 0.5")
+    first, largest = symbols[:warm_up], n_symbols - 1
+    noisy = first + rng.laplace(0.0, max(largest, 1) / budget, first.size)
+    threshold = int(np.clip(np.ceil(np.quantile(noisy, quantile)), min(1, largest), largest))
+    perturbed = np.concatenate([np.clip(noisy, 0, largest), _hierarchy(symbols[warm_up:], threshold, budget, rng)])
+    smooth, state = np.empty(symbols.size), perturbed[0]
+    for k, value in enumerate(perturbed):
+        state += smoothing * (value - state)
+        smooth[k] = state
+    return np.clip(np.rint(smooth), 0, largest).astype(np.int64)
+
+
+def _hierarchy(symbols, threshold, epsilon, rng):
+    """Binary digits of the truncated symbols, each flipped by randomised response with an equal share of the budget."""
+    if not symbols.size or threshold == 0:
+        return np.zeros(symbols.size)
+    levels = int(threshold).bit_length()
+    digits = np.minimum(symbols, threshold)[:, None] >> np.arange(levels) & 1
+    flip = rng.random(digits.shape) < 1.0 / (1.0 + np.exp(epsilon / levels))
+    return np.minimum(((digits ^ flip) << np.arange(levels)).sum(axis=1), threshold).astype(float)

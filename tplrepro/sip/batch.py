@@ -1,26 +1,23 @@
 """Batched release: w symbols at a time are one symbol of the alphabet of batches (section V of [3]).
 
-With memory L = 1 (Theorem 5) the mechanism sees the current batch only; the belief over the next batch (Eq.
-(29)) is that over its first symbol, carried along the chain. Problem (30) is problem (15) over n^w batches
-with the distance summed over the batch, so the exact optimum is the programme of `tplrepro.sip.optimal`.
-Algorithm 2 of [3], gradient descent, is kept beside it, repaired where it leaves the simplex of each row, and
-with line 13 read as Eq. (30): s / a, not s / (a beta).
-
-References
-----------
-[3] B. Jiang, M. Li, R. Tandon, "Online Context-Aware Data Release with Sequence Information Privacy", 2023.
+With memory L = 1 (Theorem 5) the mechanism sees the current batch only; the belief over the next batch (Eq. (29)) is
+that over its first symbol, carried along the chain. Problem (30) is problem (15) over n^w batches with the distance
+summed over the batch, so the exact optimum is the programme of `tplrepro.sip.optimal`. Algorithm 2 of [3], gradient
+descent, is kept beside it, repaired where it leaves the simplex of each row, and with line 13 read as Eq. (30): s / a,
+not s / (a beta).
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from tplrepro.markov.transition import as_transition_matrix
+from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.sip.belief import SymbolChain
-from tplrepro.sip.leakage import check_belief, check_distance
+from tplrepro.sip.checks import check_distance, check_symbols
 from tplrepro.sip.optimal import OptimalResponse
-from tplrepro.sip.response import DenseResponse, Mechanism
-from tplrepro.validation import check_horizon
+from tplrepro.sip.response import DenseResponse, Response
+from tplrepro.validation import check_distribution, check_horizon
 
 __all__ = ["BatchResponse", "batch_belief", "batch_chain", "batch_distance", "decode_batch", "encode_batches"]
 
@@ -40,66 +37,62 @@ def _alphabet(n_symbols: int, width: int) -> int:
     return n**w
 
 
-def encode_batches(sequence, n_symbols: int, width: int) -> np.ndarray:
+def encode_batches(sequence: ArrayLike, n_symbols: int, width: int) -> np.ndarray:
     """Numbers of the consecutive batches of a sequence; symbols beyond the last full batch are left out.
 
     >>> encode_batches([0, 1, 1, 1, 0], 2, 2).tolist()
     [1, 3]
     """
     _alphabet(n_symbols, width)
-    symbols = np.asarray(sequence, dtype=np.int64)
-    if symbols.ndim != 1 or symbols.size < width:
+    symbols = check_symbols(sequence, n_symbols)
+    if symbols.size < width:
         raise ValueError(
             f"a sequence must hold at least one batch of {width} symbols, found shape {symbols.shape}; lengthen it"
         )
-    if symbols.min() < 0 or symbols.max() >= n_symbols:
-        raise ValueError(f"symbols must be 0..{n_symbols - 1}, found {symbols.min()} to {symbols.max()}; check them")
     whole = symbols[: symbols.size // width * width].reshape(-1, width)
     return whole @ n_symbols ** np.arange(width)[::-1]
 
 
-def decode_batch(batch, n_symbols: int, width: int) -> np.ndarray:
+def decode_batch(batch: ArrayLike, n_symbols: int, width: int) -> np.ndarray:
     """The symbols of a batch's number, (..., w): `decode_batch(3, 2, 2)` is [1, 1]."""
     return np.asarray(batch)[..., None] // n_symbols ** np.arange(width)[::-1] % n_symbols
 
 
-def batch_distance(n_symbols: int, width: int, distance="hamming") -> np.ndarray:
+def batch_distance(n_symbols: int, width: int, distance: str | ArrayLike = "hamming") -> np.ndarray:
     """Distance between batches, (n^w, n^w): the sum over their symbols.
 
     >>> batch_distance(2, 2).tolist()[0]
     [0.0, 1.0, 1.0, 2.0]
     """
-    size = _alphabet(n_symbols, width)
+    digits = decode_batch(np.arange(_alphabet(n_symbols, width)), n_symbols, width)
     single = check_distance(distance, n_symbols)
-    digits = decode_batch(np.arange(size), n_symbols, width)
-    return sum(single[np.ix_(digits[:, i], digits[:, i])] for i in range(width))
+    return np.sum([single[np.ix_(digit, digit)] for digit in digits.T], axis=0)
 
 
-def batch_belief(belief, transition, width: int) -> np.ndarray:
+def batch_belief(belief: ArrayLike, transition: TransitionMatrix | ArrayLike, width: int) -> np.ndarray:
     """Belief over the next batch, (n^w,), from that over its first symbol (Eqs. (21) and (29) of [3], L = 1).
 
     >>> batch_belief([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], 2).tolist()
     [0.45, 0.05, 0.05, 0.45]
     """
-    matrix = np.asarray(as_transition_matrix(transition))
-    values = check_belief(belief, matrix.shape[0])
-    _alphabet(values.size, width)
+    matrix = as_transition_matrix(transition).toarray()
+    n = len(matrix)
+    _alphabet(n, width)
+    values = check_distribution(belief, n, "a belief")
     for _ in range(width - 1):
-        last = np.arange(values.size) % matrix.shape[0]
-        values = (values[:, None] * matrix[last]).ravel()
+        values = (values.reshape(-1, n, 1) * matrix).ravel()
     return values
 
 
-def batch_chain(initial, transition, width: int) -> SymbolChain:
+def batch_chain(initial: ArrayLike, transition: TransitionMatrix | ArrayLike, width: int) -> SymbolChain:
     """The chain of order 1 over batches that a chain of order 1 over symbols makes."""
-    matrix = np.asarray(as_transition_matrix(transition))
-    n = matrix.shape[0]
-    size = _alphabet(n, width)
-    after = np.array([batch_belief(matrix[x], matrix, width) for x in range(n)])
-    return SymbolChain.first_order(batch_belief(initial, matrix, width), after[np.arange(size) % n])
+    matrix = as_transition_matrix(transition)
+    after = np.array([batch_belief(row, matrix, width) for row in matrix.toarray()])
+    last = np.arange(after.shape[1]) % matrix.n_states
+    return SymbolChain.first_order(batch_belief(initial, matrix, width), after[last])
 
 
-class BatchResponse(Mechanism):
+class BatchResponse(OptimalResponse):
     """Release of batches of w symbols within a budget for each batch.
 
     Parameters
@@ -126,51 +119,54 @@ class BatchResponse(Mechanism):
     """
 
     def __init__(
-        self, epsilon: float, width: int, n_symbols: int, distance="hamming", method="exact", step: float = 1e-2
+        self,
+        epsilon: float,
+        width: int,
+        n_symbols: int,
+        distance: str | ArrayLike = "hamming",
+        method: str = "exact",
+        step: float = 1e-2,
     ):
-        super().__init__(epsilon)
         if method not in ("exact", "gradient"):
             raise ValueError(f"method must be 'exact' or 'gradient', found {method!r}; choose one of them")
         if not 0 < step < np.inf:
             raise ValueError(f"step must be a positive step length, found {step}; give such as 0.01")
+        super().__init__(epsilon, batch_distance(n_symbols, width, distance))
         self.width, self.n_symbols, self.method, self.step = width, n_symbols, method, step
-        self.distance = batch_distance(n_symbols, width, distance)
-        self._optimal = OptimalResponse(epsilon, self.distance)
 
-    def response(self, belief) -> DenseResponse:
-        beta = check_belief(belief, len(self.distance))
+    def response(self, belief: ArrayLike) -> Response:
         if self.method == "exact":
-            return self._optimal.response(beta)
+            return super().response(belief)
+        beta = check_distribution(belief, len(self.distance), "a belief")
         return DenseResponse(beta, _gradient_descent(beta, self.distance, self.epsilon, self.step))
 
 
 def _gradient_descent(belief, distance, epsilon, step, sweeps: int = 5000) -> np.ndarray:
-    """Algorithm 2 of [3]: rows (n, n), from uniform ones along the gradient until each entry has met its constraint.
-
-    An entry stops for good when the next step would violate Eq. (30). The gradient is centred over the
-    entries of a row that still move, which keeps the row on the simplex; positivity follows from the
-    constraint.
-    """
+    """Algorithm 2 of [3]: rows (n, n), from uniform ones along the gradient until each entry has met its constraint."""
+    # An entry stops for good when the next step would violate Eq. (30). The gradient is centred over the entries of a
+    # row that still move, which keeps the row on the simplex; positivity follows from the constraint.
     n = belief.size
     rows = np.full((n, n), 1.0 / n)
     gradient = distance * (belief / belief.max())[:, None]  # one step length for all, whatever the scale of the belief
-    active = np.repeat(belief[:, None] > 0, n, axis=1)
-    low, high = np.exp(-epsilon), np.exp(epsilon)
+    possible = (belief > 0)[:, None]
+    active = np.tile(possible, n)
+
+    def violated(trial):
+        marginal = belief @ trial
+        return (trial < np.exp(-epsilon) * marginal) | (trial > np.exp(epsilon) * marginal)
+
     for _ in range(sweeps):
         while True:
-            count = active.sum(axis=1, keepdims=True)
-            centre = np.divide(
-                (gradient * active).sum(axis=1, keepdims=True), count, out=np.zeros((n, 1)), where=count > 0
-            )
+            count = np.maximum(active.sum(axis=1, keepdims=True), 1)
+            centre = (gradient * active).sum(axis=1, keepdims=True) / count
             move = np.where(active, gradient - centre, 0.0)
             trial = rows - step * move
-            marginal = belief @ trial
-            wrong = active & ((trial < low * marginal) | (trial > high * marginal))
+            wrong = active & violated(trial)
             if not wrong.any():
                 break
             active &= ~wrong
         # A stopped entry of a column may be overtaken by the column's marginal: then the whole column stops.
-        stuck = ((belief > 0)[:, None] & ((trial < low * marginal) | (trial > high * marginal))).any(axis=0)
+        stuck = (possible & violated(trial)).any(axis=0)
         if stuck.any():
             active[:, stuck] = False
             continue

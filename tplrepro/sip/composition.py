@@ -1,25 +1,22 @@
 """Composition: from the leakage of single releases to that of the sequence (Theorems 1 and 2 of [3]).
 
 Theorem 1 adds up. Theorem 2 gives, for T releases of leakage at most eps, (T eps (e^eps - 1) + sqrt(T) eps
-sqrt(2 ln 1/delta), delta); its batched half prints tau where the proof gives sqrt(tau): both halves are one
-function here. For unequal leakages the same Azuma-Hoeffding argument gives sum eps_k (e^eps_k - 1) + sqrt(2
-ln(1/delta) sum eps_k^2). It bounds each side of the two-sided leakage at delta.
-
-References
-----------
-[3] B. Jiang, M. Li, R. Tandon, "Online Context-Aware Data Release with Sequence Information Privacy", 2023.
+sqrt(2 ln 1/delta), delta); its batched half prints tau where the proof gives sqrt(tau): both halves are one function
+here. For unequal leakages the same Azuma-Hoeffding argument gives sum eps_k (e^eps_k - 1) + sqrt(2 ln(1/delta) sum
+eps_k^2). It bounds each side of the two-sided leakage at delta.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from tplrepro.validation import check_budgets, check_horizon, check_level
+from tplrepro.validation import check_budgets
 
-__all__ = ["advanced_composition", "compose", "split_budget"]
+__all__ = ["compose"]
 
 
-def compose(leakages, delta: float = 0.0) -> float:
+def compose(leakages: ArrayLike, delta: float = 0.0) -> float:
     """Sequence information leakage, nats: the sum, or with delta > 0 the smaller of Theorems 1 and 2 of [3].
 
     Parameters
@@ -41,29 +38,6 @@ def compose(leakages, delta: float = 0.0) -> float:
     linear = float(values.sum())
     if not 0 <= delta < 1:
         raise ValueError(f"delta must be a probability from 0 to below 1, found {delta}; give such as 1e-5")
-    return linear if delta == 0 else min(linear, advanced_composition(values, delta))
-
-
-def advanced_composition(leakages, delta: float) -> float:
-    """Theorem 2 of [3] with the square root of the number of releases in both halves; nats.
-
-    >>> round(advanced_composition([1.0, 1.0], 0.01), 4)  # worse than the sum, 2, for so few releases
-    7.7285
-    """
-    values = check_budgets(leakages, "leakages")
-    if not 0 < delta < 1:
-        raise ValueError(f"delta must be a probability strictly between 0 and 1, found {delta}; give such as 1e-5")
-    return float(values @ np.expm1(values) + np.sqrt(2 * np.log(1 / delta) * (values @ values)))
-
-
-def split_budget(total: float, horizon: int) -> np.ndarray:
-    """Equal budgets (T,) whose sum does not exceed `total`.
-
-    >>> split_budget(1.0, 4).tolist()
-    [0.25, 0.25, 0.25, 0.25]
-    """
-    budget, n = check_level(total, "total"), check_horizon(horizon)
-    share = budget / n
-    while np.full(n, share).sum() > budget:
-        share = np.nextafter(share, 0)
-    return np.full(n, share)
+    if delta == 0:
+        return linear
+    return min(linear, float(values @ np.expm1(values) + np.sqrt(2 * np.log(1 / delta) * (values @ values))))

@@ -1,22 +1,20 @@
-"""Evaluation: what releases cost and leak, by enumeration of the outputs or on recorded sequences (section VI of [3]).
-
-References
-----------
-[3] B. Jiang, M. Li, R. Tandon, "Online Context-Aware Data Release with Sequence Information Privacy", 2023.
-"""
+"""What releases cost and leak, by enumeration of the outputs or on recorded sequences (section VI of [3])."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tplrepro.sip.belief import Belief, SymbolChain
-from tplrepro.sip.leakage import check_distance
-from tplrepro.sip.online import release
+from tplrepro.sip.checks import check_distance
+from tplrepro.sip.online_release import release_sequence
+from tplrepro.sip.response import BeliefMechanism
 from tplrepro.validation import check_horizon
 
-__all__ = ["Evaluation", "ExpectedRelease", "evaluate", "expected_release", "grid_distance"]
+__all__ = ["ExpectedRelease", "ReleasedSequences", "expected_release", "grid_distance", "release_sequences"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,9 @@ class ExpectedRelease:
     leakages: np.ndarray
 
 
-def expected_release(mechanism, chain: SymbolChain, horizon: int, distance="hamming") -> ExpectedRelease:
+def expected_release(
+    mechanism: BeliefMechanism, chain: SymbolChain, horizon: int, distance: str | ArrayLike = "hamming"
+) -> ExpectedRelease:
     """Expected costs and largest leakages of T releases, over all n^(T-1) histories of outputs.
 
     Examples
@@ -60,7 +60,7 @@ def expected_release(mechanism, chain: SymbolChain, horizon: int, distance="hamm
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class ReleasedSequences:
     """What happened to recorded sequences.
 
     Attributes
@@ -73,30 +73,36 @@ class Evaluation:
     mean_leakage, largest_leakage : float, true IIL of the releases, nats
     """
 
-    outputs: list
-    likelihoods: list
+    outputs: list[np.ndarray]
+    likelihoods: list[list[np.ndarray]]
     error: float
     distance: float
     mean_leakage: float
     largest_leakage: float
 
 
-def evaluate(mechanism, sequences, chain: SymbolChain, rng, distance=None, keep_likelihoods=False) -> Evaluation:
-    """Release sequences one after the other, each from the start of the chain.
+def release_sequences(
+    mechanism: BeliefMechanism,
+    sequences: Iterable[ArrayLike],
+    chain: SymbolChain,
+    *,
+    rng: np.random.Generator,
+    distance: ArrayLike | None = None,
+    keep_likelihoods: bool = False,
+) -> ReleasedSequences:
+    """Release sequences one after the other, each from the start of the chain, and say what that cost and leaked.
 
     Parameters
     ----------
-    mechanism : Mechanism
-    sequences : list of int arrays
-    chain : SymbolChain, what mechanism and adversary know
-    rng : numpy Generator
+    mechanism, chain, rng : as in `release_sequence`
+    sequences : int arrays of symbols
     distance : array-like (n, n), optional
     keep_likelihoods : bool
     """
     table = None if distance is None else check_distance(distance, chain.n_symbols)
     outputs, likelihoods, leakages, kept, far = [], [], [], [], []
     for sequence in sequences:
-        steps = list(release(mechanism, sequence, chain, rng))
+        steps = list(release_sequence(mechanism, sequence, chain, rng=rng))
         outputs.append(np.array([step.output for step in steps]))
         if keep_likelihoods:
             likelihoods.append(_told(mechanism, steps))
@@ -105,18 +111,12 @@ def evaluate(mechanism, sequences, chain: SymbolChain, rng, distance=None, keep_
         if table is not None:
             far += [table[step.symbol, step.output] for step in steps]
     error = 1.0 - float(np.mean(kept))
-    return Evaluation(
-        outputs,
-        likelihoods,
-        error,
-        float(np.mean(far)) if far else error,
-        float(np.mean(leakages)),
-        float(np.max(leakages)),
-    )
+    cost = float(np.mean(far)) if far else error
+    return ReleasedSequences(outputs, likelihoods, error, cost, float(np.mean(leakages)), float(np.max(leakages)))
 
 
 def _told(mechanism, steps) -> list:
-    if not getattr(mechanism, "uses_previous", False):
+    if not mechanism.uses_previous:
         return [step.likelihood for step in steps]
     return [steps[0].likelihood, *(mechanism.likelihood(step.output) for step in steps[1:])]
 

@@ -1,25 +1,26 @@
 """Re-identification: whose sequence is it? (Fig. 8 of [3])
 
-The paper trains recurrent networks on half of each user's stream. The default here is smaller and needs no
-training loop: a Markov chain a user, estimated on that half with additive smoothing, and the user whose chain
-gives a released sequence the largest likelihood. `tplrepro.sip.recurrent` holds the network (PyTorch, an
-optional extra).
+The paper trains recurrent networks on half of each user's stream. Here the model is smaller and needs no training loop:
+a Markov chain a user, estimated on that half with additive smoothing, and the user whose chain gives a released
+sequence the largest likelihood.
 
-An adversary who knows the mechanism weighs each chain by what the mechanism does: with `channel` (or `likelihoods`) the
-likelihood is that of a hidden Markov model whose emissions are the mechanism's response, the "data pattern"
-adversary of the paper.
-
-References
-----------
-[3] B. Jiang, M. Li, R. Tandon, "Online Context-Aware Data Release with Sequence Information Privacy", 2023.
+An adversary who knows the mechanism weighs each chain by what the mechanism does: with `likelihoods` the likelihood is
+that of a hidden Markov model whose emissions are the mechanism's response, the "data pattern" adversary of the paper.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Mapping, Sequence
 
-from tplrepro.sip.leakage import check_response_matrix
-from tplrepro.validation import check_horizon
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import block_diag
+
+from tplrepro.markov.filtering import log_product
+from tplrepro.markov.sequences import as_sequences
+from tplrepro.markov.transition import TransitionMatrix
+from tplrepro.sip.checks import check_symbols
+from tplrepro.validation import check_horizon, check_smoothing
 
 __all__ = ["MarkovClassifier", "identification_rate"]
 
@@ -40,78 +41,57 @@ class MarkovClassifier:
     """
 
     def __init__(self, n_symbols: int, smoothing: float = 0.1):
-        if not smoothing > 0:
-            raise ValueError(f"smoothing must be positive, found {smoothing}; give the number added to each count")
+        if check_smoothing(smoothing) == 0:
+            raise ValueError("smoothing must be positive, found 0; give the number added to each count")
         self.n_symbols, self.smoothing = check_horizon(n_symbols, "n_symbols"), smoothing
         self.users: list = []
 
-    def fit(self, sequences: dict) -> MarkovClassifier:
+    def fit(self, sequences: Mapping[object, Sequence[ArrayLike]]) -> MarkovClassifier:
         """Estimate from a dict user -> list of sequences of symbols; returns itself."""
-        n = self.n_symbols
+        if len(sequences) < 2:
+            raise ValueError(f"identification needs at least two users, found {len(sequences)}; give more")
+        own = [as_sequences(sequences[user], self.n_symbols) for user in sequences]
+        counts = [np.bincount(coded.values, minlength=self.n_symbols) + self.smoothing for coded in own]
         self.users = list(sequences)
-        if len(self.users) < 2:
-            raise ValueError(f"identification needs at least two users, found {len(self.users)}; give more")
-        self.initial = np.empty((len(self.users), n))
-        self.steps = np.empty((len(self.users), n, n))
-        for i, user in enumerate(self.users):
-            first, pairs = np.full(n, self.smoothing), np.full((n, n), self.smoothing)
-            for sequence in sequences[user]:
-                symbols = np.asarray(sequence)
-                np.add.at(first, symbols, 1.0)
-                np.add.at(pairs, (symbols[:-1], symbols[1:]), 1.0)
-            self.initial[i] = first / first.sum()
-            self.steps[i] = pairs / pairs.sum(axis=1, keepdims=True)
+        self.initial = np.array([count / count.sum() for count in counts])
+        estimates = [TransitionMatrix.from_sequences(coded, smoothing=self.smoothing) for coded in own]
+        self.steps = np.array([estimate.toarray() for estimate in estimates])
+        self._pairs = block_diag(self.steps, format="csr")  # hidden are a user, who stays the same, and her symbol
         return self
 
-    def log_likelihood(self, sequence, channel=None, likelihoods=None) -> np.ndarray:
+    def log_likelihood(self, sequence: ArrayLike, likelihoods: Sequence[np.ndarray] | None = None) -> np.ndarray:
         """Log-likelihood of an output sequence for each user, (users,).
 
         Parameters
         ----------
         sequence : array-like (T,)
-        channel : array-like (n, n), optional; rows of a mechanism that is the same at all times
-        likelihoods : sequence of T arrays (n,), optional; a(y_k|.) of a mechanism that changes, in place of a
-            channel; from the second on they may be (n, n): Pr(y_k | previous symbol, symbol)
+        likelihoods : sequence of T arrays (n,), optional
+            a(y_k|.) of a mechanism; from the second on they may be (n, n): Pr(y_k | previous symbol, symbol). Without
+            them, the sequence is taken as it stands.
         """
         if not self.users:
             raise ValueError("the classifier has not been fitted, found no users; call fit first")
-        symbols = np.asarray(sequence)
-        if symbols.ndim != 1 or symbols.size == 0:
-            raise ValueError(
-                f"a sequence must hold at least one symbol, found shape {symbols.shape}; leave empty ones out"
-            )
-        if channel is None and likelihoods is None:
-            steps = np.log(self.steps[:, symbols[:-1], symbols[1:]]).sum(axis=1)
-            return np.log(self.initial[:, symbols[0]]) + steps
-        if likelihoods is None:
-            likelihoods = check_response_matrix(channel, self.n_symbols)[:, symbols].T
-        forward = self.initial * likelihoods[0]
-        total = np.zeros(len(self.users))
-        for k in range(symbols.size):
-            if k:
-                told = np.asarray(likelihoods[k])
+        symbols, k = check_symbols(sequence, self.n_symbols), len(self.users)
+        with np.errstate(divide="ignore"):
+            if likelihoods is None:
+                steps = np.log(self.steps[:, symbols[:-1], symbols[1:]]).sum(axis=1)
+                return np.log(self.initial[:, symbols[0]]) + steps
+            logs = np.log(self.initial * likelihoods[0]).ravel()
+            for told in likelihoods[1:]:
                 if told.ndim == 1:
-                    forward = np.einsum("ui,uij->uj", forward, self.steps) * told
+                    logs = log_product(logs, self._pairs) + np.tile(np.log(told), k)
                 else:
-                    forward = np.einsum("ui,uij,ij->uj", forward, self.steps, told)
-            scale = forward.sum(axis=1, keepdims=True)
-            with np.errstate(divide="ignore"):
-                total += np.log(scale[:, 0])
-            forward = forward / np.where(scale > 0, scale, 1.0)
-        return total
+                    logs = log_product(logs, self._pairs.multiply(block_diag([told] * k)).tocsr())
+        return np.logaddexp.reduce(logs.reshape(k, -1), axis=1)
 
-    def predict(self, sequence, channel=None, likelihoods=None):
+    def predict(self, sequence: ArrayLike, likelihoods: Sequence[np.ndarray] | None = None):
         """The most likely user; arguments as for `log_likelihood`."""
-        return self.users[int(np.argmax(self.log_likelihood(sequence, channel, likelihoods)))]
+        return self.users[int(np.argmax(self.log_likelihood(sequence, likelihoods)))]
 
 
-def identification_rate(classifier, sequences: dict, channel=None) -> float:
-    """Share of sequences (dict user -> list) whose user is found.
-
-    `classifier` has `predict(sequence)`, or `predict(sequence, channel)` where a channel is given.
-    """
-    pairs = [(user, sequence) for user, own in sequences.items() for sequence in own]
-    if not pairs:
+def identification_rate(classifier: MarkovClassifier, sequences: Mapping[object, Sequence[ArrayLike]]) -> float:
+    """Share of sequences (dict user -> list) whose user is found."""
+    found = [classifier.predict(sequence) == user for user, own in sequences.items() for sequence in own]
+    if not found:
         raise ValueError("a rate needs at least one sequence, found none; give the sequences of each user")
-    options = () if channel is None else (channel,)
-    return float(np.mean([classifier.predict(sequence, *options) == user for user, sequence in pairs]))
+    return float(np.mean(found))
