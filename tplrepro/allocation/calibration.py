@@ -34,7 +34,7 @@ def fit_to_level(
     The margin is a share of alpha: what a recursion needs, which grows with the number of budgets, or `margin` if that
     is more.
     """
-    target = alpha * (1.0 - max(2.0 * SAFETY + budgets.size * 2.0**-50, margin))
+    target = alpha * min(1.0 - 2.0 * SAFETY - budgets.size * 2.0**-50, 1.0 - margin)
     budgets = budgets * min(alpha / budgets.max(), 1.0)  # no budget exceeds the leakage
 
     def within(factor: float) -> bool:

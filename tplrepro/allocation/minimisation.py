@@ -66,7 +66,7 @@ class LeastError:
         """Budgets (R,) to which SLSQP comes from the budgets `start`; they may exceed alpha by a rounding error."""
         x = np.log(start[self.knots] / self.alpha)
         # No term of the error may exceed the error of the start, which is feasible.
-        lower = np.log(np.maximum(self.weights[self.knots], 1e-300) / self.cost(start)) / self.power - 0.1
+        lower = np.log(np.maximum(self.weights[self.knots], 1e-300) / self.cost_of(x)[0]) / self.power - 0.1
         lower = np.minimum(lower, self.upper - 0.1)
         return self.budgets(_minimise(self.cost_of, self.slack, x, lower, self.upper))
 
@@ -102,7 +102,13 @@ def ascend(functions: list, budgets: np.ndarray, change: np.ndarray) -> tuple[np
 
 def interpolation(knots: np.ndarray, size: int) -> np.ndarray:
     """The matrix (R, N) that interpolates values at knots linearly."""
-    return np.stack([np.interp(np.arange(size), knots, unit) for unit in np.eye(knots.size)], axis=1)
+    times = np.arange(size)
+    right = np.clip(np.searchsorted(knots, times), 1, knots.size - 1)
+    share = (times - knots[right - 1]) / (knots[right] - knots[right - 1])
+    spread = np.zeros((size, knots.size))
+    spread[times, right - 1] = 1.0 - share
+    spread[times, right] += share
+    return spread
 
 
 def _minimise(cost: Callable, slack: Callable, start: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
