@@ -29,11 +29,6 @@ What differs from the printed text (docs/errata.md names the test that shows eac
 Accuracy against 60-digit arithmetic: Algorithm 1 within a few ulp for every finite alpha. Algorithms 3 and
 5 read rounded sums from tables, which costs about 1e-16 divided by the largest total variation distance
 between two rows. Leakages are in nats.
-
-References
-----------
-[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
-    Correlations. IEEE TKDE, 2019.
 """
 
 from tplrepro.leakage.published.piecewise import PiecewiseFunction, algorithm_4, algorithm_5

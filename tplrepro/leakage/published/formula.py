@@ -1,22 +1,23 @@
-"""log f of Eq. (24) of [1] without overflow or cancellation, and the checks of scalar arguments."""
+"""log f of Eq. (24) of [1] without overflow or cancellation, and the check of scalar leakages."""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from tplrepro.validation import check_alpha, check_epsilon
+from tplrepro.validation import check_alpha, one_number
 
-__all__ = ["LARGEST", "factors", "log_f", "one_budget", "one_leakage"]
+__all__ = ["LARGEST", "factors", "log_f", "one_leakage"]
 
 LARGEST = 700.0  # e^alpha is finite with room to spare
 
 
-def factors(alpha):
+def factors(alpha: float | np.ndarray):
     """1 - e^-alpha and e^-alpha: the numerator and denominator of f are scaled by e^-alpha."""
     return -np.expm1(-alpha), np.exp(-alpha)
 
 
-def log_f(excess, d, alpha):
+def log_f(excess: np.ndarray, d: np.ndarray, alpha: float | np.ndarray) -> np.ndarray:
     """log f from excess = q - d and d, elementwise.
 
     Where d = 0, f = q u + 1 overflows with e^alpha; log f is then alpha + log(q (1 - e^-alpha) + e^-alpha).
@@ -28,15 +29,5 @@ def log_f(excess, d, alpha):
     return np.where((d == 0) & (excess > 0) & (np.asarray(alpha) > LARGEST), unbounded, loss)
 
 
-def one_leakage(value, name: str) -> float:
-    checked = check_alpha(value, name)
-    if checked.ndim != 0:
-        raise ValueError(f"{name} must be one number, found shape {checked.shape}; call once for each value")
-    return float(checked)
-
-
-def one_budget(value, name: str = "epsilon") -> float:
-    checked = check_epsilon(value, name)
-    if checked.ndim != 0:
-        raise ValueError(f"{name} must be one number, found shape {checked.shape}; call once for each value")
-    return float(checked)
+def one_leakage(value: ArrayLike, name: str) -> float:
+    return one_number(check_alpha(value, name), name)

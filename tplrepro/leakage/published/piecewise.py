@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tplrepro.leakage.published.formula import LARGEST, factors, log_f, one_leakage
 from tplrepro.leakage.published.precomputation import PrecomputedTables, algorithm_2, largest_pair
@@ -32,28 +33,15 @@ class PiecewiseFunction(NamedTuple):
     a_1: float
 
 
-def algorithm_4(P_or_tables, a_1: float, a_m: float) -> PiecewiseFunction:
+def algorithm_4(P_or_tables: ArrayLike | PrecomputedTables, a_1: float, a_m: float) -> PiecewiseFunction:
     """Generate the privacy loss function on [a_1, a_m] by Algorithm 4 of [1].
 
-    The recursion keeps its intervals on a stack, and what Algorithm 3 finds at an intersection serves both
-    halves.
+    The recursion keeps its intervals on a stack, and what Algorithm 3 finds at an intersection serves both halves.
 
     Parameters
     ----------
-    P_or_tables : array-like (n, n) or PrecomputedTables
-        Transition matrix, or the output of `algorithm_2` for it.
-    a_1, a_m : float
-        Domain in nats, 0 < a_1 <= a_m <= 700.
-
-    Returns
-    -------
-    PiecewiseFunction
-        `qArr`, `dArr` and `aArr`, each (K,), and `a_1`.
-
-    Raises
-    ------
-    ValueError
-        `P_or_tables` is not a transition matrix, or the domain is not as above.
+    P_or_tables : array-like (n, n) or PrecomputedTables, a transition matrix or the output of `algorithm_2` for it
+    a_1, a_m : float, the domain in nats, 0 < a_1 <= a_m <= 700; else ValueError
 
     Examples
     --------
@@ -77,10 +65,10 @@ def algorithm_4(P_or_tables, a_1: float, a_m: float) -> PiecewiseFunction:
     stack = [(a_1, largest_pair(a_1, tables)[1:], a_m, largest_pair(a_m, tables)[1:])]
     while stack:
         left, first, right, last = stack.pop()
-        middle = intersection(first, last)
-        if left == right or reaches(first, last, right) or middle >= right:
+        middle = _intersection(first, last)
+        if left == right or _reaches(first, last, right) or middle >= right:
             piece = first
-        elif reaches(last, first, left) or middle <= left:
+        elif _reaches(last, first, left) or middle <= left:
             piece = last
         else:
             found = largest_pair(middle, tables)[1:]
@@ -95,27 +83,10 @@ def algorithm_4(P_or_tables, a_1: float, a_m: float) -> PiecewiseFunction:
     return PiecewiseFunction(q_arr, d_arr, np.array(ends), a_1)
 
 
-def algorithm_5(alpha, piecewise: PiecewiseFunction, epsilon: float = 0.0):
-    """BPL or FPL at one time point from Algorithm 4's function by Algorithm 5 of [1]: L(alpha) + epsilon.
+def algorithm_5(alpha: ArrayLike, piecewise: PiecewiseFunction, epsilon: float = 0.0) -> float | np.ndarray:
+    """BPL or FPL at one time point from Algorithm 4's function by Algorithm 5 of [1]: L(alpha) + epsilon, elementwise.
 
-    Parameters
-    ----------
-    alpha : float or array-like
-        Previous BPL or next FPL in nats: 0, or within the domain [a_1, a_m].
-    piecewise : PiecewiseFunction
-        From `algorithm_4`.
-    epsilon : float
-        Budget of the release itself in nats, at least 0.
-
-    Returns
-    -------
-    float or ndarray
-        Leakage in nats, in the shape of `alpha`.
-
-    Raises
-    ------
-    ValueError
-        `alpha` lies outside the domain, or `alpha` or `epsilon` is negative or not finite.
+    Each alpha is 0 or within the domain [a_1, a_m], else ValueError; `epsilon` as in `algorithm_1`.
 
     Examples
     --------
@@ -138,7 +109,7 @@ def algorithm_5(alpha, piecewise: PiecewiseFunction, epsilon: float = 0.0):
     return float(leakage) if values.ndim == 0 else leakage
 
 
-def intersection(first: tuple[float, float], last: tuple[float, float]) -> float:
+def _intersection(first: tuple[float, float], last: tuple[float, float]) -> float:
     """log(k + 1) of lines 4 and 14, with q - d for q; -inf where the two do not meet at a positive alpha."""
     (q1, d1), (qm, dm) = first, last
     p1, pm = q1 - d1, qm - dm
@@ -148,16 +119,16 @@ def intersection(first: tuple[float, float], last: tuple[float, float]) -> float
     return float(np.log1p(numerator / denominator))
 
 
-def reaches(piece: tuple[float, float], top: tuple[float, float], alpha: float) -> bool:
+def _reaches(piece: tuple[float, float], top: tuple[float, float], alpha: float) -> bool:
     """Whether `piece` is as high as `top` at `alpha`, up to rounding.
 
     From `alpha` towards their intersection the relative gap of the excess only falls, so what is within the
     tolerance at the end of a sub-domain is within it throughout.
     """
-    return excess(piece, alpha) >= excess(top, alpha) * (1 - TOLERANCE)
+    return _excess(piece, alpha) >= _excess(top, alpha) * (1 - TOLERANCE)
 
 
-def excess(piece: tuple[float, float], alpha: float) -> float:
+def _excess(piece: tuple[float, float], alpha: float) -> float:
     rise, floor = factors(alpha)
     q, d = piece
     return (q - d) * rise / (d * rise + floor)

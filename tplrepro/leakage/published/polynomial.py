@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tplrepro.leakage.published.formula import factors, log_f, one_leakage
 from tplrepro.validation import as_transition_array
@@ -12,31 +13,18 @@ __all__ = ["algorithm_1"]
 BLOCK = 1 << 16  # entries of a block of pairs: its few temporaries stay in a core's cache
 
 
-def algorithm_1(P, alpha: float, epsilon: float = 0.0) -> float:
+def algorithm_1(P: ArrayLike, alpha: float, epsilon: float = 0.0) -> float:
     """BPL or FPL at one time point by Algorithm 1 of [1]: L(alpha) + epsilon.
 
-    All pairs of a block of rows q with every row d are solved at once. A block holds 2^16 entries or one
-    row q, whichever is more, so memory is O(n^2), not n^3. One pass over the columns removes every column
-    that violates Inequality (22), which [1] shows to be allowed.
+    All pairs of a block of rows q with every row d are solved at once. A block holds 2^16 entries or one row q,
+    whichever is more, so memory is O(n^2), not n^3. One pass over the columns removes every column that violates
+    Inequality (22), which [1] shows to be allowed.
 
     Parameters
     ----------
-    P : array-like (n, n)
-        Backward or forward transition matrix.
-    alpha : float
-        Previous BPL or next FPL in nats, at least 0; any finite value.
-    epsilon : float
-        Budget of the release itself in nats, at least 0.
-
-    Returns
-    -------
-    float
-        Leakage in nats.
-
-    Raises
-    ------
-    ValueError
-        `P` is not a transition matrix, or `alpha` or `epsilon` is negative or not finite.
+    P : array-like (n, n), the backward or forward transition matrix; else ValueError
+    alpha, epsilon : float, the previous BPL or next FPL and the budget of the release itself, nats
+        Finite and at least 0, else ValueError.
 
     Examples
     --------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tplrepro.leakage.published.formula import log_f, one_leakage
 from tplrepro.validation import as_transition_array
@@ -29,23 +30,11 @@ class PrecomputedTables(NamedTuple):
     aM: np.ndarray
 
 
-def piecewise_coefficients(q, d) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def piecewise_coefficients(q: ArrayLike, d: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Lines 2 to 11 of Algorithm 2 of [1] for one pair of rows, or for many pairs at once.
 
-    Parameters
-    ----------
-    q, d : array-like (..., n)
-        Rows of a transition matrix; shapes broadcast.
-
-    Returns
-    -------
-    qArr, dArr, aArr : ndarray (..., n)
-        See `PrecomputedTables`.
-
-    Raises
-    ------
-    ValueError
-        The rows differ in length.
+    From rows (..., n) of one length, else ValueError, whose shapes broadcast: qArr, dArr, aArr (..., n), see
+    `PrecomputedTables`.
 
     Examples
     --------
@@ -76,25 +65,10 @@ def piecewise_coefficients(q, d) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return q_arr, d_arr, a_arr
 
 
-def algorithm_2(P) -> PrecomputedTables:
+def algorithm_2(P: ArrayLike) -> PrecomputedTables:
     """Precompute the parameters of all n(n-1) pairs by Algorithm 2 of [1].
 
     The three tables take 24 n^2 (n-1) bytes: 0.2 GB at n = 200, 24 GB at n = 1,000.
-
-    Parameters
-    ----------
-    P : array-like (n, n)
-        Backward or forward transition matrix.
-
-    Returns
-    -------
-    PrecomputedTables
-        `qM`, `dM` and `aM`, each (n(n-1), n).
-
-    Raises
-    ------
-    ValueError
-        `P` is not a transition matrix.
 
     Examples
     --------
@@ -115,24 +89,7 @@ def algorithm_2(P) -> PrecomputedTables:
 def algorithm_3(alpha: float, tables: PrecomputedTables, epsilon: float = 0.0) -> float:
     """BPL or FPL at one time point from Algorithm 2's tables by Algorithm 3 of [1]: L(alpha) + epsilon.
 
-    Parameters
-    ----------
-    alpha : float
-        Previous BPL or next FPL in nats, at least 0; any finite value.
-    tables : PrecomputedTables
-        From `algorithm_2`.
-    epsilon : float
-        Budget of the release itself in nats, at least 0.
-
-    Returns
-    -------
-    float
-        Leakage in nats.
-
-    Raises
-    ------
-    ValueError
-        `alpha` or `epsilon` is negative or not finite.
+    `alpha` and `epsilon` as in `algorithm_1`.
 
     Examples
     --------

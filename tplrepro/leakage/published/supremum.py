@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from tplrepro.leakage.published.formula import factors, one_budget
+from tplrepro.leakage.published.formula import factors
 from tplrepro.leakage.published.precomputation import PrecomputedTables
+from tplrepro.validation import check_epsilon, one_number
 
 __all__ = ["algorithm_6", "theorem_11"]
 
 BLOCK = 1 << 16  # coefficients evaluated at once
 
 
-def theorem_11(q, d, epsilon: float):
+def theorem_11(q: ArrayLike, d: ArrayLike, epsilon: float) -> float | np.ndarray:
     """Supremum over time of BPL or FPL for coefficients q and d: the four cases of Theorem 11 of [1].
 
-    Parameters
-    ----------
-    q, d : float or array-like
-        Coefficients with 0 <= d <= q <= 1; shapes broadcast. Where q = d the supremum is `epsilon`.
-    epsilon : float
-        Budget at each time point in nats, greater than 0.
-
-    Returns
-    -------
-    float or ndarray
-        In nats; inf where d = 0 and epsilon >= log(1/q).
-
-    Raises
-    ------
-    ValueError
-        q or d is out of range, or `epsilon` is not positive and finite.
+    Elementwise for 0 <= d <= q <= 1, in nats; `epsilon` where q = d, inf where d = 0 and epsilon >= log(1/q).
+    ValueError for coefficients out of range and a budget, spent at each time point, that is not positive and finite.
 
     Examples
     --------
@@ -39,7 +27,7 @@ def theorem_11(q, d, epsilon: float):
     >>> round(theorem_11(0.8, 0.1, 0.23), 6), theorem_11(0.8, 0.0, 0.23)
     (0.792337, inf)
     """
-    epsilon = one_budget(epsilon)
+    epsilon = one_number(check_epsilon(epsilon), "epsilon")
     q, d = np.broadcast_arrays(np.asarray(q, dtype=float), np.asarray(d, dtype=float))
     bad = ~((d >= 0) & (q >= d) & (q <= 1))
     if bad.any():
@@ -47,31 +35,15 @@ def theorem_11(q, d, epsilon: float):
             f"coefficients must satisfy 0 <= d <= q <= 1, found q={q[bad].flat[0]:g} and "
             f"d={d[bad].flat[0]:g}; pass the sums of two rows over the same columns"
         )
-    limit = fixed_point(q, d, epsilon)
+    limit = _fixed_point(q, d, epsilon)
     return float(limit) if limit.ndim == 0 else limit
 
 
 def algorithm_6(epsilon: float, tables: PrecomputedTables) -> tuple[float, float, float]:
     """Supremum over time of BPL or FPL by Algorithm 6 of [1], with the coefficients that give it.
 
-    Parameters
-    ----------
-    epsilon : float
-        Budget at each time point in nats, greater than 0.
-    tables : PrecomputedTables
-        From `algorithm_2`.
-
-    Returns
-    -------
-    supremum : float
-        In nats; inf where the leakage grows without limit.
-    q, d : float
-        The coefficients of Theorem 11; 0 and 0 where all rows are identical and the supremum is `epsilon`.
-
-    Raises
-    ------
-    ValueError
-        `epsilon` is not positive and finite.
+    The supremum in nats, inf where the leakage grows without limit, and q and d of Theorem 11: 0 and 0 where all rows
+    are identical and the supremum is `epsilon`, a budget > 0.
 
     Examples
     --------
@@ -80,19 +52,19 @@ def algorithm_6(epsilon: float, tables: PrecomputedTables) -> tuple[float, float
     >>> round(supremum, 6), round(q, 6), round(d, 6)
     (0.792337, 0.8, 0.1)
     """
-    epsilon = one_budget(epsilon)
+    epsilon = one_number(check_epsilon(epsilon), "epsilon")
     best = (epsilon, 0.0, 0.0)
     block = max(1, BLOCK // tables.qM.shape[1])
     for start in range(0, len(tables.qM), block):
         q, d = tables.qM[start : start + block], tables.dM[start : start + block]
-        candidates = fixed_point(q, d, epsilon)
+        candidates = _fixed_point(q, d, epsilon)
         k = np.unravel_index(np.argmax(candidates), candidates.shape)
         if candidates[k] > best[0]:
             best = (float(candidates[k]), float(q[k]), float(d[k]))
     return best
 
 
-def fixed_point(q, d, epsilon: float):
+def _fixed_point(q: np.ndarray, d: np.ndarray, epsilon: float) -> np.ndarray:
     """The alpha with alpha = log f(alpha) + epsilon, inf if there is none.
 
     With e^alpha = 1 + e^epsilon g the equation is d g^2 + c g = (1 - e^-epsilon) e^-epsilon. Of the two
