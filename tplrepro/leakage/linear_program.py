@@ -15,11 +15,6 @@ Accuracy: on 2,250 random pairs of rows of every kind, for each solver and formu
 the pairwise one is then off by up to 1e-3 and gets 1e-9. For larger alpha the coefficients 1 and e^alpha in one
 constraint are further apart than any tolerance resolves, and wrong answers come back as optimal (by more than 1 at
 alpha = 20, pairwise), so it is refused. `published.algorithm_1` and `privacy_loss` have no such limit.
-
-References
-----------
-[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
-    Correlations. IEEE TKDE, 2019.
 """
 
 from __future__ import annotations
@@ -28,38 +23,32 @@ import warnings
 from itertools import permutations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from tplrepro.validation import as_transition_array, check_alpha
+from tplrepro.progress import progress_bar
+from tplrepro.validation import as_transition_array, check_alpha, one_number
 
-__all__ = ["LARGEST_ALPHA", "loss", "pair_loss"]
+__all__ = ["LARGEST_ALPHA", "loss"]
 
 #: Largest alpha for each formulation, in nats.
 LARGEST_ALPHA = {"scaled": 20.0, "pairwise": 10.0}
 
 _TOLERANCE = {"scaled": 1e-7, "pairwise": 1e-9}
-_REMEDY = {"CBC": "pulp, whose wheels bundle CBC", "HiGHS": "highspy"}
+_REMEDY = {"CBC": "pulp", "HiGHS": "highspy"}  # PuLP's wheels bundle CBC
 
 
-def loss(P, alpha: float, solver: str = "HiGHS", formulation: str = "scaled", progress: bool = False) -> float:
-    """L(alpha), Eq. (18) of [1]: one linear programme for each of the n(n-1) ordered pairs of rows.
+def loss(
+    P: ArrayLike, alpha: float, solver: str = "HiGHS", formulation: str = "scaled", progress: bool = False
+) -> float:
+    """L(alpha), Eq. (18) of [1], in nats: one linear programme for each of the n(n-1) ordered pairs of rows.
 
     Parameters
     ----------
-    P : array-like (n, n)
-        Backward or forward transition matrix.
-    alpha : float
-        Previous BPL or next FPL in nats, from 0 to `LARGEST_ALPHA[formulation]`.
-    solver : {"CBC", "HiGHS"}
-        CBC runs as a process for each pair, HiGHS in this one.
-    formulation : {"scaled", "pairwise"}
-        See the module's docstring.
-    progress : bool
-        Show a progress bar over the pairs on standard error.
-
-    Returns
-    -------
-    float
-        Leakage in nats, right to about 1e-7 absolute.
+    P : array-like (n, n), the backward or forward transition matrix
+    alpha : float, previous BPL or next FPL in nats, from 0 to `LARGEST_ALPHA[formulation]`
+    solver : "CBC", which runs as a process for each pair, or "HiGHS", in this one
+    formulation : "scaled" or "pairwise", see the module's docstring
+    progress : show a progress bar over the pairs
 
     Raises
     ------
@@ -73,55 +62,15 @@ def loss(P, alpha: float, solver: str = "HiGHS", formulation: str = "scaled", pr
     0.080784
     """
     rows = as_transition_array(P)
-    pairs = [(j, i) for j in range(len(rows)) for i in range(len(rows)) if i != j]
-    if progress:
-        from tqdm.auto import tqdm
-
-        pairs = tqdm(pairs, desc=f"{solver}, {formulation}", unit="pair")
     alpha = _checked_alpha(alpha, formulation)
     chosen = _solver(solver, formulation)
-    largest, current, programme = 0.0, None, None
-    for j, i in pairs:
-        if j != current:
-            current, programme = j, _Programme(rows[j], alpha, chosen, formulation)
-        largest = max(largest, programme.solve(rows[i]))
+    largest = 0.0
+    with progress_bar(len(rows), progress, f"{solver}, {formulation}", "row") as bar:
+        for d in rows:
+            programme = _Programme(d, alpha, chosen, formulation)
+            largest = max(largest, *map(programme.solve, rows))
+            bar.update()
     return largest
-
-
-def pair_loss(q, d, alpha: float, solver: str = "HiGHS", formulation: str = "scaled") -> float:
-    """log of the optimum of (19)-(21) of [1] for one ordered pair of rows.
-
-    Parameters
-    ----------
-    q, d : array-like (n,)
-        Two rows of a transition matrix.
-    alpha, solver, formulation
-        As in `loss`.
-
-    Returns
-    -------
-    float
-        Leakage in nats, right to about 1e-7 absolute.
-
-    Raises
-    ------
-    ValueError
-        As in `loss`; or `q` and `d` are not two probability vectors of one length.
-
-    Examples
-    --------
-    >>> round(pair_loss([0.2, 0.3, 0.5], [0.1, 0, 0.9], 1.0, solver="CBC"), 6)
-    0.461549
-    """
-    q, d = np.asarray(q, dtype=float), np.asarray(d, dtype=float)
-    if q.ndim != 1 or q.shape != d.shape or q.size == 0:
-        raise ValueError(
-            f"q and d must be rows of one length, found shapes {q.shape} and {d.shape}; pass two rows of P"
-        )
-    for name, row in (("q", q), ("d", d)):
-        if not (row >= 0).all() or not abs(row.sum() - 1) < 1e-6:
-            raise ValueError(f"{name} must hold probabilities that sum to 1, found sum {row.sum():g}; pass a row of P")
-    return _Programme(d, _checked_alpha(alpha, formulation), _solver(solver, formulation), formulation).solve(q)
 
 
 class _Programme:
@@ -166,15 +115,13 @@ class _Programme:
 def _checked_alpha(alpha, formulation: str) -> float:
     if formulation not in LARGEST_ALPHA:
         raise ValueError(f"formulation must be 'scaled' or 'pairwise', found {formulation!r}; choose one of the two")
-    values = check_alpha(alpha)
-    if values.ndim != 0:
-        raise ValueError(f"alpha must be one number, found shape {values.shape}; call once for each value")
-    if values > LARGEST_ALPHA[formulation]:
+    value = one_number(check_alpha(alpha), "alpha")
+    if value > LARGEST_ALPHA[formulation]:
         raise ValueError(
             f"alpha must be at most {LARGEST_ALPHA[formulation]:g} for the {formulation} formulation, found "
-            f"{values:g}: beyond, e^alpha exceeds what the solvers' tolerances resolve; use tplrepro.privacy_loss"
+            f"{value:g}: beyond, e^alpha exceeds what the solvers' tolerances resolve; use tplrepro.privacy_loss"
         )
-    return float(values)
+    return value
 
 
 def _solver(name: str, formulation: str):
@@ -189,17 +136,14 @@ def _solver(name: str, formulation: str):
             if name == "CBC":
                 found = pulp.PULP_CBC_CMD(msg=False, options=[f"primalT {tolerance}", f"dualT {tolerance}"])
             else:
-                found = pulp.HiGHS(
-                    msg=False,
-                    primal_feasibility_tolerance=tolerance,
-                    dual_feasibility_tolerance=tolerance,
-                )
+                both = {"primal_feasibility_tolerance": tolerance, "dual_feasibility_tolerance": tolerance}
+                found = pulp.HiGHS(msg=False, **both)
         available = found.available()
     except ImportError:
         available = False
     if not available:
         raise ValueError(
-            f"the solver {name} is not available; install it with 'pip install {_REMEDY[name].split(',')[0]}' "
-            f"({_REMEDY[name]}) or choose the other of 'CBC' and 'HiGHS'"
+            f"the solver {name} is not available; install it with 'pip install {_REMEDY[name]}' or choose the other of "
+            "'CBC' and 'HiGHS'"
         )
     return found
