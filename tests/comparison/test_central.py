@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
+import scipy.stats
 
 from tplrepro import comparison
-from tplrepro.comparison.central import _log_laplace_tails
 
 
 def log_laplace(values, scale):
@@ -10,7 +10,7 @@ def log_laplace(values, scale):
 
 
 def leakage(setting, release):
-    return comparison.measured_leakage(setting.adversary.log_evidence(release.log_likelihoods))
+    return comparison.measured_leakage(setting.adversary.told(release.log_likelihoods))
 
 
 def test_likelihood_is_that_of_the_noise_around_each_cell(setting):
@@ -61,13 +61,6 @@ def test_budgets_must_fit(setting):
         comparison.release_laplace(setting, [1.0] * 4, np.random.default_rng(0))
 
 
-def test_laplace_tails():
-    above, below = _log_laplace_tails(np.array([-3.0, 0.0, 1.0, 900.0]), 1.5)
-    np.testing.assert_allclose(np.exp(above) + np.exp(below), 1)
-    half = np.log(0.5)
-    np.testing.assert_allclose(above, [np.log1p(-0.5 * np.exp(-2)), half, half - 1 / 1.5, half - 600])
-
-
 def absorption_by_loops(setting, epsilon, window, doubt, noise, target):
     """Budget absorption of one run as Kellaris et al. write it, with the likelihood of each cell of the target."""
     unit = epsilon / (2 * window)
@@ -89,13 +82,14 @@ def absorption_by_loops(setting, epsilon, window, doubt, noise, target):
         scale = 2 / budget
         candidates = [true - setting.present[target, t] + np.eye(n)[k] for k in range(n)]
         decide = np.mean(np.abs(last - true)) + doubt[target, t] * 2 / n / unit > scale
-        above = np.array([_log_laplace_tails(scale - np.mean(np.abs(last - c)), 2 / n / unit) for c in candidates])
+        law = scipy.stats.laplace(scale=2 / n / unit)
+        threshold = scale - np.array([np.mean(np.abs(last - c)) for c in candidates])
         if decide:
             out = true + noise[target, t] * scale
-            told.append(above[:, 0] + [log_laplace(out - c, scale).sum() for c in candidates])
+            told.append(law.logsf(threshold) + [log_laplace(out - c, scale).sum() for c in candidates])
             last, last_time, last_budget = out, t, budget
         else:
-            told.append(above[:, 1])
+            told.append(law.logcdf(threshold))
         published.append(budget if decide else 0.0)
     return np.array(told), np.array(published)
 

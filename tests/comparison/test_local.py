@@ -4,22 +4,24 @@ import numpy as np
 import pytest
 
 from tplrepro import comparison, sip
-from tplrepro.comparison.policy import blocks, mechanism_for
+from tplrepro.comparison.local import blocks
 from tplrepro.comparison.setting import Setting
-from tplrepro.dphmm import PolicyGraph
+from tplrepro.dphmm import KNormMechanism, PolicyGraph
+from tplrepro.mechanisms import KaryRandomizedResponse, UnaryEncoding
 
 LOCAL = {
-    "randomised response": comparison.release_randomized_response,
-    "unary encoding": comparison.release_unary_encoding,
+    "randomised response": lambda s, eps, rng: comparison.release_reports(s, KaryRandomizedResponse(eps, 6), rng),
+    "unary encoding": lambda s, eps, rng: comparison.release_reports(s, UnaryEncoding(eps, 6), rng),
     "published": comparison.release_conditional_response,
+    "exact": comparison.release_optimal_response,
 }
 
 
 def leakage(setting, release):
-    return comparison.measured_leakage(setting.adversary.log_evidence(release.log_likelihoods))
+    return comparison.measured_leakage(setting.adversary.told(release.log_likelihoods))
 
 
-@pytest.mark.parametrize("name", LOCAL)
+@pytest.mark.parametrize("name", ["randomised response", "unary encoding", "published"])
 @pytest.mark.parametrize("epsilon", [0.3, 1.5])
 def test_counts_are_unbiased(setting, name, epsilon):
     rng = np.random.default_rng(4)
@@ -37,7 +39,7 @@ def test_reports_are_epsilon_dp_and_attain_it(setting, name):
     assert leakage(setting, release).max() <= setting.adversary.bound(np.full(5, 0.8)) + 1e-9
 
 
-@pytest.mark.parametrize("name", [*LOCAL, "exact", "policy"])
+@pytest.mark.parametrize("name", [*LOCAL, "policy"])
 def test_posteriors_are_calibrated(setting, name):
     """Users drawn from the chain are where the posterior says, as often as it says: likelihoods are the true ones."""
     rng = np.random.default_rng(8)
@@ -46,12 +48,12 @@ def test_posteriors_are_calibrated(setting, name):
     for _ in range(2):
         paths.append((matrix[paths[-1]].cumsum(axis=1) < rng.random((4000, 1))).sum(axis=1))
     crowd = Setting(np.array(paths).T, setting.adversary, setting.positions, setting.near)
-    released = {
-        "exact": lambda: comparison.release_optimal_response(crowd, 1.2, rng),
-        "policy": lambda: comparison.release_by_policy(crowd, PolicyGraph.utility(crowd.positions, 1.0), 1.2, rng),
-    }.get(name, lambda: LOCAL[name](crowd, 1.2, rng))()
-    evidence = crowd.adversary.log_evidence(released.log_likelihoods)
-    believed = comparison.smoothed_posteriors(evidence, matrix, initial)
+    if name == "policy":
+        near = PolicyGraph.utility(crowd.positions, 1.0)
+        released = comparison.release_by_policy(crowd, KNormMechanism.protecting(near, crowd.positions, 1.2), rng)
+    else:
+        released = LOCAL[name](crowd, 1.2, rng)
+    believed = crowd.adversary.posteriors(crowd.adversary.told(released.log_likelihoods))
     for low, high in [(0, 0.1), (0.1, 0.3), (0.3, 0.6), (0.6, 1.0)]:
         chosen = (believed > low) & (believed <= high)
         if chosen.sum() < 300:
@@ -60,37 +62,28 @@ def test_posteriors_are_calibrated(setting, name):
         assert abs(crowd.present[chosen].sum() - expected) < 4 * np.sqrt(3 * variance)  # three times of a user
 
 
-def test_conditional_response_is_the_packages(setting):
-    """The likelihoods of each user are those of `sip`, one step after the other."""
-    release = comparison.release_conditional_response(setting, 0.7, np.random.default_rng(1))
-    mechanism = sip.ConditionalRandomizedResponse(0.7)
-    chain = sip.SymbolChain.first_order(setting.adversary.initial, setting.adversary.transitions)
-    for user in range(5):
-        belief = sip.Belief.start(chain)
-        for t in range(5):
-            response = mechanism.response(belief.current)
-            columns = np.log([response.column(y) for y in range(6)])
-            distances = np.abs(columns - release.log_likelihoods[user, t]).max(axis=1)
-            output = int(np.argmin(distances))
-            assert distances[output] < 1e-9
-            belief = belief.observe(output, response)
-
-
-def test_exact_response_is_the_packages_and_keeps_twice_its_budget_a_release(setting):
-    epsilon = 0.9
-    release = comparison.release_optimal_response(setting, epsilon, np.random.default_rng(1))
-    mechanism = sip.OptimalResponse(epsilon)
+@pytest.mark.parametrize(
+    ("name", "published"), [("published", sip.ConditionalRandomizedResponse), ("exact", sip.OptimalResponse)]
+)
+def test_responses_are_those_of_sip(setting, name, published):
+    """The likelihoods of each user are those of the package's response, one step after the other."""
+    mechanism, release = published(0.9), LOCAL[name](setting, 0.9, np.random.default_rng(1))
     chain = sip.SymbolChain.first_order(setting.adversary.initial, setting.adversary.transitions)
     for user in range(5):
         belief = sip.Belief.start(chain)
         for t in range(5):
             response = mechanism.response(belief.current)
             likelihoods = np.exp(release.log_likelihoods[user, t])
-            output = int(np.argmin([np.abs(response.column(y) - likelihoods).max() for y in range(6)]))
-            np.testing.assert_allclose(response.column(output), likelihoods, atol=1e-9)
+            distances = [np.abs(response.column(y) - likelihoods).max() for y in range(6)]
+            output = int(np.argmin(distances))
+            assert distances[output] < 1e-9
             belief = belief.observe(output, response)
-    assert np.ptp(release.log_likelihoods, axis=-1).max() <= 2 * epsilon + 1e-9
-    assert leakage(setting, release).max() <= setting.adversary.bound(np.full(5, 2 * epsilon)) + 1e-9
+
+
+def test_the_exact_response_keeps_twice_its_budget_a_release(setting):
+    release = comparison.release_optimal_response(setting, 0.9, np.random.default_rng(1))
+    assert np.ptp(release.log_likelihoods, axis=-1).max() <= 2 * 0.9 + 1e-9
+    assert leakage(setting, release).max() <= setting.adversary.bound(np.full(5, 2 * 0.9)) + 1e-9
     assert release.counts is None
 
 
@@ -101,16 +94,16 @@ def test_policies_hide_their_pairs_within_epsilon_a_release(setting, policy):
         "radius": PolicyGraph.utility(setting.positions, 1.0),
         "blocks": PolicyGraph.categorical(blocks(setting.positions, 2.0), 6),
     }[policy]
-    release = comparison.release_by_policy(setting, graph, 0.5, np.random.default_rng(2))
+    mechanism = KNormMechanism.protecting(graph, setting.positions, 0.5)
+    release = comparison.release_by_policy(setting, mechanism, np.random.default_rng(2))
     first, second = graph.edge_array.T
     told = release.log_likelihoods
     assert np.abs(told[..., first] - told[..., second]).max() <= 0.5 + 1e-9
     assert np.abs(told[..., first] - told[..., second]).max() > 0.45
-    mechanism = mechanism_for(setting, graph, 0.5)
     assert np.ptp(told, axis=-1).max() <= 0.5 * mechanism.hull.pairwise_norms(*[setting.positions] * 2).max() + 1e-9
 
 
 def test_a_budget_must_be_positive(setting):
-    for release in [*LOCAL.values(), comparison.release_optimal_response]:
+    for release in LOCAL.values():
         with pytest.raises(ValueError, match="epsilon must be a finite level"):
             release(setting, 0.0, np.random.default_rng(0))

@@ -1,11 +1,8 @@
 """One comparison of all notions: the same data, the same adversary, the same task, at equal measured leakage.
 
-One room for each concept: `setting` (who is where), `adversary` (what T releases leak in truth), `central`, `local`,
-`policy` and `sequence` (the mechanisms), `utility` (the error of released counts), `catalogue` (what each notion
-promises), `calibration` (mechanisms at equal measured leakage). It is built on the rest of the package; nothing imports
-it.
-
-Submodules are imported on first use.
+`setting` says who is where, `adversary` what T releases leak in truth, `central` and `local` hold the mechanisms with a
+trusted server and without (`simulated_release` is what they give), `utility` the error of counts, `catalogue` what each
+notion promises, `calibration` brings mechanisms to equal measured leakage. Nothing imports this room.
 """
 
 from tplrepro.lazy import lazy_names as _lazy_names
@@ -14,20 +11,17 @@ _EXPORTS = {
     "Setting": "setting",
     "setting_from_sequences": "setting",
     "Adversary": "adversary",
-    "log_evidence": "adversary",
     "measured_leakage": "adversary",
-    "smoothed_posteriors": "adversary",
-    "Release": "release",
+    "SimulatedRelease": "simulated_release",
     "release_laplace": "central",
     "release_by_absorption": "central",
-    "release_randomized_response": "local",
-    "release_unary_encoding": "local",
-    "release_by_policy": "policy",
-    "release_conditional_response": "sequence",
-    "release_optimal_response": "sequence",
+    "release_reports": "local",
+    "release_by_policy": "local",
+    "release_conditional_response": "local",
+    "release_optimal_response": "local",
     "infer_counts": "utility",
     "mean_absolute_error": "utility",
-    "Mechanism": "catalogue",
+    "CountMechanism": "catalogue",
     "Notion": "catalogue",
     "mechanisms": "catalogue",
     "notions": "catalogue",

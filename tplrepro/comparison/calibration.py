@@ -8,25 +8,24 @@ size and belongs to a single run.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
-from tplrepro.comparison.adversary import measured_leakage, smoothed_posteriors
-from tplrepro.comparison.catalogue import Mechanism
+from tplrepro.comparison.adversary import measured_leakage
+from tplrepro.comparison.catalogue import CountMechanism
 from tplrepro.comparison.setting import Setting
 from tplrepro.comparison.utility import infer_counts, mean_absolute_error
 from tplrepro.progress import progress_bar
+from tplrepro.search import largest_within
 from tplrepro.validation import check_level
 
 __all__ = ["Calibrated", "Outcome", "Sweep", "at_equal_leakage", "at_guarantee", "simulate", "sweep"]
 
 #: Parameters beyond these are not tried.
 SMALLEST, LARGEST = 1e-6, 1e6
-#: How often an end of the range of parameters, known within a factor of 8, is halved on a logarithmic scale.
-HALVINGS = 3
 
 
 @dataclass(frozen=True)
@@ -73,23 +72,9 @@ class Calibrated:
 
 
 def simulate(
-    mechanism: Mechanism, parameter: float, setting: Setting, n_users: int, seed: int, quantile: float
+    mechanism: CountMechanism, parameter: float, setting: Setting, n_users: int, seed: int, quantile: float
 ) -> Outcome:
-    """Release one crowd's counts, and measure.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-    parameter : float
-    setting : Setting, from whose users the crowd is drawn
-    n_users : int, N
-    seed : int
-    quantile : float in (0, 1], over users
-
-    Returns
-    -------
-    Outcome
-    """
+    """Release the counts of a crowd of `n_users` drawn from `setting`, and measure; the quantile is over users."""
     people, noise = np.random.default_rng(seed).spawn(2)
     crowd = setting.sample(n_users, people)
     with _blas_threads().limit(limits=1, user_api="blas"):
@@ -99,11 +84,11 @@ def simulate(
 def _measured(mechanism, parameter, crowd, quantile, noise) -> Outcome:
     adversary = crowd.adversary
     release = mechanism.release(crowd, parameter, noise)
-    evidence = adversary.log_evidence(release.log_likelihoods)
-    worst = measured_leakage(evidence).max(axis=-1)
-    near = measured_leakage(evidence, crowd.near).max(axis=-1)
-    if release.variances is None:
-        inferred = smoothed_posteriors(evidence, adversary.transitions, adversary.initial).sum(axis=0)
+    told = adversary.told(release.log_likelihoods)
+    worst = measured_leakage(told).max(axis=-1)
+    near = measured_leakage(told, crowd.near).max(axis=-1)
+    if release.counts is None or release.variances is None:
+        inferred = adversary.posteriors(told).sum(axis=0)
     else:
         inferred = infer_counts(release.counts, release.variances, crowd)
     return Outcome(
@@ -117,7 +102,7 @@ def _measured(mechanism, parameter, crowd, quantile, noise) -> Outcome:
 
 
 def sweep(
-    mechanism: Mechanism,
+    mechanism: CountMechanism,
     setting: Setting,
     n_users: int,
     seeds: Sequence[int],
@@ -134,11 +119,9 @@ def sweep(
 
     Parameters
     ----------
-    mechanism, setting, n_users, quantile : as for `simulate`
-    seeds : sequence of int
+    mechanism, setting, n_users, quantile : as in `simulate`
     low, high : float, nats
     points : int >= 2, P
-    progress : bool, show a progress bar
 
     Raises
     ------
@@ -149,7 +132,8 @@ def sweep(
     if not (low < high and points >= 2):
         raise ValueError(f"a sweep needs low < high and 2 points, found {low:g}, {high:g} and {points}; widen it")
 
-    def outcome(parameter):
+    @cache
+    def outcome(parameter: float) -> Outcome:
         return simulate(mechanism, parameter, setting, n_users, seeds[0], quantile)
 
     first = _end(lambda parameter: outcome(parameter).leakage, low, -1)
@@ -191,22 +175,17 @@ def at_equal_leakage(swept: Sweep, target: float, near: bool = False) -> Calibra
     return Calibrated(parameter, error, inferred)
 
 
-def at_guarantee(mechanism: Mechanism, setting: Setting, target: float) -> float:
+def at_guarantee(mechanism: CountMechanism, setting: Setting, target: float) -> float:
     """The largest parameter with which theory bounds the leakage of all outputs by `target` nats; NaN without a bound.
 
     Never above: the bound at the result, as computed, is at most the target.
     """
     level = check_level(target, "target")
-    low, high = SMALLEST, LARGEST
-    if not mechanism.bound(setting, low) <= level:
-        return np.nan
-    while high > low * (1 + 1e-9):
-        middle = float(np.sqrt(low * high))
-        if mechanism.bound(setting, middle) <= level:
-            low = middle
-        else:
-            high = middle
-    return low
+
+    def within(parameter: float) -> bool:
+        return mechanism.bound(setting, parameter) <= level
+
+    return largest_within(within, SMALLEST, LARGEST, tolerance=1e-9, logarithmic=True) if within(SMALLEST) else np.nan
 
 
 @cache
@@ -229,31 +208,27 @@ def _crossing(leakages: np.ndarray, values: np.ndarray, wanted: float) -> float:
     return (1 - share) * values[i] + share * values[i + 1]
 
 
-def _end(leakage, wanted: float, side: int) -> float:
-    """A parameter whose leakage is at most (side -1) or at least (1) as wanted, and not far from that."""
+def _end(leakage: Callable[[float], float], wanted: float, side: int) -> float:
+    """A parameter whose leakage is at most (side -1) or at least (1) as wanted, up to a factor of 1.3 the last one."""
 
-    def reaches(parameter):
-        return side * (leakage(parameter) - wanted) >= 0
+    def parameter(size: float) -> float:
+        return size if side < 0 else 1 / size
 
-    step = 8.0**side
-    outside = 1.0
-    while not reaches(outside):
-        outside *= step
-        if not SMALLEST <= outside <= LARGEST:
+    def reaches(size: float) -> bool:  # true for small sizes
+        return side * (leakage(parameter(size)) - wanted) >= 0
+
+    size = 1.0
+    while not reaches(size):
+        size /= 8
+        if size < SMALLEST:
+            found = parameter(size * 8)
             raise ValueError(
-                f"the measured leakage must reach {wanted:g} nats, found {leakage(outside / step):g} at parameter "
-                f"{outside / step:g}; choose a range that the mechanism has"
+                f"the measured leakage must reach {wanted:g} nats, found {leakage(found):g} at parameter {found:g}; "
+                "choose a range that the mechanism has"
             )
-    inside = outside / step
-    while reaches(inside) and SMALLEST <= inside / step <= LARGEST:
-        inside, outside = inside / step, inside
-    for _ in range(HALVINGS):
-        middle = float(np.sqrt(inside * outside))
-        if reaches(middle):
-            outside = middle
-        else:
-            inside = middle
-    return outside
+    while size * 8 <= LARGEST and reaches(size * 8):
+        size *= 8
+    return parameter(largest_within(reaches, size, size * 8, tolerance=0.25, logarithmic=True))
 
 
 def _quantile(values: np.ndarray, quantile: float) -> float:

@@ -4,14 +4,6 @@ A mechanism has one parameter. A notion reads that parameter as a level: Laplace
 every time is epsilon-DP for one event if nothing is correlated, T epsilon for a whole user, w epsilon for a window of w
 times, and alpha-DP_T with the alpha that Algorithm 7 of [1] finds for this chain. So these four are one mechanism, and
 equal measured leakage makes them the same; Algorithm 8, the optimal budgets and budget absorption spend unequally.
-
-References
-----------
-[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
-    Correlations. IEEE TKDE, 2019.
-[3] B. Jiang, M. Li, R. Tandon, "Online Context-Aware Data Release with Sequence Information Privacy", 2023.
-[5] Y. Xiao, Y. Shen, J. Liu, L. Xiong, H. Jin, X. Xu: DPHMM: Customizable Data Release with Differential Privacy via
-    Hidden Markov Model. 2016.
 """
 
 from __future__ import annotations
@@ -23,32 +15,34 @@ from functools import lru_cache, partial
 import numpy as np
 
 from tplrepro.allocation import allocate_by_quantification, allocate_by_upper_bound, allocate_optimally
-from tplrepro.comparison import central, local, policy, sequence
-from tplrepro.comparison.release import Release
+from tplrepro.comparison import central, local
+from tplrepro.comparison.adversary import Adversary
 from tplrepro.comparison.setting import Setting
+from tplrepro.comparison.simulated_release import SimulatedRelease
+from tplrepro.dphmm.mechanisms import KNormMechanism
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.dphmm.protection import constrained_dp_factor
+from tplrepro.mechanisms import KaryRandomizedResponse, UnaryEncoding
 from tplrepro.validation import check_horizon
 
-__all__ = ["Mechanism", "Notion", "mechanisms", "notions"]
+__all__ = ["CountMechanism", "Notion", "mechanisms", "notions"]
 
 
 @dataclass(frozen=True)
-class Mechanism:
+class CountMechanism:
     """A way to release counts over time, with one parameter.
 
     Attributes
     ----------
-    name : str
     trusts_server : bool, whether a server sees the true data
-    release : callable (setting, parameter, rng) -> Release
+    release : callable (setting, parameter, rng) -> SimulatedRelease
     bound : callable (setting, parameter) -> float
         The largest leakage about one time that any outputs can have, by theory; nats. Infinite if none is known.
     """
 
     name: str
     trusts_server: bool
-    release: Callable[[Setting, float, np.random.Generator], Release]
+    release: Callable[[Setting, float, np.random.Generator], SimulatedRelease]
     bound: Callable[[Setting, float], float]
 
 
@@ -58,7 +52,6 @@ class Notion:
 
     Attributes
     ----------
-    name : str
     mechanism : str, its name
     level : callable (setting, parameter) -> float
     parameter : callable (setting, level) -> float, the inverse
@@ -70,7 +63,7 @@ class Notion:
     parameter: Callable[[Setting, float], float]
 
 
-def mechanisms(setting: Setting, window: int, block: float, radius: float) -> dict[str, Mechanism]:
+def mechanisms(setting: Setting, window: int, block: float, radius: float) -> dict[str, CountMechanism]:
     """All mechanisms of the comparison, by name.
 
     Parameters
@@ -83,29 +76,31 @@ def mechanisms(setting: Setting, window: int, block: float, radius: float) -> di
     n = setting.n_cells
     policies = {
         "DPHMM, complete": PolicyGraph.complete(n),
-        "DPHMM, blocks": PolicyGraph.categorical(policy.blocks(setting.positions, block), n),
+        "DPHMM, blocks": PolicyGraph.categorical(local.blocks(setting.positions, block), n),
         "DPHMM, radius": PolicyGraph.utility(setting.positions, radius),
     }
-    made = [
-        Mechanism("equal budgets", True, _release_equal, _equal_bound),
-        Mechanism("Algorithm 8", True, partial(_release_allocated, _by_quantification), lambda setting, level: level),
-        Mechanism("optimal budgets", True, partial(_release_allocated, _optimally), lambda setting, level: level),
-        Mechanism(
-            "budget absorption",
-            True,
-            lambda setting, level, rng: central.release_by_absorption(setting, level, window, rng),
-            lambda setting, level: level * -(-setting.horizon // window),
-        ),
-        *(
-            Mechanism(name, False, partial(_release_by_policy, graph), partial(_policy_bound, graph))
-            for name, graph in policies.items()
-        ),
+
+    def absorb(setting: Setting, level: float, rng: np.random.Generator) -> SimulatedRelease:
+        return central.release_by_absorption(setting, level, window, rng)
+
+    trusting: dict[str, tuple[Callable, Callable]] = {
+        "equal budgets": (_release_equal, _equal_bound),
+        "Algorithm 8": (partial(_release_allocated, allocate_by_quantification), lambda setting, level: level),
+        "optimal budgets": (partial(_release_allocated, allocate_optimally), lambda setting, level: level),
+        "budget absorption": (absorb, lambda setting, level: level * -(-setting.horizon // window)),
+    }
+    others: dict[str, tuple[Callable, Callable]] = {
+        name: (partial(_release_by_policy, graph), partial(_policy_bound, graph)) for name, graph in policies.items()
+    }
+    others |= {
         # A factor e^epsilon either way from the marginal is e^(2 epsilon) between two cells.
-        Mechanism("SIP, exact", False, sequence.release_optimal_response, lambda s, level: _equal_bound(s, 2 * level)),
-        Mechanism("SIP, published", False, sequence.release_conditional_response, lambda setting, level: np.inf),
-        Mechanism("LDP, randomised response", False, local.release_randomized_response, _equal_bound),
-        Mechanism("LDP, unary encoding", False, local.release_unary_encoding, _equal_bound),
-    ]
+        "SIP, exact": (local.release_optimal_response, lambda setting, level: _equal_bound(setting, 2 * level)),
+        "SIP, published": (local.release_conditional_response, lambda setting, level: np.inf),
+        "LDP, randomised response": (partial(_release_reports, KaryRandomizedResponse), _equal_bound),
+        "LDP, unary encoding": (partial(_release_reports, UnaryEncoding), _equal_bound),
+    }
+    made = [CountMechanism(name, True, *functions) for name, functions in trusting.items()]
+    made += [CountMechanism(name, False, *functions) for name, functions in others.items()]
     return {mechanism.name: mechanism for mechanism in made}
 
 
@@ -157,24 +152,23 @@ def _by_upper_bound(setting, level):
 
 
 def _release_allocated(allocate, setting, level, rng):
-    return central.release_laplace(setting, allocate(setting.adversary, level, setting.horizon), rng)
+    return central.release_laplace(setting, _budgets(allocate, setting.adversary, level, setting.horizon), rng)
 
 
-@lru_cache(maxsize=128)  # all seeds of a sweep ask for the same
-def _by_quantification(adversary, level, horizon):
-    return allocate_by_quantification(level, adversary.backward, adversary.forward, horizon)
+@lru_cache(maxsize=256)  # all seeds of a sweep ask for the same
+def _budgets(allocate: Callable, adversary: Adversary, level: float, horizon: int) -> np.ndarray:
+    return allocate(level, adversary.backward, adversary.forward, horizon)
 
 
-@lru_cache(maxsize=128)
-def _optimally(adversary, level, horizon):
-    return allocate_optimally(level, adversary.backward, adversary.forward, horizon)
+def _release_reports(mechanism, setting, epsilon, rng):
+    return local.release_reports(setting, mechanism(epsilon, setting.n_cells), rng)
 
 
 def _release_by_policy(graph, setting, epsilon, rng):
-    return policy.release_by_policy(setting, graph, epsilon, rng)
+    return local.release_by_policy(setting, KNormMechanism.protecting(graph, setting.positions, epsilon), rng)
 
 
 def _policy_bound(graph, setting, epsilon):
     """Theorem 6.3 of [5] for one time, and TPL from one time to the next."""
-    mechanism = policy.mechanism_for(setting, graph, epsilon)
+    mechanism = KNormMechanism.protecting(graph, setting.positions, epsilon)
     return _equal_bound(setting, epsilon * constrained_dp_factor(mechanism.policy, setting.positions, mechanism.hull))

@@ -1,50 +1,110 @@
-"""Local differential privacy: each user perturbs each report by herself, and trusts nobody.
+"""Mechanisms without trust: each user perturbs her own cell at each time, and all N users are targets.
 
-k-ary randomised response, and optimised unary encoding (Wang, Blocki, Li, Jha: Locally Differentially Private Protocols
-for Frequency Estimation, USENIX Security 2017), whose error does not grow with the number of cells. A report of budget
-epsilon each time; T of them are T epsilon-LDP for the whole sequence.
+Randomised response and unary encoding are local differential privacy: reports of budget epsilon, T of them T epsilon
+for the whole sequence. DPHMM ([5]) adds K-norm noise, fitted to a policy graph, to the position. Sequence information
+privacy ([3]) answers by the belief about the user's next cell, which the chain and her outputs so far tell (Eq. (13) of
+[3]): the mechanism changes with the history, which is public.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from tplrepro.comparison.release import Release
+from tplrepro.comparison.setting import Setting
+from tplrepro.comparison.simulated_release import SimulatedRelease
+from tplrepro.dphmm.mechanisms import KNormMechanism
+from tplrepro.markov.filtering import condition, log_product
+from tplrepro.mechanisms import KaryRandomizedResponse, UnaryEncoding
+from tplrepro.sip.optimal import OptimalResponse
 from tplrepro.validation import check_level
 
-__all__ = ["release_randomized_response", "release_unary_encoding"]
+__all__ = ["blocks", "release_by_policy", "release_conditional_response", "release_optimal_response", "release_reports"]
 
 
-def release_randomized_response(setting, epsilon: float, rng: np.random.Generator) -> Release:
-    """k-ary randomised response: the own cell with odds e^epsilon against each other one.
+def release_reports(
+    setting: Setting, mechanism: KaryRandomizedResponse | UnaryEncoding, rng: np.random.Generator
+) -> SimulatedRelease:
+    """A report of each user at each time; the counts are unbiased."""
+    outputs = mechanism.sample(setting.paths, rng)
+    return SimulatedRelease(mechanism.log_likelihood(outputs), mechanism.unbiased_counts(outputs))
 
-    Parameters
-    ----------
-    setting : Setting
-    epsilon : float > 0, budget of one report, nats
-    rng : numpy.random.Generator
 
-    Returns
-    -------
-    Release; all N users are targets; the counts are unbiased
+def release_by_policy(setting: Setting, mechanism: KNormMechanism, rng: np.random.Generator) -> SimulatedRelease:
+    """A noisy position of each user at each time, by a mechanism over the positions of the cells.
+
+    The chain of the comparison holds every cell possible at every time, so that the constraint of Definition 4.1 of [5]
+    never binds, and the mechanism is the same for all users and times. There are no counts without a model: noise wider
+    than a cell cannot be inverted.
     """
-    level, n = check_level(epsilon, "epsilon"), setting.n_cells
-    odds = np.exp(-level)
-    truth = -np.expm1(-level) / (1 + (n - 1) * odds)  # else a uniform cell, which may be the own one
-    uniform = rng.integers(n, size=setting.paths.shape)
-    outputs = np.where(rng.random(setting.paths.shape) < truth, setting.paths, uniform)
-    hit = (outputs[..., None] == np.arange(n)).astype(float)
-    counts = (hit.sum(axis=0) - setting.n_users * (1 - truth) / n) / truth
-    return Release(level * hit, counts, None)
+    noise = mechanism.sample(np.zeros(2), size=setting.paths.size, rng=rng).reshape(*setting.paths.shape, 2)
+    values = setting.positions[setting.paths] + noise
+    return SimulatedRelease(mechanism.log_density(values[..., None, :], setting.positions))
 
 
-def release_unary_encoding(setting, epsilon: float, rng: np.random.Generator) -> Release:
-    """Optimised unary encoding: a bit a cell, the own one kept with probability 1/2, others set with 1/(e^epsilon + 1).
+def release_conditional_response(setting: Setting, epsilon: float, rng: np.random.Generator) -> SimulatedRelease:
+    """Conditional randomised response as published (Theorem 4 of [3]): with probability e^-epsilon a draw from belief.
 
-    Parameters and result as for `release_randomized_response`.
+    Else the output is the truth. It is `sip.ConditionalRandomizedResponse` for all users at once, which have beliefs of
+    their own and would take 100 times as long one by one. The counts are unbiased.
     """
     level = check_level(epsilon, "epsilon")
-    q = 1 / (np.exp(level) + 1)
-    bits = rng.random(setting.present.shape) < np.where(setting.present > 0, 0.5, q)
-    told = np.where(bits, np.log(0.5 / q), np.log(0.5 / (1 - q)))
-    return Release(told, (bits - q).sum(axis=0) / (0.5 - q), None)
+    lie, truth = np.exp(-level), -np.expm1(-level)
+    draws = rng.random((2, *setting.paths.shape))
+    beliefs = np.tile(setting.adversary.initial, (setting.n_users, 1))
+    told, counts = np.empty(setting.present.shape), np.empty(setting.counts.shape)
+    for t in range(setting.horizon):
+        outputs = np.where(draws[1, :, t] < lie, _draw(beliefs, draws[0, :, t]), setting.paths[:, t])
+        hit = outputs[:, None] == np.arange(setting.n_cells)
+        likelihood = lie * (beliefs * hit).sum(axis=1, keepdims=True) + truth * hit
+        told[:, t] = np.log(likelihood)
+        counts[t] = (hit - lie * beliefs).sum(axis=0) / truth
+        beliefs = _next_beliefs(setting, beliefs, likelihood)
+    return SimulatedRelease(told, counts)
+
+
+def release_optimal_response(setting: Setting, epsilon: float, rng: np.random.Generator) -> SimulatedRelease:
+    """The exact optimum of problem (15) of [3] under Hamming distance.
+
+    Users with the same outputs so far share a belief, and a response. It answers with few cells only, so that there are
+    no unbiased counts.
+    """
+    mechanism, n = OptimalResponse(epsilon), setting.n_cells
+    draws = rng.random(setting.paths.shape)
+    beliefs, group = setting.adversary.initial[None], np.zeros(setting.n_users, dtype=np.intp)
+    told = np.empty(setting.present.shape)
+    for t in range(setting.horizon):
+        responses = list(map(mechanism.response, beliefs))
+        inputs, which = np.unique(group * n + setting.paths[:, t], return_inverse=True)
+        rows = np.stack([responses[code // n].row(code % n) for code in inputs.tolist()])
+        outputs = _draw(rows[which], draws[:, t])
+        histories, group = np.unique(group * n + outputs, return_inverse=True)
+        likelihood = np.stack([responses[code // n].column(code % n) for code in histories.tolist()])
+        with np.errstate(divide="ignore"):
+            told[:, t] = np.log(likelihood)[group]
+        beliefs = _next_beliefs(setting, beliefs[histories // n], likelihood)
+    return SimulatedRelease(told)
+
+
+def blocks(positions: ArrayLike, size: float) -> list[list[int]]:
+    """Cells grouped by squares of side `size`, for `PolicyGraph.categorical`.
+
+    >>> blocks([[0.5, 0.5], [1.5, 0.5], [2.5, 0.5]], 2.0)
+    [[0, 1], [2]]
+    """
+    square = np.floor(np.asarray(positions, dtype=float) / size + 1e-9)
+    _, group = np.unique(square, axis=0, return_inverse=True)
+    return [np.flatnonzero(group == g).tolist() for g in range(group.max() + 1)]
+
+
+def _draw(distributions: np.ndarray, uniform: np.ndarray) -> np.ndarray:
+    """A cell from each of the distributions (m, n), by inversion of uniform numbers (m,)."""
+    cumulative = np.cumsum(distributions, axis=1)
+    return (cumulative <= (uniform * cumulative[:, -1])[:, None]).sum(axis=1).clip(max=distributions.shape[1] - 1)
+
+
+def _next_beliefs(setting: Setting, beliefs: np.ndarray, likelihood: np.ndarray) -> np.ndarray:
+    """The beliefs about the next cell, (m, n), after outputs of these likelihoods (m, n); Eq. (13) of [3]."""
+    with np.errstate(divide="ignore"):
+        posterior, _ = condition(np.log(beliefs), np.log(likelihood))
+    return np.exp(log_product(posterior, setting.adversary.transitions))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tplrepro.comparison.adversary import Adversary
 from tplrepro.dphmm.policy_graph import PolicyGraph
@@ -90,7 +92,9 @@ class Setting:
         return f"Setting({self.n_users} users, {self.horizon} times, {self.n_cells} cells)"
 
 
-def setting_from_sequences(sequences, positions, horizon: int, smoothing: float, radius: float) -> Setting:
+def setting_from_sequences(
+    sequences: Iterable[ArrayLike], positions: ArrayLike, horizon: int, smoothing: float, radius: float
+) -> Setting:
     """Estimate the chain from sequences of cells, and cut them into users of T times each.
 
     Each stretch of T consecutive states counts as a user of its own, and all of them as present together: a large
@@ -119,7 +123,7 @@ def setting_from_sequences(sequences, positions, horizon: int, smoothing: float,
     places = np.asarray(positions, dtype=float)
     length = check_horizon(horizon)
     transitions = TransitionMatrix.from_sequences(sequences, len(places), smoothing, sparse=False)
-    pieces = [np.asarray(s)[: len(s) // length * length].reshape(-1, length) for s in sequences]
+    pieces = [s[: s.size // length * length].reshape(-1, length) for s in map(np.asarray, sequences)]
     paths = np.concatenate(pieces) if pieces else np.empty((0, length), dtype=int)
     if not len(paths):
         raise ValueError(f"some sequence must have {length} states, found none so long; choose a smaller horizon")

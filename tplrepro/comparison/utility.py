@@ -8,20 +8,23 @@ posteriors, for a trusted server's noisy counts the best linear estimate. The se
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
+
+from tplrepro.comparison.setting import Setting
 
 __all__ = ["infer_counts", "mean_absolute_error"]
 
 
-def mean_absolute_error(estimate, counts) -> float:
+def mean_absolute_error(estimate: ArrayLike, counts: ArrayLike) -> float:
     """Mean of |estimate - count| over cells and times, users.
 
     >>> mean_absolute_error([[3.0, 1.0]], [[2, 1]])
     0.5
     """
-    return float(np.abs(np.asarray(estimate, dtype=float) - counts).mean())
+    return float(np.abs(np.subtract(estimate, counts)).mean())
 
 
-def infer_counts(noisy, variances, setting) -> np.ndarray:
+def infer_counts(noisy: np.ndarray, variances: np.ndarray, setting: Setting) -> np.ndarray:
     """The best linear estimate of counts from noisy ones, given the number of users and their chain.
 
     Users move independently by the chain, so that the counts of one time have the mean N pi and the covariance
@@ -33,10 +36,6 @@ def infer_counts(noisy, variances, setting) -> np.ndarray:
     noisy : ndarray (T, n)
     variances : ndarray (T,), of the noise of each count; infinite where nothing was published
     setting : Setting; of its data only the number of users is used
-
-    Returns
-    -------
-    ndarray (T, n)
     """
     pi = setting.adversary.initial
     step = setting.adversary.transitions.toarray().T

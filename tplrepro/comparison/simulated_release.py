@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Release"]
+__all__ = ["SimulatedRelease"]
 
 
 @dataclass(frozen=True, eq=False)
-class Release:
+class SimulatedRelease:
     """T releases.
 
     Attributes
@@ -26,5 +26,5 @@ class Release:
     """
 
     log_likelihoods: np.ndarray
-    counts: np.ndarray | None
-    variances: np.ndarray | None
+    counts: np.ndarray | None = None
+    variances: np.ndarray | None = None
