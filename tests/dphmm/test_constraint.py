@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tplrepro.dphmm import delta_location_set, possible_states
-from tplrepro.dphmm.constraint import as_answers, nearest_states
+from tplrepro.dphmm.constraint import as_answers
 
 
 def test_possible_states_are_those_of_positive_probability():
@@ -27,11 +27,6 @@ def test_delta_location_set_takes_no_impossible_state():
     # The sum of the others falls short of 1 by rounding.
     assert delta_location_set([0.1] * 10 + [0.0], 0).tolist() == list(range(10))
     assert delta_location_set([0.25, 0.25, 0.5], 0.25).tolist() == [0, 2]
-
-
-def test_nearest_states():
-    f = np.array([[0.0], [1.0], [5.0], [6.0]])
-    assert nearest_states(f, [0, 3], [1, 2]).tolist() == [1, 2]
 
 
 @pytest.mark.parametrize(

@@ -182,7 +182,7 @@ def test_vertices_in_the_plane_go_round():
     [
         (lambda: SensitivityHull([1.0, 2.0]), r"shape \(m, d\), found shape \(2,\)"),
         (lambda: SensitivityHull([[np.inf, 1]]), "finite vectors"),
-        (lambda: SensitivityHull([[1, 1]]).norm([1, 2, 3]), r"2 coordinates, found shape \(3,\)"),
+        (lambda: SensitivityHull([[1, 1]]).norm([1, 2, 3]), r"2 finite numbers each, found shape \(3,\)"),
         (lambda: sensitivity_hull(categorical(), F.T), r"shape \(6, d\), found \(2, 6\); transpose it"),
         (lambda: l1_sensitivity(categorical(), F[:5]), r"shape \(6, d\), found \(5, 2\)"),
     ],

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from tplrepro.validation import check_distribution
 
-__all__ = ["as_answers", "check_share", "check_states", "delta_location_set", "nearest_states", "possible_states"]
+__all__ = ["as_answers", "as_vectors", "check_share", "check_states", "delta_location_set", "possible_states"]
 
 
 def possible_states(prior: ArrayLike) -> np.ndarray:
@@ -41,15 +41,6 @@ def delta_location_set(prior: ArrayLike, delta: float) -> np.ndarray:
     enough = np.flatnonzero(held >= 1 - delta)
     count = int(enough[0]) + 1 if enough.size else order.size
     return np.sort(order[:count])
-
-
-def nearest_states(answers: np.ndarray, states: ArrayLike, targets: ArrayLike) -> np.ndarray:
-    """For each of `states` (k,) the one of `targets` (c,) with the nearest answer, (k,): DPLS's surrogate."""
-    from scipy.spatial import cKDTree
-
-    targets = np.asarray(targets)
-    _, position = cKDTree(answers[targets]).query(answers[np.asarray(states)])
-    return targets[position]
 
 
 def check_share(share: float, name: str) -> float:
@@ -94,3 +85,13 @@ def as_answers(answers: ArrayLike, n_states: int | None = None) -> np.ndarray:
         state = int(np.argwhere(~np.isfinite(f))[0, 0])
         raise ValueError(f"answers f must be finite, found {f[state].tolist()} for state {state}; fill them in")
     return f
+
+
+def as_vectors(vectors: ArrayLike, d: int) -> np.ndarray:
+    """Finite vectors as a float array (..., d); a number stands for one vector if d = 1."""
+    v = np.asarray(vectors, dtype=float)
+    if v.ndim == 0 and d == 1:
+        v = v[None]
+    if v.shape[-1:] != (d,) or not np.isfinite(v).all():
+        raise ValueError(f"vectors must be {d} finite numbers each, found shape {v.shape}; give shape (..., {d})")
+    return v

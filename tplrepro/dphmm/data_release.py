@@ -14,8 +14,9 @@ from itertools import repeat
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.spatial import cKDTree
 
-from tplrepro.dphmm.constraint import as_answers, check_share, check_states, delta_location_set, nearest_states
+from tplrepro.dphmm.constraint import as_answers, check_share, check_states, delta_location_set
 from tplrepro.dphmm.hull import SensitivityHull
 from tplrepro.dphmm.mechanisms import KNormMechanism, LaplaceMechanism, PlanarIsotropicMechanism
 from tplrepro.dphmm.policy_graph import PolicyGraph
@@ -119,10 +120,6 @@ def release(
     skip : bool
         Where only one state is possible, release nothing and yield None instead of raising NoPrivacyError.
 
-    Yields
-    ------
-    ReleaseStep
-
     Raises
     ------
     NoPrivacyError
@@ -193,13 +190,13 @@ def _steps(
 
 
 def _constraint(log_prior: np.ndarray, f: np.ndarray, threshold: float, delta: float | None):
-    """The possible states, and for each state the one whose answer is released for it."""
+    """The possible states, and for each state the one whose answer is released for it: itself or the nearest."""
     positive, perturbed = np.flatnonzero(np.isfinite(log_prior)), np.arange(len(log_prior))
     if delta is None:
         return positive[log_prior[positive] > _log(threshold)], perturbed
     possible = delta_location_set(np.exp(log_prior), delta)
     outside = np.setdiff1d(positive, possible)
-    perturbed[outside] = nearest_states(f, outside, possible)
+    perturbed[outside] = possible[cKDTree(f[possible]).query(f[outside])[1]]
     return possible, perturbed
 
 

@@ -33,15 +33,9 @@ def compare(
 ) -> pd.DataFrame:
     """`evaluate` of the three methods of section 8 on each model, for each budget.
 
-    Parameters
-    ----------
-    models, radii : a MobilityModel and the radius r of its G_util, km, for each name of data
-    epsilons : budgets of a release, nats
-    delta : of the baseline DPLS, a complete graph on the delta-location set
-
-    Returns
-    -------
-    DataFrame, the rows of `evaluate` with data, epsilon and method in front
+    For each name of data a model and the radius r of its G_util, km; budgets of a release, nats; `delta` of the
+    baseline DPLS, a complete graph on the delta-location set. The rows are those of `evaluate` with data, epsilon and
+    method in front.
     """
     import pandas as pd
 
@@ -67,12 +61,7 @@ def evaluate(
     Where only one state is possible nothing is released and the prior is kept, as no privacy is possible; such
     timestamps have `released` False and no other values.
 
-    Parameters
-    ----------
-    policy : PolicyGraph over the model's states
-    epsilon : float, nats, of each release
-    delta : as in `release`
-    seed : int; trajectory i draws from the generator of (seed, i), whatever the policy
+    `epsilon` and `delta` as in `release`; trajectory i draws from the generator of (seed, i), whatever the policy.
 
     Returns
     -------
@@ -108,14 +97,7 @@ def evaluate(
 def time_growth(sizes: Iterable[int], epsilon: float, *, seed: int, repeats: int = 5) -> pd.DataFrame:
     """Seconds of one release, all of n states equally likely, on a square grid with G_trs and with G_cplt.
 
-    Parameters
-    ----------
-    sizes : numbers of states |C_t|
-    repeats : int, of which the fastest counts, after one release to warm up
-
-    Returns
-    -------
-    DataFrame, a row a size: states, G_trs, complete
+    A row for each of the `sizes` |C_t|: states, G_trs, complete; of the `repeats` the fastest counts, after a warm-up.
     """
     import pandas as pd
 
@@ -138,8 +120,6 @@ def time_growth(sizes: Iterable[int], epsilon: float, *, seed: int, repeats: int
 def grid_of_states(n_states: int, reach: float = 1.5) -> tuple[np.ndarray, TransitionMatrix]:
     """Answers (n, 2) on a square grid, and a chain that moves to cells at most `reach` away.
 
-    Examples
-    --------
     >>> answers, transitions = grid_of_states(9)
     >>> PolicyGraph.transition(transitions).n_edges
     36

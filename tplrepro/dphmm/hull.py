@@ -15,7 +15,7 @@ from math import factorial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.dphmm.constraint import as_answers
+from tplrepro.dphmm.constraint import as_answers, as_vectors
 from tplrepro.dphmm.geometry import corner_points, one_of_each_pair, orthonormal, spanning_points, symmetric_hull
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.mechanisms.k_norm import SLACK
@@ -27,13 +27,9 @@ FLAT = 1e-13
 
 
 class SensitivityHull:
-    """The convex hull of some vectors and their negatives.
+    """The convex hull of finite vectors (m, d) and their negatives.
 
-    Parameters
-    ----------
-    differences : array-like (m, d)
-    magnitude : float, optional
-        Size of the numbers whose differences were taken: their rounding error is this times 1e-16.
+    `magnitude` is the size of the numbers whose differences they are: their rounding error is this times 1e-16.
 
     Attributes
     ----------
@@ -44,8 +40,6 @@ class SensitivityHull:
     facet_vertices, cone_volumes : ndarray (F, dimension, d) and (F,), the simplices from 0 over the facets
     halfspaces : ndarray (h, d), one row a of each pair of facets |a . v| <= 1
 
-    Examples
-    --------
     >>> K = SensitivityHull([[1, -1], [0, 1]])
     >>> K.dimension, round(K.volume, 6)
     (2, 2.0)
@@ -86,7 +80,7 @@ class SensitivityHull:
 
     def norm(self, vectors: ArrayLike) -> np.ndarray:
         """The Minkowski norm ||v||_K = inf{r > 0 : v in rK} of vectors (..., d), shape (...); infinite off the span."""
-        v = self._as_vectors(vectors)
+        v = as_vectors(vectors, self.ambient_dimension)
         inside = np.abs(v @ self.halfspaces.T).max(axis=-1, initial=0.0)
         if self.dimension < self.ambient_dimension:
             off = np.linalg.norm(v - (v @ self._basis) @ self._basis.T, axis=-1)
@@ -104,8 +98,9 @@ class SensitivityHull:
         """
         from scipy.spatial.distance import cdist
 
-        centre = self._as_vectors(right)[:1]  # coordinates about a nearby point: far from 0 they would lose digits
-        rows, columns = self._as_vectors(left) - centre, self._as_vectors(right) - centre
+        rows, columns = (as_vectors(points, self.ambient_dimension) for points in (left, right))
+        centre = columns[:1]  # coordinates about a nearby point: far from 0 they would lose digits
+        rows, columns = rows - centre, columns - centre
         norms = np.zeros((len(rows), len(columns)))
         if self.dimension:
             norms = cdist(rows @ self.halfspaces.T, columns @ self.halfspaces.T, "chebyshev")
@@ -126,7 +121,7 @@ class SensitivityHull:
         facet's cone, -v as much again; the parts do not overlap, because 0 lies in K. A vector off the span makes a
         bipyramid over K.
         """
-        v = self._as_vectors(vectors)
+        v = as_vectors(vectors, self.ambient_dimension)
         along = v @ self._basis
         height = np.linalg.norm(v - along @ self._basis.T, axis=-1)
         off = height > self.tolerance + FLAT * np.linalg.norm(v, axis=-1)
@@ -144,17 +139,6 @@ class SensitivityHull:
         moment = np.einsum("f,fki,fkj->ij", weights, self.facet_vertices, self.facet_vertices)
         return (moment + np.einsum("f,fi,fj->ij", weights, sums, sums)) / ((r + 1) * (r + 2))
 
-    def _as_vectors(self, vectors: ArrayLike) -> np.ndarray:
-        v = np.asarray(vectors, dtype=float)
-        if v.ndim == 0 and self.ambient_dimension == 1:
-            v = v[None]
-        if v.shape[-1:] != (self.ambient_dimension,):
-            raise ValueError(
-                f"vectors must have {self.ambient_dimension} coordinates, found shape {v.shape}; "
-                f"give shape (..., {self.ambient_dimension})"
-            )
-        return v
-
     def __repr__(self) -> str:
         return f"SensitivityHull(dimension {self.dimension} of {self.ambient_dimension}, {len(self.vertices)} vertices)"
 
@@ -163,9 +147,6 @@ def sensitivity_hull(policy: PolicyGraph, answers: ArrayLike) -> SensitivityHull
     """The sensitivity hull K(G, f) of a policy graph and a query (Definition 5.1 of [5]).
 
     `answers` are f, array-like (N, d) or (N,), a finite row for each of the policy's N states, else ValueError.
-
-    Examples
-    --------
     The running example of [5] (Example 5.1):
 
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
@@ -188,8 +169,6 @@ def l1_sensitivity(policy: PolicyGraph, answers: ArrayLike) -> float:
 
     Parameters and errors as in `sensitivity_hull`.
 
-    Examples
-    --------
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
     >>> l1_sensitivity(PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]]), f)
     5.0

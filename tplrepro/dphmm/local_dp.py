@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from tplrepro.dphmm.constraint import as_answers
 from tplrepro.dphmm.mechanisms import KNormMechanism
 from tplrepro.dphmm.policy_graph import PolicyGraph
-from tplrepro.markov.filtering import ImpossibleOutputError, condition
+from tplrepro.markov.filtering import condition
 from tplrepro.validation import check_distribution, check_level
 
 __all__ = ["LocalMechanism"]
@@ -34,8 +34,6 @@ class LocalMechanism:
     ----------
     mechanisms : dict from each possible state to its KNormMechanism
 
-    Examples
-    --------
     Example 11.2 of [5]: the value released for s_4 (index 3) lies on the line through f(s_4) and f(s_6).
 
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
@@ -59,36 +57,25 @@ class LocalMechanism:
 
     def sample(self, state: int, rng: np.random.Generator) -> np.ndarray:
         """A released value (d,) for the true state."""
-        return self._of(state).sample(self.answers[state], rng=rng)
+        if state not in self.mechanisms:
+            raise ValueError(f"the true state must be possible, found {state}; it is outside the constraint")
+        return self.mechanisms[state].sample(self.answers[state], rng=rng)
 
-    def log_density(self, z: ArrayLike, state: int) -> np.ndarray:
-        """Log-density of z (..., d) given the state, on the span of the state's own noise."""
-        return self._of(state).log_density(z, self.answers[state])
-
-    def explained_by(self, z: ArrayLike) -> np.ndarray:
-        """States that can have released z: of those whose span holds z the ones with the smallest span, ascending.
+    def log_likelihood(self, z: ArrayLike) -> np.ndarray:
+        """Log-density of z (d,) given each state, (N,), on the smallest span that holds z; -inf given other states.
 
         A value on a line has probability 0 under noise that fills the plane.
         """
-        holding = [s for s in self.mechanisms if np.isfinite(self.log_density(z, s))]
-        if not holding:
-            raise ImpossibleOutputError(
-                "a released value must have positive density under some possible state, found zero under all; "
-                "give the value as it was released, without rounding"
-            )
-        dimensions = np.array([self.mechanisms[s].hull.dimension for s in holding])
-        return np.array(holding)[dimensions == dimensions.min()]
+        logs = np.full(self.policy.n_states, -np.inf)
+        for state, mechanism in self.mechanisms.items():
+            logs[state] = mechanism.log_density(z, self.answers[state])
+        holding = np.flatnonzero(np.isfinite(logs))
+        dimensions = np.array([self.mechanisms[state].hull.dimension for state in holding.tolist()])
+        logs[holding[dimensions > dimensions.min(initial=np.inf)]] = -np.inf
+        return logs
 
     def posterior(self, z: ArrayLike, prior: ArrayLike) -> np.ndarray:
-        """What the adversary knows after seeing z (d,): Eq. (2) of [5] among `explained_by(z)`, (N,)."""
+        """What the adversary knows after seeing z (d,), (N,): Eq. (2) of [5]. ImpossibleOutputError if none explains z."""
         p = check_distribution(prior, self.policy.n_states, "prior")
-        log_likelihood = np.full(p.size, -np.inf)
-        for state in self.explained_by(z).tolist():
-            log_likelihood[state] = self.log_density(z, state)
         with np.errstate(divide="ignore"):
-            return np.exp(condition(np.log(p), log_likelihood)[0])
-
-    def _of(self, state: int) -> KNormMechanism:
-        if state not in self.mechanisms:
-            raise ValueError(f"the true state must be possible, found {state}; it is outside the constraint")
-        return self.mechanisms[state]
+            return np.exp(condition(np.log(p), self.log_likelihood(z))[0])

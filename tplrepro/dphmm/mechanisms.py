@@ -20,7 +20,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.dphmm.constraint import as_answers
+from tplrepro.dphmm.constraint import as_answers, as_vectors
 from tplrepro.dphmm.hull import SensitivityHull, cross_polytope, l1_sensitivity, sensitivity_hull
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.dphmm.protection import NoPrivacyError, is_protectable, protect
@@ -51,8 +51,6 @@ class KNormMechanism:
     ValueError
         For answers of the wrong shape or an epsilon that is not positive and finite.
 
-    Examples
-    --------
     Example 5.2 of [5]: noise along a segment; s_5 (index 4) gives itself away.
 
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
@@ -101,7 +99,7 @@ class KNormMechanism:
 
     def sample(self, answer: ArrayLike, size: int | None = None, rng: np.random.Generator | None = None) -> np.ndarray:
         """Released values z for the true answer (d,): (d,), or (size, d) if `size` is given; `rng` is required."""
-        centre = self._as_values(answer)
+        centre = as_vectors(answer, self.answers.shape[1])
         if centre.ndim != 1 or rng is None:
             raise ValueError(
                 f"a sample needs one true answer, shape ({centre.shape[-1]},), and a numpy.random.Generator, found "
@@ -115,7 +113,8 @@ class KNormMechanism:
 
         Nats, with respect to Lebesgue measure on the answer plus the span of the noise; -inf off that span.
         """
-        return self._log_noise_density(self._as_values(z) - self._as_values(answer))
+        released, true = (as_vectors(values, self.answers.shape[1]) for values in (z, answer))
+        return self._log_noise_density(released - true)
 
     @cached_property
     def _noise(self) -> KNormNoise | LaplaceNoise:
@@ -127,17 +126,6 @@ class KNormMechanism:
     def _log_noise_density(self, noise: np.ndarray) -> np.ndarray:
         return self._noise.log_density(noise)
 
-    def _as_values(self, values: ArrayLike) -> np.ndarray:
-        array, d = np.asarray(values, dtype=float), self.answers.shape[1]
-        if array.ndim == 0 and d == 1:
-            array = array[None]
-        if array.shape[-1:] != (d,) or not np.isfinite(array).all():
-            raise ValueError(
-                f"answers and released values must be {d} finite numbers each, found shape {array.shape}; "
-                f"give shape (..., {d})"
-            )
-        return array
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}(epsilon={self.epsilon:g}, {self.policy!r})"
 
@@ -148,8 +136,6 @@ class LaplaceMechanism(KNormMechanism):
     In law the K-norm mechanism of the cross polytope (Theorem 5.1 of [5]), which has too many facets to be built where
     answers have many coordinates.
 
-    Examples
-    --------
     >>> mechanism = LaplaceMechanism(PolicyGraph.complete(3), [0, 1, 2], epsilon=0.5)
     >>> round(float(mechanism.log_density(2.0, 2.0) - mechanism.log_density(2.0, 0.0)), 6)
     0.5

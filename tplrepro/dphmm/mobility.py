@@ -42,25 +42,13 @@ class MobilityModel:
 
 
 def recorded_models(
-    n_trajectories: int,
-    horizon: int,
-    *,
-    step: str,
-    max_gap: str,
-    stand_ins: dict[str, int],
-    seed: int,
+    n_trajectories: int, horizon: int, *, step: str, max_gap: str, stand_ins: dict[str, int], seed: int
 ) -> tuple[dict[str, MobilityModel], dict]:
     """The models of Geolife and Gowalla, from the recorded files or, where there are none, from synthetic stand-ins.
 
-    Parameters
-    ----------
-    n_trajectories, horizon : as in `mobility_model`
-    step, max_gap : time between two timestamps on Geolife, and how long a position holds
-    stand_ins : numbers of users of the stand-ins "geolife" and "gowalla"
-
-    Returns
-    -------
-    models by name, and the record of their data for `figures.save_figure`
+    `n_trajectories` and `horizon` as in `mobility_model`; `step` is the time between two timestamps on Geolife, and
+    `max_gap` how long a position holds; `stand_ins` are the numbers of users of "geolife" and "gowalla". Returns the
+    models by name, and the record of their data for `figures.save_figure`.
     """
     cuts: dict[str, dict] = {
         "geolife": {"cell_km": 0.34, "step": step, "max_gap": max_gap},
@@ -88,8 +76,6 @@ def mobility_model(sequences: Sequences, centres: ArrayLike, n_trajectories: int
         How many trajectories of horizon + 1 states are wanted; there may be fewer. The longest sequence of each user
         comes first, users by the length of theirs. ValueError if no sequence is long enough.
 
-    Examples
-    --------
     >>> walk = np.array([0, 1, 2, 1, 0, 1, 3])
     >>> sequences = Sequences(walk, np.array([0, 7]), np.arange(4), np.array([9]))
     >>> model = mobility_model(sequences, np.arange(8.0).reshape(4, 2), n_trajectories=5, horizon=4)
@@ -105,7 +91,8 @@ def mobility_model(sequences: Sequences, centres: ArrayLike, n_trajectories: int
     state[kept] = np.arange(kept.size)
     longest: dict = {}
     for user, cells in zip(sequences.users.tolist(), sequences, strict=True):
-        run = _longest_run(state[cells])
+        parts = np.split(state[cells], np.flatnonzero(state[cells] < 0))  # each but the first begins with -1
+        run = max((part[part >= 0] for part in parts), key=len)
         if len(run) > len(longest.get(user, ())):
             longest[user] = run
     runs = sorted((run for run in longest.values() if len(run) > horizon), key=len, reverse=True)
@@ -120,11 +107,3 @@ def mobility_model(sequences: Sequences, centres: ArrayLike, n_trajectories: int
         transitions=TransitionMatrix.from_counts(counts[kept][:, kept]),
         trajectories=np.array([run[: horizon + 1] for run in runs[:n_trajectories]]),
     )
-
-
-def _longest_run(states: np.ndarray) -> np.ndarray:
-    """The longest part without -1."""
-    breaks = np.flatnonzero(states < 0)
-    starts, ends = np.append(-1, breaks) + 1, np.append(breaks, len(states))
-    longest = int(np.argmax(ends - starts))
-    return states[starts[longest] : ends[longest]]

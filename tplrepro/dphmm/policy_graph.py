@@ -31,8 +31,6 @@ class PolicyGraph:
     edge_array : ndarray (m, 2) of int, rows i < j in lexicographic order
     edges : networkx EdgeView, the same edges as a set of pairs
 
-    Examples
-    --------
     >>> G = PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]])
     >>> sorted(G.edges)
     [(1, 2), (3, 4), (3, 5), (4, 5)]
@@ -71,10 +69,8 @@ class PolicyGraph:
     def categorical(cls, categories: Iterable, n_states: int | None = None) -> PolicyGraph:
         """Categorical protection, G_categ: each state is hidden in its category, a clique.
 
-        Parameters
-        ----------
-        categories : lists of states, disjoint (else ValueError); a state in none of them stays unconnected
-        n_states : int, optional; by default the largest state named plus one
+        Categories are disjoint lists of states, else ValueError; a state in none of them stays unconnected. `n_states`
+        is by default the largest state named plus one.
         """
         members = [np.asarray(list(category), dtype=int) for category in categories]
         flat = np.concatenate([np.empty(0, dtype=int), *members])

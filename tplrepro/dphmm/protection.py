@@ -53,8 +53,6 @@ def degree_of_protection(
     -------
     ndarray (N,) of int; 0 for impossible states, at least 1 for possible ones
 
-    Examples
-    --------
     Fig. 9(a) of [5]: s_2 (index 1) has lost its neighbour but is hidden among three states.
 
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
@@ -127,8 +125,6 @@ def protectable_graph(policy: PolicyGraph, answers: ArrayLike, method: str = "gr
     ValueError
         For answers of the wrong shape, or an unknown method.
 
-    Examples
-    --------
     Example 6.1 of [5]: s_3 (index 2) is exposed; the area grows least by the edge to s_4.
 
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
