@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 import tplrepro as tpl
 from tplrepro.markov import augment_sequences, estimate_higher_order, every_kth
@@ -87,8 +88,8 @@ def test_states_can_be_those_of_another_estimate():
         assert len(states) == 3**order
         part = estimate_higher_order(whole[:1], order, smoothing=0.5, tuples=states)
         assert part.states == states
-        _, rows = by_hand(whole[:1], order, "forward", 0.0)
-        seen = [part.index(s if order > 1 else s[0]) for s in by_hand(whole[:1], order, "forward", 0.0)[0]]
+        seen, rows = by_hand(whole[:1], order, "forward", 0.0)
+        seen = [part.index(s if order > 1 else s[0]) for s in seen]
         totals = rows.sum(axis=1, keepdims=True) + 3 * 0.5  # three successors each
         possible = np.array([[order == 1 or states[i][1:] == states[j][:-1] for j in seen] for i in seen])
         assert part.toarray()[np.ix_(seen, seen)] == pytest.approx((rows + 0.5 * possible) / totals)
@@ -122,9 +123,7 @@ def test_leakage_seen_every_second_step_bounds_that_of_all_paths():
         for first, third, fourth in product(range(4), range(2), range(2)):
             path = (first // 2, first % 2, third, fourth)
             weight = start[first] * rule[first, third] * rule[2 * (first % 2) + third, fourth]
-            given[2 * third + fourth] += weight * np.prod(
-                [answer[place, out] for place, out in zip(path, outputs, strict=True)]
-            )
+            given[2 * third + fourth] += weight * np.prod([answer[pair] for pair in zip(path, outputs, strict=True)])
         given /= start  # stationary: the pair has the same distribution at time 4
         worst = max(worst, float(np.log(given.max() / given.min())))
     blocks = every_kth(P.reverse(start), 2)
@@ -136,8 +135,7 @@ def test_leakage_seen_every_second_step_bounds_that_of_all_paths():
 
 
 def test_many_tuples_stay_sparse():
-    rng = np.random.default_rng(4)
-    P = estimate_higher_order([rng.integers(0, 80, 40_000)], order=2, smoothing=0.1)
+    P = estimate_higher_order([np.random.default_rng(4).integers(0, 80, 40_000)], order=2, smoothing=0.1)
     assert P.is_sparse
     assert P.n_states > 6000
     assert P.probabilities.nnz < 85 * P.n_states
@@ -149,27 +147,13 @@ def test_many_tuples_stay_sparse():
         (lambda: augment_sequences([[0, 1]], order=0), "order must be at least 1"),
         (lambda: augment_sequences([[0, 1]], order=1.5), "order must be a whole number"),
         (lambda: augment_sequences([[], [0]]), "found at most 1"),
-        (lambda: augment_sequences([[[0, 1]]]), "one-dimensional, found 2 dimensions at position 0"),
-        (
-            lambda: augment_sequences([[0, 1, 2]], labels=["a", "b"]),
-            r"unknown state 2 in the sequences; states must be 0..1",
-        ),
+        (lambda: augment_sequences([[0, 1, 2]], labels=["a", "b"]), "unknown state 2 .* must be 0..1"),
         (lambda: estimate_higher_order([[0, 1, 2]]), "every state must be left at least once"),
         (lambda: estimate_higher_order([[0, 1]], smoothing=-1.0), "at least 0, found -1.0"),
-        (
-            lambda: estimate_higher_order([[0, 1]], tuples="few"),
-            "tuples must be 'observed', 'all' or a list of tuples, found 'few'",
-        ),
-        (lambda: estimate_higher_order([[0, 1]], direction="up"), "direction must be 'forward' or 'backward'"),
-        (
-            lambda: estimate_higher_order([range(1200)], tuples="all"),
-            "all 2-tuples of 1200 places would be 1440000 states",
-        ),
+        (lambda: estimate_higher_order([[0, 1]], tuples="few"), "'all' or a list of tuples, found 'few'"),
+        (lambda: estimate_higher_order([range(1200)], tuples="all"), "of 1200 places would be 1440000 states"),
         (lambda: every_kth(np.eye(2), 0), "k must be at least 1"),
-        (
-            lambda: every_kth(tpl.TransitionMatrix.from_sequences([[0, 1, 0]], smoothing=1.0, sparse=True), 2),
-            "needs background 0, found 0.333",
-        ),
+        (lambda: every_kth(tpl.smoothed(csr_array(np.eye(2)), 1.0), 2), "needs background 0, found 0.333"),
     ],
 )
 def test_bad_input_names_constraint_value_and_remedy(call, message):
