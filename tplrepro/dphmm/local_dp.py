@@ -70,12 +70,12 @@ class LocalMechanism:
         for state, mechanism in self.mechanisms.items():
             logs[state] = mechanism.log_density(z, self.answers[state])
         holding = np.flatnonzero(np.isfinite(logs))
-        dimensions = np.array([self.mechanisms[state].hull.dimension for state in holding.tolist()])
+        dimensions = np.array([self.mechanisms[state].hull.dimension for state in holding.tolist()], dtype=float)
         logs[holding[dimensions > dimensions.min(initial=np.inf)]] = -np.inf
         return logs
 
     def posterior(self, z: ArrayLike, prior: ArrayLike) -> np.ndarray:
-        """What the adversary knows after seeing z (d,), (N,): Eq. (2) of [5]. ImpossibleOutputError if none explains z."""
+        """What the adversary knows after seeing z (d,), (N,): Eq. (2) of [5]. ImpossibleOutputError if none fits."""
         p = check_distribution(prior, self.policy.n_states, "prior")
         with np.errstate(divide="ignore"):
             return np.exp(condition(np.log(p), self.log_likelihood(z))[0])
