@@ -90,6 +90,18 @@ def test_real_data_without_files_are_refused():
         provenance("a/b", data="real")
 
 
+def test_digests_follow_links_and_are_never_of_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("TPLREPRO_DATA", str(tmp_path / "data"))
+    elsewhere = tmp_path / "elsewhere" / "000"
+    elsewhere.mkdir(parents=True)
+    (tmp_path / "data" / "geolife").mkdir(parents=True)
+    (tmp_path / "data" / "geolife" / "Data").symlink_to(elsewhere.parent)
+    with pytest.raises(ValueError, match="inputs must name files that were read, got 'geolife', which holds none"):
+        file_digests([tmp_path / "data" / "geolife"])
+    (elsewhere / "1.plt").write_bytes(b"x")
+    assert list(file_digests([tmp_path / "data" / "geolife"])) == ["geolife/Data/000/1.plt"]
+
+
 def test_digests_are_by_name_within_the_data_folder(tmp_path, monkeypatch):
     (tmp_path / "data" / "kosarak").mkdir(parents=True)
     inside, outside = tmp_path / "data" / "kosarak" / "kosarak.dat", tmp_path / "elsewhere.csv"

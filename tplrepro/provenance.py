@@ -7,6 +7,7 @@ holds on every machine) a result came from, and the numbers it rests on. Machine
 from __future__ import annotations
 
 import ast
+import glob
 import hashlib
 import json
 import math
@@ -140,7 +141,10 @@ def file_digests(inputs: Iterable) -> dict[str, str]:
     for given in inputs:
         path = Path(given).resolve()
         if path.is_dir():
-            files = sorted(part for part in path.rglob("*") if part.is_file())
+            below = glob.glob("**", root_dir=path, recursive=True, include_hidden=True)  # which follows links
+            files = sorted(path / part for part in below if (path / part).is_file())
+            if not files:
+                raise ValueError(f"inputs must name files that were read, got {path.name!r}, which holds none")
         elif path.is_file():
             files = [path]
         else:

@@ -29,7 +29,7 @@ def sessions_of(frame):
 @pytest.mark.parametrize("name", ["a.dat", "a.dat.gz"])
 def test_stand_in_reads_as_by_a_plain_reader(tmp_path, name):
     path = tmp_path / name
-    frame = kosarak.synthetic(500, seed=2, path=path, n_pages=300)
+    frame = kosarak.synthetic(500, seed=2, path=path)
     data = gzip.decompress(path.read_bytes()) if name.endswith(".gz") else path.read_bytes()
     expected = plain_reader(data)
     assert sessions_of(frame) == dict(enumerate(expected))
@@ -42,14 +42,15 @@ def test_stand_in_reads_as_by_a_plain_reader(tmp_path, name):
 
 def test_pages_are_numbered_by_first_appearance(tmp_path, monkeypatch):
     monkeypatch.setattr("tplrepro.datasets.stand_ins.kosarak.BATCH_SESSIONS", 70)
-    pages = kosarak.synthetic(300, seed=0, n_pages=500)["page"].to_numpy()
+    pages = kosarak.synthetic(300, seed=0)["page"].to_numpy()
     seen = np.maximum.accumulate(pages)
     assert pages[0] == 1
     assert (np.diff(seen) <= 1).all()
 
 
-def test_stand_in_has_a_heavy_tail_and_memory():
-    sequences = kosarak.to_sequences(kosarak.synthetic(4000, seed=0, n_pages=2000))
+def test_stand_in_has_a_heavy_tail_and_memory(monkeypatch):
+    monkeypatch.setattr("tplrepro.datasets.stand_ins.kosarak.N_PAGES", 2000)
+    sequences = kosarak.to_sequences(kosarak.synthetic(4000, seed=0))
     counts = np.sort(np.bincount(sequences.values))[::-1]
     assert counts[:20].sum() > 0.25 * counts.sum()
     assert np.median(counts) < counts.max() / 100

@@ -127,38 +127,12 @@ def _tidy(parts: list[pa.Table], path: Path, defects: Defects) -> pd.DataFrame:
     )
 
 
-def synthetic(
-    n_users: int = 500,
-    seed: int = 0,
-    path: str | Path | None = None,
-    *,
-    mean_check_ins: float = 32.8,
-    n_places: int | None = None,
-) -> pd.DataFrame:
-    """Write a stand-in in the official format, and read it back.
+def synthetic(n_users: int = 500, seed: int = 0, path: str | Path | None = None) -> pd.DataFrame:
+    """Write a stand-in in the official format, and read it back, as `geolife.synthetic` does.
 
-    Users live in one of four cities, half of them in Los Angeles. Each has a home, a work place and six more places,
-    drawn by a popularity with a heavy tail; check-ins follow the hours of the day, alternate between home and work on
-    work days, return to the own places by rank and sometimes explore. The number of check-ins a user has a heavy tail.
-    At any size memory stays bounded by one batch of users.
-
-    Parameters
-    ----------
-    n_users : int
-        196_591 is the official size.
-    seed : int
-    path : path-like, optional
-        File to write, compressed if it ends in .gz; by default a temporary one.
-    mean_check_ins : float
-        Check-ins a user, about.
-    n_places : int, optional
-        Places in all cities; by default one for five check-ins.
-
-    Returns
-    -------
-    DataFrame
-        As `load` gives it, with ``attrs["synthetic"]`` True.
+    Users, 196_591 at the official size, live in one of four cities, half of them in Los Angeles. Each has a home, a
+    work place and six more places, drawn by a popularity with a heavy tail; check-ins follow the hours of the day,
+    alternate between home and work on work days, return to the own places by rank and sometimes explore. The number of
+    check-ins a user has a heavy tail. Memory stays bounded by one batch of users. A `path` ending in .gz is compressed.
     """
-    options = {"mean_check_ins": mean_check_ins, "n_places": n_places}
-    name = "loc-gowalla_totalCheckins.txt"
-    return stand_in(path, name, lambda target: write(target, n_users, seed, **options), load)
+    return stand_in(path, "loc-gowalla_totalCheckins.txt", lambda target: write(target, n_users, seed), load)

@@ -76,8 +76,7 @@ def _day(rng, day: int, places, between: float):
     knots_time.append(now + 600)
     knots.append(stops[-1])
     local = np.unique(np.floor(np.concatenate(times)))
-    knots = np.array(knots)
-    track = np.stack([np.interp(local, knots_time, knots[:, c]) for c in (0, 1)], axis=-1)
+    track = np.stack([np.interp(local, knots_time, degrees) for degrees in np.transpose(knots)], axis=-1)
     # GPS errors of some 5 metres.
     track += rng.normal(0, 4e-5, track.shape)
     return (day * 86_400 - 8 * 3600 + local).astype(np.int64), track

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,7 +15,7 @@ from tplrepro.datasets.writing import atomic_output, line_bytes, mark_synthetic
 __all__ = ["write"]
 
 BATCH_USERS = 4096
-
+MEAN_CHECK_INS = 32.8  # as in the official file
 
 #: Where the stand-in's people live: box and share of the users.
 CITIES = (
@@ -24,12 +26,10 @@ CITIES = (
 )
 
 
-def write(target, n_users, seed, *, mean_check_ins=32.8, n_places=None) -> None:
+def write(target: str | Path, n_users: int, seed: int) -> None:
     """Write the stand-in that `tplrepro.datasets.gowalla.synthetic` reads back; parameters as there."""
     n_users = check_size(n_users, "n_users")
-    if not 1 <= mean_check_ins <= 2000:
-        raise ValueError(f"mean_check_ins must be from 1 to 2000, found {mean_check_ins}; the official file has 32.8")
-    n_places = max(400, int(n_users * mean_check_ins / 5)) if n_places is None else check_size(n_places, "n_places")
+    n_places = max(400, int(n_users * MEAN_CHECK_INS / 5))
     mark_synthetic(target, {"set": "gowalla", "n_users": n_users, "seed": int(seed), "n_places": n_places})
     rng = np.random.default_rng([int(seed), 1])
     shares = np.array([share for _, share in CITIES])
@@ -41,9 +41,8 @@ def write(target, n_users, seed, *, mean_check_ins=32.8, n_places=None) -> None:
     with atomic_output(target) as out:
         for start in range(0, n_users, BATCH_USERS):
             k = min(BATCH_USERS, n_users - start)
-            counts = heavy_tailed_counts(rng, k, mean_check_ins, 2175, spread=1.3)
+            counts = heavy_tailed_counts(rng, k, MEAN_CHECK_INS, 2175, spread=1.3)
             lives_in = rng.choice(len(CITIES), size=k, p=shares / shares.sum())
-            place, time = np.empty(0, dtype=np.int64), None
             own, explored = np.empty((k, 8), dtype=np.int64), np.empty(int(counts.sum()), dtype=np.int64)
             user = np.repeat(np.arange(k), counts)
             for c, spot in enumerate(cities):
