@@ -50,8 +50,8 @@ def allocate_optimally(
 
     Minimises sum_t w_t / epsilon_t, the expected absolute error of Laplace noise up to the sensitivity, or
     sum_t w_t / epsilon_t^2, half the expected squared error over the sensitivity squared. The best of several local
-    optima, never worse than `allocate_by_quantification`, `allocate_by_upper_bound` and alpha / T. There is no proof
-    that it is the global one. Deterministic.
+    optima, never worse than `allocate_by_quantification`, `allocate_by_upper_bound` and alpha / T; no proof that it is
+    the global one. Deterministic.
 
     Parameters
     ----------
@@ -66,19 +66,10 @@ def allocate_optimally(
 
     Returns
     -------
-    ndarray (R,), the budgets of the releases in nats, each > 0
-
-    Raises
-    ------
-    ValueError
-        If alpha is not positive and finite, the horizon is not a whole number >= 1, a matrix is not row-stochastic,
-        weights or times do not fit the horizon, or `error` is another word.
-
-    Notes
-    -----
-    Time for two dense 50-state loss functions made before: 20 ms for T = 10, 0.1 s for T = 100, 1 to 2 s for 1,000.
-    With unequal weights, a list of matrices or `times`, each budget is an unknown of its own: 0.5 s for R = 100, 4 s
-    for 200, growing as R^3.
+    ndarray (R,), the budgets of the releases in nats, each > 0. ValueError as in `allocate_by_quantification`, and if
+        weights or times do not fit the horizon. For two dense 50-state loss functions made before it takes 20 ms for
+        T = 10, 0.1 s for 100, 1 to 2 s for 1,000; with unequal weights, a list of matrices or `times`, where each
+        budget is an unknown of its own, 0.5 s for R = 100, 4 s for 200, growing as R^3.
 
     Examples
     --------
@@ -95,18 +86,16 @@ def allocate_optimally(
     alpha = check_level(alpha)
     horizon = check_horizon(horizon)
     power = check_power(error)
-    sides = [
-        _one_or_all(as_loss_functions(matrices, horizon - 1, name))
-        for name, matrices in (("backward", backward), ("forward", forward))
-    ]
-    timeline = Timeline.of(*sides, horizon, times)
+    known_b = _one_or_all(as_loss_functions(backward, horizon - 1, "backward"))
+    known_f = _one_or_all(as_loss_functions(forward, horizon - 1, "forward"))
+    timeline = Timeline.of(known_b, known_f, horizon, times)
     size = timeline.times.size
     weights = _checked_weights(weights, size)
     if all(loss is None or loss.is_zero for loss in [*timeline.backward, *timeline.forward]):
         return np.full(size, alpha)
     problem = _OnTimeline(alpha, timeline, weights / weights.sum(), power)
-    one_matrix = not any(isinstance(side, list) for side in sides)
-    published = list(_published(problem, *sides, one_matrix))
+    one_matrix = not (isinstance(known_b, list) or isinstance(known_f, list))
+    published = list(_published(problem, known_b, known_f, one_matrix))
     starts = published[:2] + [problem.fit(shape, 1e-3) for shape in _shapes(problem)]
     on_knots = size > MANY and size == horizon and one_matrix and np.ptp(weights) == 0.0
     if size > FEW:

@@ -60,7 +60,7 @@ def allocate_by_upper_bound(alpha: float, backward: Matrix | None, forward: Matr
 
     def within(epsilon: float) -> bool:
         # TPL is the sum of the suprema, less epsilon for each side that is counted twice.
-        suprema = [function.supremum(epsilon) for function in known.values()]
+        suprema = [float(function.supremum(epsilon)) for function in known.values()]
         return sum(suprema) - (len(known) - 1) * epsilon <= target
 
     budget = largest_within(within, 0.0, alpha) - SAFETY * alpha
@@ -88,16 +88,11 @@ def allocate_by_quantification(
     Parameters
     ----------
     alpha, backward, forward : as in `allocate_by_upper_bound`
-    horizon : int >= 1, the number of releases T
+    horizon : int >= 1, the number of releases T; else ValueError
 
     Returns
     -------
     ndarray (T,), budgets in nats, each > 0; the TPL at every time is at most alpha
-
-    Raises
-    ------
-    ValueError
-        If alpha is not positive and finite, the horizon is not a whole number >= 1, or a matrix is not row-stochastic.
 
     Examples
     --------

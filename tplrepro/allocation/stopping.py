@@ -72,12 +72,13 @@ def allocate_with_stopping(
 ) -> EndlessBudgets:
     """Budgets of least expected error within alpha however long the series, if it may end after each release.
 
-    Minimises E[sum_{t <= T} 1 / epsilon_t] (or of 1 / epsilon_t^2) where the series ends after each release with
-    probability p. Never worse than the constant budget of `allocate_by_upper_bound`, to which it tends as p tends to 0.
+    Minimises E[sum_{t <= T} 1 / epsilon_t] (or of 1 / epsilon_t^2) if each release is the last with probability p. Never
+    worse than the constant budget of `allocate_by_upper_bound`, to which it tends as p tends to 0.
     A local optimum, the best from several starts, with at most 768 first budgets; deterministic.
 
     Where the series probably ends soon, or the correlation is strong, it pays to spend much at first: the budgets then
-    fall for a long time, and a series that goes on after all gets very noisy. Look at `tail`.
+    fall for a long time, and a series that goes on after all gets very noisy. Look at `tail`. Takes 0.05 to 0.5 s, and
+    3 s where the budgets fall for hundreds of releases.
 
     Parameters
     ----------
@@ -85,20 +86,12 @@ def allocate_with_stopping(
     stopping_probability : float, p in (0, 1); the expected length is 1 / p
     error : "absolute" or "squared"
 
-    Returns
-    -------
-    EndlessBudgets; the TPL of its budgets for any horizon is at most alpha at every time
-
     Raises
     ------
     NoFiniteSupremumError
         If no positive budget has a finite supremum, as for a matrix with two rows of disjoint supports.
     ValueError
         If p is not between 0 and 1 or `error` is another word, and as in `allocate_by_upper_bound`.
-
-    Notes
-    -----
-    Takes 0.05 to 0.5 s, and 3 s where the budgets fall for hundreds of releases.
 
     Examples
     --------
@@ -179,7 +172,7 @@ def _supremum(loss: PrivacyLossFunction | None, epsilon: float) -> tuple[float, 
     """The supremum for a constant budget, and its derivative 1 / (1 - L') at the fixed point."""
     if loss is None:
         return epsilon, 1.0
-    supremum = loss.supremum(epsilon)
+    supremum = float(loss.supremum(epsilon))
     return supremum, 1.0 / max(1.0 - loss.slope_at(supremum), 1e-15) if np.isfinite(supremum) else 0.0
 
 

@@ -1,39 +1,36 @@
 """The exact leakage of the worst mechanism, of which BPL, FPL and TPL of [1] are upper bounds.
 
-What is computed. BPL, FPL and TPL are defined in [1] as suprema over outputs o_1..o_T and pairs of states of
+BPL, FPL and TPL are defined in [1] as suprema over outputs o_1..o_T and pairs of states of
 log Pr(o | l_t = i) / Pr(o | l_t = j), for the outputs up to t, from t on, and all of them. The recursion of [1] bounds
 them from above. Here they are the suprema themselves, for the worst of all mechanisms that satisfy epsilon_t-DP at each
 time, adaptive ones included.
 
-Which mechanism is the worst. All that an output says is its likelihood vector x = (Pr(o_t | l_t = k))_k, up to a
-factor. epsilon-DP means x_i <= e^epsilon x_j, so that x, scaled, lies in the box [1, e^epsilon]^n. Laplace noise of
-scale 2/epsilon on the counts of one user's location (the others' known; sensitivity 2) has the density
-exp(-(epsilon/2) sum_l |y_l - 1[l = k]|), proportional to exp((epsilon/2) c_k) with c_k = |y_k| - |y_k - 1|, each c_k
-anywhere in [-1, 1]: the same box, all of it. No epsilon-DP mechanism leaks more than Laplace noise on counts.
+The worst mechanism. All that an output says is its likelihood vector x = (Pr(o_t | l_t = k))_k, up to a factor.
+epsilon-DP means x_i <= e^epsilon x_j, so that x, scaled, lies in the box [1, e^epsilon]^n. Laplace noise of scale
+2/epsilon on the counts of one user's location (sensitivity 2) has a density proportional to exp((epsilon/2) c_k) with
+c_k = |y_k| - |y_k - 1| anywhere in [-1, 1]: the same box, all of it. No epsilon-DP mechanism leaks more.
 
 How. Given l_t, the outputs before t, at t and after t are independent. With m_1 = x_1 and m_t = x_t * (B m_{t-1}),
 where B holds Pr(l_{t-1} | l_t), and with w_t likewise from the other end through F, Pr(l_{t+1} | l_t),
 
     Pr(o | l_t = i) / Pr(o | l_t = j) = (B_i m_{t-1} / B_j m_{t-1}) (x_i / x_j) (F_i w_{t+1} / F_j w_{t+1}).
 
-The three factors depend on different outputs, so that for one pair (i, j) each is maximised alone. The middle one is
-e^epsilon. The first can reach r exactly if some outputs make a m_{t-1} >= 0, where a = B_i - r B_j. As m_{t-1} is
-x_{t-1} * (B m_{t-2}) and B m_{t-2} is positive whatever the outputs before, the best x_{t-1} has e^epsilon where a > 0
-and 1 where a < 0: it is known before those of earlier times, and turns a into the functional a' = (a * x_{t-1}) B of
-m_{t-2}. Repeated down to time 1 this maximises over all 2^(nT) vertices of the boxes in O(T n^2) operations. Newton's
-method on r (Dinkelbach's, for ratios), each step of which gives a ratio that outputs attain, ends at the largest one.
+For one pair (i, j) each of the factors is maximised alone. The middle one is e^epsilon. The first can reach r exactly
+if some outputs make a m_{t-1} >= 0, where a = B_i - r B_j. As m_{t-1} is x_{t-1} * (B m_{t-2}) and B m_{t-2} is
+positive whatever the outputs before, the best x_{t-1} has e^epsilon where a > 0 and 1 where a < 0: it is known before
+those of earlier times, and turns a into the functional a' = (a * x_{t-1}) B of m_{t-2}. Repeated down to time 1 this
+maximises over all 2^(nT) vertices of the boxes in O(T n^2) operations. Newton's method on r (Dinkelbach's, for ratios),
+each step of which gives a ratio that outputs attain, ends at the largest one.
 
 Why [1] can be higher. (a) It adds the largest BPL and FPL, even where different pairs of states attain them. (b) The
 step from t - 1 to t lets m_{t-1} be any vector with ratios within e^BPL, but the worst one for this step need not be
 among those that outputs give. (c) Other mechanisms have fewer likelihood vectors: `tplrepro.leakage.exact_finite`.
 
-Where [1] is exact. BPL of the first two releases and FPL of the last two: all vectors of one box are attainable. Two
-states with rows (p, 1 - p), (q, 1 - q), the same at all steps: the losses of the two orders of rows are
-log(1 + |p - q| u/(d u + 1)), where d is min(p, q) for one and min(1 - p, 1 - q) for the other, so that the order with
-the smaller d leads at all alpha. If p >= q, an order is followed by itself and the leading one attains the recursion.
-If p < q the two alternate, while the recursion takes the leading one each time: exact after two steps only for d equal,
-a symmetric matrix. n states: the smoothed strongest correlations of section 6 of [1], where the worst vector is high at
-one state and the step after keeps the others equal.
+Where [1] is exact. BPL of the first two releases and FPL of the last two. Two states with rows (p, 1 - p), (q, 1 - q):
+the losses of the two orders of rows are log(1 + |p - q| u/(d u + 1)), with d = min(p, q) for one and
+min(1 - p, 1 - q) for the other; the smaller d leads at all alpha. If p >= q, an order is followed by itself and the
+leading one attains the recursion; if p < q the two alternate, while the recursion takes the leading one each time. The
+smoothed strongest correlations of section 6 of [1], where the worst vector is high at one state.
 
 The backward matrix contains a prior, since Pr(l_{t-1} | l_t) does. Each side here uses the matrix given for it; TPL is
 that of one chain if the two belong together (`TransitionMatrix.reverse` and `reverse_over_time`).
@@ -97,11 +94,7 @@ class WorstOutputs(FrozenArrays):
 
 
 def exact_leakage(
-    epsilons: ArrayLike,
-    backward: Correlation = None,
-    forward: Correlation = None,
-    *,
-    released: ArrayLike | None = None,
+    epsilons: ArrayLike, backward: Correlation = None, forward: Correlation = None, *, released: ArrayLike | None = None
 ) -> ExactLeakage:
     """The exact BPL, FPL and TPL of the worst epsilon-DP mechanism, attained by Laplace noise on counts.
 
@@ -160,18 +153,19 @@ def worst_outputs(
     if not 0 <= time < T:
         raise ValueError(f"a time must be at least 0 and less than T = {T}, found {time}; times count from 0")
     lower, upper, local = _boxes(budgets, n, released)
-    sides = ((time, before, lower, upper), (T - 1 - time, after[::-1], lower[::-1], upper[::-1]))
-    past, future = (_largest_ratios(*side, np.zeros((n, n))) for side in sides)
+    start = np.zeros((n, n))
+    past = _largest_ratios(time, before, lower, upper, start)
+    future = _largest_ratios(T - 1 - time, after[::-1], lower[::-1], upper[::-1], start)
     i, j = np.unravel_index(np.argmax(past + budgets[time] * local + future), (n, n))
     high = np.zeros((T, n), dtype=bool)
     high[time, i] = True
-    for (stop, *side), ratios, view in ((sides[0], past, high), (sides[1], future, high[::-1])):
-        chain = _chain(stop, side[0])
+    for stop, steps, ratios, order in ((time, before, past, 1), (T - 1 - time, after[::-1], future, -1)):
+        chain = _chain(stop, steps)
         if chain:
             gain = np.expm1(ratios[i, j : j + 1])
-            _, patterns = _attained(stop, chain, *side[1:], np.array([i]), np.array([j]), gain)
+            _, patterns = _attained(stop, chain, lower[::order], upper[::order], np.array([i]), np.array([j]), gain)
             for k, pattern in enumerate(patterns):
-                view[stop - 1 - k] = pattern[0]
+                high[::order][stop - 1 - k] = pattern[0]
     return WorstOutputs((int(i), int(j)), high)
 
 
@@ -238,9 +232,8 @@ def _boxes(budgets: np.ndarray, n: int, released: ArrayLike | None):
     if released is not None:
         states = np.unique(np.asarray(released))
         if states.size == 0 or states.dtype.kind not in "iu" or states.min() < 0 or states.max() >= n:
-            raise ValueError(
-                f"released must name some of the states 0..{n - 1}, found {list(released)}; give their positions"
-            )
+            found = np.asarray(released).tolist()
+            raise ValueError(f"released must name some of the states 0..{n - 1}, found {found}; give their positions")
         if states.size < n:
             # the scale is sensitivity/epsilon, and a user who moves changes two of the released counts, or the only one
             width = 1.0 if states.size == 1 else 0.5

@@ -13,7 +13,8 @@ have two extreme rays; from three states on their number grows with T.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,11 +34,7 @@ MARGIN = 1e-11
 
 
 def mechanism_leakage(
-    likelihoods: ArrayLike | Sequence[ArrayLike],
-    backward: Correlation = None,
-    forward: Correlation = None,
-    *,
-    horizon: int | None = None,
+    likelihoods: ArrayLike, backward: Correlation = None, forward: Correlation = None, *, horizon: int | None = None
 ) -> ExactLeakage:
     """The exact BPL, FPL and TPL of a mechanism with finitely many outputs.
 
@@ -48,10 +45,7 @@ def mechanism_leakage(
     backward, forward : as in `temporal_privacy_leakage`
     horizon : int, the number of releases T if the mechanism is the same at all times
 
-    Returns
-    -------
-    ExactLeakage
-        Its `epsilons` are the leakages of single outputs, log of the largest ratio in a column.
+    The `epsilons` of the result are the leakages of single outputs, log of the largest ratio in a column.
 
     Raises
     ------
@@ -131,22 +125,19 @@ def _extreme(messages: np.ndarray) -> np.ndarray:
 def _log_ratios(vectors: np.ndarray) -> np.ndarray:
     """The largest log x_i/x_j over vectors (K, n), for all pairs, (n, n)."""
     logs = np.log(vectors)
-    return np.array([[(logs[:, i] - logs[:, j]).max() for j in range(logs.shape[1])] for i in range(logs.shape[1])])
+    states = range(logs.shape[1])
+    return np.array([[(logs[:, i] - logs[:, j]).max() for j in states] for i in states])
 
 
-def _columns(likelihoods, horizon: int | None) -> list[np.ndarray]:
+def _columns(likelihoods: Any, horizon: int | None) -> list[np.ndarray]:
     """The likelihood vectors of each time as rows, (K, n) each."""
-    given = [likelihoods] * check_horizon(horizon) if horizon is not None else list(likelihoods)
-    made: dict[int, np.ndarray] = {}
-    for response in given:
-        if id(response) in made:
-            continue
-        x = np.asarray(response, dtype=float)
+    given = list(likelihoods) if horizon is None else [likelihoods]
+    tables = [np.asarray(table, dtype=float) for table in given]
+    for x in tables:
         if x.ndim != 2 or x.size == 0 or not np.isfinite(x).all() or (x <= 0).any():
             raise ValueError(
                 f"likelihoods must be a table of finite numbers greater than 0, found shape {x.shape} with smallest "
                 f"{x.min() if x.size else None}; give Pr(o | l) for each state and output, and horizon = T if all "
                 "releases have the same"
             )
-        made[id(response)] = np.ascontiguousarray(x.T)
-    return [made[id(response)] for response in given]
+    return [np.ascontiguousarray(x.T) for x in tables] * (1 if horizon is None else check_horizon(horizon))

@@ -112,7 +112,8 @@ class PrivacyLossFunction:
         if values.ndim == 0:
             return self.at(float(values))
         at = np.searchsorted(self.breakpoints, values, side="right")
-        losses = vertex_losses(*np.array(self._sums).T[:, at], values)
+        d, gap, rest = np.array(self._sums).T[:, at]
+        losses = vertex_losses(d, gap, rest, values)
         large = values > LARGE
         losses[large] = _elementwise(self.at, values[large])
         return losses
@@ -187,17 +188,9 @@ from the second, so a leakage of 1 nats there adds 0.7063 nats here
         at = bisect_right(self._breakpoints, alpha)
         i, j = self._pairs[at]
         d, gap, _ = self._sums[at]
-        columns = _columns_of(self.matrix.row(i), self.matrix.row(j), d, gap)
         states = self.matrix.states
-        return Witness(
-            state_q=states[i],
-            state_d=states[j],
-            columns=tuple(states[k] for k in columns),
-            q=float(self.vertices[at, 1]),
-            d=float(d),
-            alpha=alpha,
-            loss=self.at(alpha),
-        )
+        columns = tuple(states[k] for k in _columns_of(self.matrix.row(i), self.matrix.row(j), d, gap))
+        return Witness(states[i], states[j], columns, float(self.vertices[at, 1]), d, alpha, self.at(alpha))
 
 
 def privacy_loss(matrix: TransitionMatrix | ArrayLike, alpha: float) -> float:

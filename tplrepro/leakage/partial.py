@@ -69,7 +69,7 @@ def leakage_at_all_times(
 
 @dataclass(frozen=True)
 class Timeline:
-    """Which time points are released, and the loss functions between and around the releases.
+    """Which time points are released, and the loss functions between the releases and to the other times.
 
     Attributes
     ----------
@@ -103,8 +103,8 @@ class Timeline:
             loss_f = known_f.between(time, released[after]) if after < len(released) else None
             pauses.append((time, after - 1, loss_b, after, loss_f))
         steps = list(pairwise(released))
-        known = ([side.between(*step) for step in steps] for side in (known_b, known_f))
-        return cls(horizon, points, *known, pauses)
+        before, after = ([side.between(*step) for step in steps] for side in (known_b, known_f))
+        return cls(horizon, points, before, after, pauses)
 
     def leakage(self, budgets: np.ndarray) -> TemporalLeakage:
         """The leakages at all T time points of budgets (R,)."""
@@ -125,7 +125,7 @@ class Timeline:
 class _Gaps:
     """Loss functions of the correlation between any two time points of one side, each made once."""
 
-    def __init__(self, steps: list[PrivacyLossFunction | None], name: str):
+    def __init__(self, steps: list, name: str):
         self._steps = steps
         self._backward = name == "backward"
         self._uniform = all(function is steps[0] for function in steps[1:])

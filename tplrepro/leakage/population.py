@@ -68,7 +68,7 @@ class PopulationLeakage(FrozenArrays):
 
     def quantile(self, q: ArrayLike) -> np.ndarray:
         """Quantiles over users of the TPL at each time: (T,) for one q in [0, 1], (len(q), T) for several."""
-        return np.quantile(self.tpl, q, axis=0)
+        return np.quantile(self.tpl, np.asarray(q, dtype=float), axis=0)
 
 
 def population_leakage(
@@ -155,10 +155,8 @@ def population_leakage(
 
 def _of_users(data: Any, n_states: int | None) -> Sequences:
     if not (isinstance(data, (Mapping, Sequences)) or hasattr(data, "columns")):
-        raise ValueError(
-            f"sequences_by_user must map each user to her sequences, found {type(data).__name__}; "
-            "give a dict, or tplrepro.datasets' Sequences"
-        )
+        found = type(data).__name__
+        raise ValueError(f"sequences_by_user must map each user to her sequences, found {found}; give a dict")
     if not len(data):
         raise ValueError("a population needs at least one user, found none; give a dict from user to sequences")
     return as_sequences(data, n_states)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -56,7 +57,7 @@ def steps_of_both_sides(
     return before, after, n
 
 
-def _for_each_step(matrices: Correlation, steps: int, name: str, make: Callable) -> list:
+def _for_each_step(matrices: Any, steps: int, name: str, make: Callable) -> list:
     """`make(matrix)` for each step, made once a matrix."""
     if not _is_one_for_each_step(matrices):
         return [make(matrices)] * steps
@@ -70,7 +71,7 @@ def _for_each_step(matrices: Correlation, steps: int, name: str, make: Callable)
     return [made[id(matrix)] for matrix in matrices]
 
 
-def _as_array(matrix: Matrix | None) -> np.ndarray | None:
+def _as_array(matrix: Any) -> np.ndarray | None:
     matrix = getattr(matrix, "matrix", matrix)
     if getattr(matrix, "n_states", 0) > MAX_DENSE:
         raise ValueError(
@@ -80,18 +81,14 @@ def _as_array(matrix: Matrix | None) -> np.ndarray | None:
     return None if matrix is None else as_transition_array(matrix)
 
 
-def _is_one_for_each_step(matrices: Correlation) -> bool:
+def _is_one_for_each_step(matrices: Any) -> bool:
     """Whether the argument is a list of matrices; a nested list of numbers is one matrix."""
     if isinstance(matrices, np.ndarray):
         return matrices.ndim == 3
-    if not isinstance(matrices, (list, tuple)):
-        return False
-    return not matrices or any(item is None or _is_matrix(item) for item in matrices)
+    nested = (list, tuple, np.ndarray)
 
+    def is_matrix(item: Any) -> bool:
+        named = item is None or isinstance(item, (PrivacyLossFunction, TransitionMatrix)) or hasattr(item, "tocsr")
+        return named or (isinstance(item, nested) and any(isinstance(row, nested) for row in item))
 
-def _is_matrix(item) -> bool:
-    if isinstance(item, (PrivacyLossFunction, TransitionMatrix)) or hasattr(item, "tocsr"):
-        return True
-    return isinstance(item, (list, tuple, np.ndarray)) and any(
-        isinstance(row, (list, tuple, np.ndarray)) for row in item
-    )
+    return isinstance(matrices, (list, tuple)) and (not matrices or any(map(is_matrix, matrices)))

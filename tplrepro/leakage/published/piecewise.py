@@ -125,7 +125,7 @@ def _reaches(piece: tuple[float, float], top: tuple[float, float], alpha: float)
     From `alpha` towards their intersection the relative gap of the excess only falls, so what is within the
     tolerance at the end of a sub-domain is within it throughout.
     """
-    return _excess(piece, alpha) >= _excess(top, alpha) * (1 - TOLERANCE)
+    return bool(_excess(piece, alpha) >= _excess(top, alpha) * (1 - TOLERANCE))
 
 
 def _excess(piece: tuple[float, float], alpha: float) -> float:
