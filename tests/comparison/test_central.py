@@ -96,7 +96,7 @@ def absorption_by_loops(setting, epsilon, window, doubt, noise, target):
 
 @pytest.mark.parametrize(("epsilon", "window"), [(3.0, 2), (8.0, 3), (1.0, 1), (40.0, 5)])
 def test_absorption_is_the_algorithm_of_kellaris(setting, epsilon, window):
-    release = comparison.release_by_absorption(setting, epsilon, window, np.random.default_rng(7))
+    release = comparison.release_by_absorption(setting, epsilon, np.random.default_rng(7), window=window)
     rng = np.random.default_rng(7)
     doubt, noise = rng.laplace(size=(setting.n_users, 5)), rng.laplace(size=(setting.n_users, 5, 6))
     publishing = 0
@@ -115,7 +115,7 @@ def test_absorption_is_the_algorithm_of_kellaris(setting, epsilon, window):
 def test_absorption_keeps_its_promise_for_a_window(setting):
     """A target who is in different cells within a window of w times only is hidden within epsilon."""
     epsilon, window = 2.0, 3
-    release = comparison.release_by_absorption(setting, epsilon, window, np.random.default_rng(1))
+    release = comparison.release_by_absorption(setting, epsilon, np.random.default_rng(1), window=window)
     spread = np.ptp(release.log_likelihoods, axis=-1)
     in_window = np.array([spread[:, s : s + window].sum(axis=1) for s in range(5 - window + 1)])
     assert in_window.max() <= epsilon + 1e-9

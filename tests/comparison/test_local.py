@@ -1,5 +1,7 @@
 """Mechanisms in which users perturb their own data: the laws behind likelihoods and counts, and what they leak."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -10,8 +12,8 @@ from tplrepro.dphmm import KNormMechanism, PolicyGraph
 from tplrepro.mechanisms import KaryRandomizedResponse, UnaryEncoding
 
 LOCAL = {
-    "randomised response": lambda s, eps, rng: comparison.release_reports(s, KaryRandomizedResponse(eps, 6), rng),
-    "unary encoding": lambda s, eps, rng: comparison.release_reports(s, UnaryEncoding(eps, 6), rng),
+    "randomised response": partial(comparison.release_reports, by=KaryRandomizedResponse),
+    "unary encoding": partial(comparison.release_reports, by=UnaryEncoding),
     "published": comparison.release_conditional_response,
     "exact": comparison.release_optimal_response,
 }
@@ -50,7 +52,7 @@ def test_posteriors_are_calibrated(setting, name):
     crowd = Setting(np.array(paths).T, setting.adversary, setting.positions, setting.near)
     if name == "policy":
         near = PolicyGraph.utility(crowd.positions, 1.0)
-        released = comparison.release_by_policy(crowd, KNormMechanism.protecting(near, crowd.positions, 1.2), rng)
+        released = comparison.release_by_policy(crowd, 1.2, rng, policy=near)
     else:
         released = LOCAL[name](crowd, 1.2, rng)
     believed = crowd.adversary.posteriors(crowd.adversary.told(released.log_likelihoods))
@@ -94,12 +96,12 @@ def test_policies_hide_their_pairs_within_epsilon_a_release(setting, policy):
         "radius": PolicyGraph.utility(setting.positions, 1.0),
         "blocks": PolicyGraph.categorical(blocks(setting.positions, 2.0), 6),
     }[policy]
-    mechanism = KNormMechanism.protecting(graph, setting.positions, 0.5)
-    release = comparison.release_by_policy(setting, mechanism, np.random.default_rng(2))
+    release = comparison.release_by_policy(setting, 0.5, np.random.default_rng(2), policy=graph)
     first, second = graph.edge_array.T
     told = release.log_likelihoods
     assert np.abs(told[..., first] - told[..., second]).max() <= 0.5 + 1e-9
     assert np.abs(told[..., first] - told[..., second]).max() > 0.45
+    mechanism = KNormMechanism.protecting(graph, setting.positions, 0.5)
     assert np.ptp(told, axis=-1).max() <= 0.5 * mechanism.hull.pairwise_norms(*[setting.positions] * 2).max() + 1e-9
 
 

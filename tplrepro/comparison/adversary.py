@@ -62,19 +62,11 @@ class Adversary:
 
 
 def measured_leakage(told: ArrayLike, pairs: ArrayLike | None = None) -> np.ndarray:
-    """The largest realised log-likelihood ratio between two cells, at each time.
+    """The largest realised log-likelihood ratio between two cells at each time, (..., T), nats.
 
-    Parameters
-    ----------
-    told : array-like (..., T, n), log Pr(all outputs | l_t = k); NaN for cells that are impossible at that time
-    pairs : int array (m, 2), optional; by default all pairs of possible cells are compared
+    `told` (..., T, n) is log Pr(all outputs | l_t = k), NaN for cells that are impossible at that time. By default all
+    pairs of possible cells are compared, else those given (m, 2). Infinite where a possible cell is ruled out.
 
-    Returns
-    -------
-    ndarray (..., T), nats; infinite where a possible cell is ruled out
-
-    Examples
-    --------
     >>> told = [[0.0, 1.0, 3.0]]
     >>> measured_leakage(told).tolist(), measured_leakage(told, [(0, 1), (1, 2)]).tolist()
     ([3.0], [2.0])

@@ -78,19 +78,13 @@ def simulate(
     people, noise = np.random.default_rng(seed).spawn(2)
     crowd = setting.sample(n_users, people)
     with _blas_threads().limit(limits=1, user_api="blas"):
-        return _measured(mechanism, parameter, crowd, quantile, noise)
-
-
-def _measured(mechanism, parameter, crowd, quantile, noise) -> Outcome:
-    adversary = crowd.adversary
-    release = mechanism.release(crowd, parameter, noise)
-    told = adversary.told(release.log_likelihoods)
-    worst = measured_leakage(told).max(axis=-1)
-    near = measured_leakage(told, crowd.near).max(axis=-1)
-    if release.counts is None or release.variances is None:
-        inferred = adversary.posteriors(told).sum(axis=0)
-    else:
-        inferred = infer_counts(release.counts, release.variances, crowd)
+        release = mechanism.release(crowd, parameter, noise)
+        told = crowd.adversary.told(release.log_likelihoods)
+        if release.counts is None or release.variances is None:
+            inferred = crowd.adversary.posteriors(told).sum(axis=0)
+        else:
+            inferred = infer_counts(release.counts, release.variances, crowd)
+    worst, near = (measured_leakage(told, pairs).max(axis=-1) for pairs in (None, crowd.near))
     return Outcome(
         leakage=_quantile(worst, quantile),
         leakage_near=_quantile(near, quantile),
@@ -115,18 +109,8 @@ def sweep(
     """Outcomes for parameters whose measured leakage runs from about `low` to about `high`, between neighbours too.
 
     The ends are found with the first seed: `low` for the leakage between all cells, `high` for that between neighbours,
-    which is never larger. The parameters between are equally spaced on a logarithmic scale.
-
-    Parameters
-    ----------
-    mechanism, setting, n_users, quantile : as in `simulate`
-    low, high : float, nats
-    points : int >= 2, P
-
-    Raises
-    ------
-    ValueError
-        If low < high does not hold, or the mechanism does not reach such leakages.
+    which is never larger; nats. The `points` >= 2 parameters in all are equally spaced on a logarithmic scale.
+    ValueError if low < high does not hold, or the mechanism does not reach such leakages.
     """
     low, high = check_level(low, "low"), check_level(high, "high")
     if not (low < high and points >= 2):
@@ -155,14 +139,8 @@ def sweep(
 def at_equal_leakage(swept: Sweep, target: float, near: bool = False) -> Calibrated:
     """Parameter and errors of each seed where its measured leakage is `target`.
 
-    Leakage, parameter and errors are interpolated on logarithmic scales, from the last parameter whose leakage is below
-    the target to the next.
-
-    Parameters
-    ----------
-    swept : Sweep
-    target : float > 0, nats
-    near : bool, take the leakage between neighbouring cells
+    Leakage (between neighbouring cells if `near`), parameter and errors are interpolated on logarithmic scales, from
+    the last parameter whose leakage is below the target to the next.
     """
     wanted = np.log(check_level(target, "target"))
     with np.errstate(divide="ignore"):
@@ -176,10 +154,7 @@ def at_equal_leakage(swept: Sweep, target: float, near: bool = False) -> Calibra
 
 
 def at_guarantee(mechanism: CountMechanism, setting: Setting, target: float) -> float:
-    """The largest parameter with which theory bounds the leakage of all outputs by `target` nats; NaN without a bound.
-
-    Never above: the bound at the result, as computed, is at most the target.
-    """
+    """The largest parameter with which theory bounds the leakage of any outputs by `target` nats; NaN if none does."""
     level = check_level(target, "target")
 
     def within(parameter: float) -> bool:

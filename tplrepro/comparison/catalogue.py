@@ -30,14 +30,9 @@ __all__ = ["CountMechanism", "Notion", "mechanisms", "notions"]
 
 @dataclass(frozen=True)
 class CountMechanism:
-    """A way to release counts over time, with one parameter.
+    """A way to release counts over time, with one parameter; `trusts_server` if a server sees the true data.
 
-    Attributes
-    ----------
-    trusts_server : bool, whether a server sees the true data
-    release : callable (setting, parameter, rng) -> SimulatedRelease
-    bound : callable (setting, parameter) -> float
-        The largest leakage about one time that any outputs can have, by theory; nats. Infinite if none is known.
+    `bound` is the largest leakage about one time that any outputs can have, by theory; nats, infinite if none is known.
     """
 
     name: str
@@ -48,14 +43,7 @@ class CountMechanism:
 
 @dataclass(frozen=True)
 class Notion:
-    """A reading of a mechanism's parameter as the level of a privacy notion; both in nats.
-
-    Attributes
-    ----------
-    mechanism : str, its name
-    level : callable (setting, parameter) -> float
-    parameter : callable (setting, level) -> float, the inverse
-    """
+    """A reading of the named mechanism's parameter as the level of a privacy notion, and its inverse; both in nats."""
 
     name: str
     mechanism: str
@@ -66,12 +54,8 @@ class Notion:
 def mechanisms(setting: Setting, window: int, block: float, radius: float) -> dict[str, CountMechanism]:
     """All mechanisms of the comparison, by name.
 
-    Parameters
-    ----------
-    setting : Setting
-    window : int, w of budget absorption
-    block : float, side of the squares whose cells the categorical policy of DPHMM connects
-    radius : float, of the utility-oriented policy of DPHMM; both in the unit of the positions
+    `window` is the w of budget absorption; the policies of DPHMM connect the cells of squares of side `block`, and
+    cells within `radius`, in the unit of the positions.
     """
     n = setting.n_cells
     policies = {
@@ -79,36 +63,33 @@ def mechanisms(setting: Setting, window: int, block: float, radius: float) -> di
         "DPHMM, blocks": PolicyGraph.categorical(local.blocks(setting.positions, block), n),
         "DPHMM, radius": PolicyGraph.utility(setting.positions, radius),
     }
-
-    def absorb(setting: Setting, level: float, rng: np.random.Generator) -> SimulatedRelease:
-        return central.release_by_absorption(setting, level, window, rng)
-
-    trusting: dict[str, tuple[Callable, Callable]] = {
-        "equal budgets": (_release_equal, _equal_bound),
-        "Algorithm 8": (partial(_release_allocated, allocate_by_quantification), lambda setting, level: level),
-        "optimal budgets": (partial(_release_allocated, allocate_optimally), lambda setting, level: level),
-        "budget absorption": (absorb, lambda setting, level: level * -(-setting.horizon // window)),
-    }
-    others: dict[str, tuple[Callable, Callable]] = {
-        name: (partial(_release_by_policy, graph), partial(_policy_bound, graph)) for name, graph in policies.items()
-    }
-    others |= {
+    absorb = partial(central.release_by_absorption, window=window)
+    respond = partial(local.release_reports, by=KaryRandomizedResponse)
+    encode = partial(local.release_reports, by=UnaryEncoding)
+    made = [
+        CountMechanism("equal budgets", True, central.release_laplace, _equal_bound),
+        CountMechanism("Algorithm 8", True, partial(_release_allocated, allocate_by_quantification), _level),
+        CountMechanism("optimal budgets", True, partial(_release_allocated, allocate_optimally), _level),
+        CountMechanism("budget absorption", True, absorb, lambda s, level: level * -(-s.horizon // window)),
+    ]
+    for name, graph in policies.items():
+        release = partial(local.release_by_policy, policy=graph)
+        made.append(CountMechanism(name, False, release, partial(_policy_bound, graph)))
+    made += [
         # A factor e^epsilon either way from the marginal is e^(2 epsilon) between two cells.
-        "SIP, exact": (local.release_optimal_response, lambda setting, level: _equal_bound(setting, 2 * level)),
-        "SIP, published": (local.release_conditional_response, lambda setting, level: np.inf),
-        "LDP, randomised response": (partial(_release_reports, KaryRandomizedResponse), _equal_bound),
-        "LDP, unary encoding": (partial(_release_reports, UnaryEncoding), _equal_bound),
-    }
-    made = [CountMechanism(name, True, *functions) for name, functions in trusting.items()]
-    made += [CountMechanism(name, False, *functions) for name, functions in others.items()]
+        CountMechanism(
+            "SIP, exact", False, local.release_optimal_response, lambda s, level: _equal_bound(s, 2 * level)
+        ),
+        CountMechanism("SIP, published", False, local.release_conditional_response, lambda s, level: np.inf),
+        CountMechanism("LDP, randomised response", False, respond, _equal_bound),
+        CountMechanism("LDP, unary encoding", False, encode, _equal_bound),
+    ]
     return {mechanism.name: mechanism for mechanism in made}
 
 
 def notions(window: int) -> list[Notion]:
     """All notions of the comparison; `window` is the w of w-event privacy.
 
-    Examples
-    --------
     >>> [notion.name for notion in notions(window=4) if notion.mechanism == "equal budgets"]
     ['event-level DP', 'group DP', 'w-event, uniform', 'DP_T, Algorithm 7']
     """
@@ -133,8 +114,8 @@ def notions(window: int) -> list[Notion]:
     ]
 
 
-def _release_equal(setting, epsilon, rng):
-    return central.release_laplace(setting, np.full(setting.horizon, epsilon), rng)
+def _level(setting, level):
+    return level
 
 
 def _equal_bound(setting, epsilon):
@@ -158,14 +139,6 @@ def _release_allocated(allocate, setting, level, rng):
 @lru_cache(maxsize=256)  # all seeds of a sweep ask for the same
 def _budgets(allocate: Callable, adversary: Adversary, level: float, horizon: int) -> np.ndarray:
     return allocate(level, adversary.backward, adversary.forward, horizon)
-
-
-def _release_reports(mechanism, setting, epsilon, rng):
-    return local.release_reports(setting, mechanism(epsilon, setting.n_cells), rng)
-
-
-def _release_by_policy(graph, setting, epsilon, rng):
-    return local.release_by_policy(setting, KNormMechanism.protecting(graph, setting.positions, epsilon), rng)
 
 
 def _policy_bound(graph, setting, epsilon):

@@ -26,14 +26,8 @@ SENSITIVITY = 2.0
 
 
 def release_laplace(setting: Setting, epsilons: ArrayLike, rng: np.random.Generator) -> SimulatedRelease:
-    """Noisy counts with a budget in nats for each time, (T,); the draws do not depend on the budgets.
-
-    Raises
-    ------
-    ValueError
-        For budgets that are not positive and finite, or not one a time.
-    """
-    budgets = check_budgets(epsilons)
+    """Noisy counts with a positive budget in nats for each time, (T,), or for all; draws do not depend on budgets."""
+    budgets = check_budgets(np.full(setting.horizon, epsilons) if np.ndim(epsilons) == 0 else epsilons)
     if budgets.size != setting.horizon:
         raise ValueError(f"epsilons must hold {setting.horizon} budgets, one a time, found {budgets.size}; give T")
     laplace = LaplaceNoise((SENSITIVITY / budgets)[:, None])
@@ -43,7 +37,9 @@ def release_laplace(setting: Setting, epsilons: ArrayLike, rng: np.random.Genera
     return SimulatedRelease(told, setting.counts + noise[0], np.ravel(laplace.mean_square))
 
 
-def release_by_absorption(setting: Setting, epsilon: float, window: int, rng: np.random.Generator) -> SimulatedRelease:
+def release_by_absorption(
+    setting: Setting, epsilon: float, rng: np.random.Generator, *, window: int
+) -> SimulatedRelease:
     """Budget absorption: epsilon nats in any `window` consecutive times.
 
     Half of the budget, epsilon / (2 w) a time, decides by a noisy mean change of the counts whether to publish; of the

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from tplrepro.comparison.setting import Setting
 from tplrepro.comparison.simulated_release import SimulatedRelease
 from tplrepro.dphmm.mechanisms import KNormMechanism
+from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.markov.filtering import condition, log_product
 from tplrepro.mechanisms import KaryRandomizedResponse, UnaryEncoding
 from tplrepro.sip.optimal import OptimalResponse
@@ -23,20 +24,24 @@ __all__ = ["blocks", "release_by_policy", "release_conditional_response", "relea
 
 
 def release_reports(
-    setting: Setting, mechanism: KaryRandomizedResponse | UnaryEncoding, rng: np.random.Generator
+    setting: Setting, epsilon: float, rng: np.random.Generator, *, by: type[KaryRandomizedResponse | UnaryEncoding]
 ) -> SimulatedRelease:
     """A report of each user at each time; the counts are unbiased."""
+    mechanism = by(epsilon, setting.n_cells)
     outputs = mechanism.sample(setting.paths, rng)
     return SimulatedRelease(mechanism.log_likelihood(outputs), mechanism.unbiased_counts(outputs))
 
 
-def release_by_policy(setting: Setting, mechanism: KNormMechanism, rng: np.random.Generator) -> SimulatedRelease:
-    """A noisy position of each user at each time, by a mechanism over the positions of the cells.
+def release_by_policy(
+    setting: Setting, epsilon: float, rng: np.random.Generator, *, policy: PolicyGraph
+) -> SimulatedRelease:
+    """A noisy position of each user at each time, by a policy over the cells that is made protectable (6.1 of [5]).
 
     The chain of the comparison holds every cell possible at every time, so that the constraint of Definition 4.1 of [5]
     never binds, and the mechanism is the same for all users and times. There are no counts without a model: noise wider
     than a cell cannot be inverted.
     """
+    mechanism = KNormMechanism.protecting(policy, setting.positions, epsilon)
     noise = mechanism.sample(np.zeros(2), size=setting.paths.size, rng=rng).reshape(*setting.paths.shape, 2)
     values = setting.positions[setting.paths] + noise
     return SimulatedRelease(mechanism.log_density(values[..., None, :], setting.positions))

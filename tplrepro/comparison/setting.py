@@ -21,17 +21,12 @@ __all__ = ["Setting", "setting_from_sequences"]
 class Setting:
     """True locations, and the adversary.
 
-    Parameters
+    Attributes
     ----------
     paths : int array (N, T), the cell 0..n-1 of each user at each time
-    adversary : Adversary over n cells
+    adversary : Adversary over n cells, none of which its chain leaves for ever
     positions : ndarray (n, 2), centres of the cells
     near : int array (m, 2), pairs of neighbouring cells
-
-    Raises
-    ------
-    ValueError
-        For shapes that do not fit, unknown cells, or a chain that leaves some cell for ever.
     """
 
     paths: np.ndarray
@@ -97,24 +92,10 @@ def setting_from_sequences(
 ) -> Setting:
     """Estimate the chain from sequences of cells, and cut them into users of T times each.
 
-    Each stretch of T consecutive states counts as a user of its own, and all of them as present together: a large
-    crowd, whose times of day are mixed.
+    Each stretch of T = `horizon` consecutive states counts as a user of its own, and all of them as present together: a
+    large crowd, whose times of day are mixed. The states are the cells 0..n-1 with centres at `positions` (n, 2); those
+    at most `radius` apart are neighbours. ValueError if no sequence has T states.
 
-    Parameters
-    ----------
-    sequences : Sequences, or iterable of int arrays, over the cells 0..n-1
-    positions : array-like (n, 2), centres of the cells
-    horizon : int >= 1, T
-    smoothing : float > 0, added to each count of transitions
-    radius : float, cells whose centres are at most this far apart are neighbours, in the unit of the positions
-
-    Raises
-    ------
-    ValueError
-        If no sequence has T states, or as `Setting` and `TransitionMatrix.from_sequences` do.
-
-    Examples
-    --------
     >>> walk = [np.array([0, 1, 0, 0, 1, 1, 0])]
     >>> setting = setting_from_sequences(walk, [[0.5, 0.5], [1.5, 0.5]], horizon=3, smoothing=1.0, radius=1.0)
     >>> setting, setting.counts.tolist()

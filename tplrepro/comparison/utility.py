@@ -30,12 +30,8 @@ def infer_counts(noisy: np.ndarray, variances: np.ndarray, setting: Setting) -> 
     Users move independently by the chain, so that the counts of one time have the mean N pi and the covariance
     N (diag(pi) - pi pi^T), and those of the next are P^T times these plus innovations: a Kalman filter, and smoothing
     in the form of Bryson and Frazier, which inverts no singular covariance.
-
-    Parameters
-    ----------
-    noisy : ndarray (T, n)
-    variances : ndarray (T,), of the noise of each count; infinite where nothing was published
-    setting : Setting; of its data only the number of users is used
+    The `variances` (T,) of the noise of each count are infinite where nothing was published; of the data in `setting`
+    only the number of users is used.
     """
     pi = setting.adversary.initial
     step = setting.adversary.transitions.toarray().T

@@ -2,22 +2,16 @@
 
 In a *certain* release each case that goes on publishes exactly w new events, so its state moves w transitions ahead; in
 an *uncertain* one it publishes a number of events from 0 to w, all equally likely. A case that is complete stays so.
-Both matrices come from exploring the transition system to a depth, w by default:
+The forward matrix is the w-th power of the one-event matrix, or the mean of its powers 0 to w. The backward one is
+Bayes' rule on it, with the number of cases that leave each state or end in it as the distribution before; or, as
+published with [4], exploring backward with all predecessors equally likely ("uniform"). Where exploring runs into
+states without a known successor, probabilities are conditioned on the traces that go on; a row from which none does is
+unknown, and `loss_matrix` leaves it out.
 
-- forward, Pr(state at the next release | state): the depth-th power of the one-event matrix, or the mean of its powers
-  0 to depth;
-- backward, Pr(state at the release before | state): Bayes' rule on the forward one, with the number of cases that leave
-  each state or end in it as the distribution before; or, as published with [4], exploring backward with all
-  predecessors equally likely ("uniform").
-
-Where exploring runs into states without a known successor, probabilities are conditioned on the traces that go on; a
-row from which none does is unknown. `loss_matrix` leaves unknown rows out.
-
-**How rows are matched.** The transition system is discovered anew at each release, so states differ from release to
-release: new ones appear, and a number stands for another trace. Both matrices of the step from release t - 1 to t are
-therefore indexed, rows and columns, by the states of the system discovered at t, which holds the traces of both. Rows
-of different releases are never matched, because only a number, the leakage alpha, passes from step to step: it bounds
-the evidence about any two traces, whichever system names them.
+**How rows are matched.** The transition system is discovered anew at each release. Both matrices of the step from
+release t - 1 to t are indexed, rows and columns, by the states of the system discovered at t, which holds the traces of
+both. Rows of different releases are never matched, because only a number, the leakage alpha, passes from step to step:
+it bounds the evidence about any two traces, whichever system names them.
 """
 
 from __future__ import annotations
@@ -36,12 +30,9 @@ __all__ = ["ReleaseStep", "loss_matrix", "release_step"]
 
 @dataclass(frozen=True, eq=False)
 class ReleaseStep:
-    """The correlations between two releases; rows and columns are the states of the later one's transition system.
+    """Pr(state before | state) and Pr(next state | state), (n, n) over the states of the later release's system.
 
-    Attributes
-    ----------
-    backward, forward : scipy.sparse.csr_array (n, n)
-        Pr(state before | state) and Pr(next state | state); rows sum to 1, unknown rows are empty.
+    Rows sum to 1; unknown rows are empty.
     """
 
     backward: csr_array
@@ -51,19 +42,10 @@ class ReleaseStep:
 def release_step(
     system: TransitionSystem, depth: int = 1, certain: bool = True, backward_from: str = "bayes"
 ) -> ReleaseStep:
-    """The matrices of one release.
+    """The matrices of the step to the release of `system`, which is explored to a depth of that many new events.
 
-    Parameters
-    ----------
-    system : TransitionSystem, of the later release
-    depth : int >= 1, how far it is explored: the (largest) number of new events a case
-    certain : bool, whether each case publishes exactly `depth` events, or any number from 0 to `depth`
-    backward_from : {"bayes", "uniform"}, how the backward matrix is made
-
-    Raises
-    ------
-    ValueError
-        If depth is not a whole number of at least 1, or backward_from is neither.
+    Each case publishes exactly `depth` >= 1 events if `certain`, else any number from 0 to `depth`. `backward_from` is
+    "bayes" or "uniform".
 
     Examples
     --------
@@ -88,19 +70,11 @@ def release_step(
 
 
 def loss_matrix(rows: csr_array, smoothing: float = 0.0) -> tuple[TransitionMatrix, np.ndarray] | None:
-    """The matrix whose privacy loss function is that of the known rows; None if fewer than two rows are known.
+    """The matrix whose privacy loss function is that of the known rows (n, n), and the state behind each of its rows.
 
-    Parameters
-    ----------
-    rows : scipy.sparse.csr_array (n, n), rows that sum to 1 or are empty
-    smoothing : float >= 0, the s of Eq. (28) of [1], added to every probability of the known rows
-
-    Returns
-    -------
-    matrix : TransitionMatrix (n, n)
-        Empty rows repeat the known row that is cheapest to store: L takes the largest value over pairs of rows, and a
-        row repeated adds no pair.
-    source : ndarray of int (n,), the state whose row stands in each row
+    None if fewer than two rows are known. Empty rows repeat the known row that is cheapest to store: L takes the
+    largest value over pairs of rows, and a row repeated adds no pair. `smoothing` >= 0 is the s of Eq. (28) of [1],
+    added to every probability of the known rows.
     """
     stored = np.diff(rows.indptr)
     known = np.flatnonzero(stored > 0)

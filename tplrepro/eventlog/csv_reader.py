@@ -33,24 +33,16 @@ def read_csv(
     time_format: str = "ISO8601",
     strict: bool = False,
 ) -> pd.DataFrame:
-    """Read a CSV file, plain or gzip-compressed, into the same frame as `read_xes`.
+    """Read a CSV file, plain or gzip-compressed, into the same frame as `read_xes`; other columns are left out.
 
     Parameters
     ----------
     columns : dict, optional
         The file's name for case:concept:name, concept:name or time:timestamp, where it is none of the usual ones.
-    separator : str, optional
-        Between two fields; by default told from the header.
-    time_format : str
-        As for `pandas.to_datetime`. Times without an offset are read as UTC.
+    separator : str, optional, between two fields; by default told from the header
+    time_format : str, as for `pandas.to_datetime`; times without an offset are read as UTC
     strict : bool, default False
-        Raise at the first row without case, activity or time, or out of order, instead of counting it.
-
-    Returns
-    -------
-    DataFrame
-        As `read_xes` gives it; other columns of the file are left out. ``attrs``: source, synthetic, skipped,
-        skipped_examples, reordered.
+        Raise at a row without case, activity or time, or out of order, instead of counting it.
 
     Raises
     ------
@@ -74,13 +66,10 @@ def read_csv(
     try:
         table = pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, encoding="utf-8-sig")
     except (pd.errors.ParserError, EOFError, gzip.BadGzipFile, UnicodeDecodeError) as error:
-        raise DataFormatError(
-            f"expected a table with {separator!r} between the fields, found: {error}; "
-            "mend the file, or pass separator=",
-            path,
-        ) from None
+        problem = f"expected a table with {separator!r} between the fields, found: {error}"
+        raise DataFormatError(f"{problem}; mend the file, or pass separator=", path) from None
     table = table[[_find(name, list(table.columns), columns or {}, path) for name in ALIASES]]
-    cases, activities, texts = (table.iloc[:, k] for k in range(3))
+    texts = table.iloc[:, 2]
     try:
         times = microseconds(texts, time_format)
     except ValueError as error:
@@ -90,8 +79,8 @@ def read_csv(
         ) from None
     return as_log(
         path,
-        _coded(cases),
-        _coded(activities),
+        _coded(table.iloc[:, 0]),
+        _coded(table.iloc[:, 1]),
         times,
         (texts != "").to_numpy(),
         unit="row",
@@ -107,14 +96,12 @@ def _coded(names: pd.Series) -> pd.Categorical:
 
 
 def _find(name: str, present: list[str], columns: dict[str, str], path) -> str:
+    plain = {column.casefold().replace("_", " ").strip(): column for column in reversed(present)}
     wanted = columns.get(name, name)
-    if name in columns:
-        found = [wanted] if wanted in present else []
-    else:
-        plain = {column.casefold().replace("_", " ").strip(): column for column in reversed(present)}
-        found = [plain[alias] for alias in ALIASES[name] if alias in plain]
-    if found:
-        return found[0]
+    found = [wanted] if name in columns else [plain.get(alias) for alias in ALIASES[name]]
+    for column in found:
+        if column in present:
+            return column
     raise DataFormatError(
         f"expected a column {wanted!r}, found {', '.join(present[:12])}; name it by columns={{{name!r}: ...}}", path, 1
     )

@@ -32,9 +32,9 @@ class Traces:
 
     Attributes
     ----------
-    events : list of tuples of int; activity k is ``activities[k]``, from 1 on, without the artificial ones
-    activities : list of str; the first is `START`, the last `END`, those between are sorted
-    complete : ndarray of bool, (cases,)
+    events : list of tuples of int, positions in `activities`, without the artificial ones
+    activities : list of str, `START`, the log's in alphabetical order, `END`
+    complete : ndarray of bool (cases,)
     times : ndarray of int64 (events,), microseconds since 1970 UTC, case after case; empty if the log has none
     """
 
@@ -59,19 +59,15 @@ class Traces:
 
 
 def check_log(log: pd.DataFrame, timestamps: bool = True) -> pd.DataFrame:
-    """`log` itself if it is one; otherwise the error says what is wrong with it.
+    """`log` itself if it is one; otherwise a ValueError says what is wrong with it.
 
-    Raises
-    ------
-    ValueError
-        A column is missing (time:timestamp may be if not `timestamps`), a name or a time is missing in some row, or
-        there are no rows.
+    A column is missing (time:timestamp may be if not `timestamps`), or a name or a time in some row, or all rows.
     """
     if not isinstance(log, pd.DataFrame):
         raise ValueError(
             f"an event log must be a DataFrame, found {type(log).__name__}; read it with read_xes or read_csv"
         )
-    wanted = [CASE, ACTIVITY, TIMESTAMP] if timestamps else [CASE, ACTIVITY]
+    wanted = [CASE, ACTIVITY, TIMESTAMP][: 2 + timestamps]
     missing = [name for name in wanted if name not in log.columns]
     if missing:
         raise ValueError(

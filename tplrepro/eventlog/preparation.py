@@ -19,13 +19,7 @@ __all__ = ["PreparedLogs", "prepare", "recorded_logs"]
 
 @dataclass(frozen=True, eq=False)
 class PreparedLogs:
-    """Event logs, and where they come from.
-
-    Attributes
-    ----------
-    logs : dict of DataFrame by name
-    inputs : list of Path, what was read; empty for the stand-in
-    """
+    """Event logs by name, and the files they come from; none for the stand-in."""
 
     logs: dict[str, pd.DataFrame]
     inputs: list[Path]

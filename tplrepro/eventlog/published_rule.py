@@ -2,11 +2,10 @@
 
 For a pair of rows q, d the published code (supplement of [4], "Calculating Accumulative Privacy Leakage") keeps the
 coordinates with q_j > d_j > 0 alone. Those with q_j > 0 and d_j = 0, whose ratio is infinite and which an optimal
-solution always takes, are left out, unless some q_j is 1: then it answers L(alpha) = alpha at once. Rows (.5, .5, 0)
-and (0, .5, .5) at alpha = 1 so give 0, where the supremum of Eq. (1) of [4] is log(0.5 (e - 1) + 1) = 0.620.
+solution always takes, are left out, unless some q_j is 1: then it answers L(alpha) = alpha at once.
 
-The elimination loop of the published code finds, for the coordinates it keeps, the same subset as a sort by q_j / d_j
-does, which is used here. Only pairs of rows that share a column are looked at: the others give 0.
+Its elimination loop finds, for the coordinates it keeps, the same subset as a sort by q_j / d_j does, which is used
+here. Only pairs of rows that share a column are looked at: the others give 0.
 """
 
 from __future__ import annotations
@@ -24,8 +23,6 @@ __all__ = ["PublishedLoss"]
 class PublishedLoss:
     """The loss of a matrix (n, n), perhaps sparse, by the published rule; not a bound on the leakage.
 
-    Examples
-    --------
     >>> rows = [[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [0.5, 0.5, 0.0]]
     >>> import tplrepro as tpl
     >>> PublishedLoss(rows).at(1.0), round(tpl.privacy_loss(rows, 1.0), 3)

@@ -24,14 +24,9 @@ __all__ = ["Release", "releases"]
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """One release of a log.
+    """One release of a log, whose whole is in `traces`; `number` counts from 1.
 
-    Attributes
-    ----------
-    number : int, from 1 on
-    published : ndarray of int (cases,)
-        How many events of each case are out so far, the artificial end included.
-    traces : Traces of the whole log
+    `published` (cases,) is how many events of each case are out so far, the artificial end included.
     """
 
     number: int
@@ -54,7 +49,7 @@ def releases(
     shared_draw: bool = False,
     rng: np.random.Generator | None = None,
 ) -> Iterator[Release]:
-    """The releases of a log, until all its events are out.
+    """The releases of a log, until all its events are out; ValueError if the log is none or an argument out of range.
 
     Parameters
     ----------
@@ -69,11 +64,6 @@ def releases(
     shared_draw : bool, default False
         In uncertain releases, draw one number for all cases, as the published implementation does, not one a case.
     rng : numpy.random.Generator, required for uncertain releases
-
-    Raises
-    ------
-    ValueError
-        If the log is none (see `check_log`), or an argument is out of its range.
 
     Examples
     --------

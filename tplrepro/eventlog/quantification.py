@@ -52,28 +52,22 @@ def quantify_releases(
     Parameters
     ----------
     log : DataFrame with columns case:concept:name, concept:name, time:timestamp
-    epsilon : float or array-like (T,)
-        The budget of each release in nats, finite and > 0: one for all, or one for each of the T releases.
+    epsilon : float or array-like (T,), the budget of all releases, or of each of the T, in nats
     window, certain, start, max_releases, shared_draw, rng : how the log is released, see `releases`
     direction, abstraction, state_window : what a state is; `state_window` is the `window` of
         `TransitionSystem.from_log`
     backward_from : how the matrices of a step are made, see `release_step`
-    smoothing : float >= 0
-        The s of Eq. (28) of [1], added to every probability: an adversary who is less sure.
+    smoothing : float >= 0, the s of Eq. (28) of [1], added to every probability: an adversary who is less sure
     rule : {"exact", "published"}
         "published" leaves out coordinates with d_j = 0 as the published implementation does, and understates.
-    progress : bool, default False
-        Show a progress bar.
 
     Returns
     -------
     DataFrame
-        release : int, from 1 to T;
-        epsilon, bpl, fpl, tpl : float, nats;
-        states : int, the states of the transition system discovered at the release;
-        seconds : float, spent on the system, its matrices and their losses.
-        ``attrs``: backward_witness and forward_witness, T entries each: a `LeakageWitness` that names the two traces
-        behind BPL and FPL in words, or None where nothing is added (and for the published rule).
+        release, from 1 to T; epsilon, bpl, fpl, tpl in nats; states of the transition system discovered at the
+        release; seconds spent on it. ``attrs``: backward_witness and forward_witness, T entries each: a
+        `LeakageWitness` that names the two traces behind BPL and FPL in words, or None where nothing is added (and for
+        the published rule).
 
     Raises
     ------

@@ -38,15 +38,10 @@ def as_log(
     remedy: str,
     **attrs: int,
 ) -> pd.DataFrame:
-    """The log of a file's rows.
+    """The log of a file's rows, which are called `unit`; `remedy` is what to do where none is good.
 
-    Parameters
-    ----------
-    cases, activities : Categorical, of each row, in the order of the file
-    times, timed : ndarray of int64 from `microseconds`, and of bool: whether the row has any time, readable or not
-    unit : what a row is called
-    place : callable from a row to its line and what it holds
-    remedy : what to do where no row is good
+    `times` are those of `microseconds`, `timed` says whether the row has any time, readable or not, and `place` gives
+    the line of a row and what it holds.
     """
     defects = Defects(strict, 0, "an event log")
     good = np.ones(times.size, dtype=bool)

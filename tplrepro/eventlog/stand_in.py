@@ -39,17 +39,6 @@ def synthetic(n_cases: int = 1000, seed: int = 0, path: str | Path | None = None
     A case begins with the first activity and goes on to one of two to four activities that follow each one; it ends
     after any event with the same probability. Cases start at random in one year, and hours pass between two events.
 
-    Returns
-    -------
-    DataFrame, as `read_xes` gives it, with ``attrs["synthetic"]`` True
-
-    Raises
-    ------
-    ValueError
-        If n_cases is not a whole number of at least 1.
-
-    Examples
-    --------
     >>> log = synthetic(2, seed=1)
     >>> log.attrs["synthetic"], log["case:concept:name"].nunique()
     (True, 2)

@@ -37,11 +37,10 @@ class TransitionSystem:
 
     Attributes
     ----------
-    counts : scipy.sparse.csr_array (n, n)
-        The number of cases that take each transition (a case that takes it twice counts once).
+    counts : csr_array (n, n), the cases that take each transition (a case that takes it twice counts once)
     visits : ndarray (n,)
-        The number of cases that leave each state, or are in it at the end of the log: the distribution of the state
-        before that Bayes' rule needs.
+        The cases that leave each state, or are in it at the end of the log: the distribution of the state before that
+        Bayes' rule needs.
     final : ndarray of bool (n,), whether a state is one at ■
     activities : list of str, ▶ first and ■ last
     direction, abstraction, state_window : what a state is; `state_window` is the `window` of `from_log`
@@ -60,22 +59,16 @@ class TransitionSystem:
     def from_log(
         cls, log: pd.DataFrame, window: int | None = None, direction: str = "prefix", abstraction: str = "sequence"
     ) -> TransitionSystem:
-        """Discover the transition system of a log.
+        """Discover the transition system of a log; ValueError if it is none or an option is unknown.
 
         Parameters
         ----------
         log : DataFrame with columns case:concept:name, concept:name and, to order the events, time:timestamp
             With a column case:complete, traces where it is False have no ■; otherwise all traces are complete.
         window : int >= 1, optional
-            The number of items of a trace that make a state, the one at its position and ▶ and ■ included; by default
-            all of them.
+            The items of a trace that make a state, the one at its position and ▶ and ■ included; by default all.
         direction : {"prefix", "suffix"}
         abstraction : {"sequence", "multiset", "set"}
-
-        Raises
-        ------
-        ValueError
-            If the log is none (see `check_log`), or an option is unknown.
 
         Examples
         --------

@@ -36,17 +36,13 @@ EVENTS_AT_ONCE = 1 << 16
 def read_xes(path: str | Path, *, strict: bool = False) -> pd.DataFrame:
     """Read an XES log, .xes or .xes.gz, into a frame with one event a row.
 
-    Parameters
-    ----------
-    strict : bool, default False
-        Raise at an event without a name or a time, or out of order, instead of counting it.
+    With `strict`, an event without a name or a time, or out of order, is an error instead of being counted.
 
     Returns
     -------
     DataFrame
         case:concept:name : str, the case; a trace without a name is called by its position, "trace 17";
-        concept:name : str, the activity;
-        time:timestamp : datetime64[us, UTC].
+        concept:name : str, the activity; time:timestamp : datetime64[us, UTC].
         Cases stand in the order of the file, the events of a case in the order of their times. ``attrs``: source,
         synthetic, skipped and skipped_examples (events without a name or a time, by reason), reordered (events whose
         time precedes that of the event before), unnamed_cases, empty_cases, repeated_cases (traces whose name an
@@ -55,10 +51,7 @@ def read_xes(path: str | Path, *, strict: bool = False) -> pd.DataFrame:
     Raises
     ------
     DataFormatError
-        The file is not XES, declares a document type, ends early, or holds no event with a name and a time. The
-        message names file and line.
-    OSError
-        The file cannot be opened.
+        The file is not XES, declares a document type, ends early, or holds no event with a name and a time.
 
     Examples
     --------
@@ -101,25 +94,17 @@ def _names(codes: array, names: dict[str, int]) -> pd.Categorical:
 
 
 class _Parser:
-    """One pass over one file; afterwards the arrays hold its events, in the order of the file.
-
-    Attributes
-    ----------
-    case_codes, activity_codes : dict from a name to its number, in the order in which names are first met
-    cases, activities : array of int32, those numbers; -1 for an event without a name
-    times, timed, lines : arrays: microseconds or `NO_TIME`, whether a time is written at all, line of the file
-    unreadable : dict, the first time that cannot be read, by its event
-    traces, unnamed, empty : int, traces; those without a name, and without events
-    """
+    """One pass over one file; afterwards the arrays hold its events, in the order of the file."""
 
     def __init__(self, path: str | Path):
         self.path = path
-        self.case_codes: dict[str, int] = {}
+        self.case_codes: dict[str, int] = {}  # by name, in the order in which names are first met
         self.activity_codes: dict[str, int] = {}
-        self.cases, self.activities, self.times, self.lines = array("i"), array("i"), array("q"), array("q")
-        self.timed = bytearray()
-        self.unreadable: dict[int, str] = {}
-        self.traces = self.unnamed = self.empty = 0
+        self.cases, self.activities = array("i"), array("i")  # these numbers; -1 for an event without a name
+        self.times, self.lines = array("q"), array("q")  # microseconds or `NO_TIME`
+        self.timed = bytearray()  # whether a time is written at all
+        self.unreadable: dict[int, str] = {}  # the first time that cannot be read, by its event
+        self.traces = self.unnamed = self.empty = 0  # all, those without a name, those without events
         self.depth = 0
         self.in_trace = self.in_event = False
         self.case: str | None = None
