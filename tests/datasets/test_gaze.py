@@ -66,52 +66,9 @@ def test_one_file_compressed_and_byte_order_mark(tmp_path):
     assert len(gaze.load(path, **COLUMNS)) == 1
 
 
-@pytest.mark.parametrize("line", ["1,0,0", "1,,", "1,nan,3", "1,inf,3"])
-def test_lost_samples_are_skipped_counted_and_placed(tmp_path, line):
-    path = folder_of(tmp_path, A_1=f"t,x,y\n0,1,2\n{line}\n2,3,4\n")
-    frame = gaze.load(path, **COLUMNS)
-    assert frame["time"].tolist() == [0, 2]
-    assert frame.attrs["skipped"] == {"lost sample": 1}
-    assert frame.attrs["skipped_examples"]["lost sample"].endswith("A_1.csv, line 3")
-    with pytest.raises(DataFormatError, match=r"A_1\.csv, line 3: lost sample"):
-        gaze.load(path, **COLUMNS, strict=True)
-
-
-def test_order_is_seen_across_blocks(tmp_path, monkeypatch):
-    monkeypatch.setattr("tplrepro.datasets.reading.line_blocks.__defaults__", (6,))
-    path = folder_of(tmp_path, A_1="t,x,y\n1,1,1\n0,2,2\n")
-    assert gaze.load(path, **COLUMNS).attrs["reordered"] == 1
-
-
 def test_samples_on_an_edge_are_not_lost(tmp_path):
     path = folder_of(tmp_path, A_1="t,x,y\n0,0,5\n1,5,0\n2,0,0\n")
     assert gaze.load(path, **COLUMNS)["time"].tolist() == [0, 1]
-
-
-def test_times_out_of_order_and_repeated(tmp_path):
-    path = folder_of(tmp_path, A_1="t,x,y\n1,1,1\n0,2,2\n1,3,3\n")
-    frame = gaze.load(path, **COLUMNS)
-    assert frame["x"].tolist() == [2, 1]
-    assert frame.attrs["reordered"] == 1
-    assert frame.attrs["skipped"] == {"duplicate time": 1}
-    with pytest.raises(DataFormatError, match="line 3: times must be in order"):
-        gaze.load(path, **COLUMNS, strict=True)
-
-
-def test_blocks_change_nothing(tmp_path, monkeypatch):
-    whole = gaze.synthetic(1, path=tmp_path / "g", seconds=20)
-    monkeypatch.setattr("tplrepro.datasets.reading.line_blocks.__defaults__", (300,))
-    pd.testing.assert_frame_equal(gaze.load(tmp_path / "g", **gaze.GAZEGRAPH), whole)
-
-
-@pytest.mark.parametrize("broken", [b"1,2", b"1,2,3,4", b"a,1,2", b"1;2;3", b"1,2,\xff"])
-def test_broken_line_is_an_error_with_file_and_line_or_counted_on_request(tmp_path, broken):
-    path = folder_of(tmp_path, A_1=b"t,x,y\n0,1,2\n" + broken + b"\n3,4,5\n")
-    with pytest.raises(DataFormatError, match=r"A_1\.csv, line 3: expected a line of values"):
-        gaze.load(path, **COLUMNS)
-    frame = gaze.load(path, **COLUMNS, max_malformed=1)
-    assert len(frame) == 2
-    assert frame.attrs["skipped"] == {"malformed line": 1}
 
 
 def test_headers_are_checked(tmp_path):

@@ -1,18 +1,15 @@
 """The check-in reader against a plain reader, on stand-ins, on broken files, and on recorded ones."""
 
-import builtins
 import gzip
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tplrepro.datasets import gowalla, grid
 from tplrepro.datasets.reading import DataFormatError
-from tplrepro.datasets.stand_ins.gowalla import write
 
 SOUND = [
     b"0\t2010-10-19T23:55:27Z\t30.2359091167\t-97.7951395833\t22847",
@@ -50,20 +47,6 @@ def test_stand_in_reads_as_by_a_plain_reader(tmp_path, name):
     assert str(frame["time"].dt.tz) == "UTC"
     assert frame.attrs["synthetic"] is True
     assert frame.attrs["reordered"] == 0  # newest first, as the official file
-
-
-def test_blocks_change_nothing(tmp_path, monkeypatch):
-    path = tmp_path / "a.txt"
-    whole = gowalla.synthetic(40, seed=1, path=path)
-    monkeypatch.setattr("tplrepro.datasets.reading.line_blocks.__defaults__", (500,))
-    pd.testing.assert_frame_equal(gowalla.load(path), whole)
-
-
-def test_same_seed_gives_the_same_bytes(tmp_path):
-    for name, seed in (("a.gz", 1), ("b.gz", 1), ("c.gz", 2)):
-        write(tmp_path / name, 30, seed)
-    a, b, c = ((tmp_path / n).read_bytes() for n in ("a.gz", "b.gz", "c.gz"))
-    assert a == b != c
 
 
 def test_stand_in_has_few_places_a_user_and_a_heavy_tail():
@@ -105,72 +88,10 @@ def test_strings_join_over_blocks(tmp_path, monkeypatch):
     assert gowalla.load(path)["location"].tolist() == [f"id{i % 7}" for i in range(300)]
 
 
-FUTURE = f"{datetime.now(UTC) + timedelta(days=2):%Y-%m-%dT00:00:00Z}".encode()
-KNOWN = [
-    (b"2\t2010-01-01T00:00:00Z\t400.0\t-97.7\t5", "coordinates out of range"),
-    (b"2\t2010-01-01T00:00:00Z\t40.0\t-197.7\t5", "coordinates out of range"),
-    (b"2\t2010-01-01T00:00:00Z\t0\t0\t5", r"position \(0, 0\)"),
-    (b"2\t2010-01-01T00:00:00Z\t\t-97.7\t5", "missing field"),
-    (b"2\t" + FUTURE + b"\t40.0\t-97.7\t5", "time after not_after"),
-    (b"1\t2010-10-17T19:26:05Z\t34.1\t-118.2\t5", "duplicate time"),
-]
-
-
-@pytest.mark.parametrize(("line", "reason"), KNOWN)
-def test_known_defects_are_skipped_counted_and_placed(tmp_path, line, reason):
-    path = file_of(tmp_path, [*SOUND, line])
-    frame = gowalla.load(path)
-    assert len(frame) == 4
-    assert frame.attrs["skipped"] == {reason.replace("\\", ""): 1}
-    if reason != "duplicate time":
-        assert frame.attrs["skipped_examples"][reason.replace("\\", "")] == f"{path}, line 5"
-    with pytest.raises(DataFormatError, match=rf"line 5: {reason}"):
-        gowalla.load(path, strict=True)
-
-
 def test_limits_of_time_are_the_callers(tmp_path):
     path = file_of(tmp_path, SOUND)
     assert gowalla.load(path, not_before="2010-10-18").attrs["skipped"] == {"time before not_before": 2}
     assert gowalla.load(path, not_after="2010-10-18").attrs["skipped"] == {"time after not_after": 2}
-
-
-def test_lines_out_of_order_are_sorted_and_noted(tmp_path):
-    path = file_of(tmp_path, [SOUND[1], SOUND[0], SOUND[2], SOUND[3]])
-    frame = gowalla.load(path)
-    assert frame.attrs["reordered"] == 1
-    pd.testing.assert_frame_equal(frame, gowalla.load(file_of(tmp_path, SOUND, "sound.txt")))
-    with pytest.raises(DataFormatError, match=r"line 2: times must be in order"):
-        gowalla.load(path, strict=True)
-
-
-def test_order_and_duplicates_are_seen_across_blocks(tmp_path, monkeypatch):
-    monkeypatch.setattr("tplrepro.datasets.reading.line_blocks.__defaults__", (60,))
-    assert gowalla.load(file_of(tmp_path, [SOUND[1], SOUND[0]])).attrs["reordered"] == 1
-    with pytest.raises(DataFormatError, match=r"line 2: times must be in order"):
-        gowalla.load(file_of(tmp_path, [SOUND[1], SOUND[0]]), strict=True)
-    with pytest.raises(DataFormatError, match=r"line 2: duplicate time"):
-        gowalla.load(file_of(tmp_path, [SOUND[1], SOUND[1]]), strict=True)
-
-
-@pytest.mark.parametrize(
-    "broken",
-    [
-        b"1\t2010-10-17T19:26:05Z\t34.04\t-118.26",
-        b"1\t17.10.2010\t34.04\t-118.26\t5",
-        b"x\t2010-10-17T19:26:05Z\t1\t1\t1",
-        b"1\t2010-10-17T19:26:05Z\tnorth\t1\t1",
-        b"1\t2010-10-17T19:26:05Z\t1\t1\tcafe",
-        b"1\t2010-10-17T19:26:05Z\t1\t1\t\xe9",
-        b"1\t2010-10-17T19:26:05Z\t1\t1\t1\t1",
-    ],
-)
-def test_broken_line_is_an_error_with_file_and_line_or_counted_on_request(tmp_path, broken):
-    path = file_of(tmp_path, [*SOUND[:2], broken, *SOUND[2:]])
-    with pytest.raises(DataFormatError, match=r"check-ins\.txt, line 3: expected five fields"):
-        gowalla.load(path)
-    frame = gowalla.load(path, max_malformed=1)
-    assert len(frame) == 4
-    assert frame.attrs["skipped"] == {"malformed line": 1}
 
 
 def test_swapped_columns_are_suspected(tmp_path):
@@ -180,59 +101,6 @@ def test_swapped_columns_are_suspected(tmp_path):
     user_last = [b"\t".join([f[1], f[0], *f[2:]]) for f in (line.split(b"\t") for line in SOUND)]
     with pytest.raises(DataFormatError, match="line 1: expected five fields .* columns in the official order"):
         gowalla.load(file_of(tmp_path, user_last))
-
-
-@pytest.mark.parametrize(
-    ("content", "what"),
-    [
-        (b"1 2 3\n4\n", "sessions"),
-        (b"t_s,x,y\n0,1,2\n", "comma-separated"),
-        (b"\xff\xfe\x00", "not UTF-8"),
-        (b"PK\x03\x04....\n", "zip archive"),
-        (b"<?xml version='1.0'?>\n", "XES"),
-    ],
-)
-def test_files_of_other_kinds_are_named(tmp_path, content, what):
-    # However many malformed lines are allowed: the first line tells.
-    with (
-        pytest.warns(UserWarning, match="no end") if not content.endswith(b"\n") else _nothing(),
-        pytest.raises(DataFormatError, match=rf"line 1: expected five fields .* found .*{what}"),
-    ):
-        gowalla.load(file_of(tmp_path, content), max_malformed=100)
-
-
-def _nothing():
-    import contextlib
-
-    return contextlib.nullcontext()
-
-
-def test_empty_and_truncated_files_are_errors(tmp_path):
-    with pytest.raises(DataFormatError, match="the file is empty"):
-        gowalla.load(file_of(tmp_path, b""))
-    path = file_of(tmp_path, SOUND * 50, "a.txt.gz")
-    path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(DataFormatError, match=r"a\.txt\.gz, line \d+: the compressed file ends early"):
-        gowalla.load(path)
-
-
-def test_cut_last_line_is_not_silent(tmp_path):
-    path = file_of(tmp_path, b"\n".join(SOUND))
-    with pytest.warns(UserWarning, match="line 4: the last line has no end"):
-        assert len(gowalla.load(path)) == 4
-    with pytest.raises(DataFormatError, match="line 4: the last line has no end"):
-        gowalla.load(path, strict=True)
-
-
-def test_no_permission_names_the_file(tmp_path, monkeypatch):
-    path = file_of(tmp_path, SOUND)
-
-    def refuse(file, *args, **kwargs):
-        raise PermissionError(13, "Permission denied", str(file))
-
-    monkeypatch.setattr(builtins, "open", refuse)  # tests may run as root, who may read anything
-    with pytest.raises(PermissionError, match=r"check-ins\.txt"):
-        gowalla.load(path)
 
 
 def test_box_selects_and_counts(tmp_path):

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from tplrepro.datasets import kosarak
 from tplrepro.datasets.reading import DataFormatError
-from tplrepro.datasets.stand_ins.kosarak import write
 
 
 def plain_reader(data):
@@ -62,13 +61,6 @@ def test_stand_in_has_a_heavy_tail_and_memory(monkeypatch):
     assert 0.5 * np.abs(follows / follows.sum() - overall).sum() > 0.3
 
 
-def test_same_seed_gives_the_same_bytes(tmp_path):
-    for name, seed in (("a.gz", 1), ("b.gz", 1), ("c.gz", 2)):
-        write(tmp_path / name, 50, seed)
-    a, b, c = ((tmp_path / n).read_bytes() for n in ("a.gz", "b.gz", "c.gz"))
-    assert a == b != c
-
-
 def test_blanks_of_all_kinds_and_blocks_change_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr("tplrepro.datasets.reading.line_blocks.__defaults__", (7,))
     path = file_of(tmp_path, b"1 2 3 \r\n  4\t5\r\n6\r\n123 0 99\r\n")
@@ -89,44 +81,6 @@ def test_only_empty_sessions_give_an_empty_frame(tmp_path):
     path = file_of(tmp_path, b"\n\n")
     assert len(kosarak.load(path)) == 0
     assert len(kosarak.to_sequences(kosarak.load(path))) == 0
-
-
-@pytest.mark.parametrize("broken", [b"1 x 2", b"-3", b"1.5", b"4,5", b"99999999999", b"2147483648", b"7 \xff", b"\0"])
-def test_broken_line_is_an_error_with_file_and_line_or_counted_on_request(tmp_path, broken):
-    path = file_of(tmp_path, b"1 2\n\n" + broken + b"\n3 4\n")
-    with pytest.raises(DataFormatError, match=r"kosarak\.dat, line 3: expected a line of page ids.*found"):
-        kosarak.load(path)
-    frame = kosarak.load(path, max_malformed=1)
-    assert sessions_of(frame) == {0: [1, 2], 3: [3, 4]}
-    assert frame.attrs["skipped"] == {"malformed line": 1, "empty session": 1}
-
-
-@pytest.mark.parametrize(
-    ("content", "what"),
-    [
-        (b"0\t2010-10-19T23:55:27Z\t30.2\t-97.7\t22847\n", "check-ins"),
-        (b"Geolife trajectory\r\n", "plt"),
-        (b"t,x,y\n", "comma"),
-        (b"<html>\n", "web page"),
-    ],
-)
-def test_files_of_other_kinds_are_named(tmp_path, content, what):
-    with pytest.raises(DataFormatError, match=rf"line 1: expected a line of page ids.* found .*{what}"):
-        kosarak.load(file_of(tmp_path, content), max_malformed=100)
-
-
-def test_empty_truncated_and_cut_files(tmp_path):
-    with pytest.raises(DataFormatError, match="the file is empty"):
-        kosarak.load(file_of(tmp_path, b""))
-    path = file_of(tmp_path, b"".join(b"%d %d\n" % (i, i * 7) for i in range(900)), "k.dat.gz")
-    path.write_bytes(path.read_bytes()[:-15])
-    with pytest.raises(DataFormatError, match="ends early"):
-        kosarak.load(path)
-    path = file_of(tmp_path, b"1 2\n3 4")
-    with pytest.warns(UserWarning, match="line 2: the last line has no end"):
-        assert sessions_of(kosarak.load(path)) == {0: [1, 2], 1: [3, 4]}
-    with pytest.raises(DataFormatError, match="line 2: the last line has no end"):
-        kosarak.load(path, strict=True)
 
 
 def test_to_sequences_takes_frames_in_any_order(tmp_path):

@@ -1,0 +1,261 @@
+"""What all readers promise, for each of the four formats: defects, broken and cut files, order, errors with line."""
+
+import builtins
+import gzip
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+import pandas as pd
+import pytest
+
+from tplrepro.datasets import gaze, geolife, gowalla, kosarak
+from tplrepro.datasets.reading import DataFormatError
+from tplrepro.datasets.stand_ins.geolife import HEADER
+
+LATER = f"{datetime.now(UTC) + timedelta(days=2):%Y-%m-%d}".encode()
+
+
+class Format(NamedTuple):
+    """A format: its reader, where a file stands, what precedes the sound lines, known defects and broken lines."""
+
+    reader: object
+    file: str
+    head: bytes
+    sound: list
+    known: list  # lines that may follow the sound ones, and why they are skipped
+    broken: list
+    options: dict
+
+    def path(self, folder, lines=None, name=None, ended=True):
+        """Write a file of these lines, or of these bytes, and return what the reader is to load."""
+        path = folder / (name or self.file)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        data = lines
+        if not isinstance(lines, bytes):
+            data = self.head + b"\n".join(self.sound if lines is None else lines) + (b"\n" if ended else b"")
+        path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+        return folder if self.reader is geolife else path
+
+    def load(self, path, **options):
+        return self.reader.load(path, **self.options, **options)
+
+    def line(self, i):
+        """Number of the i-th line below the head."""
+        return self.head.count(b"\n") + 1 + i
+
+
+def point(latitude="39.9", longitude="116.4", altitude="100", day="2008-10-23", clock="02:53:06"):
+    return f"{latitude},{longitude},0,{altitude},39744.12,{day},{clock}".encode()
+
+
+FORMATS = {
+    "geolife": Format(
+        geolife,
+        "Data/000/Trajectory/a.plt",
+        HEADER,
+        [point(clock=f"02:53:0{s}") for s in (4, 5, 6)],
+        [
+            (point("400.1666", clock="02:53:07"), "coordinates out of range"),
+            (point(longitude="-180.5", clock="02:53:07"), "coordinates out of range"),
+            (point("nan", clock="02:53:07"), "coordinates out of range"),
+            (point(day="2000-01-01"), "time before not_before"),
+            (point(day=LATER.decode()), "time after not_after"),
+            (point("39.91"), "duplicate time"),
+        ],
+        [
+            b"39.9,116.4,0,100",
+            b"39.9;116.4;0;100;1;2008-10-23;02:53:09",
+            b"a,b,0,1,2,2008-10-23,02:53:09",
+            b"39.9,116.4,0,100,1,2008-13-23,02:53:09",
+            b"39.9,116.4,0,100,1,2008-10-23,25:53:09",
+            b"39.9,116.4,0,,1,2008-10-23,02:53:09",
+            b"39.9,116.4,\xff\xfe,100,1,2008-10-23,02:53:09",
+        ],
+        {},
+    ),
+    "gowalla": Format(
+        gowalla,
+        "check-ins.txt",
+        b"",
+        [
+            b"0\t2010-10-19T23:55:27Z\t30.2359091167\t-97.7951395833\t22847",
+            b"0\t2010-10-18T22:17:43Z\t30.2691029532\t-97.7493953705\t420315",
+            b"0\t2010-10-17T23:42:03Z\t30.2557309927\t-97.7633857727\t316637",
+            b"1\t2010-10-17T19:26:05Z\t34.0430230998\t-118.2671570778\t16516",
+        ],
+        [
+            (b"2\t2010-01-01T00:00:00Z\t400.0\t-97.7\t5", "coordinates out of range"),
+            (b"2\t2010-01-01T00:00:00Z\t40.0\t-197.7\t5", "coordinates out of range"),
+            (b"2\t2010-01-01T00:00:00Z\t0\t0\t5", "position (0, 0)"),
+            (b"2\t2010-01-01T00:00:00Z\t\t-97.7\t5", "missing field"),
+            (b"2\t" + LATER + b"T00:00:00Z\t40.0\t-97.7\t5", "time after not_after"),
+            (b"1\t2010-10-17T19:26:05Z\t34.1\t-118.2\t5", "duplicate time"),
+        ],
+        [
+            b"1\t2010-10-17T19:26:05Z\t34.04\t-118.26",
+            b"1\t17.10.2010\t34.04\t-118.26\t5",
+            b"x\t2010-10-17T19:26:05Z\t1\t1\t1",
+            b"1\t2010-10-17T19:26:05Z\tnorth\t1\t1",
+            b"1\t2010-10-17T19:26:05Z\t1\t1\tcafe",
+            b"1\t2010-10-17T19:26:05Z\t1\t1\t\xe9",
+            b"1\t2010-10-17T19:26:05Z\t1\t1\t1\t1",
+        ],
+        {},
+    ),
+    "kosarak": Format(
+        kosarak,
+        "kosarak.dat",
+        b"",
+        [b"1 2", b"3", b"4 5 6"],
+        [(b"", "empty session"), (b" \t", "empty session")],
+        [b"1 x 2", b"-3", b"1.5", b"4,5", b"99999999999", b"2147483648", b"7 \xff", b"\0"],
+        {},
+    ),
+    "gaze": Format(
+        gaze,
+        "A_1.csv",
+        b"t,x,y\n",
+        [b"0,1,2", b"1,0,4", b"2,5,6"],
+        [(b"3,0,0", "lost sample"), (b"3,,", "lost sample"), (b"3,nan,3", "lost sample"), (b"3,inf,3", "lost sample")]
+        + [(b"2,9,9", "duplicate time")],
+        [b"1,2", b"1,2,3,4", b"a,1,2", b"1;2;3", b"1,2,\xff"],
+        {"time": "t", "x": "x", "y": "y"},
+    ),
+}
+KNOWN = [(name, *defect) for name, one in FORMATS.items() for defect in one.known]
+BROKEN = [(name, line) for name, one in FORMATS.items() for line in one.broken]
+LINES = ["gowalla", "kosarak", "gaze"]  # read in blocks, plain or compressed
+TIMED = ["geolife", "gowalla", "gaze"]
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    monkeypatch.setattr("tplrepro.datasets.reading.line_blocks.__defaults__", (7,))
+
+
+@pytest.mark.parametrize(("name", "line", "reason"), KNOWN)
+def test_known_defects_are_skipped_counted_and_placed(tmp_path, name, line, reason):
+    one = FORMATS[name]
+    expected = one.load(one.path(tmp_path))
+    path = one.path(tmp_path, [*one.sound, line])
+    frame = one.load(path)
+    assert frame.equals(expected)
+    assert frame.attrs["skipped"] == {reason: 1}
+    where = f"{tmp_path / one.file}, line {one.line(len(one.sound))}"
+    assert frame.attrs["skipped_examples"] == {reason: where}
+    with pytest.raises(DataFormatError) as error:
+        one.load(path, strict=True)
+    assert str(error.value).startswith(f"{where}: {reason}, found ")
+
+
+@pytest.mark.parametrize(("name", "line"), BROKEN)
+def test_broken_lines_are_errors_with_file_and_line_or_counted_on_request(tmp_path, name, line):
+    one = FORMATS[name]
+    expected = len(one.load(one.path(tmp_path)))
+    path = one.path(tmp_path, [one.sound[0], line, *one.sound[1:]])
+    message = rf"{one.file}, line {one.line(1)}: expected .*, found .* max_malformed="
+    with pytest.raises(DataFormatError, match=message):
+        one.load(path)
+    frame = one.load(path, max_malformed=1)
+    assert len(frame) == expected
+    assert frame.attrs["skipped"] == {"malformed line": 1}
+    with pytest.raises(DataFormatError, match=message):
+        one.load(path, max_malformed=1, strict=True)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b"0\t2010-10-19T23:55:27Z\t30.2\t-97.7\t22847\n", "check-ins"),
+        (b"1 2 3\n4\n", "sessions"),
+        (b"Geolife trajectory\r\n", "plt"),
+        (b"t_s,x,y\n0,1,2\n", "comma-separated"),
+        (b"\xff\xfe\x00\n", "not UTF-8"),
+        (b"PK\x03\x04....\n", "zip archive"),
+        (b"<?xml version='1.0'?>\n", "XES"),
+        (b"<html>\n", "web page"),
+        (b"", "empty"),
+    ],
+)
+def test_files_of_other_kinds_are_named(tmp_path, name, content, what):
+    """However many malformed lines are allowed: the first line tells."""
+    if what == {"geolife": "plt", "gowalla": "check-ins", "kosarak": "sessions"}.get(name):
+        return
+    one = FORMATS[name]
+    with pytest.raises(DataFormatError, match=rf"{one.file}(, line 1)?: .*{what}"):
+        one.load(one.path(tmp_path, content), max_malformed=100)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_cut_last_line_is_not_silent(tmp_path, name):
+    one = FORMATS[name]
+    expected = one.load(one.path(tmp_path))
+    path = one.path(tmp_path, one.sound, ended=False)
+    message = rf"{one.file}, line {one.line(len(one.sound) - 1)}: the last line has no end"
+    with pytest.warns(UserWarning, match=message):
+        assert one.load(path).equals(expected)
+    with pytest.raises(DataFormatError, match=message):
+        one.load(path, strict=True)
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_cut_compressed_files_are_errors(tmp_path, name):
+    one = FORMATS[name]
+    path = one.path(tmp_path, one.sound * 50, name=f"{one.file}.gz")
+    path.write_bytes(path.read_bytes()[:-12])
+    with pytest.raises(DataFormatError, match=r"\.gz, line \d+: the compressed file ends early"):
+        one.load(path)
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_no_permission_names_the_file(tmp_path, monkeypatch, name):
+    def refuse(file, *args, **kwargs):
+        raise PermissionError(13, "Permission denied", str(file))
+
+    path = FORMATS[name].path(tmp_path)
+    monkeypatch.setattr(builtins, "open", refuse)  # tests may run as root, who may read anything
+    with pytest.raises(PermissionError, match=FORMATS[name].file):
+        FORMATS[name].load(path)
+
+
+@pytest.mark.parametrize("name", TIMED)
+def test_lines_out_of_order_are_sorted_and_noted(tmp_path, name, small_blocks):
+    one = FORMATS[name]
+    expected = one.load(one.path(tmp_path))
+    path = one.path(tmp_path, [one.sound[1], one.sound[0], *one.sound[2:]])
+    frame = one.load(path)
+    assert frame.equals(expected)
+    assert frame.attrs["reordered"] == 1
+    with pytest.raises(DataFormatError, match=rf"line {one.line(1)}: times must be in order"):
+        one.load(path, strict=True)
+
+
+@pytest.mark.parametrize("name", TIMED)
+def test_repeated_times_are_seen_across_blocks_and_out_of_order(tmp_path, name, small_blocks):
+    one = FORMATS[name]
+    expected = one.load(one.path(tmp_path))
+    adjacent = one.path(tmp_path, [one.sound[0], *one.sound])
+    assert one.load(adjacent).equals(expected)
+    with pytest.raises(DataFormatError, match=rf"line {one.line(1)}: duplicate time"):
+        one.load(adjacent, strict=True)
+    frame = one.load(one.path(tmp_path, [*one.sound, one.sound[0]]))
+    assert frame.equals(expected)
+    assert frame.attrs["skipped"] == {"duplicate time": 1}
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_blocks_change_nothing(tmp_path, monkeypatch, name):
+    reader = FORMATS[name].reader
+    options = {"seconds": 20.0} if reader is gaze else {}
+    whole = reader.synthetic(20, seed=1, path=tmp_path / "data", **options)
+    monkeypatch.setattr("tplrepro.datasets.reading.line_blocks.__defaults__", (500,))
+    pd.testing.assert_frame_equal(reader.load(tmp_path / "data", **(gaze.GAZEGRAPH if reader is gaze else {})), whole)
+
+
+@pytest.mark.parametrize(("name", "file"), [("geolife", "zip"), ("gowalla", "txt.gz"), ("kosarak", "dat.gz")])
+def test_the_same_seed_gives_the_same_bytes(tmp_path, name, file):
+    a, b, c = (tmp_path / f"{which}.{file}" for which in "abc")
+    for path, seed in ((a, 1), (b, 1), (c, 2)):
+        FORMATS[name].reader.synthetic(3, seed, path)
+    assert a.read_bytes() == b.read_bytes() != c.read_bytes()
