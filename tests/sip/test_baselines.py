@@ -36,7 +36,7 @@ def test_the_temporal_variant(belief, epsilon, data):
     inside = np.flatnonzero(support)
     odds = np.exp(epsilon)
     assert rows[inside, inside] == pytest.approx(odds / (odds + inside.size - 1))
-    assert mechanism.response(belief).support.size == n
+    assert mechanism.response(belief).labels.size == n
 
 
 def test_tops():

@@ -24,7 +24,7 @@ _EXPORTS = {
     "chain_from_sequences": "belief",
     "Response": "response",
     "BeliefMechanism": "response",
-    "ConditionalRandomizedResponse": "response",
+    "ConditionalRandomizedResponse": "conditional_response",
     "OptimalResponse": "optimal",
     "BatchResponse": "batch",
     "batch_belief": "batch",

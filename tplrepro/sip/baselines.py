@@ -14,7 +14,6 @@ symbols is (T eps)-LDP.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -23,96 +22,37 @@ from numpy.typing import ArrayLike
 from tplrepro.markov.transition import as_transition_matrix
 from tplrepro.mechanisms.randomized_response import KaryRandomizedResponse
 from tplrepro.sip.checks import check_symbols
-from tplrepro.sip.response import BeliefMechanism, Response
+from tplrepro.sip.response import BeliefMechanism, MixtureResponse
 from tplrepro.validation import check_distribution, check_level
 
-__all__ = ["RandomizedResponse", "SupportedResponse", "TemporalRandomizedResponse", "release_tops"]
+__all__ = ["RandomizedResponse", "TemporalRandomizedResponse", "release_tops"]
 
 
-@dataclass(frozen=True, eq=False)
-class SupportedResponse(Response):
-    """Randomised response over a support: x itself with odds e^eps; symbols outside it are answered uniformly.
-
-    Attributes
-    ----------
-    belief : ndarray (n,)
-    support : int array (m,), the symbols that may be output
-    epsilon : float, nats
-    """
-
-    belief: np.ndarray
-    support: np.ndarray
-    epsilon: float
-
-    @cached_property
-    def truth(self) -> float:
-        """Share of the time at which the symbol is told as it is; else a uniform one of the support."""
-        return KaryRandomizedResponse(self.epsilon, self.support.size).truth
-
-    @cached_property
-    def inside(self) -> np.ndarray:
-        values = np.zeros(self.n_symbols, dtype=bool)
-        values[self.support] = True
-        return values
-
-    @cached_property
-    def marginal(self) -> np.ndarray:
-        outside = self.belief[~self.inside].sum()
-        uniform = ((1 - self.truth) * (1.0 - outside) + outside) / self.support.size
-        return np.where(self.inside, self.truth * self.belief + uniform, 0.0)
-
-    @cached_property
-    def leakage(self) -> float:
-        uniform, possible = 1.0 / self.support.size, self.belief[self.support] > 0
-        # What an output of the support is told with: its own symbol, another one of the support, one outside it.
-        told = np.array([[(1 - self.truth) * uniform + self.truth], [(1 - self.truth) * uniform], [uniform]])
-        outside = np.full(possible.size, (self.belief[~self.inside] > 0).any())
-        occurs = np.array([possible, possible.sum() - possible > 0, outside])
-        ratios = told / self.marginal[self.support]
-        return float(np.abs(np.log(ratios[occurs])).max(initial=0.0))
-
-    def row(self, x: int) -> np.ndarray:
-        told = self.truth if self.inside[x] else 0.0
-        values = np.where(self.inside, (1 - told) / self.support.size, 0.0)
-        values[x] += told
-        return values
-
-    def column(self, y: int) -> np.ndarray:
-        if not self.inside[y]:
-            return np.zeros(self.n_symbols)
-        values = np.where(self.inside, 1 - self.truth, 1.0) / self.support.size
-        values[y] += self.truth
-        return values
-
-    def kept(self) -> np.ndarray:
-        return np.where(self.inside, (1 - self.truth) / self.support.size + self.truth, 0.0)
+def _among(belief: np.ndarray, support: np.ndarray, epsilon: float) -> MixtureResponse:
+    """Randomised response over a support: x itself with odds e^eps; symbols outside it are answered uniformly."""
+    uniform = np.full(support.size, 1.0 / support.size)
+    row_class = np.zeros(belief.size, dtype=np.intp)
+    row_class[support] = -1
+    share = 1.0 - KaryRandomizedResponse(epsilon, support.size).truth
+    return MixtureResponse(belief, support, share, uniform[None], row_class, uniform)
 
 
 class RandomizedResponse(BeliefMechanism):
     """k-ary randomised response: the symbol itself with odds e^epsilon against each other one; epsilon-LDP.
 
-    Parameters
-    ----------
-    epsilon : float, budget of one symbol, nats
-
-    Examples
-    --------
     >>> round(RandomizedResponse(np.log(3)).leakage([0.05, 0.95]), 4)  # at most log 3 = 1.0986 (Theorem 3 of [3])
     1.0647
     """
 
-    def response(self, belief: ArrayLike) -> SupportedResponse:
+    def response(self, belief: ArrayLike) -> MixtureResponse:
         beta = check_distribution(belief, name="a belief")
-        return SupportedResponse(beta, np.arange(beta.size), self.epsilon)
+        return _among(beta, np.arange(beta.size), self.epsilon)
 
 
 class TemporalRandomizedResponse(BeliefMechanism):
     """Randomised response among the successors of the previous true symbol (the "temporal LDP" baseline of [3]).
 
-    Parameters
-    ----------
-    epsilon : float, budget of one symbol, nats
-    transition : TransitionMatrix or array-like (n, n), Pr(X_k | X_{k-1})
+    `transition` (n, n) is Pr(X_k | X_{k-1}); epsilon is the budget of one symbol.
     """
 
     uses_previous = True
@@ -139,9 +79,9 @@ class TemporalRandomizedResponse(BeliefMechanism):
             return np.arange(self.transition.n_states)
         return np.flatnonzero(self.transition.row(previous) > 0)
 
-    def response(self, belief: ArrayLike, previous: int | None = None) -> SupportedResponse:
+    def response(self, belief: ArrayLike, previous: int | None = None) -> MixtureResponse:
         beta = check_distribution(belief, self.transition.n_states, "a belief")
-        return SupportedResponse(beta, self.support(previous), self.epsilon)
+        return _among(beta, self.support(previous), self.epsilon)
 
 
 def release_tops(
@@ -156,33 +96,15 @@ def release_tops(
 ) -> np.ndarray:
     """Release a sequence of symbols 0..n-1 with ToPS.
 
-    1. Threshold: the first symbols are released with Laplace noise of scale (n - 1)/eps; a quantile of them is the
-       threshold t.
+    1. Threshold: the first `warm_up` symbols are released with Laplace noise of scale (n - 1)/eps; a quantile of them
+       is the threshold t.
     2. Perturbation: later symbols are cut off at t and go through a binary hierarchy over 0..t, randomised response
-       with an equal share of the budget at each level.
-    3. Smoothing: an exponential moving average over the outputs, rounded; this is post-processing.
+       with an equal share of the budget, `epsilon` nats a symbol, at each level.
+    3. Smoothing: an exponential moving average over the outputs, with weight `smoothing` in (0, 1] for the newest,
+       rounded; this is post-processing.
 
-    Parameters
-    ----------
-    sequence : array-like (T,)
-    n_symbols : int
-    epsilon : float, budget of one symbol, nats
-    rng : numpy.random.Generator
-    warm_up : int, symbols spent on the threshold
-    quantile : float in (0, 1], of the noisy first symbols
-    smoothing : float in (0, 1], weight of the newest output; 1: no smoothing
+    Returns the outputs, an int array (T,). ValueError for an empty sequence or what is out of range.
 
-    Returns
-    -------
-    int array (T,)
-
-    Raises
-    ------
-    ValueError
-        For an empty sequence, symbols out of range, or a parameter out of range.
-
-    Examples
-    --------
     >>> release_tops([3] * 8, 8, 50.0, rng=np.random.default_rng(0)).tolist()
     [3, 3, 3, 3, 3, 3, 3, 3]
     """

@@ -98,19 +98,11 @@ class BatchResponse(OptimalResponse):
     Parameters
     ----------
     epsilon : float, budget of a batch, nats
-    width : int, w
-    n_symbols : int, n; n^w may be at most 1,024
-    distance : "hamming" or array-like (n, n), between symbols; batches add it up
+    width, n_symbols : int, w and n; n^w may be at most 1,024, else a ValueError says the size it would need
+    distance : as in `OptimalResponse`, between symbols; batches add it up
     method : "exact" (problem (30) by linear programming) or "gradient" (Algorithm 2 of [3])
     step : float, phi, the step length of Algorithm 2
 
-    Raises
-    ------
-    ValueError
-        If n^w is too large (with the size it would need), or another argument is out of range.
-
-    Examples
-    --------
     >>> belief = batch_belief([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], 2)
     >>> exact = BatchResponse(1.0, width=2, n_symbols=2)
     >>> response = exact.response(belief)

@@ -28,20 +28,12 @@ __all__ = ["Belief", "SymbolChain", "chain_from_sequences"]
 
 @dataclass(frozen=True, eq=False)
 class SymbolChain:
-    """A chain over contexts, and the symbol in which each ends.
+    """A chain over contexts, and the symbol in which each ends."""
 
-    Attributes
-    ----------
-    initial : ndarray (n,), distribution of the first symbol; context x stands for "first symbol x"
-    transition : TransitionMatrix over c >= n contexts
-    symbols : int array (c,), last symbol of each context; the first n contexts are the symbols
-    restart : ndarray (c,), probability of drawing the next symbol from `initial`
-    """
-
-    initial: np.ndarray
-    transition: TransitionMatrix
-    symbols: np.ndarray
-    restart: np.ndarray
+    initial: np.ndarray  # (n,), distribution of the first symbol; context x stands for "first symbol x"
+    transition: TransitionMatrix  # over c >= n contexts
+    symbols: np.ndarray  # (c,), last symbol of each context; the first n contexts are the symbols
+    restart: np.ndarray  # (c,), probability of drawing the next symbol from `initial`
 
     @classmethod
     def first_order(cls, initial: ArrayLike, transition: TransitionMatrix | ArrayLike) -> SymbolChain:
@@ -78,15 +70,8 @@ class SymbolChain:
 
 @dataclass(frozen=True, eq=False)
 class Belief:
-    """A belief over the contexts of a chain; immutable: `observe` returns the next one.
+    """A belief over the contexts of a chain, log-probabilities (c,); immutable: `observe` returns the next one.
 
-    Attributes
-    ----------
-    chain : SymbolChain
-    log_weights : ndarray (c,), log-probabilities of the contexts given the outputs so far
-
-    Examples
-    --------
     >>> from tplrepro.sip import ConditionalRandomizedResponse
     >>> belief = Belief.start(SymbolChain.first_order([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]]))
     >>> response = ConditionalRandomizedResponse(1.0).response(belief.current)
@@ -113,13 +98,7 @@ class Belief:
         return weights / weights.sum()
 
     def observe(self, y: int, response: Response) -> Belief:
-        """The belief about the next symbol, after output y of `response`; Eq. (13).
-
-        Raises
-        ------
-        ImpossibleOutputError
-            If y has probability 0 under this belief.
-        """
+        """The belief about the next symbol after output y, Eq. (13); ImpossibleOutputError if y cannot be given."""
         log_likelihood = _log(response.column(y))
         if self.log_weights.size > log_likelihood.size:
             log_likelihood = log_likelihood[self.chain.symbols]
@@ -149,13 +128,8 @@ def chain_from_sequences(
     restart : float in [0, 1], see the module
     initial : array-like (n,), optional; default the frequencies of all symbols, one added to each count
 
-    Raises
-    ------
-    ValueError
-        For sequences without symbols, symbols out of range, an order that is not 1 or 2, or a bad restart.
+    Raises ValueError for sequences without symbols, symbols out of range, another order, or a bad restart.
 
-    Examples
-    --------
     >>> chain = chain_from_sequences([[0, 1, 0, 1, 1]], 2, order=2, restart=0.0)
     >>> chain.symbols.tolist()
     [0, 1, 1, 0, 1]

@@ -19,18 +19,9 @@ __all__ = ["compose"]
 def compose(leakages: ArrayLike, delta: float = 0.0) -> float:
     """Sequence information leakage, nats: the sum, or with delta > 0 the smaller of Theorems 1 and 2 of [3].
 
-    Parameters
-    ----------
-    leakages : array-like (T,), bounds of the IIL (or BIL) of each release, nats
-    delta : float in [0, 1), probability with which the bound may fail
+    `leakages` (T,) are positive bounds of the IIL (or BIL) of each release; delta in [0, 1) is the probability with
+    which the result may fail. ValueError for anything else.
 
-    Raises
-    ------
-    ValueError
-        For no releases, leakages that are not positive and finite, or delta outside [0, 1).
-
-    Examples
-    --------
     >>> round(compose([0.1] * 100), 4), round(compose([0.1] * 100, delta=1e-5), 4)
     (10.0, 5.8502)
     """

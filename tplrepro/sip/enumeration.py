@@ -24,22 +24,13 @@ LARGEST_ENUMERATION = 50_000_000
 
 @dataclass(frozen=True)
 class SequenceLeakage:
-    """Leakages of T releases, exact, in nats.
+    """Leakages of T releases, exact, in nats."""
 
-    Attributes
-    ----------
-    sequence : float, the sequence information leakage (Eq. (5))
-    instantaneous : ndarray (T,), the largest IIL at each time over all output histories (Eq. (7))
-    mutual_information : float, I(X_1..T; Y_1..T)
-    local_differential_privacy : float, the LDP level over sequences that can occur (Eq. (9))
-    costs : ndarray (T,), probability that output and input differ at each time
-    """
-
-    sequence: float
-    instantaneous: np.ndarray
-    mutual_information: float
-    local_differential_privacy: float
-    costs: np.ndarray
+    sequence: float  # the sequence information leakage (Eq. (5))
+    instantaneous: np.ndarray  # (T,), the largest IIL at each time over all output histories (Eq. (7))
+    mutual_information: float  # I(X_1..T; Y_1..T)
+    local_differential_privacy: float  # the LDP level over sequences that can occur (Eq. (9))
+    costs: np.ndarray  # (T,), probability that output and input differ at each time
 
 
 def markov_sequences(initial: ArrayLike, transition: ArrayLike, horizon: int) -> np.ndarray:
@@ -57,18 +48,9 @@ def markov_sequences(initial: ArrayLike, transition: ArrayLike, horizon: int) ->
 def sequence_leakage(mechanism: BeliefMechanism, prior: ArrayLike) -> SequenceLeakage:
     """Exact leakages of a mechanism used at every time under a prior over sequences.
 
-    Parameters
-    ----------
-    mechanism : BeliefMechanism
-    prior : array-like (n,) * T, the joint distribution of the sequence
+    `prior` (n,) * T is the joint distribution of the sequence; ValueError for one that is empty, no distribution or too
+    large to enumerate.
 
-    Raises
-    ------
-    ValueError
-        For an empty sequence, a prior that is no distribution, or one too large to enumerate.
-
-    Examples
-    --------
     >>> from tplrepro.sip import RandomizedResponse
     >>> independent = markov_sequences([0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]], 3)
     >>> copies = markov_sequences([0.5, 0.5], [[1.0, 0.0], [0.0, 1.0]], 3)

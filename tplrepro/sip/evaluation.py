@@ -19,16 +19,10 @@ __all__ = ["ExpectedRelease", "ReleasedSequences", "expected_release", "grid_dis
 
 @dataclass(frozen=True)
 class ExpectedRelease:
-    """Exact expectations over all inputs and outputs.
+    """Exact expectations over all inputs and outputs."""
 
-    Attributes
-    ----------
-    costs : ndarray (T,), expected distance at each time
-    leakages : ndarray (T,), the largest true IIL at each time over all outputs before it, nats
-    """
-
-    costs: np.ndarray
-    leakages: np.ndarray
+    costs: np.ndarray  # (T,), expected distance at each time
+    leakages: np.ndarray  # (T,), the largest true IIL at each time over all outputs before it, nats
 
 
 def expected_release(
@@ -36,8 +30,6 @@ def expected_release(
 ) -> ExpectedRelease:
     """Expected costs and largest leakages of T releases, over all n^(T-1) histories of outputs.
 
-    Examples
-    --------
     >>> from tplrepro.sip import OptimalResponse
     >>> chain = SymbolChain.first_order([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]])
     >>> found = expected_release(OptimalResponse(1.0), chain, 3)
@@ -61,22 +53,16 @@ def expected_release(
 
 @dataclass(frozen=True)
 class ReleasedSequences:
-    """What happened to recorded sequences.
+    """What happened to recorded sequences; true leakages of the releases in nats.
 
-    Attributes
-    ----------
-    outputs : list of int arrays, one a sequence
-    likelihoods : list of lists (T) of arrays, a(y|.) (n,) of each output, or Pr(y | previous symbol, symbol) (n, n) for
-        mechanisms that look at the previous symbol: all that the outputs tell an adversary
-    error : float, share of symbols that were to be changed
-    distance : float, mean distance between symbols and outputs; the error again without a distance matrix
-    mean_leakage, largest_leakage : float, true IIL of the releases, nats
+    `likelihoods` are all that each output tells an adversary: a(y|.) (n,), or Pr(y | previous symbol, symbol) (n, n)
+    for mechanisms that look at the previous symbol.
     """
 
-    outputs: list[np.ndarray]
-    likelihoods: list[list[np.ndarray]]
-    error: float
-    distance: float
+    outputs: list[np.ndarray]  # one a sequence
+    likelihoods: list[list[np.ndarray]]  # T of them a sequence, if they were to be kept
+    error: float  # share of symbols that were to be changed
+    distance: float  # mean distance between symbols and outputs; the error again without a distance matrix
     mean_leakage: float
     largest_leakage: float
 
@@ -92,12 +78,7 @@ def release_sequences(
 ) -> ReleasedSequences:
     """Release sequences one after the other, each from the start of the chain, and say what that cost and leaked.
 
-    Parameters
-    ----------
-    mechanism, chain, rng : as in `release_sequence`
-    sequences : int arrays of symbols
-    distance : array-like (n, n), optional
-    keep_likelihoods : bool
+    Arguments are as in `release_sequence`; `distance` (n, n) is between symbols.
     """
     table = None if distance is None else check_distance(distance, chain.n_symbols)
     outputs, likelihoods, leakages, kept, far = [], [], [], [], []

@@ -1,33 +1,15 @@
-"""The exact response under Hamming distance, for alphabets of any size.
+"""The exact response under Hamming distance, for alphabets of any size; the proofs are in docs/errata/sip2023.md.
 
-Write E = e^eps and K = E + 1. A response within the budget is a = q/E + (1 - 1/E) w with w(y|x) <= K q(y) and
-q the marginal of both (`tplrepro.sip.mixture`), and keeps the truth with probability
+With E = e^eps, K = E + 1 and a = q/E + (1 - 1/E) w as in `tplrepro.sip.mixture`, the truth is kept with probability
 
-    sum_y beta(y) q(y) / E + (1 - 1/E) sum_y beta(y) w(y|y),      w(y|y) <= min(1, q(y) / beta(y), K q(y)).      (1)
+    sum_y beta(y) q(y) / E + (1 - 1/E) sum_y beta(y) w(y|y),      w(y|y) <= min(1, q(y) / beta(y), K q(y)).
 
-**Bound.** The right side is concave in each q(y): for beta(y) >= 1/K the steepest slope up to q(y) = beta(y);
-for rarer symbols slope E beta(y) up to q(y) = 1/K; beyond that beta(y)/E for all. Maximising over q is a
-knapsack: common symbols keep their marginal; then the rare ones, in falling order of belief, get 1/K each
-while E^2 beta(y) > max beta, the last one, z, perhaps a part; what is left goes to the most probable symbol.
-
-**What the diagonal exclusion adds.** Let tau be the belief in z and in all symbols less probable than z. The
-bound is attained if there is no partial z, or if K tau >= 1. (Column z must be filled from rows that have
-mass left, which are z itself, up to its cap K q(z) beta(z), and the rarer ones x, up to K q(z) beta(x): a
-total of K q(z) tau for a column of q(z). The other columns have caps K q(y) >= 1 that never bind, and
-balance. Conversely, where K tau < 1 an optimum of the bound would have a column z that cannot be filled.) The
-proof is in docs/errata/sip2023.md.
-
-**Otherwise** only few symbols leave the bound's allocation. All rarer symbols behave as one, because their
-caps are proportional to their beliefs, and all other symbols keep the allocation of (1); a linear programme
-over the rest, a window around z and the most probable symbol, gives a response, and its dual, extended to all
-symbols, an upper bound:
-
-    U(nu) = sum_x beta(x) nu(x) + max_y max { beta(y)/E + (1 - 1/E) beta(y) w(y) - sum_x beta(x) nu(x) w(x) :
-                                              0 <= w <= K, sum_x beta(x) w(x) = 1 }                               (2)
-
-bounds (1) for every nu (weak duality: weigh the inner maximum with q(y)). Each inner maximum fills the mass
-1/K in rising order of nu(x) - (1 - 1/E) [x = y], so U costs O(n log n). The window doubles until bound and
-response agree.
+Maximising the right side over q is a knapsack: common symbols, beta(y) >= 1/K, keep their marginal; then the rare ones,
+in falling order of belief, get 1/K each while E^2 beta(y) > max beta, the last one, z, perhaps a part; what is left
+goes to the most probable symbol. The bound is attained if there is no such z, or if K tau >= 1 with tau the belief in z
+and all rarer symbols. Otherwise only few symbols leave this allocation: a linear programme over a window around z and
+the most probable symbol, in which all rarer symbols are one, gives a response, and its dual a bound for all symbols.
+The window doubles until response and bound agree.
 """
 
 from __future__ import annotations
@@ -36,8 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tplrepro.sip.mixture import MixtureResponse, constant_response, mix, usable_budget
+from tplrepro.sip.mixture import constant_response, mix, usable_budget
 from tplrepro.sip.one_sided_program import solve_one_sided
+from tplrepro.sip.response import MixtureResponse
 
 __all__ = ["Allocation", "allocate", "hamming_response", "utility_bound"]
 
@@ -52,13 +35,7 @@ LARGEST_WINDOW = 200
 
 
 def hamming_response(belief: np.ndarray, epsilon: float) -> MixtureResponse:
-    """The response of least expected Hamming distance with leakage at most `epsilon`; `bound` is the proven least cost.
-
-    Parameters
-    ----------
-    belief : ndarray (n,), checked
-    epsilon : float, nats
-    """
+    """The response of least expected Hamming distance with leakage at most `epsilon`; `bound` is its proven cost."""
     effective = usable_budget(epsilon)
     positive = np.flatnonzero(belief > 0)
     if effective <= 0 or positive.size == 1:
@@ -77,7 +54,7 @@ def hamming_response(belief: np.ndarray, epsilon: float) -> MixtureResponse:
     output = np.bincount(row_class[shared], b[shared], minlength=len(table)) @ table
     output = output + np.where(row_class[labels] < 0, b[labels], 0.0)
     table = np.vstack([table, output / output.sum()])
-    return mix(MixtureResponse(belief, order[labels], 1.0, table, everyone, 1.0 - utility), epsilon)
+    return mix(MixtureResponse(belief, order[labels], 1.0, table, everyone, bound=1.0 - utility), epsilon)
 
 
 @dataclass(frozen=True)
@@ -189,7 +166,7 @@ def _window_response(b, odds, active, q):
     kept_truth = np.concatenate([np.diagonal(table)[:m], np.ones(frozen.size)])
     utility = float(b[labels] @ ((mass @ table + kept) / odds + gain * kept_truth))
     nu = -np.append(dual, dual[-1])[row_class]
-    # For frozen symbols, what makes their terms in (2) tight.
+    # For frozen symbols, what makes their terms in U(nu) tight.
     cap, belief = odds + 1.0, b[frozen]
     rare = (odds * belief - (1 - cap * belief) * -dual[-1]) / (cap * belief)
     nu[frozen] = np.where(belief >= 1 / cap, belief / odds + gain, rare)
@@ -208,13 +185,13 @@ def _without_slight_outputs(table, output):
 
 
 def utility_bound(b: np.ndarray, odds: float, nu: np.ndarray) -> float:
-    """U(nu) of Eq. (2) above: no response within the budget keeps the truth with a larger probability.
+    """What no response within the budget exceeds as the probability of keeping the truth, from any dual values nu (n,).
 
-    Parameters
-    ----------
-    b : ndarray (n,), positive beliefs
-    odds : float, e^epsilon
-    nu : ndarray (n,), any dual values
+        U(nu) = sum_x b(x) nu(x) + max_y max { b(y)/E + (1 - 1/E) b(y) w(y) - sum_x b(x) nu(x) w(x) :
+                                               0 <= w <= K, sum_x b(x) w(x) = 1 }
+
+    (weak duality: weigh the inner maximum with q(y)). Each inner maximum fills the mass 1/K in rising order of
+    nu(x) - (1 - 1/E) [x = y], so U costs O(n log n).
     """
     cap, gain = odds + 1.0, 1 - 1 / odds
     room = 1.0 / cap

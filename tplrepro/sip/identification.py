@@ -28,13 +28,8 @@ __all__ = ["MarkovClassifier", "identification_rate"]
 class MarkovClassifier:
     """One smoothed Markov chain a user, and the maximum-likelihood user of a sequence.
 
-    Parameters
-    ----------
-    n_symbols : int
-    smoothing : float > 0, added to every count
+    `smoothing` > 0 is added to every count.
 
-    Examples
-    --------
     >>> classifier = MarkovClassifier(2).fit({"a": [[0, 0, 0, 0]], "b": [[0, 1, 0, 1]]})
     >>> classifier.predict([1, 0, 1, 0]), classifier.predict([0, 0, 0])
     ('b', 'a')
@@ -60,14 +55,10 @@ class MarkovClassifier:
         return self
 
     def log_likelihood(self, sequence: ArrayLike, likelihoods: Sequence[np.ndarray] | None = None) -> np.ndarray:
-        """Log-likelihood of an output sequence for each user, (users,).
+        """Log-likelihood of an output sequence (T,) for each user, (users,).
 
-        Parameters
-        ----------
-        sequence : array-like (T,)
-        likelihoods : sequence of T arrays (n,), optional
-            a(y_k|.) of a mechanism; from the second on they may be (n, n): Pr(y_k | previous symbol, symbol). Without
-            them, the sequence is taken as it stands.
+        `likelihoods` are T arrays (n,), a(y_k|.) of a mechanism; from the second on they may be (n, n):
+        Pr(y_k | previous symbol, symbol). Without them, the sequence is taken as it stands.
         """
         if not self.users:
             raise ValueError("the classifier has not been fitted, found no users; call fit first")

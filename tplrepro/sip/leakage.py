@@ -22,23 +22,9 @@ __all__ = ["instantaneous_leakage", "joint_information", "local_differential_pri
 def instantaneous_leakage(matrix: ArrayLike, belief: ArrayLike) -> float:
     """Instantaneous information leakage of a response under a belief, in nats (Definition 2, Eq. (12) of [3]).
 
-    Parameters
-    ----------
-    matrix : array-like (n, m), rows a(.|x)
-    belief : array-like (n,), Pr(X_k = x | earlier outputs)
+    `matrix` (n, m) has rows a(.|x), `belief` (n,) is Pr(X_k = x | earlier outputs); ValueError if one of them is no
+    distribution. Infinite if some possible output rules out a possible symbol.
 
-    Returns
-    -------
-    float
-        Infinite if some possible output rules out a possible symbol.
-
-    Raises
-    ------
-    ValueError
-        If the belief or a row is no distribution.
-
-    Examples
-    --------
     >>> round(instantaneous_leakage([[0.65, 0.35], [0.02, 0.98]], [0.05, 0.95]), 4)
     2.5354
     >>> instantaneous_leakage([[1, 0], [1, 0]], [0.5, 0.5])  # the output says nothing

@@ -27,16 +27,8 @@ def solve_one_sided(
     by_output : bool, the order and unit of the variables
         Where several responses are optimal, it decides which one HiGHS finds: published draws depend on it.
 
-    Returns
-    -------
-    w : ndarray (n, m), or (n, m + 1) with `elsewhere` > 0; nearly feasible, to the solver's tolerance
-    value : float
-    dual : ndarray (n,), dual values of the rows, each divided by its mass
-
-    Raises
-    ------
-    ArithmeticError
-        If HiGHS gives up.
+    Returns w (n, m), or (n, m + 1) with `elsewhere` > 0, nearly feasible to the solver's tolerance; the least cost; and
+    the dual values of the rows, each divided by its mass. Raises ArithmeticError if HiGHS gives up.
     """
     from scipy.optimize import linprog
     from scipy.sparse import block_array, eye_array, hstack, kron

@@ -19,21 +19,15 @@ __all__ = ["ReleasedSymbol", "release_sequence"]
 class ReleasedSymbol:
     """One release.
 
-    Attributes
-    ----------
-    symbol : int, the true symbol (a batch's number, for batches)
-    output : int, what is published
-    leakage : float, the true instantaneous information leakage, nats; infinite where a mechanism that looks at the
-        previous symbol rules some earlier symbols out
-    kept : float, probability that this symbol was to be published unchanged
-    likelihood : ndarray (n,), a(output | .): all that this output tells, but for mechanisms that look at the previous
-        symbol (there it is a(output | ., that symbol), which the adversary does not know)
+    `leakage` is the true instantaneous information leakage in nats, infinite where a mechanism that looks at the
+    previous symbol rules some earlier symbols out. `likelihood` (n,), a(output | .), is all that this output tells, but
+    for such mechanisms: there it is a(output | ., that symbol), which the adversary does not know.
     """
 
-    symbol: int
+    symbol: int  # the true one; a batch's number, for batches
     output: int
     leakage: float
-    kept: float
+    kept: float  # probability that this symbol was to be published unchanged
     likelihood: np.ndarray = field(repr=False)
 
 
@@ -42,20 +36,8 @@ def release_sequence(
 ) -> Iterator[ReleasedSymbol]:
     """Release a sequence online, one symbol after the other, and keep the adversary's belief up to date.
 
-    Parameters
-    ----------
-    mechanism : BeliefMechanism
-    sequence : array-like (T,) of symbols 0..n-1, T >= 1
-    chain : SymbolChain, what the adversary knows
-    rng : numpy.random.Generator
+    `sequence` (T,) are symbols 0..n-1, T >= 1, else ValueError; `chain` is what the adversary knows.
 
-    Raises
-    ------
-    ValueError
-        For an empty sequence or an unknown symbol.
-
-    Examples
-    --------
     >>> from tplrepro.sip import ConditionalRandomizedResponse
     >>> chain = SymbolChain.first_order([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]])
     >>> crr, rng = ConditionalRandomizedResponse(1.0), np.random.default_rng(3)

@@ -1,16 +1,8 @@
-"""Responses: what a mechanism does at one time step, and conditional randomised response as published.
+"""Responses: what a mechanism does at one time step.
 
-A mechanism turns a belief into a response a(y|x). With alphabets of tens of thousands of symbols a response is never
-written out: `ConditionalResponse` needs O(n), and `tplrepro.sip.mixture.MixtureResponse` a few rows over the symbols
-that are ever output.
-
-Conditional randomised response (CRR, Theorem 4 and Algorithm 1 of [3]; the theorem misprints x for y off the diagonal)
-
-    a(y|x) = beta(y) / e^eps for y != x,   a(x|x) = 1 - (1 - beta(x)) / e^eps
-
-is the mixture "with probability e^-eps draw from the belief, else tell the truth". Its outputs have the distribution of
-its inputs, but its leakage is max(eps, log((e^eps - 1 + b) / (b e^eps))) with b the smallest positive belief: more than
-eps as soon as b < 1 / (e^eps + 1). Every response reports its true leakage.
+A mechanism turns a belief into a response a(y|x), and every response reports its true leakage. With alphabets of tens
+of thousands of symbols a response is never written out: `MixtureResponse` holds a few rows over the symbols that are
+ever output.
 """
 
 from __future__ import annotations
@@ -24,9 +16,9 @@ from numpy.typing import ArrayLike
 
 from tplrepro.sip.checks import check_distance
 from tplrepro.sip.leakage import instantaneous_leakage
-from tplrepro.validation import check_distribution, check_level
+from tplrepro.validation import check_level
 
-__all__ = ["BeliefMechanism", "ConditionalRandomizedResponse", "ConditionalResponse", "DenseResponse", "Response"]
+__all__ = ["BeliefMechanism", "DenseResponse", "MixtureResponse", "Response"]
 
 #: Responses over more symbols than this are not written out as a matrix (it would take 800 MB).
 LARGEST_MATRIX = 10_000
@@ -75,7 +67,7 @@ class Response(ABC):
 
     def sample(self, x: int, rng: np.random.Generator) -> int:
         """Draw the output for symbol x."""
-        return _draw(self.row(self.checked_symbol(x)), rng)
+        return draw(self.row(self.checked_symbol(x)), rng)
 
     def cost(self, distance: str | ArrayLike = "hamming") -> float:
         """Expected distance between input and output (Eq. (14) of [3])."""
@@ -90,7 +82,8 @@ class Response(ABC):
         return int(x)
 
 
-def _draw(distribution: np.ndarray, rng: np.random.Generator) -> int:
+def draw(distribution: np.ndarray, rng: np.random.Generator) -> int:
+    """A symbol by inversion of one uniform number."""
     cumulative = np.cumsum(distribution)
     drawn = np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right")
     return int(min(drawn, distribution.size - 1))
@@ -98,13 +91,9 @@ def _draw(distribution: np.ndarray, rng: np.random.Generator) -> int:
 
 @dataclass(frozen=True, eq=False)
 class DenseResponse(Response):
-    """A response given by all its rows.
+    """A response given by all its rows (n, n), which are read-only from now on.
 
-    Attributes
-    ----------
-    belief : ndarray (n,)
-    rows : ndarray (n, n), a(.|x); read-only from now on
-    bound : float, a proven lower bound of the cost of every response within the budget; -inf if none is known
+    `bound` is a proven lower bound of the cost of every response within the budget, -inf if none is known.
     """
 
     belief: np.ndarray
@@ -131,50 +120,91 @@ class DenseResponse(Response):
     def kept(self) -> np.ndarray:
         return np.diagonal(self.rows)
 
-    def matrix(self) -> np.ndarray:
-        return self.rows.copy()
-
 
 @dataclass(frozen=True, eq=False)
-class ConditionalResponse(Response):
-    """Conditional randomised response under one belief, in O(n) memory."""
+class MixtureResponse(Response):
+    """a(y|x) = share base(y) + (1 - share) w(y|x) over a few outputs; `bound` is as in `DenseResponse`."""
 
     belief: np.ndarray
-    epsilon: float
+    labels: np.ndarray  # (m,), the symbols that are ever output
+    share: float
+    table: np.ndarray  # (c, m), c >= 1, rows of w shared by classes of symbols
+    row_class: np.ndarray  # (n,), the class of each symbol; -1: w(.|x) is x itself, which must be among the labels
+    given_base: np.ndarray | None = None  # (m,); by default the marginal of w, which then is that of the response
+    bound: float = -np.inf
+
+    @cached_property
+    def class_mass(self) -> np.ndarray:
+        """Belief in each class, (c,)."""
+        shared = self.row_class >= 0
+        return np.bincount(self.row_class[shared], self.belief[shared], minlength=len(self.table))
+
+    @cached_property
+    def own_mass(self) -> np.ndarray:
+        """Belief of each label's own symbol where that symbol's w is itself, (m,)."""
+        return np.where(self.row_class[self.labels] < 0, self.belief[self.labels], 0.0)
+
+    @cached_property
+    def w_marginal(self) -> np.ndarray:
+        """q(y) = sum_x belief(x) w(y|x) over the labels, (m,)."""
+        return self.class_mass @ self.table + self.own_mass
 
     @property
+    def base(self) -> np.ndarray:
+        return self.w_marginal if self.given_base is None else self.given_base
+
+    @cached_property
+    def output(self) -> np.ndarray:
+        """Distribution of the output over the labels, (m,)."""
+        if self.given_base is None:
+            return self.w_marginal
+        return self.share * self.given_base + (1 - self.share) * self.w_marginal
+
+    @cached_property
     def marginal(self) -> np.ndarray:
-        return self.belief
+        values = np.zeros(self.n_symbols)
+        values[self.labels] = self.output
+        return values
 
-    @property
-    def truth(self) -> float:
-        """Share of the time at which the symbol is told as it is; else the output is drawn from the belief."""
-        return float(-np.expm1(-self.epsilon))
+    @cached_property
+    def w_range(self) -> tuple[np.ndarray, np.ndarray]:
+        """The smallest and the largest w(y|x) over possible x, for each label, (m,)."""
+        shared, own = self.table[self.class_mass > 0], self.own_mass > 0
+        lowest = np.where(own.sum() > own, 0.0, shared.min(axis=0, initial=1.0))
+        return lowest, np.maximum(shared.max(axis=0, initial=0.0), own)
 
     @cached_property
     def leakage(self) -> float:
-        positive = self.belief[self.belief > 0]
-        if positive.size == 1:
-            return 0.0
-        # log((e^eps - 1 + b) / (b e^eps)), written so that nothing overflows
-        return float(max(self.epsilon, np.log(self.truth / positive.min() + np.exp(-self.epsilon))))
+        seen = self.output > 0
+        output, base = self.output[seen], self.base[seen]
+        low, high = (self.share * (base / output) + (1 - self.share) * (w[seen] / output) for w in self.w_range)
+        with np.errstate(divide="ignore"):
+            return float(max(np.log(high.max()), -np.log(low.min())))
 
     def row(self, x: int) -> np.ndarray:
-        values = self.belief * np.exp(-self.epsilon)
-        values[x] += self.truth
+        values = np.zeros(self.n_symbols)
+        values[self.labels] = self.share * self.base
+        if self.row_class[x] >= 0:
+            values[self.labels] += (1 - self.share) * self.table[self.row_class[x]]
+        else:
+            values[x] += 1 - self.share
         return values
 
     def column(self, y: int) -> np.ndarray:
-        values = np.full(self.n_symbols, self.belief[y] * np.exp(-self.epsilon))
-        values[y] += self.truth
-        return values
+        place = np.flatnonzero(self.labels == y)
+        if not place.size:
+            return np.zeros(self.n_symbols)
+        densities = np.append(self.table[:, place[0]], 0.0)[self.row_class]
+        if self.row_class[y] < 0:
+            densities[y] = 1.0
+        return self.share * self.base[place[0]] + (1 - self.share) * densities
 
     def kept(self) -> np.ndarray:
-        return self.belief * np.exp(-self.epsilon) + self.truth
-
-    def sample(self, x: int, rng: np.random.Generator) -> int:
-        own = self.checked_symbol(x)
-        return own if rng.random() >= np.exp(-self.epsilon) else _draw(self.belief, rng)
+        values = np.zeros(self.n_symbols)
+        own = self.row_class[self.labels]
+        density = np.where(own < 0, 1.0, self.table[own, np.arange(self.labels.size)])
+        values[self.labels] = self.share * self.base + (1 - self.share) * density
+        return values
 
 
 class BeliefMechanism(ABC):
@@ -206,26 +236,3 @@ class BeliefMechanism(ABC):
     def leakage(self, belief: ArrayLike) -> float:
         """True instantaneous information leakage under a belief, nats."""
         return self.response(belief).leakage
-
-
-class ConditionalRandomizedResponse(BeliefMechanism):
-    """Conditional randomised response as published (Theorem 4, Algorithm 1 of [3]).
-
-    It does **not** keep its budget when a positive belief is below 1 / (e^epsilon + 1); `leakage` says what it leaks.
-    `OptimalResponse` is the exact optimum of the same problem.
-
-    Parameters
-    ----------
-    epsilon : float, the budget that the formula is given, nats
-
-    Examples
-    --------
-    >>> mechanism = ConditionalRandomizedResponse(1.0)
-    >>> mechanism.matrix([0.05, 0.95]).round(4).tolist()
-    [[0.6505, 0.3495], [0.0184, 0.9816]]
-    >>> round(mechanism.leakage([0.05, 0.95]), 3), round(mechanism.response([0.05, 0.95]).cost(), 4)
-    (2.566, 0.0349)
-    """
-
-    def response(self, belief: ArrayLike) -> ConditionalResponse:
-        return ConditionalResponse(check_distribution(belief, name="a belief"), self.epsilon)

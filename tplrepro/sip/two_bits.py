@@ -26,23 +26,14 @@ SMALLEST_BUDGET, LARGEST_BUDGET = 1e-6, 64.0
 
 @dataclass(frozen=True)
 class TwoStepNoise:
-    """Noise of two releases.
+    """Noise of two releases."""
 
-    Attributes
-    ----------
-    data_correlation : float, rho(X_1, X_2) (Eq. (16) of [3]); nan if a bit is constant
-    noise_correlation : float, rho(N_1, N_2); nan if a release has no noise or only noise
-    mutual_information : float, I(N_1; N_2), nats
-    first, second : float, Pr(N_1 = 1), Pr(N_2 = 1)
-    leakages : tuple of float, the largest true IIL of each release, nats
-    """
-
-    data_correlation: float
-    noise_correlation: float
-    mutual_information: float
-    first: float
-    second: float
-    leakages: tuple[float, float]
+    data_correlation: float  # rho(X_1, X_2) (Eq. (16) of [3]); nan if a bit is constant
+    noise_correlation: float  # rho(N_1, N_2); nan if a release has no noise or only noise
+    mutual_information: float  # I(N_1; N_2), nats
+    first: float  # Pr(N_1 = 1)
+    second: float  # Pr(N_2 = 1)
+    leakages: tuple[float, float]  # the largest true IIL of each release, nats
 
 
 def _chain(p1: float, phi: float) -> SymbolChain:
@@ -61,16 +52,8 @@ def second_beliefs(p1: float, phi: float, first: BeliefMechanism) -> tuple[np.nd
 
 
 def two_step_noise(first: BeliefMechanism, second: BeliefMechanism, p1: float, phi: float) -> TwoStepNoise:
-    """Noise of the two releases of Example 1.
+    """Noise of the two releases of Example 1, with p1 = Pr(X_1 = 1) strictly between 0 and 1, phi = Pr(X_2 != X_1).
 
-    Parameters
-    ----------
-    first, second : BeliefMechanism
-    p1 : float, Pr(X_1 = 1), strictly between 0 and 1
-    phi : float in [0, 1], Pr(X_2 != X_1)
-
-    Examples
-    --------
     >>> from tplrepro.sip import ConditionalRandomizedResponse
     >>> crr = ConditionalRandomizedResponse(1.0)
     >>> independent = two_step_noise(crr, crr, 0.5, 0.5)
@@ -102,17 +85,8 @@ def least_leakage(
 ) -> tuple[float, float]:
     """The smallest budget with which `mechanism(budget)` has expected noise <= `noise`, and its true leakage; nats.
 
-    Parameters
-    ----------
-    mechanism : callable from a budget to a BeliefMechanism
-    beliefs : array-like (m, n)
-    weights : array-like (m,), positive probabilities of the beliefs
-    noise : float in (0, 1), the bound of Pr(N = 1)
-
-    Raises
-    ------
-    ValueError
-        If no budget up to 64 nats is enough.
+    `noise` in (0, 1) bounds Pr(N = 1) over `beliefs` (m, n) of positive probabilities `weights` (m,). ValueError if no
+    budget up to 64 nats is enough.
     """
     pairs = list(zip(np.asarray(weights), np.asarray(beliefs), strict=True))
 
