@@ -28,9 +28,7 @@ def linear_norm(policy, answers, vector):
     """The K-norm by linear programming: the least total weight of edge differences that make up the vector."""
     from scipy.optimize import linprog
 
-    first, second = policy.edge_array.T
-    forward = answers[first] - answers[second]
-    differences = np.concatenate([forward, -forward])
+    differences = np.concatenate([policy.differences(answers), -policy.differences(answers)])
     scale = max(np.abs(differences).max(), 1e-300)
     result = linprog(np.ones(len(differences)), A_eq=differences.T / scale, b_eq=vector / scale, method="highs")
     return result.fun if result.status == 0 else np.inf
@@ -41,9 +39,7 @@ def algorithm_4(policy, answers, tolerance=1e-9):
 
     The paper tests Eq. (6) for equality, which rounding never gives; `tolerance` is relative to the largest number.
     """
-    first, second = policy.edge_array.T
-    forward = answers[first] - answers[second]
-    differences = np.concatenate([forward, -forward])
+    differences = np.concatenate([policy.differences(answers), -policy.differences(answers)])
     counts = np.zeros(policy.n_states, dtype=int)
     for i in policy.possible:
         others = (j for j in policy.possible if j != i)

@@ -185,10 +185,8 @@ def test_with_several_exposed_states_algorithm_3_need_not_be_optimal():
         exposed = dphmm.exposed_states(policy, f)
         if exposed.size != 2 or dphmm.sensitivity_hull(policy, f).dimension < 2:
             continue
-        first, second = policy.edge_array.T
-        own = f[first] - f[second]
         more = (np.delete(f, state, axis=0) - f[state] for state in exposed)
-        joint = min(dphmm.SensitivityHull([*own, *pair]).volume for pair in product(*more))
+        joint = min(dphmm.SensitivityHull([*policy.differences(f), *pair]).volume for pair in product(*more))
         found = dphmm.sensitivity_hull(dphmm.protectable_graph(policy, f, "stepwise"), f).volume
         assert found >= joint * (1 - 1e-9)
         worst = max(worst, found / joint)

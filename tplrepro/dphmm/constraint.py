@@ -69,9 +69,9 @@ def check_states(states: ArrayLike, n_states: int, name: str = "states") -> np.n
 
 
 def as_answers(answers: ArrayLike, n_states: int | None = None) -> np.ndarray:
-    """The answers f of all states as a finite float array (N, d); (N,) stands for d = 1."""
+    """The answers f of all states as a new finite float array (N, d); (N,) stands for d = 1."""
     try:
-        f = np.asarray(answers, dtype=float)
+        f = np.array(answers, dtype=float)
     except (TypeError, ValueError):
         raise ValueError("answers f must be an array of numbers (N, d); give one row of d numbers a state") from None
     if n_states is None and f.ndim:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from typing import Any
 
 import networkx
 import numpy as np
@@ -50,21 +51,15 @@ def draw_transitions(axes: Axes, matrix: ArrayLike, answers: ArrayLike) -> None:
 
 
 def draw_hull(
-    axes: Axes,
-    hull: SensitivityHull,
-    centre: ArrayLike = (0.0, 0.0),
-    *,
-    color: str = PALETTE[2],
-    label: str | None = None,
-    fill: bool = True,
-    linestyle: str = "-",
+    axes: Axes, hull: SensitivityHull, centre: ArrayLike = (0.0, 0.0), *, fill: bool = True, **style: Any
 ) -> None:
-    """The body `centre` + K in the plane; a flat hull is drawn as its segment."""
+    """The body `centre` + K in the plane; a flat hull is drawn as its segment. `style` is that of the outline."""
+    outline: dict[str, Any] = {"color": PALETTE[2], "linestyle": "-", "marker": "", "zorder": 1.5} | style
     corners = np.asarray(centre) + hull.vertices
     corners = np.vstack([corners, corners[:1]])
     if fill and hull.dimension == 2:
-        axes.fill(*corners.T, color=color, alpha=0.15, linewidth=0, zorder=1)
-    axes.plot(*corners.T, color=color, linestyle=linestyle, marker="", label=label, zorder=1.5)
+        axes.fill(*corners.T, color=outline["color"], alpha=0.15, linewidth=0, zorder=1)
+    axes.plot(*corners.T, **outline)
 
 
 def plain_log_scale(axes: Axes) -> None:

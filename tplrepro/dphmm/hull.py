@@ -160,8 +160,7 @@ def sensitivity_hull(policy: PolicyGraph, answers: ArrayLike) -> SensitivityHull
         # The differences of all answers have the same hull as those of the corners of the answers' own hull.
         corners = f[corner_points(f[policy.possible], policy.possible)]
         return SensitivityHull((corners[:, None] - corners).reshape(-1, f.shape[1]), magnitude)
-    first, second = policy.edge_array.T
-    return SensitivityHull(f[first] - f[second], magnitude)
+    return SensitivityHull(policy.differences(f), magnitude)
 
 
 def l1_sensitivity(policy: PolicyGraph, answers: ArrayLike) -> float:
@@ -173,9 +172,7 @@ def l1_sensitivity(policy: PolicyGraph, answers: ArrayLike) -> float:
     >>> l1_sensitivity(PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]]), f)
     5.0
     """
-    f = as_answers(answers, policy.n_states)
-    first, second = policy.edge_array.T
-    return float(np.abs(f[first] - f[second]).sum(axis=1).max(initial=0.0))
+    return float(np.abs(policy.differences(answers)).sum(axis=1).max(initial=0.0))
 
 
 def cross_polytope(dimension: int, radius: float) -> SensitivityHull:

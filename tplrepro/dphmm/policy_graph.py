@@ -159,6 +159,11 @@ class PolicyGraph:
         """Whether all possible states are connected with each other."""
         return self.n_edges == self.possible.size * (self.possible.size - 1) // 2
 
+    def differences(self, answers: ArrayLike) -> np.ndarray:
+        """f(s_i) - f(s_j) of each edge, (m, d): half of the columns of Delta f (Definition 5.1 of [5])."""
+        f = as_answers(answers, self.n_states)
+        return f[self.edge_array[:, 0]] - f[self.edge_array[:, 1]]
+
     def neighbors(self, state: int) -> np.ndarray:
         """N(s), ascending, with `state` itself (Definition 4.3 of [5])."""
         (state,) = check_states([state], self.n_states)
