@@ -49,12 +49,9 @@ NAME = re.compile(r"([^_]+)_(.+?)\.csv(\.gz)?")
 
 
 def fetch(**options) -> Path:
-    """Download gaze recordings: none are published as CSV, so `url` of a zip of such a folder must be given.
+    """Download a zip of gaze recordings from `url`, which must be given: none are published as CSV.
 
-    Raises
-    ------
-    DatasetNotFoundError
-        Without `url`; the message says where the recordings are described and how to lay them out.
+    Without it, a DatasetNotFoundError says where the recordings are described and how to lay them out.
     """
     return registry.fetch("gaze", **options)
 
@@ -171,23 +168,10 @@ def _parser(block: bytes, file: Path, wanted: list[str]) -> Callable[[bytes], pa
 
 
 def areas(frame: pd.DataFrame, columns: int, rows: int, width: float, height: float) -> np.ndarray:
-    """Area of interest of each sample: cells of a grid over the screen, numbered along the lines; -1 off the screen.
+    """Area of interest of each sample, int32 (m,): cells of a grid over the screen of this width and height.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        With columns x and y, y pointing down.
-    columns, rows : int
-        Number of areas across and down.
-    width, height : float
-        Size of the screen, in the unit of the coordinates.
+    They are numbered along the lines; -1 is off the screen. `frame` has columns x and y, y pointing down.
 
-    Returns
-    -------
-    int32 array (m,)
-
-    Examples
-    --------
     >>> areas(pd.DataFrame({"x": [0.0, 0.9, 1.5], "y": [0.1, 1.0, 0.5]}), 2, 2, 1.0, 1.0).tolist()
     [0, 3, -1]
     """
@@ -211,28 +195,12 @@ def synthetic(
     n_recordings: int = 1,
     layout: dict | None = None,
 ) -> pd.DataFrame:
-    """Write a stand-in in the layout of one of the recorded sets, and read it back.
+    """Write a stand-in in the layout of one of the recorded sets, and read it back, as `geolife.synthetic` does.
 
     The gaze rests on areas of interest, chosen by a popularity with a heavy tail and more often near the last one, for
-    some 0.3 s with a tremor, and jumps between them; now and then samples are lost, written as (0, 0).
-
-    Parameters
-    ----------
-    n_users : int
-    seed : int
-    path : path-like, optional
-        Folder to write; by default a temporary one.
-    seconds, rate : float
-        Length of a recording, and samples a second.
-    n_recordings : int
-        Recordings a user.
-    layout : dict
-        `GAZEGRAPH` (the default) or `ANDERSSON2017`.
-
-    Returns
-    -------
-    DataFrame
-        As `load` gives it, with ``attrs["synthetic"]`` True.
+    some 0.3 s with a tremor, and jumps between them; now and then samples are lost, written as (0, 0). Each user has
+    `n_recordings` of so many `seconds` at `rate` samples a second; `layout` is `GAZEGRAPH`, the default, or
+    `ANDERSSON2017`, and `path` a folder.
     """
     layout = GAZEGRAPH if layout is None else layout
     options = {"seconds": seconds, "rate": rate, "n_recordings": n_recordings, "layout": layout}

@@ -296,10 +296,7 @@ def synthetic(
     box : (south, north, west, east)
         Where the city is.
 
-    Returns
-    -------
-    DataFrame
-        As `load` gives it, with ``attrs["synthetic"]`` True.
+    The result is as `load` gives it, with ``attrs["synthetic"]`` True.
     """
     options = {"n_trajectories": n_trajectories, "seconds_between_points": seconds_between_points, "box": box}
     name = "Geolife Trajectories 1.3.zip"

@@ -67,20 +67,9 @@ class Grid:
     Cell ``row * n_columns + column`` covers the square from ``(column, row)`` to ``(column + 1, row + 1)`` in units of
     `cell_km`. The last row and column may stick out of the box; -1 stands for outside.
 
-    Parameters
-    ----------
-    box : Box or (south, north, west, east)
-        Degrees of WGS 84.
-    cell_km : float
-        Side of a cell in kilometres.
+    `box` is (south, north, west, east) in degrees of WGS 84, `cell_km` the side of a cell in kilometres. ValueError if
+    the box is not one, the size is not positive, or the grid would have more than 2**31 - 1 cells.
 
-    Raises
-    ------
-    ValueError
-        The box is not one, the size is not positive, or the grid would have more than 2**31 - 1 cells.
-
-    Examples
-    --------
     >>> grid = Grid((39.86, 39.97, 116.27, 116.49), 0.34)
     >>> grid.n_rows, grid.n_columns, grid.n_cells
     (36, 56, 2016)

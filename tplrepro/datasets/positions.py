@@ -14,14 +14,7 @@ __all__ = ["Positions"]
 
 
 class Positions:
-    """Drops the defects of positions row by row, and counts positions outside the box.
-
-    Parameters
-    ----------
-    box : (south, north, west, east) or None
-    not_before, not_after : limits of time; None for no earliest time, and for now
-    defects : Defects
-    """
+    """Drops the defects of positions, and counts positions outside the box; parameters as in `geolife.load`."""
 
     def __init__(self, box, not_before, not_after, defects: Defects):
         self.box = None if box is None else as_box(box)

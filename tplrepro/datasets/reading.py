@@ -51,11 +51,8 @@ class DataFormatError(ValueError):
 class Defects:
     """Counts what a reader leaves out, and raises instead where the caller asked for that.
 
-    Parameters
-    ----------
-    strict : raise at the first defect of any kind
-    max_malformed : how many lines that do not follow the format may be skipped
-    expected : the format, for messages: "seven fields: latitude, ..."
+    `strict` raises at the first defect of any kind, `max_malformed` is how many lines that do not follow the format may
+    be skipped, and `expected` is the format, for messages: "seven fields: latitude, ...".
     """
 
     def __init__(self, strict: bool, max_malformed: int, expected: str):
