@@ -92,17 +92,17 @@ def test_witness_names_the_two_traces():
     assert found.attrs["forward_witness"][-1] is None
     assert last.q == 1.0
     assert last.d == 0.0
-    assert last.trace_q != last.trace_d
+    assert last.state_q != last.state_d
     words = str(last)
-    assert "telling a case whose trace so far is <" in words
-    assert f"a leakage of {last.alpha:.4g} there adds {last.loss:.4g} here" in words
+    assert f"by telling {last.state_q} from {last.state_d}" in words
+    assert "at the release before has probability 1 from the first and 0 from the second, so a leakage of" in words
     # Every witness can be checked against the system of its release.
     series = list(releases(log, start=0.3))
     for release, witness in zip(series[1:], found.attrs["backward_witness"][1:], strict=True):
         system = TransitionSystem.from_log(published_log(log, release.published))
         rows = release_step(system).backward.toarray()
-        columns = [system.states.index(label) for label in witness.neighbours]
-        q, d = (rows[system.states.index(label)] for label in (witness.trace_q, witness.trace_d))
+        columns = [system.states.index(label) for label in witness.columns]
+        q, d = (rows[system.states.index(label)] for label in (witness.state_q, witness.state_d))
         assert q.sum() == pytest.approx(1.0)  # known rows, not stand-ins for unknown ones
         assert d.sum() == pytest.approx(1.0)
         assert (q[columns].sum(), d[columns].sum()) == pytest.approx((witness.q, witness.d))
@@ -121,7 +121,7 @@ def test_witness_of_smoothed_sets():
     witness = found.attrs["forward_witness"][0]
     assert witness.alpha == pytest.approx(found["fpl"].iloc[1])
     assert witness.loss == pytest.approx(found["fpl"].iloc[0] - 0.1)
-    assert "trace from here on is {" in str(witness)
+    assert witness.where == "at the next release"
 
 
 def test_a_step_of_which_nothing_is_known_adds_nothing():

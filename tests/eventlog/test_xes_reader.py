@@ -36,9 +36,7 @@ def test_times_as_different_writers_put_them(tmp_path, time):
     assert log["time:timestamp"][0] == pd.Timestamp("2022-08-03T08:00:00", tz="UTC")
 
 
-def test_as_prom_writes_it(tmp_path):
-    """Namespace, extensions, globals, classifiers, and log attributes nested in others, as OpenXES has them."""
-    text = f"""<?xml version="1.0" encoding="UTF-8" ?>
+PROM = f"""<?xml version="1.0" encoding="UTF-8" ?>
     <!-- OpenXES -->
     <log xes.version="1.0" xes.features="nested-attributes" xmlns="http://www.xes-standard.org/">
     <extension name="Concept" prefix="concept" uri="http://www.xes-standard.org/concept.xesext"/>
@@ -47,35 +45,34 @@ def test_as_prom_writes_it(tmp_path):
     <classifier name="Activity" keys="concept:name lifecycle:transition"/>
     <float key="meta" value="1.0"><string key="concept:name" value="not a case"/></float>
     {trace(event("a", more='<string key="lifecycle:transition" value="COMPLETE"/>'))}</log>"""
+DISCO = (
+    '\ufeff<log openxes.version="1.0RC7"><trace><string key="variant" value="V 1"/>'
+    f'<string key="concept:name" value="A &amp; B"/>{event("x &lt; y")}</trace></log>'
+)
+NESTED = (
+    '<string key="data" value="v"><string key="concept:name" value="inner"/>'
+    '<date key="time:timestamp" value="1999-01-01T00:00:00Z"/></string>'
+    '<list key="items"><values><string key="concept:name" value="inner"/></values></list>'
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        pytest.param(PROM, [["1", "a"]], id="ProM: namespace, globals, nested log attributes"),
+        pytest.param(DISCO, [["A & B", "x < y"]], id="Disco: byte order mark, entities of XML, name second"),
+        pytest.param(f"<log>{trace(event('outer', more=NESTED))}</log>", [["1", "outer"]], id="nested attributes"),
+        pytest.param(
+            f'<log><trace>{event("a") * 3}<string key="concept:name" value="late"/></trace></log>',
+            [["late", "a"]] * 3,
+            id="name of the trace after its events",
+        ),
+    ],
+)
+def test_names_as_different_writers_put_them(tmp_path, text, rows):
     log = read_xes(write(tmp_path, text))
-    assert log[COLUMNS[:2]].values.tolist() == [["1", "a"]]
-
-
-def test_as_disco_and_pm4py_write_it(tmp_path):
-    """No namespace; the trace's name after other attributes; entities of XML itself in names; a byte order mark."""
-    body = (
-        '<log openxes.version="1.0RC7"><trace><string key="variant" value="V 1"/>'
-        f'<string key="concept:name" value="A &amp; B"/>{event("x &lt; y")}</trace></log>'
-    )
-    path = tmp_path / "log.xes"
-    path.write_bytes(b"\xef\xbb\xbf" + body.encode())
-    assert read_xes(path)[COLUMNS[:2]].values.tolist() == [["A & B", "x < y"]]
-
-
-def test_nested_attributes_do_not_shadow_the_event_s_own(tmp_path):
-    nested = (
-        '<string key="data" value="v"><string key="concept:name" value="inner"/>'
-        '<date key="time:timestamp" value="1999-01-01T00:00:00Z"/></string>'
-        '<list key="items"><values><string key="concept:name" value="inner"/></values></list>'
-    )
-    log = read_xes(write(tmp_path, f"<log>{trace(event('outer', more=nested))}</log>"))
-    assert log["concept:name"].tolist() == ["outer"]
-    assert log["time:timestamp"][0].year == 2022
-
-
-def test_trace_name_after_the_events(tmp_path):
-    text = f'<log><trace>{event("a") * 3}<string key="concept:name" value="late"/></trace></log>'
-    assert read_xes(write(tmp_path, text))["case:concept:name"].tolist() == ["late"] * 3
+    assert log[COLUMNS[:2]].values.tolist() == rows
+    assert set(log["time:timestamp"].dt.year) == {2022}
 
 
 def test_gz_is_told_by_its_content(tmp_path):
@@ -85,38 +82,32 @@ def test_gz_is_told_by_its_content(tmp_path):
         pd.testing.assert_frame_equal(read_xes(tmp_path / name), read_xes(plain))
 
 
-def test_unordered_events_are_sorted_and_counted(tmp_path):
-    text = f"<log>{trace(event('b', '2022-01-02'), event('a', '2022-01-01'), event('c', '2022-01-02'))}</log>"
-    log = read_xes(write(tmp_path, text))
-    assert log["concept:name"].tolist() == ["a", "b", "c"]  # equal times keep their order
-    assert log.attrs["reordered"] == 1
-    with pytest.raises(DataFormatError, match="line 3: times must be in order"):
+@pytest.mark.parametrize("at_once", [1, 2, 100])
+def test_unordered_events_are_sorted_and_counted(tmp_path, monkeypatch, at_once):
+    monkeypatch.setattr("tplrepro.eventlog.xes_reader.EVENTS_AT_ONCE", at_once)
+    days = [event(name, f"2022-01-{day:02d}") for name, day in zip("dcbea", (4, 3, 2, 4, 1), strict=True)]
+    log = read_xes(write(tmp_path, f"<log>{trace(*days)}</log>"))
+    assert log["concept:name"].tolist() == list("abcde")  # equal times keep their order
+    assert log.attrs["reordered"] == 3
+    with pytest.raises(DataFormatError, match="line 3: times must be in order, found .*2022-01-03"):
         read_xes(tmp_path / "log.xes", strict=True)
 
 
-def test_unordered_events_are_counted_however_many_are_converted_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr("tplrepro.eventlog.xes_reader.EVENTS_AT_ONCE", 2)
-    days = [event("a", f"2022-01-{day:02d}") for day in (5, 4, 3, 2, 1)]
-    log = read_xes(write(tmp_path, f"<log>{trace(*days)}</log>"))
-    assert log.attrs["reordered"] == 4
-    assert log["time:timestamp"].dt.day.tolist() == [1, 2, 3, 4, 5]
-
-
 @pytest.mark.parametrize(
-    ("bad", "reason"),
+    ("bad", "reason", "found"),
     [
-        (event(None), "event without concept:name"),
-        (event(time=None), "event without time:timestamp"),
-        (event(time="soon"), "event with an unreadable time:timestamp"),
+        (event(None), "event without concept:name", "activity None"),
+        (event(time=None), "event without time:timestamp", "activity 'a'"),
+        (event(time="soon"), "event with an unreadable time:timestamp", "activity 'a', time 'soon'"),
     ],
 )
-def test_broken_events_are_skipped_counted_and_placed(tmp_path, bad, reason):
+def test_broken_events_are_skipped_counted_and_placed(tmp_path, bad, reason, found):
     path = write(tmp_path, f"<log>{trace(event(), bad, bad, event())}</log>")
     log = read_xes(path)
     assert len(log) == 2
     assert log.attrs["skipped"] == {reason: 2}
     assert log.attrs["skipped_examples"][reason].endswith("log.xes, line 3")
-    with pytest.raises(DataFormatError, match=f"line 3: {reason}.*strict=False"):
+    with pytest.raises(DataFormatError, match=f"line 3: {reason}, found .*{found}.*strict=False"):
         read_xes(path, strict=True)
 
 

@@ -5,8 +5,7 @@ A case's trace grows from release to release, and a transition system says how. 
 `csv_reader` read logs (`reading` is what they share), `stand_in` writes synthetic ones, `preparation` takes what is
 there, `log` says what a log is, `transition_system` discovers the states (`trace_states`) and the probabilities of one
 event, `correlations` those of one release, `publishing` cuts a log into releases, `quantification` gives the leakage of
-each, `published_rule` what the implementation published with [4] reports instead, `witness` says which traces are
-behind a leakage.
+each, `published_rule` what the implementation published with [4] reports instead.
 """
 
 from tplrepro.lazy import lazy_names as _lazy_names
@@ -27,7 +26,6 @@ _EXPORTS = {
     "Release": "publishing",
     "releases": "publishing",
     "PublishedLoss": "published_rule",
-    "LeakageWitness": "witness",
     "quantify_releases": "quantification",
 }
 

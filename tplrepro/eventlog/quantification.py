@@ -21,8 +21,7 @@ from tplrepro.eventlog.correlations import loss_matrix, release_step
 from tplrepro.eventlog.published_rule import PublishedLoss
 from tplrepro.eventlog.publishing import releases
 from tplrepro.eventlog.transition_system import TransitionSystem, check_choice
-from tplrepro.eventlog.witness import LeakageWitness
-from tplrepro.leakage.loss_function import PrivacyLossFunction
+from tplrepro.leakage.loss_function import PrivacyLossFunction, Witness
 from tplrepro.leakage.temporal import accumulate_steps
 from tplrepro.validation import check_budgets, check_smoothing
 
@@ -66,8 +65,8 @@ def quantify_releases(
     DataFrame
         release, from 1 to T; epsilon, bpl, fpl, tpl in nats; states of the transition system discovered at the
         release; seconds spent on it. ``attrs``: backward_witness and forward_witness, T entries each: a
-        `LeakageWitness` that names the two traces behind BPL and FPL in words, or None where nothing is added (and for
-        the published rule).
+        `Witness` whose states are the two traces behind BPL and FPL, or None where nothing is added (and for the
+        published rule).
 
     Raises
     ------
@@ -100,8 +99,8 @@ def quantify_releases(
         system = TransitionSystem.from_paths(release.paths, activities, state_window, direction, abstraction)
         if release.number > 1:
             step = release_step(system, window, certain, backward_from)
-            before.append(_step_loss(step.backward, system, "backward", smoothing, rule))
-            after.append(_step_loss(step.forward, system, "forward", smoothing, rule))
+            before.append(_step_loss(step.backward, system, "at the release before", smoothing, rule))
+            after.append(_step_loss(step.forward, system, "at the next release", smoothing, rule))
         states.append(system.n_states)
         seconds.append(perf_counter() - began)
     budgets = _budgets(epsilon, len(states))
@@ -117,9 +116,9 @@ def quantify_releases(
 class StepLoss:
     """L of one step on one side, and the two traces behind it; keeps no matrix where L(alpha) = alpha."""
 
-    def __init__(self, function: PrivacyLossFunction, system: TransitionSystem, source: np.ndarray, side: str):
-        self._kept = function, system, source, side
-        self._certain: LeakageWitness | None = None
+    def __init__(self, function: PrivacyLossFunction, system: TransitionSystem, source: np.ndarray, where: str):
+        self._kept = function, system, source, where
+        self._certain: Witness | None = None
         if function.is_identity:
             self._certain = self.witness(1.0)  # the same two traces for every alpha
             del self._kept
@@ -127,25 +126,33 @@ class StepLoss:
     def at(self, alpha: float) -> float:
         return self._kept[0].at(alpha) if self._certain is None else alpha
 
-    def witness(self, alpha: float) -> LeakageWitness | None:
+    def witness(self, alpha: float) -> Witness | None:
+        """Its states are labels of the system; None if nothing is added."""
         if self._certain is not None:
             return self._certain._replace(alpha=alpha, loss=alpha)
-        function, system, source, side = self._kept
-        return None if function.is_zero else LeakageWitness.of(function.witness(alpha), system, source, side)
+        function, system, source, where = self._kept
+        if function.is_zero:
+            return None
+        found = function.witness(alpha)
+        trace_q, trace_d = map(system.label, source[np.array([found.state_q, found.state_d])].tolist())
+        columns = tuple(map(system.label, found.columns))
+        return found._replace(state_q=trace_q, state_d=trace_d, columns=columns, where=where)
 
 
 def _step_loss(
-    rows: csr_array, system: TransitionSystem, side: str, smoothing: float, rule: str
+    rows: csr_array, system: TransitionSystem, where: str, smoothing: float, rule: str
 ) -> StepLoss | PublishedLoss | None:
     """None if fewer than two rows are known: then the step adds nothing."""
     known = loss_matrix(rows, smoothing)
     if known is None:
         return None
     matrix, source = known
-    return PublishedLoss(matrix) if rule == "published" else StepLoss(PrivacyLossFunction(matrix), system, source, side)
+    return (
+        PublishedLoss(matrix) if rule == "published" else StepLoss(PrivacyLossFunction(matrix), system, source, where)
+    )
 
 
-def _witnesses(losses: list, alphas: np.ndarray) -> list[LeakageWitness | None]:
+def _witnesses(losses: list, alphas: np.ndarray) -> list[Witness | None]:
     return [
         loss.witness(alpha) if isinstance(loss, StepLoss) else None
         for loss, alpha in zip(losses, alphas.tolist(), strict=True)
