@@ -1,58 +1,36 @@
-"""Find Chromium for the tests of the page, or install Debian's.
-
-Nothing is downloaded by hand: where the package manager is not apt-get, or may not be used, a message says what is
-missing.
-"""
+"""Find Chromium for the tests of the page, or install Debian's by apt-get; elsewhere a message says what is missing."""
 
 import os
 import shutil
 import subprocess
 import sys
 
-__all__ = ["find_chromium", "install_chromium", "main"]
+__all__ = ["MISSING", "find_chromium", "install_chromium", "main"]
 
 NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 #: Seconds; a network that does not answer must end as an error, not hang.
 LIMIT = 600
 APT_OPTIONS = ("-o", "Acquire::Retries=2", "-o", "Acquire::http::Timeout=30", "-o", "DPkg::Lock::Timeout=120")
 MISSING = (
-    "Chromium is needed for the tests of the page, found none of {names}; install it (on Debian and Ubuntu: "
-    "apt-get install chromium) or set CHROMIUM=/path/to/chromium"
+    f"Chromium is needed for the tests of the page, found none of {', '.join(NAMES)}; install it (on Debian and "
+    "Ubuntu: apt-get install chromium) or set CHROMIUM=/path/to/chromium"
 )
 
 
 def find_chromium():
-    """Path of the browser: the one that CHROMIUM names, or the first on PATH; None if there is none.
-
-    Raises
-    ------
-    FileNotFoundError
-        If CHROMIUM names no executable file.
-    """
+    """Path of the browser: the one that CHROMIUM names, or the first on PATH; None if there is none."""
     named = os.environ.get("CHROMIUM")
-    if named:
-        path = shutil.which(named)
-        if path is None:
-            raise FileNotFoundError(f"CHROMIUM must name an executable file, got {named!r}; correct or unset it")
-        return path
-    return next((path for path in map(shutil.which, NAMES) if path), None)
+    if named and shutil.which(named) is None:
+        raise FileNotFoundError(f"CHROMIUM must name an executable file, got {named!r}; correct or unset it")
+    return next(filter(None, map(shutil.which, [named] if named else NAMES)), None)
 
 
 def install_chromium():
-    """Install Debian's chromium by apt-get, as root or through sudo.
-
-    Raises
-    ------
-    RuntimeError
-        If there is no apt-get, no right to use it, or it fails or does not end within `LIMIT` seconds.
-    """
-    missing = MISSING.format(names=", ".join(NAMES))
-    apt = shutil.which("apt-get")
-    sudo = shutil.which("sudo")
+    """Install Debian's chromium by apt-get, as root or through sudo; a RuntimeError says what kept it."""
+    apt, sudo = shutil.which("apt-get"), shutil.which("sudo")
     if apt is None or (os.geteuid() != 0 and sudo is None):
-        raise RuntimeError(missing)
+        raise RuntimeError(MISSING)
     prefix = [apt] if os.geteuid() == 0 else [sudo, "--non-interactive", apt]
-    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
     packages = ["chromium", "fonts-dejavu-core"]
     for command in (["update"], ["install", "--yes", "--no-install-recommends", *packages]):
         print("apt-get", *command, flush=True)
@@ -62,13 +40,13 @@ def install_chromium():
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
-                env=environment,
+                env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"},
                 timeout=LIMIT,
             )
         except subprocess.TimeoutExpired:
-            raise RuntimeError(f"apt-get {command[0]} did not end within {LIMIT} seconds; {missing}") from None
+            raise RuntimeError(f"apt-get {command[0]} did not end within {LIMIT} seconds; {MISSING}") from None
         if done.returncode:
-            raise RuntimeError(f"apt-get {command[0]} failed: {done.stderr.strip()[-600:]}; {missing}")
+            raise RuntimeError(f"apt-get {command[0]} failed: {done.stderr.strip()[-600:]}; {MISSING}")
 
 
 def main():
@@ -77,11 +55,10 @@ def main():
         if find_chromium() is None:
             install_chromium()
         path = find_chromium()
+        if path is None:
+            raise RuntimeError(MISSING)
     except (RuntimeError, FileNotFoundError) as error:
         print(error, file=sys.stderr)
-        return 1
-    if path is None:
-        print(MISSING.format(names=", ".join(NAMES)), file=sys.stderr)
         return 1
     print("Chromium:", path)
     return 0

@@ -1,7 +1,4 @@
-"""Serve the interactive notebook as a page (Voilà), or open it in JupyterLab; both on this machine only.
-
-Everything that the page loads comes from this machine.
-"""
+"""Serve the interactive notebook as a page (Voilà), or open it in JupyterLab; both on this machine only."""
 
 import argparse
 import os
@@ -11,26 +8,15 @@ import sys
 from workflow.configuration import ROOT
 from workflow.kernel_environment import kernel_environment
 
-__all__ = ["page_command", "page_environment", "main"]
+__all__ = ["main", "page_command", "page_environment"]
 
 NOTEBOOK = ROOT / "notebooks" / "explore" / "leakage.ipynb"
 
 
 def page_command(port=None, theme="light", browser=True):
-    """The command that serves the page.
+    """The command that serves the page, by default at the first free port from 8866 on.
 
-    Parameters
-    ----------
-    port : int, optional
-        Default: the first free one from 8866 on.
-    theme : {"light", "dark"}
-        Light follows the reader's system; either can be asked for by ``?theme=`` in the address.
-    browser : bool
-        Whether to open a browser.
-
-    Returns
-    -------
-    list of str
+    The theme "light" follows the reader's system; either can be asked for by ``?theme=`` in the address.
     """
     command = [sys.executable, "-m", "voila", str(NOTEBOOK), "--template=tplrepro", f"--theme={theme}"]
     # The controls are there as soon as their cell has run, before the static figure below them is drawn.
@@ -41,17 +27,7 @@ def page_command(port=None, theme="light", browser=True):
 
 
 def page_environment(figures=ROOT / "build" / "figures"):
-    """Environment of the server and its kernels.
-
-    Parameters
-    ----------
-    figures : pathlib.Path
-        Below which the page saves its files.
-
-    Returns
-    -------
-    dict
-    """
+    """Environment of the server and its kernels, which save files below `figures`."""
     environment = kernel_environment(figures, "quick", "make explore", real_data=True)
     ours = str(ROOT / "workflow" / "jupyter")
     environment["JUPYTER_PATH"] = os.pathsep.join([ours, environment["JUPYTER_PATH"]])
@@ -65,11 +41,10 @@ def main(arguments=None):
     parser.add_argument("--port", type=int)
     parser.add_argument("--theme", choices=["light", "dark"], default="light")
     options = parser.parse_args(arguments)
+    command = page_command(options.port, options.theme)
     if options.lab:
         command = [sys.executable, "-m", "jupyterlab", str(NOTEBOOK)]
         command += [f"--port={options.port}"] if options.port else []
-    else:
-        command = page_command(options.port, options.theme)
     try:
         return subprocess.run(command, cwd=ROOT, env=page_environment()).returncode
     except KeyboardInterrupt:

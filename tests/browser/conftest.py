@@ -8,7 +8,7 @@ import urllib.request
 
 import pytest
 
-from workflow.chromium import MISSING, NAMES, find_chromium
+from workflow.chromium import MISSING, find_chromium
 from workflow.configuration import ROOT
 from workflow.explore import page_command, page_environment
 
@@ -70,7 +70,7 @@ def browser(tmp_path_factory):
 
     path = find_chromium()
     if path is None:
-        pytest.fail(MISSING.format(names=", ".join(NAMES)))
+        pytest.fail(MISSING)
     with sync_playwright() as playwright:
         # launch() makes a new, empty user-data folder and removes it at the end.
         chromium = playwright.chromium.launch(executable_path=path, args=FLAGS, timeout=1000 * START)
