@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -38,32 +40,6 @@ def test_a_matrix_is_read_from_many_layouts(text, states):
     matrix = parse_matrix(text)
     assert list(matrix.states) == states
     assert np.allclose(matrix.probabilities, ROWS, rtol=1e-15)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "needs at least one row, found no text; give one row of numbers a line"),
-        (" \n,,\n# only a comment", "needs at least one row, found no text"),
-        ("abc", "entries must be numbers, found 'abc' in line 1, entry 1"),
-        ("0.8,0.2\n0.1,?", "entries must be numbers, found '\\?' in line 2, entry 2; give probabilities"),
-        ("0.5,,0.5\n1,0,0\n0,0,1", "entries must be numbers, found nothing in line 1, entry 2"),
-        ("0.8,0.2\n0.1,0.9\n0.5,0.5", r"must be square, found shape \(3, 2\)"),
-        ("0.8,0.2", r"must be square, found shape \(1, 2\)"),
-        ("0.8,0.2\n1", "rows must be of one length, found 1 entries in line 2 and 2 in the first row"),
-        ("0.8,0.3\n0.1,0.9", 'rows must sum to 1, found 1.1 in row 1; correct it, or tick "divide each row'),
-        ("nan,1\n0.5,0.5", "must be finite numbers, found nan in row 0"),
-        ("inf,1\n0.5,0.5", "must be finite numbers, found inf in row 0"),
-        ("1.5,-0.5\n0.5,0.5", "must not be negative, found -0.5"),
-        ("a,a\n0.5,0.5\n0.5,0.5", "states must be distinct, found 'a' more than once"),
-        (",a,b\nb,0.5,0.5\na,0.5,0.5", "must name the same states in the same order"),
-        ("a,b,c\n0.5,0.5\n0.5,0.5", "must name each column once, found 3 labels for 2 columns"),
-        ("\n".join(["1"] * (MAX_STATES + 1)), f"at most {MAX_STATES} states here, found {MAX_STATES + 1}"),
-    ],
-)
-def test_what_is_wrong_with_a_matrix_is_said(text, message):
-    with pytest.raises(ValueError, match=message):
-        parse_matrix(text)
 
 
 def test_rows_are_divided_by_their_sums_on_request():
@@ -115,9 +91,31 @@ def test_sequences_are_read_from_lines_or_observations(text, expected):
     assert parse_sequences(text) == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_budgets_are_numbers_with_repetitions():
+    assert parse_budgets("0.5 0.2*3;0.7", 5).tolist() == [0.5, 0.2, 0.2, 0.2, 0.7]
+    assert parse_budgets("1e-3 × 2\n0.25", 3).tolist() == [1e-3, 1e-3, 0.25]
+
+
+MISTAKES = {
+    parse_matrix: [
+        ("", "needs at least one row, found no text; give one row of numbers a line"),
+        (" \n,,\n# only a comment", "needs at least one row, found no text"),
+        ("abc", "entries must be numbers, found 'abc' in line 1, entry 1"),
+        ("0.8,0.2\n0.1,?", "entries must be numbers, found '\\?' in line 2, entry 2; give probabilities"),
+        ("0.5,,0.5\n1,0,0\n0,0,1", "entries must be numbers, found nothing in line 1, entry 2"),
+        ("0.8,0.2\n0.1,0.9\n0.5,0.5", r"must be square, found shape \(3, 2\)"),
+        ("0.8,0.2", r"must be square, found shape \(1, 2\)"),
+        ("0.8,0.2\n1", "rows must be of one length, found 1 entries in line 2 and 2 in the first row"),
+        ("0.8,0.3\n0.1,0.9", 'rows must sum to 1, found 1.1 in row 1; correct it, or tick "divide each row'),
+        ("nan,1\n0.5,0.5", "must be finite numbers, found nan in row 0"),
+        ("inf,1\n0.5,0.5", "must be finite numbers, found inf in row 0"),
+        ("1.5,-0.5\n0.5,0.5", "must not be negative, found -0.5"),
+        ("a,a\n0.5,0.5\n0.5,0.5", "states must be distinct, found 'a' more than once"),
+        (",a,b\nb,0.5,0.5\na,0.5,0.5", "must name the same states in the same order"),
+        ("a,b,c\n0.5,0.5\n0.5,0.5", "must name each column once, found 3 labels for 2 columns"),
+        ("\n".join(["1"] * (MAX_STATES + 1)), f"at most {MAX_STATES} states here, found {MAX_STATES + 1}"),
+    ],
+    parse_sequences: [
         ("", "sequences need at least one line, found no text"),
         (
             "a\nb\n",
@@ -125,20 +123,7 @@ def test_sequences_are_read_from_lines_or_observations(text, expected):
         ),
         (",".join(f"s{k}" for k in range(MAX_STATES + 1)), f"at most {MAX_STATES} different states here, found"),
     ],
-)
-def test_what_is_wrong_with_sequences_is_said(text, message):
-    with pytest.raises(ValueError, match=message):
-        parse_sequences(text)
-
-
-def test_budgets_are_numbers_with_repetitions():
-    assert parse_budgets("0.5 0.2*3;0.7", 5).tolist() == [0.5, 0.2, 0.2, 0.2, 0.7]
-    assert parse_budgets("1e-3 × 2\n0.25", 3).tolist() == [1e-3, 1e-3, 0.25]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+    partial(parse_budgets, horizon=3): [
         ("0.1, 0.2", "one budget a release, found 2 for T = 3 releases; give 3 numbers, change T, or press Reset"),
         ("", "one budget a release, found 0 for T = 3"),
         ("0.1, much, 0.2", "budgets must be numbers in nats, .* found 'much' as entry 2"),
@@ -147,11 +132,17 @@ def test_budgets_are_numbers_with_repetitions():
         ("0.1, -1, 0.2", "found -1"),
         (f"0.1 x {10**12}", f"repeated at most {MAX_RELEASES} times"),
         ("0.1 x 0", "budgets must be numbers in nats"),
+        ("0.1*y", "budgets must be numbers in nats"),
     ],
+}
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "message"), [(parse, *case) for parse, cases in MISTAKES.items() for case in cases]
 )
-def test_what_is_wrong_with_budgets_is_said(text, message):
+def test_what_is_wrong_is_said(parse, text, message):
     with pytest.raises(ValueError, match=message):
-        parse_budgets(text, 3)
+        parse(text)
 
 
 @settings(max_examples=30)
@@ -164,9 +155,10 @@ def test_files_are_text_of_a_bounded_size():
     assert decode("café,1".encode()) == "café,1"
     assert decode("\ufeffa,b".encode()) == "a,b"
     assert decode("a,b".encode("utf-16")) == "a,b"
-    with pytest.raises(ValueError, match="m.png must be text in UTF-8, found byte 0x89 at position 0"):
-        decode(b"\x89PNG\xff", "m.png")
-    with pytest.raises(ValueError, match="found binary content"):
-        decode(b"a\0b")
-    with pytest.raises(ValueError, match="must not be empty"):
-        decode(b" \n")
+    mistakes = {
+        b"\x89PNG\xff": "m.png must be text in UTF-8, found byte 0x89 at position 0",
+        b"a\0b": "found binary content",
+    }
+    for content, message in (mistakes | {b" \n": "must not be empty"}).items():
+        with pytest.raises(ValueError, match=message):
+            decode(content, "m.png")

@@ -22,18 +22,18 @@ function render({ model, el }) {
     model.set("name", file.name);
     model.set("size", file.size);
     model.set("content", new DataView(content));
-    model.set("count", model.get("count") + 1);
+    model.set("value", model.get("value") + 1);
     model.save_changes();
   });
   // The choice outlives the input, which is made anew when its form is shown again.
   const used = document.createElement("span");
   used.className = "tplr-note";
   const show = () => (used.textContent = model.get("name") && !input.files.length ? `using ${model.get("name")}` : "");
-  model.on("change:count", show);
+  model.on("change:value", show);
   show();
   el.classList.add("tplr-file");
   el.append(label, input, used);
-  return () => model.off("change:count", show);
+  return () => model.off("change:value", show);
 }
 
 export default { render };
