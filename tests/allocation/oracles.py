@@ -1,49 +1,13 @@
-"""The recursions of [1] in high precision, and random problems of every kind that the allocations must handle.
-
-References
-----------
-[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
-    Correlations. IEEE TKDE, 2019.
-"""
-
-from itertools import permutations
+"""The recursions of [1] in high precision, and random problems of every kind that the allocations must handle."""
 
 import mpmath
 import numpy as np
 from hypothesis import strategies as st
 
 from tests.leakage.matrices import KINDS, random_matrix
+from tests.leakage.oracles import DIGITS
 
-__all__ = ["DIGITS", "exact_budgets", "exact_loss", "exact_supremum", "exact_tpl", "matrices", "problems", "strong"]
-
-DIGITS = 50
-
-
-def exact_loss(P):
-    """L of the matrix whose rows are divided by their exact sums, as a function of mpmath numbers; 0 for no matrix.
-
-    The largest value over all pairs of rows and all prefixes of the columns in order of falling q_j / d_j, as in
-    `oracles.pair_loss_mpmath`, with the sums kept from one alpha to the next.
-    """
-    if P is None:
-        return lambda alpha: mpmath.mpf(0)
-    with mpmath.workdps(DIGITS):
-        rows = [[mpmath.mpf(float(p)) for p in row] for row in P]
-        rows = [[p / mpmath.fsum(row) for p in row] for row in rows]
-        sums = set()
-        for q, d in permutations(rows, 2):
-            columns = [(a, b) for a, b in zip(q, d, strict=True) if a > b]
-            columns.sort(key=lambda ab: mpmath.inf if ab[1] == 0 else ab[0] / ab[1], reverse=True)
-            gap, below = mpmath.mpf(0), mpmath.mpf(0)
-            for a, b in columns:
-                gap, below = gap + (a - b), below + b
-                sums.add((gap, below))
-
-    def loss(alpha):
-        u = mpmath.expm1(alpha)
-        return mpmath.log1p(max((gap * u / (below * u + 1) for gap, below in sums), default=mpmath.mpf(0)))
-
-    return loss
+__all__ = ["exact_budgets", "exact_supremum", "exact_tpl", "matrices", "problems", "strong"]
 
 
 def exact_tpl(budgets, loss_b, loss_f):

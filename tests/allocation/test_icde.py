@@ -4,10 +4,6 @@ Only the prose of the two algorithms survives: choose alpha^B; find the rows' su
 leakage; solve Theorem 5 for the budget that has the supremum alpha^B; the rest of alpha goes to alpha^F, whose budget
 is found in the same way; change alpha^B until both budgets agree. Everything below is plain Python on single floats and
 shares no code with the package.
-
-References
-----------
-[2] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy under Temporal Correlations. ICDE, 2017.
 """
 
 from itertools import permutations
@@ -19,9 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tplrepro as tpl
+from tests.leakage.matrices import BACKWARD, FORWARD
 
-BACKWARD = [[0.8, 0.2], [0.2, 0.8]]
-FORWARD = [[0.8, 0.2], [0.1, 0.9]]
 # What is left of 53 bits: the oracle works with e^alpha itself and 1 - q.
 TOLERANCE = 1e-10
 

@@ -1,10 +1,4 @@
-"""Optimal budgets against exhaustive search, a global optimiser, closed forms, and the promise never to exceed alpha.
-
-References
-----------
-[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
-    Correlations. IEEE TKDE, 2019.
-"""
+"""Optimal budgets against exhaustive search, a global optimiser and closed forms, and never above alpha."""
 
 import numpy as np
 import pytest
@@ -13,13 +7,11 @@ from hypothesis import strategies as st
 from scipy.optimize import differential_evolution
 
 import tplrepro as tpl
-from tests.allocation.oracles import exact_loss, exact_tpl, problems
-from tests.leakage.matrices import random_matrix
+from tests.allocation.oracles import exact_tpl, problems
+from tests.leakage.matrices import BACKWARD, FORWARD, random_matrix
+from tests.leakage.oracles import exact_loss
 from tplrepro.allocation.optimal import _OnTimeline
 from tplrepro.leakage.partial import Timeline
-
-BACKWARD = np.array([[0.8, 0.2], [0.2, 0.8]])
-FORWARD = np.array([[0.8, 0.2], [0.1, 0.9]])
 
 
 def absolute(budgets, weights=1.0):
@@ -190,7 +182,12 @@ def test_never_above_alpha_tight_and_never_worse_than_the_published_budgets(prob
 
 @pytest.mark.parametrize("alpha", [1e-3, 50.0])
 def test_small_and_large_levels(alpha):
-    for sides in ((BACKWARD, FORWARD), (BACKWARD, None), (None, FORWARD), (np.eye(2), FORWARD)):
+    for sides in (
+        (BACKWARD, FORWARD),
+        (BACKWARD, None),
+        (None, FORWARD),
+        (np.eye(2), FORWARD),
+    ):
         for horizon in (2, 6, 60):
             budgets = tpl.allocate_optimally(alpha, *sides, horizon)
             assert alpha * (1 - 1e-9) < tpl.temporal_privacy_leakage(budgets, *sides).tpl.max() <= alpha

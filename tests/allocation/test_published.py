@@ -1,10 +1,4 @@
-"""Budgets against bisection in high precision, and the promise that the leakage never exceeds alpha.
-
-References
-----------
-[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
-    Correlations. IEEE TKDE, 2019.
-"""
+"""Budgets against bisection in high precision, and the promise that the leakage never exceeds alpha."""
 
 import mpmath
 import numpy as np
@@ -12,12 +6,10 @@ import pytest
 from hypothesis import given, settings
 
 import tplrepro as tpl
-from tests.allocation.oracles import DIGITS, exact_budgets, exact_loss, exact_supremum, exact_tpl, problems
-from tests.leakage.matrices import random_matrix
-from tests.leakage.oracles import loss_mpmath
+from tests.allocation.oracles import exact_budgets, exact_supremum, exact_tpl, problems
+from tests.leakage.matrices import BACKWARD, FORWARD, random_matrix
+from tests.leakage.oracles import DIGITS, exact_loss, loss_mpmath
 
-BACKWARD = [[0.8, 0.2], [0.2, 0.8]]
-FORWARD = [[0.8, 0.2], [0.1, 0.9]]
 HORIZONS = (1, 2, 3, 10, 200)
 
 

@@ -1,10 +1,4 @@
-"""Budgets for a series of unknown length, against series of known length, exhaustive search and high precision.
-
-References
-----------
-[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
-    Correlations. IEEE TKDE, 2019.
-"""
+"""Budgets for a series of unknown length, against series of known length, exhaustive search and high precision."""
 
 import mpmath
 import numpy as np
@@ -13,13 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tplrepro as tpl
-from tests.allocation.oracles import DIGITS, exact_loss, exact_supremum, problems
-from tests.leakage.matrices import random_matrix
+from tests.allocation.oracles import exact_supremum, problems
+from tests.leakage.matrices import BACKWARD, FORWARD, random_matrix
+from tests.leakage.oracles import DIGITS, exact_loss
 from tplrepro.allocation import EndlessBudgets
 from tplrepro.allocation.stopping import _Endless
-
-BACKWARD = [[0.8, 0.2], [0.2, 0.8]]
-FORWARD = [[0.8, 0.2], [0.1, 0.9]]
 
 
 def exact_endless_tpl(endless, loss_b, loss_f, alpha):

@@ -1,8 +1,13 @@
-"""Random transition matrices of every kind that the algorithms must handle."""
+"""The matrices of the figures of [1], and random ones of every kind that the algorithms must handle."""
 
 import numpy as np
 
-__all__ = ["KINDS", "random_matrices", "random_matrix"]
+__all__ = ["BACKWARD", "FIG_3", "FIG_4", "FORWARD", "KINDS", "random_matrices", "random_matrix"]
+
+FIG_3 = np.array([[0.8, 0.2], [0.0, 1.0]])  # the moderate correlation
+FIG_4 = np.array([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [0.5, 0.3, 0.2]])  # Example 4
+BACKWARD = np.array([[0.8, 0.2], [0.2, 0.8]])  # Fig. 8
+FORWARD = np.array([[0.8, 0.2], [0.1, 0.9]])
 
 KINDS = ("dense", "zeros", "ties", "smoothed", "near_identity", "sharp", "sparse", "repeated_rows")
 

@@ -2,11 +2,6 @@
 
 Both evaluate Eq. (24) of [1] from its definition, in the form log f = log1p((q(S) - d(S)) u / (d(S) u + 1)) with
 u = e^alpha - 1, so that they stay exact where alpha is tiny.
-
-References
-----------
-[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
-    Correlations. IEEE TKDE, 2019.
 """
 
 from itertools import permutations
@@ -14,7 +9,9 @@ from itertools import permutations
 import mpmath
 import numpy as np
 
-__all__ = ["brute_force_loss", "loss_mpmath", "pair_loss_mpmath", "supremum_mpmath"]
+__all__ = ["DIGITS", "brute_force_loss", "exact_loss", "loss_mpmath", "pair_loss_mpmath", "supremum_mpmath"]
+
+DIGITS = 50
 
 
 def brute_force_loss(P, alpha):
@@ -33,27 +30,42 @@ def brute_force_loss(P, alpha):
     return best
 
 
-def pair_loss_mpmath(q, d, alpha, dps=60):
-    """log f of one pair of rows by its sorted prefix sums, as an mpmath number; any alpha >= 0.
+def _prefix_sums(q, d):
+    """q(S) - d(S) and d(S) of all prefixes S of the columns in order of falling q_j / d_j, one of which is the best."""
+    pairs = [(mpmath.mpf(a), mpmath.mpf(b)) for a, b in zip(q, d, strict=True) if a > b]
+    pairs.sort(key=lambda ab: mpmath.inf if ab[1] == 0 else ab[0] / ab[1], reverse=True)
+    gap, below = mpmath.mpf(0), mpmath.mpf(0)
+    for a, b in pairs:
+        gap, below = gap + (a - b), below + b
+        yield gap, below
 
-    The best set of columns is a prefix in order of falling q_j / d_j; all prefixes are tried.
-    """
+
+def _largest(sums, alpha):
+    u = mpmath.expm1(mpmath.mpf(alpha))
+    return mpmath.log1p(max((gap * u / (below * u + 1) for gap, below in sums), default=mpmath.mpf(0)))
+
+
+def pair_loss_mpmath(q, d, alpha, dps=60):
+    """log f of one pair of rows, as an mpmath number; any alpha >= 0."""
     with mpmath.workdps(dps):
-        pairs = [(mpmath.mpf(float(a)), mpmath.mpf(float(b))) for a, b in zip(q, d, strict=True)]
-        pairs = [(a, b) for a, b in pairs if a > b]
-        pairs.sort(key=lambda ab: mpmath.inf if ab[1] == 0 else ab[0] / ab[1], reverse=True)
-        u = mpmath.expm1(mpmath.mpf(float(alpha)))
-        best, gap, d_sum = mpmath.mpf(0), mpmath.mpf(0), mpmath.mpf(0)
-        for a, b in pairs:
-            gap, d_sum = gap + (a - b), d_sum + b
-            best = max(best, gap * u / (d_sum * u + 1))
-        return mpmath.log1p(best)
+        return _largest(_prefix_sums(map(float, q), map(float, d)), float(alpha))
 
 
 def loss_mpmath(P, alpha, dps=60):
     """L(alpha) over all ordered pairs of rows with `dps` digits; any n, any alpha >= 0."""
     rows = np.asarray(P, dtype=float)
     return max((pair_loss_mpmath(q, d, alpha, dps) for q, d in permutations(rows, 2)), default=mpmath.mpf(0))
+
+
+def exact_loss(P):
+    """L of the matrix whose rows are divided by their exact sums, as a function of mpmath numbers; 0 for no matrix."""
+    if P is None:
+        return lambda alpha: mpmath.mpf(0)
+    with mpmath.workdps(DIGITS):
+        rows = [[mpmath.mpf(float(p)) for p in row] for row in P]
+        rows = [[p / mpmath.fsum(row) for p in row] for row in rows]
+        sums = {pair for q, d in permutations(rows, 2) for pair in _prefix_sums(q, d)}
+    return lambda alpha: _largest(sums, alpha)
 
 
 def supremum_mpmath(q, d, epsilon, dps=60):

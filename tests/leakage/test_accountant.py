@@ -9,15 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tplrepro as tpl
-from tests.leakage.matrices import KINDS, random_matrix
+from tests.leakage.matrices import FIG_3, KINDS, random_matrix
 
-MODERATE = [[0.8, 0.2], [0.0, 1.0]]
 WEAK = [[0.6, 0.4], [0.3, 0.7]]
 ADVERSARIES = {
     "knows nothing": (None, None),
-    "knows the past": (MODERATE, None),
-    "knows the future": (None, MODERATE),
-    "knows both": (MODERATE, WEAK),
+    "knows the past": (FIG_3, None),
+    "knows the future": (None, FIG_3),
+    "knows both": (FIG_3, WEAK),
     "knows all": (np.eye(2), np.eye(2)),
     "knows independence": ([[0.5, 0.5]] * 2, [[0.5, 0.5]] * 2),
 }
@@ -194,14 +193,14 @@ def test_what_is_read_cannot_change_the_account(sides):
 )
 @pytest.mark.parametrize("read_before", [True, False])
 def test_a_failed_compose_leaves_the_account_unchanged(arguments, message, read_before):
-    account = tpl.TemporalAccountant(MODERATE, WEAK).compose(0.2, count=3)
+    account = tpl.TemporalAccountant(FIG_3, WEAK).compose(0.2, count=3)
     if read_before:
         _ = account.tpl
     with pytest.raises(ValueError, match=message):
         account.compose(*arguments)
     assert account.ledger == ((0.2, 3),)
-    assert_same(account, [0.2] * 3, (MODERATE, WEAK))
-    assert_same(account.compose(0.1), [0.2] * 3 + [0.1], (MODERATE, WEAK))
+    assert_same(account, [0.2] * 3, (FIG_3, WEAK))
+    assert_same(account.compose(0.1), [0.2] * 3 + [0.1], (FIG_3, WEAK))
 
 
 def test_a_bad_matrix_is_named_at_once():
@@ -210,7 +209,7 @@ def test_a_bad_matrix_is_named_at_once():
 
 
 def test_compose_evaluates_nothing_and_a_second_reading_neither():
-    backward, forward = Counted(MODERATE), Counted(WEAK)
+    backward, forward = Counted(FIG_3), Counted(WEAK)
     account = tpl.TemporalAccountant(backward.function, forward.function)
     for k in range(1000):
         account.compose(0.1 + 0.01 * (k % 7))
@@ -257,7 +256,7 @@ def test_composing_costs_the_same_however_long_the_account():
 
 @pytest.mark.slow
 def test_a_million_releases_and_one_reading():
-    account = tpl.TemporalAccountant(MODERATE, WEAK)
+    account = tpl.TemporalAccountant(FIG_3, WEAK)
     budgets = np.random.default_rng(6).uniform(0.01, 0.2, 1000).tolist()
     started = time.perf_counter()
     for _ in range(1000):

@@ -9,15 +9,10 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from tests.leakage.matrices import random_matrices
+from tests.leakage.matrices import BACKWARD, FIG_3, FIG_4, FORWARD, random_matrices
 from tests.leakage.oracles import brute_force_loss, loss_mpmath, pair_loss_mpmath, supremum_mpmath
 from tplrepro.leakage import published
 from tplrepro.markov.generators import smoothed, strongest
-
-FIGURE_3 = np.array([[0.8, 0.2], [0.0, 1.0]])
-FIGURE_4 = np.array([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [0.5, 0.3, 0.2]])
-FIGURE_8_BACKWARD = np.array([[0.8, 0.2], [0.2, 0.8]])
-FIGURE_8_FORWARD = np.array([[0.8, 0.2], [0.1, 0.9]])
 
 
 def printed_f(q, d, alpha):
@@ -68,13 +63,13 @@ def test_algorithm_1_flag_is_never_cleared_as_printed():
 
 def test_algorithm_1_as_printed_silently_understates_for_large_alpha():
     # which alpha is hit depends on the last bit of exp, so a range is tried; the true value is log 5 throughout
-    printed = [printed_algorithm_1(FIGURE_4, alpha) for alpha in range(40, 60)]
+    printed = [printed_algorithm_1(FIG_4, alpha) for alpha in range(40, 60)]
     assert min(printed) == 0
     assert np.median(printed) < 1
     for alpha in range(40, 60):
-        assert float(loss_mpmath(FIGURE_4, alpha)) == pytest.approx(math.log(5), rel=1e-15)
-        assert published.algorithm_1(FIGURE_4, alpha) == pytest.approx(math.log(5), rel=1e-15)
-    assert printed_algorithm_1(FIGURE_4, 30) == pytest.approx(published.algorithm_1(FIGURE_4, 30), rel=1e-14)
+        assert float(loss_mpmath(FIG_4, alpha)) == pytest.approx(math.log(5), rel=1e-15)
+        assert published.algorithm_1(FIG_4, alpha) == pytest.approx(math.log(5), rel=1e-15)
+    assert printed_algorithm_1(FIG_4, 30) == pytest.approx(published.algorithm_1(FIG_4, 30), rel=1e-14)
 
 
 def test_algorithm_1_as_printed_understates_earlier_where_rows_nearly_agree():
@@ -88,10 +83,10 @@ def test_algorithm_1_as_printed_understates_earlier_where_rows_nearly_agree():
 def test_printed_formula_overflows_and_loses_digits():
     with pytest.raises(OverflowError):
         printed_f(0.5, 0.1, 710)
-    assert published.algorithm_1(FIGURE_4, 710) == pytest.approx(math.log(5), rel=1e-15)
-    exact = float(loss_mpmath(FIGURE_4, 1e-8))
-    assert abs(printed_algorithm_1(FIGURE_4, 1e-8) / exact - 1) > 1e-9
-    assert published.algorithm_1(FIGURE_4, 1e-8) == pytest.approx(exact, rel=1e-15)
+    assert published.algorithm_1(FIG_4, 710) == pytest.approx(math.log(5), rel=1e-15)
+    exact = float(loss_mpmath(FIG_4, 1e-8))
+    assert abs(printed_algorithm_1(FIG_4, 1e-8) / exact - 1) > 1e-9
+    assert published.algorithm_1(FIG_4, 1e-8) == pytest.approx(exact, rel=1e-15)
 
 
 def test_algorithm_2_line_11_lacks_plus_one():
@@ -221,7 +216,7 @@ def printed_algorithm_8(alpha, backward, forward, steps):
 
 
 def test_algorithm_7_waits_for_a_float_equality_that_does_not_come():
-    backward, forward = published.algorithm_2(FIGURE_8_BACKWARD), published.algorithm_2(FIGURE_8_FORWARD)
+    backward, forward = published.algorithm_2(BACKWARD), published.algorithm_2(FORWARD)
     levels = np.linspace(0.1, 3, 40)
     ended = [printed_algorithm_7(alpha, backward, forward, 200)[1] for alpha in levels]
     assert 1 <= sum(ended) <= 35
@@ -237,11 +232,11 @@ def test_without_a_finite_supremum_the_printed_allocations_release_nothing():
     assert not ended
     # Eq. (26) with L(x) = x: the middle budget alpha_B + alpha_F - alpha is 0, so Algorithm 8 serves only T <= 2
     assert printed_algorithm_8(1.0, identity, identity, 300)[1] == 0
-    assert printed_algorithm_8(1.0, published.algorithm_2(FIGURE_8_BACKWARD), identity, 300)[1] == 0
+    assert printed_algorithm_8(1.0, published.algorithm_2(BACKWARD), identity, 300)[1] == 0
 
 
 def test_algorithm_8_for_two_time_points_is_exact():
-    backward, forward = published.algorithm_2(FIGURE_8_BACKWARD), published.algorithm_2(FIGURE_8_FORWARD)
+    backward, forward = published.algorithm_2(BACKWARD), published.algorithm_2(FORWARD)
     first, _, last, _ = printed_algorithm_8(1.0, backward, forward, 60)
     at_first = first + published.algorithm_3(last, forward, first) - first  # BPL + FPL - epsilon, Eq. (11)
     at_last = published.algorithm_3(first, backward, last) + last - last
@@ -261,7 +256,7 @@ def test_theorem_7_is_sufficient_and_not_necessary():
 def test_example_3_forward_leakage_is_highest_at_time_1():
     leakage = [0.1]
     for _ in range(9):
-        leakage.append(published.algorithm_1(FIGURE_3, leakage[-1], 0.1))
+        leakage.append(published.algorithm_1(FIG_3, leakage[-1], 0.1))
     forward = leakage[::-1]  # times 1 to 10
     assert forward[0] == max(forward) > 0.49
     assert forward[-1] == min(forward) == 0.1
@@ -287,11 +282,11 @@ def exact_leakage(P, epsilon, T):
 def test_equation_13_is_an_upper_bound_that_is_attained_only_for_some_correlations():
     recursion = [1.0]
     for _ in range(9):
-        recursion.append(published.algorithm_1(FIGURE_3, recursion[-1], 1.0))
-    exact = [exact_leakage(FIGURE_3, 1.0, T) for T in range(1, 11)]
+        recursion.append(published.algorithm_1(FIG_3, recursion[-1], 1.0))
+    exact = [exact_leakage(FIG_3, 1.0, T) for T in range(1, 11)]
     np.testing.assert_allclose(exact, recursion, rtol=1e-12)
     # the same rows with the columns exchanged have the same L, but what x must be now contradicts what it was before
-    exchanged = FIGURE_3[:, ::-1]
+    exchanged = FIG_3[:, ::-1]
     exact = [exact_leakage(exchanged, 1.0, T) for T in range(1, 11)]
     np.testing.assert_allclose(exact[:2], recursion[:2], rtol=1e-12)
     assert (np.array(exact[2:]) < np.array(recursion[2:]) - 0.1).all()

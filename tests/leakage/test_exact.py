@@ -1,10 +1,4 @@
-"""The exact leakage against all vertices of the boxes, 50 digits, sampled outputs, and what can be proved about it.
-
-References
-----------
-[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
-    Correlations. IEEE TKDE, 2019.
-"""
+"""The exact leakage against all vertices of the boxes, 50 digits, sampled outputs, and what can be proved about it."""
 
 from itertools import product
 

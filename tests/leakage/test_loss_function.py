@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import tplrepro as tpl
-from tests.leakage.matrices import KINDS, random_matrix
+from tests.leakage.matrices import FIG_4, KINDS, random_matrix
 from tests.leakage.oracles import brute_force_loss, loss_mpmath, supremum_mpmath
 
-FIG_4 = [[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [0.5, 0.3, 0.2]]
 #: Over the whole range that is promised, the ends of the double range's exponentials among them.
 ALPHAS = (1e-300, 1e-17, 1e-8, 0.01, 0.3, 1.0, 3.0, 10.0, 36.0, 100.0, 699.9, 700.1, 745.0, 1e4, 1e6)
 

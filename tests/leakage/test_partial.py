@@ -1,10 +1,4 @@
-"""Leakage at time points with and without a release, against powers of the matrix and exhaustion.
-
-References
-----------
-[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
-    Correlations. IEEE TKDE, 2019.
-"""
+"""Leakage at time points with and without a release, against powers of the matrix and exhaustion."""
 
 import numpy as np
 import pytest
@@ -13,11 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tplrepro as tpl
-from tests.leakage.matrices import KINDS, random_matrix
+from tests.leakage.matrices import BACKWARD, FORWARD, KINDS, random_matrix
 from tests.leakage.oracles import brute_force_loss
-
-BACKWARD = [[0.8, 0.2], [0.2, 0.8]]
-FORWARD = [[0.8, 0.2], [0.1, 0.9]]
 
 
 @st.composite

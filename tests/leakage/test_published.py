@@ -5,11 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.leakage.matrices import KINDS, random_matrices
+from tests.leakage.matrices import FIG_4, KINDS, random_matrices
 from tests.leakage.oracles import brute_force_loss, loss_mpmath, supremum_mpmath
 from tplrepro.leakage import published
-
-FIGURE_4 = np.array([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [0.5, 0.3, 0.2]])
 
 
 @st.composite
@@ -105,11 +103,11 @@ def test_transition_points_fall_where_ratios_tie():
 
 
 def test_tables_hold_every_ordered_pair_in_order():
-    tables = published.algorithm_2(FIGURE_4)
+    tables = published.algorithm_2(FIG_4)
     assert tables.qM.shape == tables.dM.shape == tables.aM.shape == (6, 3)
     pairs = [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)]
     for k, (i, j) in enumerate(pairs):
-        for table, row in zip(tables, published.piecewise_coefficients(FIGURE_4[i], FIGURE_4[j]), strict=True):
+        for table, row in zip(tables, published.piecewise_coefficients(FIG_4[i], FIG_4[j]), strict=True):
             np.testing.assert_array_equal(table[k], row)
 
 
@@ -125,7 +123,7 @@ def test_backward_leakage_of_figure_3():
 
 
 def test_function_of_figure_4_bends_at_the_pentagram():
-    function = published.algorithm_4(FIGURE_4, 1e-6, 10)
+    function = published.algorithm_4(FIG_4, 1e-6, 10)
     np.testing.assert_allclose(function.qArr, [0.7, 0.5])
     np.testing.assert_allclose(function.dArr, [0.2, 0.1])
     # (0.7 u + 1) / (0.2 u + 1) = (0.5 u + 1) / (0.1 u + 1) at u = 10/3
@@ -216,9 +214,9 @@ def test_identical_rows_leak_nothing_but_epsilon(n):
 
 
 def test_nothing_before_leaks_nothing_but_epsilon():
-    function = published.algorithm_4(FIGURE_4, 1e-6, 10)
-    assert published.algorithm_1(FIGURE_4, 0, 0.5) == 0.5
-    assert published.algorithm_3(0, published.algorithm_2(FIGURE_4), 0.5) == 0.5
+    function = published.algorithm_4(FIG_4, 1e-6, 10)
+    assert published.algorithm_1(FIG_4, 0, 0.5) == 0.5
+    assert published.algorithm_3(0, published.algorithm_2(FIG_4), 0.5) == 0.5
     assert published.algorithm_5(0, function, 0.5) == 0.5
 
 
@@ -250,10 +248,10 @@ def test_slope_at_zero_is_the_largest_total_variation_distance(kind):
 def test_anything_that_is_an_array_is_accepted():
     class Wrapped:
         def __array__(self, dtype=None, copy=None):
-            return np.array(FIGURE_4, dtype=dtype)
+            return np.array(FIG_4, dtype=dtype)
 
-    assert published.algorithm_1(Wrapped(), 2.0) == published.algorithm_1(FIGURE_4.tolist(), 2.0)
-    np.testing.assert_array_equal(published.algorithm_2(Wrapped()).aM, published.algorithm_2(FIGURE_4).aM)
+    assert published.algorithm_1(Wrapped(), 2.0) == published.algorithm_1(FIG_4.tolist(), 2.0)
+    np.testing.assert_array_equal(published.algorithm_2(Wrapped()).aM, published.algorithm_2(FIG_4).aM)
 
 
 # bad input
@@ -280,25 +278,25 @@ def test_matrices_are_checked(P, message):
 
 @pytest.mark.parametrize("alpha", [-1.0, np.inf, np.nan])
 def test_leakages_are_checked(alpha):
-    tables = published.algorithm_2(FIGURE_4)
+    tables = published.algorithm_2(FIG_4)
     function = published.algorithm_4(tables, 1e-6, 10)
     message = f"must be a finite leakage in nats, at least 0; found {alpha:g}"
     for call in (
-        lambda: published.algorithm_1(FIGURE_4, alpha),
+        lambda: published.algorithm_1(FIG_4, alpha),
         lambda: published.algorithm_3(alpha, tables),
         lambda: published.algorithm_4(tables, alpha, 10),
         lambda: published.algorithm_5(alpha, function),
-        lambda: published.algorithm_1(FIGURE_4, 1, epsilon=alpha),
+        lambda: published.algorithm_1(FIG_4, 1, epsilon=alpha),
     ):
         with pytest.raises(ValueError, match=message):
             call()
 
 
 def test_other_arguments_are_checked():
-    tables = published.algorithm_2(FIGURE_4)
+    tables = published.algorithm_2(FIG_4)
     function = published.algorithm_4(tables, 0.1, 10)
     with pytest.raises(ValueError, match=r"alpha must be one number, found shape \(2,\)"):
-        published.algorithm_1(FIGURE_4, [1, 2])
+        published.algorithm_1(FIG_4, [1, 2])
     for a_1, a_m in ((0, 1), (2, 1), (1, 701)):
         with pytest.raises(ValueError, match=f"0 < a_1 <= a_m <= 700, found a_1={a_1} and a_m={a_m}; use Priv"):
             published.algorithm_4(tables, a_1, a_m)

@@ -1,10 +1,4 @@
-"""Leakages over time against the recursion by brute force, and their compositions against all windows.
-
-References
-----------
-[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
-    Correlations. IEEE TKDE, 2019.
-"""
+"""Leakages over time against the recursion by brute force, and their compositions against all windows."""
 
 from dataclasses import FrozenInstanceError
 
@@ -15,10 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tplrepro as tpl
-from tests.leakage.matrices import KINDS, random_matrix
+from tests.leakage.matrices import FIG_3, KINDS, random_matrix
 from tests.leakage.oracles import brute_force_loss
-
-MODERATE = [[0.8, 0.2], [0.0, 1.0]]  # Fig. 3 of [1]
 
 
 def brute_force_leakage(epsilons, backward, forward):
@@ -51,7 +43,7 @@ def series(draw, longest=6):
 
 def test_hand_example():
     """Three releases against the moderate correlation of Fig. 3 of [1], where L(alpha) = log(0.8 (e^alpha - 1) + 1)."""
-    r = tpl.temporal_privacy_leakage([0.1, 0.2, 0.3], backward=MODERATE, forward=MODERATE)
+    r = tpl.temporal_privacy_leakage([0.1, 0.2, 0.3], backward=FIG_3, forward=FIG_3)
 
     def L(alpha):
         return np.log(0.8 * (np.exp(alpha) - 1) + 1)
@@ -122,17 +114,17 @@ def test_forward_is_backward_in_mirrored_time():
 
 def test_every_form_of_a_matrix_gives_the_same():
     epsilons = [0.1, 0.2, 0.3]
-    P = np.array(MODERATE)
+    P = np.array(FIG_3)
     expected = tpl.temporal_privacy_leakage(epsilons, P, P).tpl.tolist()
     L = tpl.PrivacyLossFunction(P)
     forms = [
-        MODERATE,
+        FIG_3,
         tpl.TransitionMatrix(P),
         scipy.sparse.csr_matrix(P),
         L,
         [P, P],
-        (L, MODERATE),
-        [MODERATE, tpl.TransitionMatrix(P)],
+        (L, FIG_3),
+        [FIG_3, tpl.TransitionMatrix(P)],
         np.stack([P, P]),
         [scipy.sparse.csr_matrix(P), L],
     ]
@@ -146,7 +138,7 @@ def test_a_step_at_which_the_correlation_is_not_known_forgets_the_past():
 
 
 def test_one_release_has_no_steps():
-    for none in (None, MODERATE, []):
+    for none in (None, FIG_3, []):
         r = tpl.temporal_privacy_leakage([0.7], none, none)
         assert r.bpl.tolist() == r.fpl.tolist() == r.tpl.tolist() == [0.7]
 
@@ -214,7 +206,7 @@ def test_results_cannot_be_assigned():
 
 def test_the_input_is_left_alone():
     epsilons = np.array([0.1, 0.2])
-    tpl.temporal_privacy_leakage(epsilons, MODERATE, MODERATE)
+    tpl.temporal_privacy_leakage(epsilons, FIG_3, FIG_3)
     assert epsilons.tolist() == [0.1, 0.2]
 
 
@@ -233,27 +225,27 @@ def test_the_input_is_left_alone():
 )
 def test_budgets_that_cannot_be(epsilons, message):
     with pytest.raises(ValueError, match=message):
-        tpl.temporal_privacy_leakage(epsilons, MODERATE)
+        tpl.temporal_privacy_leakage(epsilons, FIG_3)
 
 
 @pytest.mark.parametrize("side", ["backward", "forward"])
 def test_a_list_of_another_length(side):
     with pytest.raises(ValueError, match=f"{side} must be one matrix, .* found 3 matrices for 2 steps; give T - 1"):
-        tpl.temporal_privacy_leakage([0.1] * 3, **{side: [MODERATE] * 3})
+        tpl.temporal_privacy_leakage([0.1] * 3, **{side: [FIG_3] * 3})
     with pytest.raises(ValueError, match="found 0 matrices for 2 steps; give T - 1 of them"):
         tpl.temporal_privacy_leakage([0.1] * 3, **{side: []})
 
 
 def test_a_bad_matrix_within_a_list():
     with pytest.raises(ValueError, match="rows must sum to 1 within .* found 0.9 in row 0; pass normalize=True"):
-        tpl.temporal_privacy_leakage([0.1] * 3, [MODERATE, [[0.8, 0.1], [0.2, 0.8]]])
+        tpl.temporal_privacy_leakage([0.1] * 3, [FIG_3, [[0.8, 0.1], [0.2, 0.8]]])
     with pytest.raises(ValueError, match=r"must be square, found shape \(1, 2\)"):
         tpl.temporal_privacy_leakage([0.1] * 3, [[0.8, 0.2]])
 
 
 @pytest.mark.parametrize(("first", "last"), [(-1, 1), (1, 0), (0, 3)])
 def test_times_that_cannot_be_composed(first, last):
-    r = tpl.temporal_privacy_leakage([0.1] * 3, MODERATE)
+    r = tpl.temporal_privacy_leakage([0.1] * 3, FIG_3)
     with pytest.raises(ValueError, match=rf"0 <= first <= last < 3, found first = {first}, last = {last}; times count"):
         r.composed(first, last)
 
@@ -267,6 +259,6 @@ def test_times_that_cannot_be_composed(first, last):
     ],
 )
 def test_windows_that_cannot_be(w, message):
-    r = tpl.temporal_privacy_leakage([0.1] * 3, MODERATE)
+    r = tpl.temporal_privacy_leakage([0.1] * 3, FIG_3)
     with pytest.raises(ValueError, match=message):
         r.w_event(w)

@@ -72,9 +72,9 @@ def allocate_with_stopping(
 ) -> EndlessBudgets:
     """Budgets of least expected error within alpha however long the series, if it may end after each release.
 
-    Minimises E[sum_{t <= T} 1 / epsilon_t] (or of 1 / epsilon_t^2) if each release is the last with probability p. Never
-    worse than the constant budget of `allocate_by_upper_bound`, to which it tends as p tends to 0.
-    A local optimum, the best from several starts, with at most 768 first budgets; deterministic.
+    Minimises E[sum_{t <= T} 1 / epsilon_t] (or of 1 / epsilon_t^2) if each release is the last with probability p.
+    Never worse than the constant budget of `allocate_by_upper_bound`, to which it tends as p tends to 0. A local
+    optimum, the best from several starts, with at most 768 first budgets; deterministic.
 
     Where the series probably ends soon, or the correlation is strong, it pays to spend much at first: the budgets then
     fall for a long time, and a series that goes on after all gets very noisy. Look at `tail`. Takes 0.05 to 0.5 s, and
