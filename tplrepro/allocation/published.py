@@ -35,9 +35,7 @@ def allocate_by_upper_bound(alpha: float, backward: Matrix | None, forward: Matr
     Raises
     ------
     NoFiniteSupremumError
-        If no positive budget has a finite supremum, as for a matrix with two rows of disjoint supports.
-    ValueError
-        If alpha is not positive and finite, or a matrix is not row-stochastic.
+        A ValueError: no positive budget has a finite supremum, as for a matrix with two rows of disjoint supports.
 
     Examples
     --------

@@ -86,12 +86,7 @@ def allocate_with_stopping(
     stopping_probability : float, p in (0, 1); the expected length is 1 / p
     error : "absolute" or "squared"
 
-    Raises
-    ------
-    NoFiniteSupremumError
-        If no positive budget has a finite supremum, as for a matrix with two rows of disjoint supports.
-    ValueError
-        If p is not between 0 and 1 or `error` is another word, and as in `allocate_by_upper_bound`.
+    Errors as in `allocate_by_upper_bound`, and ValueError if p is not between 0 and 1 or `error` is another word.
 
     Examples
     --------

@@ -59,10 +59,7 @@ class TemporalAccountant:
     def compose(self, epsilon: float, count: SupportsIndex = 1) -> TemporalAccountant:
         """Add `count` releases of budget `epsilon` (nats); this raises the forward leakage of the releases before.
 
-        Raises
-        ------
-        ValueError
-            If epsilon is not a positive finite number or count is not a whole number >= 1; nothing is added then.
+        ValueError if epsilon is not positive and finite or count is not a whole number >= 1; nothing is added then.
         """
         if not (type(epsilon) is float and 0.0 < epsilon < inf):  # the full checks cost more than all the rest
             epsilon = one_number(check_epsilon(epsilon), "epsilon", "compose each budget in turn")

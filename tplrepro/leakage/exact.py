@@ -105,11 +105,8 @@ def exact_leakage(
         The states whose counts are released, with Laplace noise of scale 2/epsilon, or 1/epsilon for a single one.
         Default: all of them.
 
-    Raises
-    ------
-    ValueError
-        As `temporal_privacy_leakage`; for matrices of different sizes; for states that do not exist; if the budgets
-        sum to more than 700 nats; or if n^4 T^2 is above 3e11 (n = 100 and T = 54).
+    ValueError as in `temporal_privacy_leakage`; for matrices of different sizes; for states that do not exist; if the
+    budgets sum to more than 700 nats; or if n^4 T^2 is above 3e11 (n = 100 and T = 54).
 
     Examples
     --------
@@ -250,15 +247,11 @@ def _checked(epsilons, backward, forward):
     T = budgets.size
     before, after, n = steps_of_both_sides(backward, forward, T)
     if budgets.sum() > MAX_TOTAL:
-        raise ValueError(
-            f"exact leakage needs budgets that sum to at most {MAX_TOTAL:g} nats, found {budgets.sum():g}; "
-            "use temporal_privacy_leakage, the upper bound"
-        )
+        total = f"found {budgets.sum():g}; use temporal_privacy_leakage, the upper bound"
+        raise ValueError(f"exact leakage needs budgets that sum to at most {MAX_TOTAL:g} nats, {total}")
     if float(n) ** 4 * float(T) ** 2 > MAX_WORK:
-        raise ValueError(
-            f"exact leakage takes of the order of n^4 T^2 operations, at most {MAX_WORK:g}, found n = {n}, T = {T}; "
-            "take fewer states or releases, or temporal_privacy_leakage, the upper bound"
-        )
+        size = f"found n = {n}, T = {T}; take fewer, or temporal_privacy_leakage, the upper bound"
+        raise ValueError(f"exact leakage takes about n^4 T^2 operations, at most {MAX_WORK:g}, {size}")
     return budgets, before, after, n
 
 

@@ -45,13 +45,9 @@ def mechanism_leakage(
     backward, forward : as in `temporal_privacy_leakage`
     horizon : int, the number of releases T if the mechanism is the same at all times
 
-    The `epsilons` of the result are the leakages of single outputs, log of the largest ratio in a column.
-
-    Raises
-    ------
-    ValueError
-        For likelihoods that are not positive or of another number of states than the matrices, or if more than
-        200,000 messages must be listed (many states, outputs or releases).
+    The `epsilons` of the result are the leakages of single outputs, log of the largest ratio in a column. ValueError
+    for likelihoods that are not positive or of another number of states than the matrices, or if more than 200,000
+    messages must be listed (many states, outputs or releases).
 
     Examples
     --------
@@ -71,10 +67,8 @@ def mechanism_leakage(
     T = len(columns)
     before, after, n = steps_of_both_sides(backward, forward, T, columns[0].shape[1])
     if any(x.shape[1] != n for x in columns):
-        raise ValueError(
-            f"likelihoods need a row for each state, found {[x.shape[1] for x in columns]} rows and {n} states; "
-            "give Pr(o | l) with a row for each l"
-        )
+        rows = [x.shape[1] for x in columns]
+        raise ValueError(f"likelihoods need a row for each state, found {rows} rows and {n} states; give Pr(o | l)")
     single = np.stack([_log_ratios(x) for x in columns])
     past = np.stack([_log_ratios(messages) for messages in _messages(columns, before)])
     future = np.stack([_log_ratios(messages) for messages in _messages(columns[::-1], after[::-1])])[::-1]
@@ -89,9 +83,8 @@ def _messages(columns: list, steps: list) -> Iterator[np.ndarray]:
     for x, P in zip(columns, steps, strict=False):
         if messages.shape[0] * x.shape[0] > MAX_MESSAGES:
             raise ValueError(
-                f"the leakage of a given mechanism needs at most {MAX_MESSAGES:,} messages at a time, found "
-                f"{messages.shape[0]} times {x.shape[0]} outputs; take fewer releases, states or outputs, or "
-                "exact_leakage, the worst mechanism of the same budgets"
+                f"a mechanism may have at most {MAX_MESSAGES:,} messages at a time, found {messages.shape[0]} times "
+                f"{x.shape[0]} outputs; take fewer releases, states or outputs, or exact_leakage, the worst mechanism"
             )
         if P is None:
             messages = np.ones((1, n))
@@ -137,7 +130,6 @@ def _columns(likelihoods: Any, horizon: int | None) -> list[np.ndarray]:
         if x.ndim != 2 or x.size == 0 or not np.isfinite(x).all() or (x <= 0).any():
             raise ValueError(
                 f"likelihoods must be a table of finite numbers greater than 0, found shape {x.shape} with smallest "
-                f"{x.min() if x.size else None}; give Pr(o | l) for each state and output, and horizon = T if all "
-                "releases have the same"
+                f"{x.min() if x.size else None}; give Pr(o | l), and horizon = T if all releases have the same"
             )
     return [np.ascontiguousarray(x.T) for x in tables] * (1 if horizon is None else check_horizon(horizon))

@@ -50,11 +50,8 @@ def loss(
     formulation : "scaled" or "pairwise", see the module's docstring
     progress : show a progress bar over the pairs
 
-    Raises
-    ------
-    ValueError
-        `P` is not a transition matrix; `alpha` is out of range; `solver` or `formulation` is unknown; the solver is
-        not installed or finds no optimum.
+    ValueError if `P` is not a transition matrix; `alpha` is out of range; `solver` or `formulation` is unknown; the
+    solver is not installed or finds no optimum.
 
     Examples
     --------
@@ -104,10 +101,8 @@ class _Programme:
         self.model.setObjective(pulp.lpDot((gap / np.abs(gap).max()).tolist(), self.y))
         status = self.model.solve(self.solver)
         if status != pulp.LpStatusOptimal:
-            raise ValueError(
-                f"{self.solver.name} found no optimum at alpha={self.alpha:g} (status {pulp.LpStatus[status]!r}); "
-                "lower alpha, or take the other solver or formulation"
-            )
+            found = f"{self.solver.name} found no optimum at alpha={self.alpha:g} (status {pulp.LpStatus[status]!r})"
+            raise ValueError(f"{found}; lower alpha, or take the other solver or formulation")
         y = np.array([y_j.value() for y_j in self.y], dtype=float)
         return max(0.0, float(np.log1p(gap @ y / (self.d @ y))))
 
@@ -142,8 +137,6 @@ def _solver(name: str, formulation: str):
     except ImportError:
         available = False
     if not available:
-        raise ValueError(
-            f"the solver {name} is not available; install it with 'pip install {_REMEDY[name]}' or choose the other of "
-            "'CBC' and 'HiGHS'"
-        )
+        remedy = f"install it with 'pip install {_REMEDY[name]}' or choose the other of 'CBC' and 'HiGHS'"
+        raise ValueError(f"the solver {name} is not available; {remedy}")
     return found

@@ -44,10 +44,7 @@ def measured_leakage(
         Leading axes are runs. Of counts with Laplace noise: `LaplaceNoise.log_ratio`.
     backward, forward : as in `temporal_privacy_leakage`
 
-    Raises
-    ------
-    ValueError
-        For likelihoods that are not finite or of another number of states than the matrices.
+    ValueError for likelihoods that are not finite or of another number of states than the matrices.
 
     Examples
     --------
@@ -56,23 +53,18 @@ def measured_leakage(
     >>> from tplrepro import exact_leakage, worst_outputs
     >>> P, epsilons = [[0.2, 0.8], [1, 0]], [1.0] * 4
     >>> worst = worst_outputs(epsilons, backward=P, time=3)
-    >>> float(measured_leakage(np.where(worst.high, 1.0, 0.0), backward=P).tpl[3].round(6))
-    2.93342
-    >>> float(exact_leakage(epsilons, backward=P).tpl[3].round(6))
-    2.93342
+    >>> measured = measured_leakage(np.where(worst.high, 1.0, 0.0), backward=P)
+    >>> measured.tpl[3].round(6).item(), exact_leakage(epsilons, backward=P).tpl[3].round(6).item()
+    (2.93342, 2.93342)
     """
     x = np.asarray(log_likelihoods, dtype=float)
     if x.ndim < 2 or not np.isfinite(x).all():
-        raise ValueError(
-            f"log-likelihoods must be finite, with a row for each time and a column for each state, found shape "
-            f"{x.shape}; give log Pr(o_t | l_t) for all states"
-        )
+        wanted = "finite, with a row for each time and a column for each state"
+        raise ValueError(f"log-likelihoods must be {wanted}, found shape {x.shape}; give log Pr(o_t | l_t)")
     *_, T, n = x.shape
     before, after, states = steps_of_both_sides(backward, forward, T, n)
     if states != n:
-        raise ValueError(
-            f"log-likelihoods must have a column for each of the {states} states, found {n}; give log Pr(o_t | l_t)"
-        )
+        raise ValueError(f"log-likelihoods need a column for each of the {states} states, found {n}; give all states'")
     past = messages(x, before)
     future = messages(x[..., ::-1, :], after[::-1])[..., ::-1, :]
     return MeasuredLeakage(*(np.ptp(logs, axis=-1) for logs in (past + x, x + future, past + x + future)))

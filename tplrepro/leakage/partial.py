@@ -39,14 +39,8 @@ def leakage_at_all_times(
     times : array-like (R,), the increasing time points of the releases in 0..T-1, or bool (T,)
     horizon : int >= 1, the number of time points T
 
-    Returns
-    -------
-    TemporalLeakage, its arrays of shape (T,); `epsilons` is 0 at the time points without a release
-
-    Raises
-    ------
-    ValueError
-        For time points that are not increasing or out of range, and as in `temporal_privacy_leakage`.
+    Arrays of the result have the shape (T,); its `epsilons` is 0 at the time points without a release. ValueError for
+    time points that are not increasing or out of range, and as in `temporal_privacy_leakage`.
 
     Examples
     --------
@@ -175,8 +169,6 @@ def _checked_times(given: ArrayLike, horizon: int) -> np.ndarray:
             f"of {times.dtype}; give at least one time point, counted from 0"
         )
     if times[0] < 0 or times[-1] >= horizon or (np.diff(times) <= 0).any():
-        raise ValueError(
-            f"times must hold increasing time points in 0..{horizon - 1}, found {times.tolist()[:10]}; "
-            "sort them, and count from 0"
-        )
+        found = f"found {times.tolist()[:10]}; sort them, and count from 0"
+        raise ValueError(f"times must hold increasing time points in 0..{horizon - 1}, {found}")
     return times.astype(int)

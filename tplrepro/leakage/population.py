@@ -103,10 +103,7 @@ def population_leakage(
     n_jobs, batch_size : how many joblib workers, and how many users make a task
     progress : show a bar over users
 
-    Raises
-    ------
-    ValueError
-        For no users, a user without any state, budgets or options outside their ranges, and as `as_sequences`.
+    ValueError for no users, a user without any state, budgets or options outside their ranges, and as `as_sequences`.
 
     Examples
     --------
@@ -123,7 +120,7 @@ def population_leakage(
     batch_size = check_horizon(batch_size, "batch_size")
     if prior_weight is not None and not (np.isfinite(prior_weight) and prior_weight > 0):
         raise ValueError(
-            f"prior_weight must be finite and greater than 0, found {prior_weight}; pass None to do without pooling"
+            f"prior_weight must be finite and above 0, found {prior_weight}; pass None to do without pooling"
         )
     if not sides or any(side not in SIDES for side in sides):
         raise ValueError(f"sides must name 'backward', 'forward' or both, found {sides!r}; give a tuple of them")
@@ -131,9 +128,7 @@ def population_leakage(
     by_user = data.by_user()
     for user, own in by_user.items():
         if not any(map(len, own)):
-            raise ValueError(
-                f"each user needs at least one observed state, found none for user {user!r}; leave her out"
-            )
+            raise ValueError(f"each user needs an observed state, found none for user {user!r}; leave her out")
     pooled: dict[str, TransitionMatrix | None] = dict.fromkeys(sides)
     if prior_weight is not None:
         pooled = {side: _pooled(count_transitions(data, direction=side)[0], smoothing) for side in sides}

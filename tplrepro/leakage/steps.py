@@ -48,9 +48,7 @@ def steps_of_both_sides(
     single = [_as_array(P) for P in (backward, forward) if horizon == 1 and not _is_one_for_each_step(P)]
     sizes = {P.shape[0] for P in before + after + single if P is not None} or {default}
     if len(sizes) > 1:
-        raise ValueError(
-            f"all matrices must have the same states, found {sorted(sizes)} of them; estimate them over one set"
-        )
+        raise ValueError(f"all matrices must have the same states, found {sorted(sizes)}; estimate them over one set")
     n = sizes.pop()
     if n == 1:  # nothing to learn from one state; as if the adversary did not know
         return [None] * (horizon - 1), [None] * (horizon - 1), 2

@@ -87,14 +87,8 @@ def temporal_privacy_leakage(
         Pr(l^{t-1} | l^t) and Pr(l^t | l^{t-1}). None: the adversary does not know that side. A list holds the matrix of
         each step between two time points, for correlations that change over time.
 
-    Returns
-    -------
-    TemporalLeakage
-
-    Raises
-    ------
-    ValueError
-        For budgets that are not positive and finite, matrices that are not row-stochastic, or a list of another length.
+    ValueError for budgets that are not positive and finite, matrices that are not row-stochastic, or a list of another
+    length.
 
     Examples
     --------

@@ -41,15 +41,5 @@ from tplrepro.leakage.published.precomputation import (
 )
 from tplrepro.leakage.published.supremum import algorithm_6, theorem_11
 
-__all__ = [
-    "algorithm_1",
-    "algorithm_2",
-    "PrecomputedTables",
-    "piecewise_coefficients",
-    "algorithm_3",
-    "algorithm_4",
-    "PiecewiseFunction",
-    "algorithm_5",
-    "algorithm_6",
-    "theorem_11",
-]
+__all__ = ["PiecewiseFunction", "PrecomputedTables", "piecewise_coefficients", "theorem_11"]
+__all__ += ["algorithm_1", "algorithm_2", "algorithm_3", "algorithm_4", "algorithm_5", "algorithm_6"]

@@ -46,7 +46,7 @@ def piecewise_coefficients(q: ArrayLike, d: ArrayLike) -> tuple[np.ndarray, np.n
     q, d = np.asarray(q, dtype=float), np.asarray(d, dtype=float)
     if q.ndim == 0 or d.ndim == 0 or q.shape[-1] != d.shape[-1]:
         raise ValueError(
-            f"q and d must be rows of one length, found shapes {q.shape} and {d.shape}; pass two rows of one matrix"
+            f"q and d must be rows of one length, found shapes {q.shape} and {d.shape}; pass two rows of P"
         )
     q, d = np.broadcast_arrays(q, d)
     excess = q - d

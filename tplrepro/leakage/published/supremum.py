@@ -31,10 +31,8 @@ def theorem_11(q: ArrayLike, d: ArrayLike, epsilon: float) -> float | np.ndarray
     q, d = np.broadcast_arrays(np.asarray(q, dtype=float), np.asarray(d, dtype=float))
     bad = ~((d >= 0) & (q >= d) & (q <= 1))
     if bad.any():
-        raise ValueError(
-            f"coefficients must satisfy 0 <= d <= q <= 1, found q={q[bad].flat[0]:g} and "
-            f"d={d[bad].flat[0]:g}; pass the sums of two rows over the same columns"
-        )
+        found = f"found q={q[bad].flat[0]:g} and d={d[bad].flat[0]:g}; pass the sums of two rows over the same columns"
+        raise ValueError(f"coefficients must satisfy 0 <= d <= q <= 1, {found}")
     limit = _fixed_point(q, d, epsilon)
     return float(limit) if limit.ndim == 0 else limit
 
