@@ -93,21 +93,16 @@ def literal_assignments(source: str) -> dict:
     declared = {}
     for statement in ast.parse(source).body:
         match statement:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                pass
-            case ast.AnnAssign(target=ast.Name(id=name), value=value) if value is not None:
+            case ast.Assign(targets=[ast.Name(name)]) | ast.AnnAssign(ast.Name(name), value=ast.expr()):
                 pass
             case _:
-                raise ValueError(
-                    f"the parameters cell may hold only 'name = value' lines, got {ast.unparse(statement)!r}; "
-                    "move the rest to the next cell"
-                )
+                problem = "the parameters cell may hold only 'name = value' lines"
+                raise ValueError(f"{problem}, got {ast.unparse(statement)!r}; move the rest to the next cell")
         try:
-            declared[name] = ast.literal_eval(value)
+            declared[name] = ast.literal_eval(ast.unparse(statement).partition("=")[2].strip())
         except ValueError:
-            raise ValueError(
-                f"a parameter's default must be a literal, got {ast.unparse(statement)!r}; compute in the next cell"
-            ) from None
+            problem = f"a parameter's default must be a literal, got {ast.unparse(statement)!r}"
+            raise ValueError(f"{problem}; compute in the next cell") from None
     return declared
 
 
