@@ -22,19 +22,19 @@ from numpy.typing import ArrayLike
 from tplrepro.markov.transition import as_transition_matrix
 from tplrepro.mechanisms.randomized_response import KaryRandomizedResponse
 from tplrepro.sip.checks import check_symbols
-from tplrepro.sip.response import BeliefMechanism, MixtureResponse
+from tplrepro.sip.response import BeliefMechanism, Response
 from tplrepro.validation import check_distribution, check_level
 
 __all__ = ["RandomizedResponse", "TemporalRandomizedResponse", "release_tops"]
 
 
-def _among(belief: np.ndarray, support: np.ndarray, epsilon: float) -> MixtureResponse:
+def _among(belief: np.ndarray, support: np.ndarray, epsilon: float) -> Response:
     """Randomised response over a support: x itself with odds e^eps; symbols outside it are answered uniformly."""
     uniform = np.full(support.size, 1.0 / support.size)
     row_class = np.zeros(belief.size, dtype=np.intp)
     row_class[support] = -1
     share = 1.0 - KaryRandomizedResponse(epsilon, support.size).truth
-    return MixtureResponse(belief, support, share, uniform[None], row_class, uniform)
+    return Response(belief, support, share, uniform[None], row_class, uniform)
 
 
 class RandomizedResponse(BeliefMechanism):
@@ -44,7 +44,7 @@ class RandomizedResponse(BeliefMechanism):
     1.0647
     """
 
-    def response(self, belief: ArrayLike) -> MixtureResponse:
+    def response(self, belief: ArrayLike) -> Response:
         beta = check_distribution(belief, name="a belief")
         return _among(beta, np.arange(beta.size), self.epsilon)
 
@@ -79,7 +79,7 @@ class TemporalRandomizedResponse(BeliefMechanism):
             return np.arange(self.transition.n_states)
         return np.flatnonzero(self.transition.row(previous) > 0)
 
-    def response(self, belief: ArrayLike, previous: int | None = None) -> MixtureResponse:
+    def response(self, belief: ArrayLike, previous: int | None = None) -> Response:
         beta = check_distribution(belief, self.transition.n_states, "a belief")
         return _among(beta, self.support(previous), self.epsilon)
 

@@ -16,7 +16,7 @@ from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.sip.belief import SymbolChain
 from tplrepro.sip.checks import check_distance, check_symbols
 from tplrepro.sip.optimal import OptimalResponse
-from tplrepro.sip.response import DenseResponse, Response
+from tplrepro.sip.response import Response
 from tplrepro.validation import check_distribution, check_horizon
 
 __all__ = ["BatchResponse", "batch_belief", "batch_chain", "batch_distance", "decode_batch", "encode_batches"]
@@ -130,7 +130,7 @@ class BatchResponse(OptimalResponse):
         if self.method == "exact":
             return super().response(belief)
         beta = check_distribution(belief, len(self.distance), "a belief")
-        return DenseResponse(beta, _gradient_descent(beta, self.distance, self.epsilon, self.step))
+        return Response.from_rows(beta, _gradient_descent(beta, self.distance, self.epsilon, self.step))
 
 
 def _gradient_descent(belief, distance, epsilon, step, sweeps: int = 5000) -> np.ndarray:

@@ -14,13 +14,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.sip.response import BeliefMechanism, MixtureResponse, draw
+from tplrepro.sip.response import BeliefMechanism, Response, draw
 from tplrepro.validation import check_distribution
 
 __all__ = ["ConditionalRandomizedResponse"]
 
 
-class ConditionalResponse(MixtureResponse):
+class ConditionalResponse(Response):
     """The truth or a draw from the belief; sampled in this order."""
 
     def sample(self, x: int, rng: np.random.Generator) -> int:

@@ -20,7 +20,7 @@ import numpy as np
 
 from tplrepro.sip.mixture import constant_response, mix, usable_budget
 from tplrepro.sip.one_sided_program import solve_one_sided
-from tplrepro.sip.response import MixtureResponse
+from tplrepro.sip.response import Response
 
 __all__ = ["Allocation", "allocate", "hamming_response", "utility_bound"]
 
@@ -34,7 +34,7 @@ SLIGHT_OUTPUT = 1e-9
 LARGEST_WINDOW = 200
 
 
-def hamming_response(belief: np.ndarray, epsilon: float) -> MixtureResponse:
+def hamming_response(belief: np.ndarray, epsilon: float) -> Response:
     """The response of least expected Hamming distance with leakage at most `epsilon`; `bound` is its proven cost."""
     effective = usable_budget(epsilon)
     positive = np.flatnonzero(belief > 0)
@@ -54,7 +54,7 @@ def hamming_response(belief: np.ndarray, epsilon: float) -> MixtureResponse:
     output = np.bincount(row_class[shared], b[shared], minlength=len(table)) @ table
     output = output + np.where(row_class[labels] < 0, b[labels], 0.0)
     table = np.vstack([table, output / output.sum()])
-    return mix(MixtureResponse(belief, order[labels], 1.0, table, everyone, bound=1.0 - utility), epsilon)
+    return mix(Response(belief, order[labels], 1.0, table, everyone, bound=1.0 - utility), epsilon)
 
 
 @dataclass(frozen=True)

@@ -67,12 +67,13 @@ class MarkovClassifier:
             if likelihoods is None:
                 steps = np.log(self.steps[:, symbols[:-1], symbols[1:]]).sum(axis=1)
                 return np.log(self.initial[:, symbols[0]]) + steps
-            logs = np.log(self.initial * likelihoods[0]).ravel()
+            logs, weighted = np.log(self.initial * likelihoods[0]).ravel(), self._pairs.copy()
             for told in likelihoods[1:]:
                 if told.ndim == 1:
                     logs = log_product(logs, self._pairs) + np.tile(np.log(told), k)
                 else:
-                    logs = log_product(logs, self._pairs.multiply(block_diag([told] * k)).tocsr())
+                    weighted.data = (self.steps * told).ravel()  # smoothed blocks have no zeros
+                    logs = log_product(logs, weighted)
         return np.logaddexp.reduce(logs.reshape(k, -1), axis=1)
 
     def predict(self, sequence: ArrayLike, likelihoods: Sequence[np.ndarray] | None = None):

@@ -17,7 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tplrepro.sip.response import DenseResponse, MixtureResponse
+from tplrepro.sip.response import Response
 
 __all__ = ["constant_response", "mix", "mix_dense", "usable_budget"]
 
@@ -33,7 +33,7 @@ def usable_budget(epsilon: float) -> float:
     return min(epsilon, LARGEST_BUDGET) - max(1e-10 * epsilon, 4e-12)
 
 
-def mix(response: MixtureResponse, epsilon: float) -> MixtureResponse:
+def mix(response: Response, epsilon: float) -> Response:
     """The response with the least share of the marginal that keeps the budget `usable_budget(epsilon)`."""
     seen = response.w_marginal > 0
     ratio = float((response.w_range[1][seen] / response.w_marginal[seen]).max())
@@ -47,14 +47,14 @@ def mix(response: MixtureResponse, epsilon: float) -> MixtureResponse:
 
 def mix_dense(
     belief: np.ndarray, table: np.ndarray, epsilon: float, cost: np.ndarray, bound: float = -np.inf
-) -> DenseResponse:
+) -> Response:
     """As `mix` for a full table (n, n) of w that is only nearly feasible; `cost` (n, n) chooses what to drop.
 
     Outputs with a tiny marginal are where a solver's tolerance is large against the constraint: dropping them (their
     inputs keep the rest of their row) can cost less than mixing the whole response. Several cuts are tried.
     """
     possible = belief > 0
-    best, least = DenseResponse(belief, constant_response(belief, cost).matrix(), bound), np.inf
+    best, least = Response.from_rows(belief, constant_response(belief, cost).matrix(), bound), np.inf
     for cut in (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4):
         w = np.maximum(table, 0.0)
         w[:, belief @ w <= cut] = 0.0
@@ -70,17 +70,17 @@ def mix_dense(
         rows /= rows.sum(axis=1, keepdims=True)
         value = float((belief[:, None] * rows * cost).sum())
         if value < least:
-            response = DenseResponse(belief, rows, bound)
+            response = Response.from_rows(belief, rows, bound)
             if response.leakage <= epsilon:
                 best, least = response, value
     return best
 
 
-def constant_response(belief: np.ndarray, cost: np.ndarray | None = None, bound: float = -np.inf) -> MixtureResponse:
+def constant_response(belief: np.ndarray, cost: np.ndarray | None = None, bound: float = -np.inf) -> Response:
     """The best output that does not depend on the input; `cost` None is Hamming distance. Its leakage is 0."""
     label = int(np.argmax(belief)) if cost is None else int(np.argmin(belief @ cost))
     everyone = np.zeros(belief.size, dtype=np.intp)
-    return MixtureResponse(belief, np.array([label]), 1.0, np.ones((1, 1)), everyone, bound=bound)
+    return Response(belief, np.array([label]), 1.0, np.ones((1, 1)), everyone, bound=bound)
 
 
 def _least_share(ratio: float, epsilon: float) -> float:

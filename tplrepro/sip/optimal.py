@@ -18,7 +18,7 @@ from tplrepro.sip.checks import check_distance
 from tplrepro.sip.hamming import hamming_response
 from tplrepro.sip.mixture import constant_response, mix_dense, usable_budget
 from tplrepro.sip.one_sided_program import solve_one_sided
-from tplrepro.sip.response import BeliefMechanism, DenseResponse, Response
+from tplrepro.sip.response import BeliefMechanism, Response
 from tplrepro.validation import check_distribution
 
 __all__ = ["OptimalResponse"]
@@ -77,10 +77,10 @@ class OptimalResponse(BeliefMechanism):
         return self._recent[key]
 
 
-def _distance_response(belief: np.ndarray, distance: np.ndarray, epsilon: float) -> DenseResponse:
+def _distance_response(belief: np.ndarray, distance: np.ndarray, epsilon: float) -> Response:
     effective = usable_budget(epsilon)
     if effective <= 0:
-        return DenseResponse(belief, constant_response(belief, distance).matrix())
+        return Response.from_rows(belief, constant_response(belief, distance).matrix())
     possible = belief > 0
     table = np.zeros_like(distance)
     table[possible], bound = _by_useful_outputs(belief[possible], distance[possible], float(np.exp(effective)))

@@ -1,8 +1,7 @@
 """Responses: what a mechanism does at one time step.
 
 A mechanism turns a belief into a response a(y|x), and every response reports its true leakage. With alphabets of tens
-of thousands of symbols a response is never written out: `MixtureResponse` holds a few rows over the symbols that are
-ever output.
+of thousands of symbols a response is never written out, but kept as a few rows over the symbols that are ever output.
 """
 
 from __future__ import annotations
@@ -15,45 +14,113 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.sip.checks import check_distance
-from tplrepro.sip.leakage import instantaneous_leakage
 from tplrepro.validation import check_level
 
-__all__ = ["BeliefMechanism", "DenseResponse", "MixtureResponse", "Response"]
+__all__ = ["BeliefMechanism", "Response", "draw"]
 
 #: Responses over more symbols than this are not written out as a matrix (it would take 800 MB).
 LARGEST_MATRIX = 10_000
 
 
-class Response(ABC):
-    """A response a(y|x) under one `belief` (n,)."""
+@dataclass(frozen=True, eq=False)
+class Response:
+    """A response under one belief: a(y|x) = share base(y) + (1 - share) w(y|x) over a few outputs."""
 
-    belief: np.ndarray
+    belief: np.ndarray  # (n,)
+    labels: np.ndarray  # (m,), the symbols that are ever output
+    share: float
+    table: np.ndarray  # (c, m), c >= 1, rows of w shared by classes of symbols
+    row_class: np.ndarray  # (n,), the class of each symbol; -1: w(.|x) is x itself, which must be among the labels
+    given_base: np.ndarray | None = None  # (m,); by default the marginal of w, which then is that of the response
+    bound: float = -np.inf  # a proven lower bound of the cost of every response within the budget
+
+    @classmethod
+    def from_rows(cls, belief: np.ndarray, rows: np.ndarray, bound: float = -np.inf) -> Response:
+        """The response with these rows a(.|x), (n, n)."""
+        everyone = np.arange(belief.size)
+        return cls(belief, everyone, 0.0, rows, everyone, bound=bound)
 
     @property
     def n_symbols(self) -> int:
         return self.belief.size
 
-    @property
-    @abstractmethod
-    def marginal(self) -> np.ndarray:
-        """Distribution of the output, (n,)."""
+    @cached_property
+    def class_mass(self) -> np.ndarray:
+        """Belief in each class, (c,)."""
+        shared = self.row_class >= 0
+        return np.bincount(self.row_class[shared], self.belief[shared], minlength=len(self.table))
+
+    @cached_property
+    def own_mass(self) -> np.ndarray:
+        """Belief of each label's own symbol where that symbol's w is itself, (m,)."""
+        return np.where(self.row_class[self.labels] < 0, self.belief[self.labels], 0.0)
+
+    @cached_property
+    def w_marginal(self) -> np.ndarray:
+        """q(y) = sum_x belief(x) w(y|x) over the labels, (m,)."""
+        return self.class_mass @ self.table + self.own_mass
 
     @property
-    @abstractmethod
+    def base(self) -> np.ndarray:
+        return self.w_marginal if self.given_base is None else self.given_base
+
+    @cached_property
+    def output(self) -> np.ndarray:
+        """Distribution of the output over the labels, (m,)."""
+        if self.given_base is None:
+            return self.w_marginal
+        return self.share * self.given_base + (1 - self.share) * self.w_marginal
+
+    @cached_property
+    def marginal(self) -> np.ndarray:
+        """Distribution of the output over all symbols, (n,)."""
+        values = np.zeros(self.n_symbols)
+        values[self.labels] = self.output
+        return values
+
+    @cached_property
+    def w_range(self) -> tuple[np.ndarray, np.ndarray]:
+        """The smallest and the largest w(y|x) over possible x, for each label, (m,)."""
+        shared, own = self.table[self.class_mass > 0], self.own_mass > 0
+        lowest = np.where(own.sum() > own, 0.0, shared.min(axis=0, initial=1.0))
+        return lowest, np.maximum(shared.max(axis=0, initial=0.0), own)
+
+    @cached_property
     def leakage(self) -> float:
         """The true instantaneous information leakage, nats."""
+        seen = self.output > 0
+        output, base = self.output[seen], self.base[seen]
+        low, high = (self.share * (base / output) + (1 - self.share) * (w[seen] / output) for w in self.w_range)
+        with np.errstate(divide="ignore"):
+            return float(max(np.log(high.max()), -np.log(low.min())))
 
-    @abstractmethod
     def row(self, x: int) -> np.ndarray:
         """Distribution of the output given symbol x, (n,)."""
+        values = np.zeros(self.n_symbols)
+        values[self.labels] = self.share * self.base
+        if self.row_class[x] >= 0:
+            values[self.labels] += (1 - self.share) * self.table[self.row_class[x]]
+        else:
+            values[x] += 1 - self.share
+        return values
 
-    @abstractmethod
     def column(self, y: int) -> np.ndarray:
         """Likelihood of output y given each symbol, (n,)."""
+        place = np.flatnonzero(self.labels == y)
+        if not place.size:
+            return np.zeros(self.n_symbols)
+        densities = np.append(self.table[:, place[0]], 0.0)[self.row_class]
+        if self.row_class[y] < 0:
+            densities[y] = 1.0
+        return self.share * self.base[place[0]] + (1 - self.share) * densities
 
-    @abstractmethod
     def kept(self) -> np.ndarray:
         """Probability that each symbol is output unchanged, (n,)."""
+        values = np.zeros(self.n_symbols)
+        own = self.row_class[self.labels]
+        density = np.where(own < 0, 1.0, self.table[own, np.arange(self.labels.size)])
+        values[self.labels] = self.share * self.base + (1 - self.share) * density
+        return values
 
     def matrix(self) -> np.ndarray:
         """All rows, (n, n); ValueError above 10,000 symbols."""
@@ -87,124 +154,6 @@ def draw(distribution: np.ndarray, rng: np.random.Generator) -> int:
     cumulative = np.cumsum(distribution)
     drawn = np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right")
     return int(min(drawn, distribution.size - 1))
-
-
-@dataclass(frozen=True, eq=False)
-class DenseResponse(Response):
-    """A response given by all its rows (n, n), which are read-only from now on.
-
-    `bound` is a proven lower bound of the cost of every response within the budget, -inf if none is known.
-    """
-
-    belief: np.ndarray
-    rows: np.ndarray
-    bound: float = -np.inf
-
-    def __post_init__(self):
-        self.rows.setflags(write=False)
-
-    @cached_property
-    def marginal(self) -> np.ndarray:
-        return self.belief @ self.rows
-
-    @cached_property
-    def leakage(self) -> float:
-        return instantaneous_leakage(self.rows, self.belief)
-
-    def row(self, x: int) -> np.ndarray:
-        return self.rows[x]
-
-    def column(self, y: int) -> np.ndarray:
-        return self.rows[:, y]
-
-    def kept(self) -> np.ndarray:
-        return np.diagonal(self.rows)
-
-
-@dataclass(frozen=True, eq=False)
-class MixtureResponse(Response):
-    """a(y|x) = share base(y) + (1 - share) w(y|x) over a few outputs; `bound` is as in `DenseResponse`."""
-
-    belief: np.ndarray
-    labels: np.ndarray  # (m,), the symbols that are ever output
-    share: float
-    table: np.ndarray  # (c, m), c >= 1, rows of w shared by classes of symbols
-    row_class: np.ndarray  # (n,), the class of each symbol; -1: w(.|x) is x itself, which must be among the labels
-    given_base: np.ndarray | None = None  # (m,); by default the marginal of w, which then is that of the response
-    bound: float = -np.inf
-
-    @cached_property
-    def class_mass(self) -> np.ndarray:
-        """Belief in each class, (c,)."""
-        shared = self.row_class >= 0
-        return np.bincount(self.row_class[shared], self.belief[shared], minlength=len(self.table))
-
-    @cached_property
-    def own_mass(self) -> np.ndarray:
-        """Belief of each label's own symbol where that symbol's w is itself, (m,)."""
-        return np.where(self.row_class[self.labels] < 0, self.belief[self.labels], 0.0)
-
-    @cached_property
-    def w_marginal(self) -> np.ndarray:
-        """q(y) = sum_x belief(x) w(y|x) over the labels, (m,)."""
-        return self.class_mass @ self.table + self.own_mass
-
-    @property
-    def base(self) -> np.ndarray:
-        return self.w_marginal if self.given_base is None else self.given_base
-
-    @cached_property
-    def output(self) -> np.ndarray:
-        """Distribution of the output over the labels, (m,)."""
-        if self.given_base is None:
-            return self.w_marginal
-        return self.share * self.given_base + (1 - self.share) * self.w_marginal
-
-    @cached_property
-    def marginal(self) -> np.ndarray:
-        values = np.zeros(self.n_symbols)
-        values[self.labels] = self.output
-        return values
-
-    @cached_property
-    def w_range(self) -> tuple[np.ndarray, np.ndarray]:
-        """The smallest and the largest w(y|x) over possible x, for each label, (m,)."""
-        shared, own = self.table[self.class_mass > 0], self.own_mass > 0
-        lowest = np.where(own.sum() > own, 0.0, shared.min(axis=0, initial=1.0))
-        return lowest, np.maximum(shared.max(axis=0, initial=0.0), own)
-
-    @cached_property
-    def leakage(self) -> float:
-        seen = self.output > 0
-        output, base = self.output[seen], self.base[seen]
-        low, high = (self.share * (base / output) + (1 - self.share) * (w[seen] / output) for w in self.w_range)
-        with np.errstate(divide="ignore"):
-            return float(max(np.log(high.max()), -np.log(low.min())))
-
-    def row(self, x: int) -> np.ndarray:
-        values = np.zeros(self.n_symbols)
-        values[self.labels] = self.share * self.base
-        if self.row_class[x] >= 0:
-            values[self.labels] += (1 - self.share) * self.table[self.row_class[x]]
-        else:
-            values[x] += 1 - self.share
-        return values
-
-    def column(self, y: int) -> np.ndarray:
-        place = np.flatnonzero(self.labels == y)
-        if not place.size:
-            return np.zeros(self.n_symbols)
-        densities = np.append(self.table[:, place[0]], 0.0)[self.row_class]
-        if self.row_class[y] < 0:
-            densities[y] = 1.0
-        return self.share * self.base[place[0]] + (1 - self.share) * densities
-
-    def kept(self) -> np.ndarray:
-        values = np.zeros(self.n_symbols)
-        own = self.row_class[self.labels]
-        density = np.where(own < 0, 1.0, self.table[own, np.arange(self.labels.size)])
-        values[self.labels] = self.share * self.base + (1 - self.share) * density
-        return values
 
 
 class BeliefMechanism(ABC):
