@@ -1,8 +1,10 @@
 import inspect
+import re
 import subprocess
 import sys
 import time
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +31,21 @@ def test_every_public_name_of_a_room_is_there_and_no_module_hides_it(room):
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="module 'tplrepro' has no attribute 'no_such_name'"):
         tpl.no_such_name  # noqa: B018
+
+
+def test_numba_belongs_to_the_kernels_alone():
+    folder = Path(tpl.__file__).parent
+    importing = [
+        path for path in folder.rglob("*.py") if re.search(r"^\s*(import|from) numba\b", path.read_text(), re.M)
+    ]
+    assert importing == [folder / "leakage" / "envelope" / "kernels.py"]
+
+
+@pytest.mark.parametrize("module", ["tplrepro", "tplrepro.leakage.loss_function"])
+def test_numba_is_loaded_for_the_first_function_only(module):
+    code = f"import sys, {module}; print('numba' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
 
 
 def test_import_is_light():

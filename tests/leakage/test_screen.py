@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tplrepro as tpl
-from tplrepro.leakage.envelope import dense, screen
-from tplrepro.leakage.envelope.hull import edges
+from tplrepro.leakage.envelope import dense, kernels
+from tplrepro.leakage.envelope.screen import SAMPLED_PAIRS, choose_screen
 
 SLOPES = (0.0, 1e-9, 0.1, 0.7, 3.0, 50.0, 1e5)
 
@@ -21,10 +21,8 @@ def excesses(rows, j, mu):
 def bounds_on_excesses(rows, j, mu, precision):
     n = rows.shape[0]
     tile = np.ascontiguousarray(rows.T, dtype=precision)
-    levels, part, total, bounds = np.empty((4, n), dtype=precision)
-    unit = np.finfo(precision).eps / 2
-    columns = np.empty(n, dtype=np.int64)
-    screen.bound_excesses(tile, rows, j, mu, rows.max(axis=0), unit, columns, levels, part, total, bounds)
+    bounds = np.empty(n, dtype=precision)
+    kernels.bound_excesses(tile, dense.read_only(rows), j, mu, rows.max(axis=0), kernels.room_for(tile), bounds)
     return bounds
 
 
@@ -43,7 +41,7 @@ def test_bounds_are_above_the_excess_but_not_by_much(precision, seed, n, shape, 
     exact = excesses(rows, 0, mu)
     bounds = bounds_on_excesses(rows, 0, mu, precision)
     assert (bounds >= exact).all()
-    room = 2 * screen.rounding_error(n, rows.max(axis=0).sum(), np.finfo(precision).eps / 2)
+    room = 2 * kernels.rounding_error(n, rows.max(axis=0).sum(), np.finfo(precision).eps / 2)
     assert (bounds <= exact + 1.01 * room).all()
 
 
@@ -51,33 +49,34 @@ def test_bounds_need_their_allowance_for_rounding():
     # The same sums without the allowance fall below the excess for some rows, so the test above can fail.
     rows = np.random.default_rng(0).dirichlet(np.ones(100), size=100)
     bounds = bounds_on_excesses(rows, 0, 0.1, np.float32)
-    without = bounds - np.float32(screen.rounding_error(100, 1.1, 2.0**-24))
+    without = bounds - np.float32(kernels.rounding_error(100, 1.1, 2.0**-24))
     assert (without < excesses(rows, 0, 0.1)).any()
 
 
 @pytest.mark.parametrize("smoothing", [None, 1e-2, 1e3, 1e8])
 def test_the_polygon_of_caps_is_under_the_hull(smoothing):
     P = tpl.random_matrix(150, seed=4)
-    rows = np.ascontiguousarray((P if smoothing is None else tpl.smoothed(P, smoothing)).probabilities)
+    rows = dense.read_only((P if smoothing is None else tpl.smoothed(P, smoothing)).probabilities)
     hull = dense.joint_hull(rows)
-    slopes, support = edges(np.column_stack((hull.d, hull.gap, hull.rest)))
-    largest, far = dense._largest(rows)
-    chosen = screen.choose_screen(rows, far, slopes, support, largest)
+    edges = kernels.edges(np.column_stack((hull.d, hull.gap, hull.rest)))
+    slopes, support, _ = edges
+    far, largest = kernels.last_slopes(rows)
+    chosen, precision = choose_screen(rows, far, edges, largest, kernels.spread_pairs(150, SAMPLED_PAIRS))
     assert 2 <= chosen.slope.size <= 16
     assert chosen.slope[0] == 0.0
     assert (chosen.slope == slopes[chosen.edge]).all()
     inside = slopes <= chosen.slope[-1]
     assert (np.interp(slopes[inside], chosen.slope, chosen.cap) <= support[inside] * (1 + 1e-12)).all()
     # Small differences need double precision.
-    assert chosen.precision is (np.float64 if smoothing in (1e3, 1e8) else np.float32)
+    assert precision is (np.float64 if smoothing in (1e3, 1e8) else np.float32)
 
 
 def test_the_number_of_threads_changes_nothing(monkeypatch):
     # Rows with many zeros tie; which of them is the witness must not depend on the machine.
-    rows = np.ascontiguousarray(tpl.random_matrix(300, seed=6, zeros=0.9).probabilities)
+    rows = tpl.random_matrix(300, seed=6, zeros=0.9).probabilities
     hulls = []
     for threads in (1, 2, 5):
-        monkeypatch.setattr(dense, "_threads", lambda n, enough, threads=threads: threads)
+        monkeypatch.setattr(kernels, "thread_count", lambda n, enough, threads=threads: threads)
         hulls.append(dense.joint_hull(rows))
     for hull in hulls[1:]:
         for field, first in zip(hull, hulls[0], strict=True):

@@ -12,43 +12,16 @@ full relative accuracy for small alpha and for rows that nearly agree.
 A pair is inside the hull exactly if its excess s(mu) = sum_k max(q_k - d_k - mu d_k, 0) stays under the hull's support
 function h at every edge slope of the hull. Both are convex, and h is linear between edge slopes, so the chord of s
 between two slopes settles everything between them unless it crosses h. `dense` evaluates a few slopes for one row d and
-many rows q at once, which settles nearly all pairs (`screen`), and bisects for the rest (`hull`). Only a pair that
-sticks out is sorted: its points are prefix sums in order of falling q_k/d_k (Theorem 8 of [1]). `sparse` does without
-looking at most pairs at all.
-
-These are the only modules that use Numba. Kernels release the GIL; blocks of rows run on a thread pool.
-
-References
-----------
-[1] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
-    Correlations. IEEE TKDE, 2019.
+many rows q at once, which settles nearly all pairs (`screen`), and bisects for the rest. Only a pair that sticks out is
+sorted: its points are prefix sums in order of falling q_k/d_k (Theorem 8 of [1]). `sparse` does without looking at most
+pairs at all. All that is compiled is in `kernels`, the only module that imports Numba; blocks of rows run on a thread
+pool.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
-from pathlib import Path
-
-
-def _share_one_time_stamp() -> None:
-    """Give the modules here one time stamp, so that a change to one of them invalidates the compiled code of all.
-
-    Numba keeps compiled functions on disk and compiles one anew if its own file has changed, but not if a function that
-    it calls has changed in another file. Nothing happens where the files cannot be written: there nobody edits them.
-    """
-    files = list(Path(__file__).parent.glob("*.py"))
-    newest = max(file.stat().st_mtime_ns for file in files)
-    for file in files:
-        if file.stat().st_mtime_ns != newest:
-            with contextlib.suppress(OSError):
-                os.utime(file, ns=(newest, newest))
-
-
-_share_one_time_stamp()
-
-from tplrepro.leakage.envelope import dense, sparse  # noqa: E402
-from tplrepro.leakage.envelope.hull import Hull  # noqa: E402
+from tplrepro.leakage.envelope import dense, sparse
+from tplrepro.leakage.envelope.hull import Hull
 
 __all__ = ["Hull", "best_pair", "joint_hull"]
 

@@ -1,0 +1,925 @@
+"""All that Numba compiles: sums over a pair of rows, the hull of pairs' points, screens of many pairs, sparse rows.
+
+It is one file because Numba keeps compiled functions on disk and compiles one anew if its own file has changed, but not
+if a function or constant that it uses has changed in another. Every kernel is compiled on its first call, and for one
+type of argument only, but for tiles, which may be of single or double precision: rows are read-only, C-contiguous
+float64, whether those of a dense matrix or a sparse pair in its workspace, and pairs of rows are C-contiguous int64.
+np.int64(0) stands where 0 itself, to Numba a type of its own, would have a kernel compiled once more.
+
+Points are (d(S), gap(S), 1 - q(S)), see the package's docstring. All sums that enter a result are compensated. Kernels
+release the GIL.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+
+__all__ = [
+    "PENDING", "ROOM", "Screen", "SparseRows", "Workspace", "bound_excesses", "chain", "compress", "edges", "exceeding",
+    "excesses", "extend", "falling", "find_outside", "grow", "hull_in_order", "improve", "improve_partners",
+    "is_diagonal", "largest_of_groups", "last_slopes", "mattering", "prefix_points", "room_for", "rounding_error",
+    "scatter", "smallest_of_groups", "spread_edges", "spread_pairs", "steepen", "sums_of_largest",
+    "tangent_pairs", "thread_count", "thresholds",
+]  # fmt: skip
+
+# Slopes are finite: a vertex with d(S) = 0 is tangent at every slope, and 1e300 stands for "beyond every ratio".
+STEEPEST = 1e300
+# A point counts as outside the hull if it exceeds it by this fraction of its own gap; the loss is then off by at most
+# as much, and pairs that tie in exact arithmetic are not sorted again and again.
+TIE = 1e-15
+# Bounds from sparse rows are compared with this much room, so that rounding never dismisses a pair.
+ROOM = 1.0 + 1e-12
+# Columns that are summed up before they are added to the total: rounding errors grow with the longer of the two sums.
+CHUNK = 64
+# Rows of what `edges` returns.
+SLOPE, SUPPORT, D = 0, 1, 2
+# Intervals of slopes that one pair may leave to be settled later.
+PENDING = 64
+# Up to this many stored entries of row d, a sparse pair is first tried at the cost of these.
+FEW = 500
+
+# Inputs are finite. EXACT_ORDER keeps the order of operations, which small differences need; FAST lets sums be in any
+# order, and so vectorised. Compensated sums are compiled with neither.
+EXACT_ORDER = {"nnan", "ninf", "nsz", "contract"}
+FAST = EXACT_ORDER | {"reassoc"}
+KERNEL: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+
+
+def thread_count(n: int, enough: int) -> int:
+    """As many as Numba may use, if there are states enough to pay for starting them."""
+    return 1 if n < enough else numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
+
+
+# One pair of rows: `rows, i, j, size` stands for the first `size` columns of q = rows[i] and d = rows[j]. Rows are
+# indexed, not sliced: making a slice costs as much as a pass over 200 columns, and a tuple of them costs, too.
+
+
+@numba.njit(**KERNEL)
+def add(total, lost, term):
+    """One step of a compensated sum: the total, and what the last addition to it lost."""
+    term -= lost
+    new = total + term
+    return new, (new - total) - term
+
+
+@numba.njit(fastmath=FAST, **KERNEL)
+def excess(rows, i, j, size, mu):
+    """s(mu) = sum_k max(q_k - (1 + mu) d_k, 0)."""
+    total = 0.0
+    if mu < 0.5:
+        for k in range(size):  # the difference first: q - (1 + mu) d would lose its digits for small mu
+            total += max((rows[i, k] - rows[j, k]) - mu * rows[j, k], 0.0)
+    else:
+        slope = 1.0 + mu
+        for k in range(size):
+            total += max(rows[i, k] - slope * rows[j, k], 0.0)
+    return total
+
+
+@numba.njit(**KERNEL)
+def point_at(rows, i, j, size, mu):
+    """The pair's own vertex (d(S), gap(S)) in direction mu."""
+    d_sum = d_lost = gap_sum = gap_lost = 0.0
+    for k in range(size):
+        gap = rows[i, k] - rows[j, k]
+        if gap > mu * rows[j, k]:
+            d_sum, d_lost = add(d_sum, d_lost, rows[j, k])
+            gap_sum, gap_lost = add(gap_sum, gap_lost, gap)
+    return d_sum, gap_sum
+
+
+@numba.njit(**KERNEL)
+def best_slope(rows, i, j, size, inverse, best):
+    """The pair's steepest tangent from (-inverse, 0) by Dinkelbach's iteration, if steeper than `best`; else `best`."""
+    while True:
+        d_sum, gap_sum = point_at(rows, i, j, size, best)
+        slope = gap_sum / (d_sum + inverse)
+        if not slope > best:
+            return best
+        best = slope
+
+
+@numba.njit(**KERNEL)
+def stable_order(key):
+    """np.argsort(key, kind="stable"), which takes Numba several times as long to compile: insert, then merge."""
+    order, merged = np.arange(key.size), np.empty(key.size, dtype=np.int64)
+    width = 16
+    for m in range(key.size):
+        at, value = m, key[m]
+        while at % width > 0 and key[order[at - 1]] > value:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = m
+    while width < key.size:
+        for start in range(0, key.size, 2 * width):
+            middle, stop = min(start + width, key.size), min(start + 2 * width, key.size)
+            a, b = start, middle
+            for m in range(start, stop):
+                if b == stop or (a < middle and key[order[a]] <= key[order[b]]):
+                    merged[m] = order[a]
+                    a += 1
+                else:
+                    merged[m] = order[b]
+                    b += 1
+        order, merged = merged, order
+        width *= 2
+    return order
+
+
+@numba.njit(**KERNEL)
+def prefix_points(rows, i, j, size):
+    """All vertices of one pair: columns with q_k > d_k in order of falling q_k/d_k, summed up (Theorem 8 of [1])."""
+    chosen, ratio = np.empty(size, dtype=np.int64), np.empty(size)
+    m = 0
+    rest = rest_lost = 0.0
+    for k in range(size):
+        gap = rows[i, k] - rows[j, k]
+        if gap > 0.0:
+            chosen[m], ratio[m] = k, rows[j, k] / gap
+            m += 1
+        else:
+            rest, rest_lost = add(rest, rest_lost, rows[i, k])
+    order = stable_order(ratio[:m])
+    points = np.empty((m, 3))
+    d_sum = d_lost = gap_sum = gap_lost = 0.0
+    for at in range(m):
+        k = chosen[order[at]]
+        d_sum, d_lost = add(d_sum, d_lost, rows[j, k])
+        gap_sum, gap_lost = add(gap_sum, gap_lost, rows[i, k] - rows[j, k])
+        points[at, 0], points[at, 1] = d_sum, gap_sum
+    for at in range(m - 1, -1, -1):
+        points[at, 2] = rest
+        rest, rest_lost = add(rest, rest_lost, rows[i, chosen[order[at]]])
+    return points
+
+
+# The hull and the pairs that stick out of it.
+
+
+@numba.njit(**KERNEL)
+def edges(points):
+    """The hull of k vertices as kernels take it (3, k + 1): its edges' slopes, 0 first and the tangent through the
+    origin last; its support function there; each vertex's d, and 0.
+    """
+    k = points.shape[0]
+    hull = np.zeros((3, k + 1))
+    if k > 0:
+        hull[SUPPORT, 0] = points[0, 1]
+    for e in range(1, k + 1):
+        d, gap = points[e - 1, 0], points[e - 1, 1]
+        next_d, next_gap = (points[e, 0], points[e, 1]) if e < k else (0.0, 0.0)
+        slope = STEEPEST
+        if d - next_d > (gap - next_gap) / STEEPEST:
+            slope = (gap - next_gap) / (d - next_d)
+        hull[SLOPE, e] = slope
+        hull[SUPPORT, e] = next_gap - slope * next_d  # of the edge's two ends the one with less rounding
+        hull[D, e - 1] = d
+    return hull
+
+
+@numba.njit(**KERNEL)
+def is_diagonal(points):
+    """Whether (0, 1) is on the hull: two rows have disjoint supports, L(alpha) = alpha, and nothing can exceed it."""
+    return points.shape[0] > 0 and points[0, 0] == 0.0 and points[0, 2] == 0.0
+
+
+@numba.njit(**KERNEL)
+def copy_point(points, pairs, k, to_points, to_pairs, m):
+    """Copy point k with its pair of rows; assigning whole rows would take seconds to compile."""
+    to_points[m, 0], to_points[m, 1], to_points[m, 2] = points[k, 0], points[k, 1], points[k, 2]
+    to_pairs[m, 0], to_pairs[m, 1] = pairs[k, 0], pairs[k, 1]
+
+
+@numba.njit(**KERNEL)
+def hull_in_order(points, pairs):
+    """The vertices, from the largest gap to the largest gap/d, of points (m, 3) with rising d, and their pairs (m, 2).
+
+    A point that exceeds the chord of its neighbours by less than the fraction TIE of its gap is left out.
+    """
+    stack = np.empty(points.shape[0], dtype=np.int64)
+    size = 0
+    for k in range(points.shape[0]):
+        d, gap = points[k, 0], points[k, 1]
+        if gap <= 0.0 or (size > 0 and gap <= points[stack[size - 1], 1] * (1.0 + TIE)):
+            continue
+        while size > 0:
+            top_d, top_gap = points[stack[size - 1], 0], points[stack[size - 1], 1]
+            # Under the first vertex lies the origin (S empty).
+            under_d = points[stack[size - 2], 0] if size > 1 else 0.0
+            under_gap = points[stack[size - 2], 1] if size > 1 else 0.0
+            if d > top_d:
+                share = (top_d - under_d) / (d - under_d)
+                if top_gap * (1.0 - TIE) > under_gap + share * (gap - under_gap):
+                    break
+            size -= 1
+        stack[size] = k
+        size += 1
+    vertices, of_pairs = np.empty((size, 3)), np.empty((size, 2), dtype=np.int64)
+    for m in range(size):
+        copy_point(points, pairs, stack[size - 1 - m], vertices, of_pairs, m)
+    return vertices, of_pairs
+
+
+@numba.njit(**KERNEL)
+def add_pair(points, pairs, new, i, j):
+    """The hull of `points` (of the pairs of rows `pairs`) and of the points `new` of q = row i, d = row j."""
+    # The hull's points come with falling d, those of a pair with rising d.
+    a, b = points.shape[0] - 1, 0
+    merged = np.empty((points.shape[0] + new.shape[0], 3))
+    of_pairs = np.empty((merged.shape[0], 2), dtype=np.int64)
+    for m in range(merged.shape[0]):
+        if b == new.shape[0] or (a >= 0 and points[a, 0] <= new[b, 0]):
+            copy_point(points, pairs, a, merged, of_pairs, m)
+            a -= 1
+        else:
+            merged[m, 0], merged[m, 1], merged[m, 2] = new[b, 0], new[b, 1], new[b, 2]
+            of_pairs[m, 0], of_pairs[m, 1] = i, j
+            b += 1
+    return hull_in_order(merged, of_pairs)
+
+
+@numba.njit(**KERNEL)
+def outside(rows, i, j, size, mu, support):
+    """The accurate form of s(mu) > h(mu), asked only where the fast sum says so."""
+    d_sum, gap_sum = point_at(rows, i, j, size, mu)
+    return gap_sum - mu * d_sum > support + TIE * gap_sum
+
+
+@numba.njit(**KERNEL)
+def sticks_out(rows, i, j, size, far, hull, pending):
+    """Whether the points of the pair leave the hull, given by its `edges`.
+
+    `far` is a slope from which on the excess is 0; `pending` is room for intervals still to be settled.
+    """
+    s, support = excess(rows, i, j, size, 0.0), hull[SUPPORT, 0]
+    if s == 0.0:  # no entry of q exceeds that of d
+        return False
+    if s > support * (1.0 + TIE) and outside(rows, i, j, size, 0.0, support):
+        return True
+    return sticks_out_after(rows, i, j, size, np.int64(0), s, far, hull, pending)
+
+
+@numba.njit(**KERNEL)
+def sticks_out_after(rows, i, j, size, a, s_a, far, hull, pending):
+    """The same for slopes from edge a on, where the excess is at most s_a."""
+    last = hull.shape[1] - 1
+    mu_b, s_b = far, 0.0
+    if far >= hull[SLOPE, last]:
+        mu_b = hull[SLOPE, last]
+        s_b = excess(rows, i, j, size, mu_b)
+        if s_b > hull[SUPPORT, last] and outside(rows, i, j, size, mu_b, hull[SUPPORT, last]):
+            return True
+    return sticks_out_between(rows, i, j, size, a, hull[SLOPE, a], s_a, last, mu_b, s_b, hull, pending)
+
+
+@numba.njit(**KERNEL)
+def sticks_out_between(rows, i, j, size, a, mu_a, s_a, b, mu_b, s_b, hull, pending):
+    """The same between slope mu_a of edge a and mu_b (that of edge b or before it); s_a and s_b bound the excess."""
+    left = 0
+    while True:
+        fall = (s_a - s_b) / (mu_b - mu_a)
+        # h less the chord is convex: smallest at the first edge whose vertex has d <= the chord's fall.
+        low, half = a + 1, b - a - 1
+        while half > 0:
+            step = (half + 1) >> 1
+            low += step if hull[D, low + step - 1] > fall else 0
+            half -= step
+        mu, support = hull[SLOPE, low], hull[SUPPORT, low]
+        if low < b and mu < mu_b and s_b + fall * (mu_b - mu) > support * (1.0 + TIE):
+            s = excess(rows, i, j, size, mu)
+            if s > support * (1.0 + TIE) and outside(rows, i, j, size, mu, support):
+                return True
+            if left == pending.shape[0]:
+                return True  # no room left; sorting the pair settles it as well
+            pending[left, 0], pending[left, 1], pending[left, 2] = b, mu_b, s_b
+            left += 1
+            b, mu_b, s_b = low, mu, s
+        elif left == 0:
+            return False
+        else:
+            left -= 1
+            a, mu_a, s_a = b, mu_b, s_b
+            b, mu_b, s_b = int(pending[left, 0]), pending[left, 1], pending[left, 2]
+    return False
+
+
+@numba.njit(**KERNEL)
+def grow(points, pairs, rows, candidates, far):
+    """Add to the hull every candidate pair (i, j) of dense rows that still sticks out of it."""
+    hull, pending, n = edges(points), np.empty((PENDING, 3)), rows.shape[1]
+    for c in range(candidates.shape[0]):
+        i, j = candidates[c, 0], candidates[c, 1]
+        if i != j and sticks_out(rows, i, j, n, far[j], hull, pending):
+            points, pairs = add_pair(points, pairs, prefix_points(rows, i, j, n), i, j)
+            hull = edges(points)
+            if is_diagonal(points):
+                break
+    return points, pairs
+
+
+# Many pairs of dense rows at once: one row d against a tile of rows q, tile[k, i] being column k of the tile's row i.
+
+
+class Screen(NamedTuple):
+    """Slopes with the cap on the excess at each; `edge` is the hull's edge that each slope belongs to. Empty: none."""
+
+    slope: np.ndarray
+    cap: np.ndarray
+    edge: np.ndarray
+
+
+@numba.njit(fastmath=FAST, **KERNEL)
+def last_slopes(rows):
+    """For each row d a slope from which on its excess is 0 whatever the row q; and each column's largest entry."""
+    largest, last = np.zeros(rows.shape[1]), np.full(rows.shape[0], 1e-300)
+    for i in range(rows.shape[0]):
+        for k in range(rows.shape[1]):
+            largest[k] = max(largest[k], rows[i, k])
+    for j in range(rows.shape[0]):
+        for k in range(rows.shape[1]):
+            d, gap = rows[j, k], largest[k] - rows[j, k]
+            if gap > last[j] * d:
+                last[j] = gap / d if d > gap / STEEPEST else STEEPEST
+    return last, largest
+
+
+@numba.njit(**KERNEL)
+def spread_pairs(n, count):
+    """So many pairs of different rows of n >= 2, spread evenly: a Kronecker sequence of the plastic number."""
+    pairs = np.empty((count, 2), dtype=np.int64)
+    for m in range(count):
+        pairs[m, 0] = int(n * ((0.5 + 0.7548776662466927 * m) % 1.0))
+        pairs[m, 1] = int(n * ((0.5 + 0.5698402909980532 * m) % 1.0))
+        if pairs[m, 0] == pairs[m, 1]:
+            pairs[m, 1] = (pairs[m, 1] + 1) % n
+    return pairs
+
+
+@numba.njit(**KERNEL)
+def spread_edges(slopes, count):
+    """Half of the edges by their slopes, from where the excess begins to fall, and half by their number; rising."""
+    last, half = slopes.size - 1, count // 2
+    stop = max(slopes[1], slopes[last - 1])
+    start = max(slopes[1], min(0.1, 0.01 * stop))
+    chosen = np.zeros(slopes.size, dtype=np.bool_)
+    by_slope = 0
+    for m in range(half):
+        slope = start * (stop / start) ** (m / (half - 1.0))
+        while by_slope < last and slopes[by_slope] < slope:
+            by_slope += 1
+        chosen[by_slope] = chosen[m * last // (half - 1)] = True
+    return np.flatnonzero(chosen)
+
+
+@numba.njit(**KERNEL)
+def excesses(rows, pairs, slopes):
+    """The excess of each pair at each slope, (slopes, pairs)."""
+    values = np.empty((slopes.size, pairs.shape[0]))
+    for e in range(slopes.size):
+        for m in range(pairs.shape[0]):
+            values[e, m] = excess(rows, pairs[m, 0], pairs[m, 1], rows.shape[1], slopes[e])
+    return values
+
+
+@numba.njit(**KERNEL)
+def rounding_error(columns, base, unit):
+    """Bound on the error of sum_k max(q_k, c_k) - sum_k c_k as `bound_excesses` computes it, base = sum_k c_k.
+
+    Rounding q and c to the tile's precision, whose unit roundoff is `unit`, costs unit (1 + 2 base), and the last sum
+    as much; each term passes through at most two additions in its group of four, CHUNK/4 in its chunk and one for each
+    chunk.
+    """
+    return (CHUNK // 4 + columns // CHUNK + 8) * unit * (1.0 + base)
+
+
+@numba.njit(**KERNEL)
+def room_for(tile):
+    """Room for the columns in use, their levels, and two sums for each row of the tile."""
+    n, width = tile.shape
+    columns, levels = np.arange(n), np.empty(n, dtype=tile.dtype)
+    return columns, levels, np.empty(width, dtype=tile.dtype), np.empty(width, dtype=tile.dtype)
+
+
+@numba.njit(**KERNEL)
+def bound_excesses(tile, rows, j, mu, largest, room, bounds):
+    """bounds[i] >= s(mu) for d = row j and each row q of the tile.
+
+    A column is skipped if no row of the matrix, `largest`, exceeds (1 + mu) d there.
+    """
+    columns, levels, _, total = room
+    size = np.int64(0)
+    for k in range(rows.shape[1]):
+        level = (1.0 + mu) * rows[j, k]
+        columns[size] = k
+        levels[size] = level
+        size += largest[k] > level
+    base = 0.0
+    for m in range(size):
+        base += levels[m]
+    sum_of_maxima(tile, size, room)
+    # Assigned to an array's element, the shift takes the tile's precision, and so does the sum.
+    levels[0] = rounding_error(size, base, 0.5 * np.finfo(tile.dtype).eps) - base
+    shift = levels[0]
+    for i in range(total.size):
+        bounds[i] = total[i] + shift
+
+
+@numba.njit(fastmath=EXACT_ORDER, **KERNEL)
+def sum_of_maxima(q, size, room):
+    """Sum max(q_k, level_k) over the first `size` columns in use, for each row q of the tile."""
+    columns, levels, part, total = room
+    total[:] = 0.0
+    for start in range(0, size, CHUNK):
+        stop = min(start + CHUNK, size)
+        part[:] = 0.0
+        m = start
+        # Four columns at a time, so that `part` is loaded and stored a quarter as often.
+        while m + 4 <= stop:
+            k_a, k_b, k_c, k_e = columns[m], columns[m + 1], columns[m + 2], columns[m + 3]
+            a, b, c, e = levels[m], levels[m + 1], levels[m + 2], levels[m + 3]
+            for i in range(part.size):
+                part[i] += (max(q[k_a, i], a) + max(q[k_b, i], b)) + (max(q[k_c, i], c) + max(q[k_e, i], e))
+            m += 4
+        while m < stop:
+            k_a, a = columns[m], levels[m]
+            for i in range(part.size):
+                part[i] += max(q[k_a, i], a)
+            m += 1
+        for i in range(part.size):
+            total[i] += part[i]
+
+
+@numba.njit(**KERNEL)
+def runs_under(hull, first, last, mu_a, s_a, mu_b, s_b):
+    """Whether the line from (mu_a, s_a) to (mu_b, s_b) is under the support at those edges first..last before mu_b."""
+    for e in range(first, last + 1):
+        mu = hull[SLOPE, e]
+        if mu >= mu_b:
+            break
+        if s_b + (s_a - s_b) * ((mu_b - mu) / (mu_b - mu_a)) > hull[SUPPORT, e]:
+            return False
+    return True
+
+
+@numba.njit(**KERNEL)
+def chain(slopes, caps, edge, far, hull, most):
+    """Which of the caps at these slopes, that of `edge` each, make a screen: the fewest, taken greedily, that settle a
+    row d whose excesses are 0 from slope `far` on; none if that takes more than `most`.
+    """
+    chosen = np.zeros(most, dtype=np.int64)
+    last = hull.shape[1] - 1
+    for size in range(1, most + 1):
+        a = chosen[size - 1]
+        if far <= slopes[a] or runs_under(hull, edge[a] + 1, last, slopes[a], caps[a], far, 0.0):
+            return chosen[:size]
+        b = edge.size - 1
+        while b > a and not runs_under(hull, edge[a] + 1, edge[b], slopes[a], caps[a], slopes[b], caps[b]):
+            b -= 1
+        if b == a or size == most:
+            break
+        chosen[size] = b
+    return chosen[:0]
+
+
+@numba.njit(**KERNEL)
+def settles(screen, far, hull):
+    """Whether the caps settle a row d whose excesses are 0 from slope `far` on."""
+    slope, cap, edge = screen
+    last = slope.size - 1
+    if last < 0 or far <= slope[last]:
+        return last >= 0
+    return runs_under(hull, edge[last] + 1, hull.shape[1] - 1, slope[last], cap[last], far, 0.0)
+
+
+@numba.njit(**KERNEL)
+def sticks_out_above(rows, i, j, size, bounds, used, screen, far, hull, pending):
+    """`sticks_out` for a pair above some cap: only next to that slope. bounds[l] >= s at the first `used` slopes of the
+    screen; `far` is before any further one. Bounds that say nothing are replaced by the excess.
+    """
+    slope, cap, edge = screen
+    for a in range(used):
+        support = hull[SUPPORT, edge[a]]
+        if bounds[a] > support:
+            bounds[a] = excess(rows, i, j, size, slope[a])
+            if bounds[a] > support * (1.0 + TIE) and outside(rows, i, j, size, slope[a], support):
+                return True
+    for a in range(used - 1):
+        b = a + 1
+        if (bounds[a] > cap[a] or bounds[b] > cap[b]) and sticks_out_between(
+            rows, i, j, size, edge[a], slope[a], bounds[a], edge[b], slope[b], bounds[b], hull, pending
+        ):
+            return True
+    a = used - 1
+    return bounds[a] > cap[a] and sticks_out_after(rows, i, j, size, edge[a], bounds[a], far, hull, pending)
+
+
+@numba.njit(**KERNEL)
+def find_outside(rows, tile, start, largest, far, hull, screen, first, found):
+    """Mark in found[j - first, start + i] the pairs (q = row i in the tile, d = row j) that stick out of the hull.
+
+    The mark is the largest share of the support that the excess has at a slope of the screen, and > 0.
+    """
+    pending, room = np.empty((PENDING, 3)), room_for(tile)
+    (n, width), slopes = tile.shape, screen.slope.size
+    bounds = np.empty((slopes, width), dtype=tile.dtype)
+    of_pair = np.empty(slopes)
+    above = np.empty(width, dtype=np.bool_)
+    for j in range(first, first + found.shape[0]):
+        screened = settles(screen, far[j], hull)
+        above[:] = not screened
+        size = 0
+        while screened and size < slopes and screen.slope[size] < far[j]:
+            bound_excesses(tile, rows, j, screen.slope[size], largest, room, bounds[size])
+            for i in range(width):
+                above[i] |= bounds[size, i] > screen.cap[size]
+            size += 1
+        for i in range(width):
+            if not above[i] or start + i == j:
+                continue
+            if size == 0:
+                found[j - first, start + i] = sticks_out(rows, start + i, j, n, far[j], hull, pending)
+                continue
+            share = 0.0
+            for a in range(size):
+                of_pair[a] = bounds[a, i]
+                share = max(share, of_pair[a] / hull[SUPPORT, screen.edge[a]])
+            if sticks_out_above(rows, start + i, j, n, of_pair, size, screen, far[j], hull, pending):
+                found[j - first, start + i] = share
+
+
+@numba.njit(**KERNEL)
+def tangent_pairs(points, pairs, share):
+    """Each pair on the hull twice, with a slope where it is tangent; and room for the best sum of a partner."""
+    slopes = edges(points)[SLOPE]
+    twice, tangent = np.empty((2 * pairs.shape[0], 2), dtype=np.int64), np.empty(pairs.shape[0])
+    size = start = 0
+    for stop in range(1, pairs.shape[0] + 1):
+        i, j = pairs[start, 0], pairs[start, 1]
+        if stop == pairs.shape[0] or pairs[stop, 0] != i or pairs[stop, 1] != j:
+            twice[2 * size, 0], twice[2 * size, 1] = i, j
+            twice[2 * size + 1, 0], twice[2 * size + 1, 1] = i, j
+            tangent[size] = slopes[start + int(share * (stop - start))]
+            start = stop
+            size += 1
+    return twice[: 2 * size], tangent[:size], np.zeros(2 * size, dtype=np.float32)
+
+
+@numba.njit(**KERNEL)
+def improve_partners(tile, first, rows, slopes, found, best):
+    """Put the best q of the tile into found[0::2, 0] and the best d into found[1::2, 1], where better than `best`."""
+    n = tile.shape[0]
+    room = room_for(tile)
+    levels, total = room[1], room[3]
+    for m in range(found.shape[0]):
+        # Both excesses are, up to a factor and a constant of the fixed row, sums of maxima: of q and (1 + mu) d over q,
+        # of d and q / (1 + mu) over d.
+        factor = 1.0 + slopes[m // 2]
+        fixed = found[m, 1 - m % 2]
+        for k in range(n):
+            levels[k] = rows[fixed, k] * factor if m % 2 == 0 else rows[fixed, k] / factor
+        sum_of_maxima(tile, n, room)
+        at = np.argmax(total)
+        if total[at] > best[m] and first + at != fixed:
+            best[m], found[m, m % 2] = total[at], first + at
+
+
+@numba.njit(**KERNEL)
+def improve(rows, tile, start, largest, inverse, first, stop, best):
+    """Scan the pairs of rows q in the tile and rows d in first..stop; the steepest tangent found from (-inverse, 0)."""
+    n = rows.shape[1]
+    best_i, best_j = -1, -1
+    room, bounds = room_for(tile), np.empty(tile.shape[1], dtype=tile.dtype)
+    for j in range(first, stop):
+        of_largest = 0.0
+        for k in range(n):
+            of_largest += max((largest[k] - rows[j, k]) - best * rows[j, k], 0.0)
+        if of_largest <= best * inverse:
+            continue
+        bound_excesses(tile, rows, j, best, largest, room, bounds)
+        for i in range(bounds.size):
+            if start + i == j or bounds[i] <= best * inverse:
+                continue
+            if excess(rows, start + i, j, n, best) > best * inverse * (1.0 + TIE):
+                slope = best_slope(rows, start + i, j, n, inverse, best)
+                if slope > best:
+                    best, best_i, best_j = slope, start + i, j
+    return best, best_i, best_j
+
+
+# Rows of a sparse matrix over a background, and a pair of them as a short dense pair.
+#
+# Columns stored in neither row of a pair all have the same ratio, so they act as one column with their total mass; so
+# do the columns that only row d stores, for each of its few distinct values. A pair then has about as many columns as
+# row q stores, and goes through the same kernels as a dense one.
+
+
+class SparseRows(NamedTuple):
+    """Rows i: entries value[start[i]:start[i + 1]], falling, at `column`; everywhere else `background[i]`."""
+
+    start: np.ndarray
+    column: np.ndarray
+    value: np.ndarray
+    background: np.ndarray
+
+
+class Workspace(NamedTuple):
+    """Room for one row d spread out (its entries, which columns it stores, their runs) and for one pair.
+
+    `stored` is False everywhere, and `taken` 0, but between `scatter` and `gather`. `pair` is `buffer`, read-only.
+    """
+
+    dense: np.ndarray
+    stored: np.ndarray
+    run_of: np.ndarray
+    run_value: np.ndarray
+    run_size: np.ndarray
+    taken: np.ndarray
+    buffer: np.ndarray
+    pair: np.ndarray
+    pending: np.ndarray
+
+
+@numba.njit(**KERNEL)
+def falling(start, column, value):
+    """Columns and values with each row's entries in order of falling value."""
+    new_column, new_value = np.empty_like(column), np.empty_like(value)
+    for i in range(start.size - 1):
+        first = start[i]
+        order = stable_order(-value[first : start[i + 1]])
+        for k in range(order.size):
+            new_column[first + k], new_value[first + k] = column[first + order[k]], value[first + order[k]]
+    return new_column, new_value
+
+
+@numba.njit(**KERNEL)
+def largest_of_groups(rows, order, size):
+    """The entrywise largest of every `size` rows, taken in `order`: the parts of SparseRows, entries in any order."""
+    groups = -(-order.size // size)
+    entry = np.full(rows.background.size, -1)
+    start = np.zeros(groups + 1, dtype=np.int64)
+    column, value, background = np.empty_like(rows.column), np.empty_like(rows.value), np.zeros(groups)
+    used = 0
+    for g in range(groups):
+        first = used
+        for i in order[g * size : (g + 1) * size]:
+            background[g] = max(background[g], rows.background[i])
+            for k in range(rows.start[i], rows.start[i + 1]):
+                c = rows.column[k]
+                if entry[c] < first:
+                    entry[c] = used
+                    column[used], value[used] = c, rows.value[k]
+                    used += 1
+                else:
+                    value[entry[c]] = max(value[entry[c]], rows.value[k])
+        for k in range(first, used):
+            value[k] = max(value[k], background[g])
+        start[g + 1] = used
+    return start, column[:used], value[:used], background
+
+
+@numba.njit(**KERNEL)
+def smallest_of_groups(rows, order, size, low):
+    """The same with the entrywise smallest; low[i] is the smallest entry of row i."""
+    groups = -(-order.size // size)
+    count, smallest = np.zeros(rows.background.size, dtype=np.int64), np.empty(rows.background.size)
+    start = np.zeros(groups + 1, dtype=np.int64)
+    column, value, background = np.empty_like(rows.column), np.empty_like(rows.value), np.full(groups, STEEPEST)
+    used = 0
+    for g in range(groups):
+        members = order[g * size : (g + 1) * size]
+        for i in members:
+            background[g] = min(background[g], low[i])
+            for k in range(rows.start[i], rows.start[i + 1]):
+                c = rows.column[k]
+                smallest[c] = min(smallest[c], rows.value[k]) if count[c] else rows.value[k]
+                count[c] += 1
+        for i in members:  # only columns that all of them store are known to be larger than the smallest entry
+            for k in range(rows.start[i], rows.start[i + 1]):
+                c = rows.column[k]
+                if count[c] == members.size:
+                    column[used], value[used] = c, smallest[c]
+                    used += 1
+                count[c] = 0
+        start[g + 1] = used
+    return start, column[:used], value[:used], background
+
+
+@numba.njit(**KERNEL)
+def sums_of_largest(rows):
+    """top_i(m) and m for the m that matter, row i's from start[i] + i on; and the smallest entry of each row."""
+    start, value, n = rows.start, rows.value, rows.start.size - 1
+    top, size, low = np.empty(value.size + n), np.empty(value.size + n), np.empty(n)
+    for i in range(n):
+        b, missing = rows.background[i], n - (start[i + 1] - start[i])
+        total, count, at, placed = 0.0, 0.0, start[i] + i, missing == 0
+        low[i] = b if missing else np.inf
+        for k in range(start[i], start[i + 1]):
+            if not placed and value[k] < b:
+                total, count, placed = total + missing * b, count + missing, True
+                top[at], size[at] = total, count
+                at += 1
+            total, count = total + value[k], count + 1.0
+            top[at], size[at] = total, count
+            low[i] = min(low[i], value[k])
+            at += 1
+        if not placed or missing == 0:
+            top[at], size[at] = total + missing * b, count + missing
+    return top, size, low
+
+
+@numba.njit(**KERNEL)
+def thresholds(start, top, size, hull_d, hull_q):
+    """tau_i of each row: against rows with a larger smallest entry it cannot leave the boundary through (0, 0) and the
+    points (hull_d, hull_q), growing, which goes on with slope 1.
+    """
+    last = hull_d.size - 1
+    tau = np.zeros(start.size - 1)
+    for i in range(tau.size):
+        at = 0
+        for k in range(start[i] + i, start[i + 1] + i + 1):
+            q = top[k]  # it grows with k
+            while at <= last and hull_q[at] < q:
+                at += 1
+            if at > last:
+                d = hull_d[last] + (q - hull_q[last])
+            else:
+                under_d, under_q = (hull_d[at - 1], hull_q[at - 1]) if at > 0 else (0.0, 0.0)
+                d = under_d + (hull_d[at] - under_d) * (q - under_q) / (hull_q[at] - under_q)
+            tau[i] = max(tau[i], d / size[k])
+    return tau
+
+
+@numba.njit(**KERNEL)
+def scatter(j, rows, work):
+    """Spread row j out as d; returns its numbers of runs of equal values and of entries, and its background."""
+    runs = 0
+    for k in range(rows.start[j], rows.start[j + 1]):
+        c, value = rows.column[k], rows.value[k]
+        work.dense[c], work.stored[c] = value, True
+        if runs == 0 or value != work.run_value[runs - 1]:
+            work.run_value[runs], work.run_size[runs] = value, 0
+            runs += 1
+        work.run_size[runs - 1] += 1
+        work.run_of[c] = runs - 1
+    return runs, rows.start[j + 1] - rows.start[j], rows.background[j]
+
+
+@numba.njit(**KERNEL)
+def gather(j, rows, work):
+    """Take row j back in."""
+    for k in range(rows.start[j], rows.start[j + 1]):
+        work.stored[rows.column[k]] = False
+
+
+@numba.njit(**KERNEL)
+def compress(i, rows, scattered, work):
+    """Row i as q and the scattered row as d with equal columns merged, in work.buffer.
+
+    Returns the pair and a slope from which on the excess is 0. Columns with q <= d count only towards
+    1 - q(S): they become one column with d = 1, which is never chosen.
+    """
+    runs, stored_j, b_j = scattered
+    b_i, stored_i = rows.background[i], rows.start[i + 1] - rows.start[i]
+    q, d, taken = work.buffer[0], work.buffer[1], work.taken
+    used, shared, rest = 0, 0, 0.0
+    for k in range(rows.start[i], rows.start[i + 1]):
+        c, value = rows.column[k], rows.value[k]
+        value_j = b_j
+        if work.stored[c]:
+            value_j = work.dense[c]
+            shared += 1
+            taken[work.run_of[c]] += 1
+        if value > value_j:
+            q[used], d[used] = value, value_j
+            used += 1
+        else:
+            rest += value
+    alone = stored_j - shared  # columns that row d alone stores: those below b_i can be chosen
+    r = runs - 1
+    while r >= 0 and work.run_value[r] < b_i:
+        count = work.run_size[r] - taken[r]
+        if count > 0:
+            q[used], d[used] = count * b_i, count * work.run_value[r]
+            used += 1
+            alone -= count
+        r -= 1
+    for k in range(rows.start[i], rows.start[i + 1]):
+        if work.stored[rows.column[k]]:
+            taken[work.run_of[rows.column[k]]] = 0
+    rest += alone * b_i
+    neither = work.dense.size - stored_i - stored_j + shared
+    if b_i > b_j and neither > 0:
+        q[used], d[used] = neither * b_i, neither * b_j
+        used += 1
+    else:
+        rest += neither * b_i
+    far = 0.0
+    for c in range(used):
+        gap = q[c] - d[c]
+        if gap > 0.0:
+            far = max(far, gap / d[c] if d[c] > gap / STEEPEST else STEEPEST)
+    q[used], d[used] = min(rest, 1.0), 1.0
+    return (work.pair, np.int64(0), np.int64(1), used + 1), max(far * ROOM, 1e-300)
+
+
+@numba.njit(**KERNEL)
+def mattering(candidates, rows, j, rows_d, hull, inverse, best, work):
+    """Candidates q among `rows` that with row j of `rows_d` leave the hull, or, if it has no vertices, exceed the
+    tangent of slope `best` from (-inverse, 0).
+    """
+    kept = np.empty(candidates.size, dtype=np.int64)
+    size = 0
+    scattered = scatter(j, rows_d, work)
+    for i in candidates:
+        pair, far = compress(i, rows, scattered, work)
+        if hull.shape[1] > 1:
+            matters = sticks_out(*pair, far, hull, work.pending)
+        else:
+            matters = excess(*pair, best) > best * inverse * (1.0 + TIE)
+        if matters:
+            kept[size] = i
+            size += 1
+    gather(j, rows_d, work)
+    return kept[:size]
+
+
+@numba.njit(**KERNEL)
+def extend(j, candidates, rows, work, points, pairs):
+    """Add to the hull what sticks out of it among the pairs (q = row i, d = row j), i in candidates."""
+    scattered = scatter(j, rows, work)
+    hull = edges(points)
+    for i in candidates:
+        if i == j:
+            continue
+        pair, far = compress(i, rows, scattered, work)
+        if sticks_out(*pair, far, hull, work.pending):
+            points, pairs = add_pair(points, pairs, prefix_points(*pair), i, j)
+            hull = edges(points)
+            if is_diagonal(points):
+                break
+    gather(j, rows, work)
+    return points, pairs
+
+
+@numba.njit(**KERNEL)
+def steepen(j, candidates, rows, work, inverse, best):
+    """The steepest tangent from (-inverse, 0) among the pairs with d = row j, if steeper than `best`; and its row i."""
+    scattered = scatter(j, rows, work)
+    best_i = -1
+    for i in candidates:
+        if i == j:
+            continue
+        pair, _ = compress(i, rows, scattered, work)
+        if excess(*pair, best) > best * inverse * (1.0 + TIE):
+            slope = best_slope(*pair, inverse, best)
+            if slope > best:
+                best, best_i = slope, i
+    gather(j, rows, work)
+    return best, best_i
+
+
+@numba.njit(**KERNEL)
+def exceeding(members, candidates, rows, work, inverse, best):
+    """Which rows q (columns) exceed the tangent with which rows d (rows), where rounding counts as yes.
+
+    So does a row d that stores many columns. Row q is spread out instead of row d, so that a pair costs as much as
+    row d stores, which is little for most.
+    """
+    start, column, value, background = rows
+    dense, stored, prefix = work.dense, work.stored, work.buffer[0]
+    result = np.zeros((members.size, candidates.size), dtype=np.bool_)
+    limit = best * inverse * (1.0 - 1e-12) - 1e-14
+    for at in range(candidates.size):
+        i = candidates[at]
+        first, stop, b = start[i], start[i + 1], background[i]
+        prefix[0] = 0.0
+        for k in range(first, stop):
+            dense[column[k]], stored[column[k]] = value[k], True
+            prefix[k - first + 1] = prefix[k - first] + value[k]
+        for m in range(members.size):
+            j = members[m]
+            if i == j:
+                continue
+            if start[j + 1] - start[j] > FEW:
+                result[m, at] = True
+                continue
+            # What exceeds row j's background, then corrected where row j stores something.
+            level = (1.0 + best) * background[j]
+            low, high = first, stop
+            while low < high:
+                middle = (low + high) >> 1
+                if value[middle] > level:
+                    low = middle + 1
+                else:
+                    high = middle
+            total = prefix[low - first] - (low - first) * level + (dense.size - (stop - first)) * max(b - level, 0.0)
+            for k in range(start[j], start[j + 1]):
+                q = dense[column[k]] if stored[column[k]] else b
+                total += max(q - (1.0 + best) * value[k], 0.0) - max(q - level, 0.0)
+            result[m, at] = total > limit
+        for k in range(first, stop):
+            stored[column[k]] = False
+    return result
