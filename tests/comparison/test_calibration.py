@@ -5,11 +5,6 @@ from tplrepro import comparison
 from tplrepro.comparison.calibration import Sweep, _quantile
 
 
-@pytest.fixture(scope="module")
-def mechanisms(setting):
-    return comparison.mechanisms(setting, window=2, block=2.0, radius=1.0)
-
-
 @pytest.mark.parametrize("name", ["equal budgets", "DPHMM, radius", "LDP, unary encoding"])
 def test_calibrated_parameters_leak_what_was_asked(setting, mechanisms, name):
     seeds, target = [1, 2], 1.0

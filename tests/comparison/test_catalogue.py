@@ -11,9 +11,8 @@ def test_level_and_parameter_are_inverse(setting, notion):
     assert notion.level(setting, parameter) == pytest.approx(1.3, rel=1e-6)
 
 
-def test_every_notion_has_a_mechanism(setting):
-    made = comparison.mechanisms(setting, window=2, block=2.0, radius=1.0)
-    assert {notion.mechanism for notion in comparison.notions(2)} == set(made)
+def test_every_notion_has_a_mechanism(mechanisms):
+    assert {notion.mechanism for notion in comparison.notions(2)} == set(mechanisms)
 
 
 def test_levels_of_equal_budgets(setting):
@@ -26,24 +25,21 @@ def test_levels_of_equal_budgets(setting):
 
 
 @pytest.mark.parametrize("name", ["group DP", "DP_T, Algorithm 7", "DP_T, Algorithm 8", "DP_T, optimal"])
-def test_notions_that_know_the_correlation_keep_their_level(setting, name):
+def test_notions_that_know_the_correlation_keep_their_level(setting, mechanisms, name):
     (notion,) = [n for n in comparison.notions(2) if n.name == name]
-    mechanism = comparison.mechanisms(setting, window=2, block=2.0, radius=1.0)[notion.mechanism]
-    assert mechanism.bound(setting, notion.parameter(setting, 1.0)) <= 1.0 + 1e-9
+    assert mechanisms[notion.mechanism].bound(setting, notion.parameter(setting, 1.0)) <= 1.0 + 1e-9
 
 
-def test_windows_that_cover_the_series_bound_absorption(setting):
-    mechanism = comparison.mechanisms(setting, window=2, block=2.0, radius=1.0)["budget absorption"]
-    assert mechanism.bound(setting, 0.5) == pytest.approx(3 * 0.5)  # five times
+def test_windows_that_cover_the_series_bound_absorption(setting, mechanisms):
+    assert mechanisms["budget absorption"].bound(setting, 0.5) == pytest.approx(3 * 0.5)  # five times
 
 
-def test_event_level_dp_does_not(setting):
-    mechanism = comparison.mechanisms(setting, window=2, block=2.0, radius=1.0)["equal budgets"]
-    assert comparison.simulate(mechanism, 1.0, setting, 200, 0, 0.95).leakage > 1.5
+def test_event_level_dp_does_not(setting, mechanisms):
+    assert comparison.simulate(mechanisms["equal budgets"], 1.0, setting, 200, 0, 0.95).leakage > 1.5
 
 
-def test_mechanisms_release_and_bound(setting):
-    for name, mechanism in comparison.mechanisms(setting, window=2, block=2.0, radius=1.0).items():
+def test_mechanisms_release_and_bound(setting, mechanisms):
+    for name, mechanism in mechanisms.items():
         release = mechanism.release(setting, 0.8, np.random.default_rng(0))
         assert release.log_likelihoods.shape == (40, 5, 6), name
         assert mechanism.trusts_server == (release.variances is not None)

@@ -7,7 +7,6 @@ import pytest
 
 from tplrepro import comparison, sip
 from tplrepro.comparison.local import blocks
-from tplrepro.comparison.setting import Setting
 from tplrepro.dphmm import KNormMechanism, PolicyGraph
 from tplrepro.mechanisms import KaryRandomizedResponse, UnaryEncoding
 
@@ -17,10 +16,6 @@ LOCAL = {
     "published": comparison.release_conditional_response,
     "exact": comparison.release_optimal_response,
 }
-
-
-def leakage(setting, release):
-    return comparison.measured_leakage(setting.adversary.told(release.log_likelihoods))
 
 
 @pytest.mark.parametrize("name", ["randomised response", "unary encoding", "published"])
@@ -35,33 +30,29 @@ def test_counts_are_unbiased(setting, name, epsilon):
 
 
 @pytest.mark.parametrize("name", ["randomised response", "unary encoding"])
-def test_reports_are_epsilon_dp_and_attain_it(setting, name):
+def test_reports_are_epsilon_dp_and_attain_it(setting, name, leakage):
     release = LOCAL[name](setting, 0.8, np.random.default_rng(0))
     assert np.ptp(release.log_likelihoods, axis=-1).max() == pytest.approx(0.8)
-    assert leakage(setting, release).max() <= setting.adversary.bound(np.full(5, 0.8)) + 1e-9
+    assert leakage(release).max() <= setting.adversary.bound(np.full(5, 0.8)) + 1e-9
 
 
 @pytest.mark.parametrize("name", [*LOCAL, "policy"])
-def test_posteriors_are_calibrated(setting, name):
+def test_posteriors_are_calibrated(crowd, name):
     """Users drawn from the chain are where the posterior says, as often as it says: likelihoods are the true ones."""
     rng = np.random.default_rng(8)
-    matrix, initial = setting.adversary.transitions.toarray(), setting.adversary.initial
-    paths = [rng.choice(6, size=4000, p=initial)]
-    for _ in range(2):
-        paths.append((matrix[paths[-1]].cumsum(axis=1) < rng.random((4000, 1))).sum(axis=1))
-    crowd = Setting(np.array(paths).T, setting.adversary, setting.positions, setting.near)
+    people = crowd(rng, 4000, 3)
     if name == "policy":
-        near = PolicyGraph.utility(crowd.positions, 1.0)
-        released = comparison.release_by_policy(crowd, 1.2, rng, policy=near)
+        near = PolicyGraph.utility(people.positions, 1.0)
+        released = comparison.release_by_policy(people, 1.2, rng, policy=near)
     else:
-        released = LOCAL[name](crowd, 1.2, rng)
-    believed = crowd.adversary.posteriors(crowd.adversary.told(released.log_likelihoods))
+        released = LOCAL[name](people, 1.2, rng)
+    believed = people.adversary.posteriors(people.adversary.told(released.log_likelihoods))
     for low, high in [(0, 0.1), (0.1, 0.3), (0.3, 0.6), (0.6, 1.0)]:
         chosen = (believed > low) & (believed <= high)
         if chosen.sum() < 300:
             continue
         expected, variance = believed[chosen].sum(), (believed[chosen] * (1 - believed[chosen])).sum()
-        assert abs(crowd.present[chosen].sum() - expected) < 4 * np.sqrt(3 * variance)  # three times of a user
+        assert abs(people.present[chosen].sum() - expected) < 4 * np.sqrt(3 * variance)  # three times of a user
 
 
 @pytest.mark.parametrize(
@@ -82,10 +73,10 @@ def test_responses_are_those_of_sip(setting, name, published):
             belief = belief.observe(output, response)
 
 
-def test_the_exact_response_keeps_twice_its_budget_a_release(setting):
+def test_the_exact_response_keeps_twice_its_budget_a_release(setting, leakage):
     release = comparison.release_optimal_response(setting, 0.9, np.random.default_rng(1))
     assert np.ptp(release.log_likelihoods, axis=-1).max() <= 2 * 0.9 + 1e-9
-    assert leakage(setting, release).max() <= setting.adversary.bound(np.full(5, 2 * 0.9)) + 1e-9
+    assert leakage(release).max() <= setting.adversary.bound(np.full(5, 2 * 0.9)) + 1e-9
     assert release.counts is None
 
 

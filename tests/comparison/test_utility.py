@@ -2,15 +2,6 @@ import numpy as np
 import pytest
 
 from tplrepro import comparison
-from tplrepro.comparison.setting import Setting
-
-
-def crowd(setting, rng, n_users, horizon):
-    matrix, initial = setting.adversary.transitions.toarray(), setting.adversary.initial
-    paths = [rng.choice(6, size=n_users, p=initial)]
-    for _ in range(horizon - 1):
-        paths.append((matrix[paths[-1]].cumsum(axis=1) < rng.random((n_users, 1))).sum(axis=1))
-    return Setting(np.array(paths).T, setting.adversary, setting.positions, setting.near)
 
 
 def infer_at_once(noisy, variances, setting):
@@ -46,9 +37,9 @@ def test_without_releases_the_chain_is_all_there_is(setting):
     np.testing.assert_allclose(inferred, np.tile(setting.expected_counts, (5, 1)))
 
 
-def test_counts_between_two_releases_are_between_them(setting):
+def test_counts_between_two_releases_are_between_them(crowd):
     """One time alone is Bayes' rule for normal variables; its neighbours follow by the chain."""
-    people = crowd(setting, np.random.default_rng(0), 500, 3)
+    people = crowd(np.random.default_rng(0), 500, 3)
     variances = np.array([np.inf, 4.0, np.inf])
     noisy = np.where(np.isfinite(variances)[:, None], people.counts + 1.0, np.nan)
     inferred = comparison.infer_counts(noisy, variances, people)
@@ -61,18 +52,14 @@ def test_counts_between_two_releases_are_between_them(setting):
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 2.0])
-def test_inference_beats_noisy_counts_and_the_chain_alone(setting, epsilon):
+def test_inference_beats_noisy_counts_and_the_chain_alone(crowd, epsilon):
     rng = np.random.default_rng(1)
     errors = []
     for _ in range(60):
-        people = crowd(setting, rng, 200, 5)
+        people = crowd(rng, 200, 5)
         release = comparison.release_laplace(people, np.full(5, epsilon), rng)
         inferred = comparison.infer_counts(release.counts, release.variances, people)
-        errors.append(
-            [
-                ((estimate - people.counts) ** 2).mean()
-                for estimate in (inferred, release.counts, people.expected_counts)
-            ]
-        )
+        estimates = inferred, release.counts, people.expected_counts
+        errors.append([((estimate - people.counts) ** 2).mean() for estimate in estimates])
     inferred, noisy, chain = np.mean(errors, axis=0)
     assert inferred < 0.97 * min(noisy, chain)

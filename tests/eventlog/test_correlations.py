@@ -25,29 +25,6 @@ def test_certain_release_of_one_event():
     assert labelled(published.backward, system, ("■",)) == {("b",): 0.5, ("c",): 0.5}
 
 
-def test_exploring_goes_as_far_as_the_window():
-    system = TransitionSystem.from_log(log_of("abc", "abd"), window=1)
-    step = release_step(system, 2)
-    assert labelled(step.forward, system, ("a",)) == {("c",): 0.5, ("d",): 0.5}
-    assert labelled(step.forward, system, ("c",)) == {("■",): 1.0}
-    assert labelled(step.backward, system, ("c",)) == {("a",): 1.0}
-    assert labelled(step.backward, system, ("a",)) == {}  # no case has reached it with two events
-
-
-def test_uncertain_release_is_a_mixture():
-    system = TransitionSystem.from_log(log_of("abc", "abd"), window=1)
-    step = release_step(system, 2, certain=False)
-    third = pytest.approx(1 / 3)
-    assert labelled(step.forward, system, ("a",)) == {
-        ("a",): third,
-        ("b",): third,
-        ("c",): pytest.approx(1 / 6),
-        ("d",): pytest.approx(1 / 6),
-    }
-    assert labelled(step.forward, system, ("c",)) == {("c",): third, ("■",): pytest.approx(2 / 3)}
-    assert labelled(step.backward, system, ("b",)) == {("▶",): third, ("a",): third, ("b",): third}
-
-
 def test_exploring_is_conditioned_on_the_traces_that_go_on():
     log = log_of("ab", "ac", "acd", complete=[False, False, True])
     system = TransitionSystem.from_log(log, window=1)

@@ -30,16 +30,6 @@ def test_last_activity():
     assert system.has_successor.all()
 
 
-def test_whole_prefixes_are_a_tree():
-    system = TransitionSystem.from_log(log_of("aba", "abb", "b"))
-    assert set(system.states) == {
-        tuple(text) for text in ("▶", "▶a", "▶ab", "▶aba", "▶aba■", "▶abb", "▶abb■", "▶b", "▶b■")
-    }
-    assert row(system.forward, tuple("▶")) == pytest.approx({tuple("▶a"): 2 / 3, tuple("▶b"): 1 / 3})
-    backward = system.backward.toarray()
-    assert ((backward == 0) | (backward == 1)).all()  # one way to every prefix
-
-
 def test_suffixes_are_what_is_to_come():
     system = TransitionSystem.from_log(log_of("ab", "cb"), direction="suffix")
     assert set(system.states) == {tuple(text) for text in ("▶ab■", "ab■", "b■", "■", "▶cb■", "cb■")}
@@ -69,11 +59,6 @@ def test_visits_are_cases_that_leave_or_end():
         ("■",): 1,
         ("c",): 1,
     }
-
-
-def test_a_case_that_takes_a_transition_twice_counts_once():
-    system = TransitionSystem.from_log(log_of("abab", "ac"), window=1)
-    assert row(system.forward, ("a",)) == {("b",): 0.5, ("c",): 0.5}
 
 
 def test_where_incomplete_traces_end():
