@@ -51,21 +51,15 @@ def test_mutual_information_of_a_symmetric_channel():
     ],
 )
 def test_bad_beliefs(belief, message):
-    for mechanism in (
-        sip.ConditionalRandomizedResponse(1.0),
-        sip.OptimalResponse(1.0),
-        sip.RandomizedResponse(1.0),
-    ):
+    for kind in (sip.ConditionalRandomizedResponse, sip.OptimalResponse, sip.RandomizedResponse):
         with pytest.raises(ValueError, match=message):
-            mechanism.response(belief)
+            kind(1.0).response(belief)
     with pytest.raises(ValueError, match=message):
         sip.instantaneous_leakage(np.eye(2), belief)
 
 
 def test_bad_matrices():
-    with pytest.raises(
-        ValueError, match="rows a\\(.\\|x\\) must be non-negative and sum to 1 .* found sum 0.9 in row 1"
-    ):
+    with pytest.raises(ValueError, match="must be non-negative and sum to 1 .* found sum 0.9 in row 1"):
         sip.instantaneous_leakage([[1, 0], [0.5, 0.4]], [0.5, 0.5])
     with pytest.raises(ValueError, match="a response over 2 symbols must have a row .* found shape \\(3, 3\\)"):
         sip.instantaneous_leakage(np.eye(3), [0.5, 0.5])

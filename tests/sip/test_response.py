@@ -10,13 +10,16 @@ from tests.sip.strategies import beliefs, budgets
 from tplrepro import sip
 
 
-def test_the_papers_counterexample():
-    two = sip.ConditionalRandomizedResponse(1.0).response([0.05, 0.95])
-    assert round(two.leakage, 3) == 2.566
-    assert round(two.cost(), 4) == 0.0349
-    three = sip.ConditionalRandomizedResponse(1.0).response([0.2, 0.3, 0.5])
-    assert round(three.leakage, 3) == 1.261
-    assert round(three.cost(), 4) == 0.2281
+@pytest.mark.parametrize(
+    ("belief", "leakage", "cost", "least"),
+    [([0.05, 0.95], 2.566, 0.0349, 0.05), ([0.2, 0.3, 0.5], 1.261, 0.2281, 0.2742)],
+)
+def test_the_papers_counterexample(belief, leakage, cost, least):
+    published = sip.ConditionalRandomizedResponse(1.0).response(belief)
+    assert (round(published.leakage, 3), round(published.cost(), 4)) == (leakage, cost)
+    exact = sip.OptimalResponse(1.0).response(belief)
+    assert exact.leakage <= 1.0
+    assert round(exact.cost(), 4) == least
 
 
 @given(beliefs(), budgets)
