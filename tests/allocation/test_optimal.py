@@ -48,6 +48,18 @@ def plain_tpl(budgets, loss_b, loss_f):
     return np.stack(bpl, axis=-1) + np.stack(fpl[::-1], axis=-1) - budgets
 
 
+def scaled_to_level(logs, alpha, tpl_of):
+    """Proportions, given by their logarithms against the first, (cases, T - 1), each scaled up to alpha."""
+    shapes = np.exp(np.concatenate([np.zeros((len(logs), 1)), logs], axis=1))
+    shapes /= shapes.max(axis=1, keepdims=True)
+    factor, top = np.zeros(len(logs)), np.full(len(logs), float(alpha))
+    for _ in range(45):
+        middle = (factor + top) / 2
+        fits = tpl_of(middle[:, None] * shapes).max(axis=-1) <= alpha
+        factor, top = np.where(fits, middle, factor), np.where(fits, top, middle)
+    return np.maximum(factor, 1e-300)[:, None] * shapes
+
+
 def least_cost_by_search(alpha, tpl_of, cost, horizon, zooms=7, points=17):
     """The least cost on a grid of proportions that is refined around its best point, each scaled up to alpha."""
     low, high = np.full(horizon - 1, -5.0), np.full(horizon - 1, 5.0)
@@ -55,14 +67,7 @@ def least_cost_by_search(alpha, tpl_of, cost, horizon, zooms=7, points=17):
     for _ in range(zooms):
         axes = [np.linspace(a, b, points) for a, b in zip(low, high, strict=True)]
         logs = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, horizon - 1)
-        shapes = np.exp(np.concatenate([np.zeros((len(logs), 1)), logs], axis=1))
-        shapes /= shapes.max(axis=1, keepdims=True)
-        factor, top = np.zeros(len(logs)), np.full(len(logs), float(alpha))
-        for _ in range(45):
-            middle = (factor + top) / 2
-            fits = tpl_of(middle[:, None] * shapes).max(axis=-1) <= alpha
-            factor, top = np.where(fits, middle, factor), np.where(fits, top, middle)
-        costs = cost(np.maximum(factor, 1e-300)[:, None] * shapes)
+        costs = cost(scaled_to_level(logs, alpha, tpl_of))
         at = int(np.argmin(costs))
         best = min(best, float(costs[at]))
         width = (high - low) * 1.5 / (points - 1)
@@ -131,14 +136,7 @@ def test_a_global_optimiser_does_not_do_better_for_five_releases(alpha, seed):
     losses = [plain_loss(P) for P in sides]
 
     def cost(logs):
-        shapes = np.exp(np.vstack([np.zeros(logs.shape[1]), logs])).T
-        shapes /= shapes.max(axis=1, keepdims=True)
-        low, high = np.zeros(len(shapes)), np.full(len(shapes), alpha)
-        for _ in range(40):
-            middle = (low + high) / 2
-            fits = plain_tpl(middle[:, None] * shapes, *losses).max(axis=-1) <= alpha
-            low, high = np.where(fits, middle, low), np.where(fits, high, middle)
-        return (1 / (np.maximum(low, 1e-300)[:, None] * shapes)).sum(axis=1)
+        return (1 / scaled_to_level(logs.T, alpha, lambda budgets: plain_tpl(budgets, *losses))).sum(axis=1)
 
     found = differential_evolution(
         cost, [(-3, 3)] * 4, seed=seed, maxiter=80, tol=0, polish=False, vectorized=True, updating="deferred"
@@ -182,12 +180,7 @@ def test_never_above_alpha_tight_and_never_worse_than_the_published_budgets(prob
 
 @pytest.mark.parametrize("alpha", [1e-3, 50.0])
 def test_small_and_large_levels(alpha):
-    for sides in (
-        (BACKWARD, FORWARD),
-        (BACKWARD, None),
-        (None, FORWARD),
-        (np.eye(2), FORWARD),
-    ):
+    for sides in ((BACKWARD, FORWARD), (BACKWARD, None), (None, FORWARD), (np.eye(2), FORWARD)):
         for horizon in (2, 6, 60):
             budgets = tpl.allocate_optimally(alpha, *sides, horizon)
             assert alpha * (1 - 1e-9) < tpl.temporal_privacy_leakage(budgets, *sides).tpl.max() <= alpha

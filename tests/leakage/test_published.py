@@ -173,11 +173,7 @@ def test_algorithm_6_reads_long_tables_in_blocks(monkeypatch):
     assert published.algorithm_6(0.3, tables) == whole
 
 
-@given(
-    d=st.one_of(st.just(0.0), st.floats(1e-300, 1.0)),
-    share=st.floats(0, 1),
-    epsilon=st.floats(1e-6, 1000.0),
-)
+@given(d=st.one_of(st.just(0.0), st.floats(1e-300, 1.0)), share=st.floats(0, 1), epsilon=st.floats(1e-6, 1000.0))
 @settings(max_examples=60, deadline=None)
 def test_theorem_11_solves_the_fixed_point_equation(d, share, epsilon):
     q = max(d, d + share * (1 - d))
