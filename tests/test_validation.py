@@ -1,9 +1,18 @@
 """The checks that all rooms share: what they return, and that their errors name the constraint and the value."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
-from tplrepro.validation import check_distribution, check_probability, check_smoothing
+from tplrepro.validation import (
+    FrozenArrays,
+    check_distribution,
+    check_probability,
+    check_smoothing,
+    frozen,
+    one_number,
+)
 
 
 def test_a_distribution_is_copied_and_sums_to_one():
@@ -40,3 +49,24 @@ def test_single_numbers():
     for bad in (-1, np.inf, np.nan, "1", [1.0], None):
         with pytest.raises(ValueError, match="smoothing must be finite and at least 0, found"):
             check_smoothing(bad)
+
+
+def test_results_hold_copies_that_cannot_be_written_to():
+    @dataclass(frozen=True)
+    class Result(FrozenArrays):
+        values: np.ndarray
+        name: str
+
+    given = np.arange(3.0)
+    result = Result(given, "x")
+    given[:] = 7.0
+    assert (result.values.tolist(), result.name) == ([0.0, 1.0, 2.0], "x")
+    assert not result.values.flags.writeable
+    assert given.flags.writeable
+    assert not frozen([1, 2]).flags.writeable
+
+
+def test_one_number_has_no_axis():
+    assert one_number(np.array(0.5), "x") == 0.5
+    with pytest.raises(ValueError, match=r"x must be one number, found shape \(1,\); call once"):
+        one_number(np.array([0.5]), "x")

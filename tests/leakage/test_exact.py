@@ -252,13 +252,8 @@ def test_budgets_may_differ_and_matrices_come_in_every_form():
     epsilons = [0.3, 1.0, 0.2]
     expected = tpl.exact_leakage(epsilons, THREE, THREE).tpl
     matrix = tpl.TransitionMatrix(THREE)
-    for given_ in (
-        np.array(THREE),
-        matrix,
-        [matrix, matrix],
-        np.array([THREE, THREE]),
-        tpl.PrivacyLossFunction(matrix),
-    ):
+    forms = (np.array(THREE), matrix, [matrix] * 2, np.array([THREE, THREE]), tpl.PrivacyLossFunction(matrix))
+    for given_ in forms:
         np.testing.assert_array_equal(tpl.exact_leakage(epsilons, given_, given_).tpl, expected)
 
 

@@ -198,67 +198,49 @@ def test_composition_of_deterministic_data_is_the_user_level():
     assert [r.w_event(w) for w in (1, 2, 3, 4)] == pytest.approx([1.0] * 4, rel=1e-14)
 
 
-def test_results_cannot_be_assigned():
-    r = tpl.temporal_privacy_leakage([0.1])
+def test_results_are_frozen_copies():
+    epsilons = np.array([0.1, 0.2])
+    r = tpl.temporal_privacy_leakage(epsilons, FIG_3, FIG_3)
     with pytest.raises(FrozenInstanceError):
         r.bpl = np.zeros(1)
+    for values in (r.epsilons, r.bpl, r.fpl):
+        with pytest.raises(ValueError, match="read-only"):
+            values[:] = 0.0
+    epsilons[:] = 9.0
+    assert r.epsilons.tolist() == [0.1, 0.2]
 
 
-def test_the_input_is_left_alone():
-    epsilons = np.array([0.1, 0.2])
-    tpl.temporal_privacy_leakage(epsilons, FIG_3, FIG_3)
-    assert epsilons.tolist() == [0.1, 0.2]
+def of_three(backward=None, forward=None):
+    return tpl.temporal_privacy_leakage([0.1] * 3, backward, forward)
 
 
-@pytest.mark.parametrize(
-    ("epsilons", "message"),
-    [
-        ([], "epsilons must hold at least one budget, found none; give one budget a time point"),
-        ([[0.1]], "epsilons must be one-dimensional, found 2 dimensions; give one budget a time point"),
-        (0.1, "epsilons must be one-dimensional, found 0 dimensions"),
-        ([0.1, 0.0], "epsilons must be a finite privacy budget in nats, greater than 0; found 0; leave out"),
-        ([0.1, -2.0], "greater than 0; found -2"),
-        ([0.1, np.nan], "greater than 0; found nan"),
-        ([0.1, np.inf], "greater than 0; found inf"),
-        ([[0.1], [0.1, 0.2]], "epsilons must be a sequence of numbers, found list; give one budget a time point"),
-    ],
-)
-def test_budgets_that_cannot_be(epsilons, message):
-    with pytest.raises(ValueError, match=message):
-        tpl.temporal_privacy_leakage(epsilons, FIG_3)
-
-
-@pytest.mark.parametrize("side", ["backward", "forward"])
-def test_a_list_of_another_length(side):
-    with pytest.raises(ValueError, match=f"{side} must be one matrix, .* found 3 matrices for 2 steps; give T - 1"):
-        tpl.temporal_privacy_leakage([0.1] * 3, **{side: [FIG_3] * 3})
-    with pytest.raises(ValueError, match="found 0 matrices for 2 steps; give T - 1 of them"):
-        tpl.temporal_privacy_leakage([0.1] * 3, **{side: []})
-
-
-def test_a_bad_matrix_within_a_list():
-    with pytest.raises(ValueError, match="rows must sum to 1 within .* found 0.9 in row 0; pass normalize=True"):
-        tpl.temporal_privacy_leakage([0.1] * 3, [FIG_3, [[0.8, 0.1], [0.2, 0.8]]])
-    with pytest.raises(ValueError, match=r"must be square, found shape \(1, 2\)"):
-        tpl.temporal_privacy_leakage([0.1] * 3, [[0.8, 0.2]])
-
-
-@pytest.mark.parametrize(("first", "last"), [(-1, 1), (1, 0), (0, 3)])
-def test_times_that_cannot_be_composed(first, last):
-    r = tpl.temporal_privacy_leakage([0.1] * 3, FIG_3)
-    with pytest.raises(ValueError, match=rf"0 <= first <= last < 3, found first = {first}, last = {last}; times count"):
-        r.composed(first, last)
+BAD = [[0.8, 0.1], [0.2, 0.8]]
 
 
 @pytest.mark.parametrize(
-    ("w", "message"),
+    ("call", "message"),
     [
-        (0, "w must be at least 1 time point, found 0"),
-        (4, "w must be at most the number of time points 3, found 4; give a shorter window"),
-        (1.5, "w must be a whole number of time points, found 1.5; give an int"),
+        (lambda: tpl.temporal_privacy_leakage([]), "epsilons must hold at least one budget, found none; give one"),
+        (lambda: tpl.temporal_privacy_leakage([[0.1]]), "epsilons must be one-dimensional, found 2 dimensions; give"),
+        (lambda: tpl.temporal_privacy_leakage(0.1), "epsilons must be one-dimensional, found 0 dimensions"),
+        (lambda: tpl.temporal_privacy_leakage([0.1, 0.0]), "epsilons must be .* greater than 0; found 0; leave out"),
+        (lambda: tpl.temporal_privacy_leakage([0.1, -2.0]), "greater than 0; found -2"),
+        (lambda: tpl.temporal_privacy_leakage([0.1, np.nan]), "greater than 0; found nan"),
+        (lambda: tpl.temporal_privacy_leakage([0.1, np.inf]), "greater than 0; found inf"),
+        (lambda: tpl.temporal_privacy_leakage([[0.1], [0.1, 0.2]]), "epsilons must be a sequence of numbers"),
+        (lambda: of_three([FIG_3] * 3), "backward must be one matrix, .* found 3 matrices for 2 steps; give T - 1"),
+        (lambda: of_three(None, [FIG_3] * 3), "forward must be one matrix, .* found 3 matrices for 2 steps"),
+        (lambda: of_three([]), "found 0 matrices for 2 steps; give T - 1 of them"),
+        (lambda: of_three([FIG_3, BAD]), "rows must sum to 1 within .* found 0.9 in row 0; pass normalize=True"),
+        (lambda: of_three([[0.8, 0.2]]), r"must be square, found shape \(1, 2\)"),
+        (lambda: of_three().composed(-1, 1), "0 <= first <= last < 3, found first = -1, last = 1; times count"),
+        (lambda: of_three().composed(1, 0), "0 <= first <= last < 3"),
+        (lambda: of_three().composed(0, 3), "0 <= first <= last < 3"),
+        (lambda: of_three().w_event(0), "w must be at least 1 time point, found 0"),
+        (lambda: of_three().w_event(4), "w must be at most the number of time points 3, found 4; give a shorter"),
+        (lambda: of_three().w_event(1.5), "w must be a whole number of time points, found 1.5; give an int"),
     ],
 )
-def test_windows_that_cannot_be(w, message):
-    r = tpl.temporal_privacy_leakage([0.1] * 3, FIG_3)
+def test_errors(call, message):
     with pytest.raises(ValueError, match=message):
-        r.w_event(w)
+        call()
