@@ -101,14 +101,8 @@ def prepare(
         None as in `observed_sequences`. gowalla: with `densest`, of several files none of which is the official one,
         take that with the most check-ins in the box.
 
-    Raises
-    ------
-    ValueError
-        For an unknown name or cut, or if no two consecutive states are found.
-    DatasetNotFoundError
-        Only if `path` is given.
-    DataFormatError, OSError
-        As the readers do.
+    ValueError for an unknown name or cut, or if no two consecutive states are found; DatasetNotFoundError only if
+    `path` is given; DataFormatError and OSError as the readers.
 
     Examples
     --------
@@ -163,7 +157,12 @@ def prepare(
 def _observations(name: str, path, synthetic: bool, stand_in: dict, cut: dict) -> pd.DataFrame:
     """What the reader gives of recorded data or, where there are none or it is asked for, of the stand-in."""
     reader = {"geolife": geolife, "gowalla": gowalla, "kosarak": kosarak, "gaze": gaze}[name]
-    options = getattr(gaze, cut["layout"]) if name == "gaze" else {"box": cut["box"]} if "box" in cut else {}
+    options = {"box": cut["box"]} if "box" in cut else {}
+    if name == "gaze":
+        options = getattr(gaze, cut["layout"])
+        stand_in = {"layout": options} | stand_in
+    if name == "geolife":
+        stand_in = options | stand_in
     if not synthetic:
         try:
             if cut.get("densest") and path is None:
@@ -172,10 +171,6 @@ def _observations(name: str, path, synthetic: bool, stand_in: dict, cut: dict) -
         except registry.DatasetNotFoundError:
             if path is not None:
                 raise
-    if name == "geolife":
-        stand_in = {"box": cut["box"]} | stand_in
-    if name == "gaze":
-        stand_in = {"layout": options} | stand_in
     return reader.synthetic(**stand_in)
 
 

@@ -115,8 +115,12 @@ class Rows:
     """
 
     def __init__(self, table: pa.Table, block: bytes, first_line: int, file, defects: Defects, rejected=()):
-        self.table, self.block, self.first_line, self.file = table, block, first_line, file
-        self.defects, self.rejected = defects, rejected
+        self.table = table
+        self.block = block
+        self.first_line = first_line
+        self.file = file
+        self.defects = defects
+        self.rejected = rejected
         self._numbers: np.ndarray | None = None  # which rows of the block are left; None for all
 
     def __len__(self) -> int:
