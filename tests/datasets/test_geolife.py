@@ -9,8 +9,6 @@ from datetime import datetime
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from tplrepro.datasets import geolife
 from tplrepro.datasets.reading import DataFormatError
@@ -213,42 +211,6 @@ def test_arguments_of_the_stand_in_are_checked():
         geolife.synthetic(5, n_trajectories=3)
     with pytest.raises(ValueError, match="seconds_between_points must be from 1 to 600"):
         geolife.synthetic(1, seconds_between_points=0)
-
-
-SOUND = HEADER + b"".join(line(39.9, stamp=f"2008-10-23,02:53:{s:02}") + b"\r\n" for s in range(8))
-EDITS = st.lists(
-    st.tuples(
-        st.integers(0, len(SOUND)),
-        st.integers(0, 30),
-        st.one_of(st.binary(max_size=6), st.sampled_from([b"\r\n", b",", b"400", b"2999", b"-", b"nan", b"\xff"])),
-    ),
-    min_size=1,
-    max_size=4,
-)
-
-
-@given(EDITS)
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@pytest.mark.filterwarnings("ignore:.*the last line has no end:UserWarning")
-def test_no_broken_file_is_read_in_silence(tmp_path, edits):
-    """Whatever is done to a file: an error naming it, or every line that is not blank is kept or counted."""
-    data = SOUND
-    for start, length, new in edits:
-        data = data[:start] + new + data[start + length :]
-    path = folder_of(tmp_path, u000_a=data)
-    try:
-        frame = geolife.load(path, max_malformed=3, threads=1)
-    except DataFormatError as error:
-        named = "a.plt" in error.file and str(error).startswith(error.file)
-        assert named
-        return
-    lines = [li for li in data.split(b"\n", 6)[6].splitlines() if li]
-    skipped = sum(n for reason, n in frame.attrs["skipped"].items() if reason != "file without points")
-    if "file without points" not in frame.attrs["skipped"]:
-        assert len(frame) + skipped == len(lines)
-    assert frame["latitude"].between(-90, 90).all()
-    assert frame["time"].is_monotonic_increasing
-    assert frame["time"].is_unique
 
 
 @pytest.mark.real_data

@@ -5,8 +5,6 @@ from datetime import datetime
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from tplrepro.datasets import gowalla, grid
 from tplrepro.datasets.reading import DataFormatError
@@ -107,35 +105,6 @@ def test_box_selects_and_counts(tmp_path):
     frame = gowalla.load(file_of(tmp_path, SOUND), box=grid.LOS_ANGELES)
     assert frame["user"].tolist() == [1]
     assert frame.attrs["outside_box"] == 3
-
-
-@given(
-    st.lists(
-        st.tuples(
-            st.integers(0, 240),
-            st.integers(0, 20),
-            st.one_of(st.binary(max_size=5), st.sampled_from([b"\t", b"\n", b"400", b"9999", b"", b"\xff", b"Z"])),
-        ),
-        min_size=1,
-        max_size=4,
-    )
-)
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@pytest.mark.filterwarnings("ignore:.*the last line has no end:UserWarning")
-def test_no_broken_file_is_read_in_silence(tmp_path, edits):
-    data = b"".join(line + b"\n" for line in SOUND)
-    for start, length, new in edits:
-        data = data[:start] + new + data[start + length :]
-    try:
-        frame = gowalla.load(file_of(tmp_path, data), max_malformed=3)
-    except DataFormatError as error:
-        named = "check-ins.txt" in error.file and str(error).startswith(error.file)
-        assert named
-        return
-    lines = [line for line in data.splitlines() if line]
-    assert len(frame) + sum(frame.attrs["skipped"].values()) == len(lines)
-    assert frame["latitude"].between(-90, 90).all()
-    assert not frame.duplicated(["user", "time"]).any()
 
 
 @pytest.mark.real_data

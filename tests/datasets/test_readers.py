@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import pandas as pd
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tplrepro.datasets import gaze, geolife, gowalla, kosarak
 from tplrepro.datasets.reading import DataFormatError
@@ -259,3 +261,39 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path, name, file):
     for path, seed in ((a, 1), (b, 1), (c, 2)):
         FORMATS[name].reader.synthetic(3, seed, path)
     assert a.read_bytes() == b.read_bytes() != c.read_bytes()
+
+
+BITS = [b"\r\n", b"\n", b",", b"\t", b"400", b"2999", b"-", b"nan", b"\xff", b"Z", b""]
+EDITS = st.lists(
+    st.tuples(st.integers(0, 400), st.integers(0, 30), st.one_of(st.binary(max_size=6), st.sampled_from(BITS))),
+    min_size=1,
+    max_size=4,
+)
+
+
+@pytest.mark.parametrize("name", TIMED)
+@given(edits=EDITS)
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.filterwarnings("ignore:.*the last line has no end:UserWarning")
+def test_no_broken_file_is_read_in_silence(tmp_path, name, edits):
+    """Whatever is done to a file: an error naming it, or every line that is not blank is kept or counted."""
+    one = FORMATS[name]
+    data = one.head + b"\n".join(one.sound) + b"\n"
+    for start, length, new in edits:
+        data = data[:start] + new + data[start + length :]
+    try:
+        frame = one.load(one.path(tmp_path, data), max_malformed=3)
+    except DataFormatError as error:
+        named = one.file in error.file and str(error).startswith(error.file)
+        assert named
+        return
+    heads = one.head.count(b"\n")
+    lines = [line for line in data.split(b"\n", heads)[heads].splitlines() if line]
+    skipped = {reason: n for reason, n in frame.attrs["skipped"].items() if not reason.startswith("file without")}
+    if skipped == frame.attrs["skipped"]:
+        assert len(frame) + sum(skipped.values()) == len(lines)
+    assert not frame.duplicated(["user", "time"]).any()
+    if name != "gaze":
+        assert frame["latitude"].between(-90, 90).all()
+    if name != "gowalla":
+        assert frame["time"].is_monotonic_increasing

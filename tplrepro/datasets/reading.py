@@ -265,8 +265,9 @@ def read_rows(
             parse = parser(block)
             if header:
                 block, first_line = block.partition(b"\n")[2], 2
-        if block.strip() or not header:
-            yield rows_of(block, first_line, path, parse, defects, encoding)
+                if not block.strip(b"\r\n"):
+                    continue
+        yield rows_of(block, first_line, path, parse, defects, encoding)
     if parse is None:
         raise DataFormatError("the file is empty; download it again", path)
 
