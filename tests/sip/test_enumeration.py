@@ -15,39 +15,21 @@ def by_loops(mechanism, prior):
     """SIL from nothing but the joint distribution: one pair of sequences at a time, beliefs by summing over inputs."""
     n, horizon = prior.shape[0], prior.ndim
     sequences = list(itertools.product(range(n), repeat=horizon))
-
-    def likelihood(x, y):
-        value = 1.0
-        for k in range(horizon):
-            weights = np.zeros(n)
-            for other in sequences:
-                weights[other[k]] += prior[other] * np.prod(
-                    [rows[other[i], y[i]] for i, rows in enumerate(history(y, k))]
-                )
-            if weights.sum() == 0:
-                return 0.0
-            value *= mechanism.matrix(weights / weights.sum())[x[k], y[k]]
-        return value
-
-    cache = {}
-
-    def history(y, k):
-        if k == 0:
-            return []
-        if (y[: k - 1], k) not in cache:
-            before = history(y, k - 1)
-            weights = np.zeros(n)
-            for other in sequences:
-                weights[other[k - 1]] += prior[other] * np.prod([r[other[i], y[i]] for i, r in enumerate(before)])
-            cache[y[: k - 1], k] = [*before, mechanism.matrix(weights / weights.sum())]
-        return cache[y[: k - 1], k]
-
     worst = 0.0
     for y in sequences:
-        values = {x: likelihood(x, y) for x in sequences if prior[x] > 0}
-        total = sum(prior[x] * v for x, v in values.items())
-        if total > 0:
-            worst = max(worst, max(abs(np.log(v / total)) for v in values.values()))
+        rows = []
+        for k in range(horizon):
+            weights = np.zeros(n)
+            for x in sequences:
+                weights[x[k]] += prior[x] * np.prod([rows[i][x[i], y[i]] for i in range(k)])
+            if weights.sum() == 0:
+                break
+            rows.append(mechanism.matrix(weights / weights.sum()))
+        else:
+            values = {x: np.prod([rows[k][x[k], y[k]] for k in range(horizon)]) for x in sequences if prior[x] > 0}
+            total = sum(prior[x] * value for x, value in values.items())
+            if total > 0:
+                worst = max(worst, max(abs(np.log(value / total)) for value in values.values()))
     return worst
 
 
