@@ -159,10 +159,7 @@ def check_budgets(epsilons: ArrayLike, name: str = "epsilons") -> np.ndarray:
 
 def check_level(alpha: ArrayLike, name: str = "alpha") -> float:
     """One requested privacy level in nats; it must be finite and positive."""
-    values = np.asarray(alpha, dtype=float)
-    if values.ndim != 0:
-        raise ValueError(f"{name} must be one number, found shape {values.shape}; give a scalar level in nats")
-    value = float(values)
+    value = one_number(np.asarray(alpha, dtype=float), name, "give a scalar level in nats")
     if not (0 < value < np.inf):
         raise ValueError(f"{name} must be a finite level in nats, greater than 0; found {value:g}; choose alpha > 0")
     return value
