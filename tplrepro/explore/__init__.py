@@ -11,7 +11,6 @@ from tplrepro.lazy import lazy_names as _lazy_names
 
 # public name -> module of this folder that defines it
 _EXPORTS = {
-    "Analysis": "analysis",
     "EXAMPLES": "matrices",
     "Inputs": "analysis",
     "LeakagePage": "page",

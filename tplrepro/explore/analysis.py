@@ -100,8 +100,7 @@ def critical_budget(function: PrivacyLossFunction) -> float:
     if d > 0.0 or function.is_zero:
         return inf
     # The limit of alpha - L(alpha), which no rounding of 1 - q spoils; far beyond the last breakpoint it is reached.
-    last = function.breakpoints[-1] if function.breakpoints.size else 0.0
-    return float(function.budget_for(max(1e4, 2.0 * last)))
+    return float(function.budget_for(max(1e4, 2.0 * max(function.breakpoints, default=0.0))))
 
 
 def check_same_states(backward: TransitionMatrix | None, forward: TransitionMatrix | None) -> None:

@@ -12,6 +12,14 @@ import traitlets
 __all__ = ["NumberControl", "card", "dropdown", "note"]
 
 
+#: Of each scale: the slider and its step.
+SLIDERS = {
+    "linear": (ipywidgets.FloatSlider, 0.5),
+    "logarithmic": (ipywidgets.FloatLogSlider, 0.01),
+    "whole": (ipywidgets.IntSlider, 1),
+}
+
+
 class NumberControl(ipywidgets.HBox):
     """One number with a slider, which acts while it is dragged, and an entry that takes any number exactly.
 
@@ -24,14 +32,10 @@ class NumberControl(ipywidgets.HBox):
 
     def __init__(self, label: str, value: float, minimum: float, maximum: float, scale: str = "linear"):
         self._scale = scale
-        options = {"description": label, "readout": False, "tooltip": label}
         if scale == "logarithmic":
-            low, high = math.log10(minimum), math.log10(maximum)
-            self.slider = ipywidgets.FloatLogSlider(min=low, max=high, step=0.01, **options)
-        elif scale == "whole":
-            self.slider = ipywidgets.IntSlider(min=minimum, max=maximum, **options)
-        else:
-            self.slider = ipywidgets.FloatSlider(min=minimum, max=maximum, step=0.5, **options)
+            minimum, maximum = math.log10(minimum), math.log10(maximum)
+        kind, step = SLIDERS[scale]
+        self.slider = kind(description=label, tooltip=label, readout=False, min=minimum, max=maximum, step=step)
         kind = ipywidgets.IntText if scale == "whole" else ipywidgets.FloatText
         self.entry = kind(value=value, tooltip=f"{label}, typed", continuous_update=False).add_class("tplr-entry")
         self._typed()

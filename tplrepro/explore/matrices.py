@@ -92,13 +92,12 @@ def parse_matrix(text: str, normalize: bool = False) -> TransitionMatrix:
     if not rows:
         raise ValueError("a transition matrix needs at least one row, found no text; give one row of numbers a line")
     header, rows = _header(rows)
-    n, width = len(rows), len(rows[0][1]) if rows else 0
-    labels = None
-    if width > 1 and (all(_is_text(row[0]) for _, row in rows) or (header is not None and width == n + 1)):
+    width, labels = len(rows[0][1]) if rows else 0, None
+    if width > 1 and (all(row[0] and number(row[0]) is None for _, row in rows) or (header and width == len(rows) + 1)):
         labels, rows = [row[0] for _, row in rows], [(line, row[1:]) for line, row in rows]
-    if n > MAX_STATES:
+    if len(rows) > MAX_STATES:
         raise ValueError(
-            f"a matrix must have at most {MAX_STATES} states here, found {n}; "
+            f"a matrix must have at most {MAX_STATES} states here, found {len(rows)}; "
             "merge states, or use tplrepro.PrivacyLossFunction directly"
         )
     values = np.array([_numbers(row, line, len(rows[0][1])) for line, row in rows])
@@ -144,10 +143,6 @@ def _without_brackets(text: str) -> str:
         inside = re.sub(r"\s+", " ", inside)
     inside = re.sub(r"\]\s*,?\s*\[", "\n", inside)
     return re.sub(r"[\[\]]", " ", inside).replace(";", "\n")
-
-
-def _is_text(cell: str) -> bool:
-    return bool(cell) and number(cell) is None
 
 
 def _header(rows: list[Row]) -> tuple[list[str] | None, list[Row]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 from collections.abc import Callable
 from functools import lru_cache, partial
 from html import escape
@@ -22,7 +23,7 @@ from tplrepro.explore.schemes import SCHEMES
 from tplrepro.explore.sources import MatrixSource
 from tplrepro.explore.text import MAX_RELEASES, format_budgets, parse_budgets
 from tplrepro.figures import output_folder
-from tplrepro.leakage.loss_function import PrivacyLossFunction
+from tplrepro.leakage.steps import as_loss_function
 from tplrepro.provenance import repository_folder, write_whole
 from tplrepro.validation import check_epsilon, check_horizon
 
@@ -33,7 +34,7 @@ BOTH, BACKWARD, FORWARD = "both", "backward only", "forward only"
 SYNTHETIC = "<p class='tplr-synthetic'>Synthetic data: no conclusion about people may be drawn from these numbers.</p>"
 
 #: Kept for matrices that a user goes back to.
-loss_function = lru_cache(maxsize=8)(PrivacyLossFunction)
+loss_function = lru_cache(maxsize=8)(as_loss_function)
 
 
 class LeakagePage(ipywidgets.VBox):
@@ -135,8 +136,8 @@ class LeakagePage(ipywidgets.VBox):
         epsilons = read("budgets", self._epsilons)
         if problems:
             raise ValueError("\n".join(problems))
-        functions = [None if matrix is None else loss_function(matrix) for matrix in (backward, forward)]
-        return Inputs(functions[0], functions[1], epsilons, float(self.alpha.value), float(self.sensitivity.value))
+        alpha, sensitivity = float(self.alpha.value), float(self.sensitivity.value)
+        return Inputs(loss_function(backward), loss_function(forward), epsilons, alpha, sensitivity)
 
     def _epsilons(self) -> np.ndarray:
         horizon = check_horizon(self.horizon.value, "T")
@@ -197,8 +198,7 @@ class LeakagePage(ipywidgets.VBox):
         try:
             self.budgets.value = format_budgets(budgets_of(self.analysis, self.scheme.value))
         except ValueError as error:
-            self._tell([f"budgets: {error}"])
-            return
+            return self._tell([f"budgets: {error}"])
         self.horizon.entry.value = self.analysis.inputs.epsilons.size
         self.unequal.value = True
         self._changed()
@@ -225,9 +225,6 @@ class LeakagePage(ipywidgets.VBox):
             return
         self.browser.download(file, MEDIA_TYPES[suffix], content)
         link = f"data:{MEDIA_TYPES[suffix]};base64,{base64.b64encode(content).decode()}"
-        root = repository_folder()
-        shown = path.relative_to(root) if path.is_relative_to(root) else path
-        self.saved.value = (
-            f"saved as {escape(str(shown))}, and "
-            f"<a class='tplr-link' download='{escape(file)}' href='{link}'>download {escape(file)}</a>"
-        )
+        shown = escape(os.path.relpath(path, repository_folder()))
+        download = f"<a class='tplr-link' download='{escape(file)}' href='{link}'>download {escape(file)}</a>"
+        self.saved.value = f"saved as {shown}, and {download}"

@@ -6,16 +6,15 @@ Colours are Okabe and Ito's, with a dash and a marker each; text and grid of the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 
 from tplrepro.explore.analysis import Analysis
 from tplrepro.explore.schemes import SCHEMES
 from tplrepro.figures import PALETTE, subplots
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["CURRENT", "PANELS", "curves", "draw"]
 
@@ -89,8 +88,6 @@ def curves(analysis: Analysis) -> dict[str, Curve]:
 
 def draw(analysis: Analysis, title: str = "") -> Figure:
     """The four panels as a Matplotlib figure in the house style."""
-    from matplotlib.ticker import LogLocator
-
     figure, axes = subplots(2, 2, panel_height=2.5)
     drawn = curves(analysis)
     for axis, panel in zip(axes.flat, PANELS, strict=True):

@@ -70,7 +70,7 @@ def schemes_html(analysis: Analysis) -> str:
             kind = "tplr-pending" if scheme.message == PENDING else "tplr-infeasible"
             rows.append(f"<tr class='{kind}'>{name}<td colspan='4'>{escape(scheme.message)}</td></tr>")
             continue
-        numbers = (scheme.budgets.min(), scheme.budgets.max(), scheme.largest_tpl)
+        numbers = scheme.budgets.min(), scheme.budgets.max(), scheme.largest_tpl
         cells = "".join(f"<td>{number:.5g}</td>" for number in numbers)
         error = errors[scheme.name]
         best = " <span class='tplr-good'>least</span>" if error <= least * (1 + 1e-9) else ""

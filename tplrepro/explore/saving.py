@@ -46,10 +46,9 @@ def saved_figure(analysis: Analysis, suffix: str, title: str = "") -> bytes:
     import matplotlib.pyplot as plt
 
     figure = draw(analysis, title)
-    try:
-        return figure_bytes(figure, suffix)
-    finally:
-        plt.close(figure)
+    content = figure_bytes(figure, suffix)
+    plt.close(figure)
+    return content
 
 
 def file_name(analysis: Analysis, name: str, suffix: str) -> str:

@@ -60,8 +60,7 @@ def from_text(text: str, title: str = "sequences") -> Observed:
     >>> from_text("a, b, b\\nb, a").counts.toarray().tolist()
     [[0.0, 1.0], [1.0, 1.0]]
     """
-    counts, states = count_transitions(parse_sequences(text))
-    return Observed(counts, states, title)
+    return Observed(*count_transitions(parse_sequences(text)), title=title)
 
 
 def from_dataset(name: str) -> Observed:

@@ -32,14 +32,9 @@ estimated, reversed_matrix = keep(sequences.Observed.matrices), keep(TransitionM
 
 
 class MatrixSource(ipywidgets.VBox):
-    """The controls of one matrix, and the matrix that they describe.
+    """The controls of one matrix, "forward" or "backward", and the matrix that they describe.
 
-    Parameters
-    ----------
-    direction : "forward" or "backward"
-    changed : callable that takes the change of a control
-    chosen : str, the example to begin with
-    forward : MatrixSource, only for "backward": the one it may follow
+    It begins with the example `chosen`; `changed` is called with each change. The backward source may follow `forward`.
     """
 
     def __init__(self, direction: str, changed: Callable, chosen: str, forward: MatrixSource | None = None):
@@ -62,6 +57,7 @@ class MatrixSource(ipywidgets.VBox):
         self.dataset = dropdown("Data set", sequences.DATASETS)
         self.smoothing = NumberControl("Added to counts", 1.0, 0.001, 10.0, "logarithmic")
         self.drop = ipywidgets.Checkbox(description="leave out states never left or never entered", indent=False)
+        recipe = [self.model, self.size, self.spread, self.seed]
         # What is shown for each kind, and the matrix that it gives for a direction.
         self._kinds: dict[str, tuple[list, Callable[[str], TransitionMatrix]]] = {}
         if forward is not None:
@@ -73,7 +69,7 @@ class MatrixSource(ipywidgets.VBox):
         self._kinds |= {
             EXAMPLE: ([self.example], lambda to: example(self.example.value)[to == "forward"]),
             TEXT: ([self.text, self.normalize], lambda to: self._parsed(self.text.value, to)),
-            GENERATED: ([self.model, self.size, self.spread, self.seed], self._generated),
+            GENERATED: (recipe, lambda to: self._turned(generate(*(part.value for part in recipe)), to)),
             MATRIX_FILE: ([self.matrix_file, self.normalize], lambda to: self._parsed(self.matrix_file.text(), to)),
             SEQUENCES_FILE: ([self.sequence_file, self.smoothing, self.drop], self._estimated),
             DATASET: ([self.dataset, self.smoothing, self.drop], self._estimated),
@@ -107,10 +103,9 @@ class MatrixSource(ipywidgets.VBox):
 
     def describe(self, matrix: TransitionMatrix) -> None:
         """Say below the controls what is used."""
-        names = [str(state) for state in list(matrix.states)[:4]]
-        more = ", ..." if matrix.n_states > len(names) else ""
+        names = ", ".join([str(state) for state in list(matrix.states)[:4]] + ["..."] * (matrix.n_states > 4))
         origin = f"{dataset(self.dataset.value).title}: " if self.kind.value == DATASET else ""
-        self.about.value = escape(f"{origin}{matrix.n_states} states: {', '.join(names)}{more}")
+        self.about.value = escape(f"{origin}{matrix.n_states} states: {names}")
 
     def _turned(self, matrix: TransitionMatrix, direction: str) -> TransitionMatrix:
         """This panel's own matrix, or what Bayes' rule gives for the other direction."""
@@ -118,10 +113,6 @@ class MatrixSource(ipywidgets.VBox):
 
     def _parsed(self, text: str, direction: str) -> TransitionMatrix:
         return self._turned(parse(text, self.normalize.value), direction)
-
-    def _generated(self, direction: str) -> TransitionMatrix:
-        matrix = generate(self.model.value, self.size.value, self.spread.value, self.seed.value)
-        return self._turned(matrix, direction)
 
     def _estimated(self, direction: str) -> TransitionMatrix:
         if self.kind.value == DATASET:

@@ -43,8 +43,8 @@ def cells_of_lines(text: str) -> list[tuple[int, list[str]]]:
 
     Cells are separated by tabs, semicolons, commas or blanks, whichever of these comes first in that order in the text.
     """
-    lines = [(place, line) for place, line in enumerate(text.splitlines(), 1)]
-    lines = [(place, line) for place, line in lines if line.strip(" \t,;") and not line.lstrip().startswith("#")]
+    numbered = enumerate(text.splitlines(), 1)
+    lines = [(place, line) for place, line in numbered if line.strip(" \t,;") and not line.lstrip().startswith("#")]
     everything = "\n".join(line for _, line in lines)
     separator = next((mark for mark in ("\t", ";", ",") if mark in everything), None)
     points, commas = re.search(r"\d\.\d", everything), re.search(r"\d,\d", everything)
