@@ -189,7 +189,7 @@ def test_an_element_without_end_does_not_fill_memory(tmp_path):
         out.write(b'<log><string key="')
         for _ in range(10):
             out.write(b"a" * (1 << 20))
-    with pytest.raises(DataFormatError, match="longer than 8 MiB"):
+    with pytest.raises(DataFormatError, match="at most 8 MiB long"):
         read_xes(path)
 
 

@@ -35,7 +35,7 @@ class Traces:
     events : list of tuples of int, positions in `activities`, without the artificial ones
     activities : list of str, `START`, the log's in alphabetical order, `END`
     complete : ndarray of bool (cases,)
-    times : ndarray of int64 (events,), microseconds since 1970 UTC, case after case; empty if the log has none
+    times : ndarray of int64 (events,), microseconds since 1970 UTC, case after case; 0 if the log has none
     """
 
     events: list[tuple[int, ...]]
@@ -65,7 +65,7 @@ def check_log(log: pd.DataFrame, timestamps: bool = True) -> pd.DataFrame:
     """
     if not isinstance(log, pd.DataFrame):
         raise ValueError(
-            f"an event log must be a DataFrame, found {type(log).__name__}; read it with read_xes or read_csv"
+            f"an event log must be a DataFrame, found {type(log).__name__}; read it by read_xes or read_csv"
         )
     wanted = [CASE, ACTIVITY, TIMESTAMP][: 2 + timestamps]
     missing = [name for name in wanted if name not in log.columns]
@@ -85,8 +85,7 @@ def check_log(log: pd.DataFrame, timestamps: bool = True) -> pd.DataFrame:
             )
     if timestamps and not pd.api.types.is_datetime64_any_dtype(log[TIMESTAMP]):
         raise ValueError(
-            f"{TIMESTAMP} must hold times, found {log[TIMESTAMP].dtype}; "
-            f"convert it with pandas.to_datetime(..., utc=True)"
+            f"{TIMESTAMP} must hold times, found {log[TIMESTAMP].dtype}; convert it by pandas.to_datetime(utc=True)"
         )
     if log[ACTIVITY].isin([START, END]).any():
         raise ValueError(
@@ -103,21 +102,18 @@ def as_traces(log: pd.DataFrame) -> Traces:
     # A category without events must not become an activity, so numbers come from the values that occur.
     case_codes, cases = pd.factorize(log[CASE].astype(object))
     activity_codes, activities = pd.factorize(log[ACTIVITY].astype(object), sort=True)
-    n = len(cases)
-    times = np.empty(0, dtype=np.int64)
+    times = np.zeros(len(log), dtype=np.int64)
     if timed:
         times = pd.to_datetime(log[TIMESTAMP], utc=True).to_numpy("datetime64[us]").astype(np.int64)
-        order = np.lexsort((np.arange(len(log)), times, case_codes))
-    else:
-        order = np.argsort(case_codes, kind="stable")
-    bounds = np.searchsorted(case_codes[order], np.arange(n + 1))
-    by_start = np.argsort(times[order][bounds[:-1]], kind="stable") if timed else np.arange(n)
+    order = np.lexsort((times, case_codes))  # stable
+    bounds = np.searchsorted(case_codes[order], np.arange(len(cases) + 1))
+    by_start = np.argsort(times[order][bounds[:-1]], kind="stable")
     parts = [order[bounds[k] : bounds[k + 1]] for k in by_start.tolist()]
     return Traces(
         events=[tuple((activity_codes[part] + 1).tolist()) for part in parts],
         activities=[START, *map(str, activities), END],
-        complete=_complete(log, case_codes, n)[by_start],
-        times=times[np.concatenate(parts)] if timed else times,
+        complete=_complete(log, case_codes, len(cases))[by_start],
+        times=times[np.concatenate(parts)],
     )
 
 

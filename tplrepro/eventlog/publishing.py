@@ -88,16 +88,14 @@ def _first(traces: Traces, start: float | str | pd.Timestamp) -> np.ndarray:
     """How much of each case the first release holds."""
     if isinstance(start, (int, float, np.number)):
         if not 0.0 < start <= 1.0:
-            raise ValueError(
-                f"start must be a share in (0, 1] or a time, found {start}; give the first release's share"
-            )
+            raise ValueError(f"start must be a share in (0, 1] or a time, found {start}; give the first's share")
         # Rounded first: 0.07 of 100 events are 7, though 0.07 * 100 is more.
         last = int(np.ceil(round(float(start) * traces.times.size, 6))) - 1
         cut = np.partition(traces.times, last)[last]
     else:
         stamp = time_limit(start, "start")
         if stamp is None:
-            raise ValueError("start must be a share in (0, 1] or a time, found None; give the first release's share")
+            raise ValueError("start must be a share in (0, 1] or a time, found None; give the first's share")
         cut = stamp.as_unit("us").asm8.astype(np.int64)
     lengths = traces.lengths
     case = np.repeat(np.arange(lengths.size), lengths)

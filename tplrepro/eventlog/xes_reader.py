@@ -130,9 +130,7 @@ class _Parser:
             except ExpatError as error:
                 raise DataFormatError(_explained(error, head, not block), self.path, error.lineno) from None
             if fed - self.expat.CurrentByteIndex > LONGEST_TAG_BYTES:
-                raise self._error(
-                    f"an element must not be longer than {LONGEST_TAG_BYTES >> 20} MiB, found a longer one"
-                )
+                raise self._error(f"an element must be at most {LONGEST_TAG_BYTES >> 20} MiB long, found a longer one")
         self._convert_times()
 
     def _error(self, problem: str, remedy: str = "check that this is the right file") -> DataFormatError:
