@@ -104,7 +104,8 @@ def best_pair(probabilities, background: np.ndarray, alpha: float) -> tuple[floa
 def sparse_rows(start, column, value, background) -> SparseRows:
     """Each row's entries in order of falling value; a csr_array's parts and the background (n,)."""
     start, column = np.array(start, dtype=np.int64), np.array(column, dtype=np.int64)
-    return SparseRows(start, *kernels.falling(start, column, np.array(value)), np.array(background, dtype=float))
+    column, value = kernels.falling(start, column, np.array(value, dtype=float))
+    return SparseRows(start, column, value, np.array(background, dtype=float))
 
 
 def group_rows(rows: SparseRows, order: np.ndarray, size: int, low: np.ndarray | None = None) -> SparseRows:
