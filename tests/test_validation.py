@@ -7,6 +7,8 @@ import pytest
 
 from tplrepro.validation import (
     FrozenArrays,
+    check_budgets,
+    check_choice,
     check_distribution,
     check_probability,
     check_smoothing,
@@ -70,3 +72,15 @@ def test_one_number_has_no_axis():
     assert one_number(np.array(0.5), "x") == 0.5
     with pytest.raises(ValueError, match=r"x must be one number, found shape \(1,\); call once"):
         one_number(np.array([0.5]), "x")
+
+
+def test_a_choice_is_one_of_those_there_are():
+    check_choice("a", "letter", {"a": 1})
+    with pytest.raises(ValueError, match="letter must be one of 'a', 'b', found 'c'; choose one"):
+        check_choice("c", "letter", ["a", "b"])
+
+
+def test_a_budget_stands_for_all_releases():
+    assert check_budgets(0.5, horizon=3).tolist() == check_budgets([0.5] * 3, horizon=3).tolist() == [0.5] * 3
+    with pytest.raises(ValueError, match="one for each release, found 2 for 3 releases; give 3"):
+        check_budgets([0.1, 0.2], horizon=3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Hashable, Iterable
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -14,6 +15,7 @@ __all__ = [
     "as_transition_array",
     "check_alpha",
     "check_budgets",
+    "check_choice",
     "check_distribution",
     "check_epsilon",
     "check_horizon",
@@ -139,14 +141,16 @@ def check_epsilon(epsilon: ArrayLike, name: str = "epsilon") -> np.ndarray:
     return values
 
 
-def check_budgets(epsilons: ArrayLike, name: str = "epsilons") -> np.ndarray:
-    """Budgets over time, (T,) with T >= 1, each positive and finite."""
+def check_budgets(epsilons: ArrayLike, name: str = "epsilons", horizon: int | None = None) -> np.ndarray:
+    """Budgets over time, (T,) with T >= 1, each positive and finite; with a `horizon`, T of them or one for all."""
     try:
         values = np.asarray(epsilons, dtype=float)
     except (TypeError, ValueError):
         raise ValueError(
             f"{name} must be a sequence of numbers, found {type(epsilons).__name__}; give one budget a time point"
         ) from None
+    if horizon is not None and values.ndim == 0:
+        values = np.full(horizon, values)
     if values.ndim != 1:
         raise ValueError(
             f"{name} must be one-dimensional, found {values.ndim} dimensions; give one budget a time point, "
@@ -154,6 +158,11 @@ def check_budgets(epsilons: ArrayLike, name: str = "epsilons") -> np.ndarray:
         )
     if values.size == 0:
         raise ValueError(f"{name} must hold at least one budget, found none; give one budget a time point")
+    if horizon not in (None, values.size):
+        raise ValueError(
+            f"{name} must be one budget or one for each release, found {values.size} for {horizon} releases; "
+            f"give {horizon}"
+        )
     return check_epsilon(values, name)
 
 
@@ -163,6 +172,13 @@ def check_level(alpha: ArrayLike, name: str = "alpha") -> float:
     if not (0 < value < np.inf):
         raise ValueError(f"{name} must be a finite level in nats, greater than 0; found {value:g}; choose alpha > 0")
     return value
+
+
+def check_choice(choice: Hashable, name: str, choices: Iterable[Hashable]) -> None:
+    """Raise ValueError unless `choice` is one of the `choices`."""
+    possible = list(choices)
+    if choice not in possible:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, possible))}, found {choice!r}; choose one")
 
 
 def check_horizon(horizon: SupportsIndex, name: str = "horizon") -> int:

@@ -53,7 +53,7 @@ def test_laplace_counts_are_unbiased_with_the_variance_told(setting):
 
 
 def test_budgets_must_fit(setting):
-    with pytest.raises(ValueError, match="5 budgets, one a time, found 4"):
+    with pytest.raises(ValueError, match="found 4 for 5 releases"):
         comparison.release_laplace(setting, [1.0] * 4, np.random.default_rng(0))
 
 

@@ -122,11 +122,11 @@ def test_a_box_without_observations_is_named(recorded):
 
 
 def test_arguments_are_checked(tmp_path):
-    with pytest.raises(ValueError, match="name must be one of geolife, .*found 'netflix'"):
+    with pytest.raises(ValueError, match="name must be one of 'geolife', .*found 'netflix'"):
         prepare("netflix")
     with pytest.raises(ValueError, match="geolife is cut by box, cell_km, step, max_gap, found cells"):
         prepare("geolife", cells=1.0)
-    with pytest.raises(ValueError, match="layout must be one of GAZEGRAPH, ANDERSSON2017, found 'mojo'"):
+    with pytest.raises(ValueError, match="layout must be one of 'GAZEGRAPH', 'ANDERSSON2017', found 'mojo'"):
         prepare("gaze", layout="mojo")
     with pytest.raises(datasets.DatasetNotFoundError, match="no file or folder"):
         prepare("kosarak", path=tmp_path / "absent")

@@ -93,7 +93,7 @@ def rng():
 
 
 BAD = [
-    ({"epsilons": [1.0]}, "one entry a time point, found 3 and 1; give a budget for each"),
+    ({"epsilons": [1.0]}, "one for each release, found 1 for 3 releases; give 3"),
     ({"epsilons": [1, 0, 1]}, "epsilons must be a finite privacy budget .* found 0"),
     ({"epsilons": -1.0}, "greater than 0; found -1"),
     ({"epsilons": [1, np.inf, 1]}, "greater than 0; found inf"),

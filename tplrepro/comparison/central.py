@@ -27,9 +27,7 @@ SENSITIVITY = 2.0
 
 def release_laplace(setting: Setting, epsilons: ArrayLike, rng: np.random.Generator) -> SimulatedRelease:
     """Noisy counts with a positive budget in nats for each time, (T,), or for all; draws do not depend on budgets."""
-    budgets = check_budgets(np.full(setting.horizon, epsilons) if np.ndim(epsilons) == 0 else epsilons)
-    if budgets.size != setting.horizon:
-        raise ValueError(f"epsilons must hold {setting.horizon} budgets, one a time, found {budgets.size}; give T")
+    budgets = check_budgets(epsilons, horizon=setting.horizon)
     laplace = LaplaceNoise((SENSITIVITY / budgets)[:, None])
     noise = laplace.sample(setting.present.shape, rng)
     # Of the counts less those of the other users, each cell of the target explains one more.

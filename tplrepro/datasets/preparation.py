@@ -17,6 +17,7 @@ from tplrepro.datasets import gaze, geolife, gowalla, kosarak, registry
 from tplrepro.datasets.grid import BEIJING_3RD_RING, LOS_ANGELES, Box, Grid, as_box
 from tplrepro.datasets.time_steps import fixed_steps, observed_sequences
 from tplrepro.markov.sequences import Sequences
+from tplrepro.validation import check_choice
 
 __all__ = ["Prepared", "joint_record", "prepare"]
 
@@ -112,15 +113,14 @@ def prepare(
     >>> prepared.state_names[:3]
     ['r0c1', 'r0c2', 'r0c3']
     """
-    if name not in CUTS:
-        raise ValueError(f"name must be one of {', '.join(CUTS)}, found {name!r}; choose one of them")
+    check_choice(name, "name", CUTS)
     unknown = sorted(set(cut) - set(CUTS[name]))
     if unknown:
         possible = ", ".join(CUTS[name]) or "nothing"
         raise ValueError(f"{name} is cut by {possible}, found {', '.join(unknown)}; leave it out")
     cut = CUTS[name] | cut
-    if name == "gaze" and cut["layout"] not in gaze.SCREENS:
-        raise ValueError(f"layout must be one of {', '.join(gaze.SCREENS)}, found {cut['layout']!r}; choose one")
+    if name == "gaze":
+        check_choice(cut["layout"], "layout", gaze.SCREENS)
     if "box" in cut:
         cut["box"] = as_box(cut["box"])
     if observations is None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tplrepro.datasets.reading import line_blocks
+from tplrepro.validation import check_choice
 
 __all__ = ["DatasetNotFoundError", "SOURCES", "Source", "cache_folder", "data_folder", "fetch", "locate"]
 
@@ -229,8 +230,7 @@ def fetch(
 
 
 def _source(name: str) -> Source:
-    if name not in SOURCES:
-        raise ValueError(f"name must be one of {sorted(SOURCES)}, found {name!r}; choose one of them")
+    check_choice(name, "name", SOURCES)
     return SOURCES[name]
 
 

@@ -23,7 +23,7 @@ from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.dphmm.protection import check_method, constrained_dp_factor
 from tplrepro.markov.filtering import condition, log_product
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
-from tplrepro.validation import check_budgets, check_distribution
+from tplrepro.validation import check_budgets, check_choice, check_distribution
 
 __all__ = ["ReleaseStep", "release"]
 
@@ -148,8 +148,7 @@ def release(
         )
     log_prior = _log(check_distribution(initial, policy.n_states, "initial"))
     budgets = check_budgets(np.atleast_1d(epsilon), "epsilon")
-    if mechanism not in _MECHANISMS:
-        raise ValueError(f"mechanism must be one of {sorted(_MECHANISMS)}, found {mechanism!r}; choose one of them")
+    check_choice(mechanism, "mechanism", _MECHANISMS)
     check_method(method)
     check_share(threshold, "threshold")
     check_share(delta or 0.0, "delta")

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array, diags_array
 
-from tplrepro.eventlog.transition_system import TransitionSystem, check_choice
+from tplrepro.eventlog.transition_system import TransitionSystem
 from tplrepro.markov.transition import TransitionMatrix
-from tplrepro.validation import check_horizon
+from tplrepro.validation import check_choice, check_horizon
 
 __all__ = ["ReleaseStep", "loss_matrix", "release_step"]
 

@@ -20,10 +20,10 @@ from scipy.sparse import csr_array
 from tplrepro.eventlog.correlations import loss_matrix, release_step
 from tplrepro.eventlog.published_rule import PublishedLoss
 from tplrepro.eventlog.publishing import releases
-from tplrepro.eventlog.transition_system import TransitionSystem, check_choice
+from tplrepro.eventlog.transition_system import TransitionSystem
 from tplrepro.leakage.loss_function import PrivacyLossFunction, Witness
 from tplrepro.leakage.temporal import accumulate_steps
-from tplrepro.validation import check_budgets, check_smoothing
+from tplrepro.validation import check_budgets, check_choice, check_smoothing
 
 __all__ = ["quantify_releases"]
 
@@ -86,7 +86,7 @@ def quantify_releases(
 
     check_choice(rule, "rule", ("exact", "published"))
     smoothing = check_smoothing(smoothing)
-    check_budgets(np.atleast_1d(np.asarray(epsilon)))
+    check_budgets(epsilon, "epsilon", np.size(epsilon))
     series = releases(
         log, window, certain=certain, start=start, max_releases=max_releases, shared_draw=shared_draw, rng=rng
     )
@@ -103,7 +103,7 @@ def quantify_releases(
             after.append(_step_loss(step.forward, system, "at the next release", smoothing, rule))
         states.append(system.n_states)
         seconds.append(perf_counter() - began)
-    budgets = _budgets(epsilon, len(states))
+    budgets = check_budgets(epsilon, "epsilon", len(states))
     bpl = accumulate_steps(before, budgets)
     fpl = accumulate_steps(after[::-1], budgets[::-1])[::-1]
     table = pd.DataFrame({"release": np.arange(1, budgets.size + 1), "epsilon": budgets, "bpl": bpl, "fpl": fpl})
@@ -157,15 +157,3 @@ def _witnesses(losses: list, alphas: np.ndarray) -> list[Witness | None]:
         loss.witness(alpha) if isinstance(loss, StepLoss) else None
         for loss, alpha in zip(losses, alphas.tolist(), strict=True)
     ]
-
-
-def _budgets(epsilon: ArrayLike, horizon: int) -> np.ndarray:
-    if np.ndim(epsilon) == 0:
-        return np.full(horizon, epsilon, dtype=float)
-    budgets = check_budgets(epsilon)
-    if budgets.size != horizon:
-        raise ValueError(
-            f"epsilon must be one budget or one for each release, found {budgets.size} for {horizon} releases; "
-            f"give {horizon}, or set max_releases"
-        )
-    return budgets

@@ -26,9 +26,9 @@ import scipy.sparse
 from tplrepro.eventlog.log import as_traces
 from tplrepro.eventlog.trace_states import TraceStates
 from tplrepro.markov.transition import TransitionMatrix
-from tplrepro.validation import check_horizon
+from tplrepro.validation import check_choice, check_horizon
 
-__all__ = ["TransitionSystem", "check_choice"]
+__all__ = ["TransitionSystem"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,8 +164,3 @@ class TransitionSystem:
     def _as_matrix(self, counts: scipy.sparse.csr_array) -> TransitionMatrix:
         empty = np.diff(counts.indptr) == 0
         return TransitionMatrix(counts + scipy.sparse.diags_array(empty * 1.0), states=self.states, normalize=True)
-
-
-def check_choice(value: str, name: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, found {value!r}; choose one of them")

@@ -13,7 +13,7 @@ import numpy as np
 from tplrepro.explore.text import cells_of_lines, number, whole_numbers
 from tplrepro.markov.generators import random_matrix, smoothed, strongest
 from tplrepro.markov.transition import TransitionMatrix
-from tplrepro.validation import ROW_SUM_TOLERANCE, check_horizon
+from tplrepro.validation import ROW_SUM_TOLERANCE, check_choice, check_horizon
 
 __all__ = ["EXAMPLES", "KINDS", "MAX_STATES", "example", "format_matrix", "generate", "parse_matrix"]
 
@@ -47,8 +47,7 @@ def example(name: str) -> tuple[TransitionMatrix, TransitionMatrix]:
     >>> backward.states, backward.probabilities.round(4).tolist()
     (['home', 'office'], [[0.8, 0.2], [0.1, 0.9]])
     """
-    if name not in EXAMPLES:
-        raise ValueError(f"an example must be one of {', '.join(EXAMPLES)}; found {name!r}")
+    check_choice(name, "an example", EXAMPLES)
     forward_rows, backward_rows, states = EXAMPLES[name]
     forward = TransitionMatrix(forward_rows, states=states)
     return forward.reverse() if backward_rows is None else TransitionMatrix(backward_rows, states=states), forward
@@ -64,8 +63,7 @@ def generate(kind: str, n: int, s: float, seed: int) -> TransitionMatrix:
     """
     if check_horizon(n, "n") > MAX_STATES:
         raise ValueError(f"n must be at most {MAX_STATES} states here, found {n}; use tplrepro directly for more")
-    if kind not in KINDS:
-        raise ValueError(f"kind must be one of {KINDS}, found {kind!r}; choose one of them")
+    check_choice(kind, "kind", KINDS)
     return smoothed(strongest(n) if kind == STRONGEST else random_matrix(n, seed), s)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from tplrepro.markov.sequences import as_sequences
 from tplrepro.markov.transition import TransitionMatrix, checked_counts
-from tplrepro.validation import check_horizon, check_smoothing
+from tplrepro.validation import check_choice, check_horizon, check_smoothing
 
 __all__ = ["LeakageInterval", "bootstrap_draws", "leakage_interval", "posterior_draws"]
 
@@ -181,8 +181,7 @@ def leakage_interval(draws: Iterable, function: Callable, level: float = 0.9) ->
 
 
 def _sides(direction: str) -> tuple[bool, ...]:
-    if direction not in DIRECTIONS:
-        raise ValueError(f"direction must be one of {list(DIRECTIONS)}, found {direction!r}; choose one of them")
+    check_choice(direction, "direction", DIRECTIONS)
     return DIRECTIONS[direction]
 
 

@@ -57,12 +57,7 @@ def release_counts(
     dtype('int64')
     """
     counts = _checked_counts(series)
-    budgets = check_budgets(np.full(counts.shape[0], epsilons) if np.ndim(epsilons) == 0 else epsilons)
-    if budgets.size != counts.shape[0]:
-        raise ValueError(
-            f"series and epsilons must have one entry a time point, found {counts.shape[0]} and {budgets.size}; "
-            "give a budget for each release"
-        )
+    budgets = check_budgets(epsilons, horizon=counts.shape[0])
     if not (np.isfinite(sensitivity) and sensitivity > 0):
         raise ValueError(
             f"sensitivity must be finite and greater than 0, found {sensitivity}; "
