@@ -2,3 +2,9 @@
 
 None of this is part of the package `tplrepro`, which knows nothing of notebooks.
 """
+
+import sys
+
+# jsonschema, which nbformat imports, would build a parser of international addresses: two seconds in every process.
+# No notebook holds such addresses, and without the package jsonschema leaves them unchecked.
+sys.modules.setdefault("rfc3987_syntax", None)

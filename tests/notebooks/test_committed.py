@@ -6,8 +6,8 @@ import re
 import nbformat
 import pytest
 
-from workflow.configuration import sources
 from workflow.committed_notebooks import clean
+from workflow.configuration import sources
 
 NOTEBOOKS = sources()
 

@@ -1,34 +1,29 @@
 """A notebook run through papermill with other parameters than its own, and the numbers it records."""
 
 import json
-import subprocess
-import sys
+import os
+from unittest import mock
 
 import numpy as np
+import papermill
 import pytest
 
 import tplrepro as tpl
 from workflow.configuration import ROOT
 from workflow.kernel_environment import kernel_environment
 
-pytestmark = pytest.mark.notebook
-
 
 def run(name, folder, **parameters):
-    """Run a notebook in a process of its own; return the record of its figure."""
-    code = (
-        "import json, sys, papermill\n"
-        "source, target, parameters = sys.argv[1:]\n"
-        "papermill.execute_notebook(source, target, parameters=json.loads(parameters), kernel_name='python3',"
-        " language='python', progress_bar=False)"
-    )
+    """Run a notebook; return the record of its figure."""
     source, target = ROOT / "notebooks" / f"{name}.ipynb", folder / "executed.ipynb"
+    options = {"kernel_name": "python3", "language": "python", "progress_bar": False}
     environment = kernel_environment(folder, "test", "pytest", real_data=False)
-    command = [sys.executable, "-c", code, str(source), str(target), json.dumps(parameters)]
-    subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, timeout=300)
+    with mock.patch.dict(os.environ, environment, clear=True):
+        papermill.execute_notebook(source, target, parameters=parameters, **options)
     return json.loads((folder / f"{name}.json").read_text())
 
 
+@pytest.mark.notebook
 def test_figure_3_of_tkde_2019(tmp_path):
     record = run("tkde2019/fig3", tmp_path, epsilon=0.2, horizon=4, stay=0.6)
     assert record["parameters"] == {"epsilon": 0.2, "horizon": 4, "stay": 0.6, "seed": 2019}

@@ -1,23 +1,26 @@
 """A small repository of its own with the real workflow and tiny notebooks."""
 
+import io
 import os
 import shutil
+import signal
 import subprocess
 import sys
-from pathlib import Path
+from contextlib import contextmanager, redirect_stdout
 
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-ROOT = Path(__file__).resolve().parents[2]
+from workflow.batch import run_batch
+from workflow.configuration import ROOT
 
 
 class SmallRepository:
     """Writes notebooks and configuration, and runs batches on them."""
 
     def __init__(self, root):
-        self.root = root
+        self.root, self.output = root, root / "output.txt"
         shutil.copytree(ROOT / "workflow", root / "workflow", ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(ROOT / "Snakefile", root / "Snakefile")
         for folder in ("config", "notebooks", "tplrepro"):
@@ -48,27 +51,31 @@ class SmallRepository:
         self.write("config/quick.yaml", quick)
         self.write("config/paper.yaml", quick if paper is None else paper)
 
-    def command(self, *options):
-        return [sys.executable, "-m", "workflow.batch", "--jobs", "2", *options]
+    def batch(self, *only, profile="quick"):
+        """Exit status and words of a batch run in this process."""
+        with redirect_stdout(io.StringIO()) as words:
+            status = run_batch(profile, jobs=2, only=only, root=self.root)
+        return status, words.getvalue()
 
-    def environment(self, **changes):
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("TPLREPRO_")}
-        return {**environment, **changes}
-
-    def batch(self, *options, **changes):
-        return subprocess.run(
-            self.command(*options),
-            cwd=self.root,
-            env=self.environment(**changes),
-            capture_output=True,
-            text=True,
-            timeout=240,
-        )
+    @contextmanager
+    def running(self, *options):
+        """A batch in a process group of its own, which writes to `output` and is killed at the end."""
+        command = [sys.executable, "-m", "workflow.batch", "--jobs", "2", *options]
+        with open(self.output, "w") as output:
+            batch = subprocess.Popen(command, cwd=self.root, stdout=output, stderr=output, start_new_session=True)
+        try:
+            yield batch
+        finally:
+            if batch.poll() is None:
+                os.killpg(batch.pid, signal.SIGKILL)
+                batch.wait()
 
     def result(self, name, profile="quick"):
         return self.root / "build" / profile / "notebooks" / f"{name}.ipynb"
 
 
 @pytest.fixture
-def repository(tmp_path):
+def repository(tmp_path, monkeypatch):
+    for name in [name for name in os.environ if name.startswith("TPLREPRO_")]:
+        monkeypatch.delenv(name)
     return SmallRepository(tmp_path)

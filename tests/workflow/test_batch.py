@@ -1,13 +1,15 @@
 import json
 import os
 import signal
-import subprocess
 import time
+from unittest import mock
 
 import nbformat
 import pytest
 
-pytestmark = pytest.mark.notebook
+from workflow import batch, run_notebook
+from workflow.configuration import read_notebooks, read_profile
+from workflow.fingerprint import outdated, read_status
 
 SAVE = "from tplrepro import figures\nfigures.save_figure(figures.subplots()[0], 'a/one', results={'value': value})"
 
@@ -19,126 +21,124 @@ def wait_for(condition, seconds=60):
         time.sleep(0.05)
 
 
-def test_a_batch_from_beginning_to_end(repository):
-    repository.notebook("a/one", "print(f'value {value}')", SAVE)
-    repository.notebook("a/bad", "limit = 1\nassert value < limit < value")
-    repository.notebook("a/none", "print(value)")
-    profile = "notebooks:\n  a/bad: {}\n  a/none: {}\n  a/one: {value: 0.75}\n"
-    repository.configure("a/bad: {figure: false}\na/none:\na/one:", profile)
-
-    # Two notebooks fail; the other still runs, and each failure is told by name, cell and error.
-    first = repository.batch()
-    assert first.returncode == 1, first.stdout + first.stderr
-    assert "Profile quick: 3 of 3 notebooks to run, synthetic data" in first.stdout
-    assert "[3/3]" in first.stdout
-    assert "AssertionError: assert value < limit < value" in first.stdout
-    assert "saved nothing under its own name; end it with save_figure(figure, 'a/none', ...)" in first.stdout
-    assert "a/bad: see build/quick/partial/a/bad.ipynb" in first.stdout
-    assert not repository.result("a/bad").exists()
-    rows = [line.split() for line in first.stdout.splitlines()]
-    assert any(row[:1] == ["a/bad"] and row[-1] == "failed" for row in rows)
-    assert any(row[:1] == ["a/one"] and row[-1] == "ok" for row in rows)
-
-    # The executed copy holds the injected parameter, and the figure's record says where it came from.
-    executed = nbformat.read(repository.result("a/one"), as_version=4)
-    assert "value 0.75" in json.dumps(executed)
-    record = json.loads((repository.root / "build/quick/figures/a/one.json").read_text())
-    assert record["results"] == {"value": 0.75}
-    assert record["command"] == "make figures PROFILE=quick"
-
-    # After the repair only what failed runs again.
-    before = repository.result("a/one").stat().st_mtime_ns
-    repository.notebook("a/bad", "assert True")
-    repository.configure("a/bad: {figure: false}\na/none: {figure: false}\na/one:", profile)
-    second = repository.batch()
-    assert second.returncode == 0, second.stdout + second.stderr
-    assert "2 of 3 notebooks to run" in second.stdout
-    assert repository.result("a/one").stat().st_mtime_ns == before
-
-    # Nothing to do costs nothing, whatever was touched.
-    for path in (repository.root / "notebooks").rglob("*.ipynb"):
-        path.touch()
-    third = repository.batch()
-    assert third.returncode == 0
-    assert "0 of 3 notebooks to run" in third.stdout
-
-    # A change in the package runs them again; ONLY limits that to what is named.
-    repository.write("tplrepro/module.py", "answer = 43\n")
-    fourth = repository.batch("--only", "a/bad")
-    assert fourth.returncode == 0
-    assert "1 of 1 notebooks to run" in fourth.stdout
-    assert repository.result("a/one").stat().st_mtime_ns == before
-
-
-def test_killed_in_the_middle_the_batch_finishes_the_rest_only(repository):
+@pytest.mark.notebook
+def test_killed_interrupted_and_repaired_the_batch_runs_the_rest_only(repository):
     go_on = repository.root / "go-on"
     wait = f"import pathlib, time\nwhile not pathlib.Path({str(go_on)!r}).exists():\n    time.sleep(0.05)"
-    repository.notebook("a/fast", "print(value)")
+    repository.notebook("a/bad", "limit = 1\nassert value < limit < value")
+    repository.notebook("a/one", "print(f'value {value}')", SAVE)
     repository.notebook("a/slow", wait)
-    facts = "a/fast: {figure: false}\na/slow: {figure: false}"
-    repository.configure(facts, "notebooks:\n  a/fast: {}\n  a/slow: {}\n")
+    profile = "notebooks:\n  a/bad: {}\n  a/one: {value: 0.75}\n  a/slow: {}\n"
+    repository.configure("a/bad: {figure: false}\na/one:\na/slow: {figure: false}", profile)
+    build = repository.root / "build/quick"
+    slow = build / "partial/a/slow.ipynb"
 
-    batch = subprocess.Popen(
-        repository.command(),
-        cwd=repository.root,
-        env=repository.environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
-        partial = repository.root / "build/quick/partial/a/slow.ipynb"
-        wait_for(lambda: repository.result("a/fast").is_file() and partial.is_file())
+    # One notebook fails, which is told by its error; the next one still runs; a third is in the middle.
+    with repository.running() as killed:
+        wait_for(lambda: read_status("a/bad", "quick", repository.root) and repository.result("a/one").is_file())
+        wait_for(slow.is_file)
         # Two batches at once would write the same files.
-        other = repository.batch()
-        assert other.returncode == 3
-        assert f"Another batch is running (process {batch.pid}" in other.stdout
-    finally:
-        os.killpg(batch.pid, signal.SIGKILL)
-        batch.wait()
-
+        status, words = repository.batch()
+        assert status == 3
+        assert f"Another batch is running (process {killed.pid}" in words
+    words = repository.output.read_text()
+    assert "Profile quick: 3 of 3 notebooks to run, synthetic data" in words
+    assert "[2/3]" in words
+    assert "AssertionError: assert value < limit < value" in words
+    assert not repository.result("a/bad").exists()
     assert not repository.result("a/slow").exists()
-    before = repository.result("a/fast").stat().st_mtime_ns
+
+    # The executed copy holds the injected parameter, and the figure's record says where it came from.
+    assert "value 0.75" in json.dumps(nbformat.read(repository.result("a/one"), as_version=4))
+    record = json.loads((build / "figures/a/one.json").read_text())
+    assert record["results"] == {"value": 0.75}
+    assert record["command"] == "make figures PROFILE=quick"
+    before = repository.result("a/one").stat().st_mtime_ns
+
+    # After the repair what failed and what was killed run again, until an interrupt.
+    repository.notebook("a/bad", "assert True")
+    slow.unlink()
+    with repository.running("--profile", "quick", "--only", "a/bad", "a/slow") as interrupted:
+        wait_for(lambda: repository.result("a/bad").is_file() and slow.is_file())
+        os.killpg(interrupted.pid, signal.SIGINT)
+        assert interrupted.wait(60) == 130
+    words = repository.output.read_text()
+    assert "2 of 2 notebooks to run" in words
+    assert "Interrupted. The same command finishes the rest." in words
+
     go_on.touch()
-    again = repository.batch()
-    assert again.returncode == 0, again.stdout + again.stderr
-    assert "1 of 2 notebooks to run" in again.stdout
+    with repository.running() as last:
+        assert last.wait(240) == 0, repository.output.read_text()
+    words = repository.output.read_text()
+    assert "1 of 3 notebooks to run" in words
+    rows = [line.split() for line in words.splitlines()]
+    assert any(row[:1] == ["a/slow"] and row[-1] == "ok" for row in rows)
     assert repository.result("a/slow").is_file()
-    assert repository.result("a/fast").stat().st_mtime_ns == before
-    assert not list((repository.root / "build/quick/partial").rglob("*.ipynb"))
+    assert repository.result("a/one").stat().st_mtime_ns == before
+    assert not list((build / "partial").rglob("*.ipynb"))
+
+    # Nothing to do costs nothing, whatever was touched; a change in the package is a reason to run again.
+    for path in (repository.root / "notebooks").rglob("*.ipynb"):
+        path.touch()
+    status, words = repository.batch()
+    assert (status, "0 of 3 notebooks to run" in words) == (0, True)
+    repository.write("tplrepro/module.py", "answer = 43\n")
+    waiting = outdated(read_notebooks(repository.root), read_profile("quick", repository.root), repository.root)
+    assert {"a/bad", "a/slow"} <= set(waiting)
 
 
-def test_interrupted_the_batch_says_how_to_go_on(repository):
-    repository.notebook("a/slow", "import time\ntime.sleep(60)")
-    repository.configure("a/slow: {figure: false}", "notebooks:\n  a/slow: {}\n")
-    batch = subprocess.Popen(
-        repository.command(),
-        cwd=repository.root,
-        env=repository.environment(),
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    wait_for((repository.root / "build/quick/partial/a/slow.ipynb").is_file)
-    os.killpg(batch.pid, signal.SIGINT)
-    output, _ = batch.communicate(timeout=60)
-    assert batch.returncode == 130, output
-    assert "Interrupted. The same command finishes the rest." in output
+def test_a_notebook_that_saves_nothing_has_failed_and_only_limits_what_runs(repository, monkeypatch):
+    """Without kernels: the cells of every notebook succeed."""
+    repository.notebook("a/none")
+    repository.notebook("a/other")
+    repository.configure("a/none:\na/other:", "notebooks:\n  a/none: {}\n  a/other: {}\n")
+    ran = []
+
+    def execute(source, target, parameters):
+        target.write_text("{}")
+
+    def snakemake(profile_name, number, waiting, jobs, lock, root):
+        ran.extend(run_notebook.run_notebook(name, profile_name, root=root) for name in waiting)
+        for status in ran:
+            run_notebook.write_status(status["notebook"], profile_name, status | {"batch": number}, root)
+        return 1
+
+    monkeypatch.setattr(run_notebook, "_execute", execute)
+    monkeypatch.setattr(batch, "_snakemake", snakemake)
+    with mock.patch.dict(os.environ):
+        status, words = repository.batch("a/none")
+    assert status == 1
+    assert [status["error"] for status in ran] == [
+        "saved nothing under its own name; end it with save_figure(figure, 'a/none', ...)"
+    ]
+    assert "1 of 1 notebooks to run" in words
+    assert "a/none: see build/quick/partial/a/none.ipynb" in words
+    assert any(line.split()[:1] == ["a/none"] and line.split()[-1] == "failed" for line in words.splitlines())
+    assert not repository.result("a/none").exists()
 
 
-def test_only_must_name_a_notebook(repository):
-    done = repository.batch("--only", "a/none")
-    assert done.returncode == 2
-    assert "ONLY: no notebook is called 'a/none'" in done.stdout
-
-
-def test_data_folder_must_exist(repository):
-    done = repository.batch(TPLREPRO_DATA="/nowhere/at/all")
-    assert done.returncode == 2
-    assert "TPLREPRO_DATA must name a folder with the data, got '/nowhere/at/all'; correct it, or unset" in done.stdout
+@pytest.mark.parametrize(
+    ("only", "profile", "data", "message"),
+    [
+        (["a/none"], "quick", None, "ONLY: no notebook is called 'a/none'"),
+        ([], "quick", "/nowhere", "TPLREPRO_DATA must name a folder with the data, got '/nowhere'; correct it, or uns"),
+        *(
+            ([], name, None, f"PROFILE must be one of paper, quick, got {name!r}; write PROFILE=quick")
+            for name in ("fast", "../../etc", "notebooks", "x; echo y")
+        ),
+    ],
+)
+def test_wrong_settings_are_named_before_anything_runs(repository, monkeypatch, only, profile, data, message):
+    if data:
+        monkeypatch.setenv("TPLREPRO_DATA", data)
+    status, words = repository.batch(*only, profile=profile)
+    assert status == 2
+    assert message in words
+    assert not (repository.root / "build").exists()
 
 
 @pytest.mark.slow
+@pytest.mark.notebook
 def test_timing_notebooks_run_alone(repository):
     """Each notebook notes when it began and ended; nothing may overlap with the one that measures."""
     note = "import pathlib, time\nbegan = time.time()\ntime.sleep(0.7)\n"
@@ -148,7 +148,7 @@ def test_timing_notebooks_run_alone(repository):
         repository.notebook(f"a/{name}", note, parameters=f"folder = {str(repository.root)!r}\nlabel = {name!r}")
     facts = "\n".join(f"a/{name}: {{figure: false, timing: {str(name == 'timing').lower()}}}" for name in names)
     repository.configure(facts, "notebooks:\n" + "\n".join(f"  a/{name}: {{}}" for name in names))
-    assert repository.batch().returncode == 0
+    assert repository.batch()[0] == 0
     spans = {name: tuple(map(float, (repository.root / name).read_text().split())) for name in names}
     began, ended = spans.pop("timing")
     assert all(end <= began or start >= ended for start, end in spans.values())

@@ -62,35 +62,20 @@ def test_one_notebook_may_serve_several_figures(one):
     assert "quick.yaml: a/two has no parameter 'valeu'" in find_problems(one.root)[0]
 
 
-def test_misspelt_parameter_is_an_error_before_anything_runs(one):
+def test_a_misspelt_parameter_is_an_error_before_anything_runs(one):
     one.configure("a/one:", "notebooks:\n  a/one: {valeu: 0.7}\n", "notebooks:\n  a/one: {}\n")
     (problem,) = find_problems(one.root)
     assert problem == "quick.yaml: a/one has no parameter 'valeu'; its parameters cell declares value, seed"
-    done = one.batch()
-    assert done.returncode == 2
-    assert problem in done.stdout
+    status, words = one.batch()
+    assert status == 2
+    assert problem in words
     assert not (one.root / "build").exists()
 
 
-def test_the_other_profile_is_checked_too(one):
-    one.configure("a/one:", "notebooks:\n  a/one: {}\n", "notebooks:\n  a/one: {epsilonn: 1}\n")
-    assert "paper.yaml: a/one has no parameter 'epsilonn'" in find_problems(one.root)[0]
-
-
-@pytest.mark.parametrize(
-    ("value", "fits"), [("1", True), ("0.25", True), ("'x'", False), ("true", False), ("[1]", False), ("null", False)]
-)
-def test_type_must_be_that_of_the_default(one, value, fits):
+@pytest.mark.parametrize("value", ["1", "0.25"])
+def test_a_whole_number_is_a_number(one, value):
     one.configure("a/one:", f"notebooks:\n  a/one: {{value: {value}}}\n")
-    problems = find_problems(one.root)
-    assert (problems == []) is fits
-    if not fits:
-        assert "a/one wants float for 'value' as in its default 0.5" in problems[0]
-
-
-def test_a_whole_number_stays_whole(one):
-    one.configure("a/one:", "notebooks:\n  a/one: {seed: 1.5}\n")
-    assert "a/one wants int for 'seed' as in its default 1, got float 1.5" in find_problems(one.root)[0]
+    assert find_problems(one.root) == []
 
 
 def test_common_parameters_go_to_the_notebooks_that_declare_them(one):
@@ -102,9 +87,43 @@ def test_common_parameters_go_to_the_notebooks_that_declare_them(one):
     assert quick.parameters(entries["a/one"], one.root) == {"value": 2}
 
 
-def test_common_parameter_that_no_notebook_declares_is_an_error(one):
-    one.configure("a/one:", "common: {sead: 1}\nnotebooks:\n  a/one: {}\n")
-    assert "quick.yaml: no notebook declares the common parameter 'sead'; remove it" in find_problems(one.root)
+OF_ONE = "notebooks:\n  a/one: {}\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "problem"),
+    [
+        (
+            {"paper": "notebooks:\n  a/one: {epsilonn: 1}\n"},
+            "paper.yaml: a/one has no parameter 'epsilonn'; its parameters cell declares value, seed",
+        ),
+        *(
+            ({"quick": f"notebooks:\n  a/one: {{value: {value}}}\n"}, "a/one wants float for 'value' as in its default")
+            for value in ("'x'", "true", "[1]", "null")
+        ),
+        ({"quick": "notebooks:\n  a/one: {seed: 1.5}\n"}, "wants int for 'seed' as in its default 1, got float 1.5"),
+        (
+            {"quick": f"common: {{sead: 1}}\n{OF_ONE}"},
+            "quick.yaml: no notebook declares the common parameter 'sead'; remove it",
+        ),
+        ({"quick": "notebooks: {}\n"}, "quick.yaml: does not mention a/one; add the line 'a/one: {}'"),
+        (
+            {"quick": "notebook: {}"},
+            "quick.yaml: only the keys common and notebooks are read, got notebook; correct it",
+        ),
+        ({"quick": "- a"}, "quick.yaml: must be a mapping, got list"),
+        ({"quick": "a: ["}, "quick.yaml: must be YAML"),
+        (
+            {"notebooks": "a/one: {timimg: true}"},
+            "a/one may say data, figure, notebook, timing, got timimg; correct it",
+        ),
+        ({"notebooks": "a/one: {data: [kosarak, geolif]}"}, "a/one may read eventlogs, gaze, geolife"),
+        ({"notebooks": "a/one: {data: [kosarak, geolif]}"}, "got data 'geolif'; correct it"),
+    ],
+)
+def test_mistakes_in_the_files_are_named(one, files, problem):
+    one.configure(**({"notebooks": "a/one:", "quick": OF_ONE, "paper": OF_ONE} | files))
+    assert problem in find_problems(one.root)[0]
 
 
 def test_notebooks_and_configuration_name_the_same(one):
@@ -114,39 +133,6 @@ def test_notebooks_and_configuration_name_the_same(one):
     assert "notebooks.yaml: lists a/gone, which is not in notebooks/; write it or remove the line" in problems
     assert "notebooks.yaml: does not list notebooks/a/new.ipynb; add the line 'a/new:'" in problems
     assert "quick.yaml: sets parameters for a/lost, which notebooks.yaml does not list" in problems
-
-
-def test_a_profile_mentions_every_notebook(one):
-    one.configure("a/one:", "notebooks: {}\n")
-    assert "quick.yaml: does not mention a/one; add the line 'a/one: {}'" in find_problems(one.root)
-
-
-@pytest.mark.parametrize(
-    ("file", "text", "message"),
-    [
-        ("notebooks", "a/one: {timimg: true}", "a/one may say data, figure, notebook, timing, got timimg; correct it"),
-        ("quick", "notebook: {}", "quick.yaml: only the keys common and notebooks are read, got notebook; correct it"),
-        ("quick", "- a", "quick.yaml: must be a mapping, got list"),
-        ("quick", "a: [", "quick.yaml: must be YAML"),
-    ],
-)
-def test_errors_in_the_files_themselves(one, file, text, message):
-    one.write(f"config/{file}.yaml", text)
-    assert message in find_problems(one.root)[0]
-
-
-def test_data_sets_are_known_by_name(one):
-    one.configure("a/one: {data: [kosarak, geolif]}", "notebooks:\n  a/one: {}\n")
-    (problem,) = find_problems(one.root)
-    assert problem.startswith("notebooks.yaml: a/one may read eventlogs, gaze, geolife")
-    assert problem.endswith("got data 'geolif'; correct it")
-
-
-@pytest.mark.parametrize("profile", ["fast", "../../etc", "notebooks", "x; echo y"])
-def test_unknown_profile_is_named_with_the_known_ones(one, profile):
-    done = one.batch("--profile", profile)
-    assert done.returncode == 2
-    assert f"PROFILE must be one of paper, quick, got {profile!r}; write PROFILE=quick" in done.stdout
 
 
 def test_checkpoints_are_not_notebooks(one):

@@ -27,19 +27,22 @@ def test_without_a_package_manager_a_message_says_what_is_missing(monkeypatch, t
     assert "apt-get install chromium) or set CHROMIUM=/path/to/chromium" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("failure", ["fails", "hangs"])
-def test_a_package_manager_that_cannot_reach_its_archive_is_an_error_that_ends(monkeypatch, tmp_path, failure):
+@pytest.mark.parametrize(
+    ("script", "limit", "words"),
+    [
+        ("echo unreachable >&2; exit 100", 5, "apt-get update failed: unreachable"),
+        ("exec /bin/sleep 60", 0.2, "apt-get update did not end within 0.2 seconds"),
+    ],
+)
+def test_a_package_manager_that_cannot_reach_its_archive_is_an_error_that_ends(
+    monkeypatch, tmp_path, script, limit, words
+):
     apt = tmp_path / "apt-get"
-    apt.write_text(
-        "#!/bin/sh\n" + ("echo unreachable >&2; exit 100\n" if failure == "fails" else "exec /bin/sleep 60\n")
-    )
+    apt.write_text(f"#!/bin/sh\n{script}\n")
     apt.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(chromium, "LIMIT", 5 if failure == "fails" else 0.2)
+    monkeypatch.setattr(chromium, "LIMIT", limit)
     monkeypatch.setattr(chromium.os, "geteuid", lambda: 0)
-    words = (
-        "apt-get update failed: unreachable" if failure == "fails" else "apt-get update did not end within 0.2 seconds"
-    )
     with pytest.raises(RuntimeError, match=words):
         chromium.install_chromium()
 
