@@ -13,7 +13,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from workflow.batch import run_batch
-from workflow.configuration import ROOT
+from workflow.configuration import ROOT, read_notebooks, read_profile
 
 
 class SmallRepository:
@@ -50,6 +50,17 @@ class SmallRepository:
         self.write("config/notebooks.yaml", notebooks)
         self.write("config/quick.yaml", quick)
         self.write("config/paper.yaml", quick if paper is None else paper)
+
+    def of(self, *names):
+        """Notebooks of these names, configured with nothing of their own."""
+        for name in names:
+            self.notebook(name)
+        profile = "notebooks:\n" + "".join(f"  {name}: {{}}\n" for name in names)
+        self.configure("".join(f"{name}:\n" for name in names), profile)
+
+    def entry(self, name):
+        """What functions of the workflow take: the notebook's entry, the quick profile and the folder."""
+        return read_notebooks(self.root)[name], read_profile("quick", self.root), self.root
 
     def batch(self, *only, profile="quick"):
         """Exit status and words of a batch run in this process."""

@@ -8,8 +8,7 @@ import nbformat
 import pytest
 
 from workflow import batch, run_notebook
-from workflow.configuration import read_notebooks, read_profile
-from workflow.fingerprint import outdated, read_status
+from workflow.fingerprint import is_current, read_status
 
 SAVE = "from tplrepro import figures\nfigures.save_figure(figures.subplots()[0], 'a/one', results={'value': value})"
 
@@ -83,15 +82,12 @@ def test_killed_interrupted_and_repaired_the_batch_runs_the_rest_only(repository
     status, words = repository.batch()
     assert (status, "0 of 3 notebooks to run" in words) == (0, True)
     repository.write("tplrepro/module.py", "answer = 43\n")
-    waiting = outdated(read_notebooks(repository.root), read_profile("quick", repository.root), repository.root)
-    assert {"a/bad", "a/slow"} <= set(waiting)
+    assert not any(is_current(*repository.entry(name)) for name in ("a/bad", "a/slow"))
 
 
 def test_a_notebook_that_saves_nothing_has_failed_and_only_limits_what_runs(repository, monkeypatch):
     """Without kernels: the cells of every notebook succeed."""
-    repository.notebook("a/none")
-    repository.notebook("a/other")
-    repository.configure("a/none:\na/other:", "notebooks:\n  a/none: {}\n  a/other: {}\n")
+    repository.of("a/none", "a/other")
     ran = []
 
     def execute(source, target, parameters):
@@ -117,24 +113,28 @@ def test_a_notebook_that_saves_nothing_has_failed_and_only_limits_what_runs(repo
     assert not repository.result("a/none").exists()
 
 
+UNKNOWN = "PROFILE must be one of paper, quick, got {!r}; write PROFILE=quick"
+
+
 @pytest.mark.parametrize(
-    ("only", "profile", "data", "message"),
+    ("only", "options", "message"),
     [
-        (["a/none"], "quick", None, "ONLY: no notebook is called 'a/none'"),
-        ([], "quick", "/nowhere", "TPLREPRO_DATA must name a folder with the data, got '/nowhere'; correct it, or uns"),
-        *(
-            ([], name, None, f"PROFILE must be one of paper, quick, got {name!r}; write PROFILE=quick")
-            for name in ("fast", "../../etc", "notebooks", "x; echo y")
-        ),
+        (["a/none"], {}, "ONLY: no notebook is called 'a/none'"),
+        *(([], {"profile": name}, UNKNOWN.format(name)) for name in ("fast", "../../etc", "notebooks", "x; echo y")),
     ],
 )
-def test_wrong_settings_are_named_before_anything_runs(repository, monkeypatch, only, profile, data, message):
-    if data:
-        monkeypatch.setenv("TPLREPRO_DATA", data)
-    status, words = repository.batch(*only, profile=profile)
+def test_wrong_settings_are_named_before_anything_runs(repository, only, options, message):
+    status, words = repository.batch(*only, **options)
     assert status == 2
     assert message in words
     assert not (repository.root / "build").exists()
+
+
+def test_the_data_folder_must_exist(repository, monkeypatch):
+    monkeypatch.setenv("TPLREPRO_DATA", "/nowhere")
+    status, words = repository.batch()
+    assert status == 2
+    assert "TPLREPRO_DATA must name a folder with the data, got '/nowhere'; correct it, or unset it" in words
 
 
 @pytest.mark.slow

@@ -14,19 +14,18 @@ def one(repository):
     return repository
 
 
-def test_this_repository_has_no_problem():
+def parameters(repository, name):
+    entry, quick, root = repository.entry(name)
+    return quick.parameters(entry, root)
+
+
+def test_this_repository_has_no_problem_and_the_notebooks_defaults_are_the_quick_profile():
     assert find_problems() == []
-
-
-def test_defaults_of_the_notebooks_are_the_quick_profile():
     quick = read_profile("quick")
+    assert set(quick.notebooks) == set(read_profile("paper").notebooks) == set(read_notebooks())
     for name, entry in read_notebooks().items():
         if entry.notebook == name:  # others are one notebook with several sets of parameters
             assert quick.parameters(entry).items() <= entry.declared_parameters().items(), name
-
-
-def test_both_profiles_name_every_notebook():
-    assert set(read_profile("quick").notebooks) == set(read_profile("paper").notebooks) == set(read_notebooks())
 
 
 def test_annotations_comments_and_negative_numbers_are_understood():
@@ -55,9 +54,8 @@ def test_one_notebook_may_serve_several_figures(one):
     facts = "a/one:\na/two: {notebook: a/one}"
     one.configure(facts, "common: {seed: 5}\nnotebooks:\n  a/one: {}\n  a/two: {value: 0.7}\n")
     assert find_problems(one.root) == []
-    entries, quick = read_notebooks(one.root), read_profile("quick", one.root)
-    assert quick.parameters(entries["a/one"], one.root) == {"seed": 5}
-    assert quick.parameters(entries["a/two"], one.root) == {"seed": 5, "value": 0.7}
+    assert parameters(one, "a/one") == {"seed": 5}
+    assert parameters(one, "a/two") == {"seed": 5, "value": 0.7}
     one.configure(facts, "notebooks:\n  a/one: {}\n  a/two: {valeu: 0.7}\n")
     assert "quick.yaml: a/two has no parameter 'valeu'" in find_problems(one.root)[0]
 
@@ -82,47 +80,34 @@ def test_common_parameters_go_to_the_notebooks_that_declare_them(one):
     one.notebook("a/two", parameters="seed: int = 3")
     one.configure("a/one:\na/two:", "common: {value: 0.9}\nnotebooks:\n  a/one: {value: 2}\n  a/two: {}\n")
     assert find_problems(one.root) == []
-    entries, quick = read_notebooks(one.root), read_profile("quick", one.root)
-    assert quick.parameters(entries["a/two"], one.root) == {}
-    assert quick.parameters(entries["a/one"], one.root) == {"value": 2}
+    assert parameters(one, "a/two") == {}
+    assert parameters(one, "a/one") == {"value": 2}
 
 
 OF_ONE = "notebooks:\n  a/one: {}\n"
 
 
 @pytest.mark.parametrize(
-    ("files", "problem"),
+    ("file", "text", "problem"),
     [
-        (
-            {"paper": "notebooks:\n  a/one: {epsilonn: 1}\n"},
-            "paper.yaml: a/one has no parameter 'epsilonn'; its parameters cell declares value, seed",
-        ),
+        ("paper", "notebooks: {a/one: {epsilonn: 1}}", "paper.yaml: a/one has no parameter 'epsilonn'"),
         *(
-            ({"quick": f"notebooks:\n  a/one: {{value: {value}}}\n"}, "a/one wants float for 'value' as in its default")
+            ("quick", f"notebooks: {{a/one: {{value: {value}}}}}", "a/one wants float for 'value' as in its default")
             for value in ("'x'", "true", "[1]", "null")
         ),
-        ({"quick": "notebooks:\n  a/one: {seed: 1.5}\n"}, "wants int for 'seed' as in its default 1, got float 1.5"),
-        (
-            {"quick": f"common: {{sead: 1}}\n{OF_ONE}"},
-            "quick.yaml: no notebook declares the common parameter 'sead'; remove it",
-        ),
-        ({"quick": "notebooks: {}\n"}, "quick.yaml: does not mention a/one; add the line 'a/one: {}'"),
-        (
-            {"quick": "notebook: {}"},
-            "quick.yaml: only the keys common and notebooks are read, got notebook; correct it",
-        ),
-        ({"quick": "- a"}, "quick.yaml: must be a mapping, got list"),
-        ({"quick": "a: ["}, "quick.yaml: must be YAML"),
-        (
-            {"notebooks": "a/one: {timimg: true}"},
-            "a/one may say data, figure, notebook, timing, got timimg; correct it",
-        ),
-        ({"notebooks": "a/one: {data: [kosarak, geolif]}"}, "a/one may read eventlogs, gaze, geolife"),
-        ({"notebooks": "a/one: {data: [kosarak, geolif]}"}, "got data 'geolif'; correct it"),
+        ("quick", "notebooks: {a/one: {seed: 1.5}}", "wants int for 'seed' as in its default 1, got float 1.5"),
+        ("quick", f"common: {{sead: 1}}\n{OF_ONE}", "quick.yaml: no notebook declares the common parameter 'sead'"),
+        ("quick", "notebooks: {}", "quick.yaml: does not mention a/one; add the line 'a/one: {}'"),
+        ("quick", "notebook: {}", "quick.yaml: only the keys common and notebooks are read, got notebook; correct it"),
+        ("quick", "- a", "quick.yaml: must be a mapping, got list"),
+        ("quick", "a: [", "quick.yaml: must be YAML"),
+        ("notebooks", "a/one: {timimg: true}", "a/one may say data, figure, notebook, timing, got timimg; correct it"),
+        ("notebooks", "a/one: {data: [geolif]}", "notebooks.yaml: a/one may read eventlogs, gaze, geolife"),
+        ("notebooks", "a/one: {data: [kosarak, geolif]}", "got data 'geolif'; correct it"),
     ],
 )
-def test_mistakes_in_the_files_are_named(one, files, problem):
-    one.configure(**({"notebooks": "a/one:", "quick": OF_ONE, "paper": OF_ONE} | files))
+def test_mistakes_in_the_files_are_named(one, file, text, problem):
+    one.configure(**({"notebooks": "a/one:", "quick": OF_ONE, "paper": OF_ONE} | {file: text}))
     assert problem in find_problems(one.root)[0]
 
 

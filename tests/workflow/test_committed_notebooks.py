@@ -6,26 +6,23 @@ from workflow.committed_notebooks import clean, refresh
 from workflow.kernel_environment import kernel_environment
 
 
-def test_cleaning_keeps_tags_and_ids_and_drops_the_rest():
+def test_cleaning_keeps_tags_and_ids_and_drops_the_rest_with_widgets_which_are_nothing_without_their_kernel():
+    widget = new_output("display_data", data={"application/vnd.jupyter.widget-view+json": {"model_id": "1"}})
+    text = new_output("display_data", data={"text/plain": "0.5"})
     notebook = new_notebook(
         cells=[
             new_markdown_cell("# Title", id="first", metadata={"editable": True}),
             new_code_cell("a = 1", id="second", metadata={"tags": ["parameters"], "execution": {"started": "now"}}),
+            new_code_cell("page", outputs=[widget, text]),
         ],
         metadata={"papermill": {"duration": 1.0}, "language_info": {"name": "python", "version": "3.11.7"}},
     )
     cleaned = clean(notebook)
-    assert [dict(cell.metadata) for cell in cleaned.cells] == [{}, {"tags": ["parameters"]}]
-    assert [cell.id for cell in cleaned.cells] == ["first", "second"]
+    assert [dict(cell.metadata) for cell in cleaned.cells] == [{}, {"tags": ["parameters"]}, {}]
+    assert cleaned.cells[2].outputs == [text]
+    assert [cell.id for cell in cleaned.cells[:2]] == ["first", "second"]
     assert cleaned.metadata.language_info == {"name": "python"}
     assert set(cleaned.metadata) == {"kernelspec", "language_info"}
-
-
-def test_cleaning_drops_widgets_which_are_nothing_without_their_kernel():
-    widget = new_output("display_data", data={"application/vnd.jupyter.widget-view+json": {"model_id": "1"}})
-    text = new_output("display_data", data={"text/plain": "0.5"})
-    cell = new_code_cell("page", outputs=[widget, text])
-    assert clean(new_notebook(cells=[cell])).cells[0].outputs == [text]
 
 
 @pytest.mark.notebook

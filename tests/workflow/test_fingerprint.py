@@ -1,12 +1,10 @@
 import pytest
 
-from workflow.configuration import read_notebooks, read_profile
 from workflow.fingerprint import fingerprint, is_current, of_modules, write_status
 
 
 @pytest.fixture
 def one(repository, monkeypatch):
-    monkeypatch.delenv("TPLREPRO_DATA", raising=False)
     monkeypatch.setenv("TPLREPRO_CACHE", str(repository.root / "downloads"))
     repository.notebook("a/one", "print(value)")
     repository.configure("a/one: {data: [kosarak]}", "notebooks:\n  a/one: {value: 0.7}\n")
@@ -14,8 +12,7 @@ def one(repository, monkeypatch):
 
 
 def take(repository):
-    profile = read_profile("quick", repository.root)
-    return fingerprint(read_notebooks(repository.root)["a/one"], profile, repository.root)
+    return fingerprint(*repository.entry("a/one"))
 
 
 def changed(repository, before):
@@ -23,16 +20,9 @@ def changed(repository, before):
     return {part for part in after if after[part] != before[part]}
 
 
-def test_new_outputs_and_markdown_change_nothing(one):
+def test_each_ingredient_counts_but_not_outputs_and_markdown(one):
     before = take(one)
-    path = one.root / "notebooks" / "a" / "one.ipynb"
-    path.write_text(path.read_text().replace("# Title", "# Better title"))
-    assert changed(one, before) == set()
-
-
-def test_each_ingredient_counts(one):
-    before = take(one)
-    one.notebook("a/one", "print(value, seed)")
+    path = one.notebook("a/one", "print(value, seed)")
     assert changed(one, before) == {"notebook"}
     one.write("config/quick.yaml", "notebooks:\n  a/one: {value: 0.8}\n")
     assert changed(one, before) == {"notebook", "parameters"}
@@ -40,26 +30,24 @@ def test_each_ingredient_counts(one):
     assert changed(one, before) == {"notebook", "parameters", "package"}
     one.write("requirements.lock", "numpy==2.1\n")
     assert changed(one, before) == {"notebook", "parameters", "package", "environment"}
+    before = take(one)
+    path.write_text(path.read_text().replace("# Title", "# Better title"))
+    assert changed(one, before) == set()
 
 
 def test_only_the_modules_that_a_run_imported_count(one):
-    one.write("tplrepro/sip/__init__.py", "")
-    profile, entry = read_profile("quick", one.root), read_notebooks(one.root)["a/one"]
+    module = one.write("tplrepro/sip/__init__.py", "")
     one.write("build/quick/notebooks/a/one.ipynb", "{}")
 
-    def current_after_a_run_that_imported(*modules):
+    def current_when_changed(change, *modules):
         write_status("a/one", "quick", {"fingerprint": of_modules(take(one), modules)}, one.root)
-        assert is_current(entry, profile, one.root)
-        one.write("tplrepro/sip/__init__.py", (one.root / "tplrepro/sip/__init__.py").read_text() + "#\n")
-        return is_current(entry, profile, one.root)
+        assert is_current(*one.entry("a/one"))
+        change()
+        return is_current(*one.entry("a/one"))
 
-    assert current_after_a_run_that_imported("tplrepro", "tplrepro.module")
-    assert not current_after_a_run_that_imported("tplrepro", "tplrepro.sip")
-    write_status(
-        "a/one", "quick", {"fingerprint": of_modules(take(one), ["tplrepro.sip", "tplrepro.module"])}, one.root
-    )
-    (one.root / "tplrepro/module.py").unlink()
-    assert not is_current(entry, profile, one.root)
+    assert current_when_changed(lambda: module.write_text("#"), "tplrepro", "tplrepro.module")
+    assert not current_when_changed(lambda: module.write_text("##"), "tplrepro", "tplrepro.sip")
+    assert not current_when_changed((one.root / "tplrepro/module.py").unlink, "tplrepro.sip", "tplrepro.module")
 
 
 def test_data_count_by_name_size_and_time(one, monkeypatch, tmp_path):
@@ -67,13 +55,12 @@ def test_data_count_by_name_size_and_time(one, monkeypatch, tmp_path):
     assert before["data"] == {"kosarak": "absent"}
     monkeypatch.setenv("TPLREPRO_DATA", str(tmp_path / "data"))
     assert changed(one, before) == set()
-    one.write("data/kosarak/kosarak.dat", "1 2\n")
-    assert changed(one, before) == {"data"}
-    before = take(one)
-    one.write("data/gowalla/other.txt", "not read by this notebook\n")
-    assert changed(one, before) == set()
-    one.write("data/kosarak/kosarak.dat", "1 2 3\n")
-    assert changed(one, before) == {"data"}
+    for text in ("1 2\n", "1 2 3\n"):
+        one.write("data/kosarak/kosarak.dat", text)
+        assert changed(one, before) == {"data"}
+        before = take(one)
+        one.write("data/gowalla/other.txt", f"not read by this notebook: {text}\n")
+        assert changed(one, before) == set()
 
 
 def test_downloads_count_as_data(one):

@@ -117,73 +117,44 @@ def test_version_is_the_same_everywhere():
     assert not (ROOT / ".zenodo.json").exists()
 
 
+def mapping(required, **properties):
+    """The schema of a mapping that holds these keys alone."""
+    named = {name.replace("_", "-"): schema for name, schema in properties.items()}
+    return {"type": "object", "properties": named, "required": required.split(), "additionalProperties": False}
+
+
+def some(schema):
+    return {"type": "array", "items": schema, "minItems": 1, "uniqueItems": True}
+
+
 # The part of the Citation File Format 1.2.0 that is used here, written from its guide. Validators on the package
 # index pin a version of jsonschema that Jupyter cannot use.
 TEXT = {"type": "string", "minLength": 1}
-PERSON = {
-    "type": "object",
-    "properties": {"family-names": TEXT, "given-names": TEXT, "name-particle": TEXT, "orcid": TEXT},
-    "required": ["family-names", "given-names"],
-    "additionalProperties": False,
+NUMBER = {"type": ["integer", "string"]}
+YEAR = {"type": "integer", "minimum": 1900}
+DATE = {"type": "string", "format": "date"}
+DOI = {"type": "string", "pattern": r"^10\.\d{4,9}(\.\d+)?/[A-Za-z0-9:/_;\-\.\(\)\[\]\\]+$"}
+PERSON = mapping("family-names given-names", family_names=TEXT, given_names=TEXT, name_particle=TEXT, orcid=TEXT)
+AUTHORS = some({"anyOf": [PERSON, mapping("name", name=TEXT)]})
+KIND_OF_NAME = {"enum": ["doi", "url", "swh", "other"]}
+NAMES = some(mapping("type value", type=KIND_OF_NAME, value=TEXT, description=TEXT))
+WORK = {"type": {"enum": ["article", "conference-paper", "unpublished", "report", "software"]}, "year": YEAR}
+PLACE = {"journal": TEXT, "collection-title": TEXT, "volume": NUMBER, "issue": NUMBER, "start": NUMBER, "end": NUMBER}
+COMMON = {"title": TEXT, "authors": AUTHORS, "doi": DOI, "identifiers": NAMES}
+SOFTWARE = {"cff-version": {"const": "1.2.0"}, "message": TEXT, "type": {"enum": ["software", "dataset"]}}
+RELEASE = {"version": {"type": ["string", "number"]}, "date-released": DATE, "repository-code": TEXT, "license": TEXT}
+ABOUT = {
+    "abstract": TEXT,
+    "keywords": some(TEXT),
+    "references": some(mapping("type title authors", **WORK, **PLACE, **COMMON)),
 }
-ENTITY = {"type": "object", "properties": {"name": TEXT}, "required": ["name"], "additionalProperties": False}
-AUTHORS = {"type": "array", "minItems": 1, "items": {"anyOf": [PERSON, ENTITY]}}
-IDENTIFIER = {
-    "type": "object",
-    "properties": {"type": {"enum": ["doi", "url", "swh", "other"]}, "value": TEXT, "description": TEXT},
-    "required": ["type", "value"],
-    "additionalProperties": False,
-}
-REFERENCE = {
-    "type": "object",
-    "properties": {
-        "type": {"enum": ["article", "conference-paper", "unpublished", "report", "software"]},
-        "title": TEXT,
-        "authors": AUTHORS,
-        "year": {"type": "integer", "minimum": 1900},
-        "journal": TEXT,
-        "collection-title": TEXT,
-        "volume": {"type": ["integer", "string"]},
-        "issue": {"type": ["integer", "string"]},
-        "start": {"type": ["integer", "string"]},
-        "end": {"type": ["integer", "string"]},
-        "doi": {"type": "string", "pattern": r"^10\.\d{4,9}(\.\d+)?/[A-Za-z0-9:/_;\-\.\(\)\[\]\\]+$"},
-        "identifiers": {"type": "array", "items": IDENTIFIER},
-    },
-    "required": ["type", "title", "authors"],
-    "additionalProperties": False,
-}
-CITATION = {
-    "type": "object",
-    "properties": {
-        "cff-version": {"const": "1.2.0"},
-        "message": TEXT,
-        "type": {"enum": ["software", "dataset"]},
-        "title": TEXT,
-        "abstract": TEXT,
-        "authors": AUTHORS,
-        "version": {"type": ["string", "number"]},
-        "date-released": {"type": "string", "format": "date"},
-        "doi": REFERENCE["properties"]["doi"],
-        "identifiers": {"type": "array", "items": IDENTIFIER},
-        "repository-code": TEXT,
-        "license": TEXT,
-        "keywords": {"type": "array", "items": TEXT, "minItems": 1, "uniqueItems": True},
-        "references": {"type": "array", "items": REFERENCE, "minItems": 1},
-    },
-    "required": ["cff-version", "message", "title", "authors"],
-    "additionalProperties": False,
-}
+CITATION = mapping("cff-version message title authors", **SOFTWARE, **RELEASE, **ABOUT, **COMMON)
 
 
 def test_citation_file_is_valid_and_names_the_five_papers():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     jsonschema.validate(citation, CITATION)
     assert [reference["year"] for reference in citation["references"]] == [2019, 2017, 2023, 2022, 2016]
-
-
-def test_a_citation_without_authors_is_invalid():
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     del citation["authors"]
     with pytest.raises(jsonschema.ValidationError, match="'authors' is a required property"):
         jsonschema.validate(citation, CITATION)
