@@ -1,10 +1,1 @@
-"""The batch that regenerates every figure: configuration, checks, and one process a notebook.
-
-None of this is part of the package `tplrepro`, which knows nothing of notebooks.
-"""
-
-import sys
-
-# jsonschema, which nbformat imports, would build a parser of international addresses: two seconds in every process.
-# No notebook holds such addresses, and without the package jsonschema leaves them unchecked.
-sys.modules.setdefault("rfc3987_syntax", None)
+"""The batch that regenerates every figure; the package `tplrepro` knows nothing of it, nor of notebooks."""

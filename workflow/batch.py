@@ -13,12 +13,15 @@ import subprocess
 import sys
 import time
 import uuid
+from functools import partial
 
 from workflow.check_parameters import find_problems
 from workflow.configuration import ROOT, ConfigurationError, read_notebooks, read_profile
 from workflow.fingerprint import outdated, read_status
 
 __all__ = ["run_batch", "summary", "main"]
+
+_say = partial(print, sep="\n", flush=True)
 
 
 def run_batch(profile_name, jobs=None, only=(), root=ROOT):
@@ -144,11 +147,6 @@ def _acquire(lock):
 def _tail(build, lines=15):
     log = build / "snakemake.log"
     return log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:] if log.is_file() else []
-
-
-def _say(*lines):
-    for line in lines:
-        print(line, flush=True)
 
 
 if __name__ == "__main__":

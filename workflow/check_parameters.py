@@ -28,21 +28,16 @@ def find_problems(root=ROOT, profiles=PROFILES):
         for path in (root / "notebooks").rglob("*.ipynb")
         if ".ipynb_checkpoints" not in path.parts
     }
-    problems = [
-        f"notebooks.yaml: lists {name}, which is not in notebooks/; write it or remove the line"
-        for name in sorted(used - present)
-    ]
-    problems += [
-        f"notebooks.yaml: does not list notebooks/{name}.ipynb; add the line '{name}:'"
-        for name in sorted(present - used)
-    ]
-    known = {*SOURCES, *OTHER_DATA}
-    declared = {}
+    problems = []
+    for name in sorted(used - present):
+        problems.append(f"notebooks.yaml: lists {name}, which is not in notebooks/; write it or remove the line")
+    for name in sorted(present - used):
+        problems.append(f"notebooks.yaml: does not list notebooks/{name}.ipynb; add the line '{name}:'")
+    known, declared = {*SOURCES, *OTHER_DATA}, {}
     for name, entry in registered.items():
         for data in sorted(set(entry.data) - known):
-            problems.append(
-                f"notebooks.yaml: {name} may read {', '.join(sorted(known))}, got data {data!r}; correct it"
-            )
+            may = ", ".join(sorted(known))
+            problems.append(f"notebooks.yaml: {name} may read {may}, got data {data!r}; correct it")
         if entry.notebook in present:
             try:
                 declared[name] = entry.declared_parameters(root)

@@ -1,7 +1,7 @@
 """The committed notebooks: `check` compares what they print with what is committed, `refresh` executes them anew.
 
-Both run every notebook with its defaults (the quick profile) on the synthetic stand-ins, whatever data are installed, so
-that its outputs hold on every machine. What differs from run to run is stripped.
+Both run every notebook with its defaults (the quick profile) on the stand-ins, whatever data are installed, so that its
+outputs hold on every machine. What differs from run to run is stripped.
 """
 
 import argparse
@@ -12,6 +12,7 @@ import time
 
 import nbformat
 
+from tplrepro.provenance import write_whole
 from workflow.configuration import ROOT, sources
 from workflow.kernel_environment import kernel_environment
 
@@ -59,9 +60,7 @@ def refresh(path):
     after = nbformat.writes(clean(notebook)) + "\n"
     if after == before:
         return False
-    partial = path.with_suffix(".partial")
-    partial.write_text(after, encoding="utf-8")
-    os.replace(partial, path)
+    write_whole(path, after.encode())
     return True
 
 
@@ -88,7 +87,6 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("what", choices=("check", "refresh"))
     parser.add_argument("names", nargs="*", metavar="paper/figure")
-    parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     notebooks = sources()
     unknown = [name for name in options.names if name not in notebooks]
@@ -96,23 +94,15 @@ def main(arguments=None):
         parser.error(f"config/notebooks.yaml does not list {', '.join(unknown)}; add it there")
     if options.what == "check":
         return check(options.names, ["-q"])
-    if options.here:
-        changed = refresh(notebooks[options.names[0]].path())
-        print("changed" if changed else "as before", end=" ", flush=True)
-        return 0
-    environment = kernel_environment(ROOT / "build" / "refresh" / "figures", "quick", "make notebooks", real_data=False)
-    failed = []
+    os.environ.update(
+        kernel_environment(ROOT / "build" / "refresh" / "figures", "quick", "make notebooks", real_data=False)
+    )
+    os.environ.pop("TPLREPRO_DATA", None)
     for name in options.names or notebooks:
-        print(f"{name:<34}", end="", flush=True)
         started = time.monotonic()
-        # One process a notebook: the kernel's working folder is the process's.
-        command = [sys.executable, "-m", "workflow.committed_notebooks", "refresh", name, "--here"]
-        if subprocess.run(command, cwd=ROOT, env=environment).returncode:
-            failed.append(name)
-        print(f"{time.monotonic() - started:8.1f} s", flush=True)
-    if failed:
-        print("not refreshed:", ", ".join(failed))
-    return 1 if failed else 0
+        state = "changed" if refresh(notebooks[name].path()) else "as before"
+        print(f"{name:<34}{state:>10}{time.monotonic() - started:8.1f} s", flush=True)
+    return 0
 
 
 if __name__ == "__main__":

@@ -63,16 +63,9 @@ class Profile:
 
 def read_notebooks(root=ROOT):
     """Entries of the batch by name, in the order of ``config/notebooks.yaml``."""
-    path = root / "config" / "notebooks.yaml"
-    allowed = {"notebook", "data", "timing", "figure"}
     found = {}
-    for name, facts in _read(path).items():
-        facts = facts or {}
-        unknown = sorted(set(facts) - allowed)
-        if unknown:
-            raise ConfigurationError(
-                f"{path.name}: {name} may say {', '.join(sorted(allowed))}, got {', '.join(unknown)}; correct it"
-            )
+    for name, facts in _read(root / "config" / "notebooks.yaml").items():
+        facts = _only(facts or {}, f"notebooks.yaml: {name}", "data", "figure", "notebook", "timing")
         found[name] = Notebook(name, **{"notebook": name, **facts, "data": tuple(facts.get("data", ()))})
     return found
 
@@ -91,14 +84,16 @@ def read_profile(profile, root=ROOT):
     known = sorted(path.stem for path in folder.glob("*.yaml") if path.stem != "notebooks")
     if profile not in known:
         raise ConfigurationError(f"PROFILE must be one of {', '.join(known)}, got {profile!r}; write PROFILE=quick")
-    content = _read(folder / f"{profile}.yaml")
-    unknown = sorted(set(content) - {"common", "notebooks"})
-    if unknown:
-        raise ConfigurationError(
-            f"{profile}.yaml: only the keys common and notebooks are read, got {', '.join(unknown)}; correct it"
-        )
+    content = _only(_read(folder / f"{profile}.yaml"), f"{profile}.yaml", "common", "notebooks")
     notebooks = {name: parameters or {} for name, parameters in (content.get("notebooks") or {}).items()}
     return Profile(profile, content.get("common") or {}, notebooks)
+
+
+def _only(facts, where, *allowed):
+    unknown = sorted(set(facts) - set(allowed))
+    if unknown:
+        raise ConfigurationError(f"{where} may say {', '.join(allowed)}, got {', '.join(unknown)}; correct it")
+    return facts
 
 
 def _read(path):

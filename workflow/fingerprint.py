@@ -7,10 +7,10 @@ triggers know neither the modules nor the data.
 
 import hashlib
 import json
-import os
 
 import nbformat
 
+from tplrepro.provenance import write_whole
 from workflow.configuration import ROOT
 
 __all__ = ["fingerprint", "is_current", "of_modules", "outdated", "read_status", "result_path", "write_status"]
@@ -56,22 +56,15 @@ def result_path(name, profile_name, root=ROOT):
     return root / "build" / profile_name / "notebooks" / f"{name}.ipynb"
 
 
-def status_path(name, profile_name, root=ROOT):
-    return root / "build" / profile_name / "status" / f"{name}.json"
-
-
 def read_status(name, profile_name, root=ROOT):
     """What the last run left; empty if there was none."""
-    path = status_path(name, profile_name, root)
+    path = root / "build" / profile_name / "status" / f"{name}.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
 def write_status(name, profile_name, status, root=ROOT):
-    path = status_path(name, profile_name, root)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(status, indent=2) + "\n", encoding="utf-8")
-    os.replace(partial, path)
+    text = json.dumps(status, indent=2) + "\n"
+    write_whole(root / "build" / profile_name / "status" / f"{name}.json", text.encode())
 
 
 def _data_state(name):
@@ -93,8 +86,8 @@ def _locate(name):
             return locate(name)
         except DatasetNotFoundError:
             return None
-    root = data_folder()
-    return root / name if root is not None and (root / name).exists() else None
+    folder = data_folder()
+    return folder / name if folder is not None and (folder / name).exists() else None
 
 
 def _digest(*parts):

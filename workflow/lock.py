@@ -21,8 +21,6 @@ from workflow.configuration import ROOT
 __all__ = ["direct_dependencies", "pinned_versions", "environment_file", "main"]
 
 HEADER = "# Environment of make figures and make test: names, versions and hashes. Written by make lock.\n"
-
-
 ENVIRONMENT = """\
 # For conda users and Binder: the direct dependencies, pinned as in requirements.lock. Written by make lock.
 name: tplrepro
@@ -76,16 +74,10 @@ def main():
         resolved = Path(folder, "resolved.txt")
         # uv keeps the versions of an existing output, so only what must change does.
         resolved.write_bytes(target.read_bytes() if target.is_file() else b"")
-        subprocess.run(
-            [
-                *(binaries / "uv", "pip", "compile", "--quiet", "--universal", "--python-version", "3.11"),
-                *("--extra", "lock", "--generate-hashes", "--no-annotate", "--no-header", "--no-emit-package"),
-                *("tplrepro", "--output-file", resolved, "pyproject.toml"),
-                *sys.argv[1:],
-            ],
-            cwd=ROOT,
-            check=True,
-        )
+        options = "--quiet --universal --generate-hashes --no-annotate --no-header --no-emit-package tplrepro"
+        target_options = ["--python-version", PYTHON, "--extra", "lock", "--output-file", resolved, "pyproject.toml"]
+        command = [binaries / "uv", "pip", "compile", *options.split(), *target_options, *sys.argv[1:]]
+        subprocess.run(command, cwd=ROOT, check=True)
         pins = [line for line in resolved.read_text().splitlines(keepends=True) if not line.startswith(("#", "-"))]
     target.write_text(HEADER + "".join(pins), encoding="utf-8")
     (ROOT / "environment.yml").write_text(environment_file(), encoding="utf-8")

@@ -55,9 +55,9 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
     copied, refused = publish(options.profile)
     for name in copied:
-        commit = json.loads((ROOT / "figures" / f"{name}.json").read_text(encoding="utf-8"))["commit"]
-        clean = commit is not None and not commit["modified"]
-        print(f"figures/{name}" + ("" if clean else "  (made from files that are not committed: commit, run again)"))
+        commit = json.loads((ROOT / "figures" / f"{name}.json").read_text(encoding="utf-8"))["commit"] or {}
+        modified = commit.get("modified", True)
+        print(f"figures/{name}" + ("  (made from files that are not committed: commit, run again)" if modified else ""))
     for reason in refused:
         print(f"not published: {reason}", file=sys.stderr)
     return 1 if refused or not copied else 0

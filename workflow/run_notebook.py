@@ -32,10 +32,8 @@ def run_notebook(name, profile_name, threads=None, root=ROOT):
     for path in (final, partial):
         path.parent.mkdir(parents=True, exist_ok=True)
 
-    command = f"make figures PROFILE={profile_name}"
-    os.environ.update(
-        kernel_environment(build / "figures", profile_name, command, real_data=True, threads=threads, root=root)
-    )
+    settings = {"command": f"make figures PROFILE={profile_name}", "real_data": True, "threads": threads, "root": root}
+    os.environ.update(kernel_environment(build / "figures", profile_name, **settings))
     started = time.time()
     error = _execute(entry.path(root), partial, before["parameters"])
     path = build / "figures" / f"{name}.json"
@@ -77,15 +75,8 @@ def _execute(source, target, parameters):
 
     for attempt in (1, 2):
         try:
-            papermill.execute_notebook(
-                str(source),
-                str(target),
-                parameters=parameters,
-                kernel_name="python3",
-                language="python",
-                progress_bar=False,
-                start_timeout=120,
-            )
+            options = {"kernel_name": "python3", "language": "python", "progress_bar": False, "start_timeout": 120}
+            papermill.execute_notebook(str(source), str(target), parameters=parameters, **options)
             return None
         except PapermillExecutionError as failure:
             return f"cell {failure.exec_count}: {failure.ename}: {failure.evalue or _failing_line(failure.traceback)}"
@@ -113,20 +104,14 @@ def _any_cell_ran(path):
 
 
 def _progress_line(status, profile, root=ROOT):
-    batch, total = status["batch"], os.environ.get("TPLREPRO_BATCH_TOTAL")
-    place = ""
-    if batch and total:
-        done = sum(
-            json.loads(path.read_text(encoding="utf-8"))["batch"] == batch
-            for path in (root / "build" / profile / "status").rglob("*.json")
-        )
-        place = f"[{done:>{len(total)}}/{total}] "
-    line = f"{place}{status['notebook']:<34}{status['seconds']:>8.1f} s  {status['status']}"
-    return line if status["error"] is None else f"{line}\n    {_first_line(status['error'])}"
-
-
-def _first_line(text):
-    return text.strip().splitlines()[0][:300]
+    """How many of the batch have run, and how this one ended, with the first line of its error."""
+    line = f"{status['notebook']:<34}{status['seconds']:>8.1f} s  {status['status']}"
+    total = os.environ.get("TPLREPRO_BATCH_TOTAL")
+    if total:
+        paths = (root / "build" / profile / "status").rglob("*.json")
+        done = sum(json.loads(path.read_text(encoding="utf-8"))["batch"] == status["batch"] for path in paths)
+        line = f"[{done:>{len(total)}}/{total}] {line}"
+    return line if status["error"] is None else f"{line}\n    {status['error'].strip().splitlines()[0][:300]}"
 
 
 if __name__ == "__main__":
