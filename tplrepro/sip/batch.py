@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike
 
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.sip.belief import SymbolChain
-from tplrepro.sip.checks import check_distance, check_symbols
 from tplrepro.sip.optimal import OptimalResponse
-from tplrepro.sip.response import Response
+from tplrepro.sip.response import Response, check_distance, check_symbols
 from tplrepro.validation import check_distribution, check_horizon
 
 __all__ = ["BatchResponse", "batch_belief", "batch_chain", "batch_distance", "decode_batch", "encode_batches"]
@@ -30,9 +29,8 @@ def _alphabet(n_symbols: int, width: int) -> int:
     digits = w * np.log10(n)
     if digits > 15 or n**w > LARGEST_ALPHABET:
         raise ValueError(
-            f"width * log(n_symbols) is too large: {n} symbols in batches of {w} make 10^{digits:.1f} batches and a "
-            f"response of 10^{2 * digits + np.log10(8e-9):.1f} GB, the limit is {LARGEST_ALPHABET} batches; "
-            "shorten the batch or merge symbols"
+            f"{n} symbols in batches of {w} make 10^{digits:.1f} batches and a response of "
+            f"10^{2 * digits - 8.1:.1f} GB, the limit is {LARGEST_ALPHABET} batches; shorten the batch or merge symbols"
         )
     return n**w
 
@@ -46,9 +44,7 @@ def encode_batches(sequence: ArrayLike, n_symbols: int, width: int) -> np.ndarra
     _alphabet(n_symbols, width)
     symbols = check_symbols(sequence, n_symbols)
     if symbols.size < width:
-        raise ValueError(
-            f"a sequence must hold at least one batch of {width} symbols, found shape {symbols.shape}; lengthen it"
-        )
+        raise ValueError(f"a sequence must hold a batch of {width} symbols, found {symbols.size}; lengthen it")
     whole = symbols[: symbols.size // width * width].reshape(-1, width)
     return whole @ n_symbols ** np.arange(width)[::-1]
 
@@ -93,15 +89,10 @@ def batch_chain(initial: ArrayLike, transition: TransitionMatrix | ArrayLike, wi
 
 
 class BatchResponse(OptimalResponse):
-    """Release of batches of w symbols within a budget for each batch.
+    """Release of batches of w symbols within a budget of `epsilon` nats for each batch; n^w may be at most 1,024.
 
-    Parameters
-    ----------
-    epsilon : float, budget of a batch, nats
-    width, n_symbols : int, w and n; n^w may be at most 1,024, else a ValueError says the size it would need
-    distance : as in `OptimalResponse`, between symbols; batches add it up
-    method : "exact" (problem (30) by linear programming) or "gradient" (Algorithm 2 of [3])
-    step : float, phi, the step length of Algorithm 2
+    `distance` is as in `OptimalResponse`, between symbols; batches add it up. `method` is "exact" (problem (30) by
+    linear programming) or "gradient" (Algorithm 2 of [3], with steps of length phi = `step`).
 
     >>> belief = batch_belief([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], 2)
     >>> exact = BatchResponse(1.0, width=2, n_symbols=2)
@@ -135,36 +126,27 @@ class BatchResponse(OptimalResponse):
 
 def _gradient_descent(belief, distance, epsilon, step, sweeps: int = 5000) -> np.ndarray:
     """Algorithm 2 of [3]: rows (n, n), from uniform ones along the gradient until each entry has met its constraint."""
-    # An entry stops for good when the next step would violate Eq. (30). The gradient is centred over the entries of a
-    # row that still move, which keeps the row on the simplex; positivity follows from the constraint.
     n = belief.size
     rows = np.full((n, n), 1.0 / n)
     gradient = distance * (belief / belief.max())[:, None]  # one step length for all, whatever the scale of the belief
-    possible = (belief > 0)[:, None]
-    active = np.tile(possible, n)
-
-    def violated(trial):
-        marginal = belief @ trial
-        return (trial < np.exp(-epsilon) * marginal) | (trial > np.exp(epsilon) * marginal)
-
+    possible = np.repeat((belief > 0)[:, None], n, axis=1)
+    active = possible.copy()
     for _ in range(sweeps):
-        while True:
-            count = np.maximum(active.sum(axis=1, keepdims=True), 1)
-            centre = (gradient * active).sum(axis=1, keepdims=True) / count
-            move = np.where(active, gradient - centre, 0.0)
-            trial = rows - step * move
-            wrong = active & violated(trial)
-            if not wrong.any():
-                break
-            active &= ~wrong
-        # A stopped entry of a column may be overtaken by the column's marginal: then the whole column stops.
-        stuck = (possible & violated(trial)).any(axis=0)
-        if stuck.any():
-            active[:, stuck] = False
-            continue
-        if not np.abs(move).max() > 1e-12:
+        # The gradient is centred over the entries of a row that still move, which keeps the row on the simplex;
+        # positivity follows from the constraint.
+        count = np.maximum(active.sum(axis=1, keepdims=True), 1)
+        centre = (gradient * active).sum(axis=1, keepdims=True) / count
+        move = np.where(active, gradient - centre, 0.0)
+        trial = rows - step * move
+        marginal = belief @ trial
+        violated = possible & ((trial < np.exp(-epsilon) * marginal) | (trial > np.exp(epsilon) * marginal))
+        if (violated & active).any():  # an entry stops for good when the next step would violate Eq. (30)
+            active &= ~violated
+        elif violated.any():  # stopped entries that the marginal of their column overtakes: the whole column stops
+            active[:, violated.any(axis=0)] = False
+        elif np.abs(move).max() <= 1e-12:
             break
-        rows = trial
-    rows = np.maximum(rows, 0.0)
+        else:
+            rows = trial
     rows[belief <= 0] = belief @ rows
     return rows / rows.sum(axis=1, keepdims=True)

@@ -1,6 +1,6 @@
 """The exact response under Hamming distance, for alphabets of any size; the proofs are in docs/errata/sip2023.md.
 
-With E = e^eps, K = E + 1 and a = q/E + (1 - 1/E) w as in `tplrepro.sip.mixture`, the truth is kept with probability
+With E = e^eps, K = E + 1 and a = q/E + (1 - 1/E) w as in `tplrepro.sip.one_sided`, the truth is kept with probability
 
     sum_y beta(y) q(y) / E + (1 - 1/E) sum_y beta(y) w(y|y),      w(y|y) <= min(1, q(y) / beta(y), K q(y)).
 
@@ -18,8 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tplrepro.sip.mixture import constant_response, mix, usable_budget
-from tplrepro.sip.one_sided_program import solve_one_sided
+from tplrepro.sip.one_sided import constant_response, mix, solve_one_sided, usable_budget
 from tplrepro.sip.response import Response
 
 __all__ = ["Allocation", "allocate", "hamming_response", "utility_bound"]
@@ -50,29 +49,20 @@ def hamming_response(belief: np.ndarray, epsilon: float) -> Response:
         labels, table, row_class, utility = _by_window(b, odds, allocation)
     everyone = np.full(belief.size, len(table))  # what cannot occur gives nothing away: its row is the marginal
     everyone[order] = row_class
-    shared = row_class >= 0
-    output = np.bincount(row_class[shared], b[shared], minlength=len(table)) @ table
-    output = output + np.where(row_class[labels] < 0, b[labels], 0.0)
-    table = np.vstack([table, output / output.sum()])
-    return mix(Response(belief, order[labels], 1.0, table, everyone, bound=1.0 - utility), epsilon)
+    table = np.vstack([table, np.zeros(labels.size)])
+    response = Response(belief, order[labels], 1.0, table, everyone, bound=1.0 - utility)
+    table[-1] = response.w_marginal / response.w_marginal.sum()
+    return mix(response, epsilon)
 
 
 @dataclass(frozen=True)
 class Allocation:
-    """The knapsack's optimum, on beliefs in falling order.
+    """The knapsack's optimum, on beliefs in falling order."""
 
-    Attributes
-    ----------
-    bound : float, of the probability of keeping the truth
-    q : ndarray (m,), what each of the symbols gets that are served in full: the m most probable ones
-    part : float in [0, 1), the share of 1/K that the next one, z, gets
-    attained : bool, whether a response attains the bound
-    """
-
-    bound: float
-    q: np.ndarray
-    part: float
-    attained: bool
+    bound: float  # of the probability of keeping the truth
+    q: np.ndarray  # (m,), what each of the symbols gets that are served in full: the m most probable ones
+    part: float  # in [0, 1), the share of 1/K that the next one, z, gets
+    attained: bool  # whether a response attains the bound
 
 
 def allocate(b: np.ndarray, odds: float) -> Allocation:

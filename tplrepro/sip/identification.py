@@ -1,11 +1,8 @@
 """Re-identification: whose sequence is it? (Fig. 8 of [3])
 
-The paper trains recurrent networks on half of each user's stream. Here the model is smaller and needs no training loop:
-a Markov chain a user, estimated on that half with additive smoothing, and the user whose chain gives a released
-sequence the largest likelihood.
-
-An adversary who knows the mechanism weighs each chain by what the mechanism does: with `likelihoods` the likelihood is
-that of a hidden Markov model whose emissions are the mechanism's response, the "data pattern" adversary of the paper.
+The paper trains recurrent networks on half of each user's stream; here it is a Markov chain a user, and the user whose
+chain gives a released sequence the largest likelihood. The paper's "data pattern" adversary knows the mechanism: with
+`likelihoods`, what it does are the emissions of a hidden Markov model.
 """
 
 from __future__ import annotations
@@ -14,21 +11,17 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import block_diag
 
-from tplrepro.markov.filtering import log_product
 from tplrepro.markov.sequences import as_sequences
 from tplrepro.markov.transition import TransitionMatrix
-from tplrepro.sip.checks import check_symbols
+from tplrepro.sip.response import check_symbols
 from tplrepro.validation import check_horizon, check_smoothing
 
 __all__ = ["MarkovClassifier", "identification_rate"]
 
 
 class MarkovClassifier:
-    """One smoothed Markov chain a user, and the maximum-likelihood user of a sequence.
-
-    `smoothing` > 0 is added to every count.
+    """One Markov chain a user, with `smoothing` > 0 added to every count, and the most likely user of a sequence.
 
     >>> classifier = MarkovClassifier(2).fit({"a": [[0, 0, 0, 0]], "b": [[0, 1, 0, 1]]})
     >>> classifier.predict([1, 0, 1, 0]), classifier.predict([0, 0, 0])
@@ -51,7 +44,6 @@ class MarkovClassifier:
         self.initial = np.array([count / count.sum() for count in counts])
         estimates = [TransitionMatrix.from_sequences(coded, smoothing=self.smoothing) for coded in own]
         self.steps = np.array([estimate.toarray() for estimate in estimates])
-        self._pairs = block_diag(self.steps, format="csr")  # hidden are a user, who stays the same, and her symbol
         return self
 
     def log_likelihood(self, sequence: ArrayLike, likelihoods: Sequence[np.ndarray] | None = None) -> np.ndarray:
@@ -62,19 +54,21 @@ class MarkovClassifier:
         """
         if not self.users:
             raise ValueError("the classifier has not been fitted, found no users; call fit first")
-        symbols, k = check_symbols(sequence, self.n_symbols), len(self.users)
+        symbols = check_symbols(sequence, self.n_symbols)
         with np.errstate(divide="ignore"):
             if likelihoods is None:
                 steps = np.log(self.steps[:, symbols[:-1], symbols[1:]]).sum(axis=1)
                 return np.log(self.initial[:, symbols[0]]) + steps
-            logs, weighted = np.log(self.initial * likelihoods[0]).ravel(), self._pairs.copy()
+            logs, log_steps = np.log(self.initial * likelihoods[0]), np.log(self.steps)
             for told in likelihoods[1:]:
                 if told.ndim == 1:
-                    logs = log_product(logs, self._pairs) + np.tile(np.log(told), k)
+                    # Smoothed steps have no zeros: beside each user's largest weight, nothing that is lost matters.
+                    top = np.maximum(logs.max(axis=1, keepdims=True), np.finfo(float).min)
+                    carried = np.exp(logs - top)[:, None, :] @ self.steps
+                    logs = top + np.log(carried[:, 0]) + np.log(told)
                 else:
-                    weighted.data = (self.steps * told).ravel()  # smoothed blocks have no zeros
-                    logs = log_product(logs, weighted)
-        return np.logaddexp.reduce(logs.reshape(k, -1), axis=1)
+                    logs = np.logaddexp.reduce(logs[:, :, None] + log_steps + np.log(told), axis=1)
+        return np.logaddexp.reduce(logs, axis=1)
 
     def predict(self, sequence: ArrayLike, likelihoods: Sequence[np.ndarray] | None = None):
         """The most likely user; arguments as for `log_likelihood`."""

@@ -3,23 +3,22 @@
     minimise sum_x beta(x) sum_y a(y|x) D(x, y)   over responses a with  e^-eps p(y) <= a(y|x) <= e^eps p(y),
     p = sum beta(x) a(.|x)
 
-Under Hamming distance `tplrepro.sip.hamming` solves it for any alphabet. For other distances it is a linear programme
-for HiGHS, in the one-sided form of `tplrepro.sip.mixture`, over the outputs that are worth using: few are, so outputs
-are added as the dual prices call for them until the dual bound is met (a proof of optimality, as for the whole
-programme at once).
+Under Hamming distance `tplrepro.sip.hamming` solves it for any alphabet. For other distances it is a linear programme in
+the form of `tplrepro.sip.one_sided` over the outputs that are worth using: few are, so outputs are added as the dual
+prices call for them until the dual bound is met, which proves optimality for all outputs.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.sip.checks import check_distance
 from tplrepro.sip.hamming import hamming_response
-from tplrepro.sip.mixture import constant_response, mix_dense, usable_budget
-from tplrepro.sip.one_sided_program import solve_one_sided
-from tplrepro.sip.response import BeliefMechanism, Response
-from tplrepro.validation import check_distribution
+from tplrepro.sip.one_sided import constant_response, mix_dense, solve_one_sided, usable_budget
+from tplrepro.sip.response import BeliefMechanism, Response, check_distance
+from tplrepro.validation import check_distribution, frozen
 
 __all__ = ["OptimalResponse"]
 
@@ -36,13 +35,8 @@ class OptimalResponse(BeliefMechanism):
 
     `response(belief).bound` is a proven lower bound of the cost; the response's own cost agrees with it to 1e-8.
 
-    Parameters
-    ----------
-    epsilon : float, nats
-    distance : "hamming", or array-like (n, n) of distances between symbols, finite and not negative
+    `distance` is "hamming", or an array (n, n) of distances between symbols, finite and not negative.
 
-    Examples
-    --------
     >>> mechanism = OptimalResponse(1.0)
     >>> response = mechanism.response([0.2, 0.3, 0.5])
     >>> round(response.cost(), 4), response.leakage <= 1.0
@@ -59,31 +53,26 @@ class OptimalResponse(BeliefMechanism):
             check_distance(distance, 1)
             self.distance = distance
         else:
-            values = np.array(distance, dtype=float)
-            self.distance = check_distance(values, len(values) if values.ndim else 0)
-            self.distance.setflags(write=False)
-        self._recent: dict[bytes, Response] = {}
+            values = frozen(check_distance(distance, np.shape(distance)[0] if np.ndim(distance) else 0))
+            self.distance = values
+            # Many users start from the same belief and see the same outputs.
+            recent = lru_cache(max(1, RECENT_BYTES // values.nbytes))
+            self._recent = recent(lambda belief: _distance_response(np.frombuffer(belief), values, self.epsilon))
 
     def response(self, belief: ArrayLike) -> Response:
         if isinstance(self.distance, str):
             return hamming_response(check_distribution(belief, name="a belief"), self.epsilon)
         beta = check_distribution(belief, len(self.distance), "a belief")
-        key = beta.tobytes()
-        if key not in self._recent:
-            # Many users start from the same belief and see the same outputs; the oldest response makes room.
-            while len(self._recent) >= max(1, RECENT_BYTES // (8 * beta.size**2)):
-                self._recent.pop(next(iter(self._recent)))
-            self._recent[key] = _distance_response(beta, self.distance, self.epsilon)
-        return self._recent[key]
+        return self._recent(beta.tobytes())
 
 
 def _distance_response(belief: np.ndarray, distance: np.ndarray, epsilon: float) -> Response:
     effective = usable_budget(epsilon)
     if effective <= 0:
-        return Response.from_rows(belief, constant_response(belief, distance).matrix())
+        return constant_response(belief, distance)
     possible = belief > 0
     table = np.zeros_like(distance)
-    table[possible], bound = _by_useful_outputs(belief[possible], distance[possible], float(np.exp(effective)))
+    table[possible], bound = _by_useful_outputs(belief[possible], distance[possible], np.exp(effective))
     return mix_dense(belief, table, epsilon, distance, bound)
 
 

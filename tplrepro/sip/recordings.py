@@ -15,7 +15,7 @@ from tplrepro.datasets.preparation import Prepared, prepare
 from tplrepro.markov.sequences import Sequences
 from tplrepro.validation import check_horizon
 
-__all__ = ["gaze_cells", "halves", "merge_rare"]
+__all__ = ["gaze_cells", "grid_distance", "halves", "merge_rare"]
 
 
 def gaze_cells(columns: int, rows: int, stride: int = 1, **stand_in: Any) -> Prepared:
@@ -34,6 +34,16 @@ def gaze_cells(columns: int, rows: int, stride: int = 1, **stand_in: Any) -> Pre
     sequences = Sequences(np.concatenate(kept), np.append(0, ends), np.arange(columns * rows), np.array(users))
     names = [f"area r{row}c{column}" for row in range(rows) for column in range(columns)]
     return replace(prepared, sequences=sequences, state_names=names)
+
+
+def grid_distance(columns: int, rows: int) -> np.ndarray:
+    """Euclidean distance between the cells of a grid, numbered along the lines, (cells, cells); unit: one cell.
+
+    >>> grid_distance(2, 2).round(3).tolist()[0]
+    [0.0, 1.0, 1.0, 1.414]
+    """
+    down, across = np.divmod(np.arange(check_horizon(columns, "columns") * check_horizon(rows, "rows")), columns)
+    return np.hypot(np.subtract.outer(across, across), np.subtract.outer(down, down))
 
 
 def merge_rare(sequences: Sequences, keep: int) -> Sequences:

@@ -1,4 +1,4 @@
-"""Responses: what a mechanism does at one time step.
+"""Responses: what a mechanism does at one time step; symbols and the distances between them.
 
 A mechanism turns a belief into a response a(y|x), and every response reports its true leakage. With alphabets of tens
 of thousands of symbols a response is never written out, but kept as a few rows over the symbols that are ever output.
@@ -13,10 +13,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.sip.checks import check_distance
-from tplrepro.validation import check_level
+from tplrepro.validation import check_horizon, check_level
 
-__all__ = ["BeliefMechanism", "Response", "draw"]
+__all__ = ["BeliefMechanism", "Response", "check_distance", "check_symbols", "draw"]
 
 #: Responses over more symbols than this are not written out as a matrix (it would take 800 MB).
 LARGEST_MATRIX = 10_000
@@ -39,10 +38,6 @@ class Response:
         """The response with these rows a(.|x), (n, n)."""
         everyone = np.arange(belief.size)
         return cls(belief, everyone, 0.0, rows, everyone, bound=bound)
-
-    @property
-    def n_symbols(self) -> int:
-        return self.belief.size
 
     @cached_property
     def class_mass(self) -> np.ndarray:
@@ -74,7 +69,7 @@ class Response:
     @cached_property
     def marginal(self) -> np.ndarray:
         """Distribution of the output over all symbols, (n,)."""
-        values = np.zeros(self.n_symbols)
+        values = np.zeros(self.belief.size)
         values[self.labels] = self.output
         return values
 
@@ -96,7 +91,7 @@ class Response:
 
     def row(self, x: int) -> np.ndarray:
         """Distribution of the output given symbol x, (n,)."""
-        values = np.zeros(self.n_symbols)
+        values = np.zeros(self.belief.size)
         values[self.labels] = self.share * self.base
         if self.row_class[x] >= 0:
             values[self.labels] += (1 - self.share) * self.table[self.row_class[x]]
@@ -108,7 +103,7 @@ class Response:
         """Likelihood of output y given each symbol, (n,)."""
         place = np.flatnonzero(self.labels == y)
         if not place.size:
-            return np.zeros(self.n_symbols)
+            return np.zeros(self.belief.size)
         densities = np.append(self.table[:, place[0]], 0.0)[self.row_class]
         if self.row_class[y] < 0:
             densities[y] = 1.0
@@ -116,7 +111,7 @@ class Response:
 
     def kept(self) -> np.ndarray:
         """Probability that each symbol is output unchanged, (n,)."""
-        values = np.zeros(self.n_symbols)
+        values = np.zeros(self.belief.size)
         own = self.row_class[self.labels]
         density = np.where(own < 0, 1.0, self.table[own, np.arange(self.labels.size)])
         values[self.labels] = self.share * self.base + (1 - self.share) * density
@@ -124,12 +119,10 @@ class Response:
 
     def matrix(self) -> np.ndarray:
         """All rows, (n, n); ValueError above 10,000 symbols."""
-        n = self.n_symbols
+        n = self.belief.size
         if n > LARGEST_MATRIX:
-            raise ValueError(
-                f"a matrix over {n} symbols would take {8 * n * n / 1e9:.1f} GB, the limit is {LARGEST_MATRIX} "
-                "symbols; use row(x), column(y) or sample(x, rng)"
-            )
+            size = f"{8 * n * n / 1e9:.1f} GB, the limit is {LARGEST_MATRIX} symbols"
+            raise ValueError(f"a matrix over {n} symbols would take {size}; use row(x), column(y) or sample(x, rng)")
         return np.array([self.row(x) for x in range(n)])
 
     def sample(self, x: int, rng: np.random.Generator) -> int:
@@ -140,12 +133,12 @@ class Response:
         """Expected distance between input and output (Eq. (14) of [3])."""
         if isinstance(distance, str) and distance == "hamming":
             return float((self.belief * (1.0 - self.kept())).sum())
-        values = check_distance(distance, self.n_symbols)
+        values = check_distance(distance, self.belief.size)
         return float(sum(b * (values[x] @ self.row(x)) for x, b in enumerate(self.belief) if b > 0))
 
     def checked_symbol(self, x: int) -> int:
-        if not 0 <= x < self.n_symbols:
-            raise ValueError(f"a symbol must be one of 0..{self.n_symbols - 1}, found {x}; check the input")
+        if not 0 <= x < self.belief.size:
+            raise ValueError(f"a symbol must be one of 0..{self.belief.size - 1}, found {x}; check the input")
         return int(x)
 
 
@@ -185,3 +178,27 @@ class BeliefMechanism(ABC):
     def leakage(self, belief: ArrayLike) -> float:
         """True instantaneous information leakage under a belief, nats."""
         return self.response(belief).leakage
+
+
+def check_symbols(sequence: ArrayLike, n_symbols: int) -> np.ndarray:
+    """A sequence of symbols 0..n-1 as an int array (T,), T >= 1."""
+    symbols, n = np.asarray(sequence), check_horizon(n_symbols, "n_symbols")
+    if symbols.ndim != 1 or symbols.size == 0:
+        raise ValueError(f"a sequence must hold at least one symbol, found shape {symbols.shape}; leave empty ones out")
+    if symbols.min() < 0 or symbols.max() >= n or (symbols != np.round(symbols)).any():
+        raise ValueError(f"symbols must be 0..{n - 1}, found {symbols.min()} to {symbols.max()}; check them")
+    return symbols.astype(np.int64)
+
+
+def check_distance(distance: str | ArrayLike, n: int) -> np.ndarray:
+    """A distance matrix (n, n), finite and not negative; "hamming" is 1 off the diagonal."""
+    if isinstance(distance, str):
+        if distance != "hamming":
+            raise ValueError(f"distance must be 'hamming' or an array (n, n), found {distance!r}; give one of these")
+        return 1.0 - np.eye(n)
+    values = np.asarray(distance, dtype=float)
+    if values.shape != (n, n):
+        raise ValueError(f"distances between {n} symbols must have shape ({n}, {n}), found {values.shape}; resize them")
+    if not np.isfinite(values).all() or (values < 0).any():
+        raise ValueError(f"distances must be finite and not negative, found minimum {values.min():g}; correct them")
+    return values

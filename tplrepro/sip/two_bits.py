@@ -37,7 +37,7 @@ class TwoStepNoise:
 
 
 def _chain(p1: float, phi: float) -> SymbolChain:
-    p1, phi = check_probability(p1, "p1"), check_probability(phi, "phi")
+    check_probability(phi, "phi")
     if not 0 < p1 < 1:
         raise ValueError(f"p1 must lie strictly between 0 and 1, found {p1}; move it inside")
     return SymbolChain.first_order([1 - p1, p1], [[1 - phi, phi], [phi, 1 - phi]])

@@ -1,4 +1,4 @@
-"""Baselines of section VI of [3]: randomised response under LDP, its temporal variant, and ToPS.
+"""The mechanisms that [3] names: conditional randomised response, and the baselines of section VI.
 
 `RandomizedResponse` spends its budget on each symbol alone; over T symbols, LDP adds up, so a budget for the sequence
 is split. The paper compares with eps and with 2 eps, because eps-SIP implies 2 eps-LDP (Theorem 3).
@@ -19,13 +19,44 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.markov.transition import as_transition_matrix
+from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.mechanisms.randomized_response import KaryRandomizedResponse
-from tplrepro.sip.checks import check_symbols
-from tplrepro.sip.response import BeliefMechanism, Response
+from tplrepro.sip.response import BeliefMechanism, Response, check_symbols, draw
 from tplrepro.validation import check_distribution, check_level
 
-__all__ = ["RandomizedResponse", "TemporalRandomizedResponse", "release_tops"]
+__all__ = ["ConditionalRandomizedResponse", "RandomizedResponse", "TemporalRandomizedResponse", "release_tops"]
+
+
+class _TruthOrDraw(Response):
+    """The truth or a draw from the belief; sampled in this order."""
+
+    def sample(self, x: int, rng: np.random.Generator) -> int:
+        own = self.checked_symbol(x)
+        return own if rng.random() >= self.share else draw(self.belief, rng)
+
+
+class ConditionalRandomizedResponse(BeliefMechanism):
+    """Conditional randomised response as published (CRR, Theorem 4 and Algorithm 1 of [3]).
+
+    Off the diagonal the theorem misprints x for y; what is meant,
+
+        a(y|x) = beta(y) / e^eps for y != x,   a(x|x) = 1 - (1 - beta(x)) / e^eps,
+
+    is "with probability e^-eps draw from the belief, else tell the truth". Its outputs have the distribution of its
+    inputs. It does **not** keep its budget when the smallest positive belief b is below 1 / (e^eps + 1): it leaks
+    max(eps, log((e^eps - 1 + b) / (b e^eps))). `OptimalResponse` is the exact optimum of the same problem.
+
+    >>> mechanism = ConditionalRandomizedResponse(1.0)
+    >>> mechanism.matrix([0.05, 0.95]).round(4).tolist()
+    [[0.6505, 0.3495], [0.0184, 0.9816]]
+    >>> round(mechanism.leakage([0.05, 0.95]), 3), round(mechanism.response([0.05, 0.95]).cost(), 4)
+    (2.566, 0.0349)
+    """
+
+    def response(self, belief: ArrayLike) -> Response:
+        beta = check_distribution(belief, name="a belief")
+        n = beta.size
+        return _TruthOrDraw(beta, np.arange(n), float(np.exp(-self.epsilon)), np.zeros((1, n)), np.full(n, -1))
 
 
 def _among(belief: np.ndarray, support: np.ndarray, epsilon: float) -> Response:
@@ -50,14 +81,14 @@ class RandomizedResponse(BeliefMechanism):
 
 
 class TemporalRandomizedResponse(BeliefMechanism):
-    """Randomised response among the successors of the previous true symbol (the "temporal LDP" baseline of [3]).
+    """Randomised response among the successors of the previous true symbol, with a budget epsilon for each symbol.
 
-    `transition` (n, n) is Pr(X_k | X_{k-1}); epsilon is the budget of one symbol.
+    `transition` (n, n) is Pr(X_k | X_{k-1}); the first symbol is answered among all.
     """
 
     uses_previous = True
 
-    def __init__(self, epsilon: float, transition: ArrayLike):
+    def __init__(self, epsilon: float, transition: TransitionMatrix | ArrayLike):
         super().__init__(epsilon)
         self.transition = as_transition_matrix(transition)
 
@@ -73,15 +104,14 @@ class TemporalRandomizedResponse(BeliefMechanism):
         uniform = np.full(n, 1.0 / n)
         return np.array([self.response(uniform, previous).column(y) for previous in range(n)])
 
-    def support(self, previous: int | None) -> np.ndarray:
-        """Symbols that can follow `previous`; all of them at the first time."""
-        if previous is None:
-            return np.arange(self.transition.n_states)
+    def support(self, previous: int) -> np.ndarray:
+        """Symbols that can follow `previous`."""
         return np.flatnonzero(self.transition.row(previous) > 0)
 
     def response(self, belief: ArrayLike, previous: int | None = None) -> Response:
-        beta = check_distribution(belief, self.transition.n_states, "a belief")
-        return _among(beta, self.support(previous), self.epsilon)
+        n = self.transition.n_states
+        beta = check_distribution(belief, n, "a belief")
+        return _among(beta, np.arange(n) if previous is None else self.support(previous), self.epsilon)
 
 
 def release_tops(
@@ -94,7 +124,7 @@ def release_tops(
     quantile: float = 0.95,
     smoothing: float = 0.5,
 ) -> np.ndarray:
-    """Release a sequence of symbols 0..n-1 with ToPS.
+    """Release a sequence of symbols 0..n-1 with ToPS; the outputs, an int array (T,).
 
     1. Threshold: the first `warm_up` symbols are released with Laplace noise of scale (n - 1)/eps; a quantile of them
        is the threshold t.
@@ -102,8 +132,6 @@ def release_tops(
        with an equal share of the budget, `epsilon` nats a symbol, at each level.
     3. Smoothing: an exponential moving average over the outputs, with weight `smoothing` in (0, 1] for the newest,
        rounded; this is post-processing.
-
-    Returns the outputs, an int array (T,). ValueError for an empty sequence or what is out of range.
 
     >>> release_tops([3] * 8, 8, 50.0, rng=np.random.default_rng(0)).tolist()
     [3, 3, 3, 3, 3, 3, 3, 3]
@@ -127,7 +155,7 @@ def _hierarchy(symbols, threshold, epsilon, rng):
     """Binary digits of the truncated symbols, each flipped by randomised response with an equal share of the budget."""
     if not symbols.size or threshold == 0:
         return np.zeros(symbols.size)
-    levels = int(threshold).bit_length()
-    digits = np.minimum(symbols, threshold)[:, None] >> np.arange(levels) & 1
-    flip = rng.random(digits.shape) < 1.0 / (1.0 + np.exp(epsilon / levels))
-    return np.minimum(((digits ^ flip) << np.arange(levels)).sum(axis=1), threshold).astype(float)
+    levels = np.arange(int(threshold).bit_length())
+    digits = np.minimum(symbols, threshold)[:, None] >> levels & 1
+    flip = rng.random(digits.shape) < 1.0 / (1.0 + np.exp(epsilon / levels.size))
+    return np.minimum(((digits ^ flip) << levels).sum(axis=1), threshold).astype(float)
