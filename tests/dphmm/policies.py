@@ -1,5 +1,7 @@
 """Policies and oracles that several tests share."""
 
+from itertools import product
+
 import numpy as np
 
 from tplrepro import dphmm
@@ -37,29 +39,21 @@ def linear_norm(policy, answers, vector):
 def algorithm_4(policy, answers, tolerance=1e-9):
     """DoP by Algorithm 4 of [5] as published: one quadratic programme a pair of states (section 11.4).
 
-    The paper tests Eq. (6) for equality, which rounding never gives; `tolerance` is relative to the largest number.
-    """
-    differences = np.concatenate([policy.differences(answers), -policy.differences(answers)])
-    counts = np.zeros(policy.n_states, dtype=int)
-    for i in policy.possible:
-        others = (j for j in policy.possible if j != i)
-        counts[i] = 1 + sum(_is_convex_combination(differences, answers[j] - answers[i], tolerance) for j in others)
-    return counts
-
-
-def _is_convex_combination(points, vector, tolerance):
-    """Whether min ||points^T x - vector||_2 over x >= 0 with sum 1 is zero (Eq. (6) of [5]); points (m, d).
-
-    The constraint on the sum joins the residual as one more coordinate, scaled to the points: the minimum is zero with
-    it if and only if it is zero without, and the programme is then one of non-negative least squares.
+    Whether the difference v of two answers is a convex combination of the columns p of Delta f is tested by the least
+    ||p x - v||_2 over x >= 0 with sum 1 (Eq. (6)). The sum joins the residual as one more coordinate, scaled to the
+    points: the minimum is zero with it if and only if it is zero without. The paper tests for equality, which rounding
+    never gives.
     """
     from scipy.optimize import nnls
 
-    scale = max(np.abs(points).max(initial=0.0), np.abs(vector).max())
-    if scale == 0:
-        return True  # equal answers, whether or not there is an edge
-    if not len(points):
-        return False
-    augmented = np.vstack([points.T / scale, np.ones(len(points))])
-    _, residual = nnls(augmented, np.append(vector / scale, 1.0), maxiter=30 * len(points))
-    return bool(residual <= tolerance)
+    points = np.concatenate([policy.differences(answers), -policy.differences(answers)])
+    counts = np.zeros(policy.n_states, dtype=int)
+    for i, j in product(policy.possible, repeat=2):
+        vector = answers[j] - answers[i]
+        scale = max(np.abs(points).max(initial=0.0), np.abs(vector).max())
+        if scale == 0:
+            counts[i] += 1  # equal answers, whether or not there is an edge
+        elif len(points):
+            augmented = np.vstack([points.T / scale, np.ones(len(points))])
+            counts[i] += nnls(augmented, np.append(vector / scale, 1.0), maxiter=30 * len(points))[1] <= tolerance
+    return counts

@@ -9,10 +9,6 @@ from tplrepro.dphmm import delta_location_set, possible_states
 from tplrepro.dphmm.constraint import as_answers
 
 
-def test_possible_states_are_those_of_positive_probability():
-    assert possible_states([0.5, 0, 1e-320, 0.5]).tolist() == [0, 2, 3]
-
-
 @given(st.integers(0, 10_000), st.floats(0, 0.6))
 @settings(max_examples=40)
 def test_delta_location_set_is_the_smallest(seed, delta):
@@ -23,7 +19,8 @@ def test_delta_location_set_is_the_smallest(seed, delta):
         assert p[list(smaller)].sum() < 1 - delta + 1e-12
 
 
-def test_delta_location_set_takes_no_impossible_state():
+def test_no_impossible_state_is_taken_and_no_possible_one_lost():
+    assert possible_states([0.5, 0, 1e-320, 0.5]).tolist() == [0, 2, 3]
     # The sum of the others falls short of 1 by rounding.
     assert delta_location_set([0.1] * 10 + [0.0], 0).tolist() == list(range(10))
     assert delta_location_set([0.25, 0.25, 0.5], 0.25).tolist() == [0, 2]
@@ -33,8 +30,6 @@ def test_delta_location_set_takes_no_impossible_state():
     ("call", "message"),
     [
         (lambda: possible_states([0.5, 0.4]), "sum to 1 within 1e-09, found sum 0.9"),
-        (lambda: possible_states([1.5, -0.5]), "non-negative"),
-        (lambda: possible_states([[1.0]]), r"prior must have shape"),
         (lambda: delta_location_set([1.0], 1.0), r"delta must be in \[0, 1\)"),
         (lambda: as_answers([[1, 2, 3], [4, 5, 6]], 3), r"shape \(3, d\), found \(2, 3\); transpose it"),
         (lambda: as_answers(np.zeros((4, 2)), 3), "one row of d numbers a state"),

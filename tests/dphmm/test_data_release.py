@@ -118,10 +118,8 @@ def test_one_possible_state_is_a_named_error():
     ("change", "message"),
     [
         ({"epsilon": 0}, "epsilon must be a finite privacy budget in nats, greater than 0; found 0"),
-        ({"epsilon": -1.0}, "found -1"),
         ({"answers": F.T}, r"shape \(6, d\), found \(2, 6\); transpose it"),
         ({"initial": START * 0.9}, "initial must be non-negative and sum to 1 within 1e-09, found sum 0.9"),
-        ({"initial": START[:3]}, r"shape \(6,\), found \(3,\)"),
         ({"transitions": np.eye(5)}, "same states, found 5 and 6"),
         ({"mechanism": "gauss"}, "mechanism must be one of .* found 'gauss'"),
         ({"method": "best"}, "method must be 'greedy' or 'stepwise'"),

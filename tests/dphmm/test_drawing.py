@@ -17,32 +17,30 @@ def names(axes):
     return sorted(text.get_text() for text in axes.texts)
 
 
+def edges(axes):
+    return next(each for each in axes.collections if isinstance(each, LineCollection))
+
+
 def test_each_edge_and_each_state_is_drawn_once(axes):
     drawing.draw_policy(axes, categorical().constrain([1, 2, 4]), F, exposed=np.array([4]))
-    (edges,) = (each for each in axes.collections if isinstance(each, LineCollection))
-    assert [segment.tolist() for segment in edges.get_segments()] == [[[2, 1], [3, 0]]]
+    assert [segment.tolist() for segment in edges(axes).get_segments()] == [[[2, 1], [3, 0]]]
     assert names(axes) == [f"$s_{{{i}}}$" for i in range(1, 7)]
 
 
 def test_added_edges_are_dashed_and_impossible_states_may_be_left_out(axes):
     graph = categorical().connect([(0, 1)]).constrain([0, 1, 2])
     drawing.draw_policy(axes, graph, F, added=[(1, 0)], impossible=False)
-    (edges,) = (each for each in axes.collections if isinstance(each, LineCollection))
-    assert [pattern is None for _, pattern in edges.get_linestyle()] == [False, True]
+    assert [pattern is None for _, pattern in edges(axes).get_linestyle()] == [False, True]
     assert names(axes) == ["$s_{1}$", "$s_{2}$", "$s_{3}$"]
 
 
-def test_hulls_are_drawn_about_their_centre(axes):
+def test_hulls_are_drawn_about_their_centre_and_transitions_on_a_plain_scale(axes):
     K = sensitivity_hull(categorical(), F)
     drawing.draw_hull(axes, K, F[1])
-    outline = axes.lines[0].get_xydata()
-    assert np.array_equal(outline[:-1], K.vertices + F[1])
+    assert np.array_equal(axes.lines[0].get_xydata()[:-1], K.vertices + F[1])
     drawing.draw_hull(axes, sensitivity_hull(categorical().constrain([1, 2]), F), fill=True)
     assert len(axes.patches) == 1
-
-
-def test_transitions_and_scale(axes):
     drawing.draw_transitions(axes, TRANSITIONS, F)
-    assert len(axes.patches) == np.count_nonzero(TRANSITIONS) - np.count_nonzero(np.diag(TRANSITIONS))
+    assert len(axes.patches) == 1 + np.count_nonzero(TRANSITIONS) - np.count_nonzero(np.diag(TRANSITIONS))
     drawing.plain_log_scale(axes)
     assert axes.get_yscale() == "log"

@@ -20,17 +20,19 @@ def _model(horizon=8, seed=0):
     return mobility.mobility_model(sequences, centres, 3, horizon)
 
 
+def _model_of_one(walk, n_cells, n_trajectories, horizon):
+    sequences = Sequences(np.array(walk), np.array([0, len(walk)]), np.arange(n_cells), np.array([5]))
+    return mobility.mobility_model(sequences, np.arange(2.0 * n_cells).reshape(-1, 2), n_trajectories, horizon)
+
+
 def test_mobility_model_keeps_cells_that_reach_each_other():
-    walk = np.array([0, 1, 0, 1, 2, 3, 2, 3, 2])  # nobody returns from 2 or 3
-    sequences = Sequences(walk, np.array([0, 9]), np.arange(4), np.array([5]))
-    model = mobility.mobility_model(sequences, np.eye(4)[:, :2], 2, 3)
+    walk = [0, 1, 0, 1, 2, 3, 2, 3, 2]  # nobody returns from 2 or 3
+    model = _model_of_one(walk, 4, 2, 3)
     assert len(model.answers) == 2
     assert model.trajectories.shape == (1, 4)
     with pytest.raises(ValueError, match="trajectories must have 6 states .* found 5 at most"):
-        mobility.mobility_model(sequences, np.eye(4)[:, :2], 2, 5)
-
-
-def test_trajectories_are_possible_under_the_model():
+        _model_of_one(walk, 4, 2, 5)
+    # Trajectories are possible under the model.
     model = _model()
     P = np.asarray(model.transitions)
     assert model.trajectories.shape == (3, 9)
@@ -57,9 +59,7 @@ def test_evaluate_repeats_the_release(delta):
 
 
 def test_where_one_state_is_possible_nothing_is_released():
-    walk = np.array([0, 1, 2, 0, 1, 2, 0, 1, 2, 2, 0, 1])  # from 0 only to 1, from 1 only to 2
-    sequences = Sequences(walk, np.array([0, 12]), np.arange(3), np.array([0]))
-    model = mobility.mobility_model(sequences, np.arange(6.0).reshape(3, 2), 1, 5)
+    model = _model_of_one([0, 1, 2, 0, 1, 2, 0, 1, 2, 2, 0, 1], 3, 1, 5)  # from 0 only to 1, from 1 only to 2
     table = evaluation.evaluate(model, PolicyGraph.complete(3), 1.0, seed=0)
     assert not table["released"][0]
     assert np.isnan(table["error"][0])

@@ -82,12 +82,9 @@ def test_the_norm_is_invariant_under_linear_maps(seed, d):
         assert TK.volume == pytest.approx(K.volume * abs(np.linalg.det(T)), rel=1e-6)
 
 
-@pytest.mark.parametrize("d", [2, 3])
-@pytest.mark.parametrize("rank", [1, 2])
+@pytest.mark.parametrize(("d", "rank"), [(2, 1), (3, 1), (3, 2)])
 @pytest.mark.parametrize("seed", range(5))
 def test_flat_hulls_live_on_their_span(d, rank, seed):
-    if rank >= d:
-        return
     rng = np.random.default_rng(seed)
     policy, low = random_policy(rng, 9, rank)
     basis = np.linalg.qr(rng.normal(size=(d, rank)))[0]
@@ -128,6 +125,7 @@ def test_many_edges_are_thinned_without_loss():
     hull = ConvexHull(np.vstack([differences, -differences]))
     assert _as_set(K.vertices) == _as_set(np.vstack([differences, -differences])[hull.vertices])
     assert K.volume == pytest.approx(hull.volume)
+    assert (np.diff(np.arctan2(*K.vertices.T[::-1])) > 0).all()  # they go round
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
@@ -135,8 +133,7 @@ def test_many_edges_are_thinned_without_loss():
 def test_complete_graphs_by_the_corners_of_the_answers(d, flat):
     rng = np.random.default_rng(d)
     f = rng.normal(size=(60, d))
-    if flat:
-        f[:, -1] = 1.5
+    f[:, d - flat :] = 1.5
     G = PolicyGraph.complete(60)
     short, long = sensitivity_hull(G, f), SensitivityHull(G.differences(f))
     assert short.dimension == long.dimension == d - flat
@@ -168,11 +165,6 @@ def test_extended_volumes_are_those_of_the_hulls(seed, d, rank, whole):
         assert K.extended(v).volume == pytest.approx(built.volume)
 
 
-def test_vertices_in_the_plane_go_round():
-    angles = np.arctan2(*SensitivityHull(np.random.default_rng(0).normal(size=(9, 2))).vertices.T[::-1])
-    assert (np.diff(angles) > 0).all()
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -180,7 +172,6 @@ def test_vertices_in_the_plane_go_round():
         (lambda: SensitivityHull([[np.inf, 1]]), "finite vectors"),
         (lambda: SensitivityHull([[1, 1]]).norm([1, 2, 3]), r"2 finite numbers each, found shape \(3,\)"),
         (lambda: sensitivity_hull(categorical(), F.T), r"shape \(6, d\), found \(2, 6\); transpose it"),
-        (lambda: l1_sensitivity(categorical(), F[:5]), r"shape \(6, d\), found \(5, 2\)"),
     ],
 )
 def test_errors(call, message):

@@ -51,9 +51,8 @@ def test_the_loss_on_samples(kind):
 @pytest.mark.parametrize("kind", ALL)
 @pytest.mark.parametrize("d", [1, 2])
 def test_densities_integrate_to_one(kind, d):
-    policy, f = (dphmm.PolicyGraph.complete(3), np.array([0.0, 1, 3])) if d == 1 else (categorical(), F)
-    mechanism = kind(policy, f, 2.0)
-    centre = np.atleast_2d(np.asarray(f, float).reshape(policy.n_states, d))[1]
+    policy, f = (dphmm.PolicyGraph.complete(3), np.array([[0.0], [1], [3]])) if d == 1 else (categorical(), F)
+    mechanism, centre = kind(policy, f, 2.0), f[1]
     axis = np.linspace(-60, 60, 100_001) if d == 1 else np.linspace(-60, 60, 1201)
     grid = axis[:, None] if d == 1 else np.stack(np.meshgrid(axis, axis), -1).reshape(-1, 2)
     mass = np.exp(mechanism.log_density(centre + grid, centre)).sum() * (axis[1] - axis[0]) ** d
@@ -115,11 +114,8 @@ def test_error_is_that_of_samples(d, kind):
 def test_in_the_plane_the_k_norm_error_is_at_most_laplace_s(seed, d, whole):
     policy, f = random_policy(np.random.default_rng(seed), int(seed % 7) + 2, d, whole=whole)
     assert dphmm.KNormMechanism(policy, f, 1.0).error <= dphmm.LaplaceMechanism(policy, f, 1.0).error * (1 + 1e-12)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_on_random_hulls_in_space_the_k_norm_error_is_at_most_laplace_s(seed):
-    policy, f = random_policy(np.random.default_rng(seed), 8, 3)
+    # On random hulls in space it is so too, but see below.
+    policy, f = random_policy(np.random.default_rng(seed % 20), 8, 3)
     assert dphmm.KNormMechanism(policy, f, 1.0).error <= dphmm.LaplaceMechanism(policy, f, 1.0).error * (1 + 1e-12)
 
 
@@ -158,16 +154,14 @@ def test_the_planar_isotropic_mechanism_is_the_k_norm_mechanism():
 
 def test_shapes_and_seeds():
     mechanism = dphmm.KNormMechanism(categorical(), F, 1.0)
-    rng = np.random.default_rng(0)
-    assert mechanism.sample(F[0], rng=rng).shape == (2,)
-    assert mechanism.sample(F[0], 5, rng).shape == (5, 2)
-    assert mechanism.log_density(F[0], F).shape == (6,)
-    assert mechanism.log_density(F[:, None], F).shape == (6, 6)
-    assert np.ndim(mechanism.log_density(F[0], F[1])) == 0
-    again = [mechanism.sample(F[0], 3, np.random.default_rng(7)).tolist() for _ in range(2)]
-    assert again[0] == again[1]
+    first, again = (mechanism.sample(F[0], 5, np.random.default_rng(7)) for _ in range(2))
+    assert first.shape == (5, 2)
+    assert np.array_equal(first, again)
+    assert mechanism.sample(F[0], rng=np.random.default_rng(0)).shape == (2,)
+    for released, of, shape in [(F[0], F, (6,)), (F[:, None], F, (6, 6)), (F[0], F[1], ())]:
+        assert np.shape(mechanism.log_density(released, of)) == shape
     scalar = dphmm.LaplaceMechanism(dphmm.PolicyGraph.complete(2), [0.0, 1.0], 1.0)
-    assert scalar.sample(0.0, 4, rng).shape == (4, 1)
+    assert scalar.sample(0.0, 4, np.random.default_rng(0)).shape == (4, 1)
 
 
 def test_states_that_share_their_answers_need_no_noise():
@@ -181,25 +175,22 @@ def test_states_that_share_their_answers_need_no_noise():
     assert dphmm.KNormMechanism(dphmm.PolicyGraph.from_edges(4, []), f, 1.0).error == 0
 
 
+EDGELESS = categorical().constrain([0, 1, 4])
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: dphmm.KNormMechanism(categorical(), F, 0), "epsilon must be .* greater than 0; found 0"),
-        (lambda: dphmm.LaplaceMechanism(categorical(), F, -1.0), "epsilon must be .* found -1"),
-        (lambda: dphmm.KNormMechanism(categorical(), F.T, 1.0), "transpose it"),
+        (lambda: dphmm.LaplaceMechanism(categorical(), F.T, 1.0), "transpose it"),
         (lambda: dphmm.PlanarIsotropicMechanism(categorical(), F[:, 0], 1.0), "in the plane, found d = 1"),
         (lambda: dphmm.KNormMechanism(categorical(), F, 1.0).sample(F[0]), "numpy.random.Generator, .* None"),
         (lambda: dphmm.KNormMechanism(categorical(), F, 1.0).sample(F[:2]), "one true answer"),
         (lambda: dphmm.KNormMechanism(categorical(), F, 1.0).log_density([1, 2, 3], F), "2 finite numbers each"),
         (lambda: dphmm.KNormMechanism(categorical(), F, 1.0).log_density([1, np.nan], F), "finite numbers"),
+        *((lambda kind=kind: kind(EDGELESS, F, 1.0), "connects some of its 3 possible states") for kind in ALL),
     ],
 )
 def test_errors(call, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(dphmm.NoPrivacyError if "connects" in message else ValueError, match=message):
         call()
-
-
-@pytest.mark.parametrize("kind", ALL)
-def test_a_policy_without_edges_is_a_named_error(kind):
-    with pytest.raises(dphmm.NoPrivacyError, match="connects some of its 3 possible states, found no edge"):
-        kind(categorical().constrain([0, 1, 4]), F, 1.0)
