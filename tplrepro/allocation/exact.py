@@ -73,13 +73,5 @@ def allocate_by_exact_leakage(
     def leakage(budgets: np.ndarray) -> float:
         return float(exact_leakage(budgets, backward, forward).tpl.max())
 
-    def surplus(factor: float) -> float:
-        return leakage(factor * shape) - alpha * (1.0 - margin)
-
-    # No release may spend more than alpha, and together they may always spend alpha.
-    factor = alpha / shape.sum()
-    if surplus(factor) < 0.0 < surplus(alpha):
-        from scipy.optimize import brentq  # far fewer leakages than a search by halves, but not on the safe side
-
-        factor = brentq(surplus, factor, alpha, xtol=1e-13 * alpha, rtol=1e-13)
-    return fit_to_level(leakage, factor * shape, alpha, margin=margin)
+    # Together the releases may always spend alpha.
+    return fit_to_level(leakage, alpha / shape.sum() * shape, alpha, tolerance=1e-13, margin=margin)

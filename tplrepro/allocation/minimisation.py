@@ -13,7 +13,7 @@ from functools import cache
 
 import numpy as np
 
-from tplrepro.allocation.calibration import ULP, fit_to_level
+from tplrepro.allocation.calibration import fit_to_level
 
 __all__ = ["LeastError", "ascend", "check_power", "interpolation"]
 
@@ -58,9 +58,9 @@ class LeastError:
         """The error in units of that of budgets alpha, so at least 1."""
         return float(self.weights @ (self.alpha / budgets) ** self.power)
 
-    def fit(self, budgets: np.ndarray, tolerance: float = ULP) -> np.ndarray:
+    def fit(self, budgets: np.ndarray, **options) -> np.ndarray:
         """The largest multiple of the budgets that is within alpha."""
-        return fit_to_level(self.largest_tpl, budgets, self.alpha, tolerance)
+        return fit_to_level(self.largest_tpl, budgets, self.alpha, **options)
 
     def solve(self, start: np.ndarray) -> np.ndarray:
         """Budgets (R,) to which SLSQP comes from the budgets `start`; they may exceed alpha by a rounding error."""

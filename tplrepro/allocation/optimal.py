@@ -96,7 +96,7 @@ def allocate_optimally(
     problem = _OnTimeline(alpha, timeline, weights / weights.sum(), power)
     one_matrix = not (isinstance(known_b, list) or isinstance(known_f, list))
     published = list(_published(problem, known_b, known_f, one_matrix))
-    starts = published[:2] + [problem.fit(shape, 1e-3) for shape in _shapes(problem)]
+    starts = published[:2] + [problem.fit(shape, tolerance=1e-3) for shape in _shapes(problem)]
     on_knots = size > MANY and size == horizon and one_matrix and np.ptp(weights) == 0.0
     if size > FEW:
         starts = sorted(starts, key=problem.cost)[: 1 if on_knots and alpha <= CURVED else 2]
@@ -158,7 +158,7 @@ def _solve_on_knots(problem: _OnTimeline, starts: list) -> list[np.ndarray]:
     size = problem.weights.size
     coarse = problem.on(_knots(size, 6, 6, 1.4))
     found = [coarse.solve(start) for start in starts]
-    best = min(found, key=lambda budgets: problem.cost(problem.fit(budgets, 1e-9)))
+    best = min(found, key=lambda budgets: problem.cost(problem.fit(budgets, tolerance=1e-9)))
     middle = np.flatnonzero(np.abs(best / np.median(best) - 1.0) < LEVEL)
     first, last = (int(middle[0]) + 4, size - int(middle[-1]) + 3) if middle.size else (size, size)
     growth = 1.4
@@ -166,7 +166,7 @@ def _solve_on_knots(problem: _OnTimeline, starts: list) -> list[np.ndarray]:
         share = (MAX_KNOTS - 60) / (first + last)
         first, last, growth = int(first * share), int(last * share), 1.1
     fine = problem.on(_knots(size, first, last, growth))
-    return [*found, fine.solve(problem.fit(best, 1e-9))]
+    return [*found, fine.solve(problem.fit(best, tolerance=1e-9))]
 
 
 def _knots(size: int, first: int, last: int, growth: float) -> np.ndarray:

@@ -109,7 +109,7 @@ def allocate_with_stopping(
         problem = _Endless(alpha, known_b, known_f, p, power, count)
         starts = [np.append(best.budgets(count), best.tail)]
         if count <= MANY_STARTS:
-            starts += [problem.fit(shape, 1e-3) for shape in _shapes(problem, constant.tail, p)]
+            starts += [problem.fit(shape, tolerance=1e-3) for shape in _shapes(problem, constant.tail, p)]
         found = [problem.result(problem.solve(start)) for start in starts]
         candidates = [best, *(each for each in found if each is not None)]
         before = best.expected_error(p, error)
