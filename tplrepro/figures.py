@@ -146,7 +146,8 @@ def save_figure(
     name : str
         Paper and figure, ``"tkde2019/fig3"``.
     results : dict, optional
-        Numbers that the figure shows or that the text quotes; arrays are written as lists.
+        Numbers that the figure shows or that the text quotes: numbers, strings, lists, dicts and arrays of them; an
+        infinity or NaN is written as a string.
     data : {"none", "real", "synthetic"}
         What the figure was computed from. "synthetic" puts the words "synthetic data" into the figure's title
         where the author left them out.

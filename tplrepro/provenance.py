@@ -38,24 +38,7 @@ _LISTED_INPUTS = 40
 
 
 def provenance(name: str, results: dict | None = None, data: str = "none", inputs: Iterable = ()) -> dict:
-    """Record of where a result came from; ready for JSON.
-
-    Parameters
-    ----------
-    name : str
-        Paper and figure, ``"tkde2019/fig3"``.
-    results : dict, optional
-        Numbers, strings, lists, dicts and NumPy arrays of them; an infinity or NaN is written as a string.
-    data : {"none", "real", "synthetic"}
-        What the result was computed from.
-    inputs : iterable of path
-        Data files that were read; required when `data` is "real".
-
-    Raises
-    ------
-    ValueError
-        If `data` is none of the three kinds, or is "real" and no input file is named.
-    """
+    """Record of where a result came from, ready for JSON; arguments and errors as for `tplrepro.figures.save_figure`."""
     if data not in DATA_KINDS:
         raise ValueError(f"data must be one of {', '.join(DATA_KINDS)}, got {data!r}; choose one")
     inputs = list(inputs)
@@ -79,11 +62,8 @@ def provenance(name: str, results: dict | None = None, data: str = "none", input
 def literal_assignments(source: str) -> dict:
     """Names and values of a cell of ``name = literal`` lines, in order: a notebook's parameters cell.
 
-    Raises
-    ------
-    ValueError
-        If the cell holds anything else: a value computed from a parameter would keep the default's value when another
-        is injected in a later cell.
+    ValueError if the cell holds anything else: a value computed from a parameter would keep the default's value when
+    another is injected in a later cell.
 
     Examples
     --------
