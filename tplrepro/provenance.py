@@ -38,7 +38,7 @@ _LISTED_INPUTS = 40
 
 
 def provenance(name: str, results: dict | None = None, data: str = "none", inputs: Iterable = ()) -> dict:
-    """Record of where a result came from, ready for JSON; arguments and errors as for `tplrepro.figures.save_figure`."""
+    """Where a result came from, ready for JSON; arguments and errors as for `tplrepro.figures.save_figure`."""
     if data not in DATA_KINDS:
         raise ValueError(f"data must be one of {', '.join(DATA_KINDS)}, got {data!r}; choose one")
     inputs = list(inputs)
