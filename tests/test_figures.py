@@ -22,13 +22,9 @@ def test_picture_document_and_record_stand_side_by_side(figures_folder):
     assert figures.save_figure(draw(), "paper/fig1") is None
     names = sorted(path.name for path in (figures_folder / "paper").glob("fig1*"))
     assert names == ["fig1.json", "fig1.pdf", "fig1.png"]
+    assert not list((figures_folder / "paper").glob(".*"))  # nothing half-written is left
     assert (figures_folder / "paper" / "fig1.png").read_bytes().startswith(b"\x89PNG")
     assert (figures_folder / "paper" / "fig1.pdf").read_bytes().startswith(b"%PDF")
-
-
-def test_nothing_half_written_is_left(figures_folder):
-    figures.save_figure(draw(), "atomic/fig1")
-    assert not list((figures_folder / "atomic").glob(".*"))
 
 
 def test_same_figure_has_the_same_bytes(figures_folder):

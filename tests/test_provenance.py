@@ -80,14 +80,17 @@ def test_outside_a_notebook_there_are_no_parameters(monkeypatch):
     assert provenance("a/b")["parameters"] == {}
 
 
-def test_what_json_cannot_hold_is_refused():
-    with pytest.raises(ValueError, match="parameters and results must be numbers.*got object; convert it first"):
-        provenance("a/b", results={"thing": object()})
-
-
-def test_real_data_without_files_are_refused():
-    with pytest.raises(ValueError, match="inputs must name the files read when data is 'real', got none; pass inputs"):
-        provenance("a/b", data="real")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"results": {"thing": object()}}, "parameters and results must be numbers.*got object; convert it first"),
+        ({"data": "real"}, "inputs must name the files read when data is 'real', got none; pass inputs"),
+        ({"data": "real", "inputs": ["nowhere.csv"]}, "inputs must be files or folders, got 'nowhere.csv'; name exist"),
+    ],
+)
+def test_wrong_records_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        provenance("a/b", **options)
 
 
 def test_digests_follow_links_and_are_never_of_nothing(tmp_path, monkeypatch):
@@ -114,11 +117,6 @@ def test_digests_are_by_name_within_the_data_folder(tmp_path, monkeypatch):
         f"{tmp_path.name}/elsewhere.csv": hashlib.sha256(b"4\n").hexdigest(),
     }
     assert str(tmp_path) not in json.dumps(digests)
-
-
-def test_missing_input_is_an_error_that_names_it(tmp_path):
-    with pytest.raises(ValueError, match="inputs must be files or folders, got 'nowhere.csv'; name existing ones"):
-        file_digests([tmp_path / "nowhere.csv"])
 
 
 def test_many_files_become_the_digest_of_their_listing(tmp_path, monkeypatch):

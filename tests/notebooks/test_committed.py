@@ -13,13 +13,13 @@ NOTEBOOKS = sources()
 
 
 @pytest.fixture(params=list(NOTEBOOKS), scope="module")
-def name(request):
-    return request.param
+def entry(request):
+    return NOTEBOOKS[request.param]
 
 
 @pytest.fixture(scope="module")
-def notebook(name):
-    return nbformat.read(NOTEBOOKS[name].path(), as_version=4)
+def notebook(entry):
+    return nbformat.read(entry.path(), as_version=4)
 
 
 @pytest.fixture(scope="module")
@@ -38,46 +38,31 @@ def test_first_cell_names_paper_and_figure(notebook):
     assert re.match(r"# .{10,}", first.source)
 
 
-def test_is_short(notebook, code):
-    assert len(notebook.cells) <= 30
-    assert max(len(cell.source.splitlines()) for cell in code) <= 30
-
-
-def test_defines_no_algorithm(code):
+def test_is_short_and_defines_no_algorithm(notebook, code):
     """Functions of more than a few lines, and classes, belong in the package."""
+    assert len(notebook.cells) <= 30
     for cell in code:
+        assert len(cell.source.splitlines()) <= 30
         for node in ast.walk(ast.parse(re.sub(r"(?m)^%.*$", "", cell.source))):
             assert not isinstance(node, ast.ClassDef)
             if isinstance(node, ast.FunctionDef):
                 assert node.end_lineno - node.lineno <= 12, node.name
 
 
-def test_parameters_hold_a_seed(name):
-    assert isinstance(NOTEBOOKS[name].declared_parameters().get("seed"), int)
-
-
-def test_was_run_from_top_to_bottom_without_an_error(code):
+def test_was_run_from_top_to_bottom_without_errors_warnings_and_names_of_machines(code):
     filled = [cell for cell in code if cell.source.strip()]
     assert [cell.execution_count for cell in filled] == list(range(1, len(filled) + 1)), "run make notebooks"
-    kinds = {output.output_type for cell in code for output in cell.outputs}
-    assert "error" not in kinds
+    for output in (output for cell in code for output in cell.outputs):
+        assert output.output_type != "error"
+        assert output.get("name") != "stderr"
+        text = output.get("text", "") + "".join(map(str, output.get("data", {}).get("text/plain", "")))
+        assert not re.search(r"/(tmp|home|root|Users|work)/", text)
 
 
-def test_outputs_name_no_machine_and_show_no_warning(code):
-    for cell in code:
-        for output in cell.outputs:
-            assert output.get("name") != "stderr"
-            text = output.get("text", "") + "".join(map(str, output.get("data", {}).get("text/plain", "")))
-            assert not re.search(r"/(tmp|home|root|Users|work)/", text)
-
-
-def test_saves_under_its_own_name(name, code):
+def test_has_a_seed_saves_under_its_own_name_and_reads_no_settings_of_the_machine(entry, code):
+    assert isinstance(entry.declared_parameters().get("seed"), int)
     source = "\n".join(cell.source for cell in code)
-    if NOTEBOOKS[name].figure:
-        assert f'"{name}"' in source or NOTEBOOKS[name].name != name  # then the batch looks
+    if entry.figure:
+        assert f'"{entry.name}"' in source or entry.notebook != entry.name  # then the batch looks
         assert re.search(r"save_(figure|table)\(", source)
-
-
-def test_reads_no_settings_of_the_machine(code):
-    source = "\n".join(cell.source for cell in code)
     assert not re.search(r"os\.environ|getenv|TPLREPRO_DATA|np\.random\.seed|filterwarnings", source)
