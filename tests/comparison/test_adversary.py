@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tplrepro import comparison
-from tplrepro.comparison.adversary import Adversary
+from tplrepro.comparison import Adversary
 from tplrepro.markov import TransitionMatrix, random_matrix
 from tplrepro.markov.filtering import forward_backward, output_log_likelihoods
 

@@ -1,8 +1,10 @@
+import dataclasses
+
 import numpy as np
 import pytest
 
 from tplrepro import comparison
-from tplrepro.comparison.calibration import Sweep, _quantile
+from tplrepro.comparison.calibration import Outcome, _quantile
 
 
 @pytest.mark.parametrize("name", ["equal budgets", "DPHMM, radius", "LDP, unary encoding"])
@@ -45,15 +47,15 @@ def test_a_seed_is_one_crowd_for_all_mechanisms(setting, mechanisms):
 
 def test_crossings_by_hand():
     line = np.array([[1.0, 2.0, 4.0]])
-    swept = Sweep(np.array([0.1, 1.0, 10.0]), line, line / 8, line, 8 / line, 3 * line, line)
+    swept = Outcome(np.array([[0.1, 1.0, 10.0]]), line, line / 8, line, 8 / line, 3 * line, line)
     found = comparison.at_equal_leakage(swept, np.sqrt(2))
     assert found.parameter == pytest.approx(np.sqrt(0.1))
     assert found.error == pytest.approx(8 / np.sqrt(2))
     assert np.isnan(comparison.at_equal_leakage(swept, 5.0).parameter)
     assert comparison.at_equal_leakage(swept, 0.25, near=True).parameter == pytest.approx(1.0)
     # From nothing at all the leakage jumps beyond the target: the last parameter that leaks nothing.
-    jump = Sweep(np.array([0.1, 1.0]), np.array([[0.0, 4.0]]), line, line, np.array([[7.0, 1.0]]), line[:, :2], line)
-    assert comparison.at_equal_leakage(jump, 1.0).error == pytest.approx(7.0)
+    jump = dataclasses.replace(swept, leakage=np.array([[0.0, 4.0, 5.0]]))
+    assert comparison.at_equal_leakage(jump, 1.0).error == pytest.approx(8.0)
 
 
 def test_guaranteed_parameters(setting, mechanisms):

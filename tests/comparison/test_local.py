@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from tplrepro import comparison, sip
-from tplrepro.comparison.local import blocks
 from tplrepro.dphmm import KNormMechanism, PolicyGraph
 from tplrepro.mechanisms import KaryRandomizedResponse, UnaryEncoding
 
@@ -85,7 +84,7 @@ def test_policies_hide_their_pairs_within_epsilon_a_release(setting, policy):
     graph = {
         "complete": PolicyGraph.complete(6),
         "radius": PolicyGraph.utility(setting.positions, 1.0),
-        "blocks": PolicyGraph.categorical(blocks(setting.positions, 2.0), 6),
+        "blocks": PolicyGraph.categorical([[0, 1, 3, 4], [2, 5]]),
     }[policy]
     release = comparison.release_by_policy(setting, 0.5, np.random.default_rng(2), policy=graph)
     first, second = graph.edge_array.T

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from tplrepro import comparison
-from tplrepro.comparison.adversary import Adversary
-from tplrepro.comparison.setting import Setting
+from tplrepro.comparison import Adversary, Setting
 from tplrepro.markov import TransitionMatrix
 
 

@@ -9,20 +9,21 @@ size and belongs to a single run.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cache
+from itertools import product
+from typing import Any
 
 import numpy as np
 
-from tplrepro.comparison.adversary import measured_leakage
 from tplrepro.comparison.catalogue import CountMechanism
+from tplrepro.comparison.measures import infer_counts, measured_leakage
 from tplrepro.comparison.setting import Setting
-from tplrepro.comparison.utility import infer_counts, mean_absolute_error
 from tplrepro.progress import progress_bar
 from tplrepro.search import largest_within
 from tplrepro.validation import check_level
 
-__all__ = ["Calibrated", "Outcome", "Sweep", "at_equal_leakage", "at_guarantee", "simulate", "sweep"]
+__all__ = ["Calibrated", "Outcome", "at_equal_leakage", "at_guarantee", "simulate", "sweep"]
 
 #: Parameters beyond these are not tried.
 SMALLEST, LARGEST = 1e-6, 1e6
@@ -30,36 +31,21 @@ SMALLEST, LARGEST = 1e-6, 1e6
 
 @dataclass(frozen=True)
 class Outcome:
-    """One seed at one parameter.
+    """What a mechanism gives: floats for one seed at one parameter, arrays (S, P) for S seeds at P parameters each.
 
-    Attributes
-    ----------
-    leakage, leakage_near : float, the quantile of the measured leakage between all cells and between neighbours; nats
-    largest : float, the largest measured leakage between all cells; nats
-    error : float, mean absolute error of the counts as released, users; NaN if none are
-    inferred_error : float, the same of the counts inferred with the public chain
-    prior_error : float, the same of the counts that the chain expects, without any release
+    `leakage` and `leakage_near` are the quantile of the measured leakage between all cells and between neighbours,
+    `largest` is the largest between all; nats. `error` is the mean absolute error of the counts as released, users a
+    cell and time, NaN if none are; `inferred_error` that of the counts inferred with the public chain, `prior_error`
+    that of the counts that the chain expects without any release.
     """
 
-    leakage: float
-    leakage_near: float
-    largest: float
-    error: float
-    inferred_error: float
-    prior_error: float
-
-
-@dataclass(frozen=True, eq=False)
-class Sweep:
-    """Outcomes of a mechanism for P parameters and S seeds: arrays (P,) and (S, P), named as in `Outcome`."""
-
-    parameters: np.ndarray
-    leakage: np.ndarray
-    leakage_near: np.ndarray
-    largest: np.ndarray
-    error: np.ndarray
-    inferred_error: np.ndarray
-    prior_error: np.ndarray
+    parameter: Any
+    leakage: Any
+    leakage_near: Any
+    largest: Any
+    error: Any
+    inferred_error: Any
+    prior_error: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,14 +70,19 @@ def simulate(
             inferred = crowd.adversary.posteriors(told).sum(axis=0)
         else:
             inferred = infer_counts(release.counts, release.variances, crowd)
+
+    def error(estimate: np.ndarray) -> float:
+        return float(np.abs(estimate - crowd.counts).mean())
+
     worst, near = (measured_leakage(told, pairs).max(axis=-1) for pairs in (None, crowd.near))
     return Outcome(
+        parameter=parameter,
         leakage=_quantile(worst, quantile),
         leakage_near=_quantile(near, quantile),
         largest=float(worst.max()),
-        error=np.nan if release.counts is None else mean_absolute_error(release.counts, crowd.counts),
-        inferred_error=mean_absolute_error(inferred, crowd.counts),
-        prior_error=mean_absolute_error(crowd.expected_counts, crowd.counts),
+        error=np.nan if release.counts is None else error(release.counts),
+        inferred_error=error(inferred),
+        prior_error=error(crowd.expected_counts),
     )
 
 
@@ -105,12 +96,12 @@ def sweep(
     points: int,
     quantile: float = 0.95,
     progress: bool = False,
-) -> Sweep:
+) -> Outcome:
     """Outcomes for parameters whose measured leakage runs from about `low` to about `high`, between neighbours too.
 
     The ends are found with the first seed: `low` for the leakage between all cells, `high` for that between neighbours,
     which is never larger; nats. The `points` >= 2 parameters in all are equally spaced on a logarithmic scale.
-    ValueError if low < high does not hold, or the mechanism does not reach such leakages.
+    ValueError if the mechanism does not reach such leakages.
     """
     low, high = check_level(low, "low"), check_level(high, "high")
     if not (low < high and points >= 2):
@@ -125,18 +116,13 @@ def sweep(
     parameters = np.geomspace(first, last, points)
     rows = []
     with progress_bar(len(seeds) * points, progress, mechanism.name, "release") as bar:
-        for seed in seeds:
-            for parameter in parameters:
-                rows.append(simulate(mechanism, parameter, setting, n_users, seed, quantile))
-                bar.update()
-    columns = {
-        name: np.array([getattr(row, name) for row in rows]).reshape(len(seeds), points)
-        for name in Outcome.__dataclass_fields__
-    }
-    return Sweep(parameters, **columns)
+        for seed, parameter in product(seeds, parameters.tolist()):
+            rows.append(astuple(simulate(mechanism, parameter, setting, n_users, seed, quantile)))
+            bar.update()
+    return Outcome(*np.array(rows).T.reshape(-1, len(seeds), points))
 
 
-def at_equal_leakage(swept: Sweep, target: float, near: bool = False) -> Calibrated:
+def at_equal_leakage(swept: Outcome, target: float, near: bool = False) -> Calibrated:
     """Parameter and errors of each seed where its measured leakage is `target`.
 
     Leakage (between neighbouring cells if `near`), parameter and errors are interpolated on logarithmic scales, from
@@ -145,12 +131,11 @@ def at_equal_leakage(swept: Sweep, target: float, near: bool = False) -> Calibra
     wanted = np.log(check_level(target, "target"))
     with np.errstate(divide="ignore"):
         leakages = np.log(swept.leakage_near if near else swept.leakage)
-    columns = np.log(swept.parameters), np.log(swept.error), np.log(swept.inferred_error)
-    parameter, error, inferred = (
-        np.exp([_crossing(row, np.broadcast_to(column, leakages.shape)[s], wanted) for s, row in enumerate(leakages)])
-        for column in columns
-    )
-    return Calibrated(parameter, error, inferred)
+
+    def crossings(values: np.ndarray) -> np.ndarray:
+        return np.exp([_crossing(*row, wanted) for row in zip(leakages, np.log(values), strict=True)])
+
+    return Calibrated(*map(crossings, (swept.parameter, swept.error, swept.inferred_error)))
 
 
 def at_guarantee(mechanism: CountMechanism, setting: Setting, target: float) -> float:
@@ -197,10 +182,8 @@ def _end(leakage: Callable[[float], float], wanted: float, side: int) -> float:
         size /= 8
         if size < SMALLEST:
             found = parameter(size * 8)
-            raise ValueError(
-                f"the measured leakage must reach {wanted:g} nats, found {leakage(found):g} at parameter {found:g}; "
-                "choose a range that the mechanism has"
-            )
+            reached = f"found {leakage(found):g} at parameter {found:g}; choose a range that the mechanism has"
+            raise ValueError(f"the measured leakage must reach {wanted:g} nats, {reached}")
     while size * 8 <= LARGEST and reaches(size * 8):
         size *= 8
     return parameter(largest_within(reaches, size, size * 8, tolerance=0.25, logarithmic=True))

@@ -16,9 +16,7 @@ import numpy as np
 
 from tplrepro.allocation import allocate_by_quantification, allocate_by_upper_bound, allocate_optimally
 from tplrepro.comparison import central, local
-from tplrepro.comparison.adversary import Adversary
-from tplrepro.comparison.setting import Setting
-from tplrepro.comparison.simulated_release import SimulatedRelease
+from tplrepro.comparison.setting import Adversary, Setting, SimulatedRelease
 from tplrepro.dphmm.mechanisms import KNormMechanism
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.dphmm.protection import constrained_dp_factor
@@ -57,10 +55,10 @@ def mechanisms(setting: Setting, window: int, block: float, radius: float) -> di
     `window` is the w of budget absorption; the policies of DPHMM connect the cells of squares of side `block`, and
     cells within `radius`, in the unit of the positions.
     """
-    n = setting.n_cells
+    n, square = setting.n_cells, np.floor(setting.positions / block + 1e-9)
     policies = {
         "DPHMM, complete": PolicyGraph.complete(n),
-        "DPHMM, blocks": PolicyGraph.categorical(local.blocks(setting.positions, block), n),
+        "DPHMM, blocks": PolicyGraph.from_edges(n, np.argwhere((square[:, None] == square).all(axis=-1))),
         "DPHMM, radius": PolicyGraph.utility(setting.positions, radius),
     }
     absorb = partial(central.release_by_absorption, window=window)
@@ -76,10 +74,7 @@ def mechanisms(setting: Setting, window: int, block: float, radius: float) -> di
         release = partial(local.release_by_policy, policy=graph)
         made.append(CountMechanism(name, False, release, partial(_policy_bound, graph)))
     made += [
-        # A factor e^epsilon either way from the marginal is e^(2 epsilon) between two cells.
-        CountMechanism(
-            "SIP, exact", False, local.release_optimal_response, lambda s, level: _equal_bound(s, 2 * level)
-        ),
+        CountMechanism("SIP, exact", False, local.release_optimal_response, _marginal_bound),
         CountMechanism("SIP, published", False, local.release_conditional_response, lambda s, level: np.inf),
         CountMechanism("LDP, randomised response", False, respond, _equal_bound),
         CountMechanism("LDP, unary encoding", False, encode, _equal_bound),
@@ -108,7 +103,7 @@ def notions(window: int) -> list[Notion]:
         Notion("DP_T, Algorithm 7", "equal budgets", _supremum, _by_upper_bound),
         Notion("DP_T, Algorithm 8", "Algorithm 8", *once),
         Notion("DP_T, optimal", "optimal budgets", *once),
-        *(Notion(name, name, *once) for name in ("DPHMM, complete", "DPHMM, blocks", "DPHMM, radius")),
+        *(Notion(f"DPHMM, {name}", f"DPHMM, {name}", *once) for name in ("complete", "blocks", "radius")),
         *(Notion(name, name, *once) for name in ("SIP, exact", "SIP, published")),
         *(Notion(name, name, *each) for name in ("LDP, randomised response", "LDP, unary encoding")),
     ]
@@ -120,6 +115,11 @@ def _level(setting, level):
 
 def _equal_bound(setting, epsilon):
     return setting.adversary.bound(np.full(setting.horizon, epsilon))
+
+
+def _marginal_bound(setting, epsilon):
+    """A factor e^epsilon either way from the marginal is e^(2 epsilon) between two cells."""
+    return _equal_bound(setting, 2 * epsilon)
 
 
 def _supremum(setting, epsilon):

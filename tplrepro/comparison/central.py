@@ -14,8 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.comparison.setting import Setting
-from tplrepro.comparison.simulated_release import SimulatedRelease
+from tplrepro.comparison.setting import Setting, SimulatedRelease
 from tplrepro.mechanisms import LaplaceNoise
 from tplrepro.validation import check_budgets, check_horizon, check_level
 

@@ -9,10 +9,8 @@ privacy ([3]) answers by the belief about the user's next cell, which the chain 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from tplrepro.comparison.setting import Setting
-from tplrepro.comparison.simulated_release import SimulatedRelease
+from tplrepro.comparison.setting import Setting, SimulatedRelease
 from tplrepro.dphmm.mechanisms import KNormMechanism
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.markov.filtering import condition, log_product
@@ -20,7 +18,7 @@ from tplrepro.mechanisms import KaryRandomizedResponse, UnaryEncoding
 from tplrepro.sip.optimal import OptimalResponse
 from tplrepro.validation import check_level
 
-__all__ = ["blocks", "release_by_policy", "release_conditional_response", "release_optimal_response", "release_reports"]
+__all__ = ["release_by_policy", "release_conditional_response", "release_optimal_response", "release_reports"]
 
 
 def release_reports(
@@ -89,17 +87,6 @@ def release_optimal_response(setting: Setting, epsilon: float, rng: np.random.Ge
             told[:, t] = np.log(likelihood)[group]
         beliefs = _next_beliefs(setting, beliefs[histories // n], likelihood)
     return SimulatedRelease(told)
-
-
-def blocks(positions: ArrayLike, size: float) -> list[list[int]]:
-    """Cells grouped by squares of side `size`, for `PolicyGraph.categorical`.
-
-    >>> blocks([[0.5, 0.5], [1.5, 0.5], [2.5, 0.5]], 2.0)
-    [[0, 1], [2]]
-    """
-    square = np.floor(np.asarray(positions, dtype=float) / size + 1e-9)
-    _, group = np.unique(square, axis=0, return_inverse=True)
-    return [np.flatnonzero(group == g).tolist() for g in range(group.max() + 1)]
 
 
 def _draw(distributions: np.ndarray, uniform: np.ndarray) -> np.ndarray:

@@ -1,32 +1,69 @@
-"""The common ground of the comparison: who is where at each of T times, and what an adversary knows about it."""
+"""The common ground of the comparison: who is where, what the adversary knows of it, and what is released."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.comparison.adversary import Adversary
 from tplrepro.dphmm.policy_graph import PolicyGraph
+from tplrepro.leakage.loss_function import PrivacyLossFunction
+from tplrepro.leakage.temporal import temporal_privacy_leakage
+from tplrepro.markov.filtering import output_log_likelihoods
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import check_horizon
 
-__all__ = ["Setting", "setting_from_sequences"]
+__all__ = ["Adversary", "Setting", "SimulatedRelease", "setting_from_sequences"]
+
+
+@dataclass(frozen=True, eq=False)
+class Adversary:
+    """The adversary knows the chain by which the target moves, the mechanism, and all data of all other users.
+
+    She sees all T releases and wants to know where the target was at one time t; what they tell her is Pr(outputs |
+    l_t = k), cell by cell. `transitions` is Pr(l^t | l^{t-1}) over n cells; the chain starts in its stationary
+    distribution.
+    """
+
+    transitions: TransitionMatrix
+
+    @cached_property
+    def initial(self) -> np.ndarray:
+        """Distribution of the target at every time before anything is released: the stationary one, (n,)."""
+        return self.transitions.stationary()
+
+    @cached_property
+    def forward(self) -> PrivacyLossFunction:
+        return PrivacyLossFunction(self.transitions)
+
+    @cached_property
+    def backward(self) -> PrivacyLossFunction:
+        """Loss function of Pr(l^{t-1} | l^t); homogeneous, because the chain is stationary."""
+        return PrivacyLossFunction(self.transitions.reverse(self.initial))
+
+    def bound(self, epsilons: ArrayLike) -> float:
+        """The largest TPL of releases whose one-time losses are at most `epsilons` (T,); nats."""
+        return float(temporal_privacy_leakage(epsilons, self.backward, self.forward).tpl.max())
+
+    def told(self, log_likelihoods: ArrayLike) -> np.ndarray:
+        """log Pr(all outputs | l_t = k), (..., T, n), see `output_log_likelihoods`."""
+        return output_log_likelihoods(log_likelihoods, self.transitions, self.initial)
+
+    def posteriors(self, told: np.ndarray) -> np.ndarray:
+        """Pr(l_t = k | all outputs), (..., T, n), from `told`; every cell is possible before anything is released."""
+        weights = self.initial * np.exp(told - told.max(axis=-1, keepdims=True))
+        return weights / weights.sum(axis=-1, keepdims=True)
 
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """True locations, and the adversary.
+    """True locations, and the adversary, whose chain leaves none of the n cells for ever.
 
-    Attributes
-    ----------
-    paths : int array (N, T), the cell 0..n-1 of each user at each time
-    adversary : Adversary over n cells, none of which its chain leaves for ever
-    positions : ndarray (n, 2), centres of the cells
-    near : int array (m, 2), pairs of neighbouring cells
+    `paths` (N, T) is the cell 0..n-1 of each user at each time; cells have their centres at `positions` (n, 2), and
+    `near` (m, 2) are the pairs of neighbours.
     """
 
     paths: np.ndarray
@@ -37,18 +74,13 @@ class Setting:
     def __post_init__(self):
         n = self.adversary.transitions.n_states
         if self.paths.ndim != 2 or not self.paths.size or self.paths.min() < 0 or self.paths.max() >= n:
-            raise ValueError(
-                f"paths must hold cells 0..{n - 1} in shape (N, T), found shape {self.paths.shape}; cut sequences "
-                "with setting_from_sequences"
-            )
+            found = f"found shape {self.paths.shape}; cut sequences with setting_from_sequences"
+            raise ValueError(f"paths must hold cells 0..{n - 1} in shape (N, T), {found}")
         if self.positions.shape != (n, 2):
             raise ValueError(f"positions must have shape ({n}, 2), found {self.positions.shape}; give one row a cell")
         if not (self.adversary.initial > 0).all():
-            cell = int(np.argmin(self.adversary.initial))
-            raise ValueError(
-                f"every cell must stay possible for ever, found cell {cell} of stationary probability "
-                f"{self.adversary.initial[cell]:g}; estimate the chain with smoothing > 0"
-            )
+            found = f"found cell {int(np.argmin(self.adversary.initial))} of stationary probability 0"
+            raise ValueError(f"every cell must stay possible for ever, {found}; estimate the chain with smoothing > 0")
 
     @property
     def n_users(self) -> int:
@@ -65,7 +97,7 @@ class Setting:
     @cached_property
     def present(self) -> np.ndarray:
         """Whether each user is in each cell, (N, T, n), as 0.0 and 1.0."""
-        return (self.paths[..., None] == np.arange(self.n_cells)).astype(float)
+        return np.eye(self.n_cells)[self.paths]
 
     @cached_property
     def counts(self) -> np.ndarray:
@@ -81,10 +113,25 @@ class Setting:
         """The same with `n_users` of the users, drawn without replacement; with it where there are too few."""
         size = check_horizon(n_users, "n_users")
         chosen = rng.choice(self.n_users, size, replace=size > self.n_users)
-        return Setting(self.paths[chosen], self.adversary, self.positions, self.near)
+        return replace(self, paths=self.paths[chosen])
 
     def __repr__(self) -> str:
         return f"Setting({self.n_users} users, {self.horizon} times, {self.n_cells} cells)"
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedRelease:
+    """T releases, as the adversary and the reader of the counts see them.
+
+    `log_likelihoods` (m, T, n) is, for each of m targets, log Pr(output at t | the target is in cell k, earlier
+    outputs), up to a constant of each time. `counts` (T, n) are as released, without any model; None for mechanisms
+    that give no such counts. `variances` (T,) are those of the noise of each count of a trusted server, infinite where
+    nothing was published; None if users perturb their own data.
+    """
+
+    log_likelihoods: np.ndarray
+    counts: np.ndarray | None = None
+    variances: np.ndarray | None = None
 
 
 def setting_from_sequences(
@@ -105,7 +152,8 @@ def setting_from_sequences(
     length = check_horizon(horizon)
     transitions = TransitionMatrix.from_sequences(sequences, len(places), smoothing, sparse=False)
     pieces = [s[: s.size // length * length].reshape(-1, length) for s in map(np.asarray, sequences)]
-    paths = np.concatenate(pieces) if pieces else np.empty((0, length), dtype=int)
-    if not len(paths):
+    if not any(map(len, pieces)):
         raise ValueError(f"some sequence must have {length} states, found none so long; choose a smaller horizon")
-    return Setting(paths, Adversary(transitions), places, PolicyGraph.utility(places, radius).edge_array)
+    return Setting(
+        np.concatenate(pieces), Adversary(transitions), places, PolicyGraph.utility(places, radius).edge_array
+    )

@@ -1,8 +1,10 @@
-"""The one utility measure: how far released counts are from the true ones, a cell and a time.
+"""What is measured of a release: what it leaks about one user at each time, and what a reader makes of the counts.
 
-Counts can be taken as released, where a mechanism gives such counts. Or a reader may use what everybody knows, the
-number of users and the chain, to make the best of all T releases: for users who perturb their own data the sum of their
-posteriors, for a trusted server's noisy counts the best linear estimate. The second exists for every mechanism.
+The measured leakage of a run is realised, not worst-case: the privacy loss of outputs that were drawn, which temporal
+privacy leakage (Eq. (2) of [1]) bounds over all outputs. Counts can be taken as released, where a mechanism gives such
+counts. Or a reader may use what everybody knows, the number of users and the chain, to make the best of all T releases:
+for users who perturb their own data the sum of their posteriors, for a trusted server's noisy counts the best linear
+estimate. The second exists for every mechanism.
 """
 
 from __future__ import annotations
@@ -12,16 +14,26 @@ from numpy.typing import ArrayLike
 
 from tplrepro.comparison.setting import Setting
 
-__all__ = ["infer_counts", "mean_absolute_error"]
+__all__ = ["infer_counts", "measured_leakage"]
 
 
-def mean_absolute_error(estimate: ArrayLike, counts: ArrayLike) -> float:
-    """Mean of |estimate - count| over cells and times, users.
+def measured_leakage(told: ArrayLike, pairs: ArrayLike | None = None) -> np.ndarray:
+    """The largest realised log-likelihood ratio between two cells at each time, (..., T), nats.
 
-    >>> mean_absolute_error([[3.0, 1.0]], [[2, 1]])
-    0.5
+    `told` (..., T, n) is log Pr(all outputs | l_t = k), NaN for cells that are impossible at that time. By default all
+    pairs of possible cells are compared, else those given (m, 2). Infinite where a possible cell is ruled out.
+
+    >>> told = [[0.0, 1.0, 3.0]]
+    >>> measured_leakage(told).tolist(), measured_leakage(told, [(0, 1), (1, 2)]).tolist()
+    ([3.0], [2.0])
     """
-    return float(np.abs(np.subtract(estimate, counts)).mean())
+    values = np.asarray(told, dtype=float)
+    if pairs is None:
+        return np.nanmax(values, axis=-1) - np.nanmin(values, axis=-1)
+    first, second = np.asarray(pairs, dtype=np.intp).reshape(-1, 2).T
+    with np.errstate(invalid="ignore"):
+        ratios = np.abs(values[..., first] - values[..., second])
+    return np.where(np.isnan(ratios), 0.0, ratios).max(axis=-1, initial=0.0)
 
 
 def infer_counts(noisy: np.ndarray, variances: np.ndarray, setting: Setting) -> np.ndarray:
