@@ -90,15 +90,3 @@ def pair_loss(q, d, u):
 def test_one_known_row_tells_nothing():
     system = TransitionSystem.from_log(log_of("a", complete=[False]), window=1)
     assert loss_matrix(release_step(system).forward) is None
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"depth": 0}, "depth must be"),
-        ({"backward_from": "both"}, "backward_from must be one of 'bayes', 'uniform', found 'both'"),
-    ],
-)
-def test_bad_options(options, message):
-    with pytest.raises(ValueError, match=message):
-        release_step(TransitionSystem.from_log(log_of("ab")), **options)

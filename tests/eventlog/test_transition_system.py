@@ -52,13 +52,8 @@ def test_abstractions():
 
 def test_visits_are_cases_that_leave_or_end():
     system = TransitionSystem.from_log(log_of("ab", "a", "c", complete=[True, False, False]), window=1)
-    assert dict(zip(system.states, system.visits.tolist(), strict=True)) == {
-        ("▶",): 3,
-        ("a",): 2,
-        ("b",): 1,
-        ("■",): 1,
-        ("c",): 1,
-    }
+    assert system.states == [("▶",), ("a",), ("b",), ("■",), ("c",)]
+    assert system.visits.tolist() == [3, 2, 1, 1, 1]
 
 
 def test_where_incomplete_traces_end():
@@ -71,8 +66,7 @@ def test_where_incomplete_traces_end():
 def test_events_are_ordered_by_time(log):
     shuffled = log.sample(frac=1, random_state=1)
     assert set(TransitionSystem.from_log(shuffled).states) == set(TransitionSystem.from_log(log).states)
-    untimed = log.drop(columns="time:timestamp")
-    assert set(TransitionSystem.from_log(untimed).states) == set(TransitionSystem.from_log(log).states)
+    assert TransitionSystem.from_log(log.drop(columns="time:timestamp")).states == TransitionSystem.from_log(log).states
 
 
 def by_exhaustion(log, window, direction, abstraction):
@@ -136,16 +130,3 @@ def test_against_exhaustion(seed, window, direction, abstraction):
 def test_what_is_no_log(change, message):
     with pytest.raises(ValueError, match=message):
         TransitionSystem.from_log(change(log_of("ab")))
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"window": 0}, "window must be"),
-        ({"direction": "backward"}, "direction must be one of 'prefix', 'suffix', found 'backward'"),
-        ({"abstraction": "bag"}, "abstraction must be one of"),
-    ],
-)
-def test_unknown_options(options, message):
-    with pytest.raises(ValueError, match=message):
-        TransitionSystem.from_log(log_of("ab"), **options)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.eventlog.logs import event, trace, write
 from tplrepro.eventlog import DataFormatError, prepare, read_xes, recorded_logs, synthetic
-from tplrepro.eventlog.stand_in import write_synthetic
+from tplrepro.eventlog.preparation import write_synthetic
 
 COLUMNS = ["case:concept:name", "concept:name", "time:timestamp"]
 

@@ -2,10 +2,10 @@
 
 A case's trace grows from release to release, and a transition system says how. Its states are the traces seen so far
 (or still to come); its probabilities are the temporal correlations that BPL, FPL and TPL need. `xes_reader` and
-`csv_reader` read logs (`reading` is what they share), `stand_in` writes synthetic ones, `preparation` takes what is
-there, `log` says what a log is, `transition_system` discovers the states (`trace_states`) and the probabilities of one
-event, `correlations` those of one release, `publishing` cuts a log into releases, `quantification` gives the leakage of
-each, `published_rule` what the implementation published with [4] reports instead.
+`csv_reader` read logs, `preparation` takes what is there or writes a stand-in, `log` says what a log is,
+`transition_system` discovers the states and the probabilities of one event, `correlations` those of one release,
+`publishing` cuts a log into releases, `quantification` gives the leakage of each, `published_rule` what the
+implementation published with [4] reports instead.
 """
 
 from tplrepro.lazy import lazy_names as _lazy_names
@@ -14,7 +14,7 @@ _EXPORTS = {
     "DataFormatError": "tplrepro.datasets.reading",
     "read_xes": "xes_reader",
     "read_csv": "csv_reader",
-    "synthetic": "stand_in",
+    "synthetic": "preparation",
     "PreparedLogs": "preparation",
     "prepare": "preparation",
     "recorded_logs": "preparation",

@@ -47,8 +47,6 @@ def release_step(
     Each case publishes exactly `depth` >= 1 events if `certain`, else any number from 0 to `depth`. `backward_from` is
     "bayes" or "uniform".
 
-    Examples
-    --------
     >>> import pandas as pd
     >>> log = pd.DataFrame({"case:concept:name": list("1122"), "concept:name": list("abac")})
     >>> step = release_step(TransitionSystem.from_log(log, window=1))

@@ -12,8 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from tplrepro.datasets.reading import DataFormatError, line_blocks
-from tplrepro.eventlog.log import ACTIVITY, CASE, TIMESTAMP
-from tplrepro.eventlog.reading import as_log, microseconds
+from tplrepro.eventlog.log import ACTIVITY, CASE, TIMESTAMP, as_log, microseconds
 
 __all__ = ["read_csv"]
 
@@ -35,6 +34,8 @@ def read_csv(
 ) -> pd.DataFrame:
     """Read a CSV file, plain or gzip-compressed, into the same frame as `read_xes`; other columns are left out.
 
+    DataFormatError if a column is missing, the file is empty, or no row has a case, an activity and a readable time.
+
     Parameters
     ----------
     columns : dict, optional
@@ -44,13 +45,6 @@ def read_csv(
     strict : bool, default False
         Raise at a row without case, activity or time, or out of order, instead of counting it.
 
-    Raises
-    ------
-    DataFormatError
-        A column is missing, the file is empty, or no row has a case, an activity and a readable time.
-
-    Examples
-    --------
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
     ...     _ = file.write("Case ID;Activity;Complete Timestamp\\n7;register;2022-08-03 10:00:00\\n"), file.flush()
@@ -73,10 +67,8 @@ def read_csv(
     try:
         times = microseconds(texts, time_format)
     except ValueError as error:
-        raise ValueError(
-            f"time_format must be a format of pandas.to_datetime, found {time_format!r} ({error}); give one such as "
-            "'%d.%m.%Y %H:%M'"
-        ) from None
+        problem = f"time_format must be a format of pandas.to_datetime, found {time_format!r} ({error})"
+        raise ValueError(f"{problem}; give one such as '%d.%m.%Y %H:%M'") from None
     return as_log(
         path,
         _coded(table.iloc[:, 0]),

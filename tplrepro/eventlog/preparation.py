@@ -1,20 +1,40 @@
-"""Names of event logs in, logs with their provenance out: the recorded ones, or else a synthetic stand-in."""
+"""Names of event logs in, logs with their provenance out: the recorded ones, or else a synthetic stand-in.
+
+A stand-in is written in XES and read back by the package's own reader. It is marked as synthetic twice: by an attribute
+of the log in the file, and by the note beside the file that all stand-ins of this package have. It has the format of a
+real log, and not its statistics.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
+from tplrepro.datasets import writing
 from tplrepro.datasets.reading import read_marker
 from tplrepro.datasets.registry import data_folder
-from tplrepro.eventlog.log import CASE
-from tplrepro.eventlog.stand_in import synthetic
+from tplrepro.eventlog.log import ACTIVITY, CASE, TIMESTAMP
 from tplrepro.eventlog.xes_reader import read_xes
+from tplrepro.validation import check_horizon
 
-__all__ = ["PreparedLogs", "prepare", "recorded_logs"]
+__all__ = ["PreparedLogs", "prepare", "recorded_logs", "synthetic", "write_synthetic"]
+
+HEAD = """<?xml version="1.0" encoding="UTF-8"?>
+<log xes.version="1.0" xmlns="http://www.xes-standard.org/">
+\t<extension name="Concept" prefix="concept" uri="http://www.xes-standard.org/concept.xesext"/>
+\t<extension name="Time" prefix="time" uri="http://www.xes-standard.org/time.xesext"/>
+\t<string key="tplrepro:synthetic" value="a synthetic log: no recorded data"/>
+"""
+EVENT = f"""\t\t<event>
+\t\t\t<string key="{ACTIVITY}" value="{{}}"/>
+\t\t\t<date key="{TIMESTAMP}" value="{{}}+00:00"/>
+\t\t</event>
+"""
+N_ACTIVITIES, MEAN_LENGTH = 16, 14.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,3 +74,55 @@ def recorded_logs() -> dict[str, Path]:
     folder = data_folder()
     found = sorted([*folder.glob("eventlogs/*.xes"), *folder.glob("eventlogs/*.xes.gz")]) if folder else []
     return {path.name.split(".xes")[0]: path for path in found if read_marker(path) is None}
+
+
+def synthetic(n_cases: int = 1000, seed: int = 0, path: str | Path | None = None) -> pd.DataFrame:
+    """Write a synthetic log to a file, compressed if `path` ends in .gz, and read it back; by default a temporary one.
+
+    A case begins with the first activity and goes on to one of two to four activities that follow each one; it ends
+    after any event with the same probability. Cases start at random in one year, and hours pass between two events.
+
+    >>> log = synthetic(2, seed=1)
+    >>> log.attrs["synthetic"], log["case:concept:name"].nunique()
+    (True, 2)
+    """
+    options = {"n_cases": check_horizon(n_cases, "n_cases"), "seed": int(seed)}
+    return writing.stand_in(path, "synthetic.xes", lambda target: write_synthetic(target, **options), read_xes)
+
+
+def write_synthetic(path: str | Path, n_cases: int, seed: int) -> None:
+    """Write a synthetic log in bounded memory."""
+    writing.mark_synthetic(Path(path), {"set": "event log", "n_cases": n_cases, "seed": seed})
+    with writing.atomic_output(path) as out:
+        out.write(HEAD.encode())
+        for case, events in _cases(n_cases, seed):
+            out.write(f'\t<trace>\n\t\t<string key="{ACTIVITY}" value="{case}"/>\n'.encode())
+            stamps = np.datetime_as_string(np.array([time for _, time in events], dtype="datetime64[ms]"))
+            for (activity, _), stamp in zip(events, stamps.tolist(), strict=True):
+                out.write(EVENT.format(activity, stamp).encode())
+            out.write(b"\t</trace>\n")
+        out.write(b"</log>\n")
+
+
+def _cases(n_cases: int, seed: int) -> Iterator[tuple[str, list[tuple[str, int]]]]:
+    """Names of cases with their events (activity, milliseconds since 1970 UTC)."""
+    rng = np.random.default_rng([seed, 5])
+    activities = [f"activity {k + 1:02d}" for k in range(N_ACTIVITIES)]
+    followers, shares = [], []
+    for _ in range(N_ACTIVITIES):
+        count = int(rng.integers(2, 5))
+        followers.append(rng.choice(N_ACTIVITIES, count, replace=False).tolist())
+        shares.append(np.cumsum(rng.dirichlet(np.full(count, 1.5))).tolist())
+    year = 365 * 24 * 3600
+    for case in range(1, n_cases + 1):
+        length = int(rng.geometric(1.0 / MEAN_LENGTH))
+        time = 1_640_995_200 + rng.uniform(0, year)  # from 2022-01-01 on
+        gaps = rng.exponential(6 * 3600, length).tolist()
+        draws = rng.random(length).tolist()
+        at, events = 0, []
+        for gap, draw in zip(gaps, draws, strict=True):
+            events.append((activities[at], int(time * 1000)))
+            time += gap
+            choice = sum(draw > share for share in shares[at][:-1])
+            at = followers[at][choice]
+        yield f"synthetic {case}", events

@@ -46,7 +46,6 @@ def releases(
     certain: bool = True,
     start: float | str | pd.Timestamp = 0.5,
     max_releases: int | None = None,
-    shared_draw: bool = False,
     rng: np.random.Generator | None = None,
 ) -> Iterator[Release]:
     """The releases of a log, until all its events are out; ValueError if the log is none or an argument out of range.
@@ -54,15 +53,12 @@ def releases(
     Parameters
     ----------
     log : DataFrame with columns case:concept:name, concept:name, time:timestamp
-    window : int >= 1, new events a case and release
-    certain : bool
-        Whether each case publishes exactly `window` events (fewer only at its end), or a number drawn from 0..window.
+    window : int >= 1
+        New events a case and release: exactly as many if `certain` (fewer only at its end), else drawn from 0..window.
     start : float in (0, 1], or a time
         The first release holds this share of the events, in the order of time (and all events at the time of the last
         of them), or the events up to this time; a time without offset is UTC.
     max_releases : int >= 1, optional
-    shared_draw : bool, default False
-        In uncertain releases, draw one number for all cases, as the published implementation does, not one a case.
     rng : numpy.random.Generator, required for uncertain releases
 
     Examples
@@ -80,23 +76,20 @@ def releases(
     if not certain and not isinstance(rng, np.random.Generator):
         raise ValueError(f"uncertain releases need rng=, a numpy.random.Generator, found {rng!r}; give a seeded one")
     traces = as_traces(log)
-    first = _first(traces, start)
-    return _advance(traces, first, window, max_releases, None if certain else rng, shared_draw)
+    return _advance(traces, _first(traces, start), window, max_releases, None if certain else rng)
 
 
 def _first(traces: Traces, start: float | str | pd.Timestamp) -> np.ndarray:
     """How much of each case the first release holds."""
-    if isinstance(start, (int, float, np.number)):
-        if not 0.0 < start <= 1.0:
-            raise ValueError(f"start must be a share in (0, 1] or a time, found {start}; give the first's share")
+    stamp = None if isinstance(start, (int, float, np.number)) else time_limit(start, "start")
+    if stamp is not None:
+        cut = stamp.as_unit("us").asm8.astype(np.int64)
+    elif isinstance(start, (int, float, np.number)) and 0.0 < start <= 1.0:
         # Rounded first: 0.07 of 100 events are 7, though 0.07 * 100 is more.
         last = int(np.ceil(round(float(start) * traces.times.size, 6))) - 1
         cut = np.partition(traces.times, last)[last]
     else:
-        stamp = time_limit(start, "start")
-        if stamp is None:
-            raise ValueError("start must be a share in (0, 1] or a time, found None; give the first's share")
-        cut = stamp.as_unit("us").asm8.astype(np.int64)
+        raise ValueError(f"start must be a share in (0, 1] or a time, found {start}; give the first's share")
     lengths = traces.lengths
     case = np.repeat(np.arange(lengths.size), lengths)
     out = np.bincount(case[traces.times <= cut], minlength=lengths.size)
@@ -107,17 +100,12 @@ def _first(traces: Traces, start: float | str | pd.Timestamp) -> np.ndarray:
 
 
 def _advance(
-    traces: Traces,
-    out: np.ndarray,
-    window: int,
-    max_releases: int | None,
-    rng: np.random.Generator | None,
-    shared_draw: bool,
+    traces: Traces, out: np.ndarray, window: int, max_releases: int | None, rng: np.random.Generator | None
 ) -> Iterator[Release]:
     """The releases from the first one on, which are certain if `rng` is None."""
     full, number = traces.lengths + traces.complete, 1
     yield Release(number, out, traces)
     while (out != full).any() and number != max_releases:
-        new = window if rng is None else rng.integers(0, window, None if shared_draw else out.size, endpoint=True)
+        new = window if rng is None else rng.integers(0, window, out.size, endpoint=True)
         out, number = np.minimum(out + new, full), number + 1
         yield Release(number, out, traces)

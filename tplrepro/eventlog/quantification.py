@@ -42,17 +42,18 @@ def quantify_releases(
     smoothing: float = 0.0,
     rule: str = "exact",
     max_releases: int | None = None,
-    shared_draw: bool = False,
     rng: np.random.Generator | None = None,
     progress: bool = False,
 ) -> pd.DataFrame:
     """The leakage of each release of a log, about one case, to an adversary who knows the transition systems.
 
+    ValueError if the log is none, an argument is out of its range, or there are not as many budgets as releases.
+
     Parameters
     ----------
     log : DataFrame with columns case:concept:name, concept:name, time:timestamp
     epsilon : float or array-like (T,), the budget of all releases, or of each of the T, in nats
-    window, certain, start, max_releases, shared_draw, rng : how the log is released, see `releases`
+    window, certain, start, max_releases, rng : how the log is released, see `releases`
     direction, abstraction, state_window : what a state is; `state_window` is the `window` of
         `TransitionSystem.from_log`
     backward_from : how the matrices of a step are made, see `release_step`
@@ -68,11 +69,6 @@ def quantify_releases(
         `Witness` whose states are the two traces behind BPL and FPL, or None where nothing is added (and for the
         published rule).
 
-    Raises
-    ------
-    ValueError
-        If the log is none, an argument is out of its range, or there are not as many budgets as releases.
-
     Examples
     --------
     >>> log = pd.DataFrame({"case:concept:name": list("112233"), "concept:name": list("abacab"),
@@ -87,9 +83,7 @@ def quantify_releases(
     check_choice(rule, "rule", ("exact", "published"))
     smoothing = check_smoothing(smoothing)
     check_budgets(epsilon, "epsilon", np.size(epsilon))
-    series = releases(
-        log, window, certain=certain, start=start, max_releases=max_releases, shared_draw=shared_draw, rng=rng
-    )
+    series = releases(log, window, certain=certain, start=start, max_releases=max_releases, rng=rng)
     before: list[StepLoss | PublishedLoss | None] = []  # of the step that led to each release but the first
     after: list[StepLoss | PublishedLoss | None] = []
     states, seconds = [], []
@@ -147,9 +141,9 @@ def _step_loss(
     if known is None:
         return None
     matrix, source = known
-    return (
-        PublishedLoss(matrix) if rule == "published" else StepLoss(PrivacyLossFunction(matrix), system, source, where)
-    )
+    if rule == "published":
+        return PublishedLoss(matrix)
+    return StepLoss(PrivacyLossFunction(matrix), system, source, where)
 
 
 def _witnesses(losses: list, alphas: np.ndarray) -> list[Witness | None]:

@@ -24,7 +24,6 @@ import pandas as pd
 import scipy.sparse
 
 from tplrepro.eventlog.log import as_traces
-from tplrepro.eventlog.trace_states import TraceStates
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import check_choice, check_horizon
 
@@ -35,15 +34,9 @@ __all__ = ["TransitionSystem"]
 class TransitionSystem:
     """The states of a log's traces and how often each transition was taken; sparse throughout. See `from_log`.
 
-    Attributes
-    ----------
-    counts : csr_array (n, n), the cases that take each transition (a case that takes it twice counts once)
-    visits : ndarray (n,)
-        The cases that leave each state, or are in it at the end of the log: the distribution of the state before that
-        Bayes' rule needs.
-    final : ndarray of bool (n,), whether a state is one at ■
-    activities : list of str, ▶ first and ■ last
-    direction, abstraction, state_window : what a state is; `state_window` is the `window` of `from_log`
+    `counts` (n, n) are the cases that take each transition (a case that takes it twice counts once). `visits` (n,) are
+    those that leave each state, or are in it at the end of the log: the distribution of the state before that Bayes'
+    rule needs. `final` (n,) says whether a state is one at ■; `activities` has ▶ first and ■ last.
     """
 
     counts: scipy.sparse.csr_array
@@ -53,7 +46,7 @@ class TransitionSystem:
     direction: str
     abstraction: str
     state_window: int | None
-    _numbering: TraceStates
+    _numbering: _TraceStates
 
     @classmethod
     def from_log(
@@ -61,17 +54,11 @@ class TransitionSystem:
     ) -> TransitionSystem:
         """Discover the transition system of a log; ValueError if it is none or an option is unknown.
 
-        Parameters
-        ----------
-        log : DataFrame with columns case:concept:name, concept:name and, to order the events, time:timestamp
-            With a column case:complete, traces where it is False have no ■; otherwise all traces are complete.
-        window : int >= 1, optional
-            The items of a trace that make a state, the one at its position and ▶ and ■ included; by default all.
-        direction : {"prefix", "suffix"}
-        abstraction : {"sequence", "multiset", "set"}
+        The log has columns case:concept:name, concept:name and, to order the events, time:timestamp; with a column
+        case:complete, traces where it is False have no ■. A state is made of `window` >= 1 items of a trace, the one at
+        its position and ▶ and ■ included, by default of all; `direction` is "prefix" or "suffix", `abstraction`
+        "sequence", "multiset" or "set".
 
-        Examples
-        --------
         >>> log = pd.DataFrame({"case:concept:name": list("1122"), "concept:name": list("abac")})
         >>> system = TransitionSystem.from_log(log, window=1)
         >>> system.states
@@ -100,7 +87,7 @@ class TransitionSystem:
             state_window = check_horizon(state_window, "window")
         check_choice(direction, "direction", ("prefix", "suffix"))
         check_choice(abstraction, "abstraction", ("sequence", "multiset", "set"))
-        numbering = TraceStates(abstraction, state_window)
+        numbering = _TraceStates(abstraction, state_window)
         counts: dict[tuple[int, int], int] = {}
         ended: dict[int, int] = {}
         final = set()
@@ -164,3 +151,71 @@ class TransitionSystem:
     def _as_matrix(self, counts: scipy.sparse.csr_array) -> TransitionMatrix:
         empty = np.diff(counts.indptr) == 0
         return TransitionMatrix(counts + scipy.sparse.diags_array(empty * 1.0), states=self.states, normalize=True)
+
+
+class _TraceStates:
+    """Numbers states along paths, in the order in which they are first met.
+
+    A state is the sequence, multiset or set of the last items (all, or `window` of them) of a path up to a position. A
+    sequence and the next item determine the next sequence, and only these edges are kept: the items of each whole
+    sequence would take memory that grows with the square of a path's length.
+    """
+
+    def __init__(self, abstraction: str, window: int | None):
+        self.abstraction = abstraction
+        self.window = window
+        self.following: dict[tuple[int, int], int] = {}  # a sequence and the next item -> the next sequence
+        self.edges: list[tuple[int, int]] = []  # by sequence, the first edge that led to it
+        self.windowed: dict[tuple[int, ...], int] = {}  # sequences by their last items, if `window` cuts them
+        self.state_of: list[int] = []  # by sequence
+        self.example: list[int] = []  # by state, its first sequence
+        self.numbers: dict[tuple[int, ...], int] = {}  # states by their items, if these are not sequences
+
+    @property
+    def n_states(self) -> int:
+        return len(self.example)
+
+    def along(self, path: tuple[int, ...]) -> list[int]:
+        """The states at all positions of a path."""
+        following, state_of, sequence, states = self.following, self.state_of, -1, []
+        for item in path:
+            edge = (sequence, item)
+            sequence = following.get(edge, -1)
+            if sequence < 0:
+                sequence = following[edge] = self._reached(edge)
+            states.append(state_of[sequence])
+        return states
+
+    def items(self, state: int) -> tuple[int, ...]:
+        """The items of a state; those of a multiset or set are sorted."""
+        return self._abstract(self.example[state])
+
+    def _reached(self, edge: tuple[int, int]) -> int:
+        """The sequence at the end of a new edge."""
+        sequence = len(self.edges)
+        self.edges.append(edge)
+        if self.window is not None:
+            known = self.windowed.setdefault(self._last_items(sequence), sequence)
+            if known != sequence:
+                self.edges.pop()
+                return known
+        state = len(self.example)
+        if self.abstraction != "sequence":
+            state = self.numbers.setdefault(self._abstract(sequence), state)
+        if state == len(self.example):
+            self.example.append(sequence)
+        self.state_of.append(state)
+        return sequence
+
+    def _last_items(self, sequence: int) -> tuple[int, ...]:
+        found: list[int] = []
+        while sequence >= 0 and len(found) != self.window:
+            sequence, item = self.edges[sequence]
+            found.append(item)
+        return tuple(reversed(found))
+
+    def _abstract(self, sequence: int) -> tuple[int, ...]:
+        items = self._last_items(sequence)
+        if self.abstraction == "sequence":
+            return items
+        return tuple(sorted(items if self.abstraction == "multiset" else set(items)))

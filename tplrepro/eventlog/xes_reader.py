@@ -21,8 +21,7 @@ import numpy as np
 import pandas as pd
 
 from tplrepro.datasets.reading import DataFormatError, describe_content, file_blocks
-from tplrepro.eventlog.log import ACTIVITY, TIMESTAMP
-from tplrepro.eventlog.reading import NO_TIME, as_log, microseconds
+from tplrepro.eventlog.log import ACTIVITY, NO_TIME, TIMESTAMP, as_log, microseconds
 
 __all__ = ["read_xes"]
 
@@ -37,6 +36,7 @@ def read_xes(path: str | Path, *, strict: bool = False) -> pd.DataFrame:
     """Read an XES log, .xes or .xes.gz, into a frame with one event a row.
 
     With `strict`, an event without a name or a time, or out of order, is an error instead of being counted.
+    DataFormatError if the file is not XES, declares a document type, ends early, or holds no event with name and time.
 
     Returns
     -------
@@ -48,13 +48,6 @@ def read_xes(path: str | Path, *, strict: bool = False) -> pd.DataFrame:
         time precedes that of the event before), unnamed_cases, empty_cases, repeated_cases (traces whose name an
         earlier trace has; they count as one case).
 
-    Raises
-    ------
-    DataFormatError
-        The file is not XES, declares a document type, ends early, or holds no event with a name and a time.
-
-    Examples
-    --------
     >>> import tempfile
     >>> text = '''<log><trace><string key="concept:name" value="7"/>
     ... <event><string key="concept:name" value="register"/>
@@ -112,7 +105,6 @@ class _Parser:
         self.time: str | None = None
         self.texts: list[str | None] = []  # times that are still to be converted
         self.expat = ParserCreate(namespace_separator=" ")
-        self.expat.ordered_attributes = True
         self.expat.StartElementHandler = self._start
         self.expat.EndElementHandler = self._end
         self.expat.StartDoctypeDeclHandler = self._refuse
@@ -120,7 +112,6 @@ class _Parser:
         self.expat.ExternalEntityRefHandler = self._refuse
 
     def parse(self) -> None:
-        """Read the whole file; DataFormatError where it is not XES, declares a document type, is damaged or cut."""
         fed, head = 0, b""
         for block in chain(file_blocks(self.path, lambda: self.expat.CurrentLineNumber, READ_BYTES), [b""]):
             head = head or block[:4096]
@@ -137,26 +128,25 @@ class _Parser:
         return DataFormatError(f"{problem}; {remedy}", self.path, self.expat.CurrentLineNumber)
 
     def _refuse(self, *_):
-        raise self._error(
-            "an XES log must not declare a document type or entities, found such a declaration, which could expand "
-            "without bound or read other files",
-            "remove it if you trust the file",
+        problem = (
+            "an XES log must not declare a document type or entities, found such a declaration, which could expand"
         )
+        raise self._error(f"{problem} without bound or read other files", "remove it if you trust the file")
 
-    def _start(self, name: str, attributes: list[str]) -> None:
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
         self.depth += 1
         if self.depth == 4 and self.in_event:  # deeper ones are nested in attributes
-            key, value = _key_and_value(attributes)
+            key = attributes.get("key")
             if key == ACTIVITY:
-                self.activity = value
+                self.activity = attributes.get("value")
             elif key == TIMESTAMP:
-                self.time = value
+                self.time = attributes.get("value")
         elif self.depth == 3 and self.in_trace:
             self.in_event = name.rpartition(" ")[2] == "event"
             if self.in_event:
                 self.activity = self.time = None
-            elif (found := _key_and_value(attributes))[0] == ACTIVITY:
-                self.case = found[1]
+            elif attributes.get("key") == ACTIVITY:
+                self.case = attributes.get("value")
         elif self.depth == 2:
             self.in_trace = name.rpartition(" ")[2] == "trace"
             self.case = None
@@ -197,14 +187,6 @@ class _Parser:
             if text is not None and self.activities[first + k] >= 0 and not self.unreadable:
                 self.unreadable[first + k] = text
         self.texts = []
-
-
-def _key_and_value(attributes: list[str]) -> tuple[str | None, str | None]:
-    """The attributes come as a flat list, mostly in this order."""
-    if len(attributes) == 4 and attributes[0] == "key" and attributes[2] == "value":
-        return attributes[1], attributes[3]
-    found = dict(zip(attributes[::2], attributes[1::2], strict=True))
-    return found.get("key"), found.get("value")
 
 
 def _explained(error: ExpatError, head: bytes, at_end: bool) -> str:
