@@ -17,13 +17,14 @@ __all__ = [
     "check_budgets",
     "check_choice",
     "check_distribution",
+    "check_entries",
     "check_epsilon",
     "check_horizon",
     "check_level",
     "check_probability",
     "check_row_sums",
     "check_smoothing",
-    "check_stochastic",
+    "check_square",
     "frozen",
     "one_number",
     "ROW_SUM_TOLERANCE",
@@ -33,27 +34,22 @@ __all__ = [
 ROW_SUM_TOLERANCE = 1e-9
 
 
-def check_stochastic(rows: np.ndarray) -> None:
-    """Raise ValueError unless `rows` (n, n) is a square row-stochastic matrix without NaN."""
-    if rows.ndim != 2 or rows.shape[0] != rows.shape[1]:
+def check_square(matrix: Any, name: str = "a transition matrix") -> None:
+    """Raise ValueError unless an array or sparse matrix has the shape (n, n) with n >= 1."""
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
         raise ValueError(
-            f"a transition matrix must be square, found shape {rows.shape}; give one row and one column for each state"
+            f"{name} must be square, found shape {matrix.shape}; give a row and a column for each state, at least one"
         )
-    if rows.shape[0] == 0:
-        raise ValueError("a transition matrix must have at least one state, found an empty matrix; give n >= 1 rows")
-    if not np.isfinite(rows).all():
-        i, j = np.argwhere(~np.isfinite(rows))[0]
-        raise ValueError(
-            f"probabilities must be finite numbers, found {rows[i, j]} in row {i}, column {j}; "
-            "remove missing values before building the matrix"
-        )
-    if (rows < 0).any():
-        i, j = np.argwhere(rows < 0)[0]
-        raise ValueError(
-            f"probabilities must not be negative, found {rows[i, j]:g} in row {i}, column {j}; "
-            "check the estimate that produced it"
-        )
-    check_row_sums(rows.sum(axis=1))
+
+
+def check_entries(values: np.ndarray, name: str = "probabilities") -> None:
+    """Raise ValueError unless all numbers are finite and not negative; those of a matrix are named by their place."""
+    for bad, rule in ((~np.isfinite(values), "be finite numbers"), (values < 0, "not be negative")):
+        if bad.any():
+            place = " in row {}, column {}".format(*np.argwhere(bad)[0]) if values.ndim == 2 else ""
+            raise ValueError(
+                f"{name} must {rule}, found {values[bad][0]:g}{place}; remove missing values and check the estimate"
+            )
 
 
 def check_row_sums(sums: np.ndarray) -> None:
@@ -66,24 +62,27 @@ def check_row_sums(sums: np.ndarray) -> None:
         )
 
 
+def as_rows(matrix: ArrayLike) -> np.ndarray:
+    """Finite numbers >= 0, array-like (n, n), as a C-contiguous float array."""
+    try:
+        rows = np.ascontiguousarray(matrix, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"a transition matrix must be a rectangular array of numbers, found {type(matrix).__name__} ({error}); "
+            "give n rows of n probabilities"
+        ) from None
+    check_square(rows)
+    check_entries(rows)
+    return rows
+
+
 def as_transition_array(matrix: Any) -> np.ndarray:
     """A transition matrix, given as TransitionMatrix or array-like (n, n), as a checked C-contiguous float array."""
     if hasattr(matrix, "is_sparse"):  # a TransitionMatrix, which was checked when it was made
         return matrix.toarray()
     rows = as_rows(matrix)
-    check_stochastic(rows)
+    check_row_sums(rows.sum(axis=1))
     return rows
-
-
-def as_rows(matrix: ArrayLike) -> np.ndarray:
-    """An array-like as a C-contiguous float array, whatever its shape and values."""
-    try:
-        return np.ascontiguousarray(matrix, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"a transition matrix must be a rectangular array of numbers, found {type(matrix).__name__} "
-            f"({error}); give n rows of n probabilities"
-        ) from None
 
 
 def check_distribution(distribution: ArrayLike, n: int | None = None, name: str = "distribution") -> np.ndarray:

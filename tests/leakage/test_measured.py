@@ -16,7 +16,8 @@ def test_sum_over_all_paths():
         rng.dirichlet(np.ones(n)),
         tpl.TransitionMatrix(rng.dirichlet(np.ones(n), size=n), normalize=True),
     )
-    backward = forward.reverse_over_time(initial, T)
+    powers = [np.linalg.matrix_power(forward.probabilities, k) for k in range(T - 1)]
+    backward = [forward.reverse(initial @ power) for power in powers]
     x = rng.uniform(0.1, 1.0, (T, n))
     joint = np.zeros((3, T, n))  # Pr(o, l_t) for the outputs up to t, from t on, and all
     marginal = np.zeros((T, n))

@@ -89,7 +89,7 @@ def test_a_list_multiplies_in_the_order_of_time():
     rng = np.random.default_rng(5)
     forward = tpl.TransitionMatrix(random_matrix(rng, "dense", 3))
     start = [0.5, 0.3, 0.2]
-    backward = forward.reverse_over_time(start, 4)
+    backward = [forward.reverse(start @ np.linalg.matrix_power(forward.probabilities, k)) for k in range(3)]
     # The reverse of three steps at once is the product of the three reversed steps, the last one first.
     three_steps = tpl.TransitionMatrix(np.linalg.matrix_power(forward.probabilities, 3), normalize=True)
     expected = tpl.PrivacyLossFunction(three_steps.reverse(start))(0.7)

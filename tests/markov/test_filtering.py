@@ -149,9 +149,9 @@ def test_messages_are_the_likelihood_of_what_came_before():
     # Pr(o_1, o_2 | l_3) = sum over l_2, l_1 of the backward steps
     second = rows @ np.exp(told[0])
     third = rows @ (second * np.exp(told[1]))
-    assert np.exp(messages(told, rows)) == pytest.approx(np.array([[1, 1], second, third]))
+    assert np.exp(messages(told, [rows, rows])) == pytest.approx(np.array([[1, 1], second, third]))
     assert messages(told, [rows, None])[2].tolist() == [0, 0]
-    assert messages(told, None).tolist() == np.zeros((3, 2)).tolist()
+    assert not messages(told, [None, None]).any()
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import tplrepro as tpl
-from tplrepro.markov import augment_sequences, estimate_higher_order, every_kth
-from tplrepro.markov.sequences import Sequences
+from tplrepro.markov import estimate_higher_order, every_kth
 
 lists_of_places = st.lists(st.lists(st.integers(0, 3), max_size=9), min_size=1, max_size=5)
 
@@ -39,33 +38,26 @@ def by_hand(sequences, order, direction, smoothing):
     order=st.integers(1, 3),
     direction=st.sampled_from(["forward", "backward"]),
     smoothing=st.sampled_from([0.0, 0.3, 2.0]),
-    sparse=st.booleans(),
 )
-def test_counts_tuples(sequences, order, direction, smoothing, sparse):
+def test_counts_tuples(sequences, order, direction, smoothing):
     if max(map(len, sequences)) < order:
         with pytest.raises(ValueError, match=f"order {order} needs a sequence of at least {order} |found none"):
             estimate_higher_order(sequences, order)
         return
     tuples, rows = by_hand(sequences, order, direction, smoothing)
-    options = {"smoothing": smoothing, "direction": direction, "sparse": sparse}
+    options = {"smoothing": smoothing, "direction": direction}
     if (rows.sum(axis=1) == 0).any():
         with pytest.raises(ValueError, match="every state must be left at least once"):
             estimate_higher_order(sequences, order, **options)
         return
     P = estimate_higher_order(sequences, order, **options)
     assert P.states == ([place for (place,) in tuples] if order == 1 else tuples)
-    assert P.is_sparse == sparse
     assert P.toarray() == pytest.approx(rows / rows.sum(axis=1, keepdims=True))
 
 
-def test_augmented_sequences_are_the_windows_and_keep_labels():
-    sequences = Sequences(np.array([2, 0, 0, 1, 2]), np.array([0, 4, 5]), np.array(["x", "y", "z"]), np.array([7, 9]))
-    augmented = augment_sequences(sequences, order=2)
-    assert [augmented.labels[part].tolist() for part in augmented] == [[("z", "x"), ("x", "x"), ("x", "y")], []]
-    assert augmented.users.tolist() == [7, 9]
-    augmented = augment_sequences([["b", "a", "b"]], order=3)
-    assert (augmented[0].tolist(), augmented.labels.tolist()) == ([0], [("b", "a", "b")])
-    assert augment_sequences([[1, 0, 1]], labels=["x", "y"]).labels.tolist() == [("x", "y"), ("y", "x")]
+def test_labels_name_the_places_of_the_tuples():
+    assert estimate_higher_order([[1, 0, 1, 0]], labels=["x", "y"]).states == [("x", "y"), ("y", "x")]
+    assert estimate_higher_order([["b", "a", "b", "a", "b"]], order=3).states == [("a", "b", "a"), ("b", "a", "b")]
 
 
 def test_one_step_is_the_identity_and_k_steps_are_not():
@@ -99,7 +91,8 @@ def test_states_can_be_those_of_another_estimate():
 
 def test_powers_of_sparse_and_dense_agree():
     sequences = [np.random.default_rng(2).integers(0, 4, 300).tolist()]
-    dense, sparse = (estimate_higher_order(sequences, order=2, smoothing=0.5, sparse=s) for s in (False, True))
+    dense = estimate_higher_order(sequences, order=2, smoothing=0.5)
+    sparse = tpl.TransitionMatrix(csr_array(dense.probabilities), states=dense.states)
     for k in (1, 2, 3):
         power = every_kth(sparse, k)
         assert power.is_sparse
@@ -144,10 +137,9 @@ def test_many_tuples_stay_sparse():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: augment_sequences([[0, 1]], order=0), "order must be at least 1"),
-        (lambda: augment_sequences([[0, 1]], order=1.5), "order must be a whole number"),
-        (lambda: augment_sequences([[], [0]]), "found at most 1"),
-        (lambda: augment_sequences([[0, 1, 2]], labels=["a", "b"]), "unknown state 2 .* must be 0..1"),
+        (lambda: estimate_higher_order([[0, 1]], order=0), "order must be at least 1"),
+        (lambda: estimate_higher_order([[], [0]]), "found at most 1"),
+        (lambda: estimate_higher_order([[0, 1, 2]], labels=["a", "b"]), r"unknown state 2 .* allowed are \[0, 1\]"),
         (lambda: estimate_higher_order([[0, 1, 2]]), "every state must be left at least once"),
         (lambda: estimate_higher_order([[0, 1]], smoothing=-1.0), "at least 0, found -1.0"),
         (lambda: estimate_higher_order([[0, 1]], tuples="few"), "'all' or a list of tuples, found 'few'"),

@@ -83,14 +83,6 @@ def test_reversing_twice_gives_the_chain_back():
     assert P.reverse().reverse().probabilities == pytest.approx(P.probabilities)
 
 
-def test_reverse_over_time_uses_the_distribution_of_each_step():
-    P = tpl.TransitionMatrix(FIG_2_FORWARD)
-    initial = np.array([0.1, 0.6, 0.3])
-    first, second = P.reverse_over_time(initial, horizon=3)
-    assert first.probabilities == pytest.approx(P.reverse(initial).probabilities)
-    assert second.probabilities == pytest.approx(P.reverse(P.propagate(initial)).probabilities)
-
-
 @settings(max_examples=50)
 @given(n=st.integers(1, 7), seed=st.integers(0, 1000), zeros=st.floats(0, 0.8))
 def test_stationary_distribution_is_kept_by_a_step(n, seed, zeros):
@@ -168,7 +160,7 @@ def test_dropping_dead_ends_keeps_what_repeated_deletion_keeps(sequences):
 
 def test_dropping_dead_ends_keeps_labels_and_checks_counts():
     assert drop_dead_ends(np.array([[1, 1], [0, 0]]), states=["home", "trip"])[1] == ["home"]
-    with pytest.raises(ValueError, match=r"square and not empty, found shape \(2, 3\)"):
+    with pytest.raises(ValueError, match=r"counts must be square, found shape \(2, 3\)"):
         drop_dead_ends(np.ones((2, 3)))
 
 
@@ -188,7 +180,7 @@ def test_repr_and_index():
         (lambda: tpl.TransitionMatrix([[0.5, 0.5], [1.0]]), "rectangular array"),
         (lambda: tpl.TransitionMatrix([[0.5, 0.5], [1.0]], normalize=True), "rectangular array of numbers"),
         (lambda: tpl.TransitionMatrix([[0.0, 0.0], [1.0, 0.0]], normalize=True), "positive, finite sum.*0 in row 0"),
-        (lambda: tpl.TransitionMatrix([[1.0, -1.0], [1.0, 0.0]], normalize=True), "positive, finite sum.*in row 0"),
+        (lambda: tpl.TransitionMatrix([[1.0, -1.0], [1.0, 0.0]], normalize=True), "found -1 in row 0, column 1"),
         (lambda: tpl.TransitionMatrix([[1.0, np.nan], [1.0, 0.0]], normalize=True), "found nan in row 0"),
         (lambda: tpl.TransitionMatrix(np.eye(2), background=0.1), "background needs a scipy.sparse matrix"),
         (lambda: tpl.TransitionMatrix(np.eye(2), states=["a"]), "2 states once, found 1 labels"),
@@ -197,14 +189,13 @@ def test_repr_and_index():
             lambda: tpl.TransitionMatrix(scipy.sparse.eye_array(2) * 0.5),
             "rows must sum to 1 within 1e-09, found 0.5 in row 0",
         ),
-        (lambda: tpl.TransitionMatrix(scipy.sparse.eye_array(2) * -1.0), "not negative, found -1"),
+        (lambda: tpl.TransitionMatrix(scipy.sparse.eye_array(2) * -1.0), "not be negative, found -1"),
         (lambda: tpl.TransitionMatrix(scipy.sparse.eye_array(2), background=-0.1), "background.*found -0.1"),
-        (lambda: tpl.TransitionMatrix(scipy.sparse.csr_array((2, 3))), r"square and not empty, found shape \(2, 3\)"),
+        (lambda: tpl.TransitionMatrix(scipy.sparse.csr_array((2, 3))), r"square, found shape \(2, 3\)"),
         (lambda: tpl.TransitionMatrix(np.eye(2)).stationary(), "unique, found 2 closed classes"),
         (lambda: tpl.TransitionMatrix(FIG_2_FORWARD).reverse([0.5, 0.5]), r"shape \(3,\), found \(2,\)"),
         (lambda: tpl.TransitionMatrix(FIG_2_FORWARD).reverse([0.5, 0.6, 0.1]), "sum to 1 within 1e-09, found sum 1.2"),
         (lambda: tpl.TransitionMatrix([[0.8, 0.2], [0.0, 1.0]]).reverse(), "state 0 has probability 0 after one step"),
-        (lambda: tpl.TransitionMatrix(FIG_2_FORWARD).reverse_over_time([1, 0, 0], 0), "horizon must be at least 1"),
     ],
 )
 def test_bad_input_names_constraint_value_and_remedy(call, message):

@@ -33,7 +33,7 @@ leading one attains the recursion; if p < q the two alternate, while the recursi
 smoothed strongest correlations of section 6 of [1], where the worst vector is high at one state.
 
 The backward matrix contains a prior, since Pr(l_{t-1} | l_t) does. Each side here uses the matrix given for it; TPL is
-that of one chain if the two belong together (`TransitionMatrix.reverse` and `reverse_over_time`).
+that of one chain if the two belong together (`TransitionMatrix.reverse`, with the distribution at each time).
 """
 
 from __future__ import annotations

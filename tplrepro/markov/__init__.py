@@ -16,7 +16,6 @@ _EXPORTS = {
     "ImpossibleOutputError": "filtering",
     "forward_backward": "filtering",
     "output_log_likelihoods": "filtering",
-    "augment_sequences": "higher_order",
     "estimate_higher_order": "higher_order",
     "every_kth": "higher_order",
     "HiddenChain": "hidden",

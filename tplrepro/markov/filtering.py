@@ -3,12 +3,12 @@
 The state moves by transition matrices, each output has a likelihood given the state at its time. Forward-backward gives
 the distribution of each state before its output (prior), after it (posterior) and after all outputs (smoothed).
 Impossible is exactly -inf, and nothing underflows: a state that is e^-1000 times as likely now may be the only one
-possible later. Matrices are TransitionMatrix (sparse ones stay sparse) or arrays, one or one a step.
+possible later. Sparse matrices stay sparse.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,11 +95,18 @@ def forward_backward(
     likelihoods = np.asarray(log_likelihoods, dtype=float)
     if likelihoods.ndim < 2 or 0 in likelihoods.shape:
         raise ValueError(
-            f"log_likelihoods must have shape (..., T, n) with T >= 1, found {likelihoods.shape}; give one row an "
-            "output and one column a state"
+            f"log_likelihoods must have shape (..., T, n) with T >= 1, found {likelihoods.shape}; one row is an output"
         )
     *_, horizon, n = likelihoods.shape
-    steps = _one_a_step(transitions, horizon, as_transition_matrix)
+    if isinstance(transitions, (list, tuple)) and all(_is_matrix(item) for item in transitions):
+        steps = [as_transition_matrix(matrix) for matrix in transitions]
+    else:
+        steps = [as_transition_matrix(transitions)] * (horizon - 1)
+    if len(steps) != horizon - 1:
+        raise ValueError(
+            f"{horizon} outputs need {horizon - 1} transition matrices, found {len(steps)}; give one for all steps, or "
+            "one between each two times"
+        )
     if any(matrix.n_states != n for matrix in steps):
         raise ValueError(
             f"log_likelihoods must have one column for each of the {steps[0].n_states} states, found {n}; "
@@ -138,22 +145,21 @@ def output_log_likelihoods(log_likelihoods: ArrayLike, transitions, initial: Arr
     return smoothed - np.where(np.isneginf(marginals), np.nan, marginals)
 
 
-def messages(log_likelihoods: np.ndarray, steps) -> np.ndarray:
+def messages(log_likelihoods: np.ndarray, steps: Sequence[TransitionMatrix | np.ndarray | None]) -> np.ndarray:
     """What the outputs before each time say about the state at that time: log-likelihoods up to a summand.
 
-    `steps` is a matrix Pr(l_{t-1} | l_t), or a list of T - 1 of them, not checked; None where it is not known.
-    The result (..., T, n) is zero at the first time and after a step that is not known.
+    `steps` are the T - 1 matrices Pr(l_{t-1} | l_t), not checked, or None where one is not known. The result
+    (..., T, n) is zero at the first time and after a step that is not known.
 
     Examples
     --------
-    >>> messages(np.log([[0.9, 0.1], [0.5, 0.5]]), np.array([[0.8, 0.2], [0.2, 0.8]])).round(4).tolist()
+    >>> messages(np.log([[0.9, 0.1], [0.5, 0.5]]), [np.array([[0.8, 0.2], [0.2, 0.8]])]).round(4).tolist()
     [[0.0, 0.0], [-0.3011, -1.3471]]
     """
     logs = np.zeros_like(log_likelihoods)
-    for t, matrix in enumerate(_one_a_step(steps, logs.shape[-2]), start=1):
+    for t, matrix in enumerate(steps):
         if matrix is not None:
-            told = logs[..., t - 1, :] + log_likelihoods[..., t - 1, :]
-            logs[..., t, :] = log_product(told, matrix, transpose=True)
+            logs[..., t + 1, :] = log_product(logs[..., t, :] + log_likelihoods[..., t, :], matrix, transpose=True)
     return logs
 
 
@@ -187,9 +193,7 @@ def condition(log_prior: np.ndarray, log_likelihood: np.ndarray, when: str = "")
     return joint - evidence[..., None], evidence
 
 
-def log_product(
-    log_weights: np.ndarray, matrix: TransitionMatrix | np.ndarray, *, transpose: bool = False
-) -> np.ndarray:
+def log_product(log_weights: np.ndarray, matrix: Any, *, transpose: bool = False) -> np.ndarray:
     """log(exp(w) P), or log(P exp(w)) if `transpose`, for each w (..., n); -inf where nothing leads there.
 
     `matrix` is a TransitionMatrix or any non-negative array (n, n), also a sparse one of SciPy's.
@@ -204,82 +208,43 @@ def log_product(
     flat = logs.reshape(-1, logs.shape[-1])
     top = flat.max(axis=1, keepdims=True)
     flat = flat - np.where(np.isneginf(top), 0.0, top)
-    stored, background = _parts(matrix)
+    stored, background = matrix, None
+    if isinstance(matrix, TransitionMatrix):
+        stored = matrix.probabilities
+        if matrix.is_sparse and matrix.background.any():
+            stored, background = matrix.excess, matrix.background
     weights = np.exp(flat)
     product = _multiply(weights, stored, background, transpose)
     result = _log(product)
     doubtful = product < LOWEST
-    if background is not None:
-        if stored.nnz and stored.data.min() < 0:
-            # Where less is stored than the background, the product is a difference: good if not much below its parts.
-            doubtful |= product < 0.01 * _multiply(weights, abs(stored), background, transpose)
-    elif doubtful.any() and weights.min(where=np.isfinite(flat), initial=1.0) * _least_positive(matrix) >= LOWEST:
-        doubtful[:] = False  # no summand can have been lost: what is zero is exactly zero
-    if doubtful.any():
-        # Many of them are exact zeros, which counting the ways that lead there decides.
-        ways = _multiply(np.isfinite(flat).astype(float), *_support(matrix), transpose=transpose)
-        result[ways < 0.5] = -np.inf
-        doubtful &= ways > 0.5
-        for j in np.flatnonzero(doubtful.any(axis=0)).tolist():
-            runs = np.flatnonzero(doubtful[:, j])
-            result[runs, j] = _log_sum(flat[runs] + _log(_line(matrix, j, transpose)))
+    if background is None:
+        if doubtful.any():  # nearly always exact zeros: nothing leads there
+            doubtful &= _multiply(np.isfinite(flat).astype(float), stored, None, transpose) > 0
+    elif stored.nnz and stored.data.min() < 0:
+        # Where less is stored than the background, the product is a difference: good if not much below its parts.
+        doubtful |= product < 0.01 * _multiply(weights, abs(stored), background, transpose)
+    for j in np.flatnonzero(doubtful.any(axis=0)).tolist():
+        runs = np.flatnonzero(doubtful[:, j])
+        if background is None:
+            line = stored[[j]] if transpose else stored[:, [j]]
+            line = (line if isinstance(line, np.ndarray) else line.toarray()).ravel()
+        else:
+            line = matrix.row(j) if transpose else matrix.column(j)
+        result[runs, j] = _log_sum(flat[runs] + _log(line))
     return (result + top).reshape(logs.shape)
 
 
-def _parts(matrix) -> tuple[Any, Any]:
-    """A matrix as (stored, background): what row i has beyond the constant background[i], which may be None."""
-    if not isinstance(matrix, TransitionMatrix):
-        return matrix if hasattr(matrix, "tocsr") else np.asarray(matrix, dtype=float), None
-    if matrix.is_sparse and matrix.background.any():
-        return matrix.excess, matrix.background
-    return matrix.probabilities, None
-
-
-def _least_positive(matrix) -> float:
-    if isinstance(matrix, TransitionMatrix):
-        return matrix.least_positive
-    values = matrix.data if hasattr(matrix, "tocsr") else np.asarray(matrix)
-    return float(values.min(where=values > 0, initial=1.0))
-
-
-def _support(matrix) -> tuple[Any, Any]:
-    """The matrix that is 1 where `matrix` is positive, in the form of `_parts`."""
-    stored, background = _parts(matrix)
-    if background is None:
-        return (stored > 0).astype(float), None
-    ones, everywhere = matrix.probabilities.copy(), (background > 0).astype(float)
-    ones.data = (ones.data > 0) - np.repeat(everywhere, np.diff(ones.indptr))
-    return ones, everywhere
-
-
 def _multiply(weights, stored, background, transpose: bool) -> np.ndarray:
+    """The product with a matrix whose row i has `stored` beyond the constant background[i]."""
     product = weights @ (stored.T if transpose else stored)
     if background is not None:
         product += weights.sum(axis=1)[:, None] * background if transpose else (weights @ background)[:, None]
     return product
 
 
-def _line(matrix, j: int, transpose: bool) -> np.ndarray:
-    """Row j (if transpose) or column j, dense."""
-    if hasattr(matrix, "tocsr"):
-        return (matrix[[j]] if transpose else matrix[:, [j]]).toarray().ravel()
-    if not isinstance(matrix, TransitionMatrix):
-        return np.asarray(matrix)[j] if transpose else np.asarray(matrix)[:, j]
-    return matrix.row(j) if transpose else matrix.column(j)
-
-
-def _one_a_step(matrices, horizon: int, converted: Callable = lambda matrix: matrix) -> list:
-    """The matrices of T - 1 steps, from one for all of them or from a list; a list of rows of numbers is one matrix."""
-    if not isinstance(matrices, (list, tuple)) or not all(
-        matrix is None or isinstance(matrix, TransitionMatrix) or np.ndim(matrix) == 2 for matrix in matrices
-    ):
-        return [converted(matrices)] * (horizon - 1)
-    if len(matrices) != horizon - 1:
-        raise ValueError(
-            f"{horizon} outputs need {horizon - 1} transition matrices, found {len(matrices)}; give one matrix for all "
-            "steps, or one between each two times"
-        )
-    return [converted(matrix) for matrix in matrices]
+def _is_matrix(item) -> bool:
+    """Whether an item of a list is a matrix, not a row of numbers."""
+    return isinstance(item, TransitionMatrix) or np.ndim(item) == 2
 
 
 def _log(values: np.ndarray) -> np.ndarray:

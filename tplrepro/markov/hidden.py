@@ -37,14 +37,6 @@ class HiddenChain:
     iterations: int  # of the kept start
     restarts: np.ndarray  # log-likelihood at the end of each start, NaN where it broke down
 
-    def log_densities(self, observations: ArrayLike) -> np.ndarray:
-        """log-density of each of (T,) or (T, d) observations in each state, (T, n): what `forward_backward` takes."""
-        from scipy.stats import multivariate_normal
-
-        points = np.reshape(np.asarray(observations, dtype=float), (-1, self.means.shape[1]))
-        emissions = zip(self.means, self.covariances, strict=True)
-        return np.stack([multivariate_normal(*one).logpdf(points).reshape(-1) for one in emissions], axis=1)
-
 
 def fit_hidden_chain(
     series: Iterable[ArrayLike],
@@ -107,21 +99,23 @@ def fit_hidden_chain(
             "give fewer states or more data"
         )
     model = models[int(np.nanargmax(ends))]
-    if not model.monitor_.converged:
+    history = list(model.monitor_.history)  # hmmlearn says that it converged when it runs out of iterations, too
+    converged = len(history) >= 2 and history[-1] - history[-2] < TOLERANCE
+    if not converged:
         warnings.warn(
             f"Baum-Welch was stopped after {max_iterations} iterations before it converged; raise max_iterations",
             stacklevel=2,
         )
-    _order_states(model)
+    order = np.lexsort(model.means_.T[::-1])
     ends -= len(flat) * np.log(scale).sum()
     return HiddenChain(
-        matrix=TransitionMatrix(model.transmat_, normalize=True),
-        initial=model.startprob_ / model.startprob_.sum(),
-        means=model.means_ * scale + centre,
-        covariances=model.covars_ * np.outer(scale, scale),
+        matrix=TransitionMatrix(model.transmat_[np.ix_(order, order)], normalize=True),
+        initial=model.startprob_[order] / model.startprob_.sum(),
+        means=model.means_[order] * scale + centre,
+        covariances=model.covars_[order] * np.outer(scale, scale),
         log_likelihood=float(np.nanmax(ends)),
-        converged=bool(model.monitor_.converged),
-        iterations=int(model.monitor_.iter),
+        converged=converged,
+        iterations=len(history),
         restarts=ends,
     )
 
@@ -141,41 +135,26 @@ def _flat(series: Iterable[ArrayLike]) -> tuple[np.ndarray, list[int]]:
     flat = np.concatenate([array.reshape(len(array), -1) for array in arrays])
     if not np.isfinite(flat).all():
         raise ValueError(
-            f"observations must be finite numbers, found {flat[~np.isfinite(flat)][0]}; split the series at missing "
-            "values"
+            f"observations must be finite numbers, found {flat[~np.isfinite(flat)][0]}; split series at missing values"
         )
     return flat, [len(array) for array in arrays]
 
 
 def _check_enough(flat: np.ndarray, n_states: int) -> None:
     distinct, width = len(np.unique(flat, axis=0)), flat.shape[1]
-    if distinct < n_states:
-        raise ValueError(
-            f"there must be at least as many distinct observations as states, found {distinct} for {n_states}; "
-            "give fewer states"
-        )
     parameters = n_states * n_states - 1 + n_states * (width + width * (width + 1) // 2)
-    if len(flat) < parameters:
-        raise ValueError(
-            f"there must be at least as many observations as free parameters, found {len(flat)} for {parameters}; "
-            "give more data or fewer states"
-        )
+    for kind, found, needed in (
+        ("distinct observations as states", distinct, n_states),
+        ("observations as free parameters", len(flat), parameters),
+    ):
+        if found < needed:
+            raise ValueError(
+                f"there must be at least as many {kind}, found {found} for {needed}; give fewer states or more data"
+            )
 
 
 def _start(n_states: int, flat: np.ndarray, start: int, rng: np.random.Generator, max_iterations: int):
-    from hmmlearn.base import ConvergenceMonitor
     from hmmlearn.hmm import GaussianHMM
-
-    class Monitor(ConvergenceMonitor):
-        """hmmlearn's without its messages; running out of iterations does not count as convergence."""
-
-        def report(self, log_prob):
-            self.history.append(log_prob)
-            self.iter += 1
-
-        @property
-        def converged(self):
-            return len(self.history) >= 2 and self.history[-1] - self.history[-2] < self.tol
 
     # Only the prior scatter acts on the covariances: a weight of 1 adds no pseudo-observations.
     model = GaussianHMM(
@@ -194,7 +173,6 @@ def _start(n_states: int, flat: np.ndarray, start: int, rng: np.random.Generator
     # hmmlearn's own starts draw nearly deterministic rows, from which Baum-Welch seldom gets away.
     model.startprob_ = np.full(n_states, 1.0 / n_states)
     model.transmat_ = rng.dirichlet(np.full(n_states, 2.0), size=n_states)
-    model.monitor_ = Monitor(TOLERANCE, max_iterations, False)
     return model
 
 
@@ -206,10 +184,3 @@ def _run(model, flat: np.ndarray, lengths: list[int]) -> float:
         return float(model.score(flat, lengths)) if valid else np.nan
     except (ValueError, np.linalg.LinAlgError):  # a state without observations, or a singular covariance
         return np.nan
-
-
-def _order_states(model) -> None:
-    order = np.lexsort(model.means_.T[::-1])
-    model.means_, model._covars_ = model.means_[order], model._covars_[order]
-    model.startprob_ = model.startprob_[order]
-    model.transmat_ = model.transmat_[np.ix_(order, order)]

@@ -28,50 +28,11 @@ from tplrepro.markov.sequences import Sequences, as_sequences, count_transitions
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.validation import check_horizon, check_smoothing
 
-__all__ = ["augment_sequences", "estimate_higher_order", "every_kth"]
+__all__ = ["estimate_higher_order", "every_kth"]
 
 #: Most tuples that may become states, and most probabilities stored: 2**27 of them take 1.5 GB.
 MOST_TUPLES = 1_000_000
 MOST_STORED = 2**27
-
-
-def augment_sequences(sequences: Any, order: int = 2, labels: Iterable | None = None) -> Sequences:
-    """Sequences of places as sequences of k-tuples of places.
-
-    Parameters
-    ----------
-    sequences : as in `tplrepro.markov.as_sequences`
-    order : int >= 1, the k of the tuples
-    labels : optional; what the codes 0..n-1 in the sequences stand for
-
-    Returns
-    -------
-    Sequences, each k - 1 shorter (empty if it is shorter than k), over the tuples that occur, sorted
-
-    Examples
-    --------
-    >>> augmented = augment_sequences([["a", "b", "b", "a"], ["b"]], order=2)
-    >>> augmented.labels.tolist(), [part.tolist() for part in augmented]
-    ([('a', 'b'), ('b', 'a'), ('b', 'b')], [[0, 2, 1], []])
-    """
-    order = check_horizon(order, "order")
-    coded = as_sequences(sequences)
-    if labels is not None:
-        places = list(labels)
-        coded = coded if isinstance(sequences, Sequences) else as_sequences(coded, len(places))
-        coded = Sequences(coded.values, coded.offsets, np.fromiter(places, object, len(places)), coded.users)
-    lengths = np.maximum(coded.lengths - (order - 1), 0)
-    if not lengths.any():
-        raise ValueError(
-            f"a chain of order {order} needs a sequence of at least {order} places, found at most "
-            f"{coded.lengths.max()}; give longer sequences or a lower order"
-        )
-    offsets = np.append(0, np.cumsum(lengths))
-    first = np.repeat(coded.offsets[:-1] - offsets[:-1], lengths) + np.arange(offsets[-1])
-    distinct, codes = np.unique(coded.values[first[:, None] + np.arange(order)], axis=0, return_inverse=True)
-    names = coded.labels.tolist()
-    tuples = [tuple(names[k] for k in row) for row in distinct.tolist()]
-    return Sequences(codes.reshape(-1), offsets, np.fromiter(tuples, object, len(tuples)), coded.users)
 
 
 def estimate_higher_order(
@@ -81,18 +42,19 @@ def estimate_higher_order(
     direction: str = "forward",
     tuples: str | Iterable = "observed",
     labels: Iterable | None = None,
-    sparse: bool | None = None,
 ) -> TransitionMatrix:
     """The maximum-likelihood chain of order k over k-tuples, with Laplacian smoothing.
 
     Parameters
     ----------
-    sequences, order, labels : as in `augment_sequences`
+    sequences : as in `tplrepro.markov.as_sequences`
+    order : int >= 1, the k of the tuples
     smoothing : float >= 0, the s added to the counts of the steps that can occur: from (a, b) to each (b, c)
-    direction, sparse : as in `TransitionMatrix.from_sequences`
+    direction : as in `TransitionMatrix.from_sequences`
     tuples : "observed", "all", or a list of tuples
         States are the tuples that occur, all k-tuples of the places that occur, or those given (the states of another
         estimate, say). With "all" and smoothing, each tuple can reach every other one in k steps.
+    labels : optional; what the codes 0..n-1 in the sequences stand for
 
     Returns
     -------
@@ -110,8 +72,8 @@ def estimate_higher_order(
     >>> P.states, P.probabilities.tolist()
     ([('a', 'a'), ('a', 'b'), ('b', 'a')], [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
     """
-    smoothing = check_smoothing(smoothing)
-    augmented = augment_sequences(sequences, order, labels)
+    order, smoothing = check_horizon(order, "order"), check_smoothing(smoothing)
+    augmented = _augmented(sequences, order, labels)
     if not isinstance(tuples, str):
         chosen = [(place,) for place in tuples] if order == 1 else list(tuples)
         augmented = as_sequences(augmented, states=chosen)
@@ -121,10 +83,10 @@ def estimate_higher_order(
         raise ValueError(f"tuples must be 'observed', 'all' or a list of tuples, found {tuples!r}; choose one of them")
     counts, states = count_transitions(augmented, direction=direction)
     if order == 1:
-        return TransitionMatrix.from_counts(counts, smoothing, [place for (place,) in states], sparse)
+        return TransitionMatrix.from_counts(counts, smoothing, [place for (place,) in states])
     if smoothing:
         counts = counts + smoothing * _possible_steps(states, direction)
-    return TransitionMatrix.from_counts(counts, 0.0, states, sparse)
+    return TransitionMatrix.from_counts(counts, 0.0, states)
 
 
 def every_kth(matrix: TransitionMatrix | ArrayLike, k: int) -> TransitionMatrix:
@@ -154,6 +116,24 @@ def every_kth(matrix: TransitionMatrix | ArrayLike, k: int) -> TransitionMatrix:
         _check_stored(np.diff(matrix.probabilities.indptr)[power.indices].sum(), "the power")  # or fewer: they overlap
         power = power @ matrix.probabilities
     return TransitionMatrix(power, states=matrix.states, normalize=True)
+
+
+def _augmented(sequences: Any, order: int, labels: Iterable | None) -> Sequences:
+    """Sequences over the k-tuples that occur, sorted; each is k - 1 shorter, or empty."""
+    places = None if labels is None else list(labels)
+    coded = as_sequences(sequences, None if places is None else len(places))
+    lengths = np.maximum(coded.lengths - (order - 1), 0)
+    if not lengths.any():
+        raise ValueError(
+            f"a chain of order {order} needs a sequence of at least {order} places, found at most "
+            f"{coded.lengths.max()}; give longer sequences or a lower order"
+        )
+    offsets = np.append(0, np.cumsum(lengths))
+    first = np.repeat(coded.offsets[:-1] - offsets[:-1], lengths) + np.arange(offsets[-1])
+    distinct, codes = np.unique(coded.values[first[:, None] + np.arange(order)], axis=0, return_inverse=True)
+    names = coded.labels.tolist() if places is None else places
+    tuples = np.fromiter((tuple(names[k] for k in row) for row in distinct.tolist()), object, len(distinct))
+    return Sequences(codes.reshape(-1), offsets, tuples, coded.users)
 
 
 def _all_tuples(states: list, order: int) -> list:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.validation import check_horizon
+from tplrepro.validation import check_horizon, frozen
 
 __all__ = ["Sequences", "as_sequences", "count_transitions"]
 
@@ -52,43 +53,38 @@ class Sequences:
     users: np.ndarray
 
     def __post_init__(self):
-        values = np.asarray(self.values)
-        offsets = np.asarray(self.offsets, dtype=np.int64)
+        values, offsets = np.asarray(self.values), np.asarray(self.offsets, dtype=np.int64)
         labels, users = _array_of(self.labels), _array_of(self.users)
-        if values.ndim != 1 or (values.size and not np.issubdtype(values.dtype, np.integer)):
+        if values.ndim != 1 or (values.size and values.dtype.kind not in "iu"):
             raise ValueError(
                 f"values must be a flat array of integer codes, found {values.dtype} with shape {values.shape}; "
-                "pass codes and put what they stand for into labels"
+                "put what the codes stand for into labels"
             )
         if not values.size:
             values = values.astype(np.int32)
         rising = offsets.ndim == 1 and offsets.size and offsets[0] == 0 and (np.diff(offsets) >= 0).all()
         if not rising or offsets[-1] != len(values):
-            found = np.array2string(offsets, threshold=6, edgeitems=2)
             raise ValueError(
-                f"offsets must rise from 0 to the number of values, {len(values)}, found {found}; "
-                "give one more offset than there are sequences"
+                f"offsets must rise from 0 to the number of values, {len(values)}, found "
+                f"{np.array2string(offsets, threshold=6, edgeitems=2)}; give one more than there are sequences"
             )
         if len(users) != len(offsets) - 1:
             raise ValueError(
-                f"users must name one user a sequence, {len(offsets) - 1}, found {len(users)}; repeat a user that "
-                "has several sequences"
+                f"users must name one user a sequence, {len(offsets) - 1}, found {len(users)}; repeat who has several"
             )
-        if values.size and not 0 <= int(values.min()) <= int(values.max()) < len(labels):
+        if values.size and not 0 <= values.min() <= values.max() < len(labels):
             raise ValueError(
-                f"values must be codes from 0 to {len(labels) - 1}, found {int(values.min())} to "
-                f"{int(values.max())}; give one label a state"
+                f"values must be codes from 0 to {len(labels) - 1}, found {values.min()} to {values.max()}; "
+                "give one label a state"
             )
-        for name, array in (("values", values), ("offsets", offsets), ("labels", labels), ("users", users)):
-            kept = array.copy() if array.flags.writeable else array
-            kept.flags.writeable = False
-            object.__setattr__(self, name, kept)
+        for name, array in {"values": values, "offsets": offsets, "labels": labels, "users": users}.items():
+            object.__setattr__(self, name, frozen(array) if array.flags.writeable else array)
 
     @classmethod
     def from_flat(cls, states: ArrayLike, offsets: ArrayLike, users: ArrayLike | None = None) -> Sequences:
         """From states that are not codes yet, (m,); the labels are the states that occur, sorted."""
-        labels, codes = _factorize(np.asarray(states))
         offsets = np.asarray(offsets)
+        labels, codes = _factorize(np.asarray(states), offsets)
         return cls(codes, offsets, labels, np.asarray(np.arange(len(offsets) - 1) if users is None else users))
 
     def __len__(self) -> int:
@@ -99,10 +95,7 @@ class Sequences:
             yield self.values[start:stop]
 
     def __getitem__(self, i: int) -> np.ndarray:
-        if not -len(self) <= i < len(self):
-            raise IndexError(f"there are {len(self)} sequences, found index {i}")
-        i %= len(self)
-        return self.values[self.offsets[i] : self.offsets[i + 1]]
+        return self.values[self.offsets[:-1][i] : self.offsets[1:][i]]
 
     @property
     def n_states(self) -> int:
@@ -174,25 +167,28 @@ def as_sequences(data: Any, n_states: int | None = None, states: Iterable | None
     coded = data if isinstance(data, Sequences) else _coded(data)
     if not coded.values.size:
         raise ValueError("estimation needs at least one observed state, found none; give non-empty sequences")
-    if states is not None:
-        labels = _array_of(states)
-        if n_states is not None and n_states != len(labels):
-            raise ValueError(
-                f"n_states must equal the number of labels, found {n_states} and {len(labels)}; leave n_states out"
-            )
-        position = {label: code for code, label in enumerate(labels.tolist())}
-        if len(position) != len(labels):
-            raise ValueError(f"states must be distinct, found one twice in {_brief(labels)}; give each its own label")
-        table = np.array([position.get(label, -1) for label in coded.labels.tolist()], dtype=np.int64)
-        return _recoded(coded, labels, table, f"the states allowed are {_brief(labels)}: add it to states or")
-    if n_states is None or (coded is data and n_states == coded.n_states):
-        return coded
-    n_states = check_horizon(n_states, "n_states")
-    if np.issubdtype(coded.labels.dtype, np.integer):
-        inside = (coded.labels >= 0) & (coded.labels < n_states)
-        table = np.where(inside, coded.labels.astype(np.int64), -1)
-        return _recoded(coded, np.arange(n_states), table, f"states must be 0..{n_states - 1}: raise n_states or")
-    return as_sequences(coded, n_states, coded.labels)
+    if states is None:
+        if n_states is None or (coded is data and n_states == coded.n_states):
+            return coded
+        n_states = check_horizon(n_states, "n_states")
+        states = range(n_states) if coded.labels.dtype.kind in "iu" else coded.labels
+    labels = _array_of(states)
+    if n_states is not None and n_states != len(labels):
+        raise ValueError(
+            f"n_states must equal the number of labels, found {n_states} and {len(labels)}; leave n_states out"
+        )
+    allowed = f"{labels[:5].tolist()}{'...' if len(labels) > 5 else ''}"
+    position = {label: code for code, label in enumerate(labels.tolist())}
+    if len(position) != len(labels):
+        raise ValueError(f"states must be distinct, found one twice in {allowed}; give each its own label")
+    seen = coded.labels.tolist()
+    codes = np.array([position.get(label, -1) for label in seen], dtype=np.int64)[coded.values]
+    if codes.min() < 0:
+        raise ValueError(
+            f"unknown state {seen[coded.values[np.argmin(codes)]]!r} in the sequences; the states allowed are "
+            f"{allowed}: raise n_states, add it to states, or drop it"
+        )
+    return Sequences(codes, coded.offsets, labels, coded.users)
 
 
 def count_transitions(
@@ -225,17 +221,14 @@ def _coded(data) -> Sequences:
         return _from_frame(data)
     if isinstance(data, Mapping):
         owned = [(user, sequence) for user, own in data.items() for sequence in _sequences_of(own)]
-        users, sequences = [user for user, _ in owned], [sequence for _, sequence in owned]
+        users, sequences = _array_of(user for user, _ in owned), [sequence for _, sequence in owned]
     else:
         sequences = list(data)
-        users = list(range(len(sequences)))
+        users = np.arange(len(sequences))
     arrays = [_one_dimensional(sequence, position) for position, sequence in enumerate(sequences)]
     filled = [array for array in arrays if array.size]
-    if len({array.dtype.kind == "U" for array in filled}) > 1:  # NumPy would make strings of the numbers
-        filled = [array.astype(object) for array in filled]
     flat = np.concatenate(filled) if filled else np.empty(0, np.int32)
-    labels, codes = _factorize(flat)
-    return Sequences(codes, np.cumsum([0, *(array.size for array in arrays)]), labels, _array_of(users))
+    return Sequences.from_flat(flat, np.cumsum([0, *map(len, arrays)]), users)
 
 
 def _from_frame(frame) -> Sequences:
@@ -250,8 +243,7 @@ def _from_frame(frame) -> Sequences:
     ordered = frame[COLUMNS].sort_values(["user", "time"], kind="stable")
     users = ordered["user"].to_numpy()
     starts = np.flatnonzero(np.append(True, users[1:] != users[:-1])[: len(users)])
-    states = _one_dimensional(ordered["state"].to_numpy(), 0)
-    return Sequences.from_flat(states, np.append(starts, len(users)), users[starts])
+    return Sequences.from_flat(ordered["state"].to_numpy(), np.append(starts, len(users)), users[starts])
 
 
 def _sequences_of(own: Any) -> list:
@@ -263,53 +255,51 @@ def _sequences_of(own: Any) -> list:
 
 
 def _one_dimensional(sequence, position: int) -> np.ndarray:
-    """A sequence of states as integers or labels."""
-    if isinstance(sequence, str):
+    """A sequence of states as an array of integers, else of the objects that it holds."""
+    if isinstance(sequence, str) or not np.iterable(sequence):
         raise ValueError(
-            f"each sequence must be a list of states, found the string {sequence!r} at position {position}; "
-            "wrap a single sequence in a list"
+            f"each sequence must be a list of states, found {sequence!r} at position {position}; wrap a single one in "
+            "a list"
         )
-    try:
-        array = np.asarray(sequence)
-    except ValueError:
-        array = None
-    if array is None or array.ndim != 1 or (array.dtype == object and any(np.ndim(item) for item in array)):
-        found = "a ragged or nested one" if array is None or array.ndim == 1 else f"{array.ndim} dimensions"
-        raise ValueError(
-            f"each sequence must be one-dimensional, found {found} at position {position}; "
-            "give a list of flat sequences of states"
-        )
-    kind, masked = array.dtype.kind, isinstance(sequence, np.ma.MaskedArray)
-    if kind in "iu" and not masked:
-        return array
-    if kind in "fc":
-        bad = ~np.isfinite(array) | (array != np.round(array.real))
-        if bad.any():
-            raise ValueError(
-                f"states must be whole numbers or labels, found {array[bad][0]:g} in sequence {position}; "
-                "drop missing values and grid continuous ones"
-            )
-        array = array.real
-    elif kind == "U" and not isinstance(sequence, np.ndarray):
-        array = _array_of(sequence)
-    missing = np.ma.getmaskarray(sequence) if masked else _missing(array)
-    if missing is not None and missing.any():
-        raise ValueError(
-            f"states must not be missing, found {np.asarray(sequence, dtype=object)[missing][0]!r} in sequence "
-            f"{position}; drop it, or split the sequence there"
-        )
-    return array.astype(np.int64) if kind in "fcb" else array
+    if isinstance(sequence, np.ma.MaskedArray):
+        sequence = np.ma.filled(sequence.astype(object), np.nan)
+    plain = isinstance(sequence, np.ndarray) and sequence.ndim == 1 and sequence.dtype.kind in "iu"
+    return sequence if plain else np.fromiter(sequence, dtype=object)
 
 
-def _missing(array: np.ndarray) -> np.ndarray | None:
-    if array.dtype.kind in "biufcUS":
-        return None
+def _factorize(states: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sorted distinct states, and int32 codes."""
     import pandas as pd
 
-    return pd.isna(array)
+    try:
+        codes, labels = pd.factorize(states)
+    except TypeError as error:
+        raise ValueError(
+            f"each sequence must be one-dimensional, found nested ones ({error}); give a list of flat sequences"
+        ) from None
+    wrong = codes < 0
+    if labels.dtype.kind in "Ofc":
+        whole = [_whole_number(label) if isinstance(label, Number) else label for label in labels.tolist()]
+        wrong |= np.array([label is None for label in whole])[codes]
+        labels = _array_of(whole)
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        raise ValueError(
+            f"states must be whole numbers or labels, not missing, found {states[first]} in sequence "
+            f"{np.searchsorted(offsets, first, 'right') - 1}; drop it or split there, and grid what is continuous"
+        )
+    try:
+        order = np.argsort(labels)
+    except TypeError as error:
+        raise ValueError(f"labels must be of one kind, so that they can be sorted ({error}); write all alike") from None
+    return labels[order], np.argsort(order).astype(np.int32)[codes]
 
 
-def _array_of(labels) -> np.ndarray:
+def _whole_number(value: Any) -> int | None:
+    return int(value.real) if np.isfinite(value) and value == np.round(value.real) else None
+
+
+def _array_of(labels: Iterable) -> np.ndarray:
     """Labels as a 1-D array: tuples stay tuples, and numbers among strings stay numbers."""
     if isinstance(labels, np.ndarray) and labels.ndim == 1:
         return labels
@@ -317,33 +307,3 @@ def _array_of(labels) -> np.ndarray:
     kinds = set(map(type, labels))
     plain = kinds <= {str, np.str_} or kinds <= {int, np.int64}
     return np.array(labels) if plain else np.fromiter(labels, dtype=object, count=len(labels))
-
-
-def _recoded(coded: Sequences, labels: np.ndarray, table: np.ndarray, remedy: str) -> Sequences:
-    """The same sequences over the states `labels`, by the new code of each old one, -1 for none."""
-    codes = table[coded.values]
-    if (codes < 0).any():
-        unknown = coded.labels[coded.values[np.argmax(codes < 0)]]
-        unknown = unknown.item() if isinstance(unknown, np.generic) else unknown
-        raise ValueError(f"unknown state {unknown!r} in the sequences; {remedy} drop it")
-    return Sequences(codes, coded.offsets, labels, coded.users)
-
-
-def _brief(labels: np.ndarray) -> str:
-    return f"{labels[:5].tolist()}{'...' if len(labels) > 5 else ''}"
-
-
-def _factorize(states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sorted distinct states and int32 codes; by a table where the states are small integers, which is much faster."""
-    if states.size and np.issubdtype(states.dtype, np.integer):
-        low, high = int(states.min()), int(states.max())
-        if high - low < max(10 * states.size, 1 << 20):
-            seen = np.zeros(high - low + 1, dtype=bool)
-            seen[states - low] = True
-            code = np.cumsum(seen, dtype=np.int32) - np.int32(1)
-            return (np.flatnonzero(seen) + low).astype(states.dtype), code[states - low]
-    try:
-        labels, codes = np.unique(states, return_inverse=True)
-    except TypeError as error:
-        raise ValueError(f"labels must be of one kind, so that they can be sorted ({error}); write all alike") from None
-    return labels, codes.astype(np.int32)

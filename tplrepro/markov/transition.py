@@ -20,12 +20,11 @@ from numpy.typing import ArrayLike
 from tplrepro.markov.sequences import count_transitions
 from tplrepro.validation import (
     as_rows,
-    as_transition_array,
     check_distribution,
-    check_horizon,
+    check_entries,
     check_row_sums,
     check_smoothing,
-    check_stochastic,
+    check_square,
 )
 
 __all__ = ["TransitionMatrix", "as_transition_matrix", "checked_counts", "drop_dead_ends"]
@@ -46,11 +45,6 @@ class TransitionMatrix:
         Divide each row by its sum first. Without it, rows that do not sum to 1 are an error.
     background : float or array-like (n,), only with a sparse matrix
         The probability of each column that row i does not store.
-
-    Raises
-    ------
-    ValueError
-        If a condition above fails; the message names the value and the remedy.
 
     Examples
     --------
@@ -78,11 +72,11 @@ class TransitionMatrix:
             self.probabilities, self.background = _checked_sparse(probabilities, background, normalize)
         elif background is not None:
             raise ValueError(
-                "background needs a scipy.sparse matrix, found a dense array; "
-                "add the background to the rows yourself, or pass scipy.sparse.csr_array"
+                "background needs a scipy.sparse matrix, found a dense array; add it to the rows, or pass csr_array"
             )
         else:
-            self.probabilities = _checked_dense(probabilities, normalize)
+            rows = as_rows(probabilities)
+            self.probabilities = rows / _divisors(rows.sum(axis=1), normalize)[:, None]
         self._states: Any = range(self.n_states) if states is None else _checked_states(states, self.n_states)
         self._freeze()
 
@@ -212,12 +206,6 @@ class TransitionMatrix:
         excess.data = excess.data - np.repeat(self.background, np.diff(excess.indptr))
         return excess
 
-    @cached_property
-    def least_positive(self) -> float:
-        """The smallest positive probability that is stored; 1 if there is none."""
-        values = np.asarray(self.probabilities.data) if self.is_sparse else self.probabilities
-        return float(values.min(where=values > 0, initial=1.0))
-
     def index(self, state) -> int:
         """The row of a state's label."""
         try:
@@ -258,15 +246,6 @@ class TransitionMatrix:
             )
         return TransitionMatrix(joint.T, states=self._states, normalize=True)
 
-    def reverse_over_time(self, initial: ArrayLike, horizon: int) -> list[TransitionMatrix]:
-        """The backward matrices of steps 2..T of a chain that starts from `initial`: a list of T - 1 matrices."""
-        distribution, matrices = check_distribution(initial, self.n_states, "initial"), []
-        for _ in range(check_horizon(horizon) - 1):
-            matrices.append(self.reverse(distribution))
-            following = self.propagate(distribution)
-            distribution = following / following.sum()
-        return matrices
-
 
 def as_transition_matrix(matrix: Any) -> TransitionMatrix:
     """`matrix` itself if it is a TransitionMatrix, else one made of it (and thereby checked)."""
@@ -304,31 +283,15 @@ def drop_dead_ends(counts: Any, states: Iterable | None = None) -> tuple[Any, li
         matrix.sort_indices()
 
 
-def checked_counts(counts: Any):
+def checked_counts(counts: Any, name: str = "counts"):
     """Counts of steps as a new csr_array (n, n)."""
     import scipy.sparse
 
     matrix = scipy.sparse.csr_array(counts, dtype=float, copy=True)
     matrix.sum_duplicates()
-    _check_square(matrix, "counts")
-    _check_entries(matrix.data, "counts")
+    check_square(matrix, name)
+    check_entries(matrix.data, name)
     return matrix
-
-
-def _check_square(matrix, name: str) -> None:
-    if matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
-        raise ValueError(
-            f"{name} must be square and not empty, found shape {matrix.shape}; give one row and one column a state"
-        )
-
-
-def _check_entries(values: np.ndarray, name: str) -> None:
-    bad = ~np.isfinite(values) | (values < 0)
-    if bad.any():
-        raise ValueError(
-            f"{name} must be finite and not negative, found {values[bad][0]:g}; remove missing values and check the "
-            "estimate that produced it"
-        )
 
 
 def _labelled_rows(frame) -> tuple[np.ndarray, list | None]:
@@ -342,7 +305,21 @@ def _labelled_rows(frame) -> tuple[np.ndarray, list | None]:
     return frame[labels].to_numpy(), None if labels == list(range(len(labels))) else labels
 
 
-def _positive(sums: np.ndarray) -> np.ndarray:
+def _checked_sparse(probabilities, background, normalize: bool) -> tuple[Any, np.ndarray]:
+    matrix = checked_counts(probabilities, "probabilities")
+    stored = np.diff(matrix.indptr)
+    rest = np.broadcast_to(np.asarray(0.0 if background is None else background, dtype=float), stored.shape)
+    check_entries(rest, "background probabilities")
+    divisors = _divisors(matrix.sum(axis=1) + rest * (stored.size - stored), normalize)
+    matrix.data /= np.repeat(divisors, stored)
+    return matrix, rest / divisors
+
+
+def _divisors(sums: np.ndarray, normalize: bool) -> np.ndarray:
+    """What to divide rows by: their sums, if asked to, else 1 for sums that are 1 within the tolerance."""
+    if not normalize:
+        check_row_sums(sums)
+        return np.ones_like(sums)
     bad = ~((sums > 0) & np.isfinite(sums))
     if bad.any():
         worst = int(np.argmax(bad))
@@ -351,35 +328,6 @@ def _positive(sums: np.ndarray) -> np.ndarray:
             "give that state at least one transition, or smooth the counts"
         )
     return sums
-
-
-def _checked_dense(probabilities, normalize: bool) -> np.ndarray:
-    if not normalize:
-        return as_transition_array(probabilities).copy()
-    rows = as_rows(probabilities)
-    if rows.ndim == 2:
-        rows = np.ascontiguousarray(rows / _positive(rows.sum(axis=1))[:, None])
-    check_stochastic(rows)
-    return rows
-
-
-def _checked_sparse(probabilities, background, normalize: bool):
-    import scipy.sparse
-
-    matrix = scipy.sparse.csr_array(probabilities, dtype=float, copy=True)
-    matrix.sum_duplicates()
-    _check_square(matrix, "a transition matrix")
-    n, stored = matrix.shape[0], np.diff(matrix.indptr)
-    rest = np.broadcast_to(np.asarray(0.0 if background is None else background, dtype=float), (n,)).copy()
-    _check_entries(matrix.data, "probabilities")
-    _check_entries(rest, "background probabilities")
-    sums = matrix.sum(axis=1) + rest * (n - stored)
-    if normalize:
-        matrix.data /= np.repeat(_positive(sums), stored)
-        rest /= sums
-    else:
-        check_row_sums(sums)
-    return matrix, rest
 
 
 def _checked_states(states: Iterable, n: int) -> Sequence:

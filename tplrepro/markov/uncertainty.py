@@ -2,7 +2,7 @@
 
 A row of counts with a Dirichlet prior of pseudo-count s for each state has the posterior Dirichlet(count + s); its mean
 is the estimate with Laplacian smoothing s. The bootstrap instead draws the sequences (or the users) again, with
-replacement, and estimates anew with the same smoothing.
+replacement, and estimates anew.
 
 Leakage is a maximum over pairs of states and sets of columns, so that noise in the matrix raises it: draws lie above
 the leakage of the estimate more often than below, and an interval need not contain it. With a small s and rows of few
@@ -17,38 +17,25 @@ from typing import Any
 
 import numpy as np
 
-from tplrepro.markov.sequences import as_sequences
+from tplrepro.markov.sequences import Sequences, as_sequences
 from tplrepro.markov.transition import TransitionMatrix, checked_counts
-from tplrepro.validation import check_choice, check_horizon, check_smoothing
+from tplrepro.validation import check_horizon
 
 __all__ = ["LeakageInterval", "bootstrap_draws", "leakage_interval", "posterior_draws"]
 
 #: Posterior draws of more states (one number for each pair of them) are refused: 3.2 GB.
 LARGEST_DENSE = 20_000
-#: Which matrices make a draw, and whether each is of the transposed counts.
-DIRECTIONS = {"forward": (False,), "backward": (True,), "both": (True, False)}
 
 
-def posterior_draws(
-    counts: Any,
-    smoothing: float,
-    draws: int,
-    rng: np.random.Generator,
-    *,
-    states: Iterable | None = None,
-    direction: str = "forward",
-) -> Iterator:
+def posterior_draws(counts: Any, smoothing: float, draws: int, rng: np.random.Generator) -> Iterator[TransitionMatrix]:
     """Matrices from the posterior of independent Dirichlet rows.
 
     Parameters
     ----------
-    counts, states : as in `TransitionMatrix.from_counts`, whose errors these draws have; at most 20,000 states
+    counts : as in `TransitionMatrix.from_counts`, whose errors these draws have; transposed for backward matrices
     smoothing : float >= 0
         The prior pseudo-count of each state, the s of Laplacian smoothing (1: uniform prior, 0.5: Jeffreys'). 0 is the
         improper prior under which steps never seen stay impossible.
-    direction : "forward", "backward" (rows are then the columns of `counts`), or "both"
-        "both" yields pairs (backward, forward). They come from one table of Gamma(count + s) variables, divided by its
-        sums of columns and of rows: each has its own posterior, and both describe the same chain.
 
     Examples
     --------
@@ -57,18 +44,23 @@ def posterior_draws(
     >>> bool(abs(stays - (8 + 1) / (10 + 2)) < 0.02)
     True
     """
-    draws = check_horizon(draws, "draws")
-    sides, table = _sides(direction), checked_counts(counts)
-    for transposed in sides:  # what has no estimate has no posterior
-        TransitionMatrix.from_counts(table.T if transposed else table, smoothing, states)
-    n = table.shape[0]
-    if n > LARGEST_DENSE:
+    draws, table = check_horizon(draws, "draws"), checked_counts(counts)
+    TransitionMatrix.from_counts(table, smoothing)  # what has no estimate has no posterior
+    if table.shape[0] > LARGEST_DENSE:
         raise ValueError(
-            f"a draw has one number for each pair of states, at most {LARGEST_DENSE} states, found {n}; "
+            f"a draw has one number for each pair of states, at most {LARGEST_DENSE} states, found {table.shape[0]}; "
             "use bootstrap_draws"
         )
     shape = table.toarray() + smoothing
-    return (_one_or_pair(_posterior_draw(shape, rng, states, sides)) for _ in range(draws))
+    return (_posterior_draw(shape, rng) for _ in range(draws))
+
+
+def _posterior_draw(shape: np.ndarray, rng: np.random.Generator) -> TransitionMatrix:
+    """Normalised Gamma variates in logarithms: for small shapes the variates themselves underflow."""
+    positive = shape[shape > 0]
+    log = np.full(shape.shape, -np.inf)
+    log[shape > 0] = np.log(rng.standard_gamma(positive + 1.0)) + np.log1p(-rng.random(positive.shape)) / positive
+    return TransitionMatrix(np.exp(log - log.max(axis=1, keepdims=True)), normalize=True)
 
 
 def bootstrap_draws(
@@ -76,63 +68,35 @@ def bootstrap_draws(
     draws: int,
     rng: np.random.Generator,
     *,
-    smoothing: float = 0.0,
-    n_states: int | None = None,
-    states: Iterable | None = None,
-    direction: str = "forward",
+    estimate: Callable[[Sequences], Any],
     groups: Iterable[Hashable] | None = None,
-    sparse: bool | None = None,
-    estimate: Callable | None = None,
 ) -> Iterator:
-    """Matrices estimated from sequences that are drawn again with replacement.
+    """Estimates from sequences that are drawn again with replacement.
 
     Parameters
     ----------
-    sequences, smoothing, n_states, states, sparse : as in `TransitionMatrix.from_sequences`
-        The states are those of the whole sample in every draw; without smoothing, a draw may miss one.
-    direction : "forward", "backward", or "both" for pairs (backward, forward) from the same sequences
+    sequences : as in `tplrepro.markov.as_sequences`
+    estimate : makes a draw of the `Sequences` drawn; their states are those of the whole sample, visited or not
     groups : one hashable a sequence, optional
         Draw groups of sequences together: their users, if the sequences of one user are not independent.
-    estimate : callable, optional
-        Makes a draw of the `Sequences` drawn, in place of the estimate above: of order k, or hidden, say.
 
     Examples
     --------
-    >>> draws = bootstrap_draws([[0, 1, 1], [1, 0, 1]], draws=3, rng=np.random.default_rng(1), smoothing=0.5)
+    >>> smooth = lambda sample: TransitionMatrix.from_sequences(sample, smoothing=0.5)
+    >>> draws = bootstrap_draws([[0, 1, 1], [1, 0, 1]], draws=3, rng=np.random.default_rng(1), estimate=smooth)
     >>> [P.probabilities[1].round(3).tolist() for P in draws]
     [[0.5, 0.5], [0.833, 0.167], [0.167, 0.833]]
     """
-    import scipy.sparse
-
-    draws = check_horizon(draws, "draws")
-    smoothing, sides = check_smoothing(smoothing), _sides(direction)
-    coded = as_sequences(sequences, n_states, states)
+    draws, coded = check_horizon(draws, "draws"), as_sequences(sequences)
     number: dict = {}  # groups by first appearance
     group = np.array([number.setdefault(g, len(number)) for g in (range(len(coded)) if groups is None else groups)])
     if len(group) != len(coded):
         raise ValueError(
             f"groups must name one group a sequence, {len(coded)}, found {len(group)}; give the user of each sequence"
         )
-    n_groups, n = len(number), coded.n_states
-    if estimate is not None:
-        members = np.split(np.argsort(group, kind="stable"), np.cumsum(np.bincount(group))[:-1])
-        chosen = (rng.integers(n_groups, size=n_groups) for _ in range(draws))
-        return (estimate(coded.select(np.concatenate([members[g] for g in one]))) for one in chosen)
-    # One count for each pair (group, step): the counts of a draw are a product with the weights of the groups.
-    before, after = coded.transitions()
-    steps, column = np.unique(before.astype(np.int64) * n + after, return_inverse=True)
-    owner = np.repeat(group, np.maximum(coded.lengths - 1, 0))
-    shares = scipy.sparse.coo_array((np.ones(owner.size), (column, owner)), shape=(steps.size, n_groups)).tocsr()
-    labels = coded.labels.tolist()
-
-    def draw():
-        weights = np.bincount(rng.integers(n_groups, size=n_groups), minlength=n_groups)
-        counts = scipy.sparse.coo_array((shares @ weights, np.divmod(steps, n)), shape=(n, n)).tocsr()
-        counts.eliminate_zeros()
-        tables = [counts.T if transposed else counts for transposed in sides]
-        return [TransitionMatrix.from_counts(table, smoothing, labels, sparse) for table in tables]
-
-    return (_one_or_pair(draw()) for _ in range(draws))
+    members = np.split(np.argsort(group, kind="stable"), np.cumsum(np.bincount(group))[:-1])
+    chosen = (rng.integers(len(members), size=len(members)) for _ in range(draws))
+    return (estimate(coded.select(np.concatenate([members[g] for g in one]))) for one in chosen)
 
 
 @dataclass(frozen=True)
@@ -178,27 +142,3 @@ def leakage_interval(draws: Iterable, function: Callable, level: float = 0.9) ->
     median = np.quantile(values, 0.5, axis=0, method="inverted_cdf")
     upper = np.quantile(values, 1.0 - tail, axis=0, method="higher")
     return LeakageInterval(lower, median, upper, level, values)
-
-
-def _sides(direction: str) -> tuple[bool, ...]:
-    check_choice(direction, "direction", DIRECTIONS)
-    return DIRECTIONS[direction]
-
-
-def _one_or_pair(matrices):
-    made = tuple(matrices)
-    return made if len(made) > 1 else made[0]
-
-
-def _log_gamma_variates(shape: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Logarithms of Gamma(shape, 1) variates: for small shapes the variates themselves underflow."""
-    boosted = np.log(rng.standard_gamma(shape + 1.0))
-    return boosted + np.log1p(-rng.random(shape.shape)) / shape
-
-
-def _posterior_draw(shape: np.ndarray, rng: np.random.Generator, states, sides) -> Iterator[TransitionMatrix]:
-    log = np.full(shape.shape, -np.inf)
-    log[shape > 0] = _log_gamma_variates(shape[shape > 0], rng)
-    for transposed in sides:
-        values = log.T if transposed else log
-        yield TransitionMatrix(np.exp(values - values.max(axis=1, keepdims=True)), states=states, normalize=True)
