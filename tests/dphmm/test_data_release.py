@@ -122,7 +122,7 @@ def test_one_possible_state_is_a_named_error():
         ({"initial": START * 0.9}, "initial must be non-negative and sum to 1 within 1e-09, found sum 0.9"),
         ({"transitions": np.eye(5)}, "same states, found 5 and 6"),
         ({"mechanism": "gauss"}, "mechanism must be one of .* found 'gauss'"),
-        ({"method": "best"}, "method must be 'greedy' or 'stepwise'"),
+        ({"method": "best"}, "method must be one of 'greedy', 'stepwise'"),
         ({"delta": 2}, "delta must be"),
         ({"threshold": -1}, "threshold must be"),
         ({"states": [6]}, "unknown state 6"),

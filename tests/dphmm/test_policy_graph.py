@@ -94,8 +94,8 @@ def test_connect_adds_one_edge_and_leaves_the_graph_as_it_was():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: PolicyGraph.from_edges(3, [(0, 3)]), r"states 0..2, found \(0, 3\), which names an unknown state"),
-        (lambda: PolicyGraph.from_edges(3, [(0, 1, 2)]), r"pairs of states, shape \(m, 2\), found int64"),
+        (lambda: PolicyGraph.from_edges(3, [(0, 3)]), "states of edges must be among 0..2, found the unknown state 3"),
+        (lambda: PolicyGraph.from_edges(3, [(0, 1, 2)]), r"pairs of states, shape \(m, 2\), found shape \(1, 3\)"),
         (lambda: PolicyGraph.from_edges(3, [(0.5, 1)]), "whole numbers"),
         (lambda: PolicyGraph.from_edges(0, []), "at least one state"),
         (lambda: PolicyGraph.from_edges("six", []), "whole number of states, found 'six'"),

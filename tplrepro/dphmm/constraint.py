@@ -58,10 +58,8 @@ def check_states(states: ArrayLike, n_states: int, name: str = "states") -> np.n
     if array.size == 0:
         array = array.astype(int)
     if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
-        raise ValueError(
-            f"{name} must be a flat list of the indices 0..{n_states - 1}, found {array.dtype} of shape {array.shape}; "
-            "give whole numbers"
-        )
+        found = f"{array.dtype} of shape {array.shape}"
+        raise ValueError(f"{name} must be whole numbers in 0..{n_states - 1}, found {found}; give a flat list of them")
     unknown = array[(array < 0) | (array >= n_states)]
     if unknown.size:
         raise ValueError(f"{name} must be among 0..{n_states - 1}, found the unknown state {unknown[0]}; drop it")

@@ -20,10 +20,10 @@ from tplrepro.dphmm.constraint import as_answers, check_share, check_states, del
 from tplrepro.dphmm.hull import SensitivityHull
 from tplrepro.dphmm.mechanisms import KNormMechanism, LaplaceMechanism, PlanarIsotropicMechanism
 from tplrepro.dphmm.policy_graph import PolicyGraph
-from tplrepro.dphmm.protection import check_method, constrained_dp_factor
+from tplrepro.dphmm.protection import METHODS, constrained_dp_factor
 from tplrepro.markov.filtering import condition, log_product
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
-from tplrepro.validation import check_budgets, check_choice, check_distribution
+from tplrepro.validation import FrozenArrays, check_budgets, check_choice, check_distribution
 
 __all__ = ["ReleaseStep", "release"]
 
@@ -35,7 +35,7 @@ _MECHANISMS: dict[str, type[KNormMechanism]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class ReleaseStep:
+class ReleaseStep(FrozenArrays):
     """One release. Public but for `perturbed_state`; arrays are read-only.
 
     Attributes
@@ -56,10 +56,6 @@ class ReleaseStep:
     constrained_epsilon: float
     perturbed_state: int
 
-    def __post_init__(self):
-        for array in (self.z, self.log_prior, self.log_posterior):
-            array.setflags(write=False)
-
     @property
     def prior(self) -> np.ndarray:
         return np.exp(self.log_prior)
@@ -75,12 +71,10 @@ class ReleaseStep:
 
     @property
     def added_edges(self) -> list[tuple[int, int]]:
-        """What was added to the policy graph for protection."""
         return self.mechanism.added_edges
 
     @property
     def hull(self) -> SensitivityHull:
-        """K of `policy`."""
         return self.mechanism.hull
 
 
@@ -120,15 +114,9 @@ def release(
     skip : bool
         Where only one state is possible, release nothing and yield None instead of raising NoPrivacyError.
 
-    Raises
-    ------
-    NoPrivacyError
-        At a timestamp at which only one state is possible.
-    ValueError
-        For arguments of the wrong shape or range, at once; for a true state that the model holds impossible, when met.
+    ValueError for arguments of the wrong shape or range, at once; for a true state that the model holds impossible,
+    when met. NoPrivacyError at a timestamp at which only one state is possible.
 
-    Examples
-    --------
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
     >>> G = PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]])
     >>> walk = np.full((6, 6), 1 / 6)
@@ -149,7 +137,7 @@ def release(
     log_prior = _log(check_distribution(initial, policy.n_states, "initial"))
     budgets = check_budgets(np.atleast_1d(epsilon), "epsilon")
     check_choice(mechanism, "mechanism", _MECHANISMS)
-    check_method(method)
+    check_choice(method, "method", METHODS)
     check_share(threshold, "threshold")
     check_share(delta or 0.0, "delta")
     each = repeat(budgets[0]) if np.ndim(epsilon) == 0 else iter(budgets)
@@ -164,8 +152,7 @@ def _steps(
         budget = next(budgets, None)
         if budget is None:
             raise ValueError(
-                f"epsilon must hold one budget a timestamp, found {time} for a longer series of states; "
-                "give more, or one number for all"
+                f"epsilon must hold one budget a timestamp, found {time} for a longer series; give one number for all"
             )
         (state,) = check_states([state], policy.n_states, "true state")
         possible, perturbed = _constraint(log_prior, f, threshold, delta)
@@ -178,8 +165,7 @@ def _steps(
         if perturbed[state] not in constrained.possible:
             raise ValueError(
                 f"the true state must be possible under the model, found state {state} with prior "
-                f"{np.exp(log_prior[state]):g} at time {time}; smooth the transition matrix, or correct the initial "
-                "distribution"
+                f"{np.exp(log_prior[state]):g} at time {time}; smooth the matrix, or correct the initial distribution"
             )
         z = noise.sample(f[perturbed[state]], rng=rng)
         log_posterior, _ = condition(log_prior, noise.log_density(z, f[perturbed]))

@@ -61,13 +61,10 @@ def evaluate(
     Where only one state is possible nothing is released and the prior is kept, as no privacy is possible; such
     timestamps have `released` False and no other values.
 
-    `epsilon` and `delta` as in `release`; trajectory i draws from the generator of (seed, i), whatever the policy.
-
-    Returns
-    -------
-    DataFrame, one row a trajectory and timestamp
-        trajectory, time (from 1); released; possible: |C_t|; degree_of_protection of the true state (of its surrogate,
-        where it is outside the delta-location set); error: ||z - f(s)||_2, km; added_edges; seconds of the release
+    `epsilon` and `delta` as in `release`; trajectory i draws from the generator of (seed, i), whatever the policy. A
+    row for each trajectory and timestamp: trajectory, time (from 1); released; possible: |C_t|; degree_of_protection of
+    the true state (of its surrogate, where it is outside the delta-location set); error: ||z - f(s)||_2, km;
+    added_edges; seconds of the release.
     """
     import pandas as pd
 

@@ -24,15 +24,7 @@ __all__ = ["LocalMechanism"]
 class LocalMechanism:
     """K-norm noise fitted to the neighbourhood of the true state: epsilon-LocalDP, to be attacked, not to be used.
 
-    Parameters
-    ----------
-    policy : PolicyGraph over N states, constrained to the possible ones, each with a neighbour
-    answers : array-like (N, d) or (N,), f
-    epsilon : float > 0, nats
-
-    Attributes
-    ----------
-    mechanisms : dict from each possible state to its KNormMechanism
+    Parameters as in `KNormMechanism`, but each possible state has a neighbour; `mechanisms` holds that of each.
 
     Example 11.2 of [5]: the value released for s_4 (index 3) lies on the line through f(s_4) and f(s_6).
 

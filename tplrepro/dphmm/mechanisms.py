@@ -40,16 +40,8 @@ class KNormMechanism:
     answers : array-like (N, d) or (N,), f
     epsilon : float > 0, nats: the loss between connected states
 
-    Attributes
-    ----------
-    added_edges : list of pairs of states, what `protecting` added to the policy
-
-    Raises
-    ------
-    NoPrivacyError
-        If the policy has no edge: answers would be released as they are (allowed where states share each answer).
-    ValueError
-        For answers of the wrong shape or an epsilon that is not positive and finite.
+    `added_edges` are the pairs of states that `protecting` added to the policy. NoPrivacyError if the policy has no
+    edge: answers would be released as they are (allowed where states share each answer).
 
     Example 5.2 of [5]: noise along a segment; s_5 (index 4) gives itself away.
 
@@ -70,7 +62,7 @@ class KNormMechanism:
         if policy.n_edges == 0 and not is_protectable(policy, self.answers):
             raise NoPrivacyError(
                 f"a mechanism needs a policy that connects some of its {policy.possible.size} possible states, found "
-                "no edge; make it protectable with protectable_graph first"
+                "no edge; call protectable_graph first"
             )
 
     @classmethod

@@ -54,15 +54,14 @@ def recorded_models(
         "geolife": {"cell_km": 0.34, "step": step, "max_gap": max_gap},
         "gowalla": {"cell_km": 0.89, "max_gap": "3D", "densest": True},
     }
-    sets = {
-        name: prepare(name, stand_in={"n_users": stand_ins[name], "seed": seed}, **cut) for name, cut in cuts.items()
-    }
-    models = {}
-    for name, one in sets.items():
+    sets, models = [], {}
+    for name, cut in cuts.items():
+        one = prepare(name, stand_in={"n_users": stand_ins[name], "seed": seed}, **cut)
+        sets.append(one)
         assert one.grid is not None  # both sets are positions
         centres = one.grid.centre(one.sequences.labels)
         models[name.capitalize()] = mobility_model(one.sequences, centres, n_trajectories, horizon)
-    return models, joint_record(*sets.values())
+    return models, joint_record(*sets)
 
 
 def mobility_model(sequences: Sequences, centres: ArrayLike, n_trajectories: int, horizon: int) -> MobilityModel:
@@ -99,8 +98,7 @@ def mobility_model(sequences: Sequences, centres: ArrayLike, n_trajectories: int
     if not runs:
         most = max(map(len, longest.values()), default=0)
         raise ValueError(
-            f"trajectories must have {horizon + 1} states within the largest connected set of cells, found {most} at "
-            "most; choose a smaller horizon or more data"
+            f"trajectories must have {horizon + 1} states within connected cells, found {most} at most; shorten horizon"
         )
     return MobilityModel(
         answers=np.asarray(centres, dtype=float)[kept],

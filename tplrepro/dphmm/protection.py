@@ -17,10 +17,11 @@ from numpy.typing import ArrayLike
 from tplrepro.dphmm.constraint import as_answers, check_states
 from tplrepro.dphmm.hull import SensitivityHull, sensitivity_hull
 from tplrepro.dphmm.policy_graph import PolicyGraph
+from tplrepro.validation import check_choice
 
 __all__ = [
+    "METHODS",
     "NoPrivacyError",
-    "check_method",
     "constrained_dp_factor",
     "degree_of_protection",
     "exposed_states",
@@ -29,6 +30,8 @@ __all__ = [
     "protectable_graph",
 ]
 
+#: Algorithms 1 and 3 of [5].
+METHODS = ("greedy", "stepwise")
 #: Rows of the matrix of pairwise norms that are held at a time: 8 MB for 2,000 states.
 ROWS = 512
 
@@ -40,7 +43,7 @@ class NoPrivacyError(ValueError):
 def degree_of_protection(
     policy: PolicyGraph, answers: ArrayLike, hull: SensitivityHull | None = None, states: ArrayLike | None = None
 ) -> np.ndarray:
-    """DoP of every state (Definition 5.2 of [5]).
+    """DoP of every state (Definition 5.2 of [5]), (N,): 0 for impossible states, at least 1 for possible ones.
 
     Parameters
     ----------
@@ -48,10 +51,6 @@ def degree_of_protection(
     answers : array-like (N, d) or (N,), f
     hull : SensitivityHull, optional: the body of the noise, by default K(G, f); `cross_polytope` for Laplace noise
     states : array-like of int, optional: count for these possible states only; the others get 0
-
-    Returns
-    -------
-    ndarray (N,) of int; 0 for impossible states, at least 1 for possible ones
 
     Fig. 9(a) of [5]: s_2 (index 1) has lost its neighbour but is hidden among three states.
 
@@ -110,20 +109,9 @@ def constrained_dp_factor(policy: PolicyGraph, answers: ArrayLike, hull: Sensiti
 def protectable_graph(policy: PolicyGraph, answers: ArrayLike, method: str = "greedy") -> PolicyGraph:
     """A supergraph of `policy` on the same possible states in which no state is exposed; itself if none is.
 
-    Parameters
-    ----------
-    policy : PolicyGraph over N states, constrained to the possible ones
-    answers : array-like (N, d) or (N,), f
-    method : "greedy" (Algorithm 1 of [5]) or "stepwise"
-        "stepwise" is Algorithm 3: the smallest volume after each step. That is optimal for one exposed state, but need
-        not be for several.
-
-    Raises
-    ------
-    NoPrivacyError
-        If only one state is possible.
-    ValueError
-        For answers of the wrong shape, or an unknown method.
+    `policy` and `answers` as in `degree_of_protection`; the method is "greedy" (Algorithm 1 of [5]) or "stepwise"
+    (Algorithm 3: the smallest volume after each step, which is optimal for one exposed state, but need not be for
+    several). NoPrivacyError if only one state is possible.
 
     Example 6.1 of [5]: s_3 (index 2) is exposed; the area grows least by the edge to s_4.
 
@@ -141,7 +129,7 @@ def protect(
     policy: PolicyGraph, answers: ArrayLike, method: str = "greedy"
 ) -> tuple[PolicyGraph, SensitivityHull, list[tuple[int, int]]]:
     """The protectable graph, its sensitivity hull and the edges added; parameters as in `protectable_graph`."""
-    check_method(method)
+    check_choice(method, "method", METHODS)
     f = as_answers(answers, policy.n_states)
     possible = policy.possible
     if possible.size == 1:
@@ -171,12 +159,3 @@ def protect(
         hidden = (hull.pairwise_norms(f[remaining], f[possible]) <= 1).sum(axis=1) > 1
         exposed = remaining[~hidden]
     return policy.connect(added), hull, added
-
-
-def check_method(method: str) -> None:
-    """Raise ValueError unless `protectable_graph` knows the method."""
-    if method not in ("greedy", "stepwise"):
-        raise ValueError(
-            f"method must be 'greedy' or 'stepwise', found {method!r}; 'stepwise' takes the best edge for one exposed "
-            "state after the other (Algorithm 3)"
-        )
