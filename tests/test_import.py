@@ -17,7 +17,7 @@ def test_every_public_name_is_there(name):
     assert name in dir(tpl)
 
 
-@pytest.mark.parametrize("room", ["dphmm", "mechanisms"])
+@pytest.mark.parametrize("room", ["comparison", "dphmm", "mechanisms"])
 def test_every_public_name_of_a_room_is_there_and_no_module_hides_it(room):
     names = import_module(f"tplrepro.{room}")
     for name in names.__all__:
@@ -33,12 +33,18 @@ def test_an_unknown_name_is_an_attribute_error():
         tpl.no_such_name  # noqa: B018
 
 
+def importing(module):
+    """The files of the package that import a module."""
+    pattern = re.compile(rf"^\s*(import|from) {re.escape(module)}\b", re.M)
+    return [path for path in Path(tpl.__file__).parent.rglob("*.py") if pattern.search(path.read_text("utf-8"))]
+
+
 def test_numba_belongs_to_the_kernels_alone():
-    folder = Path(tpl.__file__).parent
-    importing = [
-        path for path in folder.rglob("*.py") if re.search(r"^\s*(import|from) numba\b", path.read_text(), re.M)
-    ]
-    assert importing == [folder / "leakage" / "envelope" / "kernels.py"]
+    assert [path.name for path in importing("numba")] == ["kernels.py"]
+
+
+def test_nothing_in_the_package_is_built_on_the_comparison():
+    assert {path.parent.name for path in importing("tplrepro.comparison")} == {"comparison"}
 
 
 @pytest.mark.parametrize("module", ["tplrepro", "tplrepro.leakage.loss_function"])

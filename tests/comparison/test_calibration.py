@@ -19,8 +19,7 @@ def test_calibrated_parameters_leak_what_was_asked(setting, mechanisms, name):
             comparison.simulate(mechanisms[name], parameter, setting, 300, seed, 0.95)
             for parameter, seed in zip(found.parameter, seeds, strict=True)
         ]
-        leakages = [o.leakage_near if near else o.leakage for o in again]
-        np.testing.assert_allclose(leakages, target, rtol=0.03)
+        np.testing.assert_allclose([o.leakage_near if near else o.leakage for o in again], target, rtol=0.03)
         np.testing.assert_allclose([o.inferred_error for o in again], found.inferred_error, rtol=0.05)
 
 
@@ -68,7 +67,6 @@ def test_guaranteed_parameters(setting, mechanisms):
 
 
 def test_ranges_are_checked(setting, mechanisms):
-    with pytest.raises(ValueError, match="low < high"):
-        comparison.sweep(mechanisms["equal budgets"], setting, 10, [0], 2.0, 1.0, 5)
-    with pytest.raises(ValueError, match="choose a range that the mechanism has"):
-        comparison.sweep(mechanisms["equal budgets"], setting, 10, [0], 1e-9, 1.0, 5)
+    for low, message in (2.0, "low < high"), (1e-9, "choose a range that the mechanism has"):
+        with pytest.raises(ValueError, match=message):
+            comparison.sweep(mechanisms["equal budgets"], setting, 10, [0], low, 1.0, 5)

@@ -32,12 +32,9 @@ def test_other_names_and_times(tmp_path):
     assert log.attrs["reordered"] == 1
     with pytest.raises(DataFormatError, match="line 3: times must be in order"):
         read_csv(path, columns=columns, time_format="%d.%m.%Y", strict=True)
-    with pytest.raises(
-        DataFormatError, match="expected a column 'case:concept:name', found who, what, when; name it by"
-    ):
-        read_csv(path)
-    with pytest.raises(DataFormatError, match="expected a column 'nobody'"):
-        read_csv(path, columns={"case:concept:name": "nobody"})
+    for given, wanted in ({}, "case:concept:name"), ({"case:concept:name": "nobody"}, "nobody"):
+        with pytest.raises(DataFormatError, match=f"expected a column '{wanted}', found who, what, when; name it by"):
+            read_csv(path, columns=given)
 
 
 def test_broken_rows_are_skipped_and_counted(tmp_path):
@@ -56,10 +53,7 @@ def test_broken_rows_are_skipped_and_counted(tmp_path):
     ("text", "message"),
     [
         ("", "found an empty file"),
-        (
-            "case,activity,timestamp\n",
-            r"no row has a case, an activity and a readable time \(no rows\); check the file",
-        ),
+        ("case,activity,timestamp\n", r"an activity and a readable time \(no rows\); check the file"),
         ("case,activity,timestamp\n1,a,soon\n", "1 times row with an unreadable time:timestamp"),
         ("case,activity,timestamp\n1,a,2022-01-01\n1,a,2022,3,4\n", "expected a table with ',' between"),
     ],

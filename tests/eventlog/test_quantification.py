@@ -23,17 +23,18 @@ def dense_known_rows(rows):
 @pytest.mark.parametrize("certain", [True, False])
 @pytest.mark.parametrize("direction", ["prefix", "suffix"])
 @pytest.mark.parametrize("state_window", [1, 2, None])
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_against_dense_quantification(certain, direction, state_window, smoothing):
+@pytest.mark.parametrize(("smoothing", "abstraction"), [(0.0, "sequence"), (0.1, "sequence"), (0.1, "multiset")])
+def test_against_dense_quantification(certain, direction, state_window, smoothing, abstraction):
     log = random_log(np.random.default_rng(4), cases=20, activities="abc", longest=5)
     options = {"window": 2, "certain": certain, "start": 0.3}
-    view = {"direction": direction, "state_window": state_window, "smoothing": smoothing}
-    found = quantify_releases(log, 0.2, **view, **options, rng=np.random.default_rng(3))
+    view = {"direction": direction, "abstraction": abstraction}
+    more = {"state_window": state_window, "smoothing": smoothing, "rng": np.random.default_rng(3)}
+    found = quantify_releases(log, 0.2, **options, **view, **more)
     assert list(found.columns) == ["release", "epsilon", "bpl", "fpl", "tpl", "states", "seconds"]
     backward, forward = [], []
     series = list(releases(log, **options, rng=np.random.default_rng(3)))
     for release in series[1:]:
-        system = TransitionSystem.from_log(published_log(log, release.published), state_window, direction)
+        system = TransitionSystem.from_log(published_log(log, release.published), state_window, **view)
         step = release_step(system, 2, certain)
         for matrices, rows in ((backward, step.backward), (forward, step.forward)):
             matrix = dense_known_rows(rows)
@@ -83,14 +84,10 @@ def test_witness_names_the_two_traces():
     log = log_of("ab", "ab", "cd")
     found = quantify_releases(log, 0.1, start=0.3)
     first, *_, last = found.attrs["backward_witness"]
-    assert first is None
-    assert found.attrs["forward_witness"][-1] is None
-    assert last.q == 1.0
-    assert last.d == 0.0
-    assert last.state_q != last.state_d
-    words = str(last)
-    assert f"by telling {last.state_q} from {last.state_d}" in words
-    assert "at the release before has probability 1 from the first and 0 from the second, so a leakage of" in words
+    assert first is found.attrs["forward_witness"][-1] is None
+    assert (last.q, last.d) == (1.0, 0.0)
+    assert f"by telling {last.state_q} from {last.state_d}" in str(last)
+    assert "at the release before has probability 1 from the first and 0 from the second" in str(last)
     # Every witness can be checked against the system of its release.
     series = list(releases(log, start=0.3))
     for release, witness in zip(series[1:], found.attrs["backward_witness"][1:], strict=True):
@@ -98,16 +95,14 @@ def test_witness_names_the_two_traces():
         rows = release_step(system).backward.toarray()
         columns = [system.states.index(label) for label in witness.columns]
         q, d = (rows[system.states.index(label)] for label in (witness.state_q, witness.state_d))
-        assert q.sum() == pytest.approx(1.0)  # known rows, not stand-ins for unknown ones
-        assert d.sum() == pytest.approx(1.0)
+        assert (q.sum(), d.sum()) == pytest.approx((1.0, 1.0))  # known rows, not stand-ins for unknown ones
         assert (q[columns].sum(), d[columns].sum()) == pytest.approx((witness.q, witness.d))
 
 
 def test_a_table_with_witnesses_can_be_saved(tmp_path):
     found = quantify_releases(log_of("abc", "acb", "b"), 0.1)
     found.to_parquet(tmp_path / "leakage.parquet")
-    again = pd.read_parquet(tmp_path / "leakage.parquet")
-    pd.testing.assert_frame_equal(again, found)
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "leakage.parquet"), found)
     json.dumps(found.attrs)
 
 
@@ -125,11 +120,9 @@ def test_a_step_of_which_nothing_is_known_adds_nothing():
     assert found.attrs["backward_witness"] == found.attrs["forward_witness"] == [None, None]
 
 
-@pytest.mark.parametrize("abstraction", ["sequence", "multiset", "set"])
-def test_progress_bar_and_abstractions(abstraction, capsys):
-    found = quantify_releases(synthetic(20, seed=1), 0.1, 4, abstraction=abstraction, progress=True)
+def test_progress_bar(capsys):
+    quantify_releases(synthetic(20, seed=1), 0.1, 4, progress=True)
     assert "releases" in capsys.readouterr().err
-    assert (found["states"] > 0).all()
 
 
 @pytest.mark.parametrize(

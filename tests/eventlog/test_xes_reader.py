@@ -16,24 +16,17 @@ from tplrepro.eventlog.preparation import write_synthetic
 COLUMNS = ["case:concept:name", "concept:name", "time:timestamp"]
 
 
-def test_reads_columns_types_and_offsets(tmp_path):
-    path = write(tmp_path, f"<log>{trace(event('b', '2022-08-03T10:00:00.123+02:00'), name='7')}</log>")
-    log = read_xes(path)
+TIMES = ("08:00:00.123Z", "08:00:00.123", "10:00:00.123000+02:00", "09:00:00.123+0100")  # as writers put them
+
+
+@pytest.mark.parametrize("time", [*(f"2022-08-03T{time}" for time in TIMES), "2022-08-03 08:00:00.123"])
+def test_reads_columns_types_and_offsets(tmp_path, time):
+    log = read_xes(write(tmp_path, f"<log>{trace(event('b', time), name='7')}</log>"))
     assert list(log.columns) == COLUMNS
-    assert log["time:timestamp"][0] == pd.Timestamp("2022-08-03T08:00:00.123", tz="UTC")
-    assert log.loc[0, COLUMNS[:2]].tolist() == ["7", "b"]
+    assert log.iloc[0].tolist() == ["7", "b", pd.Timestamp("2022-08-03T08:00:00.123", tz="UTC")]
     assert str(log.dtypes["time:timestamp"]) == "datetime64[us, UTC]"
     assert log.attrs["synthetic"] is False
     assert log.attrs["skipped"] == {}
-
-
-@pytest.mark.parametrize(
-    "time",
-    ["2022-08-03T08:00:00Z", "2022-08-03T08:00:00", "2022-08-03T10:00:00.000000+02:00", "2022-08-03 09:00:00+0100"],
-)
-def test_times_as_different_writers_put_them(tmp_path, time):
-    log = read_xes(write(tmp_path, f"<log>{trace(event('a', time))}</log>"))
-    assert log["time:timestamp"][0] == pd.Timestamp("2022-08-03T08:00:00", tz="UTC")
 
 
 PROM = f"""<?xml version="1.0" encoding="UTF-8" ?>
@@ -56,17 +49,16 @@ NESTED = (
 )
 
 
+LATE = f'<log><trace>{event("a") * 3}<string key="concept:name" value="late"/></trace></log>'
+
+
 @pytest.mark.parametrize(
     ("text", "rows"),
     [
         pytest.param(PROM, [["1", "a"]], id="ProM: namespace, globals, nested log attributes"),
         pytest.param(DISCO, [["A & B", "x < y"]], id="Disco: byte order mark, entities of XML, name second"),
         pytest.param(f"<log>{trace(event('outer', more=NESTED))}</log>", [["1", "outer"]], id="nested attributes"),
-        pytest.param(
-            f'<log><trace>{event("a") * 3}<string key="concept:name" value="late"/></trace></log>',
-            [["late", "a"]] * 3,
-            id="name of the trace after its events",
-        ),
+        pytest.param(LATE, [["late", "a"]] * 3, id="name of the trace after its events"),
     ],
 )
 def test_names_as_different_writers_put_them(tmp_path, text, rows):
@@ -87,7 +79,7 @@ def test_unordered_events_are_sorted_and_counted(tmp_path, monkeypatch, at_once)
     monkeypatch.setattr("tplrepro.eventlog.xes_reader.EVENTS_AT_ONCE", at_once)
     days = [event(name, f"2022-01-{day:02d}") for name, day in zip("dcbea", (4, 3, 2, 4, 1), strict=True)]
     log = read_xes(write(tmp_path, f"<log>{trace(*days)}</log>"))
-    assert log["concept:name"].tolist() == list("abcde")  # equal times keep their order
+    assert "".join(log["concept:name"]) == "abcde"  # equal times keep their order
     assert log.attrs["reordered"] == 3
     with pytest.raises(DataFormatError, match="line 3: times must be in order, found .*2022-01-03"):
         read_xes(tmp_path / "log.xes", strict=True)
@@ -172,11 +164,8 @@ BILLION_LAUGHS = (
         '<!DOCTYPE log [<!ENTITY % p SYSTEM "file:///etc/hostname"> %p;]>',
     ],
 )
-@pytest.mark.parametrize("compressed", [False, True])
-def test_entities_are_refused_at_once(tmp_path, head, compressed):
+def test_entities_are_refused_at_once(tmp_path, head):
     path = write(tmp_path, f"{head}<log>{trace(event('&a9;'))}</log>")
-    if compressed:
-        path.write_bytes(gzip.compress(path.read_bytes()))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(DataFormatError, match="must not declare a document type or entities"):
         read_xes(path)
@@ -193,34 +182,24 @@ def test_an_element_without_end_does_not_fill_memory(tmp_path):
         read_xes(path)
 
 
-def test_missing_file(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        read_xes(tmp_path / "none.xes")
-
-
 #: A million events as Python objects would take hundreds of MiB.
 MEASURE = """import resource, sys
 from tplrepro.eventlog import read_xes
 print(len(read_xes(sys.argv[1])), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"""
 
 
-def peak_memory(path):
-    """Events, and most memory in MiB, of a fresh process that reads a log."""
-    done = subprocess.run([sys.executable, "-c", MEASURE, str(path)], capture_output=True, text=True, check=True)
-    count, peak = done.stdout.split()
-    return int(count), float(peak)
-
-
-@pytest.mark.parametrize(
-    ("cases", "most"), [(4_000, 25), pytest.param(70_000, 220, marks=pytest.mark.slow)]
-)  # MiB; the frame is 100 bytes an event
+# MiB; the frame is 100 bytes an event
+@pytest.mark.parametrize(("cases", "most"), [(4_000, 25), pytest.param(70_000, 220, marks=pytest.mark.slow)])
 def test_a_log_is_read_in_bounded_memory(tmp_path, cases, most):
-    for name, size in (("few.xes.gz", 100), ("many.xes.gz", cases)):
-        write_synthetic(tmp_path / name, size, seed=1)
-    _, least = peak_memory(tmp_path / "few.xes.gz")
-    count, peak = peak_memory(tmp_path / "many.xes.gz")
-    assert count > 13 * cases
-    assert peak - least < most
+    peaks = []
+    for size in (100, cases):
+        path = tmp_path / f"{size}.xes.gz"
+        write_synthetic(path, size, seed=1)
+        done = subprocess.run([sys.executable, "-c", MEASURE, str(path)], capture_output=True, text=True, check=True)
+        count, peak = done.stdout.split()
+        assert int(count) > 10 * size
+        peaks.append(float(peak))
+    assert peaks[1] - peaks[0] < most
 
 
 def test_synthetic_logs_are_marked_and_repeat(tmp_path, monkeypatch):

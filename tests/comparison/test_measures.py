@@ -4,7 +4,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tplrepro import comparison
-from tplrepro.comparison import Adversary
 from tplrepro.markov import TransitionMatrix, random_matrix
 from tplrepro.markov.filtering import forward_backward, output_log_likelihoods
 
@@ -26,15 +25,6 @@ def test_cells_that_are_ruled_out_leak_without_bound():
     assert comparison.measured_leakage(never) == comparison.measured_leakage(never, [(0, 1)]) == 0
 
 
-def test_huge_likelihoods_do_not_underflow():
-    found = output_log_likelihoods(
-        [[0.0, -900.0], [-800.0, 0.0], [0.0, -700.0]], np.array([[0.9, 0.1], [0.2, 0.8]]), [2 / 3, 1 / 3]
-    )
-    assert found[0, 0] - found[0, 1] == pytest.approx(900 + np.log(0.1) - np.log(0.8), abs=1e-9)
-    # Who never moves pays 800 nats in one cell and 900 in the other, though no double holds exp(-800).
-    np.testing.assert_allclose(leakage([[0.0, -900.0], [-800.0, 0.0]], np.eye(2), [0.5, 0.5]), 100)
-
-
 @pytest.mark.parametrize("n", [2, 5])
 def test_independent_times_leak_only_their_own_release(n):
     initial = RNG.dirichlet(np.ones(n))
@@ -52,7 +42,7 @@ def test_a_target_who_never_moves_leaks_all_releases_at_every_time():
 @given(st.integers(0, 10**6), st.floats(0.05, 3.0))
 def test_measured_leakage_never_exceeds_temporal_privacy_leakage(seed, epsilon):
     rng = np.random.default_rng(seed)
-    adversary = Adversary(TransitionMatrix(0.05 / 4 + 0.95 * random_matrix(4, seed=rng).toarray()))
+    adversary = comparison.Adversary(TransitionMatrix(0.05 / 4 + 0.95 * random_matrix(4, seed=rng).toarray()))
     budgets = epsilon * rng.uniform(0.2, 1, size=5)
     told = rng.uniform(0, 1, size=(200, 5, 4))
     told = np.where(told < 0.5, 0, 1) * budgets[:, None]  # the extreme outputs of epsilon_t-DP releases
@@ -61,7 +51,54 @@ def test_measured_leakage_never_exceeds_temporal_privacy_leakage(seed, epsilon):
 
 
 def test_posteriors_are_those_of_the_filter():
-    adversary = Adversary(random_matrix(3, seed=1))
+    adversary = comparison.Adversary(random_matrix(3, seed=1))
     told = RNG.normal(size=(4, 3))
     expected = forward_backward(told, adversary.transitions, adversary.initial).smoothed
     np.testing.assert_allclose(adversary.posteriors(adversary.told(told)), expected, atol=1e-12)
+
+
+def infer_at_once(noisy, variances, setting):
+    """The same estimate from the covariance of all counts together."""
+    pi, matrix = setting.adversary.initial, setting.adversary.transitions.toarray()
+    horizon, n = noisy.shape
+    covariance = np.zeros((horizon, n, horizon, n))
+    for s in range(horizon):
+        for t in range(s, horizon):
+            joint = np.diag(pi) @ np.linalg.matrix_power(matrix, t - s) - np.outer(pi, pi)
+            covariance[s, :, t], covariance[t, :, s] = setting.n_users * joint, setting.n_users * joint.T
+    covariance = covariance.reshape(horizon * n, horizon * n)
+    seen = np.repeat(np.isfinite(variances), n)
+    total = covariance[np.ix_(seen, seen)] + np.diag(np.repeat(variances, n)[seen])
+    surprise = (noisy - setting.expected_counts).ravel()[seen]
+    return setting.expected_counts + (covariance[:, seen] @ np.linalg.solve(total, surprise)).reshape(horizon, n)
+
+
+NEVER = np.inf
+VARIANCES = [[1.0, 1, 1, 1, 1], [NEVER, 3, NEVER, NEVER, 0.1], [400.0, 2, 9, NEVER, 5], [NEVER] * 5]
+
+
+@pytest.mark.parametrize("variances", np.array(VARIANCES))
+def test_smoothing_is_the_estimate_from_everything_at_once(setting, variances):
+    noisy = setting.counts + np.random.default_rng(3).normal(size=(5, 6))
+    noisy[np.isinf(variances)] = np.nan
+    found = comparison.infer_counts(noisy, variances, setting)
+    np.testing.assert_allclose(found, infer_at_once(noisy, variances, setting), atol=1e-9)
+
+
+def test_counts_are_recovered_where_there_is_no_noise(setting):
+    inferred = comparison.infer_counts(setting.counts, np.full(5, 1e-9), setting)
+    np.testing.assert_allclose(inferred, setting.counts, atol=1e-4)
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 2.0])
+def test_inference_beats_noisy_counts_and_the_chain_alone(crowd, epsilon):
+    rng = np.random.default_rng(1)
+    errors = []
+    for _ in range(60):
+        people = crowd(rng, 200, 5)
+        release = comparison.release_laplace(people, np.full(5, epsilon), rng)
+        inferred = comparison.infer_counts(release.counts, release.variances, people)
+        estimates = inferred, release.counts, people.expected_counts
+        errors.append([((estimate - people.counts) ** 2).mean() for estimate in estimates])
+    inferred, noisy, chain = np.mean(errors, axis=0)
+    assert inferred < 0.97 * min(noisy, chain)
