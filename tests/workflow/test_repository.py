@@ -61,16 +61,13 @@ def test_lock_holds_names_versions_and_hashes_only():
     assert "://" not in LOCK
 
 
-@pytest.mark.parametrize("python", ["3.11", "3.12", "3.13"])
-def test_lock_pins_every_direct_dependency(python):
-    assert set(direct_dependencies()) <= set(pinned_versions(python=python))
-
-
-def test_environment_of_conda_users_is_in_step_with_the_lock():
+def test_lock_and_the_environment_of_conda_users_pin_every_direct_dependency():
+    direct = set(direct_dependencies())
+    assert all(direct <= set(pinned_versions(python=python)) for python in ("3.11", "3.12", "3.13"))
     assert (ROOT / "environment.yml").read_text() == environment_file()
     parts = yaml.safe_load(environment_file())["dependencies"]
     (pins,) = [part["pip"] for part in parts if isinstance(part, dict)]
-    assert {pin.partition("==")[0] for pin in pins if "==" in pin} == set(direct_dependencies())
+    assert {pin.partition("==")[0] for pin in pins if "==" in pin} == direct
 
 
 def test_every_dependency_has_its_reason():
@@ -81,28 +78,20 @@ def test_every_dependency_has_its_reason():
 
 
 @pytest.mark.parametrize("document", ["README.md", "REPRODUCING.md", "CHANGELOG.md", "data/README.md"])
-def test_commands_in_the_documents_exist(document):
+def test_commands_and_links_in_the_documents_exist(document):
+    text, folder = (ROOT / document).read_text(), (ROOT / document).parent
     targets = set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
-    lines = re.findall(r"^(?:[A-Z_]+=\S+ )?make ([a-z-]+)|`make ([a-z-]+)", (ROOT / document).read_text(), re.MULTILINE)
+    lines = re.findall(r"^(?:[A-Z_]+=\S+ )?make ([a-z-]+)|`make ([a-z-]+)", text, re.MULTILINE)
     named = {first or second for first, second in lines}
     assert named <= targets
     if document == "README.md":
         assert {"figures", "test"} <= named
+    assert [link for link in re.findall(r"\]\(([^)#:]+)\)", text) if not (folder / link).exists()] == []
 
 
-@pytest.mark.parametrize("document", ["README.md", "REPRODUCING.md", "data/README.md"])
-def test_links_in_the_documents_lead_somewhere(document):
-    folder = (ROOT / document).parent
-    links = re.findall(r"\]\(([^)#:]+)\)", (ROOT / document).read_text())
-    assert [link for link in links if not (folder / link).exists()] == []
-
-
-def test_readme_lists_every_notebook_once():
+def test_readme_lists_every_notebook_once_and_continuous_integration_runs_its_test_command():
     listed = re.findall(r"\(notebooks/([\w/]+)\.ipynb\)", (ROOT / "README.md").read_text())
     assert sorted(listed) == sorted(sources())
-
-
-def test_continuous_integration_runs_the_readmes_test_command():
     script = (ROOT / ".ci" / "run").read_text()
     assert re.search(r"^make test\b", script, re.MULTILINE)
     assert (ROOT / ".ci" / "run").stat().st_mode & 0o111
@@ -161,8 +150,7 @@ def test_citation_file_is_valid_and_names_the_five_papers():
 
 
 def test_example_in_the_readme_prints_what_it_says(capsys):
-    code, printed = re.search(
-        r"```python\n(.*?)```\n\n```text\n(.*?)```", (ROOT / "README.md").read_text(), re.S
-    ).groups()
+    readme = (ROOT / "README.md").read_text()
+    code, printed = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", readme, re.S).groups()
     exec(code, {})
     assert capsys.readouterr().out == printed
