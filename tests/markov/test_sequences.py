@@ -200,7 +200,7 @@ def test_many_states_stay_sparse():
         ([[0, 1]], {"smoothing": -1.0}, "smoothing must be finite and at least 0, found -1.0"),
         ([[0, 1]], {"smoothing": np.inf}, "found inf"),
         ([[0, 1]], {}, r"no step starts at state 1 \(1 such states\); give smoothing > 0"),
-        ([[0, 1]], {"direction": "sideways"}, "'forward' or 'backward', found 'sideways'"),
+        ([[0, 1]], {"direction": "sideways"}, "'forward', 'backward', found 'sideways'"),
     ],
 )
 def test_bad_input_names_constraint_value_and_remedy(given, options, message):

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
-from tplrepro.validation import check_distribution
+from tplrepro.validation import FrozenArrays, check_distribution
 
 __all__ = [
     "FilteredChain",
@@ -37,17 +37,13 @@ class ImpossibleOutputError(ValueError):
 
 
 @dataclass(frozen=True, eq=False)
-class FilteredChain:
+class FilteredChain(FrozenArrays):
     """Inference over T outputs: logarithms of probabilities, (..., T, n) and (...); leading axes are runs."""
 
     log_priors: np.ndarray  # Pr(l_t | o_1..o_{t-1})
     log_posteriors: np.ndarray  # Pr(l_t | o_1..o_t)
     log_smoothed: np.ndarray  # Pr(l_t | o_1..o_T)
     log_evidence: np.ndarray  # Pr(o_1..o_T)
-
-    def __post_init__(self):
-        for logs in vars(self).values():
-            logs.setflags(write=False)
 
     @property
     def priors(self) -> np.ndarray:
@@ -76,12 +72,8 @@ def forward_backward(
     transitions : TransitionMatrix or array-like (n, n), Pr(l_{t+1} | l_t); or a list of T - 1 of them
     initial : array-like (n,), distribution of the first state
 
-    Raises
-    ------
-    ImpossibleOutputError
-        If no path of states explains the outputs up to some time.
-    ValueError
-        For shapes that do not fit, NaN or +inf, or if `initial` is not a distribution.
+    ImpossibleOutputError if no path of states explains the outputs up to some time; ValueError for shapes that do not
+    fit, NaN or +inf, or if `initial` is not a distribution.
 
     Examples
     --------
@@ -98,7 +90,9 @@ def forward_backward(
             f"log_likelihoods must have shape (..., T, n) with T >= 1, found {likelihoods.shape}; one row is an output"
         )
     *_, horizon, n = likelihoods.shape
-    if isinstance(transitions, (list, tuple)) and all(_is_matrix(item) for item in transitions):
+    if isinstance(transitions, (list, tuple)) and all(
+        isinstance(item, TransitionMatrix) or np.ndim(item) == 2 for item in transitions
+    ):
         steps = [as_transition_matrix(matrix) for matrix in transitions]
     else:
         steps = [as_transition_matrix(transitions)] * (horizon - 1)
@@ -109,8 +103,7 @@ def forward_backward(
         )
     if any(matrix.n_states != n for matrix in steps):
         raise ValueError(
-            f"log_likelihoods must have one column for each of the {steps[0].n_states} states, found {n}; "
-            "give log Pr(o_t | l_t) for all states"
+            f"log_likelihoods must have one column for each of the {steps[0].n_states} states, found {n}; give all"
         )
     priors, posteriors = np.empty_like(likelihoods), np.empty_like(likelihoods)
     log_evidence = np.zeros(likelihoods.shape[:-2])
@@ -166,8 +159,7 @@ def messages(log_likelihoods: np.ndarray, steps: Sequence[TransitionMatrix | np.
 def condition(log_prior: np.ndarray, log_likelihood: np.ndarray, when: str = "") -> tuple[np.ndarray, np.ndarray]:
     """Bayes' rule: the log-posterior (..., n) and the log-evidence (...) of one output; `when` goes into errors.
 
-    Raises ImpossibleOutputError if every state that the prior holds possible gives the output probability zero, and
-    ValueError for shapes that do not fit, NaN or +inf.
+    ImpossibleOutputError if each possible state gives the output probability zero, ValueError for NaN or +inf.
 
     Examples
     --------
@@ -178,8 +170,7 @@ def condition(log_prior: np.ndarray, log_likelihood: np.ndarray, when: str = "")
     prior, likelihood = np.asarray(log_prior, dtype=float), np.asarray(log_likelihood, dtype=float)
     if likelihood.ndim == 0 or likelihood.shape[-1:] != prior.shape[-1:]:
         raise ValueError(
-            f"log_likelihood must have one value a state, found shape {likelihood.shape} for a prior of shape "
-            f"{prior.shape}; give log Pr(o | l = k) for all states"
+            f"log_likelihood must have one value a state, found shape {likelihood.shape}, prior {prior.shape}; give all"
         )
     if np.isnan(likelihood).any() or np.isposinf(likelihood).any():
         raise ValueError("log-likelihoods must be numbers or -inf, found NaN or +inf; check the output")
@@ -240,11 +231,6 @@ def _multiply(weights, stored, background, transpose: bool) -> np.ndarray:
     if background is not None:
         product += weights.sum(axis=1)[:, None] * background if transpose else (weights @ background)[:, None]
     return product
-
-
-def _is_matrix(item) -> bool:
-    """Whether an item of a list is a matrix, not a row of numbers."""
-    return isinstance(item, TransitionMatrix) or np.ndim(item) == 2
 
 
 def _log(values: np.ndarray) -> np.ndarray:

@@ -1,9 +1,8 @@
 """Chains behind unlabelled series: Baum-Welch for Gaussian hidden Markov models, through hmmlearn.
 
-Where places are not labelled (raw coordinates, say), the chain of the places is hidden: state z_t moves by a transition
-matrix and emits what is observed. Baum-Welch (Rabiner: A Tutorial on Hidden Markov Models, 1989, section III.C) finds a
-local maximum of the likelihood, so that it is started several times and the best end is kept. Leakages of the matrix
-that it finds are about the hidden state at a time, not about the observation.
+Where places are not labelled (raw coordinates, say), state z_t moves by a transition matrix and emits what is observed.
+Baum-Welch (Rabiner: A Tutorial on Hidden Markov Models, 1989, section III.C) finds a local maximum of the likelihood:
+the best of several starts is kept. Leakages of its matrix are about the hidden state, not about the observation.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.markov.transition import TransitionMatrix
-from tplrepro.validation import check_horizon
+from tplrepro.validation import FrozenArrays, check_horizon
 
 __all__ = ["HiddenChain", "fit_hidden_chain"]
 
@@ -25,7 +24,7 @@ TOLERANCE = 1e-4
 
 
 @dataclass(frozen=True)
-class HiddenChain:
+class HiddenChain(FrozenArrays):
     """A fitted hidden Markov model; its n states are ordered by their means, first coordinate first."""
 
     matrix: TransitionMatrix  # Pr(z_t | z_{t-1})
@@ -54,16 +53,9 @@ def fit_hidden_chain(
     restarts : int >= 1; half of the starts take their means from k-means, the others from random observations
     max_iterations : int >= 1, of each start; a warning says if it stopped the start that is kept
 
-    Raises
-    ------
-    ValueError
-        For missing values, a coordinate that does not vary, fewer distinct observations than states, fewer observations
-        than parameters, or if no start ends with a valid chain.
-
-    Notes
-    -----
     Series are standardised for the fit, so that units do not matter; a prior scatter of a thousandth of one
     observation's keeps covariances positive. Rows are maximum likelihood: smooth them with `tplrepro.smoothed`.
+    ValueError for missing values, a coordinate that does not vary, too few observations, or if no start ends well.
 
     Examples
     --------
@@ -95,8 +87,7 @@ def fit_hidden_chain(
             ends[start] = _run(models[-1], standardised, lengths)
     if np.isnan(ends).all():
         raise ValueError(
-            f"Baum-Welch must end with a valid chain, found none in {restarts} starts with {n_states} states; "
-            "give fewer states or more data"
+            f"Baum-Welch must end with a valid chain, found none in {restarts} starts; give fewer states or more data"
         )
     model = models[int(np.nanargmax(ends))]
     history = list(model.monitor_.history)  # hmmlearn says that it converged when it runs out of iterations, too
@@ -129,8 +120,7 @@ def _flat(series: Iterable[ArrayLike]) -> tuple[np.ndarray, list[int]]:
         raise ValueError("series must be a list of series, found a list of numbers; wrap a single series in a list")
     if len({array.shape[1:] for array in arrays}) > 1 or arrays[0].ndim > 2:
         raise ValueError(
-            f"each series must have shape (T,) or (T, d) with one d, found {sorted({a.shape for a in arrays})[:3]}; "
-            "give the same coordinates in each"
+            f"each series must have shape (T,) or (T, d) with one d, found {arrays[0].shape} and others; give one d"
         )
     flat = np.concatenate([array.reshape(len(array), -1) for array in arrays])
     if not np.isfinite(flat).all():

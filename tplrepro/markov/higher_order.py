@@ -1,8 +1,7 @@
 """Chains of order k as chains over k-tuples, and the chain seen every few steps.
 
 In a chain of order k the next place depends on the last k of them. With the tuple z_t = (l^{t-k+1}, ..., l^t) as state
-it is a first-order chain, to which everything in [1] applies; but the secret is then the tuple, and this changes two
-things.
+it is a first-order chain, to which everything in [1] applies; but the secret is then the tuple.
 
 - The leakage is about k neighbouring places together. What one release spends on l^t alone is event-level; about the
   tuple, the k releases that depend on it spend k budgets, as in w-event privacy with w = k.
@@ -11,8 +10,6 @@ things.
   artefact of the overlap, not a finding. Tuples k steps apart share no place: seen every k steps (`every_kth`) they
   form a first-order chain as well, and each block of k releases spends k epsilon on its tuple. The leakage of that
   chain is the meaningful one: `temporal_privacy_leakage(np.full(blocks, k * epsilon), ...)` on `every_kth(P, k)`.
-
-Rows of an augmented chain have at most as many entries as there are places, so that it is kept sparse when large.
 """
 
 from __future__ import annotations
@@ -47,24 +44,16 @@ def estimate_higher_order(
 
     Parameters
     ----------
-    sequences : as in `tplrepro.markov.as_sequences`
+    sequences, direction : as in `TransitionMatrix.from_sequences`
     order : int >= 1, the k of the tuples
     smoothing : float >= 0, the s added to the counts of the steps that can occur: from (a, b) to each (b, c)
-    direction : as in `TransitionMatrix.from_sequences`
     tuples : "observed", "all", or a list of tuples
-        States are the tuples that occur, all k-tuples of the places that occur, or those given (the states of another
-        estimate, say). With "all" and smoothing, each tuple can reach every other one in k steps.
+        States are the tuples that occur, all k-tuples of the places that occur (smoothing then connects them all), or
+        those given, such as the states of another estimate.
     labels : optional; what the codes 0..n-1 in the sequences stand for
 
-    Returns
-    -------
-    TransitionMatrix, its states labelled by tuples; for order 1 by the places themselves
-
-    Raises
-    ------
-    ValueError
-        If no sequence has k places, for too many tuples, or a tuple without any successor to smooth over (the last of a
-        sequence, seen only there): see `tplrepro.markov.drop_dead_ends`.
+    States are labelled by tuples, for order 1 by the places themselves. ValueError if no sequence has k places, for too
+    many tuples, or a tuple without any successor to smooth over (the last of a sequence): see `drop_dead_ends`.
 
     Examples
     --------
@@ -90,9 +79,7 @@ def estimate_higher_order(
 
 
 def every_kth(matrix: TransitionMatrix | ArrayLike, k: int) -> TransitionMatrix:
-    """The chain seen every k steps, on the same states: the matrix P^k.
-
-    ValueError for the power of a sparse matrix with a background, or one that would not fit in memory.
+    """The chain seen every k steps: P^k; ValueError if P is sparse with a background, or P^k would not fit in memory.
 
     Examples
     --------
@@ -108,8 +95,7 @@ def every_kth(matrix: TransitionMatrix | ArrayLike, k: int) -> TransitionMatrix:
         return TransitionMatrix(power, states=matrix.states, normalize=True)
     if matrix.background.any():
         raise ValueError(
-            f"the power of a sparse matrix needs background 0, found {matrix.background.max():.3g}: it would be dense; "
-            "smooth over successors only, or make the matrix dense"
+            f"the power of a sparse matrix needs background 0, found {matrix.background.max():.3g}; make it dense"
         )
     power = matrix.probabilities
     for _ in range(k - 1):
@@ -141,8 +127,7 @@ def _all_tuples(states: list, order: int) -> list:
     n = len(places)
     if n**order > MOST_TUPLES or (order > 1 and n ** (order + 1) > MOST_STORED):
         raise ValueError(
-            f"all {order}-tuples of {n} places would be {n**order} states, more than fit; "
-            'use tuples="observed", larger cells, or a lower order'
+            f"all {order}-tuples of {n} places would be {n**order} states, more than fit; use the observed ones"
         )
     return list(product(places, repeat=order))
 
@@ -166,6 +151,5 @@ def _possible_steps(states: list, direction: str):
 def _check_stored(stored: int, name: str) -> None:
     if stored > MOST_STORED:
         raise ValueError(
-            f"{name} must store at most {MOST_STORED} probabilities, found up to {stored}; use larger cells, a lower "
-            "order, or smoothing=0"
+            f"{name} must store at most {MOST_STORED} probabilities, found up to {stored}; use larger cells"
         )

@@ -1,8 +1,8 @@
 """Sequences of states, coded: from what people have to the numbers 0..n-1, in one place.
 
 States are labels: places, pages, activities, or any whole numbers. Their codes say where they stand among the states of
-one analysis. Sequences of many users, of very different lengths, are kept flat: one array of codes, and the offsets at
-which each sequence begins; as a list of arrays, a million sessions would be a million Python objects.
+one analysis. Sequences are kept flat, one array of codes and the offsets at which each begins: as a list of arrays, a
+million sessions would be a million Python objects.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.validation import check_horizon, frozen
+from tplrepro.validation import check_choice, check_horizon, frozen
 
 __all__ = ["Sequences", "as_sequences", "count_transitions"]
 
-DIRECTIONS = ("forward", "backward")
 COLUMNS = ["user", "time", "state"]
 
 
@@ -37,12 +36,9 @@ class Sequences:
 
     Examples
     --------
-    >>> import numpy as np
     >>> s = Sequences(np.array([0, 1, 1, 0, 2]), np.array([0, 3, 5]), np.array(["a", "b", "c"]), np.array([7, 9]))
-    >>> [v.tolist() for v in s]
-    [[0, 1, 1], [0, 2]]
-    >>> s.n_states, s.n_transitions, len(s)
-    (3, 3, 2)
+    >>> [v.tolist() for v in s], s.n_transitions
+    ([[0, 1, 1], [0, 2]], 3)
     >>> s.labels[s.select(s.users == 9)[0]].tolist()
     ['a', 'c']
     """
@@ -57,8 +53,8 @@ class Sequences:
         labels, users = _array_of(self.labels), _array_of(self.users)
         if values.ndim != 1 or (values.size and values.dtype.kind not in "iu"):
             raise ValueError(
-                f"values must be a flat array of integer codes, found {values.dtype} with shape {values.shape}; "
-                "put what the codes stand for into labels"
+                f"values must be a flat array of integer codes, found {values.dtype}, shape {values.shape}; put what "
+                "they stand for into labels"
             )
         if not values.size:
             values = values.astype(np.int32)
@@ -74,8 +70,7 @@ class Sequences:
             )
         if values.size and not 0 <= values.min() <= values.max() < len(labels):
             raise ValueError(
-                f"values must be codes from 0 to {len(labels) - 1}, found {values.min()} to {values.max()}; "
-                "give one label a state"
+                f"values must be codes from 0 to {len(labels) - 1}, found {values.min()} to {values.max()}; label each"
             )
         for name, array in {"values": values, "offsets": offsets, "labels": labels, "users": users}.items():
             object.__setattr__(self, name, frozen(array) if array.flags.writeable else array)
@@ -99,17 +94,14 @@ class Sequences:
 
     @property
     def n_states(self) -> int:
-        """Number of states, seen or not."""
         return len(self.labels)
 
     @property
     def lengths(self) -> np.ndarray:
-        """Length of each sequence, (k,)."""
         return np.diff(self.offsets)
 
     @property
     def n_transitions(self) -> int:
-        """Number of pairs of consecutive states."""
         return int(np.maximum(self.lengths - 1, 0).sum())
 
     def transitions(self) -> tuple[np.ndarray, np.ndarray]:
@@ -150,11 +142,7 @@ def as_sequences(data: Any, n_states: int | None = None, states: Iterable | None
     n_states : int, optional; the states are then the whole numbers 0..n-1
     states : the labels of all states in their order, optional
 
-    Raises
-    ------
-    ValueError
-        For no states, sequences that are nested or hold missing values, labels that cannot be sorted, columns that are
-        not there, or a state that is not among those allowed.
+    ValueError for no states, nested sequences, missing values, labels that cannot be sorted, or a state not allowed.
 
     Examples
     --------
@@ -207,8 +195,7 @@ def count_transitions(
     """
     import scipy.sparse
 
-    if direction not in DIRECTIONS:
-        raise ValueError(f"direction must be 'forward' or 'backward', found {direction!r}; choose one of them")
+    check_choice(direction, "direction", ["forward", "backward"])
     data = as_sequences(sequences, n_states, states)
     pairs = data.transitions() if direction == "forward" else data.transitions()[::-1]
     counts = scipy.sparse.coo_array((np.ones(pairs[0].size), pairs), shape=(data.n_states, data.n_states))
@@ -234,8 +221,7 @@ def _coded(data) -> Sequences:
 def _from_frame(frame) -> Sequences:
     if any(name not in frame.columns for name in COLUMNS):
         raise ValueError(
-            f"a DataFrame of observations must have the columns user, time and state, found {list(frame.columns)}; "
-            "rename them, or give a list of sequences"
+            f"a DataFrame must have the columns user, time and state, found {list(frame.columns)}; rename them"
         )
     missing = frame[COLUMNS].isna().any()
     if missing.any():

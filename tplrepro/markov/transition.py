@@ -2,10 +2,8 @@
 
 A forward matrix holds Pr(l^t | l^{t-1}) (row: where the user was; column: where she is now), a backward matrix
 Pr(l^{t-1} | l^t). Bayes' rule turns one into the other, given the distribution at the earlier time. Estimates are
-maximum likelihood with Laplacian smoothing (section 3.1 of [1]): (count + s) / (row total + n s).
-
-A matrix over many states is kept sparse: row i is a few stored probabilities over a constant `background[i]`, which is
-what Laplacian smoothing of sparse counts gives. It is never made dense.
+maximum likelihood with Laplacian smoothing (section 3.1 of [1]): (count + s) / (row total + n s). With many states, row
+i is a few stored probabilities over a constant `background[i]`, as smoothing gives it; such a matrix stays sparse.
 """
 
 from __future__ import annotations
@@ -41,10 +39,8 @@ class TransitionMatrix:
     probabilities : array-like, DataFrame or scipy.sparse matrix (n, n)
         Rows sum to 1 within 1e-9; no negative, missing or infinite entries.
     states : sequence of n distinct hashable labels, default those of a DataFrame's rows, else 0..n-1
-    normalize : bool, default False
-        Divide each row by its sum first. Without it, rows that do not sum to 1 are an error.
-    background : float or array-like (n,), only with a sparse matrix
-        The probability of each column that row i does not store.
+    normalize : divide each row by its sum first; without it, rows that do not sum to 1 are an error
+    background : float or array-like (n,), of sparse matrices: the probability of each column that row i does not store
 
     Examples
     --------
@@ -90,14 +86,10 @@ class TransitionMatrix:
         direction: str = "forward",
         sparse: bool | None = None,
     ) -> TransitionMatrix:
-        """The maximum-likelihood estimate with Laplacian smoothing.
+        """The maximum-likelihood estimate with Laplacian smoothing, the s >= 0 added to every count.
 
-        Parameters
-        ----------
-        sequences, n_states, states : as in `tplrepro.markov.as_sequences`; by default the states are the values seen
-        smoothing : float >= 0, the s added to every count
-        direction : "forward" estimates Pr(l^t | l^{t-1}), "backward" Pr(l^{t-1} | l^t)
-        sparse : bool, optional; default sparse from 4,096 states on
+        `sequences`, `n_states` and `states` as in `as_sequences`: by default the states are the values seen. "forward"
+        estimates Pr(l^t | l^{t-1}), "backward" Pr(l^{t-1} | l^t); `sparse` is by default from 4,096 states on.
 
         Examples
         --------
@@ -112,9 +104,7 @@ class TransitionMatrix:
     def from_counts(
         cls, counts: Any, smoothing: float = 0.0, states: Iterable | None = None, sparse: bool | None = None
     ) -> TransitionMatrix:
-        """The same from counts of steps (n, n), as `tplrepro.markov.count_transitions` gives them.
-
-        ValueError if smoothing is 0 while a state is never left, and for counts that are not square, or negative.
+        """The same from counts of steps (n, n); ValueError if a state is never left and smoothing is 0.
 
         Examples
         --------
@@ -145,7 +135,6 @@ class TransitionMatrix:
 
     @property
     def states(self) -> Sequence:
-        """The labels: a range where they were not named, else a new list."""
         return self._states if isinstance(self._states, range) else list(self._states)
 
     @property
@@ -176,23 +165,19 @@ class TransitionMatrix:
             array.setflags(write=False)
 
     def toarray(self) -> np.ndarray:
-        """The dense rows, (n, n); a new array if the matrix is sparse."""
         if not self.is_sparse:
             return self.probabilities
         return np.vstack([self.row(i) for i in range(self.n_states)])
 
     def row(self, index: int) -> np.ndarray:
-        """Row `index`, dense, (n,)."""
         if not self.is_sparse:
             return self.probabilities[index]
         matrix = self.probabilities
-        dense = np.full(self.n_states, self.background[index])
-        stored = slice(matrix.indptr[index], matrix.indptr[index + 1])
+        dense, stored = np.full(self.n_states, self.background[index]), slice(*matrix.indptr[index : index + 2])
         dense[matrix.indices[stored]] = matrix.data[stored]
         return dense
 
     def column(self, index: int) -> np.ndarray:
-        """Column `index`, dense, (n,)."""
         if not self.is_sparse:
             return self.probabilities[:, index]
         dense, stored = self.background.copy(), self.probabilities[:, [index]].tocoo()
@@ -216,24 +201,18 @@ class TransitionMatrix:
             ) from None
 
     def propagate(self, distribution: ArrayLike) -> np.ndarray:
-        """One step of the chain: the distribution p P after p, (n,)."""
         p = check_distribution(distribution, self.n_states)
         return p @ self.excess + p @ self.background if self.is_sparse else p @ self.probabilities
 
     def stationary(self) -> np.ndarray:
-        """The one distribution p with p P = p, (n,).
-
-        ValueError if the chain has several closed classes, so that p is not unique, or if the power iteration of a
-        sparse matrix does not converge.
-        """
+        """The one distribution p with p P = p, (n,); ValueError if several closed classes make it not unique."""
         return _power_iteration(self) if self.is_sparse else _state_reduction(self)
 
     def reverse(self, initial: ArrayLike | None = None) -> TransitionMatrix:
         """Bayes' rule: from Pr(l^t | l^{t-1}) to Pr(l^{t-1} | l^t), or back.
 
         Entry (j, i) is initial_i P_ij / sum_k initial_k P_kj for the distribution `initial` (n,) of l^{t-1}, by default
-        the stationary one; dense if there is a background. ValueError if a state is never reached, so that its row is
-        undefined.
+        the stationary one; dense if there is a background. ValueError if a state is never reached.
         """
         prior = self.stationary() if initial is None else check_distribution(initial, self.n_states, "initial")
         sparse = self.is_sparse and not self.background.any()
@@ -255,9 +234,8 @@ def as_transition_matrix(matrix: Any) -> TransitionMatrix:
 def drop_dead_ends(counts: Any, states: Iterable | None = None) -> tuple[Any, list]:
     """Leave out states until each one that is left has a step to, and from, another one or itself.
 
-    Real sequences end somewhere, often at a place that was seen only there. Without smoothing such a state has no row
-    in the forward matrix, and one that is never entered has none in the backward matrix. Returns the counts, csr_array
-    (m, m), and the labels of the states kept; ValueError if there are none.
+    Real sequences end somewhere, often at a place that was seen only there: without smoothing it has no row. Returns
+    the counts, csr_array (m, m), and the labels of the states kept; ValueError if there are none.
 
     Examples
     --------
@@ -299,8 +277,7 @@ def _labelled_rows(frame) -> tuple[np.ndarray, list | None]:
     labels, columns = frame.index.tolist(), frame.columns.tolist()
     if len(labels) != len(columns) or set(labels) != set(columns):
         raise ValueError(
-            f"rows and columns of a DataFrame must have the same labels, found {labels[:5]} and {columns[:5]}; name "
-            "the rows by set_index, or pass its values"
+            f"rows and columns must have the same labels, found {labels[:5]} and {columns[:5]}; use set_index"
         )
     return frame[labels].to_numpy(), None if labels == list(range(len(labels))) else labels
 
@@ -351,8 +328,8 @@ def _closed_class(adjacency, states: Sequence) -> np.ndarray:
     if closed.size > 1:
         first, second = (states[int(np.argmax(label == c))] for c in closed[:2])
         raise ValueError(
-            f"the stationary distribution must be unique, found {closed.size} closed classes of states "
-            f"(one holds {first!r}, another {second!r}); give an initial distribution, or smooth the matrix"
+            f"the stationary distribution must be unique, found {closed.size} closed classes of states (one holds "
+            f"{first!r}, another {second!r}); give an initial distribution, or smooth the matrix"
         )
     return np.flatnonzero(label == closed[0])
 
@@ -388,6 +365,5 @@ def _power_iteration(matrix: TransitionMatrix, tolerance: float = 1e-14, steps: 
             return following
         p = following
     raise ValueError(
-        f"power iteration must reach a change of {tolerance:g} within {steps} steps, found {change:g}; "
-        "give an initial distribution"
+        f"power iteration must reach {tolerance:g} in {steps} steps, found {change:g}; give an initial distribution"
     )

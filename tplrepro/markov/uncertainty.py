@@ -1,8 +1,7 @@
 """Uncertainty of an estimated chain: posterior and bootstrap draws of the matrix, and intervals of its leakage.
 
-A row of counts with a Dirichlet prior of pseudo-count s for each state has the posterior Dirichlet(count + s); its mean
-is the estimate with Laplacian smoothing s. The bootstrap instead draws the sequences (or the users) again, with
-replacement, and estimates anew.
+A row of counts with a Dirichlet prior of pseudo-count s for each state has the posterior Dirichlet(count + s), whose
+mean is the estimate with Laplacian smoothing s. The bootstrap draws sequences (or users) again, with replacement.
 
 Leakage is a maximum over pairs of states and sets of columns, so that noise in the matrix raises it: draws lie above
 the leakage of the estimate more often than below, and an interval need not contain it. With a small s and rows of few
@@ -19,7 +18,7 @@ import numpy as np
 
 from tplrepro.markov.sequences import Sequences, as_sequences
 from tplrepro.markov.transition import TransitionMatrix, checked_counts
-from tplrepro.validation import check_horizon
+from tplrepro.validation import FrozenArrays, check_horizon
 
 __all__ = ["LeakageInterval", "bootstrap_draws", "leakage_interval", "posterior_draws"]
 
@@ -33,9 +32,8 @@ def posterior_draws(counts: Any, smoothing: float, draws: int, rng: np.random.Ge
     Parameters
     ----------
     counts : as in `TransitionMatrix.from_counts`, whose errors these draws have; transposed for backward matrices
-    smoothing : float >= 0
-        The prior pseudo-count of each state, the s of Laplacian smoothing (1: uniform prior, 0.5: Jeffreys'). 0 is the
-        improper prior under which steps never seen stay impossible.
+    smoothing : float >= 0, the prior pseudo-count of each state (1: uniform prior, 0.5: Jeffreys')
+        0 is the improper prior under which steps never seen stay impossible.
 
     Examples
     --------
@@ -48,8 +46,7 @@ def posterior_draws(counts: Any, smoothing: float, draws: int, rng: np.random.Ge
     TransitionMatrix.from_counts(table, smoothing)  # what has no estimate has no posterior
     if table.shape[0] > LARGEST_DENSE:
         raise ValueError(
-            f"a draw has one number for each pair of states, at most {LARGEST_DENSE} states, found {table.shape[0]}; "
-            "use bootstrap_draws"
+            f"a draw must have at most {LARGEST_DENSE} states, found {table.shape[0]}; use bootstrap_draws"
         )
     shape = table.toarray() + smoothing
     return (_posterior_draw(shape, rng) for _ in range(draws))
@@ -77,8 +74,7 @@ def bootstrap_draws(
     ----------
     sequences : as in `tplrepro.markov.as_sequences`
     estimate : makes a draw of the `Sequences` drawn; their states are those of the whole sample, visited or not
-    groups : one hashable a sequence, optional
-        Draw groups of sequences together: their users, if the sequences of one user are not independent.
+    groups : one hashable a sequence: draw groups together, such as users whose sequences are not independent
 
     Examples
     --------
@@ -100,7 +96,7 @@ def bootstrap_draws(
 
 
 @dataclass(frozen=True)
-class LeakageInterval:
+class LeakageInterval(FrozenArrays):
     """An equal-tailed percentile interval of a leakage (Efron, Tibshirani: An Introduction to the Bootstrap, 13)."""
 
     lower: float | np.ndarray  # of the shape and unit that the function returns
@@ -113,9 +109,8 @@ class LeakageInterval:
 def leakage_interval(draws: Iterable, function: Callable, level: float = 0.9) -> LeakageInterval:
     """The interval of any function of the matrix over draws of it.
 
-    `function` takes a draw of `posterior_draws` or `bootstrap_draws` and returns a number or an array of fixed shape;
-    infinity is allowed. The ends are values of draws (no interpolation, so that infinities stay meaningful), rounded
-    outwards. ValueError for fewer than 2 / (1 - level) draws, or a value that is not a number.
+    `function` takes a draw and returns a number, which may be infinite, or an array of fixed shape. The ends are values
+    of draws, rounded outwards. ValueError for fewer than 2 / (1 - level) draws, or NaN.
 
     Examples
     --------
