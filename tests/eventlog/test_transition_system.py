@@ -30,26 +30,6 @@ def test_last_activity():
     assert system.has_successor.all()
 
 
-def test_suffixes_are_what_is_to_come():
-    system = TransitionSystem.from_log(log_of("ab", "cb"), direction="suffix")
-    assert set(system.states) == {tuple(text) for text in ("▶ab■", "ab■", "b■", "■", "▶cb■", "cb■")}
-    assert row(system.forward, tuple("ab■")) == {tuple("b■"): 1.0}
-    assert row(system.backward, tuple("b■")) == {tuple("ab■"): 0.5, tuple("cb■"): 0.5}
-    windowed = TransitionSystem.from_log(log_of("ab", "cb"), direction="suffix", window=2)
-    assert set(windowed.states) == {tuple(text) for text in ("▶a", "ab", "b■", "■", "▶c", "cb")}
-
-
-def test_abstractions():
-    log = log_of("aba", "baa")
-    assert TransitionSystem.from_log(log, abstraction="multiset").label(4) == ("▶", "a", "a", "b", "■")
-    sets = TransitionSystem.from_log(log, abstraction="set")
-    assert set(sets.states) == {tuple(text) for text in ("▶", "▶a", "▶b", "▶ab", "▶ab■")}
-    assert row(sets.forward, tuple("▶ab")) == {tuple("▶ab"): 0.5, tuple("▶ab■"): 0.5}
-    windowed = TransitionSystem.from_log(log, window=2, abstraction="multiset")
-    assert ("a", "b") in windowed.states
-    assert ("b", "a") not in windowed.states
-
-
 def test_visits_are_cases_that_leave_or_end():
     system = TransitionSystem.from_log(log_of("ab", "a", "c", complete=[True, False, False]), window=1)
     assert system.states == [("▶",), ("a",), ("b",), ("■",), ("c",)]

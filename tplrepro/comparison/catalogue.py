@@ -28,9 +28,9 @@ __all__ = ["CountMechanism", "Notion", "mechanisms", "notions"]
 
 @dataclass(frozen=True)
 class CountMechanism:
-    """A way to release counts over time, with one parameter; `trusts_server` if a server sees the true data.
+    """A way to release counts over time, with one parameter; `bound` is what any outputs leak about one time at most.
 
-    `bound` is the largest leakage about one time that any outputs can have, by theory; nats, infinite if none is known.
+    `trusts_server` if a server sees the true data. The bound is by theory, in nats, infinite if none is known.
     """
 
     name: str
@@ -57,9 +57,9 @@ def mechanisms(setting: Setting, window: int, block: float, radius: float) -> di
     """
     n, square = setting.n_cells, np.floor(setting.positions / block + 1e-9)
     policies = {
-        "DPHMM, complete": PolicyGraph.complete(n),
-        "DPHMM, blocks": PolicyGraph.from_edges(n, np.argwhere((square[:, None] == square).all(axis=-1))),
-        "DPHMM, radius": PolicyGraph.utility(setting.positions, radius),
+        "complete": PolicyGraph.complete(n),
+        "blocks": PolicyGraph.from_edges(n, np.argwhere((square[:, None] == square).all(axis=-1))),
+        "radius": PolicyGraph.utility(setting.positions, radius),
     }
     absorb = partial(central.release_by_absorption, window=window)
     respond = partial(local.release_reports, by=KaryRandomizedResponse)
@@ -72,7 +72,7 @@ def mechanisms(setting: Setting, window: int, block: float, radius: float) -> di
     ]
     for name, graph in policies.items():
         release = partial(local.release_by_policy, policy=graph)
-        made.append(CountMechanism(name, False, release, partial(_policy_bound, graph)))
+        made.append(CountMechanism(f"DPHMM, {name}", False, release, partial(_policy_bound, graph)))
     made += [
         CountMechanism("SIP, exact", False, local.release_optimal_response, _marginal_bound),
         CountMechanism("SIP, published", False, local.release_conditional_response, lambda s, level: np.inf),

@@ -41,8 +41,7 @@ def release_by_absorption(
 
     Half of the budget, epsilon / (2 w) a time, decides by a noisy mean change of the counts whether to publish; of the
     other half each time gets as much, and a published time takes what the times before it have not used, after which as
-    many times publish nothing. A time that publishes nothing repeats the last counts; before the first one, the
-    chain's.
+    many times publish nothing. A time that publishes nothing repeats the last counts, at first the chain's.
     """
     w = check_horizon(window, "window")
     unit = check_level(epsilon, "epsilon") / (2 * w)

@@ -1,9 +1,8 @@
 """Mechanisms without trust: each user perturbs her own cell at each time, and all N users are targets.
 
-Randomised response and unary encoding are local differential privacy: reports of budget epsilon, T of them T epsilon
-for the whole sequence. DPHMM ([5]) adds K-norm noise, fitted to a policy graph, to the position. Sequence information
-privacy ([3]) answers by the belief about the user's next cell, which the chain and her outputs so far tell (Eq. (13) of
-[3]): the mechanism changes with the history, which is public.
+Randomised response and unary encoding are local differential privacy. DPHMM ([5]) adds K-norm noise, fitted to a policy
+graph, to the position. Sequence information privacy ([3]) answers by the belief about the user's next cell, which the
+chain and her outputs so far tell (Eq. (13) of [3]): the mechanism changes with the history, which is public.
 """
 
 from __future__ import annotations
@@ -35,9 +34,8 @@ def release_by_policy(
 ) -> SimulatedRelease:
     """A noisy position of each user at each time, by a policy over the cells that is made protectable (6.1 of [5]).
 
-    The chain of the comparison holds every cell possible at every time, so that the constraint of Definition 4.1 of [5]
-    never binds, and the mechanism is the same for all users and times. There are no counts without a model: noise wider
-    than a cell cannot be inverted.
+    Every cell is possible at every time, so that the constraint of Definition 4.1 of [5] never binds. There are no
+    counts without a model: noise wider than a cell cannot be inverted.
     """
     mechanism = KNormMechanism.protecting(policy, setting.positions, epsilon)
     noise = mechanism.sample(np.zeros(2), size=setting.paths.size, rng=rng).reshape(*setting.paths.shape, 2)

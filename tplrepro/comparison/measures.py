@@ -1,10 +1,9 @@
 """What is measured of a release: what it leaks about one user at each time, and what a reader makes of the counts.
 
 The measured leakage of a run is realised, not worst-case: the privacy loss of outputs that were drawn, which temporal
-privacy leakage (Eq. (2) of [1]) bounds over all outputs. Counts can be taken as released, where a mechanism gives such
-counts. Or a reader may use what everybody knows, the number of users and the chain, to make the best of all T releases:
-for users who perturb their own data the sum of their posteriors, for a trusted server's noisy counts the best linear
-estimate. The second exists for every mechanism.
+privacy leakage (Eq. (2) of [1]) bounds over all outputs. A reader may take the counts as released, if a mechanism gives
+any, or use what everybody knows, the number of users and the chain, to make the best of all T releases: for users who
+perturb their own data the sum of their posteriors, for a trusted server's noisy counts the best linear estimate.
 """
 
 from __future__ import annotations
@@ -41,9 +40,8 @@ def infer_counts(noisy: np.ndarray, variances: np.ndarray, setting: Setting) -> 
 
     Users move independently by the chain, so that the counts of one time have the mean N pi and the covariance
     N (diag(pi) - pi pi^T), and those of the next are P^T times these plus innovations: a Kalman filter, and smoothing
-    in the form of Bryson and Frazier, which inverts no singular covariance.
-    The `variances` (T,) of the noise of each count are infinite where nothing was published; of the data in `setting`
-    only the number of users is used.
+    in the form of Bryson and Frazier, which inverts no singular covariance. The `variances` (T,) of the noise of each
+    count are infinite where nothing was published; of the data in `setting` only the number of users is used.
     """
     pi = setting.adversary.initial
     step = setting.adversary.transitions.toarray().T

@@ -21,18 +21,16 @@ __all__ = ["Adversary", "Setting", "SimulatedRelease", "setting_from_sequences"]
 
 @dataclass(frozen=True, eq=False)
 class Adversary:
-    """The adversary knows the chain by which the target moves, the mechanism, and all data of all other users.
+    """She knows the chain by which the target moves, Pr(l^t | l^{t-1}), the mechanism, and all data of all other users.
 
-    She sees all T releases and wants to know where the target was at one time t; what they tell her is Pr(outputs |
-    l_t = k), cell by cell. `transitions` is Pr(l^t | l^{t-1}) over n cells; the chain starts in its stationary
-    distribution.
+    She sees all T releases and wants to know in which of n cells the target was at one time.
     """
 
     transitions: TransitionMatrix
 
     @cached_property
     def initial(self) -> np.ndarray:
-        """Distribution of the target at every time before anything is released: the stationary one, (n,)."""
+        """Distribution of the target at every time before anything is released, (n,): the stationary one."""
         return self.transitions.stationary()
 
     @cached_property
@@ -140,8 +138,8 @@ def setting_from_sequences(
     """Estimate the chain from sequences of cells, and cut them into users of T times each.
 
     Each stretch of T = `horizon` consecutive states counts as a user of its own, and all of them as present together: a
-    large crowd, whose times of day are mixed. The states are the cells 0..n-1 with centres at `positions` (n, 2); those
-    at most `radius` apart are neighbours. ValueError if no sequence has T states.
+    large crowd, whose times of day are mixed. Cells at most `radius` apart are neighbours. ValueError if no sequence
+    has T states.
 
     >>> walk = [np.array([0, 1, 0, 0, 1, 1, 0])]
     >>> setting = setting_from_sequences(walk, [[0.5, 0.5], [1.5, 0.5]], horizon=3, smoothing=1.0, radius=1.0)

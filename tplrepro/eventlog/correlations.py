@@ -8,10 +8,9 @@ published with [4], exploring backward with all predecessors equally likely ("un
 states without a known successor, probabilities are conditioned on the traces that go on; a row from which none does is
 unknown, and `loss_matrix` leaves it out.
 
-**How rows are matched.** The transition system is discovered anew at each release. Both matrices of the step from
-release t - 1 to t are indexed, rows and columns, by the states of the system discovered at t, which holds the traces of
-both. Rows of different releases are never matched, because only a number, the leakage alpha, passes from step to step:
-it bounds the evidence about any two traces, whichever system names them.
+**How rows are matched.** Both matrices of the step from release t - 1 to t are indexed by the states of the system
+discovered at t, which holds the traces of both. Rows of different releases are never matched, because only a number,
+the leakage alpha, passes from step to step: it bounds the evidence about any two traces, whichever system names them.
 """
 
 from __future__ import annotations

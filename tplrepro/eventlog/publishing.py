@@ -61,8 +61,6 @@ def releases(
     max_releases : int >= 1, optional
     rng : numpy.random.Generator, required for uncertain releases
 
-    Examples
-    --------
     >>> log = pd.DataFrame({"case:concept:name": list("1122"), "concept:name": list("abac"),
     ...     "time:timestamp": pd.to_datetime(["2022-01-01", "2022-01-03", "2022-01-02", "2022-01-04"])})
     >>> [release.published.tolist() for release in releases(log)]

@@ -65,12 +65,9 @@ def quantify_releases(
     -------
     DataFrame
         release, from 1 to T; epsilon, bpl, fpl, tpl in nats; states of the transition system discovered at the
-        release; seconds spent on it. ``attrs``: backward_witness and forward_witness, T entries each: a
-        `Witness` whose states are the two traces behind BPL and FPL, or None where nothing is added (and for the
-        published rule).
+        release; seconds spent on it. ``attrs``: backward_witness and forward_witness, T entries each: a `Witness` whose
+        states are the two traces behind BPL and FPL, or None where nothing is added (and for the published rule).
 
-    Examples
-    --------
     >>> log = pd.DataFrame({"case:concept:name": list("112233"), "concept:name": list("abacab"),
     ...     "time:timestamp": pd.date_range("2022-01-01", periods=6)})
     >>> leakage = quantify_releases(log, 0.1, state_window=1, smoothing=0.2)

@@ -44,8 +44,6 @@ class TransitionSystem:
     final: np.ndarray
     activities: list[str]
     direction: str
-    abstraction: str
-    state_window: int | None
     _numbering: _TraceStates
 
     @classmethod
@@ -104,12 +102,12 @@ class TransitionSystem:
         matrix = scipy.sparse.coo_array((values, (ends[:, 0], ends[:, 1])), shape=(n, n)).tocsr()
         visits = matrix.sum(axis=1) + np.array([ended.get(state, 0) for state in range(n)], dtype=float)
         is_final = np.isin(np.arange(n), list(final))
-        return cls(matrix, visits, is_final, activities, direction, abstraction, state_window, numbering)
+        return cls(matrix, visits, is_final, activities, direction, numbering)
 
     def __repr__(self) -> str:
         return (
             f"TransitionSystem({self.n_states} states, {self.counts.nnz} transitions, {self.direction}, "
-            f"{self.abstraction}, window {self.state_window})"
+            f"{self._numbering.abstraction}, window {self._numbering.window})"
         )
 
     @property
@@ -119,7 +117,7 @@ class TransitionSystem:
     def label(self, state: int) -> tuple[str, ...]:
         """The items that make a state; those of a multiset or set are sorted, ▶ first and ■ last."""
         items = self._numbering.items(state)
-        if self.direction == "suffix" and self.abstraction == "sequence":
+        if self.direction == "suffix" and self._numbering.abstraction == "sequence":
             items = items[::-1]
         return tuple(self.activities[k] for k in items)
 

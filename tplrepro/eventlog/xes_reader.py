@@ -6,8 +6,8 @@ in other attributes, globals, classifiers and extensions are passed over.
 
 The parser is expat, fed block by block; what is kept of an event are 25 bytes, besides the frame made of them. A file
 with a document type declaration is refused before any entity is declared, so that entities can neither be expanded
-(billion laughs) nor fetched from elsewhere; XES has no document types. That refusal is all that defusedxml would add
-here, so it is not needed. Elements may neither be long without bound nor nested without bound.
+(billion laughs) nor fetched from elsewhere: all that defusedxml would add here. Elements may neither be long without
+bound nor nested without bound.
 """
 
 from __future__ import annotations
