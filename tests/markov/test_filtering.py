@@ -158,10 +158,7 @@ def test_messages_are_the_likelihood_of_what_came_before():
     ("call", "message"),
     [
         (lambda: forward_backward([[0, 0]], np.eye(2), [0.5, 0.4]), "initial must be .* sum 0.9"),
-        (
-            lambda: forward_backward([[0, 0, 0]] * 2, np.eye(2), [0.5, 0.5]),
-            "one column for each of the 2 states, found 3",
-        ),
+        (lambda: forward_backward([[0, 0, 0]] * 2, np.eye(2), [0.5, 0.5]), "each of the 2 states, found 3"),
         (lambda: forward_backward([0, 0], np.eye(2), [0.5, 0.5]), r"\(..., T, n\) with T >= 1, found \(2,\)"),
         (lambda: forward_backward([[0, np.nan]], np.eye(2), [0.5, 0.5]), "found NaN or"),
         (lambda: forward_backward([[0, 0]] * 3, [np.eye(2)], [0.5, 0.5]), "3 outputs need 2 .* matrices, found 1"),

@@ -40,20 +40,18 @@ def test_all_of_it_is_as_with_lists(lists):
     assert back(sequences.select(np.flatnonzero(odd))) == lists[1::2]
 
 
-def test_sequences_are_grouped_by_user():
+def test_users_items_and_bounds():
     sequences = ragged([[3], [5, 5], [8]], users=np.array([9, 1, 9]))
     grouped = sequences.by_user()
-    assert list(grouped) == [9, 1]
-    assert [s.tolist() for s in grouped[9]] == [[0], [2]]
-
-
-def test_items_and_bounds():
-    sequences = ragged([[3], [5, 5]])
-    assert sequences[-1].tolist() == [1, 1]
-    for wrong in (2, -3):
-        with pytest.raises(IndexError, match="size 2"):
+    assert [(user, [s.tolist() for s in own]) for user, own in grouped.items()] == [(9, [[0], [2]]), (1, [[1, 1]])]
+        9: [[0], [2]],
+        1: [[1, 1]],
+    }
+    assert sequences[-2].tolist() == [1, 1]
+    for wrong in (3, -4):
+        with pytest.raises(IndexError, match="size 3"):
             sequences[wrong]
-    assert repr(sequences) == "Sequences(2 sequences, 3 values, 2 states)"
+    assert repr(sequences) == "Sequences(3 sequences, 4 values, 3 states)"
 
 
 def test_sequences_cannot_be_changed():
@@ -69,9 +67,7 @@ def test_sequences_cannot_be_changed():
     ("values", "offsets", "labels", "users", "message"),
     [
         ([0.5], [0, 1], [1], [1], "values must be a flat array of integer codes"),
-        ([[0]], [0, 1], [1], [1], "values must be a flat array of integer codes"),
         ([0], [0, 2], [1], [1], "offsets must rise from 0 to the number of values, 1"),
-        ([0], [1, 1], [1], [1], "offsets must rise from 0"),
         ([0, 0], [0, 2, 1, 2], [1], [1, 1, 1], "offsets must rise"),
         ([0], [], [1], [], "offsets must rise"),
         ([0], [0, 1], [1], [1, 2], "users must name one user a sequence, 1, found 2"),
@@ -143,11 +139,10 @@ def test_smoothing_adds_to_every_count(sequences, smoothing):
     counts, _ = count_transitions(sequences, n_states=5)
     expected = counts.toarray() + smoothing
     expected /= expected.sum(axis=1, keepdims=True)
-    P = tpl.TransitionMatrix.from_sequences(sequences, n_states=5, smoothing=smoothing)
-    assert P.probabilities == pytest.approx(expected)
-    sparse = tpl.TransitionMatrix.from_sequences(sequences, n_states=5, smoothing=smoothing, sparse=True)
-    assert sparse.is_sparse
-    assert sparse.toarray() == pytest.approx(expected)
+    for sparse in (False, True):
+        P = tpl.TransitionMatrix.from_sequences(sequences, n_states=5, smoothing=smoothing, sparse=sparse)
+        assert P.is_sparse == sparse
+        assert P.toarray() == pytest.approx(expected)
 
 
 def test_maximum_likelihood_recovers_a_chain():
@@ -173,15 +168,12 @@ def test_many_states_stay_sparse():
     ("given", "options", "message"),
     [
         ([], {}, "at least one observed state, found none"),
-        ([[], []], {}, "at least one observed state, found none"),
         ([[0, 1], [[0, 1], [1]]], {}, r"one-dimensional, found nested ones \(.*\'list\'\)"),
         ([[[0, 1], [1, 0]]], {}, "one-dimensional, found nested"),
         ([0, 1], {}, "found 0 at position 0; wrap"),
-        ("abc", {}, "found 'a' at position 0; wrap"),
         ({"ann": "abc"}, {}, "found 'abc' at position 0; wrap"),
         ({"ann": 3}, {}, "found 3 at position 0; wrap"),
         ([[0, 1], [1, 7]], {"n_states": 3}, r"unknown state 7 in the sequences; the states allowed are \[0, 1, 2\]"),
-        ([[0, -1]], {"n_states": 2}, "unknown state -1"),
         ([["a", "b"], ["c"]], {"states": ["a", "b"]}, "unknown state 'c'.*add it to states, or drop it"),
         ([["a", "b"]], {"states": ["a", "b", "a"]}, "states must be distinct"),
         ([["a", "b"]], {"states": ["a", "b"], "n_states": 3}, "equal the number of labels, found 3 and 2"),
@@ -190,7 +182,6 @@ def test_many_states_stay_sparse():
         ([[0.0, np.nan]], {}, "found nan in sequence 0"),
         ([[0, 1], [0, 1j]], {}, r"found 1j in sequence 1"),
         ([["a"], ["b", None]], {}, "not missing, found None in sequence 1; drop it"),
-        ([["a", np.nan]], {}, "not missing, found nan in sequence 0"),
         ([[0, pd.NA]], {}, "found <NA> in sequence 0"),
         ([np.ma.array([0, 1], mask=[False, True])], {}, "found nan in sequence 0"),
         ([["a", 1]], {}, "labels must be of one kind"),
@@ -198,7 +189,6 @@ def test_many_states_stay_sparse():
         (pd.DataFrame({"state": [1]}), {}, r"the columns user, time and state, found \['state'\]; rename"),
         (pd.DataFrame({"user": [1], "time": [np.nan], "state": [1]}), {}, "some in column time; drop those rows"),
         ([[0, 1]], {"smoothing": -1.0}, "smoothing must be finite and at least 0, found -1.0"),
-        ([[0, 1]], {"smoothing": np.inf}, "found inf"),
         ([[0, 1]], {}, r"no step starts at state 1 \(1 such states\); give smoothing > 0"),
         ([[0, 1]], {"direction": "sideways"}, "'forward', 'backward', found 'sideways'"),
     ],

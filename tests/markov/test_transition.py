@@ -52,16 +52,13 @@ def test_labels_of_a_frame_are_states_whatever_the_order_of_its_columns():
         tpl.TransitionMatrix(pd.DataFrame(np.eye(2), columns=["a", "b"]))
 
 
-def test_normalizes_only_on_request():
-    P = tpl.TransitionMatrix([[1, 3], [2, 2]], normalize=True)
-    assert P.probabilities.tolist() == [[0.25, 0.75], [0.5, 0.5]]
-    with pytest.raises(ValueError, match="pass normalize=True"):
-        tpl.TransitionMatrix([[1, 3], [2, 2]])
+def test_normalizes_on_request():
+    assert tpl.TransitionMatrix([[1, 3], [2, 2]], normalize=True).probabilities.tolist() == [[0.25, 0.75], [0.5, 0.5]]
 
 
 def test_tolerance_of_row_sums_is_as_stated():
     tpl.TransitionMatrix([[0.5, 0.5 + 9e-10], [0.5, 0.5]])
-    with pytest.raises(ValueError, match=r"within 1e-09, found 1\.000000002 in row 0"):
+    with pytest.raises(ValueError, match=r"within 1e-09, found 1\.000000002 in row 0; pass normalize=True"):
         tpl.TransitionMatrix([[0.5, 0.5 + 2e-9], [0.5, 0.5]])
 
 
@@ -100,10 +97,7 @@ def test_stationary_distribution_of_a_nearly_decomposed_chain_keeps_its_digits()
     P = tpl.TransitionMatrix([[1 - 1e-14, 1e-14], [3e-14, 1 - 3e-14]])
     leave, enter = 1e-14, 3e-14
     assert P.stationary() == pytest.approx([enter / (leave + enter), leave / (leave + enter)], rel=1e-12)
-
-
-def test_transient_states_have_no_stationary_probability():
-    assert tpl.TransitionMatrix([[0.8, 0.2], [0.0, 1.0]]).stationary().tolist() == [0.0, 1.0]
+    assert tpl.TransitionMatrix([[0.8, 0.2], [0.0, 1.0]]).stationary().tolist() == [0.0, 1.0]  # a transient state
 
 
 def test_sparse_agrees_with_its_dense_form():
@@ -128,13 +122,6 @@ def test_reversing_a_sparse_matrix_without_background_keeps_it_sparse():
     assert not sparse_example().reverse().is_sparse
 
 
-def test_sparse_without_background_has_zeros():
-    P = tpl.TransitionMatrix(scipy.sparse.eye_array(3).tocsr())
-    assert P.toarray().tolist() == np.eye(3).tolist()
-    with pytest.raises(ValueError, match="3 closed classes"):
-        P.stationary()
-
-
 @settings(max_examples=60)
 @given(sequences=st.lists(st.lists(st.integers(0, 5), min_size=2, max_size=6), min_size=1, max_size=5))
 def test_dropping_dead_ends_keeps_what_repeated_deletion_keeps(sequences):
@@ -146,6 +133,7 @@ def test_dropping_dead_ends_keeps_what_repeated_deletion_keeps(sequences):
         if alive == kept:
             break
         kept = alive
+    names = list("abcdef")
     counts, _ = count_transitions(sequences, n_states=6)
     if not kept:
         with pytest.raises(ValueError, match="left again and again, found none of 6"):
@@ -153,15 +141,10 @@ def test_dropping_dead_ends_keeps_what_repeated_deletion_keeps(sequences):
         return
     smaller, states = drop_dead_ends(counts)
     assert states == sorted(kept)
+    assert drop_dead_ends(counts, names)[1] == [names[state] for state in states]
     assert smaller.toarray().tolist() == counts.toarray()[np.ix_(states, states)].tolist()
     for counted in (smaller, smaller.T):
         tpl.TransitionMatrix.from_counts(counted)
-
-
-def test_dropping_dead_ends_keeps_labels_and_checks_counts():
-    assert drop_dead_ends(np.array([[1, 1], [0, 0]]), states=["home", "trip"])[1] == ["home"]
-    with pytest.raises(ValueError, match=r"counts must be square, found shape \(2, 3\)"):
-        drop_dead_ends(np.ones((2, 3)))
 
 
 def test_repr_and_index():
@@ -177,7 +160,6 @@ def test_repr_and_index():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: tpl.TransitionMatrix([[0.5, 0.5], [1.0]]), "rectangular array"),
         (lambda: tpl.TransitionMatrix([[0.5, 0.5], [1.0]], normalize=True), "rectangular array of numbers"),
         (lambda: tpl.TransitionMatrix([[0.0, 0.0], [1.0, 0.0]], normalize=True), "positive, finite sum.*0 in row 0"),
         (lambda: tpl.TransitionMatrix([[1.0, -1.0], [1.0, 0.0]], normalize=True), "found -1 in row 0, column 1"),
@@ -185,10 +167,9 @@ def test_repr_and_index():
         (lambda: tpl.TransitionMatrix(np.eye(2), background=0.1), "background needs a scipy.sparse matrix"),
         (lambda: tpl.TransitionMatrix(np.eye(2), states=["a"]), "2 states once, found 1 labels"),
         (lambda: tpl.TransitionMatrix(np.eye(2), states=["a", "a"]), "distinct, found 'a' more than once"),
-        (
-            lambda: tpl.TransitionMatrix(scipy.sparse.eye_array(2) * 0.5),
-            "rows must sum to 1 within 1e-09, found 0.5 in row 0",
-        ),
+        (lambda: tpl.TransitionMatrix(scipy.sparse.eye_array(2) * 0.5), "rows must sum to 1 .* found 0.5 in row 0"),
+        (lambda: tpl.TransitionMatrix(scipy.sparse.eye_array(3)).stationary(), "3 closed classes"),
+        (lambda: drop_dead_ends(np.ones((2, 3))), r"counts must be square, found shape \(2, 3\)"),
         (lambda: tpl.TransitionMatrix(scipy.sparse.eye_array(2) * -1.0), "not be negative, found -1"),
         (lambda: tpl.TransitionMatrix(scipy.sparse.eye_array(2), background=-0.1), "background.*found -0.1"),
         (lambda: tpl.TransitionMatrix(scipy.sparse.csr_array((2, 3))), r"square, found shape \(2, 3\)"),
