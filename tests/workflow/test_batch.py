@@ -13,7 +13,7 @@ from workflow.fingerprint import is_current, read_status
 SAVE = "from tplrepro import figures\nfigures.save_figure(figures.subplots()[0], 'a/one', results={'value': value})"
 
 
-def wait_for(condition, seconds=60):
+def wait_for(condition, seconds=120):
     limit = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < limit, "waited too long"
