@@ -44,9 +44,6 @@ def test_users_items_and_bounds():
     sequences = ragged([[3], [5, 5], [8]], users=np.array([9, 1, 9]))
     grouped = sequences.by_user()
     assert [(user, [s.tolist() for s in own]) for user, own in grouped.items()] == [(9, [[0], [2]]), (1, [[1, 1]])]
-        9: [[0], [2]],
-        1: [[1, 1]],
-    }
     assert sequences[-2].tolist() == [1, 1]
     for wrong in (3, -4):
         with pytest.raises(IndexError, match="size 3"):
