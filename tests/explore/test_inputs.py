@@ -104,11 +104,9 @@ MISTAKES = {
         ("0.8,0.2\n0.1,?", "entries must be numbers, found '\\?' in line 2, entry 2; give probabilities"),
         ("0.5,,0.5\n1,0,0\n0,0,1", "entries must be numbers, found nothing in line 1, entry 2"),
         ("0.8,0.2\n0.1,0.9\n0.5,0.5", r"must be square, found shape \(3, 2\)"),
-        ("0.8,0.2", r"must be square, found shape \(1, 2\)"),
         ("0.8,0.2\n1", "rows must be of one length, found 1 entries in line 2 and 2 in the first row"),
         ("0.8,0.3\n0.1,0.9", 'rows must sum to 1, found 1.1 in row 1; correct it, or tick "divide each row'),
         ("nan,1\n0.5,0.5", "must be finite numbers, found nan in row 0"),
-        ("inf,1\n0.5,0.5", "must be finite numbers, found inf in row 0"),
         ("1.5,-0.5\n0.5,0.5", "must not be negative, found -0.5"),
         ("a,a\n0.5,0.5\n0.5,0.5", "states must be distinct, found 'a' more than once"),
         (",a,b\nb,0.5,0.5\na,0.5,0.5", "must name the same states in the same order"),
@@ -117,19 +115,13 @@ MISTAKES = {
     ],
     parse_sequences: [
         ("", "sequences need at least one line, found no text"),
-        (
-            "a\nb\n",
-            "sequences need at least one step, found 2 sequences of one state at most; give one sequence a line",
-        ),
+        ("a\nb\n", "need at least one step, found 2 sequences of one state at most; give one sequence a line"),
         (",".join(f"s{k}" for k in range(MAX_STATES + 1)), f"at most {MAX_STATES} different states here, found"),
     ],
     partial(parse_budgets, horizon=3): [
         ("0.1, 0.2", "one budget a release, found 2 for T = 3 releases; give 3 numbers, change T, or press Reset"),
-        ("", "one budget a release, found 0 for T = 3"),
         ("0.1, much, 0.2", "budgets must be numbers in nats, .* found 'much' as entry 2"),
         ("0.1, 0, 0.2", "epsilons must be a finite privacy budget in nats, greater than 0; found 0"),
-        ("0.1, nan, 0.2", "found nan"),
-        ("0.1, -1, 0.2", "found -1"),
         (f"0.1 x {10**12}", f"repeated at most {MAX_RELEASES} times"),
         ("0.1 x 0", "budgets must be numbers in nats"),
         ("0.1*y", "budgets must be numbers in nats"),
@@ -152,13 +144,9 @@ def test_budgets_are_read_back_exactly(budgets):
 
 
 def test_files_are_text_of_a_bounded_size():
-    assert decode("café,1".encode()) == "café,1"
-    assert decode("\ufeffa,b".encode()) == "a,b"
-    assert decode("a,b".encode("utf-16")) == "a,b"
-    mistakes = {
-        b"\x89PNG\xff": "m.png must be text in UTF-8, found byte 0x89 at position 0",
-        b"a\0b": "found binary content",
-    }
-    for content, message in (mistakes | {b" \n": "must not be empty"}).items():
+    for encoding in ("utf-8", "utf-8-sig", "utf-16"):
+        assert decode("café,1".encode(encoding)) == "café,1"
+    messages = ("m.png must be text in UTF-8, found byte 0x89 at", "found binary content", "must not be empty")
+    for content, message in zip((b"\x89PNG\xff", b"a\0b", b" \n"), messages, strict=True):
         with pytest.raises(ValueError, match=message):
             decode(content, "m.png")
