@@ -51,12 +51,11 @@ def test_stand_in_rests_on_areas():
     assert set(steps.users) <= {(f"P{i}", "SYNTHETIC1") for i in range(1, 5)}
 
 
-def test_columns_units_and_extra_are_the_callers(tmp_path):
+def test_columns_and_units_are_the_callers(tmp_path):
     path = folder_of(tmp_path, A_1="s,kind,gy,gx\n0,a,1.5,2.5\n0.5,b,3,4\n")
-    frame = gaze.load(path, time="s", x="gx", y="gy", extra=("kind",), unit="deg")
+    frame = gaze.load(path, time="s", x="gx", y="gy", unit="deg")
     assert frame["time"].tolist() == [0.0, 0.5]
     assert frame["x"].tolist() == [2.5, 4.0]
-    assert frame["kind"].tolist() == ["a", "b"]
     assert frame.attrs["unit"] == "deg"
 
 

@@ -58,40 +58,6 @@ def test_stand_in_has_few_places_a_user_and_a_heavy_tail():
     assert np.median(busy) > 0
 
 
-def test_strings_and_gaps_of_brightkite(tmp_path):
-    path = file_of(
-        tmp_path,
-        [
-            b"0\t2010-10-17T01:48:53Z\t39.747652\t-104.99251\t88c46bf20db295831bd2d1718ad7e6f5",
-            b"0\t2010-10-16T06:02:04Z\t39.891383\t-105.070814\t7a0f88982aa015062b95e3b4843f9ca2",
-            b"0\t2010-10-16T03:48:54Z\t0.0\t0.0\t00000000000000000000000000000000",
-            b"1\t\t\t\t",
-            b"1\t2010-10-14T18:25:51Z\t39.75\t-104.99\t88c46bf20db295831bd2d1718ad7e6f5",
-        ],
-    )
-    frame = gowalla.load(path)
-    assert frame["location"].tolist() == [
-        "7a0f88982aa015062b95e3b4843f9ca2",
-        "88c46bf20db295831bd2d1718ad7e6f5",
-        "88c46bf20db295831bd2d1718ad7e6f5",
-    ]
-    assert frame.attrs["skipped"] == {"missing field": 1, "position (0, 0)": 1}
-    assert frame.attrs["skipped_examples"]["missing field"] == f"{path}, line 4"
-
-
-def test_strings_join_over_blocks(tmp_path, monkeypatch):
-    lines = [b"%d\t2010-10-14T18:25:51Z\t39.75\t-104.99\tid%d" % (i, i % 7) for i in range(300)]
-    path = file_of(tmp_path, lines)
-    monkeypatch.setattr("tplrepro.datasets.reading.line_blocks.__defaults__", (700,))
-    assert gowalla.load(path)["location"].tolist() == [f"id{i % 7}" for i in range(300)]
-
-
-def test_limits_of_time_are_the_callers(tmp_path):
-    path = file_of(tmp_path, SOUND)
-    assert gowalla.load(path, not_before="2010-10-18").attrs["skipped"] == {"time before not_before": 2}
-    assert gowalla.load(path, not_after="2010-10-18").attrs["skipped"] == {"time after not_after": 2}
-
-
 def test_swapped_columns_are_suspected(tmp_path):
     swapped = [b"\t".join([f[0], f[1], f[3], f[2], f[4]]) for f in (line.split(b"\t") for line in SOUND)]
     with pytest.raises(DataFormatError, match=r"line 1: 4 of 4 points .* the columns may be swapped"):

@@ -80,9 +80,9 @@ def test_chunks_change_nothing(monkeypatch):
 @pytest.mark.parametrize(
     ("box", "cell_km", "message"),
     [
-        ((1, 0, 0, 1), 1, "box must satisfy"),
-        ((0, 91, 0, 1), 1, "box must satisfy"),
-        ((0, 1, 170, 190), 1, "box must satisfy"),
+        ((1, 0, 0, 1), 1, "box must be four numbers .* -90 <= south"),
+        ((0, 91, 0, 1), 1, "box must be four numbers .* -90 <= south"),
+        ((0, 1, 170, 190), 1, "box must be four numbers .* -90 <= south"),
         ((0, 1), 1, "box must be four numbers"),
         ("abcd", 1, "box must be four numbers"),
         ((0, 1, 0, 1), 0, "cell_km must be a positive size"),

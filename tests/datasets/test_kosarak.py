@@ -39,14 +39,6 @@ def test_stand_in_reads_as_by_a_plain_reader(tmp_path, name):
     assert sequences.users.tolist() == list(range(len(expected)))
 
 
-def test_pages_are_numbered_by_first_appearance(tmp_path, monkeypatch):
-    monkeypatch.setattr("tplrepro.datasets.stand_ins.kosarak.BATCH_SESSIONS", 70)
-    pages = kosarak.synthetic(300, seed=0)["page"].to_numpy()
-    seen = np.maximum.accumulate(pages)
-    assert pages[0] == 1
-    assert (np.diff(seen) <= 1).all()
-
-
 def test_stand_in_has_a_heavy_tail_and_memory(monkeypatch):
     monkeypatch.setattr("tplrepro.datasets.stand_ins.kosarak.N_PAGES", 2000)
     sequences = kosarak.to_sequences(kosarak.synthetic(4000, seed=0))

@@ -98,14 +98,6 @@ def test_the_densest_file_is_taken_on_request(recorded):
     assert prepare("gowalla", densest=True).inputs[0].name == "loc-gowalla_totalCheckins.txt"
 
 
-def test_observations_are_cut_again_without_reading(recorded):
-    first = prepare("geolife", cell_km=4.0)
-    again = prepare("geolife", cell_km=1.0, observations=first.observations)
-    assert_same(again.sequences, prepare("geolife", cell_km=1.0).sequences)
-    assert again.inputs == first.inputs
-    assert first.observations["cell"].max() < again.observations["cell"].max()  # the first one's stay
-
-
 def test_a_place_is_named_only_where_the_box_lies_in_it():
     stand_in = {"n_users": 30}
     assert prepare("gowalla", stand_in=stand_in, box=(33.9, 34.1, -118.5, -118.1)).title.startswith("Gowalla in Los")

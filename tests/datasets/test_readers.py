@@ -60,8 +60,8 @@ FORMATS = {
             (point("400.1666", clock="02:53:07"), "coordinates out of range"),
             (point(longitude="-180.5", clock="02:53:07"), "coordinates out of range"),
             (point("nan", clock="02:53:07"), "coordinates out of range"),
-            (point(day="2000-01-01"), "time before not_before"),
-            (point(day=LATER.decode()), "time after not_after"),
+            (point(day="2000-01-01"), "time before the recording began"),
+            (point(day=LATER.decode()), "time in the future"),
             (point("39.91"), "duplicate time"),
         ],
         [
@@ -90,7 +90,7 @@ FORMATS = {
             (b"2\t2010-01-01T00:00:00Z\t40.0\t-197.7\t5", "coordinates out of range"),
             (b"2\t2010-01-01T00:00:00Z\t0\t0\t5", "position (0, 0)"),
             (b"2\t2010-01-01T00:00:00Z\t\t-97.7\t5", "missing field"),
-            (b"2\t" + LATER + b"T00:00:00Z\t40.0\t-97.7\t5", "time after not_after"),
+            (b"2\t" + LATER + b"T00:00:00Z\t40.0\t-97.7\t5", "time in the future"),
             (b"1\t2010-10-17T19:26:05Z\t34.1\t-118.2\t5", "duplicate time"),
         ],
         [

@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 from tplrepro.datasets.reading import (
     DataFormatError,
     Defects,
-    describe_content,
+    attempt,
     in_time,
     line_blocks,
     parse_table,
     rows_of,
-    time_limit,
 )
 
 TEXT = st.lists(st.binary(max_size=12).map(lambda b: b.replace(b"\n", b"").replace(b"\r", b"")), max_size=30)
@@ -98,7 +97,11 @@ def test_malformed_lines_are_found_as_line_by_line(tokens):
 
 def numbers(tokens, defects):
     block = b"\n".join(tokens) + b"\n"
-    return rows_of(block, 1, "f", lambda lines: parse_table(lines, {"n": pa.int64()}, "\t"), defects)
+    return rows_of(block, 1, "f", parse, defects, attempt(parse, block))
+
+
+def parse(lines):
+    return parse_table(lines, {"n": pa.int64()}, "\t")
 
 
 def test_only_so_many_malformed_lines_are_skipped():
@@ -122,39 +125,13 @@ def test_dropped_rows_are_placed_at_their_lines():
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), max_size=30))
 def test_rows_in_time_are_the_first_of_each_group_and_time(pairs):
     group, time = np.array(pairs, dtype=int).reshape(-1, 2).T
-    kept, again = in_time(time, group)
+    defects = Defects(False, 0, "")
+    kept = in_time(time, defects, lambda row: (f"f{row}", ""), group)
     first = {pair: pairs.index(pair) for pair in set(pairs)}
     assert kept.tolist() == [first[pair] for pair in sorted(first)]
-    assert sorted(again.tolist()) == sorted(set(range(len(pairs))) - set(first.values()))
-
-
-@pytest.mark.parametrize(
-    ("head", "what"),
-    [
-        (b"PK\x03\x04abc", "zip archive"),
-        (b"\x1f\x8b\x08", "gzip"),
-        (b"Geolife trajectory\r\n", r"\.plt"),
-        (b"<?xml version='1.0'?>\n<log>", "XES"),
-        (b"<!DOCTYPE html>", "web page"),
-        (b"0\t2010-10-19T23:55:27Z\t30.2\t-97.7\t22847\n", "check-ins"),
-        (b"1 2 3\n", "sessions"),
-        (b"t,x,y\n", "comma-separated"),
-        (b"\xff\xfe\0a\n", "not UTF-8"),
-        (b"hello\n", "text file"),
-    ],
-)
-def test_content_is_described(head, what):
-    import re
-
-    assert re.search(what, describe_content(head))
-
-
-def test_time_limits_are_utc():
-    assert time_limit("2010-01-01T08:00+08:00", "x") == time_limit("2010-01-01", "x")
-    assert time_limit(None, "x") is None
-    for wrong in ("soon", "NaT"):
-        with pytest.raises(ValueError, match="not_after must be a date or a time, found"):
-            time_limit(wrong, "not_after")
+    again = set(range(len(pairs))) - set(first.values())
+    assert defects.skipped.get("duplicate time", 0) == len(again)
+    assert set(defects.examples.values()) <= {f"f{row}" for row in again}
 
 
 def test_negative_max_malformed_is_an_error():

@@ -5,7 +5,6 @@ import gzip
 import hashlib
 import http.server
 import threading
-import time
 import zipfile
 
 import pytest
@@ -71,16 +70,18 @@ def server(monkeypatch):
     one.http.server_close()
 
 
-def quiet(**options):
-    return {"progress": False, "timeout": 5, **options}
-
-
 @pytest.fixture
 def official(server, monkeypatch):
-    """The server's file is the official one of Kosarak."""
-    digest = hashlib.sha256(gzip.decompress(CONTENT)).hexdigest()
-    source = dataclasses.replace(registry.SOURCES["kosarak"], url=server.url, content_sha256=digest, known_hash=MD5)
-    monkeypatch.setitem(registry.SOURCES, "kosarak", source)
+    """The server's file is the official one of Kosarak, whose content and checksum may be given."""
+
+    def give(name="kosarak", **changes):
+        known = {"content_sha256": hashlib.sha256(gzip.decompress(CONTENT)).hexdigest(), "known_hash": MD5}
+        source = dataclasses.replace(registry.SOURCES[name], url=server.url, **(known | changes))
+        monkeypatch.setitem(registry.SOURCES, name, source)
+
+    give()
+    monkeypatch.setattr(registry, "TIMEOUT", 5)
+    server.give = give
     return server
 
 
@@ -89,89 +90,52 @@ def left_over():
 
 
 def test_fetch_puts_the_file_into_the_cache_once(official):
-    path = fetch("kosarak", **quiet())
+    path = fetch("kosarak")
     assert path.read_bytes() == CONTENT
-    assert fetch("kosarak", **quiet()) == path
+    assert fetch("kosarak") == path
     assert official.asked == 1
     assert left_over() == ["kosarak.dat.gz"]
     assert len(kosarak.load()) == 80_000  # load finds what fetch has put there
 
 
-def test_progress_is_shown_on_request(official, capsys):
-    fetch("kosarak", **quiet(progress=True))
-    assert "100%" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("what", ["stop", "fail", "other"])
-def test_failures_are_tried_again_then_reported_and_nothing_is_kept(official, what):
+def test_failures_are_tried_again_then_reported_and_nothing_is_kept(official, monkeypatch, what):
     """A connection that breaks half-way, a server that fails, a file of another checksum."""
+    monkeypatch.setattr(registry, "RETRIES", 2)
     official.plan = [what, what]
-    assert fetch("kosarak", **quiet(retries=2)).read_bytes() == CONTENT
+    assert fetch("kosarak").read_bytes() == CONTENT
     assert official.asked == 3
     registry.cache_folder().joinpath("kosarak.dat.gz").unlink()
-    official.plan = [what, what]
+    official.plan = [what, what, what]
     expected = ValueError if what == "other" else requests.exceptions.RequestException
-    with pytest.raises(
-        expected, match={"other": r"hash of downloaded file .* does not match", "fail": "503"}.get(what)
-    ):
-        fetch("kosarak", **quiet(retries=1))
+    message = {"other": r"hash of downloaded file .* does not match", "fail": "503"}.get(what)
+    with pytest.raises(expected, match=message):
+        fetch("kosarak")
     assert left_over() == []
 
 
 def test_a_damaged_file_in_the_cache_is_fetched_again(official):
-    fetch("kosarak", **quiet()).write_bytes(b"damaged")
-    assert fetch("kosarak", **quiet()).read_bytes() == CONTENT
+    fetch("kosarak").write_bytes(b"damaged")
+    assert fetch("kosarak").read_bytes() == CONTENT
 
 
-def test_a_web_page_instead_of_an_archive_is_not_kept(server):
-    server.content = b"<html>please sign in</html>"
-    with pytest.raises(ValueError, match=r"a \.zip file was expected from .*perhaps a web page"):
-        fetch("geolife", url=server.url, **quiet(retries=0))
+def test_a_web_page_instead_of_an_archive_is_not_kept(official):
+    official.content = b"<html>please sign in</html>"
+    official.give("geolife", known_hash=None, content_sha256=None)
+    with pytest.raises(ValueError, match=r"a \.zip file was expected from .*, found a web page"):
+        fetch("geolife")
     assert left_over() == []
 
 
-def test_another_copy_of_the_content_is_a_warning(server):
+def test_another_copy_of_the_content_is_a_warning(official):
+    official.give(content_sha256="b7855ba1", known_hash=None)
     with pytest.warns(UserWarning, match=r"sha256 [0-9a-f]{64}, while the one known copy has b7855ba1"):
-        path = fetch("kosarak", url=server.url, **quiet())
-    assert path.exists()
+        assert fetch("kosarak").exists()
 
 
-def test_a_mirrors_file_is_never_taken_for_the_official_one(server):
-    """It is checked against what the caller gives, nothing published being known of it, and kept by its address."""
-    path = fetch("gowalla", url=server.url, **quiet(retries=0))
-    assert path.read_bytes() == CONTENT
-    assert (
-        path
-        == fetch("gowalla", url=server.url, **quiet(retries=0))
-        != fetch("gowalla", url=server.url + "?", **quiet())
-    )
-    assert server.asked == 2
-    with pytest.raises(DatasetNotFoundError):
-        locate("gowalla")
-    with pytest.raises(ValueError, match="does not match"):
-        fetch("gowalla", url=server.url + "?2", known_hash="md5:" + "0" * 32, **quiet(retries=0))
-    assert registry.SOURCES["gowalla"].known_hash == "md5:8ebd5ed2dd376d8982987c49429cb9f9"
-
-
-def test_no_server_is_an_error_soon():
-    begin = time.monotonic()
-    with pytest.raises(requests.exceptions.ConnectionError):
-        fetch("kosarak", url="http://127.0.0.1:9/file", **quiet(retries=0, timeout=2))
-    assert time.monotonic() - begin < 10
-
-
-def test_published_checksums_belong_to_the_official_address_only(server):
-    """A mirror's file is checked against what the caller gives: nothing published is known of it."""
-    path = fetch("gowalla", url=server.url, **quiet(retries=0))
-    assert path.read_bytes() == CONTENT
-    assert registry.SOURCES["gowalla"].known_hash == "md5:8ebd5ed2dd376d8982987c49429cb9f9"
-
-
-def test_arguments_are_checked():
+def test_names_are_checked():
     with pytest.raises(ValueError, match=r"name must be one of .*'kosarak'.*, found 'netflix'"):
         fetch("netflix")
-    with pytest.raises(ValueError, match="retries must be at least 0, found -1"):
-        fetch("kosarak", retries=-1)
 
 
 @pytest.mark.parametrize("module", [geolife, gowalla, kosarak])

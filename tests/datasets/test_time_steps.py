@@ -98,8 +98,8 @@ def test_zones_and_units_of_time_change_nothing():
 
 
 def test_several_columns_can_name_the_user():
-    frame = pd.DataFrame({"u": ["a", "a"], "r": [1, 2], "t": [0.0, 1.0], "s": [1, 2]})
-    sequences = fixed_steps(frame, 1, 5, state="s", user=["u", "r"], time="t")
+    frame = pd.DataFrame({"u": ["a", "a"], "r": [1, 2], "time": [0.0, 1.0], "s": [1, 2]})
+    sequences = fixed_steps(frame, 1, 5, state="s", user=["u", "r"])
     assert sequences.users.tolist() == [("a", 1), ("a", 2)]
 
 
@@ -117,7 +117,7 @@ def test_states_may_be_strings():
         ({"time": ["noon"]}, {}, "must hold time stamps or seconds"),
         ({"user": [np.nan]}, {}, "users must not be missing, found 1"),
         ({}, {"step": 0}, "step must be a positive duration, found 0"),
-        ({}, {"step": "often"}, "step must be a duration, found 'often'"),
+        ({}, {"step": "often"}, "step must be a positive duration, found 'often'"),
         ({}, {"max_gap": -1}, "max_gap must be a positive duration"),
         ({}, {"max_gap": float("nan")}, "max_gap must be a positive duration"),
     ],

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tplrepro.datasets import gaze, geolife, gowalla, kosarak, writing
-from tplrepro.datasets.reading import read_marker
+from tplrepro.datasets.reading import marker_path, read_marker
 
 SETS = [
     (geolife, "a.zip", {"n_trajectories": 40}),
@@ -75,22 +75,22 @@ def test_no_permission_is_named_with_a_remedy(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["a", "a.gz"])
 def test_an_error_in_the_middle_keeps_the_earlier_file(tmp_path, name):
     path = tmp_path / name
-    with writing.atomic_output(path) as out:
+    with writing.synthetic_file(path) as out:
         out.write(b"first")
     kept = path.read_bytes()
     for error in (RuntimeError, KeyboardInterrupt):
-        with pytest.raises(error), writing.atomic_output(path) as out:
+        with pytest.raises(error), writing.synthetic_file(path) as out:
             out.write(b"second")
             raise error
         assert path.read_bytes() == kept
-        assert list(tmp_path.iterdir()) == [path]
+        assert set(tmp_path.iterdir()) == {path, marker_path(path)}
     assert (gzip.decompress(kept) if name == "a.gz" else kept) == b"first"
 
 
 def test_written_files_are_readable_by_others(tmp_path):
     old = os.umask(0o022)
     try:
-        with writing.atomic_output(tmp_path / "a") as out:
+        with writing.synthetic_file(tmp_path / "a") as out:
             out.write(b"x")
     finally:
         os.umask(old)

@@ -139,7 +139,7 @@ def test_progress_bar(capsys):
         ({"backward_from": "both"}, "backward_from must be one of 'bayes', 'uniform', found 'both'"),
         ({"start": 0.0}, r"start must be a share in \(0, 1\] or a time, found 0.0"),
         ({"start": None}, "start must be a share"),
-        ({"start": "soon"}, "start must be a date or a time"),
+        ({"start": "soon"}, r"start must be a share in \(0, 1\] or a time, found soon"),
         ({"start": "1999-01-01"}, "the log begins at 2022-01-01 00:00:00; give a later start"),
         ({"max_releases": 0}, "max_releases must be"),
         ({"certain": False}, "uncertain releases need rng=, a numpy.random.Generator, found None"),

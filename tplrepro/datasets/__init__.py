@@ -26,19 +26,6 @@ _EXPORTS = {
     "observed_sequences": "time_steps",
     "prepare": "preparation",
 }
-_MODULES = (
-    "gaze",
-    "geolife",
-    "gowalla",
-    "grid",
-    "kosarak",
-    "positions",
-    "preparation",
-    "reading",
-    "registry",
-    "stand_ins",
-    "time_steps",
-    "writing",
-)
+_MODULES = ("gaze", "geolife", "gowalla", "grid", "kosarak", "preparation", "reading", "registry", "time_steps")
 
 __getattr__, __dir__, __all__ = _lazy_names(__name__, _EXPORTS, _MODULES)

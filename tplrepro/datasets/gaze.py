@@ -39,7 +39,7 @@ from tplrepro.datasets.writing import stand_in
 __all__ = ["ANDERSSON2017", "GAZEGRAPH", "SCREENS", "areas", "fetch", "load", "synthetic"]
 
 #: Andersson et al. 2017: pixels of a screen of 1024 x 768, 500 Hz; "UH21_trial17.csv" is user UH21.
-ANDERSSON2017 = {"time": "t_s", "x": "x_px", "y": "y_px", "unit": "px", "extra": ("event_label",)}
+ANDERSSON2017 = {"time": "t_s", "x": "x_px", "y": "y_px", "unit": "px"}
 #: GazeGraph: shares of the screen's width and height, 30 Hz; "P1_READ.csv" is user P1.
 GAZEGRAPH = {"time": "t_s", "x": "x", "y": "y", "unit": "share"}
 #: Width and height of the screen of each layout, in the unit of its coordinates.
@@ -48,12 +48,9 @@ SCREENS = {"GAZEGRAPH": (1.0, 1.0), "ANDERSSON2017": (1024.0, 768.0)}
 NAME = re.compile(r"([^_]+)_(.+?)\.csv(\.gz)?")
 
 
-def fetch(**options) -> Path:
-    """Download a zip of gaze recordings from `url`, which must be given: none are published as CSV.
-
-    Without it, a DatasetNotFoundError says where the recordings are described and how to lay them out.
-    """
-    return registry.fetch("gaze", **options)
+def fetch() -> Path:
+    """None are published as CSV: a DatasetNotFoundError says where they are described and how to lay them out."""
+    return registry.fetch("gaze")
 
 
 def load(
@@ -63,39 +60,24 @@ def load(
     x: str,
     y: str,
     unit: str = "px",
-    extra: tuple[str, ...] = (),
     strict: bool = False,
     max_malformed: int = 0,
 ) -> pd.DataFrame:
     """Read recordings into a tidy frame, one sample a row, ordered by user, recording and time.
 
-    Parameters
-    ----------
-    path : path-like, optional
-        A folder of files USER_RECORDING.csv, plain or gzip-compressed, or one of them; by default it is looked for as
-        `registry.locate` says, by the columns.
-    time, x, y : str
-        Columns of the files.
-    unit : str
-        Unit of the coordinates, noted in ``attrs["unit"]``: "px" or "share", say.
-    extra : tuple of str
-        More columns to keep, as they stand.
-    strict, max_malformed
-        As in `geolife.load`.
+    `path` is a folder of files USER_RECORDING.csv, plain or gzip-compressed, or one of them; by default it is looked
+    for as `registry.locate` says, by the columns. `time`, `x` and `y` name columns of the files, and `unit` that of the
+    coordinates, "px" or "share", say; the other parameters, and errors, are those of `geolife.load`.
 
     Returns
     -------
     DataFrame
         user, recording : categorical; time : float64, seconds since the recording's beginning; x, y : float64, in
-        `unit`; and the columns of `extra`. ``attrs``: source, synthetic, unit, skipped, skipped_examples, reordered.
-
-    Raises
-    ------
-    DatasetNotFoundError, DataFormatError, OSError
+        `unit`. ``attrs``: source, synthetic, unit, skipped, skipped_examples, reordered.
     """
-    wanted = [time, x, y, *extra]
-    if len(set(wanted)) != len(wanted):
-        raise ValueError(f"time, x, y and extra must name different columns, found {wanted}; correct the names")
+    wanted = [time, x, y]
+    if len(set(wanted)) != 3:
+        raise ValueError(f"time, x and y must name different columns, found {wanted}; correct the names")
     path = registry.locate("gaze", path, accept=lambda folder: _has_columns(folder, wanted))
     defects = Defects(strict, max_malformed, f"a line of values with numbers for {time!r}, {x!r} and {y!r}")
     parts = []
@@ -132,38 +114,31 @@ def _header(block: bytes) -> list[str]:
 
 def _read(file: Path, wanted: list[str], defects: Defects) -> pd.DataFrame:
     """One recording without its defects, ordered by time."""
-    names = ["time", "x", "y", *wanted[3:]]
-    tables, before = [], None
+    names, before = ["time", "x", "y"], None
+    tables = [pa.schema([(name, pa.float64()) for name in names]).empty_table()]
     for rows in read_rows(file, lambda block: _parser(block, file, wanted), defects, header=True, encoding="utf-8"):
         rows.table = rows.table.select(wanted).rename_columns(names)
-        values = [rows[name] for name in names[:3]]
-        lost = ~np.isfinite(values).all(axis=0) | ((values[1] == 0) & (values[2] == 0))
-        rows.drop(lost, "lost sample")
+        values = [rows[name] for name in names]
+        rows.drop(~np.isfinite(values).all(axis=0) | ((values[1] == 0) & (values[2] == 0)), "lost sample")
         before = rows.check_order(before)
         tables.append(rows.table)
-    if not tables:
+    if len(tables) == 1:
         defects.known("file without samples", 1, file, lambda: (2, ""))
-        return pd.DataFrame({name: pd.Series(dtype=float) for name in names})
     frame = pa.concat_tables(tables).to_pandas()
-    order, again = in_time(frame["time"].to_numpy())
-    defects.known("duplicate time", len(again), file, lambda: (None, f"time {frame['time'].iloc[again[0]]:g}"))
-    return frame.iloc[order]
+    time = frame["time"].to_numpy()
+    return frame.iloc[in_time(time, defects, lambda row: (file, f"time {time[row]:g}"))]
 
 
 def _parser(block: bytes, file: Path, wanted: list[str]) -> Callable[[bytes], pa.Table]:
     """How to parse the lines below a header."""
     header = _header(block)
     if not set(wanted) <= set(header):
-        raise DataFormatError(
-            f"the header must have the columns {wanted}, found {header if len(header) < 20 else ''} in "
-            f"{describe_content(block)}; pass the names of this file's columns",
-            file,
-            1,
-        )
+        found = f"{header if len(header) < 20 else ''} in {describe_content(block)}"
+        problem = f"the header must have the columns {wanted}, found {found}; pass the names of this file's columns"
+        raise DataFormatError(problem, file, 1)
     if len(set(header)) != len(header):
         raise DataFormatError(f"the header must name each column once, found {header}; rename one", file, 1)
-    kinds = dict.fromkeys(wanted[:3], pa.float64()) | dict.fromkeys(wanted[3:], pa.string())
-    columns = {column: kinds.get(column) for column in header}
+    columns = {column: pa.float64() if column in wanted else None for column in header}
     return lambda lines: parse_table(lines, columns, ",", empty_is_null=True)
 
 
@@ -203,10 +178,8 @@ def synthetic(
     `ANDERSSON2017`, and `path` a folder.
     """
     layout = GAZEGRAPH if layout is None else layout
-    options = {"seconds": seconds, "rate": rate, "n_recordings": n_recordings, "layout": layout}
+    size = SCREENS["ANDERSSON2017" if layout["unit"] == "px" else "GAZEGRAPH"]
+    options = {"seconds": seconds, "rate": rate, "n_recordings": n_recordings, "layout": layout, "size": size}
     return stand_in(
-        path,
-        "gaze",
-        lambda target: write(target, n_users, seed, **options),
-        lambda target: load(target, **layout),
+        path, "gaze", lambda target: write(target, n_users, seed, **options), lambda target: load(target, **layout)
     )

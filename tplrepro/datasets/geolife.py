@@ -5,16 +5,17 @@ unpacked folders. Six header lines, then lines of latitude, longitude (WGS 84), 
 number, date, time (GMT), separated by commas, with CRLF ends. The official zip holds 18,670 trajectories and 24,876,978
 points.
 
-Known defects, skipped and counted: coordinates out of range (there is a latitude of 400), times out of the limits
-(clocks that say 2000-01-01), repeated points of a user at one second (all but the first), files without points.
+Known defects, skipped and counted: coordinates out of range (there is a latitude of 400), times before 2007 (clocks
+that say 2000-01-01) or in the future, points of a user at one second (all but the first), files without points.
 
-Reading: pyarrow parses each file from memory in threads, faster than Polars, DuckDB and pandas (docs/readers.md).
-Columns are joined user by user, to keep memory low.
+Reading: pyarrow parses each file from memory in threads, faster than Polars, DuckDB and pandas (docs/readers.md), a few
+files at a time. Users are joined one by one, to keep memory low.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import re
 import zipfile
@@ -49,23 +50,15 @@ COLUMNS = {
     "clock": pa.time32("s"),
 }
 FOOT = 0.3048  # metres
+THREADS, FILES_AHEAD = 2, 64  # that unpack and parse, and that are unpacked before their turn at most
 
 
-def fetch(**options) -> Path:
-    """Download "Geolife Trajectories 1.3.zip" into the cache and return its path; options as in `registry.fetch`."""
-    return registry.fetch("geolife", **options)
+def fetch() -> Path:
+    """Download "Geolife Trajectories 1.3.zip" into the cache and return its path, as `registry.fetch` does."""
+    return registry.fetch("geolife")
 
 
-def load(
-    path: str | Path | None = None,
-    *,
-    box=None,
-    not_before="2007-01-01",
-    not_after=None,
-    strict: bool = False,
-    max_malformed: int = 0,
-    threads: int = 2,
-) -> pd.DataFrame:
+def load(path: str | Path | None = None, *, box=None, strict: bool = False, max_malformed: int = 0) -> pd.DataFrame:
     """Read trajectories into a tidy frame, one point a row, ordered by user and time.
 
     Parameters
@@ -74,14 +67,10 @@ def load(
         The zip, or a folder above the folders NNN/Trajectory; by default it is looked for as `registry.locate` says.
     box : (south, north, west, east), optional
         Keep points in this box only; the others are counted in ``attrs["outside_box"]``.
-    not_before, not_after : time, optional
-        Points out of these limits are defects. By default the year in which recording began, and now.
     strict : bool
         Raise at the first defect instead of skipping and counting.
     max_malformed : int
         How many lines that do not follow the format may be skipped and counted in all; one more is an error.
-    threads : int
-        Files unpacked and parsed at a time.
 
     Returns
     -------
@@ -91,34 +80,25 @@ def load(
         ``attrs``: source, synthetic, skipped, skipped_examples, reordered (points older than the one before in their
         file), outside_box.
 
-    Raises
-    ------
-    DatasetNotFoundError, DataFormatError, OSError
+    DatasetNotFoundError, DataFormatError or OSError if there is nothing, or it cannot be read.
     """
     path = registry.locate("geolife", path, accept=_holds_trajectories)
     defects = Defects(strict, max_malformed, EXPECTED)
-    positions = Positions(box, not_before, not_after, defects)
-    columns: list[list[np.ndarray]] = [[] for _ in range(6)]
+    positions = Positions(box, defects, earliest="2007-01-01")
     with contextlib.ExitStack() as stack:
         files = _files(path, stack)
         if not files:
-            raise DataFormatError(
-                "there must be trajectories NNN/Trajectory/*.plt, found none; give the official zip or the folder "
-                "that holds its folders NNN",
-                path,
-            )
-        pool = stack.enter_context(ThreadPoolExecutor(max(1, threads)))
-        first = 0
-        for _, own in itertools.groupby(files, key=lambda file: file.user):
-            trajectories = list(own)
-            parts = [
-                _checked(file, parsed, positions)
-                for file, parsed in zip(trajectories, pool.map(_parsed, trajectories), strict=True)
-            ]
-            for column, values in zip(columns, _joined(trajectories, parts, first, defects), strict=True):
-                column.append(values)
-            first += len(trajectories)
-    return positions.finish(_frame(columns, [file.label for file in files]), path)
+            problem = "there must be trajectories NNN/Trajectory/*.plt, found none"
+            raise DataFormatError(f"{problem}; give the official zip or the folder that holds its folders NNN", path)
+        pool = stack.enter_context(ThreadPoolExecutor(THREADS))
+        batches = (files[start : start + FILES_AHEAD] for start in range(0, len(files), FILES_AHEAD))
+        parsed = itertools.chain.from_iterable(pool.map(_parsed, batch) for batch in batches)
+        checked = (_checked(*one, positions) for one in zip(itertools.count(), files, parsed))
+        users = [
+            _joined([table for _, table in own], files, defects)
+            for _, own in itertools.groupby(checked, key=lambda one: one[0])
+        ]
+    return positions.finish(_frame(users, files), path)
 
 
 class _File(NamedTuple):
@@ -154,7 +134,7 @@ def _files(path: Path, stack: contextlib.ExitStack) -> list[_File]:
         found = ((plt.as_posix(), str(plt), plt.read_bytes) for plt in _plt_files(path))
     else:
         archive = stack.enter_context(_opened(path))
-        found = ((m.filename, f"{path}::{m.filename}", _unpacker(archive, m, path)) for m in archive.infolist())
+        found = ((name, f"{path}::{name}", functools.partial(archive.read, name)) for name in archive.namelist())
     files = [
         _File(int(match[1]), f"{match[1]}/{match[2]}", place, read)
         for name, place, read in found
@@ -164,39 +144,26 @@ def _files(path: Path, stack: contextlib.ExitStack) -> list[_File]:
 
 
 def _opened(path: Path) -> zipfile.ZipFile:
-    with open(path, "rb") as file:  # an error of the system names the file
-        head = file.read(4096)
     try:
         return zipfile.ZipFile(path)
     except zipfile.BadZipFile as error:
+        with open(path, "rb") as file:
+            head = file.read(4096)
         what = "a zip archive that ends early or is damaged" if head[:2] == b"PK" else describe_content(head)
-        raise DataFormatError(
-            f"expected the zip archive of Geolife or a folder, found {what} ({error}); download it again", path
-        ) from None
-
-
-def _unpacker(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> Callable[[], bytes]:
-    def read() -> bytes:
-        try:
-            return archive.read(member)
-        except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-            problem = f"the archive is damaged ({error}); download it again"
-            raise DataFormatError(problem, f"{path}::{member.filename}") from None
-
-    return read
+        problem = f"expected the zip archive of Geolife or a folder, found {what} ({error}); download it again"
+        raise DataFormatError(problem, path) from None
 
 
 def _parsed(file: _File) -> tuple[bytes, pa.Table | None]:
     """The lines of a file below its header, and what pyarrow makes of them."""
-    data = file.read()
+    try:
+        data = file.read()
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise DataFormatError(f"the archive is damaged ({error}); download it again", file.place) from None
     if not data.startswith(b"Geolife trajectory"):
         what = describe_content(data) if data else "an empty file"
-        raise DataFormatError(
-            f"expected six header lines that begin with 'Geolife trajectory', found {what}; check that this is a "
-            "Geolife file",
-            file.place,
-            1,
-        )
+        problem = f"expected six header lines that begin with 'Geolife trajectory', found {what}"
+        raise DataFormatError(f"{problem}; check that this is a Geolife file", file.place, 1)
     parts = data.split(b"\n", 6)
     if len(parts) < 7:
         problem = "expected six header lines, found the end of the file; download it again"
@@ -214,53 +181,50 @@ def _parse(lines: bytes) -> pa.Table:
     return pa.table({"time": (days * 86_400 + seconds) * 10**6, **positions, "altitude": metres})
 
 
-def _checked(file: _File, parsed: tuple[bytes, pa.Table | None], positions: Positions) -> pa.Table:
-    """One trajectory without its defects."""
+def _checked(
+    number: int, file: _File, parsed: tuple[bytes, pa.Table | None], positions: Positions
+) -> tuple[int, pa.Table]:
+    """The user of one trajectory, and the trajectory without its defects, each row with the `number` of the file."""
     lines, table = parsed
     defects = positions.defects
     if not lines.strip():
         defects.known("file without points", 1, file.place, lambda: (7, ""))
         lines, table = b"", None
-    rows = rows_of(lines, 7, file.place, _parse, defects, table=table)
+    rows = rows_of(lines, 7, file.place, _parse, defects, table)
     positions.check(rows)
     rows.check_order()
     positions.select(rows)
-    return rows.table
+    return file.user, rows.table.append_column("trajectory", pa.array(np.full(len(rows), number, dtype=np.int32)))
 
 
-def _joined(files: list[_File], parts: list[pa.Table], first: int, defects: Defects) -> list[np.ndarray]:
-    """Columns of one user, ordered by time where trajectories overlap, without what two of them say of one second."""
-    which = np.repeat(np.arange(first, first + len(parts), dtype=np.int32), [part.num_rows for part in parts])
-    names = ("time", "latitude", "longitude", "altitude")
-    time, *others = (np.concatenate([part[name].to_numpy() for part in parts]) for name in names)
-    columns = [np.full(len(which), files[0].user, dtype=np.int32), which, time, *others]
+def _joined(parts: list[pa.Table], files: list[_File], defects: Defects) -> pa.Table:
+    """The points of one user by time, without what overlapping trajectories repeat of one second."""
+    table = pa.concat_tables(parts)
+    time, trajectory = (table[name].to_numpy() for name in ("time", "trajectory"))
     if (np.diff(time) <= 0).any():
-        order, again = in_time(time)
-        if len(again):
-            stamp = pd.Timestamp(int(time[again[0]]), unit="us", tz="UTC").isoformat()
-            place = files[which[again[0]] - first].place
-            defects.known("duplicate time", len(again), place, lambda: (None, stamp))
-        columns = [column[order] for column in columns]
-    return columns
+        order = in_time(
+            time, defects, lambda row: (files[trajectory[row]].place, f"{time[row].view('datetime64[us]')}")
+        )
+        return table.take(pa.array(order))
+    return table.combine_chunks()
 
 
-def _frame(columns: list[list[np.ndarray]], labels: list[str]) -> pd.DataFrame:
-    """The columns of all users joined one after the other, each freed when it is joined, to keep memory low."""
-    joined = []
-    for column in columns:
-        joined.append(np.concatenate(column))
-        column.clear()
-    user, which, time, latitude, longitude, altitude = joined
-    del joined
-    codes = which.astype(np.min_scalar_type(-max(len(labels), 1)))
+def _frame(users: list[pa.Table], files: list[_File]) -> pd.DataFrame:
+    """The points of all users, each column of theirs freed when it is joined, to keep memory low."""
+    table = pa.concat_tables(users)
+    users.clear()
+    columns = {}
+    for name in table.column_names:
+        none = np.empty(0, dtype=table.schema.field(name).type.to_pandas_dtype())
+        columns[name] = np.concatenate([none, *(chunk.to_numpy() for chunk in table[name].chunks)])
+        table = table.drop_columns(name)
+    trajectory = columns["trajectory"].astype(np.min_scalar_type(-len(files)))
     return pd.DataFrame(
         {
-            "user": user,
-            "trajectory": pd.Categorical.from_codes(codes, pd.Index(labels)),
-            "time": pd.DatetimeIndex(time.view("datetime64[us]"), tz="UTC"),
-            "latitude": latitude,
-            "longitude": longitude,
-            "altitude": altitude,
+            "user": np.array([file.user for file in files], dtype=np.int32)[trajectory],
+            "trajectory": pd.Categorical.from_codes(trajectory, pd.Index([file.label for file in files])),
+            "time": pd.DatetimeIndex(columns["time"].view("datetime64[us]"), tz="UTC"),
+            **{name: columns[name] for name in ("latitude", "longitude", "altitude")},
         },
         copy=False,
     )
@@ -275,26 +239,12 @@ def synthetic(
     seconds_between_points: float = 2.5,
     box=BEIJING_3RD_RING,
 ) -> pd.DataFrame:
-    """Write a stand-in in the official format, and read it back.
+    """Write a stand-in in the official format, to `path` or a temporary file, and read it back.
 
-    Each user has a home, a work place and six more places within the box, drawn by a popularity with a heavy tail. A
-    trajectory is a day: stays at home and work on work days with the commutes between them, other places in the
-    evening and on other days; points are dense on the way and sparse while staying. The number of trajectories a user
-    has a heavy tail. Memory stays bounded by one trajectory at any size.
-
-    Parameters
-    ----------
-    n_users : int
-        182 is the official size.
-    seed : int
-    path : path-like, optional
-        The zip to write; by default a temporary one.
-    n_trajectories : int, optional
-        In all, 20 a user by default; 18_670 is the official size.
-    seconds_between_points : float
-        On the way; the official files have 1 to 5 seconds for most points.
-    box : (south, north, west, east)
-        Where the city is.
+    Each user has a home, a work place and six more places within the `box`, drawn by a popularity with a heavy tail. A
+    trajectory is a day: from home to work on work days, to one more place and home again; points are dense on the way,
+    one in `seconds_between_points`, and sparse while staying. `n_trajectories` in all, by default 20 a user, are spread
+    over users with a heavy tail; the official sizes are 182 and 18_670. Memory stays bounded by one trajectory.
 
     The result is as `load` gives it, with ``attrs["synthetic"]`` True.
     """

@@ -1,11 +1,10 @@
-"""Gowalla (and Brightkite): check-ins of a location-based social network, world-wide (Cho, Myers, Leskovec 2011).
+"""Gowalla: check-ins of a location-based social network, world-wide (Cho, Myers, Leskovec 2011).
 
 Format (SNAP): user, time (ISO 8601, UTC), latitude, longitude, location id; separated by tabs; newest first within a
-user; also gzip-compressed. The official Gowalla file has 6,442,890 check-ins, from February 2009 to October 2010.
-Brightkite's location ids are strings, and some of its lines lack fields or have the position (0, 0).
+user; also gzip-compressed. The official file has 6,442,890 check-ins, from February 2009 to October 2010.
 
-Known defects, skipped and counted: coordinates out of range, position (0, 0), a missing field, a time out of the
-limits, and of several check-ins of a user at one second all but the first line.
+Known defects, skipped and counted: coordinates out of range, position (0, 0), a missing field, a time in the future,
+and of several check-ins of a user at one second all but the first line.
 
 Reading: pyarrow parses blocks of lines and rejects a line that does not have the declared types, which is how such a
 line is found and named. Polars would save a second (docs/readers.md) and be one more dependency.
@@ -13,7 +12,6 @@ line is found and named. Polars would save a second (docs/readers.md) and be one
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -29,47 +27,36 @@ from tplrepro.datasets.writing import stand_in
 __all__ = ["fetch", "load", "synthetic"]
 
 EXPECTED = "five fields separated by tabs (user, time such as 2010-10-19T23:55:27Z, latitude, longitude, location id)"
+COLUMNS = {
+    "user": pa.int64(),
+    "time": pa.timestamp("us", tz="UTC"),
+    "latitude": pa.float64(),
+    "longitude": pa.float64(),
+    "location": pa.int64(),
+}
 
 
-def fetch(**options) -> Path:
-    """Download loc-gowalla_totalCheckins.txt.gz into the cache and return its path; options as in `registry.fetch`."""
-    return registry.fetch("gowalla", **options)
+def fetch() -> Path:
+    """Download loc-gowalla_totalCheckins.txt.gz into the cache and return its path, as `registry.fetch` does."""
+    return registry.fetch("gowalla")
 
 
-def load(
-    path: str | Path | None = None,
-    *,
-    box=None,
-    not_before=None,
-    not_after=None,
-    strict: bool = False,
-    max_malformed: int = 0,
-) -> pd.DataFrame:
+def load(path: str | Path | None = None, *, box=None, strict: bool = False, max_malformed: int = 0) -> pd.DataFrame:
     """Read check-ins into a tidy frame, one a row, ordered by user and time.
 
-    Parameters
-    ----------
-    path : path-like, optional
-        A file in SNAP format, plain or gzip-compressed; by default it is looked for as `registry.locate` says.
-    box, not_before, not_after, strict, max_malformed
-        As in `geolife.load`; by default there is no earliest time.
+    `path` is a file, plain or gzip-compressed; the other parameters, and errors, are those of `geolife.load`.
 
     Returns
     -------
     DataFrame
-        user : int64; time : datetime64[us, UTC]; latitude, longitude : float64, degrees of WGS 84;
-        location : int64, or a categorical where ids are strings (Brightkite).
+        user : int64; time : datetime64[us, UTC]; latitude, longitude : float64, degrees of WGS 84; location : int64.
         ``attrs``: as in `geolife.load`; reordered are lines that are newer than the line before of the same user.
-
-    Raises
-    ------
-    DatasetNotFoundError, DataFormatError, OSError
     """
     path = registry.locate("gowalla", path)
     defects = Defects(strict, max_malformed, EXPECTED)
-    positions = Positions(box, not_before, not_after, defects)
+    positions = Positions(box, defects)
     parts, before = [], None
-    for rows in read_rows(path, _parser, defects):
+    for rows in read_rows(path, lambda block: _parse, defects):
         missing = [column.is_null().to_numpy() for column in rows.table.columns if column.null_count]
         rows.drop(np.any([np.zeros(len(rows), dtype=bool), *missing], axis=0), "missing field")
         rows.drop((rows["latitude"] == 0) & (rows["longitude"] == 0), "position (0, 0)")
@@ -80,51 +67,20 @@ def load(
     return positions.finish(_tidy(parts, path, defects), path)
 
 
-def _parser(block: bytes) -> Callable[[bytes], pa.Table]:
-    """How to parse lines like the first of the file: location ids are whole numbers or strings."""
-    first = block.split(b"\n", 1)[0].rstrip(b"\r").split(b"\t")
-    whole = len(first) == 5 and first[4].isdigit() and len(first[4]) < 19
-    columns = {
-        "user": pa.int64(),
-        "time": pa.timestamp("us", tz="UTC"),
-        "latitude": pa.float64(),
-        "longitude": pa.float64(),
-        "location": pa.int64() if whole else pa.dictionary(pa.int32(), pa.string()),
-    }
-
-    def parse(lines: bytes) -> pa.Table:
-        table = parse_table(lines, columns, "\t", empty_is_null=True)
-        return table.set_column(1, "time", table["time"].cast(pa.int64()))
-
-    return parse
+def _parse(lines: bytes) -> pa.Table:
+    table = parse_table(lines, COLUMNS, "\t", empty_is_null=True)
+    return table.set_column(1, "time", table["time"].cast(pa.int64()))
 
 
 def _tidy(parts: list[pa.Table], path: Path, defects: Defects) -> pd.DataFrame:
     """One frame of all parts, ordered by user and time, with one check-in of a user a second."""
-    table = pa.concat_tables(parts).unify_dictionaries()
+    table = pa.concat_tables(parts)
     parts.clear()
     user, time = table["user"].to_numpy(), table["time"].to_numpy()
-    order, again = in_time(time, user)
-    if len(again):
-        stamp = pd.Timestamp(int(time[again[0]]), unit="us", tz="UTC").isoformat()
-        defects.known("duplicate time", len(again), path, lambda: (None, f"user {user[again[0]]} at {stamp}"))
-    location = table["location"]
-    if pa.types.is_dictionary(location.type):
-        location = location.combine_chunks()
-        location = location.chunk(0) if isinstance(location, pa.ChunkedArray) else location
-        location = pd.Categorical.from_codes(location.indices.to_numpy()[order], location.dictionary.to_pylist())
-    else:
-        location = location.to_numpy()[order]
-    return pd.DataFrame(
-        {
-            "user": user[order],
-            "time": pd.DatetimeIndex(time[order].view("datetime64[us]"), tz="UTC"),
-            "latitude": table["latitude"].to_numpy()[order],
-            "longitude": table["longitude"].to_numpy()[order],
-            "location": location,
-        },
-        copy=False,
-    )
+    stamps = time.view("datetime64[us]")
+    order = in_time(time, defects, lambda row: (path, f"user {user[row]} at {stamps[row]}"), user)
+    columns = {name: table[name].to_numpy()[order] for name in COLUMNS}
+    return pd.DataFrame(columns | {"time": pd.DatetimeIndex(stamps[order], tz="UTC")}, copy=False)
 
 
 def synthetic(n_users: int = 500, seed: int = 0, path: str | Path | None = None) -> pd.DataFrame:

@@ -41,15 +41,13 @@ def as_box(box) -> Box:
     """Four numbers (south, north, west, east) as a checked Box."""
     try:
         box = Box(*(float(v) for v in box))
+        sound = -90 <= box.south < box.north <= 90 and -180 <= box.west < box.east <= 180
     except (TypeError, ValueError):
+        sound = False
+    if not sound:
         raise ValueError(
-            f"box must be four numbers (south, north, west, east) in degrees, found {box!r}; "
-            "give such as (39.86, 39.97, 116.27, 116.49)"
-        ) from None
-    if not (-90 <= box.south < box.north <= 90 and -180 <= box.west < box.east <= 180):
-        raise ValueError(
-            f"box must satisfy -90 <= south < north <= 90 and -180 <= west < east <= 180, found {tuple(box)}; "
-            "give (south, north, west, east) in degrees"
+            "box must be four numbers (south, north, west, east) with -90 <= south < north <= 90 and "
+            f"-180 <= west < east <= 180, found {box!r}; give such as (39.86, 39.97, 116.27, 116.49)"
         )
     return box
 

@@ -27,32 +27,22 @@ EXPECTED = "a line of page ids, whole numbers from 0 to 2147483647 separated by 
 BLANKS = bytes.maketrans(b" \t\r", b"\n\n\n")
 
 
-def fetch(**options) -> Path:
-    """Download kosarak.dat.gz into the cache and return its path; options are those of `registry.fetch`."""
-    return registry.fetch("kosarak", **options)
+def fetch() -> Path:
+    """Download kosarak.dat.gz into the cache and return its path, as `registry.fetch` does."""
+    return registry.fetch("kosarak")
 
 
 def load(path: str | Path | None = None, *, strict: bool = False, max_malformed: int = 0) -> pd.DataFrame:
     """Read sessions into a tidy frame, one click a row.
 
-    Parameters
-    ----------
-    path : path-like, optional
-        kosarak.dat, plain or gzip-compressed; by default it is looked for as `registry.locate` says.
-    strict, max_malformed
-        As in `geolife.load`; the known defect is an empty session.
+    Parameters and errors are those of `geolife.load`; `path` is a file, plain or gzip-compressed, and the known defect
+    is an empty session.
 
     Returns
     -------
     DataFrame
-        session : int32, the number of its line in the file, from 0;
-        position : int32, the number of the click in its session, from 0;
-        page : int32.
-        ``attrs``: source, synthetic, skipped, skipped_examples, reordered (always 0).
-
-    Raises
-    ------
-    DatasetNotFoundError, DataFormatError, OSError
+        session : int32, the number of its line in the file, from 0; position : int32, the number of the click in its
+        session, from 0; page : int32. ``attrs``: source, synthetic, skipped, skipped_examples, reordered (always 0).
     """
     path = registry.locate("kosarak", path)
     defects = Defects(strict, max_malformed, EXPECTED)
@@ -114,8 +104,8 @@ def _line_lengths(block: bytes) -> np.ndarray:
 def synthetic(n_users: int = 10_000, seed: int = 0, path: str | Path | None = None) -> pd.DataFrame:
     """Write a stand-in of `n_users` sessions in the official format, and read it back, as `geolife.synthetic` does.
 
-    Page popularity has a heavy tail (Zipf). A session goes from a page to one of the page's eight links, the first
-    ones more often, or to any page by popularity. Pages are numbered by first appearance, as in the official file of
-    990_002 sessions. Memory stays bounded by one batch of sessions. A `path` ending in .gz is compressed.
+    Page popularity has a heavy tail. A session goes from a page to one of the page's eight links, the first ones more
+    often, or to any page by popularity. The official file has 990_002 sessions. Memory stays bounded by one batch of
+    sessions. A `path` ending in .gz is compressed.
     """
     return stand_in(path, "kosarak.dat", lambda target: write(target, n_users, seed), load)

@@ -1,4 +1,4 @@
-"""What readers of positions, Geolife and Gowalla, check alike: coordinates, limits of time, and the box."""
+"""What readers of positions, Geolife and Gowalla, check alike: coordinates, times, and the box."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ import numpy as np
 import pandas as pd
 
 from tplrepro.datasets.grid import as_box
-from tplrepro.datasets.reading import DataFormatError, Defects, Rows, finish, time_limit
+from tplrepro.datasets.reading import DataFormatError, Defects, Rows, finish
 
 __all__ = ["Positions"]
 
 
 class Positions:
-    """Drops the defects of positions, and counts positions outside the box; parameters as in `geolife.load`."""
+    """Drops the defects of positions, and counts positions outside the `box`, which may be None."""
 
-    def __init__(self, box, not_before, not_after, defects: Defects):
+    def __init__(self, box, defects: Defects, earliest: str = "1970-01-01"):
         self.box = None if box is None else as_box(box)
-        earliest, latest = time_limit(not_before, "not_before"), time_limit(not_after, "not_after")
-        self.earliest = np.iinfo(np.int64).min if earliest is None else earliest.value // 1000
-        self.latest = (pd.Timestamp.now(tz="UTC") if latest is None else latest).value // 1000
+        self.earliest = pd.Timestamp(earliest).value // 1000
+        self.latest = pd.Timestamp.now().value // 1000
         self.defects = defects
         self.total = self.out_of_range = self.outside = 0
 
@@ -30,8 +29,8 @@ class Positions:
         wrong = ~((np.abs(rows["latitude"]) <= 90) & (np.abs(rows["longitude"]) <= 180))
         self.out_of_range += int(wrong.sum())
         rows.drop(wrong, "coordinates out of range")
-        rows.drop(rows["time"] < self.earliest, "time before not_before")
-        rows.drop(rows["time"] > self.latest, "time after not_after")
+        rows.drop(rows["time"] < self.earliest, "time before the recording began")
+        rows.drop(rows["time"] > self.latest, "time in the future")
 
     def select(self, rows: Rows) -> None:
         """Keep the rows in the box and count the others."""
@@ -44,10 +43,7 @@ class Positions:
         """The frame with what it carries, unless most positions were out of range."""
         if 2 * self.out_of_range > self.total:
             file, _, line = self.defects.examples["coordinates out of range"].rpartition(", line ")
-            raise DataFormatError(
-                f"{self.out_of_range} of {self.total} points have coordinates out of range, so the columns may be "
-                "swapped; latitude must come before longitude",
-                file,
-                int(line),
-            )
+            problem = f"{self.out_of_range} of {self.total} points have coordinates out of range"
+            remedy = "so the columns may be swapped; latitude must come before longitude"
+            raise DataFormatError(f"{problem}, {remedy}", file, int(line))
         return finish(frame, path, self.defects, outside_box=self.outside)

@@ -33,26 +33,15 @@ PLACES = {BEIJING_3RD_RING: "Beijing", LOS_ANGELES: "Los Angeles"}
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """Sequences ready for a chain, and where they come from.
+    """Sequences ready for a chain, and where they come from."""
 
-    Attributes
-    ----------
-    sequences : Sequences, whose labels are the numbers of cells, pages or areas
-    state_names : list of str, one a state: "r3c14", "page 7" or "area r0c1"
-    grid : Grid or None, of the cells
-    title : str, of a figure: the set, its place, and "(synthetic data)" where it is so
-    synthetic : bool
-    inputs : tuple of Path, what was read; empty for synthetic data and never for recorded data
-    observations : DataFrame, as the reader gave it, with the column "cell", "page" or "area" of states, -1 outside
-    """
-
-    sequences: Sequences
-    state_names: list[str]
-    grid: Grid | None
-    title: str
+    sequences: Sequences  # whose labels are the numbers of cells, pages or areas
+    state_names: list[str]  # one a state: "r3c14", "page 7" or "area r0c1"
+    grid: Grid | None  # of the cells
+    title: str  # of a figure: the set, its place, and "(synthetic data)" where it is so
     synthetic: bool
-    inputs: tuple[Path, ...]
-    observations: pd.DataFrame
+    inputs: tuple[Path, ...]  # what was read; empty for synthetic data and never for recorded data
+    observations: pd.DataFrame  # as the reader gave it, with a column "cell", "page" or "area" of states, -1 outside
 
     @property
     def record(self) -> dict:
@@ -79,7 +68,6 @@ def prepare(
     path: str | Path | None = None,
     synthetic: bool = False,
     stand_in: Mapping | None = None,
-    observations: pd.DataFrame | None = None,
     **cut: Any,
 ) -> Prepared:
     """Sequences of states of a data set: recorded where it is found, else a synthetic stand-in.
@@ -93,14 +81,11 @@ def prepare(
         Take the stand-in whether or not there are recorded data.
     stand_in : dict, optional
         Arguments of the set's ``synthetic``: n_users, seed, ...
-    observations : DataFrame, optional
-        Those of an earlier result, to be cut in another way without reading them again.
     **cut
-        How to make states and steps; by default as in `CUTS`.
-        geolife, gowalla: `box` and `cell_km` of a `Grid`. gaze: `layout`, "GAZEGRAPH" or "ANDERSSON2017", and the
-        numbers of `columns` and `rows` of areas. All three: `step` and `max_gap` as in `fixed_steps`, or with `step`
-        None as in `observed_sequences`. gowalla: with `densest`, of several files none of which is the official one,
-        take that with the most check-ins in the box.
+        How to make states and steps; by default as in `CUTS`. geolife, gowalla: `box` and `cell_km` of a `Grid`. gaze:
+        `layout`, "GAZEGRAPH" or "ANDERSSON2017", and the numbers of `columns` and `rows` of areas. All three: `step`
+        and `max_gap` as in `fixed_steps`, or with `step` None as in `observed_sequences`. gowalla: with `densest`, of
+        several files none of which is the official one, take that with the most check-ins in the box.
 
     ValueError for an unknown name or cut, or if no two consecutive states are found; DatasetNotFoundError only if
     `path` is given; DataFormatError and OSError as the readers.
@@ -109,9 +94,9 @@ def prepare(
     --------
     >>> prepared = prepare("geolife", synthetic=True, stand_in={"n_users": 2}, cell_km=4.0)
     >>> prepared
-    Prepared(Geolife in Beijing (synthetic data): Sequences(40 sequences, 4981 values, 9 states))
+    Prepared(Geolife in Beijing (synthetic data): Sequences(40 sequences, 5328 values, 5 states))
     >>> prepared.state_names[:3]
-    ['r0c1', 'r0c2', 'r0c3']
+    ['r0c2', 'r1c1', 'r1c2']
     """
     check_choice(name, "name", CUTS)
     unknown = sorted(set(cut) - set(CUTS[name]))
@@ -123,9 +108,7 @@ def prepare(
         check_choice(cut["layout"], "layout", gaze.SCREENS)
     if "box" in cut:
         cut["box"] = as_box(cut["box"])
-    if observations is None:
-        observations = _observations(name, path, synthetic, dict(stand_in or {}), cut)
-    observations = observations.copy(deep=False)
+    observations = _observations(name, path, synthetic, dict(stand_in or {}), cut)
     synthetic = observations.attrs["synthetic"]
     if name == "kosarak":
         sequences, grid = kosarak.to_sequences(observations), None
@@ -156,13 +139,13 @@ def prepare(
 
 def _observations(name: str, path, synthetic: bool, stand_in: dict, cut: dict) -> pd.DataFrame:
     """What the reader gives of recorded data or, where there are none or it is asked for, of the stand-in."""
-    reader = {"geolife": geolife, "gowalla": gowalla, "kosarak": kosarak, "gaze": gaze}[name]
+    reader: Any = {"geolife": geolife, "gowalla": gowalla, "kosarak": kosarak, "gaze": gaze}[name]
     options = {"box": cut["box"]} if "box" in cut else {}
+    if name == "geolife":
+        stand_in = options | stand_in
     if name == "gaze":
         options = getattr(gaze, cut["layout"])
         stand_in = {"layout": options} | stand_in
-    if name == "geolife":
-        stand_in = options | stand_in
     if not synthetic:
         try:
             if cut.get("densest") and path is None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
+import re
 import warnings
 import zlib
 from collections.abc import Callable, Iterator
@@ -30,11 +31,12 @@ import pyarrow as pa
 import pyarrow.csv
 
 __all__ = ["DataFormatError", "Defects", "Rows", "attempt", "describe_content", "file_blocks", "finish", "in_time"]
-__all__ += ["line_blocks", "parse_table", "read_marker", "read_rows", "rows_of", "time_limit"]
+__all__ += ["line_blocks", "parse_table", "read_marker", "read_rows", "rows_of"]
 
 BLOCK_BYTES = 16 << 20
 LONGEST_LINE_BYTES = 64 << 20
 
+Parse = Callable[[bytes], pa.Table]
 Place = Callable[[], tuple[int | None, object]]  # line and content, asked for only where they are needed
 
 
@@ -72,40 +74,32 @@ class Defects:
         if self.strict or reason not in self.examples:
             line, content = place()
             if self.strict:
-                remedy = "pass strict=False to skip and count such lines"
-                raise DataFormatError(f"{reason}, found {_quote(content)}; {remedy}", file, line)
+                problem = f"{reason}, found {_quote(content)}; pass strict=False to skip and count such lines"
+                raise DataFormatError(problem, file, line)
             self.examples[reason] = str(file) if line is None else f"{file}, line {line}"
         self.skipped[reason] = self.skipped.get(reason, 0) + int(count)
 
     def malformed(self, file: str | Path, line: int, content: bytes) -> None:
         """Count one line that does not follow the format, or raise if no more are allowed."""
-        count = self.skipped.get("malformed line", 0) + 1
-        if count > self.max_malformed:
-            more = f"; {count - 1} malformed lines were skipped before" if count > 1 else ""
+        before = self.skipped.get("malformed line", 0)
+        if before >= self.max_malformed:
+            more = f"; {before} malformed lines were skipped before" if before else ""
             raise DataFormatError(
                 f"expected {self.expected}, found {_quote(content)}{more}; mend the line or the download, or pass "
-                f"max_malformed={max(10 * count, 100)} and strict=False to skip and count such lines",
+                f"max_malformed={10 * before + 100} and strict=False to skip and count such lines",
                 file,
                 line,
             )
         self.examples.setdefault("malformed line", f"{file}, line {line}")
-        self.skipped["malformed line"] = count
+        self.skipped["malformed line"] = before + 1
 
     def out_of_order(self, count: int, file: str | Path, place: Place) -> None:
         """Note rows whose time precedes that of the row before; they are sorted, not skipped."""
         if count and self.strict:
             line, content = place()
-            raise DataFormatError(
-                f"times must be in order, found {_quote(content)} after a row on its wrong side; "
-                "pass strict=False to have the rows sorted",
-                file,
-                line,
-            )
+            problem = f"times must be in order, found {_quote(content)} on the wrong side of the row before"
+            raise DataFormatError(f"{problem}; pass strict=False to have the rows sorted", file, line)
         self.reordered += int(count)
-
-    def attrs(self) -> dict:
-        """What a DataFrame carries of this."""
-        return {"skipped": dict(self.skipped), "skipped_examples": dict(self.examples), "reordered": self.reordered}
 
 
 class Rows:
@@ -115,13 +109,9 @@ class Rows:
     """
 
     def __init__(self, table: pa.Table, block: bytes, first_line: int, file, defects: Defects, rejected=()):
-        self.table = table
-        self.block = block
-        self.first_line = first_line
-        self.file = file
-        self.defects = defects
-        self.rejected = rejected
-        self._numbers: np.ndarray | None = None  # which rows of the block are left; None for all
+        self.table, self.block, self.first_line, self.file = table, block, first_line, file
+        self.defects, self.rejected = defects, rejected
+        self._numbers = np.arange(table.num_rows, dtype=np.int32)  # which rows of the block are left
 
     def __len__(self) -> int:
         return self.table.num_rows
@@ -132,8 +122,7 @@ class Rows:
     def keep(self, wanted: np.ndarray) -> None:
         """Leave out the other rows, uncounted."""
         if not wanted.all():
-            self.table = self.table.filter(pa.array(wanted))
-            self._numbers = np.flatnonzero(wanted) if self._numbers is None else self._numbers[wanted]
+            self.table, self._numbers = self.table.filter(pa.array(wanted)), self._numbers[wanted]
 
     def drop(self, bad: np.ndarray, reason: str) -> None:
         """Leave out a known defect."""
@@ -159,38 +148,27 @@ class Rows:
 
     def _place(self, bad: np.ndarray) -> tuple[int, str]:
         """Line and content of the first bad row; blank lines are no rows."""
-        first = np.argmax(bad)
-        row = int(first if self._numbers is None else self._numbers[first])
         filled = ((i, line) for i, line in enumerate(self.block.splitlines()) if line)
-        i, line = next(itertools.islice(filled, row, None))
+        i, line = next(itertools.islice(filled, self._numbers[np.argmax(bad)], None))
         return self.first_line + i, line.decode("utf-8", "replace")
 
 
-def in_time(time: np.ndarray, group: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Indices of the rows by group and time, of rows at one time the first; and the indices of the others.
+def in_time(
+    time: np.ndarray, defects: Defects, place: Callable[[int], tuple[str | Path, str]], group: np.ndarray | None = None
+) -> np.ndarray:
+    """Indices of the rows by group and time, of rows at one time the first; the others are known defects.
 
-    >>> [part.tolist() for part in in_time(np.array([5, 3, 5]))]
-    [[1, 0], [2]]
+    `place` gives file and content of a row.
     """
     order = np.argsort(time, kind="stable") if group is None else np.lexsort((time, group))
     again = np.zeros(len(order), dtype=bool)
     again[1:] = np.diff(time[order]) == 0
     if group is not None:
         again[1:] &= np.diff(group[order]) == 0
-    return order[~again], order[again]
-
-
-def time_limit(value, name: str) -> pd.Timestamp | None:
-    """A limit on times as a UTC timestamp; naive values are read as UTC, None stays None."""
-    if value is None:
-        return None
-    try:
-        stamp = pd.to_datetime(value, utc=True)
-    except (TypeError, ValueError):
-        stamp = pd.NaT
-    if not isinstance(stamp, pd.Timestamp):
-        raise ValueError(f"{name} must be a date or a time, found {value!r}; give one such as '2012-12-31'")
-    return stamp
+    if again.any():
+        file, content = place(order[np.argmax(again)])
+        defects.known("duplicate time", int(again.sum()), file, lambda: (None, content))
+    return order[~again]
 
 
 def file_blocks(path: str | Path, line: Callable[[], int], block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
@@ -237,23 +215,14 @@ def line_blocks(path: str | Path, block_bytes: int = BLOCK_BYTES) -> Iterator[tu
             continue
         rest += data
         if len(rest) > LONGEST_LINE_BYTES:
-            raise DataFormatError(
-                f"a line must not be longer than {LONGEST_LINE_BYTES >> 20} MiB, found {describe_content(rest)}; "
-                "check that this is the right file",
-                path,
-                first_line,
-            )
+            problem = f"a line must not be longer than {LONGEST_LINE_BYTES >> 20} MiB, found {describe_content(rest)}"
+            raise DataFormatError(f"{problem}; check that this is the right file", path, first_line)
     if rest:
         yield rest, first_line
 
 
 def read_rows(
-    path: str | Path,
-    parser: Callable[[bytes], Callable[[bytes], pa.Table]],
-    defects: Defects,
-    *,
-    header: bool = False,
-    encoding: str = "ascii",
+    path: str | Path, parser: Callable[[bytes], Parse], defects: Defects, header: bool = False, encoding: str = "ascii"
 ) -> Iterator[Rows]:
     """The rows of a file, block by block; `parser` is given the first block and says how to parse lines.
 
@@ -267,29 +236,35 @@ def read_rows(
                 block, first_line = block.partition(b"\n")[2], 2
                 if not block.strip(b"\r\n"):
                     continue
-        yield rows_of(block, first_line, path, parse, defects, encoding)
+        yield rows_of(block, first_line, path, parse, defects, attempt(parse, block, encoding), encoding)
     if parse is None:
         raise DataFormatError("the file is empty; download it again", path)
 
 
-def rows_of(block: bytes, first_line: int, file, parse, defects: Defects, encoding="ascii", table=None) -> Rows:
-    """The rows of a block; lines that `parse` rejects go to `defects` and are blanked, so that line numbers stay.
+def rows_of(
+    block: bytes, first_line: int, file, parse: Parse, defects: Defects, table: pa.Table | None, encoding: str = "ascii"
+) -> Rows:
+    """The rows of a block, of which `table` is what `attempt` gave.
 
-    `table` is what `attempt` gave, where the block was parsed before.
+    Lines that `parse` rejects go to `defects` and are blanked, so that line numbers stay. A last line without end,
+    which a cut file has in common with some hand-made ones, is a warning.
     """
-    _warn_unterminated(block, first_line, file, defects.strict)
-    table = attempt(parse, block, encoding) if table is None else table
+    if block and not block.endswith((b"\n", b"\r")):
+        last, problem = first_line + block.count(b"\n"), "the last line has no end, so the file may have been cut"
+        if defects.strict:
+            raise DataFormatError(f"{problem}; download it again", file, last)
+        warnings.warn(f"{file}, line {last}: {problem}", UserWarning, stacklevel=3)
     if table is not None:
         return Rows(table, block, first_line, file, defects)
     lines = block.splitlines()
     rejected = []
-    for i in _rejected(list(lines), parse, encoding):
+    for i in _rejected(lines, parse, encoding, 0, len(lines)):
         if first_line + i == 1:
+            problem = (
+                f"expected {defects.expected}, found {describe_content(block)} that begins with {_quote(lines[i])}"
+            )
             raise DataFormatError(
-                f"expected {defects.expected}, found {describe_content(block)} that begins with {_quote(lines[i])}; "
-                "check that this is the right file, with its columns in the official order",
-                file,
-                1,
+                f"{problem}; check that this is the right file, columns in the official order", file, 1
             )
         defects.malformed(file, first_line + i, lines[i])
         lines[i] = b""
@@ -298,7 +273,7 @@ def rows_of(block: bytes, first_line: int, file, parse, defects: Defects, encodi
     return Rows(parse(block), block, first_line, file, defects, rejected)
 
 
-def attempt(parse: Callable[[bytes], pa.Table], lines: bytes, encoding: str = "ascii") -> pa.Table | None:
+def attempt(parse: Parse, lines: bytes, encoding: str = "ascii") -> pa.Table | None:
     """What `parse` makes of lines, or None where it rejects one of them or they cannot be decoded."""
     try:
         if not lines.isascii():
@@ -308,18 +283,15 @@ def attempt(parse: Callable[[bytes], pa.Table], lines: bytes, encoding: str = "a
         return None
 
 
-def _rejected(lines: list[bytes], parse, encoding: str) -> Iterator[int]:
-    """Indices of the lines that `parse` rejects, in order, found by halving."""
-    stack = [(0, len(lines))]
-    while stack:
-        start, stop = stack.pop()
-        if attempt(parse, b"\n".join(lines[start:stop]) + b"\n", encoding) is not None:
-            continue
+def _rejected(lines: list[bytes], parse: Parse, encoding: str, start: int, stop: int) -> Iterator[int]:
+    """Indices of the lines from `start` to `stop` that `parse` rejects, in order, found by halving."""
+    if attempt(parse, b"\n".join(lines[start:stop]) + b"\n", encoding) is None:
         if stop - start == 1:
             yield start
-        else:
-            middle = (start + stop) // 2
-            stack += [(middle, stop), (start, middle)]
+            return
+        middle = (start + stop) // 2
+        yield from _rejected(lines, parse, encoding, start, middle)
+        yield from _rejected(lines, parse, encoding, middle, stop)
 
 
 def parse_table(block: bytes, columns: dict[str, Any], delimiter: str, empty_is_null: bool = False) -> pa.Table:
@@ -341,14 +313,16 @@ def parse_table(block: bytes, columns: dict[str, Any], delimiter: str, empty_is_
     )
 
 
-def _warn_unterminated(block: bytes, first_line: int, file, strict: bool) -> None:
-    """Say that the last line has no end, which a cut file has in common with some hand-made ones."""
-    if not block or block.endswith((b"\n", b"\r")):
-        return
-    line, problem = first_line + block.count(b"\n"), "the last line has no end, so the file may have been cut"
-    if strict:
-        raise DataFormatError(f"{problem}; download it again", file, line)
-    warnings.warn(f"{file}, line {line}: {problem}", UserWarning, stacklevel=4)
+#: What begins like this, and what it is; the first one that fits.
+CONTENTS = {
+    rb"PK\x03\x04": "a zip archive",
+    rb"\x1f\x8b": "gzip-compressed data",
+    rb"Geolife trajectory": "a Geolife trajectory (.plt)",
+    rb"\s*<(\?xml|log )": "an XML file, perhaps an XES event log",
+    rb"\s*<": "a web page or XML file",
+    rb"[^\t\n]*\t[^\t\n]*T[^\t\n]*(\t[^\t\n]*){3}(\n|$)": "a file of check-ins (user, time, position, location)",
+    rb"[0-9 ]+\r?(\n|$)": "a file of sessions (item ids)",
+}
 
 
 def describe_content(head: bytes) -> str:
@@ -357,23 +331,12 @@ def describe_content(head: bytes) -> str:
     >>> describe_content(b"Geolife trajectory\\r\\nWGS 84\\r\\n")
     'a Geolife trajectory (.plt)'
     """
-    first = head[:4096].split(b"\n")[0].rstrip(b"\r")
-    fields = first.split(b"\t")
-    if head[:4] == b"PK\x03\x04":
-        return "a zip archive"
-    if head[:2] == b"\x1f\x8b":
-        return "gzip-compressed data"
-    if first.startswith(b"Geolife trajectory"):
-        return "a Geolife trajectory (.plt)"
-    if head.lstrip()[:5] in (b"<?xml", b"<log "):
-        return "an XML file, perhaps an XES event log"
-    if head.lstrip()[:1] == b"<":
-        return "a web page or XML file"
-    if len(fields) == 5 and b"T" in fields[1]:
-        return "a file of check-ins (user, time, latitude, longitude, location)"
-    if first and not first.strip(b"0123456789 "):
-        return "a file of sessions (item ids)"
-    if b"\0" in head[:4096] or "\ufffd" in (head[:4096].rpartition(b"\n")[0] or first).decode("utf-8", "replace"):
+    head = head[:4096]
+    for pattern, what in CONTENTS.items():
+        if re.match(pattern, head):
+            return what
+    first = head.split(b"\n")[0]
+    if b"\0" in head or "\ufffd" in (head.rpartition(b"\n")[0] or first).decode("utf-8", "replace"):
         return "data that are not UTF-8 text"
     return "a comma-separated file" if b"," in first else "a text file"
 
@@ -402,7 +365,14 @@ def read_marker(path: str | Path) -> dict | None:
 def finish(frame: pd.DataFrame, path: str | Path, defects: Defects, **more) -> pd.DataFrame:
     """Attach what every data set carries: source, whether synthetic, and what was left out."""
     marker = read_marker(path)
-    frame.attrs.update(source=str(path), synthetic=marker is not None, **defects.attrs(), **more)
+    frame.attrs.update(
+        source=str(path),
+        synthetic=marker is not None,
+        reordered=defects.reordered,
+        skipped=dict(defects.skipped),
+        skipped_examples=dict(defects.examples),
+        **more,
+    )
     if marker is not None:
         frame.attrs["generator"] = marker
     return frame

@@ -15,13 +15,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tplrepro.datasets.reading import line_blocks
+from tplrepro.datasets.reading import describe_content, file_blocks
 from tplrepro.validation import check_choice
 
 __all__ = ["DatasetNotFoundError", "SOURCES", "Source", "cache_folder", "data_folder", "fetch", "locate"]
 
 DATA_VARIABLE = "TPLREPRO_DATA"
 CACHE_VARIABLE = "TPLREPRO_CACHE"
+RETRIES, TIMEOUT = 5, 30.0  # after failures of a download; seconds to wait for a server to say something
 
 
 @dataclass(frozen=True)
@@ -47,14 +48,14 @@ class Source:
 SOURCES = {
     "geolife": Source(
         title="Geolife Trajectories 1.3",
-        url=(
-            "https://download.microsoft.com/download/F/4/8/F4894AA5-FDBC-481E-9285-D5F8C4C4F039/"
-            "Geolife%20Trajectories%201.3.zip"
-        ),
+        url="https://download.microsoft.com/download/F/4/8/F4894AA5-FDBC-481E-9285-D5F8C4C4F039/"
+        "Geolife%20Trajectories%201.3.zip",
         filename="Geolife Trajectories 1.3.zip",
         patterns=(
-            *("geolife/Geolife Trajectories 1.3.zip", "Geolife Trajectories 1.3.zip"),
-            *("geolife/Geolife Trajectories 1.3", "Geolife Trajectories 1.3", "geolife/*.zip", "geolife"),
+            "geolife/Geolife Trajectories 1.3.zip",
+            "geolife/Geolife Trajectories 1.3",
+            "geolife/*.zip",
+            "geolife",
         ),
         terms="Microsoft Research licence agreement, non-commercial use",
         cite="Zheng, Xie, Ma: GeoLife. IEEE Data Engineering Bulletin 33(2), 2010",
@@ -63,10 +64,7 @@ SOURCES = {
         title="Gowalla check-ins",
         url="https://snap.stanford.edu/data/loc-gowalla_totalCheckins.txt.gz",
         filename="loc-gowalla_totalCheckins.txt.gz",
-        patterns=(
-            *("gowalla/loc-gowalla_totalCheckins.txt*", "loc-gowalla_totalCheckins.txt*"),
-            *("gowalla/*.txt.gz", "gowalla/*.txt"),
-        ),
+        patterns=("gowalla/loc-gowalla_totalCheckins.txt*", "gowalla/*.txt.gz", "gowalla/*.txt"),
         terms="SNAP, Stanford: cite the owners",
         cite="Cho, Myers, Leskovec: Friendship and Mobility. KDD 2011",
         known_hash="md5:8ebd5ed2dd376d8982987c49429cb9f9",
@@ -75,7 +73,7 @@ SOURCES = {
         title="Kosarak click streams",
         url="https://www.cs.rpi.edu/~zaki/Workshops/FIMI/data/kosarak.dat.gz",
         filename="kosarak.dat.gz",
-        patterns=("kosarak/kosarak.dat*", "kosarak.dat*", "kosarak/*.dat*"),
+        patterns=("kosarak/kosarak.dat*", "kosarak/*.dat*"),
         terms="FIMI repository: cite the owner",
         cite="F. Bodon; Frequent Itemset Mining Implementations Repository",
         content_sha256="b7855ba155567d52390aa2a9eb09bb91ca27b5c737d358010501038f42d13dcf",
@@ -87,10 +85,8 @@ SOURCES = {
         patterns=("gaze/andersson2017", "gaze/gazegraph", "gaze"),
         terms="the recordings' own; Andersson et al.: GPL-3",
         cite="Andersson et al. 2017, doi 10.3758/s13428-016-0738-9; GazeGraph, SenSys 2020",
-        remark=(
-            "the recordings are published in forms of their own: convert them to one CSV a recording, with columns "
-            "of time and two coordinates, in the folder gaze/andersson2017 or gaze/gazegraph"
-        ),
+        remark="the recordings are published in forms of their own: convert them to one CSV a recording, with columns "
+        "of time and two coordinates, in the folder gaze/andersson2017 or gaze/gazegraph",
     ),
 }
 
@@ -101,12 +97,9 @@ class DatasetNotFoundError(FileNotFoundError, ValueError):
 
 def cache_folder() -> Path:
     """Folder of downloads: what TPLREPRO_CACHE names, or the user's cache folder of the operating system."""
-    named = os.environ.get(CACHE_VARIABLE)
-    if named:
-        return Path(named).expanduser()
     import pooch
 
-    return Path(pooch.os_cache("tplrepro"))
+    return Path(os.environ.get(CACHE_VARIABLE) or pooch.os_cache("tplrepro")).expanduser()
 
 
 def data_folder() -> Path | None:
@@ -118,12 +111,8 @@ def data_folder() -> Path | None:
 def locate(name: str, path: str | Path | None = None, accept: Callable[[Path], bool] | None = None) -> Path:
     """The file or folder of a data set, a key of `SOURCES`: `path` if it is given, else the first that is found.
 
-    `accept` says of a path that exists whether it is what the reader can take.
-
-    Raises
-    ------
-    DatasetNotFoundError
-        With the places looked at, and how to get the set.
+    `accept` says of a path that exists whether it is what the reader can take. DatasetNotFoundError with the places
+    looked at, and how to get the set.
     """
     source = _source(name)
     if path is not None:
@@ -156,77 +145,33 @@ def locate(name: str, path: str | Path | None = None, accept: Callable[[Path], b
     )
 
 
-def fetch(
-    name: str,
-    *,
-    url: str | None = None,
-    known_hash: str | None = None,
-    retries: int = 5,
-    progress: bool = True,
-    timeout: float = 30.0,
-) -> Path:
-    """Download the official file of a data set into the cache, unless it is there, and return its path.
+def fetch(name: str) -> Path:
+    """Download the official file of a data set, a key of `SOURCES`, into the cache, unless it is there; gives its path.
 
-    Parameters
-    ----------
-    name : str
-        A key of `SOURCES`.
-    url : str, optional
-        A mirror. Its file is kept apart from the official one and never taken for it: pass the path to ``load``.
-    known_hash : str, optional
-        "algorithm:digest" to check instead of the published one.
-    retries : int
-        How often to try again after a failure.
-    progress : bool
-        Show a progress bar.
-    timeout : float
-        Seconds to wait for the server to say something.
-
-    Raises
-    ------
-    ValueError
-        The name is unknown, there is no address, or the file's checksum is wrong.
-    requests.exceptions.RequestException
-        The download failed in spite of the retries.
+    ValueError if there is no file to download, or its checksum is wrong; requests.exceptions.RequestException if the
+    download failed again and again.
     """
     import pooch
 
     source = _source(name)
-    address = url or source.url
-    if address is None:
+    if source.url is None:
         raise DatasetNotFoundError(
-            f"{source.title}: there is no official file to download; {source.remark}, or pass url= of a zip archive "
-            f"of such a folder. Terms: {source.terms}. Cite: {source.cite}."
+            f"{source.title}: there is no official file to download; {source.remark}. Terms: {source.terms}. "
+            f"Cite: {source.cite}."
         )
-    if retries < 0:
-        raise ValueError(f"retries must be at least 0, found {retries}; give 0 to try once")
-    folder = cache_folder()
-    if address == source.url:
-        known_hash = known_hash or source.known_hash
-    else:
-        folder = folder / "mirrors" / hashlib.sha256(address.encode()).hexdigest()[:16]
+    downloader = pooch.HTTPDownloader(progressbar=True, timeout=TIMEOUT, headers={"Accept-Encoding": "identity"})
     shelf = pooch.create(
-        path=folder,
+        path=cache_folder(),
         base_url="",
-        registry={source.filename: known_hash},
-        urls={source.filename: address},
-        retry_if_failed=retries,
+        registry={source.filename: source.known_hash},
+        urls={source.filename: source.url},
+        retry_if_failed=RETRIES,
     )
-
-    def check(path: str, action: str, _shelf) -> str:
-        if action != "fetch":  # it was downloaded just now
-            _check_content(source, Path(path), address)
-        return path
-
-    return Path(
-        shelf.fetch(
-            source.filename,
-            processor=check,
-            downloader=pooch.HTTPDownloader(
-                progressbar=progress, timeout=timeout, headers={"Accept-Encoding": "identity"}
-            ),
-        )
-    )
+    fresh = not shelf.abspath.joinpath(source.filename).exists()
+    path = Path(shelf.fetch(source.filename, downloader=downloader))
+    if fresh:
+        _check_content(source, path)
+    return path
 
 
 def _source(name: str) -> Source:
@@ -234,25 +179,24 @@ def _source(name: str) -> Source:
     return SOURCES[name]
 
 
-def _check_content(source: Source, path: Path, url: str) -> None:
+def _check_content(source: Source, path: Path) -> None:
     """Check what can be told without a published checksum: an archive, with the known content."""
-    magic = {".zip": b"PK\x03\x04", ".gz": b"\x1f\x8b"}[path.suffix]
     with open(path, "rb") as file:
-        head = file.read(len(magic))
-    if head != magic:
+        head = file.read(4096)
+    if not head.startswith(b"PK\x03\x04" if path.suffix == ".zip" else b"\x1f\x8b"):
         path.unlink()
         raise ValueError(
-            f"{source.title}: a {path.suffix} file was expected from {url}, found content that begins with {head!r}, "
-            "perhaps a web page; nothing was kept: open the address in a browser, or pass url= of a mirror"
+            f"{source.title}: a {path.suffix} file was expected from {source.url}, found {describe_content(head)}; "
+            "nothing was kept: open the address in a browser, or set the path of a copy from elsewhere"
         )
     if source.content_sha256:
         digest = hashlib.sha256()
-        for block, _ in line_blocks(path):
+        for block in file_blocks(path, lambda: 1):
             digest.update(block)
         if digest.hexdigest() != source.content_sha256:
             warnings.warn(
                 f"{path}: the unpacked content has sha256 {digest.hexdigest()}, while the one known copy has "
                 f"{source.content_sha256}; copies in circulation differ, so give the digest with your results",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=3,
             )

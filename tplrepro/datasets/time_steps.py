@@ -11,7 +11,6 @@ All times are those of the data frames of this folder: a column of time stamps i
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -31,7 +30,6 @@ def fixed_steps(
     *,
     state: str = "cell",
     user: str | list[str] = "user",
-    time: str = "time",
 ) -> Sequences:
     """Sequences of states at fixed time steps, the last known state holding for at most `max_gap`.
 
@@ -41,20 +39,15 @@ def fixed_steps(
     Parameters
     ----------
     frame : DataFrame
-        One report a row, in any order; of two at the same time the later row counts.
+        One report a row, in any order, with its "time", a time stamp or seconds; of two at one time the later counts.
     step, max_gap : str, timedelta or float
         Such as "5min"; seconds where the times are seconds.
     state : str
         Column of integer or other hashable states.
     user : str or list of str
         Column or columns that tell whose sequence it is (user and recording, say).
-    time : str
-        Column of time stamps, or of seconds.
 
-    Raises
-    ------
-    ValueError
-        A column is missing, a time or user is missing, or a duration is not positive.
+    ValueError if a column, a time or a user is missing, or a duration is not positive.
 
     Examples
     --------
@@ -63,7 +56,7 @@ def fixed_steps(
     [[0, 1, 1, 0, 0], [1]]
     """
     step, max_gap = _duration(step, "step"), _duration(max_gap, "max_gap")
-    ticks, group, users, states = _reports(frame, state, user, time)
+    ticks, group, users, states = _reports(frame, state, user)
     last = np.ones(len(ticks), dtype=bool)
     last[:-1] = group[1:] != group[:-1]
     following = np.append(ticks[1:], 0)
@@ -83,7 +76,6 @@ def observed_sequences(
     max_gap: str | float | timedelta | None = None,
     state: str = "cell",
     user: str | list[str] = "user",
-    time: str = "time",
 ) -> Sequences:
     """Sequences of the states as they were reported, one state a report; a gap longer than `max_gap` ends a sequence.
 
@@ -95,7 +87,7 @@ def observed_sequences(
     >>> [s.tolist() for s in observed_sequences(reports, max_gap=10)]
     [[0, 1], [0], [1]]
     """
-    ticks, group, users, states = _reports(frame, state, user, time)
+    ticks, group, users, states = _reports(frame, state, user)
     broken = np.diff(group) != 0
     if max_gap is not None:
         broken |= np.diff(ticks) > _duration(max_gap, "max_gap")
@@ -105,32 +97,29 @@ def observed_sequences(
     return _sequences(states[inside], group[inside], np.diff(run[inside]) != 0, users)
 
 
-class _Reports(NamedTuple):
-    """The rows of a frame by user and time; rows of one time in the order of the frame."""
+def _reports(
+    frame: pd.DataFrame, state: str, user: str | list[str]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The rows of a frame by user and time, those of one time in the order of the frame.
 
-    ticks: np.ndarray
-    group: np.ndarray
-    users: np.ndarray  # whose each group is
-    states: np.ndarray
-
-
-def _reports(frame: pd.DataFrame, state: str, user: str | list[str], time: str) -> _Reports:
+    Their ticks, the numbers of their users, the users themselves, and the states.
+    """
     columns = [user] if isinstance(user, str) else list(user)
-    missing = [c for c in [state, *columns, time] if c not in frame.columns]
+    missing = [c for c in [state, *columns, "time"] if c not in frame.columns]
     if missing:
         raise ValueError(
-            f"the frame must have the columns {[state, *columns, time]}, found {list(frame.columns)}; "
-            f"add {missing} or name yours with state=, user= and time="
+            f"the frame must have the columns {[state, *columns, 'time']}, found {list(frame.columns)}; "
+            f"add {missing} or name yours with state= and user="
         )
-    column = frame[time]
+    column = frame["time"]
     if column.isna().any():
-        raise ValueError(f"times must not be missing, found {int(column.isna().sum())} in column {time!r}; drop them")
+        raise ValueError(f"times must not be missing, found {int(column.isna().sum())} in column 'time'; drop them")
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
         ticks = pd.to_datetime(column, utc=True).dt.tz_localize(None).to_numpy().astype("datetime64[us]").astype(int)
     elif pd.api.types.is_numeric_dtype(column.dtype):
         ticks = np.rint(column.to_numpy(dtype=float) * SECOND).astype(np.int64)
     else:
-        raise ValueError(f"column {time!r} must hold time stamps or seconds, found {column.dtype}; convert it first")
+        raise ValueError(f"column 'time' must hold time stamps or seconds, found {column.dtype}; convert it first")
     keys = frame[columns[0]] if len(columns) == 1 else pd.MultiIndex.from_frame(frame[columns])
     group, users = pd.factorize(keys, sort=True)
     if (group < 0).any():
@@ -139,7 +128,7 @@ def _reports(frame: pd.DataFrame, state: str, user: str | list[str], time: str) 
     if not ((step > 0) | ((step == 0) & (np.diff(ticks) >= 0))).all():  # frames of this folder are in order
         order = np.lexsort((ticks, group))
         ticks, group, states = ticks[order], group[order], states[order]
-    return _Reports(ticks, group, pd.Index(users).to_numpy(), states)
+    return ticks, group, pd.Index(users).to_numpy(), states
 
 
 def _duration(value: str | float | timedelta, name: str) -> int:
@@ -147,11 +136,10 @@ def _duration(value: str | float | timedelta, name: str) -> int:
     try:
         seconds = pd.Timedelta(value).total_seconds() if isinstance(value, str | timedelta) else float(value)
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must be a duration, found {value!r}; give seconds or such as '5min'") from None
-    ticks = np.rint(seconds * SECOND)
-    if not 1 <= ticks <= 2**62:
+        seconds = np.nan
+    if not 1 <= np.rint(seconds * SECOND) <= 2**62:
         raise ValueError(f"{name} must be a positive duration, found {value!r}; give seconds or such as '5min'")
-    return int(ticks)
+    return round(seconds * SECOND)
 
 
 def _sequences(states: np.ndarray, group: np.ndarray, breaks: np.ndarray, users: np.ndarray) -> Sequences:

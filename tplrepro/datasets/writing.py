@@ -16,6 +16,7 @@ import tempfile
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -23,13 +24,57 @@ import pyarrow.csv
 
 from tplrepro.datasets.reading import marker_path
 
-__all__ = ["atomic_folder", "atomic_output", "line_bytes", "mark_synthetic", "stand_in"]
+__all__ = ["line_bytes", "stand_in", "synthetic_file", "synthetic_folder"]
 
 REMEDIES = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free some space or give another path="),
     **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "give a path= that you may write to"),
     errno.EFBIG: "raise the limit on file sizes or ask for fewer users",
 }
+
+
+@contextlib.contextmanager
+def synthetic_file(path: str | Path, **note) -> Iterator[Any]:
+    """A binary file to write to, compressed if `path` ends in .gz, marked as synthetic with `note` beside it.
+
+    OSError with the final name and the remedy; nothing is left behind.
+    """
+    path = Path(path)
+    with _output(marker_path(path)) as marker:
+        marker.write(_note(note))
+    with _output(path) as out:
+        yield out
+
+
+@contextlib.contextmanager
+def synthetic_folder(path: str | Path, **note) -> Iterator[Path]:
+    """A folder to fill, marked as synthetic; an earlier stand-in at `path` is replaced, other data never."""
+    path = Path(path)
+    if path.exists() and any(path.iterdir()) and not marker_path(path).exists():
+        problem = "the folder holds files that are not a stand-in of ours; give another path="
+        raise FileExistsError(errno.EEXIST, problem, str(path))
+    with _replacing(path) as temporary:
+        temporary.mkdir()
+        marker_path(temporary).write_bytes(_note(note))
+        yield temporary
+
+
+def _note(note: dict) -> bytes:
+    return json.dumps({"synthetic": True, **note}, indent=1, sort_keys=True).encode() + b"\n"
+
+
+@contextlib.contextmanager
+def _output(path: Path) -> Iterator[Any]:
+    """A binary file that is there under its name once it is complete and on the disk."""
+    with _replacing(path) as temporary, open(temporary, "xb") as raw:
+        if path.suffix == ".gz":
+            # mtime=0 and no name: the same seed gives the same bytes.
+            with gzip.GzipFile("", "wb", compresslevel=1, fileobj=raw, mtime=0) as stream:
+                yield stream
+        else:
+            yield raw
+        raw.flush()
+        os.fsync(raw.fileno())
 
 
 @contextlib.contextmanager
@@ -53,47 +98,6 @@ def _replacing(path: Path) -> Iterator[Path]:
         raise
 
 
-@contextlib.contextmanager
-def atomic_output(path: str | Path) -> Iterator:
-    """A binary file to write to, compressed if `path` ends in .gz, renamed to `path` at the end.
-
-    Raises
-    ------
-    OSError
-        With the final name and the remedy in its message; nothing is left behind.
-    """
-    path = Path(path)
-    with _replacing(path) as temporary:
-        with open(temporary, "xb") as raw:
-            if path.suffix == ".gz":
-                # mtime=0 and no name: the same seed gives the same bytes.
-                with gzip.GzipFile("", "wb", compresslevel=1, fileobj=raw, mtime=0) as stream:
-                    yield stream
-            else:
-                yield raw
-            raw.flush()
-            os.fsync(raw.fileno())
-
-
-@contextlib.contextmanager
-def atomic_folder(path: str | Path) -> Iterator[Path]:
-    """A folder to fill, renamed to `path` at the end; an earlier stand-in at `path` is replaced, other data never."""
-    path = Path(path)
-    if path.exists() and any(path.iterdir()) and not marker_path(path).exists():
-        raise FileExistsError(
-            errno.EEXIST, "the folder holds files that are not a stand-in of ours; give another path=", str(path)
-        )
-    with _replacing(path) as temporary:
-        temporary.mkdir()
-        yield temporary
-
-
-def mark_synthetic(path: str | Path, generator: dict) -> None:
-    """Note beside the file (or in the folder) `path` that it is synthetic, and how it was made."""
-    with atomic_output(marker_path(path)) as out:
-        out.write(json.dumps({"synthetic": True, **generator}, indent=1, sort_keys=True).encode() + b"\n")
-
-
 def stand_in(path: str | Path | None, name: str, write: Callable, read: Callable) -> pd.DataFrame:
     """Write a stand-in to `path` and read it back; without a path, to a temporary folder that goes away afterwards.
 
@@ -106,11 +110,11 @@ def stand_in(path: str | Path | None, name: str, write: Callable, read: Callable
         target = Path(folder) / name
         write(target)
         frame = read(target)
-        frame.attrs["source"] = f"synthetic {name}"
-        frame.attrs["skipped_examples"] = {
-            reason: where.removeprefix(folder + os.sep) for reason, where in frame.attrs["skipped_examples"].items()
-        }
-        return frame
+    examples = {
+        reason: place.removeprefix(folder + os.sep) for reason, place in frame.attrs["skipped_examples"].items()
+    }
+    frame.attrs.update(source=f"synthetic {name}", skipped_examples=examples)
+    return frame
 
 
 def line_bytes(columns: dict[str, object], delimiter: str, end: bytes = b"\n") -> bytes:
@@ -118,5 +122,4 @@ def line_bytes(columns: dict[str, object], delimiter: str, end: bytes = b"\n") -
     sink = pa.BufferOutputStream()
     options = pa.csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style="none")
     pa.csv.write_csv(pa.table(columns), sink, options)
-    data = sink.getvalue().to_pybytes()
-    return data if end == b"\n" else data.replace(b"\n", end)
+    return sink.getvalue().to_pybytes().replace(b"\n", end)

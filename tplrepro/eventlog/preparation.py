@@ -92,8 +92,7 @@ def synthetic(n_cases: int = 1000, seed: int = 0, path: str | Path | None = None
 
 def write_synthetic(path: str | Path, n_cases: int, seed: int) -> None:
     """Write a synthetic log in bounded memory."""
-    writing.mark_synthetic(Path(path), {"set": "event log", "n_cases": n_cases, "seed": seed})
-    with writing.atomic_output(path) as out:
+    with writing.synthetic_file(path, set="event log", n_cases=n_cases, seed=seed) as out:
         out.write(HEAD.encode())
         for case, events in _cases(n_cases, seed):
             out.write(f'\t<trace>\n\t\t<string key="{ACTIVITY}" value="{case}"/>\n'.encode())

@@ -9,84 +9,59 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tplrepro.datasets.grid import LOS_ANGELES
-from tplrepro.datasets.stand_ins.places import check_size, city, cumulative_zipf, draw, heavy_tailed_counts
-from tplrepro.datasets.writing import atomic_output, line_bytes, mark_synthetic
+from tplrepro.datasets.stand_ins.places import check_size, city, heavy_tailed_counts, popular
+from tplrepro.datasets.writing import line_bytes, synthetic_file
 
 __all__ = ["write"]
 
 BATCH_USERS = 4096
-MEAN_CHECK_INS = 32.8  # as in the official file
+MEAN_CHECK_INS, MOST_CHECK_INS = 32.8, 2175  # as in the official file
 
-#: Where the stand-in's people live: box and share of the users.
-CITIES = (
-    (LOS_ANGELES, 0.5),
-    ((30.1, 30.5, -98.0, -97.5), 0.2),
-    ((59.2, 59.5, 17.8, 18.3), 0.15),
-    ((40.6, 40.9, -74.1, -73.8), 0.15),
-)
+#: Where the stand-in's people live, half of them in Los Angeles.
+CITIES = (LOS_ANGELES, (30.1, 30.5, -98.0, -97.5), (59.2, 59.5, 17.8, 18.3), (40.6, 40.9, -74.1, -73.8))
+SHARES = (0.5, 0.2, 0.15, 0.15)
 
 
 def write(target: str | Path, n_users: int, seed: int) -> None:
     """Write the stand-in that `tplrepro.datasets.gowalla.synthetic` reads back; parameters as there."""
     n_users = check_size(n_users, "n_users")
-    n_places = max(400, int(n_users * MEAN_CHECK_INS / 5))
-    mark_synthetic(target, {"set": "gowalla", "n_users": n_users, "seed": int(seed), "n_places": n_places})
+    n_places = max(100, int(n_users * MEAN_CHECK_INS / 20))  # in each city
     rng = np.random.default_rng([int(seed), 1])
-    shares = np.array([share for _, share in CITIES])
-    cities = [city(rng, box, max(8, int(n_places * share))) for box, share in CITIES]
-    first_id = np.concatenate([[0], np.cumsum([len(c.latitude) for c in cities])])
-    latitude = np.concatenate([c.latitude for c in cities])
-    longitude = np.concatenate([c.longitude for c in cities])
-    location_id = rng.permutation(len(latitude))
-    with atomic_output(target) as out:
+    degrees = np.concatenate([city(rng, box, n_places) for box in CITIES])
+    location_ids = rng.permutation(len(degrees))
+    with synthetic_file(target, set="gowalla", n_users=n_users, seed=int(seed)) as out:
         for start in range(0, n_users, BATCH_USERS):
-            k = min(BATCH_USERS, n_users - start)
-            counts = heavy_tailed_counts(rng, k, MEAN_CHECK_INS, 2175, spread=1.3)
-            lives_in = rng.choice(len(CITIES), size=k, p=shares / shares.sum())
-            own, explored = np.empty((k, 8), dtype=np.int64), np.empty(int(counts.sum()), dtype=np.int64)
-            user = np.repeat(np.arange(k), counts)
-            for c, spot in enumerate(cities):
-                members = np.flatnonzero(lives_in == c)
-                own[members] = first_id[c] + draw(rng, spot.cumulative, (len(members), 8))
-                visits = np.flatnonzero(lives_in[user] == c)
-                explored[visits] = first_id[c] + draw(rng, spot.cumulative, len(visits))
-            time = _times(rng, counts, user)
-            order = np.lexsort((-time, user))  # newest first
-            time = time[order]
-            place = _places(rng, time, user, own, explored)
-            out.write(
-                line_bytes(
-                    {
-                        "user": pa.array(user + start),
-                        "time": pc.strftime(pa.array(time.astype("datetime64[s]")), format="%Y-%m-%dT%H:%M:%SZ"),
-                        "latitude": np.round(latitude[place], 10),
-                        "longitude": np.round(longitude[place], 10),
-                        "location": location_id[place],
-                    },
-                    "\t",
-                )
-            )
+            counts = heavy_tailed_counts(rng, min(BATCH_USERS, n_users - start), MEAN_CHECK_INS, MOST_CHECK_INS)
+            user, time = _times(rng, counts)
+            lives_in = rng.choice(len(CITIES), len(counts), p=SHARES)
+            place = lives_in[user] * n_places + _places(rng, user, time, len(counts), n_places)
+            columns = {
+                "user": user + start,
+                "time": pc.strftime(pa.array(time.astype("datetime64[s]")), format="%Y-%m-%dT%H:%M:%SZ"),
+                "latitude": np.round(degrees[place, 0], 10),
+                "longitude": np.round(degrees[place, 1], 10),
+                "location": location_ids[place],
+            }
+            out.write(line_bytes(columns, "\t"))
 
 
-_HOURS = np.array([2, 1, 1, 1, 1, 2, 4, 7, 9, 8, 7, 7, 10, 9, 7, 7, 8, 10, 12, 12, 10, 8, 6, 4], dtype=float)
+def _times(rng: np.random.Generator, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """User and seconds since 1970 of each check-in, newest first, local hours read as UTC; most are in the evening."""
+    user = np.repeat(np.arange(len(counts)), counts)
+    begin, span = rng.integers(0, 500, len(counts)), 5 + 2 * counts
+    day = np.minimum(begin[user] + (rng.random(len(user)) * span[user]).astype(np.int64), 626)
+    hour = rng.triangular(0, 18, 24, len(user))
+    time = ((14_276 + day) * 86_400 + hour * 3600).astype(np.int64)  # from 2009-02-01
+    order = np.lexsort((-time, user))
+    return user, time[order]
 
 
-def _times(rng, counts, user) -> np.ndarray:
-    """Seconds since 1970 of each check-in, local hours read as UTC: an active span of a user, days in it, an hour."""
-    first_day = 14276  # 2009-02-01
-    begin = first_day + rng.integers(0, 500, len(counts))
-    span = np.minimum(626 - (begin - first_day), 5 + 2 * counts)
-    day = begin[user] + np.floor(rng.random(len(user)) * span[user]).astype(np.int64)
-    hour = draw(rng, np.cumsum(_HOURS) / _HOURS.sum(), len(user))
-    return (day * 24 + hour) * 3600 + rng.integers(0, 3600, len(user))
-
-
-def _places(rng, time, user, own, explored) -> np.ndarray:
-    """Place of each check-in: on work days home and work by the hour, else an own place by rank, or a new one."""
-    hour, weekday = time // 3600 % 24, (time // 86400 + 3) % 7
-    rank = draw(rng, cumulative_zipf(8), len(time))
-    works = (weekday < 5) & (hour >= 7) & (hour < 18) & (rng.random(len(time)) < 0.6)
-    rests = ((hour >= 21) | (hour < 7)) & (rng.random(len(time)) < 0.7)
-    rank = np.where(works, 1, np.where(rests, 0, rank))
-    explores = ~works & ~rests & (rng.random(len(time)) < 0.3)
-    return np.where(explores, explored, own[user, rank])
+def _places(rng: np.random.Generator, user: np.ndarray, time: np.ndarray, n_users: int, n_places: int) -> np.ndarray:
+    """Place of each check-in in the user's city: home or work by the hour, else an own place by rank, or any."""
+    own, m = popular(rng, n_places, (n_users, 8)), len(time)
+    hour, weekday = time // 3600 % 24, (time // 86_400 + 3) % 7
+    works = (weekday < 5) & (hour >= 7) & (hour < 18) & (rng.random(m) < 0.6)
+    rests = ((hour >= 21) | (hour < 7)) & (rng.random(m) < 0.7)
+    known = own[user, np.where(works, 1, np.where(rests, 0, popular(rng, 8, m)))]
+    explores = ~works & ~rests & (rng.random(m) < 0.3)
+    return np.where(explores, popular(rng, n_places, m), known)
