@@ -78,11 +78,10 @@ def releases(
 
 def _first(traces: Traces, start: float | str | pd.Timestamp) -> np.ndarray:
     """How much of each case the first release holds."""
-    share = isinstance(start, (int, float, np.number))
-    stamp = None if share else pd.to_datetime(start, utc=True, errors="coerce")
+    stamp = None if isinstance(start, (int, float, np.number)) else pd.to_datetime(start, utc=True, errors="coerce")
     if isinstance(stamp, pd.Timestamp):
         cut = stamp.as_unit("us").asm8.astype(np.int64)
-    elif share and 0.0 < start <= 1.0:
+    elif isinstance(start, (int, float, np.number)) and 0.0 < start <= 1.0:
         # Rounded first: 0.07 of 100 events are 7, though 0.07 * 100 is more.
         last = int(np.ceil(round(float(start) * traces.times.size, 6))) - 1
         cut = np.partition(traces.times, last)[last]
