@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import tplrepro as tpl
+from tests.leakage import matrices
 
-THREE = tpl.TransitionMatrix([[0.1, 0.1, 0.8], [0.2, 0.7, 0.1], [0.7, 0.2, 0.1]])
+THREE = tpl.TransitionMatrix(matrices.THREE)
 
 
 @pytest.mark.parametrize("alpha", [1e-6, 0.1, 1.0, 4.0])
@@ -41,7 +42,7 @@ def test_extremes():
 
 def test_where_no_budget_is_bounded_for_ever_exact_leakage_may_be():
     """(0.2 0.8; 1 0): the recursion has no supremum at epsilon = 1, the exact leakage of 60 releases is 3.27."""
-    swapped = [[0.2, 0.8], [1.0, 0.0]]
+    swapped = matrices.SWAPPED
     assert tpl.PrivacyLossFunction(swapped).supremum(1.0) == np.inf
     assert tpl.exact_leakage([1.0] * 60, backward=swapped).bpl.max() == pytest.approx(3.26511, abs=1e-5)
     budgets = tpl.allocate_by_exact_leakage(3.27, swapped, None, 60)

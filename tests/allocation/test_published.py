@@ -1,14 +1,17 @@
 """Budgets against bisection in high precision, and the promise that the leakage never exceeds alpha."""
 
+import re
+from functools import partial
+
 import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
 import tplrepro as tpl
-from tests.allocation.oracles import exact_budgets, exact_supremum, exact_tpl, problems
+from tests.allocation.oracles import as_functions, exact_budgets, exact_tpl, problems
 from tests.leakage.matrices import BACKWARD, FORWARD, random_matrix
-from tests.leakage.oracles import DIGITS, exact_loss, loss_mpmath
+from tests.leakage.oracles import DIGITS, exact_loss, exact_supremum, loss_mpmath
 
 HORIZONS = (1, 2, 3, 10, 200)
 
@@ -54,31 +57,30 @@ def test_budgets_are_the_largest_ones_up_to_the_safety_margin(problem):
 @given(problems())
 @settings(max_examples=60)
 def test_leakage_by_quantification_never_exceeds_alpha(problem):
-    alpha, backward, forward = problem
-    loss_b, loss_f = exact_loss(backward), exact_loss(forward)
-    known = [None if P is None else tpl.PrivacyLossFunction(P) for P in (backward, forward)]
+    alpha, *sides = problem
+    known = as_functions(*sides)
     for horizon in HORIZONS:
         budgets = tpl.allocate_by_quantification(alpha, *known, horizon)
         assert budgets.shape == (horizon,)
         assert np.all(budgets > 0)
         assert tpl.temporal_privacy_leakage(budgets, *known).tpl.max() <= alpha
         if horizon <= 10:
-            assert max(exact_tpl(budgets, loss_b, loss_f)) <= alpha
+            assert max(exact_tpl(budgets, *map(exact_loss, sides))) <= alpha
 
 
 @given(problems())
 @settings(max_examples=10)
 def test_leakage_by_quantification_never_exceeds_alpha_over_a_long_time(problem):
-    alpha, backward, forward = problem
-    budgets = tpl.allocate_by_quantification(alpha, backward, forward, horizon=200)
-    assert max(exact_tpl(budgets, exact_loss(backward), exact_loss(forward))) <= alpha
+    alpha, *sides = problem
+    budgets = tpl.allocate_by_quantification(alpha, *sides, horizon=200)
+    assert max(exact_tpl(budgets, *map(exact_loss, sides))) <= alpha
 
 
 @given(problems())
 @settings(max_examples=60)
 def test_leakage_by_upper_bound_never_exceeds_alpha(problem):
-    alpha, backward, forward = problem
-    known = [None if P is None else tpl.PrivacyLossFunction(P) for P in (backward, forward)]
+    alpha, *sides = problem
+    known = as_functions(*sides)
     try:
         epsilon = tpl.allocate_by_upper_bound(alpha, *known)
     except tpl.NoFiniteSupremumError:
@@ -88,7 +90,7 @@ def test_leakage_by_upper_bound_never_exceeds_alpha(problem):
         assert tpl.temporal_privacy_leakage(np.full(horizon, epsilon), *known).tpl.max() <= alpha
     with mpmath.workdps(DIGITS):
         spent = mpmath.mpf(epsilon)
-        suprema = [exact_supremum(exact_loss(P), spent, alpha) for P in (backward, forward)]
+        suprema = [exact_supremum(exact_loss(P), spent, alpha) for P in sides]
         assert sum(suprema) - spent <= alpha * (1 + mpmath.mpf(10) ** -38)  # the bisection's own error
 
 
@@ -156,15 +158,13 @@ def test_one_and_two_releases():
     assert (first, last) == pytest.approx((0.4998062, 0.7040659), abs=5e-8)
 
 
-def test_a_side_that_is_not_known():
-    L = tpl.PrivacyLossFunction(BACKWARD)
+@pytest.mark.parametrize(("sides", "order"), [((BACKWARD, None), 1), ((None, BACKWARD), -1)])
+def test_a_side_that_is_not_known(sides, order):
     # Without a forward correlation FPL is epsilon: the supremum of BPL alone may be alpha.
-    assert tpl.allocate_by_upper_bound(1.0, BACKWARD, None) == pytest.approx(1 - L(1.0), rel=1e-12)
-    assert tpl.allocate_by_upper_bound(1.0, None, BACKWARD) == pytest.approx(1 - L(1.0), rel=1e-12)
-    backward_only = tpl.allocate_by_quantification(1.0, BACKWARD, None, horizon=4)
-    assert backward_only.tolist() == pytest.approx([1.0, *[1 - L(1.0)] * 3], rel=1e-12)
-    forward_only = tpl.allocate_by_quantification(1.0, None, BACKWARD, horizon=4)
-    assert forward_only.tolist() == pytest.approx([*[1 - L(1.0)] * 3, 1.0], rel=1e-12)
+    constant = 1 - tpl.PrivacyLossFunction(BACKWARD)(1.0)
+    assert tpl.allocate_by_upper_bound(1.0, *sides) == pytest.approx(constant, rel=1e-12)
+    budgets = tpl.allocate_by_quantification(1.0, *sides, horizon=4)
+    assert budgets[::order].tolist() == pytest.approx([1.0, *[constant] * 3], rel=1e-12)
 
 
 def test_without_any_correlation_alpha_is_spent_at_every_time():
@@ -174,26 +174,21 @@ def test_without_any_correlation_alpha_is_spent_at_every_time():
     assert tpl.allocate_by_upper_bound(0.7, same_rows, same_rows) == pytest.approx(0.7, rel=1e-13)
 
 
+HOME = tpl.TransitionMatrix(np.eye(2), states=["home", "office"])
+
+
 @pytest.mark.parametrize(
-    ("backward", "forward", "named"), [(0, None, "backward"), (None, 0, "forward"), (0, 1, "backward")]
+    ("sides", "named"), [((HOME, None), "backward"), ((None, HOME), "forward"), ((HOME, FORWARD), "backward")]
 )
-def test_deterministic_correlation_has_no_finite_supremum(backward, forward, named):
-    sides = [None if side is None else [np.eye(3), FORWARD][side] for side in (backward, forward)]
-    if sides[1] is FORWARD:
-        sides[0] = np.eye(2)
+def test_deterministic_correlation_has_no_finite_supremum(sides, named):
     with pytest.raises(tpl.NoFiniteSupremumError) as error:
         tpl.allocate_by_upper_bound(1.0, *sides)
     message = str(error.value)
     assert f"the {named} leakage has no finite supremum" in message
+    assert re.search("states ('home' and 'office'|'office' and 'home')", message)
     assert "no common neighbour" in message
     assert "smooth the matrix, or use allocate_by_quantification with a finite horizon" in message
     assert isinstance(error.value, ValueError)
-
-
-def test_the_error_names_the_pair_of_states():
-    P = tpl.TransitionMatrix([[1.0, 0.0], [0.0, 1.0]], states=["home", "office"])
-    with pytest.raises(tpl.NoFiniteSupremumError, match="states 'home' and 'office'|states 'office' and 'home'"):
-        tpl.allocate_by_upper_bound(1.0, P, P)
 
 
 def test_correlation_as_good_as_deterministic():
@@ -216,28 +211,24 @@ def test_deterministic_correlation_has_budgets_for_a_finite_horizon(sides, horiz
         assert budgets.tolist() == pytest.approx([1 / horizon] * horizon, rel=1e-10)  # user level
 
 
-@pytest.mark.parametrize("alpha", [0, -1, np.nan, np.inf])
-def test_levels_that_cannot_be(alpha):
-    for call, *rest in ((tpl.allocate_by_upper_bound,), (tpl.allocate_by_quantification, 3)):
-        with pytest.raises(ValueError, match=r"alpha must be a finite level in nats, greater than 0; found .*choose"):
-            call(alpha, BACKWARD, FORWARD, *rest)
+BY_BOUND, BY_QUANTIFICATION = tpl.allocate_by_upper_bound, partial(tpl.allocate_by_quantification, horizon=3)
 
 
-def test_more_than_one_level():
-    with pytest.raises(ValueError, match=r"alpha must be one number, found shape \(2,\); give a scalar level"):
-        tpl.allocate_by_upper_bound([1.0, 2.0], BACKWARD, FORWARD)
-
-
+@pytest.mark.parametrize("allocate", [BY_BOUND, BY_QUANTIFICATION])
 @pytest.mark.parametrize(
-    ("horizon", "message"),
-    [(0, "horizon must be at least 1 time point, found 0; give"), (2.5, "horizon must be a whole number .* found 2.5")],
+    ("alpha", "backward", "message"),
+    [
+        *[(alpha, BACKWARD, "alpha must be .*greater than 0; found .*choose") for alpha in (0, -1, np.nan, np.inf)],
+        ([1.0, 2.0], BACKWARD, "alpha must be one number"),
+        (1.0, [[0.8, 0.1], [0.2, 0.8]], "found 0.9 in row 0"),
+    ],
 )
+def test_arguments_that_cannot_be(allocate, alpha, backward, message):
+    with pytest.raises(ValueError, match=message):
+        allocate(alpha, backward, FORWARD)
+
+
+@pytest.mark.parametrize(("horizon", "message"), [(0, "at least 1 time point, found 0"), (2.5, "whole number")])
 def test_horizons_that_cannot_be(horizon, message):
     with pytest.raises(ValueError, match=message):
         tpl.allocate_by_quantification(1.0, BACKWARD, FORWARD, horizon)
-
-
-def test_a_matrix_that_is_none():
-    for call, *rest in ((tpl.allocate_by_upper_bound,), (tpl.allocate_by_quantification, 3)):
-        with pytest.raises(ValueError, match="rows must sum to 1 within .* found 0.9 in row 0; pass normalize=True"):
-            call(1.0, [[0.8, 0.1], [0.2, 0.8]], FORWARD, *rest)

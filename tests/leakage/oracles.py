@@ -1,7 +1,7 @@
-"""The privacy loss function by exhaustion and in high precision: slow, plain, and independent of the package.
+"""What the package computes fast, done slowly and plainly: by exhaustion, and in high precision.
 
-Both evaluate Eq. (24) of [1] from its definition, in the form log f = log1p((q(S) - d(S)) u / (d(S) u + 1)) with
-u = e^alpha - 1, so that they stay exact where alpha is tiny.
+The privacy loss function is evaluated from its definition, Eq. (24) of [1], in the form
+log f = log1p((q(S) - d(S)) u / (d(S) u + 1)) with u = e^alpha - 1, so that it stays exact where alpha is tiny.
 """
 
 from itertools import permutations
@@ -9,25 +9,25 @@ from itertools import permutations
 import mpmath
 import numpy as np
 
-__all__ = ["DIGITS", "brute_force_loss", "exact_loss", "loss_mpmath", "pair_loss_mpmath", "supremum_mpmath"]
-
 DIGITS = 50
 
 
 def brute_force_loss(P, alpha):
-    """L(alpha) as the largest value over all ordered pairs of rows and all sets of columns; n <= 12, alpha <= 700."""
+    """L(alpha), of a number or an array, as the largest value over all ordered pairs of rows and all sets of columns.
+
+    n <= 12, alpha <= 700; 0 for no matrix.
+    """
+    if P is None:
+        return 0.0 * alpha
     rows = np.asarray(P, dtype=float)
     n = len(rows)
-    if n > 12:
-        raise ValueError(f"2^n sets of columns are too many for n = {n}")
+    assert n <= 12, f"2^n sets of columns are too many for n = {n}"
     sets = (np.arange(2**n)[:, None] >> np.arange(n) & 1).astype(float)
-    d_sums = sets @ rows.T
-    u = np.expm1(alpha)
-    best = 0.0
-    for i, j in permutations(range(n), 2):
-        gaps = sets @ (rows[i] - rows[j])
-        best = max(best, float(np.log1p(np.max(gaps * u / (d_sums[:, j] * u + 1)))))
-    return best
+    gaps = (rows[:, None] - rows) @ sets.T
+    above = gaps > 0
+    gaps, sums = gaps[above], np.broadcast_to(rows @ sets.T, gaps.shape)[above]
+    u = np.expm1(alpha)[..., None]
+    return np.log1p((gaps * u / (sums * u + 1)).max(axis=-1, initial=0.0))
 
 
 def _prefix_sums(q, d):
@@ -40,7 +40,8 @@ def _prefix_sums(q, d):
         yield gap, below
 
 
-def _largest(sums, alpha):
+def largest_loss(sums, alpha):
+    """The largest log f over pairs (q(S) - d(S), d(S)), as an mpmath number."""
     u = mpmath.expm1(mpmath.mpf(alpha))
     return mpmath.log1p(max((gap * u / (below * u + 1) for gap, below in sums), default=mpmath.mpf(0)))
 
@@ -48,13 +49,16 @@ def _largest(sums, alpha):
 def pair_loss_mpmath(q, d, alpha, dps=60):
     """log f of one pair of rows, as an mpmath number; any alpha >= 0."""
     with mpmath.workdps(dps):
-        return _largest(_prefix_sums(map(float, q), map(float, d)), float(alpha))
+        return largest_loss(_prefix_sums(map(float, q), map(float, d)), float(alpha))
 
 
 def loss_mpmath(P, alpha, dps=60):
-    """L(alpha) over all ordered pairs of rows with `dps` digits; any n, any alpha >= 0."""
+    """L(alpha) over all ordered pairs of rows with `dps` digits; any n, any alpha >= 0, or a list for several."""
     rows = np.asarray(P, dtype=float)
-    return max((pair_loss_mpmath(q, d, alpha, dps) for q, d in permutations(rows, 2)), default=mpmath.mpf(0))
+    with mpmath.workdps(dps):
+        sums = [pair for q, d in permutations(rows.tolist(), 2) for pair in _prefix_sums(q, d)]
+        losses = [largest_loss(sums, float(each)) for each in np.atleast_1d(alpha)]
+    return losses if np.ndim(alpha) else losses[0]
 
 
 def exact_loss(P):
@@ -65,27 +69,64 @@ def exact_loss(P):
         rows = [[mpmath.mpf(float(p)) for p in row] for row in P]
         rows = [[p / mpmath.fsum(row) for p in row] for row in rows]
         sums = {pair for q, d in permutations(rows, 2) for pair in _prefix_sums(q, d)}
-    return lambda alpha: _largest(sums, alpha)
+    return lambda alpha: largest_loss(sums, alpha)
+
+
+def exact_supremum(loss, epsilon, ceiling):
+    """The fixed point of x = L(x) + epsilon by bisection from above, so never below it; inf if it is over `ceiling`."""
+    low, high = epsilon, mpmath.mpf(ceiling)
+    if loss(high) + epsilon > high:
+        return mpmath.inf
+    while high - low > high * mpmath.mpf(10) ** (10 - mpmath.mp.dps):
+        middle = (low + high) / 2
+        low, high = (low, middle) if loss(middle) + epsilon <= middle else (middle, high)
+    return high
 
 
 def supremum_mpmath(q, d, epsilon, dps=60):
-    """The alpha > 0 with alpha = log((q (e^alpha - 1) + 1) / (d (e^alpha - 1) + 1)) + epsilon, by bisection.
-
-    mpmath.inf where d = 0 and q e^epsilon >= 1. Bisection on the definition, not on the quadratic of Theorem 11.
-    """
+    """The supremum for one pair of sums, not by the quadratic of Theorem 11; inf where d = 0 and q e^epsilon >= 1."""
     with mpmath.workdps(dps):
         q, d, epsilon = (mpmath.mpf(float(v)) for v in (q, d, epsilon))
         if d == 0 and q * mpmath.exp(epsilon) >= 1:
             return mpmath.inf
 
-        def surplus(alpha):
-            u = mpmath.expm1(alpha)
-            return alpha - epsilon - mpmath.log1p((q - d) * u / (d * u + 1))
+        def loss(alpha):
+            return largest_loss([(q - d, d)], alpha)
 
-        low, high = mpmath.mpf(0), epsilon
-        while surplus(high) < 0:
-            low, high = high, 2 * high
-        while high - low > high * mpmath.mpf(10) ** (10 - dps):
-            middle = (low + high) / 2
-            low, high = (middle, high) if surplus(middle) < 0 else (low, middle)
-        return high
+        ceiling = epsilon
+        while loss(ceiling) + epsilon > ceiling:
+            ceiling *= 2
+        return exact_supremum(loss, epsilon, ceiling)
+
+
+def recursion(budgets, backward, forward):
+    """BPL, FPL and TPL, lists, by Eqs. (13), (15) and (11) of [1]; each side is one function L, or a list of them.
+
+    The budgets may be floats, mpmath numbers, or arrays of those of many series.
+    """
+    steps = len(budgets) - 1
+    backward, forward = (side if isinstance(side, list) else [side] * steps for side in (backward, forward))
+    bpl, fpl = list(budgets[:1]), list(budgets[-1:])
+    for t in range(steps):
+        bpl.append(backward[t](bpl[-1]) + budgets[t + 1])
+        fpl.append(forward[-1 - t](fpl[-1]) + budgets[-2 - t])
+    fpl.reverse()
+    return bpl, fpl, [b + f - epsilon for b, f, epsilon in zip(bpl, fpl, budgets, strict=True)]
+
+
+def exhaustive_leakage(outputs, backward, forward):
+    """BPL, FPL and TPL, (3, T), by their definition: the largest ratio of Pr(o | l_t) over all sequences of outputs.
+
+    outputs[t], (k, n), holds what each output says about the state at t. backward[t] and forward[t], matrices or None,
+    join t and t + 1.
+    """
+    T, n = len(outputs), outputs[0].shape[1]
+    chosen = np.indices([len(x) for x in outputs]).reshape(T, -1)
+    x = [x[sequence] for x, sequence in zip(outputs, chosen, strict=True)]
+    past, future = np.ones((T, *x[0].shape)), np.ones((T, *x[0].shape))
+    for t in range(1, T):
+        B, F = ([[1 / n] * n] * n if P is None else P for P in (backward[t - 1], forward[T - 1 - t]))
+        past[t] = (past[t - 1] * x[t - 1]) @ np.transpose(B)
+        future[T - 1 - t] = (future[T - t] * x[T - t]) @ np.transpose(F)
+    told = np.log([past * x, future * x, past * x * future])
+    return np.ptp(told, axis=-1).max(axis=-1)

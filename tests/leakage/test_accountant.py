@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tplrepro as tpl
-from tests.leakage.matrices import FIG_3, KINDS, random_matrix
+from tests.leakage.matrices import FIG_3, matrices
 
 WEAK = [[0.6, 0.4], [0.3, 0.7]]
 ADVERSARIES = {
@@ -34,54 +34,51 @@ def assert_same(account, epsilons, sides):
     np.testing.assert_allclose(account.leakage.user_level, expected.user_level, rtol=1e-15)
 
 
-class Counted:
+class Counted(tpl.PrivacyLossFunction):
     """A loss function that counts how often the recursion asks it."""
 
-    def __init__(self, P):
-        self.function = tpl.PrivacyLossFunction(P)
-        self.calls = 0
-        at = self.function.at
+    calls = 0
 
-        def counted(alpha):
-            self.calls += 1
-            return at(alpha)
+    def at(self, alpha):
+        self.calls += 1
+        return super().at(alpha)
 
-        self.function.at = counted
 
-    def since(self):
-        calls, self.calls = self.calls, 0
-        return calls
+@pytest.fixture
+def counted():
+    """An account against an adversary who knows both sides, and `calls()`: those of both sides since last asked."""
+    sides = Counted(WEAK), Counted(WEAK)
+
+    def calls():
+        since = [side.calls for side in sides]
+        for side in sides:
+            side.calls = 0
+        return since
+
+    return tpl.TemporalAccountant(*sides), calls
 
 
 @adversary
 def test_nothing_composed(sides):
     account = tpl.TemporalAccountant(*sides)
-    assert len(account) == 0
-    assert account.ledger == ()
+    assert (len(account), account.ledger) == (0, ())
     for values in (account.epsilons, account.bpl, account.fpl, account.tpl, account.leakage.tpl):
         assert values.shape == (0,)
     assert account.leakage.user_level == 0
     assert repr(account) == "TemporalAccountant(0 releases, 0 nats spent)"
-    with pytest.raises(ValueError, match="needs 0 <= first <= last < 0"):
+    with pytest.raises(ValueError, match="0 <= first <= last < 0"):
         account.leakage.composed(0, 0)
-    with pytest.raises(ValueError, match="w must be at most the number of time points 0, found 1"):
+    with pytest.raises(ValueError, match="at most the number of time points 0"):
         account.leakage.w_event(1)
 
 
 @adversary
 def test_one_release(sides):
-    account = tpl.TemporalAccountant(*sides).compose(0.7)
+    account = tpl.TemporalAccountant(*sides)
+    assert account.compose(0.7) is account
     assert account.epsilons.tolist() == account.bpl.tolist() == account.fpl.tolist() == account.tpl.tolist() == [0.7]
     assert account.ledger == ((0.7, 1),)
     assert repr(account) == "TemporalAccountant(1 releases, 0.7 nats spent)"
-
-
-@adversary
-def test_compose_returns_the_account(sides):
-    account = tpl.TemporalAccountant(*sides)
-    assert account.compose(0.1) is account
-    assert account.compose(0.1, count=3) is account
-    assert len(account) == 4
 
 
 @adversary
@@ -116,34 +113,22 @@ def test_a_count_is_that_many_releases(sides):
 
 
 @adversary
-@pytest.mark.parametrize("horizon", [2, 10, 300])
-def test_reading_after_every_release_gives_the_same_as_reading_once(sides, horizon):
-    epsilons = np.random.default_rng(horizon).uniform(0.01, 0.5, horizon)
+def test_reading_after_every_release_gives_the_same_as_reading_once(sides):
+    epsilons = np.random.default_rng(300).uniform(0.01, 0.5, 300)
     account = tpl.TemporalAccountant(*sides)
     for t, epsilon in enumerate(epsilons):
-        account.compose(epsilon)
-        assert account.tpl.shape == (t + 1,)
+        assert account.compose(epsilon).tpl.shape == (t + 1,)
     assert_same(account, epsilons, sides)
 
 
-@st.composite
-def histories(draw):
-    """An adversary, and releases with readings of any kind between them."""
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-
-    def side(kind):
-        return None if kind is None else random_matrix(rng, kind, 4)
-
-    kinds = st.sampled_from([*KINDS, None])
-    budget = st.one_of(st.sampled_from([0.1, 1.0]), st.floats(-3, 1).map(lambda exponent: 10.0**exponent))
-    step = st.tuples(budget, st.integers(1, 40), st.sampled_from(["", "bpl", "fpl", "tpl", "epsilons", "leakage"]))
-    return (side(draw(kinds)), side(draw(kinds))), draw(st.lists(step, min_size=1, max_size=12))
+budgets = st.one_of(st.sampled_from([0.1, 1.0]), st.floats(-3, 1).map(lambda exponent: 10.0**exponent))
+readings = st.sampled_from(["", "bpl", "fpl", "tpl", "epsilons", "leakage"])
+histories = st.lists(st.tuples(budgets, st.integers(1, 40), readings), min_size=1, max_size=12)
 
 
-@given(histories())
+@given(st.tuples(matrices(4), matrices(4)), histories)
 @settings(max_examples=80)
-def test_any_interleaving_of_releases_and_readings(history):
-    sides, steps = history
+def test_any_interleaving_of_releases_and_readings(sides, steps):
     account = tpl.TemporalAccountant(*sides)
     epsilons = []
     for epsilon, count, reading in steps:
@@ -155,10 +140,9 @@ def test_any_interleaving_of_releases_and_readings(history):
     assert_same(account, epsilons, sides)
 
 
-@given(histories())
+@given(st.tuples(matrices(4), matrices(4)), histories)
 @settings(max_examples=20)
-def test_leakage_only_grows_as_releases_are_added(history):
-    sides, steps = history
+def test_leakage_only_grows_as_releases_are_added(sides, steps):
     account = tpl.TemporalAccountant(*sides)
     readings = [account.compose(epsilon, count).tpl for epsilon, count, _ in steps]
     for before, after in pairwise(readings):
@@ -181,14 +165,13 @@ def test_what_is_read_cannot_change_the_account(sides):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((0,), "epsilon must be a finite privacy budget in nats, greater than 0; found 0"),
+        ((0,), "greater than 0; found 0"),
         ((-1.0,), "greater than 0; found -1"),
-        ((np.nan,), "greater than 0; found nan"),
-        ((np.inf,), "greater than 0; found inf"),
-        (([0.1, 0.2],), r"epsilon must be one number, found shape \(2,\); compose each budget in turn"),
-        ((0.1, 0), "count must be at least 1 time point, found 0"),
-        ((0.1, -3), "count must be at least 1 time point, found -3"),
-        ((0.1, 1.5), "count must be a whole number of time points, found 1.5; give an int"),
+        ((np.nan,), "found nan"),
+        ((np.inf,), "found inf"),
+        (([0.1, 0.2],), "one number.*compose each budget in turn"),
+        ((0.1, 0), "count must be at least 1"),
+        ((0.1, 1.5), "count must be a whole number"),
     ],
 )
 @pytest.mark.parametrize("read_before", [True, False])
@@ -203,46 +186,36 @@ def test_a_failed_compose_leaves_the_account_unchanged(arguments, message, read_
     assert_same(account.compose(0.1), [0.2] * 3 + [0.1], (FIG_3, WEAK))
 
 
-def test_a_bad_matrix_is_named_at_once():
-    with pytest.raises(ValueError, match="rows must sum to 1"):
-        tpl.TemporalAccountant(backward=[[0.8, 0.1], [0.2, 0.8]])
-
-
-def test_compose_evaluates_nothing_and_a_second_reading_neither():
-    backward, forward = Counted(FIG_3), Counted(WEAK)
-    account = tpl.TemporalAccountant(backward.function, forward.function)
+def test_compose_evaluates_nothing_and_a_second_reading_neither(counted):
+    account, calls = counted
     for k in range(1000):
         account.compose(0.1 + 0.01 * (k % 7))
-    assert backward.since() == forward.since() == 0
+    assert calls() == [0, 0]
     _ = account.tpl
-    assert backward.since() == forward.since() == 999
+    assert calls() == [999, 999]
     for name in ("tpl", "bpl", "fpl", "epsilons", "leakage"):
         getattr(account, name)
-    assert backward.since() == forward.since() == 0
+    assert calls() == [0, 0]
 
 
-def test_the_backward_pass_stops_where_nothing_changes_any_more():
+def test_the_backward_pass_stops_where_nothing_changes_any_more(counted):
     """L'(0) = 0.3 here, so a change of the last budget is below one ulp some 30 time points back."""
-    backward, forward = Counted(WEAK), Counted(WEAK)
-    account = tpl.TemporalAccountant(backward.function, forward.function)
+    account, calls = counted
     epsilons = np.random.default_rng(4).uniform(0.1, 0.5, 5000)
     for epsilon in epsilons:
         account.compose(epsilon)
-    _ = account.tpl
-    backward.since(), forward.since()
-    account.compose(0.3)
-    _ = account.tpl
-    assert backward.since() == 1
-    assert 10 < forward.since() < 60
+    _, _ = account.tpl, calls()
+    _ = account.compose(0.3).tpl
+    backward, forward = calls()
+    assert backward == 1
+    assert 10 < forward < 60
     assert_same(account, [*epsilons, 0.3], (WEAK, WEAK))
 
 
-def test_equal_budgets_stop_at_their_fixed_point():
-    backward, forward = Counted(WEAK), Counted(WEAK)
-    account = tpl.TemporalAccountant(backward.function, forward.function).compose(0.3, count=100_000)
-    assert account.tpl.shape == (100_000,)
-    assert backward.since() < 100
-    assert forward.since() < 100
+def test_equal_budgets_stop_at_their_fixed_point(counted):
+    account, calls = counted
+    assert account.compose(0.3, count=100_000).tpl.shape == (100_000,)
+    assert max(calls()) < 100
 
 
 def test_composing_costs_the_same_however_long_the_account():

@@ -4,15 +4,25 @@ The printed forms are transcribed here and nowhere else.
 """
 
 import math
-from itertools import permutations, product
+from itertools import permutations
 
 import numpy as np
 import pytest
 
-from tests.leakage.matrices import BACKWARD, FIG_3, FIG_4, FORWARD, random_matrices
-from tests.leakage.oracles import brute_force_loss, loss_mpmath, pair_loss_mpmath, supremum_mpmath
+import tplrepro as tpl
+from tests.leakage.matrices import BACKWARD, FIG_3, FIG_4, FORWARD, SWAPPED, THREE, random_matrices
+from tests.leakage.oracles import (
+    brute_force_loss,
+    exhaustive_leakage,
+    loss_mpmath,
+    pair_loss_mpmath,
+    recursion,
+    supremum_mpmath,
+)
 from tplrepro.leakage import published
-from tplrepro.markov.generators import smoothed, strongest
+
+WORKED_EXAMPLE = [0.2, 0.3, 0.5], [0.1, 0.0, 0.9]  # of Algorithm 2
+IDENTITY, OF_BACKWARD, OF_FORWARD = (published.algorithm_2(P) for P in (np.eye(2), BACKWARD, FORWARD))
 
 
 def printed_f(q, d, alpha):
@@ -47,7 +57,7 @@ def printed_theorem_11_first_case(q, d, epsilon):
 
 def test_algorithm_1_flag_is_never_cleared_as_printed():
     # lines 5-12: "update = false" stands before the loop, "update = true" in it
-    q_row, d_row, alpha = np.array([0.2, 0.3, 0.5]), np.array([0.1, 0.0, 0.9]), 3.0
+    (q_row, d_row), alpha = np.array(WORKED_EXAMPLE), 3.0
     kept, update, passes = q_row > d_row, False, 0
     while passes < 1000:
         passes += 1
@@ -91,29 +101,25 @@ def test_printed_formula_overflows_and_loses_digits():
 
 def test_algorithm_2_line_11_lacks_plus_one():
     # with the printed transition point, 1.20 for the worked example's 1.47, the piece for one column starts too early
-    q_row, d_row = [0.2, 0.3, 0.5], [0.1, 0.0, 0.9]
     printed = math.log((0.2 - 0.1) / (0.5 * 0.1 - 0.1 * 0.2))
-    q_arr, d_arr, a_arr = published.piecewise_coefficients(q_row, d_row)
-    assert printed == pytest.approx(1.204, abs=1e-3)
-    assert a_arr[1] == pytest.approx(1.466, abs=1e-3)
-    exact = math.exp(float(pair_loss_mpmath(q_row, d_row, 1.3)))
+    q_arr, d_arr, a_arr = published.piecewise_coefficients(*WORKED_EXAMPLE)
+    assert (printed, a_arr[1]) == pytest.approx((1.204, 1.466), abs=1e-3)
+    exact = math.exp(float(pair_loss_mpmath(*WORKED_EXAMPLE, 1.3)))
     assert printed_f(q_arr[1], d_arr[1], 1.3) == pytest.approx(exact, rel=1e-14)
     assert printed_f(q_arr[0], d_arr[0], 1.3) < exact - 0.01
 
 
 def test_algorithm_3_line_5_has_the_wrong_denominator():
     # "qArr[k](e^alpha_(k-1) - 1) + 1": whichever transition point is meant, the result is negative
-    q_row, d_row, alpha = [0.2, 0.3, 0.5], [0.1, 0.0, 0.9], 1.0
-    q_arr, d_arr, a_arr = published.piecewise_coefficients(q_row, d_row)
+    alpha = 1.0
+    q_arr, d_arr, a_arr = published.piecewise_coefficients(*WORKED_EXAMPLE)
     for k in (0, 1):
-        printed = (q_arr[1] * np.expm1(alpha) + 1) / (q_arr[1] * np.expm1(a_arr[k]) + 1)
-        assert printed < 1
-    exact = float(pair_loss_mpmath(q_row, d_row, alpha))
+        assert (q_arr[1] * np.expm1(alpha) + 1) / (q_arr[1] * np.expm1(a_arr[k]) + 1) < 1
+    exact = float(pair_loss_mpmath(*WORKED_EXAMPLE, alpha))
     assert math.log(printed_f(q_arr[1], d_arr[1], alpha)) == pytest.approx(exact, rel=1e-14)
-    P = [q_row, d_row, d_row]
-    assert published.algorithm_3(alpha, published.algorithm_2(P)) == pytest.approx(
-        brute_force_loss(P, alpha), rel=1e-14
-    )
+    P = [*WORKED_EXAMPLE, WORKED_EXAMPLE[1]]
+    value = published.algorithm_3(alpha, published.algorithm_2(P))
+    assert value == pytest.approx(brute_force_loss(P, alpha), rel=1e-14)
 
 
 def test_algorithm_4_with_equal_floats_often_never_ends():
@@ -181,6 +187,7 @@ def test_theorem_11_first_case_cancels_for_tiny_d(d, epsilon, expected):
     assert exact == pytest.approx(expected, rel=1e-7)
     assert abs(printed_theorem_11_first_case(0.5, d, epsilon) - exact) > 0.05
     assert published.theorem_11(0.5, d, epsilon) == pytest.approx(exact, rel=1e-14)
+    assert tpl.PrivacyLossFunction([[0.5, 0.5], [1 - d, d]]).supremum(epsilon) == pytest.approx(exact, rel=1e-12)
 
 
 # allocation, in the paper's own loops
@@ -216,31 +223,25 @@ def printed_algorithm_8(alpha, backward, forward, steps):
 
 
 def test_algorithm_7_waits_for_a_float_equality_that_does_not_come():
-    backward, forward = published.algorithm_2(BACKWARD), published.algorithm_2(FORWARD)
     levels = np.linspace(0.1, 3, 40)
-    ended = [printed_algorithm_7(alpha, backward, forward, 200)[1] for alpha in levels]
+    ended = [printed_algorithm_7(alpha, OF_BACKWARD, OF_FORWARD, 200)[1] for alpha in levels]
     assert 1 <= sum(ended) <= 35
-    assert printed_algorithm_7(1.0, backward, forward, 60)[0] == pytest.approx(0.2038721, abs=5e-8)
-    first, middle, last, _ = printed_algorithm_8(1.0, backward, forward, 60)
+    assert printed_algorithm_7(1.0, OF_BACKWARD, OF_FORWARD, 60)[0] == pytest.approx(0.2038721, abs=5e-8)
+    first, middle, last, _ = printed_algorithm_8(1.0, OF_BACKWARD, OF_FORWARD, 60)
     assert (first, middle, last) == pytest.approx((0.4998062, 0.2038721, 0.7040659), abs=5e-8)
+    # two releases reach alpha at both times, Eq. (11)
+    at_first = published.algorithm_3(last, OF_FORWARD, first)
+    at_last = published.algorithm_3(first, OF_BACKWARD, last)
+    assert (at_first, at_last) == pytest.approx((1.0, 1.0), rel=1e-14)
 
 
 def test_without_a_finite_supremum_the_printed_allocations_release_nothing():
-    identity = published.algorithm_2(np.eye(2))
-    budget, ended = printed_algorithm_7(1.0, identity, identity, 300)
+    budget, ended = printed_algorithm_7(1.0, IDENTITY, IDENTITY, 300)
     assert budget < 1e-80
     assert not ended
     # Eq. (26) with L(x) = x: the middle budget alpha_B + alpha_F - alpha is 0, so Algorithm 8 serves only T <= 2
-    assert printed_algorithm_8(1.0, identity, identity, 300)[1] == 0
-    assert printed_algorithm_8(1.0, published.algorithm_2(BACKWARD), identity, 300)[1] == 0
-
-
-def test_algorithm_8_for_two_time_points_is_exact():
-    backward, forward = published.algorithm_2(BACKWARD), published.algorithm_2(FORWARD)
-    first, _, last, _ = printed_algorithm_8(1.0, backward, forward, 60)
-    at_first = first + published.algorithm_3(last, forward, first) - first  # BPL + FPL - epsilon, Eq. (11)
-    at_last = published.algorithm_3(first, backward, last) + last - last
-    assert (at_first, at_last) == pytest.approx((1.0, 1.0), rel=1e-14)
+    for backward in (IDENTITY, OF_BACKWARD):
+        assert printed_algorithm_8(1.0, backward, IDENTITY, 300)[1] == 0
 
 
 # statements
@@ -253,57 +254,43 @@ def test_theorem_7_is_sufficient_and_not_necessary():
         assert published.algorithm_1(P, alpha) == pytest.approx(alpha, rel=1e-15)
 
 
+def recursion_of(P, epsilon, T=10):
+    """BPL and FPL by Eqs. (13) and (15) with P on both sides, through Algorithm 1."""
+    return recursion([epsilon] * T, *[lambda alpha: published.algorithm_1(P, alpha)] * 2)[:2]
+
+
 def test_example_3_forward_leakage_is_highest_at_time_1():
-    leakage = [0.1]
-    for _ in range(9):
-        leakage.append(published.algorithm_1(FIG_3, leakage[-1], 0.1))
-    forward = leakage[::-1]  # times 1 to 10
+    forward = recursion_of(FIG_3, 0.1)[1]
     assert forward[0] == max(forward) > 0.49
     assert forward[-1] == min(forward) == 0.1
 
 
-def randomised_response(epsilon):
-    return np.exp(epsilon * np.eye(2)) / (np.exp(epsilon) + 1)
-
-
-def exact_leakage(P, epsilon, T):
-    """BPL at time T by Definition 6, over all outputs of randomised response, of all epsilon-DP mechanisms on two
-    states the one that leaks most: every likelihood ratio within e^-epsilon .. e^epsilon mixes its two outputs."""
-    likelihoods = randomised_response(epsilon)
-    largest = 0.0
-    for outputs in product(range(2), repeat=T):
-        x = likelihoods[:, outputs[0]]
-        for output in outputs[1:]:
-            x = (P @ x) * likelihoods[:, output]
-        largest = max(largest, math.log(x.max() / x.min()))
-    return largest
-
-
 def test_equation_13_is_an_upper_bound_that_is_attained_only_for_some_correlations():
-    recursion = [1.0]
-    for _ in range(9):
-        recursion.append(published.algorithm_1(FIG_3, recursion[-1], 1.0))
-    exact = [exact_leakage(FIG_3, 1.0, T) for T in range(1, 11)]
-    np.testing.assert_allclose(exact, recursion, rtol=1e-12)
+    # Definition 6 over all outputs of randomised response, of all epsilon-DP mechanisms on two states the one that
+    # leaks most: every likelihood ratio within e^-epsilon .. e^epsilon mixes its two outputs
+    response = [np.exp(np.eye(2))] * 10
+    bound, exact = recursion_of(FIG_3, 1.0)[0], exhaustive_leakage(response, [FIG_3] * 9, [None] * 9)[0]
+    np.testing.assert_allclose(exact, bound, rtol=1e-12)
+    np.testing.assert_allclose(tpl.exact_leakage([1.0] * 10, FIG_3).bpl, exact, rtol=1e-12)
     # the same rows with the columns exchanged have the same L, but what x must be now contradicts what it was before
-    exchanged = FIG_3[:, ::-1]
-    exact = [exact_leakage(exchanged, 1.0, T) for T in range(1, 11)]
-    np.testing.assert_allclose(exact[:2], recursion[:2], rtol=1e-12)
-    assert (np.array(exact[2:]) < np.array(recursion[2:]) - 0.1).all()
-    assert exact[-1] < 3.3 < 8 < recursion[-1]
+    exact = exhaustive_leakage(response, [SWAPPED] * 9, [None] * 9)[0]
+    np.testing.assert_allclose(exact[:2], bound[:2], rtol=1e-12)
+    assert (exact[2:] < np.array(bound[2:]) - 0.1).all()
+    assert (round(exact[-1], 2), round(bound[-1], 2)) == (3.26, 8.15)
+    np.testing.assert_allclose(tpl.exact_leakage([1.0] * 10, SWAPPED).bpl, exact, rtol=1e-12)
 
 
 def test_theorem_2_is_an_upper_bound_even_for_equal_mechanisms():
-    # a doubly stochastic chain: its reversal is the transpose; T = 3, the leakage at time 2
-    forward = np.array([[0.1, 0.1, 0.8], [0.2, 0.7, 0.1], [0.7, 0.2, 0.1]])
-    backward, epsilon = forward.T, 1.0
+    # T = 3, the leakage at time 2
+    forward, backward, epsilon = THREE, THREE.T, 1.0
     pairs = list(permutations(range(3), 2))
     past = [float(pair_loss_mpmath(backward[i], backward[j], epsilon)) for i, j in pairs]
     future = [float(pair_loss_mpmath(forward[i], forward[j], epsilon)) for i, j in pairs]
     split = max(past) + max(future) + epsilon  # Eq. (10): BPL + FPL - epsilon
     one_pair = max(a + b for a, b in zip(past, future, strict=True)) + epsilon
-    assert split == pytest.approx(2.41255, abs=1e-5)
-    assert one_pair == pytest.approx(2.34558, abs=1e-5)
+    assert (split, one_pair) == pytest.approx((2.41255, 2.34558), abs=1e-5)
+    assert tpl.temporal_privacy_leakage([1.0] * 3, backward, forward).tpl[1] == pytest.approx(split, rel=1e-13)
+    assert tpl.exact_leakage([1.0] * 3, backward, forward).tpl[1] == pytest.approx(one_pair, rel=1e-13)
 
 
 @pytest.mark.parametrize(
@@ -312,11 +299,12 @@ def test_theorem_2_is_an_upper_bound_even_for_equal_mechanisms():
 def test_suprema_of_figure_7_for_both_readings_of_s(epsilon, as_printed, twice):
     # n = 50, s = 0.005, Eq. (28); the published generator adds s twice, which is Eq. (28) with 2 s
     for s, expected in ((0.005, as_printed), (0.010, twice)):
-        tables = published.algorithm_2(smoothed(strongest(50), s))
-        assert published.algorithm_6(epsilon, tables)[0] == pytest.approx(expected, rel=1e-7)
+        P = tpl.smoothed(tpl.strongest(50), s)
+        assert published.algorithm_6(epsilon, published.algorithm_2(P))[0] == pytest.approx(expected, rel=1e-7)
+        assert tpl.PrivacyLossFunction(P).supremum(epsilon) == pytest.approx(expected, rel=1e-7)
 
 
 def test_smoothing_twice_before_normalising_is_smoothing_with_2s():
     P, s = np.eye(3), 0.05
     twice = (P + s + s) / (P + s + s).sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(smoothed(P, 0.10).probabilities, twice, rtol=1e-14)
+    np.testing.assert_allclose(tpl.smoothed(P, 0.10).probabilities, twice, rtol=1e-14)

@@ -159,26 +159,3 @@ def test_dask_completes_when_a_worker_is_killed():
     assert killed[0] < finished
     assert victims[0] not in survivors
     assert (result.tpl == alone.tpl).all()
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda f: f({}, EPSILONS), "at least one user, found none"),
-        (lambda f: f([[0, 1]], EPSILONS), "must map each user to her sequences, found list"),
-        (lambda f: f({"a": [0, 1], "b": []}, EPSILONS), "found none for user 'b'; leave her out"),
-        (lambda f: f({"a": [0, 1]}, []), "at least one budget, found none"),
-        (lambda f: f({"a": [0, 1]}, [0.1, -1.0]), "epsilons must be.*found -1"),
-        (lambda f: f({"a": [0, 9]}, EPSILONS, n_states=3), "unknown state 9"),
-        (lambda f: f({"a": [0, 1]}, EPSILONS, smoothing=-1.0), "smoothing must be finite and at least 0, found -1.0"),
-        (lambda f: f({"a": [0, 1]}, EPSILONS, prior_weight=0.0), "prior_weight must be.*found 0.0; pass None"),
-        (
-            lambda f: f({"a": [0, 1]}, EPSILONS, sides=("sideways",)),
-            r"'backward', 'forward' or both, found \('sideways',",
-        ),
-        (lambda f: f({"a": [0, 1]}, EPSILONS, batch_size=0), "batch_size must be at least 1"),
-    ],
-)
-def test_bad_input_names_constraint_value_and_remedy(call, message):
-    with pytest.raises(ValueError, match=message):
-        call(tpl.population_leakage)

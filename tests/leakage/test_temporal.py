@@ -208,39 +208,3 @@ def test_results_are_frozen_copies():
             values[:] = 0.0
     epsilons[:] = 9.0
     assert r.epsilons.tolist() == [0.1, 0.2]
-
-
-def of_three(backward=None, forward=None):
-    return tpl.temporal_privacy_leakage([0.1] * 3, backward, forward)
-
-
-BAD = [[0.8, 0.1], [0.2, 0.8]]
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: tpl.temporal_privacy_leakage([]), "epsilons must hold at least one budget, found none; give one"),
-        (lambda: tpl.temporal_privacy_leakage([[0.1]]), "epsilons must be one-dimensional, found 2 dimensions; give"),
-        (lambda: tpl.temporal_privacy_leakage(0.1), "epsilons must be one-dimensional, found 0 dimensions"),
-        (lambda: tpl.temporal_privacy_leakage([0.1, 0.0]), "epsilons must be .* greater than 0; found 0; leave out"),
-        (lambda: tpl.temporal_privacy_leakage([0.1, -2.0]), "greater than 0; found -2"),
-        (lambda: tpl.temporal_privacy_leakage([0.1, np.nan]), "greater than 0; found nan"),
-        (lambda: tpl.temporal_privacy_leakage([0.1, np.inf]), "greater than 0; found inf"),
-        (lambda: tpl.temporal_privacy_leakage([[0.1], [0.1, 0.2]]), "epsilons must be a sequence of numbers"),
-        (lambda: of_three([FIG_3] * 3), "backward must be one matrix, .* found 3 matrices for 2 steps; give T - 1"),
-        (lambda: of_three(None, [FIG_3] * 3), "forward must be one matrix, .* found 3 matrices for 2 steps"),
-        (lambda: of_three([]), "found 0 matrices for 2 steps; give T - 1 of them"),
-        (lambda: of_three([FIG_3, BAD]), "rows must sum to 1 within .* found 0.9 in row 0; pass normalize=True"),
-        (lambda: of_three([[0.8, 0.2]]), r"must be square, found shape \(1, 2\)"),
-        (lambda: of_three().composed(-1, 1), "0 <= first <= last < 3, found first = -1, last = 1; times count"),
-        (lambda: of_three().composed(1, 0), "0 <= first <= last < 3"),
-        (lambda: of_three().composed(0, 3), "0 <= first <= last < 3"),
-        (lambda: of_three().w_event(0), "w must be at least 1 time point, found 0"),
-        (lambda: of_three().w_event(4), "w must be at most the number of time points 3, found 4; give a shorter"),
-        (lambda: of_three().w_event(1.5), "w must be a whole number of time points, found 1.5; give an int"),
-    ],
-)
-def test_errors(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
