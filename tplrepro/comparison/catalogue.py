@@ -69,11 +69,7 @@ def mechanisms(setting: Setting, window: int, block: float, radius: float) -> di
         CountMechanism("Algorithm 8", True, partial(_release_allocated, allocate_by_quantification), _level),
         CountMechanism("optimal budgets", True, partial(_release_allocated, allocate_optimally), _level),
         CountMechanism("budget absorption", True, absorb, lambda s, level: level * -(-s.horizon // window)),
-    ]
-    for name, graph in policies.items():
-        release = partial(local.release_by_policy, policy=graph)
-        made.append(CountMechanism(f"DPHMM, {name}", False, release, partial(_policy_bound, graph)))
-    made += [
+        *(_policy_mechanism(name, graph) for name, graph in policies.items()),
         CountMechanism("SIP, exact", False, local.release_optimal_response, _marginal_bound),
         CountMechanism("SIP, published", False, local.release_conditional_response, lambda s, level: np.inf),
         CountMechanism("LDP, randomised response", False, respond, _equal_bound),
@@ -141,7 +137,10 @@ def _budgets(allocate: Callable, adversary: Adversary, level: float, horizon: in
     return allocate(level, adversary.backward, adversary.forward, horizon)
 
 
-def _policy_bound(graph, setting, epsilon):
-    """Theorem 6.3 of [5] for one time, and TPL from one time to the next."""
-    mechanism = KNormMechanism.protecting(graph, setting.positions, epsilon)
-    return _equal_bound(setting, epsilon * constrained_dp_factor(mechanism.policy, setting.positions, mechanism.hull))
+def _policy_mechanism(name: str, graph: PolicyGraph) -> CountMechanism:
+    def bound(setting: Setting, epsilon: float) -> float:
+        """Theorem 6.3 of [5] for one time, and TPL from one time to the next."""
+        fitted = KNormMechanism.protecting(graph, setting.positions, epsilon)
+        return _equal_bound(setting, epsilon * constrained_dp_factor(fitted.policy, setting.positions, fitted.hull))
+
+    return CountMechanism(f"DPHMM, {name}", False, partial(local.release_by_policy, policy=graph), bound)
