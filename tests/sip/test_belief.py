@@ -114,7 +114,7 @@ def test_an_output_of_zero_probability():
     [
         (lambda: sip.chain_from_sequences([[]], 2), "at least one observed state, found none"),
         (lambda: sip.chain_from_sequences([[0, 2]], 2), "unknown state 2"),
-        (lambda: sip.chain_from_sequences([[0, 1]], 2, order=3), "order must be 1 or 2, found 3"),
+        (lambda: sip.chain_from_sequences([[0, 1]], 2, order=3), "order must be one of 1, 2, found 3"),
         (lambda: sip.chain_from_sequences([[0, 1]], 2, restart=1.5), "restart must be a probability, found 1.5"),
         (lambda: sip.SymbolChain.first_order([0.2, 0.3, 0.5], np.eye(2)), r"shape \(2,\), found \(3,\)"),
     ],

@@ -16,7 +16,7 @@ from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.sip.belief import SymbolChain
 from tplrepro.sip.optimal import OptimalResponse
 from tplrepro.sip.response import Response, check_distance, check_symbols
-from tplrepro.validation import check_distribution, check_horizon
+from tplrepro.validation import check_choice, check_distribution, check_horizon
 
 __all__ = ["BatchResponse", "batch_belief", "batch_chain", "batch_distance", "decode_batch", "encode_batches"]
 
@@ -110,8 +110,7 @@ class BatchResponse(OptimalResponse):
         method: str = "exact",
         step: float = 1e-2,
     ):
-        if method not in ("exact", "gradient"):
-            raise ValueError(f"method must be 'exact' or 'gradient', found {method!r}; choose one of them")
+        check_choice(method, "method", ("exact", "gradient"))
         if not 0 < step < np.inf:
             raise ValueError(f"step must be a positive step length, found {step}; give such as 0.01")
         super().__init__(epsilon, batch_distance(n_symbols, width, distance))
@@ -121,7 +120,8 @@ class BatchResponse(OptimalResponse):
         if self.method == "exact":
             return super().response(belief)
         beta = check_distribution(belief, len(self.distance), "a belief")
-        return Response.from_rows(beta, _gradient_descent(beta, self.distance, self.epsilon, self.step))
+        rows, everyone = _gradient_descent(beta, self.distance, self.epsilon, self.step), np.arange(beta.size)
+        return Response(beta, everyone, 0.0, rows, everyone)
 
 
 def _gradient_descent(belief, distance, epsilon, step, sweeps: int = 5000) -> np.ndarray:

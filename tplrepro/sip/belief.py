@@ -21,7 +21,7 @@ from tplrepro.markov.filtering import condition, log_product
 from tplrepro.markov.sequences import Sequences, as_sequences
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.sip.response import Response
-from tplrepro.validation import check_distribution, check_probability
+from tplrepro.validation import check_choice, check_distribution, check_probability
 
 __all__ = ["Belief", "SymbolChain", "chain_from_sequences"]
 
@@ -93,16 +93,11 @@ class Belief:
     def current(self) -> np.ndarray:
         """Pr(X_k = x | y_1 .. y_{k-1}), (n,): what a mechanism is given."""
         weights = np.exp(self.log_weights - self.log_weights.max())
-        if weights.size > self.chain.n_symbols:
-            weights = np.bincount(self.chain.symbols, weights, minlength=self.chain.n_symbols)
-        return weights / weights.sum()
+        return np.bincount(self.chain.symbols, weights, minlength=self.chain.n_symbols) / weights.sum()
 
     def observe(self, y: int, response: Response) -> Belief:
         """The belief about the next symbol after output y, Eq. (13); ImpossibleOutputError if y cannot be given."""
-        log_likelihood = _log(response.column(y))
-        if self.log_weights.size > log_likelihood.size:
-            log_likelihood = log_likelihood[self.chain.symbols]
-        posterior, _ = condition(self.log_weights, log_likelihood)
+        posterior, _ = condition(self.log_weights, _log(response.column(y))[self.chain.symbols])
         return Belief(self.chain, self.chain.predict(posterior))
 
     def unobserved(self) -> Belief:
@@ -120,15 +115,9 @@ def chain_from_sequences(
 ) -> SymbolChain:
     """Maximum-likelihood chain of order 1 or 2, sparse; contexts that are never left restart with probability 1.
 
-    Parameters
-    ----------
-    sequences : Sequences, or iterable of int arrays of symbols 0..n-1
-    n_symbols : int
-    order : 1 or 2; for order 2 a pair that was never seen counts as its last symbol
-    restart : float in [0, 1], see the module
-    initial : array-like (n,), optional; default the frequencies of all symbols, one added to each count
-
-    Raises ValueError for sequences without symbols, symbols out of range, another order, or a bad restart.
+    `sequences` are Sequences or iterables of symbols 0..n-1. For order 2, a pair that was never seen counts as its last
+    symbol. `restart` is explained above; `initial` (n,) is by default the frequencies of all symbols, one added to each
+    count. ValueError for what is out of range, or without any symbol.
 
     >>> chain = chain_from_sequences([[0, 1, 0, 1, 1]], 2, order=2, restart=0.0)
     >>> chain.symbols.tolist()
@@ -136,8 +125,7 @@ def chain_from_sequences(
     """
     from scipy.sparse import coo_array
 
-    if order not in (1, 2):
-        raise ValueError(f"order must be 1 or 2, found {order!r}; choose one of them")
+    check_choice(order, "order", (1, 2))
     coded = as_sequences(sequences, n_symbols)
     counts = np.bincount(coded.values, minlength=n_symbols) + 1.0
     start = counts / counts.sum() if initial is None else check_distribution(initial, n_symbols, "initial")

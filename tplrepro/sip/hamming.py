@@ -4,12 +4,11 @@ With E = e^eps, K = E + 1 and a = q/E + (1 - 1/E) w as in `tplrepro.sip.one_side
 
     sum_y beta(y) q(y) / E + (1 - 1/E) sum_y beta(y) w(y|y),      w(y|y) <= min(1, q(y) / beta(y), K q(y)).
 
-Maximising the right side over q is a knapsack: common symbols, beta(y) >= 1/K, keep their marginal; then the rare ones,
-in falling order of belief, get 1/K each while E^2 beta(y) > max beta, the last one, z, perhaps a part; what is left
-goes to the most probable symbol. The bound is attained if there is no such z, or if K tau >= 1 with tau the belief in z
-and all rarer symbols. Otherwise only few symbols leave this allocation: a linear programme over a window around z and
-the most probable symbol, in which all rarer symbols are one, gives a response, and its dual a bound for all symbols.
-The window doubles until response and bound agree.
+Its maximum over q is a knapsack: common symbols, beta(y) >= 1/K, keep their marginal; then rare ones, in falling order
+of belief, get 1/K each while E^2 beta(y) > max beta, the last one, z, perhaps a part; the most probable symbol gets the
+rest. The bound is attained if there is no such z, or if K tau >= 1 with tau the belief in z and all rarer symbols. Else
+a linear programme over a window around z and the most probable symbol, in which all rarer symbols are one, gives a
+response, and its dual a bound for all symbols. The window doubles until response and bound agree.
 """
 
 from __future__ import annotations
@@ -36,23 +35,20 @@ LARGEST_WINDOW = 200
 def hamming_response(belief: np.ndarray, epsilon: float) -> Response:
     """The response of least expected Hamming distance with leakage at most `epsilon`; `bound` is its proven cost."""
     effective = usable_budget(epsilon)
+    if effective <= 0:
+        return constant_response(belief)
     positive = np.flatnonzero(belief > 0)
-    if effective <= 0 or positive.size == 1:
-        return constant_response(belief, bound=1.0 - belief.max() if positive.size == 1 else -np.inf)
     order = positive[np.argsort(-belief[positive], kind="stable")]
     b, odds = belief[order], float(np.exp(effective))
     allocation = allocate(b, odds)
     if allocation.attained:
-        labels, table, row_class = _fill(b, odds, allocation.q, allocation.part)
-        utility = allocation.bound
+        found, utility = _fill(b, odds, allocation.q, allocation.part), allocation.bound
     else:
-        labels, table, row_class, utility = _by_window(b, odds, allocation)
-    everyone = np.full(belief.size, len(table))  # what cannot occur gives nothing away: its row is the marginal
-    everyone[order] = row_class
-    table = np.vstack([table, np.zeros(labels.size)])
-    response = Response(belief, order[labels], 1.0, table, everyone, bound=1.0 - utility)
-    table[-1] = response.w_marginal / response.w_marginal.sum()
-    return mix(response, epsilon)
+        found, utility = _by_window(b, odds, allocation)
+    row_class = np.full(belief.size, len(found.table))  # what cannot occur gives nothing away: its row is the marginal
+    row_class[order] = found.row_class
+    table = np.vstack([found.table, found.w_marginal / found.w_marginal.sum()])
+    return mix(Response(belief, order[found.labels], 1.0, table, row_class, bound=1.0 - utility), epsilon)
 
 
 @dataclass(frozen=True)
@@ -94,8 +90,8 @@ def allocate(b: np.ndarray, odds: float) -> Allocation:
     return Allocation(bound, q, part, bool(part == 0.0 or cap * b[n_served:].sum() >= 1.0))
 
 
-def _fill(b, odds, q, part):
-    """The transport that attains the bound: labels, rows of w shared by classes, and the class of each symbol."""
+def _fill(b, odds, q, part) -> Response:
+    """The transport that attains the bound."""
     n_served = q.size
     row_class = np.full(b.size, -1)
     spare = np.maximum(q - b[:n_served], 0.0)  # what the columns of served symbols lack
@@ -103,34 +99,34 @@ def _fill(b, odds, q, part):
     shares = spare / spare.sum() if spare.sum() > 0 else np.eye(1, n_served)[0]
     labels = np.arange(n_served + (part > 0))
     row_class[n_served:] = 0
-    if part == 0.0:
-        return labels, shares[None, :], row_class
-    row_class[n_served + 1 :] = 1
-    into_z = part * (1 / (odds + 1) - b[n_served]) / b[n_served + 1 :].sum()
-    table = [np.append((1 - part) * shares, part), np.append((1 - into_z) * shares, into_z)]
-    return labels, np.array(table), row_class
+    table = [shares]
+    if part > 0:
+        row_class[n_served + 1 :] = 1
+        into_z = part * (1 / (odds + 1) - b[n_served]) / b[n_served + 1 :].sum()
+        table = [np.append((1 - part) * shares, part), np.append((1 - into_z) * shares, into_z)]
+    return Response(b, labels, 1 / odds, np.array(table), row_class)
 
 
 def _by_window(b, odds, allocation):
-    """Free a window of symbols until the dual bound is met: labels, table, classes and the proven bound."""
+    """Free a window of symbols until the dual bound is met: a response, and what none exceeds."""
     # Without z the bound's argument still gives a response; it stands where the programme finds nothing better.
     without = allocation.q.copy()
     without[0] += 1.0 - without.sum()
     n_served, upper = without.size, allocation.bound
-    best = *_fill(b, odds, without, 0.0), float(b[:n_served] @ (without / odds + 1 - 1 / odds))
+    best = _fill(b, odds, without, 0.0)
     reach = 3
     while True:
         window = np.arange(max(0, n_served - reach), min(b.size, n_served + reach))
         active = np.union1d([0], window)
         try:
-            *found, dual = _window_response(b, odds, active, allocation.q)
+            found, dual = _window_response(b, odds, active, allocation.q)
         except ArithmeticError:  # HiGHS gave up: a larger window may do
             pass
         else:
             upper = min(upper, utility_bound(b, odds, dual))
-            best = max(best, found, key=lambda candidate: candidate[3])
-        if upper - best[3] <= AGREEMENT * upper or active.size == b.size or active.size > LARGEST_WINDOW:
-            return *best[:3], upper
+            best = min(best, found, key=Response.cost)
+        if upper - (1 - best.cost()) <= AGREEMENT * upper or active.size == b.size or active.size > LARGEST_WINDOW:
+            return best, upper
         reach *= 2
 
 
@@ -151,27 +147,16 @@ def _window_response(b, odds, active, q):
     labels = np.concatenate([active, frozen])
     shares = spare / spare.sum() if spare.sum() > 0 else spare
     table = np.hstack([w[:, :m], w[:, m:].sum(axis=1, keepdims=True) * shares])
-    kept = np.where(row_class[labels] < 0, b[labels], 0.0)
-    table = _without_slight_outputs(table, mass @ table + kept)
-    kept_truth = np.concatenate([np.diagonal(table)[:m], np.ones(frozen.size)])
-    utility = float(b[labels] @ ((mass @ table + kept) / odds + gain * kept_truth))
+    output = Response(b, labels, 1 / odds, table, row_class).w_marginal
+    table = np.where(output > SLIGHT_OUTPUT, table, 0.0)
+    table[:, np.argmax(output)] += np.finfo(float).tiny  # takes a row of which nothing is left
+    table /= table.sum(axis=1, keepdims=True)
     nu = -np.append(dual, dual[-1])[row_class]
     # For frozen symbols, what makes their terms in U(nu) tight.
     cap, belief = odds + 1.0, b[frozen]
     rare = (odds * belief - (1 - cap * belief) * -dual[-1]) / (cap * belief)
     nu[frozen] = np.where(belief >= 1 / cap, belief / odds + gain, rare)
-    return labels, table, row_class, utility, nu
-
-
-def _without_slight_outputs(table, output):
-    """Move what goes to outputs of hardly any probability to each row's other outputs."""
-    slight = output <= SLIGHT_OUTPUT
-    if not slight.any() or slight.all():
-        return table
-    table = np.where(slight, 0.0, table)
-    sums = table.sum(axis=1, keepdims=True)
-    first = np.eye(1, output.size, np.argmax(output))[0]
-    return np.where(sums > 0, table / np.where(sums > 0, sums, 1.0), first)
+    return Response(b, labels, 1 / odds, table, row_class), nu
 
 
 def utility_bound(b: np.ndarray, odds: float, nu: np.ndarray) -> float:

@@ -177,13 +177,8 @@ def sequence_leakage(mechanism: BeliefMechanism, prior: ArrayLike) -> SequenceLe
         likelihood = np.hstack(longer)
     possible = flat > 0
     table, beliefs = likelihood[possible], flat[possible]
-    return SequenceLeakage(
-        instantaneous_leakage(table, beliefs),
-        instantaneous,
-        mutual_information(table, beliefs),
-        local_differential_privacy(table),
-        costs,
-    )
+    information, level = mutual_information(table, beliefs), local_differential_privacy(table)
+    return SequenceLeakage(instantaneous_leakage(table, beliefs), instantaneous, information, level, costs)
 
 
 def _rows(mechanism, belief, n, k):

@@ -3,8 +3,8 @@
     minimise sum_x beta(x) sum_y a(y|x) D(x, y)   over responses a with  e^-eps p(y) <= a(y|x) <= e^eps p(y),
     p = sum beta(x) a(.|x)
 
-Under Hamming distance `tplrepro.sip.hamming` solves it for any alphabet. For other distances it is a linear programme in
-the form of `tplrepro.sip.one_sided` over the outputs that are worth using: few are, so outputs are added as the dual
+Under Hamming distance `tplrepro.sip.hamming` solves it for any alphabet. For other distances it is a linear programme
+in the form of `tplrepro.sip.one_sided` over the outputs that are worth using: few are, so outputs are added as the dual
 prices call for them until the dual bound is met, which proves optimality for all outputs.
 """
 

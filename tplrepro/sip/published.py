@@ -153,9 +153,7 @@ def release_tops(
 
 def _hierarchy(symbols, threshold, epsilon, rng):
     """Binary digits of the truncated symbols, each flipped by randomised response with an equal share of the budget."""
-    if not symbols.size or threshold == 0:
-        return np.zeros(symbols.size)
     levels = np.arange(int(threshold).bit_length())
     digits = np.minimum(symbols, threshold)[:, None] >> levels & 1
-    flip = rng.random(digits.shape) < 1.0 / (1.0 + np.exp(epsilon / levels.size))
+    flip = rng.random(digits.shape) < 1.0 / (1.0 + np.exp(epsilon / max(levels.size, 1)))
     return np.minimum(((digits ^ flip) << levels).sum(axis=1), threshold).astype(float)

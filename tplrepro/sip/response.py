@@ -33,12 +33,6 @@ class Response:
     given_base: np.ndarray | None = None  # (m,); by default the marginal of w, which then is that of the response
     bound: float = -np.inf  # a proven lower bound of the cost of every response within the budget
 
-    @classmethod
-    def from_rows(cls, belief: np.ndarray, rows: np.ndarray, bound: float = -np.inf) -> Response:
-        """The response with these rows a(.|x), (n, n)."""
-        everyone = np.arange(belief.size)
-        return cls(belief, everyone, 0.0, rows, everyone, bound=bound)
-
     @cached_property
     def class_mass(self) -> np.ndarray:
         """Belief in each class, (c,)."""

@@ -70,14 +70,8 @@ def two_step_noise(first: BeliefMechanism, second: BeliefMechanism, p1: float, p
         largest = max(largest, after.leakage)
         for x1, x2, y2 in np.ndindex(2, 2, 2):
             noise[int(x1 != y1), int(x2 != y2)] += data[x1, x2] * response.row(x1)[y1] * after.row(x2)[y2]
-    return TwoStepNoise(
-        _correlation(data),
-        _correlation(noise),
-        joint_information(noise),
-        float(noise[1].sum()),
-        float(noise[:, 1].sum()),
-        (response.leakage, largest),
-    )
+    shares, leakages = (float(noise[1].sum()), float(noise[:, 1].sum())), (response.leakage, largest)
+    return TwoStepNoise(_correlation(data), _correlation(noise), joint_information(noise), *shares, leakages)
 
 
 def least_leakage(

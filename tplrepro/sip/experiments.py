@@ -1,0 +1,149 @@
+"""The experiments of [3]: the sequences that are released, and whose they are (Fig. 8).
+
+[3] uses recordings ("MOJO") that are not published; here gaze is that of GazeGraph (8 people, six desktop activities,
+30 Hz), or of any folder in that layout, or a synthetic stand-in.
+
+For re-identification the paper trains recurrent networks on half of each user's stream; here it is a Markov chain a
+user, and the user whose chain gives a released sequence the largest likelihood. The paper's "data pattern" adversary
+knows the mechanism: with `likelihoods`, what it does are the emissions of a hidden Markov model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tplrepro.datasets.preparation import Prepared, prepare
+from tplrepro.markov.sequences import Sequences, as_sequences
+from tplrepro.markov.transition import TransitionMatrix
+from tplrepro.sip.response import check_symbols
+from tplrepro.validation import check_horizon, check_smoothing
+
+__all__ = ["MarkovClassifier", "gaze_cells", "grid_distance", "halves", "identification_rate", "merge_rare"]
+
+
+def gaze_cells(columns: int, rows: int, stride: int = 1, **stand_in: Any) -> Prepared:
+    """Gaze as cells of a grid over the screen, seen or not, every `stride`-th sample; a sequence a recording.
+
+    Samples off the screen or lost are left out. `stand_in` are arguments of `tplrepro.datasets.gaze.synthetic`.
+    """
+    step = check_horizon(stride, "stride")
+    stand_in = {"seconds": 60.0, "rate": 30.0, "n_recordings": 2} | stand_in
+    prepared = prepare("gaze", columns=columns, rows=rows, stand_in=stand_in)
+    cells = prepared.observations["area"].to_numpy()
+    recordings = prepared.observations.groupby(["user", "recording"], observed=True).indices
+    kept = [cells[index][cells[index] >= 0][::step] for index in recordings.values()]
+    ends = np.cumsum([len(own) for own in kept])
+    users = [user for user, _ in recordings]
+    sequences = Sequences(np.concatenate(kept), np.append(0, ends), np.arange(columns * rows), np.array(users))
+    names = [f"area r{row}c{column}" for row in range(rows) for column in range(columns)]
+    return replace(prepared, sequences=sequences, state_names=names)
+
+
+def grid_distance(columns: int, rows: int) -> np.ndarray:
+    """Euclidean distance between the cells of a grid, numbered along the lines, (cells, cells); unit: one cell.
+
+    >>> grid_distance(2, 2).round(3).tolist()[0]
+    [0.0, 1.0, 1.0, 1.414]
+    """
+    down, across = np.divmod(np.arange(check_horizon(columns, "columns") * check_horizon(rows, "rows")), columns)
+    return np.hypot(np.subtract.outer(across, across), np.subtract.outer(down, down))
+
+
+def merge_rare(sequences: Sequences, keep: int) -> Sequences:
+    """The `keep` most frequent symbols, renumbered by falling frequency, and one symbol, `keep`, for all others.
+
+    >>> merge_rare(Sequences.from_flat(np.array([3, 3, 1, 2, 1, 3]), [0, 6]), 2)[0].tolist()
+    [0, 0, 1, 2, 1, 0]
+    """
+    check_horizon(keep, "keep")
+    kept = np.argsort(-np.bincount(sequences.values, minlength=sequences.n_states), kind="stable")[:keep]
+    number = np.full(sequences.n_states, keep)
+    number[kept] = np.arange(kept.size)
+    labels = np.array([*sequences.labels[kept].tolist(), "other"], dtype=object)
+    return replace(sequences, values=number[sequences.values], labels=labels)
+
+
+def halves(sequences: Sequences, length: int, most: int | None = None) -> tuple[dict, dict]:
+    """First half of each sequence for training; the second half cut into pieces of `length`, at most `most` a user.
+
+    >>> halves(Sequences(np.arange(8), [0, 8], np.arange(8), np.array(["a"])), 2)[1]["a"][1].tolist()
+    [6, 7]
+    """
+    check_horizon(length, "length")
+    train, test = {}, {}
+    for user, own in sequences.by_user().items():
+        train[user] = [s[: s.size // 2] for s in own if s.size >= 2]
+        starts = [range(s.size // 2, s.size - length + 1, length) for s in own]
+        pieces = [s[start : start + length] for s, first in zip(own, starts, strict=True) for start in first]
+        if most is not None and len(pieces) > most:
+            pieces = [pieces[i] for i in np.linspace(0, len(pieces) - 1, most).astype(int)]
+        test[user] = pieces
+    return train, test
+
+
+class MarkovClassifier:
+    """One Markov chain a user, with `smoothing` > 0 added to every count, and the most likely user of a sequence.
+
+    >>> classifier = MarkovClassifier(2).fit({"a": [[0, 0, 0, 0]], "b": [[0, 1, 0, 1]]})
+    >>> classifier.predict([1, 0, 1, 0]), classifier.predict([0, 0, 0])
+    ('b', 'a')
+    """
+
+    def __init__(self, n_symbols: int, smoothing: float = 0.1):
+        if check_smoothing(smoothing) == 0:
+            raise ValueError("smoothing must be positive, found 0; give the number added to each count")
+        self.n_symbols, self.smoothing = check_horizon(n_symbols, "n_symbols"), smoothing
+        self.users: list = []
+
+    def fit(self, sequences: Mapping[object, Sequence[ArrayLike]]) -> MarkovClassifier:
+        """Estimate from a dict user -> list of sequences of symbols; returns itself."""
+        if len(sequences) < 2:
+            raise ValueError(f"identification needs at least two users, found {len(sequences)}; give more")
+        own = [as_sequences(sequences[user], self.n_symbols) for user in sequences]
+        counts = [np.bincount(coded.values, minlength=self.n_symbols) + self.smoothing for coded in own]
+        self.users = list(sequences)
+        self.initial = np.array([count / count.sum() for count in counts])
+        estimates = [TransitionMatrix.from_sequences(coded, smoothing=self.smoothing) for coded in own]
+        self.steps = np.array([estimate.toarray() for estimate in estimates])
+        return self
+
+    def log_likelihood(self, sequence: ArrayLike, likelihoods: Sequence[np.ndarray] | None = None) -> np.ndarray:
+        """Log-likelihood of an output sequence (T,) for each user, (users,).
+
+        `likelihoods` are T arrays (n,), a(y_k|.) of a mechanism; from the second on they may be (n, n):
+        Pr(y_k | previous symbol, symbol). Without them, the sequence is taken as it stands.
+        """
+        if not self.users:
+            raise ValueError("the classifier has not been fitted, found no users; call fit first")
+        symbols = check_symbols(sequence, self.n_symbols)
+        with np.errstate(divide="ignore"):
+            if likelihoods is None:
+                steps = np.log(self.steps[:, symbols[:-1], symbols[1:]]).sum(axis=1)
+                return np.log(self.initial[:, symbols[0]]) + steps
+            logs, log_steps = np.log(self.initial * likelihoods[0]), np.log(self.steps)
+            for told in likelihoods[1:]:
+                if told.ndim == 1:
+                    # Smoothed steps have no zeros: beside each user's largest weight, nothing that is lost matters.
+                    top = np.maximum(logs.max(axis=1, keepdims=True), np.finfo(float).min)
+                    carried = np.exp(logs - top)[:, None, :] @ self.steps
+                    logs = top + np.log(carried[:, 0]) + np.log(told)
+                else:
+                    logs = np.logaddexp.reduce(logs[:, :, None] + log_steps + np.log(told), axis=1)
+        return np.logaddexp.reduce(logs, axis=1)
+
+    def predict(self, sequence: ArrayLike, likelihoods: Sequence[np.ndarray] | None = None):
+        """The most likely user; arguments as for `log_likelihood`."""
+        return self.users[int(np.argmax(self.log_likelihood(sequence, likelihoods)))]
+
+
+def identification_rate(classifier: MarkovClassifier, sequences: Mapping[object, Sequence[ArrayLike]]) -> float:
+    """Share of sequences (dict user -> list) whose user is found."""
+    found = [classifier.predict(sequence) == user for user, own in sequences.items() for sequence in own]
+    if not found:
+        raise ValueError("a rate needs at least one sequence, found none; give the sequences of each user")
+    return float(np.mean(found))
