@@ -113,19 +113,20 @@ def _by_window(b, odds, allocation):
     without = allocation.q.copy()
     without[0] += 1.0 - without.sum()
     n_served, upper = without.size, allocation.bound
-    best = _fill(b, odds, without, 0.0)
+    best, utility = _fill(b, odds, without, 0.0), float(b[:n_served] @ (without / odds + 1 - 1 / odds))
     reach = 3
     while True:
         window = np.arange(max(0, n_served - reach), min(b.size, n_served + reach))
         active = np.union1d([0], window)
         try:
-            found, dual = _window_response(b, odds, active, allocation.q)
+            found, found_utility, dual = _window_response(b, odds, active, allocation.q)
         except ArithmeticError:  # HiGHS gave up: a larger window may do
             pass
         else:
             upper = min(upper, utility_bound(b, odds, dual))
-            best = min(best, found, key=Response.cost)
-        if upper - (1 - best.cost()) <= AGREEMENT * upper or active.size == b.size or active.size > LARGEST_WINDOW:
+            if found_utility > utility:
+                best, utility = found, found_utility
+        if upper - utility <= AGREEMENT * upper or active.size == b.size or active.size > LARGEST_WINDOW:
             return best, upper
         reach *= 2
 
@@ -148,15 +149,19 @@ def _window_response(b, odds, active, q):
     shares = spare / spare.sum() if spare.sum() > 0 else spare
     table = np.hstack([w[:, :m], w[:, m:].sum(axis=1, keepdims=True) * shares])
     output = Response(b, labels, 1 / odds, table, row_class).w_marginal
-    table = np.where(output > SLIGHT_OUTPUT, table, 0.0)
-    table[:, np.argmax(output)] += np.finfo(float).tiny  # takes a row of which nothing is left
-    table /= table.sum(axis=1, keepdims=True)
+    if (output <= SLIGHT_OUTPUT).any():
+        table = np.where(output > SLIGHT_OUTPUT, table, 0.0)
+        table[:, np.argmax(output)] += np.finfo(float).tiny  # takes a row of which nothing is left
+        table /= table.sum(axis=1, keepdims=True)
+    response = Response(b, labels, 1 / odds, table, row_class)
+    kept_truth = np.concatenate([np.diagonal(table)[:m], np.ones(frozen.size)])
+    utility = float(b[labels] @ (response.w_marginal / odds + gain * kept_truth))
     nu = -np.append(dual, dual[-1])[row_class]
     # For frozen symbols, what makes their terms in U(nu) tight.
     cap, belief = odds + 1.0, b[frozen]
     rare = (odds * belief - (1 - cap * belief) * -dual[-1]) / (cap * belief)
     nu[frozen] = np.where(belief >= 1 / cap, belief / odds + gain, rare)
-    return Response(b, labels, 1 / odds, table, row_class), nu
+    return response, utility, nu
 
 
 def utility_bound(b: np.ndarray, odds: float, nu: np.ndarray) -> float:
