@@ -1,60 +1,17 @@
-"""Algorithms 1-6 and Theorem 11 of TKDE 2019 against exhaustion, 60 digits, the paper's examples and one another."""
+"""Algorithms 1-6 and Theorem 11 of [1] against high precision, the paper's examples and one another.
+
+That they compute the loss function is tested with its other forms in test_loss_function.py.
+"""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.leakage.matrices import FIG_4, KINDS, random_matrices
-from tests.leakage.oracles import brute_force_loss, loss_mpmath, supremum_mpmath
+from tests.leakage.matrices import FIG_3, FIG_4, FORWARD, KINDS, random_matrices
+from tests.leakage.oracles import loss_mpmath, recursion, supremum_mpmath
 from tplrepro.leakage import published
-
-
-@st.composite
-def transition_matrices(draw, largest=5):
-    """Rows of small integers and of powers of ten: exact ties, zeros, equal rows and tiny entries all occur."""
-    n = draw(st.integers(2, largest))
-    entry = st.one_of(st.integers(0, 4), st.sampled_from([1e-3, 1e-6, 1e-9]))
-    rows = [draw(st.lists(entry, min_size=n, max_size=n).filter(any)) for _ in range(n)]
-    weights = np.array(rows, dtype=float)
-    return weights / weights.sum(axis=1, keepdims=True)
-
-
-def all_algorithms(P, alphas, a_1=1e-4, a_m=50.0):
-    tables = published.algorithm_2(P)
-    function = published.algorithm_4(tables, a_1, a_m)
-    return {
-        "Algorithm 1": [published.algorithm_1(P, alpha) for alpha in alphas],
-        "Algorithm 3": [published.algorithm_3(alpha, tables) for alpha in alphas],
-        "Algorithm 5": published.algorithm_5(alphas, function),
-    }
-
-
-# 8 kinds x 70 matrices
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_algorithms_equal_brute_force_on_random_matrices(kind):
-    rng = np.random.default_rng([1, KINDS.index(kind)])
-    for n in range(2, 9):
-        for P in random_matrices(rng, kind, n, 10):
-            alphas = np.array([1e-3, *np.exp(rng.uniform(np.log(1e-3), np.log(30), 2)), 30.0])
-            expected = [brute_force_loss(P, alpha) for alpha in alphas]
-            for name, values in all_algorithms(P, alphas).items():
-                np.testing.assert_allclose(values, expected, rtol=1e-12, atol=0, err_msg=f"{name}, {kind}, n={n}")
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_algorithms_1_and_3_equal_high_precision_at_any_alpha(kind):
-    rng = np.random.default_rng([2, KINDS.index(kind)])
-    for n in (2, 5):
-        for P in random_matrices(rng, kind, n, 2):
-            tables = published.algorithm_2(P)
-            for alpha in (1e-300, 1e-9, 1.0, 36.0, 40.0, 60.0, 500.0, 705.0, 744.0, 1e3, 1e6):
-                expected = float(loss_mpmath(P, alpha))
-                assert published.algorithm_1(P, alpha) == pytest.approx(expected, rel=1e-13, abs=0)
-                # sums read from tables: 1e-16 over the total variation distance
-                assert published.algorithm_3(alpha, tables) == pytest.approx(expected, rel=1e-12, abs=0)
+from tplrepro.leakage.loss_function import PrivacyLossFunction
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -112,13 +69,10 @@ def test_tables_hold_every_ordered_pair_in_order():
 
 
 def test_backward_leakage_of_figure_3():
-    P = np.array([[0.8, 0.2], [0.0, 1.0]])
     leakage = [0.1]
     for _ in range(9):
-        leakage.append(published.algorithm_1(P, leakage[-1], epsilon=0.1))
-    expected = [0.1]
-    for _ in range(9):
-        expected.append(np.log(0.8 * np.expm1(expected[-1]) + 1) + 0.1)
+        leakage.append(published.algorithm_1(FIG_3, leakage[-1], epsilon=0.1))
+    expected = recursion([0.1] * 10, *[lambda alpha: np.log(0.8 * np.expm1(alpha) + 1)] * 2)[0]
     np.testing.assert_allclose(leakage, expected, rtol=1e-14)
 
 
@@ -134,14 +88,15 @@ def test_function_of_figure_4_bends_at_the_pentagram():
     ("P", "epsilon", "expected"),
     [
         ([[1, 0], [0, 1]], 0.23, np.inf),
-        ([[0.8, 0.2], [0, 1]], 0.23, np.inf),  # log(1 / 0.8) = 0.223
-        ([[0.8, 0.2], [0, 1]], 0.15, np.log(0.2 * np.exp(0.15) / (1 - 0.8 * np.exp(0.15)))),
-        ([[0.8, 0.2], [0.1, 0.9]], 0.23, None),
+        (FIG_3, 0.23, np.inf),  # log(1 / 0.8) = 0.223
+        (FIG_3, 0.15, np.log(0.2 * np.exp(0.15) / (1 - 0.8 * np.exp(0.15)))),
+        (FORWARD, 0.23, None),
     ],
 )
 def test_suprema_of_figure_5(P, epsilon, expected):
     supremum, q, d = published.algorithm_6(epsilon, published.algorithm_2(P))
     assert supremum == pytest.approx(float(supremum_mpmath(q, d, epsilon)), rel=1e-13)
+    assert PrivacyLossFunction(P).supremum(epsilon) == pytest.approx(supremum, rel=1e-12)
     if expected is not None:
         assert supremum == pytest.approx(expected, rel=1e-13)
     if np.isfinite(supremum):  # the recursion of Eq. (13) gets there, and never beyond
@@ -207,38 +162,6 @@ def test_identical_rows_leak_nothing_but_epsilon(n):
         assert published.algorithm_5(alpha, function, 0.5) == 0.5
     assert published.algorithm_5([1.0, 2.0], function, 0.5).tolist() == [0.5, 0.5]
     assert published.algorithm_6(0.5, tables) == (0.5, 0, 0)
-
-
-def test_nothing_before_leaks_nothing_but_epsilon():
-    function = published.algorithm_4(FIG_4, 1e-6, 10)
-    assert published.algorithm_1(FIG_4, 0, 0.5) == 0.5
-    assert published.algorithm_3(0, published.algorithm_2(FIG_4), 0.5) == 0.5
-    assert published.algorithm_5(0, function, 0.5) == 0.5
-
-
-@given(P=transition_matrices(), first=st.floats(1e-3, 30), second=st.floats(1e-3, 30), seed=st.integers(0, 99))
-@settings(max_examples=100, deadline=None)
-def test_properties_of_the_loss_function(P, first, second, seed):
-    low, high = sorted((first, second))
-    slack = 1e-13 * high
-    values = all_algorithms(P, np.array([low, high]))
-    expected = [brute_force_loss(P, alpha) for alpha in (low, high)]
-    shuffled = np.random.default_rng(seed).permutation(len(P))
-    for name, (at_low, at_high) in values.items():
-        np.testing.assert_allclose([at_low, at_high], expected, rtol=1e-12, atol=1e-15, err_msg=name)
-        assert 0 <= at_low <= low + slack
-        assert at_low <= at_high + slack
-        assert at_low - low >= at_high - high - slack
-    assert published.algorithm_1(P[np.ix_(shuffled, shuffled)], high) == pytest.approx(
-        expected[1], rel=1e-12, abs=1e-15
-    )
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_slope_at_zero_is_the_largest_total_variation_distance(kind):
-    for P in random_matrices(np.random.default_rng([7, KINDS.index(kind)]), kind, 6, 5):
-        distance = max(np.abs(q - d).sum() / 2 for q in P for d in P)
-        assert published.algorithm_1(P, 1e-12) / 1e-12 == pytest.approx(distance, rel=1e-11)
 
 
 def test_anything_that_is_an_array_is_accepted():

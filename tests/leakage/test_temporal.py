@@ -1,6 +1,7 @@
 """Leakages over time against the recursion by brute force, and their compositions against all windows."""
 
 from dataclasses import FrozenInstanceError
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,36 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tplrepro as tpl
-from tests.leakage.matrices import FIG_3, KINDS, random_matrix
-from tests.leakage.oracles import brute_force_loss
-
-
-def brute_force_leakage(epsilons, backward, forward):
-    """BPL and FPL with backward[t] between times t and t + 1, and so forward; None is not known."""
-
-    def loss(P, alpha):
-        return 0.0 if P is None else brute_force_loss(P, alpha)
-
-    T = len(epsilons)
-    bpl, fpl = list(epsilons), list(epsilons)
-    for t in range(1, T):
-        bpl[t] = loss(backward[t - 1], bpl[t - 1]) + epsilons[t]
-    for t in range(T - 2, -1, -1):
-        fpl[t] = loss(forward[t], fpl[t + 1]) + epsilons[t]
-    return np.array(bpl), np.array(fpl)
+from tests.leakage.matrices import FIG_3, matrices, random_matrix
+from tests.leakage.oracles import brute_force_loss, recursion
 
 
 @st.composite
 def series(draw, longest=6):
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    horizon = draw(st.integers(1, longest))
-    epsilons = 10.0 ** rng.uniform(-3, 0.5, horizon)
-
-    def side(kind):
-        return None if kind is None else random_matrix(rng, kind, 4)
-
-    kinds = st.sampled_from([*KINDS, None])
-    return epsilons, [side(draw(kinds)) for _ in range(horizon - 1)], [side(draw(kinds)) for _ in range(horizon - 1)]
+    epsilons = 10.0 ** np.array(draw(st.lists(st.floats(-3, 0.5), min_size=1, max_size=longest)))
+    side = st.lists(matrices(4), min_size=epsilons.size - 1, max_size=epsilons.size - 1)
+    return epsilons, draw(side), draw(side)
 
 
 def test_hand_example():
@@ -78,10 +58,11 @@ def test_figure_3_extremes():
 def test_matrices_that_change_over_time(case):
     epsilons, backward, forward = case
     r = tpl.temporal_privacy_leakage(epsilons, backward or None, forward or None)
-    bpl, fpl = brute_force_leakage(epsilons, backward, forward)
+    losses = ([partial(brute_force_loss, P) for P in side] for side in (backward, forward))
+    bpl, fpl, both = recursion(epsilons, *losses)
     np.testing.assert_allclose(r.bpl, bpl, rtol=1e-11)
     np.testing.assert_allclose(r.fpl, fpl, rtol=1e-11)
-    np.testing.assert_allclose(r.tpl, bpl + fpl - epsilons, rtol=1e-10)
+    np.testing.assert_allclose(r.tpl, both, rtol=1e-10)
     assert r.bpl.shape == r.fpl.shape == r.tpl.shape == epsilons.shape
 
 
@@ -117,17 +98,8 @@ def test_every_form_of_a_matrix_gives_the_same():
     P = np.array(FIG_3)
     expected = tpl.temporal_privacy_leakage(epsilons, P, P).tpl.tolist()
     L = tpl.PrivacyLossFunction(P)
-    forms = [
-        FIG_3,
-        tpl.TransitionMatrix(P),
-        scipy.sparse.csr_matrix(P),
-        L,
-        [P, P],
-        (L, FIG_3),
-        [FIG_3, tpl.TransitionMatrix(P)],
-        np.stack([P, P]),
-        [scipy.sparse.csr_matrix(P), L],
-    ]
+    matrix, sparse = tpl.TransitionMatrix(P), scipy.sparse.csr_matrix(P)
+    forms = [P.tolist(), matrix, sparse, L, [P, P], (L, P), [P.tolist(), matrix], np.stack([P, P]), [sparse, L]]
     for form in forms:
         assert tpl.temporal_privacy_leakage(epsilons, form, form).tpl.tolist() == expected
 
