@@ -173,21 +173,6 @@ def test_damaged_archives_are_named(tmp_path):
         geolife.load(path)
 
 
-def test_no_permission_names_the_file(tmp_path, monkeypatch):
-    path = tmp_path / "a.zip"
-    write(path, 1, 0, n_trajectories=1, seconds_between_points=60)
-    real_open = open
-
-    def refuse(file, *args, **kwargs):
-        if str(file) == str(path):
-            raise PermissionError(13, "Permission denied", str(file))
-        return real_open(file, *args, **kwargs)
-
-    monkeypatch.setattr("io.open", refuse)  # tests may run as root, who may read anything
-    with pytest.raises(PermissionError, match=r"a\.zip"):
-        geolife.load(path)
-
-
 def test_arguments_of_the_stand_in_are_checked():
     with pytest.raises(ValueError, match="n_users must be a whole number, at least 1, found 0"):
         geolife.synthetic(0)

@@ -1,6 +1,5 @@
 """What all readers promise, for each of the four formats: defects, broken and cut files, order, errors with line."""
 
-import builtins
 import gzip
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
@@ -210,13 +209,14 @@ def test_cut_compressed_files_are_errors(tmp_path, name):
         one.load(path)
 
 
-@pytest.mark.parametrize("name", LINES)
+@pytest.mark.parametrize("name", FORMATS)
 def test_no_permission_names_the_file(tmp_path, monkeypatch, name):
     def refuse(file, *args, **kwargs):
         raise PermissionError(13, "Permission denied", str(file))
 
     path = FORMATS[name].path(tmp_path)
-    monkeypatch.setattr(builtins, "open", refuse)  # tests may run as root, who may read anything
+    for opener in ("builtins.open", "io.open"):
+        monkeypatch.setattr(opener, refuse)  # tests may run as root, who may read anything
     with pytest.raises(PermissionError, match=FORMATS[name].file):
         FORMATS[name].load(path)
 
