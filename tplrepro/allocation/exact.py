@@ -37,14 +37,8 @@ def allocate_by_exact_leakage(
     proportions : array-like (T,), finite and > 0, optional
         Such as the budgets of another allocation; equal by default.
 
-    Returns
-    -------
-    ndarray (T,), budgets in nats; rounding errors are on the safe side
-
-    Raises
-    ------
-    ValueError
-        For neither a horizon nor proportions or both that disagree, if T alpha > 700, and as `exact_leakage`.
+    Budgets (T,) in nats, with rounding errors on the safe side. ValueError for neither a horizon nor proportions or
+    both that disagree, if T alpha > 700, and as `exact_leakage`.
 
     Examples
     --------
@@ -57,21 +51,19 @@ def allocate_by_exact_leakage(
     [0.6116, 0.1769, 0.1769, 0.6116]
     """
     alpha = check_level(alpha)
-    if proportions is None:
-        if horizon is None:
-            raise ValueError("an allocation needs a horizon or proportions, found neither; give the number of releases")
-        shape = np.ones(check_horizon(horizon))
-    else:
-        shape = check_budgets(proportions, "proportions")
-        if horizon is not None and check_horizon(horizon) != shape.size:
-            raise ValueError(f"proportions must be one a release, found {shape.size} for a horizon of {horizon}")
-    shape = shape / shape.max()
-    _, _, n = steps_of_both_sides(backward, forward, shape.size)
+    if horizon is None and proportions is None:
+        raise ValueError("an allocation needs a horizon or proportions, found neither; give the number of releases")
+    shape = np.ones(check_horizon(horizon)) if proportions is None else check_budgets(proportions, "proportions")
+    T = shape.size
+    if horizon is not None and check_horizon(horizon) != T:
+        raise ValueError(f"proportions must be one a release, found {T} for a horizon of {horizon}; leave one out")
+    _, _, n = steps_of_both_sides(backward, forward, T)
     # more than the rounding errors of the exact leakage: T products of n terms on each side
-    margin = 16.0 * shape.size * (n + 3) * 2.0**-52 * min(1.0 / alpha, shape.size)
+    margin = 16.0 * T * (n + 3) * 2.0**-52 * min(1.0 / alpha, T)
 
     def leakage(budgets: np.ndarray) -> float:
         return float(exact_leakage(budgets, backward, forward).tpl.max())
 
+    shape = shape / shape.max()
     # Together the releases may always spend alpha.
     return fit_to_level(leakage, alpha / shape.sum() * shape, alpha, tolerance=1e-13, margin=margin)

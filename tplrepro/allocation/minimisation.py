@@ -1,19 +1,19 @@
 """Least weighted error subject to TPL <= alpha, by SLSQP with exact derivatives.
 
-The unknowns are x_t = log(epsilon_t / alpha), or their values at a few knots between which x is linear in t. In them
-the error is convex and the problem scale-free. The leakages are the recursions of [1]; their derivatives run along
-with them, d BPL_t = L'(BPL_{t-1}) d BPL_{t-1} + d epsilon_t. The constraints are not convex (L is convex for small
-leakages and concave for large ones), so the result depends on the start.
+The unknowns are x_t = log(epsilon_t / alpha), or their values at a few knots between which x is linear in t: the error
+is convex in them, and the problem scale-free. Derivatives run along with the recursions of [1], d BPL_t =
+L'(BPL_{t-1}) d BPL_{t-1} + d epsilon_t. The constraints are not convex (L is convex for small leakages and concave for
+large ones), so the result depends on the start.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
+from functools import lru_cache
 
 import numpy as np
 
 from tplrepro.allocation.calibration import fit_to_level
+from tplrepro.blas import one_blas_thread
 
 __all__ = ["LeastError", "ascend", "check_power", "interpolation"]
 
@@ -33,13 +33,8 @@ def check_power(error: str) -> int:
 class LeastError:
     """Minimise sum_t w_t / epsilon_t^power over budgets whose TPL, which a subclass tells, is within alpha.
 
-    Parameters
-    ----------
-    alpha : float, nats
-    weights : ndarray (R,), positive, sum 1
-    power : 1 for absolute, 2 for squared error
-    knots : int ndarray (N,), the releases whose budgets are unknowns
-    spread : ndarray (R, N), log(epsilon / alpha) of all releases from that of the knots
+    `weights` (R,) are positive with sum 1, `knots` (N,) are the releases whose budgets are unknowns, and `spread`
+    (R, N) gives log(epsilon / alpha) of all releases from those of the knots.
     """
 
     def __init__(self, alpha: float, weights: np.ndarray, power: int, knots: np.ndarray, spread: np.ndarray):
@@ -64,11 +59,31 @@ class LeastError:
 
     def solve(self, start: np.ndarray) -> np.ndarray:
         """Budgets (R,) to which SLSQP comes from the budgets `start`; they may exceed alpha by a rounding error."""
+        from scipy.optimize import minimize
+
         x = np.log(start[self.knots] / self.alpha)
         # No term of the error may exceed the error of the start, which is feasible.
         lower = np.log(np.maximum(self.weights[self.knots], 1e-300) / self.cost_of(x)[0]) / self.power - 0.1
         lower = np.minimum(lower, self.upper - 0.1)
-        return self.budgets(_minimise(self.cost_of, self.slack, x, lower, self.upper))
+        x = np.clip(x, lower, self.upper)
+        scale = 1.0 / self.cost_of(x)[0]
+
+        @lru_cache(maxsize=1)  # SLSQP asks for the value and for the derivative one after the other
+        def slack(x: bytes) -> tuple[np.ndarray, np.ndarray]:
+            return self.slack(np.frombuffer(x))
+
+        within = {"fun": lambda x: slack(x.tobytes())[0], "jac": lambda x: slack(x.tobytes())[1]}
+        with one_blas_thread():
+            found = minimize(
+                lambda x: tuple(scale * part for part in self.cost_of(x)),
+                x,
+                jac=True,
+                method="SLSQP",
+                bounds=np.column_stack([lower, self.upper]),
+                constraints={"type": "ineq", **within},
+                options={"maxiter": MAX_ITERATIONS, "ftol": CHANGE},
+            ).x
+        return self.budgets(found if np.isfinite(found).all() else x)
 
     def budgets(self, x: np.ndarray) -> np.ndarray:
         return self.alpha * np.exp(self.spread @ x)
@@ -103,50 +118,4 @@ def ascend(functions: list, budgets: np.ndarray, change: np.ndarray) -> tuple[np
 def interpolation(knots: np.ndarray, size: int) -> np.ndarray:
     """The matrix (R, N) that interpolates values at knots linearly."""
     times = np.arange(size)
-    right = np.clip(np.searchsorted(knots, times), 1, knots.size - 1)
-    share = (times - knots[right - 1]) / (knots[right] - knots[right - 1])
-    spread = np.zeros((size, knots.size))
-    spread[times, right - 1] = 1.0 - share
-    spread[times, right] += share
-    return spread
-
-
-def _minimise(cost: Callable, slack: Callable, start: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """SLSQP from `start` with slack >= 0 and lower <= x <= upper; both functions return value and derivative."""
-    from scipy.optimize import minimize
-
-    slack = _remember(slack)  # SLSQP asks for the value and for the derivative one after the other
-    start = np.clip(start, lower, upper)
-    scale = 1.0 / cost(start)[0]
-    with _blas_threads().limit(limits=1, user_api="blas"):
-        solution = minimize(
-            lambda x: tuple(scale * part for part in cost(x)),
-            start,
-            jac=True,
-            method="SLSQP",
-            bounds=np.column_stack([lower, upper]),
-            constraints={"type": "ineq", "fun": lambda x: slack(x)[0], "jac": lambda x: slack(x)[1]},
-            options={"maxiter": MAX_ITERATIONS, "ftol": CHANGE},
-        )
-    return solution.x if np.isfinite(solution.x).all() else start
-
-
-def _remember(function: Callable) -> Callable:
-    last: dict[bytes, tuple] = {}
-
-    def remembered(x: np.ndarray) -> tuple:
-        key = x.tobytes()
-        if key not in last:
-            last.clear()
-            last[key] = function(x)
-        return last[key]
-
-    return remembered
-
-
-@cache
-def _blas_threads():
-    """One thread is fastest for matrices this small; more of them wait for each other, up to 40 times as long."""
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
+    return np.column_stack([np.interp(times, knots, unit) for unit in np.eye(knots.size)])

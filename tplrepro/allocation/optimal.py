@@ -1,11 +1,9 @@
 """Budgets of least expected error among all that keep the TPL within alpha, for a known number of releases.
 
-Algorithms 7 and 8 of [1] reach alpha at every time point with one budget in the middle; they do not ask which budgets
-give the least error. Here the total expected error is minimised from several starts because the problem is not convex,
-among them the published budgets: the result is never worse than theirs, nor than alpha / T.
-
-For a long series the first and the last budgets differ from a constant in the middle. Then the budgets are found on a
-few knots first, and refined where they change.
+Algorithms 7 and 8 of [1] reach alpha at every time point with one budget in the middle, whatever the error. Here the
+total expected error is minimised, from several starts because the problem is not convex. In a long series the first and
+the last budgets differ from a constant in the middle: they are found on a few knots first, and refined where they
+change.
 """
 
 from __future__ import annotations
@@ -58,18 +56,14 @@ def allocate_optimally(
     alpha : float, the level of alpha-DP_T in nats, finite and > 0
     backward, forward : as in `temporal_privacy_leakage`
     horizon : int >= 1, the number of time points T
-    weights : array-like (R,), optional
-        How much the error of each release counts, > 0; R = T unless `times` is given. Default equal.
-    times : array-like (R,) of increasing time points in 0..T-1, or bool (T,), optional
-        Release only then. The leakage stays within alpha at the other time points too; see `leakage_at_all_times`.
+    weights : array-like (R,) of numbers > 0, optional
+        How much the error of each release counts; R = T unless `times` is given. Default equal.
+    times : as in `leakage_at_all_times`, optional; the leakage stays within alpha at the other time points too
     error : "absolute" or "squared"
 
-    Returns
-    -------
-    ndarray (R,), the budgets of the releases in nats, each > 0. ValueError as in `allocate_by_quantification`, and if
-        weights or times do not fit the horizon. For two dense 50-state loss functions made before it takes 20 ms for
-        T = 10, 0.1 s for 100, 1 to 2 s for 1,000; with unequal weights, a list of matrices or `times`, where each
-        budget is an unknown of its own, 0.5 s for R = 100, 4 s for 200, growing as R^3.
+    Budgets (R,) in nats, each > 0. ValueError as in `allocate_by_quantification`, and if weights or times do not fit
+    the horizon. For two 50-state loss functions made before it takes 20 ms for T = 10, 1 to 2 s for 1,000; with unequal
+    weights, a list of matrices or `times`, each budget is an unknown of its own: 0.5 s for R = 100, 4 s for 200.
 
     Examples
     --------
@@ -112,7 +106,9 @@ class _OnTimeline(LeastError):
         super().__init__(alpha, weights, power, knots, interpolation(knots, weights.size))
         self.timeline = timeline
 
-    def on(self, knots: np.ndarray) -> _OnTimeline:
+    def on_knots(self, first: int, last: int, growth: float) -> _OnTimeline:
+        """The same with unknowns at the first and last releases alone, and between at distances that grow inwards."""
+        knots = _knots(self.weights.size, first, last, growth)
         return _OnTimeline(self.alpha, self.timeline, self.weights, self.power, knots)
 
     def largest_tpl(self, budgets: np.ndarray) -> float:
@@ -139,24 +135,20 @@ class _OnTimeline(LeastError):
 
 
 def _checked_weights(weights: ArrayLike | None, size: int) -> np.ndarray:
-    """Positive, finite weights, one a release; None stands for equal ones."""
-    if weights is None:
-        return np.ones(size)
-    values = np.asarray(weights, dtype=float)
+    values = np.ones(size) if weights is None else np.asarray(weights, dtype=float)
     if values.shape != (size,):
         raise ValueError(f"weights must hold one number a release ({size}), found shape {values.shape}; give {size}")
-    if not (np.isfinite(values).all() and (values > 0).all()):
-        raise ValueError(
-            f"weights must be finite and greater than 0, found {values[~(values > 0) | ~np.isfinite(values)][0]:g}; "
-            "leave time points that do not count out of `times`"
-        )
+    bad = values[~((values > 0) & (values < np.inf))]
+    if bad.size:
+        remedy = "leave time points that do not count out of `times`"
+        raise ValueError(f"weights must be finite and greater than 0, found {bad[0]:g}; {remedy}")
     return values
 
 
 def _solve_on_knots(problem: _OnTimeline, starts: list) -> list[np.ndarray]:
     """Solve on knots that lie denser towards both ends, then with one at each budget that differs from the middle."""
     size = problem.weights.size
-    coarse = problem.on(_knots(size, 6, 6, 1.4))
+    coarse = problem.on_knots(6, 6, 1.4)
     found = [coarse.solve(start) for start in starts]
     best = min(found, key=lambda budgets: problem.cost(problem.fit(budgets, tolerance=1e-9)))
     middle = np.flatnonzero(np.abs(best / np.median(best) - 1.0) < LEVEL)
@@ -165,12 +157,11 @@ def _solve_on_knots(problem: _OnTimeline, starts: list) -> list[np.ndarray]:
     if first + last > MAX_KNOTS - 20:
         share = (MAX_KNOTS - 60) / (first + last)
         first, last, growth = int(first * share), int(last * share), 1.1
-    fine = problem.on(_knots(size, first, last, growth))
+    fine = problem.on_knots(first, last, growth)
     return [*found, fine.solve(problem.fit(best, tolerance=1e-9))]
 
 
 def _knots(size: int, first: int, last: int, growth: float) -> np.ndarray:
-    """The first and last releases, and between them distances that grow towards the middle."""
     if first + last >= size:
         return np.arange(size)
     knots = set(range(first)) | set(range(size - last, size))
@@ -201,10 +192,7 @@ def _shapes(problem: _OnTimeline) -> Iterator[np.ndarray]:
 
 
 def _published(problem: _OnTimeline, backward, forward, one_matrix: bool) -> Iterator[np.ndarray]:
-    """Algorithms 8 and 7, and equal budgets, of at least alpha / R each.
-
-    Algorithms 7 and 8 release every time point; releasing only some of these leaks less.
-    """
+    """Equal budgets, and Algorithms 8 and 7, made for releases at every time: fewer leak less."""
     alpha, timeline = problem.alpha, problem.timeline
     size = timeline.times.size
     yield problem.fit(np.full(size, alpha / size))

@@ -22,20 +22,16 @@ __all__ = ["allocate_by_quantification", "allocate_by_upper_bound"]
 def allocate_by_upper_bound(alpha: float, backward: Matrix | None, forward: Matrix | None) -> float:
     """One budget for every time point whose TPL stays within alpha however long the release (Algorithm 7 of [1]).
 
+    The largest epsilon with sup BPL + sup FPL - epsilon <= alpha, rounded down; nats.
+
     Parameters
     ----------
     alpha : float, the level of alpha-DP_T in nats, finite and > 0
     backward, forward : TransitionMatrix, array-like (n, n), PrivacyLossFunction or None
         None where the adversary does not know that side.
 
-    Returns
-    -------
-    float, the budget in nats: the largest epsilon with sup BPL + sup FPL - epsilon <= alpha, rounded down
-
-    Raises
-    ------
-    NoFiniteSupremumError
-        A ValueError: no positive budget has a finite supremum, as for a matrix with two rows of disjoint supports.
+    NoFiniteSupremumError, a ValueError, if no positive budget has a finite supremum, as for a matrix with two rows of
+    disjoint supports.
 
     Examples
     --------
@@ -83,14 +79,7 @@ def allocate_by_quantification(
     Where L is the identity on one side, these equations leave nothing for some releases. A finite horizon still has
     budgets: then the largest equal ones are returned.
 
-    Parameters
-    ----------
-    alpha, backward, forward : as in `allocate_by_upper_bound`
-    horizon : int >= 1, the number of releases T; else ValueError
-
-    Returns
-    -------
-    ndarray (T,), budgets in nats, each > 0; the TPL at every time is at most alpha
+    Arguments as in `allocate_by_upper_bound`; `horizon` is T >= 1, else ValueError. Budgets (T,) in nats, each > 0.
 
     Examples
     --------
@@ -104,18 +93,16 @@ def allocate_by_quantification(
     if horizon == 1:
         return np.array([alpha])
     target = alpha * (1.0 - 2.0 * SAFETY)
-    loss_b, loss_f = ((lambda alpha: 0.0) if function is None else function.at for function in (known_b, known_f))
+    loss_b, loss_f = ((lambda level: 0.0) if function is None else function.at for function in (known_b, known_f))
 
     def within(a_b: float) -> bool:  # grows with a_b; Eq. (27) with a^F from Eq. (26)
         return loss_f(target - loss_b(a_b)) + a_b <= target
 
     a_b = largest_within(within, 0.0, target)
     a_f = target - loss_b(a_b)
-    remaining = [
-        level if function is None else function.budget_for(level)
-        for function, level in ((known_b, a_b), (known_f, a_f))
-    ]
-    middle = min(remaining) - SAFETY * alpha
+    remaining_b = a_b if known_b is None else known_b.budget_for(a_b)
+    remaining_f = a_f if known_f is None else known_f.budget_for(a_f)
+    middle = min(remaining_b, remaining_f) - SAFETY * alpha
     if min(a_f, a_b, middle if horizon > 2 else a_b) <= 0.0 or any(f and f.is_identity for f in (known_b, known_f)):
         return largest_equal_budgets(alpha, known_b, known_f, horizon)
     budgets = np.full(horizon, middle)

@@ -39,13 +39,7 @@ SAME = 1e-7
 
 @dataclass(frozen=True)
 class EndlessBudgets(FrozenArrays):
-    """Budgets for as long as it takes: the first ones, then the same for ever; nats.
-
-    Attributes
-    ----------
-    first : ndarray (K,), K >= 0
-    tail : float, the budget of each later release
-    """
+    """Budgets for as long as it takes: `first` (K,), K >= 0, then `tail` for each later release; nats."""
 
     first: np.ndarray
     tail: float
@@ -72,21 +66,15 @@ def allocate_with_stopping(
 ) -> EndlessBudgets:
     """Budgets of least expected error within alpha however long the series, if it may end after each release.
 
-    Minimises E[sum_{t <= T} 1 / epsilon_t] (or of 1 / epsilon_t^2) if each release is the last with probability p.
-    Never worse than the constant budget of `allocate_by_upper_bound`, to which it tends as p tends to 0. A local
-    optimum, the best from several starts, with at most 768 first budgets; deterministic.
+    Minimises E[sum_{t <= T} 1 / epsilon_t] (or of 1 / epsilon_t^2, error = "squared") if each release is the last with
+    probability p in (0, 1), the expected length being 1 / p. Never worse than the constant budget of
+    `allocate_by_upper_bound`, to which it tends as p tends to 0. A local optimum, the best from several starts, with at
+    most 768 first budgets; deterministic. Takes 0.05 to 0.5 s, and 3 s where the budgets fall for hundreds of releases.
 
     Where the series probably ends soon, or the correlation is strong, it pays to spend much at first: the budgets then
-    fall for a long time, and a series that goes on after all gets very noisy. Look at `tail`. Takes 0.05 to 0.5 s, and
-    3 s where the budgets fall for hundreds of releases.
+    fall for a long time, and a series that goes on after all gets very noisy. Look at `tail`.
 
-    Parameters
-    ----------
-    alpha, backward, forward : as in `allocate_by_upper_bound`
-    stopping_probability : float, p in (0, 1); the expected length is 1 / p
-    error : "absolute" or "squared"
-
-    Errors as in `allocate_by_upper_bound`, and ValueError if p is not between 0 and 1 or `error` is another word.
+    Arguments and errors as in `allocate_by_upper_bound`, and ValueError for p out of range or another word for `error`.
 
     Examples
     --------
@@ -172,23 +160,18 @@ def _supremum(loss: PrivacyLossFunction | None, epsilon: float) -> tuple[float, 
 
 
 def _shapes(problem: _Endless, constant: float, p: float) -> Iterator[np.ndarray]:
-    """Budgets to start from, up to a factor: Algorithm 8's beginning, and falling ones.
-
-    Under perfect correlation, where the sum of all budgets is bounded, those falling by (1 - p)^(1 / (1 + power)) a
-    step are the best.
-    """
+    """Budgets to start from, up to a factor: Algorithm 8's beginning, and falling ones."""
     size = problem.weights.size
     beginning = np.full(size, constant)
     beginning[0] = allocate_by_quantification(problem.alpha, problem.backward, problem.forward, 3)[0]
     yield beginning
+    # the best under perfect correlation, where the sum of all budgets is bounded
     yield (1.0 - p) ** (np.arange(size) / (1 + problem.power))
 
 
 def _checked_probability(p) -> float:
     value = float(p)
     if not 0.0 < value < 1.0:
-        raise ValueError(
-            f"stopping_probability must lie strictly between 0 and 1, found {value:g}; for a known number of releases "
-            "use allocate_optimally"
-        )
+        remedy = "for a known number of releases use allocate_optimally"
+        raise ValueError(f"stopping_probability must lie strictly between 0 and 1, found {value:g}; {remedy}")
     return value

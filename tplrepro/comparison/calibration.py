@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from tplrepro.blas import one_blas_thread
 from tplrepro.comparison.catalogue import CountMechanism
 from tplrepro.comparison.measures import infer_counts, measured_leakage
 from tplrepro.comparison.setting import Setting
@@ -63,7 +64,7 @@ def simulate(
     """Release the counts of a crowd of `n_users` drawn from `setting`, and measure; the quantile is over users."""
     people, noise = np.random.default_rng(seed).spawn(2)
     crowd = setting.sample(n_users, people)
-    with _blas_threads().limit(limits=1, user_api="blas"):
+    with one_blas_thread():
         release = mechanism.release(crowd, parameter, noise)
         told = crowd.adversary.told(release.log_likelihoods)
         if release.counts is None or release.variances is None:
@@ -146,14 +147,6 @@ def at_guarantee(mechanism: CountMechanism, setting: Setting, target: float) -> 
         return mechanism.bound(setting, parameter) <= level
 
     return largest_within(within, SMALLEST, LARGEST, tolerance=1e-9, logarithmic=True) if within(SMALLEST) else np.nan
-
-
-@cache
-def _blas_threads():
-    """Of products this small several threads wait for each other, on busy cores ten times as long as the product."""
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
 
 
 def _crossing(leakages: np.ndarray, values: np.ndarray, wanted: float) -> float:

@@ -1,9 +1,8 @@
 """The exact leakage of the worst mechanism, of which BPL, FPL and TPL of [1] are upper bounds.
 
-BPL, FPL and TPL are defined in [1] as suprema over outputs o_1..o_T and pairs of states of
-log Pr(o | l_t = i) / Pr(o | l_t = j), for the outputs up to t, from t on, and all of them. The recursion of [1] bounds
-them from above. Here they are the suprema themselves, for the worst of all mechanisms that satisfy epsilon_t-DP at each
-time, adaptive ones included.
+[1] defines them as suprema over outputs o_1..o_T and pairs of states of log Pr(o | l_t = i) / Pr(o | l_t = j), for the
+outputs up to t, from t on, and all of them, and bounds these by recursion. Here they are the suprema themselves, for
+the worst of all mechanisms that satisfy epsilon_t-DP at each time, adaptive ones included.
 
 The worst mechanism. All that an output says is its likelihood vector x = (Pr(o_t | l_t = k))_k, up to a factor.
 epsilon-DP means x_i <= e^epsilon x_j, so that x, scaled, lies in the box [1, e^epsilon]^n. Laplace noise of scale
@@ -15,30 +14,26 @@ where B holds Pr(l_{t-1} | l_t), and with w_t likewise from the other end throug
 
     Pr(o | l_t = i) / Pr(o | l_t = j) = (B_i m_{t-1} / B_j m_{t-1}) (x_i / x_j) (F_i w_{t+1} / F_j w_{t+1}).
 
-For one pair (i, j) each of the factors is maximised alone. The middle one is e^epsilon. The first can reach r exactly
-if some outputs make a m_{t-1} >= 0, where a = B_i - r B_j. As m_{t-1} is x_{t-1} * (B m_{t-2}) and B m_{t-2} is
-positive whatever the outputs before, the best x_{t-1} has e^epsilon where a > 0 and 1 where a < 0: it is known before
-those of earlier times, and turns a into the functional a' = (a * x_{t-1}) B of m_{t-2}. Repeated down to time 1 this
-maximises over all 2^(nT) vertices of the boxes in O(T n^2) operations. Newton's method on r (Dinkelbach's, for ratios),
-each step of which gives a ratio that outputs attain, ends at the largest one.
+For one pair (i, j) each factor is maximised alone. The middle one is e^epsilon. The first can reach r exactly if some
+outputs make a m_{t-1} >= 0, where a = B_i - r B_j. As m_{t-1} is x_{t-1} * (B m_{t-2}) and B m_{t-2} is positive, the
+best x_{t-1} has e^epsilon where a > 0 and 1 where a < 0, and turns a into the functional a' = (a * x_{t-1}) B of
+m_{t-2}. Repeated down to time 1 this maximises over all 2^(nT) vertices of the boxes in O(T n^2) operations. Newton's
+method on r (Dinkelbach's, for ratios), each step of which gives a ratio that outputs attain, ends at the largest one.
 
-Why [1] can be higher. (a) It adds the largest BPL and FPL, even where different pairs of states attain them. (b) The
-step from t - 1 to t lets m_{t-1} be any vector with ratios within e^BPL, but the worst one for this step need not be
-among those that outputs give. (c) Other mechanisms have fewer likelihood vectors: `tplrepro.leakage.exact_finite`.
+Why [1] can be higher. It adds the largest BPL and FPL, even where different pairs of states attain them. Its step from
+t - 1 to t lets m_{t-1} be any vector with ratios within e^BPL, but outputs need not give the worst one. And mechanisms
+may have fewer likelihood vectors: `tplrepro.leakage.exact_finite`. It is exact for the BPL of the first two releases,
+the FPL of the last two, the smoothed strongest correlations of its section 6, and two states with rows (p, 1 - p),
+(q, 1 - q), p >= q; if p < q the two orders of rows alternate, while the recursion takes the leading one each time.
 
-Where [1] is exact. BPL of the first two releases and FPL of the last two. Two states with rows (p, 1 - p), (q, 1 - q):
-the losses of the two orders of rows are log(1 + |p - q| u/(d u + 1)), with d = min(p, q) for one and
-min(1 - p, 1 - q) for the other; the smaller d leads at all alpha. If p >= q, an order is followed by itself and the
-leading one attains the recursion; if p < q the two alternate, while the recursion takes the leading one each time. The
-smoothed strongest correlations of section 6 of [1], where the worst vector is high at one state.
-
-The backward matrix contains a prior, since Pr(l_{t-1} | l_t) does. Each side here uses the matrix given for it; TPL is
-that of one chain if the two belong together (`TransitionMatrix.reverse`, with the distribution at each time).
+The backward matrix contains a prior. Each side here uses the matrix given for it; TPL is that of one chain if the two
+belong together (`TransitionMatrix.reverse`, with the distribution at each time).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import takewhile
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -61,11 +56,8 @@ MAX_ITERATIONS = 100
 class ExactLeakage(TemporalLeakage):
     """The suprema that `TemporalLeakage` bounds, in nats. `composed` and `w_event` use them as Theorem 3 of [1] does.
 
-    Attributes
-    ----------
-    epsilons, bpl, fpl : ndarray (T,), as in `TemporalLeakage`
-    joint : ndarray (T,), the largest leakage about one pair of states from all outputs; also called `tpl`
-    pairs : ndarray (T, 2), the states that attain it: outputs speak for the first and against the second
+    Besides those, `joint` (T,) is the largest leakage about one pair of states from all outputs, also called `tpl`, and
+    `pairs` (T, 2) are the states that attain it: outputs speak for the first and against the second.
     """
 
     joint: np.ndarray
@@ -79,14 +71,10 @@ class ExactLeakage(TemporalLeakage):
 
 @dataclass(frozen=True)
 class WorstOutputs(FrozenArrays):
-    """Outputs that attain the exact TPL of one time.
+    """Outputs that attain the exact TPL of one time: they speak for the first of two `states`, against the second.
 
-    Attributes
-    ----------
-    states : (int, int), the state that the outputs speak for, and the one that they speak against
-    high : bool ndarray (T, n), at each time the states whose likelihood is e^epsilon times that of the others; with
-        Laplace noise on counts, those whose released count is at least the count with the user, the others' at most
-        the count without
+    `high` (T, n) tells at each time the states whose likelihood is e^epsilon times that of the others; with Laplace
+    noise on counts, those whose released count is at least the count with the user, the others' at most that without.
     """
 
     states: tuple[int, int]
@@ -98,15 +86,11 @@ def exact_leakage(
 ) -> ExactLeakage:
     """The exact BPL, FPL and TPL of the worst epsilon-DP mechanism, attained by Laplace noise on counts.
 
-    Parameters
-    ----------
-    epsilons, backward, forward : as in `temporal_privacy_leakage`
-    released : sequence of int, optional
-        The states whose counts are released, with Laplace noise of scale 2/epsilon, or 1/epsilon for a single one.
-        Default: all of them.
+    Arguments as in `temporal_privacy_leakage`. `released` holds the states whose counts are released, with Laplace
+    noise of scale 2/epsilon, or 1/epsilon for a single one; by default all of them.
 
-    ValueError as in `temporal_privacy_leakage`; for matrices of different sizes; for states that do not exist; if the
-    budgets sum to more than 700 nats; or if n^4 T^2 is above 3e11 (n = 100 and T = 54).
+    ValueError as there; for matrices of different sizes; for states that do not exist; if the budgets sum to more than
+    700 nats; or if n^4 T^2 is above 3e11 (n = 100 and T = 54).
 
     Examples
     --------
@@ -215,12 +199,7 @@ def _attained(t: int, chain: list, lower, upper, i, j, gains):
 
 def _chain(t: int, steps: list) -> list:
     """Matrices of the steps into t, t - 1, ..., back to the first or to one that the adversary does not know."""
-    chain = []
-    for P in reversed(steps[:t]):
-        if P is None:
-            break
-        chain.append(P)
-    return chain
+    return list(takewhile(lambda P: P is not None, reversed(steps[:t])))
 
 
 def _boxes(budgets: np.ndarray, n: int, released: ArrayLike | None):
@@ -246,12 +225,13 @@ def _checked(epsilons, backward, forward):
     budgets = check_budgets(epsilons)
     T = budgets.size
     before, after, n = steps_of_both_sides(backward, forward, T)
+    remedy = "use temporal_privacy_leakage, the upper bound"
     if budgets.sum() > MAX_TOTAL:
-        total = f"found {budgets.sum():g}; use temporal_privacy_leakage, the upper bound"
-        raise ValueError(f"exact leakage needs budgets that sum to at most {MAX_TOTAL:g} nats, {total}")
+        limit = f"sum to at most {MAX_TOTAL:g} nats"
+        raise ValueError(f"exact leakage needs budgets that {limit}, found {budgets.sum():g}; {remedy}")
     if float(n) ** 4 * float(T) ** 2 > MAX_WORK:
-        size = f"found n = {n}, T = {T}; take fewer, or temporal_privacy_leakage, the upper bound"
-        raise ValueError(f"exact leakage takes about n^4 T^2 operations, at most {MAX_WORK:g}, {size}")
+        limit = f"about n^4 T^2 operations, at most {MAX_WORK:g}"
+        raise ValueError(f"exact leakage takes {limit}, found n = {n}, T = {T}; take fewer, or {remedy}")
     return budgets, before, after, n
 
 

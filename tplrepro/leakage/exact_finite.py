@@ -1,14 +1,11 @@
 """The exact leakage of one given mechanism with finitely many outputs, such as randomised response.
 
-`tplrepro.leakage.exact` has the worst of all epsilon-DP mechanisms, whose likelihood vectors fill a box. A mechanism of
-few outputs has few of them, the columns of its response matrix Pr(o | l), and can leak less. Its states are then tied
-to each other in every output, so that the best output of a time is not known before those of the times before it.
-
-The messages m_t = Pr(o_1..o_t | l_t) of all sequences of outputs are listed time by time instead: x_t * (B m_{t-1}) for
-each column x_t. The largest ratio of two linear functionals over a cone is attained at one of its extreme rays,
-and each step is linear for given outputs, so that a message inside the cone of the others can never lead to the worst.
-It is left out if it is inside by a margin far above rounding; those that agree in 13 digits count as one. Two states
-have two extreme rays; from three states on their number grows with T.
+The likelihood vectors of the worst mechanism (`tplrepro.leakage.exact`) fill a box. A mechanism of few outputs has few
+of them, the columns of its response matrix Pr(o | l), and can leak less. The best output of a time is then not known
+before those of the times before it: the messages m_t = Pr(o_1..o_t | l_t) of all sequences of outputs are listed time
+by time, x_t * (B m_{t-1}) for each column x_t. The largest ratio of two linear functionals over a cone is attained at
+an extreme ray, and each step is linear for given outputs, so that a message inside the cone of the others never leads
+to the worst: it is left out if inside by a margin far above rounding. From three states on the number grows with T.
 """
 
 from __future__ import annotations
@@ -40,14 +37,13 @@ def mechanism_leakage(
 
     Parameters
     ----------
-    likelihoods : array-like (n, K), or a list of T of these (then without `horizon`)
-        Pr(o | l): a row for each state, a column for each output, all > 0. Columns may have any factor.
+    likelihoods : array-like (n, K) of numbers > 0, or a list of T of these (then without `horizon`)
+        Pr(o | l), a row for each state, a column for each output. Columns may have any factor.
     backward, forward : as in `temporal_privacy_leakage`
     horizon : int, the number of releases T if the mechanism is the same at all times
 
-    The `epsilons` of the result are the leakages of single outputs, log of the largest ratio in a column. ValueError
-    for likelihoods that are not positive or of another number of states than the matrices, or if more than 200,000
-    messages must be listed (many states, outputs or releases).
+    The `epsilons` of the result are the leakages of single outputs. ValueError for likelihoods that are not positive or
+    of another number of states than the matrices, or if more than 200,000 messages must be listed.
 
     Examples
     --------
@@ -82,10 +78,9 @@ def _messages(columns: list, steps: list) -> Iterator[np.ndarray]:
     yield messages
     for x, P in zip(columns, steps, strict=False):
         if messages.shape[0] * x.shape[0] > MAX_MESSAGES:
-            raise ValueError(
-                f"a mechanism may have at most {MAX_MESSAGES:,} messages at a time, found {messages.shape[0]} times "
-                f"{x.shape[0]} outputs; take fewer releases, states or outputs, or exact_leakage, the worst mechanism"
-            )
+            found = f"{messages.shape[0]} times {x.shape[0]} outputs; take fewer releases, states or outputs"
+            limit = f"at most {MAX_MESSAGES:,} messages at a time"
+            raise ValueError(f"a mechanism may have {limit}, found {found}, or exact_leakage, the worst mechanism")
         if P is None:
             messages = np.ones((1, n))
         else:
@@ -109,17 +104,16 @@ def _extreme(messages: np.ndarray) -> np.ndarray:
         facets = ConvexHull(messages[:, :-1]).equations
     except QhullError:  # flat: all in one plane as far as Qhull can tell
         return messages
-    depth = np.full(len(messages), -np.inf)
+    inside = np.ones(len(messages), dtype=bool)
     for facet in facets:
-        np.maximum(depth, messages[:, :-1] @ facet[:-1] + facet[-1], out=depth)
-    return messages[depth > -MARGIN]
+        inside &= messages[:, :-1] @ facet[:-1] + facet[-1] <= -MARGIN
+    return messages[~inside]
 
 
 def _log_ratios(vectors: np.ndarray) -> np.ndarray:
     """The largest log x_i/x_j over vectors (K, n), for all pairs, (n, n)."""
-    logs = np.log(vectors)
-    states = range(logs.shape[1])
-    return np.array([[(logs[:, i] - logs[:, j]).max() for j in states] for i in states])
+    logs = np.log(vectors).T
+    return np.array([(row - logs).max(axis=1) for row in logs])
 
 
 def _columns(likelihoods: Any, horizon: int | None) -> list[np.ndarray]:
@@ -128,8 +122,7 @@ def _columns(likelihoods: Any, horizon: int | None) -> list[np.ndarray]:
     tables = [np.asarray(table, dtype=float) for table in given]
     for x in tables:
         if x.ndim != 2 or x.size == 0 or not np.isfinite(x).all() or (x <= 0).any():
-            raise ValueError(
-                f"likelihoods must be a table of finite numbers greater than 0, found shape {x.shape} with smallest "
-                f"{x.min() if x.size else None}; give Pr(o | l), and horizon = T if all releases have the same"
-            )
+            found = f"shape {x.shape} with smallest {x.min() if x.size else None}"
+            remedy = "give Pr(o | l), and horizon = T if all releases have the same"
+            raise ValueError(f"likelihoods must be a table of finite numbers greater than 0, found {found}; {remedy}")
     return [np.ascontiguousarray(x.T) for x in tables] * (1 if horizon is None else check_horizon(horizon))

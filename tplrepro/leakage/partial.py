@@ -9,7 +9,9 @@ neighbouring releases.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -34,13 +36,13 @@ def leakage_at_all_times(
 
     Parameters
     ----------
-    epsilons : array-like (R,), the budget of each release in nats, finite and > 0
+    epsilons : array-like (R,), the budget of each release
     backward, forward : as in `temporal_privacy_leakage`; a list holds T - 1 matrices
     times : array-like (R,), the increasing time points of the releases in 0..T-1, or bool (T,)
     horizon : int >= 1, the number of time points T
 
-    Arrays of the result have the shape (T,); its `epsilons` is 0 at the time points without a release. ValueError for
-    time points that are not increasing or out of range, and as in `temporal_privacy_leakage`.
+    The `epsilons` of the result (T,) is 0 at time points without a release. ValueError for time points that are not
+    increasing or out of range, and as in `temporal_privacy_leakage`.
 
     Examples
     --------
@@ -54,23 +56,18 @@ def leakage_at_all_times(
     timeline = Timeline.of(backward, forward, horizon, times)
     budgets = check_budgets(epsilons)
     if budgets.size != timeline.times.size:
-        raise ValueError(
-            f"epsilons must hold one budget a release, found {budgets.size} for {timeline.times.size} releases; "
-            "leave out time points at which nothing is released"
-        )
+        found = f"found {budgets.size} for {timeline.times.size} releases"
+        raise ValueError(f"epsilons must hold one budget a release, {found}; leave out time points without a release")
     return timeline.leakage(budgets)
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """Which time points are released, and the loss functions between the releases and to the other times.
+    """Which of T time points are released, and the loss functions between the releases and to the other times.
 
-    Attributes
-    ----------
-    horizon : int, the number of time points T
-    times : ndarray (R,), the released ones, counted from 0
-    backward, forward : lists of R - 1 loss functions, one for each two successive releases (None: not known)
-    pauses : list of (time, release before or -1, its L, release after or R, its L), one for each other time point
+    `times` (R,) are the released ones; `backward` and `forward` hold R - 1 loss functions, one for each two successive
+    releases (None: not known); `pauses` has (time, release before or -1, its L, release after or R, its L) for each
+    other time point.
     """
 
     horizon: int
@@ -84,21 +81,17 @@ class Timeline:
         """The timeline of an adversary; `times` None stands for all time points."""
         horizon = check_horizon(horizon)
         points = np.arange(horizon) if times is None else _checked_times(times, horizon)
-        known_b, known_f = (
-            _Gaps(as_loss_functions(matrices, horizon - 1, name), name)
-            for matrices, name in ((backward, "backward"), (forward, "forward"))
-        )
+        before, after = _gaps(backward, horizon - 1, "backward"), _gaps(forward, horizon - 1, "forward")
         released = points.tolist()
         pauses = []
         following = np.searchsorted(points, np.arange(horizon)).tolist()
         for time in np.setdiff1d(np.arange(horizon), points).tolist():
-            after = following[time]
-            loss_b = known_b.between(released[after - 1], time) if after > 0 else None
-            loss_f = known_f.between(time, released[after]) if after < len(released) else None
-            pauses.append((time, after - 1, loss_b, after, loss_f))
-        steps = list(pairwise(released))
-        before, after = ([side.between(*step) for step in steps] for side in (known_b, known_f))
-        return cls(horizon, points, before, after, pauses)
+            k = following[time]
+            loss_b = before(released[k - 1], time) if k > 0 else None
+            loss_f = after(time, released[k]) if k < len(released) else None
+            pauses.append((time, k - 1, loss_b, k, loss_f))
+        gaps = list(pairwise(released))
+        return cls(horizon, points, [before(*gap) for gap in gaps], [after(*gap) for gap in gaps], pauses)
 
     def leakage(self, budgets: np.ndarray) -> TemporalLeakage:
         """The leakages at all T time points of budgets (R,)."""
@@ -116,47 +109,38 @@ class Timeline:
         return TemporalLeakage(epsilons, bpl, fpl)
 
 
-class _Gaps:
-    """Loss functions of the correlation between any two time points of one side, each made once."""
+def _gaps(matrices: Correlation, n_steps: int, name: str) -> Callable[[int, int], PrivacyLossFunction | None]:
+    """The loss function of the correlation between any two time points of one side, each made once."""
+    steps = as_loss_functions(matrices, n_steps, name)
+    uniform = all(function is steps[0] for function in steps)
 
-    def __init__(self, steps: list, name: str):
-        self._steps = steps
-        self._backward = name == "backward"
-        self._uniform = all(function is steps[0] for function in steps[1:])
-        self._products: dict[tuple[int, int], np.ndarray] = {}
-        self._functions: dict[tuple[int, int], PrivacyLossFunction] = {}
-
-    def between(self, start: int, end: int) -> PrivacyLossFunction | None:
-        if end == start + 1:
-            return self._steps[start]
-        if any(self._steps[k] is None for k in range(start, end)):
-            return None
-        key = (0, end - start) if self._uniform else (start, end)
-        if key not in self._functions:
-            states = self._steps[start].matrix.states
-            self._functions[key] = PrivacyLossFunction(TransitionMatrix(self._product(*key), states, normalize=True))
-        return self._functions[key]
-
-    def _product(self, start: int, end: int) -> np.ndarray:
+    @cache
+    def product(start: int, length: int) -> np.ndarray:
         """Row: the known state (the later time backward, the earlier one forward); column: the other."""
-        known = end
-        while known > start + 1 and (start, known) not in self._products:
-            known -= 1
-        if known == start + 1:
-            self._products[start, known] = self._matrix(start)
-        for step in range(known, end):
-            earlier, last = self._products[start, step], self._matrix(step)
-            self._products[start, step + 1] = last @ earlier if self._backward else earlier @ last
-        return self._products[start, end]
+        if length == 1:
+            return _dense(steps[start].matrix)
+        half = length // 2
+        earlier, later = product(start, half), product(0 if uniform else start + half, length - half)
+        return later @ earlier if name == "backward" else earlier @ later
 
-    def _matrix(self, step: int) -> np.ndarray:
-        matrix = self._steps[0 if self._uniform else step].matrix
-        if matrix.is_sparse and matrix.n_states > MAX_STATES:
-            raise ValueError(
-                "time points without a release need products of the matrices, which are dense; found a sparse matrix "
-                f"of {matrix.n_states} states, more than {MAX_STATES}; release every time point"
-            )
-        return matrix.toarray()
+    @cache
+    def of_product(start: int, length: int) -> PrivacyLossFunction:
+        states = steps[start].matrix.states
+        return PrivacyLossFunction(TransitionMatrix(product(start, length), states, normalize=True))
+
+    def between(start: int, end: int) -> PrivacyLossFunction | None:
+        if any(function is None for function in steps[start:end]):
+            return None
+        return steps[start] if end == start + 1 else of_product(0 if uniform else start, end - start)
+
+    return between
+
+
+def _dense(matrix: TransitionMatrix) -> np.ndarray:
+    if matrix.is_sparse and matrix.n_states > MAX_STATES:
+        found = f"found a sparse matrix of {matrix.n_states} states, more than {MAX_STATES}; release every time point"
+        raise ValueError(f"time points without a release need products of the matrices, which are dense; {found}")
+    return matrix.toarray()
 
 
 def _checked_times(given: ArrayLike, horizon: int) -> np.ndarray:
@@ -164,10 +148,8 @@ def _checked_times(given: ArrayLike, horizon: int) -> np.ndarray:
     if times.dtype == bool and times.shape == (horizon,):
         times = np.flatnonzero(times)
     if times.ndim != 1 or times.size == 0 or not np.issubdtype(times.dtype, np.integer):
-        raise ValueError(
-            f"times must be a list of time points, or one bool a time point ({horizon}); found shape {times.shape} "
-            f"of {times.dtype}; give at least one time point, counted from 0"
-        )
+        found = f"found shape {times.shape} of {times.dtype}; give at least one time point, counted from 0"
+        raise ValueError(f"times must be a list of time points, or one bool a time point ({horizon}); {found}")
     if times[0] < 0 or times[-1] >= horizon or (np.diff(times) <= 0).any():
         found = f"found {times.tolist()[:10]}; sort them, and count from 0"
         raise ValueError(f"times must hold increasing time points in 0..{horizon - 1}, {found}")

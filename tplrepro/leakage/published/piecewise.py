@@ -7,8 +7,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.leakage.published.formula import LARGEST, factors, log_f, one_leakage
-from tplrepro.leakage.published.precomputation import PrecomputedTables, algorithm_2, largest_pair
+from tplrepro.leakage.published.quantification import (
+    LARGEST,
+    PrecomputedTables,
+    algorithm_2,
+    factors,
+    largest_pair,
+    log_f,
+    one_leakage,
+)
 from tplrepro.validation import check_alpha
 
 __all__ = ["PiecewiseFunction", "algorithm_4", "algorithm_5"]
@@ -19,12 +26,7 @@ TOLERANCE = 8 * np.finfo(float).eps  # relative, on the excess f - 1: a few roun
 class PiecewiseFunction(NamedTuple):
     """Algorithm 4's output: L(alpha) = log f with qArr[k], dArr[k] from aArr[k - 1] (first: a_1) to aArr[k].
 
-    Attributes
-    ----------
-    qArr, dArr, aArr : ndarray (K,)
-        Coefficients and right ends of the sub-domains; all [0] for identical rows, where L = 0.
-    a_1 : float
-        Left end of the domain.
+    Coefficients and right ends of the sub-domains, (K,) each, all [0] for identical rows, where L = 0.
     """
 
     qArr: np.ndarray
@@ -36,12 +38,8 @@ class PiecewiseFunction(NamedTuple):
 def algorithm_4(P_or_tables: ArrayLike | PrecomputedTables, a_1: float, a_m: float) -> PiecewiseFunction:
     """Generate the privacy loss function on [a_1, a_m] by Algorithm 4 of [1].
 
-    The recursion keeps its intervals on a stack, and what Algorithm 3 finds at an intersection serves both halves.
-
-    Parameters
-    ----------
-    P_or_tables : array-like (n, n) or PrecomputedTables, a transition matrix or the output of `algorithm_2` for it
-    a_1, a_m : float, the domain in nats, 0 < a_1 <= a_m <= 700; else ValueError
+    From a transition matrix (n, n), or the output of `algorithm_2` for it; ValueError unless 0 < a_1 <= a_m <= 700. The
+    recursion keeps its intervals on a stack, and what Algorithm 3 finds at an intersection serves both halves.
 
     Examples
     --------
