@@ -27,15 +27,9 @@ def allocate_by_exact_leakage(
 ) -> np.ndarray:
     """The largest budgets in given proportions whose exact TPL is within alpha at every time.
 
-    Parameters
-    ----------
-    alpha : float, the level of alpha-DP_T in nats, finite and > 0
-    backward, forward : as in `exact_leakage`
-        The two should belong to one chain (`TransitionMatrix.reverse`); the guarantee is against an adversary who knows
-        exactly these.
-    horizon : int >= 1, the number of releases T; not needed with `proportions`
-    proportions : array-like (T,), finite and > 0, optional
-        Such as the budgets of another allocation; equal by default.
+    Arguments as in `allocate_by_quantification`, also a list of a matrix for each step. The two sides should belong to
+    one chain (`TransitionMatrix.reverse`); the guarantee is against an adversary who knows exactly these. Instead of a
+    horizon there may be `proportions` (T,), finite and > 0, such as the budgets of another allocation.
 
     Budgets (T,) in nats, with rounding errors on the safe side. ValueError for neither a horizon nor proportions or
     both that disagree, if T alpha > 700, and as `exact_leakage`.
@@ -51,9 +45,12 @@ def allocate_by_exact_leakage(
     [0.6116, 0.1769, 0.1769, 0.6116]
     """
     alpha = check_level(alpha)
-    if horizon is None and proportions is None:
+    if proportions is not None:
+        shape = check_budgets(proportions, "proportions")
+    elif horizon is not None:
+        shape = np.ones(check_horizon(horizon))
+    else:
         raise ValueError("an allocation needs a horizon or proportions, found neither; give the number of releases")
-    shape = np.ones(check_horizon(horizon)) if proportions is None else check_budgets(proportions, "proportions")
     T = shape.size
     if horizon is not None and check_horizon(horizon) != T:
         raise ValueError(f"proportions must be one a release, found {T} for a horizon of {horizon}; leave one out")

@@ -22,16 +22,11 @@ from tplrepro.validation import check_horizon, check_level
 
 __all__ = ["allocate_optimally"]
 
-#: Several local optima were seen for alpha above 8 alone; then more starts are tried.
-CURVED = 4.0
-#: Up to so many releases every budget is an unknown, and is sought from every start.
-FEW = 24
-#: Up to so many, from the two best starts; beyond, equal weights allow knots.
-MANY = 48
-#: Unknowns when knots are refined; SLSQP takes O(N^3) an iteration.
-MAX_KNOTS = 96
-#: Budgets that differ by less than this share of them are the constant in the middle.
-LEVEL = 1e-5
+CURVED = 4.0  # several local optima were seen for alpha above 8 alone; then more starts are tried
+FEW = 24  # up to so many releases every budget is an unknown, and is sought from every start
+MANY = 48  # up to so many, from the two best starts; beyond, equal weights allow knots
+MAX_KNOTS = 96  # unknowns when knots are refined; SLSQP takes O(N^3) an iteration
+LEVEL = 1e-5  # budgets that differ by less than this share of them are the constant in the middle
 
 
 def allocate_optimally(
@@ -47,15 +42,12 @@ def allocate_optimally(
     """Budgets of least total error whose TPL is at most alpha at every one of T time points.
 
     Minimises sum_t w_t / epsilon_t, the expected absolute error of Laplace noise up to the sensitivity, or
-    sum_t w_t / epsilon_t^2, half the expected squared error over the sensitivity squared. The best of several local
-    optima, never worse than `allocate_by_quantification`, `allocate_by_upper_bound` and alpha / T; no proof that it is
-    the global one. Deterministic.
+    sum_t w_t / epsilon_t^2 for the squared one. The best of several local optima, never worse than
+    `allocate_by_quantification`, `allocate_by_upper_bound` and alpha / T. Deterministic.
 
     Parameters
     ----------
-    alpha : float, the level of alpha-DP_T in nats, finite and > 0
-    backward, forward : as in `temporal_privacy_leakage`
-    horizon : int >= 1, the number of time points T
+    alpha, backward, forward, horizon : as in `allocate_by_quantification`; also a list of a matrix for each step
     weights : array-like (R,) of numbers > 0, optional
         How much the error of each release counts; R = T unless `times` is given. Default equal.
     times : as in `leakage_at_all_times`, optional; the leakage stays within alpha at the other time points too

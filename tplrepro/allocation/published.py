@@ -1,10 +1,8 @@
 """Budgets over time that keep the temporal privacy leakage within alpha (section 5 of [1]).
 
-Both schemes err on the safe side, floating point included: they aim `SAFETY` below alpha and take the same off each
-budget, which covers the rounding of the recursion that computes the leakage.
-
-The conference version [2] searches over alpha^B (its Algorithms 2 and 3); its equations and its budgets are the same.
-It differs in the noise: Lap(1/epsilon) there (sensitivity 1), Lap(2/epsilon) in [1] (sensitivity 2).
+Both schemes err on the safe side: they aim `SAFETY` below alpha and take the same off each budget, which covers the
+rounding of the recursion that computes the leakage. The conference version [2] searches over alpha^B (its Algorithms 2
+and 3) for the same budgets; its noise is Lap(1/epsilon) (sensitivity 1), in [1] Lap(2/epsilon) (sensitivity 2).
 """
 
 from __future__ import annotations
@@ -59,11 +57,9 @@ def allocate_by_upper_bound(alpha: float, backward: Matrix | None, forward: Matr
 
     budget = largest_within(within, 0.0, alpha) - SAFETY * alpha
     if budget <= 0.0:
-        raise NoFiniteSupremumError(
-            f"no budget above the rounding error {SAFETY * alpha:.3g} keeps the leakage within alpha = {alpha:g} for "
-            "ever: the correlation is as good as deterministic; use allocate_by_quantification with a horizon, or "
-            "smooth the matrix"
-        )
+        found = f"no budget above the rounding error {SAFETY * alpha:.3g} keeps the leakage within alpha = {alpha:g}"
+        remedy = "use allocate_by_quantification with a horizon, or smooth the matrix"
+        raise NoFiniteSupremumError(f"{found} for ever: the correlation is as good as deterministic; {remedy}")
     return budget
 
 

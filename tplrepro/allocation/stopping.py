@@ -29,12 +29,9 @@ __all__ = ["EndlessBudgets", "allocate_with_stopping"]
 #: Numbers K of first budgets, tried one after the other; beyond the first `EACH`, some are interpolated.
 FIRST = (6, 12, 24, 48, 96, 192, 384, 768)
 EACH = 32
-#: Up to so many, all starts are tried.
-MANY_STARTS = 96
-#: More first budgets are not tried once they have twice improved the expected error by less than this share.
-IMPROVEMENT = 1e-7
-#: First budgets above the tail's by no more than this share become part of the tail.
-SAME = 1e-7
+MANY_STARTS = 96  # up to so many, all starts are tried
+IMPROVEMENT = 1e-7  # more are not tried once they have twice improved the expected error by less than this share
+SAME = 1e-7  # first budgets above the tail's by no more than this share become part of the tail
 
 
 @dataclass(frozen=True)
@@ -99,9 +96,8 @@ def allocate_with_stopping(
         if count <= MANY_STARTS:
             starts += [problem.fit(shape, tolerance=1e-3) for shape in _shapes(problem, constant.tail, p)]
         found = [problem.result(problem.solve(start)) for start in starts]
-        candidates = [best, *(each for each in found if each is not None)]
         before = best.expected_error(p, error)
-        best = min(candidates, key=lambda each: each.expected_error(p, error))
+        best = min([best, *filter(None, found)], key=lambda each: each.expected_error(p, error))
         idle = 0 if best.expected_error(p, error) < before * (1.0 - IMPROVEMENT) else idle + 1
         if idle == 2:
             break
@@ -126,7 +122,7 @@ class _Endless(LeastError):
         self.upper[-1] = np.log(min(limits) / alpha)  # beyond, one supremum alone exceeds alpha
 
     def result(self, budgets: np.ndarray) -> EndlessBudgets | None:
-        """On the safe side: Algorithm 7's margin comes off each budget, for the rounding of the suprema."""
+        """Algorithm 7's margin comes off each budget, for the rounding of the suprema."""
         budgets = self.fit(budgets) - SAFETY * self.alpha
         if budgets.min() <= 0.0:
             return None

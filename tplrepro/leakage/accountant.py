@@ -24,10 +24,7 @@ __all__ = ["TemporalAccountant"]
 class TemporalAccountant:
     """Account of the leakages of releases so far against one adversary.
 
-    Parameters
-    ----------
-    backward, forward : TransitionMatrix, array-like (n, n) or PrivacyLossFunction, optional
-        Pr(l^{t-1} | l^t) and Pr(l^t | l^{t-1}); None where the adversary does not know that side.
+    `backward` and `forward` are as in `temporal_privacy_leakage`, one matrix or loss function each.
 
     Examples
     --------
@@ -115,6 +112,5 @@ class TemporalAccountant:
                 self._fpl[t] = following
         self._bpl += bpl
         self._fpl += fpl
-        for epsilon, count in runs:
-            self._epsilons += [epsilon] * count
+        self._epsilons += [epsilon for epsilon, count in runs for _ in range(count)]
         self._read = len(self._ledger)

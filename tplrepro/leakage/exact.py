@@ -48,8 +48,6 @@ __all__ = ["ExactLeakage", "WorstOutputs", "exact_leakage", "worst_outputs"]
 MAX_WORK = 3e11
 #: Likelihood ratios reach e^(sum of budgets), which must stay a float.
 MAX_TOTAL = 700.0
-#: Newton's method on a ratio takes about four steps; this is a backstop.
-MAX_ITERATIONS = 100
 
 
 @dataclass(frozen=True)
@@ -167,13 +165,11 @@ def _largest_ratios(t: int, steps: list, lower, upper, start) -> np.ndarray:
         gains = np.expm1(start[i, j])
         best = np.full(i.size, -1.0)
         active = np.arange(i.size)
-        for _ in range(MAX_ITERATIONS):
+        while active.size:  # about four steps; each raises every ratio that is still looked for
             attained, _ = _attained(t, chain, lower, upper, i[active], j[active], gains[active])
             rising = attained > best[active]
             active = active[rising]
             best[active] = gains[active] = attained[rising]
-            if not active.size:
-                break
         ratios[i, j] = np.log1p(best)
     return ratios
 

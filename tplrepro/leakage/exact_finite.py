@@ -22,12 +22,9 @@ from tplrepro.validation import check_horizon
 
 __all__ = ["mechanism_leakage"]
 
-#: Messages of one time before those inside the cone of the others are left out; some seconds a release.
-MAX_MESSAGES = 200_000
-#: Digits in which messages must agree to count as one.
-DIGITS = 13
-#: How far inside the hull (of messages that sum to 1) a message must be to be left out.
-MARGIN = 1e-11
+MAX_MESSAGES = 200_000  # of one time before those inside the cone of the others are left out; some seconds a release
+DIGITS = 13  # in which messages must agree to count as one
+MARGIN = 1e-11  # how far inside the hull (of messages that sum to 1) a message must be to be left out
 
 
 def mechanism_leakage(

@@ -9,12 +9,11 @@ y = x / d.x makes it linear: maximise q.y subject to d.y = 1 and the same bounds
 The objective given to the solver is (q - d).y / max|q - d|, which has the same maximisers since d.y = 1, so that rows
 that nearly agree do not vanish below the solver's tolerances.
 
-Accuracy: on 2,250 random pairs of rows of every kind, for each solver and formulation, the leakage came out within
-1e-7 absolute (CBC 7e-8, as PuLP reads its answers with 8 digits; HiGHS 1e-8), for alpha up to 20 (scaled) and 10
-(pairwise). The solvers' tolerance on constraints and reduced costs is their default of 1e-7 for the scaled formulation;
-the pairwise one is then off by up to 1e-3 and gets 1e-9. For larger alpha the coefficients 1 and e^alpha in one
-constraint are further apart than any tolerance resolves, and wrong answers come back as optimal (by more than 1 at
-alpha = 20, pairwise), so it is refused. `published.algorithm_1` and `privacy_loss` have no such limit.
+Accuracy: on 2,250 random pairs of rows of every kind the leakage came out within 1e-7 absolute (CBC 7e-8, as PuLP reads
+its answers with 8 digits; HiGHS 1e-8), for alpha up to 20 (scaled) and 10 (pairwise). The solvers' tolerance is their
+default of 1e-7 for the scaled formulation; the pairwise one is then off by up to 1e-3 and gets 1e-9. For larger alpha
+the coefficients 1 and e^alpha in one constraint are further apart than any tolerance resolves, and wrong answers come
+back as optimal, so it is refused. `published.algorithm_1` and `privacy_loss` have no such limit.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.progress import progress_bar
 from tplrepro.validation import as_transition_array, check_alpha, one_number
 
 __all__ = ["LARGEST_ALPHA", "loss"]
@@ -37,21 +35,14 @@ _TOLERANCE = {"scaled": 1e-7, "pairwise": 1e-9}
 _REMEDY = {"CBC": "pulp", "HiGHS": "highspy"}  # PuLP's wheels bundle CBC
 
 
-def loss(
-    P: ArrayLike, alpha: float, solver: str = "HiGHS", formulation: str = "scaled", progress: bool = False
-) -> float:
+def loss(P: ArrayLike, alpha: float, solver: str = "HiGHS", formulation: str = "scaled") -> float:
     """L(alpha), Eq. (18) of [1], in nats: one linear programme for each of the n(n-1) ordered pairs of rows.
 
-    Parameters
-    ----------
-    P : array-like (n, n), the backward or forward transition matrix
-    alpha : float, previous BPL or next FPL in nats, from 0 to `LARGEST_ALPHA[formulation]`
-    solver : "CBC", which runs as a process for each pair, or "HiGHS", in this one
-    formulation : "scaled" or "pairwise", see the module's docstring
-    progress : show a progress bar over the pairs
+    For alpha from 0 to `LARGEST_ALPHA[formulation]`, "scaled" or "pairwise" as in the module's docstring, by "CBC",
+    which runs as a process for each pair, or "HiGHS", in this one.
 
-    ValueError if `P` is not a transition matrix; `alpha` is out of range; `solver` or `formulation` is unknown; the
-    solver is not installed or finds no optimum.
+    ValueError if `P` (n, n) is not a transition matrix; `alpha` is out of range; `solver` or `formulation` is unknown;
+    the solver is not installed or finds no optimum.
 
     Examples
     --------
@@ -61,13 +52,7 @@ def loss(
     rows = as_transition_array(P)
     alpha = _checked_alpha(alpha, formulation)
     chosen = _solver(solver, formulation)
-    largest = 0.0
-    with progress_bar(len(rows), progress, f"{solver}, {formulation}", "row") as bar:
-        for d in rows:
-            programme = _Programme(d, alpha, chosen, formulation)
-            largest = max(largest, *map(programme.solve, rows))
-            bar.update()
-    return largest
+    return max(max(map(_Programme(d, alpha, chosen, formulation).solve, rows)) for d in rows)
 
 
 class _Programme:
@@ -111,11 +96,10 @@ def _checked_alpha(alpha, formulation: str) -> float:
     if formulation not in LARGEST_ALPHA:
         raise ValueError(f"formulation must be 'scaled' or 'pairwise', found {formulation!r}; choose one of the two")
     value = one_number(check_alpha(alpha), "alpha")
-    if value > LARGEST_ALPHA[formulation]:
-        raise ValueError(
-            f"alpha must be at most {LARGEST_ALPHA[formulation]:g} for the {formulation} formulation, found "
-            f"{value:g}: beyond, e^alpha exceeds what the solvers' tolerances resolve; use tplrepro.privacy_loss"
-        )
+    largest = LARGEST_ALPHA[formulation]
+    if value > largest:
+        found = f"found {value:g}: beyond, e^alpha exceeds the solvers' tolerances; use tplrepro.privacy_loss"
+        raise ValueError(f"alpha must be at most {largest:g} for the {formulation} formulation, {found}")
     return value
 
 

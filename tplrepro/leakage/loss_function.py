@@ -29,15 +29,10 @@ ROUNDING = 4e-15
 class Witness(NamedTuple):
     """The pair of states that an adversary tells apart best, and how; in words by `str`.
 
-    A plain tuple, so that a table that carries witnesses in its ``attrs`` can be written to JSON and Parquet.
-
-    Attributes
-    ----------
-    state_q, state_d : the two states (labels); the evidence favours `state_q`
-    columns : tuple of the neighbouring states S that speak for `state_q`
-    q, d : float, the probabilities of S from `state_q` and from `state_d`
-    alpha, loss : float, the leakage of the neighbouring time point and L(alpha), nats
-    where : str, which neighbouring time point that is, such as "one step earlier"; not known to a matrix
+    The neighbouring states `columns` speak for `state_q` (all labels); `q` and `d` are their probabilities from it and
+    from `state_d`. `alpha` is the leakage of the neighbouring time point, `loss` = L(alpha), nats; `where` says which
+    time point that is, such as "one step earlier", which a matrix does not know. A plain tuple, so that a table that
+    carries witnesses in its ``attrs`` can be written to JSON and Parquet.
     """
 
     state_q: object
@@ -67,15 +62,12 @@ class PrivacyLossFunction:
     ----------
     matrix : TransitionMatrix or array-like (n, n)
         Pr(l^{t-1} | l^t) for backward, Pr(l^t | l^{t-1}) for forward leakage; rows sum to 1, else ValueError.
-    progress : bool, default False
-        Show a progress bar; worth it from n = 2,000 on.
+    progress : show a progress bar, worth it from n = 2,000 on
 
     Attributes
     ----------
-    vertices : ndarray (K, 2)
-        The pairs (d, q) of Theorem 9 of [1] that define L, in the order in which they hold as alpha grows.
-    breakpoints : ndarray (K - 1,)
-        The alphas at which one vertex takes over from the last; nats.
+    vertices : ndarray (K, 2), the pairs (d, q) of Theorem 9 of [1], in the order in which they hold as alpha grows
+    breakpoints : ndarray (K - 1,), the alphas at which one vertex takes over from the last; nats
 
     Examples
     --------

@@ -21,11 +21,9 @@ __all__ = ["MeasuredLeakage", "measured_leakage"]
 
 @dataclass(frozen=True)
 class MeasuredLeakage(FrozenArrays):
-    """The largest log-likelihood ratio of two states at each time, given what was released; nats.
+    """The largest log-likelihood ratio of two states given the outputs up to, from, and before and after each time.
 
-    Attributes
-    ----------
-    bpl, fpl, tpl : ndarray (..., T), from the outputs up to each time, from it on, and all of them
+    Arrays (..., T), nats.
     """
 
     bpl: np.ndarray
@@ -38,13 +36,9 @@ def measured_leakage(
 ) -> MeasuredLeakage:
     """What outputs that were seen leak; never more than `exact_leakage` of the budgets that made them.
 
-    Parameters
-    ----------
-    log_likelihoods : array-like (..., T, n), log Pr(o_t | l_t = k), up to a summand at each time
-        Leading axes are runs. Of counts with Laplace noise: `LaplaceNoise.log_ratio`.
-    backward, forward : as in `temporal_privacy_leakage`
-
-    ValueError for likelihoods that are not finite or of another number of states than the matrices.
+    `log_likelihoods` (..., T, n) are log Pr(o_t | l_t = k), up to a summand at each time; leading axes are runs. Of
+    counts with Laplace noise: `LaplaceNoise.log_ratio`. ValueError where they are not finite, or of another number of
+    states than the matrices; `backward` and `forward` as in `temporal_privacy_leakage`.
 
     Examples
     --------

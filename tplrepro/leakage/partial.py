@@ -1,10 +1,9 @@
 """Leakage at every time point when only some of them are released: no release at s means epsilon_s = 0.
 
-Between two releases that are g time points apart the adversary's knowledge passes through the correlation of g steps,
-the product of the g matrices: BPL_s = L(BPL_r) and BPL_r' = L(BPL_r) + epsilon_r' with the loss function L of the
-product (Eq. (13) of [1] for the chain of every g-th time point), FPL likewise backwards in time. This is tighter than
-g evaluations of the one-step L, and as sound. The TPL of a time point without a release can exceed that of both
-neighbouring releases.
+Between two releases that are g time points apart the adversary's knowledge passes through the product of the g
+matrices: BPL_s = L(BPL_r) and BPL_r' = L(BPL_r) + epsilon_r' with the loss function L of the product (Eq. (13) of [1]
+for the chain of every g-th time point), FPL likewise. This is tighter than g evaluations of the one-step L, and as
+sound. The TPL of a time point without a release can exceed that of both neighbouring releases.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -111,7 +111,7 @@ class Timeline:
 
 def _gaps(matrices: Correlation, n_steps: int, name: str) -> Callable[[int, int], PrivacyLossFunction | None]:
     """The loss function of the correlation between any two time points of one side, each made once."""
-    steps = as_loss_functions(matrices, n_steps, name)
+    steps: list[Any] = as_loss_functions(matrices, n_steps, name)
     uniform = all(function is steps[0] for function in steps)
 
     @cache

@@ -4,7 +4,7 @@ A user with little data says little about her own correlation, so each user's ma
 row i is (c_i + w p_i) / (|c_i| + w) for her counts c_i, the pooled row p_i and a weight w in pseudo-transitions (the
 posterior mean under a Dirichlet prior w p_i).
 
-Users are independent, so batches of them run through joblib, with any of its backends: processes by default,
+Batches of users run through joblib, with any of its backends: processes by default,
 ``joblib.parallel_config(backend="dask")`` for a cluster. Results do not depend on the backend or the batches.
 """
 
@@ -20,7 +20,6 @@ from numpy.typing import ArrayLike
 from tplrepro.leakage.temporal import temporal_privacy_leakage
 from tplrepro.markov.sequences import Sequences, as_sequences, count_transitions
 from tplrepro.markov.transition import TransitionMatrix
-from tplrepro.progress import progress_bar
 from tplrepro.validation import FrozenArrays, check_budgets, check_horizon, check_smoothing
 
 __all__ = ["PopulationLeakage", "population_leakage"]
@@ -30,14 +29,9 @@ SIDES = ("backward", "forward")
 
 @dataclass(frozen=True)
 class PopulationLeakage(FrozenArrays):
-    """Leakages of the same releases about each of U users, in nats.
+    """Leakages of the same releases about each of U users, in nats: `epsilons` (T,), `bpl` and `fpl` (U, T).
 
-    Attributes
-    ----------
-    users : tuple of U user names
-    transitions : int array (U,), the number of steps that each user's matrix was estimated from
-    epsilons : ndarray (T,)
-    bpl, fpl : ndarray (U, T), backward and forward privacy leakage
+    `transitions` (U,) is the number of steps that each user's matrix was estimated from.
     """
 
     users: tuple
@@ -82,26 +76,19 @@ def population_leakage(
     visited_only: bool = False,
     n_jobs: int | None = None,
     batch_size: int = 256,
-    progress: bool = False,
 ) -> PopulationLeakage:
     """BPL, FPL and TPL of a series of releases for each of many users.
 
     Parameters
     ----------
-    sequences_by_user : mapping from user to her sequence or sequences of states, Sequences, or DataFrame(user, time,
-        state)
+    sequences_by_user : dict from user to her sequence or sequences of states, Sequences, DataFrame(user, time, state)
     epsilons : array-like (T,), the budgets in nats, finite and > 0
     n_states : as in `as_sequences`
-    smoothing : float >= 0
-        Added to every count of the pooled matrix (without pooling: of each user's).
-    prior_weight : float > 0 or None
-        The weight of a pooled row in pseudo-transitions. None: no pooling, each user's counts alone.
+    smoothing : float >= 0, added to every count of the pooled matrix (without pooling: of each user's)
+    prior_weight : the weight > 0 of a pooled row in pseudo-transitions; None: no pooling, each user's counts alone
     sides : which of "backward", "forward" the adversary knows
-    visited_only : bool
-        Leave out, for each user, the states where she never was: the adversary knows her places. Matrices are then
-        small whatever n is.
+    visited_only : leave out, for each user, the states where she never was: the adversary knows her places
     n_jobs, batch_size : how many joblib workers, and how many users make a task
-    progress : show a bar over users
 
     ValueError for no users, a user without any state, budgets or options outside their ranges, and as `as_sequences`.
 
@@ -119,9 +106,7 @@ def population_leakage(
     budgets, smoothing = check_budgets(epsilons), check_smoothing(smoothing)
     batch_size = check_horizon(batch_size, "batch_size")
     if prior_weight is not None and not (np.isfinite(prior_weight) and prior_weight > 0):
-        raise ValueError(
-            f"prior_weight must be finite and above 0, found {prior_weight}; pass None to do without pooling"
-        )
+        raise ValueError(f"prior_weight must be finite and above 0, found {prior_weight}; pass None for no pooling")
     if not sides or any(side not in SIDES for side in sides):
         raise ValueError(f"sides must name 'backward', 'forward' or both, found {sides!r}; give a tuple of them")
     data = _of_users(sequences_by_user, n_states)
@@ -134,18 +119,10 @@ def population_leakage(
         pooled = {side: _pooled(count_transitions(data, direction=side)[0], smoothing) for side in sides}
     sequences = list(by_user.values())
     batches = [slice(k, k + batch_size) for k in range(0, len(sequences), batch_size)]
-    work = delayed(_leakages_of_batch)
-    results = Parallel(n_jobs=n_jobs, return_as="generator")(
-        work(sequences[batch], data.n_states, budgets, pooled, smoothing, prior_weight, visited_only)
-        for batch in batches
-    )
-    leakages = np.empty((2, len(sequences), budgets.size))
-    with progress_bar(len(sequences), progress, "leakage", "user") as bar:
-        for batch, found in zip(batches, results, strict=True):
-            leakages[:, batch] = found
-            bar.update(found.shape[1])
+    options = data.n_states, budgets, pooled, smoothing, prior_weight, visited_only
+    leakages = Parallel(n_jobs=n_jobs)(delayed(_leakages_of_batch)(sequences[batch], *options) for batch in batches)
     transitions = np.array([sum(max(len(s) - 1, 0) for s in own) for own in sequences])
-    return PopulationLeakage(tuple(by_user), transitions, budgets, *leakages)
+    return PopulationLeakage(tuple(by_user), transitions, budgets, *np.concatenate(leakages, axis=1))
 
 
 def _of_users(data: Any, n_states: int | None) -> Sequences:
@@ -196,11 +173,7 @@ def _shrunk(counts, prior: TransitionMatrix, weight: float, visited: np.ndarray)
     elif not prior.is_sparse:
         rows = prior.probabilities
     else:
-        import scipy.sparse
-
-        excess = prior.probabilities.copy()
-        excess.data = excess.data - np.repeat(prior.background, np.diff(excess.indptr))
-        joint = scipy.sparse.csr_array(counts + weight * excess)
+        joint = (counts + weight * prior.excess).tocsr()
         background, stored = weight * prior.background / totals, np.diff(joint.indptr)
         joint.data = joint.data / np.repeat(totals, stored) + np.repeat(background, stored)
         return TransitionMatrix(joint, background=background, normalize=True)

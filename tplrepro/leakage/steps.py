@@ -38,10 +38,7 @@ def as_loss_functions(matrices: Correlation, steps: int, name: str) -> list[Priv
 def steps_of_both_sides(
     backward: Correlation, forward: Correlation, horizon: int, default: int = 2
 ) -> tuple[list, list, int]:
-    """The matrices of each step on both sides (None: not known) as arrays, and the number of states.
-
-    `default` is that number if no side is known.
-    """
+    """The matrices of each step on both sides (None: not known) as arrays, and the number of states or `default`."""
     before = _for_each_step(backward, horizon - 1, "backward", _as_array)
     after = _for_each_step(forward, horizon - 1, "forward", _as_array)
     # with one release there is no step, but a matrix for all steps still tells the states
@@ -61,10 +58,8 @@ def _for_each_step(matrices: Any, steps: int, name: str, make: Callable) -> list
         return [make(matrices)] * steps
     matrices = list(matrices)
     if len(matrices) != steps:
-        raise ValueError(
-            f"{name} must be one matrix, or one for each step between two time points; found {len(matrices)} "
-            f"matrices for {steps} steps; give T - 1 of them"
-        )
+        found = f"found {len(matrices)} matrices for {steps} steps; give T - 1 of them"
+        raise ValueError(f"{name} must be one matrix, or one for each step between two time points; {found}")
     made = {id(matrix): make(matrix) for matrix in {id(matrix): matrix for matrix in matrices}.values()}
     return [made[id(matrix)] for matrix in matrices]
 
@@ -72,10 +67,8 @@ def _for_each_step(matrices: Any, steps: int, name: str, make: Callable) -> list
 def _as_array(matrix: Any) -> np.ndarray | None:
     matrix = getattr(matrix, "matrix", matrix)
     if getattr(matrix, "n_states", 0) > MAX_DENSE:
-        raise ValueError(
-            f"exact leakages need dense matrices of at most {MAX_DENSE} states, found {matrix.n_states}; take fewer "
-            "states, or temporal_privacy_leakage, the upper bound"
-        )
+        remedy = "take fewer states, or temporal_privacy_leakage, the upper bound"
+        raise ValueError(f"exact leakages need at most {MAX_DENSE} states, found {matrix.n_states}; {remedy}")
     return None if matrix is None else as_transition_array(matrix)
 
 

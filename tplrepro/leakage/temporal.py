@@ -22,13 +22,10 @@ __all__ = ["TemporalLeakage", "accumulate", "accumulate_steps", "temporal_privac
 
 @dataclass(frozen=True)
 class TemporalLeakage(FrozenArrays):
-    """The leakages of T releases against one adversary, all in nats.
+    """The leakages of T releases against one adversary, (T,) each, in nats.
 
-    Attributes
-    ----------
-    epsilons : ndarray (T,), the budgets, PL_0(M^t)
-    bpl : ndarray (T,), backward privacy leakage, from the releases up to each time (Eq. (13) of [1])
-    fpl : ndarray (T,), forward privacy leakage, from the releases from each time on (Eq. (15) of [1])
+    `epsilons` are the budgets, PL_0(M^t); `bpl` is the backward privacy leakage, from the releases up to each time, and
+    `fpl` the forward one, from each time on (Eqs. (13), (15) of [1]).
     """
 
     epsilons: np.ndarray
@@ -41,16 +38,11 @@ class TemporalLeakage(FrozenArrays):
         return self.bpl + self.fpl - self.epsilons
 
     def composed(self, first: int, last: int) -> float:
-        """Leakage about all the data from time `first` to `last` together (Theorem 3 of [1]); nats.
-
-        Times count from 0 and both ends are included, so `composed(t, t)` is `tpl[t]`.
-        """
+        """Leakage about all the data from time `first` to `last`, both included (Theorem 3 of [1]); nats."""
         horizon = self.epsilons.size
         if not 0 <= first <= last < horizon:
-            raise ValueError(
-                f"a composition needs 0 <= first <= last < {horizon}, found first = {first}, last = {last}; "
-                "times count from 0, both ends included"
-            )
+            found = f"found first = {first}, last = {last}; times count from 0, both ends included"
+            raise ValueError(f"a composition needs 0 <= first <= last < {horizon}, {found}")
         if first == last:
             return float(self.tpl[first])
         return float(self.bpl[first] + self.fpl[last] + self.epsilons[first + 1 : last].sum())
@@ -81,8 +73,7 @@ def temporal_privacy_leakage(
 
     Parameters
     ----------
-    epsilons : array-like (T,)
-        The budget of each release in nats, finite and > 0.
+    epsilons : array-like (T,), the budget of each release in nats, finite and > 0
     backward, forward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, or a list of T - 1 of these; optional
         Pr(l^{t-1} | l^t) and Pr(l^t | l^{t-1}). None: the adversary does not know that side. A list holds the matrix of
         each step between two time points, for correlations that change over time.
@@ -110,12 +101,6 @@ def accumulate(runs: Iterable[tuple[PrivacyLossFunction | None, float, int]], la
 
     L is None where the adversary does not know the correlation. Within a run the recursion is monotone and reaches its
     fixed point in floating point; the rest of the run then costs nothing.
-
-    Examples
-    --------
-    >>> L = PrivacyLossFunction([[0.8, 0.2], [0, 1]])
-    >>> [round(leakage, 4) for leakage in accumulate([(L, 0.1, 2), (None, 0.3, 1), (L, 0.1, 1)])]
-    [0.1, 0.1808, 0.3, 0.3468]
     """
     leakages: list[float] = []
     for loss, epsilon, count in runs:

@@ -2,10 +2,8 @@
 
 A vertex is a pair of rows with a set S of columns, given by three sums of non-negative terms, none of which can be had
 from the others without cancellation: d = d(S), gap = q(S) - d(S), rest = 1 - q(S). The printed forms overflow for
-alpha > 709 and lose digits for small alpha; those below keep full relative accuracy on [0, 1e6] and beyond.
-
-The recursions over time ask for one number at a time, which NumPy answers ten times as slowly as `math`; many numbers
-at once, a curve, get the one form in NumPy (`vertex_losses`) that covers nearly all of them.
+alpha > 709 and lose digits for small alpha; those below keep full relative accuracy on [0, 1e6] and beyond. Recursions
+ask for one number at a time, which NumPy answers ten times as slowly as `math`; curves get `vertex_losses`.
 """
 
 from __future__ import annotations
@@ -57,9 +55,7 @@ def vertex_losses(d: np.ndarray, gap: np.ndarray, rest: np.ndarray, alpha: np.nd
 
 
 def vertex_slope(d: float, gap: float, rest: float, alpha: float) -> float:
-    """The derivative of `vertex_loss` in alpha, gap (u + 1) / ((q u + 1) (d u + 1)) with u = e^alpha - 1.
-
-    It lies between 0 and 1, and is 1 only for the identity.
+    """The derivative of `vertex_loss` in alpha, gap (u + 1) / ((q u + 1) (d u + 1)): from 0 to 1 (the identity).
 
     >>> round(vertex_slope(0.1, 0.7, 0.2, 1.0), 10)
     0.6838068749
@@ -95,9 +91,9 @@ def vertex_budget(d: float, gap: float, rest: float, alpha: float) -> float:
 def vertex_supremum(d: float, gap: float, rest: float, epsilon: float) -> float:
     """The fixed point of alpha = L(alpha) + epsilon for one vertex, inf if there is none (Theorem 11 of [1]); nats.
 
-    In u = e^alpha - 1 the fixed point is the positive root of d u^2 + b u - D = 0 with D = e^epsilon - 1 and
-    b = 1 - q + d - D q. The root is taken in the form that does not cancel: the printed one, with d tiny, is off on the
-    unsafe side. For d = 0 a root exists only if epsilon is strictly below log(1/q).
+    u = e^alpha - 1 is the positive root of d u^2 + b u - D = 0 with D = e^epsilon - 1 and b = 1 - q + d - D q, taken in
+    the form that does not cancel: the printed one, with d tiny, is off on the unsafe side. For d = 0 there is one only
+    if epsilon is strictly below log(1/q).
 
     >>> round(vertex_supremum(0.0, 0.8, 0.2, 0.15), 7)
     1.1922423

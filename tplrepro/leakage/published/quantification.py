@@ -74,10 +74,6 @@ def piecewise_coefficients(q: ArrayLike, d: ArrayLike) -> tuple[np.ndarray, np.n
 
     Rows (..., n) of one length, else ValueError, that broadcast; qArr, dArr, aArr (..., n), see `PrecomputedTables`.
 
-    Examples
-    --------
-    The worked example of [1], below Algorithm 2:
-
     >>> piecewise_coefficients([0.2, 0.3, 0.5], [0.1, 0, 0.9])[2].round(3)
     array([  inf, 1.466,   nan])
     """
@@ -106,8 +102,6 @@ def algorithm_2(P: ArrayLike) -> PrecomputedTables:
 
     The three tables take 24 n^2 (n-1) bytes: 0.2 GB at n = 200, 24 GB at n = 1,000.
 
-    Examples
-    --------
     >>> algorithm_2([[0.8, 0.2], [0.0, 1.0]]).dM
     array([[0. , 0. ],
            [0.2, 0.2]])
@@ -125,8 +119,6 @@ def algorithm_2(P: ArrayLike) -> PrecomputedTables:
 def algorithm_3(alpha: float, tables: PrecomputedTables, epsilon: float = 0.0) -> float:
     """BPL or FPL at one time point from Algorithm 2's tables by Algorithm 3 of [1]: L(alpha) + epsilon.
 
-    Examples
-    --------
     >>> round(algorithm_3(0.1, algorithm_2([[0.8, 0.2], [0.0, 1.0]]), epsilon=0.1), 6)
     0.180784
     """
@@ -159,8 +151,7 @@ def theorem_11(q: ArrayLike, d: ArrayLike, epsilon: float) -> float | np.ndarray
 def algorithm_6(epsilon: float, tables: PrecomputedTables) -> tuple[float, float, float]:
     """Supremum over time of BPL or FPL by Algorithm 6 of [1], with the coefficients that give it.
 
-    The supremum in nats, inf where the leakage grows without limit, and q and d of Theorem 11: 0 and 0 where all rows
-    are identical and the supremum is `epsilon`, a budget > 0.
+    In nats, inf where the leakage grows without limit; q and d are 0 where all rows are identical.
 
     Examples
     --------
