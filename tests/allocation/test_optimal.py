@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import differential_evolution
 
 import tplrepro as tpl
-from tests.allocation.oracles import exact_tpl, problems
+from tests.allocation.oracles import as_functions, exact_tpl, problems
 from tests.leakage.matrices import BACKWARD, FORWARD, matrices, random_matrix
 from tests.leakage.oracles import brute_force_loss, exact_loss, recursion
 from tplrepro.allocation.optimal import _OnTimeline
@@ -126,7 +126,7 @@ def test_a_global_optimiser_does_not_do_better_for_five_releases(alpha, seed):
 @settings(max_examples=40)
 def test_never_above_alpha_tight_and_never_worse_than_the_published_budgets(problem, horizon, seed):
     alpha, backward, forward = problem
-    known = [None if P is None else tpl.PrivacyLossFunction(P) for P in (backward, forward)]
+    known = as_functions(backward, forward)
     budgets = tpl.allocate_optimally(alpha, *known, horizon)
     assert budgets.shape == (horizon,)
     assert np.all(budgets > 0)
