@@ -98,13 +98,7 @@ class Grid:
         middle = {"lat_0": (south + north) / 2, "lon_0": (west + east) / 2}
         projection = pyproj.Proj(proj="tmerc", ellps="WGS84", units="m", **middle)
         # The projected box has curved edges: the grid covers all of them.
-        along = np.linspace(0, 1, 65)
-        parallel, meridian = west + along * (east - west), south + along * (north - south)
-        flat = np.ones_like(along)
-        x, y = projection(
-            np.concatenate([west * flat, east * flat, parallel, parallel]),
-            np.concatenate([meridian, meridian, south * flat, north * flat]),
-        )
+        x, y = projection(*np.meshgrid(np.linspace(west, east, 65), np.linspace(south, north, 65)))
         n_columns, n_rows = (max(1, int(np.ceil(np.ptp(edge) / 1000 / cell_km - 1e-9))) for edge in (x, y))
         if n_rows * n_columns > np.iinfo(np.int32).max:
             raise ValueError(
