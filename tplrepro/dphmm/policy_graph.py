@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -131,7 +132,7 @@ class PolicyGraph:
         return self._copy(_sorted_edges(np.vstack([self.edge_array, more]), self.n_states), self.possible)
 
     @cached_property
-    def graph(self):
+    def graph(self) -> Any:
         """The possible states and their edges as a frozen networkx.Graph."""
         import networkx
 
@@ -141,7 +142,7 @@ class PolicyGraph:
         return networkx.freeze(graph)
 
     @property
-    def edges(self):
+    def edges(self) -> Any:
         return self.graph.edges
 
     @property

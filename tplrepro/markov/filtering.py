@@ -120,7 +120,7 @@ def forward_backward(
     return FilteredChain(priors, posteriors, smoothed, log_evidence)
 
 
-def output_log_likelihoods(log_likelihoods: ArrayLike, transitions, initial: ArrayLike) -> np.ndarray:
+def output_log_likelihoods(log_likelihoods: ArrayLike, transitions: Any, initial: ArrayLike) -> np.ndarray:
     """log Pr(o_1..o_T | l_t = k) for each time t and state k, (..., T, n), up to a summand of each time.
 
     Arguments and errors as in `forward_backward`. NaN for states that are impossible at that time whatever is released.

@@ -185,13 +185,13 @@ class TransitionMatrix:
         return dense
 
     @cached_property
-    def excess(self):
+    def excess(self) -> Any:
         """What is stored of a sparse matrix less the background of its row: csr_array (n, n)."""
         excess = self.probabilities.copy()
         excess.data = excess.data - np.repeat(self.background, np.diff(excess.indptr))
         return excess
 
-    def index(self, state) -> int:
+    def index(self, state: Any) -> int:
         """The row of a state's label."""
         try:
             return self._states.index(state)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -111,7 +112,7 @@ def _log(values: np.ndarray) -> np.ndarray:
 
 
 def chain_from_sequences(
-    sequences, n_symbols: int, order: int = 1, restart: float = 0.01, initial: ArrayLike | None = None
+    sequences: Any, n_symbols: int, order: int = 1, restart: float = 0.01, initial: ArrayLike | None = None
 ) -> SymbolChain:
     """Maximum-likelihood chain of order 1 or 2, sparse; contexts that are never left restart with probability 1.
 

@@ -136,7 +136,7 @@ class MarkovClassifier:
                     logs = np.logaddexp.reduce(logs[:, :, None] + log_steps + np.log(told), axis=1)
         return np.logaddexp.reduce(logs, axis=1)
 
-    def predict(self, sequence: ArrayLike, likelihoods: Sequence[np.ndarray] | None = None):
+    def predict(self, sequence: ArrayLike, likelihoods: Sequence[np.ndarray] | None = None) -> Any:
         """The most likely user; arguments as for `log_likelihood`."""
         return self.users[int(np.argmax(self.log_likelihood(sequence, likelihoods)))]
 
