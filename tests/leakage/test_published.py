@@ -33,7 +33,7 @@ def test_algorithm_1_solves_blocks_of_rows_like_single_pairs(monkeypatch):
     (P,) = random_matrices(np.random.default_rng(4), "zeros", 40, 1)
     expected = float(loss_mpmath(P, 3.0, dps=30))
     for block in (1, 40 * 40 * 7, 1 << 16):
-        monkeypatch.setattr(published.quantification, "BLOCK", block)
+        monkeypatch.setattr(published, "BLOCK", block)
         assert published.algorithm_1(P, 3.0) == pytest.approx(expected, rel=1e-13)
 
 
@@ -124,7 +124,7 @@ def test_algorithm_6_reads_long_tables_in_blocks(monkeypatch):
     (P,) = random_matrices(np.random.default_rng(6), "dense", 9, 1)
     tables = published.algorithm_2(P)
     whole = published.algorithm_6(0.3, tables)
-    monkeypatch.setattr(published.quantification, "BLOCK", 20)
+    monkeypatch.setattr(published, "BLOCK", 20)
     assert published.algorithm_6(0.3, tables) == whole
 
 

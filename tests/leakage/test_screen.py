@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import tplrepro as tpl
 from tplrepro.leakage.envelope import dense, kernels
-from tplrepro.leakage.envelope.screen import SAMPLED_PAIRS, choose_screen
+from tplrepro.leakage.envelope.dense import SAMPLED_PAIRS, choose_screen
 
 SLOPES = (0.0, 1e-9, 0.1, 0.7, 3.0, 50.0, 1e5)
 

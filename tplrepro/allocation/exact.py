@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from tplrepro.allocation.calibration import fit_to_level
 from tplrepro.leakage.exact import exact_leakage
-from tplrepro.leakage.steps import Correlation, steps_of_both_sides
+from tplrepro.leakage.temporal import Correlation, steps_of_both_sides
 from tplrepro.validation import check_budgets, check_horizon, check_level
 
 __all__ = ["allocate_by_exact_leakage"]

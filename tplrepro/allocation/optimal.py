@@ -17,7 +17,7 @@ from tplrepro.allocation.calibration import NoFiniteSupremumError
 from tplrepro.allocation.minimisation import LeastError, ascend, check_power, interpolation
 from tplrepro.allocation.published import allocate_by_quantification, allocate_by_upper_bound
 from tplrepro.leakage.partial import Timeline
-from tplrepro.leakage.steps import Correlation, as_loss_functions
+from tplrepro.leakage.temporal import Correlation, as_loss_functions
 from tplrepro.validation import check_horizon, check_level
 
 __all__ = ["allocate_optimally"]

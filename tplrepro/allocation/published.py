@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from tplrepro.allocation.calibration import SAFETY, NoFiniteSupremumError, largest_equal_budgets
-from tplrepro.leakage.steps import Matrix, as_loss_function
+from tplrepro.leakage.temporal import Matrix, as_loss_function
 from tplrepro.search import largest_within
 from tplrepro.validation import check_horizon, check_level
 

@@ -23,7 +23,7 @@ from tplrepro.explore.schemes import SCHEMES
 from tplrepro.explore.sources import MatrixSource
 from tplrepro.explore.text import MAX_RELEASES, format_budgets, parse_budgets
 from tplrepro.figures import output_folder
-from tplrepro.leakage.steps import as_loss_function
+from tplrepro.leakage.temporal import as_loss_function
 from tplrepro.provenance import repository_folder, write_whole
 from tplrepro.validation import check_epsilon, check_horizon
 

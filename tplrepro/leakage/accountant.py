@@ -14,8 +14,7 @@ from typing import SupportsIndex
 
 import numpy as np
 
-from tplrepro.leakage.steps import Matrix, as_loss_function
-from tplrepro.leakage.temporal import TemporalLeakage, accumulate
+from tplrepro.leakage.temporal import Matrix, TemporalLeakage, accumulate, as_loss_function
 from tplrepro.validation import check_epsilon, check_horizon, one_number
 
 __all__ = ["TemporalAccountant"]

@@ -38,8 +38,7 @@ from itertools import takewhile
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.leakage.steps import Correlation, steps_of_both_sides
-from tplrepro.leakage.temporal import TemporalLeakage
+from tplrepro.leakage.temporal import Correlation, TemporalLeakage, steps_of_both_sides
 from tplrepro.validation import FrozenArrays, check_budgets
 
 __all__ = ["ExactLeakage", "WorstOutputs", "exact_leakage", "worst_outputs"]

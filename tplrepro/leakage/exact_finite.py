@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.leakage.exact import ExactLeakage, with_joint
-from tplrepro.leakage.steps import Correlation, steps_of_both_sides
+from tplrepro.leakage.temporal import Correlation, steps_of_both_sides
 from tplrepro.validation import check_horizon
 
 __all__ = ["mechanism_leakage"]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.leakage.steps import Correlation, steps_of_both_sides
+from tplrepro.leakage.temporal import Correlation, steps_of_both_sides
 from tplrepro.markov.filtering import messages
 from tplrepro.validation import FrozenArrays
 

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.leakage.steps import Correlation, as_loss_functions
-from tplrepro.leakage.temporal import TemporalLeakage, temporal_privacy_leakage
+from tplrepro.leakage.temporal import Correlation, TemporalLeakage, as_loss_functions, temporal_privacy_leakage
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import check_budgets, check_horizon
 
