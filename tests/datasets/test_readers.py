@@ -1,6 +1,7 @@
-"""What all readers promise, for each of the four formats: defects, broken and cut files, order, errors with line."""
+"""What readers promise: defects, broken and cut files, order, errors with line; and what one format alone has."""
 
 import gzip
+import re
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -9,9 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tplrepro.datasets import gaze, geolife, gowalla, kosarak
+from tplrepro.datasets import gaze, geolife, gowalla, grid, kosarak
 from tplrepro.datasets.reading import DataFormatError
-from tplrepro.datasets.stand_ins.geolife import HEADER
+from tplrepro.datasets.registry import DatasetNotFoundError
+from tplrepro.datasets.stand_ins.geolife import HEADER, write
 
 LATER = f"{datetime.now(UTC) + timedelta(days=2):%Y-%m-%d}".encode()
 
@@ -246,6 +248,88 @@ def test_repeated_times_are_seen_across_blocks_and_out_of_order(tmp_path, name, 
     assert frame.attrs["skipped"] == {"duplicate time": 1}
 
 
+@pytest.mark.parametrize(("name", "separator", "latitude"), [("geolife", b",", 0), ("gowalla", b"\t", 2)])
+def test_swapped_columns_are_suspected(tmp_path, name, separator, latitude):
+    one, swapped = FORMATS[name], []
+    for line in one.sound:
+        fields = line.split(separator)
+        fields[latitude], fields[latitude + 1] = fields[latitude + 1], fields[latitude]
+        swapped.append(separator.join(fields))
+    message = rf"{one.file}, line {one.line(0)}: (\d) of \1 points .* the columns may be swapped"
+    with pytest.raises(DataFormatError, match=message):
+        one.load(one.path(tmp_path, swapped))
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "box", "users", "outside"),
+    [
+        ("geolife", [point(), point("50.0", clock="02:53:07")], (39, 40, 116, 117), [0], 1),
+        ("gowalla", FORMATS["gowalla"].sound, grid.LOS_ANGELES, [1], 3),
+    ],
+)
+def test_the_box_selects_and_counts(tmp_path, name, lines, box, users, outside):
+    one = FORMATS[name]
+    path = one.path(tmp_path, lines)
+    frame = one.load(path, box=box)
+    assert frame["user"].tolist() == users  # users with one point stay
+    assert frame.attrs["outside_box"] == outside
+    assert frame.attrs["skipped"] == {}
+    with pytest.raises(ValueError, match="box must be four numbers"):
+        one.load(path, box=(40, 39, 116, 117))
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "reason", "columns"),
+    [
+        ("geolife", "Data/001/Trajectory/b.plt", "file without points", "trajectory time latitude longitude altitude"),
+        ("gaze", "B_1.csv", "file without samples", "recording time x y"),
+    ],
+)
+def test_files_with_a_head_alone_are_counted(tmp_path, name, file, reason, columns):
+    one = FORMATS[name]
+    one.path(tmp_path, [], file, ended=False)
+    frame = one.load(tmp_path)
+    assert len(frame) == 0
+    assert list(frame) == ["user", *columns.split()]
+    one.path(tmp_path)
+    frame = one.load(tmp_path)
+    assert frame["user"].nunique() == 1
+    assert frame.attrs["skipped"] == {reason: 1}
+    with pytest.raises(DataFormatError, match=rf"{file}, line {one.line(0)}: {reason}"):
+        one.load(tmp_path, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "content", "message"),
+    [
+        ("geolife", None, b"\r\n".join(HEADER.split(b"\r\n")[:3]), "expected six header lines, found the end of the"),
+        (
+            "gowalla",
+            None,
+            b"2010-10-19T23:55:27Z\t0\t30.2\t-97.7\t5\n",
+            "line 1: expected five fields .* official order",
+        ),
+        ("gaze", None, b"t,a,b\n0,1,2\n", r"line 1: the header must have the columns \['t', 'x', 'y'\], found"),
+        ("gaze", None, b"t,x,y,x\n0,1,2,3\n", "must name each column once"),
+        ("gaze", "plain.csv", b"t,x,y\n0,1,2\n", "the file's name must tell user and recording"),
+    ],
+)
+def test_heads_and_names_are_checked(tmp_path, name, file, content, message):
+    one = FORMATS[name]
+    with pytest.raises(DataFormatError, match=message):
+        one.load(one.path(tmp_path, content, file))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("geolife", "there must be trajectories NNN/Traj"), ("gaze", "there must be CSV files")]
+)
+def test_nothing_there_is_an_error(tmp_path, name, message):
+    with pytest.raises(DataFormatError, match=message):
+        FORMATS[name].load(tmp_path)
+    with pytest.raises(FileNotFoundError, match="there is no file or folder"):
+        FORMATS[name].load(tmp_path / "absent")
+
+
 @pytest.mark.parametrize("name", LINES)
 def test_blocks_change_nothing(tmp_path, monkeypatch, name):
     reader = FORMATS[name].reader
@@ -297,3 +381,110 @@ def test_no_broken_file_is_read_in_silence(tmp_path, name, edits):
         assert frame["latitude"].between(-90, 90).all()
     if name != "gowalla":
         assert frame["time"].is_monotonic_increasing
+
+
+def trajectories(folder, **lines):
+    """Folder of trajectories given as "u000_a": lines."""
+    for label, some in lines.items():
+        FORMATS["geolife"].path(folder, some, "Data/{}/Trajectory/{}.plt".format(*label[1:].split("_")))
+    return folder
+
+
+def test_geolife_passes_over_folders_that_are_no_users(tmp_path):
+    path = trajectories(tmp_path, **{label: [point()] for label in ("u000_a", "u000 (copy)_a", "u001backup_a")})
+    assert geolife.load(path)["user"].tolist() == [0]
+
+
+def test_geolife_orders_overlapping_trajectories_and_counts_their_duplicates(tmp_path):
+    a = [point("39.1", clock="02:00:00"), point("39.2", clock="02:00:10")]
+    b = [point("39.3", clock="02:00:05"), point("39.4", clock="02:00:10")]
+    path = trajectories(tmp_path, u000_a=a, u000_b=b)
+    frame = geolife.load(path)
+    assert frame["latitude"].tolist() == [39.1, 39.3, 39.2]
+    assert frame["trajectory"].tolist() == ["000/a", "000/b", "000/a"]
+    assert frame.attrs["skipped"] == {"duplicate time": 1}
+    with pytest.raises(DataFormatError, match=r"b\.plt: duplicate time, found '2008-10-23T02:00:10"):
+        geolife.load(path, strict=True)
+
+
+def test_geolife_counts_malformed_lines_over_all_files(tmp_path):
+    lines = [point(), b"?", point(clock="02:53:10")]
+    path = trajectories(tmp_path, u000_a=lines, u000_b=lines, u001_a=lines)
+    with pytest.raises(DataFormatError, match="001/Trajectory/a.plt, line 8: .* 2 malformed lines were skipped before"):
+        geolife.load(path, max_malformed=2)
+    assert geolife.load(path, max_malformed=3).attrs["skipped"]["malformed line"] == 3
+
+
+def test_geolife_names_damaged_archives(tmp_path):
+    path = tmp_path / "a.zip"
+    write(path, 2, 0, n_trajectories=4, seconds_between_points=60)
+    data = path.read_bytes()
+    broken = bytearray(data)
+    broken[len(data) // 3] ^= 0xFF
+    for content, message in (
+        (data[: len(data) // 2], r"a\.zip: .* a zip archive that ends early"),
+        (b"1 2 3\n", "found a file of sessions"),
+        (broken, r"a\.zip::Geolife Trajectories 1\.3/Data/.*plt: the archive is damaged"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(DataFormatError, match=message):
+            geolife.load(path)
+
+
+def sessions_of(frame):
+    return {s: pages.tolist() for s, pages in frame.groupby("session")["page"]}
+
+
+def test_kosarak_takes_blanks_of_all_kinds(tmp_path, small_blocks):
+    path = FORMATS["kosarak"].path(tmp_path, b"1 2 3 \r\n  4\t5\r\n6\r\n\r\n123 0 99\r\n")
+    assert sessions_of(kosarak.load(path)) == {0: [1, 2, 3], 1: [4, 5], 2: [6], 4: [123, 0, 99]}
+    empty = kosarak.load(FORMATS["kosarak"].path(tmp_path, b"\n\n"))
+    assert len(empty) == len(kosarak.to_sequences(empty)) == 0
+
+
+def test_kosarak_makes_sequences_of_frames_in_any_order(tmp_path):
+    frame = kosarak.load(FORMATS["kosarak"].path(tmp_path, b"5 6 5\n7\n5 7\n"))
+    mixed = kosarak.to_sequences(frame.sample(frac=1, random_state=0))
+    assert [mixed.labels[s].tolist() for s in mixed] == [[5, 6, 5], [7], [5, 7]]
+    assert kosarak.to_sequences(frame[frame["session"] != 1]).users.tolist() == [0, 2]
+
+
+IDS = st.lists(st.integers(0, 2**31 - 1), max_size=5).map(lambda ids: " ".join(map(str, ids)).encode())
+SESSIONS = st.lists(st.one_of(IDS, st.binary(max_size=4).map(lambda b: re.sub(b"[\r\n]", b"", b))), max_size=12)
+
+
+@given(SESSIONS)
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_kosarak_reads_what_a_search_line_by_line_accepts(tmp_path, lines):
+    def ids(line):
+        tokens = [t for t in line.replace(b"\t", b" ").split(b" ") if t]
+        return [int(t) for t in tokens] if all(t.isdigit() and int(t) < 2**31 for t in tokens) else None
+
+    lines = [b"1", *lines]
+    frame = kosarak.load(FORMATS["kosarak"].path(tmp_path, lines), max_malformed=len(lines))
+    parsed = [ids(line) for line in lines]
+    assert sessions_of(frame) == {i: p for i, p in enumerate(parsed) if p}
+    assert frame.attrs["skipped"].get("malformed line", 0) == sum(p is None for p in parsed)
+    assert frame.attrs["skipped"].get("empty session", 0) == sum(p == [] for p in parsed)
+
+
+def test_gaze_columns_and_units_are_the_callers(tmp_path):
+    path = FORMATS["gaze"].path(tmp_path, b"s,kind,gy,gx\n0,a,1.5,2.5\n0.5,b,3,4\n")
+    frame = gaze.load(path, time="s", x="gx", y="gy", unit="deg")
+    assert frame[["time", "x", "y"]].to_numpy().tolist() == [[0.0, 2.5, 1.5], [0.5, 4.0, 3.0]]
+    assert frame.attrs["unit"] == "deg"
+
+
+def test_gaze_on_an_edge_after_a_byte_order_mark_is_not_lost(tmp_path):
+    one = FORMATS["gaze"]
+    path = one.path(tmp_path, b"\xef\xbb\xbft,x,y\r\n0,0,5\r\n1,5,0\r\n2,0,0\r\n", "A_1.csv.gz")
+    assert one.load(path)["time"].tolist() == [0, 1]
+
+
+def test_gaze_arguments_are_checked(tmp_path):
+    with pytest.raises(ValueError, match="must name different columns"):
+        gaze.load(tmp_path, time="t", x="x", y="x")
+    with pytest.raises(ValueError, match="width and height must be positive"):
+        gaze.areas(pd.DataFrame({"x": [1.0], "y": [1.0]}), 2, 2, 0, 1)
+    with pytest.raises(DatasetNotFoundError, match=r"no official file to download.*one CSV a recording"):
+        gaze.fetch()

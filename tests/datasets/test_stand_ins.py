@@ -1,0 +1,224 @@
+"""Stand-ins and recorded files: against plain readers, and what is known of the sets."""
+
+import csv
+import gzip
+import zipfile
+from datetime import datetime
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tplrepro.datasets import fixed_steps, gaze, geolife, gowalla, grid, kosarak
+
+
+def plain_trajectories(archive_path):
+    """Positions and altitude (latitude, longitude, altitude) by (user, time), by the csv module."""
+    rows = {}
+    with zipfile.ZipFile(archive_path) as archive:
+        for name in sorted(archive.namelist()):
+            lines = archive.read(name).decode().splitlines()[6:]
+            for latitude, longitude, _, altitude, _, date, clock in csv.reader(lines):
+                key = int(name.split("/")[-3]), datetime.fromisoformat(f"{date} {clock}")
+                rows.setdefault(key, (float(latitude), float(longitude), float(altitude)))
+    return dict(sorted(rows.items()))
+
+
+def plain_check_ins(data):
+    """Positions and places (latitude, longitude, location) by (user, time)."""
+    rows = {}
+    for line in data.decode().splitlines():
+        user, stamp, latitude, longitude, location = line.split("\t")
+        key = int(user), datetime.strptime(stamp, "%Y-%m-%dT%H:%M:%SZ")
+        rows.setdefault(key, (float(latitude), float(longitude), int(location)))
+    return dict(sorted(rows.items()))
+
+
+def plain_sessions(data):
+    return [[int(page) for page in line.split()] for line in data.decode().splitlines()]
+
+
+def users_and_times(frame):
+    assert str(frame["time"].dt.tz) == "UTC"
+    return list(zip(frame["user"], frame["time"].dt.tz_localize(None), strict=True))
+
+
+def content(path):
+    return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+
+
+def test_geolife_reads_as_by_a_plain_reader(tmp_path):
+    path = tmp_path / "official.zip"
+    frame = geolife.synthetic(3, seed=5, path=path, n_trajectories=7, seconds_between_points=20)
+    expected = plain_trajectories(path)
+    assert users_and_times(frame) == list(expected)
+    values = np.array(list(expected.values()))
+    assert (frame[["latitude", "longitude"]] == values[:, :2]).all(axis=None)
+    unknown = values[:, 2] == -777
+    assert unknown.any()
+    assert (frame["altitude"].isna() == unknown).all()
+    np.testing.assert_allclose(frame["altitude"][~unknown], values[~unknown, 2] * 0.3048, rtol=1e-6)  # float32
+    assert frame["trajectory"].nunique() == 7
+    assert frame.attrs["generator"]["seed"] == 5
+    assert frame.attrs["skipped"] == {}
+    with zipfile.ZipFile(path) as archive:
+        archive.extractall(tmp_path / "a")
+    for folder in ("a", "a/Geolife Trajectories 1.3", "a/Geolife Trajectories 1.3/Data"):
+        plain = geolife.load(tmp_path / folder)
+        assert plain.equals(frame)
+        assert plain.attrs["synthetic"] is False  # the note stands beside the zip
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
+def test_gowalla_reads_as_by_a_plain_reader(tmp_path, name):
+    frame = gowalla.synthetic(60, seed=3, path=tmp_path / name)
+    expected = plain_check_ins(content(tmp_path / name))
+    assert users_and_times(frame) == list(expected)
+    assert list(zip(frame["latitude"], frame["longitude"], frame["location"], strict=True)) == list(expected.values())
+    assert frame.attrs["reordered"] == 0  # newest first, as the official file
+
+
+@pytest.mark.parametrize("name", ["a.dat", "a.dat.gz"])
+def test_kosarak_reads_as_by_a_plain_reader(tmp_path, name):
+    frame = kosarak.synthetic(500, seed=2, path=tmp_path / name)
+    expected = plain_sessions(content(tmp_path / name))
+    assert frame["session"].tolist() == [s for s, session in enumerate(expected) for _ in session]
+    assert frame["position"].tolist() == [i for session in expected for i in range(len(session))]
+    assert frame["page"].tolist() == [page for session in expected for page in session]
+    sequences = kosarak.to_sequences(frame)
+    assert [sequences.labels[s].tolist() for s in sequences] == expected
+    assert sequences.users.tolist() == list(range(len(expected)))
+
+
+@pytest.mark.parametrize("layout", [gaze.GAZEGRAPH, gaze.ANDERSSON2017])
+def test_gaze_reads_as_by_pandas(tmp_path, layout):
+    frame = gaze.synthetic(3, seed=1, path=tmp_path / "g", seconds=12, n_recordings=2, layout=layout)
+    files = sorted((tmp_path / "g").glob("*.csv"))
+    parts = [pd.read_csv(file).assign(**dict(zip(("u", "r"), file.stem.split("_"), strict=True))) for file in files]
+    plain = pd.concat(parts)
+    plain = plain[(plain[layout["x"]] != 0) | (plain[layout["y"]] != 0)]
+    for ours, theirs in {"user": "u", "recording": "r", "time": layout["time"]}.items():
+        assert frame[ours].tolist() == plain[theirs].tolist()
+    for axis in ("x", "y"):
+        assert frame[axis].tolist() == plain[layout[axis]].tolist()
+    assert frame.attrs["unit"] == layout["unit"]
+    assert len(frame) + frame.attrs["skipped"]["lost sample"] == 3 * 2 * 12 * 60
+
+
+def test_geolife_has_stays_commutes_and_known_places():
+    frame = geolife.synthetic(4, seed=1, n_trajectories=60, seconds_between_points=30)
+    assert geolife.BEIJING_3RD_RING.contains(frame["latitude"], frame["longitude"]).mean() > 0.99
+    where = frame["latitude"].round(3).astype(str) + "," + frame["longitude"].round(3).astype(str)
+    for _, seen in where.groupby(frame["user"]):
+        # Two stays (home and work) of about 100 m hold most of a user's points in a city of 20 km.
+        assert seen.value_counts(normalize=True).head(8).sum() > 0.2
+    local = frame["time"].dt.tz_convert("Asia/Shanghai")
+    assert local.dt.hour.between(5, 23).mean() > 0.95
+
+
+def test_gowalla_has_few_places_a_user_and_a_heavy_tail():
+    frame = gowalla.synthetic(400, seed=0)
+    visits = frame.groupby("user")["location"].value_counts(normalize=True)
+    busy = frame["user"].value_counts()
+    busy = busy.index[busy >= 50]
+    assert visits.groupby("user").head(3).groupby("user").sum()[busy].median() > 0.4
+    assert frame["location"].value_counts().iloc[0] > 20 * frame["location"].value_counts().median()
+    assert 0.3 < grid.LOS_ANGELES.contains(frame["latitude"], frame["longitude"]).mean() < 0.7
+
+
+def test_kosarak_has_a_heavy_tail_and_memory(monkeypatch):
+    monkeypatch.setattr("tplrepro.datasets.stand_ins.kosarak.N_PAGES", 2000)
+    sequences = kosarak.to_sequences(kosarak.synthetic(4000, seed=0))
+    counts = np.sort(np.bincount(sequences.values))[::-1]
+    assert counts[:20].sum() > 0.25 * counts.sum()
+    assert np.median(counts) < counts.max() / 100
+    before, after = sequences.transitions()
+    top = np.bincount(sequences.values).argmax()
+    follows = np.bincount(after[before == top], minlength=sequences.n_states)
+    overall = np.bincount(after, minlength=sequences.n_states) / len(after)
+    # Links: what follows a page differs from what is popular, in total variation.
+    assert 0.5 * np.abs(follows / follows.sum() - overall).sum() > 0.3
+
+
+def test_gaze_rests_on_areas():
+    frame = gaze.synthetic(4, seed=0, seconds=60)
+    frame["area"] = area = gaze.areas(frame, 6, 4, 1.0, 1.0)
+    assert (area >= 0).all()
+    assert (np.diff(area) == 0).mean() > 0.8
+    steps = fixed_steps(frame, 0.1, 0.3, state="area", user=["user", "recording"])
+    assert steps.n_states > 3
+    assert set(steps.users) <= {(f"P{i}", "SYNTHETIC1") for i in range(1, 5)}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_users": 0}, "n_users must be a whole number, at least 1, found 0"),
+        ({"n_users": 5, "n_trajectories": 3}, "n_trajectories must be at least n_users"),
+        ({"n_users": 1, "seconds_between_points": 0}, "seconds_between_points must be from 1 to 600"),
+    ],
+)
+def test_arguments_are_checked(options, message):
+    with pytest.raises(ValueError, match=message):
+        geolife.synthetic(**options)
+
+
+@pytest.mark.real_data
+def test_recorded_geolife(real_data):
+    frame = geolife.load(real_data("geolife/geolife-subset.zip"))
+    assert len(frame) + sum(frame.attrs["skipped"].values()) == 1_966_493
+    assert frame["user"].nunique() == 140
+    assert frame.attrs["synthetic"] is False
+    assert frame["trajectory"].nunique() == 1351
+
+
+@pytest.mark.real_data
+def test_unpacked_recorded_folder_reads_as_by_a_plain_reader(real_data, tmp_path):
+    folder = real_data("geolife/Data")
+    with zipfile.ZipFile(tmp_path / "again.zip", "w") as archive:
+        for file in sorted(folder.glob("00[0-2]/Trajectory/*.plt")):
+            archive.write(file, file.relative_to(folder.parent).as_posix())
+    frame = geolife.load(folder)
+    assert users_and_times(frame[frame["user"] <= 2]) == list(plain_trajectories(tmp_path / "again.zip"))
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize(
+    ("name", "rows", "users"),
+    [
+        ("loc-gowalla_LA_merged.txt", 54_808, 4_806),
+        ("loc-gowalla_users1000.txt.gz", 157_181, 1_000),
+        ("loc-gowalla_first10000.txt", 10_000, 48),
+    ],
+)
+def test_recorded_gowalla(real_data, name, rows, users):
+    frame = gowalla.load(real_data(f"gowalla/{name}"))
+    assert len(frame) + sum(frame.attrs["skipped"].values()) == rows
+    assert frame["user"].nunique() == users
+    assert frame.attrs["reordered"] == 0
+    assert frame.attrs["synthetic"] is False
+
+
+@pytest.mark.real_data
+def test_recorded_kosarak(real_data):
+    path = real_data("kosarak/kosarak.dat")
+    frame = kosarak.load(path)
+    assert (len(frame), frame["session"].nunique(), frame["page"].nunique()) == (801_947, 100_000, 23_496)
+    assert frame.attrs["skipped"] == {}
+    assert frame["page"].iloc[-4:].tolist() == plain_sessions(path.read_bytes()[-300:].split(b"\n", 1)[1])[-1][-4:]
+    assert kosarak.to_sequences(frame).n_transitions == 701_947
+
+
+@pytest.mark.real_data
+def test_recorded_gaze(real_data):
+    real_data("gaze/andersson2017"), real_data("gaze/gazegraph")
+    frame = gaze.load(**gaze.ANDERSSON2017)  # the columns tell which of the sets is meant
+    assert frame.attrs["source"].endswith("andersson2017")
+    assert len(frame) + sum(frame.attrs["skipped"].values()) == 383_221
+    assert frame.attrs["skipped"] == {"lost sample": 3371}
+    assert frame["user"].nunique() == 30
+    assert frame.groupby(["user", "recording"], observed=True).ngroups == 63
+    frame = gaze.load(**gaze.GAZEGRAPH)
+    assert frame.attrs["source"].endswith("gazegraph")
+    assert frame["user"].nunique() == 8
+    assert frame["recording"].nunique() == 6
