@@ -17,7 +17,7 @@ from tplrepro.explore.browser import NAMES
 from tplrepro.explore.matrices import example
 from tplrepro.explore.page import LeakagePage
 from tplrepro.explore.plots import CURRENT, PANELS, curves
-from tplrepro.explore.saving import budgets_table, file_name, saved_figure
+from tplrepro.explore.report import budgets_table, file_name, saved_figure
 from tplrepro.explore.scheduling import REST, Scheduler
 from tplrepro.explore.sources import DATASET, GENERATED, MATRIX_FILE, REVERSED, SAME, SEQUENCES_FILE, TEXT
 

@@ -1,9 +1,8 @@
 """One comparison of all notions: the same data, the same adversary, the same task, at equal measured leakage.
 
 `setting` says who is where, what the adversary knows and what a mechanism releases; `central` and `local` hold the
-mechanisms with a trusted server and without, `measures` what releases leak in truth and what counts are made of them,
-`catalogue` what each notion promises, `calibration` brings mechanisms to equal measured leakage. Nothing imports this
-room.
+mechanisms with a trusted server and without, `catalogue` what each notion promises, `calibration` measures what
+releases leak and brings mechanisms to equal leakage. Nothing imports this folder.
 """
 
 from tplrepro.lazy import lazy_names as _lazy_names
@@ -12,7 +11,7 @@ _EXPORTS = {
     "Setting": "setting",
     "setting_from_sequences": "setting",
     "Adversary": "setting",
-    "measured_leakage": "measures",
+    "measured_leakage": "calibration",
     "SimulatedRelease": "setting",
     "release_laplace": "central",
     "release_by_absorption": "central",
@@ -20,7 +19,7 @@ _EXPORTS = {
     "release_by_policy": "local",
     "release_conditional_response": "local",
     "release_optimal_response": "local",
-    "infer_counts": "measures",
+    "infer_counts": "calibration",
     "CountMechanism": "catalogue",
     "Notion": "catalogue",
     "mechanisms": "catalogue",

@@ -3,7 +3,8 @@
 A seed stands for a crowd of users drawn from the data and all the noise; within a seed every parameter meets the same
 draws (common random numbers), so that curves are smooth. The leakage of a seed is a high quantile over its users of the
 largest leakage about any time: a mean would hide the users who are exposed, and the maximum of a sample grows with its
-size and belongs to a single run.
+size and belongs to a single run. It is realised, not worst-case: the privacy loss of outputs that were drawn, which
+temporal privacy leakage (Eq. (2) of [1]) bounds over all outputs.
 """
 
 from __future__ import annotations
@@ -15,16 +16,17 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tplrepro.blas import one_blas_thread
 from tplrepro.comparison.catalogue import CountMechanism
-from tplrepro.comparison.measures import infer_counts, measured_leakage
 from tplrepro.comparison.setting import Setting
 from tplrepro.progress import progress_bar
 from tplrepro.search import largest_within
 from tplrepro.validation import check_level
 
-__all__ = ["Calibrated", "Outcome", "at_equal_leakage", "at_guarantee", "simulate", "sweep"]
+__all__ = ["Calibrated", "Outcome", "at_equal_leakage", "at_guarantee"]
+__all__ += ["infer_counts", "measured_leakage", "simulate", "sweep"]
 
 #: Parameters beyond these are not tried.
 SMALLEST, LARGEST = 1e-6, 1e6
@@ -56,6 +58,58 @@ class Calibrated:
     parameter: np.ndarray
     error: np.ndarray
     inferred_error: np.ndarray
+
+
+def measured_leakage(told: ArrayLike, pairs: ArrayLike | None = None) -> np.ndarray:
+    """The largest realised log-likelihood ratio between two cells at each time, (..., T), nats.
+
+    `told` (..., T, n) is log Pr(all outputs | l_t = k), NaN for cells that are impossible at that time. By default all
+    pairs of possible cells are compared, else those given (m, 2). Infinite where a possible cell is ruled out.
+
+    >>> told = [[0.0, 1.0, 3.0]]
+    >>> measured_leakage(told).tolist(), measured_leakage(told, [(0, 1), (1, 2)]).tolist()
+    ([3.0], [2.0])
+    """
+    values = np.asarray(told, dtype=float)
+    if pairs is None:
+        return np.nanmax(values, axis=-1) - np.nanmin(values, axis=-1)
+    first, second = np.asarray(pairs, dtype=np.intp).reshape(-1, 2).T
+    with np.errstate(invalid="ignore"):
+        ratios = np.abs(values[..., first] - values[..., second])
+    return np.where(np.isnan(ratios), 0.0, ratios).max(axis=-1, initial=0.0)
+
+
+def infer_counts(noisy: np.ndarray, variances: np.ndarray, setting: Setting) -> np.ndarray:
+    """The best linear estimate of counts from noisy ones, given the number of users and their chain.
+
+    Users move independently by the chain, so that the counts of one time have the mean N pi and the covariance
+    N (diag(pi) - pi pi^T), and those of the next are P^T times these plus innovations: a Kalman filter, and smoothing
+    in the form of Bryson and Frazier, which inverts no singular covariance. The `variances` (T,) of the noise of each
+    count are infinite where nothing was published; of the data in `setting` only the number of users is used.
+    """
+    pi = setting.adversary.initial
+    step = setting.adversary.transitions.toarray().T
+    stationary = setting.n_users * (np.diag(pi) - np.outer(pi, pi))
+    innovations = stationary - step @ stationary @ step.T
+    mean, covariance = np.zeros(pi.size), stationary  # of the counts less N pi
+    filtered = []
+    for values, variance in zip(np.asarray(noisy, dtype=float), variances, strict=True):
+        gain, weighed = np.zeros_like(covariance), np.zeros_like(mean)
+        if np.isfinite(variance):
+            total = covariance + variance * np.eye(pi.size)
+            surprise = values - setting.n_users * pi - mean
+            gain = np.linalg.solve(total, covariance).T
+            weighed = np.linalg.solve(total, surprise)
+            mean = mean + covariance @ weighed
+            covariance = covariance - gain @ covariance
+        filtered.append((mean, covariance, gain, weighed))
+        mean, covariance = step @ mean, step @ covariance @ step.T + innovations
+    inferred, later = np.empty((len(filtered), pi.size)), np.zeros_like(mean)
+    for t in range(len(filtered) - 1, -1, -1):
+        mean, covariance, gain, weighed = filtered[t]
+        inferred[t] = setting.n_users * pi + mean + covariance @ later
+        later = step.T @ (weighed + later - gain.T @ later)
+    return inferred
 
 
 def simulate(

@@ -1,8 +1,8 @@
 """DPHMM [5]: release answers about the state of a Markov chain with differential privacy on a policy graph.
 
-One module for each concept: `policy_graph` (section 4.2), `constraint` (Definition 4.1, Theorem 4.1), `hull` and
-`geometry` (section 5.1), `protection` (sections 5.2, 5.3 and 6.1), `mechanisms` (section 3.1), `data_release` (section
-6.2), `local_dp` (section 11.5), `mobility` and `evaluation` (section 8), `running_example`, `drawing`.
+One module for each concept: `policy_graph` (section 4.2), `constraint` (Definition 4.1, Theorem 4.1), `hull` (section
+5.1), `protection` (sections 5.2, 5.3 and 6.1), `mechanisms` (sections 3.1 and 11.5), `data_release` (section 6.2),
+`mobility` and `evaluation` (section 8), `running_example`, `drawing`.
 """
 
 from tplrepro.lazy import lazy_names as _lazy_names
@@ -26,7 +26,7 @@ _EXPORTS = {
     "PlanarIsotropicMechanism": "mechanisms",
     "release": "data_release",
     "ReleaseStep": "data_release",
-    "LocalMechanism": "local_dp",
+    "LocalMechanism": "mechanisms",
 }
 _MODULES = ("drawing", "evaluation", "mobility", "running_example")
 

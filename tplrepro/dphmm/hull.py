@@ -14,9 +14,10 @@ from math import factorial
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.spatial import ConvexHull, QhullError
+from scipy.spatial.distance import cdist
 
 from tplrepro.dphmm.constraint import as_answers, as_vectors
-from tplrepro.dphmm.geometry import corner_points, one_of_each_pair, orthonormal, spanning_points, symmetric_hull
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.mechanisms.k_norm import SLACK
 
@@ -56,9 +57,9 @@ class SensitivityHull:
         self.ambient_dimension = points.shape[1]
         largest = float(np.abs(points).max(initial=0.0))
         self.tolerance = FLAT * max(largest, magnitude)
-        spanning = spanning_points(points, self.tolerance)
+        spanning = _spanning_points(points, self.tolerance)
         self.dimension = len(spanning)
-        self._basis = orthonormal(points[spanning])
+        self._basis = _orthonormal(points[spanning])
         if self.dimension == 0:
             self.vertices = np.zeros((1, self.ambient_dimension))
             self.facet_vertices = np.zeros((1, 0, self.ambient_dimension))
@@ -69,14 +70,14 @@ class SensitivityHull:
             self.facet_vertices = self.vertices[:, None, :]
             normals = self.vertices / (end @ end)
         else:
-            self.vertices, self.facet_vertices, normals = symmetric_hull(points, points[spanning], self._basis)
+            self.vertices, self.facet_vertices, normals = _symmetric_hull(points, points[spanning], self._basis)
         self.cone_volumes = np.abs(np.linalg.det(self.facet_vertices @ self._basis)) / factorial(self.dimension)
         self.volume = float(self.cone_volumes.sum())
         if self.dimension:
             # Qhull may cut a vertex off by rounding: the widening then covers that too.
             normals = normals / max(1.0, float((normals @ self.vertices.T).max()))
         self._facet_normals = normals
-        self.halfspaces = one_of_each_pair(normals) / (1 + SLACK)
+        self.halfspaces = _one_of_each_pair(normals) / (1 + SLACK)
 
     def norm(self, vectors: ArrayLike) -> np.ndarray:
         """The Minkowski norm ||v||_K = inf{r > 0 : v in rK} of vectors (..., d), shape (...); infinite off the span."""
@@ -96,8 +97,6 @@ class SensitivityHull:
 
         The K-norm of a difference is the largest difference of the coordinates a . f, so that no differences are made.
         """
-        from scipy.spatial.distance import cdist
-
         rows, columns = (as_vectors(points, self.ambient_dimension) for points in (left, right))
         centre = columns[:1]  # coordinates about a nearby point: far from 0 they would lose digits
         rows, columns = rows - centre, columns - centre
@@ -158,7 +157,7 @@ def sensitivity_hull(policy: PolicyGraph, answers: ArrayLike) -> SensitivityHull
     magnitude = float(np.abs(f[policy.possible]).max(initial=0.0))
     if policy.is_complete:
         # The differences of all answers have the same hull as those of the corners of the answers' own hull.
-        corners = f[corner_points(f[policy.possible], policy.possible)]
+        corners = f[_corner_points(f[policy.possible], policy.possible)]
         return SensitivityHull((corners[:, None] - corners).reshape(-1, f.shape[1]), magnitude)
     return SensitivityHull(policy.differences(f), magnitude)
 
@@ -178,3 +177,86 @@ def l1_sensitivity(policy: PolicyGraph, answers: ArrayLike) -> float:
 def cross_polytope(dimension: int, radius: float) -> SensitivityHull:
     """The ball {v : ||v||_1 <= radius}, with which the K-norm mechanism is Laplace's (Theorem 5.1 of [5])."""
     return SensitivityHull(radius * np.eye(dimension))
+
+
+def _spanning_points(points: np.ndarray, tolerance: float) -> list[int]:
+    """Points, each the farthest from the span of those before it, as long as one is farther than `tolerance`."""
+    chosen: list[int] = []
+    residual = points
+    while len(points) and len(chosen) < points.shape[1]:
+        lengths = np.einsum("ij,ij->i", residual, residual)
+        farthest = int(np.argmax(lengths))
+        if np.sqrt(lengths[farthest]) <= tolerance:
+            break
+        chosen.append(farthest)
+        if len(chosen) < points.shape[1]:
+            basis = _orthonormal(points[chosen])
+            residual = points - (points @ basis) @ basis.T
+    return chosen
+
+
+def _orthonormal(vectors: np.ndarray) -> np.ndarray:
+    """Orthonormal basis (d, r) of r independent vectors (r, d)."""
+    return np.linalg.qr(vectors.T)[0]
+
+
+def _symmetric_hull(points: np.ndarray, spanning: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Of points (m, d) and their negatives: vertices (v, d), those of each facet (F, r, d), normals a, a . v <= 1."""
+    # In coordinates in which the spanning points are unit vectors no body is thin, and Qhull does not fail on one.
+    to_coordinates = basis @ np.linalg.inv(spanning @ basis)
+    coordinates = points @ to_coordinates
+    kept = _outer(coordinates)
+    points = np.concatenate([points[kept], -points[kept]]) + 0.0  # no -0.0
+    hull = ConvexHull(np.concatenate([coordinates[kept], -coordinates[kept]]))
+    vertices = points[hull.vertices]
+    if points.shape[1] == 2:
+        vertices = vertices[np.argsort(np.arctan2(vertices[:, 1], vertices[:, 0]))]
+    return vertices, points[hull.simplices], _normals(hull) @ to_coordinates.T
+
+
+def _corner_points(points: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Of `labels` (n,) those of points (n, d) that may be vertices of their hull; all of them where it may be flat."""
+    if points.shape[1] == 1:
+        return labels[[np.argmin(points), np.argmax(points)]]
+    if len(points) < 50:
+        return labels
+    try:
+        return labels[ConvexHull(points - points[0]).vertices]
+    except QhullError:
+        return labels
+
+
+def _one_of_each_pair(normals: np.ndarray) -> np.ndarray:
+    """Of normals a and -a keep one; triangulated facets share theirs, which are kept once."""
+    if not len(normals):
+        return normals
+    scaled = np.round(normals / np.abs(normals).max(), 13)
+    first = scaled[np.arange(len(scaled)), np.argmax(scaled != 0, axis=1)]
+    _, index = np.unique(scaled * np.sign(first)[:, None] + 0.0, axis=0, return_index=True)
+    return normals[np.sort(index)]
+
+
+def _outer(coordinates: np.ndarray) -> np.ndarray:
+    """Indices of the points (m, r) that may be vertices: in the plane, those not well inside a polygon of extremes.
+
+    A graph of 300 states may have 40,000 edges, of which Qhull need see few. Eight extremes drop most points, of which
+    64 then drop most that are left.
+    """
+    n, r = coordinates.shape
+    kept = np.arange(n)
+    if r != 2 or n < 500:
+        return kept
+    for directions in (8, 64):
+        x, y = np.ascontiguousarray(coordinates[kept].T)
+        angles = np.linspace(0, np.pi, directions, endpoint=False)
+        extreme = kept[[int(np.argmax(np.abs(np.cos(angle) * x + np.sin(angle) * y))) for angle in angles]]
+        normals = _normals(ConvexHull(np.concatenate([coordinates[extreme], -coordinates[extreme]])))
+        # The circle within the polygon settles most points by one comparison.
+        kept = kept[x * x + y * y >= (1 - 1e-9) / (normals**2).sum(axis=1).max()]
+        kept = kept[np.abs(coordinates[kept] @ normals.T).max(axis=1) >= 1 - 1e-9]
+    return kept
+
+
+def _normals(hull: ConvexHull) -> np.ndarray:
+    """The normals a of a Qhull hull about 0, its facets being a . v <= 1."""
+    return hull.equations[:, :-1] / -hull.equations[:, -1:]

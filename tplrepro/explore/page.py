@@ -12,12 +12,11 @@ from typing import Any
 import ipywidgets
 import numpy as np
 
+from tplrepro.explore import report
 from tplrepro.explore.analysis import Analysis, Inputs, analyse, check_same_states
 from tplrepro.explore.browser import Browser, LivePlots
 from tplrepro.explore.controls import NumberControl, card, dropdown, note
 from tplrepro.explore.plots import CURRENT
-from tplrepro.explore.report import problem_html, schemes_html, summary_html
-from tplrepro.explore.saving import MEDIA_TYPES, budgets_of, budgets_table, file_name, saved_figure
 from tplrepro.explore.scheduling import Scheduler
 from tplrepro.explore.schemes import SCHEMES
 from tplrepro.explore.sources import MatrixSource
@@ -167,7 +166,7 @@ class LeakagePage(ipywidgets.VBox):
 
     def _tell(self, problems: list[str]) -> None:
         self.problems = problems
-        self.status.value = problem_html(problems)
+        self.status.value = report.problem_html(problems)
         (self.add_class if problems else self.remove_class)("tplr-stale")
         for button in self.save.values():
             button.disabled = bool(problems)
@@ -182,8 +181,8 @@ class LeakagePage(ipywidgets.VBox):
                 source.describe(function.matrix)
                 self.synthetic |= source.synthetic
         self.title.value = SYNTHETIC if self.synthetic else ""
-        self.summary.value = summary_html(analysis)
-        self.table.value = schemes_html(analysis)
+        self.summary.value = report.summary_html(analysis)
+        self.table.value = report.schemes_html(analysis)
         self.plots.update(analysis)
 
     def _switch_budgets(self, change) -> None:
@@ -196,7 +195,7 @@ class LeakagePage(ipywidgets.VBox):
     def _fill(self, _) -> None:
         self._complete()
         try:
-            self.budgets.value = format_budgets(budgets_of(self.analysis, self.scheme.value))
+            self.budgets.value = format_budgets(report.budgets_of(self.analysis, self.scheme.value))
         except ValueError as error:
             return self._tell([f"budgets: {error}"])
         self.horizon.entry.value = self.analysis.inputs.epsilons.size
@@ -214,17 +213,17 @@ class LeakagePage(ipywidgets.VBox):
         name = self.saved_scheme.value if suffix == ".csv" else CURRENT
         try:
             if suffix == ".csv":
-                content = budgets_table(self.analysis, name)
+                content = report.budgets_table(self.analysis, name)
             else:
-                content = saved_figure(self.analysis, suffix, "Synthetic data" if self.synthetic else "")
-            file = file_name(self.analysis, name, suffix)
+                content = report.saved_figure(self.analysis, suffix, "Synthetic data" if self.synthetic else "")
+            file = report.file_name(self.analysis, name, suffix)
             path = output_folder() / "explore" / file
             write_whole(path, content)
         except (ValueError, OSError) as error:
             self.saved.value = f"<span class='tplr-bad' role='alert'>{escape(str(error))}</span>"
             return
-        self.browser.download(file, MEDIA_TYPES[suffix], content)
-        link = f"data:{MEDIA_TYPES[suffix]};base64,{base64.b64encode(content).decode()}"
+        self.browser.download(file, report.MEDIA_TYPES[suffix], content)
+        link = f"data:{report.MEDIA_TYPES[suffix]};base64,{base64.b64encode(content).decode()}"
         shown = escape(os.path.relpath(path, repository_folder()))
         download = f"<a class='tplr-link' download='{escape(file)}' href='{link}'>download {escape(file)}</a>"
         self.saved.value = f"saved as {shown}, and {download}"
