@@ -3,18 +3,27 @@
 from itertools import product
 
 import numpy as np
+from scipy.optimize import linprog, nnls
 
 from tplrepro import dphmm
+from tplrepro.dphmm.running_example import TRANSITIONS
 
-__all__ = ["F", "algorithm_4", "categorical", "linear_norm", "random_policy"]
+__all__ = ["F", "START", "algorithm_4", "categorical", "linear_norm", "random_policy", "running_example"]
 
 #: The running example, written out again from the paper's text.
 F = np.array([[1, 2, 3, 0, 4, 1], [0, 1, 0, 1, 2, 2]], dtype=float).T
+START = np.array([0, 1, 1, 0, 1, 0]) / 3
 
 
 def categorical():
     """The graph of Fig. 3b."""
     return dphmm.PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]])
+
+
+def running_example(states, **change):
+    """A release on the running example, with a generator of a fixed seed."""
+    arguments = {"policy": categorical(), "answers": F, "epsilon": 1.0, "transitions": TRANSITIONS, "initial": START}
+    return dphmm.release(states, **(arguments | {"rng": np.random.default_rng(1)} | change))
 
 
 def random_policy(rng, n, d, density=0.3, whole=False):
@@ -28,8 +37,6 @@ def random_policy(rng, n, d, density=0.3, whole=False):
 
 def linear_norm(policy, answers, vector):
     """The K-norm by linear programming: the least total weight of edge differences that make up the vector."""
-    from scipy.optimize import linprog
-
     differences = np.concatenate([policy.differences(answers), -policy.differences(answers)])
     scale = max(np.abs(differences).max(), 1e-300)
     result = linprog(np.ones(len(differences)), A_eq=differences.T / scale, b_eq=vector / scale, method="highs")
@@ -44,8 +51,6 @@ def algorithm_4(policy, answers, tolerance=1e-9):
     points: the minimum is zero with it if and only if it is zero without. The paper tests for equality, which rounding
     never gives.
     """
-    from scipy.optimize import nnls
-
     points = np.concatenate([policy.differences(answers), -policy.differences(answers)])
     counts = np.zeros(policy.n_states, dtype=int)
     for i, j in product(policy.possible, repeat=2):

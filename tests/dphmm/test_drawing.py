@@ -13,25 +13,24 @@ def axes():
     return figures.subplots()[1]
 
 
-def names(axes):
-    return sorted(text.get_text() for text in axes.texts)
-
-
-def edges(axes):
-    return next(each for each in axes.collections if isinstance(each, LineCollection))
+def drawn(axes, *arguments, **options):
+    """The edges drawn and the names of the states."""
+    drawing.draw_policy(axes, *arguments, **options)
+    edges = next(each for each in axes.collections if isinstance(each, LineCollection))
+    return edges, sorted(text.get_text() for text in axes.texts)
 
 
 def test_each_edge_and_each_state_is_drawn_once(axes):
-    drawing.draw_policy(axes, categorical().constrain([1, 2, 4]), F, exposed=np.array([4]))
-    assert [segment.tolist() for segment in edges(axes).get_segments()] == [[[2, 1], [3, 0]]]
-    assert names(axes) == [f"$s_{{{i}}}$" for i in range(1, 7)]
+    edges, names = drawn(axes, categorical().constrain([1, 2, 4]), F, exposed=np.array([4]))
+    assert [segment.tolist() for segment in edges.get_segments()] == [[[2, 1], [3, 0]]]
+    assert names == [f"$s_{{{i}}}$" for i in range(1, 7)]
 
 
 def test_added_edges_are_dashed_and_impossible_states_may_be_left_out(axes):
     graph = categorical().connect([(0, 1)]).constrain([0, 1, 2])
-    drawing.draw_policy(axes, graph, F, added=[(1, 0)], impossible=False)
-    assert [pattern is None for _, pattern in edges(axes).get_linestyle()] == [False, True]
-    assert names(axes) == ["$s_{1}$", "$s_{2}$", "$s_{3}$"]
+    edges, names = drawn(axes, graph, F, added=[(1, 0)], impossible=False)
+    assert [pattern is None for _, pattern in edges.get_linestyle()] == [False, True]
+    assert names == ["$s_{1}$", "$s_{2}$", "$s_{3}$"]
 
 
 def test_hulls_are_drawn_about_their_centre_and_transitions_on_a_plain_scale(axes):

@@ -162,17 +162,3 @@ def test_extended_volumes_are_those_of_the_hulls(seed, d, rank, whole):
         built = SensitivityHull(np.vstack([points, v]))
         assert (built.dimension, built.volume) == (dimension, pytest.approx(volume, rel=1e-9))
         assert K.extended(v).volume == pytest.approx(built.volume)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: SensitivityHull([1.0, 2.0]), r"shape \(m, d\), found shape \(2,\)"),
-        (lambda: SensitivityHull([[np.inf, 1]]), "finite vectors"),
-        (lambda: SensitivityHull([[1, 1]]).norm([1, 2, 3]), r"2 finite numbers each, found shape \(3,\)"),
-        (lambda: sensitivity_hull(categorical(), F.T), r"shape \(6, d\), found \(2, 6\); transpose it"),
-    ],
-)
-def test_errors(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()

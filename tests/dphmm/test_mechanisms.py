@@ -173,24 +173,3 @@ def test_states_that_share_their_answers_need_no_noise():
         assert mechanism.log_density(2.0, f[:, None]).tolist() == [0, 0, -np.inf, -np.inf]
         assert mechanism.error == 0
     assert dphmm.KNormMechanism(dphmm.PolicyGraph.from_edges(4, []), f, 1.0).error == 0
-
-
-EDGELESS = categorical().constrain([0, 1, 4])
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: dphmm.KNormMechanism(categorical(), F, 0), "epsilon must be .* greater than 0; found 0"),
-        (lambda: dphmm.LaplaceMechanism(categorical(), F.T, 1.0), "transpose it"),
-        (lambda: dphmm.PlanarIsotropicMechanism(categorical(), F[:, 0], 1.0), "in the plane, found d = 1"),
-        (lambda: dphmm.KNormMechanism(categorical(), F, 1.0).sample(F[0]), "numpy.random.Generator, .* None"),
-        (lambda: dphmm.KNormMechanism(categorical(), F, 1.0).sample(F[:2]), "one true answer"),
-        (lambda: dphmm.KNormMechanism(categorical(), F, 1.0).log_density([1, 2, 3], F), "2 finite numbers each"),
-        (lambda: dphmm.KNormMechanism(categorical(), F, 1.0).log_density([1, np.nan], F), "finite numbers"),
-        *((lambda kind=kind: kind(EDGELESS, F, 1.0), "connects some of its 3 possible states") for kind in ALL),
-    ],
-)
-def test_errors(call, message):
-    with pytest.raises(dphmm.NoPrivacyError if "connects" in message else ValueError, match=message):
-        call()

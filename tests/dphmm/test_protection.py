@@ -172,17 +172,3 @@ def test_an_edgeless_policy_is_built_from_nothing():
     assert set(result.edges) == {(0, 1), (1, 2), (2, 3)}
     # States with equal answers hide each other.
     assert dphmm.protectable_graph(policy, [2.0, 2, 5, 5]) == policy
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: dphmm.degree_of_protection(categorical(), F, states=[6]), "unknown state 6"),
-        (lambda: dphmm.exposed_states(categorical(), F.T), r"shape \(6, d\)"),
-        (lambda: dphmm.protectable_graph(categorical(), F, "best"), "must be .* found 'best'"),
-        (lambda: dphmm.protectable_graph(categorical().constrain([4]), F), "two possible states, found only state 4"),
-    ],
-)
-def test_errors(call, message):
-    with pytest.raises(dphmm.NoPrivacyError if "only state" in message else ValueError, match=message):
-        call()

@@ -1,0 +1,64 @@
+"""Messages of the folder's errors: one case a constraint."""
+
+import numpy as np
+import pytest
+
+from tests.dphmm.policies import START, F, categorical, running_example
+from tplrepro import dphmm
+from tplrepro.dphmm import KNormMechanism, PolicyGraph, SensitivityHull
+from tplrepro.dphmm.constraint import as_answers
+
+EDGELESS = categorical().constrain([0, 1, 4])
+NOISE = KNormMechanism(categorical(), F, 1.0)
+
+CASES = [
+    (lambda: dphmm.delta_location_set([1.0], 1.0), r"delta must be in \[0, 1\)"),
+    (lambda: as_answers([[1, 2, 3], [4, 5, 6]], 3), r"shape \(3, d\), found \(2, 3\); transpose it"),
+    (lambda: as_answers(np.zeros((4, 2)), 3), "one row of d numbers a state"),
+    (lambda: as_answers([0, np.nan], 2), r"finite, found \[nan\] for state 1"),
+    (lambda: as_answers(["a", "b"], 2), "array of numbers"),
+    (lambda: PolicyGraph.from_edges(3, [(0, 3)]), "states of edges must be among 0..2, found the unknown state 3"),
+    (lambda: PolicyGraph.from_edges(3, [(0, 1, 2)]), r"pairs of states, shape \(m, 2\), found shape \(1, 3\)"),
+    (lambda: PolicyGraph.from_edges(3, [(0.5, 1)]), "whole numbers"),
+    (lambda: PolicyGraph.from_edges(0, []), "at least one state"),
+    (lambda: PolicyGraph.from_edges("six", []), "whole number of states, found 'six'"),
+    (lambda: PolicyGraph.categorical([[0, 1], [1, 2]]), "disjoint, found state 1 twice"),
+    (lambda: PolicyGraph.categorical([[0, 5]], n_states=3), "unknown state 5"),
+    (lambda: PolicyGraph.utility(F, -1), "radius must be finite and at least 0, found -1"),
+    (lambda: categorical().constrain([1, 6]), "unknown state 6"),
+    (lambda: categorical().constrain([]), "at least one possible state"),
+    (lambda: categorical().constrain([1, 2]).connect([(1, 4)]), "must join possible states, found 4"),
+    (lambda: SensitivityHull([1.0, 2.0]), r"shape \(m, d\), found shape \(2,\)"),
+    (lambda: SensitivityHull([[np.inf, 1]]), "finite vectors"),
+    (lambda: SensitivityHull([[1, 1]]).norm([1, 2, 3]), r"2 finite numbers each, found shape \(3,\)"),
+    (lambda: dphmm.sensitivity_hull(categorical(), F.T), r"shape \(6, d\), found \(2, 6\); transpose it"),
+    (lambda: KNormMechanism(categorical(), F, 0), "epsilon must be .* in nats, greater than 0; found 0"),
+    (lambda: dphmm.PlanarIsotropicMechanism(categorical(), F[:, 0], 1.0), "in the plane, found d = 1"),
+    (lambda: NOISE.sample(F[0]), "numpy.random.Generator, .* None"),
+    (lambda: NOISE.sample(F[:2]), "one true answer"),
+    (lambda: NOISE.log_density([1, np.nan], F), "finite numbers"),
+    (lambda: dphmm.LaplaceMechanism(EDGELESS, F, 1.0), "connects some of its 3 possible states"),
+    (lambda: KNormMechanism(EDGELESS, F, 1.0), "connects some of its 3 possible states"),
+    (lambda: dphmm.degree_of_protection(categorical(), F, states=[6]), "unknown state 6"),
+    (lambda: dphmm.protectable_graph(categorical(), F, "best"), "must be .* found 'best'"),
+    (lambda: dphmm.protectable_graph(categorical().constrain([4]), F), "two possible states, found only state 4"),
+    # The arguments of a release are checked at once, the states as they are read.
+    (lambda: running_example([1], initial=START * 0.9), "initial must be .* sum to 1 within 1e-09, found sum 0.9"),
+    (lambda: running_example([1], transitions=np.eye(5)), "same states, found 5 and 6"),
+    (lambda: running_example([1], mechanism="gauss"), "mechanism must be one of .* found 'gauss'"),
+    (lambda: running_example([1], method="best"), "method must be one of 'greedy', 'stepwise'"),
+    (lambda: running_example([1], answers=F.T), r"shape \(6, d\), found \(2, 6\); transpose it"),
+    (lambda: running_example([1], epsilon=0), "epsilon must be .* found 0"),
+    (lambda: running_example([1], delta=2), "delta must be"),
+    (lambda: running_example([1], threshold=-1), "threshold must be"),
+    (lambda: next(running_example([6])), "unknown state 6"),
+    (lambda: next(running_example([0])), "possible under the model, found state 0 with prior 0 at time 0"),
+    (lambda: list(running_example([1, 1], epsilon=[1.0])), "one budget a timestamp, found 1 for a longer series"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), CASES)
+def test_errors(call, message):
+    no_privacy = "connects some" in message or "found only state" in message
+    with pytest.raises(dphmm.NoPrivacyError if no_privacy else ValueError, match=message):
+        call()
