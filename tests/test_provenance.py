@@ -29,37 +29,30 @@ def repository(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_record_names_the_commit(repository):
-    assert provenance("a/b")["commit"] == {"id": git(repository, "rev-parse", "HEAD"), "modified": False}
-
-
-def test_changed_code_shows_but_regenerated_figures_do_not(repository):
+def test_record_names_the_commit_and_changed_code_but_not_regenerated_figures(repository):
     (repository / "figures" / "fig1.png").write_text("new\n")
     (repository / "untracked").write_text("new\n")
-    assert provenance("a/b")["commit"]["modified"] is False
+    assert provenance("a/b")["commit"] == {"id": git(repository, "rev-parse", "HEAD"), "modified": False}
     (repository / "Snakefile").write_text("edited\n")
     assert provenance("a/b")["commit"]["modified"] is True
 
 
-def test_outside_a_repository_there_is_no_commit(tmp_path, monkeypatch):
+def test_outside_a_repository_and_a_notebook_there_are_no_commit_and_no_parameters(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    assert provenance("a/b")["commit"] is None
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: None))
+    record = provenance("a/b")
+    assert (record["commit"], record["parameters"]) == (None, {})
 
 
 def test_record_is_json_and_has_what_a_reader_needs(monkeypatch):
     monkeypatch.setenv("TPLREPRO_PROFILE", "paper")
     monkeypatch.setenv("TPLREPRO_COMMAND", "make figures PROFILE=paper")
-    record = provenance(
-        "tkde2019/fig3",
-        results={"supremum": np.inf, "undefined": float("nan"), "largest": np.float32(0.5), "exact": np.bool_(True)}
-        | {"sizes": (2, 3), "matrix": np.eye(2)},
-    )
+    results = {"supremum": np.inf, "undefined": float("nan"), "largest": np.float32(0.5), "exact": np.bool_(True)}
+    record = provenance("tkde2019/fig3", results=results | {"sizes": (2, 3), "matrix": np.eye(2)})
     read = json.loads(json.dumps(record, allow_nan=False))
-    assert read["results"] == {"supremum": "inf", "undefined": "nan", "largest": 0.5, "exact": True} | {
-        "sizes": [2, 3],
-        "matrix": [[1.0, 0.0], [0.0, 1.0]],
-    }
+    plain = {"supremum": "inf", "undefined": "nan", "largest": 0.5, "exact": True}
+    assert read["results"] == plain | {"sizes": [2, 3], "matrix": [[1.0, 0.0], [0.0, 1.0]]}
     assert "tplrepro.provenance" in read["modules"]
     assert (read["profile"], read["command"]) == ("paper", "make figures PROFILE=paper")
     assert {"python", "tplrepro", "numpy", "scipy", "numba"} <= set(read["versions"])
@@ -73,11 +66,6 @@ def test_parameters_are_those_of_the_parameters_cell_and_of_what_is_injected_bel
     shell = SimpleNamespace(user_ns={"In": cells})
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
     assert provenance("a/b")["parameters"] == {"epsilon": 0.5, "sizes": [2, 5]}
-
-
-def test_outside_a_notebook_there_are_no_parameters(monkeypatch):
-    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: None))
-    assert provenance("a/b")["parameters"] == {}
 
 
 @pytest.mark.parametrize(
@@ -95,14 +83,14 @@ def test_wrong_records_are_refused(options, message):
 
 def test_digests_follow_links_and_are_never_of_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv("TPLREPRO_DATA", str(tmp_path / "data"))
-    elsewhere = tmp_path / "elsewhere" / "000"
-    elsewhere.mkdir(parents=True)
-    (tmp_path / "data" / "geolife").mkdir(parents=True)
-    (tmp_path / "data" / "geolife" / "Data").symlink_to(elsewhere.parent)
+    elsewhere, geolife = tmp_path / "elsewhere" / "000", tmp_path / "data" / "geolife"
+    for folder in (elsewhere, geolife):
+        folder.mkdir(parents=True)
+    (geolife / "Data").symlink_to(elsewhere.parent)
     with pytest.raises(ValueError, match="inputs must name files that were read, got 'geolife', which holds none"):
-        file_digests([tmp_path / "data" / "geolife"])
+        file_digests([geolife])
     (elsewhere / "1.plt").write_bytes(b"x")
-    assert list(file_digests([tmp_path / "data" / "geolife"])) == ["geolife/Data/000/1.plt"]
+    assert list(file_digests([geolife])) == ["geolife/Data/000/1.plt"]
 
 
 def test_digests_are_by_name_within_the_data_folder(tmp_path, monkeypatch):

@@ -8,19 +8,18 @@ from tplrepro.search import largest_within
 positive = st.floats(min_value=1e-300, max_value=1e300)
 
 
-@given(st.lists(st.floats(-1e300, 1e300), min_size=3, max_size=3).map(sorted))
-def test_finds_the_last_float_before_the_threshold(numbers):
-    low, threshold, high = numbers
-    assert largest_within(lambda x: x <= threshold, low, high) == threshold
+def three(numbers):
+    return st.lists(numbers, min_size=3, max_size=3).map(sorted)
 
 
-@given(st.lists(positive, min_size=3, max_size=3).map(sorted))
-def test_a_logarithmic_search_finds_the_same(numbers):
-    low, threshold, high = numbers
-    assert largest_within(lambda x: x <= threshold, low, high, logarithmic=True) == threshold
+@pytest.mark.parametrize("logarithmic", [False, True])
+@given(data=st.data())
+def test_finds_the_last_float_before_the_threshold(logarithmic, data):
+    low, threshold, high = data.draw(three(positive if logarithmic else st.floats(-1e300, 1e300)))
+    assert largest_within(lambda x: x <= threshold, low, high, logarithmic=logarithmic) == threshold
 
 
-@given(st.lists(positive, min_size=3, max_size=3).map(sorted), st.booleans(), st.floats(1e-15, 0.1))
+@given(three(positive), st.booleans(), st.floats(1e-15, 0.1))
 def test_the_tolerance_is_a_share_and_on_the_safe_side(numbers, logarithmic, tolerance):
     low, threshold, high = numbers
     found = largest_within(lambda x: x <= threshold, low, high, tolerance=tolerance, logarithmic=logarithmic)
@@ -38,10 +37,7 @@ def test_the_result_was_tested_or_is_the_lower_end():
     assert largest_within(lambda x: False, 0.25, 1.0) == 0.25
     assert largest_within(lambda x: True, 0.25, 1.0) == 1.0
     assert largest_within(lambda x: x <= 0.0, 0.0, 1.0) == 0.0  # below the least positive float
-
-
-def test_negatives_find_the_smallest_number():
-    assert -largest_within(lambda x: -x >= 0.3, -1.0, -0.0) == 0.3
+    assert -largest_within(lambda x: -x >= 0.3, -1.0, -0.0) == 0.3  # negatives find the smallest number
 
 
 def test_a_logarithmic_search_is_fast_over_many_orders_of_magnitude():

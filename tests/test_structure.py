@@ -19,8 +19,7 @@ FLOORS = (
     {"datasets", "leakage"},
     {"allocation"},
     {"dphmm", "eventlog", "sip"},
-    {"comparison"},
-    {"explore"},
+    {"comparison", "explore"},
 )
 ROOMS = ("allocation", "comparison", "datasets", "dphmm", "eventlog", "explore", "markov", "mechanisms", "sip")
 
@@ -52,12 +51,8 @@ def test_no_circle(imports):
 
 def test_nothing_imports_upward(imports):
     floor = {room: height for height, rooms in enumerate(FLOORS) for room in rooms}
-    wrong = []
-    for source, target in imports.edges:
-        upper, lower = source.split(".")[1], target.split(".")[1]
-        if upper != lower and not floor[upper] > floor[lower]:
-            wrong.append(f"{source} imports {target}")
-    assert wrong == []
+    rooms = {(source.split(".")[1], target.split(".")[1]) for source, target in imports.edges}
+    assert [(upper, lower) for upper, lower in rooms if upper != lower and floor[upper] <= floor[lower]] == []
 
 
 def own_functions(thing):
@@ -76,11 +71,8 @@ def test_public_names_are_annotated_in_full(room):
     for name in module.__all__:
         for function in filter(inspect.isfunction, own_functions(getattr(module, name))):
             given = inspect.signature(function)
-            bare += [
-                f"{function.__qualname__}: {parameter}"
-                for parameter, facts in given.parameters.items()
-                if facts.annotation is facts.empty and parameter not in ("self", "cls")
-            ]
-            if given.return_annotation is given.empty and function.__name__ != "__init__":
-                bare.append(f"{function.__qualname__}: result")
+            found = {parameter: facts.annotation for parameter, facts in given.parameters.items()}
+            found = {"result": given.return_annotation} | found if function.__name__ != "__init__" else found
+            empty = [part for part, annotation in found.items() if annotation is given.empty]
+            bare += [f"{function.__qualname__}: {part}" for part in empty if part not in ("self", "cls")]
     assert bare == []

@@ -1,8 +1,6 @@
 """The page without a browser: what the controls cause, how often, and what is said about mistakes."""
 
 import statistics
-import subprocess
-import sys
 import time
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -326,12 +324,3 @@ def test_a_folder_that_cannot_be_written_is_said(monkeypatch, tmp_path, page):
     monkeypatch.setenv("TPLREPRO_FIGURES", str(tmp_path / "file"))
     page.save[".csv"].click()
     assert "role='alert'" in page.saved.value
-
-
-def test_widgets_are_imported_by_the_page_alone():
-    code = (
-        "import sys, tplrepro as tpl; tpl.allocation.allocate_by_upper_bound; tpl.explore.analyse;"
-        "print([name for name in ('ipywidgets', 'plotly', 'anywidget') if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
