@@ -57,8 +57,7 @@ def test_bounds_need_their_allowance_for_rounding():
 def test_the_polygon_of_caps_is_under_the_hull(smoothing):
     P = tpl.random_matrix(150, seed=4)
     rows = dense.read_only((P if smoothing is None else tpl.smoothed(P, smoothing)).probabilities)
-    hull = dense.joint_hull(rows)
-    edges = kernels.edges(np.column_stack((hull.d, hull.gap, hull.rest)))
+    edges = kernels.edges(dense.joint_hull(rows)[0])
     slopes, support, _ = edges
     far, largest = kernels.last_slopes(rows)
     chosen, precision = choose_screen(rows, far, edges, largest, kernels.spread_pairs(150, SAMPLED_PAIRS))

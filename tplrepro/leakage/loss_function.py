@@ -86,9 +86,9 @@ class PrivacyLossFunction:
         from tplrepro.leakage.envelope import joint_hull  # Numba loads on first use
 
         self.matrix: TransitionMatrix = as_transition_matrix(matrix)
-        hull = joint_hull(self.matrix, progress)
-        self._pairs = list(zip(hull.row_q.tolist(), hull.row_d.tolist(), strict=True))
-        self._sums = list(zip(hull.d.tolist(), hull.gap.tolist(), hull.rest.tolist(), strict=True))
+        points, pairs = joint_hull(self.matrix, progress)
+        self._sums: list[tuple[float, float, float]] = list(map(tuple, points.tolist()))
+        self._pairs: list[tuple[int, int]] = list(map(tuple, pairs.tolist()))
         if not self._sums:  # all rows are equal: one vertex without gap, L = 0
             self._pairs, self._sums = [(0, 0)], [(0.0, 0.0, 1.0)]
         self._breakpoints = [_crossing(a, b) for a, b in zip(self._sums, self._sums[1:], strict=False)]

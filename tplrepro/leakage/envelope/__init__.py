@@ -12,7 +12,7 @@ full relative accuracy for small alpha and for rows that nearly agree.
 A pair is inside the hull exactly if its excess s(mu) = sum_k max(q_k - d_k - mu d_k, 0) stays under the hull's support
 function h at every edge slope of the hull. Both are convex, and h is linear between edge slopes, so the chord of s
 between two slopes settles everything between them unless it crosses h. `dense` evaluates a few slopes for one row d and
-many rows q at once, which settles nearly all pairs (`screen`), and bisects for the rest. Only a pair that sticks out is
+many rows q at once, which settles nearly all pairs, and bisects for the rest. Only a pair that sticks out is
 sorted: its points are prefix sums in order of falling q_k/d_k (Theorem 8 of [1]). `sparse` does without looking at most
 pairs at all. All that is compiled is in `kernels`, the only module that imports Numba; blocks of rows run on a thread
 pool.
@@ -20,14 +20,18 @@ pool.
 
 from __future__ import annotations
 
+import numpy as np
+
 from tplrepro.leakage.envelope import dense, sparse
-from tplrepro.leakage.envelope.hull import Hull
 
-__all__ = ["Hull", "best_pair", "joint_hull"]
+__all__ = ["best_pair", "joint_hull"]
 
 
-def joint_hull(matrix, progress: bool = False) -> Hull:
-    """The joint hull of all ordered pairs of rows of a TransitionMatrix; no vertices if all rows are equal."""
+def joint_hull(matrix, progress: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """The joint hull of all ordered pairs of rows of a TransitionMatrix; no vertices if all rows are equal.
+
+    Its vertices (K, 3), d(S), gap(S) and 1 - q(S), in order of growing alpha (falling d), and their rows q, d (K, 2).
+    """
     if matrix.is_sparse:
         return sparse.joint_hull(matrix.probabilities, matrix.background, progress)
     return dense.joint_hull(matrix.probabilities, progress)

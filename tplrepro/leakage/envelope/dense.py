@@ -20,11 +20,10 @@ from itertools import pairwise
 import numpy as np
 
 from tplrepro.leakage.envelope import kernels
-from tplrepro.leakage.envelope.hull import Hull, as_hull, no_points, tangent_point
 from tplrepro.leakage.envelope.kernels import Screen
 from tplrepro.progress import progress_bar
 
-__all__ = ["SAMPLED_PAIRS", "best_pair", "choose_screen", "joint_hull", "read_only"]
+__all__ = ["SAMPLED_PAIRS", "best_pair", "choose_screen", "joint_hull", "no_points", "read_only", "tangent_point"]
 
 # Rows d before the hull is brought up to date, whatever the number of threads, so that ties are settled alike; parts
 # for each of several threads; and the size of the tiles of rows q that a part goes through, so that a tile stays in
@@ -49,13 +48,13 @@ SAMPLED_SLOPES = 24
 CAPS = ((1, 1.05, 10), (2, 1.0, 16))
 
 
-def joint_hull(rows: np.ndarray, progress: bool = False) -> Hull:
+def joint_hull(rows: np.ndarray, progress: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """The joint hull of all ordered pairs of `rows` (n, n), C-contiguous and row-stochastic."""
     rows = read_only(rows)
     n = rows.shape[0]
     different = next((i for i in range(1, n) if (rows[i] != rows[0]).any()), None)
     if different is None:
-        return as_hull(*no_points())
+        return no_points()
     # Of two rows that differ, one may exceed the other nowhere, if their sums differ by rounding.
     first = (different, 0) if (rows[different] > rows[0]).any() else (0, different)
     far, largest = kernels.last_slopes(rows)
@@ -63,7 +62,7 @@ def joint_hull(rows: np.ndarray, progress: bool = False) -> Hull:
         candidates = np.empty((n * n + 1, 2), dtype=np.int64)
         candidates[0] = first
         np.divmod(np.arange(n * n), n, out=(candidates[1:, 0], candidates[1:, 1]))
-        return as_hull(*kernels.grow(*no_points(), rows, candidates, far))
+        return kernels.grow(*no_points(), rows, candidates, far)
     tiles, sample = _tiles(rows, np.float32), kernels.spread_pairs(n, max(n, SAMPLED_PAIRS))
     points, pairs = _first_hull(first, rows, far, tiles, sample[:n])
 
@@ -90,7 +89,7 @@ def joint_hull(rows: np.ndarray, progress: bool = False) -> Hull:
             _run(work, parts, threads)
             points, pairs = kernels.grow(points, pairs, rows, _marked_pairs(marks, start), far)
             bar.update()
-    return as_hull(points, pairs)
+    return points, pairs
 
 
 def best_pair(rows: np.ndarray, alpha: float) -> tuple[float, float, float]:
@@ -151,6 +150,16 @@ def choose_screen(rows, far, hull, largest, sample) -> tuple[Screen, type]:
 
 def _unit_roundoff(precision: type) -> float:
     return 0.5 * float(np.finfo(precision).eps)
+
+
+def no_points() -> tuple[np.ndarray, np.ndarray]:
+    """The points (0, 3) and pairs of rows (0, 2) of a hull without vertices."""
+    return np.empty((0, 3)), np.empty((0, 2), dtype=np.int64)
+
+
+def tangent_point(points: np.ndarray, inverse: float) -> tuple[float, float, float]:
+    """(d, gap, rest) of the one among `points` to which the line from (-inverse, 0) is steepest."""
+    return tuple(points[np.argmax(points[:, 1] / (points[:, 0] + inverse))].tolist())
 
 
 def read_only(rows: np.ndarray) -> np.ndarray:

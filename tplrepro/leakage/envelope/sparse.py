@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from tplrepro.leakage.envelope import kernels
-from tplrepro.leakage.envelope.hull import Hull, as_hull, no_points, tangent_point
+from tplrepro.leakage.envelope.dense import no_points, tangent_point
 from tplrepro.leakage.envelope.kernels import PENDING, ROOM, SparseRows, Workspace
 from tplrepro.progress import progress_bar
 
@@ -30,7 +30,7 @@ GROUP = 64
 SMALL_PART, LARGE_PART = 8, 32
 
 
-def joint_hull(probabilities, background: np.ndarray, progress: bool = False) -> Hull:
+def joint_hull(probabilities, background: np.ndarray, progress: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """The joint hull of all ordered pairs of rows of a csr_array (n, n) over `background` (n,)."""
     search = _Search(probabilities, background, SMALL_PART)
     points, pairs = no_points()
@@ -39,7 +39,7 @@ def joint_hull(probabilities, background: np.ndarray, progress: bool = False) ->
         if len(points) > 0:
             break
     else:
-        return as_hull(points, pairs)
+        return points, pairs
 
     def bounds():
         d, gap, _ = points[::-1].T.copy()
@@ -61,7 +61,7 @@ def joint_hull(probabilities, background: np.ndarray, progress: bool = False) ->
             if kernels.is_diagonal(points):
                 break
         bar.update(search.n - bar.n)
-    return as_hull(points, pairs)
+    return points, pairs
 
 
 def best_pair(probabilities, background: np.ndarray, alpha: float) -> tuple[float, float, float]:
