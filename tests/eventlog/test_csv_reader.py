@@ -1,5 +1,3 @@
-import gzip
-
 import pandas as pd
 import pytest
 
@@ -47,27 +45,6 @@ def test_broken_rows_are_skipped_and_counted(tmp_path):
     assert log.attrs["skipped_examples"][reasons[2]].endswith("log.csv, line 5")
     with pytest.raises(DataFormatError, match="line 3: row without case:concept:name, found ', a, 2022-01-01'"):
         read_csv(path, strict=True)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "found an empty file"),
-        ("case,activity,timestamp\n", r"an activity and a readable time \(no rows\); check the file"),
-        ("case,activity,timestamp\n1,a,soon\n", "1 times row with an unreadable time:timestamp"),
-        ("case,activity,timestamp\n1,a,2022-01-01\n1,a,2022,3,4\n", "expected a table with ',' between"),
-    ],
-)
-def test_what_is_no_table_of_events(tmp_path, text, message):
-    with pytest.raises(DataFormatError, match=message):
-        read_csv(write(tmp_path, text, "log.csv"))
-
-
-def test_truncated_gz(tmp_path):
-    path = tmp_path / "log.csv.gz"
-    path.write_bytes(gzip.compress(b"case,activity,timestamp\n" + b"1,a,2022-01-01\n" * 1000)[:-20])
-    with pytest.raises(DataFormatError, match="damaged|ends early"):
-        read_csv(path)
 
 
 def test_agrees_with_the_xes_reader(tmp_path):

@@ -86,10 +86,3 @@ def test_without_zeros_it_is_exact():
     assert PublishedLoss(rows).at(2.0) == pytest.approx(tpl.privacy_loss(rows, 2.0), rel=1e-12)
     smooth = tpl.smoothed(tpl.TransitionMatrix(scipy.sparse.csr_array(EXAMPLE)), 0.1)
     assert PublishedLoss(smooth).at(2.0) == pytest.approx(tpl.privacy_loss(smooth, 2.0), rel=1e-12)
-
-
-def test_bad_arguments():
-    with pytest.raises(ValueError, match="alpha"):
-        PublishedLoss(EXAMPLE).at(-1.0)
-    with pytest.raises(ValueError, match="rows must sum to 1"):
-        PublishedLoss([[0.5, 0.4], [0, 1]])

@@ -58,8 +58,3 @@ def test_incomplete_cases_of_the_log_never_end():
     *_, last = releases(log)
     assert last.published.tolist() == [3, 3]
     assert last.paths == {(0, 1, 2, 4): 1, (0, 1, 2, 3): 1}
-
-
-def test_bad_arguments_are_errors_of_the_call():
-    with pytest.raises(ValueError, match="window must be"):
-        releases(LOG, 0)  # before the first step of the generator

@@ -109,29 +109,6 @@ def test_cases_without_a_name_or_events_and_with_one_twice(tmp_path):
     assert [log.attrs[name] for name in ("unnamed_cases", "empty_cases", "repeated_cases")] == [1, 1, 1]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "found an empty file"),
-        ("<log/>", "(no events); check that the export of these 0 traces took their events and times along"),
-        (f"<log>{trace()}</log>", "(no events); check that the export of these 1 traces"),
-        (f"<log>{trace(event(time=None), event(time=None))}</log>", "(2 times event without time:timestamp)"),
-        (f"<log>{trace(event(None))}</log>", "(1 times event without concept:name)"),
-        ("<html><body/></html>", "outermost element is <log>, found <html>"),
-        ("case,activity,time\n1,a,2022", "expected an XES event log, found a comma-separated file"),
-        (f"<log>{trace(event())}", "the file ends early"),
-        (f"<log>{trace(event())}</trace></log>", "found: mismatched tag"),
-        ("<log>&unknown;</log>", "found: undefined entity"),
-        ("<log>" + "<list>" * 10_001, "nested more than 10000 deep"),
-    ],
-)
-def test_what_is_no_log(tmp_path, text, message):
-    with pytest.raises(DataFormatError) as found:
-        read_xes(write(tmp_path, text))
-    assert message in str(found.value)
-    assert str(tmp_path / "log.xes") in str(found.value)
-
-
 def test_truncated_and_damaged_gz(tmp_path):
     rng = np.random.default_rng(0)
     events = "".join(event(f"a{k}") for k in rng.integers(0, 10**9, 5000))

@@ -74,22 +74,6 @@ def test_longer_batches_cost_less_for_the_same_total_budget():
     assert costs[0] > costs[1] > costs[2]
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: sip.BatchResponse(1.0, width=5, n_symbols=100), r"batches of 5 make 10\^10.0 batches .* shorten"),
-        (lambda: sip.BatchResponse(1.0, width=1000, n_symbols=41_270), r"10\^4615.6 batches"),
-        (lambda: sip.BatchResponse(1.0, 2, 2, method="newton"), "must be one of 'exact', 'gradient', found 'newton'"),
-        (lambda: sip.BatchResponse(1.0, 2, 2, step=0), "step must be a positive step length, found 0"),
-        (lambda: sip.encode_batches([0, 1], 2, 3), "must hold a batch of 3 symbols, found 2"),
-        (lambda: sip.encode_batches([0, 2], 2, 2), "symbols must be 0..1, found 0 to 2"),
-    ],
-)
-def test_bad_batches(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
-
-
 @pytest.mark.slow
 def test_about_a_thousand_batches_are_solved_exactly():
     mechanism = sip.BatchResponse(2.0, 10, 2)

@@ -6,7 +6,6 @@ from scipy.sparse import csr_array
 
 from tests.sip.oracles import second_order_sequences
 from tplrepro import TransitionMatrix, sip
-from tplrepro.markov.filtering import ImpossibleOutputError
 
 
 def beliefs_by_enumeration(mechanism, prior, outputs):
@@ -100,25 +99,3 @@ def test_41270_states_hold_no_table_of_pairs():
     chain = sip.chain_from_sequences([rng.integers(0, n, 20) for _ in range(2_000)], n, order=2)
     assert chain.transition.probabilities.nnz < 3 * 40_000 + n + chain.symbols.size
     assert sip.Belief.start(chain).current.sum() == pytest.approx(1.0)
-
-
-def test_an_output_of_zero_probability():
-    belief = sip.Belief.start(sip.SymbolChain.first_order([0.0, 1.0], np.eye(2)))
-    response = sip.ConditionalRandomizedResponse(1.0).response(belief.current)
-    with pytest.raises(ImpossibleOutputError, match="the output has none"):
-        belief.observe(0, response)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: sip.chain_from_sequences([[]], 2), "at least one observed state, found none"),
-        (lambda: sip.chain_from_sequences([[0, 2]], 2), "unknown state 2"),
-        (lambda: sip.chain_from_sequences([[0, 1]], 2, order=3), "order must be one of 1, 2, found 3"),
-        (lambda: sip.chain_from_sequences([[0, 1]], 2, restart=1.5), "restart must be a probability, found 1.5"),
-        (lambda: sip.SymbolChain.first_order([0.2, 0.3, 0.5], np.eye(2)), r"shape \(2,\), found \(3,\)"),
-    ],
-)
-def test_bad_chains(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()

@@ -50,18 +50,3 @@ def test_likelihoods_of_long_sequences_do_not_underflow():
     exact = classifier.log_likelihood(outputs)
     assert exact.min() < -1000
     assert classifier.log_likelihood(outputs, np.eye(2)[outputs]) == pytest.approx(exact, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda fitted: sip.MarkovClassifier(2, smoothing=0), "smoothing must be positive"),
-        (lambda fitted: sip.MarkovClassifier(2).fit({"a": [[0, 1]]}), "needs at least two users, found 1"),
-        (lambda fitted: sip.MarkovClassifier(2).predict([0]), "has not been fitted"),
-        (lambda fitted: fitted.predict([]), "a sequence must hold at least one symbol"),
-        (lambda fitted: sip.identification_rate(fitted, {"a": []}), "a rate needs at least one sequence, found none"),
-    ],
-)
-def test_bad_arguments(call, message):
-    with pytest.raises(ValueError, match=message):
-        call(sip.MarkovClassifier(2).fit({"a": [[0, 1]], "b": [[1, 1]]}))

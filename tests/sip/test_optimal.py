@@ -105,19 +105,6 @@ def test_an_asymmetric_distance_and_the_two_paths_for_hamming():
     assert general.cost() == pytest.approx(sip.OptimalResponse(0.8).response(belief).cost(), abs=TOLERANCE)
 
 
-def test_recent_responses_are_kept_within_a_bound(monkeypatch):
-    from tplrepro.sip import optimal
-
-    monkeypatch.setattr(optimal, "RECENT_BYTES", 2 * 8 * 9)  # two responses over three symbols
-    mechanism = sip.OptimalResponse(1.0, (1 - np.eye(3)))
-    beliefs = [np.array([0.5, 0.3, 0.2]), np.array([0.6, 0.2, 0.2]), np.array([0.1, 0.1, 0.8])]
-    first = [mechanism.response(b) for b in beliefs]
-    assert mechanism.response(beliefs[2]) is first[2]
-    again = mechanism.response(beliefs[0])
-    assert again is not first[0]
-    assert again.matrix().tolist() == first[0].matrix().tolist()
-
-
 def test_mixing_repairs_a_table_that_is_far_from_feasible():
     belief = np.array([1e-12, 0.3, 0.7 - 1e-12])
     response = mix_dense(belief, np.eye(3), 0.5, (1 - np.eye(3)))
@@ -153,15 +140,3 @@ def test_hamming_on_41270_states_is_proven_optimal(epsilon):
     assert response.cost() - response.bound < 1e-7
     column = response.column(0)
     assert np.abs(np.log(column / response.marginal[0])).max() <= epsilon
-
-
-def test_bad_distances():
-    for distance, message in (
-        (np.ones((2, 3)), r"must have shape \(2, 2\), found \(2, 3\)"),
-        ([[0, -1], [1, 0]], "distances must be finite and not negative"),
-        ("euclid", "distance must be 'hamming'"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            sip.OptimalResponse(1.0, distance)
-    with pytest.raises(ValueError, match="a belief must have shape \\(2,\\), found \\(3,\\)"):
-        sip.OptimalResponse(1.0, np.ones((2, 2))).response([0.2, 0.3, 0.5])

@@ -68,15 +68,3 @@ def test_what_the_temporal_variant_tells():
             total += weight * value
         score = classifier.log_likelihood(outputs, likelihoods=found.likelihoods[0])[i]
         assert score == pytest.approx(np.log(total), rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("sequence", "message"),
-    [
-        ([], r"a sequence must hold at least one symbol, found shape \(0,\)"),
-        ([0, 2], "symbols must be 0..1, found 0 to 2"),
-    ],
-)
-def test_bad_sequences(sequence, message):
-    with pytest.raises(ValueError, match=message):
-        sip.release_sequence(sip.RandomizedResponse(1.0), sequence, CHAIN, rng=np.random.default_rng(0))

@@ -60,9 +60,3 @@ def test_least_leakage_meets_the_noise_bound(kind):
         assert cost[0] <= noise < cost[1] + 1e-9
         assert (leakage <= budget) == (kind is sip.OptimalResponse) or leakage == pytest.approx(budget)
     assert sip.least_leakage(kind, beliefs, weights, 0.9) == (0.0, 0.0)
-
-
-def test_bad_arguments():
-    crr = sip.ConditionalRandomizedResponse(1.0)
-    with pytest.raises(ValueError, match="p1 must lie strictly between 0 and 1"):
-        sip.two_step_noise(crr, crr, 1.0, 0.5)
