@@ -339,14 +339,6 @@ def test_blocks_change_nothing(tmp_path, monkeypatch, name):
     pd.testing.assert_frame_equal(reader.load(tmp_path / "data", **(gaze.GAZEGRAPH if reader is gaze else {})), whole)
 
 
-@pytest.mark.parametrize(("name", "file"), [("geolife", "zip"), ("gowalla", "txt.gz"), ("kosarak", "dat.gz")])
-def test_the_same_seed_gives_the_same_bytes(tmp_path, name, file):
-    a, b, c = (tmp_path / f"{which}.{file}" for which in "abc")
-    for path, seed in ((a, 1), (b, 1), (c, 2)):
-        FORMATS[name].reader.synthetic(3, seed, path)
-    assert a.read_bytes() == b.read_bytes() != c.read_bytes()
-
-
 BITS = [b"\r\n", b"\n", b",", b"\t", b"400", b"2999", b"-", b"nan", b"\xff", b"Z", b""]
 EDITS = st.lists(
     st.tuples(st.integers(0, 400), st.integers(0, 30), st.one_of(st.binary(max_size=6), st.sampled_from(BITS))),

@@ -1,7 +1,11 @@
-"""Stand-ins and recorded files: against plain readers, and what is known of the sets."""
+"""Stand-ins and recorded files against plain readers and what is known of them; no half-written stand-in is left."""
 
+import contextlib
 import csv
+import errno
 import gzip
+import os
+import signal
 import zipfile
 from datetime import datetime
 
@@ -9,7 +13,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tplrepro.datasets import fixed_steps, gaze, geolife, gowalla, grid, kosarak
+from tplrepro.datasets import fixed_steps, gaze, geolife, gowalla, grid, kosarak, writing
+from tplrepro.datasets.reading import marker_path, read_marker
+from tplrepro.datasets.registry import locate
 
 
 def plain_trajectories(archive_path):
@@ -164,6 +170,12 @@ def test_arguments_are_checked(options, message):
 
 
 @pytest.mark.real_data
+@pytest.mark.parametrize("name", ["geolife", "gowalla", "kosarak"])
+def test_recorded_sets_are_found(real_data, name):
+    assert real_data(name) in [locate(name).parent, locate(name)]
+
+
+@pytest.mark.real_data
 def test_recorded_geolife(real_data):
     frame = geolife.load(real_data("geolife/geolife-subset.zip"))
     assert len(frame) + sum(frame.attrs["skipped"].values()) == 1_966_493
@@ -222,3 +234,117 @@ def test_recorded_gaze(real_data):
     assert frame.attrs["source"].endswith("gazegraph")
     assert frame["user"].nunique() == 8
     assert frame["recording"].nunique() == 6
+
+
+SETS = [
+    (geolife, "a.zip", {"n_trajectories": 40}),
+    (gowalla, "a.txt", {}),
+    (gowalla, "a.txt.gz", {}),
+    (kosarak, "a.dat", {}),
+    (gaze, "gaze", {}),
+]
+
+
+@contextlib.contextmanager
+def small_files():
+    """Files of this process must not grow over 20 kB, as on a disk that is full, until the test is over."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+@pytest.mark.parametrize(("module", "name", "options"), SETS)
+def test_nothing_is_left_when_a_file_cannot_grow(tmp_path, module, name, options):
+    message = r"while writing, so nothing was kept; .*fewer users"
+    with small_files(), pytest.raises(OSError, match=message) as error:
+        module.synthetic(5000 if module is kosarak else 40, path=tmp_path / name, **options)
+    assert error.value.filename == str(tmp_path / name)
+    assert error.value.errno == errno.EFBIG
+    assert not (tmp_path / name).exists()
+    assert all(p.name.endswith(".synthetic.json") for p in tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS])
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
+def test_full_disk_is_named_with_a_remedy(tmp_path, monkeypatch, code, name):
+    def full(descriptor):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match=r"nothing was kept; (free some space|give a path= that you may write to)"):
+        gowalla.synthetic(3, path=tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_permission_is_named_with_a_remedy(tmp_path, monkeypatch):
+    def refuse(*args, **kwargs):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("builtins.open", refuse)  # tests may run as root, who may write anywhere
+    with pytest.raises(PermissionError, match="give a path= that you may write to"):
+        kosarak.synthetic(3, path=tmp_path / "a.dat")
+
+
+@pytest.mark.parametrize("name", ["a", "a.gz"])
+def test_an_error_in_the_middle_keeps_the_earlier_file(tmp_path, name):
+    path = tmp_path / name
+    with writing.synthetic_file(path) as out:
+        out.write(b"first")
+    kept = path.read_bytes()
+    for error in (RuntimeError, KeyboardInterrupt):
+        with pytest.raises(error), writing.synthetic_file(path) as out:
+            out.write(b"second")
+            raise error
+        assert path.read_bytes() == kept
+        assert set(tmp_path.iterdir()) == {path, marker_path(path)}
+    assert (gzip.decompress(kept) if name == "a.gz" else kept) == b"first"
+
+
+def test_written_files_are_readable_by_others(tmp_path):
+    old = os.umask(0o022)
+    try:
+        kosarak.synthetic(2, path=tmp_path / "a")
+    finally:
+        os.umask(old)
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o644
+
+
+def test_a_stand_in_folder_replaces_a_stand_in_and_nothing_else(tmp_path):
+    for n_users in (2, 1):
+        assert gaze.synthetic(n_users, path=tmp_path / "g", seconds=2)["user"].nunique() == n_users
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.csv").write_text("x")
+    with pytest.raises(FileExistsError, match=r"not a stand-in of ours; give another path="):
+        gaze.synthetic(1, path=tmp_path / "mine")
+    assert (tmp_path / "mine" / "thesis.csv").exists()
+
+
+@pytest.mark.parametrize(("module", "name", "options"), SETS)
+def test_stand_ins_are_marked_and_the_same_seed_gives_the_same_bytes(tmp_path, module, name, options):
+    def written(label, seed):
+        path = tmp_path / label / name
+        frame = module.synthetic(3, seed=seed, path=path, **(options and {"n_trajectories": 3}))
+        again = module.load(path, **(gaze.GAZEGRAPH if module is gaze else {}))
+        assert frame.attrs["synthetic"] is again.attrs["synthetic"] is True
+        assert again.attrs["generator"]["set"] == module.__name__.rpartition(".")[2]
+        assert read_marker(path)["seed"] == seed
+        return [file.read_bytes() for file in (sorted(path.glob("*.csv")) if path.is_dir() else [path])]
+
+    assert written("a", 4) == written("b", 4) != written("c", 5)
+
+
+@pytest.mark.parametrize("module", [geolife, gowalla, kosarak, gaze])
+def test_without_a_path_nothing_is_left_and_the_same_comes_back(module, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    first, second = module.synthetic(2, seed=1), module.synthetic(2, seed=1)
+    assert list(tmp_path.iterdir()) == []
+    assert first.equals(second)
+    assert first.attrs == second.attrs
+    assert str(tmp_path) not in str(first.attrs)
+    assert not first.equals(module.synthetic(2, seed=2))
