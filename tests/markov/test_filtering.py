@@ -154,23 +154,6 @@ def test_messages_are_the_likelihood_of_what_came_before():
     assert not messages(told, [None, None]).any()
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: forward_backward([[0, 0]], np.eye(2), [0.5, 0.4]), "initial must be .* sum 0.9"),
-        (lambda: forward_backward([[0, 0, 0]] * 2, np.eye(2), [0.5, 0.5]), "each of the 2 states, found 3"),
-        (lambda: forward_backward([0, 0], np.eye(2), [0.5, 0.5]), r"\(..., T, n\) with T >= 1, found \(2,\)"),
-        (lambda: forward_backward([[0, np.nan]], np.eye(2), [0.5, 0.5]), "found NaN or"),
-        (lambda: forward_backward([[0, 0]] * 3, [np.eye(2)], [0.5, 0.5]), "3 outputs need 2 .* matrices, found 1"),
-        (lambda: condition(np.log([0.5, 0.5]), np.zeros(3)), r"one value a state, found shape \(3,\)"),
-        (lambda: condition(np.log([0.5, 0.5]), np.array([0, np.inf])), "found NaN or"),
-    ],
-)
-def test_wrong_arguments(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
-
-
 def test_impossible_outputs_are_named_by_their_time():
     with pytest.raises(ImpossibleOutputError, match="the output of time 1 has none"):
         forward_backward([[0, -np.inf], [-np.inf, 0]], np.eye(2), [0.5, 0.5])

@@ -41,16 +41,3 @@ def test_random_matrix_is_seeded_and_clears_entries():
     P = tpl.random_matrix(40, seed=5, zeros=0.3).probabilities
     assert 0.2 < (P == 0).mean() < 0.4
     assert (P == tpl.random_matrix(40, seed=5, zeros=0.3).probabilities).all()
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: tpl.strongest(0), "n must be at least 1"),
-        (lambda: tpl.smoothed(np.eye(2), -0.1), "s must be finite and at least 0, found -0.1"),
-        (lambda: tpl.random_matrix(3, zeros=1.0), r"share in \[0, 1\), found 1.0"),
-    ],
-)
-def test_bad_input_names_constraint_value_and_remedy(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()

@@ -72,25 +72,3 @@ def test_running_out_of_iterations_is_said(moving):
         chain = fit_hidden_chain([series[1]], 3, rng=np.random.default_rng(0), restarts=1, max_iterations=2)
     assert not chain.converged
     assert chain.iterations == 2
-
-
-RNG = np.random.default_rng(0)
-NUMBERS = np.random.default_rng(0).normal(size=50)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: fit_hidden_chain([NUMBERS], 0, rng=RNG), "n_states must be at least 1"),
-        (lambda: fit_hidden_chain([], 1, rng=RNG), "at least one observation, found none"),
-        (lambda: fit_hidden_chain(NUMBERS, 1, rng=RNG), "wrap a single series in a list"),
-        (lambda: fit_hidden_chain([NUMBERS, np.ones((3, 2))], 1, rng=RNG), "with one d, found"),
-        (lambda: fit_hidden_chain([np.append(NUMBERS, np.nan)], 1, rng=RNG), "finite numbers, found nan"),
-        (lambda: fit_hidden_chain([np.ones(50)], 1, rng=RNG), "coordinate 0 constant at 1"),
-        (lambda: fit_hidden_chain([np.repeat([0.0, 1.0], 50)], 3, rng=RNG), "as states, found 2 for 3"),
-        (lambda: fit_hidden_chain([NUMBERS[:10]], 3, rng=RNG), "as free parameters, found 10 for 14"),
-    ],
-)
-def test_bad_input_names_constraint_value_and_remedy(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()

@@ -60,23 +60,6 @@ def test_sequences_cannot_be_changed():
         sequences[0][0] = 1
 
 
-@pytest.mark.parametrize(
-    ("values", "offsets", "labels", "users", "message"),
-    [
-        ([0.5], [0, 1], [1], [1], "values must be a flat array of integer codes"),
-        ([0], [0, 2], [1], [1], "offsets must rise from 0 to the number of values, 1"),
-        ([0, 0], [0, 2, 1, 2], [1], [1, 1, 1], "offsets must rise"),
-        ([0], [], [1], [], "offsets must rise"),
-        ([0], [0, 1], [1], [1, 2], "users must name one user a sequence, 1, found 2"),
-        ([1], [0, 1], [1], [1], "values must be codes from 0 to 0, found 1 to 1"),
-        ([-1], [0, 1], [1], [1], "values must be codes from 0 to 0, found -1 to -1"),
-    ],
-)
-def test_arrays_must_fit(values, offsets, labels, users, message):
-    with pytest.raises(ValueError, match=message):
-        Sequences(np.array(values), np.array(offsets), np.array(labels), np.array(users))
-
-
 def test_states_are_the_values_seen_unless_they_are_named():
     lists = [[60_977, 12], [], [12, 12]]
     assert as_sequences(lists).labels.tolist() == [12, 60_977]
@@ -159,37 +142,3 @@ def test_many_states_stay_sparse():
     P = tpl.TransitionMatrix.from_sequences([range(5000), [0]], smoothing=0.1)
     assert P.is_sparse
     assert P.background[0] == pytest.approx(0.1 / (1 + 500))
-
-
-@pytest.mark.parametrize(
-    ("given", "options", "message"),
-    [
-        ([], {}, "at least one observed state, found none"),
-        ([[0, 1], [[0, 1], [1]]], {}, r"one-dimensional, found nested ones \(.*\'list\'\)"),
-        ([[[0, 1], [1, 0]]], {}, "one-dimensional, found nested"),
-        ([0, 1], {}, "found 0 at position 0; wrap"),
-        ({"ann": "abc"}, {}, "found 'abc' at position 0; wrap"),
-        ({"ann": 3}, {}, "found 3 at position 0; wrap"),
-        ([[0, 1], [1, 7]], {"n_states": 3}, r"unknown state 7 in the sequences; the states allowed are \[0, 1, 2\]"),
-        ([["a", "b"], ["c"]], {"states": ["a", "b"]}, "unknown state 'c'.*add it to states, or drop it"),
-        ([["a", "b"]], {"states": ["a", "b", "a"]}, "states must be distinct"),
-        ([["a", "b"]], {"states": ["a", "b"], "n_states": 3}, "equal the number of labels, found 3 and 2"),
-        ([["a", "b"]], {"n_states": 3}, "equal the number of labels, found 3 and 2"),
-        ([[0.0, 1.5]], {}, "whole numbers or labels, .* found 1.5 in sequence 0"),
-        ([[0.0, np.nan]], {}, "found nan in sequence 0"),
-        ([[0, 1], [0, 1j]], {}, r"found 1j in sequence 1"),
-        ([["a"], ["b", None]], {}, "not missing, found None in sequence 1; drop it"),
-        ([[0, pd.NA]], {}, "found <NA> in sequence 0"),
-        ([np.ma.array([0, 1], mask=[False, True])], {}, "found nan in sequence 0"),
-        ([["a", 1]], {}, "labels must be of one kind"),
-        ([["a"], [1]], {}, "labels must be of one kind"),
-        (pd.DataFrame({"state": [1]}), {}, r"the columns user, time and state, found \['state'\]; rename"),
-        (pd.DataFrame({"user": [1], "time": [np.nan], "state": [1]}), {}, "some in column time; drop those rows"),
-        ([[0, 1]], {"smoothing": -1.0}, "smoothing must be finite and at least 0, found -1.0"),
-        ([[0, 1]], {}, r"no step starts at state 1 \(1 such states\); give smoothing > 0"),
-        ([[0, 1]], {"direction": "sideways"}, "'forward', 'backward', found 'sideways'"),
-    ],
-)
-def test_bad_input_names_constraint_value_and_remedy(given, options, message):
-    with pytest.raises(ValueError, match=message):
-        tpl.TransitionMatrix.from_sequences(given, **options)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tplrepro as tpl
@@ -25,15 +25,12 @@ def sparse_example(seed=0, n=12):
     )
 
 
-def test_holds_a_copy():
-    rows = np.array(FIG_2_FORWARD)
-    P = tpl.TransitionMatrix(rows)
-    rows[0] = 0
-    assert P.probabilities[0].tolist() == FIG_2_FORWARD[0]
-
-
 @pytest.mark.parametrize("made", [lambda P: P, copy.deepcopy, lambda P: pickle.loads(pickle.dumps(P))])
 def test_nothing_in_it_can_be_changed(made):
+    rows = np.array(FIG_2_FORWARD)
+    P = made(tpl.TransitionMatrix(rows))
+    rows[0] = 0
+    assert P.probabilities[0].tolist() == FIG_2_FORWARD[0]
     for matrix in (made(tpl.TransitionMatrix(FIG_2_FORWARD, states="abc")), made(sparse_example())):
         arrays = [matrix.probabilities.data, matrix.background] if matrix.is_sparse else [matrix.probabilities]
         for array in arrays:
@@ -48,39 +45,25 @@ def test_labels_of_a_frame_are_states_whatever_the_order_of_its_columns():
     assert P.states == ["a", "b"]
     assert P.probabilities.tolist() == [[0.2, 0.8], [0.9, 0.1]]
     assert tpl.TransitionMatrix(pd.DataFrame(np.eye(2))).states == range(2)
-    with pytest.raises(ValueError, match=r"the same labels, found \[0, 1\] and \['a', 'b'\]"):
-        tpl.TransitionMatrix(pd.DataFrame(np.eye(2), columns=["a", "b"]))
 
 
-def test_normalizes_on_request():
-    assert tpl.TransitionMatrix([[1, 3], [2, 2]], normalize=True).probabilities.tolist() == [[0.25, 0.75], [0.5, 0.5]]
-
-
-def test_tolerance_of_row_sums_is_as_stated():
+def test_rows_sum_to_one_within_the_tolerance_or_are_made_to():
     tpl.TransitionMatrix([[0.5, 0.5 + 9e-10], [0.5, 0.5]])
-    with pytest.raises(ValueError, match=r"within 1e-09, found 1\.000000002 in row 0; pass normalize=True"):
-        tpl.TransitionMatrix([[0.5, 0.5 + 2e-9], [0.5, 0.5]])
+    assert tpl.TransitionMatrix([[1, 3], [2, 2]], normalize=True).probabilities.tolist() == [[0.25, 0.75], [0.5, 0.5]]
 
 
 def test_reverse_is_bayes_rule():
     initial = np.array([0.2, 0.3, 0.5])
     P = tpl.TransitionMatrix(FIG_2_FORWARD, states=list("abc"))
     B = P.reverse(initial)
-    joint = {(i, j): initial[i] * FIG_2_FORWARD[i][j] for i in range(3) for j in range(3)}
-    for j in range(3):
-        for i in range(3):
-            assert B.probabilities[j, i] == pytest.approx(joint[i, j] / sum(joint[k, j] for k in range(3)))
+    joint = initial[:, None] * FIG_2_FORWARD
+    assert B.probabilities == pytest.approx((joint / joint.sum(axis=0)).T)
     assert B.states == ["a", "b", "c"]
-
-
-def test_reversing_twice_gives_the_chain_back():
-    P = tpl.TransitionMatrix(FIG_2_FORWARD)
-    initial = np.array([0.1, 0.6, 0.3])
-    assert P.reverse(initial).reverse(P.propagate(initial)).probabilities == pytest.approx(P.probabilities)
+    # Reversing twice gives the chain back.
+    assert B.reverse(P.propagate(initial)).probabilities == pytest.approx(P.probabilities)
     assert P.reverse().reverse().probabilities == pytest.approx(P.probabilities)
 
 
-@settings(max_examples=50)
 @given(n=st.integers(1, 7), seed=st.integers(0, 1000), zeros=st.floats(0, 0.8))
 def test_stationary_distribution_is_kept_by_a_step(n, seed, zeros):
     P = tpl.random_matrix(n, seed=seed, zeros=zeros)
@@ -94,8 +77,8 @@ def test_stationary_distribution_is_kept_by_a_step(n, seed, zeros):
 
 
 def test_stationary_distribution_of_a_nearly_decomposed_chain_keeps_its_digits():
-    P = tpl.TransitionMatrix([[1 - 1e-14, 1e-14], [3e-14, 1 - 3e-14]])
     leave, enter = 1e-14, 3e-14
+    P = tpl.TransitionMatrix([[1 - leave, leave], [enter, 1 - enter]])
     assert P.stationary() == pytest.approx([enter / (leave + enter), leave / (leave + enter)], rel=1e-12)
     assert tpl.TransitionMatrix([[0.8, 0.2], [0.0, 1.0]]).stationary().tolist() == [0.0, 1.0]  # a transient state
 
@@ -122,7 +105,6 @@ def test_reversing_a_sparse_matrix_without_background_keeps_it_sparse():
     assert not sparse_example().reverse().is_sparse
 
 
-@settings(max_examples=60)
 @given(sequences=st.lists(st.lists(st.integers(0, 5), min_size=2, max_size=6), min_size=1, max_size=5))
 def test_dropping_dead_ends_keeps_what_repeated_deletion_keeps(sequences):
     steps = {(a, b) for s in sequences for a, b in itertools.pairwise(s)}
@@ -153,32 +135,3 @@ def test_repr_and_index():
     assert repr(tpl.TransitionMatrix(FIG_2_FORWARD)) == "TransitionMatrix(3 states, dense)"
     assert P.shape == (12, 12)
     assert P.index("s4") == 4
-    with pytest.raises(ValueError, match="unknown state 'nowhere'; the matrix has 12 states, such as 's0'"):
-        P.index("nowhere")
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: tpl.TransitionMatrix([[0.5, 0.5], [1.0]], normalize=True), "rectangular array of numbers"),
-        (lambda: tpl.TransitionMatrix([[0.0, 0.0], [1.0, 0.0]], normalize=True), "positive, finite sum.*0 in row 0"),
-        (lambda: tpl.TransitionMatrix([[1.0, -1.0], [1.0, 0.0]], normalize=True), "found -1 in row 0, column 1"),
-        (lambda: tpl.TransitionMatrix([[1.0, np.nan], [1.0, 0.0]], normalize=True), "found nan in row 0"),
-        (lambda: tpl.TransitionMatrix(np.eye(2), background=0.1), "background needs a scipy.sparse matrix"),
-        (lambda: tpl.TransitionMatrix(np.eye(2), states=["a"]), "2 states once, found 1 labels"),
-        (lambda: tpl.TransitionMatrix(np.eye(2), states=["a", "a"]), "distinct, found 'a' more than once"),
-        (lambda: tpl.TransitionMatrix(scipy.sparse.eye_array(2) * 0.5), "rows must sum to 1 .* found 0.5 in row 0"),
-        (lambda: tpl.TransitionMatrix(scipy.sparse.eye_array(3)).stationary(), "3 closed classes"),
-        (lambda: drop_dead_ends(np.ones((2, 3))), r"counts must be square, found shape \(2, 3\)"),
-        (lambda: tpl.TransitionMatrix(scipy.sparse.eye_array(2) * -1.0), "not be negative, found -1"),
-        (lambda: tpl.TransitionMatrix(scipy.sparse.eye_array(2), background=-0.1), "background.*found -0.1"),
-        (lambda: tpl.TransitionMatrix(scipy.sparse.csr_array((2, 3))), r"square, found shape \(2, 3\)"),
-        (lambda: tpl.TransitionMatrix(np.eye(2)).stationary(), "unique, found 2 closed classes"),
-        (lambda: tpl.TransitionMatrix(FIG_2_FORWARD).reverse([0.5, 0.5]), r"shape \(3,\), found \(2,\)"),
-        (lambda: tpl.TransitionMatrix(FIG_2_FORWARD).reverse([0.5, 0.6, 0.1]), "sum to 1 within 1e-09, found sum 1.2"),
-        (lambda: tpl.TransitionMatrix([[0.8, 0.2], [0.0, 1.0]]).reverse(), "state 0 has probability 0 after one step"),
-    ],
-)
-def test_bad_input_names_constraint_value_and_remedy(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()

@@ -1,0 +1,132 @@
+"""Messages of the folder's errors: one case a constraint."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+
+import tplrepro as tpl
+from tplrepro import TransitionMatrix
+from tplrepro.markov import (
+    Sequences,
+    bootstrap_draws,
+    drop_dead_ends,
+    estimate_higher_order,
+    every_kth,
+    fit_hidden_chain,
+    leakage_interval,
+    posterior_draws,
+)
+from tplrepro.markov.filtering import condition, forward_backward
+
+EYE, HALVES, TABLE = np.eye(2), [0.5, 0.5], np.array([[8.0, 2.0], [1.0, 9.0]])
+SPARSE = scipy.sparse.eye_array(2)
+RNG = np.random.default_rng(0)
+NUMBERS = np.random.default_rng(0).normal(size=50)
+
+
+def arrays(values, offsets, labels, users):
+    return Sequences(np.array(values), np.array(offsets), np.array(labels), np.array(users))
+
+
+CALLS = [
+    (lambda: TransitionMatrix([HALVES, [1.0]], normalize=True), "rectangular array of numbers"),
+    (lambda: TransitionMatrix([[0.0, 0.0], [1.0, 0.0]], normalize=True), "positive, finite sum.*0 in row 0"),
+    (lambda: TransitionMatrix([[1.0, -1.0], [1.0, 0.0]], normalize=True), "found -1 in row 0, column 1"),
+    (lambda: TransitionMatrix([[1.0, np.nan], [1.0, 0.0]], normalize=True), "found nan in row 0"),
+    (lambda: TransitionMatrix([[0.5, 0.5 + 2e-9], HALVES]), r"1e-09, found 1\.000000002 in row 0; pass normalize=True"),
+    (lambda: TransitionMatrix(EYE, background=0.1), "background needs a scipy.sparse matrix"),
+    (lambda: TransitionMatrix(EYE, states=["a"]), "2 states once, found 1 labels"),
+    (lambda: TransitionMatrix(EYE, states=["a", "a"]), "distinct, found 'a' more than once"),
+    (lambda: TransitionMatrix(pd.DataFrame(EYE, columns=["a", "b"])), r"the same labels, found \[0, 1\] and \['a', "),
+    (lambda: TransitionMatrix(SPARSE * 0.5), "rows must sum to 1 .* found 0.5 in row 0"),
+    (lambda: TransitionMatrix(SPARSE * -1.0), "not be negative, found -1"),
+    (lambda: TransitionMatrix(SPARSE, background=-0.1), "background.*found -0.1"),
+    (lambda: TransitionMatrix(scipy.sparse.csr_array((2, 3))), r"square, found shape \(2, 3\)"),
+    (lambda: TransitionMatrix(EYE).index("x"), "unknown state 'x'; the matrix has 2 states, such as 0"),
+    (lambda: TransitionMatrix(EYE).stationary(), "unique, found 2 closed classes"),
+    (lambda: TransitionMatrix(SPARSE).stationary(), "2 closed classes"),
+    (lambda: TransitionMatrix(np.eye(3)).reverse(HALVES), r"shape \(3,\), found \(2,\)"),
+    (lambda: TransitionMatrix(EYE).reverse([0.6, 0.6]), "sum to 1 within 1e-09, found sum 1.2"),
+    (lambda: TransitionMatrix([[0.8, 0.2], [0.0, 1.0]]).reverse(), "state 0 has probability 0 after one step"),
+    (lambda: drop_dead_ends(np.ones((2, 3))), r"counts must be square, found shape \(2, 3\)"),
+    (lambda: tpl.strongest(0), "n must be at least 1"),
+    (lambda: tpl.smoothed(EYE, -0.1), "s must be finite and at least 0, found -0.1"),
+    (lambda: tpl.random_matrix(3, zeros=1.0), r"share in \[0, 1\), found 1.0"),
+    (lambda: forward_backward([[0, 0]], EYE, [0.5, 0.4]), "initial must be .* sum 0.9"),
+    (lambda: forward_backward([[0, 0, 0]] * 2, EYE, HALVES), "each of the 2 states, found 3"),
+    (lambda: forward_backward([0, 0], EYE, HALVES), r"\(..., T, n\) with T >= 1, found \(2,\)"),
+    (lambda: forward_backward([[0, np.nan]], EYE, HALVES), "found NaN or"),
+    (lambda: forward_backward([[0, 0]] * 3, [EYE], HALVES), "3 outputs need 2 .* matrices, found 1"),
+    (lambda: condition(np.log(HALVES), np.zeros(3)), r"one value a state, found shape \(3,\)"),
+    (lambda: condition(np.log(HALVES), np.array([0, np.inf])), "found NaN or"),
+    (lambda: fit_hidden_chain([NUMBERS], 0, rng=RNG), "n_states must be at least 1"),
+    (lambda: fit_hidden_chain([], 1, rng=RNG), "at least one observation, found none"),
+    (lambda: fit_hidden_chain(NUMBERS, 1, rng=RNG), "wrap a single series in a list"),
+    (lambda: fit_hidden_chain([NUMBERS, np.ones((3, 2))], 1, rng=RNG), "with one d, found"),
+    (lambda: fit_hidden_chain([np.append(NUMBERS, np.nan)], 1, rng=RNG), "finite numbers, found nan"),
+    (lambda: fit_hidden_chain([np.ones(50)], 1, rng=RNG), "coordinate 0 constant at 1"),
+    (lambda: fit_hidden_chain([np.repeat([0.0, 1.0], 50)], 3, rng=RNG), "as states, found 2 for 3"),
+    (lambda: fit_hidden_chain([NUMBERS[:10]], 3, rng=RNG), "as free parameters, found 10 for 14"),
+    (lambda: estimate_higher_order([[0, 1]], order=0), "order must be at least 1"),
+    (lambda: estimate_higher_order([[], [0]]), "found at most 1"),
+    (lambda: estimate_higher_order([[0, 1, 2]], labels=["a", "b"]), r"unknown state 2 .* allowed are \[0, 1\]"),
+    (lambda: estimate_higher_order([[0, 1]], tuples="few"), "'all' or a list of tuples, found 'few'"),
+    (lambda: estimate_higher_order([range(1200)], tuples="all"), "of 1200 places would be 1440000 states"),
+    (lambda: estimate_higher_order([[0, 1]], smoothing=1, tuples=[(0, 0)]), r"unknown state \(0, 1\) in the sequences"),
+    (lambda: every_kth(EYE, 0), "k must be at least 1"),
+    (lambda: every_kth(tpl.smoothed(SPARSE, 1.0), 2), "needs background 0, found 0.333"),
+    (lambda: posterior_draws(np.ones((2, 3)), 1.0, 1, RNG), r"square, found shape \(2, 3\)"),
+    (lambda: posterior_draws(TABLE, 1.0, 0, RNG), "draws must be at least 1"),
+    (lambda: posterior_draws([[1, 1], [0, 0]], 0.0, 1, RNG), "no step starts at state 1"),
+    (lambda: posterior_draws(scipy.sparse.eye_array(20_001), 1.0, 1, RNG), "at most 20000 states, found 20001"),
+    (lambda: bootstrap_draws([[0, 1]], 0, RNG, estimate=len), "draws must be at least 1"),
+    (lambda: bootstrap_draws([[0, 1], [1, 0]], 1, RNG, estimate=len, groups=[1]), "one group a sequence, 2"),
+    (lambda: leakage_interval([1.0] * 19, float), "level 0.9 needs at least 20 draws, found 19"),
+    (lambda: leakage_interval([1.0] * 20, float, level=1.0), r"probability in \(0, 1\), found 1.0"),
+    (lambda: leakage_interval([1.0] * 19 + [np.nan], float), "found NaN in draw 19"),
+    (lambda: arrays([0.5], [0, 1], [1], [1]), "values must be a flat array of integer codes"),
+    (lambda: arrays([0], [0, 2], [1], [1]), "offsets must rise from 0 to the number of values, 1"),
+    (lambda: arrays([0, 0], [0, 2, 1, 2], [1], [1, 1, 1]), "offsets must rise"),
+    (lambda: arrays([0], [], [1], []), "offsets must rise"),
+    (lambda: arrays([0], [0, 1], [1], [1, 2]), "users must name one user a sequence, 1, found 2"),
+    (lambda: arrays([1], [0, 1], [1], [1]), "values must be codes from 0 to 0, found 1 to 1"),
+    (lambda: arrays([-1], [0, 1], [1], [1]), "values must be codes from 0 to 0, found -1 to -1"),
+]
+SEQUENCES = [
+    ([], {}, "at least one observed state, found none"),
+    ([[0, 1], [[0, 1], [1]]], {}, r"one-dimensional, found nested ones \(.*\'list\'\)"),
+    ([[[0, 1], [1, 0]]], {}, "one-dimensional, found nested"),
+    ([0, 1], {}, "found 0 at position 0; wrap"),
+    ({"ann": "abc"}, {}, "found 'abc' at position 0; wrap"),
+    ([[0, 1], [1, 7]], {"n_states": 3}, r"unknown state 7 in the sequences; the states allowed are \[0, 1, 2\]"),
+    ([["a", "b"], ["c"]], {"states": ["a", "b"]}, "unknown state 'c'.*add it to states, or drop it"),
+    ([["a", "b"]], {"states": ["a", "b", "a"]}, "states must be distinct"),
+    ([["a", "b"]], {"states": ["a", "b"], "n_states": 3}, "equal the number of labels, found 3 and 2"),
+    ([["a", "b"]], {"n_states": 3}, "equal the number of labels, found 3 and 2"),
+    ([[0.0, 1.5]], {}, "whole numbers or labels, .* found 1.5 in sequence 0"),
+    ([[0.0, np.nan]], {}, "found nan in sequence 0"),
+    ([[0, 1], [0, 1j]], {}, r"found 1j in sequence 1"),
+    ([["a"], ["b", None]], {}, "not missing, found None in sequence 1; drop it"),
+    ([[0, pd.NA]], {}, "found <NA> in sequence 0"),
+    ([np.ma.array([0, 1], mask=[False, True])], {}, "found nan in sequence 0"),
+    ([["a", 1]], {}, "labels must be of one kind"),
+    ([["a"], [1]], {}, "labels must be of one kind"),
+    (pd.DataFrame({"state": [1]}), {}, r"the columns user, time and state, found \['state'\]; rename"),
+    (pd.DataFrame({"user": [1], "time": [np.nan], "state": [1]}), {}, "some in column time; drop those rows"),
+    ([[0, 1]], {"smoothing": -1.0}, "smoothing must be finite and at least 0, found -1.0"),
+    ([[0, 1]], {}, r"no step starts at state 1 \(1 such states\); give smoothing > 0"),
+    ([[0, 1]], {"direction": "sideways"}, "'forward', 'backward', found 'sideways'"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), CALLS)
+def test_errors(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+@pytest.mark.parametrize(("given", "options", "message"), SEQUENCES)
+def test_errors_of_sequences(given, options, message):
+    with pytest.raises(ValueError, match=message):
+        TransitionMatrix.from_sequences(given, **options)
