@@ -75,19 +75,17 @@ def test_relative_error_is_below_1e_12_on_the_whole_range(kind):
         assert_close({"Algorithm 1": PUBLISHED["Algorithm 1"]}, P, ALPHAS, expected, rtol=1e-13)
 
 
-@pytest.mark.parametrize(("n", "spread"), [(6, 1e-1), (6, 1e-6), (12, 1e-12)])
-def test_rows_that_nearly_agree_keep_their_digits(n, spread):
-    P = nearly_equal_rows(n, spread)
+@pytest.mark.parametrize("P", [nearly_equal_rows(*case) for case in [(6, 1e-1), (6, 1e-6), (12, 1e-12)]])
+def test_rows_that_nearly_agree_keep_their_digits(P):
     assert_close(EXACT, P, ALPHAS[1:], [float(loss) for loss in loss_mpmath(P, ALPHAS[1:])])
 
 
 def test_probabilities_over_three_hundred_magnitudes():
-    rng = np.random.default_rng(6)
-    for _ in range(20):
-        P = 10.0 ** rng.uniform(-300, 0, (5, 5))
-        P /= P.sum(axis=1, keepdims=True)
+    P = 10.0 ** np.random.default_rng(6).uniform(-300, 0, (20, 5, 5))
+    for rows in P / P.sum(axis=2, keepdims=True):
         alphas = (0.5, 50.0, 500.0, 690.0, 710.0, 800.0, 1e5)
-        assert_close({"L": EXACT["PrivacyLossFunction"]}, P, alphas, [float(loss) for loss in loss_mpmath(P, alphas)])
+        expected = [float(loss) for loss in loss_mpmath(rows, alphas)]
+        assert_close({"L": EXACT["PrivacyLossFunction"]}, rows, alphas, expected)
 
 
 LARGE = [random_matrix(np.random.default_rng(n), "dense", n) for n in (30, 130)] + [nearly_equal_rows(60, 1e-12)]
@@ -167,14 +165,6 @@ def test_budget_for_is_safe_and_tight(P, alpha):
             assert budget == pytest.approx(float(exact), rel=1e-9, abs=1e-15)
 
 
-def test_example_4():
-    L = tpl.PrivacyLossFunction(FIG_4)
-    assert L.vertices == pytest.approx(np.array([[0.2, 0.7], [0.1, 0.5]]))
-    # The pentagram of Fig. 4: (0.7 u + 1)/(0.2 u + 1) = (0.5 u + 1)/(0.1 u + 1).
-    assert L.breakpoints == pytest.approx([np.log1p((0.7 + 0.1 - 0.2 - 0.5) / (0.2 * 0.5 - 0.7 * 0.1))])
-    assert L(40.0) == pytest.approx(np.log(5.0), rel=1e-15)
-
-
 def test_trivial_matrices():
     for P in ([[1.0]], np.full((4, 4), 0.25), [[0.3, 0.7]] * 2):
         L = tpl.PrivacyLossFunction(P)
@@ -188,23 +178,14 @@ def test_trivial_matrices():
     assert identity.supremum(1e-9) == np.inf
     assert identity.budget_for(1.0) == 0.0
     # Disjoint supports are enough (Theorem 7 of [1] asks for more), whatever the rounding of their sums.
+    limit = np.log(1 / 0.8)  # Theorem 11's second case
+    assert np.isfinite(tpl.PrivacyLossFunction(FIG_3).supremum(limit * (1 - 1e-9)))
+    assert tpl.PrivacyLossFunction(FIG_3).supremum(limit * (1 + 1e-9)) == np.inf
+    # All pairs of a smoothed permutation give the same two points, up to rounding.
+    assert len(tpl.PrivacyLossFunction(tpl.smoothed(tpl.strongest(60, seed=3), 0.37)).vertices) == 1
     thirds = tpl.PrivacyLossFunction([[1 / 3, 1 / 3, 1 / 3, 0, 0, 0], [0, 0, 0, 0.1, 0.2, 0.7]] + [[1 / 6] * 6] * 4)
     assert thirds.is_identity
     assert thirds(2.5) == 2.5
-
-
-def test_theorem_11_on_both_sides_of_its_second_case():
-    L, limit = tpl.PrivacyLossFunction(FIG_3), np.log(1 / 0.8)
-    assert np.isfinite(L.supremum(limit * (1 - 1e-9)))
-    assert L.supremum(limit * (1 + 1e-9)) == np.inf
-
-
-def test_scalars_give_floats_and_arrays_keep_their_shape():
-    L = tpl.PrivacyLossFunction(FIG_4)
-    grid = np.array([[0.0, 0.1, 1.0], [2.0, 3.0, 50.0]])
-    assert type(L(1.0)) is type(L.supremum(1.0)) is float
-    assert L(grid).shape == L.budget_for(grid).shape == (2, 3)
-    assert L(grid)[1, 2] == L(50.0)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -217,10 +198,12 @@ def test_arrays_give_what_scalars_give(kind):
         assert (L(alphas) <= alphas).all()
 
 
-def test_what_is_handed_out_cannot_be_changed():
+def test_shapes_and_that_what_is_handed_out_cannot_be_changed():
     rows = np.array(FIG_4)
     L = tpl.PrivacyLossFunction(rows)
-    expected = L(1.0)
+    expected, grid = L(1.0), np.array([[0.0, 0.1, 1.0], [2.0, 3.0, 50.0]])
+    assert type(expected) is type(L.supremum(1.0)) is float
+    assert L(grid).shape == L.budget_for(grid).shape == (2, 3)
     rows[:] = 1 / 3
     assert (L.at(1.0), L.witness(1.0).q) == (expected, 0.7)
     for array in (L.vertices, L.breakpoints):
@@ -228,15 +211,13 @@ def test_what_is_handed_out_cannot_be_changed():
             array[:] = 0.0
 
 
-def test_repr_names_states_and_counts_vertices():
-    assert repr(tpl.PrivacyLossFunction(FIG_4)) == "PrivacyLossFunction(TransitionMatrix(3 states, dense), 2 vertices)"
-    named = tpl.TransitionMatrix(FIG_4, states=["home", "road", "office"])
-    assert "'home', 'road', 'office'" in repr(tpl.PrivacyLossFunction(named))
-
-
 def test_witness_attains_the_loss():
+    equal = tpl.PrivacyLossFunction([[0.5, 0.5], [0.5, 0.5]]).witness(1.0)
+    assert equal.columns == ()
+    assert "gains nothing from the correlation" in str(equal)
     P = tpl.TransitionMatrix(FIG_4, states=["home", "road", "office"])
     L = tpl.PrivacyLossFunction(P)
+    assert "'home', 'road', 'office'; dense), 2 vertices)" in repr(L)
     for alpha in (0.5, 1.4, 1.5, 5.0):
         w = L.witness(alpha)
         q, d = P.row(P.index(w.state_q)), P.row(P.index(w.state_d))
@@ -245,27 +226,3 @@ def test_witness_attains_the_loss():
         u = np.expm1(alpha)
         assert np.log((w.q * u + 1) / (w.d * u + 1)) == pytest.approx(L(alpha), rel=1e-13)
     assert re.search("telling ('office' from 'home'|'home' from 'office')", str(L.witness(5.0)))
-
-
-def test_witness_of_equal_rows_names_no_column():
-    witness = tpl.PrivacyLossFunction([[0.5, 0.5], [0.5, 0.5]]).witness(1.0)
-    assert witness.columns == ()
-    assert "gains nothing from the correlation" in str(witness)
-
-
-def test_ties_do_not_multiply_vertices():
-    # All pairs of a smoothed permutation give the same two points, up to rounding.
-    L = tpl.PrivacyLossFunction(tpl.smoothed(tpl.strongest(60, seed=3), 0.37))
-    assert len(L.vertices) == 1
-
-
-def test_result_does_not_depend_on_the_number_of_threads(monkeypatch):
-    import numba
-
-    P = tpl.random_matrix(150, seed=4)
-    monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", 1)
-    alone = tpl.PrivacyLossFunction(P)
-    monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", 3)
-    together = tpl.PrivacyLossFunction(P)
-    alphas = np.geomspace(1e-3, 100, 50)
-    assert together(alphas) == pytest.approx(alone(alphas), rel=1e-14)

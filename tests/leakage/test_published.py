@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.leakage.matrices import FIG_3, FIG_4, FORWARD, KINDS, random_matrices
-from tests.leakage.oracles import loss_mpmath, recursion, supremum_mpmath
+from tests.leakage.matrices import FIG_3, FIG_4, FORWARD, KINDS, random_matrices, random_matrix
+from tests.leakage.oracles import loss_mpmath, supremum_mpmath
 from tplrepro.leakage import published
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 
@@ -29,15 +29,14 @@ def test_algorithm_4_has_no_gap_between_the_points_it_tried(kind):
             assert (np.diff(function.aArr) > 0).all()
 
 
-def test_algorithm_1_solves_blocks_of_rows_like_single_pairs(monkeypatch):
-    (P,) = random_matrices(np.random.default_rng(4), "zeros", 40, 1)
-    expected = float(loss_mpmath(P, 3.0, dps=30))
-    for block in (1, 40 * 40 * 7, 1 << 16):
+def test_blocks_of_rows_are_solved_like_single_pairs(monkeypatch):
+    P = random_matrix(np.random.default_rng(4), "zeros", 20)
+    expected, tables = float(loss_mpmath(P, 3.0, dps=30)), published.algorithm_2(P)
+    whole = published.algorithm_6(0.01, tables)
+    for block in (1, 20 * 20 * 7, 1 << 16):
         monkeypatch.setattr(published, "BLOCK", block)
         assert published.algorithm_1(P, 3.0) == pytest.approx(expected, rel=1e-13)
-
-
-# the paper's examples
+        assert published.algorithm_6(0.01, tables) == whole
 
 
 def test_worked_example_of_algorithm_2():
@@ -66,22 +65,6 @@ def test_tables_hold_every_ordered_pair_in_order():
     for k, (i, j) in enumerate(pairs):
         for table, row in zip(tables, published.piecewise_coefficients(FIG_4[i], FIG_4[j]), strict=True):
             np.testing.assert_array_equal(table[k], row)
-
-
-def test_backward_leakage_of_figure_3():
-    leakage = [0.1]
-    for _ in range(9):
-        leakage.append(published.algorithm_1(FIG_3, leakage[-1], epsilon=0.1))
-    expected = recursion([0.1] * 10, *[lambda alpha: np.log(0.8 * np.expm1(alpha) + 1)] * 2)[0]
-    np.testing.assert_allclose(leakage, expected, rtol=1e-14)
-
-
-def test_function_of_figure_4_bends_at_the_pentagram():
-    function = published.algorithm_4(FIG_4, 1e-6, 10)
-    np.testing.assert_allclose(function.qArr, [0.7, 0.5])
-    np.testing.assert_allclose(function.dArr, [0.2, 0.1])
-    # (0.7 u + 1) / (0.2 u + 1) = (0.5 u + 1) / (0.1 u + 1) at u = 10/3
-    np.testing.assert_allclose(function.aArr, [np.log(10 / 3 + 1), 10.0])
 
 
 @pytest.mark.parametrize(
@@ -120,20 +103,10 @@ def test_algorithm_6_is_the_fixed_point_of_the_whole_function():
                     assert published.algorithm_1(P, supremum, epsilon) == pytest.approx(supremum, rel=1e-12)
 
 
-def test_algorithm_6_reads_long_tables_in_blocks(monkeypatch):
-    (P,) = random_matrices(np.random.default_rng(6), "dense", 9, 1)
-    tables = published.algorithm_2(P)
-    whole = published.algorithm_6(0.3, tables)
-    monkeypatch.setattr(published, "BLOCK", 20)
-    assert published.algorithm_6(0.3, tables) == whole
-
-
 @given(d=st.one_of(st.just(0.0), st.floats(1e-300, 1.0)), share=st.floats(0, 1), epsilon=st.floats(1e-6, 1000.0))
 @settings(max_examples=60, deadline=None)
 def test_theorem_11_solves_the_fixed_point_equation(d, share, epsilon):
-    q = max(d, d + share * (1 - d))
-    if q > 1:
-        q = 1.0
+    q = min(max(d, d + share * (1 - d)), 1.0)
     exact = supremum_mpmath(q, d, epsilon, dps=40)
     # the conditioning in q, where d is tiny: half an ulp of q is all that 1 - q e^epsilon can resolve
     margin = abs(1 + d - q * np.exp(min(epsilon, 700))) + np.sqrt(d)
@@ -144,16 +117,11 @@ def test_theorem_11_solves_the_fixed_point_equation(d, share, epsilon):
         assert value == pytest.approx(float(exact), rel=tolerance)
 
 
-# limits and properties
-
-
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_identical_rows_leak_nothing_but_epsilon(n):
     P = np.tile(np.arange(1.0, n + 1) / np.arange(1.0, n + 1).sum(), (n, 1))
     tables = published.algorithm_2(P)
-    assert not tables.qM.any()
-    assert not tables.dM.any()
-    assert not tables.aM.any()
+    assert not np.any(tables)
     function = published.algorithm_4(tables, 1e-6, 10)
     assert [a.tolist() for a in function[:3]] == [[0], [0], [0]]
     for alpha in (0.0, 3.0, 1e6):
@@ -162,12 +130,3 @@ def test_identical_rows_leak_nothing_but_epsilon(n):
         assert published.algorithm_5(alpha, function, 0.5) == 0.5
     assert published.algorithm_5([1.0, 2.0], function, 0.5).tolist() == [0.5, 0.5]
     assert published.algorithm_6(0.5, tables) == (0.5, 0, 0)
-
-
-def test_anything_that_is_an_array_is_accepted():
-    class Wrapped:
-        def __array__(self, dtype=None, copy=None):
-            return np.array(FIG_4, dtype=dtype)
-
-    assert published.algorithm_1(Wrapped(), 2.0) == published.algorithm_1(FIG_4.tolist(), 2.0)
-    np.testing.assert_array_equal(published.algorithm_2(Wrapped()).aM, published.algorithm_2(FIG_4).aM)
