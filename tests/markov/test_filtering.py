@@ -10,14 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tplrepro import TransitionMatrix
-from tplrepro.markov.filtering import (
-    ImpossibleOutputError,
-    condition,
-    forward_backward,
-    log_product,
-    messages,
-    output_log_likelihoods,
-)
+from tplrepro.markov import filtering
+from tplrepro.markov.filtering import forward_backward, log_product, messages, output_log_likelihoods
 
 
 def exact(value: float) -> mpmath.mpf:
@@ -81,7 +75,7 @@ def test_forward_backward_is_the_sum_over_all_paths(chain, kind):
     matrices = [kind(matrix) for matrix in rows]
     truth = over_all_paths(told, rows, initial)
     if truth is None:
-        with pytest.raises(ImpossibleOutputError):
+        with pytest.raises(filtering.ImpossibleOutputError):
             forward_backward(told, matrices, initial)
         return
     result = forward_backward(told, matrices, initial)
@@ -125,8 +119,7 @@ def test_what_all_outputs_say_of_a_state_leaves_its_prior_out():
 @pytest.mark.parametrize("transpose", [False, True])
 def test_a_sparse_product_is_the_dense_one_and_is_never_made_dense(background, transpose, monkeypatch):
     rng = np.random.default_rng(2)
-    stored = scipy.sparse.random_array((30, 30), density=0.1, rng=rng, format="csr") + 0.5 * scipy.sparse.eye_array(30)
-    stored = scipy.sparse.csr_array(stored)
+    stored = (scipy.sparse.random_array((30, 30), density=0.1, rng=rng) + 0.5 * scipy.sparse.eye_array(30)).tocsr()
     stored.data[5:9] = [0.0, 1e-3, 1e-200, 0.0]  # less than the background
     P = TransitionMatrix(stored, background=background, normalize=True)
     dense = P.toarray()
@@ -152,10 +145,3 @@ def test_messages_are_the_likelihood_of_what_came_before():
     assert np.exp(messages(told, [rows, rows])) == pytest.approx(np.array([[1, 1], second, third]))
     assert messages(told, [rows, None])[2].tolist() == [0, 0]
     assert not messages(told, [None, None]).any()
-
-
-def test_impossible_outputs_are_named_by_their_time():
-    with pytest.raises(ImpossibleOutputError, match="the output of time 1 has none"):
-        forward_backward([[0, -np.inf], [-np.inf, 0]], np.eye(2), [0.5, 0.5])
-    with pytest.raises(ImpossibleOutputError, match="the output has none"):
-        condition(np.array([0.0, -np.inf]), np.array([-np.inf, 0.0]))

@@ -17,27 +17,16 @@ lists_of_places = st.lists(st.lists(st.integers(0, 3), max_size=9), min_size=1, 
 
 def by_hand(sequences, order, direction, smoothing):
     """States and rows by counting tuples in a loop."""
-    tuples = sorted({tuple(s[i : i + order]) for s in sequences for i in range(len(s) - order + 1)})
-    counts = Counter()
-    for s in sequences:
-        windows = [tuple(s[i : i + order]) for i in range(len(s) - order + 1)]
-        for before, after in pairwise(windows):
-            counts[(before, after) if direction == "forward" else (after, before)] += 1
+    windows = [[tuple(s[i : i + order]) for i in range(len(s) - order + 1)] for s in sequences]
+    tuples = sorted({each for of_one in windows for each in of_one})
+    counts = Counter(pair for of_one in windows for pair in pairwise(of_one))
     rows = np.zeros((len(tuples), len(tuples)))
-    for i, a in enumerate(tuples):
-        for j, b in enumerate(tuples):
-            early, late = (a, b) if direction == "forward" else (b, a)
-            possible = order == 1 or early[1:] == late[:-1]
-            rows[i, j] = counts[a, b] + smoothing * possible
-    return tuples, rows
+    for (i, early), (j, late) in product(enumerate(tuples), repeat=2):
+        rows[i, j] = counts[early, late] + smoothing * (order == 1 or early[1:] == late[:-1])
+    return tuples, rows if direction == "forward" else rows.T
 
 
-@given(
-    sequences=lists_of_places,
-    order=st.integers(1, 3),
-    direction=st.sampled_from(["forward", "backward"]),
-    smoothing=st.sampled_from([0.0, 0.3, 2.0]),
-)
+@given(lists_of_places, st.integers(1, 3), st.sampled_from(["forward", "backward"]), st.sampled_from([0.0, 0.3, 2.0]))
 def test_counts_tuples(sequences, order, direction, smoothing):
     if max(map(len, sequences)) < order:
         with pytest.raises(ValueError, match=f"order {order} needs a sequence of at least {order} |found none"):

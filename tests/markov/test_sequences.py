@@ -105,10 +105,9 @@ def test_a_mapping_names_the_users():
 
 @given(sequences=STATES, direction=st.sampled_from(["forward", "backward"]))
 def test_counts_are_those_of_a_loop(sequences, direction):
-    expected = Counter()
-    for sequence in sequences:
-        for before, after in itertools.pairwise(sequence):
-            expected[(before, after) if direction == "forward" else (after, before)] += 1
+    expected = Counter(pair for sequence in sequences for pair in itertools.pairwise(sequence))
+    if direction == "backward":
+        expected = Counter({(after, before): count for (before, after), count in expected.items()})
     counts, _ = count_transitions(sequences, n_states=5, direction=direction)
     assert {key: int(counts[key]) for key in expected} == dict(expected)
     assert counts.sum() == sum(expected.values())

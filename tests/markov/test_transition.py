@@ -1,4 +1,4 @@
-"""Transition matrices: validation, Bayes' rule, propagation; dense and sparse alike."""
+"""Transition matrices, dense and sparse alike: Bayes' rule, propagation, generators against Eq. (28) of TKDE 2019."""
 
 import copy
 import itertools
@@ -135,3 +135,31 @@ def test_repr_and_index():
     assert repr(tpl.TransitionMatrix(FIG_2_FORWARD)) == "TransitionMatrix(3 states, dense)"
     assert P.shape == (12, 12)
     assert P.index("s4") == 4
+
+
+def test_strongest_and_random_matrices_are_seeded():
+    assert tpl.strongest(4).probabilities.tolist() == np.eye(4).tolist()
+    P = tpl.strongest(20, seed=1).probabilities
+    assert sorted(P.argmax(axis=1)) == list(range(20))
+    assert set(P.ravel()) == {0.0, 1.0}
+    assert (tpl.strongest(20, seed=1).probabilities == P).all()
+    P = tpl.random_matrix(40, seed=5, zeros=0.3).probabilities
+    assert 0.2 < (P == 0).mean() < 0.4
+    assert (P == tpl.random_matrix(40, seed=5, zeros=0.3).probabilities).all()
+
+
+@pytest.mark.parametrize("s", [0.0, 0.005, 1.0, 50.0])
+def test_smoothed_is_equation_28_as_printed(s):
+    P = tpl.random_matrix(6, seed=2, zeros=0.5).probabilities
+    expected = [[(p + s) / sum(x + s for x in row) for p in row] for row in P]
+    assert tpl.smoothed(P, s).probabilities == pytest.approx(np.array(expected), rel=1e-14)
+    sparse = tpl.smoothed(scipy.sparse.csr_array(P), s)
+    assert sparse.is_sparse
+    assert sparse.toarray() == pytest.approx(np.array(expected))
+
+
+def test_adding_s_twice_is_another_smoothing():
+    # The generator published with TKDE 2019 does this: its 0.05 is 0.10 of Eq. (28).
+    n, s = 10, 0.05
+    twice = (np.eye(n) + s + s) / (np.eye(n) + s + s).sum(axis=1, keepdims=True)
+    assert twice == pytest.approx(tpl.smoothed(tpl.strongest(n), 2 * s).probabilities)
