@@ -15,12 +15,8 @@ def test_likelihood_is_that_of_the_noise_around_each_cell(setting):
     assert release.log_likelihoods.shape == (setting.n_users, 5, 6)
     # The first run's counts are released: the others' counts and each candidate cell explain them so.
     others = setting.counts - setting.present[0]
-    expected = np.array(
-        [
-            [log_laplace(release.counts[t] - others[t] - np.eye(6)[k], 2 / budgets[t]).sum() for k in range(6)]
-            for t in range(5)
-        ]
-    )
+    noise = (release.counts - others)[:, None] - np.eye(6)
+    expected = log_laplace(noise, 2 / budgets[:, None, None]).sum(axis=-1)
     found = release.log_likelihoods[0]
     np.testing.assert_allclose(found - found[:, :1], expected - expected[:, :1], atol=1e-9)
     np.testing.assert_allclose(release.variances, 2 * (2 / budgets) ** 2)
@@ -56,19 +52,16 @@ def absorption_by_loops(setting, epsilon, window, doubt, noise, target):
     """Budget absorption of one run as Kellaris et al. write it, with the likelihood of each cell of the target."""
     unit = epsilon / (2 * window)
     n = setting.n_cells
-    last, last_time, last_budget = setting.expected_counts.copy(), None, 0.0
+    last, last_time, last_budget = setting.expected_counts, -1, 0.0
     told, published = [], []
     for t in range(setting.horizon):
         true = setting.counts[t]
-        if last_time is None:
-            nullified, absorbed = 0, t + 1
-        else:
-            nullified = last_budget / unit - 1
-            absorbed = t - (last_time + nullified)
-        if last_time is not None and t - last_time <= nullified + 1e-9:
+        nullified = last_budget / unit - 1
+        if 0 < last_budget and t - last_time <= nullified + 1e-9:
             told.append(np.zeros(n))
             published.append(0.0)
             continue
+        absorbed = t - last_time - nullified if last_budget else t + 1
         budget = unit * min(round(absorbed), window)
         scale = 2 / budget
         candidates = [true - setting.present[target, t] + np.eye(n)[k] for k in range(n)]

@@ -92,9 +92,3 @@ def test_policies_hide_their_pairs_within_epsilon_a_release(setting, policy):
     assert np.abs(told[..., first] - told[..., second]).max() > 0.45
     mechanism = KNormMechanism.protecting(graph, setting.positions, 0.5)
     assert np.ptp(told, axis=-1).max() <= 0.5 * mechanism.hull.pairwise_norms(*[setting.positions] * 2).max() + 1e-9
-
-
-def test_a_budget_must_be_positive(setting):
-    for release in LOCAL.values():
-        with pytest.raises(ValueError, match="epsilon must be a finite level"):
-            release(setting, 0.0, np.random.default_rng(0))

@@ -1,9 +1,6 @@
 import numpy as np
-import pytest
 
 from tplrepro import comparison
-from tplrepro.comparison import Adversary, Setting
-from tplrepro.markov import TransitionMatrix
 
 
 def test_sequences_are_cut_without_overlap(setting):
@@ -20,15 +17,3 @@ def test_a_crowd_is_drawn_without_replacement_where_it_can_be(setting):
     everybody = setting.sample(40, rng)
     np.testing.assert_array_equal(np.sort(everybody.paths, axis=0), np.sort(setting.paths, axis=0))
     assert setting.sample(100, rng).n_users == 100
-
-
-def test_errors(setting):
-    with pytest.raises(ValueError, match="choose a smaller horizon"):
-        comparison.setting_from_sequences([np.array([0, 1])], [[0, 0], [1, 0]], 3, 1.0, 1.0)
-    with pytest.raises(ValueError, match=r"cells 0\.\.5"):
-        Setting(np.full((2, 3), 6), setting.adversary, setting.positions, setting.near)
-    with pytest.raises(ValueError, match=r"shape \(6, 2\)"):
-        Setting(setting.paths, setting.adversary, setting.positions[:5], setting.near)
-    leaving = Adversary(TransitionMatrix([[0.5, 0.5], [0.0, 1.0]]))
-    with pytest.raises(ValueError, match="cell 0 of stationary probability 0"):
-        Setting(np.zeros((1, 1), dtype=int), leaving, np.eye(2), np.array([[0, 1]]))

@@ -24,8 +24,6 @@ def test_scales_broadcast_and_draws_do_not_depend_on_them():
     noise = LaplaceNoise(scales).sample((2, 3), np.random.default_rng(1))
     assert noise / scales == pytest.approx(LaplaceNoise(1.0).sample((2, 3), np.random.default_rng(1)))
     assert LaplaceNoise(scales).log_density(noise).shape == (2, 3)
-
-
-def test_noise_of_scale_0_is_a_point_mass():
+    # Noise of scale 0 is a point mass.
     assert LaplaceNoise(0.0).sample(2, np.random.default_rng(0)).tolist() == [0, 0]
     assert LaplaceNoise(0.0).log_density([0.0, 1e-9]).tolist() == [0, -np.inf]

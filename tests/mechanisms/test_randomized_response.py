@@ -50,11 +50,3 @@ def test_samples_follow_the_matrix():
     draws = mechanism.sample(np.full(20_000, 2), np.random.default_rng(1))
     shares = np.bincount(draws, minlength=4) / 20_000
     assert shares == pytest.approx(mechanism.matrix()[2], abs=5 * 0.5 / np.sqrt(20_000))
-
-
-@pytest.mark.parametrize("kind", [KaryRandomizedResponse, UnaryEncoding])
-def test_bad_arguments(kind):
-    with pytest.raises(ValueError, match="epsilon must be a finite level"):
-        kind(0.0, 3)
-    with pytest.raises(ValueError, match="n must be at least 1"):
-        kind(1.0, 0)
