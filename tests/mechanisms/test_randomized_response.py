@@ -25,9 +25,10 @@ def test_k_ary_odds(epsilon, n):
 @given(budgets, sizes)
 def test_unary_encoding_is_a_distribution_over_all_bits_within_the_budget(epsilon, n):
     mechanism = UnaryEncoding(epsilon, n)
-    found = mechanism.log_likelihood(list(itertools.product([0, 1], repeat=n)))
+    outputs = list(itertools.product([0, 1], repeat=n))
+    found = mechanism.log_likelihood(outputs)
     assert np.exp(found).sum(axis=0) == pytest.approx(1.0)
-    for bits, told in zip(itertools.product([0, 1], repeat=n), np.exp(found), strict=True):
+    for bits, told in zip(outputs, np.exp(found), strict=True):
         for value in range(n):
             set_with = [0.5 if i == value else 1 / (np.exp(epsilon) + 1) for i in range(n)]
             expected = np.prod([p if bit else 1 - p for p, bit in zip(set_with, bits, strict=True)])
@@ -39,14 +40,11 @@ def test_unary_encoding_is_a_distribution_over_all_bits_within_the_budget(epsilo
 def test_counts_of_many_users_are_unbiased(kind):
     values = np.repeat([[0, 2], [1, 2], [1, 0]], 20_000, axis=0)  # users at two times
     mechanism = kind(1.0, 3)
-    found = mechanism.unbiased_counts(mechanism.sample(values, np.random.default_rng(5)))
+    reports = mechanism.sample(values, np.random.default_rng(5))
+    found = mechanism.unbiased_counts(reports)
     expected = np.array([[20_000, 40_000, 0], [20_000, 0, 40_000]])
     # Five standard deviations of a report, at most 1/2, over the share of the truth, at least 0.23 at this budget.
     assert found == pytest.approx(expected, abs=5 * 0.5 * np.sqrt(60_000) / 0.23)
-
-
-def test_samples_follow_the_matrix():
-    mechanism = KaryRandomizedResponse(0.7, 4)
-    draws = mechanism.sample(np.full(20_000, 2), np.random.default_rng(1))
-    shares = np.bincount(draws, minlength=4) / 20_000
-    assert shares == pytest.approx(mechanism.matrix()[2], abs=5 * 0.5 / np.sqrt(20_000))
+    if kind is KaryRandomizedResponse:
+        shares = np.bincount(reports[:20_000, 0], minlength=3) / 20_000
+        assert shares == pytest.approx(mechanism.matrix()[0], abs=5 * 0.5 / np.sqrt(20_000))
