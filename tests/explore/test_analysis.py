@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import tplrepro as tpl
 from tplrepro.explore.analysis import Inputs, analyse, check_same_states, critical_budget
-from tplrepro.explore.matrices import EXAMPLES, KINDS, example, generate
+from tplrepro.explore.matrices import KINDS, example, generate
 from tplrepro.explore.report import critical_words, problem_html, schemes_html, summary_html
 from tplrepro.explore.schemes import PENDING, mean_error
 from tplrepro.explore.sequences import from_dataset, from_text
@@ -93,8 +93,7 @@ def test_both_sides_must_be_bounded():
     assert analyse(inputs(epsilon=0.2, backward=moderate)).supremum < inf
     result = analyse(inputs(epsilon=0.25, backward=moderate))
     assert (result.critical, result.supremum) == (critical_budget(moderate), inf)
-    for words in ("below 0.22314 nats", "grows without bound"):
-        assert words in summary_html(result)
+    assert all(words in summary_html(result) for words in ("below 0.22314 nats", "grows without bound"))
 
 
 def test_schemes_without_budgets_say_why():
@@ -106,23 +105,15 @@ def test_schemes_without_budgets_say_why():
     assert critical_words(result.critical) == "for no budget: the leakage grows without bound"
 
 
-@pytest.mark.parametrize(
-    ("changes", "kept"),
-    [
-        ({}, {"leakage", "sides", "schemes"}),
-        ({"sensitivity": 1.0}, {"leakage", "sides", "schemes"}),
-        ({"epsilon": 0.2}, {"schemes"}),
-        ({"alpha": 2.0}, {"leakage"}),
-        ({"horizon": 7}, set()),
-        ({"forward": None}, set()),
-    ],
-)
-def test_only_what_depends_on_the_change_is_computed(changes, kept):
-    first = analyse(inputs())
-    result, fresh = analyse(inputs(**changes), first), analyse(inputs(**changes))
+CHANGES = [{}, {"sensitivity": 1.0}, {"epsilon": 0.2}, {"alpha": 2.0}, {"horizon": 7}, {"forward": None}]
+
+
+@pytest.mark.parametrize("changes", CHANGES)
+def test_what_an_earlier_analysis_gives_is_what_a_fresh_one_says(changes):
+    result, fresh = analyse(inputs(**changes), analyse(inputs())), analyse(inputs(**changes))
     assert np.array_equal(result.leakage.tpl, fresh.leakage.tpl)
-    same = {part for part in ("leakage", "sides") if getattr(result, part) is getattr(first, part)}
-    assert same | ({"schemes"} if result.schemes == first.schemes else set()) == kept
+    assert summary_html(result) == summary_html(fresh)
+    assert schemes_html(result) == schemes_html(fresh)
 
 
 def test_long_calculations_wait_and_are_not_lost():
@@ -132,7 +123,6 @@ def test_long_calculations_wait_and_are_not_lost():
     assert PENDING in schemes_html(quick)
     full = analyse(inputs(), quick)
     assert not full.pending
-    assert full.schemes[2] is quick.schemes[2]
     assert analyse(inputs(epsilon=0.3), full, complete=False).schemes[3] is full.schemes[3]
 
 
@@ -143,13 +133,6 @@ def test_matrices_must_be_over_the_same_states():
     for matrix, found in ((tpl.strongest(3), "and 3 states, .*; sort them"), (swapped, "and 2 states, .'b', 'a'")):
         with pytest.raises(ValueError, match=f"same states in the same order, found 2 states, .'a', 'b'. {found}"):
             check_same_states(two, matrix)
-
-
-def test_examples_are_pairs_over_the_same_states():
-    for name in EXAMPLES:
-        check_same_states(*example(name))
-        backward, forward = map(tpl.PrivacyLossFunction, example(name))
-        analyse(inputs(backward=backward, forward=forward))
 
 
 def test_generated_matrices():
@@ -191,8 +174,7 @@ def test_a_missing_data_set_is_replaced_by_a_stand_in_that_is_called_synthetic(n
 @pytest.mark.parametrize("name", ["Gaze", "Gowalla"])
 def test_real_data_are_read_where_they_are(name):
     observed = from_dataset(name)
-    assert not observed.synthetic
-    assert "synthetic" not in observed.title
+    assert (observed.synthetic, "synthetic" in observed.title) == (False, False)
 
 
 def test_labels_are_escaped_wherever_they_are_shown():
@@ -200,8 +182,7 @@ def test_labels_are_escaped_wherever_they_are_shown():
     matrix = tpl.TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], states=[evil, "b"])
     result = analyse(inputs(backward=tpl.PrivacyLossFunction(matrix), forward=None))
     assert evil in str(result.sides[0])
-    for page in (summary_html(result), schemes_html(result), problem_html([evil])):
-        assert "<script" not in page
+    assert "<script" not in summary_html(result) + schemes_html(result) + problem_html([evil])
 
 
 def test_no_correlation_is_said_to_give_nothing():

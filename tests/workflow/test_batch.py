@@ -114,27 +114,23 @@ def test_a_notebook_that_saves_nothing_has_failed_and_only_limits_what_runs(repo
 
 
 UNKNOWN = "PROFILE must be one of paper, quick, got {!r}; write PROFILE=quick"
+FOLDER = "TPLREPRO_DATA must name a folder with the data, got '/nowhere'; correct it, or unset it"
 
 
 @pytest.mark.parametrize(
-    ("only", "options", "message"),
+    ("only", "profile", "data", "message"),
     [
-        (["a/none"], {}, "ONLY: no notebook is called 'a/none'"),
-        *(([], {"profile": name}, UNKNOWN.format(name)) for name in ("fast", "../../etc", "notebooks", "x; echo y")),
+        (["a/none"], "quick", "", "ONLY: no notebook is called 'a/none'"),
+        ([], "quick", "/nowhere", FOLDER),
+        *(([], name, "", UNKNOWN.format(name)) for name in ("fast", "../../etc", "notebooks", "x; echo y")),
     ],
 )
-def test_wrong_settings_are_named_before_anything_runs(repository, only, options, message):
-    status, words = repository.batch(*only, **options)
+def test_wrong_settings_are_named_before_anything_runs(repository, monkeypatch, only, profile, data, message):
+    monkeypatch.setenv("TPLREPRO_DATA", data)
+    status, words = repository.batch(*only, profile=profile)
     assert status == 2
     assert message in words
     assert not (repository.root / "build").exists()
-
-
-def test_the_data_folder_must_exist(repository, monkeypatch):
-    monkeypatch.setenv("TPLREPRO_DATA", "/nowhere")
-    status, words = repository.batch()
-    assert status == 2
-    assert "TPLREPRO_DATA must name a folder with the data, got '/nowhere'; correct it, or unset it" in words
 
 
 @pytest.mark.slow

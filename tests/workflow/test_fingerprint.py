@@ -16,8 +16,7 @@ def take(repository):
 
 
 def changed(repository, before):
-    after = take(repository)
-    return {part for part in after if after[part] != before[part]}
+    return {part for part, now in take(repository).items() if now != before[part]}
 
 
 def test_each_ingredient_counts_but_not_outputs_and_markdown(one):
