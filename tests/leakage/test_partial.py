@@ -60,13 +60,6 @@ def test_all_time_points_released():
         assert leakage.bpl.tolist() == expected.bpl.tolist()
 
 
-def test_the_highest_leakage_can_lie_between_two_releases():
-    steps = np.eye(5) + (np.eye(5, k=1) + np.eye(5, k=-1)) / 4
-    walk = steps / steps.sum(axis=1, keepdims=True)
-    leakage = tpl.leakage_at_all_times([0.5, 0.5], walk, walk, times=[0, 4], horizon=5).tpl
-    assert leakage[1:4].min() > leakage[[0, 4]].max() + 0.02
-
-
 def test_a_list_multiplies_in_the_order_of_time():
     rng = np.random.default_rng(5)
     forward = tpl.TransitionMatrix(random_matrix(rng, "dense", 3))
@@ -81,13 +74,9 @@ def test_a_list_multiplies_in_the_order_of_time():
     leakage = tpl.leakage_at_all_times([0.1, 0.7], None, matrices, times=[0, 3], horizon=4)
     product = matrices[0] @ matrices[1] @ matrices[2]
     assert leakage.fpl[0] - 0.1 == pytest.approx(brute_force_loss(product, 0.7), rel=1e-10)
-
-
-def test_a_step_that_is_not_known_breaks_the_chain():
     leakage = tpl.leakage_at_all_times([0.7, 0.1], [BACKWARD, None, BACKWARD], None, times=[0, 3], horizon=4)
-    assert leakage.bpl[3] == 0.1
-    assert leakage.bpl[1] > 0
-    assert leakage.bpl[2] == 0
+    assert leakage.bpl[1] > 0  # a step that is not known breaks the chain
+    assert leakage.bpl[2:].tolist() == [0, 0.1]
 
 
 def test_a_long_gap():
@@ -96,20 +85,16 @@ def test_a_long_gap():
     assert leakage.tpl[1000] < 1e-12
 
 
-def test_sparse_matrices():
-    n = 40
-    steps = scipy.sparse.diags_array([np.full(n - 1, 0.5), np.full(n - 1, 0.4)], offsets=[1, -1])
-    background = (1 - steps.sum(axis=1)) / (n - np.diff(steps.tocsr().indptr))
-    sparse = tpl.TransitionMatrix(steps.tocsr(), background=background)
+def test_sparse_matrices(monkeypatch):
+    steps = scipy.sparse.diags_array([np.full(39, 0.5), np.full(39, 0.4)], offsets=[1, -1])
+    sparse = tpl.TransitionMatrix(
+        steps.tocsr(), background=(1 - steps.sum(axis=1)) / (40 - np.diff(steps.tocsr().indptr))
+    )
     dense = tpl.TransitionMatrix(sparse.toarray())
     expected = tpl.leakage_at_all_times([0.4, 0.6], dense, dense, times=[1, 4], horizon=6).tpl
     found = tpl.leakage_at_all_times([0.4, 0.6], sparse, sparse, times=[1, 4], horizon=6).tpl
     assert found == pytest.approx(expected, rel=1e-12)
-
-
-def test_many_sparse_states_are_refused(monkeypatch):
     monkeypatch.setattr("tplrepro.leakage.partial.MAX_STATES", 3)
-    many = tpl.TransitionMatrix(scipy.sparse.csr_array((5, 5)), background=0.2)
-    with pytest.raises(ValueError, match="found a sparse matrix of 5 states, more than 3; release every time point"):
-        tpl.leakage_at_all_times([0.4, 0.6], many, None, times=[0, 2], horizon=3)
-    assert tpl.leakage_at_all_times([0.4, 0.6], many, None, times=[0, 1], horizon=2).tpl.size == 2
+    with pytest.raises(ValueError, match="found a sparse matrix of 40 states, more than 3; release every time point"):
+        tpl.leakage_at_all_times([0.4, 0.6], sparse, None, times=[0, 2], horizon=3)
+    assert tpl.leakage_at_all_times([0.4, 0.6], sparse, None, times=[0, 1], horizon=2).tpl.size == 2

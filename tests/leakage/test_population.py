@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tplrepro as tpl
+import tplrepro.markov.transition
 from tplrepro.markov.sequences import Sequences
 
 EPSILONS = [0.3, 0.5, 0.2]
@@ -38,7 +39,7 @@ def counts_of(sequences, n, direction):
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.7])
 def test_each_user_has_her_own_matrix_shrunk_towards_the_pooled_one(smoothing):
-    users, n, weight = walks(12), 5, 2.0
+    users, n, weight = walks(12) | {"new": [3]}, 5, 2.0  # the last, without a step, has the pooled matrix
     result = tpl.population_leakage(users, EPSILONS, smoothing=smoothing, prior_weight=weight)
     sides = {}
     for direction in ("backward", "forward"):
@@ -66,23 +67,6 @@ def test_without_pooling_each_user_stands_alone():
         assert result.bpl[row].tolist() == EPSILONS  # that side is not known
 
 
-def test_maximum_quantiles_and_worst_user():
-    result = tpl.population_leakage(walks(30), EPSILONS)
-    assert result.maximum.tolist() == result.tpl.max(axis=0).tolist()
-    assert result.quantile([0.0, 1.0])[1].tolist() == result.maximum.tolist()
-    assert result.largest[result.users.index(result.worst_user)] == result.tpl.max()
-
-
-def test_a_user_without_steps_has_the_pooled_leakage():
-    users = walks(10)
-    users["new"] = [3]
-    result = tpl.population_leakage(users, EPSILONS, smoothing=0.7)
-    pooled = counts_of(users.values(), 5, "forward") + 0.7
-    expected = tpl.temporal_privacy_leakage(EPSILONS, forward=tpl.TransitionMatrix(pooled, normalize=True))
-    assert result.fpl[-1] == pytest.approx(expected.fpl, rel=1e-12)
-    assert result.transitions[-1] == 0
-
-
 def test_only_visited_states():
     users = {"a": [0, 1, 0, 0, 1], "b": [2, 3, 2, 2], "c": [4]}
     result = tpl.population_leakage(users, EPSILONS, visited_only=True, sides=("forward",), smoothing=1.0)
@@ -93,25 +77,20 @@ def test_only_visited_states():
     assert result.fpl[2].tolist() == EPSILONS  # one place only: nothing to tell apart
 
 
-def test_labels_sequences_and_dense_agree():
+def test_labels_sequences_and_sparse_matrices_agree(monkeypatch):
     users = walks(8)
-    expected = tpl.population_leakage(users, EPSILONS).tpl
+    result = tpl.population_leakage(users, EPSILONS)
+    expected = result.tpl
+    assert result.quantile([0.0, 1.0])[1].tolist() == result.maximum.tolist() == expected.max(axis=0).tolist()
+    assert result.largest[result.users.index(result.worst_user)] == expected.max()
     named = {user: [f"cell {s}" for s in own] for user, own in users.items()}
     assert tpl.population_leakage(named, EPSILONS).tpl == pytest.approx(expected, rel=1e-13)
     flat = np.concatenate([np.asarray(own) for own in users.values()])
     offsets = np.concatenate(([0], np.cumsum([len(own) for own in users.values()])))
     ragged = Sequences(flat, offsets, np.arange(5), np.array(list(users)))
     assert tpl.population_leakage(ragged, EPSILONS).tpl == pytest.approx(expected, rel=1e-13)
-
-
-def test_many_states_stay_sparse_and_agree_with_the_dense_form(monkeypatch):
-    import tplrepro.markov.transition
-
-    users = walks(4, n_states=40, length=80)
-    dense = tpl.population_leakage(users, EPSILONS, n_states=40)
-    monkeypatch.setattr(tplrepro.markov.transition, "SPARSE_FROM", 10)
-    sparse = tpl.population_leakage(users, EPSILONS, n_states=40)
-    assert sparse.tpl == pytest.approx(dense.tpl, rel=1e-12)
+    monkeypatch.setattr(tplrepro.markov.transition, "SPARSE_FROM", 4)
+    assert tpl.population_leakage(users, EPSILONS).tpl == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("options", [{"n_jobs": 2}, {"n_jobs": 1, "batch_size": 3}])
@@ -139,10 +118,9 @@ def test_dask_completes_when_a_worker_is_killed():
         def kill_when_under_way():
             deadline = time.monotonic() + 60
             while time.monotonic() < deadline:
-                done = client.run_on_scheduler(
-                    lambda dask_scheduler: sum(w.nbytes > 0 for w in dask_scheduler.workers.values())
-                )
-                if done:
+                if client.run_on_scheduler(
+                    lambda dask_scheduler: any(w.nbytes for w in dask_scheduler.workers.values())
+                ):
                     os.kill(victims[0], signal.SIGKILL)
                     killed.append(time.monotonic())
                     return
