@@ -15,7 +15,7 @@ from tplrepro.datasets.reading import DataFormatError
 from tplrepro.datasets.registry import DatasetNotFoundError
 from tplrepro.datasets.stand_ins.geolife import HEADER, write
 
-LATER = f"{datetime.now(UTC) + timedelta(days=2):%Y-%m-%d}".encode()
+LATER = f"{datetime.now(UTC) + timedelta(days=2):%Y-%m-%d}"
 
 
 class Format(NamedTuple):
@@ -25,7 +25,7 @@ class Format(NamedTuple):
     file: str
     head: bytes
     sound: list
-    known: list  # lines that may follow the sound ones, and why they are skipped
+    known: dict  # reasons, and lines that are skipped for them if they follow the sound ones
     broken: list
     options: dict
 
@@ -48,7 +48,11 @@ class Format(NamedTuple):
 
 
 def point(latitude="39.9", longitude="116.4", altitude="100", day="2008-10-23", clock="02:53:06"):
-    return f"{latitude},{longitude},0,{altitude},39744.12,{day},{clock}".encode()
+    return f"{latitude},{longitude},0,{altitude},39744.12,{day},{clock}".encode("latin-1")
+
+
+def visit(latitude="34.1", longitude="-118.2", user="1", time="2010-10-17T19:26:05Z", place="5"):
+    return f"{user}\t{time}\t{latitude}\t{longitude}\t{place}".encode("latin-1")
 
 
 FORMATS = {
@@ -57,22 +61,21 @@ FORMATS = {
         "Data/000/Trajectory/a.plt",
         HEADER,
         [point(clock=f"02:53:0{s}") for s in (4, 5, 6)],
-        [
-            (point("400.1666", clock="02:53:07"), "coordinates out of range"),
-            (point(longitude="-180.5", clock="02:53:07"), "coordinates out of range"),
-            (point("nan", clock="02:53:07"), "coordinates out of range"),
-            (point(day="2000-01-01"), "time before the recording began"),
-            (point(day=LATER.decode()), "time in the future"),
-            (point("39.91"), "duplicate time"),
-        ],
+        {
+            "coordinates out of range": [
+                point(*where, clock="02:53:07") for where in (["400.1666"], ["39.9", "-180.5"], ["nan"])
+            ],
+            "time before the recording began": [point(day="2000-01-01")],
+            "time in the future": [point(day=LATER)],
+            "duplicate time": [point("39.91")],
+        },
         [
             b"39.9,116.4,0,100",
-            b"39.9;116.4;0;100;1;2008-10-23;02:53:09",
-            b"a,b,0,1,2,2008-10-23,02:53:09",
-            b"39.9,116.4,0,100,1,2008-13-23,02:53:09",
-            b"39.9,116.4,0,100,1,2008-10-23,25:53:09",
-            b"39.9,116.4,0,,1,2008-10-23,02:53:09",
-            b"39.9,116.4,\xff\xfe,100,1,2008-10-23,02:53:09",
+            point("a", "b"),
+            point(day="2008-13-23"),
+            point(clock="25:53:09"),
+            point(altitude=""),
+            point(altitude="\xe9"),
         ],
         {},
     ),
@@ -86,23 +89,15 @@ FORMATS = {
             b"0\t2010-10-17T23:42:03Z\t30.2557309927\t-97.7633857727\t316637",
             b"1\t2010-10-17T19:26:05Z\t34.0430230998\t-118.2671570778\t16516",
         ],
-        [
-            (b"2\t2010-01-01T00:00:00Z\t400.0\t-97.7\t5", "coordinates out of range"),
-            (b"2\t2010-01-01T00:00:00Z\t40.0\t-197.7\t5", "coordinates out of range"),
-            (b"2\t2010-01-01T00:00:00Z\t0\t0\t5", "position (0, 0)"),
-            (b"2\t2010-01-01T00:00:00Z\t\t-97.7\t5", "missing field"),
-            (b"2\t" + LATER + b"T00:00:00Z\t40.0\t-97.7\t5", "time in the future"),
-            (b"1\t2010-10-17T19:26:05Z\t34.1\t-118.2\t5", "duplicate time"),
-        ],
-        [
-            b"1\t2010-10-17T19:26:05Z\t34.04\t-118.26",
-            b"1\t17.10.2010\t34.04\t-118.26\t5",
-            b"x\t2010-10-17T19:26:05Z\t1\t1\t1",
-            b"1\t2010-10-17T19:26:05Z\tnorth\t1\t1",
-            b"1\t2010-10-17T19:26:05Z\t1\t1\tcafe",
-            b"1\t2010-10-17T19:26:05Z\t1\t1\t\xe9",
-            b"1\t2010-10-17T19:26:05Z\t1\t1\t1\t1",
-        ],
+        {
+            "coordinates out of range": [visit("400.0"), visit("40.0", "-197.7")],
+            "position (0, 0)": [visit("0", "0")],
+            "missing field": [visit("")],
+            "time in the future": [visit(time=LATER + "T00:00:00Z")],
+            "duplicate time": [visit(user="1")],
+        },
+        [visit("34", "-118\t5\t1"), b"1\t2010-10-17T19:26:05Z\t34\t-118", visit(time="17.10.2010")]
+        + [visit(user="x"), visit("north"), visit(place="cafe"), visit(place="\xe9")],
         {},
     ),
     "kosarak": Format(
@@ -110,7 +105,7 @@ FORMATS = {
         "kosarak.dat",
         b"",
         [b"1 2", b"3", b"4 5 6"],
-        [(b"", "empty session"), (b" \t", "empty session")],
+        {"empty session": [b"", b" \t"]},
         [b"1 x 2", b"-3", b"1.5", b"4,5", b"99999999999", b"2147483648", b"7 \xff", b"\0"],
         {},
     ),
@@ -119,13 +114,12 @@ FORMATS = {
         "A_1.csv",
         b"t,x,y\n",
         [b"0,1,2", b"1,0,4", b"2,5,6"],
-        [(b"3,0,0", "lost sample"), (b"3,,", "lost sample"), (b"3,nan,3", "lost sample"), (b"3,inf,3", "lost sample")]
-        + [(b"2,9,9", "duplicate time")],
+        {"lost sample": [b"3,0,0", b"3,,", b"3,nan,3", b"3,inf,3"], "duplicate time": [b"2,9,9"]},
         [b"1,2", b"1,2,3,4", b"a,1,2", b"1;2;3", b"1,2,\xff"],
         {"time": "t", "x": "x", "y": "y"},
     ),
 }
-KNOWN = [(name, *defect) for name, one in FORMATS.items() for defect in one.known]
+KNOWN = [(n, line, reason) for n, one in FORMATS.items() for reason, lines in one.known.items() for line in lines]
 BROKEN = [(name, line) for name, one in FORMATS.items() for line in one.broken]
 LINES = ["gowalla", "kosarak", "gaze"]  # read in blocks, plain or compressed
 TIMED = ["geolife", "gowalla", "gaze"]
