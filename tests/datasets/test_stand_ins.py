@@ -15,7 +15,6 @@ import pytest
 
 from tplrepro.datasets import fixed_steps, gaze, geolife, gowalla, grid, kosarak, writing
 from tplrepro.datasets.reading import marker_path, read_marker
-from tplrepro.datasets.registry import locate
 
 
 def plain_trajectories(archive_path):
@@ -75,22 +74,18 @@ def test_geolife_reads_as_by_a_plain_reader(tmp_path):
         assert plain.attrs["synthetic"] is False  # the note stands beside the zip
 
 
-@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
-def test_gowalla_reads_as_by_a_plain_reader(tmp_path, name):
-    frame = gowalla.synthetic(60, seed=3, path=tmp_path / name)
-    expected = plain_check_ins(content(tmp_path / name))
+@pytest.mark.parametrize("name", ["a", "a.gz"])
+def test_gowalla_and_kosarak_read_as_by_plain_readers(tmp_path, name):
+    path = tmp_path / name
+    frame = gowalla.synthetic(60, seed=3, path=path)
+    expected = plain_check_ins(content(path))
     assert users_and_times(frame) == list(expected)
     assert list(zip(frame["latitude"], frame["longitude"], frame["location"], strict=True)) == list(expected.values())
     assert frame.attrs["reordered"] == 0  # newest first, as the official file
-
-
-@pytest.mark.parametrize("name", ["a.dat", "a.dat.gz"])
-def test_kosarak_reads_as_by_a_plain_reader(tmp_path, name):
-    frame = kosarak.synthetic(500, seed=2, path=tmp_path / name)
-    expected = plain_sessions(content(tmp_path / name))
-    assert frame["session"].tolist() == [s for s, session in enumerate(expected) for _ in session]
-    assert frame["position"].tolist() == [i for session in expected for i in range(len(session))]
-    assert frame["page"].tolist() == [page for session in expected for page in session]
+    frame = kosarak.synthetic(500, seed=2, path=path)
+    expected = plain_sessions(content(path))
+    columns = [(s, i, page) for s, session in enumerate(expected) for i, page in enumerate(session)]
+    assert list(frame[["session", "position", "page"]].itertuples(index=False, name=None)) == columns
     sequences = kosarak.to_sequences(frame)
     assert [sequences.labels[s].tolist() for s in sequences] == expected
     assert sequences.users.tolist() == list(range(len(expected)))
@@ -103,10 +98,8 @@ def test_gaze_reads_as_by_pandas(tmp_path, layout):
     parts = [pd.read_csv(file).assign(**dict(zip(("u", "r"), file.stem.split("_"), strict=True))) for file in files]
     plain = pd.concat(parts)
     plain = plain[(plain[layout["x"]] != 0) | (plain[layout["y"]] != 0)]
-    for ours, theirs in {"user": "u", "recording": "r", "time": layout["time"]}.items():
-        assert frame[ours].tolist() == plain[theirs].tolist()
-    for axis in ("x", "y"):
-        assert frame[axis].tolist() == plain[layout[axis]].tolist()
+    columns = {"user": "u", "recording": "r"} | {name: layout[name] for name in ("time", "x", "y")}
+    assert all(frame[ours].tolist() == plain[theirs].tolist() for ours, theirs in columns.items())
     assert frame.attrs["unit"] == layout["unit"]
     assert len(frame) + frame.attrs["skipped"]["lost sample"] == 3 * 2 * 12 * 60
 
@@ -170,18 +163,28 @@ def test_arguments_are_checked(options, message):
 
 
 @pytest.mark.real_data
-@pytest.mark.parametrize("name", ["geolife", "gowalla", "kosarak"])
-def test_recorded_sets_are_found(real_data, name):
-    assert real_data(name) in [locate(name).parent, locate(name)]
-
-
-@pytest.mark.real_data
-def test_recorded_geolife(real_data):
-    frame = geolife.load(real_data("geolife/geolife-subset.zip"))
-    assert len(frame) + sum(frame.attrs["skipped"].values()) == 1_966_493
-    assert frame["user"].nunique() == 140
+@pytest.mark.parametrize(
+    ("module", "name", "rows", "counts"),
+    [
+        (geolife, "geolife-subset.zip", 1_966_493, {"user": 140, "trajectory": 1351}),
+        (gowalla, "loc-gowalla_LA_merged.txt", 54_808, {"user": 4_806}),
+        (gowalla, "loc-gowalla_users1000.txt.gz", 157_181, {"user": 1_000}),
+        (gowalla, "loc-gowalla_first10000.txt", 10_000, {"user": 48}),
+        (kosarak, "kosarak.dat", 801_947, {"session": 100_000, "page": 23_496}),
+    ],
+)
+def test_recorded_sets(real_data, module, name, rows, counts):
+    path = real_data(f"{module.__name__.rpartition('.')[2]}/{name}")
+    frame = module.load(path)
+    assert len(frame) + sum(frame.attrs["skipped"].values()) == rows
+    assert frame[list(counts)].nunique().to_dict() == counts
     assert frame.attrs["synthetic"] is False
-    assert frame["trajectory"].nunique() == 1351
+    if module is gowalla:
+        assert frame.attrs["reordered"] == 0
+    if module is kosarak:
+        assert frame.attrs["skipped"] == {}
+        assert frame["page"].iloc[-4:].tolist() == plain_sessions(path.read_bytes()[-300:].split(b"\n", 1)[1])[-1][-4:]
+        assert kosarak.to_sequences(frame).n_transitions == 701_947
 
 
 @pytest.mark.real_data
@@ -192,33 +195,6 @@ def test_unpacked_recorded_folder_reads_as_by_a_plain_reader(real_data, tmp_path
             archive.write(file, file.relative_to(folder.parent).as_posix())
     frame = geolife.load(folder)
     assert users_and_times(frame[frame["user"] <= 2]) == list(plain_trajectories(tmp_path / "again.zip"))
-
-
-@pytest.mark.real_data
-@pytest.mark.parametrize(
-    ("name", "rows", "users"),
-    [
-        ("loc-gowalla_LA_merged.txt", 54_808, 4_806),
-        ("loc-gowalla_users1000.txt.gz", 157_181, 1_000),
-        ("loc-gowalla_first10000.txt", 10_000, 48),
-    ],
-)
-def test_recorded_gowalla(real_data, name, rows, users):
-    frame = gowalla.load(real_data(f"gowalla/{name}"))
-    assert len(frame) + sum(frame.attrs["skipped"].values()) == rows
-    assert frame["user"].nunique() == users
-    assert frame.attrs["reordered"] == 0
-    assert frame.attrs["synthetic"] is False
-
-
-@pytest.mark.real_data
-def test_recorded_kosarak(real_data):
-    path = real_data("kosarak/kosarak.dat")
-    frame = kosarak.load(path)
-    assert (len(frame), frame["session"].nunique(), frame["page"].nunique()) == (801_947, 100_000, 23_496)
-    assert frame.attrs["skipped"] == {}
-    assert frame["page"].iloc[-4:].tolist() == plain_sessions(path.read_bytes()[-300:].split(b"\n", 1)[1])[-1][-4:]
-    assert kosarak.to_sequences(frame).n_transitions == 701_947
 
 
 @pytest.mark.real_data
@@ -270,25 +246,23 @@ def test_nothing_is_left_when_a_file_cannot_grow(tmp_path, module, name, options
     assert all(p.name.endswith(".synthetic.json") for p in tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS])
 @pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
-def test_full_disk_is_named_with_a_remedy(tmp_path, monkeypatch, code, name):
-    def full(descriptor):
+@pytest.mark.parametrize(
+    ("code", "call", "remedy"),
+    [
+        (errno.ENOSPC, "os.fsync", "nothing was kept; free some space"),
+        (errno.EROFS, "os.fsync", "nothing was kept; give a path= that you may write to"),
+        (errno.EACCES, "builtins.open", "give a path= that you may write to"),  # root may write anywhere
+    ],
+)
+def test_full_disk_and_no_permission_are_named_with_a_remedy(tmp_path, monkeypatch, name, code, call, remedy):
+    def refuse(*args, **kwargs):
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(OSError, match=r"nothing was kept; (free some space|give a path= that you may write to)"):
+    with monkeypatch.context() as patch, pytest.raises(OSError, match=remedy):
+        patch.setattr(call, refuse)
         gowalla.synthetic(3, path=tmp_path / name)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_no_permission_is_named_with_a_remedy(tmp_path, monkeypatch):
-    def refuse(*args, **kwargs):
-        raise PermissionError(errno.EACCES, "Permission denied")
-
-    monkeypatch.setattr("builtins.open", refuse)  # tests may run as root, who may write anywhere
-    with pytest.raises(PermissionError, match="give a path= that you may write to"):
-        kosarak.synthetic(3, path=tmp_path / "a.dat")
 
 
 @pytest.mark.parametrize("name", ["a", "a.gz"])
