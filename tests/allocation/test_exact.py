@@ -47,21 +47,3 @@ def test_where_no_budget_is_bounded_for_ever_exact_leakage_may_be():
     assert tpl.exact_leakage([1.0] * 60, backward=swapped).bpl.max() == pytest.approx(3.26511, abs=1e-5)
     budgets = tpl.allocate_by_exact_leakage(3.27, swapped, None, 60)
     assert budgets.min() > 1.0 > 1.5 * tpl.allocate_by_upper_bound(3.27, swapped, None)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: tpl.allocate_by_exact_leakage(0.0, THREE, THREE, 3), "greater than 0"),
-        (lambda: tpl.allocate_by_exact_leakage(1.0, THREE, THREE), "found neither"),
-        (
-            lambda: tpl.allocate_by_exact_leakage(1.0, THREE, THREE, 3, proportions=[1.0, 2.0]),
-            "found 2 for a horizon of 3",
-        ),
-        (lambda: tpl.allocate_by_exact_leakage(1.0, THREE, THREE, proportions=[1.0, 0.0]), "proportions"),
-        (lambda: tpl.allocate_by_exact_leakage(500.0, THREE, THREE, 3), "at most 700 nats"),
-    ],
-)
-def test_errors(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()

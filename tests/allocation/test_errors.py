@@ -1,0 +1,51 @@
+"""The errors of all allocations name the argument that cannot be, what it must be and what was found."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+import tplrepro as tpl
+from tests.leakage.matrices import BACKWARD, FORWARD
+from tplrepro.allocation import EndlessBudgets
+
+BY_BOUND = partial(tpl.allocate_by_upper_bound, forward=FORWARD)
+BY_QUANTIFICATION = partial(tpl.allocate_by_quantification, forward=FORWARD, horizon=3)
+BY_EXACT_LEAKAGE = partial(tpl.allocate_by_exact_leakage, forward=FORWARD)
+OPTIMALLY = partial(tpl.allocate_optimally, forward=FORWARD, horizon=3)
+WITH_STOPPING = partial(tpl.allocate_with_stopping, forward=FORWARD)
+
+CASES = [
+    *[
+        (BY_BOUND, {"alpha": alpha}, "alpha must be .*greater than 0; found .*choose")
+        for alpha in (0, -1, np.nan, np.inf)
+    ],
+    (BY_BOUND, {"alpha": [1.0, 2.0]}, "alpha must be one number"),
+    (BY_BOUND, {"backward": [[0.8, 0.1], [0.2, 0.8]]}, "rows must sum to 1.*found 0.9 in row 0"),
+    (BY_QUANTIFICATION, {"alpha": 0}, "alpha must be a finite level"),
+    (BY_QUANTIFICATION, {"horizon": 0}, "at least 1 time point, found 0"),
+    (BY_QUANTIFICATION, {"horizon": 2.5}, "whole number"),
+    (BY_EXACT_LEAKAGE, {"alpha": 0, "horizon": 3}, "greater than 0"),
+    (BY_EXACT_LEAKAGE, {}, "found neither"),
+    (BY_EXACT_LEAKAGE, {"horizon": 3, "proportions": [1.0, 2.0]}, "found 2 for a horizon of 3"),
+    (BY_EXACT_LEAKAGE, {"proportions": [1.0, 0.0]}, "proportions"),
+    (BY_EXACT_LEAKAGE, {"alpha": 500.0, "horizon": 3}, "at most 700 nats"),
+    (OPTIMALLY, {"alpha": 0}, "alpha must be a finite level"),
+    (OPTIMALLY, {"weights": [1, 1]}, r"one number a release \(3\), found shape \(2,\)"),
+    (OPTIMALLY, {"weights": [1, 0, 1]}, "weights must be .*found 0; leave"),
+    (OPTIMALLY, {"weights": [1, np.nan, 1]}, "weights must be .*found nan"),
+    (OPTIMALLY, {"error": "cubed"}, "'absolute' or 'squared', found 'cubed'"),
+    (OPTIMALLY, {"times": [0, 3]}, "increasing time points in 0..2"),
+    (OPTIMALLY, {"horizon": 0}, "horizon must be at least 1"),
+    (OPTIMALLY, {"backward": [BACKWARD] * 3}, "3 matrices for 2 steps"),
+    (WITH_STOPPING, {"alpha": -1.0, "stopping_probability": 0.1}, "alpha must be a finite level"),
+    *[(WITH_STOPPING, {"stopping_probability": p}, "0 and 1, found .*; for a known") for p in (0.0, 1.0, np.nan)],
+    (WITH_STOPPING, {"stopping_probability": 0.1, "error": "cubed"}, "error must be"),
+    (lambda alpha, backward: EndlessBudgets(np.array([0.5]), 0.1).budgets(0), {}, "horizon must be at least 1"),
+]
+
+
+@pytest.mark.parametrize(("allocate", "arguments", "message"), CASES)
+def test_arguments_that_cannot_be(allocate, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        allocate(**{"alpha": 1.0, "backward": BACKWARD} | arguments)
