@@ -46,10 +46,8 @@ def linear_norm(policy, answers, vector):
 def algorithm_4(policy, answers, tolerance=1e-9):
     """DoP by Algorithm 4 of [5] as published: one quadratic programme a pair of states (section 11.4).
 
-    Whether the difference v of two answers is a convex combination of the columns p of Delta f is tested by the least
-    ||p x - v||_2 over x >= 0 with sum 1 (Eq. (6)). The sum joins the residual as one more coordinate, scaled to the
-    points: the minimum is zero with it if and only if it is zero without. The paper tests for equality, which rounding
-    never gives.
+    A difference v is a convex combination of the columns p of Delta f if the least ||p x - v||_2 over x >= 0 with sum 1
+    is 0 (Eq. (6)); the sum is one more coordinate of the residual. Rounding never gives the equality tested there.
     """
     points = np.concatenate([policy.differences(answers), -policy.differences(answers)])
     counts = np.zeros(policy.n_states, dtype=int)

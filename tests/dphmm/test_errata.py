@@ -13,9 +13,8 @@ def test_laplace_noise_of_the_appendix_has_scale_1_and_variance_2():
     # Lemma 11.1 prints "mean 0 and variance 1" and the density exp(-|n|) / 2.
     assert stats.laplace.pdf(0.7) == pytest.approx(np.exp(-0.7) / 2)
     assert stats.laplace.var() == 2
-    G = categorical()
-    mechanism = dphmm.LaplaceMechanism(G, F, 1.0)
-    scale = dphmm.l1_sensitivity(G, F)
+    mechanism = dphmm.LaplaceMechanism(categorical(), F, 1.0)
+    scale = dphmm.l1_sensitivity(categorical(), F)
     assert mechanism.log_density([3, -2], [0, 0]) == pytest.approx(np.log(np.exp(-5 / scale) / (2 * scale) ** 2))
     # With variance 1, scale 1/sqrt(2), the loss would be sqrt(2) epsilon: footnote 4's 3/2 would be 2.12.
     small = dphmm.LaplaceMechanism(categorical().constrain([1, 2, 4]), F, 1.0)

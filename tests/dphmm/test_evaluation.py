@@ -1,3 +1,5 @@
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -11,11 +13,9 @@ def _model(horizon=8, seed=0):
     rng = np.random.default_rng(seed)
     centres = np.stack(np.divmod(np.arange(16), 4), axis=1).astype(float)
     near = [np.flatnonzero(np.abs(centres - c).max(axis=1) <= 1) for c in centres]
-    walks = np.empty((6, 81), dtype=int)
-    for walk in walks:
-        walk[0] = rng.integers(16)
-        for t in range(1, 81):
-            walk[t] = rng.choice(near[walk[t - 1]])
+    walks = rng.integers(16, size=(6, 81))
+    for walk, t in product(walks, range(1, 81)):
+        walk[t] = rng.choice(near[walk[t - 1]])
     sequences = Sequences(walks.ravel(), np.arange(7) * 81, np.arange(16), np.arange(6))
     return mobility.mobility_model(sequences, centres, 3, horizon)
 

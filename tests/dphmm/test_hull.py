@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial import ConvexHull
 
@@ -57,7 +57,6 @@ def test_norm_by_linear_programming(d, seed, whole):
 
 
 @given(st.integers(0, 100_000), st.integers(1, 3), st.booleans())
-@settings(max_examples=60)
 def test_every_edge_lies_in_the_hull_and_no_facet_is_idle(seed, d, whole):
     rng = np.random.default_rng(seed)
     policy, f = random_policy(rng, int(rng.integers(2, 30)), d, whole=whole)
@@ -69,7 +68,6 @@ def test_every_edge_lies_in_the_hull_and_no_facet_is_idle(seed, d, whole):
 
 
 @given(st.integers(0, 100_000), st.integers(1, 3))
-@settings(max_examples=40)
 def test_the_norm_is_invariant_under_linear_maps(seed, d):
     rng = np.random.default_rng(seed)
     policy, f = random_policy(rng, 8, d)
@@ -150,7 +148,6 @@ def test_cross_polytope(d):
 
 
 @given(st.integers(0, 100_000), st.integers(1, 3), st.integers(0, 3), st.booleans())
-@settings(max_examples=60)
 def test_extended_volumes_are_those_of_the_hulls(seed, d, rank, whole):
     rng = np.random.default_rng(seed)
     points = rng.integers(-3, 4, (6, d)).astype(float) if whole else rng.normal(size=(6, d))

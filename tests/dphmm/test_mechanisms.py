@@ -69,24 +69,17 @@ def test_the_density_of_three_dimensional_noise_integrates_to_one():
     assert weights.std() / np.sqrt(len(z)) < 0.02
 
 
-def test_example_5_2_with_k_norm_noise():
-    G = categorical().constrain([1, 2, 4])
-    mechanism = dphmm.KNormMechanism(G, F, epsilon=1.0)
-    at_s5 = mechanism.log_density(F[4], F)
+# In coordinates such as UTM metres rounding of the released value must not look like leaving the line.
+@pytest.mark.parametrize(("unit", "origin", "epsilon"), [(1, [0, 0], 1.0), (340, [4.5e5, 4.4e6], 0.01)])
+def test_example_5_2_with_k_norm_noise(unit, origin, epsilon):
+    f = F * unit + origin
+    mechanism = dphmm.KNormMechanism(categorical().constrain([1, 2, 4]), f, epsilon)
+    at_s5 = mechanism.log_density(f[4], f)
     assert np.isneginf(at_s5[[1, 2]]).all()
-    assert at_s5[4] == pytest.approx(np.log(1.0 / (2 * np.sqrt(2))))
-    z = mechanism.sample(F[1], 5000, np.random.default_rng(0))
-    assert np.isfinite(mechanism.log_density(z, F[2])).all()
-    assert np.isneginf(mechanism.log_density(z, F[4])).all()
-
-
-def test_flat_samples_are_recognized_far_from_the_origin():
-    # Coordinates such as UTM metres: rounding of the released value must not look like leaving the line.
-    f = F * 340 + [4.5e5, 4.4e6]
-    G = categorical().constrain([1, 2])
-    mechanism = dphmm.KNormMechanism(G, f, epsilon=0.01)
+    assert at_s5[4] == pytest.approx(np.log(epsilon / (2 * np.sqrt(2) * unit)))
     z = mechanism.sample(f[1], 5000, np.random.default_rng(0))
     assert np.isfinite(mechanism.log_density(z, f[2])).all()
+    assert np.isneginf(mechanism.log_density(z, f[4])).all()
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])

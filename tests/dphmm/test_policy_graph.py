@@ -4,7 +4,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tplrepro as tpl
@@ -34,7 +34,6 @@ def test_complete_policies_also_constrained():
 
 
 @given(st.integers(0, 10_000), st.floats(0, 4))
-@settings(max_examples=30)
 def test_utility_policy_is_every_pair_within_the_radius(seed, radius):
     f = np.random.default_rng(seed).integers(0, 4, (9, 2)).astype(float)
     near = {(i, j) for i, j in combinations(range(9), 2) if np.linalg.norm(f[i] - f[j]) <= radius * (1 + 1e-12)}
@@ -78,7 +77,6 @@ def test_connect_adds_one_edge_and_leaves_the_graph_as_it_was():
 
 
 @given(st.integers(0, 10_000), st.floats(0, 0.6))
-@settings(max_examples=40)
 def test_delta_location_set_is_the_smallest(seed, delta):
     p = np.random.default_rng(seed).dirichlet(np.ones(6) / 2)
     chosen = delta_location_set(p, delta)
