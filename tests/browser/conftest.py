@@ -28,7 +28,6 @@ name => {
 
 @pytest.fixture(scope="session")
 def saved_folder(tmp_path_factory):
-    """Below which the page saves its files."""
     return tmp_path_factory.mktemp("saved")
 
 
@@ -117,7 +116,6 @@ class Page:
         self.tab.wait_for_function("!document.querySelector('.tplr-problem, .tplr-stale')")
 
     def text(self, selector="body"):
-        """Text of an element, which is waited for."""
         return self.tab.locator(selector).first.inner_text()
 
     def wait_for_text(self, text, selector="body"):

@@ -7,10 +7,14 @@ import pytest
 from workflow import chromium
 
 
+def write_script(path, script=""):
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
+
+
 def test_the_named_browser_counts_first(tmp_path, monkeypatch):
-    browser = tmp_path / "browser"
-    browser.write_text("#!/bin/sh\n")
-    browser.chmod(0o755)
+    browser = write_script(tmp_path / "browser")
     monkeypatch.setenv("CHROMIUM", str(browser))
     assert chromium.find_chromium() == str(browser)
     monkeypatch.setenv("CHROMIUM", str(tmp_path / "none"))
@@ -27,24 +31,17 @@ def test_without_a_package_manager_a_message_says_what_is_missing(monkeypatch, t
     assert "apt-get install chromium) or set CHROMIUM=/path/to/chromium" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("script", "limit", "words"),
-    [
+def test_a_package_manager_that_cannot_reach_its_archive_is_an_error_that_ends(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(chromium.os, "geteuid", lambda: 0)
+    for script, limit, words in (
         ("echo unreachable >&2; exit 100", 5, "apt-get update failed: unreachable"),
         ("exec /bin/sleep 60", 0.2, "apt-get update did not end within 0.2 seconds"),
-    ],
-)
-def test_a_package_manager_that_cannot_reach_its_archive_is_an_error_that_ends(
-    monkeypatch, tmp_path, script, limit, words
-):
-    apt = tmp_path / "apt-get"
-    apt.write_text(f"#!/bin/sh\n{script}\n")
-    apt.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(chromium, "LIMIT", limit)
-    monkeypatch.setattr(chromium.os, "geteuid", lambda: 0)
-    with pytest.raises(RuntimeError, match=words):
-        chromium.install_chromium()
+    ):
+        write_script(tmp_path / "apt-get", script)
+        monkeypatch.setattr(chromium, "LIMIT", limit)
+        with pytest.raises(RuntimeError, match=words):
+            chromium.install_chromium()
 
 
 def test_the_page_is_served_on_this_machine_alone():

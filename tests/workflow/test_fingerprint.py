@@ -23,12 +23,14 @@ def test_each_ingredient_counts_but_not_outputs_and_markdown(one):
     before = take(one)
     path = one.notebook("a/one", "print(value, seed)")
     assert changed(one, before) == {"notebook"}
-    one.write("config/quick.yaml", "notebooks:\n  a/one: {value: 0.8}\n")
-    assert changed(one, before) == {"notebook", "parameters"}
-    one.write("tplrepro/module.py", "answer = 43\n")
-    assert changed(one, before) == {"notebook", "parameters", "package"}
-    one.write("requirements.lock", "numpy==2.1\n")
-    assert changed(one, before) == {"notebook", "parameters", "package", "environment"}
+    for name, text, part in (
+        ("config/quick.yaml", "notebooks:\n  a/one: {value: 0.8}\n", "parameters"),
+        ("tplrepro/module.py", "answer = 43\n", "package"),
+        ("requirements.lock", "numpy==2.1\n", "environment"),
+    ):
+        before = take(one)
+        one.write(name, text)
+        assert changed(one, before) == {part}
     before = take(one)
     path.write_text(path.read_text().replace("# Title", "# Better title"))
     assert changed(one, before) == set()
@@ -52,6 +54,9 @@ def test_only_the_modules_that_a_run_imported_count(one):
 def test_data_count_by_name_size_and_time(one, monkeypatch, tmp_path):
     before = take(one)
     assert before["data"] == {"kosarak": "absent"}
+    downloaded = one.write("downloads/kosarak.dat.gz", "unpacked elsewhere")
+    assert changed(one, before) == {"data"}
+    downloaded.unlink()
     monkeypatch.setenv("TPLREPRO_DATA", str(tmp_path / "data"))
     assert changed(one, before) == set()
     for text in ("1 2\n", "1 2 3\n"):
@@ -60,9 +65,3 @@ def test_data_count_by_name_size_and_time(one, monkeypatch, tmp_path):
         before = take(one)
         one.write("data/gowalla/other.txt", f"not read by this notebook: {text}\n")
         assert changed(one, before) == set()
-
-
-def test_downloads_count_as_data(one):
-    before = take(one)
-    one.write("downloads/kosarak.dat.gz", "unpacked elsewhere")
-    assert changed(one, before) == {"data"}
