@@ -43,7 +43,7 @@ _EXPORTS = {
     "NoFiniteSupremumError": "allocation.calibration",
     "allocate_by_upper_bound": "allocation.published",
     "allocate_by_quantification": "allocation.published",
-    "allocate_by_exact_leakage": "allocation.exact",
+    "allocate_by_exact_leakage": "allocation.calibration",
     "allocate_optimally": "allocation.optimal",
     "allocate_with_stopping": "allocation.stopping",
     "release_counts": "mechanisms.counts",

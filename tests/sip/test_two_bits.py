@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tplrepro import sip
-from tplrepro.sip.two_bits import second_beliefs
+from tplrepro.sip.experiments import second_beliefs
 
 
 @settings(max_examples=40)

@@ -10,7 +10,7 @@ _EXPORTS = {
     "NoFiniteSupremumError": "calibration",
     "allocate_by_upper_bound": "published",
     "allocate_by_quantification": "published",
-    "allocate_by_exact_leakage": "exact",
+    "allocate_by_exact_leakage": "calibration",
     "allocate_optimally": "optimal",
     "EndlessBudgets": "stopping",
     "allocate_with_stopping": "stopping",

@@ -1,4 +1,8 @@
-"""The largest budgets in given proportions that keep the leakage within a level, rounding errors included."""
+"""The largest budgets in given proportions that keep the leakage within a level, rounding errors included.
+
+Exact leakage (`tplrepro.leakage.exact`) allows larger budgets than the upper bound of [1] where that is not attained. It
+grows with every budget, since larger budgets have larger boxes of likelihoods.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,14 @@ from collections.abc import Callable
 from functools import cache
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from tplrepro.leakage.exact import exact_leakage
 from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.leakage.temporal import temporal_privacy_leakage
+from tplrepro.leakage.temporal import Correlation, steps_of_both_sides, temporal_privacy_leakage
+from tplrepro.validation import check_budgets, check_horizon, check_level
 
-__all__ = ["SAFETY", "NoFiniteSupremumError", "fit_to_level", "largest_equal_budgets"]
+__all__ = ["SAFETY", "NoFiniteSupremumError", "allocate_by_exact_leakage", "fit_to_level", "largest_equal_budgets"]
 
 #: Relative margin below alpha: more than the rounding errors of one step of the recursion, of L and of their sum.
 SAFETY = 32 * 2.0**-52
@@ -57,4 +64,55 @@ def largest_equal_budgets(
     """The largest budget that, spent at each of `horizon` time points, keeps the TPL within alpha; (horizon,)."""
     return fit_to_level(
         lambda budgets: temporal_privacy_leakage(budgets, backward, forward).tpl.max(), np.full(horizon, alpha), alpha
+    )
+
+
+def allocate_by_exact_leakage(
+    alpha: float,
+    backward: Correlation,
+    forward: Correlation,
+    horizon: int | None = None,
+    *,
+    proportions: ArrayLike | None = None,
+) -> np.ndarray:
+    """The largest budgets in given proportions whose exact TPL is within alpha at every time.
+
+    Arguments as in `allocate_by_quantification`, also a list of a matrix for each step. The two sides should belong to
+    one chain (`TransitionMatrix.reverse`); the guarantee is against an adversary who knows exactly these. Instead of a
+    horizon there may be `proportions` (T,), finite and > 0, such as the budgets of another allocation.
+
+    Budgets (T,) in nats, with rounding errors on the safe side. ValueError for neither a horizon nor proportions or
+    both that disagree, if T alpha > 700, and as `exact_leakage`.
+
+    Examples
+    --------
+    >>> from tplrepro import allocate_by_quantification
+    >>> P = [[0.1, 0.1, 0.8], [0.2, 0.7, 0.1], [0.7, 0.2, 0.1]]
+    >>> published = allocate_by_quantification(1.0, P, P, horizon=4)
+    >>> published.round(4).tolist()
+    [0.5846, 0.1691, 0.1691, 0.5846]
+    >>> allocate_by_exact_leakage(1.0, P, P, proportions=published).round(4).tolist()
+    [0.6116, 0.1769, 0.1769, 0.6116]
+    """
+    alpha = check_level(alpha)
+    if proportions is not None:
+        shape = check_budgets(proportions, "proportions")
+    elif horizon is not None:
+        shape = np.ones(check_horizon(horizon))
+    else:
+        raise ValueError("an allocation needs a horizon or proportions, found neither; give the number of releases")
+    T = shape.size
+    if horizon is not None and check_horizon(horizon) != T:
+        raise ValueError(f"proportions must be one a release, found {T} for a horizon of {horizon}; leave one out")
+    _, _, n = steps_of_both_sides(backward, forward, T)
+    # more than the rounding errors of the exact leakage: T products of n terms on each side
+    margin = 16.0 * T * (n + 3) * 2.0**-52 * min(1.0 / alpha, T)
+    shape = shape / shape.max()
+    start = alpha / shape.sum() * shape  # together the releases may always spend alpha
+    return fit_to_level(
+        lambda budgets: exact_leakage(budgets, backward, forward).tpl.max(),
+        start,
+        alpha,
+        tolerance=1e-13,
+        margin=margin,
     )

@@ -38,8 +38,7 @@ class LeastError:
     """
 
     def __init__(self, alpha: float, weights: np.ndarray, power: int, knots: np.ndarray, spread: np.ndarray):
-        self.alpha, self.weights, self.power = alpha, weights, power
-        self.knots, self.spread = knots, spread
+        self.alpha, self.weights, self.power, self.knots, self.spread = alpha, weights, power, knots, spread
         self.upper = np.zeros(knots.size)  # no budget exceeds alpha
 
     def tpl(self, budgets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

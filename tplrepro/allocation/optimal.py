@@ -69,14 +69,18 @@ def allocate_optimally(
     >>> allocate_optimally(1.0, backward, forward, horizon=5, times=[0, 4]).round(4).tolist()
     [0.771, 0.9047]
     """
-    alpha = check_level(alpha)
-    horizon = check_horizon(horizon)
-    power = check_power(error)
+    alpha, horizon, power = check_level(alpha), check_horizon(horizon), check_power(error)
     known_b = _one_or_all(as_loss_functions(backward, horizon - 1, "backward"))
     known_f = _one_or_all(as_loss_functions(forward, horizon - 1, "forward"))
     timeline = Timeline.of(known_b, known_f, horizon, times)
     size = timeline.times.size
-    weights = _checked_weights(weights, size)
+    weights = np.ones(size) if weights is None else np.asarray(weights, dtype=float)
+    if weights.shape != (size,):
+        raise ValueError(f"weights must hold one number a release ({size}), found shape {weights.shape}; give {size}")
+    bad = weights[~((weights > 0) & (weights < np.inf))]
+    if bad.size:
+        remedy = "leave time points that do not count out of `times`"
+        raise ValueError(f"weights must be finite and greater than 0, found {bad[0]:g}; {remedy}")
     if all(loss is None or loss.is_zero for loss in [*timeline.backward, *timeline.forward]):
         return np.full(size, alpha)
     problem = _OnTimeline(alpha, timeline, weights / weights.sum(), power)
@@ -100,8 +104,15 @@ class _OnTimeline(LeastError):
 
     def on_knots(self, first: int, last: int, growth: float) -> _OnTimeline:
         """The same with unknowns at the first and last releases alone, and between at distances that grow inwards."""
-        knots = _knots(self.weights.size, first, last, growth)
-        return _OnTimeline(self.alpha, self.timeline, self.weights, self.power, knots)
+        size = self.weights.size
+        knots = {*range(first), *range(size - last, size), size // 2} if first + last < size else set(range(size))
+        for position, direction in ((first - 1, 1), (size - last, -1)):
+            distance = 1.0
+            while first <= position + direction * distance < size - last and abs(position - size // 2) > distance:
+                distance *= growth
+                position += direction * round(distance)
+                knots.add(min(max(position, 0), size - 1))
+        return _OnTimeline(self.alpha, self.timeline, self.weights, self.power, np.array(sorted(knots)))
 
     def largest_tpl(self, budgets: np.ndarray) -> float:
         return self.timeline.leakage(budgets).tpl.max()
@@ -126,17 +137,6 @@ class _OnTimeline(LeastError):
         return np.concatenate(tpl), np.concatenate(dtpl)
 
 
-def _checked_weights(weights: ArrayLike | None, size: int) -> np.ndarray:
-    values = np.ones(size) if weights is None else np.asarray(weights, dtype=float)
-    if values.shape != (size,):
-        raise ValueError(f"weights must hold one number a release ({size}), found shape {values.shape}; give {size}")
-    bad = values[~((values > 0) & (values < np.inf))]
-    if bad.size:
-        remedy = "leave time points that do not count out of `times`"
-        raise ValueError(f"weights must be finite and greater than 0, found {bad[0]:g}; {remedy}")
-    return values
-
-
 def _solve_on_knots(problem: _OnTimeline, starts: list) -> list[np.ndarray]:
     """Solve on knots that lie denser towards both ends, then with one at each budget that differs from the middle."""
     size = problem.weights.size
@@ -151,19 +151,6 @@ def _solve_on_knots(problem: _OnTimeline, starts: list) -> list[np.ndarray]:
         first, last, growth = int(first * share), int(last * share), 1.1
     fine = problem.on_knots(first, last, growth)
     return [*found, fine.solve(problem.fit(best, tolerance=1e-9))]
-
-
-def _knots(size: int, first: int, last: int, growth: float) -> np.ndarray:
-    if first + last >= size:
-        return np.arange(size)
-    knots = set(range(first)) | set(range(size - last, size))
-    for position, direction in ((first - 1, 1), (size - last, -1)):
-        distance = 1.0
-        while first <= position + direction * distance < size - last and abs(position - size // 2) > distance:
-            distance *= growth
-            position += direction * round(distance)
-            knots.add(min(max(position, 0), size - 1))
-    return np.array(sorted(knots | {size // 2}))
 
 
 def _shapes(problem: _OnTimeline) -> Iterator[np.ndarray]:
@@ -185,8 +172,7 @@ def _shapes(problem: _OnTimeline) -> Iterator[np.ndarray]:
 
 def _published(problem: _OnTimeline, backward, forward, one_matrix: bool) -> Iterator[np.ndarray]:
     """Equal budgets, and Algorithms 8 and 7, made for releases at every time: fewer leak less."""
-    alpha, timeline = problem.alpha, problem.timeline
-    size = timeline.times.size
+    alpha, timeline, size = problem.alpha, problem.timeline, problem.weights.size
     yield problem.fit(np.full(size, alpha / size))
     if not one_matrix:
         return

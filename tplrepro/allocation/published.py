@@ -83,8 +83,7 @@ def allocate_by_quantification(
     >>> budgets.round(7).tolist()  # Fig. 8 of [1]
     [0.4998062, 0.2038721, 0.2038721, 0.7040659]
     """
-    alpha = check_level(alpha)
-    horizon = check_horizon(horizon)
+    alpha, horizon = check_level(alpha), check_horizon(horizon)
     known_b, known_f = as_loss_function(backward), as_loss_function(forward)
     if horizon == 1:
         return np.array([alpha])

@@ -83,8 +83,7 @@ def allocate_with_stopping(
     >>> round(endless.expected_error(0.2), 4), round(5 / constant, 4)
     (21.2487, 24.5252)
     """
-    alpha = check_level(alpha)
-    p, power = _checked_probability(stopping_probability), check_power(error)
+    alpha, p, power = check_level(alpha), _checked_probability(stopping_probability), check_power(error)
     known_b, known_f = as_loss_function(backward), as_loss_function(forward)
     constant = EndlessBudgets(np.empty(0), allocate_by_upper_bound(alpha, known_b, known_f))
     if all(loss is None or loss.is_zero for loss in (known_b, known_f)):

@@ -14,20 +14,18 @@ from tplrepro.lazy import lazy_names as _lazy_names
 _NAMES = {
     "batch": ("BatchResponse", "batch_belief", "batch_chain", "batch_distance", "decode_batch", "encode_batches"),
     "belief": ("Belief", "SymbolChain", "chain_from_sequences"),
-    "experiments": ("MarkovClassifier", "gaze_cells", "grid_distance", "halves", "identification_rate", "merge_rare"),
+    "experiments": (
+        *("MarkovClassifier", "gaze_cells", "grid_distance", "halves", "identification_rate", "merge_rare"),
+        *("least_leakage", "second_beliefs", "two_step_noise"),
+    ),
     "leakage": (
-        "compose",
-        "instantaneous_leakage",
-        "local_differential_privacy",
-        "markov_sequences",
-        "mutual_information",
-        "sequence_leakage",
+        *("compose", "instantaneous_leakage", "local_differential_privacy"),
+        *("markov_sequences", "mutual_information", "sequence_leakage"),
     ),
     "optimal": ("OptimalResponse",),
     "published": ("ConditionalRandomizedResponse", "RandomizedResponse", "TemporalRandomizedResponse", "release_tops"),
     "release": ("expected_release", "release_sequence", "release_sequences"),
     "response": ("BeliefMechanism", "Response"),
-    "two_bits": ("least_leakage", "second_beliefs", "two_step_noise"),
 }
 _EXPORTS = {name: module for module, names in _NAMES.items() for name in names}
 

@@ -22,16 +22,17 @@ __all__ = ["BatchResponse", "batch_belief", "batch_chain", "batch_distance", "de
 
 #: Batches that a mechanism may tell apart.
 LARGEST_ALPHABET = 1024
+#: Steps after which the gradient descent ends at the latest.
+SWEEPS = 5000
 
 
 def _alphabet(n_symbols: int, width: int) -> int:
     n, w = check_horizon(n_symbols, "n_symbols"), check_horizon(width, "width")
     digits = w * np.log10(n)
     if digits > 15 or n**w > LARGEST_ALPHABET:
-        raise ValueError(
-            f"{n} symbols in batches of {w} make 10^{digits:.1f} batches and a response of "
-            f"10^{2 * digits - 8.1:.1f} GB, the limit is {LARGEST_ALPHABET} batches; shorten the batch or merge symbols"
-        )
+        found = f"10^{digits:.1f} batches and a response of 10^{2 * digits - 8.1:.1f} GB"
+        remedy = f"the limit is {LARGEST_ALPHABET} batches; shorten the batch or merge symbols"
+        raise ValueError(f"{n} symbols in batches of {w} make {found}, {remedy}")
     return n**w
 
 
@@ -124,14 +125,14 @@ class BatchResponse(OptimalResponse):
         return Response(beta, everyone, 0.0, rows, everyone)
 
 
-def _gradient_descent(belief, distance, epsilon, step, sweeps: int = 5000) -> np.ndarray:
+def _gradient_descent(belief: np.ndarray, distance: np.ndarray, epsilon: float, step: float) -> np.ndarray:
     """Algorithm 2 of [3]: rows (n, n), from uniform ones along the gradient until each entry has met its constraint."""
     n = belief.size
     rows = np.full((n, n), 1.0 / n)
     gradient = distance * (belief / belief.max())[:, None]  # one step length for all, whatever the scale of the belief
     possible = np.repeat((belief > 0)[:, None], n, axis=1)
     active = possible.copy()
-    for _ in range(sweeps):
+    for _ in range(SWEEPS):
         # The gradient is centred over the entries of a row that still move, which keeps the row on the simplex;
         # positivity follows from the constraint.
         count = np.maximum(active.sum(axis=1, keepdims=True), 1)

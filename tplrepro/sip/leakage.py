@@ -18,16 +18,8 @@ from numpy.typing import ArrayLike
 from tplrepro.sip.response import BeliefMechanism
 from tplrepro.validation import ROW_SUM_TOLERANCE, check_budgets, check_distribution, check_horizon
 
-__all__ = [
-    "SequenceLeakage",
-    "compose",
-    "instantaneous_leakage",
-    "joint_information",
-    "local_differential_privacy",
-    "markov_sequences",
-    "mutual_information",
-    "sequence_leakage",
-]
+__all__ = ["SequenceLeakage", "compose", "instantaneous_leakage", "joint_information", "local_differential_privacy"]
+__all__ += ["markov_sequences", "mutual_information", "sequence_leakage"]
 
 #: Pairs of sequences that enumeration may visit; 8 bytes each.
 LARGEST_ENUMERATION = 50_000_000
@@ -36,9 +28,8 @@ LARGEST_ENUMERATION = 50_000_000
 def _check_response_matrix(matrix: ArrayLike, n: int | None = None) -> np.ndarray:
     rows = np.asarray(matrix, dtype=float)
     if rows.ndim != 2 or 0 in rows.shape or n not in (None, rows.shape[0]):
-        raise ValueError(
-            f"a response over {n or 'n'} symbols must have a row a(.|x) for each, found shape {rows.shape}; give rows"
-        )
+        found = f"found shape {rows.shape}; give rows"
+        raise ValueError(f"a response over {n or 'n'} symbols must have a row a(.|x) for each, {found}")
     wrong = ~(np.abs(rows.sum(axis=1) - 1) <= ROW_SUM_TOLERANCE) | (rows < 0).any(axis=1)
     for x in np.flatnonzero(wrong):
         check_distribution(rows[x], name=f"row a(.|{x})")  # says what is wrong with it

@@ -143,17 +143,13 @@ def release_tops(
     first, largest = symbols[:warm_up], n_symbols - 1
     noisy = first + rng.laplace(0.0, max(largest, 1) / budget, first.size)
     threshold = int(np.clip(np.ceil(np.quantile(noisy, quantile)), min(1, largest), largest))
-    perturbed = np.concatenate([np.clip(noisy, 0, largest), _hierarchy(symbols[warm_up:], threshold, budget, rng)])
+    levels = np.arange(threshold.bit_length())
+    digits = np.minimum(symbols[warm_up:], threshold)[:, None] >> levels & 1
+    flip = rng.random(digits.shape) < 1.0 / (1.0 + np.exp(budget / max(levels.size, 1)))
+    later = np.minimum(((digits ^ flip) << levels).sum(axis=1), threshold)
+    perturbed = np.concatenate([np.clip(noisy, 0, largest), later.astype(float)])
     smooth, state = np.empty(symbols.size), perturbed[0]
     for k, value in enumerate(perturbed):
         state += smoothing * (value - state)
         smooth[k] = state
     return np.clip(np.rint(smooth), 0, largest).astype(np.int64)
-
-
-def _hierarchy(symbols, threshold, epsilon, rng):
-    """Binary digits of the truncated symbols, each flipped by randomised response with an equal share of the budget."""
-    levels = np.arange(int(threshold).bit_length())
-    digits = np.minimum(symbols, threshold)[:, None] >> levels & 1
-    flip = rng.random(digits.shape) < 1.0 / (1.0 + np.exp(epsilon / max(levels.size, 1)))
-    return np.minimum(((digits ^ flip) << levels).sum(axis=1), threshold).astype(float)

@@ -14,14 +14,8 @@ from tplrepro.sip.published import TemporalRandomizedResponse
 from tplrepro.sip.response import BeliefMechanism, check_distance, check_symbols
 from tplrepro.validation import check_horizon
 
-__all__ = [
-    "ExpectedRelease",
-    "ReleasedSequences",
-    "ReleasedSymbol",
-    "expected_release",
-    "release_sequence",
-    "release_sequences",
-]
+__all__ = ["ExpectedRelease", "ReleasedSequences", "ReleasedSymbol"]
+__all__ += ["expected_release", "release_sequence", "release_sequences"]
 
 
 @dataclass(frozen=True)
