@@ -7,8 +7,6 @@ from tplrepro import datasets
 from tplrepro.datasets import gaze, geolife, gowalla, joint_record, kosarak, prepare
 from tplrepro.datasets.registry import DATA_VARIABLE
 
-NEW_YORK = (40.6, 40.9, -74.1, -73.8)
-
 
 def assert_same(sequences, expected):
     assert [s.tolist() for s in sequences] == [s.tolist() for s in expected]
@@ -81,28 +79,23 @@ def test_recorded_data_come_first_and_name_their_files(recorded, name):
     assert joint_record(found, stand_in) == {"data": "synthetic", "inputs": list(found.inputs)}
 
 
-def test_a_stand_in_in_the_data_folder_is_no_recording(tmp_path, monkeypatch):
-    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
-    kosarak.synthetic(20, 1, tmp_path / "kosarak" / "kosarak.dat")
+def test_the_densest_file_is_taken_on_request_and_a_stand_in_is_no_recording(recorded):
+    kosarak.synthetic(20, 1, recorded / "kosarak" / "kosarak.dat")
     assert prepare("kosarak").record == {"data": "synthetic", "inputs": []}
-
-
-def test_the_densest_file_is_taken_on_request(recorded):
     assert prepare("gowalla").inputs[0].name == "loc-gowalla_a.txt"
     found = prepare("gowalla", densest=True)
     assert found.inputs[0].name == "loc-gowalla_b.txt"
-    assert len(found.observations) == max(
-        len(gowalla.load(path, box=datasets.LOS_ANGELES)) for path in (recorded / "gowalla").iterdir()
-    )
+    sizes = [len(gowalla.load(path, box=datasets.LOS_ANGELES)) for path in (recorded / "gowalla").iterdir()]
+    assert len(found.observations) == max(sizes)
     (recorded / "gowalla" / "loc-gowalla_a.txt").rename(recorded / "gowalla" / "loc-gowalla_totalCheckins.txt")
     assert prepare("gowalla", densest=True).inputs[0].name == "loc-gowalla_totalCheckins.txt"
 
 
 def test_a_place_is_named_only_where_the_box_lies_in_it():
-    stand_in = {"n_users": 30}
-    assert prepare("gowalla", stand_in=stand_in, box=(33.9, 34.1, -118.5, -118.1)).title.startswith("Gowalla in Los")
-    title = prepare("gowalla", stand_in=stand_in, box=NEW_YORK).title
-    assert title == "Gowalla, latitude 40.6 to 40.9, longitude -74.1 to -73.8 (synthetic data)"
+    inside, outside = (33.9, 34.1, -118.5, -118.1), (40.6, 40.9, -74.1, -73.8)
+    titles = [prepare("gowalla", stand_in={"n_users": 30}, box=box).title for box in (inside, outside)]
+    assert titles[0].startswith("Gowalla in Los")
+    assert titles[1] == "Gowalla, latitude 40.6 to 40.9, longitude -74.1 to -73.8 (synthetic data)"
 
 
 def test_a_box_without_observations_is_named(recorded):
