@@ -15,23 +15,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from tplrepro.datasets import registry
-from tplrepro.datasets.reading import (
-    DataFormatError,
-    Defects,
-    describe_content,
-    finish,
-    in_time,
-    line_blocks,
-    parse_table,
-    read_rows,
-)
+from tplrepro.datasets import reading, registry
+from tplrepro.datasets.reading import DataFormatError, Defects, in_time, line_blocks, parse_table, read_rows
 from tplrepro.datasets.stand_ins.gaze import write
 from tplrepro.datasets.stand_ins.places import check_size
 from tplrepro.datasets.writing import stand_in
@@ -85,15 +77,13 @@ def load(
         match = NAME.fullmatch(file.name)
         if not match:
             raise DataFormatError("the file's name must tell user and recording, as P1_READ.csv does; rename it", file)
-        part = _read(file, wanted, defects)
-        part.insert(0, "user", match[1])
-        part.insert(1, "recording", match[2])
-        parts.append(part)
+        parts.append(_read(file, wanted, defects).assign(user=match[1], recording=match[2]))
     if not parts:
         raise DataFormatError("there must be CSV files, one a recording, found none; correct path=", path)
-    frame = pd.concat(parts, ignore_index=True).astype({"user": "category", "recording": "category"})
+    frame = pd.concat(parts, ignore_index=True)[["user", "recording", "time", "x", "y"]]
+    frame = frame.astype({"user": "category", "recording": "category"})
     frame = frame.sort_values(["user", "recording"], kind="stable", ignore_index=True)
-    return finish(frame, path, defects, unit=unit)
+    return reading.finish(frame, path, defects, unit=unit)
 
 
 def _csv_files(path: Path) -> list[Path]:
@@ -133,7 +123,7 @@ def _parser(block: bytes, file: Path, wanted: list[str]) -> Callable[[bytes], pa
     """How to parse the lines below a header."""
     header = _header(block)
     if not set(wanted) <= set(header):
-        found = f"{header if len(header) < 20 else ''} in {describe_content(block)}"
+        found = f"{header if len(header) < 20 else ''} in {reading.describe_content(block)}"
         problem = f"the header must have the columns {wanted}, found {found}; pass the names of this file's columns"
         raise DataFormatError(problem, file, 1)
     if len(set(header)) != len(header):
@@ -168,18 +158,14 @@ def synthetic(
     seconds: float = 30.0,
     rate: float = 60.0,
     n_recordings: int = 1,
-    layout: dict | None = None,
+    layout: dict[str, str] = GAZEGRAPH,
 ) -> pd.DataFrame:
     """Write a stand-in in the layout of one of the recorded sets, and read it back, as `geolife.synthetic` does.
 
-    The gaze rests on areas of interest, chosen by a popularity with a heavy tail and more often near the last one, for
-    some 0.3 s with a tremor, and jumps between them; now and then samples are lost, written as (0, 0). Each user has
-    `n_recordings` of so many `seconds` at `rate` samples a second; `layout` is `GAZEGRAPH`, the default, or
-    `ANDERSSON2017`, and `path` a folder.
+    The gaze rests on popular areas of interest for some 0.3 s each, more often near the last one, and jumps between
+    them; samples are lost now and then. Each user has `n_recordings` of so many `seconds` at `rate` samples a second;
+    `layout` is `GAZEGRAPH` or `ANDERSSON2017`, and `path` a folder.
     """
-    layout = GAZEGRAPH if layout is None else layout
     size = SCREENS["ANDERSSON2017" if layout["unit"] == "px" else "GAZEGRAPH"]
     options = {"seconds": seconds, "rate": rate, "n_recordings": n_recordings, "layout": layout, "size": size}
-    return stand_in(
-        path, "gaze", lambda target: write(target, n_users, seed, **options), lambda target: load(target, **layout)
-    )
+    return stand_in(path, "gaze", partial(write, n_users=n_users, seed=seed, **options), partial(load, **layout))

@@ -8,8 +8,8 @@ points.
 Known defects, skipped and counted: coordinates out of range (there is a latitude of 400), times before 2007 (clocks
 that say 2000-01-01) or in the future, points of a user at one second (all but the first), files without points.
 
-Reading: pyarrow parses each file from memory in threads, faster than Polars, DuckDB and pandas (docs/readers.md), a few
-files at a time. Users are joined one by one, to keep memory low.
+Reading: pyarrow parses a few files at a time in threads, faster than Polars, DuckDB and pandas (docs/readers.md). Users
+are joined one by one, to keep memory low.
 """
 
 from __future__ import annotations
@@ -29,10 +29,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from tplrepro.datasets import registry
+from tplrepro.datasets import reading, registry
 from tplrepro.datasets.grid import BEIJING_3RD_RING
-from tplrepro.datasets.positions import Positions
-from tplrepro.datasets.reading import DataFormatError, Defects, attempt, describe_content, in_time, parse_table, rows_of
+from tplrepro.datasets.reading import DataFormatError, Defects, Positions, describe_content, in_time
 from tplrepro.datasets.stand_ins.geolife import write
 from tplrepro.datasets.writing import stand_in
 
@@ -65,12 +64,9 @@ def load(path: str | Path | None = None, *, box=None, strict: bool = False, max_
     ----------
     path : path-like, optional
         The zip, or a folder above the folders NNN/Trajectory; by default it is looked for as `registry.locate` says.
-    box : (south, north, west, east), optional
-        Keep points in this box only; the others are counted in ``attrs["outside_box"]``.
-    strict : bool
-        Raise at the first defect instead of skipping and counting.
-    max_malformed : int
-        How many lines that do not follow the format may be skipped and counted in all; one more is an error.
+    box : (south, north, west, east), optional: keep points in it only, and count others in ``attrs["outside_box"]``
+    strict : bool, whether to raise at the first defect instead of skipping and counting
+    max_malformed : int, how many lines that do not follow the format may be skipped and counted in all
 
     Returns
     -------
@@ -111,20 +107,15 @@ class _File(NamedTuple):
 
 
 def _holds_trajectories(path: Path) -> bool:
-    if path.is_file():
-        return path.suffix == ".zip"
-    return next(_plt_files(path), None) is not None
+    return path.suffix == ".zip" if path.is_file() else bool(_plt_files(path))
 
 
-def _plt_files(folder: Path) -> Iterator[Path]:
+def _plt_files(folder: Path) -> list[Path]:
     """Trajectories of a folder that is, or holds, or whose only kind of content is, Data/NNN/Trajectory."""
     for depth in ("", "Data/", "*/Data/", "*/"):
-        found = False
-        for path in folder.glob(f"{depth}[0-9]*/Trajectory/*.[pP][lL][tT]"):
-            found = True
-            yield path
-        if found:
-            return
+        if found := list(folder.glob(f"{depth}[0-9]*/Trajectory/*.[pP][lL][tT]")):
+            return found
+    return []
 
 
 def _files(path: Path, stack: contextlib.ExitStack) -> list[_File]:
@@ -168,12 +159,12 @@ def _parsed(file: _File) -> tuple[bytes, pa.Table | None]:
     if len(parts) < 7:
         problem = "expected six header lines, found the end of the file; download it again"
         raise DataFormatError(problem, file.place, len(parts))
-    return parts[6], attempt(_parse, parts[6])
+    return parts[6], reading.attempt(_parse, parts[6])
 
 
 def _parse(lines: bytes) -> pa.Table:
     """Columns time (microseconds since 1970), latitude, longitude and altitude (metres)."""
-    table = parse_table(lines, COLUMNS, ",")
+    table = reading.parse_table(lines, COLUMNS, ",")
     days, seconds = (table[name].cast(pa.int32()).to_numpy().astype(np.int64) for name in ("date", "clock"))
     feet = table["altitude"].to_numpy()
     metres = np.where(feet == -777, np.float32(np.nan), feet * np.float32(FOOT))
@@ -190,7 +181,7 @@ def _checked(
     if not lines.strip():
         defects.known("file without points", 1, file.place, lambda: (7, ""))
         lines, table = b"", None
-    rows = rows_of(lines, 7, file.place, _parse, defects, table)
+    rows = reading.rows_of(lines, 7, file.place, _parse, defects, table)
     positions.check(rows)
     rows.check_order()
     positions.select(rows)
@@ -201,12 +192,11 @@ def _joined(parts: list[pa.Table], files: list[_File], defects: Defects) -> pa.T
     """The points of one user by time, without what overlapping trajectories repeat of one second."""
     table = pa.concat_tables(parts)
     time, trajectory = (table[name].to_numpy() for name in ("time", "trajectory"))
-    if (np.diff(time) <= 0).any():
-        order = in_time(
-            time, defects, lambda row: (files[trajectory[row]].place, f"{time[row].view('datetime64[us]')}")
-        )
-        return table.take(pa.array(order))
-    return table.combine_chunks()
+    if not (np.diff(time) <= 0).any():
+        return table.combine_chunks()
+    stamps = time.view("datetime64[us]")
+    order = in_time(time, defects, lambda row: (files[trajectory[row]].place, f"{stamps[row]}"))
+    return table.take(pa.array(order))
 
 
 def _frame(users: list[pa.Table], files: list[_File]) -> pd.DataFrame:
@@ -241,12 +231,10 @@ def synthetic(
 ) -> pd.DataFrame:
     """Write a stand-in in the official format, to `path` or a temporary file, and read it back.
 
-    Each user has a home, a work place and six more places within the `box`, drawn by a popularity with a heavy tail. A
-    trajectory is a day: from home to work on work days, to one more place and home again; points are dense on the way,
-    one in `seconds_between_points`, and sparse while staying. `n_trajectories` in all, by default 20 a user, are spread
-    over users with a heavy tail; the official sizes are 182 and 18_670. Memory stays bounded by one trajectory.
-
-    The result is as `load` gives it, with ``attrs["synthetic"]`` True.
+    Each user has a home, a work place and six more popular places within the `box`. A trajectory is a day: from home to
+    work on work days, to one more place and home again, with a point in `seconds_between_points` on the way and few
+    while staying. `n_trajectories` in all, by default 20 a user, are spread over users with a heavy tail; the official
+    sizes are 182 and 18_670. Memory stays bounded by one trajectory. The result is as `load` gives it.
     """
     options = {"n_trajectories": n_trajectories, "seconds_between_points": seconds_between_points, "box": box}
     name = "Geolife Trajectories 1.3.zip"

@@ -6,8 +6,7 @@ user; also gzip-compressed. The official file has 6,442,890 check-ins, from Febr
 Known defects, skipped and counted: coordinates out of range, position (0, 0), a missing field, a time in the future,
 and of several check-ins of a user at one second all but the first line.
 
-Reading: pyarrow parses blocks of lines and rejects a line that does not have the declared types, which is how such a
-line is found and named. Polars would save a second (docs/readers.md) and be one more dependency.
+Reading: pyarrow parses blocks of lines. Polars would save a second (docs/readers.md) and be one more dependency.
 """
 
 from __future__ import annotations
@@ -19,8 +18,7 @@ import pandas as pd
 import pyarrow as pa
 
 from tplrepro.datasets import registry
-from tplrepro.datasets.positions import Positions
-from tplrepro.datasets.reading import Defects, in_time, parse_table, read_rows
+from tplrepro.datasets.reading import Defects, Positions, in_time, parse_table, read_rows
 from tplrepro.datasets.stand_ins.gowalla import write
 from tplrepro.datasets.writing import stand_in
 
@@ -87,8 +85,7 @@ def synthetic(n_users: int = 500, seed: int = 0, path: str | Path | None = None)
     """Write a stand-in in the official format, and read it back, as `geolife.synthetic` does.
 
     Users, 196_591 at the official size, live in one of four cities, half of them in Los Angeles. Each has a home, a
-    work place and six more places, drawn by a popularity with a heavy tail; check-ins follow the hours of the day,
-    alternate between home and work on work days, return to the own places by rank and sometimes explore. The number of
-    check-ins a user has a heavy tail. Memory stays bounded by one batch of users. A `path` ending in .gz is compressed.
+    work place and six more popular places; check-ins, of which few users have many, follow the hours of the day and
+    sometimes explore. Memory stays bounded by one batch of users. A `path` ending in .gz is compressed.
     """
     return stand_in(path, "loc-gowalla_totalCheckins.txt", lambda target: write(target, n_users, seed), load)

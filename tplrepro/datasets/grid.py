@@ -100,11 +100,9 @@ class Grid:
         # The projected box has curved edges: the grid covers all of them.
         x, y = projection(*np.meshgrid(np.linspace(west, east, 65), np.linspace(south, north, 65)))
         n_columns, n_rows = (max(1, int(np.ceil(np.ptp(edge) / 1000 / cell_km - 1e-9))) for edge in (x, y))
-        if n_rows * n_columns > np.iinfo(np.int32).max:
-            raise ValueError(
-                f"the grid must have at most {np.iinfo(np.int32).max} cells, found {n_rows} x {n_columns}; "
-                "choose larger cells or a smaller box"
-            )
+        if n_rows * n_columns > (most := np.iinfo(np.int32).max):
+            found = f"found {n_rows} x {n_columns}; choose larger cells or a smaller box"
+            raise ValueError(f"the grid must have at most {most} cells, {found}")
         found = {"box": box, "cell_km": cell_km, "n_rows": n_rows, "n_columns": n_columns, "_projection": projection}
         found |= {"west_km": float(x.min()) / 1000, "south_km": float(y.min()) / 1000}
         for name, value in found.items():
@@ -124,10 +122,8 @@ class Grid:
         """The cell of each point, int32 (m,), from degrees of WGS 84; -1 outside the box and for NaN."""
         latitude, longitude = np.atleast_1d(np.asarray(latitude, float)), np.atleast_1d(np.asarray(longitude, float))
         if latitude.shape != longitude.shape or latitude.ndim != 1:
-            raise ValueError(
-                f"latitude and longitude must be flat and of one length, found {latitude.shape} and "
-                f"{longitude.shape}; give one of each a point"
-            )
+            found = f"found {latitude.shape} and {longitude.shape}; give one of each a point"
+            raise ValueError(f"latitude and longitude must be flat and of one length, {found}")
         cells = np.full(latitude.shape, -1, dtype=np.int32)
         inside = np.flatnonzero(self.box.contains(latitude, longitude))
         for start in range(0, len(inside), CHUNK):
@@ -152,8 +148,6 @@ class Grid:
         cells = np.asarray(cells)
         whole = np.issubdtype(cells.dtype, np.integer)
         if cells.size and not (whole and 0 <= cells.min() <= cells.max() < self.n_cells):
-            raise ValueError(
-                f"cells must be integers from 0 to {self.n_cells - 1}, found {cells.min()} to {cells.max()} as "
-                f"{cells.dtype}; drop the points outside, marked -1, first"
-            )
+            found = f"{cells.min()} to {cells.max()} as {cells.dtype}; drop the points outside, marked -1, first"
+            raise ValueError(f"cells must be integers from 0 to {self.n_cells - 1}, found {found}")
         return cells

@@ -104,8 +104,7 @@ def _line_lengths(block: bytes) -> np.ndarray:
 def synthetic(n_users: int = 10_000, seed: int = 0, path: str | Path | None = None) -> pd.DataFrame:
     """Write a stand-in of `n_users` sessions in the official format, and read it back, as `geolife.synthetic` does.
 
-    Page popularity has a heavy tail. A session goes from a page to one of the page's eight links, the first ones more
-    often, or to any page by popularity. The official file has 990_002 sessions. Memory stays bounded by one batch of
-    sessions. A `path` ending in .gz is compressed.
+    A session goes from a page to one of its eight links, or to any page by popularity. The official file has 990_002
+    sessions. Memory stays bounded by one batch of sessions. A `path` ending in .gz is compressed.
     """
     return stand_in(path, "kosarak.dat", lambda target: write(target, n_users, seed), load)

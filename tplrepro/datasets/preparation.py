@@ -63,35 +63,25 @@ def joint_record(*prepared: Prepared) -> dict:
 
 
 def prepare(
-    name: str,
-    *,
-    path: str | Path | None = None,
-    synthetic: bool = False,
-    stand_in: Mapping | None = None,
-    **cut: Any,
+    name: str, *, path: str | Path | None = None, synthetic: bool = False, stand_in: Mapping | None = None, **cut: Any
 ) -> Prepared:
     """Sequences of states of a data set: recorded where it is found, else a synthetic stand-in.
 
     Parameters
     ----------
     name : {"geolife", "gowalla", "kosarak", "gaze"}
-    path : path-like, optional
-        Where the data are; by default they are looked for as `registry.locate` says.
-    synthetic : bool
-        Take the stand-in whether or not there are recorded data.
-    stand_in : dict, optional
-        Arguments of the set's ``synthetic``: n_users, seed, ...
-    **cut
-        How to make states and steps; by default as in `CUTS`. geolife, gowalla: `box` and `cell_km` of a `Grid`. gaze:
-        `layout`, "GAZEGRAPH" or "ANDERSSON2017", and the numbers of `columns` and `rows` of areas. All three: `step`
-        and `max_gap` as in `fixed_steps`, or with `step` None as in `observed_sequences`. gowalla: with `densest`, of
-        several files none of which is the official one, take that with the most check-ins in the box.
+    path : path-like, optional; by default the data are looked for as `registry.locate` says
+    synthetic : bool, whether to take the stand-in even where there are recorded data
+    stand_in : dict, optional, arguments of the set's ``synthetic``: n_users, seed, ...
+    **cut : how to make states and steps; by default as in `CUTS`
+        geolife, gowalla: `box` and `cell_km` of a `Grid`. gaze: `layout`, "GAZEGRAPH" or "ANDERSSON2017", and the
+        numbers of `columns` and `rows` of areas. All three: `step` and `max_gap` as in `fixed_steps`, or with `step`
+        None as in `observed_sequences`. gowalla: with `densest`, of several files none of which is the official one,
+        take that with the most check-ins in the box.
 
     ValueError for an unknown name or cut, or if no two consecutive states are found; DatasetNotFoundError only if
     `path` is given; DataFormatError and OSError as the readers.
 
-    Examples
-    --------
     >>> prepared = prepare("geolife", synthetic=True, stand_in={"n_users": 2}, cell_km=4.0)
     >>> prepared
     Prepared(Geolife in Beijing (synthetic data): Sequences(40 sequences, 5328 values, 5 states))
@@ -126,14 +116,9 @@ def prepare(
     title = _title(name, cut)
     if not sequences.n_transitions:
         raise ValueError(_nothing_found(title, observations, cut))
+    inputs = () if synthetic else (Path(observations.attrs["source"]),)
     return Prepared(
-        sequences=sequences,
-        state_names=names,
-        grid=grid,
-        title=title + " (synthetic data)" * synthetic,
-        synthetic=synthetic,
-        inputs=() if synthetic else (Path(observations.attrs["source"]),),
-        observations=observations,
+        sequences, names, grid, title + " (synthetic data)" * synthetic, synthetic, inputs, observations=observations
     )
 
 

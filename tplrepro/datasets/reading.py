@@ -30,8 +30,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 
-__all__ = ["DataFormatError", "Defects", "Rows", "attempt", "describe_content", "file_blocks", "finish", "in_time"]
-__all__ += ["line_blocks", "parse_table", "read_marker", "read_rows", "rows_of"]
+from tplrepro.datasets.grid import as_box
+
+__all__ = ["DataFormatError", "Defects", "Positions", "Rows", "attempt", "describe_content", "file_blocks", "finish"]
+__all__ += ["in_time", "line_blocks", "parse_table", "read_marker", "read_rows", "rows_of"]
 
 BLOCK_BYTES = 16 << 20
 LONGEST_LINE_BYTES = 64 << 20
@@ -84,12 +86,9 @@ class Defects:
         before = self.skipped.get("malformed line", 0)
         if before >= self.max_malformed:
             more = f"; {before} malformed lines were skipped before" if before else ""
-            raise DataFormatError(
-                f"expected {self.expected}, found {_quote(content)}{more}; mend the line or the download, or pass "
-                f"max_malformed={10 * before + 100} and strict=False to skip and count such lines",
-                file,
-                line,
-            )
+            remedy = f"mend the line or the download, or pass max_malformed={10 * before + 100} and strict=False"
+            problem = f"expected {self.expected}, found {_quote(content)}{more}; {remedy} to skip and count such lines"
+            raise DataFormatError(problem, file, line)
         self.examples.setdefault("malformed line", f"{file}, line {line}")
         self.skipped["malformed line"] = before + 1
 
@@ -260,12 +259,9 @@ def rows_of(
     rejected = []
     for i in _rejected(lines, parse, encoding, 0, len(lines)):
         if first_line + i == 1:
-            problem = (
-                f"expected {defects.expected}, found {describe_content(block)} that begins with {_quote(lines[i])}"
-            )
-            raise DataFormatError(
-                f"{problem}; check that this is the right file, columns in the official order", file, 1
-            )
+            found = f"found {describe_content(block)} that begins with {_quote(lines[i])}"
+            remedy = "check that this is the right file, columns in the official order"
+            raise DataFormatError(f"expected {defects.expected}, {found}; {remedy}", file, 1)
         defects.malformed(file, first_line + i, lines[i])
         lines[i] = b""
         rejected.append(i)
@@ -300,16 +296,12 @@ def parse_table(block: bytes, columns: dict[str, Any], delimiter: str, empty_is_
     Quotes have no meaning, so that each line stands for itself.
     """
     wanted = {name: kind for name, kind in columns.items() if kind is not None}
+    nulls = {"null_values": [""] if empty_is_null else [], "strings_can_be_null": empty_is_null}
     return pa.csv.read_csv(
         pa.BufferReader(block),
         pa.csv.ReadOptions(column_names=list(columns), use_threads=False, block_size=max(len(block), 1)),
         pa.csv.ParseOptions(delimiter=delimiter, quote_char=False),
-        pa.csv.ConvertOptions(
-            column_types=wanted,
-            include_columns=list(wanted),
-            null_values=[""] if empty_is_null else [],
-            strings_can_be_null=empty_is_null,
-        ),
+        pa.csv.ConvertOptions(column_types=wanted, include_columns=list(wanted), **nulls),
     )
 
 
@@ -365,14 +357,45 @@ def read_marker(path: str | Path) -> dict | None:
 def finish(frame: pd.DataFrame, path: str | Path, defects: Defects, **more) -> pd.DataFrame:
     """Attach what every data set carries: source, whether synthetic, and what was left out."""
     marker = read_marker(path)
-    frame.attrs.update(
-        source=str(path),
-        synthetic=marker is not None,
-        reordered=defects.reordered,
-        skipped=dict(defects.skipped),
-        skipped_examples=dict(defects.examples),
-        **more,
-    )
+    left_out = {"skipped": dict(defects.skipped), "skipped_examples": dict(defects.examples)}
+    frame.attrs |= {"source": str(path), "synthetic": marker is not None, "reordered": defects.reordered}
+    frame.attrs |= left_out | more
     if marker is not None:
         frame.attrs["generator"] = marker
     return frame
+
+
+class Positions:
+    """Drops the known defects of positions on the earth, and counts those outside the `box`, which may be None."""
+
+    def __init__(self, box, defects: Defects, earliest: str = "1970-01-01"):
+        self.box = None if box is None else as_box(box)
+        self.earliest = pd.Timestamp(earliest).value // 1000
+        self.latest = pd.Timestamp.now().value // 1000
+        self.defects = defects
+        self.total = self.out_of_range = self.outside = 0
+
+    def check(self, rows: Rows) -> None:
+        """Drop rows with known defects of latitude, longitude and time, in microseconds since 1970."""
+        self.total += len(rows)
+        wrong = ~((np.abs(rows["latitude"]) <= 90) & (np.abs(rows["longitude"]) <= 180))
+        self.out_of_range += int(wrong.sum())
+        rows.drop(wrong, "coordinates out of range")
+        rows.drop(rows["time"] < self.earliest, "time before the recording began")
+        rows.drop(rows["time"] > self.latest, "time in the future")
+
+    def select(self, rows: Rows) -> None:
+        """Keep the rows in the box and count the others."""
+        if self.box is not None:
+            inside = self.box.contains(rows["latitude"], rows["longitude"])
+            self.outside += len(rows) - int(inside.sum())
+            rows.keep(inside)
+
+    def finish(self, frame: pd.DataFrame, path: str | Path) -> pd.DataFrame:
+        """The frame with what it carries, unless most positions were out of range."""
+        if 2 * self.out_of_range > self.total:
+            file, _, line = self.defects.examples["coordinates out of range"].rpartition(", line ")
+            problem = f"{self.out_of_range} of {self.total} points have coordinates out of range"
+            remedy = "so the columns may be swapped; latitude must come before longitude"
+            raise DataFormatError(f"{problem}, {remedy}", file, int(line))
+        return finish(frame, path, self.defects, outside_box=self.outside)

@@ -1,8 +1,7 @@
 """Where each data set comes from, and where it is found on this machine.
 
-`locate` looks in the folder that TPLREPRO_DATA names, then in the download cache; `fetch` downloads the official file
-into that cache with pooch: a file appears under its final name only when it is complete and its checksum, where one is
-published, is right. Nothing downloads by itself: only `fetch` does.
+`locate` looks in the folder that TPLREPRO_DATA names, then in the download cache; only `fetch` downloads, into that
+cache, with pooch: a file has its final name only when it is complete and its checksum, where one is published, right.
 """
 
 from __future__ import annotations
@@ -114,14 +113,13 @@ def locate(name: str, path: str | Path | None = None, accept: Callable[[Path], b
     `accept` says of a path that exists whether it is what the reader can take. DatasetNotFoundError with the places
     looked at, and how to get the set.
     """
-    source = _source(name)
+    check_choice(name, "name", SOURCES)
+    source = SOURCES[name]
     if path is not None:
         path = Path(path)
         if not path.exists():
-            raise DatasetNotFoundError(
-                f"{source.title}: there is no file or folder {path}; correct path=, or leave it out to look in "
-                f"{DATA_VARIABLE} and the download cache"
-            )
+            remedy = f"correct path=, or leave it out to look in {DATA_VARIABLE} and the download cache"
+            raise DatasetNotFoundError(f"{source.title}: there is no file or folder {path}; {remedy}")
         return path
     tried = []
     folder = data_folder()
@@ -153,30 +151,19 @@ def fetch(name: str) -> Path:
     """
     import pooch
 
-    source = _source(name)
+    check_choice(name, "name", SOURCES)
+    source = SOURCES[name]
     if source.url is None:
-        raise DatasetNotFoundError(
-            f"{source.title}: there is no official file to download; {source.remark}. Terms: {source.terms}. "
-            f"Cite: {source.cite}."
-        )
+        remedy = f"{source.remark}. Terms: {source.terms}. Cite: {source.cite}."
+        raise DatasetNotFoundError(f"{source.title}: there is no official file to download; {remedy}")
     downloader = pooch.HTTPDownloader(progressbar=True, timeout=TIMEOUT, headers={"Accept-Encoding": "identity"})
-    shelf = pooch.create(
-        path=cache_folder(),
-        base_url="",
-        registry={source.filename: source.known_hash},
-        urls={source.filename: source.url},
-        retry_if_failed=RETRIES,
-    )
+    files, urls = {source.filename: source.known_hash}, {source.filename: source.url}
+    shelf = pooch.create(cache_folder(), base_url="", registry=files, urls=urls, retry_if_failed=RETRIES)
     fresh = not shelf.abspath.joinpath(source.filename).exists()
     path = Path(shelf.fetch(source.filename, downloader=downloader))
     if fresh:
         _check_content(source, path)
     return path
-
-
-def _source(name: str) -> Source:
-    check_choice(name, "name", SOURCES)
-    return SOURCES[name]
 
 
 def _check_content(source: Source, path: Path) -> None:
@@ -185,18 +172,14 @@ def _check_content(source: Source, path: Path) -> None:
         head = file.read(4096)
     if not head.startswith(b"PK\x03\x04" if path.suffix == ".zip" else b"\x1f\x8b"):
         path.unlink()
-        raise ValueError(
-            f"{source.title}: a {path.suffix} file was expected from {source.url}, found {describe_content(head)}; "
-            "nothing was kept: open the address in a browser, or set the path of a copy from elsewhere"
-        )
+        remedy = "nothing was kept: open the address in a browser, or set the path of a copy from elsewhere"
+        found = f"a {path.suffix} file was expected from {source.url}, found {describe_content(head)}"
+        raise ValueError(f"{source.title}: {found}; {remedy}")
     if source.content_sha256:
         digest = hashlib.sha256()
         for block in file_blocks(path, lambda: 1):
             digest.update(block)
         if digest.hexdigest() != source.content_sha256:
-            warnings.warn(
-                f"{path}: the unpacked content has sha256 {digest.hexdigest()}, while the one known copy has "
-                f"{source.content_sha256}; copies in circulation differ, so give the digest with your results",
-                UserWarning,
-                stacklevel=3,
-            )
+            found = f"the unpacked content has sha256 {digest.hexdigest()}"
+            known = f"while the one known copy has {source.content_sha256}; copies in circulation differ"
+            warnings.warn(f"{path}: {found}, {known}, so give the digest with your results", UserWarning, stacklevel=3)

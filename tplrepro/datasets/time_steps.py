@@ -5,7 +5,7 @@ two reports the last known state holds, but no longer than a maximum gap; where 
 the next report begins a new one, so that no transition is made up across the gap. A report of the state -1, not on the
 map, ends a sequence as well.
 
-All times are those of the data frames of this folder: a column of time stamps in UTC, or of seconds as floats.
+Times are time stamps in UTC, or seconds as floats.
 """
 
 from __future__ import annotations
@@ -36,21 +36,10 @@ def fixed_steps(
     At a time t that is a multiple of `step` (since 1970, or since second 0), a user is where the latest report at or
     before t says, if that report is not older than `max_gap`. The last report holds until the next multiple of `step`.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        One report a row, in any order, with its "time", a time stamp or seconds; of two at one time the later counts.
-    step, max_gap : str, timedelta or float
-        Such as "5min"; seconds where the times are seconds.
-    state : str
-        Column of integer or other hashable states.
-    user : str or list of str
-        Column or columns that tell whose sequence it is (user and recording, say).
+    `frame` has one report a row, in any order; of two at one time the later counts. `state` is the column of states,
+    integer or other hashable ones, `user` the column or columns that tell whose sequence it is. Durations are such as
+    "5min", or seconds. ValueError if a column, a time or a user is missing, or a duration is not positive.
 
-    ValueError if a column, a time or a user is missing, or a duration is not positive.
-
-    Examples
-    --------
     >>> reports = pd.DataFrame({"user": 1, "time": [0.0, 4.0, 11.0, 31.0], "cell": [5, 6, 5, 6]})
     >>> [s.tolist() for s in fixed_steps(reports, step=5, max_gap=10)]
     [[0, 1, 1, 0, 0], [1]]
@@ -81,8 +70,6 @@ def observed_sequences(
 
     Parameters and errors are those of `fixed_steps`.
 
-    Examples
-    --------
     >>> reports = pd.DataFrame({"user": [1, 1, 1, 2], "time": [0.0, 4.0, 31.0, 0.0], "cell": [5, 6, 5, 6]})
     >>> [s.tolist() for s in observed_sequences(reports, max_gap=10)]
     [[0, 1], [0], [1]]
@@ -100,17 +87,12 @@ def observed_sequences(
 def _reports(
     frame: pd.DataFrame, state: str, user: str | list[str]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The rows of a frame by user and time, those of one time in the order of the frame.
-
-    Their ticks, the numbers of their users, the users themselves, and the states.
-    """
+    """Ticks, numbers of users, the users, and states, by user and time, those of one time in the frame's order."""
     columns = [user] if isinstance(user, str) else list(user)
     missing = [c for c in [state, *columns, "time"] if c not in frame.columns]
     if missing:
-        raise ValueError(
-            f"the frame must have the columns {[state, *columns, 'time']}, found {list(frame.columns)}; "
-            f"add {missing} or name yours with state= and user="
-        )
+        found = f"found {list(frame.columns)}; add {missing} or name yours with state= and user="
+        raise ValueError(f"the frame must have the columns {[state, *columns, 'time']}, {found}")
     column = frame["time"]
     if column.isna().any():
         raise ValueError(f"times must not be missing, found {int(column.isna().sum())} in column 'time'; drop them")

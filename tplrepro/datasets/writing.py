@@ -110,9 +110,8 @@ def stand_in(path: str | Path | None, name: str, write: Callable, read: Callable
         target = Path(folder) / name
         write(target)
         frame = read(target)
-    examples = {
-        reason: place.removeprefix(folder + os.sep) for reason, place in frame.attrs["skipped_examples"].items()
-    }
+    found = frame.attrs["skipped_examples"].items()
+    examples = {reason: place.removeprefix(folder + os.sep) for reason, place in found}
     frame.attrs.update(source=f"synthetic {name}", skipped_examples=examples)
     return frame
 

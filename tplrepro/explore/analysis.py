@@ -111,10 +111,9 @@ def check_same_states(backward: TransitionMatrix | None, forward: TransitionMatr
     same = names[0] == names[1] or list(range(backward.n_states)) in names  # without names, they fit any
     if backward.n_states != forward.n_states or not same:
         found = " and ".join(f"{len(labels)} states, {labels[:4]}" for labels in names)
-        raise ValueError(
-            f"the backward and the forward matrix must have the same states in the same order, found {found}; sort "
-            "them alike, or derive the backward matrix from the forward one"
-        )
+        remedy = "sort them alike, or derive the backward matrix from the forward one"
+        wanted = "the backward and the forward matrix must have the same states in the same order"
+        raise ValueError(f"{wanted}, found {found}; {remedy}")
 
 
 def analyse(inputs: Inputs, previous: Analysis | None = None, complete: bool = True) -> Analysis:
@@ -162,16 +161,7 @@ def _sides(inputs: Inputs, leakage: TemporalLeakage) -> tuple[Side, ...]:
         breakpoints = function.breakpoints[function.breakpoints < limit]
         alphas = np.union1d(np.linspace(0.0, limit, POINTS), breakpoints)
         before = float(series[max(int(np.argmax(series)) - 1, 0)])
-        sides.append(
-            Side(
-                name=name,
-                function=function,
-                alphas=alphas,
-                losses=np.asarray(function(alphas)),
-                breakpoints=breakpoints,
-                supremum=supremum,
-                critical=critical_budget(function),
-                witness=function.witness(before),
-            )
-        )
+        losses, critical = np.asarray(function(alphas)), critical_budget(function)
+        witness = function.witness(before)
+        sides.append(Side(name, function, alphas, losses, breakpoints, supremum, critical, witness))
     return tuple(sides)

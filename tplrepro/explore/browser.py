@@ -42,10 +42,9 @@ class FileInput(anywidget.AnyWidget):
         if not self.name:
             raise ValueError("no file has been chosen yet; choose a CSV file")
         if self.size > self.limit:
-            raise ValueError(
-                f"{self.name} must be at most {self.limit / 1e6:g} MB here, found {self.size / 1e6:.1f} MB; estimate "
-                "its matrix with tplrepro.TransitionMatrix.from_sequences and load that, or load fewer lines"
-            )
+            found = f"{self.name} must be at most {self.limit / 1e6:g} MB here, found {self.size / 1e6:.1f} MB"
+            remedy = "estimate its matrix with tplrepro.TransitionMatrix.from_sequences and load that"
+            raise ValueError(f"{found}; {remedy}, or load fewer lines")
         return decode(bytes(self.content), self.name)
 
 

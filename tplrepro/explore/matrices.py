@@ -70,16 +70,9 @@ def generate(kind: str, n: int, s: float, seed: int) -> TransitionMatrix:
 def parse_matrix(text: str, normalize: bool = False) -> TransitionMatrix:
     """A transition matrix from text: one row of probabilities a line, with or without labels of the states.
 
-    With `normalize`, each row is divided by its sum.
+    With `normalize`, each row is divided by its sum. ValueError if an entry is no number, the rows differ in length,
+    labels contradict each other, or the matrix is not row-stochastic.
 
-    Raises
-    ------
-    ValueError
-        If an entry is no number, the rows differ in length, labels contradict each other, or the matrix is not
-        row-stochastic.
-
-    Examples
-    --------
     >>> P = parse_matrix("from\\\\to, home, office\\nhome, 0.8, 0.2\\noffice, 1/10, 9/10")
     >>> P.states, P.probabilities.tolist()
     (['home', 'office'], [[0.8, 0.2], [0.1, 0.9]])
@@ -94,23 +87,17 @@ def parse_matrix(text: str, normalize: bool = False) -> TransitionMatrix:
     if width > 1 and (all(row[0] and number(row[0]) is None for _, row in rows) or (header and width == len(rows) + 1)):
         labels, rows = [row[0] for _, row in rows], [(line, row[1:]) for line, row in rows]
     if len(rows) > MAX_STATES:
-        raise ValueError(
-            f"a matrix must have at most {MAX_STATES} states here, found {len(rows)}; "
-            "merge states, or use tplrepro.PrivacyLossFunction directly"
-        )
+        remedy = "merge states, or use tplrepro.PrivacyLossFunction directly"
+        raise ValueError(f"a matrix must have at most {MAX_STATES} states here, found {len(rows)}; {remedy}")
     values = np.array([_numbers(row, line, len(rows[0][1])) for line, row in rows])
     if header and labels and len(header) == len(labels) + 1:
         header = header[1:]  # the corner: "from\\to", or nothing
     if header and len(header) != values.shape[-1]:
-        raise ValueError(
-            f"the first line must name each column once, found {len(header)} labels for {values.shape[-1]} columns; "
-            "give one label a column"
-        )
+        found = f"found {len(header)} labels for {values.shape[-1]} columns; give one label a column"
+        raise ValueError(f"the first line must name each column once, {found}")
     if header and labels and header != labels:
-        raise ValueError(
-            f"rows and columns must name the same states in the same order, found {labels[:5]} and {header[:5]}; "
-            "sort them alike"
-        )
+        found = f"found {labels[:5]} and {header[:5]}; sort them alike"
+        raise ValueError(f"rows and columns must name the same states in the same order, {found}")
     if not normalize:
         _check_sums(values)
     states = header or labels
@@ -160,17 +147,13 @@ def _header(rows: list[Row]) -> tuple[list[str] | None, list[Row]]:
 
 def _numbers(row: list[str], line: int, length: int) -> list[float]:
     if len(row) != length:
-        raise ValueError(
-            f"rows must be of one length, found {len(row)} entries in line {line} and {length} in the first row; "
-            "give each row one entry a state"
-        )
+        found = f"found {len(row)} entries in line {line} and {length} in the first row"
+        raise ValueError(f"rows must be of one length, {found}; give each row one entry a state")
     numbers = [number(cell) for cell in row]
     if None in numbers:
         column = numbers.index(None)
-        raise ValueError(
-            f"entries must be numbers, found {repr(row[column]) if row[column] else 'nothing'} in line {line}, "
-            f"entry {column + 1}; give probabilities such as 0.25 or 1/4"
-        )
+        found = f"{repr(row[column]) if row[column] else 'nothing'} in line {line}, entry {column + 1}"
+        raise ValueError(f"entries must be numbers, found {found}; give probabilities such as 0.25 or 1/4")
     return [value for value in numbers if value is not None]
 
 
@@ -179,7 +162,5 @@ def _check_sums(values: np.ndarray) -> None:
     for place, row in enumerate(values, 1):
         total = row.sum()
         if (row >= 0).all() and np.isfinite(total) and abs(total - 1.0) > ROW_SUM_TOLERANCE:
-            raise ValueError(
-                f"rows must sum to 1, found {total:.12g} in row {place}; "
-                'correct it, or tick "divide each row by its sum"'
-            )
+            remedy = 'correct it, or tick "divide each row by its sum"'
+            raise ValueError(f"rows must sum to 1, found {total:.12g} in row {place}; {remedy}")

@@ -39,18 +39,9 @@ loss_function = lru_cache(maxsize=8)(as_loss_function)
 class LeakagePage(ipywidgets.VBox):
     """An interactive page on the leakage of a series of releases, and on the budgets that bound it.
 
-    Parameters
-    ----------
-    example : str, the matrices to begin with, a key of `EXAMPLES`
-    epsilon : float, the budget of each release, nats
-    horizon : int, the number of releases T
-    alpha : float, the level of alpha-DP_T to allocate, nats
-    sensitivity : float, of the released counts
-
-    Attributes
-    ----------
-    analysis : Analysis, the last valid result
-    problems : list of str, what is wrong with the input; empty if nothing is
+    It begins with the matrices `example`, a key of `EXAMPLES`, the budget `epsilon` of each of `horizon` releases, the
+    level `alpha` of alpha-DP_T to allocate, in nats, and the `sensitivity` of the released counts. `analysis` is the
+    last valid result, and `problems` says what is wrong with the input.
     """
 
     def __init__(

@@ -95,16 +95,13 @@ def parse_sequences(text: str) -> list[list]:
     table = _observations(rows)
     pieces = [piece for row in (rows if table is None else table) for piece in _split_at_gaps(row)]
     if not any(len(piece) > 1 for piece in pieces):
-        raise ValueError(
-            f"sequences need at least one step, found {len(pieces)} sequences of one state at most; "
-            "give one sequence a line, with two states or more, or a column named state"
-        )
+        remedy = "give one sequence a line, with two states or more, or a column named state"
+        found = f"found {len(pieces)} sequences of one state at most; {remedy}"
+        raise ValueError(f"sequences need at least one step, {found}")
     states = sorted({state for piece in pieces for state in piece})
     if len(states) > MAX_STATES:
-        raise ValueError(
-            f"sequences must have at most {MAX_STATES} different states here, found {len(states)}; "
-            "merge states into areas or groups first"
-        )
+        found = f"found {len(states)}; merge states into areas or groups first"
+        raise ValueError(f"sequences must have at most {MAX_STATES} different states here, {found}")
     label = dict(zip(states, whole_numbers(states), strict=True))
     return [[label[state] for state in piece] for piece in pieces]
 

@@ -27,10 +27,8 @@ def decode(content: bytes, name: str = "the file") -> str:
     try:
         text = content.decode(encoding)
     except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{name} must be text in UTF-8, found byte 0x{content[error.start]:02x} at position {error.start}; "
-            "save it as CSV in UTF-8"
-        ) from None
+        found = f"found byte 0x{content[error.start]:02x} at position {error.start}; save it as CSV in UTF-8"
+        raise ValueError(f"{name} must be text in UTF-8, {found}") from None
     if "\0" in text:
         raise ValueError(f"{name} must be text, found binary content; save it as CSV in UTF-8")
     if not text.strip():
@@ -51,9 +49,7 @@ def cells_of_lines(text: str) -> list[tuple[int, list[str]]]:
     comma_is_point = separator in (";", "\t") and commas and not points
     rows = []
     for place, line in lines:
-        cells = (
-            line.split() if separator is None else next(csv.reader([line], delimiter=separator, skipinitialspace=True))
-        )
+        cells = next(csv.reader([line], delimiter=separator, skipinitialspace=True)) if separator else line.split()
         cells = [cell.strip().strip("\"'") for cell in cells]
         while len(cells) > 1 and not cells[-1]:  # a comma at the end, or padding by a spreadsheet
             cells.pop()
@@ -92,16 +88,12 @@ def parse_budgets(text: str, horizon: int) -> np.ndarray:
         value, star, times = entry.partition("*")
         amount, count = number(value), whole_numbers([times])[0] if star else 1
         if amount is None or count not in range(1, MAX_RELEASES + 1):
-            raise ValueError(
-                f"budgets must be numbers in nats, each repeated at most {MAX_RELEASES} times, found {entry!r} as "
-                f"entry {len(budgets) + 1}; separate them by commas, such as 0.5, 0.2 x 8, 0.7"
-            )
+            found = f"found {entry!r} as entry {len(budgets) + 1}; separate them by commas, such as 0.5, 0.2 x 8, 0.7"
+            raise ValueError(f"budgets must be numbers in nats, each repeated at most {MAX_RELEASES} times, {found}")
         budgets += [amount] * int(count)
     if len(budgets) != horizon:
-        raise ValueError(
-            f"there must be one budget a release, found {len(budgets)} for T = {horizon} releases; "
-            f"give {horizon} numbers, change T, or press Reset"
-        )
+        found = f"found {len(budgets)} for T = {horizon} releases; give {horizon} numbers, change T, or press Reset"
+        raise ValueError(f"there must be one budget a release, {found}")
     return check_budgets(budgets)
 
 
