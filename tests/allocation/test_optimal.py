@@ -170,10 +170,7 @@ def test_under_the_strongest_correlation_the_budgets_share_alpha(error, exponent
     assert equal == pytest.approx(np.full(200, 0.01), rel=1e-5)
 
 
-def test_without_correlation_alpha_is_spent_each_time():
-    same_rows = [[0.3, 0.7], [0.3, 0.7]]
-    for sides in ((None, None), (same_rows, None), (same_rows, same_rows)):
-        assert tpl.allocate_optimally(0.7, *sides, 4).tolist() == [0.7] * 4
+def test_one_release_spends_alpha():
     assert tpl.allocate_optimally(0.7, BACKWARD, FORWARD, 1).tolist() == [0.7]
     assert tpl.allocate_optimally(0.7, BACKWARD, FORWARD, 9, times=[4]).tolist() == [0.7]
 

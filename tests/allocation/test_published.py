@@ -140,11 +140,12 @@ def test_a_side_that_is_not_known(sides, order):
     assert budgets[::order].tolist() == pytest.approx([1.0, *[constant] * 3], rel=1e-12)
 
 
-def test_without_any_correlation_alpha_is_spent_at_every_time():
-    assert tpl.allocate_by_upper_bound(0.7, None, None) == pytest.approx(0.7, rel=1e-13)
-    assert tpl.allocate_by_quantification(0.7, None, None, 3).tolist() == pytest.approx([0.7] * 3, rel=1e-13)
-    same_rows = [[0.3, 0.7], [0.3, 0.7]]
-    assert tpl.allocate_by_upper_bound(0.7, same_rows, same_rows) == pytest.approx(0.7, rel=1e-13)
+@pytest.mark.parametrize("sides", [(None, None), ([[0.3, 0.7]] * 2, None), ([[0.3, 0.7]] * 2, [[0.3, 0.7]] * 2)])
+def test_without_correlation_alpha_is_spent_at_every_time(sides):
+    assert tpl.allocate_optimally(0.7, *sides, 4).tolist() == [0.7] * 4
+    assert tpl.allocate_by_upper_bound(0.7, *sides) == pytest.approx(0.7, rel=1e-13)
+    assert tpl.allocate_by_quantification(0.7, *sides, 3) == pytest.approx(np.full(3, 0.7), rel=1e-13)
+    assert tpl.allocate_with_stopping(0.7, *sides, 0.1).budgets(3) == pytest.approx(np.full(3, 0.7), rel=1e-13)
 
 
 HOME = tpl.TransitionMatrix(np.eye(2), states=["home", "office"])

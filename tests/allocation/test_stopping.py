@@ -115,10 +115,6 @@ def test_every_length_on_figure_8(sides, p):
     assert 1 - 1e-9 < max(largest) <= 1
 
 
-def test_no_correlation():
-    assert tpl.allocate_with_stopping(0.7, None, None, 0.1).budgets(3) == pytest.approx([0.7] * 3, rel=1e-13)
-
-
 def test_nearly_deterministic_correlation():
     P = tpl.PrivacyLossFunction(tpl.smoothed(tpl.strongest(5, seed=3), 1e-6))
     endless = tpl.allocate_with_stopping(1.0, P, P, 0.5)
