@@ -412,14 +412,11 @@ def sessions_of(frame):
     return {s: pages.tolist() for s, pages in frame.groupby("session")["page"]}
 
 
-def test_kosarak_takes_blanks_of_all_kinds(tmp_path, small_blocks):
+def test_kosarak_takes_blanks_of_all_kinds_and_frames_in_any_order(tmp_path, small_blocks):
     path = FORMATS["kosarak"].path(tmp_path, b"1 2 3 \r\n  4\t5\r\n6\r\n\r\n123 0 99\r\n")
     assert sessions_of(kosarak.load(path)) == {0: [1, 2, 3], 1: [4, 5], 2: [6], 4: [123, 0, 99]}
     empty = kosarak.load(FORMATS["kosarak"].path(tmp_path, b"\n\n"))
     assert len(empty) == len(kosarak.to_sequences(empty)) == 0
-
-
-def test_kosarak_makes_sequences_of_frames_in_any_order(tmp_path):
     frame = kosarak.load(FORMATS["kosarak"].path(tmp_path, b"5 6 5\n7\n5 7\n"))
     mixed = kosarak.to_sequences(frame.sample(frac=1, random_state=0))
     assert [mixed.labels[s].tolist() for s in mixed] == [[5, 6, 5], [7], [5, 7]]
