@@ -31,9 +31,7 @@ def test_no_smaller_than_published_ones():
 
 
 def test_extremes():
-    assert tpl.allocate_by_exact_leakage(2.0, None, None, 3) == pytest.approx(
-        [2.0] * 3, rel=1e-12
-    )  # no correlation known
+    assert tpl.allocate_by_exact_leakage(2.0, None, None, 3) == pytest.approx([2.0] * 3, rel=1e-12)
     strongest = tpl.strongest(3)
     budgets = tpl.allocate_by_exact_leakage(2.0, strongest, strongest, 4)  # every release tells the same
     assert budgets == pytest.approx([0.5] * 4, rel=1e-12)
