@@ -10,15 +10,9 @@ import numpy as np
 import pytest
 
 import tplrepro as tpl
+from tests.leakage import oracles
 from tests.leakage.matrices import BACKWARD, FIG_3, FIG_4, FORWARD, SWAPPED, THREE, random_matrices
-from tests.leakage.oracles import (
-    brute_force_loss,
-    exhaustive_leakage,
-    loss_mpmath,
-    pair_loss_mpmath,
-    recursion,
-    supremum_mpmath,
-)
+from tests.leakage.oracles import brute_force_loss, loss_mpmath, pair_loss_mpmath, supremum_mpmath
 from tplrepro.leakage import published
 
 WORKED_EXAMPLE = [0.2, 0.3, 0.5], [0.1, 0.0, 0.9]  # of Algorithm 2
@@ -50,9 +44,6 @@ def printed_theorem_11_first_case(q, d, epsilon):
     e = math.exp(epsilon)
     root = (math.sqrt(4 * d * e * (1 - q) + (d + q * e - 1) ** 2) + d + q * e - 1) / (2 * d)
     return math.log(root) if root > 0 else -math.inf
-
-
-# algorithms
 
 
 def test_algorithm_1_flag_is_never_cleared_as_printed():
@@ -160,9 +151,6 @@ def test_algorithm_6_must_start_from_epsilon():
     assert published.algorithm_6(0.4, tables)[0] == 0.4
 
 
-# Theorem 11
-
-
 def test_equation_39_has_wrong_signs():
     q, d, epsilon = 0.8, 0.1, 0.23
     e, limit = math.exp(epsilon), math.exp(float(supremum_mpmath(q, d, epsilon)))
@@ -188,9 +176,6 @@ def test_theorem_11_first_case_cancels_for_tiny_d(d, epsilon, expected):
     assert abs(printed_theorem_11_first_case(0.5, d, epsilon) - exact) > 0.05
     assert published.theorem_11(0.5, d, epsilon) == pytest.approx(exact, rel=1e-14)
     assert tpl.PrivacyLossFunction([[0.5, 0.5], [1 - d, d]]).supremum(epsilon) == pytest.approx(exact, rel=1e-12)
-
-
-# allocation, in the paper's own loops
 
 
 def printed_algorithm_7(alpha, backward, forward, steps):
@@ -244,9 +229,6 @@ def test_without_a_finite_supremum_the_printed_allocations_release_nothing():
         assert printed_algorithm_8(1.0, backward, IDENTITY, 300)[1] == 0
 
 
-# statements
-
-
 def test_theorem_7_is_sufficient_and_not_necessary():
     # rows with disjoint supports and no entry 1
     P = np.array([[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.3, 0.7], [0.25] * 4, [0.1, 0.2, 0.3, 0.4]])
@@ -256,7 +238,7 @@ def test_theorem_7_is_sufficient_and_not_necessary():
 
 def recursion_of(P, epsilon, T=10):
     """BPL and FPL by Eqs. (13) and (15) with P on both sides, through Algorithm 1."""
-    return recursion([epsilon] * T, *[lambda alpha: published.algorithm_1(P, alpha)] * 2)[:2]
+    return oracles.recursion([epsilon] * T, *[lambda alpha: published.algorithm_1(P, alpha)] * 2)[:2]
 
 
 def test_example_3_forward_leakage_is_highest_at_time_1():
@@ -269,11 +251,11 @@ def test_equation_13_is_an_upper_bound_that_is_attained_only_for_some_correlatio
     # Definition 6 over all outputs of randomised response, of all epsilon-DP mechanisms on two states the one that
     # leaks most: every likelihood ratio within e^-epsilon .. e^epsilon mixes its two outputs
     response = [np.exp(np.eye(2))] * 10
-    bound, exact = recursion_of(FIG_3, 1.0)[0], exhaustive_leakage(response, [FIG_3] * 9, [None] * 9)[0]
+    bound, exact = recursion_of(FIG_3, 1.0)[0], oracles.exhaustive_leakage(response, [FIG_3] * 9, [None] * 9)[0]
     np.testing.assert_allclose(exact, bound, rtol=1e-12)
     np.testing.assert_allclose(tpl.exact_leakage([1.0] * 10, FIG_3).bpl, exact, rtol=1e-12)
     # the same rows with the columns exchanged have the same L, but what x must be now contradicts what it was before
-    exact = exhaustive_leakage(response, [SWAPPED] * 9, [None] * 9)[0]
+    exact = oracles.exhaustive_leakage(response, [SWAPPED] * 9, [None] * 9)[0]
     np.testing.assert_allclose(exact[:2], bound[:2], rtol=1e-12)
     assert (exact[2:] < np.array(bound[2:]) - 0.1).all()
     assert (round(exact[-1], 2), round(bound[-1], 2)) == (3.26, 8.15)

@@ -1,6 +1,6 @@
 """The exact leakage against all vertices of the boxes, 50 digits, sampled outputs, and what can be proved about it."""
 
-from itertools import product
+from itertools import pairwise, product
 
 import mpmath
 import numpy as np
@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tplrepro as tpl
-from tests.leakage.matrices import KINDS, SWAPPED, THREE, matrices
+from tests.leakage.matrices import FORWARD, KINDS, SWAPPED, THREE, matrices
 from tests.leakage.oracles import exhaustive_leakage
-from tplrepro.leakage import exact
+from tplrepro.leakage import exact_finite
 from tplrepro.mechanisms import LaplaceNoise
 
 
@@ -199,10 +199,12 @@ def test_an_identity_as_loss_function_need_not_leak_everything():
 
 def test_budgets_may_differ_and_matrices_come_in_every_form():
     epsilons = [0.3, 1.0, 0.2]
-    expected = tpl.exact_leakage(epsilons, THREE, THREE).tpl
+    r = tpl.exact_leakage(epsilons, THREE, THREE)
+    expected = r.tpl
+    assert r.composed(0, 2) == pytest.approx(r.bpl[0] + r.fpl[2] + 1.0)
+    assert tpl.exact_leakage([0.5, 0.5], [[1.0]], [[1.0]]).tpl.tolist() == [0.5, 0.5]
     matrix = tpl.TransitionMatrix(THREE)
-    forms = (np.array(THREE), matrix, [matrix] * 2, np.array([THREE, THREE]), tpl.PrivacyLossFunction(matrix))
-    for given_ in forms:
+    for given_ in (matrix, [matrix] * 2, np.array([THREE, THREE]), tpl.PrivacyLossFunction(matrix)):
         np.testing.assert_array_equal(tpl.exact_leakage(epsilons, given_, given_).tpl, expected)
 
 
@@ -214,13 +216,83 @@ def test_pairs_are_done_in_blocks_alike():
     assert tpl.measured_leakage(worst.high * 0.5, P).tpl[2] == pytest.approx(r.tpl[2], rel=1e-12)
 
 
-def test_one_state_has_nothing_to_tell_apart():
-    assert tpl.exact_leakage([0.5, 0.5], [[1.0]], [[1.0]]).tpl.tolist() == [0.5, 0.5]
+def assert_all_outputs(r, responses, *sides):
+    each = ([P] * (len(responses) - 1) for P in sides)
+    np.testing.assert_allclose([r.bpl, r.fpl, r.tpl], exhaustive_leakage([x.T for x in responses], *each), rtol=1e-11)
 
 
-def test_frozen_and_in_agreement_with_its_parts():
-    r = tpl.exact_leakage([1.0] * 4, THREE, THREE)
-    assert isinstance(r, exact.ExactLeakage)
-    assert r.composed(1, 1) == r.tpl[1]
-    assert r.composed(0, 3) == pytest.approx(r.bpl[0] + r.fpl[3] + 2.0)
-    assert r.user_level == 4.0
+@pytest.mark.parametrize("n", [2, 3, 4])
+@pytest.mark.parametrize("kind", ["randomised response", "any", "changing"])
+def test_mechanisms_against_all_sequences_of_outputs(n, kind):
+    rng = np.random.default_rng(n)
+    T = 5
+    backward, forward = rng.dirichlet(np.full(n, 0.4), size=(2, n))
+    if kind == "changing":
+        responses = [rng.dirichlet(np.ones(2 + t % 2), size=n) for t in range(T)]
+        r = tpl.mechanism_leakage(responses, backward, forward)
+    else:
+        response = np.exp(1.3 * np.eye(n)) if kind == "randomised response" else rng.dirichlet(np.ones(3), size=n)
+        responses = [response] * T
+        r = tpl.mechanism_leakage(response, backward, forward, horizon=T)
+    assert_all_outputs(r, responses, backward, forward)
+    worst = tpl.exact_leakage(r.epsilons, backward, forward)
+    assert (r.tpl <= worst.tpl + 1e-11).all()
+
+
+def test_leaving_out_messages_changes_nothing(monkeypatch):
+    rng = np.random.default_rng(8)
+    backward, forward = rng.dirichlet(np.full(3, 0.6), size=(2, 3))
+    response = rng.dirichlet(np.ones(3), size=3)
+    pruned = tpl.mechanism_leakage(response, backward, forward, horizon=9)
+    with monkeypatch.context() as patch:
+        patch.setattr(exact_finite, "_extreme", lambda messages: messages)
+        full = tpl.mechanism_leakage(response, backward, forward, horizon=9)
+    for name in ("bpl", "fpl", "tpl"):
+        np.testing.assert_allclose(getattr(pruned, name), getattr(full, name), rtol=1e-11)
+
+
+def test_flat_sets_of_messages_and_sides_that_are_not_known(monkeypatch):
+    """Two equal rows put all messages in one plane, where Qhull finds no volume."""
+    P = [[0.5, 0.3, 0.2], [0.5, 0.3, 0.2], [0.1, 0.1, 0.8]]
+    for n, sides in ((3, (P, P)), (2, (FORWARD, None))):
+        response = np.exp(np.eye(n))
+        r = tpl.mechanism_leakage(response, *sides, horizon=5)
+        assert_all_outputs(r, [response] * 5, *sides)
+    np.testing.assert_allclose(r.tpl, tpl.temporal_privacy_leakage([1.0] * 5, FORWARD).tpl, rtol=1e-12)
+    monkeypatch.setattr(exact_finite, "MAX_MESSAGES", 5)
+    with pytest.raises(ValueError, match="at most 5 messages at a time, found 3 times 3 outputs"):
+        tpl.mechanism_leakage(np.exp(np.eye(3)), THREE, horizon=3)
+
+
+def test_sum_over_all_paths():
+    """Pr(o | l_t) from the joint distribution of states and outputs; the backward matrix is the chain's own."""
+    rng = np.random.default_rng(6)
+    n, T = 3, 5
+    initial = rng.dirichlet(np.ones(n))
+    forward = tpl.TransitionMatrix(rng.dirichlet(np.ones(n), size=n), normalize=True)
+    powers = [np.linalg.matrix_power(forward.probabilities, k) for k in range(T - 1)]
+    backward = [forward.reverse(initial @ power) for power in powers]
+    x = rng.uniform(0.1, 1.0, (T, n))
+    joint = np.zeros((3, T, n))  # Pr(o, l_t) for the outputs up to t, from t on, and all
+    marginal = np.zeros((T, n))
+    for path in product(range(n), repeat=T):
+        p = initial[path[0]] * np.prod([forward.probabilities[a, b] for a, b in pairwise(path)])
+        seen = x[np.arange(T), list(path)]
+        for t, state in enumerate(path):
+            marginal[t, state] += p
+            joint[:, t, state] += p * np.array([seen[: t + 1].prod(), seen[t:].prod(), seen.prod()])
+    told = np.ptp(np.log(joint / marginal), axis=-1)
+    r = tpl.measured_leakage(np.log(x), backward, forward)
+    for value, expected in zip((r.bpl, r.fpl, r.tpl), told, strict=True):
+        np.testing.assert_allclose(value, expected, rtol=1e-12)
+
+
+def test_runs_are_leading_axes_and_a_summand_at_each_time_changes_nothing():
+    rng = np.random.default_rng(1)
+    logs = rng.normal(size=(4, 5, 6, 3))
+    P = rng.dirichlet(np.ones(3), size=3)
+    r = tpl.measured_leakage(logs, P, P)
+    assert r.tpl.shape == (4, 5, 6)
+    np.testing.assert_allclose(r.tpl[2, 3], tpl.measured_leakage(logs[2, 3], P, P).tpl, rtol=1e-13)
+    shifted = logs + rng.normal(size=(4, 5, 6, 1)) * 100
+    np.testing.assert_allclose(tpl.measured_leakage(shifted, P, P).tpl, r.tpl, rtol=1e-10)
