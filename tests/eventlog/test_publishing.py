@@ -54,7 +54,6 @@ def test_the_log_of_a_release_gives_its_transition_system(certain, state_window)
 
 
 def test_incomplete_cases_of_the_log_never_end():
-    log = log_of("ab", "abc", complete=[True, False])
-    *_, last = releases(log)
+    *_, last = releases(log_of("ab", "abc", complete=[True, False]))
     assert last.published.tolist() == [3, 3]
     assert last.paths == {(0, 1, 2, 4): 1, (0, 1, 2, 3): 1}

@@ -43,13 +43,11 @@ def test_expectations_agree_with_enumeration_of_all_sequences(kind):
     assert found.leakages == pytest.approx(whole.instantaneous, abs=1e-9)
 
 
-def test_the_temporal_variant_is_given_the_previous_symbol():
-    mechanism = sip.TemporalRandomizedResponse(0.1, CYCLE)
-    found = sip.release_sequences(mechanism, [[0, 1]] * 40, ON_A_CYCLE, rng=np.random.default_rng(0))
+def test_the_temporal_variant_is_given_the_previous_symbol_and_tells_it():
+    found = sip.release_sequences(
+        sip.TemporalRandomizedResponse(0.1, CYCLE), [[0, 1]] * 40, ON_A_CYCLE, rng=np.random.default_rng(0)
+    )
     assert {int(second) for _, second in found.outputs} == {0, 1}  # never 2, which cannot follow 0
-
-
-def test_what_the_temporal_variant_tells():
     mechanism = sip.TemporalRandomizedResponse(0.7, CYCLE)
     assert not mechanism.same_supports
     assert sip.TemporalRandomizedResponse(0.7, np.full((3, 3), 1 / 3)).same_supports
