@@ -367,15 +367,10 @@ def trajectories(folder, **lines):
     return folder
 
 
-def test_geolife_passes_over_folders_that_are_no_users(tmp_path):
-    path = trajectories(tmp_path, **{label: [point()] for label in ("u000_a", "u000 (copy)_a", "u001backup_a")})
-    assert geolife.load(path)["user"].tolist() == [0]
-
-
 def test_geolife_orders_overlapping_trajectories_and_counts_their_duplicates(tmp_path):
     a = [point("39.1", clock="02:00:00"), point("39.2", clock="02:00:10")]
     b = [point("39.3", clock="02:00:05"), point("39.4", clock="02:00:10")]
-    path = trajectories(tmp_path, u000_a=a, u000_b=b)
+    path = trajectories(tmp_path, u000_a=a, u000_b=b, **{"u000 (copy)_a": a, "u001backup_a": a})  # two are no users
     frame = geolife.load(path)
     assert frame["latitude"].tolist() == [39.1, 39.3, 39.2]
     assert frame["trajectory"].tolist() == ["000/a", "000/b", "000/a"]
@@ -442,20 +437,14 @@ def test_kosarak_reads_what_a_search_line_by_line_accepts(tmp_path, lines):
     assert frame.attrs["skipped"].get("empty session", 0) == sum(p == [] for p in parsed)
 
 
-def test_gaze_columns_and_units_are_the_callers(tmp_path):
+def test_gaze_columns_and_units_are_the_callers_and_edges_and_marks_no_defects(tmp_path):
     path = FORMATS["gaze"].path(tmp_path, b"s,kind,gy,gx\n0,a,1.5,2.5\n0.5,b,3,4\n")
     frame = gaze.load(path, time="s", x="gx", y="gy", unit="deg")
     assert frame[["time", "x", "y"]].to_numpy().tolist() == [[0.0, 2.5, 1.5], [0.5, 4.0, 3.0]]
     assert frame.attrs["unit"] == "deg"
-
-
-def test_gaze_on_an_edge_after_a_byte_order_mark_is_not_lost(tmp_path):
-    one = FORMATS["gaze"]
+    one = FORMATS["gaze"]  # samples on an edge, after a byte order mark
     path = one.path(tmp_path, b"\xef\xbb\xbft,x,y\r\n0,0,5\r\n1,5,0\r\n2,0,0\r\n", "A_1.csv.gz")
     assert one.load(path)["time"].tolist() == [0, 1]
-
-
-def test_gaze_arguments_are_checked(tmp_path):
     with pytest.raises(ValueError, match="must name different columns"):
         gaze.load(tmp_path, time="t", x="x", y="x")
     with pytest.raises(ValueError, match="width and height must be positive"):
