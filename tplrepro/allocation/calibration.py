@@ -1,7 +1,7 @@
 """The largest budgets in given proportions that keep the leakage within a level, rounding errors included.
 
-Exact leakage (`tplrepro.leakage.exact`) allows larger budgets than the upper bound of [1] where that is not attained. It
-grows with every budget, since larger budgets have larger boxes of likelihoods.
+Exact leakage (`tplrepro.leakage.exact`) allows larger budgets than the upper bound of [1] where that is not attained.
+It grows with every budget, since larger budgets have larger boxes of likelihoods.
 """
 
 from __future__ import annotations
