@@ -142,7 +142,7 @@ def test_a_matrix_is_uploaded_and_its_labels_are_words_and_nothing_else(page):
     page.wait_until_right()
     forward = tpl.TransitionMatrix(ROWS, states=["home", "office", GYM])
     assert_leakage(page, np.full(10, 0.1), forward.reverse(), forward)
-    sides = [tpl.PrivacyLossFunction(matrix) for matrix in (forward.reverse(), forward)]
+    sides = map(tpl.PrivacyLossFunction, (forward.reverse(), forward))
     for side in explore.analyse(explore.Inputs(*sides, np.full(10, 0.1), alpha=1.0)).sides:
         assert "gains most by telling '" in str(side)
         page.wait_for_text(str(side))

@@ -38,10 +38,6 @@ def test_a_matrix_is_read_from_many_layouts(text, states):
     assert np.allclose(matrix.probabilities, ROWS, rtol=1e-15)
 
 
-def test_rows_are_divided_by_their_sums_on_request():
-    assert parse_matrix("4,1\n1,9", normalize=True).probabilities.tolist() == ROWS
-
-
 @settings(max_examples=30)
 @given(st.integers(2, 6), st.integers(0, 10**6), st.booleans())
 def test_a_matrix_is_read_back_exactly(n, seed, named):
@@ -83,6 +79,14 @@ def test_no_text_ends_in_anything_but_a_matrix_or_a_message(text):
 )
 def test_sequences_are_read_from_lines_or_observations(text, expected):
     assert parse_sequences(text) == expected
+
+
+def test_rows_are_divided_by_their_sums_on_request():
+    assert parse_matrix("4,1\n1,9", normalize=True).probabilities.tolist() == ROWS
+
+
+def test_files_are_text_in_any_unicode_encoding():
+    assert {decode("café,1".encode(name)) for name in ("utf-8", "utf-8-sig", "utf-16")} == {"café,1"}
 
 
 def test_budgets_are_numbers_with_repetitions():
@@ -143,8 +147,3 @@ def test_what_is_wrong_is_said(parse, text, message):
 @given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=20))
 def test_budgets_are_read_back_exactly(budgets):
     assert parse_budgets(format_budgets(budgets), len(budgets)).tolist() == budgets
-
-
-def test_files_are_text_in_any_unicode_encoding():
-    for encoding in ("utf-8", "utf-8-sig", "utf-16"):
-        assert decode("café,1".encode(encoding)) == "café,1"
