@@ -47,9 +47,7 @@ def random_matrix(rng, kind, n):
 
 
 def random_matrices(rng, kind, n, count):
-    """`count` matrices from `random_matrix`, one after the other."""
-    for _ in range(count):
-        yield random_matrix(rng, kind, n)
+    return (random_matrix(rng, kind, n) for _ in range(count))
 
 
 @st.composite
