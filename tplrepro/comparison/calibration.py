@@ -1,10 +1,10 @@
 """Mechanisms at equal measured leakage: sweep the parameter, and read off the error where the leakage is as wanted.
 
-A seed stands for a crowd of users drawn from the data and all the noise; within a seed every parameter meets the same
-draws (common random numbers), so that curves are smooth. The leakage of a seed is a high quantile over its users of the
-largest leakage about any time: a mean would hide the users who are exposed, and the maximum of a sample grows with its
-size and belongs to a single run. It is realised, not worst-case: the privacy loss of outputs that were drawn, which
-temporal privacy leakage (Eq. (2) of [1]) bounds over all outputs.
+A seed stands for a crowd of users and all the noise; within a seed every parameter meets the same draws (common random
+numbers), so that curves are smooth. The leakage of a seed is a high quantile over its users of the largest leakage
+about any time: a mean would hide the users who are exposed, and the maximum of a sample grows with its size and belongs
+to a single run. It is realised, not worst-case: the privacy loss of outputs that were drawn, which temporal privacy
+leakage (Eq. (2) of [1]) bounds over all outputs.
 """
 
 from __future__ import annotations

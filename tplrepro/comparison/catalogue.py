@@ -70,7 +70,10 @@ def mechanisms(setting: Setting, window: int, block: float, radius: float) -> di
         CountMechanism("optimal budgets", True, partial(_release_allocated, allocate_optimally), _level),
         CountMechanism("budget absorption", True, absorb, lambda s, level: level * -(-s.horizon // window)),
         *(_policy_mechanism(name, graph) for name, graph in policies.items()),
-        CountMechanism("SIP, exact", False, local.release_optimal_response, _marginal_bound),
+        # A factor e^epsilon either way from the marginal is e^(2 epsilon) between two cells.
+        CountMechanism(
+            "SIP, exact", False, local.release_optimal_response, lambda s, level: _equal_bound(s, 2 * level)
+        ),
         CountMechanism("SIP, published", False, local.release_conditional_response, lambda s, level: np.inf),
         CountMechanism("LDP, randomised response", False, respond, _equal_bound),
         CountMechanism("LDP, unary encoding", False, encode, _equal_bound),
@@ -111,11 +114,6 @@ def _level(setting, level):
 
 def _equal_bound(setting, epsilon):
     return setting.adversary.bound(np.full(setting.horizon, epsilon))
-
-
-def _marginal_bound(setting, epsilon):
-    """A factor e^epsilon either way from the marginal is e^(2 epsilon) between two cells."""
-    return _equal_bound(setting, 2 * epsilon)
 
 
 def _supremum(setting, epsilon):

@@ -5,8 +5,8 @@ differ in the budgets over time. Event-level, group and DP_T budgets are fixed i
 Papadopoulos, Xiao, Papadias: Differentially Private Event Sequences over Infinite Streams, VLDB 2014) publishes only
 where the counts have changed, and then spends what it saved, within epsilon in any window of w times.
 
-The adversary knows all other users, so that the likelihood of an output is that of the noise around her target: there
-are N independent runs, each user the target of one. The counts given are those of the first run.
+The adversary knows all other users: there are N independent runs, each user the target of one. The counts given are
+those of the first run.
 """
 
 from __future__ import annotations

@@ -46,8 +46,8 @@ def release_by_policy(
 def release_conditional_response(setting: Setting, epsilon: float, rng: np.random.Generator) -> SimulatedRelease:
     """Conditional randomised response as published (Theorem 4 of [3]): with probability e^-epsilon a draw from belief.
 
-    Else the output is the truth. It is `sip.ConditionalRandomizedResponse` for all users at once, which have beliefs of
-    their own and would take 100 times as long one by one. The counts are unbiased.
+    It is `sip.ConditionalRandomizedResponse` for all users at once: one by one would take 100 times as long. The counts
+    are unbiased.
     """
     level = check_level(epsilon, "epsilon")
     lie, truth = np.exp(-level), -np.expm1(-level)

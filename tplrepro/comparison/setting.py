@@ -137,9 +137,8 @@ def setting_from_sequences(
 ) -> Setting:
     """Estimate the chain from sequences of cells, and cut them into users of T times each.
 
-    Each stretch of T = `horizon` consecutive states counts as a user of its own, and all of them as present together: a
-    large crowd, whose times of day are mixed. Cells at most `radius` apart are neighbours. ValueError if no sequence
-    has T states.
+    Each stretch of T = `horizon` consecutive states counts as a user of its own, all present together. Cells at most
+    `radius` apart are neighbours. ValueError if no sequence has T states.
 
     >>> walk = [np.array([0, 1, 0, 0, 1, 1, 0])]
     >>> setting = setting_from_sequences(walk, [[0.5, 0.5], [1.5, 0.5]], horizon=3, smoothing=1.0, radius=1.0)
@@ -152,6 +151,5 @@ def setting_from_sequences(
     pieces = [s[: s.size // length * length].reshape(-1, length) for s in map(np.asarray, sequences)]
     if not any(map(len, pieces)):
         raise ValueError(f"some sequence must have {length} states, found none so long; choose a smaller horizon")
-    return Setting(
-        np.concatenate(pieces), Adversary(transitions), places, PolicyGraph.utility(places, radius).edge_array
-    )
+    near = PolicyGraph.utility(places, radius).edge_array
+    return Setting(np.concatenate(pieces), Adversary(transitions), places, near)

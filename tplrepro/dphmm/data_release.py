@@ -130,10 +130,8 @@ def release(
     P = as_transition_matrix(transitions)
     f = as_answers(answers, policy.n_states)
     if P.n_states != policy.n_states:
-        raise ValueError(
-            f"transitions and policy must have the same states, found {P.n_states} and {policy.n_states}; "
-            "build both over 0..N-1"
-        )
+        found = f"found {P.n_states} and {policy.n_states}; build both over 0..N-1"
+        raise ValueError(f"transitions and policy must have the same states, {found}")
     log_prior = _log(check_distribution(initial, policy.n_states, "initial"))
     budgets = check_budgets(np.atleast_1d(epsilon), "epsilon")
     check_choice(mechanism, "mechanism", _MECHANISMS)
@@ -151,9 +149,8 @@ def _steps(
     for time, state in enumerate(states):
         budget = next(budgets, None)
         if budget is None:
-            raise ValueError(
-                f"epsilon must hold one budget a timestamp, found {time} for a longer series; give one number for all"
-            )
+            found = f"found {time} for a longer series; give one number for all"
+            raise ValueError(f"epsilon must hold one budget a timestamp, {found}")
         (state,) = check_states([state], policy.n_states, "true state")
         possible, perturbed = _constraint(log_prior, f, threshold, delta)
         constrained = policy.constrain(possible)
@@ -163,10 +160,9 @@ def _steps(
             continue
         noise = mechanism.protecting(constrained, f, budget, method)
         if perturbed[state] not in constrained.possible:
-            raise ValueError(
-                f"the true state must be possible under the model, found state {state} with prior "
-                f"{np.exp(log_prior[state]):g} at time {time}; smooth the matrix, or correct the initial distribution"
-            )
+            found = f"found state {state} with prior {np.exp(log_prior[state]):g} at time {time}"
+            remedy = "smooth the matrix, or correct the initial distribution"
+            raise ValueError(f"the true state must be possible under the model, {found}; {remedy}")
         z = noise.sample(f[perturbed[state]], rng=rng)
         log_posterior, _ = condition(log_prior, noise.log_density(z, f[perturbed]))
         factor = constrained_dp_factor(constrained, f, noise.body)

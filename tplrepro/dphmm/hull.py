@@ -51,9 +51,8 @@ class SensitivityHull:
     def __init__(self, differences: ArrayLike, magnitude: float = 0.0):
         points = np.asarray(differences, dtype=float)
         if points.ndim != 2 or points.shape[1] == 0 or not np.isfinite(points).all():
-            raise ValueError(
-                f"differences must be finite vectors, shape (m, d), found shape {points.shape}; give one a row"
-            )
+            found = f"found shape {points.shape}; give one a row"
+            raise ValueError(f"differences must be finite vectors, shape (m, d), {found}")
         self.ambient_dimension = points.shape[1]
         largest = float(np.abs(points).max(initial=0.0))
         self.tolerance = FLAT * max(largest, magnitude)

@@ -62,10 +62,8 @@ class KNormMechanism:
         self.epsilon = check_level(epsilon, "epsilon")
         self.added_edges: list[tuple[int, int]] = []
         if policy.n_edges == 0 and not is_protectable(policy, self.answers):
-            raise NoPrivacyError(
-                f"a mechanism needs a policy that connects some of its {policy.possible.size} possible states, found "
-                "no edge; call protectable_graph first"
-            )
+            wanted = f"a mechanism needs a policy that connects some of its {policy.possible.size} possible states"
+            raise NoPrivacyError(f"{wanted}, found no edge; call protectable_graph first")
 
     @classmethod
     def protecting(cls, policy: PolicyGraph, answers: ArrayLike, epsilon: float, method: str = "greedy") -> Self:
@@ -95,10 +93,9 @@ class KNormMechanism:
         """Released values z for the true answer (d,): (d,), or (size, d) if `size` is given; `rng` is required."""
         centre = as_vectors(answer, self.answers.shape[1])
         if centre.ndim != 1 or rng is None:
-            raise ValueError(
-                f"a sample needs one true answer, shape ({centre.shape[-1]},), and a numpy.random.Generator, found "
-                f"shape {centre.shape} and rng = {rng}; call once for each true answer, with rng=default_rng(seed)"
-            )
+            wanted = f"a sample needs one true answer, shape ({centre.shape[-1]},), and a numpy.random.Generator"
+            remedy = "call once for each true answer, with rng=default_rng(seed)"
+            raise ValueError(f"{wanted}, found shape {centre.shape} and rng = {rng}; {remedy}")
         values = centre + self._draw(1 if size is None else size, rng)
         return values[0] if size is None else values
 
@@ -162,10 +159,8 @@ class PlanarIsotropicMechanism(KNormMechanism):
     def __init__(self, policy: PolicyGraph, answers: ArrayLike, epsilon: float):
         super().__init__(policy, answers, epsilon)
         if self.answers.shape[1] != 2:
-            raise ValueError(
-                f"the planar isotropic mechanism needs answers in the plane, found d = {self.answers.shape[1]}; "
-                "use KNormMechanism, which has the same law in every dimension"
-            )
+            found = f"found d = {self.answers.shape[1]}; use KNormMechanism, of the same law in every dimension"
+            raise ValueError(f"the planar isotropic mechanism needs answers in the plane, {found}")
 
 
 class LocalMechanism:

@@ -97,9 +97,8 @@ def mobility_model(sequences: Sequences, centres: ArrayLike, n_trajectories: int
     runs = sorted((run for run in longest.values() if len(run) > horizon), key=len, reverse=True)
     if not runs:
         most = max(map(len, longest.values()), default=0)
-        raise ValueError(
-            f"trajectories must have {horizon + 1} states within connected cells, found {most} at most; shorten horizon"
-        )
+        wanted = f"trajectories must have {horizon + 1} states within connected cells"
+        raise ValueError(f"{wanted}, found {most} at most; shorten horizon")
     return MobilityModel(
         answers=np.asarray(centres, dtype=float)[kept],
         transitions=TransitionMatrix.from_counts(counts[kept][:, kept]),

@@ -19,16 +19,8 @@ from tplrepro.dphmm.hull import SensitivityHull, sensitivity_hull
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.validation import check_choice
 
-__all__ = [
-    "METHODS",
-    "NoPrivacyError",
-    "constrained_dp_factor",
-    "degree_of_protection",
-    "exposed_states",
-    "is_protectable",
-    "protect",
-    "protectable_graph",
-]
+__all__ = ["METHODS", "NoPrivacyError", "constrained_dp_factor", "degree_of_protection", "exposed_states"]
+__all__ += ["is_protectable", "protect", "protectable_graph"]
 
 #: Algorithms 1 and 3 of [5].
 METHODS = ("greedy", "stepwise")
@@ -133,10 +125,8 @@ def protect(
     f = as_answers(answers, policy.n_states)
     possible = policy.possible
     if possible.size == 1:
-        raise NoPrivacyError(
-            f"privacy needs at least two possible states, found only state {possible[0]}; "
-            "the adversary knows the true state already, so release nothing or smooth the model"
-        )
+        remedy = "the adversary knows the true state already, so release nothing or smooth the model"
+        raise NoPrivacyError(f"privacy needs at least two possible states, found only state {possible[0]}; {remedy}")
     hull = sensitivity_hull(policy, f)
     exposed = exposed_states(policy, f, hull)
     added = []

@@ -94,6 +94,5 @@ def _find(name: str, present: list[str], columns: dict[str, str], path) -> str:
     for column in found:
         if column in present:
             return column
-    raise DataFormatError(
-        f"expected a column {wanted!r}, found {', '.join(present[:12])}; name it by columns={{{name!r}: ...}}", path, 1
-    )
+    found = f"found {', '.join(present[:12])}; name it by columns={{{name!r}: ...}}"
+    raise DataFormatError(f"expected a column {wanted!r}, {found}", path, 1)

@@ -66,9 +66,8 @@ def check_log(log: pd.DataFrame, timestamps: bool = True) -> pd.DataFrame:
     A column is missing (time:timestamp may be if not `timestamps`), or a name or a time in some row, or all rows.
     """
     if not isinstance(log, pd.DataFrame):
-        raise ValueError(
-            f"an event log must be a DataFrame, found {type(log).__name__}; read it by read_xes or read_csv"
-        )
+        found = f"found {type(log).__name__}; read it by read_xes or read_csv"
+        raise ValueError(f"an event log must be a DataFrame, {found}")
     wanted = [CASE, ACTIVITY, TIMESTAMP][: 2 + timestamps]
     missing = [name for name in wanted if name not in log.columns]
     if missing:

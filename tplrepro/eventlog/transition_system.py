@@ -105,10 +105,8 @@ class TransitionSystem:
         return cls(matrix, visits, is_final, activities, direction, numbering)
 
     def __repr__(self) -> str:
-        return (
-            f"TransitionSystem({self.n_states} states, {self.counts.nnz} transitions, {self.direction}, "
-            f"{self._numbering.abstraction}, window {self._numbering.window})"
-        )
+        kind = f"{self.direction}, {self._numbering.abstraction}, window {self._numbering.window}"
+        return f"TransitionSystem({self.n_states} states, {self.counts.nnz} transitions, {kind})"
 
     @property
     def n_states(self) -> int:

@@ -128,10 +128,9 @@ class _Parser:
         return DataFormatError(f"{problem}; {remedy}", self.path, self.expat.CurrentLineNumber)
 
     def _refuse(self, *_):
-        problem = (
-            "an XES log must not declare a document type or entities, found such a declaration, which could expand"
-        )
-        raise self._error(f"{problem} without bound or read other files", "remove it if you trust the file")
+        problem = "an XES log must not declare a document type or entities, found such a declaration"
+        remedy = "it could expand without bound or read other files: remove it if you trust the file"
+        raise self._error(problem, remedy)
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self.depth += 1
