@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -158,7 +159,7 @@ def synthetic(
     seconds: float = 30.0,
     rate: float = 60.0,
     n_recordings: int = 1,
-    layout: dict[str, str] = GAZEGRAPH,
+    layout: dict[str, Any] = GAZEGRAPH,
 ) -> pd.DataFrame:
     """Write a stand-in in the layout of one of the recorded sets, and read it back, as `geolife.synthetic` does.
 

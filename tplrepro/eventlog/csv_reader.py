@@ -90,9 +90,8 @@ def _coded(names: pd.Series) -> pd.Categorical:
 def _find(name: str, present: list[str], columns: dict[str, str], path) -> str:
     plain = {column.casefold().replace("_", " ").strip(): column for column in reversed(present)}
     wanted = columns.get(name, name)
-    found = [wanted] if name in columns else [plain.get(alias) for alias in ALIASES[name]]
-    for column in found:
-        if column in present:
+    for column in [wanted] if name in columns else map(plain.get, ALIASES[name]):
+        if column is not None and column in present:
             return column
     found = f"found {', '.join(present[:12])}; name it by columns={{{name!r}: ...}}"
     raise DataFormatError(f"expected a column {wanted!r}, {found}", path, 1)

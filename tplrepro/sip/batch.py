@@ -120,8 +120,9 @@ class BatchResponse(OptimalResponse):
     def response(self, belief: ArrayLike) -> Response:
         if self.method == "exact":
             return super().response(belief)
-        beta = check_distribution(belief, len(self.distance), "a belief")
-        rows, everyone = _gradient_descent(beta, self.distance, self.epsilon, self.step), np.arange(beta.size)
+        distance = np.asarray(self.distance)
+        beta = check_distribution(belief, len(distance), "a belief")
+        rows, everyone = _gradient_descent(beta, distance, self.epsilon, self.step), np.arange(beta.size)
         return Response(beta, everyone, 0.0, rows, everyone)
 
 
