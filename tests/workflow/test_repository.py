@@ -85,6 +85,14 @@ def test_commands_and_links_in_the_documents_exist(document):
     assert [link for link in re.findall(r"\]\(([^)#:]+)\)", text) if not (folder / link).exists()] == []
 
 
+def test_tests_that_the_documents_cite_exist():
+    tests = [*(ROOT / "tests").rglob("test_*.py")]
+    defined = {(path.name, name) for path in tests for name in ["", *re.findall(r"def (test_\w+)", path.read_text())]}
+    for document in [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "REPRODUCING.md"]:
+        for file, name in re.findall(r"(test_\w+\.py)(?:::(test_\w+))?", document.read_text()):
+            assert (file, name) in defined, f"{document.name} cites {file}::{name}"
+
+
 def test_readme_lists_every_notebook_once_and_continuous_integration_runs_its_test_command():
     listed = re.findall(r"\(notebooks/([\w/]+)\.ipynb\)", (ROOT / "README.md").read_text())
     assert sorted(listed) == sorted(sources())
