@@ -21,7 +21,7 @@ from tplrepro.dphmm.hull import SensitivityHull
 from tplrepro.dphmm.mechanisms import KNormMechanism, LaplaceMechanism, PlanarIsotropicMechanism
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.dphmm.protection import METHODS, constrained_dp_factor
-from tplrepro.markov.filtering import condition, log_product
+from tplrepro.markov.filtering import condition, log_probabilities, log_product
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.validation import FrozenArrays, check_budgets, check_choice, check_distribution
 
@@ -132,7 +132,7 @@ def release(
     if P.n_states != policy.n_states:
         found = f"found {P.n_states} and {policy.n_states}; build both over 0..N-1"
         raise ValueError(f"transitions and policy must have the same states, {found}")
-    log_prior = _log(check_distribution(initial, policy.n_states, "initial"))
+    log_prior = log_probabilities(check_distribution(initial, policy.n_states, "initial"))
     budgets = check_budgets(np.atleast_1d(epsilon), "epsilon")
     check_choice(mechanism, "mechanism", _MECHANISMS)
     check_choice(method, "method", METHODS)
@@ -174,13 +174,8 @@ def _constraint(log_prior: np.ndarray, f: np.ndarray, threshold: float, delta: f
     """The possible states, and for each state the one whose answer is released for it: itself or the nearest."""
     positive, perturbed = np.flatnonzero(np.isfinite(log_prior)), np.arange(len(log_prior))
     if delta is None:
-        return positive[log_prior[positive] > _log(threshold)], perturbed
+        return positive[log_prior[positive] > log_probabilities(threshold)], perturbed
     possible = delta_location_set(np.exp(log_prior), delta)
     outside = np.setdiff1d(positive, possible)
     perturbed[outside] = possible[cKDTree(f[possible]).query(f[outside])[1]]
     return possible, perturbed
-
-
-def _log(probabilities: ArrayLike) -> np.ndarray:
-    with np.errstate(divide="ignore"):
-        return np.log(probabilities)

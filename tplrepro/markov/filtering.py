@@ -23,6 +23,7 @@ __all__ = [
     "ImpossibleOutputError",
     "condition",
     "forward_backward",
+    "log_probabilities",
     "log_product",
     "messages",
     "output_log_likelihoods",
@@ -107,7 +108,7 @@ def forward_backward(
         )
     priors, posteriors = np.empty_like(likelihoods), np.empty_like(likelihoods)
     log_evidence = np.zeros(likelihoods.shape[:-2])
-    prior = _log(check_distribution(initial, n, "initial"))
+    prior = log_probabilities(check_distribution(initial, n, "initial"))
     for t in range(horizon):
         priors[..., t, :] = prior
         posteriors[..., t, :], evidence = condition(priors[..., t, :], likelihoods[..., t, :], f" of time {t}")
@@ -206,7 +207,7 @@ def log_product(log_weights: np.ndarray, matrix: Any, *, transpose: bool = False
             stored, background = matrix.excess, matrix.background
     weights = np.exp(flat)
     product = _multiply(weights, stored, background, transpose)
-    result = _log(product)
+    result = log_probabilities(product)
     doubtful = product < LOWEST
     if background is None:
         if doubtful.any():  # nearly always exact zeros: nothing leads there
@@ -221,7 +222,7 @@ def log_product(log_weights: np.ndarray, matrix: Any, *, transpose: bool = False
             line = (line if isinstance(line, np.ndarray) else line.toarray()).ravel()
         else:
             line = matrix.row(j) if transpose else matrix.column(j)
-        result[runs, j] = _log_sum(flat[runs] + _log(line))
+        result[runs, j] = _log_sum(flat[runs] + log_probabilities(line))
     return (result + top).reshape(logs.shape)
 
 
@@ -233,7 +234,7 @@ def _multiply(weights, stored, background, transpose: bool) -> np.ndarray:
     return product
 
 
-def _log(values: np.ndarray) -> np.ndarray:
+def log_probabilities(values: ArrayLike) -> np.ndarray:
     """log, with -inf for 0 and for what rounding made negative."""
     with np.errstate(divide="ignore"):
         return np.log(np.maximum(values, 0.0))
@@ -243,4 +244,4 @@ def _log_sum(values: np.ndarray) -> np.ndarray:
     """log of the sum of exponentials over the last axis; logsumexp of SciPy takes six times as long on short rows."""
     top = values.max(axis=-1, keepdims=True)
     total = np.exp(values - np.where(np.isneginf(top), 0.0, top)).sum(axis=-1)
-    return _log(total) + top[..., 0]
+    return log_probabilities(total) + top[..., 0]

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.markov.filtering import condition, log_product
+from tplrepro.markov.filtering import condition, log_probabilities, log_product
 from tplrepro.markov.sequences import Sequences, as_sequences
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.sip.response import Response
@@ -55,7 +55,7 @@ class SymbolChain:
 
     @cached_property
     def _logs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return _log(1.0 - self.restart), _log(self.restart), _log(self.initial)
+        return log_probabilities(1.0 - self.restart), log_probabilities(self.restart), log_probabilities(self.initial)
 
     def predict(self, log_weights: np.ndarray) -> np.ndarray:
         """One step: the log-probabilities of the contexts (c,) after `log_weights` (c,)."""
@@ -88,7 +88,7 @@ class Belief:
         """The belief before the first output."""
         weights = np.zeros(chain.symbols.size)
         weights[: chain.n_symbols] = chain.initial
-        return cls(chain, _log(weights))
+        return cls(chain, log_probabilities(weights))
 
     @cached_property
     def current(self) -> np.ndarray:
@@ -98,17 +98,12 @@ class Belief:
 
     def observe(self, y: int, response: Response) -> Belief:
         """The belief about the next symbol after output y, Eq. (13); ImpossibleOutputError if y cannot be given."""
-        posterior, _ = condition(self.log_weights, _log(response.column(y))[self.chain.symbols])
+        posterior, _ = condition(self.log_weights, log_probabilities(response.column(y))[self.chain.symbols])
         return Belief(self.chain, self.chain.predict(posterior))
 
     def unobserved(self) -> Belief:
         """The belief about the next symbol where no output is taken into account."""
         return Belief(self.chain, self.chain.predict(self.log_weights))
-
-
-def _log(values: np.ndarray) -> np.ndarray:
-    with np.errstate(divide="ignore"):
-        return np.log(values)
 
 
 def chain_from_sequences(
