@@ -6,8 +6,6 @@
 Each line is measured in a process of its own; its peak resident memory includes Python and the libraries.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

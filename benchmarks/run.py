@@ -7,8 +7,6 @@ Times are wall-clock medians after a warm-up, so compiled functions are loaded. 
 that a drift of the machine's speed meets both.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import platform

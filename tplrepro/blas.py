@@ -1,7 +1,5 @@
 """One thread for the products of small matrices, where several wait for each other, up to 40 times as long."""
 
-from __future__ import annotations
-
 from functools import cache
 
 __all__ = ["one_blas_thread"]

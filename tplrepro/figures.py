@@ -6,8 +6,6 @@ figure rests on. `save_table` does the same for a table. Everything lands under 
 ``TPLREPRO_FIGURES`` names, ``build/figures`` of the repository by default.
 """
 
-from __future__ import annotations
-
 import io
 import os
 from collections.abc import Iterable
@@ -99,7 +97,7 @@ def use_style() -> None:
 
 def subplots(
     rows: int = 1, cols: int = 1, columns: int | None = None, panel_height: float = 2.2, **kwargs: Any
-) -> tuple[Figure, Any]:
+) -> "tuple[Figure, Any]":
     """Figure and axes at the width of one or two printed columns, in the house style.
 
     Parameters
@@ -130,13 +128,13 @@ def subplots(
 
 
 def save_figure(
-    figure: Figure,
+    figure: "Figure",
     name: str,
     *,
     results: dict | None = None,
     data: str = "none",
     inputs: Iterable = (),
-    table: DataFrame | None = None,
+    table: "DataFrame | None" = None,
 ) -> None:
     """Write a figure as PNG and PDF with its provenance beside it, the notebook's parameters included.
 
@@ -172,7 +170,7 @@ def save_figure(
     write_with_record(target, contents, record)
 
 
-def figure_bytes(figure: Figure, suffix: str) -> bytes:
+def figure_bytes(figure: "Figure", suffix: str) -> bytes:
     """A figure as ".png", ".pdf" or ".svg", without dates and versions: the same figure has the same bytes."""
     # The constrained layout settles on the second drawing; without the first, saving twice would differ.
     figure.draw_without_rendering()
@@ -182,7 +180,7 @@ def figure_bytes(figure: Figure, suffix: str) -> bytes:
 
 
 def save_table(
-    table: DataFrame, name: str, *, results: dict | None = None, data: str = "none", inputs: Iterable = ()
+    table: "DataFrame", name: str, *, results: dict | None = None, data: str = "none", inputs: Iterable = ()
 ) -> None:
     """Write a table as CSV with its provenance beside it; arguments and errors as for `save_figure`."""
     target = _target(name)

@@ -1,7 +1,5 @@
 """The one progress bar of the package: on a terminal, if asked for."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 
 __all__ = ["progress_bar"]

@@ -4,8 +4,6 @@ A record tells which code (commit, versions), which parameters and which data fi
 holds on every machine) a result came from, and the numbers it rests on. Machine paths never enter it.
 """
 
-from __future__ import annotations
-
 import ast
 import glob
 import hashlib

@@ -1,7 +1,5 @@
 """The search for the largest number that keeps a promise, such as the largest budget within a level of leakage."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import sqrt
 

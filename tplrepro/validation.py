@@ -1,7 +1,5 @@
 """Checks shared by all public functions: each error names the constraint, the value found and the remedy."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Hashable, Iterable
 from typing import Any, SupportsIndex

@@ -4,8 +4,6 @@ Exact leakage (`tplrepro.leakage.exact`) allows larger budgets than the upper bo
 It grows with every budget, since larger budgets have larger boxes of likelihoods.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 

@@ -6,8 +6,6 @@ L'(BPL_{t-1}) d BPL_{t-1} + d epsilon_t. The constraints are not convex (L is co
 large ones), so the result depends on the start.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

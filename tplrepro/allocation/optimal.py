@@ -6,8 +6,6 @@ the last budgets differ from a constant in the middle: they are found on a few k
 change.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np
@@ -102,7 +100,7 @@ class _OnTimeline(LeastError):
         super().__init__(alpha, weights, power, knots, interpolation(knots, weights.size))
         self.timeline = timeline
 
-    def on_knots(self, first: int, last: int, growth: float) -> _OnTimeline:
+    def on_knots(self, first: int, last: int, growth: float) -> "_OnTimeline":
         """The same with unknowns at the first and last releases alone, and between at distances that grow inwards."""
         size = self.weights.size
         knots = {*range(first), *range(size - last, size), size // 2} if first + last < size else set(range(size))

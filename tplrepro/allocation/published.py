@@ -5,8 +5,6 @@ rounding of the recursion that computes the leakage. The conference version [2] 
 and 3) for the same budgets; its noise is Lap(1/epsilon) (sensitivity 1), in [1] Lap(2/epsilon) (sensitivity 2).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from tplrepro.allocation.calibration import SAFETY, NoFiniteSupremumError, largest_equal_budgets

@@ -10,8 +10,6 @@ The budgets are a few first ones and a constant tail. In the tail FPL is the sup
 tends to its supremum monotonically, so its first and its limiting value cover the tail.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -7,8 +7,6 @@ to a single run. It is realised, not worst-case: the privacy loss of outputs tha
 leakage (Eq. (2) of [1]) bounds over all outputs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 from functools import cache

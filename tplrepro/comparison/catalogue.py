@@ -6,8 +6,6 @@ times, and alpha-DP_T with the alpha that Algorithm 7 of [1] finds for this chai
 equal measured leakage makes them the same; Algorithm 8, the optimal budgets and budget absorption spend unequally.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial

@@ -9,8 +9,6 @@ The adversary knows all other users: there are N independent runs, each user the
 those of the first run.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -5,8 +5,6 @@ graph, to the position. Sequence information privacy ([3]) answers by the belief
 chain and her outputs so far tell (Eq. (13) of [3]): the mechanism changes with the history, which is public.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from tplrepro.comparison.setting import Setting, SimulatedRelease

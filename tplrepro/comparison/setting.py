@@ -1,10 +1,9 @@
 """The common ground of the comparison: who is where, what the adversary knows of it, and what is released."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -107,7 +106,7 @@ class Setting:
         """What the chain says without any release, (n,): N times its stationary distribution."""
         return self.n_users * self.adversary.initial
 
-    def sample(self, n_users: int, rng: np.random.Generator) -> Setting:
+    def sample(self, n_users: int, rng: np.random.Generator) -> Self:
         """The same with `n_users` of the users, drawn without replacement; with it where there are too few."""
         size = check_horizon(n_users, "n_users")
         chosen = rng.choice(self.n_users, size, replace=size > self.n_users)

@@ -8,8 +8,6 @@ the same reader). `grid` turns coordinates into cells, `time_steps` turns observ
 Submodules are imported on first use, because pandas and pyarrow are slow to import.
 """
 
-from __future__ import annotations
-
 from tplrepro.lazy import lazy_names as _lazy_names
 
 _EXPORTS = {

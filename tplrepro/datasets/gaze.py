@@ -11,8 +11,6 @@ Known defects, skipped and counted: lost samples, which trackers write as (0, 0)
 but the first).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import partial

@@ -12,8 +12,6 @@ Reading: pyarrow parses a few files at a time in threads, faster than Polars, Du
 are joined one by one, to keep memory low.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import itertools

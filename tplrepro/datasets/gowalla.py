@@ -9,8 +9,6 @@ and of several check-ins of a user at one second all but the first line.
 Reading: pyarrow parses blocks of lines. Polars would save a second (docs/readers.md) and be one more dependency.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -6,8 +6,6 @@ projected by PROJ to a transverse Mercator plane centred on the box, whose scale
 200 km wide.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 

@@ -7,8 +7,6 @@ Reading: all ids of a block become one column that pyarrow parses, and the ends 
 engines for tables have no reader for ragged lines.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

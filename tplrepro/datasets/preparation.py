@@ -4,8 +4,6 @@ The recorded data are read where they are found, else a synthetic stand-in takes
 become cells of a grid, gaze becomes areas of the screen, pages are states as they are; then time is cut into steps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -13,8 +13,6 @@ Lines are parsed by pyarrow, a block at a time. Only if a block fails is it sear
 to blame, so that good files pay nothing for exact messages.
 """
 
-from __future__ import annotations
-
 import gzip
 import itertools
 import json

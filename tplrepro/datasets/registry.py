@@ -4,8 +4,6 @@
 cache, with pooch: a file has its final name only when it is complete and its checksum, where one is published, right.
 """
 
-from __future__ import annotations
-
 import glob
 import hashlib
 import os

@@ -8,8 +8,6 @@ map, ends a sequence as well.
 Times are time stamps in UTC, or seconds as floats.
 """
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import numpy as np

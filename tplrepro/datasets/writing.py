@@ -4,8 +4,6 @@ A file or folder is written under a temporary name beside it and renamed when it
 full, no permission, an interruption) nothing is left of it. The note that the data are synthetic is put down first.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import gzip

@@ -4,8 +4,6 @@ DPHMM constrains the policy graph to C_t = {s_i : p_t^-[i] > 0}. The baseline of
 takes the delta-location set instead: the fewest states that hold probability 1 - delta.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

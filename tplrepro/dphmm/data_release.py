@@ -6,8 +6,6 @@ but the true state and the noise is known to the adversary. Beliefs are kept as 
 possible however unlikely it has become.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import repeat

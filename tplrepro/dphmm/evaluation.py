@@ -3,8 +3,6 @@
 `evaluate` releases each trajectory once under one policy, and records for each timestamp what Figs. 10 to 13 average.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -30,7 +28,7 @@ def compare(
     *,
     delta: float,
     seed: int,
-) -> pd.DataFrame:
+) -> "pd.DataFrame":
     """`evaluate` of the three methods of section 8 on each model, for each budget.
 
     For each name of data a model and the radius r of its G_util, km; budgets of a release, nats; `delta` of the
@@ -55,7 +53,7 @@ def compare(
 
 def evaluate(
     model: MobilityModel, policy: PolicyGraph, epsilon: float, delta: float | None = None, *, seed: int
-) -> pd.DataFrame:
+) -> "pd.DataFrame":
     """Release all trajectories of a model under one policy, by the planar isotropic mechanism of section 8.
 
     Where only one state is possible nothing is released and the prior is kept, as no privacy is possible; such
@@ -91,7 +89,7 @@ def evaluate(
     return pd.DataFrame(rows)
 
 
-def time_growth(sizes: Iterable[int], epsilon: float, *, seed: int, repeats: int = 5) -> pd.DataFrame:
+def time_growth(sizes: Iterable[int], epsilon: float, *, seed: int, repeats: int = 5) -> "pd.DataFrame":
     """Seconds of one release, all of n states equally likely, on a square grid with G_trs and with G_cplt.
 
     A row for each of the `sizes` |C_t|: states, G_trs, complete; of the `repeats` the fastest counts, after a warm-up.

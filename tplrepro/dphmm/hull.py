@@ -8,8 +8,6 @@ facets, which give volumes, moments and exact uniform samples. The half-spaces a
 rounding then never puts an edge's difference outside, and mechanisms draw from the body so widened.
 """
 
-from __future__ import annotations
-
 from math import factorial
 
 import numpy as np
@@ -108,7 +106,7 @@ class SensitivityHull:
             norms[off > self.tolerance + FLAT * cdist(rows, columns)] = np.inf
         return norms
 
-    def extended(self, vector: ArrayLike) -> SensitivityHull:
+    def extended(self, vector: ArrayLike) -> "SensitivityHull":
         """The hull of K, `vector` (d,) and its negative."""
         return SensitivityHull(np.vstack([self.vertices, vector]), self.tolerance / FLAT)
 

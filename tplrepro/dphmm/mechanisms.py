@@ -12,8 +12,6 @@ bits of the released numbers; round them before publication (rounding costs no p
 except on a flat hull, where a grid would tell the lines apart).
 """
 
-from __future__ import annotations
-
 from functools import cached_property
 from itertools import combinations
 from typing import Self

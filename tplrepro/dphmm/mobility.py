@@ -7,8 +7,6 @@ maximum-likelihood estimate over the largest set of cells that all reach each ot
 timestamp is public, so that possible states are few at first and become many, as section 8.1 reports.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -4,8 +4,6 @@ States are the indices 0..N-1 throughout. A graph constrained to the possible st
 (N, d), and loses the edges of impossible states.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Iterable
 from functools import cached_property
@@ -53,18 +51,18 @@ class PolicyGraph:
             array.setflags(write=False)
 
     @classmethod
-    def from_edges(cls, n_states: int, edges: Iterable) -> PolicyGraph:
+    def from_edges(cls, n_states: int, edges: Iterable) -> "PolicyGraph":
         """The user's own policy: pairs of states in any order; an edge from a state to itself says nothing."""
         return cls(n_states, edges)
 
     @classmethod
-    def complete(cls, n_states: int) -> PolicyGraph:
+    def complete(cls, n_states: int) -> "PolicyGraph":
         """Complete protection, G_cplt: each state is hidden among all."""
         graph = cls(n_states)
         return graph._copy(_clique(graph.possible), graph.possible)
 
     @classmethod
-    def categorical(cls, categories: Iterable, n_states: int | None = None) -> PolicyGraph:
+    def categorical(cls, categories: Iterable, n_states: int | None = None) -> "PolicyGraph":
         """Categorical protection, G_categ: each state is hidden in its category, a clique.
 
         Categories are disjoint lists of states, else ValueError; a state in none of them stays unconnected. `n_states`
@@ -83,7 +81,7 @@ class PolicyGraph:
         return cls(n_states, np.concatenate([np.empty((0, 2), dtype=int), *map(_clique, members)]))
 
     @classmethod
-    def utility(cls, answers: ArrayLike, radius: float) -> PolicyGraph:
+    def utility(cls, answers: ArrayLike, radius: float) -> "PolicyGraph":
         """Utility-oriented policy, G_util: states whose answers are at most `radius` apart (Euclidean distance).
 
         `answers` are f, (N, d); the radius is finite and >= 0, and a relative rounding error of 1e-12 is allowed for.
@@ -96,7 +94,7 @@ class PolicyGraph:
         return cls(len(f), cKDTree(f).query_pairs(radius * (1 + 1e-12), output_type="ndarray"))
 
     @classmethod
-    def transition(cls, matrix: TransitionMatrix | ArrayLike) -> PolicyGraph:
+    def transition(cls, matrix: TransitionMatrix | ArrayLike) -> "PolicyGraph":
         """One-step transition protection, G_trs: states that some state can reach in one step of M (N, N)."""
         import scipy.sparse
 
@@ -109,7 +107,7 @@ class PolicyGraph:
         common = scipy.sparse.triu((support.T.astype(np.int32) @ support.astype(np.int32)), k=1).tocoo()
         return cls(P.n_states, np.column_stack([common.row, common.col]))
 
-    def constrain(self, states: ArrayLike) -> PolicyGraph:
+    def constrain(self, states: ArrayLike) -> "PolicyGraph":
         """The constrained policy graph of `states` (indices or a boolean mask (N,)), G with C_t; see section 4.2.
 
         States that are impossible already stay so. ValueError if a state is unknown or none is left.
@@ -121,7 +119,7 @@ class PolicyGraph:
             return self
         return self._copy(_clique(kept) if self.is_complete else self.edge_array, kept)
 
-    def connect(self, edges: Iterable) -> PolicyGraph:
+    def connect(self, edges: Iterable) -> "PolicyGraph":
         """This graph and more edges between possible states; ValueError for others."""
         more = _checked_edges(edges, self.n_states)
         impossible = more[~self._is_possible[more]]
@@ -176,7 +174,7 @@ class PolicyGraph:
     def _is_possible(self) -> np.ndarray:
         return np.isin(np.arange(self.n_states), self.possible)
 
-    def _copy(self, edge_array: np.ndarray, possible: np.ndarray) -> PolicyGraph:
+    def _copy(self, edge_array: np.ndarray, possible: np.ndarray) -> "PolicyGraph":
         """A graph of edges known to be valid; only the constraint is applied to them."""
         copy = object.__new__(PolicyGraph)
         copy.n_states, copy.possible = self.n_states, possible

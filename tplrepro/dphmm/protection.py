@@ -9,8 +9,6 @@ A graph becomes protectable by connecting each exposed state to one other state:
 enlarges K and may protect other states as well, so the exposed states are found again after each step.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -13,8 +13,6 @@ discovered at t, which holds the traces of both. Rows of different releases are 
 the leakage alpha, passes from step to step: it bounds the evidence about any two traces, whichever system names them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -4,8 +4,6 @@ The columns are found by name: the XES names that ProM and pm4py write, or the o
 `columns`. The delimiter is the one of comma, semicolon and tab that occurs most in the header.
 """
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -7,8 +7,6 @@ without that column every case is complete. Other columns are left alone.
 Rows of one case are its trace, in the order of their times; rows with equal times keep their order.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ of the log in the file, and by the note beside the file that all stand-ins of th
 real log, and not its statistics.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path

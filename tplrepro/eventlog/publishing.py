@@ -6,8 +6,6 @@ artificial end counts as the last event of a complete case. Cases that the first
 second one, as in the implementation published with [4].
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass

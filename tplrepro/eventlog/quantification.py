@@ -8,8 +8,6 @@ A pair of states without a common neighbour is told apart for certain: then L(al
 holds, and each release adds its whole budget. Full traces nearly always hold such a pair.
 """
 
-from __future__ import annotations
-
 from time import perf_counter
 
 import numpy as np
@@ -132,7 +130,7 @@ class StepLoss:
 
 def _step_loss(
     rows: scipy.sparse.csr_array, system: TransitionSystem, where: str, smoothing: float, rule: str
-) -> StepLoss | PublishedLoss | None:
+) -> "StepLoss | PublishedLoss | None":
     """None if fewer than two rows are known: then the step adds nothing."""
     known = loss_matrix(rows, smoothing)
     if known is None:

@@ -12,12 +12,11 @@ where they are, as ■ does after the end; which ones they are is said by `has_s
 leakages leave their rows out, as [4] does ("bounded to the traces in the state space").
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -44,12 +43,12 @@ class TransitionSystem:
     final: np.ndarray
     activities: list[str]
     direction: str
-    _numbering: _TraceStates
+    _numbering: "_TraceStates"
 
     @classmethod
     def from_log(
         cls, log: pd.DataFrame, window: int | None = None, direction: str = "prefix", abstraction: str = "sequence"
-    ) -> TransitionSystem:
+    ) -> Self:
         """Discover the transition system of a log; ValueError if it is none or an option is unknown.
 
         The log has columns case:concept:name, concept:name and, to order the events, time:timestamp; with a column
@@ -76,7 +75,7 @@ class TransitionSystem:
         state_window: int | None = None,
         direction: str = "prefix",
         abstraction: str = "sequence",
-    ) -> TransitionSystem:
+    ) -> Self:
         """The same from distinct paths and their numbers of cases.
 
         A path holds positions in `activities`; it begins with 0 (▶), and a complete one ends with the last (■).

@@ -10,8 +10,6 @@ with a document type declaration is refused before any entity is declared, so th
 bound nor nested without bound.
 """
 
-from __future__ import annotations
-
 from array import array
 from itertools import chain
 from pathlib import Path

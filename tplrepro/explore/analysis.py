@@ -3,8 +3,6 @@
 `analyse` takes the previous result and keeps of it what does not depend on the inputs that changed.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import inf, isfinite
 

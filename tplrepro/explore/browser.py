@@ -3,8 +3,6 @@
 Small widgets with their JavaScript and style beside them in `static`; nothing is loaded from a network.
 """
 
-from __future__ import annotations
-
 from importlib.resources import files
 from pathlib import Path
 

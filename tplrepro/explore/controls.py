@@ -1,7 +1,5 @@
 """Controls of the page: a number that is dragged or typed, and boxes that give them room and labels."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 

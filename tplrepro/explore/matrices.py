@@ -4,8 +4,6 @@ Commas, semicolons, tabs or blanks; brackets of Python, JSON or Matlab; fraction
 or both: each is read.
 """
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The page: controls on one side, leakages, plots and budgets on the other."""
 
-from __future__ import annotations
-
 import base64
 import os
 from collections.abc import Callable

@@ -4,8 +4,6 @@ Colours are Okabe and Ito's, with a dash and a marker each; text and grid of the
 (see `static/page.css`), so that the same figure is readable on light and on dark ground.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The results as HTML that follows the theme of the page (labels of states are escaped), and as files to save."""
 
-from __future__ import annotations
-
 import re
 from html import escape
 from math import inf

@@ -1,7 +1,5 @@
 """When to compute: once for a burst of changes, and the long calculations only when nothing has changed for a while."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 

@@ -4,8 +4,6 @@ The error of a release is the mean absolute value of its Laplace noise, sensitiv
 of a series is the mean over its releases.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -5,8 +5,6 @@ the most visited states are kept, because the page shall answer while a slider m
 sequence. A synthetic stand-in takes the place of a data set that is not found, and is called synthetic.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any

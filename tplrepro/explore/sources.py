@@ -4,12 +4,11 @@ One panel serves each side. The backward one may also follow the forward one: it
 same sequences with time reversed), its Bayesian reversal, or the same matrix.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import lru_cache
 from html import escape
 from itertools import chain
+from typing import Self
 
 import ipywidgets
 
@@ -37,7 +36,7 @@ class MatrixSource(ipywidgets.VBox):
     It begins with the example `chosen`; `changed` is called with each change. The backward source may follow `forward`.
     """
 
-    def __init__(self, direction: str, changed: Callable, chosen: str, forward: MatrixSource | None = None):
+    def __init__(self, direction: str, changed: Callable, chosen: str, forward: Self | None = None):
         self.direction, self._followed = direction, forward
         self.example = dropdown("Example", matrices.EXAMPLES, chosen)
         self.text = ipywidgets.Textarea(
@@ -86,7 +85,7 @@ class MatrixSource(ipywidgets.VBox):
         super().__init__([self.kind, self.form, self.about, self.edit])
 
     @property
-    def followed(self) -> MatrixSource | None:
+    def followed(self) -> Self | None:
         """The forward source, if this one depends on it."""
         return self._followed if self.kind.value in (MATCHING, REVERSED, SAME) else None
 

@@ -3,8 +3,6 @@
 Text is read generously and refused precisely: each error says where and what to do.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from itertools import groupby

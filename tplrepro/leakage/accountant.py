@@ -6,11 +6,9 @@ past release that satisfied alpha-DP_T need not satisfy it any more (Example 3 o
 mechanism; they must not depend on the data.
 """
 
-from __future__ import annotations
-
 from itertools import groupby
 from math import inf, ulp
-from typing import SupportsIndex
+from typing import Self, SupportsIndex
 
 import numpy as np
 
@@ -52,7 +50,7 @@ class TemporalAccountant:
         """The number of releases so far, T."""
         return sum(count for _, count in self._ledger)
 
-    def compose(self, epsilon: float, count: SupportsIndex = 1) -> TemporalAccountant:
+    def compose(self, epsilon: float, count: SupportsIndex = 1) -> Self:
         """Add `count` releases of budget `epsilon` (nats); this raises the forward leakage of the releases before.
 
         ValueError if epsilon is not positive and finite or count is not a whole number >= 1; nothing is added then.

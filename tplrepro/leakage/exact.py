@@ -30,8 +30,6 @@ The backward matrix contains a prior. Each side here uses the matrix given for i
 belong together (`TransitionMatrix.reverse`, with the distribution at each time).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import takewhile
 

@@ -8,8 +8,6 @@ an extreme ray, and each step is linear for given outputs, so that a message ins
 to the worst: it is left out if inside by a margin far above rounding. From three states on the number grows with T.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -16,8 +16,6 @@ the coefficients 1 and e^alpha in one constraint are further apart than any tole
 back as optimal, so it is refused. `published.algorithm_1` and `privacy_loss` have no such limit.
 """
 
-from __future__ import annotations
-
 import warnings
 from itertools import permutations
 

@@ -5,8 +5,6 @@ neighbouring time point. It is kept as the vertices of the joint hull (`envelope
 evaluation is a binary search. No range has to be given in advance.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Callable
 from functools import cached_property

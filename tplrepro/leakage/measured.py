@@ -5,8 +5,6 @@ vectors x_t = Pr(o_t | l_t), they follow from the past messages B (x_{t-1} * pas
 F (x_{t+1} * future_{t+1}).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

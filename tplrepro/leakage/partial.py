@@ -6,13 +6,11 @@ for the chain of every g-th time point), FPL likewise. This is tighter than g ev
 sound. The TPL of a time point without a release can exceed that of both neighbouring releases.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -76,7 +74,7 @@ class Timeline:
     pauses: list
 
     @classmethod
-    def of(cls, backward: Correlation, forward: Correlation, horizon: int, times: ArrayLike | None = None) -> Timeline:
+    def of(cls, backward: Correlation, forward: Correlation, horizon: int, times: ArrayLike | None = None) -> Self:
         """The timeline of an adversary; `times` None stands for all time points."""
         horizon = check_horizon(horizon)
         points = np.arange(horizon) if times is None else _checked_times(times, horizon)

@@ -8,8 +8,6 @@ Batches of users run through joblib, with any of its backends: processes by defa
 ``joblib.parallel_config(backend="dask")`` for a cluster. Results do not depend on the backend or the batches.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -27,8 +27,6 @@ Accuracy against 60-digit arithmetic: Algorithm 1 within a few ulp for every fin
 rounded sums from tables, which costs about 1e-16 divided by the largest total variation distance between two rows.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

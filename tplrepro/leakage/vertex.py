@@ -6,8 +6,6 @@ alpha > 709 and lose digits for small alpha; those below keep full relative accu
 ask for one number at a time, which NumPy answers ten times as slowly as `math`; curves get `vertex_losses`.
 """
 
-from __future__ import annotations
-
 from math import exp, expm1, hypot, inf, log, log1p, sqrt
 
 import numpy as np

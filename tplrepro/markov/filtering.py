@@ -6,8 +6,6 @@ Impossible is exactly -inf, and nothing underflows: a state that is e^-1000 time
 possible later. Sparse matrices stay sparse.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

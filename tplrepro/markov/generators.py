@@ -1,7 +1,5 @@
 """Transition matrices for experiments: strongest correlation, Laplacian smoothing of it, random (section 6 of [1])."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

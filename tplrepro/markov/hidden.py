@@ -5,8 +5,6 @@ Baum-Welch (Rabiner: A Tutorial on Hidden Markov Models, 1989, section III.C) fi
 the best of several starts is kept. Leakages of its matrix are about the hidden state, not about the observation.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass

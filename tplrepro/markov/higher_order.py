@@ -12,8 +12,6 @@ it is a first-order chain, to which everything in [1] applies; but the secret is
   chain is the meaningful one: `temporal_privacy_leakage(np.full(blocks, k * epsilon), ...)` on `every_kth(P, k)`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import product
 from typing import Any

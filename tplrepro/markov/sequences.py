@@ -5,13 +5,11 @@ one analysis. Sequences are kept flat, one array of codes and the offsets at whi
 million sessions would be a million Python objects.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Number
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -76,7 +74,7 @@ class Sequences:
             object.__setattr__(self, name, frozen(array) if array.flags.writeable else array)
 
     @classmethod
-    def from_flat(cls, states: ArrayLike, offsets: ArrayLike, users: ArrayLike | None = None) -> Sequences:
+    def from_flat(cls, states: ArrayLike, offsets: ArrayLike, users: ArrayLike | None = None) -> Self:
         """From states that are not codes yet, (m,); the labels are the states that occur, sorted."""
         offsets = np.asarray(offsets)
         labels, codes = _factorize(np.asarray(states), offsets)
@@ -111,7 +109,7 @@ class Sequences:
         to = np.flatnonzero(inside)
         return self.values[to - 1], self.values[to]
 
-    def select(self, which: ArrayLike) -> Sequences:
+    def select(self, which: ArrayLike) -> "Sequences":
         """The sequences that a boolean mask (k,) or an index array names; states keep their codes."""
         which = np.asarray(which)
         which = np.flatnonzero(which) if which.dtype == bool else which

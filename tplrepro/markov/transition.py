@@ -6,11 +6,9 @@ maximum likelihood with Laplacian smoothing (section 3.1 of [1]): (count + s) / 
 i is a few stored probabilities over a constant `background[i]`, as smoothing gives it; such a matrix stays sparse.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -85,7 +83,7 @@ class TransitionMatrix:
         states: Iterable | None = None,
         direction: str = "forward",
         sparse: bool | None = None,
-    ) -> TransitionMatrix:
+    ) -> Self:
         """The maximum-likelihood estimate with Laplacian smoothing, the s >= 0 added to every count.
 
         `sequences`, `n_states` and `states` as in `as_sequences`: by default the states are the values seen. "forward"
@@ -103,7 +101,7 @@ class TransitionMatrix:
     @classmethod
     def from_counts(
         cls, counts: Any, smoothing: float = 0.0, states: Iterable | None = None, sparse: bool | None = None
-    ) -> TransitionMatrix:
+    ) -> Self:
         """The same from counts of steps (n, n); ValueError if a state is never left and smoothing is 0.
 
         Examples
@@ -208,7 +206,7 @@ class TransitionMatrix:
         """The one distribution p with p P = p, (n,); ValueError if several closed classes make it not unique."""
         return _power_iteration(self) if self.is_sparse else _state_reduction(self)
 
-    def reverse(self, initial: ArrayLike | None = None) -> TransitionMatrix:
+    def reverse(self, initial: ArrayLike | None = None) -> "TransitionMatrix":
         """Bayes' rule: from Pr(l^t | l^{t-1}) to Pr(l^{t-1} | l^t), or back.
 
         Entry (j, i) is initial_i P_ij / sum_k initial_k P_kj for the distribution `initial` (n,) of l^{t-1}, by default

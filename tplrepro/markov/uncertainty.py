@@ -8,8 +8,6 @@ the leakage of the estimate more often than below, and an interval need not cont
 counts a posterior draw is much more peaked than its mean; the distance between the two is a finding, not an error.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any

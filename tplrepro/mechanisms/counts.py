@@ -5,8 +5,6 @@ noise; its privacy map is checked against each budget. NumPy's generator serves 
 not safe against such attacks.
 """
 
-from __future__ import annotations
-
 from math import inf, nextafter
 
 import numpy as np

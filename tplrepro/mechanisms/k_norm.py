@@ -6,8 +6,6 @@ and scale 1/epsilon (Hardt and Talwar 2010). Shape d + 1, not d: the norm of u i
 ||r u||_K has shape d. No random walk is needed, so there is no question of convergence.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import lgamma
 from typing import Protocol

@@ -1,7 +1,5 @@
 """Laplace noise: density exp(-|x| / scale) / (2 scale), mean square 2 scale^2, on each coordinate by itself."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -5,8 +5,6 @@ methods, which take arrays of any shape: `sample` values, `log_likelihood` of wh
 may stand for, and the `unbiased_counts` of many users.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -7,8 +7,6 @@ descent, is kept beside it, repaired where it leaves the simplex of each row, an
 not s / (a beta).
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

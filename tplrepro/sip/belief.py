@@ -9,11 +9,9 @@ Chains estimated from data assign probability 0 to steps never seen. `restart` i
 symbol is drawn from the initial distribution whatever the context, which keeps a chain sparse and everything possible.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,7 +35,7 @@ class SymbolChain:
     restart: np.ndarray  # (c,), probability of drawing the next symbol from `initial`
 
     @classmethod
-    def first_order(cls, initial: ArrayLike, transition: TransitionMatrix | ArrayLike) -> SymbolChain:
+    def first_order(cls, initial: ArrayLike, transition: TransitionMatrix | ArrayLike) -> Self:
         """A chain of order 1 from its initial distribution (n,) and transition matrix (n, n), dense or sparse."""
         matrix = as_transition_matrix(transition)
         n = matrix.n_states
@@ -84,7 +82,7 @@ class Belief:
     log_weights: np.ndarray
 
     @classmethod
-    def start(cls, chain: SymbolChain) -> Belief:
+    def start(cls, chain: SymbolChain) -> Self:
         """The belief before the first output."""
         weights = np.zeros(chain.symbols.size)
         weights[: chain.n_symbols] = chain.initial
@@ -96,12 +94,12 @@ class Belief:
         weights = np.exp(self.log_weights - self.log_weights.max())
         return np.bincount(self.chain.symbols, weights, minlength=self.chain.n_symbols) / weights.sum()
 
-    def observe(self, y: int, response: Response) -> Belief:
+    def observe(self, y: int, response: Response) -> "Belief":
         """The belief about the next symbol after output y, Eq. (13); ImpossibleOutputError if y cannot be given."""
         posterior, _ = condition(self.log_weights, log_probabilities(response.column(y))[self.chain.symbols])
         return Belief(self.chain, self.chain.predict(posterior))
 
-    def unobserved(self) -> Belief:
+    def unobserved(self) -> "Belief":
         """The belief about the next symbol where no output is taken into account."""
         return Belief(self.chain, self.chain.predict(self.log_weights))
 

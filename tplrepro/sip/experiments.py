@@ -11,11 +11,9 @@ user, and the user whose chain gives a released sequence the largest likelihood.
 knows the mechanism: with `likelihoods`, what it does are the emissions of a hidden Markov model.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -110,7 +108,7 @@ class MarkovClassifier:
         self.n_symbols, self.smoothing = check_horizon(n_symbols, "n_symbols"), smoothing
         self.users: list = []
 
-    def fit(self, sequences: Mapping[object, Sequence[ArrayLike]]) -> MarkovClassifier:
+    def fit(self, sequences: Mapping[object, Sequence[ArrayLike]]) -> Self:
         """Estimate from a dict user -> list of sequences of symbols; returns itself."""
         if len(sequences) < 2:
             raise ValueError(f"identification needs at least two users, found {len(sequences)}; give more")

@@ -11,8 +11,6 @@ a linear programme over a window around z and the most probable symbol, in which
 response, and its dual a bound for all symbols. The window doubles until response and bound agree.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -8,8 +8,6 @@ sequences for symbols, the same number is the batched (BIL, Definition 3) or the
 Theorem 1: IILs add up to a bound of the SIL. Theorem 3: IIL <= LDP level <= 2 IIL, the second where every x can occur.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

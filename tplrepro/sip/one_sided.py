@@ -11,8 +11,6 @@ is enough to keep the budget. Solvers' answers go through this step, with R comp
 tolerance of a solver ever reaches the guarantee.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

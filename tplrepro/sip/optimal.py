@@ -8,8 +8,6 @@ in the form of `tplrepro.sip.one_sided` over the outputs that are worth using: f
 prices call for them until the dual bound is met, which proves optimality for all outputs.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

@@ -12,8 +12,6 @@ counts, not symbols. Here symbols are numbers 0..n-1; each is touched by one rel
 symbols is (T eps)-LDP.
 """
 
-from __future__ import annotations
-
 from functools import cached_property
 
 import numpy as np

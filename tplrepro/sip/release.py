@@ -1,7 +1,5 @@
 """Releasing sequences symbol by symbol (Algorithm 1 of [3], with any mechanism): what that costs and leaks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache

@@ -4,8 +4,6 @@ A mechanism turns a belief into a response a(y|x), and every response reports it
 of thousands of symbols a response is never written out, but kept as a few rows over the symbols that are ever output.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property

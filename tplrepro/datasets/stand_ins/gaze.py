@@ -1,7 +1,5 @@
 """Writes the stand-in of gaze recordings: fixations on spots of a screen, as CSV files of a given layout."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from tplrepro.datasets.stand_ins.places import check_size, popular

@@ -1,7 +1,5 @@
 """Writes the stand-in of Geolife: days of people who live, work and go out in one city, as .plt files."""
 
-from __future__ import annotations
-
 import zipfile
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Writes the stand-in of Gowalla: check-ins of people in four cities, newest first, in SNAP format."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

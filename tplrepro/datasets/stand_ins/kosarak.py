@@ -1,7 +1,5 @@
 """Writes the stand-in of Kosarak: sessions over pages of heavy-tailed popularity, in FIMI format."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

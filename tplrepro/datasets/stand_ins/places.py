@@ -4,8 +4,6 @@ People stay at few places (home, work and some others), commute between them at 
 by a popularity with a heavy tail. These are the features of recorded mobility that make it predictable, and so leak.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 __all__ = ["check_size", "city", "heavy_tailed_counts", "popular"]

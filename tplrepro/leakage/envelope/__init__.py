@@ -18,8 +18,6 @@ pairs at all. All that is compiled is in `kernels`, the only module that imports
 pool.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from tplrepro.leakage.envelope import dense, sparse

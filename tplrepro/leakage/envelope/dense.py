@@ -11,8 +11,6 @@ over the columns in which some row exceeds c_k; the others add nothing, which le
 compared with the cap plus a bound on its error, so what is settled is settled rigorously (`kernels.find_outside`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise

@@ -10,8 +10,6 @@ Points are (d(S), gap(S), 1 - q(S)), see the package's docstring. All sums that 
 release the GIL.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numba

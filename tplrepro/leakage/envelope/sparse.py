@@ -12,8 +12,6 @@ single rows only against what is left. A group has a row of its own that bounds 
 each column, as d the smallest. What that leaves inside the hull no pair of members can bring out.
 """
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
