@@ -394,7 +394,7 @@ def test_geolife_names_damaged_archives(tmp_path):
     broken = bytearray(data)
     broken[len(data) // 3] ^= 0xFF
     for content, message in (
-        (data[: len(data) // 2], r"a\.zip: .* a zip archive that ends early"),
+        (data[: len(data) // 2], r"a\.zip: .* the whole zip archive .* found a zip archive"),
         (b"1 2 3\n", "found a file of sessions"),
         (broken, r"a\.zip::Geolife Trajectories 1\.3/Data/.*plt: the archive is damaged"),
     ):
@@ -479,7 +479,7 @@ HALF = len(GZIP) // 2
 
 @pytest.mark.parametrize(
     ("data", "message"),
-    [(GZIP[:kept], "ends early; download it again") for kept in (20, 200, -9)]
+    [(GZIP[:kept], "ends early .*; download it again") for kept in (20, 200, -9)]
     + [(GZIP[:HALF] + bytes([GZIP[HALF] ^ 0xFF]) + GZIP[HALF + 1 :], "damaged|ends early")]
     + [(b"\0" * 5000, "a line must not be longer")],
 )

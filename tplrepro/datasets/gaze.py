@@ -93,42 +93,47 @@ def _csv_files(path: Path) -> list[Path]:
 
 def _has_columns(path: Path, wanted: list[str]) -> bool:
     """Whether the first file of a folder has the columns: tells which of several sets is meant."""
-    return any(set(wanted) <= set(_header(next(line_blocks(file), (b"", 1))[0])) for file in _csv_files(path)[:1])
+    return any(set(wanted) <= set(_header(_first_lines(file))) for file in _csv_files(path)[:1])
 
 
-def _header(block: bytes) -> list[str]:
-    line = block.split(b"\n", 1)[0].rstrip(b"\r").removeprefix(b"\xef\xbb\xbf")
+def _first_lines(file: Path) -> bytes:
+    return next(line_blocks(file, 1 << 16), (b"", 1))[0]
+
+
+def _header(lines: bytes) -> list[str]:
+    line = lines.split(b"\n", 1)[0].rstrip(b"\r").removeprefix(b"\xef\xbb\xbf")
     return [c.strip() for c in line.decode("utf-8", "replace").split(",")]
 
 
 def _read(file: Path, wanted: list[str], defects: Defects) -> pd.DataFrame:
     """One recording without its defects, ordered by time."""
-    names, before = ["time", "x", "y"], None
-    tables = [pa.schema([(name, pa.float64()) for name in names]).empty_table()]
-    for rows in read_rows(file, lambda block: _parser(block, file, wanted), defects, header=True, encoding="utf-8"):
-        rows.table = rows.table.select(wanted).rename_columns(names)
-        values = [rows[name] for name in names]
-        rows.drop(~np.isfinite(values).all(axis=0) | ((values[1] == 0) & (values[2] == 0)), "lost sample")
+    tables: list[pa.Table] = []
+    filled, before = False, None
+    for rows in read_rows(file, _parser(file, wanted), defects, header=True, encoding="utf-8"):
+        filled |= bool(rows.block.strip())
+        rows.table = rows.table.select(wanted).rename_columns(["time", "x", "y"])
+        finite = np.isfinite([rows[name] for name in ("time", "x", "y")]).all(axis=0)
+        rows.drop(~finite | ((rows["x"] == 0) & (rows["y"] == 0)), "lost sample")
         before = rows.check_order(before)
         tables.append(rows.table)
-    if len(tables) == 1:
-        defects.known("file without samples", 1, file, lambda: (2, ""))
+    defects.known("file without samples", not filled, file, lambda: (2, ""))
     frame = pa.concat_tables(tables).to_pandas()
     time = frame["time"].to_numpy()
     return frame.iloc[in_time(time, defects, lambda row: (file, f"time {time[row]:g}"))]
 
 
-def _parser(block: bytes, file: Path, wanted: list[str]) -> Callable[[bytes], pa.Table]:
+def _parser(file: Path, wanted: list[str]) -> Callable[[bytes], pa.Table]:
     """How to parse the lines below a header."""
-    header = _header(block)
+    lines = _first_lines(file)
+    header = _header(lines)
     if not set(wanted) <= set(header):
-        found = f"{header if len(header) < 20 else ''} in {reading.describe_content(block)}"
+        found = f"{header if len(header) < 20 else ''} in {reading.describe_content(lines)}"
         problem = f"the header must have the columns {wanted}, found {found}; pass the names of this file's columns"
         raise DataFormatError(problem, file, 1)
     if len(set(header)) != len(header):
         raise DataFormatError(f"the header must name each column once, found {header}; rename one", file, 1)
     columns = {column: pa.float64() if column in wanted else None for column in header}
-    return lambda lines: parse_table(lines, columns, ",", empty_is_null=True)
+    return partial(parse_table, columns=columns, delimiter=",", empty_is_null=True)
 
 
 def areas(frame: pd.DataFrame, columns: int, rows: int, width: float, height: float) -> np.ndarray:

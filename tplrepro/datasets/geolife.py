@@ -82,8 +82,11 @@ def load(path: str | Path | None = None, *, box=None, strict: bool = False, max_
     with contextlib.ExitStack() as stack:
         files = _files(path, stack)
         if not files:
-            problem = "there must be trajectories NNN/Trajectory/*.plt, found none"
-            raise DataFormatError(f"{problem}; give the official zip or the folder that holds its folders NNN", path)
+            raise DataFormatError(
+                "there must be trajectories NNN/Trajectory/*.plt, found none; "
+                "give the official zip or the folder that holds its folders NNN",
+                path,
+            )
         pool = stack.enter_context(ThreadPoolExecutor(THREADS))
         batches = (files[start : start + FILES_AHEAD] for start in range(0, len(files), FILES_AHEAD))
         parsed = itertools.chain.from_iterable(pool.map(_parsed, batch) for batch in batches)
@@ -137,10 +140,10 @@ def _opened(path: Path) -> zipfile.ZipFile:
         return zipfile.ZipFile(path)
     except zipfile.BadZipFile as error:
         with open(path, "rb") as file:
-            head = file.read(4096)
-        what = "a zip archive that ends early or is damaged" if head[:2] == b"PK" else describe_content(head)
-        problem = f"expected the zip archive of Geolife or a folder, found {what} ({error}); download it again"
-        raise DataFormatError(problem, path) from None
+            found = describe_content(file.read(4096))
+        raise DataFormatError(
+            f"expected the whole zip archive of Geolife, or a folder, found {found} ({error}); download it again", path
+        ) from None
 
 
 def _parsed(file: _File) -> tuple[bytes, pa.Table | None]:
@@ -150,14 +153,18 @@ def _parsed(file: _File) -> tuple[bytes, pa.Table | None]:
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise DataFormatError(f"the archive is damaged ({error}); download it again", file.place) from None
     if not data.startswith(b"Geolife trajectory"):
-        what = describe_content(data) if data else "an empty file"
-        problem = f"expected six header lines that begin with 'Geolife trajectory', found {what}"
-        raise DataFormatError(f"{problem}; check that this is a Geolife file", file.place, 1)
-    parts = data.split(b"\n", 6)
-    if len(parts) < 7:
-        problem = "expected six header lines, found the end of the file; download it again"
-        raise DataFormatError(problem, file.place, len(parts))
-    return parts[6], reading.attempt(_parse, parts[6])
+        raise DataFormatError(
+            f"expected six header lines that begin with 'Geolife trajectory', found {describe_content(data)}; "
+            "check that this is a Geolife file",
+            file.place,
+            1,
+        )
+    *header, lines = data.split(b"\n", 6)
+    if len(header) < 6:
+        raise DataFormatError(
+            "expected six header lines, found the end of the file; download it again", file.place, len(header) + 1
+        )
+    return lines, reading.attempt(_parse, lines)
 
 
 def _parse(lines: bytes) -> pa.Table:
@@ -175,13 +182,8 @@ def _checked(
 ) -> tuple[int, pa.Table]:
     """The user of one trajectory, and the trajectory without its defects, each row with the `number` of the file."""
     lines, table = parsed
-    defects = positions.defects
-    if not lines.strip():
-        defects.known("file without points", 1, file.place, lambda: (7, ""))
-        lines, table = b"", None
-    rows = reading.rows_of(lines, 7, file.place, _parse, defects, table)
-    positions.check(rows)
-    rows.check_order()
+    positions.defects.known("file without points", not lines.strip(), file.place, lambda: (7, ""))
+    rows = reading.rows_of(lines, 7, file.place, _parse, positions.defects, table)
     positions.select(rows)
     return file.user, rows.table.append_column("trajectory", pa.array(np.full(len(rows), number, dtype=np.int32)))
 

@@ -52,13 +52,11 @@ def load(path: str | Path | None = None, *, box=None, strict: bool = False, max_
     defects = Defects(strict, max_malformed, EXPECTED)
     positions = Positions(box, defects)
     parts, before = [], None
-    for rows in read_rows(path, lambda block: _parse, defects):
+    for rows in read_rows(path, _parse, defects):
         missing = [column.is_null().to_numpy() for column in rows.table.columns if column.null_count]
         rows.drop(np.any([np.zeros(len(rows), dtype=bool), *missing], axis=0), "missing field")
         rows.drop((rows["latitude"] == 0) & (rows["longitude"] == 0), "position (0, 0)")
-        positions.check(rows)
-        before = rows.check_order(before, "user", newest_first=True)
-        positions.select(rows)
+        before = positions.select(rows, before, group="user", newest_first=True)
         parts.append(rows.table)
     return positions.finish(_tidy(parts, path, defects), path)
 

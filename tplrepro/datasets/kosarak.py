@@ -45,7 +45,7 @@ def load(path: str | Path | None = None, *, strict: bool = False, max_malformed:
     path = registry.locate("kosarak", path)
     defects = Defects(strict, max_malformed, EXPECTED)
     pages, lengths, sessions = [], [], []
-    for rows in read_rows(path, lambda block: _parse, defects):
+    for rows in read_rows(path, _parse, defects):
         count = _line_lengths(rows.block)
         empty = np.setdiff1d(np.flatnonzero(count == 0), rows.rejected) + rows.first_line
         defects.known("empty session", len(empty), path, lambda: (int(empty[0]), ""))  # noqa: B023 (called at once)
@@ -89,14 +89,9 @@ def _parse(block: bytes) -> pa.Table:
 
 def _line_lengths(block: bytes) -> np.ndarray:
     """Number of ids in each line, (lines,)."""
-    content = np.frombuffer(block, dtype=np.uint8)
-    inside = content > 32
-    begins = inside.copy()
-    begins[1:] &= ~inside[:-1]
-    ends = np.flatnonzero(content == 10)
-    if not block.endswith(b"\n"):
-        ends = np.append(ends, len(block))
-    return np.diff(np.searchsorted(np.flatnonzero(begins), ends), prepend=0)
+    content = np.frombuffer(b"\n" + block, dtype=np.uint8)
+    begins = np.flatnonzero((content[1:] > 32) & (content[:-1] <= 32))
+    return np.diff(np.searchsorted(begins, np.flatnonzero(content[1:] == 10)), prepend=0)
 
 
 def synthetic(n_users: int = 10_000, seed: int = 0, path: str | Path | None = None) -> pd.DataFrame:

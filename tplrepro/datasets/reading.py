@@ -30,14 +30,14 @@ import pyarrow.csv
 
 from tplrepro.datasets.grid import as_box
 
-__all__ = ["DataFormatError", "Defects", "Positions", "Rows", "attempt", "describe_content", "file_blocks", "finish"]
-__all__ += ["in_time", "line_blocks", "parse_table", "read_marker", "read_rows", "rows_of"]
+__all__ = ["DataFormatError", "Defects", "describe_content", "file_blocks", "finish", "line_blocks", "read_marker"]
 
 BLOCK_BYTES = 16 << 20
 LONGEST_LINE_BYTES = 64 << 20
+OUT_OF_RANGE = "coordinates out of range"
 
 Parse = Callable[[bytes], pa.Table]
-Place = Callable[[], tuple[int | None, object]]  # line and content, asked for only where they are needed
+Place = Callable[[], tuple[int | None, str]]  # line and content, asked for only where they are needed
 
 
 class DataFormatError(ValueError):
@@ -74,8 +74,9 @@ class Defects:
         if self.strict or reason not in self.examples:
             line, content = place()
             if self.strict:
-                problem = f"{reason}, found {_quote(content)}; pass strict=False to skip and count such lines"
-                raise DataFormatError(problem, file, line)
+                raise DataFormatError(
+                    f"{reason}, found {_quote(content)}; pass strict=False to skip and count such lines", file, line
+                )
             self.examples[reason] = str(file) if line is None else f"{file}, line {line}"
         self.skipped[reason] = self.skipped.get(reason, 0) + int(count)
 
@@ -83,19 +84,26 @@ class Defects:
         """Count one line that does not follow the format, or raise if no more are allowed."""
         before = self.skipped.get("malformed line", 0)
         if before >= self.max_malformed:
-            more = f"; {before} malformed lines were skipped before" if before else ""
-            remedy = f"mend the line or the download, or pass max_malformed={10 * before + 100} and strict=False"
-            problem = f"expected {self.expected}, found {_quote(content)}{more}; {remedy} to skip and count such lines"
-            raise DataFormatError(problem, file, line)
-        self.examples.setdefault("malformed line", f"{file}, line {line}")
-        self.skipped["malformed line"] = before + 1
+            raise DataFormatError(
+                f"expected {self.expected}, found {_quote(content.decode('utf-8', 'backslashreplace'))}"
+                + f"; {before} malformed lines were skipped before" * bool(before)
+                + "; mend the line or the download, or pass "
+                f"max_malformed={10 * before + 100} and strict=False to skip and count such lines",
+                file,
+                line,
+            )
+        self.known("malformed line", 1, file, lambda: (line, ""))
 
     def out_of_order(self, count: int, file: str | Path, place: Place) -> None:
         """Note rows whose time precedes that of the row before; they are sorted, not skipped."""
         if count and self.strict:
             line, content = place()
-            problem = f"times must be in order, found {_quote(content)} on the wrong side of the row before"
-            raise DataFormatError(f"{problem}; pass strict=False to have the rows sorted", file, line)
+            raise DataFormatError(
+                f"times must be in order, found {_quote(content)} on the wrong side of the row before; "
+                "pass strict=False to have the rows sorted",
+                file,
+                line,
+            )
         self.reordered += int(count)
 
 
@@ -126,18 +134,20 @@ class Rows:
         self.defects.known(reason, int(bad.sum()), self.file, lambda: self._place(bad))
         self.keep(~bad)
 
-    def check_order(self, before: tuple | None = None, group: str | None = None, newest_first: bool = False) -> tuple:
+    def check_order(
+        self, before: tuple | None = None, group: str | None = None, newest_first: bool = False
+    ) -> tuple | None:
         """Note rows out of the order of times, drop rows at the time of the row before, within each `group`.
 
         `before` is what this gave for the block before.
         """
         if not len(self):
-            return before or ()
+            return before
         time = self["time"]
         who = np.zeros(len(time), dtype=np.int8) if group is None else self[group]
         last = before or (who[0], time[0])
         step, same = np.diff(time, prepend=last[1]), np.diff(who, prepend=last[0]) == 0
-        same[0] &= bool(before)
+        same[0] &= before is not None
         wrong = same & ((step > 0) if newest_first else (step < 0))
         self.defects.out_of_order(int(wrong.sum()), self.file, lambda: self._place(wrong))
         self.drop(same & (step == 0), "duplicate time")
@@ -157,11 +167,9 @@ def in_time(
 
     `place` gives file and content of a row.
     """
-    order = np.argsort(time, kind="stable") if group is None else np.lexsort((time, group))
-    again = np.zeros(len(order), dtype=bool)
-    again[1:] = np.diff(time[order]) == 0
-    if group is not None:
-        again[1:] &= np.diff(group[order]) == 0
+    group = np.zeros(len(time), dtype=np.int8) if group is None else group
+    order = np.lexsort((time, group))
+    again = np.append([False], (np.diff(time[order]) == 0) & (np.diff(group[order]) == 0))[: len(order)]
     if again.any():
         file, content = place(order[np.argmax(again)])
         defects.known("duplicate time", int(again.sum()), file, lambda: (None, content))
@@ -174,23 +182,17 @@ def file_blocks(path: str | Path, line: Callable[[], int], block_bytes: int = BL
     Where that stream is damaged or ends early, the error names the `line` read so far.
     """
 
-    def error(problem: str) -> DataFormatError:
-        return DataFormatError(f"{problem}; download it again", path, line())
-
     with open(path, "rb") as raw:
         compressed = raw.read(2) == b"\x1f\x8b"
         raw.seek(0)
         stream = gzip.GzipFile(fileobj=raw) if compressed else raw
-        while True:
-            try:
-                data = stream.read(block_bytes)
-            except EOFError:
-                raise error("the compressed file ends early") from None
-            except (gzip.BadGzipFile, zlib.error) as damage:
-                raise error(f"the compressed file is damaged ({damage})") from None
-            if not data:
-                return
-            yield data
+        try:
+            while data := stream.read(block_bytes):
+                yield data
+        except (EOFError, gzip.BadGzipFile, zlib.error) as damage:
+            raise DataFormatError(
+                f"the compressed file is damaged or ends early ({damage}); download it again", path, line()
+            ) from None
 
 
 def line_blocks(path: str | Path, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[bytes, int]]:
@@ -199,42 +201,33 @@ def line_blocks(path: str | Path, block_bytes: int = BLOCK_BYTES) -> Iterator[tu
     Errors as in `file_blocks`. A block ends in a line end, except possibly the last.
     """
     rest, first_line = b"", 1
-
-    def line() -> int:
-        return first_line + rest.count(b"\n")
-
-    for data in file_blocks(path, line, block_bytes):
+    for data in file_blocks(path, lambda: first_line + rest.count(b"\n"), block_bytes):  # noqa: B023 (asked at once)
         cut = data.rfind(b"\n") + 1
-        if cut:
-            block, rest = rest + data[:cut], data[cut:]
+        block, rest = (rest + data[:cut], data[cut:]) if cut else (b"", rest + data)
+        if block:
             yield block, first_line
             first_line += block.count(b"\n")
-            continue
-        rest += data
         if len(rest) > LONGEST_LINE_BYTES:
-            problem = f"a line must not be longer than {LONGEST_LINE_BYTES >> 20} MiB, found {describe_content(rest)}"
-            raise DataFormatError(f"{problem}; check that this is the right file", path, first_line)
+            raise DataFormatError(
+                f"a line must not be longer than {LONGEST_LINE_BYTES >> 20} MiB, found {describe_content(rest)}; "
+                "check that this is the right file",
+                path,
+                first_line,
+            )
     if rest:
         yield rest, first_line
 
 
 def read_rows(
-    path: str | Path, parser: Callable[[bytes], Parse], defects: Defects, header: bool = False, encoding: str = "ascii"
+    path: str | Path, parse: Parse, defects: Defects, header: bool = False, encoding: str = "ascii"
 ) -> Iterator[Rows]:
-    """The rows of a file, block by block; `parser` is given the first block and says how to parse lines.
-
-    With `header` the first line is none of them.
-    """
-    parse = None
+    """The rows of a file, block by block; with `header` the first line is none of them."""
+    first_line = 0
     for block, first_line in line_blocks(path):
-        if parse is None:
-            parse = parser(block)
-            if header:
-                block, first_line = block.partition(b"\n")[2], 2
-                if not block.strip(b"\r\n"):
-                    continue
+        if first_line == 1 and header:
+            block, first_line = block.partition(b"\n")[2], 2
         yield rows_of(block, first_line, path, parse, defects, attempt(parse, block, encoding), encoding)
-    if parse is None:
+    if not first_line:
         raise DataFormatError("the file is empty; download it again", path)
 
 
@@ -247,19 +240,28 @@ def rows_of(
     which a cut file has in common with some hand-made ones, is a warning.
     """
     if block and not block.endswith((b"\n", b"\r")):
-        last, problem = first_line + block.count(b"\n"), "the last line has no end, so the file may have been cut"
+        cut = DataFormatError(
+            "the last line has no end, so the file may have been cut; download it again",
+            file,
+            first_line + block.count(b"\n"),
+        )
         if defects.strict:
-            raise DataFormatError(f"{problem}; download it again", file, last)
-        warnings.warn(f"{file}, line {last}: {problem}", UserWarning, stacklevel=3)
+            raise cut
+        warnings.warn(str(cut), UserWarning, stacklevel=3)
+        block += b"\n"
     if table is not None:
         return Rows(table, block, first_line, file, defects)
     lines = block.splitlines()
     rejected = []
     for i in _rejected(lines, parse, encoding, 0, len(lines)):
         if first_line + i == 1:
-            found = f"found {describe_content(block)} that begins with {_quote(lines[i])}"
-            remedy = "check that this is the right file, columns in the official order"
-            raise DataFormatError(f"expected {defects.expected}, {found}; {remedy}", file, 1)
+            raise DataFormatError(
+                f"expected {defects.expected}, found {describe_content(block)} that begins with "
+                f"{_quote(lines[i].decode('utf-8', 'backslashreplace'))}; "
+                "check that this is the right file, columns in the official order",
+                file,
+                1,
+            )
         defects.malformed(file, first_line + i, lines[i])
         lines[i] = b""
         rejected.append(i)
@@ -294,17 +296,22 @@ def parse_table(block: bytes, columns: dict[str, Any], delimiter: str, empty_is_
     Quotes have no meaning, so that each line stands for itself.
     """
     wanted = {name: kind for name, kind in columns.items() if kind is not None}
-    nulls = {"null_values": [""] if empty_is_null else [], "strings_can_be_null": empty_is_null}
     return pa.csv.read_csv(
         pa.BufferReader(block),
         pa.csv.ReadOptions(column_names=list(columns), use_threads=False, block_size=max(len(block), 1)),
         pa.csv.ParseOptions(delimiter=delimiter, quote_char=False),
-        pa.csv.ConvertOptions(column_types=wanted, include_columns=list(wanted), **nulls),
+        pa.csv.ConvertOptions(
+            column_types=wanted,
+            include_columns=list(wanted),
+            null_values=[""] if empty_is_null else [],
+            strings_can_be_null=empty_is_null,
+        ),
     )
 
 
 #: What begins like this, and what it is; the first one that fits.
 CONTENTS = {
+    rb"\Z": "an empty file",
     rb"PK\x03\x04": "a zip archive",
     rb"\x1f\x8b": "gzip-compressed data",
     rb"Geolife trajectory": "a Geolife trajectory (.plt)",
@@ -331,11 +338,9 @@ def describe_content(head: bytes) -> str:
     return "a comma-separated file" if b"," in first else "a text file"
 
 
-def _quote(content, longest: int = 80) -> str:
-    if isinstance(content, bytes):
-        content = content.decode("utf-8", "backslashreplace")
-    text = repr(content) if isinstance(content, str) else str(content)
-    return text if len(text) <= longest else text[: longest - 4] + "...'"
+def _quote(content: str) -> str:
+    text = repr(content)
+    return text if len(text) <= 80 else text[:76] + "...'"
 
 
 def marker_path(path: str | Path) -> Path:
@@ -345,21 +350,23 @@ def marker_path(path: str | Path) -> Path:
 
 
 def read_marker(path: str | Path) -> dict | None:
-    """The note that `writing.mark_synthetic` left, or None for recorded data."""
-    try:
-        return json.loads(marker_path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
+    """The note that `writing` left beside a stand-in, or None for recorded data."""
+    note = marker_path(path)
+    return json.loads(note.read_text(encoding="utf-8")) if note.exists() else None
 
 
 def finish(frame: pd.DataFrame, path: str | Path, defects: Defects, **more) -> pd.DataFrame:
     """Attach what every data set carries: source, whether synthetic, and what was left out."""
     marker = read_marker(path)
-    left_out = {"skipped": dict(defects.skipped), "skipped_examples": dict(defects.examples)}
-    frame.attrs |= {"source": str(path), "synthetic": marker is not None, "reordered": defects.reordered}
-    frame.attrs |= left_out | more
-    if marker is not None:
-        frame.attrs["generator"] = marker
+    frame.attrs |= {
+        "source": str(path),
+        "synthetic": marker is not None,
+        "reordered": defects.reordered,
+        "skipped": dict(defects.skipped),
+        "skipped_examples": dict(defects.examples),
+        **({} if marker is None else {"generator": marker}),
+        **more,
+    }
     return frame
 
 
@@ -371,29 +378,34 @@ class Positions:
         self.earliest = pd.Timestamp(earliest).value // 1000
         self.latest = pd.Timestamp.now().value // 1000
         self.defects = defects
-        self.total = self.out_of_range = self.outside = 0
+        self.total = 0
+        self.outside = 0
 
-    def check(self, rows: Rows) -> None:
-        """Drop rows with known defects of latitude, longitude and time, in microseconds since 1970."""
+    def select(self, rows: Rows, before: tuple | None = None, **order: Any) -> tuple | None:
+        """Keep the rows in the box without known defects; arguments and result are those of `Rows.check_order`.
+
+        Times are in microseconds since 1970.
+        """
         self.total += len(rows)
-        wrong = ~((np.abs(rows["latitude"]) <= 90) & (np.abs(rows["longitude"]) <= 180))
-        self.out_of_range += int(wrong.sum())
-        rows.drop(wrong, "coordinates out of range")
+        rows.drop(~((np.abs(rows["latitude"]) <= 90) & (np.abs(rows["longitude"]) <= 180)), OUT_OF_RANGE)
         rows.drop(rows["time"] < self.earliest, "time before the recording began")
         rows.drop(rows["time"] > self.latest, "time in the future")
-
-    def select(self, rows: Rows) -> None:
-        """Keep the rows in the box and count the others."""
+        before = rows.check_order(before, **order)
         if self.box is not None:
             inside = self.box.contains(rows["latitude"], rows["longitude"])
             self.outside += len(rows) - int(inside.sum())
             rows.keep(inside)
+        return before
 
     def finish(self, frame: pd.DataFrame, path: str | Path) -> pd.DataFrame:
         """The frame with what it carries, unless most positions were out of range."""
-        if 2 * self.out_of_range > self.total:
-            file, _, line = self.defects.examples["coordinates out of range"].rpartition(", line ")
-            problem = f"{self.out_of_range} of {self.total} points have coordinates out of range"
-            remedy = "so the columns may be swapped; latitude must come before longitude"
-            raise DataFormatError(f"{problem}, {remedy}", file, int(line))
+        wrong = self.defects.skipped.get(OUT_OF_RANGE, 0)
+        if 2 * wrong > self.total:
+            file, _, line = self.defects.examples[OUT_OF_RANGE].rpartition(", line ")
+            raise DataFormatError(
+                f"{wrong} of {self.total} points have coordinates out of range, so the columns may be swapped; "
+                "latitude must come before longitude",
+                file,
+                int(line),
+            )
         return finish(frame, path, self.defects, outside_box=self.outside)
