@@ -166,10 +166,10 @@ def sweep(
 
     first = _end(lambda parameter: outcome(parameter).leakage, low, -1)
     last = _end(lambda parameter: outcome(parameter).leakage_near, high, 1)
-    parameters = np.geomspace(first, last, points)
+    grid = list(product(seeds, np.geomspace(first, last, points).tolist()))
     rows = []
-    with progress_bar(len(seeds) * points, progress, mechanism.name, "release") as bar:
-        for seed, parameter in product(seeds, parameters.tolist()):
+    with progress_bar(len(grid), progress, mechanism.name, "release") as bar:
+        for seed, parameter in grid:
             rows.append(astuple(simulate(mechanism, parameter, setting, n_users, seed, quantile)))
             bar.update()
     return Outcome(*np.array(rows).T.reshape(-1, len(seeds), points))
@@ -216,22 +216,21 @@ def _crossing(leakages: np.ndarray, values: np.ndarray, wanted: float) -> float:
 def _end(leakage: Callable[[float], float], wanted: float, side: int) -> float:
     """A parameter whose leakage is at most (side -1) or at least (1) as wanted, up to a factor of 1.3 the last one."""
 
-    def parameter(size: float) -> float:
-        return size if side < 0 else 1 / size
-
     def reaches(size: float) -> bool:  # true for small sizes
-        return side * (leakage(parameter(size)) - wanted) >= 0
+        return side * (leakage(size**-side) - wanted) >= 0
 
     size = 1.0
     while not reaches(size):
         size /= 8
         if size < SMALLEST:
-            found = parameter(size * 8)
-            reached = f"found {leakage(found):g} at parameter {found:g}; choose a range that the mechanism has"
-            raise ValueError(f"the measured leakage must reach {wanted:g} nats, {reached}")
+            found = (size * 8) ** -side
+            raise ValueError(
+                f"the measured leakage must reach {wanted:g} nats, found {leakage(found):g} at parameter {found:g}; "
+                "choose a range that the mechanism has"
+            )
     while size * 8 <= LARGEST and reaches(size * 8):
         size *= 8
-    return parameter(largest_within(reaches, size, size * 8, tolerance=0.25, logarithmic=True))
+    return largest_within(reaches, size, size * 8, tolerance=0.25, logarithmic=True) ** -side
 
 
 def _quantile(values: np.ndarray, quantile: float) -> float:

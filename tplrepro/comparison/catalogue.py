@@ -59,22 +59,26 @@ def mechanisms(setting: Setting, window: int, block: float, radius: float) -> di
         "blocks": PolicyGraph.from_edges(n, np.argwhere((square[:, None] == square).all(axis=-1))),
         "radius": PolicyGraph.utility(setting.positions, radius),
     }
-    absorb = partial(central.release_by_absorption, window=window)
-    respond = partial(local.release_reports, by=KaryRandomizedResponse)
-    encode = partial(local.release_reports, by=UnaryEncoding)
     made = [
         CountMechanism("equal budgets", True, central.release_laplace, _equal_bound),
         CountMechanism("Algorithm 8", True, partial(_release_allocated, allocate_by_quantification), _level),
         CountMechanism("optimal budgets", True, partial(_release_allocated, allocate_optimally), _level),
-        CountMechanism("budget absorption", True, absorb, lambda s, level: level * -(-s.horizon // window)),
+        CountMechanism(
+            "budget absorption",
+            True,
+            partial(central.release_by_absorption, window=window),
+            lambda s, level: level * -(-s.horizon // window),
+        ),
         *(_policy_mechanism(name, graph) for name, graph in policies.items()),
         # A factor e^epsilon either way from the marginal is e^(2 epsilon) between two cells.
         CountMechanism(
             "SIP, exact", False, local.release_optimal_response, lambda s, level: _equal_bound(s, 2 * level)
         ),
         CountMechanism("SIP, published", False, local.release_conditional_response, lambda s, level: np.inf),
-        CountMechanism("LDP, randomised response", False, respond, _equal_bound),
-        CountMechanism("LDP, unary encoding", False, encode, _equal_bound),
+        *(
+            CountMechanism(f"LDP, {name}", False, partial(local.release_reports, by=by), _equal_bound)
+            for name, by in {"randomised response": KaryRandomizedResponse, "unary encoding": UnaryEncoding}.items()
+        ),
     ]
     return {mechanism.name: mechanism for mechanism in made}
 

@@ -10,7 +10,7 @@ import numpy as np
 from tplrepro.comparison.setting import Setting, SimulatedRelease
 from tplrepro.dphmm.mechanisms import KNormMechanism
 from tplrepro.dphmm.policy_graph import PolicyGraph
-from tplrepro.markov.filtering import condition, log_product
+from tplrepro.markov.filtering import condition, log_probabilities, log_product
 from tplrepro.mechanisms import KaryRandomizedResponse, UnaryEncoding
 from tplrepro.sip.optimal import OptimalResponse
 from tplrepro.validation import check_level
@@ -79,8 +79,7 @@ def release_optimal_response(setting: Setting, epsilon: float, rng: np.random.Ge
         outputs = _draw(rows[which], draws[:, t])
         histories, group = np.unique(group * n + outputs, return_inverse=True)
         likelihood = np.stack([responses[code // n].column(code % n) for code in histories.tolist()])
-        with np.errstate(divide="ignore"):
-            told[:, t] = np.log(likelihood)[group]
+        told[:, t] = log_probabilities(likelihood)[group]
         beliefs = _next_beliefs(setting, beliefs[histories // n], likelihood)
     return SimulatedRelease(told)
 
@@ -93,6 +92,5 @@ def _draw(distributions: np.ndarray, uniform: np.ndarray) -> np.ndarray:
 
 def _next_beliefs(setting: Setting, beliefs: np.ndarray, likelihood: np.ndarray) -> np.ndarray:
     """The beliefs about the next cell, (m, n), after outputs of these likelihoods (m, n); Eq. (13) of [3]."""
-    with np.errstate(divide="ignore"):
-        posterior, _ = condition(np.log(beliefs), np.log(likelihood))
+    posterior, _ = condition(log_probabilities(beliefs), log_probabilities(likelihood))
     return np.exp(log_product(posterior, setting.adversary.transitions))

@@ -71,13 +71,16 @@ class Setting:
     def __post_init__(self):
         n = self.adversary.transitions.n_states
         if self.paths.ndim != 2 or not self.paths.size or self.paths.min() < 0 or self.paths.max() >= n:
-            found = f"found shape {self.paths.shape}; cut sequences with setting_from_sequences"
-            raise ValueError(f"paths must hold cells 0..{n - 1} in shape (N, T), {found}")
+            raise ValueError(
+                f"paths must be (N, T) cells 0..{n - 1}, found {self.paths.shape}; use setting_from_sequences"
+            )
         if self.positions.shape != (n, 2):
             raise ValueError(f"positions must have shape ({n}, 2), found {self.positions.shape}; give one row a cell")
         if not (self.adversary.initial > 0).all():
-            found = f"found cell {int(np.argmin(self.adversary.initial))} of stationary probability 0"
-            raise ValueError(f"every cell must stay possible for ever, {found}; estimate the chain with smoothing > 0")
+            raise ValueError(
+                f"every cell must stay possible for ever, found cell {np.argmin(self.adversary.initial)} of stationary "
+                "probability 0; estimate the chain with smoothing > 0"
+            )
 
     @property
     def n_users(self) -> int:
