@@ -137,7 +137,7 @@ def test_matrices_must_be_over_the_same_states():
 def test_generated_matrices():
     for kind, matrix in zip(KINDS, (tpl.strongest(5), tpl.random_matrix(5, 7)), strict=True):
         assert np.array_equal(generate(kind, 5, 0.1, 7), tpl.smoothed(matrix, 0.1))
-    with pytest.raises(ValueError, match="n must be at most 300 states here, found 301"):
+    with pytest.raises(ValueError, match="number of states must be at most 300 here, found 301"):
         generate(KINDS[0], 301, 0.1, 0)
 
 

@@ -3,8 +3,8 @@
 `analyse` takes the previous result and keeps of it what does not depend on the inputs that changed.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from math import inf, isfinite
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from tplrepro.explore.schemes import PENDING, SCHEMES, SLOW, Scheme, allocate
 from tplrepro.leakage.loss_function import PrivacyLossFunction, Witness
 from tplrepro.leakage.temporal import TemporalLeakage, temporal_privacy_leakage
 from tplrepro.markov.transition import TransitionMatrix
-from tplrepro.validation import check_budgets, check_level
+from tplrepro.validation import check_level
 
 __all__ = ["Analysis", "Inputs", "Side", "analyse", "check_same_states", "critical_budget"]
 
@@ -69,13 +69,11 @@ class Analysis:
     @property
     def critical(self) -> float:
         """The budget a release below which BPL, FPL and TPL stay finite for ever; nats, 0 to inf."""
-        return min((side.critical for side in self.sides), default=inf)
+        return min((side.critical for side in self.sides), default=np.inf)
 
     @property
     def supremum(self) -> float:
         """The supremum of TPL if the largest budget is spent at every time point for ever; nats."""
-        if not self.sides:
-            return self.largest_budget
         return sum(side.supremum for side in self.sides) - (len(self.sides) - 1) * self.largest_budget
 
 
@@ -92,11 +90,9 @@ def critical_budget(function: PrivacyLossFunction) -> float:
     >>> critical_budget(PrivacyLossFunction([[1.0, 0.0], [0.0, 1.0]]))
     0.0
     """
-    if function.is_identity:
-        return 0.0
     d, _ = function.vertices[-1]
     if d > 0.0 or function.is_zero:
-        return inf
+        return np.inf
     # The limit of alpha - L(alpha), which no rounding of 1 - q spoils; far beyond the last breakpoint it is reached.
     return float(function.budget_for(max(1e4, 2.0 * max(function.breakpoints, default=0.0))))
 
@@ -109,9 +105,10 @@ def check_same_states(backward: TransitionMatrix | None, forward: TransitionMatr
     same = names[0] == names[1] or list(range(backward.n_states)) in names  # without names, they fit any
     if backward.n_states != forward.n_states or not same:
         found = " and ".join(f"{len(labels)} states, {labels[:4]}" for labels in names)
-        remedy = "sort them alike, or derive the backward matrix from the forward one"
-        wanted = "the backward and the forward matrix must have the same states in the same order"
-        raise ValueError(f"{wanted}, found {found}; {remedy}")
+        raise ValueError(
+            "the backward and the forward matrix must have the same states in the same order, "
+            f"found {found}; sort them alike, or derive the backward matrix from the forward one"
+        )
 
 
 def analyse(inputs: Inputs, previous: Analysis | None = None, complete: bool = True) -> Analysis:
@@ -125,7 +122,6 @@ def analyse(inputs: Inputs, previous: Analysis | None = None, complete: bool = T
     >>> result.leakage.tpl.round(3).tolist(), round(result.supremum, 3)
     ([0.281, 0.326, 0.34, 0.326, 0.281], 0.586)
     """
-    check_budgets(inputs.epsilons)
     check_level(inputs.alpha)
     check_level(inputs.sensitivity, "sensitivity")
     matrices, horizon = (inputs.backward, inputs.forward), inputs.epsilons.size
@@ -137,29 +133,25 @@ def analyse(inputs: Inputs, previous: Analysis | None = None, complete: bool = T
         if same_level and previous.inputs.epsilons.size == horizon:
             schemes = {scheme.name: scheme for scheme in previous.schemes if scheme.message != PENDING}
     leakage = leakage or temporal_privacy_leakage(inputs.epsilons, *matrices)
-    sides = _sides(inputs, leakage) if sides is None else sides
-    for name in SCHEMES:
-        if name not in schemes:
-            pending = name in SLOW and not complete
-            new = Scheme(name, None, message=PENDING) if pending else allocate(name, inputs.alpha, *matrices, horizon)
-            schemes[name] = new
-    return Analysis(inputs, leakage, sides, tuple(schemes[name] for name in SCHEMES))
+    sides = tuple(_sides(inputs, leakage)) if sides is None else sides
+    for name in SCHEMES.keys() - schemes:
+        if complete or name not in SLOW:
+            schemes[name] = allocate(name, inputs.alpha, *matrices, horizon)
+    in_order = tuple(schemes.get(name, Scheme(name, None, message=PENDING)) for name in SCHEMES)
+    return Analysis(inputs, leakage, sides, in_order)
 
 
-def _sides(inputs: Inputs, leakage: TemporalLeakage) -> tuple[Side, ...]:
+def _sides(inputs: Inputs, leakage: TemporalLeakage) -> Iterator[Side]:
     budget = float(inputs.epsilons.max())
     both = ("backward", inputs.backward, leakage.bpl), ("forward", inputs.forward, leakage.fpl[::-1])
     known = [(name, function, series) for name, function, series in both if function is not None]
     suprema = [float(function.supremum(budget)) for _, function, _ in known]
-    reach = [*filter(isfinite, suprema), *(float(series.max()) for _, _, series in known)]
+    reach = [*filter(np.isfinite, suprema), *(float(series.max()) for _, _, series in known)]
     # In steps, so that neither the curve nor its axis changes at each move of a slider.
     limit = 2.0 ** (np.ceil(2.0 * np.log2(1.05 * max([inputs.alpha, *reach]))) / 2.0)
-    sides = []
     for (name, function, series), supremum in zip(known, suprema, strict=True):
         breakpoints = function.breakpoints[function.breakpoints < limit]
         alphas = np.union1d(np.linspace(0.0, limit, POINTS), breakpoints)
-        before = float(series[max(int(np.argmax(series)) - 1, 0)])
-        losses, critical = np.asarray(function(alphas)), critical_budget(function)
-        witness = function.witness(before)
-        sides.append(Side(name, function, alphas, losses, breakpoints, supremum, critical, witness))
-    return tuple(sides)
+        losses = np.asarray(function(alphas))
+        witness = function.witness(float(series[max(int(np.argmax(series)) - 1, 0)]))
+        yield Side(name, function, alphas, losses, breakpoints, supremum, critical_budget(function), witness)

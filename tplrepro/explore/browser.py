@@ -28,7 +28,6 @@ class FileInput(anywidget.AnyWidget):
 
     _esm = STATIC / "file_input.js"
     label = traitlets.Unicode().tag(sync=True)  # shown before the button
-    accept = traitlets.Unicode(".csv,.tsv,.txt,text/plain,text/csv").tag(sync=True)
     limit = traitlets.Int(MAX_BYTES).tag(sync=True)
     name = traitlets.Unicode().tag(sync=True)  # of the file chosen last
     content = traitlets.Any(b"").tag(sync=True)  # a memoryview when it comes from the browser
@@ -40,9 +39,10 @@ class FileInput(anywidget.AnyWidget):
         if not self.name:
             raise ValueError("no file has been chosen yet; choose a CSV file")
         if self.size > self.limit:
-            found = f"{self.name} must be at most {self.limit / 1e6:g} MB here, found {self.size / 1e6:.1f} MB"
-            remedy = "estimate its matrix with tplrepro.TransitionMatrix.from_sequences and load that"
-            raise ValueError(f"{found}; {remedy}, or load fewer lines")
+            raise ValueError(
+                f"{self.name} must be at most {self.limit / 1e6:g} MB here, found {self.size / 1e6:.1f} MB; estimate "
+                "its matrix with tplrepro.TransitionMatrix.from_sequences and load that, or load fewer lines"
+            )
         return decode(bytes(self.content), self.name)
 
 
@@ -70,9 +70,9 @@ class LivePlots(anywidget.AnyWidget):
         plotly = (files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
         code = (STATIC / "plots.js").read_text(encoding="utf-8")
         # Plotly's file is a script; a function that offers it a `module` makes it part of ours.
-        script = f"const plotly = {{ exports: {{}} }};\n(function (module, exports, define) {{\n{plotly}\n}})"
         super().__init__(
-            _esm=f"{script}.call(globalThis, plotly, plotly.exports);\nconst Plotly = plotly.exports;\n{code}"
+            _esm=f"const plotly = {{ exports: {{}} }};\n(function (module, exports, define) {{\n{plotly}\n}})"
+            f".call(globalThis, plotly, plotly.exports);\nconst Plotly = plotly.exports;\n{code}"
         )
         self.add_traits(**{name: traitlets.List(xy).tag(sync=True) for name, xy in self._values(analysis).items()})
 

@@ -1,6 +1,5 @@
 """Controls of the page: a number that is dragged or typed, and boxes that give them room and labels."""
 
-import math
 from collections.abc import Iterable
 
 import ipywidgets
@@ -10,11 +9,11 @@ import traitlets
 __all__ = ["NumberControl", "card", "dropdown", "note"]
 
 
-#: Of each scale: the slider and its step.
-SLIDERS = {
-    "linear": (ipywidgets.FloatSlider, 0.5),
-    "logarithmic": (ipywidgets.FloatLogSlider, 0.01),
-    "whole": (ipywidgets.IntSlider, 1),
+#: Of each scale: the slider, its step, and the entry.
+SCALES = {
+    "linear": (ipywidgets.FloatSlider, 0.5, ipywidgets.FloatText),
+    "logarithmic": (ipywidgets.FloatLogSlider, 0.01, ipywidgets.FloatText),
+    "whole": (ipywidgets.IntSlider, 1, ipywidgets.IntText),
 }
 
 
@@ -31,11 +30,10 @@ class NumberControl(ipywidgets.HBox):
     def __init__(self, label: str, value: float, minimum: float, maximum: float, scale: str = "linear"):
         self._scale = scale
         if scale == "logarithmic":
-            minimum, maximum = math.log10(minimum), math.log10(maximum)
-        kind, step = SLIDERS[scale]
-        self.slider = kind(description=label, tooltip=label, readout=False, min=minimum, max=maximum, step=step)
-        kind = ipywidgets.IntText if scale == "whole" else ipywidgets.FloatText
-        self.entry = kind(value=value, tooltip=f"{label}, typed", continuous_update=False).add_class("tplr-entry")
+            minimum, maximum = np.log10(minimum), np.log10(maximum)
+        slider, step, entry = SCALES[scale]
+        self.slider = slider(description=label, tooltip=label, readout=False, min=minimum, max=maximum, step=step)
+        self.entry = entry(value=value, tooltip=f"{label}, typed", continuous_update=False).add_class("tplr-entry")
         self._typed()
         self.slider.observe(self._dragged, "value")
         self.entry.observe(self._typed, "value")
@@ -46,7 +44,7 @@ class NumberControl(ipywidgets.HBox):
     def _place(self, value: float) -> float:
         """Where a value stands on the scale of the slider; NaN where it has no place."""
         if self._scale == "logarithmic":
-            value = math.log10(value) if value > 0 else math.nan
+            value = np.log10(value) if value > 0 else np.nan
         return float(np.clip(value, self.slider.min, self.slider.max))
 
     def _agree(self) -> bool:
@@ -59,7 +57,7 @@ class NumberControl(ipywidgets.HBox):
 
     def _typed(self, _=None) -> None:
         # Where the entry holds no possible value the slider stays, and the analysis says what is wrong.
-        if not self._agree() and not math.isnan(self._place(self.entry.value)):
+        if not self._agree() and not np.isnan(self._place(self.entry.value)):
             self.slider.value = self.entry.value  # it keeps to its bounds by itself
 
 

@@ -8,7 +8,7 @@ import re
 
 import numpy as np
 
-from tplrepro.explore.text import cells_of_lines, number, whole_numbers
+from tplrepro.explore.text import cells_of_lines, check_most, number, whole_numbers
 from tplrepro.markov.generators import random_matrix, smoothed, strongest
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import ROW_SUM_TOLERANCE, check_choice, check_horizon
@@ -34,9 +34,6 @@ EXAMPLES = {
 #: Kinds of generated matrices.
 KINDS = STRONGEST, RANDOM = ("strongest, smoothed", "random")
 
-#: The number of a line, and its cells.
-Row = tuple[int, list[str]]
-
 
 def example(name: str) -> tuple[TransitionMatrix, TransitionMatrix]:
     """The backward and the forward matrix of one of `EXAMPLES`.
@@ -54,14 +51,12 @@ def example(name: str) -> tuple[TransitionMatrix, TransitionMatrix]:
 def generate(kind: str, n: int, s: float, seed: int) -> TransitionMatrix:
     """A matrix over n states: the strongest correlation, or a random one by `seed`; smoothed by s (Eq. (28) of [1]).
 
-    A kind not among `KINDS`, n not from 1 to `MAX_STATES`, and s negative or not finite are ValueErrors.
+    `kind` is one of `KINDS`; n not from 1 to `MAX_STATES`, and s negative or not finite, are ValueErrors.
 
     >>> generate("strongest, smoothed", 2, 0.5, seed=0).probabilities.tolist()
     [[0.75, 0.25], [0.25, 0.75]]
     """
-    if check_horizon(n, "n") > MAX_STATES:
-        raise ValueError(f"n must be at most {MAX_STATES} states here, found {n}; use tplrepro directly for more")
-    check_choice(kind, "kind", KINDS)
+    check_most(check_horizon(n, "n"), "the number of states", MAX_STATES)
     return smoothed(strongest(n) if kind == STRONGEST else random_matrix(n, seed), s)
 
 
@@ -78,26 +73,29 @@ def parse_matrix(text: str, normalize: bool = False) -> TransitionMatrix:
     [[0.5, 0.5], [0.25, 0.75]]
     """
     rows = cells_of_lines(_without_brackets(text))
-    if not rows:
-        raise ValueError("a transition matrix needs at least one row, found no text; give one row of numbers a line")
     header, rows = _header(rows)
     width, labels = len(rows[0][1]) if rows else 0, None
     if width > 1 and (all(row[0] and number(row[0]) is None for _, row in rows) or (header and width == len(rows) + 1)):
         labels, rows = [row[0] for _, row in rows], [(line, row[1:]) for line, row in rows]
-    if len(rows) > MAX_STATES:
-        remedy = "merge states, or use tplrepro.PrivacyLossFunction directly"
-        raise ValueError(f"a matrix must have at most {MAX_STATES} states here, found {len(rows)}; {remedy}")
+    check_most(len(rows), "the number of states", MAX_STATES)
     values = np.array([_numbers(row, line, len(rows[0][1])) for line, row in rows])
     if header and labels and len(header) == len(labels) + 1:
         header = header[1:]  # the corner: "from\\to", or nothing
     if header and len(header) != values.shape[-1]:
-        found = f"found {len(header)} labels for {values.shape[-1]} columns; give one label a column"
-        raise ValueError(f"the first line must name each column once, {found}")
+        raise ValueError(
+            f"the first line must name {values.shape[-1]} columns, found {len(header)} labels; name each once"
+        )
     if header and labels and header != labels:
-        found = f"found {labels[:5]} and {header[:5]}; sort them alike"
-        raise ValueError(f"rows and columns must name the same states in the same order, {found}")
-    if not normalize:
-        _check_sums(values)
+        raise ValueError(
+            f"rows and columns must name the same states, found {labels[:5]} and {header[:5]}; sort them alike"
+        )
+    sums = values.sum(axis=1)
+    wrong = (values >= 0).all(axis=1) & np.isfinite(sums) & (np.abs(sums - 1.0) > ROW_SUM_TOLERANCE)
+    if wrong.any() and not normalize:  # said here, because TransitionMatrix would name an argument as the remedy
+        raise ValueError(
+            f"rows must sum to 1, found {sums[wrong][0]:.12g} in row {np.argmax(wrong) + 1}; correct it, or tick "
+            '"divide each row by its sum"'
+        )
     states = header or labels
     return TransitionMatrix(values, states=whole_numbers(states) if states else None, normalize=normalize)
 
@@ -128,37 +126,27 @@ def _without_brackets(text: str) -> str:
     return re.sub(r"[\[\]]", " ", inside).replace(";", "\n")
 
 
-def _header(rows: list[Row]) -> tuple[list[str] | None, list[Row]]:
+def _header(rows: list[tuple[int, list[str]]]) -> tuple[list[str] | None, list[tuple[int, list[str]]]]:
     """The first row as labels, if it is not numbers, or if there is one row more than columns."""
     first, others = rows[0][1], rows[1:]
     texts = sum(number(cell) is None for cell in first)
     corner = texts == 1 and number(first[0]) is None and len(first) > 1
-    if texts > 1 or (corner and not first[0]):
-        return first, others
     columns = first[1:] if corner else first
-    if corner and [row[0] for _, row in others] == columns:
-        return first, others  # row labels say the same
-    if len(others) == len(columns) and columns in [[str(k + start) for k in range(len(columns))] for start in (0, 1)]:
-        return first, others  # whole numbers over the columns of a square
-    return None, rows
+    said_again = corner and (not first[0] or [row[0] for _, row in others] == columns)  # by the labels of the rows
+    counted = columns in [[str(k + start) for k in range(len(others))] for start in (0, 1)]  # the columns of a square
+    return (first, others) if texts > 1 or said_again or counted else (None, rows)
 
 
 def _numbers(row: list[str], line: int, length: int) -> list[float]:
     if len(row) != length:
-        found = f"found {len(row)} entries in line {line} and {length} in the first row"
-        raise ValueError(f"rows must be of one length, {found}; give each row one entry a state")
+        raise ValueError(
+            f"each row must have {length} entries like the first, found {len(row)} in line {line}; correct it"
+        )
     numbers = [number(cell) for cell in row]
     if None in numbers:
         column = numbers.index(None)
-        found = f"{repr(row[column]) if row[column] else 'nothing'} in line {line}, entry {column + 1}"
-        raise ValueError(f"entries must be numbers, found {found}; give probabilities such as 0.25 or 1/4")
+        raise ValueError(
+            f"entries must be numbers, found {repr(row[column]) if row[column] else 'nothing'} in line {line}, entry "
+            f"{column + 1}; give probabilities such as 0.25 or 1/4"
+        )
     return [value for value in numbers if value is not None]
-
-
-def _check_sums(values: np.ndarray) -> None:
-    """Find a wrong sum before TransitionMatrix does: the error must name this page's remedy, not an argument's."""
-    for place, row in enumerate(values, 1):
-        total = row.sum()
-        if (row >= 0).all() and np.isfinite(total) and abs(total - 1.0) > ROW_SUM_TOLERANCE:
-            remedy = 'correct it, or tick "divide each row by its sum"'
-            raise ValueError(f"rows must sum to 1, found {total:.12g} in row {place}; {remedy}")

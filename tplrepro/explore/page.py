@@ -18,7 +18,7 @@ from tplrepro.explore.plots import CURRENT
 from tplrepro.explore.scheduling import Scheduler
 from tplrepro.explore.schemes import SCHEMES
 from tplrepro.explore.sources import MatrixSource
-from tplrepro.explore.text import MAX_RELEASES, format_budgets, parse_budgets
+from tplrepro.explore.text import MAX_RELEASES, check_most, format_budgets, parse_budgets
 from tplrepro.figures import output_folder
 from tplrepro.leakage.temporal import as_loss_function
 from tplrepro.provenance import repository_folder, write_whole
@@ -26,10 +26,10 @@ from tplrepro.validation import check_epsilon, check_horizon
 
 __all__ = ["LeakagePage"]
 
-FIRST = "Fig. 8 of TKDE 2019"
 BOTH, BACKWARD, FORWARD = "both", "backward only", "forward only"
 SYNTHETIC = "<p class='tplr-synthetic'>Synthetic data: no conclusion about people may be drawn from these numbers.</p>"
 
+FIRST = "Fig. 8 of TKDE 2019"
 #: Kept for matrices that a user goes back to.
 loss_function = lru_cache(maxsize=8)(as_loss_function)
 
@@ -86,19 +86,24 @@ class LeakagePage(ipywidgets.VBox):
             button.on_click(partial(self._save, suffix))
 
     def _columns(self) -> ipywidgets.Box:
-        self._editor = ipywidgets.VBox([self.budgets, note("nats, separated by commas; 0.2 x 8 is eight times 0.2")])
-        self._editor.layout.display = "none"
+        self._editor = ipywidgets.VBox(
+            [self.budgets, note("nats, separated by commas; 0.2 x 8 is eight times 0.2")], layout={"display": "none"}
+        )
         filling = ipywidgets.Box([self.fill, self.reset]).add_class("tplr-buttons")
         saving = ipywidgets.Box([*self.save.values()]).add_class("tplr-buttons")
-        releases = card("Releases", self.epsilon, self.horizon, self.alpha, self.sensitivity)
-        adversary = card("What the adversary knows", self.adversary, self.forward, self.backward)
-        budgets = card("Budgets of each release", self.unequal, self._editor, self.scheme, filling)
-        inputs = [adversary.add_class("tplr-adversary"), budgets, card("Save", self.saved_scheme, saving, self.saved)]
+        inputs = [
+            card("What the adversary knows", self.adversary, self.forward, self.backward).add_class("tplr-adversary"),
+            card("Budgets of each release", self.unequal, self._editor, self.scheme, filling),
+            card("Save", self.saved_scheme, saving, self.saved),
+        ]
         plots = ipywidgets.VBox([self.plots]).add_class("tplr-plots")
         results = [part.add_class("tplr-result") for part in (self.title, self.summary, plots, self.table)]
-        left = [releases.add_class("tplr-releases"), ipywidgets.VBox(inputs).add_class("tplr-inputs")]
-        right = ipywidgets.VBox([self.status, *results]).add_class("tplr-results")
-        return ipywidgets.Box([*left, right]).add_class("tplr-columns")
+        columns = [
+            card("Releases", self.epsilon, self.horizon, self.alpha, self.sensitivity).add_class("tplr-releases"),
+            ipywidgets.VBox(inputs).add_class("tplr-inputs"),
+            ipywidgets.VBox([self.status, *results]).add_class("tplr-results"),
+        ]
+        return ipywidgets.Box(columns).add_class("tplr-columns")
 
     def _inputs(self) -> Inputs:
         """What the controls say; all that is wrong with it goes into one error, a line a problem."""
@@ -111,29 +116,27 @@ class LeakagePage(ipywidgets.VBox):
                 problems.append(f"{what}: {error}")
                 return None
 
-        knows = self.adversary.value
-        forward = backward = None
-        if knows != BACKWARD or self.backward.followed:
-            forward = read("forward matrix", self.forward.matrix)
-        if knows != FORWARD and not (forward is None and self.backward.followed):
-            backward = read("backward matrix", self.backward.matrix)
-        if knows == BACKWARD:
+        known, follows = self.adversary.value, self.backward.followed
+        forward = read("forward matrix", self.forward.matrix) if known != BACKWARD or follows else None
+        same_problems = bool(problems) and follows
+        backward = read("backward matrix", self.backward.matrix) if known != FORWARD and not same_problems else None
+        if known == BACKWARD:
             forward = None
         if not problems:
             read("matrices", lambda: check_same_states(backward, forward))
         epsilons = read("budgets", self._epsilons)
         if problems:
             raise ValueError("\n".join(problems))
-        alpha, sensitivity = float(self.alpha.value), float(self.sensitivity.value)
-        return Inputs(loss_function(backward), loss_function(forward), epsilons, alpha, sensitivity)
+        return Inputs(
+            loss_function(backward), loss_function(forward), epsilons, self.alpha.value, self.sensitivity.value
+        )
 
     def _epsilons(self) -> np.ndarray:
         horizon = check_horizon(self.horizon.value, "T")
-        if horizon > MAX_RELEASES:
-            raise ValueError(f"T must be at most {MAX_RELEASES} releases here, found {horizon}; use tplrepro directly")
+        check_most(horizon, "T", MAX_RELEASES)
         if self.unequal.value:
             return parse_budgets(self.budgets.value, horizon)
-        return np.full(horizon, float(check_epsilon(self.epsilon.value)))
+        return np.full(horizon, check_epsilon(self.epsilon.value))
 
     def _update(self) -> None:
         """Read the controls, and show the new result or what is wrong; nothing is raised."""
@@ -213,6 +216,5 @@ class LeakagePage(ipywidgets.VBox):
             return
         self.browser.download(file, report.MEDIA_TYPES[suffix], content)
         link = f"data:{report.MEDIA_TYPES[suffix]};base64,{base64.b64encode(content).decode()}"
-        shown = escape(os.path.relpath(path, repository_folder()))
         download = f"<a class='tplr-link' download='{escape(file)}' href='{link}'>download {escape(file)}</a>"
-        self.saved.value = f"saved as {shown}, and {download}"
+        self.saved.value = f"saved as {escape(os.path.relpath(path, repository_folder()))}, and {download}"

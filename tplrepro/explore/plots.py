@@ -19,8 +19,6 @@ __all__ = ["CURRENT", "PANELS", "curves", "draw"]
 CURRENT = "the chosen budgets"
 #: Readable on white and on black.
 GREY = "#8c8c8c"
-#: Markers of a curve in a file; on the page see `static/plots.js`.
-MARKERS = 14
 
 # Name, colour, dash, marker and mode of each curve, in Plotly's words.
 LEAKAGES = [
@@ -50,10 +48,8 @@ BUDGETS = [(name, *look) for name, look in zip((CURRENT, *SCHEMES), LOOKS, stric
 LINES = {"solid": "-", "dash": "--", "longdash": (0, (8, 3)), "dashdot": "-.", "dot": ":"}
 MARKS = {"circle": "o", "square": "s", "triangle-up": "^", "diamond": "D", "star": "*", "x": "x"}
 
-Curve = tuple[np.ndarray, np.ndarray]
 
-
-def curves(analysis: Analysis) -> dict[str, Curve]:
+def curves(analysis: Analysis) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """The x and y of every curve: leakages, loss functions, "budget of <scheme>" and "error of <scheme>".
 
     What does not apply, such as the forward loss function of an adversary who does not know it, is empty.
@@ -61,7 +57,7 @@ def curves(analysis: Analysis) -> dict[str, Curve]:
     inputs, leakage = analysis.inputs, analysis.leakage
     times = np.arange(1, inputs.epsilons.size + 1)
     nothing = np.empty(0), np.empty(0)
-    drawn: dict[str, Curve] = {
+    drawn: dict[str, tuple[np.ndarray, np.ndarray]] = {
         "BPL": (times, leakage.bpl),
         "FPL": (times, leakage.fpl),
         "TPL": (times, leakage.tpl),
@@ -92,10 +88,15 @@ def draw(analysis: Analysis, title: str = "") -> Figure:
         for curve in panel["curves"]:
             x, y = drawn[curve["name"]]
             if x.size:
-                line = LINES[curve["dash"]] if "lines" in curve["mode"] else ""
-                mark = MARKS[curve["marker"]] if "markers" in curve["mode"] else ""
-                style = {"color": curve["colour"], "linestyle": line, "marker": mark, "label": curve["label"]}
-                axis.plot(x, y, markevery=max(1, x.size // MARKERS), **style)
+                axis.plot(
+                    x,
+                    y,
+                    label=curve["label"],
+                    color=curve["colour"],
+                    linestyle=LINES[curve["dash"]] if "lines" in curve["mode"] else "",
+                    marker=MARKS[curve["marker"]] if "markers" in curve["mode"] else "",
+                    markevery=max(1, x.size // 14),  # about as many markers as on the page, see `static/plots.js`
+                )
         axis.set(title=panel["title"], xlabel=panel["x"], ylabel=panel["y"])
         if panel["logarithmic"]:
             axis.set_yscale("log")

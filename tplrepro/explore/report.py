@@ -2,7 +2,6 @@
 
 import re
 from html import escape
-from math import inf
 
 import numpy as np
 import pandas as pd
@@ -26,7 +25,7 @@ def critical_words(critical: float) -> str:
     >>> critical_words(0.22314355)
     'below 0.22314 nats a release'
     """
-    if critical == inf:
+    if critical == np.inf:
         return "for every budget"
     if critical == 0.0:
         return "for no budget: the leakage grows without bound"
@@ -34,7 +33,7 @@ def critical_words(critical: float) -> str:
 
 
 def supremum_words(value: float) -> str:
-    return "grows without bound" if value == inf else f"{value:.4g} nats"
+    return "grows without bound" if value == np.inf else f"{value:.4g} nats"
 
 
 def summary_html(analysis: Analysis) -> str:
@@ -44,7 +43,7 @@ def summary_html(analysis: Analysis) -> str:
     largest = float(leakage.tpl[peak])
     verdict, mark = ("within", "good") if largest <= inputs.alpha else ("more than", "bad")
     critical = f"<span data-number='critical'>{critical_words(analysis.critical)}</span>"
-    if len(analysis.sides) > 1 and 0.0 < analysis.critical < inf:
+    if len(analysis.sides) > 1 and 0.0 < analysis.critical < np.inf:
         critical += f" ({'; '.join(f'{side.name} {critical_words(side.critical)}' for side in analysis.sides)})"
     rows = {
         "Largest TPL": f"<strong data-number='tpl'>{largest:.4g} nats</strong> at release {peak + 1} of "
@@ -69,7 +68,7 @@ def schemes_html(analysis: Analysis) -> str:
     head = "".join(f"<th scope='col'>{text}</th>" for text in columns)
     sensitivity = analysis.inputs.sensitivity
     errors = {s.name: mean_error(s.budgets, sensitivity) for s in analysis.schemes if s.budgets is not None}
-    least = min(errors.values(), default=inf)
+    least = min(errors.values(), default=np.inf)
     rows = []
     for scheme in analysis.schemes:
         name = f"<th scope='row'>{escape(scheme.name)}</th>"
@@ -77,11 +76,10 @@ def schemes_html(analysis: Analysis) -> str:
             kind = "tplr-pending" if scheme.message == PENDING else "tplr-infeasible"
             rows.append(f"<tr class='{kind}'>{name}<td colspan='4'>{escape(scheme.message)}</td></tr>")
             continue
-        numbers = scheme.budgets.min(), scheme.budgets.max(), scheme.largest_tpl
-        cells = "".join(f"<td>{number:.5g}</td>" for number in numbers)
-        error = errors[scheme.name]
-        best = " <span class='tplr-good'>least</span>" if error <= least * (1 + 1e-9) else ""
-        rows.append(f"<tr data-scheme='{escape(scheme.name)}'>{name}{cells}<td>{error:.5g}{best}</td></tr>")
+        numbers = scheme.budgets.min(), scheme.budgets.max(), scheme.largest_tpl, errors[scheme.name]
+        cells = "</td><td>".join(f"{number:.5g}" for number in numbers)
+        best = " <span class='tplr-good'>least</span>" if errors[scheme.name] <= least * (1 + 1e-9) else ""
+        rows.append(f"<tr data-scheme='{escape(scheme.name)}'>{name}<td>{cells}{best}</td></tr>")
     return (
         f"<div class='tplr-scroll'><table class='tplr-table' aria-label='Allocation schemes'>"
         f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
@@ -118,8 +116,11 @@ def budgets_table(analysis: Analysis, name: str) -> bytes:
     leakage = temporal_privacy_leakage(budgets, analysis.inputs.backward, analysis.inputs.forward)
     columns = {"epsilon": budgets, "laplace_scale": analysis.inputs.sensitivity / budgets}
     columns |= {name: getattr(leakage, name) for name in ("bpl", "fpl", "tpl")}
-    table = pd.DataFrame(columns, index=np.arange(1, budgets.size + 1))
-    return table.to_csv(index_label="release", lineterminator="\n").encode()
+    return (
+        pd.DataFrame(columns, index=np.arange(1, budgets.size + 1))
+        .to_csv(index_label="release", lineterminator="\n")
+        .encode()
+    )
 
 
 def saved_figure(analysis: Analysis, suffix: str, title: str = "") -> bytes:

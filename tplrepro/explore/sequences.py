@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tplrepro.explore.matrices import MAX_STATES
-from tplrepro.explore.text import cells_of_lines, number, whole_numbers
+from tplrepro.explore.text import cells_of_lines, check_most, number, whole_numbers
 from tplrepro.markov.sequences import count_transitions
 from tplrepro.markov.transition import TransitionMatrix, drop_dead_ends
 
@@ -88,18 +88,19 @@ def parse_sequences(text: str) -> list[list]:
     [[3, 5], [4]]
     """
     rows = [row for _, row in cells_of_lines(text)]
-    if not rows:
-        raise ValueError("sequences need at least one line, found no text; give one sequence of states a line")
     table = _observations(rows)
-    pieces = [piece for row in (rows if table is None else table) for piece in _split_at_gaps(row)]
+    pieces = [
+        list(run)
+        for row in (rows if table is None else table)
+        for missing, run in groupby(row, key=lambda state: state.lower() in MISSING)
+        if not missing
+    ]
     if not any(len(piece) > 1 for piece in pieces):
-        remedy = "give one sequence a line, with two states or more, or a column named state"
-        found = f"found {len(pieces)} sequences of one state at most; {remedy}"
-        raise ValueError(f"sequences need at least one step, {found}")
+        raise ValueError(
+            f"sequences need at least one step, found {len(pieces)} states apart; give one a line, or a column state"
+        )
     states = sorted({state for piece in pieces for state in piece})
-    if len(states) > MAX_STATES:
-        found = f"found {len(states)}; merge states into areas or groups first"
-        raise ValueError(f"sequences must have at most {MAX_STATES} different states here, {found}")
+    check_most(len(states), "the number of states", MAX_STATES)
     label = dict(zip(states, whole_numbers(states), strict=True))
     return [[label[state] for state in piece] for piece in pieces]
 
@@ -122,8 +123,3 @@ def _observations(rows: list[list[str]]) -> list[list[str]] | None:
     for row in table:
         grouped.setdefault("" if user is None else row[user], []).append(row[state])
     return list(grouped.values())
-
-
-def _split_at_gaps(row: list[str]) -> list[list[str]]:
-    runs = groupby(row, key=lambda state: state.lower() in MISSING)
-    return [list(run) for missing, run in runs if not missing]

@@ -7,7 +7,6 @@ same sequences with time reversed), its Bayesian reversal, or the same matrix.
 from collections.abc import Callable
 from functools import lru_cache
 from html import escape
-from itertools import chain
 from typing import Self
 
 import ipywidgets
@@ -80,7 +79,7 @@ class MatrixSource(ipywidgets.VBox):
         self.edit.on_click(self._edit)
         self.kind.observe(self._show_form, "value")
         self._show_form()
-        for control in (self.kind, *chain.from_iterable(controls for controls, _ in self._kinds.values())):
+        for control in (self.kind, *(control for controls, _ in self._kinds.values() for control in controls)):
             control.observe(changed, "value")
         super().__init__([self.kind, self.form, self.about, self.edit])
 

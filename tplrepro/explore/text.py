@@ -12,7 +12,16 @@ from numpy.typing import ArrayLike
 
 from tplrepro.validation import check_budgets
 
-__all__ = ["MAX_BYTES", "MAX_RELEASES", "cells_of_lines", "decode", "format_budgets", "number", "parse_budgets"]
+__all__ = [
+    "MAX_BYTES",
+    "MAX_RELEASES",
+    "cells_of_lines",
+    "check_most",
+    "decode",
+    "format_budgets",
+    "number",
+    "parse_budgets",
+]
 
 #: Larger files and longer series are for the package itself: a page that answers within a tenth of a second is not.
 MAX_BYTES = 5_000_000
@@ -21,12 +30,12 @@ MAX_RELEASES = 1000
 
 def decode(content: bytes, name: str = "the file") -> str:
     """The text of an uploaded file; a ValueError if it is empty or no text in UTF-8 or UTF-16."""
-    encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
-        text = content.decode(encoding)
+        text = content.decode("utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
     except UnicodeDecodeError as error:
-        found = f"found byte 0x{content[error.start]:02x} at position {error.start}; save it as CSV in UTF-8"
-        raise ValueError(f"{name} must be text in UTF-8, {found}") from None
+        raise ValueError(
+            f"{name} must be text in UTF-8, found byte 0x{content[error.start]:02x} at {error.start}; save it as UTF-8"
+        ) from None
     if "\0" in text:
         raise ValueError(f"{name} must be text, found binary content; save it as CSV in UTF-8")
     if not text.strip():
@@ -38,13 +47,19 @@ def cells_of_lines(text: str) -> list[tuple[int, list[str]]]:
     """(number of the line, cells) of each line that holds something and does not begin with #.
 
     Cells are separated by tabs, semicolons, commas or blanks, whichever of these comes first in that order in the text.
+    ValueError if no line holds anything.
     """
     numbered = enumerate(text.splitlines(), 1)
     lines = [(place, line) for place, line in numbered if line.strip(" \t,;") and not line.lstrip().startswith("#")]
+    if not lines:
+        raise ValueError(
+            "there must be at least one line, found no text; give one row of a matrix, or one sequence, a line"
+        )
     everything = "\n".join(line for _, line in lines)
     separator = next((mark for mark in ("\t", ";", ",") if mark in everything), None)
-    points, commas = re.search(r"\d\.\d", everything), re.search(r"\d,\d", everything)
-    comma_is_point = separator in (";", "\t") and commas and not points
+    comma_is_point = (
+        separator in (";", "\t") and re.search(r"\d,\d", everything) and not re.search(r"\d\.\d", everything)
+    )
     rows = []
     for place, line in lines:
         cells = next(csv.reader([line], delimiter=separator, skipinitialspace=True)) if separator else line.split()
@@ -62,6 +77,12 @@ def number(cell: str) -> float | None:
         return float(numerator) / float(denominator) if slash else float(cell)
     except (ValueError, ZeroDivisionError):
         return None
+
+
+def check_most(found: int, name: str, limit: int) -> None:
+    """Raise ValueError for more of something than the page can show while a slider moves."""
+    if found > limit:
+        raise ValueError(f"{name} must be at most {limit} here, found {found}; take fewer, or use tplrepro directly")
 
 
 def whole_numbers(labels: list[str]) -> list[str] | list[int]:
@@ -86,12 +107,15 @@ def parse_budgets(text: str, horizon: int) -> np.ndarray:
         value, star, times = entry.partition("*")
         amount, count = number(value), whole_numbers([times])[0] if star else 1
         if amount is None or count not in range(1, MAX_RELEASES + 1):
-            found = f"found {entry!r} as entry {len(budgets) + 1}; separate them by commas, such as 0.5, 0.2 x 8, 0.7"
-            raise ValueError(f"budgets must be numbers in nats, each repeated at most {MAX_RELEASES} times, {found}")
+            raise ValueError(
+                f"budgets must be numbers in nats, each repeated at most {MAX_RELEASES} times, found {entry!r} as "
+                f"entry {len(budgets) + 1}; separate them by commas, such as 0.5, 0.2 x 8, 0.7"
+            )
         budgets += [amount] * int(count)
     if len(budgets) != horizon:
-        found = f"found {len(budgets)} for T = {horizon} releases; give {horizon} numbers, change T, or press Reset"
-        raise ValueError(f"there must be one budget a release, {found}")
+        raise ValueError(
+            f"there must be one budget a release, found {len(budgets)} for T = {horizon}; change T, or press Reset"
+        )
     return check_budgets(budgets)
 
 
