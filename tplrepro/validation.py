@@ -179,13 +179,13 @@ def check_choice(choice: Hashable, name: str, choices: Iterable[Hashable]) -> No
 
 
 def check_horizon(horizon: SupportsIndex, name: str = "horizon") -> int:
-    """A number of time points; it must be a whole number, at least 1."""
+    """A number of time points, states or draws; it must be a whole number, at least 1."""
     try:
         value = operator.index(horizon)
     except TypeError:
-        raise ValueError(f"{name} must be a whole number of time points, found {horizon!r}; give an int") from None
+        raise ValueError(f"{name} must be a whole number, found {horizon!r}; give an int") from None
     if value < 1:
-        raise ValueError(f"{name} must be at least 1 time point, found {value}; give the number of releases T >= 1")
+        raise ValueError(f"{name} must be at least 1, found {value}; give how many there are")
     return value
 
 

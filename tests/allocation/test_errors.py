@@ -23,7 +23,7 @@ CASES = [
     (BY_BOUND, {"alpha": [1.0, 2.0]}, "alpha must be one number"),
     (BY_BOUND, {"backward": [[0.8, 0.1], [0.2, 0.8]]}, "rows must sum to 1.*found 0.9 in row 0"),
     (BY_QUANTIFICATION, {"alpha": 0}, "alpha must be a finite level"),
-    (BY_QUANTIFICATION, {"horizon": 0}, "at least 1 time point, found 0"),
+    (BY_QUANTIFICATION, {"horizon": 0}, "horizon must be at least 1, found 0"),
     (BY_QUANTIFICATION, {"horizon": 2.5}, "whole number"),
     (BY_EXACT_LEAKAGE, {"alpha": 0, "horizon": 3}, "greater than 0"),
     (BY_EXACT_LEAKAGE, {}, "found neither"),

@@ -7,7 +7,7 @@ takes the delta-location set instead: the fewest states that hold probability 1 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.validation import check_distribution
+from tplrepro.validation import check_distribution, frozen
 
 __all__ = ["as_answers", "as_vectors", "check_share", "check_states", "delta_location_set", "possible_states"]
 
@@ -33,19 +33,15 @@ def delta_location_set(prior: ArrayLike, delta: float) -> np.ndarray:
     p = check_distribution(prior, name="prior")
     check_share(delta, "delta")
     order = np.argsort(-p, kind="stable")
-    order = order[p[order] > 0]
-    held = np.cumsum(p[order])
     # Rounding of the sum must not cost a state: the set may only be too large.
-    enough = np.flatnonzero(held >= 1 - delta)
-    count = int(enough[0]) + 1 if enough.size else order.size
+    count = min(np.searchsorted(np.cumsum(p[order]), 1 - delta) + 1, np.count_nonzero(p))
     return np.sort(order[:count])
 
 
-def check_share(share: float, name: str) -> float:
-    """A probability that may be left out, in [0, 1)."""
+def check_share(share: float, name: str) -> None:
+    """Raise ValueError unless `share` is a probability that may be left out, in [0, 1)."""
     if not 0 <= share < 1:
         raise ValueError(f"{name} must be in [0, 1), found {share}; give the probability that may be left out, as 0.01")
-    return share
 
 
 def check_states(states: ArrayLike, n_states: int, name: str = "states") -> np.ndarray:
@@ -53,41 +49,41 @@ def check_states(states: ArrayLike, n_states: int, name: str = "states") -> np.n
     array = np.asarray(list(states) if isinstance(states, (set, frozenset)) else states)
     if array.dtype == bool and array.shape == (n_states,):
         return np.flatnonzero(array)
-    if array.size == 0:
-        array = array.astype(int)
-    if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
-        found = f"{array.dtype} of shape {array.shape}"
-        raise ValueError(f"{name} must be whole numbers in 0..{n_states - 1}, found {found}; give a flat list of them")
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise ValueError(
+            f"{name} must be whole numbers in 0..{n_states - 1}, found {array.dtype} of shape {array.shape}; "
+            "give a flat list of them"
+        )
     unknown = array[(array < 0) | (array >= n_states)]
     if unknown.size:
-        raise ValueError(f"{name} must be among 0..{n_states - 1}, found the unknown state {unknown[0]}; drop it")
-    return np.unique(array)
+        raise ValueError(
+            f"{name} must be among 0..{n_states - 1}, found the unknown state {unknown[0]}; "
+            "drop it, or number the states from 0 on"
+        )
+    return np.unique(array).astype(np.intp)
 
 
 def as_answers(answers: ArrayLike, n_states: int | None = None) -> np.ndarray:
-    """The answers f of all states as a new finite float array (N, d); (N,) stands for d = 1."""
+    """The answers f of all states as a finite read-only array (N, d), a copy; (N,) stands for d = 1."""
     try:
-        f = np.array(answers, dtype=float)
+        f = frozen(np.atleast_1d(np.asarray(answers, dtype=float)))
     except (TypeError, ValueError):
         raise ValueError("answers f must be an array of numbers (N, d); give one row of d numbers a state") from None
-    if n_states is None and f.ndim:
-        n_states = len(f)
-    if f.ndim == 1:
-        f = f[:, None]
-    if f.ndim != 2 or f.shape[0] != n_states or f.shape[1] == 0:
-        hint = "transpose it" if f.ndim == 2 and f.shape[1] == n_states else "give one row of d numbers a state"
-        raise ValueError(f"answers f must have shape ({n_states}, d), found {np.shape(answers)}; {hint}")
-    if not np.isfinite(f).all():
-        state = int(np.argwhere(~np.isfinite(f))[0, 0])
-        raise ValueError(f"answers f must be finite, found {f[state].tolist()} for state {state}; fill them in")
+    f = f[:, None] if f.ndim == 1 else f
+    n = len(f) if n_states is None else n_states
+    if f.ndim != 2 or f.shape[0] != n or f.shape[1] == 0:
+        hint = "transpose it" if f.ndim == 2 and f.shape[1] == n else "give one row of d numbers a state"
+        raise ValueError(f"answers f must have shape ({n}, d), found {np.shape(answers)}; {hint}")
+    unknown = np.flatnonzero(~np.isfinite(f).all(axis=1))
+    if unknown.size:
+        found = f"found {f[unknown[0]].tolist()} for state {unknown[0]}"
+        raise ValueError(f"answers f must be finite, {found}; fill them in")
     return f
 
 
 def as_vectors(vectors: ArrayLike, d: int) -> np.ndarray:
     """Finite vectors as a float array (..., d); a number stands for one vector if d = 1."""
-    v = np.asarray(vectors, dtype=float)
-    if v.ndim == 0 and d == 1:
-        v = v[None]
+    v = np.atleast_1d(np.asarray(vectors, dtype=float))
     if v.shape[-1:] != (d,) or not np.isfinite(v).all():
         raise ValueError(f"vectors must be {d} finite numbers each, found shape {v.shape}; give shape (..., {d})")
     return v

@@ -4,16 +4,19 @@ States are the indices 0..N-1 throughout. A graph constrained to the possible st
 (N, d), and loses the edges of impossible states.
 """
 
-import operator
+from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import ArrayLike
 
 from tplrepro.dphmm.constraint import as_answers, check_states
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
+from tplrepro.validation import check_horizon, frozen
 
 __all__ = ["PolicyGraph"]
 
@@ -39,16 +42,9 @@ class PolicyGraph:
     """
 
     def __init__(self, n_states: int, edges: Iterable = ()):
-        try:
-            self.n_states = operator.index(n_states)
-        except TypeError:
-            raise ValueError(f"n_states must be a whole number of states, found {n_states!r}; give an int") from None
-        if self.n_states < 1:
-            raise ValueError(f"a policy graph needs at least one state, found n_states = {n_states}; give N >= 1")
-        self.possible = np.arange(self.n_states)
-        self.edge_array = _checked_edges(edges, self.n_states)
-        for array in (self.edge_array, self.possible):
-            array.setflags(write=False)
+        self.n_states = check_horizon(n_states, "n_states")
+        self.possible = frozen(np.arange(self.n_states))
+        self.edge_array = frozen(_checked_edges(edges, self.n_states))
 
     @classmethod
     def from_edges(cls, n_states: int, edges: Iterable) -> "PolicyGraph":
@@ -66,19 +62,16 @@ class PolicyGraph:
         """Categorical protection, G_categ: each state is hidden in its category, a clique.
 
         Categories are disjoint lists of states, else ValueError; a state in none of them stays unconnected. `n_states`
-        is by default the largest state named plus one.
+        is by default the number of states named, which are then 0..n_states - 1.
         """
-        members = [np.asarray(list(category), dtype=int) for category in categories]
-        flat = np.concatenate([np.empty(0, dtype=int), *members])
-        if n_states is None:
-            if not flat.size:
-                raise ValueError("categories must name at least one state, found none; give n_states as well")
-            n_states = int(flat.max()) + 1
-        check_states(flat, n_states, "states of categories")
-        twice = np.flatnonzero(np.bincount(flat, minlength=n_states) > 1)
-        if twice.size:
+        groups = [list(category) for category in categories]
+        times_named = Counter(chain.from_iterable(groups))
+        n = len(times_named) if n_states is None else check_horizon(n_states, "n_states")
+        cliques = [_clique(check_states(group, n, "states of categories")) for group in groups]
+        twice = [state for state, times in times_named.items() if times > 1]
+        if twice:
             raise ValueError(f"categories must be disjoint, found state {twice[0]} twice; put it in one of them")
-        return cls(n_states, np.concatenate([np.empty((0, 2), dtype=int), *map(_clique, members)]))
+        return cls(n, np.concatenate([np.empty((0, 2), dtype=int), *cliques]))
 
     @classmethod
     def utility(cls, answers: ArrayLike, radius: float) -> "PolicyGraph":
@@ -96,16 +89,13 @@ class PolicyGraph:
     @classmethod
     def transition(cls, matrix: TransitionMatrix | ArrayLike) -> "PolicyGraph":
         """One-step transition protection, G_trs: states that some state can reach in one step of M (N, N)."""
-        import scipy.sparse
-
         P = as_transition_matrix(matrix)
-        dense = P.is_sparse and np.any(P.background)
-        support = scipy.sparse.csr_array((P.toarray() if dense else P.probabilities) > 0)
+        support = scipy.sparse.csr_array((P.toarray() if np.any(P.background) else P.probabilities) > 0)
         if (np.diff(support.indptr) == P.n_states).any():
             return cls.complete(P.n_states)
         # (S^T S)_jk counts the states from which both j and k can be reached.
         common = scipy.sparse.triu((support.T.astype(np.int32) @ support.astype(np.int32)), k=1).tocoo()
-        return cls(P.n_states, np.column_stack([common.row, common.col]))
+        return cls(P.n_states, np.column_stack(common.coords))
 
     def constrain(self, states: ArrayLike) -> "PolicyGraph":
         """The constrained policy graph of `states` (indices or a boolean mask (N,)), G with C_t; see section 4.2.
@@ -122,7 +112,7 @@ class PolicyGraph:
     def connect(self, edges: Iterable) -> "PolicyGraph":
         """This graph and more edges between possible states; ValueError for others."""
         more = _checked_edges(edges, self.n_states)
-        impossible = more[~self._is_possible[more]]
+        impossible = more[~np.isin(more, self.possible)]
         if impossible.size:
             raise ValueError(f"edges must join possible states, found {impossible[0]}; take others of `possible`")
         if not len(more):
@@ -163,52 +153,42 @@ class PolicyGraph:
         of_state = self.edge_array[(self.edge_array == state).any(axis=1)]
         return np.unique(np.append(of_state, state))
 
-    @cached_property
+    @property
     def disconnected(self) -> np.ndarray:
         """Possible states without an edge, ascending."""
-        connected = np.zeros(self.n_states, dtype=bool)
-        connected[self.edge_array] = True
-        return self.possible[~connected[self.possible]]
-
-    @cached_property
-    def _is_possible(self) -> np.ndarray:
-        return np.isin(np.arange(self.n_states), self.possible)
+        return self.possible[~np.isin(self.possible, self.edge_array)]
 
     def _copy(self, edge_array: np.ndarray, possible: np.ndarray) -> "PolicyGraph":
         """A graph of edges known to be valid; only the constraint is applied to them."""
         copy = object.__new__(PolicyGraph)
-        copy.n_states, copy.possible = self.n_states, possible
-        inside = copy._is_possible[edge_array[:, 0]] & copy._is_possible[edge_array[:, 1]]
-        copy.edge_array = edge_array if inside.all() else edge_array[inside]
-        for array in (copy.edge_array, copy.possible):
-            array.setflags(write=False)
+        copy.n_states = self.n_states
+        copy.possible = frozen(possible)
+        copy.edge_array = frozen(edge_array[np.isin(edge_array, possible).all(axis=1)])
         return copy
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PolicyGraph):
             return NotImplemented
-        same_states = self.n_states == other.n_states and np.array_equal(self.possible, other.possible)
-        return same_states and np.array_equal(self.edge_array, other.edge_array)
-
-    __hash__ = None  # type: ignore[assignment]
+        return (
+            self.n_states == other.n_states
+            and np.array_equal(self.possible, other.possible)
+            and np.array_equal(self.edge_array, other.edge_array)
+        )
 
     def __repr__(self) -> str:
         return f"PolicyGraph({self.n_states} states, {self.possible.size} possible, {self.n_edges} edges)"
 
 
 def _clique(members: np.ndarray) -> np.ndarray:
-    first, second = np.triu_indices(len(members), k=1)
-    return np.column_stack([members[first], members[second]])
+    return members[np.column_stack(np.triu_indices(len(members), k=1))]
 
 
 def _checked_edges(edges: Iterable, n_states: int) -> np.ndarray:
     array = edges if isinstance(edges, np.ndarray) else np.asarray(list(edges))
-    if array.size == 0:
-        return np.empty((0, 2), dtype=np.intp)
-    if array.ndim != 2 or array.shape[1] != 2:
+    if array.size and (array.ndim != 2 or array.shape[1] != 2):
         raise ValueError(f"edges must be pairs of states, shape (m, 2), found shape {array.shape}; give pairs (i, j)")
     check_states(array.ravel(), n_states, "states of edges")
-    return _sorted_edges(array, n_states)
+    return _sorted_edges(array.reshape(-1, 2), n_states)
 
 
 def _sorted_edges(array: np.ndarray, n_states: int) -> np.ndarray:
