@@ -37,7 +37,7 @@ class SensitivityHull:
     ambient_dimension : int, d
     volume : float, `dimension`-dimensional: area of a polygon, length of a segment, 1 for a point
     facet_vertices, cone_volumes : ndarray (F, dimension, d) and (F,), the simplices from 0 over the facets
-    halfspaces : ndarray (h, d), one row a of each pair of facets |a . v| <= 1
+    halfspaces : ndarray (h, d), one row a of each pair of facets |a . v| <= 1; of a point only 0
 
     >>> K = SensitivityHull([[1, -1], [0, 1]])
     >>> K.dimension, round(K.volume, 6)
@@ -49,40 +49,32 @@ class SensitivityHull:
     def __init__(self, differences: ArrayLike, magnitude: float = 0.0):
         points = np.asarray(differences, dtype=float)
         if points.ndim != 2 or points.shape[1] == 0 or not np.isfinite(points).all():
-            found = f"found shape {points.shape}; give one a row"
-            raise ValueError(f"differences must be finite vectors, shape (m, d), {found}")
+            raise ValueError(
+                f"differences must be finite vectors, shape (m, d), found shape {points.shape}; give one a row"
+            )
         self.ambient_dimension = points.shape[1]
-        largest = float(np.abs(points).max(initial=0.0))
-        self.tolerance = FLAT * max(largest, magnitude)
-        spanning = _spanning_points(points, self.tolerance)
+        self.tolerance = FLAT * max(float(np.abs(points).max(initial=0.0)), magnitude)
+        spanning, self._basis = _span(points, self.tolerance)
         self.dimension = len(spanning)
-        self._basis = _orthonormal(points[spanning])
-        if self.dimension == 0:
-            self.vertices = np.zeros((1, self.ambient_dimension))
-            self.facet_vertices = np.zeros((1, 0, self.ambient_dimension))
-            normals = np.zeros((0, self.ambient_dimension))
-        elif self.dimension == 1:
-            end = points[spanning[0]]
-            self.vertices = np.array([end, -end]) + 0.0  # no -0.0
-            self.facet_vertices = self.vertices[:, None, :]
-            normals = self.vertices / (end @ end)
+        if self.dimension > 1:
+            self.vertices, self.facet_vertices, normals = _symmetric_hull(points, spanning, self._basis)
         else:
-            self.vertices, self.facet_vertices, normals = _symmetric_hull(points, points[spanning], self._basis)
+            end = spanning.sum(axis=0)  # of the segment; 0 for a point
+            self.vertices = np.array([end, -end])[: self.dimension + 1] + 0.0  # no -0.0
+            self.facet_vertices = self.vertices[:, None][:, : self.dimension]
+            normals = self.vertices / (end @ end or 1.0)
         self.cone_volumes = np.abs(np.linalg.det(self.facet_vertices @ self._basis)) / factorial(self.dimension)
         self.volume = float(self.cone_volumes.sum())
-        if self.dimension:
-            # Qhull may cut a vertex off by rounding: the widening then covers that too.
-            normals = normals / max(1.0, float((normals @ self.vertices.T).max()))
-        self._facet_normals = normals
-        self.halfspaces = _one_of_each_pair(normals) / (1 + SLACK)
+        # Qhull may cut a vertex off by rounding: the widening then covers that too.
+        self._facet_normals = normals / max(1.0, float((normals @ self.vertices.T).max()))
+        self.halfspaces = _one_of_each_pair(self._facet_normals) / (1 + SLACK)
 
     def norm(self, vectors: ArrayLike) -> np.ndarray:
         """The Minkowski norm ||v||_K = inf{r > 0 : v in rK} of vectors (..., d), shape (...); infinite off the span."""
         v = as_vectors(vectors, self.ambient_dimension)
-        inside = np.abs(v @ self.halfspaces.T).max(axis=-1, initial=0.0)
+        inside = np.abs(v @ self.halfspaces.T).max(axis=-1)
         if self.dimension < self.ambient_dimension:
-            off = np.linalg.norm(v - (v @ self._basis) @ self._basis.T, axis=-1)
-            inside = np.where(off > self.tolerance + FLAT * np.linalg.norm(v, axis=-1), np.inf, inside)
+            inside = np.where(self._height(v) > 0, np.inf, inside)
         return inside[()]
 
     def contains(self, vectors: ArrayLike) -> np.ndarray:
@@ -97,13 +89,9 @@ class SensitivityHull:
         rows, columns = (as_vectors(points, self.ambient_dimension) for points in (left, right))
         centre = columns[:1]  # coordinates about a nearby point: far from 0 they would lose digits
         rows, columns = rows - centre, columns - centre
-        norms = np.zeros((len(rows), len(columns)))
-        if self.dimension:
-            norms = cdist(rows @ self.halfspaces.T, columns @ self.halfspaces.T, "chebyshev")
+        norms = cdist(rows @ self.halfspaces.T, columns @ self.halfspaces.T, "chebyshev")
         if self.dimension < self.ambient_dimension:
-            flat = np.eye(self.ambient_dimension) - self._basis @ self._basis.T
-            off = cdist(rows @ flat, columns @ flat)
-            norms[off > self.tolerance + FLAT * cdist(rows, columns)] = np.inf
+            norms[self._height(rows[:, None] - columns) > 0] = np.inf
         return norms
 
     def extended(self, vector: ArrayLike) -> "SensitivityHull":
@@ -118,22 +106,24 @@ class SensitivityHull:
         bipyramid over K.
         """
         v = as_vectors(vectors, self.ambient_dimension)
-        along = v @ self._basis
-        height = np.linalg.norm(v - along @ self._basis.T, axis=-1)
-        off = height > self.tolerance + FLAT * np.linalg.norm(v, axis=-1)
+        height = self._height(v)
         beyond = np.maximum(v @ self._facet_normals.T - 1, 0)
-        volumes = self.volume + 2 * beyond @ self.cone_volumes[: beyond.shape[1]]  # a point has no facets
-        volumes[off] = 2 * self.volume * height[off] / (self.dimension + 1)
-        return self.dimension + off.astype(int), volumes
+        inside = self.volume + 2 * beyond @ self.cone_volumes
+        volumes = np.where(height > 0, 2 * self.volume * height / (self.dimension + 1), inside)
+        return self.dimension + (height > 0), volumes
+
+    def _height(self, v: np.ndarray) -> np.ndarray:
+        """How far vectors (..., d) lie off the span, 0 where that is rounding."""
+        height = np.linalg.norm(v - (v @ self._basis) @ self._basis.T, axis=-1)
+        return np.where(height > self.tolerance + FLAT * np.linalg.norm(v, axis=-1), height, 0.0)
 
     def second_moment(self) -> np.ndarray:
         """E[u u^T] of a uniform point u of K, (d, d)."""
         # Of a simplex with vertices 0, w_1..w_r: (sum w w^T + (sum w)(sum w)^T) / ((r + 1)(r + 2)).
-        r = self.dimension
-        sums = self.facet_vertices.sum(axis=1)
-        weights = self.cone_volumes / self.volume
-        moment = np.einsum("f,fki,fkj->ij", weights, self.facet_vertices, self.facet_vertices)
-        return (moment + np.einsum("f,fi,fj->ij", weights, sums, sums)) / ((r + 1) * (r + 2))
+        sums = self.facet_vertices.sum(axis=1, keepdims=True)
+        arms = np.concatenate([self.facet_vertices, sums], axis=1)
+        moment = np.einsum("f,fki,fkj->ij", self.cone_volumes / self.volume, arms, arms)
+        return moment / ((self.dimension + 1) * (self.dimension + 2))
 
     def __repr__(self) -> str:
         return f"SensitivityHull(dimension {self.dimension} of {self.ambient_dimension}, {len(self.vertices)} vertices)"
@@ -151,7 +141,7 @@ def sensitivity_hull(policy: PolicyGraph, answers: ArrayLike) -> SensitivityHull
     [[-4.0, -1.0], [1.0, -1.0], [3.0, 0.0], [4.0, 1.0], [-1.0, 1.0], [-3.0, 0.0]]
     """
     f = as_answers(answers, policy.n_states)
-    magnitude = float(np.abs(f[policy.possible]).max(initial=0.0))
+    magnitude = float(np.abs(f[policy.possible]).max())
     if policy.is_complete:
         # The differences of all answers have the same hull as those of the corners of the answers' own hull.
         corners = f[_corner_points(f[policy.possible], policy.possible)]
@@ -176,25 +166,21 @@ def cross_polytope(dimension: int, radius: float) -> SensitivityHull:
     return SensitivityHull(radius * np.eye(dimension))
 
 
-def _spanning_points(points: np.ndarray, tolerance: float) -> list[int]:
-    """Points, each the farthest from the span of those before it, as long as one is farther than `tolerance`."""
+def _span(points: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
+    """Points (r, d), each the farthest from the span of those before it, while one is farther than `tolerance`.
+
+    And an orthonormal basis (d, r) of their span.
+    """
     chosen: list[int] = []
-    residual = points
-    while len(points) and len(chosen) < points.shape[1]:
+    basis = np.zeros((points.shape[1], 0))
+    for _ in range(min(points.shape)):
+        residual = points - (points @ basis) @ basis.T
         lengths = np.einsum("ij,ij->i", residual, residual)
-        farthest = int(np.argmax(lengths))
-        if np.sqrt(lengths[farthest]) <= tolerance:
+        if np.sqrt(lengths.max()) <= tolerance:
             break
-        chosen.append(farthest)
-        if len(chosen) < points.shape[1]:
-            basis = _orthonormal(points[chosen])
-            residual = points - (points @ basis) @ basis.T
-    return chosen
-
-
-def _orthonormal(vectors: np.ndarray) -> np.ndarray:
-    """Orthonormal basis (d, r) of r independent vectors (r, d)."""
-    return np.linalg.qr(vectors.T)[0]
+        chosen.append(int(np.argmax(lengths)))
+        basis = np.linalg.qr(points[chosen].T)[0]
+    return points[chosen], basis
 
 
 def _symmetric_hull(points: np.ndarray, spanning: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -225,9 +211,7 @@ def _corner_points(points: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 def _one_of_each_pair(normals: np.ndarray) -> np.ndarray:
     """Of normals a and -a keep one; triangulated facets share theirs, which are kept once."""
-    if not len(normals):
-        return normals
-    scaled = np.round(normals / np.abs(normals).max(), 13)
+    scaled = np.round(normals / (np.abs(normals).max() or 1.0), 13)
     first = scaled[np.arange(len(scaled)), np.argmax(scaled != 0, axis=1)]
     _, index = np.unique(scaled * np.sign(first)[:, None] + 0.0, axis=0, return_index=True)
     return normals[np.sort(index)]
