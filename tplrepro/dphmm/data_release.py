@@ -8,7 +8,6 @@ possible however unlikely it has become.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import repeat
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -128,44 +127,45 @@ def release(
     P = as_transition_matrix(transitions)
     f = as_answers(answers, policy.n_states)
     if P.n_states != policy.n_states:
-        found = f"found {P.n_states} and {policy.n_states}; build both over 0..N-1"
-        raise ValueError(f"transitions and policy must have the same states, {found}")
-    log_prior = log_probabilities(check_distribution(initial, policy.n_states, "initial"))
+        raise ValueError(
+            "transitions and policy must have the same states, "
+            f"found {P.n_states} and {policy.n_states}; build both over 0..N-1"
+        )
+    prior = check_distribution(initial, policy.n_states, "initial")
     budgets = check_budgets(np.atleast_1d(epsilon), "epsilon")
     check_choice(mechanism, "mechanism", _MECHANISMS)
     check_choice(method, "method", METHODS)
     check_share(threshold, "threshold")
     check_share(delta or 0.0, "delta")
-    each = repeat(budgets[0]) if np.ndim(epsilon) == 0 else iter(budgets)
-    rules = (policy, f, _MECHANISMS[mechanism], method, threshold, delta, skip, rng)
-    return _steps(states, each, P, log_prior, *rules)
 
+    def steps(log_prior: np.ndarray) -> Iterator[ReleaseStep | None]:
+        for time, true_state in enumerate(states):
+            if np.ndim(epsilon) and time == len(budgets):
+                raise ValueError(
+                    f"epsilon must hold one budget a timestamp, found {time} for a longer series; "
+                    "give one number for all"
+                )
+            (state,) = check_states([true_state], policy.n_states, "true state")
+            possible, perturbed = _constraint(log_prior, f, threshold, delta)
+            constrained = policy.constrain(possible)
+            if skip and constrained.possible.size == 1:
+                yield None
+                log_prior = log_product(log_prior, P)
+                continue
+            noise = _MECHANISMS[mechanism].protecting(constrained, f, budgets[time % len(budgets)], method)
+            if perturbed[state] not in constrained.possible:
+                raise ValueError(
+                    "the true state must be possible under the model, "
+                    f"found state {state} with prior {np.exp(log_prior[state]):g} at time {time}; "
+                    "smooth the matrix, or correct the initial distribution"
+                )
+            z = noise.sample(f[perturbed[state]], rng=rng)
+            log_posterior, _ = condition(log_prior, noise.log_density(z, f[perturbed]))
+            leakage = noise.epsilon * constrained_dp_factor(constrained, f, noise.body)
+            yield ReleaseStep(time, z, log_prior, log_posterior, noise, leakage, int(perturbed[state]))
+            log_prior = log_product(log_posterior, P)
 
-def _steps(
-    states, budgets, P, log_prior, policy, f, mechanism, method, threshold, delta, skip, rng
-) -> Iterator[ReleaseStep | None]:
-    for time, state in enumerate(states):
-        budget = next(budgets, None)
-        if budget is None:
-            found = f"found {time} for a longer series; give one number for all"
-            raise ValueError(f"epsilon must hold one budget a timestamp, {found}")
-        (state,) = check_states([state], policy.n_states, "true state")
-        possible, perturbed = _constraint(log_prior, f, threshold, delta)
-        constrained = policy.constrain(possible)
-        if skip and constrained.possible.size == 1:
-            yield None
-            log_prior = log_product(log_prior, P)
-            continue
-        noise = mechanism.protecting(constrained, f, budget, method)
-        if perturbed[state] not in constrained.possible:
-            found = f"found state {state} with prior {np.exp(log_prior[state]):g} at time {time}"
-            remedy = "smooth the matrix, or correct the initial distribution"
-            raise ValueError(f"the true state must be possible under the model, {found}; {remedy}")
-        z = noise.sample(f[perturbed[state]], rng=rng)
-        log_posterior, _ = condition(log_prior, noise.log_density(z, f[perturbed]))
-        factor = constrained_dp_factor(constrained, f, noise.body)
-        yield ReleaseStep(time, z, log_prior, log_posterior, noise, factor * noise.epsilon, int(perturbed[state]))
-        log_prior = log_product(log_posterior, P)
+    return steps(log_probabilities(prior))
 
 
 def _constraint(log_prior: np.ndarray, f: np.ndarray, threshold: float, delta: float | None):

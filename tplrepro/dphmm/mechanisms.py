@@ -13,7 +13,6 @@ except on a flat hull, where a grid would tell the lines apart).
 """
 
 from functools import cached_property
-from itertools import combinations
 from typing import Self
 
 import numpy as np
@@ -23,7 +22,7 @@ from tplrepro.dphmm.constraint import as_answers, as_vectors
 from tplrepro.dphmm.hull import SensitivityHull, cross_polytope, l1_sensitivity, sensitivity_hull
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.dphmm.protection import NoPrivacyError, is_protectable, protect
-from tplrepro.markov.filtering import condition
+from tplrepro.markov.filtering import condition, log_probabilities
 from tplrepro.mechanisms.k_norm import SLACK, KNormNoise
 from tplrepro.mechanisms.laplace import LaplaceNoise
 from tplrepro.validation import check_distribution, check_level
@@ -60,8 +59,10 @@ class KNormMechanism:
         self.epsilon = check_level(epsilon, "epsilon")
         self.added_edges: list[tuple[int, int]] = []
         if policy.n_edges == 0 and not is_protectable(policy, self.answers):
-            wanted = f"a mechanism needs a policy that connects some of its {policy.possible.size} possible states"
-            raise NoPrivacyError(f"{wanted}, found no edge; call protectable_graph first")
+            raise NoPrivacyError(
+                f"a mechanism needs a policy that connects some of its {policy.possible.size} possible states, "
+                "found no edge; call protectable_graph first"
+            )
 
     @classmethod
     def protecting(cls, policy: PolicyGraph, answers: ArrayLike, epsilon: float, method: str = "greedy") -> Self:
@@ -91,9 +92,10 @@ class KNormMechanism:
         """Released values z for the true answer (d,): (d,), or (size, d) if `size` is given; `rng` is required."""
         centre = as_vectors(answer, self.answers.shape[1])
         if centre.ndim != 1 or rng is None:
-            wanted = f"a sample needs one true answer, shape ({centre.shape[-1]},), and a numpy.random.Generator"
-            remedy = "call once for each true answer, with rng=default_rng(seed)"
-            raise ValueError(f"{wanted}, found shape {centre.shape} and rng = {rng}; {remedy}")
+            raise ValueError(
+                f"a sample needs one true answer, shape ({centre.shape[-1]},), and a numpy.random.Generator, "
+                f"found shape {centre.shape} and rng = {rng}; call once for each, with rng=default_rng(seed)"
+            )
         values = centre + self._draw(1 if size is None else size, rng)
         return values[0] if size is None else values
 
@@ -157,8 +159,10 @@ class PlanarIsotropicMechanism(KNormMechanism):
     def __init__(self, policy: PolicyGraph, answers: ArrayLike, epsilon: float):
         super().__init__(policy, answers, epsilon)
         if self.answers.shape[1] != 2:
-            found = f"found d = {self.answers.shape[1]}; use KNormMechanism, of the same law in every dimension"
-            raise ValueError(f"the planar isotropic mechanism needs answers in the plane, {found}")
+            raise ValueError(
+                "the planar isotropic mechanism needs answers in the plane, "
+                f"found d = {self.answers.shape[1]}; use KNormMechanism, of the same law in every dimension"
+            )
 
 
 class LocalMechanism:
@@ -181,13 +185,12 @@ class LocalMechanism:
     def __init__(self, policy: PolicyGraph, answers: ArrayLike, epsilon: float):
         self.policy = policy
         self.answers = as_answers(answers, policy.n_states)
-        self.epsilon = check_level(epsilon, "epsilon")
-        self.mechanisms = {}
-        for state in policy.possible.tolist():
-            # Definition 11.1 compares any two states of the neighbourhood, not the true one with each.
-            pairs = list(combinations(policy.neighbors(state).tolist(), 2))
-            neighbourhood = PolicyGraph.from_edges(policy.n_states, pairs).constrain(policy.neighbors(state))
-            self.mechanisms[state] = KNormMechanism(neighbourhood, self.answers, self.epsilon)
+        # Definition 11.1 compares any two states of the neighbourhood, not the true one with each.
+        complete = PolicyGraph.complete(policy.n_states)
+        self.mechanisms = {
+            state: KNormMechanism(complete.constrain(policy.neighbors(state)), self.answers, epsilon)
+            for state in policy.possible.tolist()
+        }
 
     def sample(self, state: int, rng: np.random.Generator) -> np.ndarray:
         """A released value (d,) for the true state."""
@@ -203,13 +206,11 @@ class LocalMechanism:
         logs = np.full(self.policy.n_states, -np.inf)
         for state, mechanism in self.mechanisms.items():
             logs[state] = mechanism.log_density(z, self.answers[state])
-        holding = np.flatnonzero(np.isfinite(logs))
-        dimensions = np.array([self.mechanisms[state].hull.dimension for state in holding.tolist()], dtype=float)
-        logs[holding[dimensions > dimensions.min(initial=np.inf)]] = -np.inf
+        dimensions = {state: self.mechanisms[state].hull.dimension for state in np.flatnonzero(np.isfinite(logs))}
+        logs[[state for state in dimensions if dimensions[state] > min(dimensions.values())]] = -np.inf
         return logs
 
     def posterior(self, z: ArrayLike, prior: ArrayLike) -> np.ndarray:
         """What the adversary knows after seeing z (d,), (N,): Eq. (2) of [5]. ImpossibleOutputError if none fits."""
         p = check_distribution(prior, self.policy.n_states, "prior")
-        with np.errstate(divide="ignore"):
-            return np.exp(condition(np.log(p), self.log_likelihood(z))[0])
+        return np.exp(condition(log_probabilities(p), self.log_likelihood(z))[0])

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse.csgraph import connected_components
 
 from tplrepro.datasets.preparation import joint_record, prepare
 from tplrepro.markov.sequences import Sequences, count_transitions
@@ -52,14 +53,15 @@ def recorded_models(
         "geolife": {"cell_km": 0.34, "step": step, "max_gap": max_gap},
         "gowalla": {"cell_km": 0.89, "max_gap": "3D", "densest": True},
     }
-    sets, models = [], {}
-    for name, cut in cuts.items():
-        one = prepare(name, stand_in={"n_users": stand_ins[name], "seed": seed}, **cut)
-        sets.append(one)
+    sets = {
+        name: prepare(name, stand_in={"n_users": stand_ins[name], "seed": seed}, **cut) for name, cut in cuts.items()
+    }
+    models = {}
+    for name, one in sets.items():
         assert one.grid is not None  # both sets are positions
         centres = one.grid.centre(one.sequences.labels)
         models[name.capitalize()] = mobility_model(one.sequences, centres, n_trajectories, horizon)
-    return models, joint_record(*sets)
+    return models, joint_record(*sets.values())
 
 
 def mobility_model(sequences: Sequences, centres: ArrayLike, n_trajectories: int, horizon: int) -> MobilityModel:
@@ -79,26 +81,23 @@ def mobility_model(sequences: Sequences, centres: ArrayLike, n_trajectories: int
     >>> model.trajectories.tolist(), len(model.answers)
     ([[0, 1, 2, 1, 0]], 3)
     """
-    from scipy.sparse.csgraph import connected_components
-
     counts, _ = count_transitions(sequences)
     _, component = connected_components(counts, connection="strong")
     kept = np.flatnonzero(component == np.argmax(np.bincount(component)))
     state = np.full(sequences.n_states, -1)
     state[kept] = np.arange(kept.size)
-    longest: dict = {}
-    for user, cells in zip(sequences.users.tolist(), sequences, strict=True):
-        parts = np.split(state[cells], np.flatnonzero(state[cells] < 0))  # each but the first begins with -1
-        run = max((part[part >= 0] for part in parts), key=len)
-        if len(run) > len(longest.get(user, ())):
-            longest[user] = run
-    runs = sorted((run for run in longest.values() if len(run) > horizon), key=len, reverse=True)
-    if not runs:
-        most = max(map(len, longest.values()), default=0)
-        wanted = f"trajectories must have {horizon + 1} states within connected cells"
-        raise ValueError(f"{wanted}, found {most} at most; shorten horizon")
+    longest = [
+        max((part[part >= 0] for walk in own for part in np.split(walk, np.flatnonzero(walk < 0))), key=len)
+        for own in ([state[cells] for cells in of_user] for of_user in sequences.by_user().values())
+    ]
+    longest.sort(key=len, reverse=True)
+    if len(longest[0]) <= horizon:
+        raise ValueError(
+            f"trajectories must have {horizon + 1} states within connected cells, "
+            f"found {len(longest[0])} at most; shorten horizon"
+        )
     return MobilityModel(
         answers=np.asarray(centres, dtype=float)[kept],
         transitions=TransitionMatrix.from_counts(counts[kept][:, kept]),
-        trajectories=np.array([run[: horizon + 1] for run in runs[:n_trajectories]]),
+        trajectories=np.array([run[: horizon + 1] for run in longest[:n_trajectories] if len(run) > horizon]),
     )

@@ -17,8 +17,16 @@ from tplrepro.dphmm.hull import SensitivityHull, sensitivity_hull
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.validation import check_choice
 
-__all__ = ["METHODS", "NoPrivacyError", "constrained_dp_factor", "degree_of_protection", "exposed_states"]
-__all__ += ["is_protectable", "protect", "protectable_graph"]
+__all__ = [
+    "METHODS",
+    "NoPrivacyError",
+    "constrained_dp_factor",
+    "degree_of_protection",
+    "exposed_states",
+    "is_protectable",
+    "protect",
+    "protectable_graph",
+]
 
 #: Algorithms 1 and 3 of [5].
 METHODS = ("greedy", "stepwise")
@@ -123,8 +131,10 @@ def protect(
     f = as_answers(answers, policy.n_states)
     possible = policy.possible
     if possible.size == 1:
-        remedy = "the adversary knows the true state already, so release nothing or smooth the model"
-        raise NoPrivacyError(f"privacy needs at least two possible states, found only state {possible[0]}; {remedy}")
+        raise NoPrivacyError(
+            f"privacy needs at least two possible states, found only state {possible[0]}; "
+            "the adversary knows the true state already, so release nothing or smooth the model"
+        )
     hull = sensitivity_hull(policy, f)
     exposed = exposed_states(policy, f, hull)
     added = []
@@ -142,8 +152,6 @@ def protect(
         added.append((int(state), int(others[best])))
         hull = hull.extended(differences[best])
         # K only grows: a state that was hidden stays so.
-        remaining = exposed[1:]
-        remaining = remaining[remaining != others[best]]
-        hidden = (hull.pairwise_norms(f[remaining], f[possible]) <= 1).sum(axis=1) > 1
-        exposed = remaining[~hidden]
+        remaining = np.setdiff1d(exposed, [state, others[best]])
+        exposed = remaining[(hull.pairwise_norms(f[remaining], f[possible]) <= 1).sum(axis=1) == 1]
     return policy.connect(added), hull, added
