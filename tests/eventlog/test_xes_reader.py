@@ -112,7 +112,7 @@ def test_truncated_and_damaged_gz(tmp_path):
     content = gzip.compress(f"<log>{trace(events)}</log>".encode())
     half, path = len(content) // 2, tmp_path / "log.xes.gz"
     damaged = content[:half] + bytes([content[half] ^ 0xFF]) + content[half + 1 :]
-    early = "line \\d+: the compressed file ends early; download it again"
+    early = "line \\d+: the compressed file ends early .*; download it again"
     for found, message in ((content[:half], early), (damaged, "damaged|well-formed")):
         path.write_bytes(found)
         with pytest.raises(DataFormatError, match=message):

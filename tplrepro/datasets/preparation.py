@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from tplrepro.datasets import gaze, geolife, gowalla, kosarak, registry
-from tplrepro.datasets.grid import BEIJING_3RD_RING, LOS_ANGELES, Box, Grid, as_box
+from tplrepro.datasets.grid import BEIJING_3RD_RING, LOS_ANGELES, Box, Grid
 from tplrepro.datasets.time_steps import fixed_steps, observed_sequences
 from tplrepro.markov.sequences import Sequences
 from tplrepro.validation import check_choice
@@ -92,48 +92,50 @@ def prepare(
         possible = ", ".join(CUTS[name]) or "nothing"
         raise ValueError(f"{name} is cut by {possible}, found {', '.join(unknown)}; leave it out")
     cut = CUTS[name] | cut
-    if name == "gaze":
-        check_choice(cut["layout"], "layout", gaze.SCREENS)
-    if "box" in cut:
-        cut["box"] = as_box(cut["box"])
-    observations = _observations(name, path, synthetic, dict(stand_in or {}), cut)
+    grid = Grid(cut["box"], cut["cell_km"]) if "box" in cut else None
+    observations = _observations(name, path, synthetic, dict(stand_in or {}), cut, grid)
     synthetic = observations.attrs["synthetic"]
     if name == "kosarak":
-        sequences, grid = kosarak.to_sequences(observations), None
+        title = "Kosarak"
+        sequences = kosarak.to_sequences(observations)
         names = [f"page {page}" for page in sequences.labels.tolist()]
-    elif name == "gaze":
-        columns, grid = cut["columns"], None
+    elif grid is None:
+        title = f"Gaze, {cut['layout']}"
+        columns = cut["columns"]
         observations["area"] = gaze.areas(observations, columns, cut["rows"], *gaze.SCREENS[cut["layout"]])
         sequences = _in_time(observations, cut, "area", ["user", "recording"])
         names = [f"area r{area // columns}c{area % columns}" for area in sequences.labels.tolist()]
     else:
-        grid = Grid(cut["box"], cut["cell_km"])
+        title = name.capitalize() + _place(grid.box)
         observations["cell"] = grid.cell(observations["latitude"].to_numpy(), observations["longitude"].to_numpy())
         sequences = _in_time(observations, cut, "cell", "user")
         names = grid.labels(sequences.labels)
-    title = _title(name, cut)
     if not sequences.n_transitions:
-        raise ValueError(_nothing_found(title, observations, cut))
-    inputs = () if synthetic else (Path(observations.attrs["source"]),)
+        raise ValueError(f"{title}: {_nothing_found(observations, cut, grid)}")
     return Prepared(
-        sequences, names, grid, title + " (synthetic data)" * synthetic, synthetic, inputs, observations=observations
+        sequences=sequences,
+        state_names=names,
+        grid=grid,
+        title=title + " (synthetic data)" * synthetic,
+        synthetic=synthetic,
+        inputs=() if synthetic else (Path(observations.attrs["source"]),),
+        observations=observations,
     )
 
 
-def _observations(name: str, path, synthetic: bool, stand_in: dict, cut: dict) -> pd.DataFrame:
+def _observations(name: str, path, synthetic: bool, stand_in: dict, cut: dict, grid: Grid | None) -> pd.DataFrame:
     """What the reader gives of recorded data or, where there are none or it is asked for, of the stand-in."""
     reader: Any = {"geolife": geolife, "gowalla": gowalla, "kosarak": kosarak, "gaze": gaze}[name]
-    options = {"box": cut["box"]} if "box" in cut else {}
+    options = {"box": grid.box} if grid else {}
     if name == "geolife":
         stand_in = options | stand_in
     if name == "gaze":
+        check_choice(cut["layout"], "layout", gaze.SCREENS)
         options = getattr(gaze, cut["layout"])
         stand_in = {"layout": options} | stand_in
     if not synthetic:
         try:
-            if cut.get("densest") and path is None:
-                return _densest(cut["box"])
-            return reader.load(path, **options)
+            return _densest(**options) if cut.get("densest") and path is None else reader.load(path, **options)
         except registry.DatasetNotFoundError:
             if path is not None:
                 raise
@@ -143,8 +145,8 @@ def _observations(name: str, path, synthetic: bool, stand_in: dict, cut: dict) -
 def _densest(box: Box) -> pd.DataFrame:
     """Gowalla's official file, or else that of the files beside the one found with the most check-ins in the box."""
     found = registry.locate("gowalla")
-    official = "totalCheckins" in found.name
-    files = [found] if official else sorted(p for p in found.parent.glob("*.txt*") if p.suffix in (".txt", ".gz"))
+    pattern = found.name if "totalCheckins" in found.name else "*.txt*"
+    files = sorted(file for file in found.parent.glob(pattern) if file.suffix in (".txt", ".gz"))
     return max((gowalla.load(file, box=box) for file in files), key=len)
 
 
@@ -154,26 +156,20 @@ def _in_time(observations: pd.DataFrame, cut: dict, state: str, user) -> Sequenc
     return fixed_steps(observations, cut["step"], cut["max_gap"], state=state, user=user)
 
 
-def _title(name: str, cut: dict) -> str:
-    if name == "gaze":
-        return f"Gaze, {cut['layout']}"
-    if "box" not in cut:
-        return name.capitalize()
-    box = cut["box"]
-    for known, place in PLACES.items():
-        if known.contains(box[:2], box[2:]).all():
-            return f"{name.capitalize()} in {place}"
-    south, north, west, east = box
-    return f"{name.capitalize()}, latitude {south:g} to {north:g}, longitude {west:g} to {east:g}"
+def _place(box: Box) -> str:
+    """Where a box lies, for a title: the place that holds all of it, if it has a name here."""
+    places = [place for known, place in PLACES.items() if known.contains(box[:2], box[2:]).all()]
+    latitudes, longitudes = f"latitude {box.south:g} to {box.north:g}", f"longitude {box.west:g} to {box.east:g}"
+    return f" in {places[0]}" if places else f", {latitudes}, {longitudes}"
 
 
-def _nothing_found(title: str, observations: pd.DataFrame, cut: dict) -> str:
+def _nothing_found(observations: pd.DataFrame, cut: dict, grid: Grid | None) -> str:
     """Why there is no step between two states, in words."""
-    if "box" not in cut:
-        return f"{title}: there must be sequences of two states or more, found none in {len(observations)} rows"
+    if grid is None:
+        return f"there must be sequences of two states or more, found none in {len(observations)} rows; check the file"
     inside = int((observations["cell"] >= 0).sum())
     outside = len(observations) - inside + observations.attrs.get("outside_box", 0)
     return (
-        f"{title}: there must be two observations of someone in the box {tuple(cut['box'])} within max_gap, "
-        f"{cut['max_gap']!r}; found {inside} observations in it and {outside} outside; give the box= of your region"
+        f"there must be two observations of someone in the box {tuple(grid.box)} within max_gap, {cut['max_gap']!r}; "
+        f"found {inside} observations in it and {outside} outside; give the box= of your region"
     )

@@ -181,7 +181,6 @@ def file_blocks(path: str | Path, line: Callable[[], int], block_bytes: int = BL
 
     Where that stream is damaged or ends early, the error names the `line` read so far.
     """
-
     with open(path, "rb") as raw:
         compressed = raw.read(2) == b"\x1f\x8b"
         raw.seek(0)
@@ -191,7 +190,7 @@ def file_blocks(path: str | Path, line: Callable[[], int], block_bytes: int = BL
                 yield data
         except (EOFError, gzip.BadGzipFile, zlib.error) as damage:
             raise DataFormatError(
-                f"the compressed file is damaged or ends early ({damage}); download it again", path, line()
+                f"the compressed file ends early or is damaged ({damage}); download it again", path, line()
             ) from None
 
 

@@ -4,7 +4,6 @@
 cache, with pooch: a file has its final name only when it is complete and its checksum, where one is published, right.
 """
 
-import glob
 import hashlib
 import os
 import warnings
@@ -114,30 +113,26 @@ def locate(name: str, path: str | Path | None = None, accept: Callable[[Path], b
     check_choice(name, "name", SOURCES)
     source = SOURCES[name]
     if path is not None:
-        path = Path(path)
-        if not path.exists():
-            remedy = f"correct path=, or leave it out to look in {DATA_VARIABLE} and the download cache"
-            raise DatasetNotFoundError(f"{source.title}: there is no file or folder {path}; {remedy}")
-        return path
-    tried = []
-    folder = data_folder()
-    if folder is not None:
-        for pattern in source.patterns:
-            for found in sorted(glob.glob(str(Path(glob.escape(str(folder))) / pattern))):
-                candidate = Path(found)
-                if not found.endswith((".part", ".synthetic.json")) and (accept is None or accept(candidate)):
-                    return candidate
-            tried.append(str(folder / pattern))
-    cached = cache_folder() / source.filename
-    if cached.exists():
-        return cached
-    tried.append(str(cached))
-    unset = "" if folder is not None else f" ({DATA_VARIABLE} is not set)"
-    get = f"tplrepro.datasets.{name}.fetch() downloads it, " if source.url else f"{source.remark}, or "
+        if not Path(path).exists():
+            raise DatasetNotFoundError(
+                f"{source.title}: there is no file or folder {path}; "
+                f"correct path=, or leave it out to look in {DATA_VARIABLE} and the download cache"
+            )
+        return Path(path)
+    folder, cache = data_folder(), cache_folder()
+    places = [(folder, pattern) for pattern in source.patterns] if folder else []
+    places.append((cache, source.filename))
+    for place, pattern in places:
+        for found in sorted(place.glob(pattern)):
+            if not found.name.endswith((".part", ".synthetic.json")) and (accept is None or accept(found)):
+                return found
     raise DatasetNotFoundError(
-        f"{source.title} not found; looked for {'; '.join(tried)}{unset}. "
-        f"To get it: {get}set {DATA_VARIABLE} to the folder that holds it, or pass path=; "
-        f"tplrepro.datasets.{name}.synthetic() makes a stand-in. Terms: {source.terms}. Cite: {source.cite}."
+        f"{source.title} not found; looked for {'; '.join(str(place / pattern) for place, pattern in places)}"
+        + f" ({DATA_VARIABLE} is not set)" * (folder is None)
+        + ". To get it: "
+        + (f"tplrepro.datasets.{name}.fetch() downloads it, " if source.url else f"{source.remark}, or ")
+        + f"set {DATA_VARIABLE} to the folder that holds it, or pass path=; tplrepro.datasets.{name}.synthetic() "
+        f"makes a stand-in. Terms: {source.terms}. Cite: {source.cite}."
     )
 
 
@@ -152,11 +147,18 @@ def fetch(name: str) -> Path:
     check_choice(name, "name", SOURCES)
     source = SOURCES[name]
     if source.url is None:
-        remedy = f"{source.remark}. Terms: {source.terms}. Cite: {source.cite}."
-        raise DatasetNotFoundError(f"{source.title}: there is no official file to download; {remedy}")
+        raise DatasetNotFoundError(
+            f"{source.title}: there is no official file to download; "
+            f"{source.remark}. Terms: {source.terms}. Cite: {source.cite}."
+        )
     downloader = pooch.HTTPDownloader(progressbar=True, timeout=TIMEOUT, headers={"Accept-Encoding": "identity"})
-    files, urls = {source.filename: source.known_hash}, {source.filename: source.url}
-    shelf = pooch.create(cache_folder(), base_url="", registry=files, urls=urls, retry_if_failed=RETRIES)
+    shelf = pooch.create(
+        cache_folder(),
+        base_url="",
+        registry={source.filename: source.known_hash},
+        urls={source.filename: source.url},
+        retry_if_failed=RETRIES,
+    )
     fresh = not shelf.abspath.joinpath(source.filename).exists()
     path = Path(shelf.fetch(source.filename, downloader=downloader))
     if fresh:
@@ -170,14 +172,18 @@ def _check_content(source: Source, path: Path) -> None:
         head = file.read(4096)
     if not head.startswith(b"PK\x03\x04" if path.suffix == ".zip" else b"\x1f\x8b"):
         path.unlink()
-        remedy = "nothing was kept: open the address in a browser, or set the path of a copy from elsewhere"
-        found = f"a {path.suffix} file was expected from {source.url}, found {describe_content(head)}"
-        raise ValueError(f"{source.title}: {found}; {remedy}")
+        raise ValueError(
+            f"{source.title}: a {path.suffix} file was expected from {source.url}, found {describe_content(head)}; "
+            "nothing was kept: open the address in a browser, or set the path of a copy from elsewhere"
+        )
     if source.content_sha256:
         digest = hashlib.sha256()
         for block in file_blocks(path, lambda: 1):
             digest.update(block)
         if digest.hexdigest() != source.content_sha256:
-            found = f"the unpacked content has sha256 {digest.hexdigest()}"
-            known = f"while the one known copy has {source.content_sha256}; copies in circulation differ"
-            warnings.warn(f"{path}: {found}, {known}, so give the digest with your results", UserWarning, stacklevel=3)
+            warnings.warn(
+                f"{path}: the unpacked content has sha256 {digest.hexdigest()}, while the one known copy has "
+                f"{source.content_sha256}; copies in circulation differ, so give the digest with your results",
+                UserWarning,
+                stacklevel=3,
+            )
