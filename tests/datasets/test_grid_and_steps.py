@@ -180,9 +180,9 @@ def test_users_may_have_several_columns_and_states_may_be_strings():
     ("change", "options", "message"),
     [
         ({"cell": None}, {}, r"the frame must have the columns .* add \['cell'\]"),
-        ({"time": [np.nan]}, {}, "times must not be missing, found 1"),
+        ({"time": [np.nan]}, {}, "column 'time' must not miss values, found 1"),
         ({"time": ["noon"]}, {}, "must hold time stamps or seconds"),
-        ({"user": [np.nan]}, {}, "users must not be missing, found 1"),
+        ({"user": [np.nan]}, {}, "column 'user' must not miss values, found 1"),
         ({}, {"step": 0}, "step must be a positive duration, found 0"),
         ({}, {"step": "often"}, "step must be a positive duration, found 'often'"),
         ({}, {"max_gap": float("nan")}, "max_gap must be a positive duration"),

@@ -109,7 +109,7 @@ def _read(file: Path, wanted: list[str], defects: Defects) -> pd.DataFrame:
     """One recording without its defects, ordered by time."""
     tables: list[pa.Table] = []
     filled, before = False, None
-    for rows in read_rows(file, _parser(file, wanted), defects, header=True, encoding="utf-8"):
+    for rows in read_rows(file, _parser(file, wanted), defects, header=True):
         filled |= bool(rows.block.strip())
         rows.table = rows.table.select(wanted).rename_columns(["time", "x", "y"])
         finite = np.isfinite([rows[name] for name in ("time", "x", "y")]).all(axis=0)

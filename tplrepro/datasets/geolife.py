@@ -90,10 +90,10 @@ def load(path: str | Path | None = None, *, box=None, strict: bool = False, max_
         pool = stack.enter_context(ThreadPoolExecutor(THREADS))
         batches = (files[start : start + FILES_AHEAD] for start in range(0, len(files), FILES_AHEAD))
         parsed = itertools.chain.from_iterable(pool.map(_parsed, batch) for batch in batches)
-        checked = (_checked(*one, positions) for one in zip(itertools.count(), files, parsed))
+        numbered = zip(itertools.count(), files, parsed)
         users = [
-            _joined([table for _, table in own], files, defects)
-            for _, own in itertools.groupby(checked, key=lambda one: one[0])
+            _joined([_checked(*one, positions) for one in own], files, defects)
+            for _, own in itertools.groupby(numbered, key=lambda one: one[1].user)
         ]
     return positions.finish(_frame(users, files), path)
 
@@ -177,15 +177,13 @@ def _parse(lines: bytes) -> pa.Table:
     return pa.table({"time": (days * 86_400 + seconds) * 10**6, **positions, "altitude": metres})
 
 
-def _checked(
-    number: int, file: _File, parsed: tuple[bytes, pa.Table | None], positions: Positions
-) -> tuple[int, pa.Table]:
-    """The user of one trajectory, and the trajectory without its defects, each row with the `number` of the file."""
+def _checked(number: int, file: _File, parsed: tuple[bytes, pa.Table | None], positions: Positions) -> pa.Table:
+    """One trajectory without its defects, each row with the `number` of the file."""
     lines, table = parsed
     positions.defects.known("file without points", not lines.strip(), file.place, lambda: (7, ""))
     rows = reading.rows_of(lines, 7, file.place, _parse, positions.defects, table)
     positions.select(rows)
-    return file.user, rows.table.append_column("trajectory", pa.array(np.full(len(rows), number, dtype=np.int32)))
+    return rows.table.append_column("trajectory", pa.array(np.full(len(rows), number, dtype=np.int32)))
 
 
 def _joined(parts: list[pa.Table], files: list[_File], defects: Defects) -> pa.Table:
@@ -194,8 +192,7 @@ def _joined(parts: list[pa.Table], files: list[_File], defects: Defects) -> pa.T
     time, trajectory = (table[name].to_numpy() for name in ("time", "trajectory"))
     if not (np.diff(time) <= 0).any():
         return table.combine_chunks()
-    stamps = time.view("datetime64[us]")
-    order = in_time(time, defects, lambda row: (files[trajectory[row]].place, f"{stamps[row]}"))
+    order = in_time(time, defects, lambda row: (files[trajectory[row]].place, f"{time[row].view('datetime64[us]')}"))
     return table.take(pa.array(order))
 
 

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 __all__ = ["BEIJING_3RD_RING", "Box", "Grid", "LOS_ANGELES", "as_box"]
 
 CHUNK = 1 << 20
+MOST_CELLS = np.iinfo(np.int32).max
 
 
 class Box(NamedTuple):
@@ -82,8 +83,7 @@ class Grid:
     cell_km: float
     n_rows: int = field(init=False)
     n_columns: int = field(init=False)
-    west_km: float = field(init=False, repr=False)
-    south_km: float = field(init=False, repr=False)
+    _south_west: np.ndarray = field(init=False, repr=False, compare=False)  # (2,) the corner in projected km
     _projection: Any = field(init=False, repr=False, compare=False)
 
     def __post_init__(self):
@@ -93,17 +93,26 @@ class Grid:
         south, north, west, east = box
         if not 0 < cell_km < np.inf:
             raise ValueError(f"cell_km must be a positive size in kilometres, found {self.cell_km}; give such as 0.34")
-        middle = {"lat_0": (south + north) / 2, "lon_0": (west + east) / 2}
-        projection = pyproj.Proj(proj="tmerc", ellps="WGS84", units="m", **middle)
+        projection = pyproj.Proj(
+            proj="tmerc", ellps="WGS84", units="m", lat_0=(south + north) / 2, lon_0=(west + east) / 2
+        )
         # The projected box has curved edges: the grid covers all of them.
         x, y = projection(*np.meshgrid(np.linspace(west, east, 65), np.linspace(south, north, 65)))
         n_columns, n_rows = (max(1, int(np.ceil(np.ptp(edge) / 1000 / cell_km - 1e-9))) for edge in (x, y))
-        if n_rows * n_columns > (most := np.iinfo(np.int32).max):
-            found = f"found {n_rows} x {n_columns}; choose larger cells or a smaller box"
-            raise ValueError(f"the grid must have at most {most} cells, {found}")
-        found = {"box": box, "cell_km": cell_km, "n_rows": n_rows, "n_columns": n_columns, "_projection": projection}
-        found |= {"west_km": float(x.min()) / 1000, "south_km": float(y.min()) / 1000}
-        for name, value in found.items():
+        if n_rows * n_columns > MOST_CELLS:
+            raise ValueError(
+                f"the grid must have at most {MOST_CELLS} cells, found {n_rows} x {n_columns}; "
+                "choose larger cells or a smaller box"
+            )
+        made = {
+            "box": box,
+            "cell_km": cell_km,
+            "n_rows": n_rows,
+            "n_columns": n_columns,
+            "_south_west": np.array([x.min(), y.min()]) / 1000,
+            "_projection": projection,
+        }
+        for name, value in made.items():
             object.__setattr__(self, name, value)
 
     @property
@@ -114,14 +123,16 @@ class Grid:
     def project(self, latitude: ArrayLike, longitude: ArrayLike) -> np.ndarray:
         """Coordinates (m, 2) in km east and north of the grid's south-west corner."""
         east, north = self._projection(np.asarray(longitude, dtype=float), np.asarray(latitude, dtype=float))
-        return np.stack([east / 1000 - self.west_km, north / 1000 - self.south_km], axis=-1)
+        return np.stack([east, north], axis=-1) / 1000 - self._south_west
 
     def cell(self, latitude: ArrayLike, longitude: ArrayLike) -> np.ndarray:
         """The cell of each point, int32 (m,), from degrees of WGS 84; -1 outside the box and for NaN."""
         latitude, longitude = np.atleast_1d(np.asarray(latitude, float)), np.atleast_1d(np.asarray(longitude, float))
         if latitude.shape != longitude.shape or latitude.ndim != 1:
-            found = f"found {latitude.shape} and {longitude.shape}; give one of each a point"
-            raise ValueError(f"latitude and longitude must be flat and of one length, {found}")
+            raise ValueError(
+                "latitude and longitude must be flat and of one length, "
+                f"found {latitude.shape} and {longitude.shape}; give one of each a point"
+            )
         cells = np.full(latitude.shape, -1, dtype=np.int32)
         inside = np.flatnonzero(self.box.contains(latitude, longitude))
         for start in range(0, len(inside), CHUNK):
@@ -144,8 +155,7 @@ class Grid:
 
     def _checked(self, cells: ArrayLike) -> np.ndarray:
         cells = np.asarray(cells)
-        whole = np.issubdtype(cells.dtype, np.integer)
-        if cells.size and not (whole and 0 <= cells.min() <= cells.max() < self.n_cells):
+        if cells.size and not (cells.dtype.kind in "iu" and 0 <= cells.min() <= cells.max() < self.n_cells):
             found = f"{cells.min()} to {cells.max()} as {cells.dtype}; drop the points outside, marked -1, first"
             raise ValueError(f"cells must be integers from 0 to {self.n_cells - 1}, found {found}")
         return cells

@@ -44,22 +44,20 @@ def load(path: str | Path | None = None, *, strict: bool = False, max_malformed:
     """
     path = registry.locate("kosarak", path)
     defects = Defects(strict, max_malformed, EXPECTED)
-    pages, lengths, sessions = [], [], []
+    parts = []
     for rows in read_rows(path, _parse, defects):
         count = _line_lengths(rows.block)
         empty = np.setdiff1d(np.flatnonzero(count == 0), rows.rejected) + rows.first_line
         defects.known("empty session", len(empty), path, lambda: (int(empty[0]), ""))  # noqa: B023 (called at once)
         filled = np.flatnonzero(count)
-        pages.append(rows["page"])
-        lengths.append(count[filled])
-        sessions.append((filled + (rows.first_line - 1)).astype(np.int32))
-    length = np.concatenate(lengths)
+        parts.append((rows["page"], count[filled], (filled + (rows.first_line - 1)).astype(np.int32)))
+    pages, length, sessions = map(np.concatenate, zip(*parts, strict=True))
     begins = np.cumsum(length) - length
     frame = pd.DataFrame(
         {
-            "session": np.repeat(np.concatenate(sessions), length),
+            "session": np.repeat(sessions, length),
             "position": (np.arange(length.sum()) - np.repeat(begins, length)).astype(np.int32),
-            "page": np.concatenate(pages),
+            "page": pages,
         },
         copy=False,
     )
@@ -77,9 +75,8 @@ def to_sequences(frame: pd.DataFrame) -> Sequences:
     if (step < 0).any() or (np.diff(frame["position"].to_numpy()) < 1)[step == 0].any():
         frame = frame.sort_values(["session", "position"], kind="stable")
     session = frame["session"].to_numpy()
-    starts = np.flatnonzero(np.diff(session)) + 1
-    offsets = np.concatenate([[0], starts, [len(session)]]) if len(session) else np.zeros(1, dtype=np.int64)
-    return Sequences.from_flat(frame["page"].to_numpy(), offsets, session[offsets[:-1]])
+    starts = np.flatnonzero(np.append(True, np.diff(session) != 0)[: len(session)])
+    return Sequences.from_flat(frame["page"].to_numpy(), np.append(starts, len(session)), session[starts])
 
 
 def _parse(block: bytes) -> pa.Table:

@@ -217,22 +217,18 @@ def line_blocks(path: str | Path, block_bytes: int = BLOCK_BYTES) -> Iterator[tu
         yield rest, first_line
 
 
-def read_rows(
-    path: str | Path, parse: Parse, defects: Defects, header: bool = False, encoding: str = "ascii"
-) -> Iterator[Rows]:
+def read_rows(path: str | Path, parse: Parse, defects: Defects, header: bool = False) -> Iterator[Rows]:
     """The rows of a file, block by block; with `header` the first line is none of them."""
     first_line = 0
     for block, first_line in line_blocks(path):
         if first_line == 1 and header:
             block, first_line = block.partition(b"\n")[2], 2
-        yield rows_of(block, first_line, path, parse, defects, attempt(parse, block, encoding), encoding)
+        yield rows_of(block, first_line, path, parse, defects, attempt(parse, block))
     if not first_line:
         raise DataFormatError("the file is empty; download it again", path)
 
 
-def rows_of(
-    block: bytes, first_line: int, file, parse: Parse, defects: Defects, table: pa.Table | None, encoding: str = "ascii"
-) -> Rows:
+def rows_of(block: bytes, first_line: int, file, parse: Parse, defects: Defects, table: pa.Table | None) -> Rows:
     """The rows of a block, of which `table` is what `attempt` gave.
 
     Lines that `parse` rejects go to `defects` and are blanked, so that line numbers stay. A last line without end,
@@ -252,7 +248,7 @@ def rows_of(
         return Rows(table, block, first_line, file, defects)
     lines = block.splitlines()
     rejected = []
-    for i in _rejected(lines, parse, encoding, 0, len(lines)):
+    for i in _rejected(lines, parse, 0, len(lines)):
         if first_line + i == 1:
             raise DataFormatError(
                 f"expected {defects.expected}, found {describe_content(block)} that begins with "
@@ -268,25 +264,23 @@ def rows_of(
     return Rows(parse(block), block, first_line, file, defects, rejected)
 
 
-def attempt(parse: Parse, lines: bytes, encoding: str = "ascii") -> pa.Table | None:
-    """What `parse` makes of lines, or None where it rejects one of them or they cannot be decoded."""
+def attempt(parse: Parse, lines: bytes) -> pa.Table | None:
+    """What `parse` makes of lines, or None where it rejects one of them; UTF-8 without byte order mark is read."""
     try:
-        if not lines.isascii():
-            lines.decode(encoding)
-        return parse(lines)
+        return parse(lines) if lines.isascii() or "\ufeff" not in lines.decode() else None
     except (UnicodeDecodeError, pa.ArrowInvalid):
         return None
 
 
-def _rejected(lines: list[bytes], parse: Parse, encoding: str, start: int, stop: int) -> Iterator[int]:
+def _rejected(lines: list[bytes], parse: Parse, start: int, stop: int) -> Iterator[int]:
     """Indices of the lines from `start` to `stop` that `parse` rejects, in order, found by halving."""
-    if attempt(parse, b"\n".join(lines[start:stop]) + b"\n", encoding) is None:
+    if attempt(parse, b"\n".join(lines[start:stop]) + b"\n") is None:
         if stop - start == 1:
             yield start
             return
         middle = (start + stop) // 2
-        yield from _rejected(lines, parse, encoding, start, middle)
-        yield from _rejected(lines, parse, encoding, middle, stop)
+        yield from _rejected(lines, parse, start, middle)
+        yield from _rejected(lines, parse, middle, stop)
 
 
 def parse_table(block: bytes, columns: dict[str, Any], delimiter: str, empty_is_null: bool = False) -> pa.Table:
@@ -328,13 +322,11 @@ def describe_content(head: bytes) -> str:
     'a Geolife trajectory (.plt)'
     """
     head = head[:4096]
-    for pattern, what in CONTENTS.items():
-        if re.match(pattern, head):
-            return what
+    what = next((what for pattern, what in CONTENTS.items() if re.match(pattern, head)), None)
     first = head.split(b"\n")[0]
-    if b"\0" in head or "\ufffd" in (head.rpartition(b"\n")[0] or first).decode("utf-8", "replace"):
-        return "data that are not UTF-8 text"
-    return "a comma-separated file" if b"," in first else "a text file"
+    if not what and (b"\0" in head or "\ufffd" in (head.rpartition(b"\n")[0] or first).decode("utf-8", "replace")):
+        what = "data that are not UTF-8 text"
+    return what or ("a comma-separated file" if b"," in first else "a text file")
 
 
 def _quote(content: str) -> str:

@@ -89,11 +89,16 @@ def _reports(
     columns = [user] if isinstance(user, str) else list(user)
     missing = [c for c in [state, *columns, "time"] if c not in frame.columns]
     if missing:
-        found = f"found {list(frame.columns)}; add {missing} or name yours with state= and user="
-        raise ValueError(f"the frame must have the columns {[state, *columns, 'time']}, {found}")
+        raise ValueError(
+            f"the frame must have the columns {[state, *columns, 'time']}, found {list(frame.columns)}; "
+            f"add {missing} or name yours with state= and user="
+        )
+    for name in [*columns, "time"]:
+        if frame[name].isna().any():
+            raise ValueError(
+                f"column {name!r} must not miss values, found {int(frame[name].isna().sum())}; drop those rows"
+            )
     column = frame["time"]
-    if column.isna().any():
-        raise ValueError(f"times must not be missing, found {int(column.isna().sum())} in column 'time'; drop them")
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
         ticks = pd.to_datetime(column, utc=True).dt.tz_localize(None).to_numpy().astype("datetime64[us]").astype(int)
     elif pd.api.types.is_numeric_dtype(column.dtype):
@@ -102,8 +107,6 @@ def _reports(
         raise ValueError(f"column 'time' must hold time stamps or seconds, found {column.dtype}; convert it first")
     keys = frame[columns[0]] if len(columns) == 1 else pd.MultiIndex.from_frame(frame[columns])
     group, users = pd.factorize(keys, sort=True)
-    if (group < 0).any():
-        raise ValueError(f"users must not be missing, found {int((group < 0).sum())} rows without; drop them")
     states, step = frame[state].to_numpy(), np.diff(group)
     if not ((step > 0) | ((step == 0) & (np.diff(ticks) >= 0))).all():  # frames of this folder are in order
         order = np.lexsort((ticks, group))
@@ -124,5 +127,5 @@ def _duration(value: str | float | timedelta, name: str) -> int:
 
 def _sequences(states: np.ndarray, group: np.ndarray, breaks: np.ndarray, users: np.ndarray) -> Sequences:
     """States one after the other, cut where `breaks`, one shorter, says."""
-    starts = np.flatnonzero(np.append(True, breaks)) if len(states) else np.empty(0, dtype=np.int64)
+    starts = np.flatnonzero(np.append(True, breaks)[: len(states)])
     return Sequences.from_flat(states, np.append(starts, len(states)), users[group[starts]])

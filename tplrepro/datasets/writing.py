@@ -49,8 +49,9 @@ def synthetic_folder(path: str | Path, **note) -> Iterator[Path]:
     """A folder to fill, marked as synthetic; an earlier stand-in at `path` is replaced, other data never."""
     path = Path(path)
     if path.exists() and any(path.iterdir()) and not marker_path(path).exists():
-        problem = "the folder holds files that are not a stand-in of ours; give another path="
-        raise FileExistsError(errno.EEXIST, problem, str(path))
+        raise FileExistsError(
+            errno.EEXIST, "the folder holds files that are not a stand-in of ours; give another path=", str(path)
+        )
     with _replacing(path) as temporary:
         temporary.mkdir()
         marker_path(temporary).write_bytes(_note(note))
@@ -65,12 +66,10 @@ def _note(note: dict) -> bytes:
 def _output(path: Path) -> Iterator[Any]:
     """A binary file that is there under its name once it is complete and on the disk."""
     with _replacing(path) as temporary, open(temporary, "xb") as raw:
-        if path.suffix == ".gz":
-            # mtime=0 and no name: the same seed gives the same bytes.
-            with gzip.GzipFile("", "wb", compresslevel=1, fileobj=raw, mtime=0) as stream:
-                yield stream
-        else:
-            yield raw
+        # mtime=0 and no name: the same seed gives the same bytes.
+        packed = gzip.GzipFile("", "wb", compresslevel=1, fileobj=raw, mtime=0) if path.suffix == ".gz" else None
+        with packed or contextlib.nullcontext(raw) as stream:
+            yield stream
         raw.flush()
         os.fsync(raw.fileno())
 
@@ -86,13 +85,14 @@ def _replacing(path: Path) -> Iterator[Path]:
             shutil.rmtree(path)
         os.replace(temporary, path)
     except BaseException as error:
-        if temporary.is_dir():
-            shutil.rmtree(temporary, ignore_errors=True)
-        else:
-            temporary.unlink(missing_ok=True)
+        shutil.rmtree(temporary, ignore_errors=True)  # which leaves a file alone
+        temporary.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.errno in REMEDIES:
-            problem = f"{os.strerror(error.errno)} while writing, so nothing was kept; {REMEDIES[error.errno]}"
-            raise OSError(error.errno, problem, str(path)) from error
+            raise OSError(
+                error.errno,
+                f"{os.strerror(error.errno)} while writing, so nothing was kept; {REMEDIES[error.errno]}",
+                str(path),
+            ) from error
         raise
 
 
@@ -108,9 +108,12 @@ def stand_in(path: str | Path | None, name: str, write: Callable, read: Callable
         target = Path(folder) / name
         write(target)
         frame = read(target)
-    found = frame.attrs["skipped_examples"].items()
-    examples = {reason: place.removeprefix(folder + os.sep) for reason, place in found}
-    frame.attrs.update(source=f"synthetic {name}", skipped_examples=examples)
+    frame.attrs |= {
+        "source": f"synthetic {name}",
+        "skipped_examples": {
+            reason: place.removeprefix(folder + os.sep) for reason, place in frame.attrs["skipped_examples"].items()
+        },
+    }
     return frame
 
 

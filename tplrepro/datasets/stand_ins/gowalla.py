@@ -1,7 +1,5 @@
 """Writes the stand-in of Gowalla: check-ins of people in four cities, newest first, in SNAP format."""
 
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,7 +18,7 @@ CITIES = (LOS_ANGELES, (30.1, 30.5, -98.0, -97.5), (59.2, 59.5, 17.8, 18.3), (40
 SHARES = (0.5, 0.2, 0.15, 0.15)
 
 
-def write(target: str | Path, n_users: int, seed: int) -> None:
+def write(target, n_users, seed) -> None:
     """Write the stand-in that `tplrepro.datasets.gowalla.synthetic` reads back; parameters as there."""
     n_users = check_size(n_users, "n_users")
     n_places = max(100, int(n_users * MEAN_CHECK_INS / 20))  # in each city

@@ -1,7 +1,5 @@
 """Writes the stand-in of Kosarak: sessions over pages of heavy-tailed popularity, in FIMI format."""
 
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,7 +16,7 @@ LINKS = 8  # of a page
 FOLLOW = 0.6  # probability of going on by a link
 
 
-def write(target: str | Path, n_users: int, seed: int) -> None:
+def write(target, n_users, seed) -> None:
     """Write the stand-in that `tplrepro.datasets.kosarak.synthetic` reads back; parameters as there."""
     n_users = check_size(n_users, "n_users")
     rng = np.random.default_rng([int(seed), 3])
