@@ -73,7 +73,10 @@ def test_parameters_are_those_of_the_parameters_cell_and_of_what_is_injected_bel
     [
         ({"results": {"thing": object()}}, "parameters and results must be numbers.*got object; convert it first"),
         ({"data": "real"}, "inputs must name the files read when data is 'real', got none; pass inputs"),
-        ({"data": "real", "inputs": ["nowhere.csv"]}, "inputs must be files or folders, got 'nowhere.csv'; name exist"),
+        (
+            {"data": "real", "inputs": ["nowhere.csv"]},
+            "inputs must be files or folders of files, got 'nowhere.csv', which has none",
+        ),
     ],
 )
 def test_wrong_records_are_refused(options, message):
@@ -87,7 +90,7 @@ def test_digests_follow_links_and_are_never_of_nothing(tmp_path, monkeypatch):
     for folder in (elsewhere, geolife):
         folder.mkdir(parents=True)
     (geolife / "Data").symlink_to(elsewhere.parent)
-    with pytest.raises(ValueError, match="inputs must name files that were read, got 'geolife', which holds none"):
+    with pytest.raises(ValueError, match="folders of files, got 'geolife', which has none"):
         file_digests([geolife])
     (elsewhere / "1.plt").write_bytes(b"x")
     assert list(file_digests([geolife])) == ["geolife/Data/000/1.plt"]

@@ -66,9 +66,4 @@ _MODULES = {
     "sip": "sip",
 }
 
-__getattr__, _, _names = _lazy_names(__name__, _EXPORTS, _MODULES)
-__all__ = ["__version__", *_names]
-
-
-def __dir__():
-    return sorted(__all__)
+__getattr__, __dir__, __all__ = _lazy_names(__name__, _EXPORTS, _MODULES)

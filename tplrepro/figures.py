@@ -123,8 +123,8 @@ def subplots(
     if columns not in (1, 2):
         raise ValueError(f"columns must be 1 or 2, got {columns!r}; choose one or two printed columns")
     use_style()
-    width = SINGLE_COLUMN if columns == 1 else DOUBLE_COLUMN
-    return plt.subplots(rows, cols, figsize=(width, panel_height * rows), **kwargs)
+    size = (SINGLE_COLUMN if columns == 1 else DOUBLE_COLUMN, panel_height * rows)
+    return plt.subplots(rows, cols, figsize=size, **kwargs)
 
 
 def save_figure(
@@ -183,9 +183,7 @@ def save_table(
     table: "DataFrame", name: str, *, results: dict | None = None, data: str = "none", inputs: Iterable = ()
 ) -> None:
     """Write a table as CSV with its provenance beside it; arguments and errors as for `save_figure`."""
-    target = _target(name)
-    record = provenance(name, results, data, inputs)
-    write_with_record(target, {".csv": _comma_separated(table)}, record)
+    write_with_record(_target(name), {".csv": _comma_separated(table)}, provenance(name, results, data, inputs))
 
 
 def output_folder() -> Path:
@@ -208,7 +206,6 @@ def _comma_separated(table):
 
 
 def _say_synthetic(figure):
-    titles = [figure.get_suptitle(), *(axes.get_title() for axes in figure.axes)]
-    if not any("synthetic data" in title.lower() for title in titles):
-        title = figure.get_suptitle()
+    title = figure.get_suptitle()
+    if not any("synthetic data" in words.lower() for words in [title, *(axes.get_title() for axes in figure.axes)]):
         figure.suptitle(f"{title} (synthetic data)" if title else "Synthetic data")

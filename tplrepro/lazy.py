@@ -24,19 +24,15 @@ def lazy_names(
     >>> attribute("strongest").__module__, names
     ('tplrepro.markov.generators', ['strongest'])
     """
-    paths = dict(modules) if isinstance(modules, Mapping) else {name: name for name in modules}
-    names = [*exports, *paths]
-
-    def full(path: str) -> str:
-        return path if path.startswith("tplrepro.") else f"{package}.{path}"
+    names = [*exports, *modules]
+    paths = {**(modules if isinstance(modules, Mapping) else {name: name for name in modules}), **exports}
+    full = {name: path if path.startswith("tplrepro.") else f"{package}.{path}" for name, path in paths.items()}
 
     def attribute(name: str):
-        if name in exports:
-            value = getattr(import_module(full(exports[name])), name)
-        elif name in paths:
-            value = import_module(full(paths[name]))
-        else:
+        if name not in names:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module = import_module(full[name])
+        value = getattr(module, name) if name in exports else module
         setattr(sys.modules[package], name, value)
         return value
 

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -32,6 +33,7 @@ __all__ = [
 ]
 
 DATA_KINDS = ("none", "real", "synthetic")
+PACKAGES = ("tplrepro", "numpy", "scipy", "numba", "matplotlib")
 _LISTED_INPUTS = 40
 
 
@@ -39,8 +41,8 @@ def provenance(name: str, results: dict | None = None, data: str = "none", input
     """Where a result came from, ready for JSON; arguments and errors as for `tplrepro.figures.save_figure`."""
     if data not in DATA_KINDS:
         raise ValueError(f"data must be one of {', '.join(DATA_KINDS)}, got {data!r}; choose one")
-    inputs = list(inputs)
-    if data == "real" and not inputs:
+    digests = file_digests(inputs)
+    if data == "real" and not digests:
         raise ValueError("inputs must name the files read when data is 'real', got none; pass inputs=[paths]")
     return {
         "name": str(name),
@@ -49,7 +51,7 @@ def provenance(name: str, results: dict | None = None, data: str = "none", input
         "command": os.environ.get("TPLREPRO_COMMAND", "notebook run by hand"),
         "parameters": _plain(notebook_parameters()),
         "results": _plain(results or {}),
-        "inputs": _shortened(file_digests(inputs)),
+        "inputs": _shortened(digests),
         "commit": _commit(),
         "modules": sorted(name for name in sys.modules if name.partition(".")[0] == "tplrepro"),
         "versions": _versions(),
@@ -71,16 +73,19 @@ def literal_assignments(source: str) -> dict:
     declared = {}
     for statement in ast.parse(source).body:
         match statement:
-            case ast.Assign(targets=[ast.Name(name)]) | ast.AnnAssign(ast.Name(name), value=ast.expr()):
-                pass
+            case ast.Assign([ast.Name(name)], value) | ast.AnnAssign(ast.Name(name), value=ast.expr() as value):
+                try:
+                    declared[name] = ast.literal_eval(value)
+                except ValueError:
+                    raise ValueError(
+                        f"a parameter's default must be a literal, got {ast.unparse(statement)!r}; "
+                        "compute in the next cell"
+                    ) from None
             case _:
-                problem = "the parameters cell may hold only 'name = value' lines"
-                raise ValueError(f"{problem}, got {ast.unparse(statement)!r}; move the rest to the next cell")
-        try:
-            declared[name] = ast.literal_eval(ast.unparse(statement).partition("=")[2].strip())
-        except ValueError:
-            problem = f"a parameter's default must be a literal, got {ast.unparse(statement)!r}"
-            raise ValueError(f"{problem}; compute in the next cell") from None
+                raise ValueError(
+                    "the parameters cell may hold only 'name = value' lines, "
+                    f"got {ast.unparse(statement)!r}; move the rest to the next cell"
+                )
     return declared
 
 
@@ -93,14 +98,10 @@ def notebook_parameters() -> dict:
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     parameters: dict = {}
     for source in shell.user_ns.get("In", []) if shell is not None else []:
-        try:
+        with suppress(SyntaxError, ValueError):  # of an ordinary cell
             assigned = literal_assignments(source)
-        except (SyntaxError, ValueError):  # an ordinary cell
-            continue
-        if not parameters:
-            parameters = assigned
-        elif assigned.keys() <= parameters.keys():
-            parameters |= assigned
+            if not parameters or assigned.keys() <= parameters.keys():
+                parameters |= assigned
     return parameters
 
 
@@ -110,24 +111,26 @@ def file_digests(inputs: Iterable) -> dict[str, str]:
     """
     named = os.environ.get("TPLREPRO_DATA")
     root = Path(named).expanduser().resolve() if named else None
-    digests = {}
-    for given in inputs:
-        path = Path(given).resolve()
-        if path.is_dir():
-            below = glob.glob("**", root_dir=path, recursive=True, include_hidden=True)  # which follows links
-            files = sorted(path / part for part in below if (path / part).is_file())
-            if not files:
-                raise ValueError(f"inputs must name files that were read, got {path.name!r}, which holds none")
-        elif path.is_file():
-            files = [path]
-        else:
-            raise ValueError(f"inputs must be files or folders, got {path.name!r}; name existing ones")
-        for file in files:
-            inside = file.relative_to(root) if root is not None and file.is_relative_to(root) else None
-            label = "/".join(file.parts[-2:]) if inside is None else inside.as_posix()
-            with file.open("rb") as handle:
-                digests[label] = hashlib.file_digest(handle, "sha256").hexdigest()
+    digests: dict[str, str] = {}
+    for file in dict.fromkeys(file for given in inputs for file in _files_of(Path(given).resolve())):
+        label = "/".join(file.parts[-2:])
+        if root is not None and file.is_relative_to(root):
+            label = file.relative_to(root).as_posix()
+        others = sum(known.split(" (")[0] == label for known in digests)
+        with file.open("rb") as handle:
+            digests[f"{label} ({others + 1})" if others else label] = hashlib.file_digest(handle, "sha256").hexdigest()
     return dict(sorted(digests.items()))
+
+
+def _files_of(path: Path) -> list[Path]:
+    """A file itself, or all files below a folder, links followed."""
+    below = glob.glob("**", root_dir=path, recursive=True, include_hidden=True) if path.is_dir() else [""]
+    files = sorted(path / part for part in below if (path / part).is_file())
+    if not files:
+        raise ValueError(
+            f"inputs must be files or folders of files, got {path.name!r}, which has none; name existing ones"
+        )
+    return files
 
 
 def repository_folder() -> Path:
@@ -182,27 +185,26 @@ def _commit():
 
 
 def _versions():
-    found = {"python": platform.python_version()}
-    for package in ("tplrepro", "numpy", "scipy", "numba", "matplotlib"):
-        try:
+    found = {"python": platform.python_version()} | dict.fromkeys(PACKAGES)
+    for package in PACKAGES:
+        with suppress(PackageNotFoundError):
             found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = None
     return found
 
 
 def _plain(value):
     """JSON form of dicts, sequences, NumPy arrays and scalars; JSON has no infinity: "inf" stands for it."""
-    if isinstance(value, dict):
-        return {str(key): _plain(part) for key, part in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        return _plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
+    match value:
+        case dict():
+            return {str(key): _plain(part) for key, part in value.items()}
+        case np.ndarray() | np.generic():
+            return _plain(value.tolist())
+        case list() | tuple():
+            return [_plain(part) for part in value]
+        case float():
+            return value if math.isfinite(value) else str(value)
+        case None | int() | str():
+            return value
     raise ValueError(
         "parameters and results must be numbers, strings, lists, dicts or arrays, "
         f"got {type(value).__name__}; convert it first"
