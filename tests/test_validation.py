@@ -37,11 +37,11 @@ def test_a_distribution_is_copied_and_sums_to_one():
         (check_distribution, ([],), r"shape \(n,\) with n >= 1"),
         (check_distribution, ([[1.0]],), "one probability a state"),
         *(
-            (check_probability, (bad, "restart"), "restart must be a probability, found")
+            (check_probability, (bad, "restart"), "restart must be (a probability|one number)")
             for bad in (-0.1, 1.1, np.nan, "0.5", [0.5], None)
         ),
         *(
-            (check_smoothing, (bad,), "smoothing must be finite and at least 0, found")
+            (check_smoothing, (bad,), "smoothing must be (finite and at least 0|one number)")
             for bad in (-1, np.inf, np.nan, "1", [1.0], None)
         ),
         (one_number, (np.array([0.5]), "x"), r"x must be one number, found shape \(1,\); call once"),

@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike
 
 __all__ = [
     "FrozenArrays",
-    "as_rows",
-    "as_transition_array",
+    "as_numbers",
     "check_alpha",
     "check_budgets",
     "check_choice",
@@ -31,6 +30,34 @@ __all__ = [
 #: Rows of a transition matrix must sum to 1 within this; probabilities written with 10 digits pass.
 ROW_SUM_TOLERANCE = 1e-9
 
+LARGEST = np.finfo(float).max
+SMALLEST = np.nextafter(0.0, 1.0)
+
+
+def as_numbers(values: Any, must: str, remedy: str) -> np.ndarray:
+    """Real numbers, array-like or a scipy.sparse matrix, as a float array: themselves if they are one.
+
+    ValueError, which says what they `must` be, for what would get lost on the way: masks, imaginary parts, text, dates.
+
+    Examples
+    --------
+    >>> as_numbers(np.array([0.5, 1j]), "beliefs must be numbers", "take their moduli")
+    Traceback (most recent call last):
+    ValueError: beliefs must be numbers, found ndarray (complex128 are no real numbers); take their moduli
+    """
+    kind = type(values).__name__
+    if isinstance(values, (list, tuple)) and any(isinstance(part, np.ma.MaskedArray) for part in values):
+        values = np.ma.array(values)
+    try:
+        array = np.asanyarray(values.toarray() if hasattr(values, "tocsr") else values)
+        if np.ma.is_masked(array):
+            raise TypeError("some are masked")
+        if array.dtype.kind not in "biufO":
+            raise TypeError(f"{array.dtype} are no real numbers")
+        return np.asarray(array, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{must}, found {kind} ({error}); {remedy}") from None
+
 
 def check_square(matrix: Any, name: str = "a transition matrix") -> None:
     """Raise ValueError unless an array or sparse matrix has the shape (n, n) with n >= 1."""
@@ -42,12 +69,14 @@ def check_square(matrix: Any, name: str = "a transition matrix") -> None:
 
 def check_entries(values: np.ndarray, name: str = "probabilities") -> None:
     """Raise ValueError unless all numbers are finite and not negative; those of a matrix are named by their place."""
-    for bad, rule in ((~np.isfinite(values), "be finite numbers"), (values < 0, "not be negative")):
-        if bad.any():
-            place = " in row {}, column {}".format(*np.argwhere(bad)[0]) if values.ndim == 2 else ""
-            raise ValueError(
-                f"{name} must {rule}, found {values[bad][0]:g}{place}; remove missing values and check the estimate"
-            )
+    bad = ~((values >= 0.0) & (values <= LARGEST))
+    if bad.any():
+        found = values[bad][0]
+        place = " in row {}, column {}".format(*np.argwhere(bad)[0]) if values.ndim == 2 else ""
+        raise ValueError(
+            f"{name} must {'not be negative' if found < 0 else 'be finite numbers'}, found {found:g}{place}; "
+            "remove missing values and check the estimate"
+        )
 
 
 def check_row_sums(sums: np.ndarray) -> None:
@@ -60,32 +89,9 @@ def check_row_sums(sums: np.ndarray) -> None:
         )
 
 
-def as_rows(matrix: ArrayLike) -> np.ndarray:
-    """Finite numbers >= 0, array-like (n, n), as a C-contiguous float array."""
-    try:
-        rows = np.ascontiguousarray(matrix, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"a transition matrix must be a rectangular array of numbers, found {type(matrix).__name__} ({error}); "
-            "give n rows of n probabilities"
-        ) from None
-    check_square(rows)
-    check_entries(rows)
-    return rows
-
-
-def as_transition_array(matrix: Any) -> np.ndarray:
-    """A transition matrix, given as TransitionMatrix or array-like (n, n), as a checked C-contiguous float array."""
-    if hasattr(matrix, "is_sparse"):  # a TransitionMatrix, which was checked when it was made
-        return matrix.toarray()
-    rows = as_rows(matrix)
-    check_row_sums(rows.sum(axis=1))
-    return rows
-
-
 def check_distribution(distribution: ArrayLike, n: int | None = None, name: str = "distribution") -> np.ndarray:
     """A distribution over n states as a new float array (n,) whose sum is 1 to the last bits."""
-    p = np.asarray(distribution, dtype=float)
+    p = as_numbers(distribution, f"{name} must be probabilities", "give one probability a state")
     if p.ndim != 1 or p.size == 0 or (n is not None and p.size != n):
         wanted = "(n,) with n >= 1" if n is None else f"({n},)"
         raise ValueError(f"{name} must have shape {wanted}, found {p.shape}; give one probability a state")
@@ -100,75 +106,51 @@ def check_distribution(distribution: ArrayLike, n: int | None = None, name: str 
 
 def check_probability(probability: ArrayLike, name: str = "probability") -> float:
     """One number from 0 to 1."""
-    value = np.asarray(probability)
-    if value.ndim != 0 or value.dtype.kind not in "biuf" or not 0 <= value <= 1:
-        raise ValueError(f"{name} must be a probability, found {probability!r}; give a number from 0 to 1")
-    return float(value)
+    return one_number(
+        _within(probability, 0.0, 1.0, f"{name} must be a probability", "give a number from 0 to 1"), name
+    )
 
 
 def check_smoothing(smoothing: ArrayLike, name: str = "smoothing") -> float:
     """The s >= 0 that Laplacian smoothing adds to each count or probability."""
-    value = np.asarray(smoothing)
-    if value.ndim != 0 or value.dtype.kind not in "biuf" or not 0 <= value < np.inf:
-        raise ValueError(f"{name} must be finite and at least 0, found {smoothing!r}; give the s added to each count")
-    return float(value)
+    must = f"{name} must be finite and at least 0"
+    return one_number(_within(smoothing, 0.0, LARGEST, must, "give the s added to each count"), name)
 
 
 def check_alpha(alpha: ArrayLike, name: str = "alpha") -> np.ndarray:
     """Leakages in nats as a float array; they must be finite and not negative."""
-    values = np.asarray(alpha, dtype=float)
-    bad = ~np.isfinite(values) | (values < 0)
-    if bad.any():
-        raise ValueError(
-            f"{name} must be a finite leakage in nats, at least 0; found {values[bad].flat[0]:g}; "
-            f"clip or correct it before the call"
-        )
-    return values
+    must = f"{name} must be a finite leakage in nats, at least 0"
+    return _within(alpha, 0.0, LARGEST, must, "clip or correct it before the call")
 
 
 def check_epsilon(epsilon: ArrayLike, name: str = "epsilon") -> np.ndarray:
     """Privacy budgets in nats as a float array; they must be finite and positive."""
-    values = np.asarray(epsilon, dtype=float)
-    bad = ~np.isfinite(values) | (values <= 0)
-    if bad.any():
-        raise ValueError(
-            f"{name} must be a finite privacy budget in nats, greater than 0; found {values[bad].flat[0]:g}; "
-            f"leave out time points at which nothing is released"
-        )
-    return values
+    must = f"{name} must be a finite privacy budget in nats, greater than 0"
+    return _within(epsilon, SMALLEST, LARGEST, must, "leave out time points at which nothing is released")
 
 
 def check_budgets(epsilons: ArrayLike, name: str = "epsilons", horizon: int | None = None) -> np.ndarray:
     """Budgets over time, (T,) with T >= 1, each positive and finite; with a `horizon`, T of them or one for all."""
-    try:
-        values = np.asarray(epsilons, dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"{name} must be a sequence of numbers, found {type(epsilons).__name__}; give one budget a time point"
-        ) from None
+    values = check_epsilon(epsilons, name)
     if horizon is not None and values.ndim == 0:
         values = np.full(horizon, values)
-    if values.ndim != 1:
+    if values.ndim != 1 or values.size == 0:
         raise ValueError(
-            f"{name} must be one-dimensional, found {values.ndim} dimensions; give one budget a time point, "
-            "such as [0.1] * T"
+            f"{name} must be one-dimensional and hold at least one budget, found shape {values.shape}; give one budget "
+            "a time point, such as [0.1] * T"
         )
-    if values.size == 0:
-        raise ValueError(f"{name} must hold at least one budget, found none; give one budget a time point")
     if horizon not in (None, values.size):
         raise ValueError(
             f"{name} must be one budget or one for each release, found {values.size} for {horizon} releases; "
             f"give {horizon}"
         )
-    return check_epsilon(values, name)
+    return values
 
 
 def check_level(alpha: ArrayLike, name: str = "alpha") -> float:
     """One requested privacy level in nats; it must be finite and positive."""
-    value = one_number(np.asarray(alpha, dtype=float), name, "give a scalar level in nats")
-    if not (0 < value < np.inf):
-        raise ValueError(f"{name} must be a finite level in nats, greater than 0; found {value:g}; choose alpha > 0")
-    return value
+    must = f"{name} must be a finite level in nats, greater than 0"
+    return one_number(_within(alpha, SMALLEST, LARGEST, must, f"choose one {name} > 0"), name)
 
 
 def check_choice(choice: Hashable, name: str, choices: Iterable[Hashable]) -> None:
@@ -196,6 +178,15 @@ def one_number(values: np.ndarray, name: str, remedy: str = "call once for each 
     return float(values)
 
 
+def _within(values: ArrayLike, least: float, most: float, must: str, remedy: str) -> np.ndarray:
+    """Numbers from `least` to `most`, both included."""
+    numbers = as_numbers(values, must, remedy)
+    bad = ~((numbers >= least) & (numbers <= most))
+    if bad.any():
+        raise ValueError(f"{must}; found {numbers[bad].flat[0]:g}; {remedy}")
+    return numbers
+
+
 def frozen(values: ArrayLike) -> np.ndarray:
     """A copy to hand out in results, which nobody can write to."""
     copy = np.array(values)
@@ -208,5 +199,10 @@ class FrozenArrays:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if isinstance(value, np.ndarray):
+            if isinstance(value, np.ndarray) and (value.flags.writeable or not value.flags.owndata):
                 object.__setattr__(self, name, frozen(value))
+
+    def __setstate__(self, state: dict) -> None:
+        """What comes out of a pickle or a deep copy is frozen as well."""
+        vars(self).update(state)
+        FrozenArrays.__post_init__(self)

@@ -153,7 +153,7 @@ def test_sequences_give_both_matrices():
 
 def test_states_that_are_never_left_need_smoothing_or_are_left_out():
     observed = from_text("a,b,a,b,end")
-    for smoothing, message in ((0.0, "state 'end' .*; give smoothing > 0, or drop"), (-1.0, "at least 0, found -1")):
+    for smoothing, message in ((0.0, "state 'end' .*; give smoothing > 0, or drop"), (-1.0, "at least 0; found -1")):
         with pytest.raises(ValueError, match=message):
             observed.matrices(smoothing)
     assert list(observed.matrices(0.0, drop=True)[0].states) == ["a", "b"]

@@ -22,7 +22,8 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.validation import as_transition_array, check_alpha, one_number
+from tplrepro.markov.transition import as_transition_matrix
+from tplrepro.validation import check_alpha, one_number
 
 __all__ = ["LARGEST_ALPHA", "loss"]
 
@@ -47,7 +48,7 @@ def loss(P: ArrayLike, alpha: float, solver: str = "HiGHS", formulation: str = "
     >>> round(loss([[0.8, 0.2], [0.0, 1.0]], 0.1), 6)  # log(0.8 (e^0.1 - 1) + 1)
     0.080784
     """
-    rows = as_transition_array(P)
+    rows = as_transition_matrix(P).toarray()
     alpha = _checked_alpha(alpha, formulation)
     chosen = _solver(solver, formulation)
     return max(max(map(_Programme(d, alpha, chosen, formulation).solve, rows)) for d in rows)

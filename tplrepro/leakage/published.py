@@ -32,7 +32,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.validation import as_transition_array, check_alpha, check_epsilon, one_number
+from tplrepro.markov.transition import as_transition_matrix
+from tplrepro.validation import check_alpha, check_epsilon, one_number
 
 __all__ = ["PiecewiseFunction", "PrecomputedTables", "piecewise_coefficients", "theorem_11"]
 __all__ += ["algorithm_1", "algorithm_2", "algorithm_3", "algorithm_4", "algorithm_5", "algorithm_6"]
@@ -58,7 +59,7 @@ def algorithm_1(P: ArrayLike, alpha: float, epsilon: float = 0.0) -> float:
     >>> round(algorithm_1([[0.8, 0.2], [0.0, 1.0]], 0.1, epsilon=0.1), 6)
     0.180784
     """
-    rows = as_transition_array(P)
+    rows = as_transition_matrix(P).toarray()
     alpha, epsilon = _one_leakage(alpha, "alpha"), _one_leakage(epsilon, "epsilon")
     n = rows.shape[0]
     rise, floor = _factors(alpha)
@@ -132,7 +133,7 @@ def algorithm_2(P: ArrayLike) -> PrecomputedTables:
     array([[0. , 0. ],
            [0.2, 0.2]])
     """
-    rows = as_transition_array(P)
+    rows = as_transition_matrix(P).toarray()
     n = rows.shape[0]
     tables = PrecomputedTables(*(np.empty((n * (n - 1), n)) for _ in range(3)))
     for i in range(n):

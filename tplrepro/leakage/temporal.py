@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.markov.transition import TransitionMatrix
-from tplrepro.validation import FrozenArrays, as_transition_array, check_budgets, check_horizon
+from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
+from tplrepro.validation import FrozenArrays, check_budgets, check_horizon
 
 __all__ = ["Correlation", "Matrix", "TemporalLeakage", "accumulate", "accumulate_steps", "as_loss_function"]
 __all__ += ["as_loss_functions", "steps_of_both_sides", "temporal_privacy_leakage"]
@@ -173,7 +173,7 @@ def _as_array(matrix: Any) -> np.ndarray | None:
     if getattr(matrix, "n_states", 0) > MAX_DENSE:
         remedy = "take fewer states, or temporal_privacy_leakage, the upper bound"
         raise ValueError(f"exact leakages need at most {MAX_DENSE} states, found {matrix.n_states}; {remedy}")
-    return None if matrix is None else as_transition_array(matrix)
+    return None if matrix is None else as_transition_matrix(matrix).toarray()
 
 
 def _is_one_for_each_step(matrices: Any) -> bool:

@@ -89,12 +89,12 @@ def forward_backward(
             f"log_likelihoods must have shape (..., T, n) with T >= 1, found {likelihoods.shape}; one row is an output"
         )
     *_, horizon, n = likelihoods.shape
+    matrices: Any = [transitions]
     if isinstance(transitions, (list, tuple)) and all(
         isinstance(item, TransitionMatrix) or np.ndim(item) == 2 for item in transitions
     ):
-        steps = [as_transition_matrix(matrix) for matrix in transitions]
-    else:
-        steps = [as_transition_matrix(transitions)] * (horizon - 1)
+        matrices = transitions
+    steps = [*map(as_transition_matrix, matrices)] * (1 if matrices is transitions else horizon - 1)
     if len(steps) != horizon - 1:
         raise ValueError(
             f"{horizon} outputs need {horizon - 1} transition matrices, found {len(steps)}; give one for all steps, or "
@@ -106,15 +106,13 @@ def forward_backward(
         )
     priors, posteriors = np.empty_like(likelihoods), np.empty_like(likelihoods)
     log_evidence = np.zeros(likelihoods.shape[:-2])
-    prior = log_probabilities(check_distribution(initial, n, "initial"))
+    priors[..., 0, :] = log_probabilities(check_distribution(initial, n, "initial"))
     for t in range(horizon):
-        priors[..., t, :] = prior
+        if t:
+            priors[..., t, :] = log_product(posteriors[..., t - 1, :], steps[t - 1])
         posteriors[..., t, :], evidence = condition(priors[..., t, :], likelihoods[..., t, :], f" of time {t}")
         log_evidence += evidence
-        if t + 1 < horizon:
-            prior = log_product(posteriors[..., t, :], steps[t])
-    future = messages(likelihoods[..., ::-1, :], steps[::-1])[..., ::-1, :]
-    smoothed = posteriors + future
+    smoothed = posteriors + messages(likelihoods[..., ::-1, :], steps[::-1])[..., ::-1, :]
     smoothed -= _log_sum(smoothed)[..., None]
     return FilteredChain(priors, posteriors, smoothed, log_evidence)
 
@@ -132,8 +130,7 @@ def output_log_likelihoods(log_likelihoods: ArrayLike, transitions: Any, initial
     [2.4384, 1.4514]
     """
     smoothed = forward_backward(log_likelihoods, transitions, initial).log_smoothed
-    nothing_told = np.zeros(smoothed.shape[-2:])
-    marginals = forward_backward(nothing_told, transitions, initial).log_priors
+    marginals = forward_backward(np.zeros(smoothed.shape[-2:]), transitions, initial).log_priors
     return smoothed - np.where(np.isneginf(marginals), np.nan, marginals)
 
 
@@ -241,5 +238,4 @@ def log_probabilities(values: ArrayLike) -> np.ndarray:
 def _log_sum(values: np.ndarray) -> np.ndarray:
     """log of the sum of exponentials over the last axis; logsumexp of SciPy takes six times as long on short rows."""
     top = values.max(axis=-1, keepdims=True)
-    total = np.exp(values - np.where(np.isneginf(top), 0.0, top)).sum(axis=-1)
-    return log_probabilities(total) + top[..., 0]
+    return log_probabilities(np.exp(values - np.where(np.isneginf(top), 0.0, top)).sum(axis=-1)) + top[..., 0]

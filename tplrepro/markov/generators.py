@@ -59,8 +59,6 @@ def random_matrix(n: int, seed: int | None = None, zeros: float = 0.0) -> Transi
         raise ValueError(f"zeros must be a share in [0, 1), found {zeros}; give the fraction of entries to clear")
     rng = np.random.default_rng(seed)
     rows = rng.random((n, n))
-    if zeros > 0.0:
-        keep = rng.random((n, n)) >= zeros
-        keep[np.arange(n), rng.integers(0, n, n)] = True
-        rows = rows * keep
-    return TransitionMatrix(rows, normalize=True)
+    keep = rng.random((n, n)) >= zeros
+    keep[np.arange(n), rng.integers(0, n, n)] = True
+    return TransitionMatrix(rows * keep, normalize=True)

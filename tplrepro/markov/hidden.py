@@ -73,16 +73,14 @@ def fit_hidden_chain(
     _check_enough(flat, n_states)
     centre, scale = flat.mean(axis=0), flat.std(axis=0)
     if (scale <= 1e-12 * np.maximum(np.abs(centre), 1e-290)).any():
-        constant = int(np.argmin(scale))
         raise ValueError(
-            f"each coordinate must vary, found coordinate {constant} constant at {centre[constant]:g}; leave it out"
+            f"each coordinate must vary, found coordinate {np.argmin(scale)} constant at {centre[np.argmin(scale)]:g}; "
+            "leave it out"
         )
     standardised = (flat - centre) / scale
-    models, ends = [], np.empty(restarts)
+    models = [_start(n_states, standardised, start, rng, max_iterations) for start in range(restarts)]
     with threadpool_limits(1):  # the matrices are small: threads cost ten times what they save on busy cores
-        for start in range(restarts):
-            models.append(_start(n_states, standardised, start, rng, max_iterations))
-            ends[start] = _run(models[-1], standardised, lengths)
+        ends = np.array([_run(model, standardised, lengths) for model in models])
     if np.isnan(ends).all():
         raise ValueError(
             f"Baum-Welch must end with a valid chain, found none in {restarts} starts; give fewer states or more data"
@@ -114,11 +112,10 @@ def _flat(series: Iterable[ArrayLike]) -> tuple[np.ndarray, list[int]]:
     arrays = [array for array in (np.asarray(one, dtype=float) for one in series) if array.size]
     if not arrays:
         raise ValueError("fitting needs at least one observation, found none; give non-empty series")
-    if arrays[0].ndim == 0:
-        raise ValueError("series must be a list of series, found a list of numbers; wrap a single series in a list")
-    if len({array.shape[1:] for array in arrays}) > 1 or arrays[0].ndim > 2:
+    if len({array.shape[1:] for array in arrays}) > 1 or arrays[0].ndim not in (1, 2):
         raise ValueError(
-            f"each series must have shape (T,) or (T, d) with one d, found {arrays[0].shape} and others; give one d"
+            f"each series must have shape (T,) or (T, d) with one d, found {arrays[0].shape} and others; give one d, "
+            "and wrap a single series in a list"
         )
     flat = np.concatenate([array.reshape(len(array), -1) for array in arrays])
     if not np.isfinite(flat).all():

@@ -12,7 +12,7 @@ it is a first-order chain, to which everything in [1] applies; but the secret is
   chain is the meaningful one: `temporal_privacy_leakage(np.full(blocks, k * epsilon), ...)` on `every_kth(P, k)`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Any
 
@@ -36,7 +36,7 @@ def estimate_higher_order(
     smoothing: float = 0.0,
     direction: str = "forward",
     tuples: str | Iterable = "observed",
-    labels: Iterable | None = None,
+    labels: Sequence | None = None,
 ) -> TransitionMatrix:
     """The maximum-likelihood chain of order k over k-tuples, with Laplacian smoothing.
 
@@ -89,8 +89,7 @@ def every_kth(matrix: TransitionMatrix | ArrayLike, k: int) -> TransitionMatrix:
     if k == 1:
         return matrix
     if not matrix.is_sparse:
-        power = np.linalg.matrix_power(matrix.probabilities, k)
-        return TransitionMatrix(power, states=matrix.states, normalize=True)
+        return TransitionMatrix(np.linalg.matrix_power(matrix.probabilities, k), states=matrix.states, normalize=True)
     if matrix.background.any():
         raise ValueError(
             f"the power of a sparse matrix needs background 0, found {matrix.background.max():.3g}; make it dense"
@@ -102,10 +101,9 @@ def every_kth(matrix: TransitionMatrix | ArrayLike, k: int) -> TransitionMatrix:
     return TransitionMatrix(power, states=matrix.states, normalize=True)
 
 
-def _augmented(sequences: Any, order: int, labels: Iterable | None) -> Sequences:
+def _augmented(sequences: Any, order: int, labels: Sequence | None) -> Sequences:
     """Sequences over the k-tuples that occur, sorted; each is k - 1 shorter, or empty."""
-    places = None if labels is None else list(labels)
-    coded = as_sequences(sequences, None if places is None else len(places))
+    coded = as_sequences(sequences, None if labels is None else len(labels))
     lengths = np.maximum(coded.lengths - (order - 1), 0)
     if not lengths.any():
         raise ValueError(
@@ -115,7 +113,7 @@ def _augmented(sequences: Any, order: int, labels: Iterable | None) -> Sequences
     offsets = np.append(0, np.cumsum(lengths))
     first = np.repeat(coded.offsets[:-1] - offsets[:-1], lengths) + np.arange(offsets[-1])
     distinct, codes = np.unique(coded.values[first[:, None] + np.arange(order)], axis=0, return_inverse=True)
-    names = coded.labels.tolist() if places is None else places
+    names = coded.labels.tolist() if labels is None else labels
     tuples = np.fromiter((tuple(names[k] for k in row) for row in distinct.tolist()), object, len(distinct))
     return Sequences(codes.reshape(-1), offsets, tuples, coded.users)
 
@@ -139,11 +137,9 @@ def _possible_steps(states: list, direction: str):
     begins = np.array([overlaps.setdefault(state[:-1], len(overlaps)) for state in states])
     size, n = len(overlaps), len(states)
     _check_stored((np.bincount(ends, minlength=size) * np.bincount(begins, minlength=size)).sum(), "the chain")
-    ones = np.ones(n)
-    from_end = scipy.sparse.csr_array((ones, (np.arange(n), ends)), shape=(n, size))
-    to_begin = scipy.sparse.csr_array((ones, (begins, np.arange(n))), shape=(size, n))
-    steps = (from_end @ to_begin).tocsr()
-    return steps if direction == "forward" else steps.T.tocsr()
+    from_end = scipy.sparse.csr_array((np.ones(n), (np.arange(n), ends)), shape=(n, size))
+    to_begin = scipy.sparse.csr_array((np.ones(n), (begins, np.arange(n))), shape=(size, n))
+    return from_end @ to_begin if direction == "forward" else (from_end @ to_begin).T
 
 
 def _check_stored(stored: int, name: str) -> None:

@@ -6,6 +6,7 @@ million sessions would be a million Python objects.
 """
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Number
@@ -14,15 +15,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.validation import check_choice, check_horizon, frozen
+from tplrepro.validation import FrozenArrays, check_choice, check_horizon
 
-__all__ = ["Sequences", "as_sequences", "count_transitions"]
+__all__ = ["Sequences", "as_sequences", "checked_states", "count_transitions"]
 
 COLUMNS = ["user", "time", "state"]
 
 
 @dataclass(frozen=True, eq=False)
-class Sequences:
+class Sequences(FrozenArrays):
     """Sequences of states, iterable as integer arrays; the arrays in them cannot be changed.
 
     Parameters
@@ -56,8 +57,8 @@ class Sequences:
             )
         if not values.size:
             values = values.astype(np.int32)
-        rising = offsets.ndim == 1 and offsets.size and offsets[0] == 0 and (np.diff(offsets) >= 0).all()
-        if not rising or offsets[-1] != len(values):
+        ends = offsets[[0, -1]].tolist() if offsets.ndim == 1 and offsets.size else []
+        if ends != [0, len(values)] or (np.diff(offsets) < 0).any():
             raise ValueError(
                 f"offsets must rise from 0 to the number of values, {len(values)}, found "
                 f"{np.array2string(offsets, threshold=6, edgeitems=2)}; give one more than there are sequences"
@@ -71,7 +72,8 @@ class Sequences:
                 f"values must be codes from 0 to {len(labels) - 1}, found {values.min()} to {values.max()}; label each"
             )
         for name, array in {"values": values, "offsets": offsets, "labels": labels, "users": users}.items():
-            object.__setattr__(self, name, frozen(array) if array.flags.writeable else array)
+            object.__setattr__(self, name, array)
+        super().__post_init__()
 
     @classmethod
     def from_flat(cls, states: ArrayLike, offsets: ArrayLike, users: ArrayLike | None = None) -> Self:
@@ -158,23 +160,28 @@ def as_sequences(data: Any, n_states: int | None = None, states: Iterable | None
             return coded
         n_states = check_horizon(n_states, "n_states")
         states = range(n_states) if coded.labels.dtype.kind in "iu" else coded.labels
-    labels = _array_of(states)
-    if n_states is not None and n_states != len(labels):
-        raise ValueError(
-            f"n_states must equal the number of labels, found {n_states} and {len(labels)}; leave n_states out"
-        )
-    allowed = f"{labels[:5].tolist()}{'...' if len(labels) > 5 else ''}"
+    labels = _array_of(checked_states(states, n_states))
     position = {label: code for code, label in enumerate(labels.tolist())}
-    if len(position) != len(labels):
-        raise ValueError(f"states must be distinct, found one twice in {allowed}; give each its own label")
     seen = coded.labels.tolist()
     codes = np.array([position.get(label, -1) for label in seen], dtype=np.int64)[coded.values]
     if codes.min() < 0:
         raise ValueError(
             f"unknown state {seen[coded.values[np.argmin(codes)]]!r} in the sequences; the states allowed are "
-            f"{allowed}: raise n_states, add it to states, or drop it"
+            f"{labels[:5].tolist()}{'...' if len(labels) > 5 else ''}: raise n_states, add it to states, or drop it"
         )
     return Sequences(codes, coded.offsets, labels, coded.users)
+
+
+def checked_states(states: Any, n: int | None = None) -> Any:
+    """The distinct labels of n states, by default 0..n-1; without n, of any number of states."""
+    if states is None and n is not None:
+        return range(n)
+    labels = states if isinstance(states, range) else tuple(states)
+    if len(labels) != (len(labels) if n is None else n) or len(set(labels)) != len(labels):
+        twice = [label for label, count in Counter(labels).items() if count > 1]
+        fault = f"distinct, found {twice[0]!r} more than once" if twice else f"{n} labels, found {len(labels)}"
+        raise ValueError(f"states must be {fault}; give each state its own label")
+    return labels
 
 
 def count_transitions(
@@ -204,16 +211,14 @@ def _coded(data) -> Sequences:
     """Sequences over the values seen."""
     if hasattr(data, "columns"):
         return _from_frame(data)
+    owned: Any = enumerate(data)
     if isinstance(data, Mapping):
-        owned = [(user, sequence) for user, own in data.items() for sequence in _sequences_of(own)]
-        users, sequences = _array_of(user for user, _ in owned), [sequence for _, sequence in owned]
-    else:
-        sequences = list(data)
-        users = np.arange(len(sequences))
+        owned = ((user, sequence) for user, own in data.items() for sequence in _sequences_of(own))
+    users, sequences = [*zip(*owned, strict=True)] or [(), ()]
     arrays = [_one_dimensional(sequence, position) for position, sequence in enumerate(sequences)]
     filled = [array for array in arrays if array.size]
     flat = np.concatenate(filled) if filled else np.empty(0, np.int32)
-    return Sequences.from_flat(flat, np.cumsum([0, *map(len, arrays)]), users)
+    return Sequences.from_flat(flat, np.cumsum([0, *map(len, arrays)]), _array_of(users))
 
 
 def _from_frame(frame) -> Sequences:
@@ -247,8 +252,9 @@ def _one_dimensional(sequence, position: int) -> np.ndarray:
         )
     if isinstance(sequence, np.ma.MaskedArray):
         sequence = np.ma.filled(sequence.astype(object), np.nan)
-    plain = isinstance(sequence, np.ndarray) and sequence.ndim == 1 and sequence.dtype.kind in "iu"
-    return sequence if plain else np.fromiter(sequence, dtype=object)
+    if isinstance(sequence, np.ndarray) and sequence.ndim == 1 and sequence.dtype.kind in "iu":
+        return sequence
+    return np.fromiter(sequence, dtype=object)
 
 
 def _factorize(states: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -288,6 +294,5 @@ def _array_of(labels: Iterable) -> np.ndarray:
     if isinstance(labels, np.ndarray) and labels.ndim == 1:
         return labels
     labels = list(labels)
-    kinds = set(map(type, labels))
-    plain = kinds <= {str, np.str_} or kinds <= {int, np.int64}
+    plain = any({*map(type, labels)} <= kinds for kinds in ({str, np.str_}, {int, np.int64}))
     return np.array(labels) if plain else np.fromiter(labels, dtype=object, count=len(labels))

@@ -13,14 +13,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.markov.sequences import count_transitions
+from tplrepro.markov.sequences import checked_states, count_transitions
 from tplrepro.validation import (
-    as_rows,
+    as_numbers,
     check_distribution,
     check_entries,
     check_row_sums,
     check_smoothing,
     check_square,
+    frozen,
 )
 
 __all__ = ["TransitionMatrix", "as_transition_matrix", "checked_counts", "drop_dead_ends"]
@@ -51,6 +52,9 @@ class TransitionMatrix:
     [[0.888889, 0.111111], [0.181818, 0.818182]]
     """
 
+    probabilities: Any  # ndarray (n, n), or csr_array
+    background: Any = None  # ndarray (n,) of a sparse matrix
+
     def __init__(
         self,
         probabilities: Any,
@@ -58,10 +62,10 @@ class TransitionMatrix:
         normalize: bool = False,
         background: ArrayLike | None = None,
     ):
-        self.background: Any = None  # ndarray (n,) of a sparse matrix
-        if hasattr(probabilities, "columns"):
-            probabilities, labels = _labelled_rows(probabilities)
-            states = labels if states is None else states
+        if isinstance(probabilities, TransitionMatrix):
+            states = probabilities.states if states is None else states
+            probabilities, background = probabilities.probabilities, probabilities.background
+        probabilities, states = _without_labels(probabilities, states)
         if hasattr(probabilities, "tocsr"):
             self.probabilities, self.background = _checked_sparse(probabilities, background, normalize)
         elif background is not None:
@@ -69,9 +73,17 @@ class TransitionMatrix:
                 "background needs a scipy.sparse matrix, found a dense array; add it to the rows, or pass csr_array"
             )
         else:
-            rows = as_rows(probabilities)
+            rows = np.ascontiguousarray(
+                as_numbers(
+                    probabilities,
+                    "a transition matrix must be a rectangular array of numbers",
+                    "give n rows of n probabilities",
+                )
+            )
+            check_square(rows)
+            check_entries(rows)
             self.probabilities = rows / _divisors(rows.sum(axis=1), normalize)[:, None]
-        self._states: Any = range(self.n_states) if states is None else _checked_states(states, self.n_states)
+        self._states = checked_states(states, self.n_states)
         self._freeze()
 
     @classmethod
@@ -109,9 +121,9 @@ class TransitionMatrix:
         >>> TransitionMatrix.from_counts([[0, 1], [0, 1]], smoothing=1.0).probabilities.round(6).tolist()
         [[0.333333, 0.666667], [0.333333, 0.666667]]
         """
-        smoothing, matrix = check_smoothing(smoothing), checked_counts(counts)
-        n = matrix.shape[0]
-        labels: Any = range(n) if states is None else _checked_states(states, n)
+        smoothing = check_smoothing(smoothing)
+        matrix, labels = checked_counts(counts, states)
+        n = len(labels)
         totals = matrix.sum(axis=1) + n * smoothing
         if (totals == 0).any():
             raise ValueError(
@@ -152,20 +164,19 @@ class TransitionMatrix:
         return array.copy() if copy else array
 
     def __setstate__(self, state):
+        state.pop("excess", None)
         self.__dict__.update(state)
         self._freeze()
 
     def _freeze(self) -> None:
-        arrays = [self.probabilities]
+        stored, arrays = self.probabilities, [self.probabilities]
         if self.is_sparse:
-            arrays = [self.probabilities.data, self.probabilities.indices, self.probabilities.indptr, self.background]
+            arrays = [stored.data, stored.indices, stored.indptr, self.background]
         for array in arrays:
             array.setflags(write=False)
 
     def toarray(self) -> np.ndarray:
-        if not self.is_sparse:
-            return self.probabilities
-        return np.vstack([self.row(i) for i in range(self.n_states)])
+        return np.vstack([self.row(i) for i in range(self.n_states)]) if self.is_sparse else self.probabilities
 
     def row(self, index: int) -> np.ndarray:
         if not self.is_sparse:
@@ -185,9 +196,9 @@ class TransitionMatrix:
     @cached_property
     def excess(self) -> Any:
         """What is stored of a sparse matrix less the background of its row: csr_array (n, n)."""
-        excess = self.probabilities.copy()
-        excess.data = excess.data - np.repeat(self.background, np.diff(excess.indptr))
-        return excess
+        stored = self.probabilities
+        data = frozen(stored.data - np.repeat(self.background, np.diff(stored.indptr)))
+        return type(stored)((data, stored.indices, stored.indptr), shape=self.shape)
 
     def index(self, state: Any) -> int:
         """The row of a state's label."""
@@ -241,11 +252,9 @@ def drop_dead_ends(counts: Any, states: Iterable | None = None) -> tuple[Any, li
     >>> states, counts.toarray().tolist()
     (['a', 'b'], [[1.0, 1.0], [2.0, 0.0]])
     """
-    matrix = checked_counts(counts)
+    matrix, labels = checked_counts(counts, states)
     matrix.eliminate_zeros()
-    n = matrix.shape[0]
-    labels = range(n) if states is None else _checked_states(states, n)
-    kept = np.arange(n)
+    kept = np.arange(len(labels))
     while True:
         alive = (np.diff(matrix.indptr) > 0) & (np.bincount(matrix.indices, minlength=kept.size) > 0)
         if alive.all():
@@ -253,37 +262,50 @@ def drop_dead_ends(counts: Any, states: Iterable | None = None) -> tuple[Any, li
         kept = kept[alive]
         if kept.size == 0:
             raise ValueError(
-                f"at least one state must be left again and again, found none of {n}; give longer sequences or smooth"
+                f"at least one state must be left again and again, found none of {len(labels)}; "
+                "give longer sequences or smooth"
             )
         matrix = matrix[alive][:, alive]
-        matrix.sort_indices()
 
 
-def checked_counts(counts: Any, name: str = "counts"):
-    """Counts of steps as a new csr_array (n, n)."""
+def checked_counts(counts: Any, states: Iterable | None = None) -> tuple[Any, Any]:
+    """Counts of steps as a new csr_array (n, n), and the labels of the states."""
+    counts, states = _without_labels(counts, states)
+    matrix = _sparse(counts, "counts")
+    return matrix, checked_states(states, matrix.shape[0])
+
+
+def _without_labels(matrix: Any, states: Iterable | None) -> tuple[Any, Iterable | None]:
+    """The rows of a DataFrame, columns in the order of the rows, and their labels, unless there are `states`."""
+    if not hasattr(matrix, "columns"):
+        return matrix, states
+    labels, columns = matrix.index.tolist(), matrix.columns.tolist()
+    if {*labels} != {*columns} or not len({*labels}) == len(labels) == len(columns):
+        raise ValueError(
+            f"rows and columns must have the same labels once each, found {labels[:5]} and {columns[:5]}; use set_index"
+        )
+    return matrix[labels].to_numpy(), labels if states is None and labels != list(range(len(labels))) else states
+
+
+def _sparse(matrix: Any, name: str):
+    """Finite numbers >= 0 as a new csr_array (n, n)."""
     import scipy.sparse
 
-    matrix = scipy.sparse.csr_array(counts, dtype=float, copy=True)
-    matrix.sum_duplicates()
-    check_square(matrix, name)
-    check_entries(matrix.data, name)
-    return matrix
-
-
-def _labelled_rows(frame) -> tuple[np.ndarray, list | None]:
-    """The rows of a DataFrame, columns in the order of the rows, and their labels."""
-    labels, columns = frame.index.tolist(), frame.columns.tolist()
-    if len(labels) != len(columns) or set(labels) != set(columns):
-        raise ValueError(
-            f"rows and columns must have the same labels, found {labels[:5]} and {columns[:5]}; use set_index"
-        )
-    return frame[labels].to_numpy(), None if labels == list(range(len(labels))) else labels
+    must, remedy = f"{name} must be a rectangular array of numbers", "give n rows of n of them"
+    stored = matrix.tocsr() if hasattr(matrix, "tocsr") else as_numbers(matrix, must, remedy)
+    result = scipy.sparse.csr_array(stored, copy=True)
+    result.data = as_numbers(result.data, must, remedy)
+    result.sum_duplicates()
+    check_square(result, name)
+    check_entries(result.data, name)
+    return result
 
 
 def _checked_sparse(probabilities, background, normalize: bool) -> tuple[Any, np.ndarray]:
-    matrix = checked_counts(probabilities, "probabilities")
+    matrix = _sparse(probabilities, "probabilities")
     stored = np.diff(matrix.indptr)
-    rest = np.broadcast_to(np.asarray(0.0 if background is None else background, dtype=float), stored.shape)
+    background = 0.0 if background is None else background
+    rest = np.broadcast_to(as_numbers(background, "background must be numbers", "give one a row"), stored.shape)
     check_entries(rest, "background probabilities")
     divisors = _divisors(matrix.sum(axis=1) + rest * (stored.size - stored), normalize)
     matrix.data /= np.repeat(divisors, stored)
@@ -297,32 +319,20 @@ def _divisors(sums: np.ndarray, normalize: bool) -> np.ndarray:
         return np.ones_like(sums)
     bad = ~((sums > 0) & np.isfinite(sums))
     if bad.any():
-        worst = int(np.argmax(bad))
         raise ValueError(
-            f"a row must have a positive, finite sum to be normalized, found {sums[worst]:g} in row {worst}; "
+            f"a row must have a positive, finite sum to be normalized, found {sums[bad][0]:g} in row {np.argmax(bad)}; "
             "give that state at least one transition, or smooth the counts"
         )
     return sums
-
-
-def _checked_states(states: Iterable, n: int) -> Sequence:
-    labels = states if isinstance(states, range) else tuple(states)
-    if len(labels) != n:
-        raise ValueError(f"states must name each of the {n} states once, found {len(labels)} labels; give {n} labels")
-    if len(set(labels)) != n:
-        twice = next(label for label in labels if labels.count(label) > 1)
-        raise ValueError(f"states must be distinct, found {twice!r} more than once; give each state its own label")
-    return labels
 
 
 def _closed_class(adjacency, states: Sequence) -> np.ndarray:
     """The states that are never left, of a chain with only one class of them."""
     from scipy.sparse.csgraph import connected_components
 
-    count, label = connected_components(adjacency, connection="strong")
+    _, label = connected_components(adjacency, connection="strong")
     rows, columns = adjacency.nonzero()
-    leaves = label[rows] != label[columns]
-    closed = np.setdiff1d(np.arange(count), label[rows[leaves]])
+    closed = np.setdiff1d(label, label[rows[label[rows] != label[columns]]])
     if closed.size > 1:
         first, second = (states[int(np.argmax(label == c))] for c in closed[:2])
         raise ValueError(
@@ -341,13 +351,10 @@ def _state_reduction(matrix: TransitionMatrix) -> np.ndarray:
     for k in range(inside.size - 1, 0, -1):
         a[:k, k] /= a[k, :k].sum()
         a[:k, :k] += np.outer(a[:k, k], a[k, :k])
-    p = np.zeros(inside.size)
-    p[0] = 1.0
+    p = np.append(1.0, np.zeros(inside.size - 1))
     for k in range(1, inside.size):
         p[k] = p[:k] @ a[:k, k]
-    distribution = np.zeros(matrix.n_states)
-    distribution[inside] = p / p.sum()
-    return distribution
+    return np.bincount(inside, weights=p / p.sum(), minlength=matrix.n_states)
 
 
 def _power_iteration(matrix: TransitionMatrix, tolerance: float = 1e-14, steps: int = 100_000) -> np.ndarray:

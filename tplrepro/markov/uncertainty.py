@@ -8,7 +8,7 @@ the leakage of the estimate more often than below, and an interval need not cont
 counts a posterior draw is much more peaked than its mean; the distance between the two is a finding, not an error.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,22 +40,23 @@ def posterior_draws(counts: Any, smoothing: float, draws: int, rng: np.random.Ge
     >>> bool(abs(stays - (8 + 1) / (10 + 2)) < 0.02)
     True
     """
-    draws, table = check_horizon(draws, "draws"), checked_counts(counts)
-    TransitionMatrix.from_counts(table, smoothing)  # what has no estimate has no posterior
+    draws = check_horizon(draws, "draws")
+    table, states = checked_counts(counts)
+    TransitionMatrix.from_counts(table, smoothing, states)  # what has no estimate has no posterior
     if table.shape[0] > LARGEST_DENSE:
         raise ValueError(
             f"a draw must have at most {LARGEST_DENSE} states, found {table.shape[0]}; use bootstrap_draws"
         )
     shape = table.toarray() + smoothing
-    return (_posterior_draw(shape, rng) for _ in range(draws))
+    return (_posterior_draw(shape, rng, states) for _ in range(draws))
 
 
-def _posterior_draw(shape: np.ndarray, rng: np.random.Generator) -> TransitionMatrix:
+def _posterior_draw(shape: np.ndarray, rng: np.random.Generator, states: Sequence) -> TransitionMatrix:
     """Normalised Gamma variates in logarithms: for small shapes the variates themselves underflow."""
     positive = shape[shape > 0]
     log = np.full(shape.shape, -np.inf)
     log[shape > 0] = np.log(rng.standard_gamma(positive + 1.0)) + np.log1p(-rng.random(positive.shape)) / positive
-    return TransitionMatrix(np.exp(log - log.max(axis=1, keepdims=True)), normalize=True)
+    return TransitionMatrix(np.exp(log - log.max(axis=1, keepdims=True)), states, normalize=True)
 
 
 def bootstrap_draws(
@@ -131,7 +132,10 @@ def leakage_interval(draws: Iterable, function: Callable, level: float = 0.9) ->
             f"the function must return numbers, found NaN in draw {np.argwhere(np.isnan(values))[0, 0]}; correct it"
         )
     tail = 0.5 * (1.0 - level)
-    lower = np.quantile(values, tail, axis=0, method="lower")
-    median = np.quantile(values, 0.5, axis=0, method="inverted_cdf")
-    upper = np.quantile(values, 1.0 - tail, axis=0, method="higher")
-    return LeakageInterval(lower, median, upper, level, values)
+    return LeakageInterval(
+        lower=np.quantile(values, tail, axis=0, method="lower"),
+        median=np.quantile(values, 0.5, axis=0, method="inverted_cdf"),
+        upper=np.quantile(values, 1.0 - tail, axis=0, method="higher"),
+        level=level,
+        values=values,
+    )
