@@ -123,8 +123,9 @@ def subplots(
     if columns not in (1, 2):
         raise ValueError(f"columns must be 1 or 2, got {columns!r}; choose one or two printed columns")
     use_style()
-    size = (SINGLE_COLUMN if columns == 1 else DOUBLE_COLUMN, panel_height * rows)
-    return plt.subplots(rows, cols, figsize=size, **kwargs)
+    return plt.subplots(
+        rows, cols, figsize=(SINGLE_COLUMN if columns == 1 else DOUBLE_COLUMN, panel_height * rows), **kwargs
+    )
 
 
 def save_figure(
@@ -161,13 +162,12 @@ def save_figure(
         is "real" and no input file is named.
     """
     target = _target(name)
-    record = provenance(name, results, data, inputs)
     if data == "synthetic":
         _say_synthetic(figure)
     contents = {suffix: figure_bytes(figure, suffix) for suffix in (".png", ".pdf")}
     if table is not None:
         contents[".csv"] = _comma_separated(table)
-    write_with_record(target, contents, record)
+    write_with_record(target, contents, provenance(name, results, data, inputs))
 
 
 def figure_bytes(figure: "Figure", suffix: str) -> bytes:

@@ -142,8 +142,10 @@ def repository_folder() -> Path:
 def write_with_record(target: Path, contents: dict[str, bytes], record: dict) -> None:
     """Write the files of one result, by suffix, and last its record as ``.json``; none is ever seen half-written."""
     # The record comes last: where it exists, the files it describes are complete.
-    text = json.dumps(record, indent=2, allow_nan=False) + "\n"
-    for suffix, content in [*contents.items(), (".json", text.encode())]:
+    for suffix, content in {
+        **contents,
+        ".json": (json.dumps(record, indent=2, allow_nan=False) + "\n").encode(),
+    }.items():
         write_whole(target.parent / (target.name + suffix), content)
 
 
@@ -173,8 +175,13 @@ def _commit():
     """Commit of the repository and whether tracked files differ from it; None outside a repository."""
 
     def git(*words):
-        command = ["git", "-C", str(repository_folder()), *words]
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout.strip()
+        return subprocess.run(
+            ["git", "-C", str(repository_folder()), *words],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=20,
+        ).stdout.strip()
 
     try:
         # The published figures themselves are written by this very run, so they do not count.

@@ -153,8 +153,7 @@ def _start(n_states: int, flat: np.ndarray, start: int, rng: np.random.Generator
         init_params="c" if start % 2 else "mc",
     )
     if start % 2:
-        distinct = np.unique(flat, axis=0)
-        model.means_ = distinct[rng.choice(len(distinct), n_states, replace=False)]
+        model.means_ = rng.choice(np.unique(flat, axis=0), n_states, replace=False)
     # hmmlearn's own starts draw nearly deterministic rows, from which Baum-Welch seldom gets away.
     model.startprob_ = np.full(n_states, 1.0 / n_states)
     model.transmat_ = rng.dirichlet(np.full(n_states, 2.0), size=n_states)

@@ -62,8 +62,7 @@ def estimate_higher_order(
     order, smoothing = check_horizon(order, "order"), check_smoothing(smoothing)
     augmented = _augmented(sequences, order, labels)
     if not isinstance(tuples, str):
-        chosen = [(place,) for place in tuples] if order == 1 else list(tuples)
-        augmented = as_sequences(augmented, states=chosen)
+        augmented = as_sequences(augmented, states=[(place,) for place in tuples] if order == 1 else tuples)
     elif tuples == "all":
         augmented = as_sequences(augmented, states=_all_tuples(augmented.labels.tolist(), order))
     elif tuples != "observed":

@@ -48,15 +48,14 @@ class Sequences(FrozenArrays):
     users: np.ndarray
 
     def __post_init__(self):
-        values, offsets = np.asarray(self.values), np.asarray(self.offsets, dtype=np.int64)
+        values = np.asarray(self.values, None if len(self.values) else np.int32)  # an empty list has no type
+        offsets = np.asarray(self.offsets, dtype=np.int64)
         labels, users = _array_of(self.labels), _array_of(self.users)
-        if values.ndim != 1 or (values.size and values.dtype.kind not in "iu"):
+        if values.ndim != 1 or values.dtype.kind not in "iu":
             raise ValueError(
                 f"values must be a flat array of integer codes, found {values.dtype}, shape {values.shape}; put what "
                 "they stand for into labels"
             )
-        if not values.size:
-            values = values.astype(np.int32)
         ends = offsets[[0, -1]].tolist() if offsets.ndim == 1 and offsets.size else []
         if ends != [0, len(values)] or (np.diff(offsets) < 0).any():
             raise ValueError(

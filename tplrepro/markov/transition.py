@@ -160,8 +160,7 @@ class TransitionMatrix:
         return f"TransitionMatrix({self.n_states} states {', '.join(named)}; {kind})"
 
     def __array__(self, dtype=None, copy=None):
-        array = np.asarray(self.toarray(), dtype=dtype)
-        return array.copy() if copy else array
+        return np.array(self.toarray(), dtype=dtype, copy=copy)
 
     def __setstate__(self, state):
         state.pop("excess", None)
@@ -169,10 +168,8 @@ class TransitionMatrix:
         self._freeze()
 
     def _freeze(self) -> None:
-        stored, arrays = self.probabilities, [self.probabilities]
-        if self.is_sparse:
-            arrays = [stored.data, stored.indices, stored.indptr, self.background]
-        for array in arrays:
+        stored = self.probabilities
+        for array in (stored.data, stored.indices, stored.indptr, self.background) if self.is_sparse else (stored,):
             array.setflags(write=False)
 
     def toarray(self) -> np.ndarray:
@@ -197,8 +194,14 @@ class TransitionMatrix:
     def excess(self) -> Any:
         """What is stored of a sparse matrix less the background of its row: csr_array (n, n)."""
         stored = self.probabilities
-        data = frozen(stored.data - np.repeat(self.background, np.diff(stored.indptr)))
-        return type(stored)((data, stored.indices, stored.indptr), shape=self.shape)
+        return type(stored)(
+            (
+                frozen(stored.data - np.repeat(self.background, np.diff(stored.indptr))),
+                stored.indices,
+                stored.indptr,
+            ),
+            shape=self.shape,
+        )
 
     def index(self, state: Any) -> int:
         """The row of a state's label."""
