@@ -3,7 +3,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.sip.oracles import least_cost
+from tests.sip.oracles import least_cost, second_order_sequences
 from tests.sip.strategies import budgets
 from tplrepro import sip
 
@@ -19,7 +19,7 @@ def test_batches_are_numbered_by_their_digits():
 
 def test_belief_over_batches_is_the_joint_distribution():
     found = sip.batch_belief([0.3, 0.7], STEP, 4)
-    assert found == pytest.approx(sip.markov_sequences([0.3, 0.7], STEP, 4).ravel(), rel=1e-12)
+    assert found == pytest.approx(second_order_sequences([0.3, 0.7], STEP, STEP, 4).ravel(), rel=1e-12)
     chain = sip.batch_chain([0.3, 0.7], STEP, 2)
     after = found.reshape(4, 4).sum(axis=1) @ chain.toarray()
     assert after == pytest.approx(found.reshape(4, 4).sum(axis=0), rel=1e-12)

@@ -67,7 +67,7 @@ def test_a_symbol_stays_possible_however_unlikely():
     assert belief.current == pytest.approx(response.column(1) / response.column(1).sum(), rel=1e-9)
 
 
-@pytest.mark.parametrize("background", [0.0, 0.02])
+@pytest.mark.parametrize("background", [0.0, 0.02, 2.0])
 def test_one_step_is_the_dense_product_with_restarts(background):
     counts = csr_array(np.array([[3.0, 0, 0], [0, 1, 2], [1, 0, 1]]))
     step = TransitionMatrix(counts, background=background, normalize=True)
@@ -75,7 +75,9 @@ def test_one_step_is_the_dense_product_with_restarts(background):
     expected = (1 - chain.restart)[:, None] * step.toarray() + np.outer(chain.restart, chain.initial)
     assert chain.toarray() == pytest.approx(expected, rel=1e-12)
     weights = np.array([0.1, 0.6, 0.3])
-    assert np.exp(chain.predict(np.log(weights))) == pytest.approx(weights @ expected, rel=1e-12)
+    assert chain.predict(weights) == pytest.approx(weights @ expected, rel=1e-12)
+    assert np.exp(chain.log_predict(np.log(weights))) == pytest.approx(weights @ expected, rel=1e-12)
+    assert (chain.steps[2] > 0) == (background < 1)  # else entries are differences, and logarithms are used
 
 
 def test_estimated_chains():

@@ -2,8 +2,8 @@
 
 A chain of order 1 or 2 is kept as a first-order chain over *contexts*, each with a last symbol: for order 1 the symbols
 themselves, for order 2 the symbols (what is known after the first one) and the pairs. The belief is a distribution over
-contexts, kept in logarithms; observing y multiplies it by a(y|x) / p(y) and one step of the chain follows. A sparse
-chain costs O(nonzeros) a step and holds no table of all pairs.
+contexts, kept in logarithms where it gets too small; observing y multiplies it by a(y|x) / p(y), and one step of the
+chain follows. A sparse chain costs O(nonzeros) a step and holds no table of all pairs.
 
 Chains estimated from data assign probability 0 to steps never seen. `restart` is the probability with which the next
 symbol is drawn from the initial distribution whatever the context, which keeps a chain sparse and everything possible.
@@ -16,17 +16,17 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.markov.filtering import condition, log_probabilities, log_product
+from tplrepro.markov.filtering import LOWEST, condition, log_probabilities, log_product
 from tplrepro.markov.sequences import Sequences, as_sequences
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.sip.response import Response
-from tplrepro.validation import check_choice, check_distribution, check_probability
+from tplrepro.validation import FrozenArrays, check_choice, check_distribution, check_probability
 
 __all__ = ["Belief", "SymbolChain", "chain_from_sequences"]
 
 
 @dataclass(frozen=True, eq=False)
-class SymbolChain:
+class SymbolChain(FrozenArrays):
     """A chain over contexts, and the symbol in which each ends."""
 
     initial: np.ndarray  # (n,), distribution of the first symbol; context x stands for "first symbol x"
@@ -45,6 +45,11 @@ class SymbolChain:
     def n_symbols(self) -> int:
         return self.initial.size
 
+    @property
+    def order_1(self) -> bool:
+        """Whether the contexts are the symbols."""
+        return self.symbols.size == self.initial.size
+
     def toarray(self) -> np.ndarray:
         """Pr(next context | context), restarts included, dense (c, c)."""
         rows = (1 - self.restart)[:, None] * self.transition.toarray()
@@ -52,24 +57,42 @@ class SymbolChain:
         return rows
 
     @cached_property
-    def _logs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return log_probabilities(1.0 - self.restart), log_probabilities(self.restart), log_probabilities(self.initial)
+    def steps(self) -> tuple[Any, np.ndarray, float]:
+        """The matrix less a constant of each row, transposed; the constants; a bound of what `predict` multiplies by.
 
-    def predict(self, log_weights: np.ndarray) -> np.ndarray:
-        """One step: the log-probabilities of the contexts (c,) after `log_weights` (c,)."""
-        stay, restart, initial = self._logs
-        following = log_product(log_weights + stay, self.transition)
-        renewed = log_weights + restart
-        top = renewed.max()
-        if np.isfinite(top):
-            renewed = top + np.log(np.exp(renewed - top).sum())  # logaddexp.reduce takes ten times as long
-            following[: self.n_symbols] = np.logaddexp(following[: self.n_symbols], renewed + initial)
+        The bound is the smallest positive factor, or 0 where something is subtracted.
+        """
+        matrix = self.transition
+        beyond = matrix.excess if matrix.is_sparse else matrix.probabilities
+        constants = matrix.background if matrix.is_sparse else np.zeros(matrix.n_states)
+        stored = beyond.data if matrix.is_sparse else beyond
+        moves = 0.0 if stored.min() < 0 else min(map(_smallest, (stored, constants, self.initial)))
+        return beyond.T, constants, moves * min(_smallest(self.restart), _smallest(1.0 - self.restart))
+
+    def predict(self, weights: np.ndarray) -> np.ndarray:
+        """One step: the probabilities of the contexts (c,) after `weights` (c,)."""
+        beyond, constants, _ = self.steps
+        staying = weights * (1.0 - self.restart)
+        following = beyond @ staying + constants @ staying
+        following[: self.n_symbols] += (self.restart @ weights) * self.initial
         return following
+
+    def log_predict(self, log_weights: np.ndarray) -> np.ndarray:
+        """The same in logarithms, for what is too small to be told from 0."""
+        following = log_product(log_weights + log_probabilities(1.0 - self.restart), self.transition)
+        renewed = np.logaddexp.reduce(log_weights + log_probabilities(self.restart)) + log_probabilities(self.initial)
+        following[: self.n_symbols] = np.logaddexp(following[: self.n_symbols], renewed)
+        return following
+
+
+def _smallest(values: Any) -> float:
+    """The smallest positive one of numbers from 0 to 1, or 1."""
+    return float(np.min(values) or np.min(values, where=values > 0, initial=1.0))
 
 
 @dataclass(frozen=True, eq=False)
 class Belief:
-    """A belief over the contexts of a chain, log-probabilities (c,); immutable: `observe` returns the next one.
+    """A belief over the contexts of a chain, probabilities (c,); immutable: `observe` returns the next one.
 
     >>> from tplrepro.sip import ConditionalRandomizedResponse
     >>> belief = Belief.start(SymbolChain.first_order([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]]))
@@ -79,29 +102,39 @@ class Belief:
     """
 
     chain: SymbolChain
-    log_weights: np.ndarray
+    weights: np.ndarray
+    log_weights: np.ndarray | None = None  # where some of them are too small to be told from 0
 
     @classmethod
     def start(cls, chain: SymbolChain) -> Self:
         """The belief before the first output."""
-        weights = np.zeros(chain.symbols.size)
-        weights[: chain.n_symbols] = chain.initial
-        return cls(chain, log_probabilities(weights))
+        return cls(chain, np.append(chain.initial, np.zeros(chain.symbols.size - chain.n_symbols)))
 
     @cached_property
     def current(self) -> np.ndarray:
         """Pr(X_k = x | y_1 .. y_{k-1}), (n,): what a mechanism is given."""
-        weights = np.exp(self.log_weights - self.log_weights.max())
-        return np.bincount(self.chain.symbols, weights, minlength=self.chain.n_symbols) / weights.sum()
+        chain = self.chain
+        return self.weights if chain.order_1 else np.bincount(chain.symbols, self.weights, minlength=chain.n_symbols)
 
     def observe(self, y: int, response: Response) -> "Belief":
         """The belief about the next symbol after output y, Eq. (13); ImpossibleOutputError if y cannot be given."""
-        posterior, _ = condition(self.log_weights, log_probabilities(response.column(y))[self.chain.symbols])
-        return Belief(self.chain, self.chain.predict(posterior))
+        likelihood = response.column(y)
+        return self._after(likelihood if self.chain.order_1 else likelihood[self.chain.symbols])
 
     def unobserved(self) -> "Belief":
         """The belief about the next symbol where no output is taken into account."""
-        return Belief(self.chain, self.chain.predict(self.log_weights))
+        return self._after(np.ones_like(self.weights))
+
+    def _after(self, likelihood: np.ndarray) -> "Belief":
+        posterior = self.weights * likelihood
+        smallest = _smallest(self.weights) * _smallest(likelihood) * self.chain.steps[2]
+        if self.log_weights is None and smallest > LOWEST and posterior.any():
+            weights = self.chain.predict(posterior)
+            return Belief(self.chain, weights / weights.sum())
+        logs = log_probabilities(self.weights) if self.log_weights is None else self.log_weights
+        logs = self.chain.log_predict(condition(logs, log_probabilities(likelihood))[0])
+        weights = np.exp(logs)
+        return Belief(self.chain, weights / weights.sum(), logs if (weights[logs > -np.inf] < LOWEST).any() else None)
 
 
 def chain_from_sequences(
@@ -121,21 +154,20 @@ def chain_from_sequences(
 
     check_choice(order, "order", (1, 2))
     coded = as_sequences(sequences, n_symbols)
-    counts = np.bincount(coded.values, minlength=n_symbols) + 1.0
-    start = counts / counts.sum() if initial is None else check_distribution(initial, n_symbols, "initial")
-    symbols, (origin, target) = np.arange(n_symbols), coded.transitions()
+    n, (origin, target) = coded.n_states, coded.transitions()
+    counts = np.bincount(coded.values, minlength=n) + 1.0
+    start = counts / counts.sum() if initial is None else check_distribution(initial, n, "initial")
+    symbols = np.arange(n)
     if order == 2:
-        pairs, codes = np.unique(origin.astype(np.int64) * n_symbols + target, return_inverse=True)
+        pairs, codes = np.unique(origin.astype(np.int64) * n + target, return_inverse=True)
         ends = np.cumsum(np.maximum(coded.lengths - 1, 0))
         earlier, later = Sequences(codes, np.append(0, ends), pairs, coded.users).transitions()
         # From a lone symbol (the first, or after an unseen pair) and from a pair the chain goes to the pair it makes.
-        origin = np.concatenate([origin, n_symbols + earlier])
-        target = np.concatenate([n_symbols + codes, n_symbols + later])
-        symbols = np.concatenate([symbols, pairs % n_symbols])
-    c = symbols.size
-    again = np.full(c, check_probability(restart, "restart"))
-    dead = np.setdiff1d(np.arange(c), origin)
-    again[dead] = 1.0
+        origin, target = np.append(origin, n + earlier), np.append(n + codes, n + later)
+        symbols = np.append(symbols, pairs % n)
+    dead = np.setdiff1d(np.arange(symbols.size), origin)
     steps = np.append(origin, dead), np.append(target, dead)
-    matrix = coo_array((np.ones(steps[0].size), steps), shape=(c, c)).tocsr()
+    matrix = coo_array((np.ones(steps[0].size), steps), shape=(symbols.size, symbols.size)).tocsr()
+    again = np.full(symbols.size, check_probability(restart, "restart"))
+    again[dead] = 1.0
     return SymbolChain(start, TransitionMatrix(matrix, normalize=True), symbols, again)

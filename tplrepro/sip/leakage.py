@@ -13,11 +13,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tplrepro.markov.filtering import log_probabilities
 from tplrepro.sip.response import BeliefMechanism
 from tplrepro.validation import ROW_SUM_TOLERANCE, check_budgets, check_distribution, check_horizon
 
-__all__ = ["SequenceLeakage", "compose", "instantaneous_leakage", "joint_information", "local_differential_privacy"]
-__all__ += ["markov_sequences", "mutual_information", "sequence_leakage"]
+__all__ = [
+    "SequenceLeakage",
+    "compose",
+    "instantaneous_leakage",
+    "joint_information",
+    "local_differential_privacy",
+    "markov_sequences",
+    "mutual_information",
+    "sequence_leakage",
+]
 
 #: Pairs of sequences that enumeration may visit; 8 bytes each.
 LARGEST_ENUMERATION = 50_000_000
@@ -26,8 +35,9 @@ LARGEST_ENUMERATION = 50_000_000
 def _check_response_matrix(matrix: ArrayLike, n: int | None = None) -> np.ndarray:
     rows = np.asarray(matrix, dtype=float)
     if rows.ndim != 2 or 0 in rows.shape or n not in (None, rows.shape[0]):
-        found = f"found shape {rows.shape}; give rows"
-        raise ValueError(f"a response over {n or 'n'} symbols must have a row a(.|x) for each, {found}")
+        raise ValueError(
+            f"a response over {n or 'n'} symbols must have a row a(.|x) for each, found shape {rows.shape}; give rows"
+        )
     wrong = ~(np.abs(rows.sum(axis=1) - 1) <= ROW_SUM_TOLERANCE) | (rows < 0).any(axis=1)
     for x in np.flatnonzero(wrong):
         check_distribution(rows[x], name=f"row a(.|{x})")  # says what is wrong with it
@@ -48,11 +58,8 @@ def instantaneous_leakage(matrix: ArrayLike, belief: ArrayLike) -> float:
     beta = check_distribution(belief, name="a belief")
     rows = _check_response_matrix(matrix, beta.size)
     marginal = beta @ rows
-    seen = marginal > 0
-    likelihood = rows[np.ix_(beta > 0, seen)]
-    if (likelihood == 0).any():
-        return float("inf")
-    return float(np.abs(np.log(likelihood) - np.log(marginal[seen])).max())
+    likelihood = rows[np.ix_(beta > 0, marginal > 0)]
+    return float(np.abs(log_probabilities(likelihood) - np.log(marginal[marginal > 0])).max())
 
 
 def local_differential_privacy(matrix: ArrayLike) -> float:
@@ -62,11 +69,8 @@ def local_differential_privacy(matrix: ArrayLike) -> float:
     1.0986
     """
     rows = _check_response_matrix(matrix)
-    rows = rows[:, rows.max(axis=0) > 0]
-    if (rows == 0).any():
-        return float("inf")
-    logs = np.log(rows)
-    return float((logs.max(axis=0) - logs.min(axis=0)).max())
+    logs = log_probabilities(rows[:, rows.max(axis=0) > 0])
+    return float(np.ptp(logs, axis=0).max())
 
 
 def mutual_information(matrix: ArrayLike, belief: ArrayLike) -> float:
@@ -96,13 +100,11 @@ def compose(leakages: ArrayLike, delta: float = 0.0) -> float:
     (10.0, 5.8502)
     """
     values = check_budgets(leakages, "leakages")
-    linear = float(values.sum())
     if not 0 <= delta < 1:
         raise ValueError(f"delta must be a probability from 0 to below 1, found {delta}; give such as 1e-5")
-    if delta == 0:
-        return linear
     # The theorem's Azuma-Hoeffding argument, for unequal leakages; its batched half prints tau for sqrt(tau).
-    return min(linear, float(values @ np.expm1(values) + np.sqrt(2 * np.log(1 / delta) * (values @ values))))
+    deviation = np.sqrt(-2 * log_probabilities(delta) * (values @ values))
+    return float(min(values.sum(), values @ np.expm1(values) + deviation))
 
 
 def markov_sequences(initial: ArrayLike, transition: ArrayLike, horizon: int) -> np.ndarray:
@@ -155,19 +157,24 @@ def sequence_leakage(mechanism: BeliefMechanism, prior: ArrayLike) -> SequenceLe
     for k in range(horizon):
         likelihood = np.repeat(likelihood, n, axis=0)
         inputs = np.arange(n ** (k + 1))
-        weights = flat.reshape(inputs.size, -1).sum(axis=1)[:, None] * likelihood
+        weights = flat.reshape(inputs.size, -1).sum(axis=1)
         longer = []
-        for told, weight in zip(likelihood.T, weights.T, strict=True):
+        for told in likelihood.T:
+            weight = weights * told
             belief = weight / weight.sum()
             rows = _rows(mechanism, belief, n, k)
             costs[k] += weight.sum() - weight @ rows[inputs, inputs % n]
             instantaneous[k] = max(instantaneous[k], instantaneous_leakage(rows, belief))
             longer.append(told[:, None] * rows[:, belief @ rows > 0])
         likelihood = np.hstack(longer)
-    possible = flat > 0
-    table, beliefs = likelihood[possible], flat[possible]
-    information, level = mutual_information(table, beliefs), local_differential_privacy(table)
-    return SequenceLeakage(instantaneous_leakage(table, beliefs), instantaneous, information, level, costs)
+    table, beliefs = likelihood[flat > 0], flat[flat > 0]
+    return SequenceLeakage(
+        instantaneous_leakage(table, beliefs),
+        instantaneous,
+        mutual_information(table, beliefs),
+        local_differential_privacy(table),
+        costs,
+    )
 
 
 def _rows(mechanism, belief, n, k):

@@ -13,6 +13,7 @@ symbols is (T eps)-LDP.
 """
 
 from functools import cached_property
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,13 +21,19 @@ from numpy.typing import ArrayLike
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.mechanisms.randomized_response import KaryRandomizedResponse
 from tplrepro.sip.response import BeliefMechanism, Response, check_symbols, draw
-from tplrepro.validation import check_distribution, check_level
+from tplrepro.validation import check_distribution, check_horizon, check_level, check_probability
 
 __all__ = ["ConditionalRandomizedResponse", "RandomizedResponse", "TemporalRandomizedResponse", "release_tops"]
 
 
 class _TruthOrDraw(Response):
-    """The truth or a draw from the belief; sampled in this order."""
+    """The truth or a draw from the belief; sampled in this order, its leakage in closed form for speed."""
+
+    @cached_property
+    def leakage(self) -> float:
+        possible = self.belief[self.belief > 0]
+        b, share = possible.min(), self.share
+        return float(max(np.log(1 - share + share * b) - np.log(b), -np.log(share))) if possible.size > 1 else 0.0
 
     def sample(self, x: int, rng: np.random.Generator) -> int:
         own = self.checked_symbol(x)
@@ -54,7 +61,7 @@ class ConditionalRandomizedResponse(BeliefMechanism):
     def response(self, belief: ArrayLike) -> Response:
         beta = check_distribution(belief, name="a belief")
         n = beta.size
-        return _TruthOrDraw(beta, np.arange(n), float(np.exp(-self.epsilon)), np.zeros((1, n)), np.full(n, -1))
+        return _TruthOrDraw(beta, np.arange(n), float(np.exp(-self.epsilon)), np.zeros((1, n)), np.full(n, -1), beta)
 
 
 def _among(belief: np.ndarray, support: np.ndarray, epsilon: float) -> Response:
@@ -128,26 +135,22 @@ def release_tops(
        is the threshold t.
     2. Perturbation: later symbols are cut off at t and go through a binary hierarchy over 0..t, randomised response
        with an equal share of the budget, `epsilon` nats a symbol, at each level.
-    3. Smoothing: an exponential moving average over the outputs, with weight `smoothing` in (0, 1] for the newest,
+    3. Smoothing: an exponential moving average over the outputs, with weight `smoothing` in [0, 1] for the newest,
        rounded; this is post-processing.
 
     >>> release_tops([3] * 8, 8, 50.0, rng=np.random.default_rng(0)).tolist()
     [3, 3, 3, 3, 3, 3, 3, 3]
     """
     budget, symbols = check_level(epsilon, "epsilon"), check_symbols(sequence, n_symbols)
-    for name, value in (("quantile", quantile), ("smoothing", smoothing)):
-        if not 0 < value <= 1:
-            raise ValueError(f"{name} must be in (0, 1], found {value}; give such as 0.5")
-    first, largest = symbols[:warm_up], n_symbols - 1
+    first, largest = symbols[: check_horizon(warm_up, "warm_up")], n_symbols - 1
     noisy = first + rng.laplace(0.0, max(largest, 1) / budget, first.size)
-    threshold = int(np.clip(np.ceil(np.quantile(noisy, quantile)), min(1, largest), largest))
+    highest = np.quantile(noisy, check_probability(quantile, "quantile"))
+    threshold = int(np.clip(np.ceil(highest), min(1, largest), largest))
     levels = np.arange(threshold.bit_length())
     digits = np.minimum(symbols[warm_up:], threshold)[:, None] >> levels & 1
     flip = rng.random(digits.shape) < 1.0 / (1.0 + np.exp(budget / max(levels.size, 1)))
     later = np.minimum(((digits ^ flip) << levels).sum(axis=1), threshold)
-    perturbed = np.concatenate([np.clip(noisy, 0, largest), later.astype(float)])
-    smooth, state = np.empty(symbols.size), perturbed[0]
-    for k, value in enumerate(perturbed):
-        state += smoothing * (value - state)
-        smooth[k] = state
+    weight = check_probability(smoothing, "smoothing")
+    perturbed = np.append(np.clip(noisy, 0, largest), later)
+    smooth = list(accumulate(perturbed, lambda state, value: state + weight * (value - state)))
     return np.clip(np.rint(smooth), 0, largest).astype(np.int64)

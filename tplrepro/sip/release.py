@@ -12,8 +12,14 @@ from tplrepro.sip.published import TemporalRandomizedResponse
 from tplrepro.sip.response import BeliefMechanism, check_distance, check_symbols
 from tplrepro.validation import check_horizon
 
-__all__ = ["ExpectedRelease", "ReleasedSequences", "ReleasedSymbol"]
-__all__ += ["expected_release", "release_sequence", "release_sequences"]
+__all__ = [
+    "ExpectedRelease",
+    "ReleasedSequences",
+    "ReleasedSymbol",
+    "expected_release",
+    "release_sequence",
+    "release_sequences",
+]
 
 
 @dataclass(frozen=True)
@@ -50,8 +56,7 @@ def _releases(mechanism, symbols, chain, rng):
         output = response.sample(symbol, rng)
         told = response.column(output)
         kept = told if output == symbol else response.column(symbol)
-        leakage = response.leakage if bounded else float("inf")
-        yield ReleasedSymbol(symbol, output, leakage, float(kept[symbol]), told)
+        yield ReleasedSymbol(symbol, output, response.leakage if bounded else float("inf"), float(kept[symbol]), told)
         if mechanism.uses_previous:
             # It has no single matrix: its adversary keeps to the chain.
             belief, known, bounded = belief.unobserved(), {"previous": symbol}, mechanism.same_supports
@@ -90,20 +95,24 @@ def release_sequences(
     """
     table = None if distance is None else check_distance(distance, chain.n_symbols)
     told = cache(mechanism.likelihood) if isinstance(mechanism, TemporalRandomizedResponse) else None
-    outputs, likelihoods, leakages, kept, far = [], [], [], [], []
+    outputs, likelihoods, measured = [], [], []
     for sequence in sequences:
         steps = list(release_sequence(mechanism, sequence, chain, rng=rng))
         outputs.append(np.array([step.output for step in steps]))
         if keep_likelihoods:
             later = [told(step.output) if told else step.likelihood for step in steps[1:]]
             likelihoods.append([steps[0].likelihood, *later])
-        leakages += [step.leakage for step in steps]
-        kept += [step.kept for step in steps]
-        if table is not None:
-            far += [table[step.symbol, step.output] for step in steps]
-    error = 1.0 - float(np.mean(kept))
-    cost = float(np.mean(far)) if far else error
-    return ReleasedSequences(outputs, likelihoods, error, cost, float(np.mean(leakages)), float(np.max(leakages)))
+        far = [1 - step.kept if table is None else table[step.symbol, step.output] for step in steps]
+        measured += [(1 - step.kept, cost, step.leakage) for step, cost in zip(steps, far, strict=True)]
+    errors, distances, leakages = np.transpose(measured)
+    return ReleasedSequences(
+        outputs,
+        likelihoods,
+        error=float(errors.mean()),
+        distance=float(distances.mean()),
+        mean_leakage=float(leakages.mean()),
+        largest_leakage=float(leakages.max()),
+    )
 
 
 @dataclass(frozen=True)
@@ -126,15 +135,14 @@ def expected_release(
     ([0.1839, 0.1547, 0.172], True)
     """
     costs, leakages = np.zeros(check_horizon(horizon)), np.zeros(horizon)
-    level = [(1.0, Belief.start(chain))]
+    histories: Iterable = [(1.0, Belief.start(chain))]
     for k in range(horizon):
-        following = []
-        for weight, belief in level:
-            response = mechanism.response(belief.current)
-            costs[k] += weight * response.cost(distance)
-            leakages[k] = max(leakages[k], response.leakage)
-            if k + 1 < horizon:
-                outputs = np.flatnonzero(response.marginal > 0)
-                following += [(weight * response.marginal[y], belief.observe(int(y), response)) for y in outputs]
-        level = following
+        found = [(weight, belief, mechanism.response(belief.current)) for weight, belief in histories]
+        costs[k] = sum(weight * response.cost(distance) for weight, _, response in found)
+        leakages[k] = max(response.leakage for *_, response in found)
+        histories = (  # of one output more; those after the last release are not visited
+            (weight * response.marginal[y], belief.observe(int(y), response))
+            for weight, belief, response in found
+            for y in np.flatnonzero(response.marginal > 0)
+        )
     return ExpectedRelease(costs, leakages)

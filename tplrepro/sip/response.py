@@ -11,7 +11,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.validation import check_horizon, check_level
+from tplrepro.markov.filtering import log_probabilities
+from tplrepro.validation import check_choice, check_entries, check_horizon, check_level
 
 __all__ = ["BeliefMechanism", "Response", "check_distance", "check_symbols", "draw"]
 
@@ -61,9 +62,7 @@ class Response:
     @cached_property
     def marginal(self) -> np.ndarray:
         """Distribution of the output over all symbols, (n,)."""
-        values = np.zeros(self.belief.size)
-        values[self.labels] = self.output
-        return values
+        return self._over_symbols(self.output)
 
     @cached_property
     def w_range(self) -> tuple[np.ndarray, np.ndarray]:
@@ -78,22 +77,16 @@ class Response:
         seen = self.output > 0
         output, base = self.output[seen], self.base[seen]
         low, high = (self.share * (base / output) + (1 - self.share) * (w[seen] / output) for w in self.w_range)
-        with np.errstate(divide="ignore"):
-            return float(max(np.log(high.max()), -np.log(low.min())))
+        return float(max(np.log(high.max()), -log_probabilities(low.min())))
 
     def row(self, x: int) -> np.ndarray:
         """Distribution of the output given symbol x, (n,)."""
-        values = np.zeros(self.belief.size)
-        values[self.labels] = self.share * self.base
-        if self.row_class[x] >= 0:
-            values[self.labels] += (1 - self.share) * self.table[self.row_class[x]]
-        else:
-            values[x] += 1 - self.share
-        return values
+        shared = self.row_class[self.checked_symbol(x)]
+        return self._mixed(self.table[shared] if shared >= 0 else self.labels == x)
 
     def column(self, y: int) -> np.ndarray:
         """Likelihood of output y given each symbol, (n,)."""
-        place = np.flatnonzero(self.labels == y)
+        place = np.flatnonzero(self.labels == self.checked_symbol(y))
         if not place.size:
             return np.zeros(self.belief.size)
         densities = np.append(self.table[:, place[0]], 0.0)[self.row_class]
@@ -103,18 +96,25 @@ class Response:
 
     def kept(self) -> np.ndarray:
         """Probability that each symbol is output unchanged, (n,)."""
-        values = np.zeros(self.belief.size)
-        own = self.row_class[self.labels]
-        density = np.where(own < 0, 1.0, self.table[own, np.arange(self.labels.size)])
-        values[self.labels] = self.share * self.base + (1 - self.share) * density
-        return values
+        shared = self.row_class[self.labels]
+        return self._mixed(np.where(shared < 0, 1.0, self.table[shared, np.arange(self.labels.size)]))
+
+    def _mixed(self, w: np.ndarray) -> np.ndarray:
+        return self._over_symbols(self.share * self.base + (1 - self.share) * w)
+
+    def _over_symbols(self, values: np.ndarray) -> np.ndarray:
+        whole = np.zeros(self.belief.size)
+        whole[self.labels] = values
+        return whole
 
     def matrix(self) -> np.ndarray:
         """All rows, (n, n); ValueError above 10,000 symbols."""
         n = self.belief.size
         if n > LARGEST_MATRIX:
-            size = f"{8 * n * n / 1e9:.1f} GB, the limit is {LARGEST_MATRIX} symbols"
-            raise ValueError(f"a matrix over {n} symbols would take {size}; use row(x), column(y) or sample(x, rng)")
+            raise ValueError(
+                f"a matrix over {n} symbols would take {8 * n * n / 1e9:.1f} GB, the limit is {LARGEST_MATRIX}; "
+                "use row(x), column(y) or sample(x, rng)"
+            )
         return np.array([self.row(x) for x in range(n)])
 
     def sample(self, x: int, rng: np.random.Generator) -> int:
@@ -129,8 +129,8 @@ class Response:
         return float(sum(b * (values[x] @ self.row(x)) for x, b in enumerate(self.belief) if b > 0))
 
     def checked_symbol(self, x: int) -> int:
-        if not 0 <= x < self.belief.size:
-            raise ValueError(f"a symbol must be one of 0..{self.belief.size - 1}, found {x}; check the input")
+        if not isinstance(x, (int, np.integer)) or not 0 <= x < self.belief.size:
+            raise ValueError(f"a symbol must be one of 0..{self.belief.size - 1}, found {x!r}; check the input")
         return int(x)
 
 
@@ -185,12 +185,10 @@ def check_symbols(sequence: ArrayLike, n_symbols: int) -> np.ndarray:
 def check_distance(distance: str | ArrayLike, n: int) -> np.ndarray:
     """A distance matrix (n, n), finite and not negative; "hamming" is 1 off the diagonal."""
     if isinstance(distance, str):
-        if distance != "hamming":
-            raise ValueError(f"distance must be 'hamming' or an array (n, n), found {distance!r}; give one of these")
+        check_choice(distance, "distance, if it is not an array (n, n),", ["hamming"])
         return 1.0 - np.eye(n)
     values = np.asarray(distance, dtype=float)
     if values.shape != (n, n):
         raise ValueError(f"distances between {n} symbols must have shape ({n}, {n}), found {values.shape}; resize them")
-    if not np.isfinite(values).all() or (values < 0).any():
-        raise ValueError(f"distances must be finite and not negative, found minimum {values.min():g}; correct them")
+    check_entries(values, "distances")
     return values
