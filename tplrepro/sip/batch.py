@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.sip.belief import SymbolChain
+from tplrepro.sip.leakage import markov_sequences
 from tplrepro.sip.optimal import OptimalResponse
 from tplrepro.sip.response import Response, check_distance, check_symbols
 from tplrepro.validation import check_choice, check_distribution, check_horizon
@@ -28,9 +29,10 @@ def _alphabet(n_symbols: int, width: int) -> int:
     n, w = check_horizon(n_symbols, "n_symbols"), check_horizon(width, "width")
     digits = w * np.log10(n)
     if digits > 15 or n**w > LARGEST_ALPHABET:
-        found = f"10^{digits:.1f} batches and a response of 10^{2 * digits - 8.1:.1f} GB"
-        remedy = f"the limit is {LARGEST_ALPHABET} batches; shorten the batch or merge symbols"
-        raise ValueError(f"{n} symbols in batches of {w} make {found}, {remedy}")
+        raise ValueError(
+            f"{n} symbols in batches of {w} make 10^{digits:.1f} batches and a response of 10^{2 * digits - 8.1:.1f} "
+            f"GB, the limit is {LARGEST_ALPHABET} batches; shorten the batch or merge symbols"
+        )
     return n**w
 
 
@@ -71,12 +73,8 @@ def batch_belief(belief: ArrayLike, transition: TransitionMatrix | ArrayLike, wi
     [0.45, 0.05, 0.05, 0.45]
     """
     matrix = as_transition_matrix(transition).toarray()
-    n = len(matrix)
-    _alphabet(n, width)
-    values = check_distribution(belief, n, "a belief")
-    for _ in range(width - 1):
-        values = (values.reshape(-1, n, 1) * matrix).ravel()
-    return values
+    _alphabet(len(matrix), width)
+    return markov_sequences(check_distribution(belief, len(matrix), "a belief"), matrix, width).ravel()
 
 
 def batch_chain(initial: ArrayLike, transition: TransitionMatrix | ArrayLike, width: int) -> SymbolChain:
@@ -118,10 +116,9 @@ class BatchResponse(OptimalResponse):
     def response(self, belief: ArrayLike) -> Response:
         if self.method == "exact":
             return super().response(belief)
-        distance = np.asarray(self.distance)
-        beta = check_distribution(belief, len(distance), "a belief")
-        rows, everyone = _gradient_descent(beta, distance, self.epsilon, self.step), np.arange(beta.size)
-        return Response(beta, everyone, 0.0, rows, everyone)
+        beta = check_distribution(belief, len(self.distance), "a belief")
+        rows = _gradient_descent(beta, np.asarray(self.distance), self.epsilon, self.step)
+        return Response(beta, np.arange(beta.size), 0.0, rows, np.arange(beta.size))
 
 
 def _gradient_descent(belief: np.ndarray, distance: np.ndarray, epsilon: float, step: float) -> np.ndarray:
@@ -134,8 +131,8 @@ def _gradient_descent(belief: np.ndarray, distance: np.ndarray, epsilon: float, 
     for _ in range(SWEEPS):
         # The gradient is centred over the entries of a row that still move, which keeps the row on the simplex;
         # positivity follows from the constraint.
-        count = np.maximum(active.sum(axis=1, keepdims=True), 1)
-        centre = (gradient * active).sum(axis=1, keepdims=True) / count
+        moving = np.maximum(active.sum(axis=1, keepdims=True), 1)
+        centre = (gradient * active).sum(axis=1, keepdims=True) / moving
         move = np.where(active, gradient - centre, 0.0)
         trial = rows - step * move
         marginal = belief @ trial

@@ -27,8 +27,18 @@ from tplrepro.sip.leakage import joint_information
 from tplrepro.sip.response import BeliefMechanism, check_symbols
 from tplrepro.validation import check_horizon, check_probability, check_smoothing
 
-__all__ = ["MarkovClassifier", "TwoStepNoise", "gaze_cells", "grid_distance", "halves", "identification_rate"]
-__all__ += ["least_leakage", "merge_rare", "second_beliefs", "two_step_noise"]
+__all__ = [
+    "MarkovClassifier",
+    "TwoStepNoise",
+    "gaze_cells",
+    "grid_distance",
+    "halves",
+    "identification_rate",
+    "least_leakage",
+    "merge_rare",
+    "second_beliefs",
+    "two_step_noise",
+]
 
 #: Budgets that `least_leakage` tries, in nats.
 SMALLEST_BUDGET, LARGEST_BUDGET = 1e-6, 64.0
@@ -45,9 +55,12 @@ def gaze_cells(columns: int, rows: int, stride: int = 1, **stand_in: Any) -> Pre
     cells = prepared.observations["area"].to_numpy()
     recordings = prepared.observations.groupby(["user", "recording"], observed=True).indices
     kept = [cells[index][cells[index] >= 0][::step] for index in recordings.values()]
-    ends = np.cumsum([len(own) for own in kept])
-    users = [user for user, _ in recordings]
-    sequences = Sequences(np.concatenate(kept), np.append(0, ends), np.arange(columns * rows), np.array(users))
+    sequences = Sequences(
+        np.concatenate(kept),
+        np.cumsum([0, *map(len, kept)]),
+        labels=np.arange(columns * rows),
+        users=np.array([user for user, _ in recordings]),
+    )
     names = [f"area r{row}c{column}" for row in range(rows) for column in range(columns)]
     return replace(prepared, sequences=sequences, state_names=names)
 
@@ -88,9 +101,8 @@ def halves(sequences: Sequences, length: int, most: int | None = None) -> tuple[
         train[user] = [s[: s.size // 2] for s in own if s.size >= 2]
         starts = [range(s.size // 2, s.size - length + 1, length) for s in own]
         pieces = [s[start : start + length] for s, first in zip(own, starts, strict=True) for start in first]
-        if most is not None and len(pieces) > most:
-            pieces = [pieces[i] for i in np.linspace(0, len(pieces) - 1, most).astype(int)]
-        test[user] = pieces
+        count = len(pieces) if most is None else min(len(pieces), most)
+        test[user] = [pieces[i] for i in np.linspace(0, len(pieces) - 1, count).astype(int)]
     return train, test
 
 
@@ -113,11 +125,10 @@ class MarkovClassifier:
         if len(sequences) < 2:
             raise ValueError(f"identification needs at least two users, found {len(sequences)}; give more")
         own = [as_sequences(sequences[user], self.n_symbols) for user in sequences]
-        counts = [np.bincount(coded.values, minlength=self.n_symbols) + self.smoothing for coded in own]
+        counts = np.array([np.bincount(coded.values, minlength=self.n_symbols) for coded in own]) + self.smoothing
         self.users = list(sequences)
-        self.initial = np.array([count / count.sum() for count in counts])
-        estimates = [TransitionMatrix.from_sequences(coded, smoothing=self.smoothing) for coded in own]
-        self.steps = np.array([estimate.toarray() for estimate in estimates])
+        self.initial = counts / counts.sum(axis=1, keepdims=True)
+        self.steps = np.array([TransitionMatrix.from_sequences(coded, smoothing=self.smoothing) for coded in own])
         return self
 
     def log_likelihood(self, sequence: ArrayLike, likelihoods: Sequence[np.ndarray] | None = None) -> np.ndarray:
@@ -133,15 +144,13 @@ class MarkovClassifier:
             if likelihoods is None:
                 steps = np.log(self.steps[:, symbols[:-1], symbols[1:]]).sum(axis=1)
                 return np.log(self.initial[:, symbols[0]]) + steps
-            logs, log_steps = np.log(self.initial * likelihoods[0]), np.log(self.steps)
+            logs = np.log(self.initial * likelihoods[0])
             for told in likelihoods[1:]:
-                if told.ndim == 1:
-                    # Smoothed steps have no zeros: beside each user's largest weight, nothing that is lost matters.
-                    top = np.maximum(logs.max(axis=1, keepdims=True), np.finfo(float).min)
-                    carried = np.exp(logs - top)[:, None, :] @ self.steps
-                    logs = top + np.log(carried[:, 0]) + np.log(told)
-                else:
-                    logs = np.logaddexp.reduce(logs[:, :, None] + log_steps + np.log(told), axis=1)
+                # Smoothed steps have no zeros: beside each user's largest weight, nothing that is lost matters.
+                top = np.maximum(logs.max(axis=1, keepdims=True), np.finfo(float).min)
+                steps = self.steps if told.ndim == 1 else self.steps * told
+                carried = np.exp(logs - top)[:, None, :] @ steps
+                logs = top + np.log(carried[:, 0]) + (np.log(told) if told.ndim == 1 else 0.0)
         return np.logaddexp.reduce(logs, axis=1)
 
     def predict(self, sequence: ArrayLike, likelihoods: Sequence[np.ndarray] | None = None) -> Any:
@@ -203,8 +212,14 @@ def two_step_noise(first: BeliefMechanism, second: BeliefMechanism, p1: float, p
         largest = max(largest, after.leakage)
         for x1, x2, y2 in np.ndindex(2, 2, 2):
             noise[int(x1 != y1), int(x2 != y2)] += data[x1, x2] * response.row(x1)[y1] * after.row(x2)[y2]
-    shares, leakages = (float(noise[1].sum()), float(noise[:, 1].sum())), (response.leakage, largest)
-    return TwoStepNoise(_correlation(data), _correlation(noise), joint_information(noise), *shares, leakages)
+    return TwoStepNoise(
+        _correlation(data),
+        _correlation(noise),
+        joint_information(noise),
+        first=float(noise[1].sum()),
+        second=float(noise[:, 1].sum()),
+        leakages=(response.leakage, largest),
+    )
 
 
 def least_leakage(
@@ -223,9 +238,8 @@ def least_leakage(
     if not enough(-LARGEST_BUDGET):
         raise ValueError(f"no budget up to 64 nats brings the noise down to {noise}; allow more noise")
     budget = -largest_within(enough, -LARGEST_BUDGET, -SMALLEST_BUDGET, tolerance=1e-12)
-    if budget == SMALLEST_BUDGET:
-        return 0.0, 0.0
-    return budget, max(mechanism(budget).leakage(belief) for _, belief in pairs)
+    leakage = max(mechanism(budget).leakage(belief) for _, belief in pairs)
+    return (budget, leakage) if budget > SMALLEST_BUDGET else (0.0, 0.0)
 
 
 def _correlation(joint: np.ndarray) -> float:

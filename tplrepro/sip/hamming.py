@@ -11,11 +11,12 @@ a linear programme over a window around z and the most probable symbol, in which
 response, and its dual a bound for all symbols. The window doubles until response and bound agree.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
-from tplrepro.sip.one_sided import constant_response, mix, solve_one_sided, usable_budget
+from tplrepro.sip.one_sided import mix, solve_one_sided, usable_budget
 from tplrepro.sip.response import Response
 
 __all__ = ["Allocation", "allocate", "hamming_response", "utility_bound"]
@@ -32,17 +33,10 @@ LARGEST_WINDOW = 200
 
 def hamming_response(belief: np.ndarray, epsilon: float) -> Response:
     """The response of least expected Hamming distance with leakage at most `epsilon`; `bound` is its proven cost."""
-    effective = usable_budget(epsilon)
-    if effective <= 0:
-        return constant_response(belief)
-    positive = np.flatnonzero(belief > 0)
-    order = positive[np.argsort(-belief[positive], kind="stable")]
-    b, odds = belief[order], float(np.exp(effective))
+    order = np.argsort(-belief, kind="stable")[: np.count_nonzero(belief)]
+    b, odds = belief[order], float(np.exp(usable_budget(epsilon)))
     allocation = allocate(b, odds)
-    if allocation.attained:
-        found, utility = _fill(b, odds, allocation.q, allocation.part), allocation.bound
-    else:
-        found, utility = _by_window(b, odds, allocation)
+    found, utility = (_fill if allocation.attained else _by_window)(b, odds, allocation)
     row_class = np.full(belief.size, len(found.table))  # what cannot occur gives nothing away: its row is the marginal
     row_class[order] = found.row_class
     table = np.vstack([found.table, found.w_marginal / found.w_marginal.sum()])
@@ -71,9 +65,7 @@ def allocate(b: np.ndarray, odds: float) -> Allocation:
     left = b[n_common:].sum()
     worth = int(np.searchsorted(-b, -b[0] / odds**2, side="left"))  # those before it have E^2 b > b[0]
     n_full = int(np.floor(cap * left))
-    part = cap * left - n_full
-    if part < 1e-12:
-        part = 0.0
+    part = cap * left - n_full if cap * left - n_full >= 1e-12 else 0.0
     if n_common + n_full >= max(worth, n_common):
         n_full, part = max(worth - n_common, 0), 0.0
     n_served = n_common + n_full
@@ -88,45 +80,38 @@ def allocate(b: np.ndarray, odds: float) -> Allocation:
     return Allocation(bound, q, part, bool(part == 0.0 or cap * b[n_served:].sum() >= 1.0))
 
 
-def _fill(b, odds, q, part) -> Response:
-    """The transport that attains the bound."""
-    n_served = q.size
-    row_class = np.full(b.size, -1)
-    spare = np.maximum(q - b[:n_served], 0.0)  # what the columns of served symbols lack
+def _fill(b, odds, allocation) -> tuple[Response, float]:
+    """The transport that attains the bound, and the bound."""
+    n_served, part = allocation.q.size, allocation.part
+    row_class = np.where(np.arange(b.size) < n_served, -1, 0)
+    spare = np.maximum(allocation.q - b[:n_served], 0.0)  # what the columns of served symbols lack
     # Rounding can leave nothing to fill for a tail of no weight, which then goes to the first symbol.
     shares = spare / spare.sum() if spare.sum() > 0 else np.eye(1, n_served)[0]
-    labels = np.arange(n_served + (part > 0))
-    row_class[n_served:] = 0
     table = [shares]
     if part > 0:
         row_class[n_served + 1 :] = 1
         into_z = part * (1 / (odds + 1) - b[n_served]) / b[n_served + 1 :].sum()
-        table = [np.append((1 - part) * shares, part), np.append((1 - into_z) * shares, into_z)]
-    return Response(b, labels, 1 / odds, np.array(table), row_class)
+        table = [np.append((1 - share) * shares, share) for share in (part, into_z)]
+    return Response(b, np.arange(len(table[0])), 1 / odds, np.array(table), row_class), allocation.bound
 
 
 def _by_window(b, odds, allocation):
     """Free a window of symbols until the dual bound is met: a response, and what none exceeds."""
     # Without z the bound's argument still gives a response; it stands where the programme finds nothing better.
-    without = allocation.q.copy()
+    without, n_served, upper = allocation.q.copy(), allocation.q.size, allocation.bound
     without[0] += 1.0 - without.sum()
-    n_served, upper = without.size, allocation.bound
-    best, utility = _fill(b, odds, without, 0.0), float(b[:n_served] @ (without / odds + 1 - 1 / odds))
-    reach = 3
-    while True:
-        window = np.arange(max(0, n_served - reach), min(b.size, n_served + reach))
-        active = np.union1d([0], window)
-        try:
+    lower = float(b[:n_served] @ (without / odds + 1 - 1 / odds))
+    best, utility = _fill(b, odds, Allocation(lower, without, 0.0, True))
+    for reach in 3 * 2 ** np.arange(9):
+        active = np.union1d([0], np.arange(max(0, n_served - reach), min(b.size, n_served + reach)))
+        with suppress(ArithmeticError):  # HiGHS gave up: a larger window may do
             found, found_utility, dual = _window_response(b, odds, active, allocation.q)
-        except ArithmeticError:  # HiGHS gave up: a larger window may do
-            pass
-        else:
             upper = min(upper, utility_bound(b, odds, dual))
             if found_utility > utility:
                 best, utility = found, found_utility
         if upper - utility <= AGREEMENT * upper or active.size == b.size or active.size > LARGEST_WINDOW:
-            return best, upper
-        reach *= 2
+            break
+    return best, upper
 
 
 def _window_response(b, odds, active, q):
@@ -137,23 +122,18 @@ def _window_response(b, odds, active, q):
     row_class[active] = np.arange(m)
     row_class[frozen] = -1
     mass = np.bincount(row_class[row_class >= 0], b[row_class >= 0])
-    own = np.zeros((mass.size, m))
-    np.fill_diagonal(own, -gain * b[active])
+    own = np.eye(mass.size, m) * b[active]
     spare = np.maximum(q[frozen] - b[frozen], 0.0)  # what the columns of frozen symbols lack
-    w, _, dual = solve_one_sided(mass, own, -b[active] / odds, odds, elsewhere=spare.sum(), by_output=False)
-    w = np.maximum(w, 0.0)
-    w /= w.sum(axis=1, keepdims=True)
-    labels = np.concatenate([active, frozen])
+    w, _, dual = solve_one_sided(mass, -gain * own, -b[active] / odds, odds, elsewhere=spare.sum(), by_output=False)
     shares = spare / spare.sum() if spare.sum() > 0 else spare
-    table = np.hstack([w[:, :m], w[:, m:].sum(axis=1, keepdims=True) * shares])
-    output = Response(b, labels, 1 / odds, table, row_class).w_marginal
-    if (output <= SLIGHT_OUTPUT).any():
-        table = np.where(output > SLIGHT_OUTPUT, table, 0.0)
-        table[:, np.argmax(output)] += np.finfo(float).tiny  # takes a row of which nothing is left
-        table /= table.sum(axis=1, keepdims=True)
-    response = Response(b, labels, 1 / odds, table, row_class)
-    kept_truth = np.concatenate([np.diagonal(table)[:m], np.ones(frozen.size)])
-    utility = float(b[labels] @ (response.w_marginal / odds + gain * kept_truth))
+    table = np.maximum(np.hstack([w[:, :m], w[:, m:].sum(axis=1, keepdims=True) * shares]), 0.0)
+    output = mass @ table + np.append(np.zeros(m), b[frozen])
+    table[:, output <= SLIGHT_OUTPUT] = 0.0
+    table[:, np.argmax(output)] += np.finfo(float).tiny  # takes a row of which nothing is left
+    table /= table.sum(axis=1, keepdims=True)
+    response = Response(b, np.append(active, frozen), 1 / odds, table, row_class)
+    kept_truth = np.append(np.diagonal(table)[:m], np.ones(frozen.size))
+    utility = float(b[response.labels] @ (response.w_marginal / odds + gain * kept_truth))
     nu = -np.append(dual, dual[-1])[row_class]
     # For frozen symbols, what makes their terms in U(nu) tight.
     cap, belief = odds + 1.0, b[frozen]
@@ -172,17 +152,13 @@ def utility_bound(b: np.ndarray, odds: float, nu: np.ndarray) -> float:
     nu(x) - (1 - 1/E) [x = y], so U costs O(n log n).
     """
     cap, gain = odds + 1.0, 1 - 1 / odds
-    room = 1.0 / cap
     order = np.argsort(nu, kind="stable")
     mass = np.concatenate([[0.0], np.cumsum(b[order])])
     price = np.concatenate([[0.0], np.cumsum(b[order] * nu[order])])
-    before = np.empty(b.size)
-    before[order] = mass[:-1]  # mass of symbols cheaper than each
+    before = mass[np.argsort(order)]  # mass of symbols cheaper than each
     cheaper = mass[np.searchsorted(nu[order], nu - gain, side="left")]  # than the symbol as its own output
-    first = np.minimum(cheaper, room)
-    own = np.minimum(b, room - first)
-    amount = room - own  # taken from the other symbols, cheapest first
+    own = np.minimum(b, 1 / cap - np.minimum(cheaper, 1 / cap))
+    amount = 1 / cap - own  # taken from the other symbols, cheapest first
     beyond = amount > before
     others = np.interp(np.where(beyond, amount + b, amount), mass, price) - np.where(beyond, b * nu, 0.0)
-    inner = b / odds + cap * (gain * own - own * nu - others)
-    return float((b * nu).sum() + inner.max())
+    return float((b * nu).sum() + (b / odds + cap * (gain * own - own * nu - others)).max())

@@ -58,19 +58,17 @@ class OptimalResponse(BeliefMechanism):
             self._recent = recent(lambda belief: _distance_response(np.frombuffer(belief), values, self.epsilon))
 
     def response(self, belief: ArrayLike) -> Response:
-        if isinstance(self.distance, str):
-            return hamming_response(check_distribution(belief, name="a belief"), self.epsilon)
-        beta = check_distribution(belief, len(self.distance), "a belief")
-        return self._recent(beta.tobytes())
+        table = None if isinstance(self.distance, str) else self.distance
+        beta = check_distribution(belief, None if table is None else len(table), "a belief")
+        if usable_budget(self.epsilon) <= 0:
+            return constant_response(beta, table)
+        return hamming_response(beta, self.epsilon) if table is None else self._recent(beta.tobytes())
 
 
 def _distance_response(belief: np.ndarray, distance: np.ndarray, epsilon: float) -> Response:
-    effective = usable_budget(epsilon)
-    if effective <= 0:
-        return constant_response(belief, distance)
     possible = belief > 0
     table = np.zeros_like(distance)
-    table[possible], bound = _by_useful_outputs(belief[possible], distance[possible], np.exp(effective))
+    table[possible], bound = _by_useful_outputs(belief[possible], distance[possible], np.exp(usable_budget(epsilon)))
     return mix_dense(belief, table, epsilon, distance, bound)
 
 
@@ -87,11 +85,9 @@ def _by_useful_outputs(b, distance, odds):
         best = max(best, float(b @ dual + reduced.min()))
         table = np.zeros_like(distance)
         table[:, labels] = w
-        if value - best <= AGREEMENT or labels.size == distance.shape[1]:
-            break
         worth = np.argsort(reduced, kind="stable")[: max(8, labels.size // 2)]
         fresh = np.setdiff1d(worth[reduced[worth] < -AGREEMENT / 10], labels)
-        if not fresh.size:
+        if value - best <= AGREEMENT or not fresh.size:
             break
         labels = np.union1d(labels, fresh)
     return table, best * scale
