@@ -57,7 +57,7 @@ CASES = [
     (lambda: with_gaps([-1, 2]), "increasing time points"),
     (lambda: with_gaps([0, 2], [0.1] * 3), "one budget a release.*3 .*2"),
     # exact and measured leakages
-    (lambda: tpl.exact_leakage([1.0] * 3, SWAPPED, THREE), r"same states, found \[2, 3\]"),
+    (lambda: tpl.exact_leakage([1.0] * 3, SWAPPED, THREE), r"same order, found \[2, 3\]"),
     (lambda: tpl.exact_leakage([300.0] * 3, THREE), "at most 700 nats, found 900"),
     (lambda: tpl.exact_leakage([1e-6] * 10**6, THREE), "n = 3, T = 1000000"),
     (lambda: tpl.exact_leakage([1.0], THREE, released=[3]), r"0..2, found \[3\]"),
@@ -81,8 +81,8 @@ CASES = [
     (lambda: of_users(sides=("sideways",)), "'backward', 'forward' or both, found .*'sideways'"),
     (lambda: of_users(batch_size=0), "batch_size must be at least 1"),
     # the linear programme
-    (lambda: linear_program.loss(FIG_3, 1, solver="CPLEX"), "'CBC' or 'HiGHS', found 'CPLEX'"),
-    (lambda: linear_program.loss(FIG_3, 1, formulation="dual"), "'scaled' or 'pairwise', found 'dual'"),
+    (lambda: linear_program.loss(FIG_3, 1, solver="CPLEX"), "'CBC', 'HiGHS', found 'CPLEX'"),
+    (lambda: linear_program.loss(FIG_3, 1, formulation="dual"), "'scaled', 'pairwise', found 'dual'"),
     (lambda: linear_program.loss(FIG_3, 20.5), r"at most 20 .*scaled.*found 20\.5.*use tplrepro\.privacy_loss"),
     (lambda: linear_program.loss(FIG_3, 10.5, formulation="pairwise"), r"at most 10 .*pairwise.*found 10\.5"),
     # the published algorithms

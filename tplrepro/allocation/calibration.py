@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from tplrepro.leakage.exact import exact_leakage
 from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.leakage.temporal import Correlation, steps_of_both_sides, temporal_privacy_leakage
+from tplrepro.leakage.temporal import Correlation, arrays_of_both_sides, temporal_privacy_leakage
 from tplrepro.validation import check_budgets, check_horizon, check_level
 
 __all__ = ["SAFETY", "NoFiniteSupremumError", "allocate_by_exact_leakage", "fit_to_level", "largest_equal_budgets"]
@@ -93,23 +93,18 @@ def allocate_by_exact_leakage(
     [0.6116, 0.1769, 0.1769, 0.6116]
     """
     alpha = check_level(alpha)
-    if proportions is not None:
-        shape = check_budgets(proportions, "proportions")
-    elif horizon is not None:
-        shape = np.ones(check_horizon(horizon))
-    else:
+    if horizon is None and proportions is None:
         raise ValueError("an allocation needs a horizon or proportions, found neither; give the number of releases")
+    T = None if horizon is None else check_horizon(horizon)
+    shape = check_budgets(1.0 if proportions is None else proportions, "proportions", T)
     T = shape.size
-    if horizon is not None and check_horizon(horizon) != T:
-        raise ValueError(f"proportions must be one a release, found {T} for a horizon of {horizon}; leave one out")
-    _, _, n = steps_of_both_sides(backward, forward, T)
+    _, _, n = arrays_of_both_sides(backward, forward, T, default=2)
     # more than the rounding errors of the exact leakage: T products of n terms on each side
     margin = 16.0 * T * (n + 3) * 2.0**-52 * min(1.0 / alpha, T)
     shape = shape / shape.max()
-    start = alpha / shape.sum() * shape  # together the releases may always spend alpha
     return fit_to_level(
         lambda budgets: exact_leakage(budgets, backward, forward).tpl.max(),
-        start,
+        alpha / shape.sum() * shape,  # together the releases may always spend alpha
         alpha,
         tolerance=1e-13,
         margin=margin,

@@ -12,6 +12,8 @@ import numpy as np
 
 from tplrepro.allocation.calibration import fit_to_level
 from tplrepro.blas import one_blas_thread
+from tplrepro.leakage.temporal import accumulate_steps
+from tplrepro.validation import check_choice
 
 __all__ = ["LeastError", "ascend", "check_power", "interpolation"]
 
@@ -23,8 +25,7 @@ MAX_ITERATIONS = 300
 def check_power(error: str) -> int:
     """The power of 1 / epsilon that an error is proportional to."""
     powers = {"absolute": 1, "squared": 2}
-    if error not in powers:
-        raise ValueError(f"error must be 'absolute' or 'squared', found {error!r}; choose one of them")
+    check_choice(error, "error", powers)
     return powers[error]
 
 
@@ -60,8 +61,8 @@ class LeastError:
 
         x = np.log(start[self.knots] / self.alpha)
         # No term of the error may exceed the error of the start, which is feasible.
-        lower = np.log(np.maximum(self.weights[self.knots], 1e-300) / self.cost_of(x)[0]) / self.power - 0.1
-        lower = np.minimum(lower, self.upper - 0.1)
+        lower = np.log(np.maximum(self.weights[self.knots], 1e-300) / self.cost_of(x)[0]) / self.power
+        lower = np.minimum(lower, self.upper) - 0.1
         x = np.clip(x, lower, self.upper)
         scale = 1.0 / self.cost_of(x)[0]
 
@@ -69,7 +70,6 @@ class LeastError:
         def slack(x: bytes) -> tuple[np.ndarray, np.ndarray]:
             return self.slack(np.frombuffer(x))
 
-        within = {"fun": lambda x: slack(x.tobytes())[0], "jac": lambda x: slack(x.tobytes())[1]}
         with one_blas_thread():
             found = minimize(
                 lambda x: tuple(scale * part for part in self.cost_of(x)),
@@ -77,7 +77,11 @@ class LeastError:
                 jac=True,
                 method="SLSQP",
                 bounds=np.column_stack([lower, self.upper]),
-                constraints={"type": "ineq", **within},
+                constraints={
+                    "type": "ineq",
+                    "fun": lambda x: slack(x.tobytes())[0],
+                    "jac": lambda x: slack(x.tobytes())[1],
+                },
                 options={"maxiter": MAX_ITERATIONS, "ftol": CHANGE},
             ).x
         return self.budgets(found if np.isfinite(found).all() else x)
@@ -98,21 +102,14 @@ class LeastError:
 
 def ascend(functions: list, budgets: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Leakages (R,) of the recursion along `budgets`, and their derivative (R, N); `change` is that of the budgets."""
-    leakages = np.empty(budgets.size)
+    leakages = accumulate_steps(functions, budgets)
     derivative = change.copy()
-    last = 0.0
-    for t, epsilon in enumerate(budgets.tolist()):
-        if t > 0 and functions[t - 1] is not None:
-            step = functions[t - 1]
-            derivative[t] += step.slope_at(last) * derivative[t - 1]
-            last = step.at(last) + epsilon
-        else:
-            last = epsilon
-        leakages[t] = last
+    for t, step in enumerate(functions, start=1):
+        if step is not None:
+            derivative[t] += step.slope_at(float(leakages[t - 1])) * derivative[t - 1]
     return leakages, derivative
 
 
 def interpolation(knots: np.ndarray, size: int) -> np.ndarray:
     """The matrix (R, N) that interpolates values at knots linearly."""
-    times = np.arange(size)
-    return np.column_stack([np.interp(times, knots, unit) for unit in np.eye(knots.size)])
+    return np.column_stack([np.interp(np.arange(size), knots, unit) for unit in np.eye(knots.size)])

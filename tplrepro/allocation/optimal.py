@@ -7,6 +7,7 @@ change.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +16,7 @@ from tplrepro.allocation.calibration import NoFiniteSupremumError
 from tplrepro.allocation.minimisation import LeastError, ascend, check_power, interpolation
 from tplrepro.allocation.published import allocate_by_quantification, allocate_by_upper_bound
 from tplrepro.leakage.partial import Timeline
-from tplrepro.leakage.temporal import Correlation, as_loss_functions
+from tplrepro.leakage.temporal import Correlation, as_loss_function, steps_of_both_sides
 from tplrepro.validation import check_horizon, check_level
 
 __all__ = ["allocate_optimally"]
@@ -68,22 +69,21 @@ def allocate_optimally(
     [0.771, 0.9047]
     """
     alpha, horizon, power = check_level(alpha), check_horizon(horizon), check_power(error)
-    known_b = _one_or_all(as_loss_functions(backward, horizon - 1, "backward"))
-    known_f = _one_or_all(as_loss_functions(forward, horizon - 1, "forward"))
-    timeline = Timeline.of(known_b, known_f, horizon, times)
+    before, after, _ = steps_of_both_sides(as_loss_function, backward, forward, horizon)
+    timeline = Timeline.of(before, after, horizon, times)
     size = timeline.times.size
     weights = np.ones(size) if weights is None else np.asarray(weights, dtype=float)
-    if weights.shape != (size,):
-        raise ValueError(f"weights must hold one number a release ({size}), found shape {weights.shape}; give {size}")
-    bad = weights[~((weights > 0) & (weights < np.inf))]
-    if bad.size:
-        remedy = "leave time points that do not count out of `times`"
-        raise ValueError(f"weights must be finite and greater than 0, found {bad[0]:g}; {remedy}")
+    if weights.shape != (size,) or not ((weights > 0) & (weights < np.inf)).all():
+        raise ValueError(
+            f"weights must hold a finite number greater than 0 for each of the {size} releases, found {weights}; "
+            "leave time points that do not count out of `times`"
+        )
     if all(loss is None or loss.is_zero for loss in [*timeline.backward, *timeline.forward]):
         return np.full(size, alpha)
     problem = _OnTimeline(alpha, timeline, weights / weights.sum(), power)
-    one_matrix = not (isinstance(known_b, list) or isinstance(known_f, list))
-    published = list(_published(problem, known_b, known_f, one_matrix))
+    one_matrix = all(step is side[0] for side in (before, after) for step in side)
+    published = list(_published(problem, before[0], after[0])) if one_matrix else []
+    published.insert(0, problem.fit(np.full(size, alpha / size)))
     starts = published[:2] + [problem.fit(shape, tolerance=1e-3) for shape in _shapes(problem)]
     on_knots = size > MANY and size == horizon and one_matrix and np.ptp(weights) == 0.0
     if size > FEW:
@@ -168,21 +168,9 @@ def _shapes(problem: _OnTimeline) -> Iterator[np.ndarray]:
         yield 2.0**steps
 
 
-def _published(problem: _OnTimeline, backward, forward, one_matrix: bool) -> Iterator[np.ndarray]:
-    """Equal budgets, and Algorithms 8 and 7, made for releases at every time: fewer leak less."""
-    alpha, timeline, size = problem.alpha, problem.timeline, problem.weights.size
-    yield problem.fit(np.full(size, alpha / size))
-    if not one_matrix:
-        return
-    yield allocate_by_quantification(alpha, backward, forward, timeline.horizon)[timeline.times]
-    try:
-        yield np.full(size, allocate_by_upper_bound(alpha, backward, forward))
-    except NoFiniteSupremumError:
-        return
-
-
-def _one_or_all(steps: list):
-    """One loss function (or None) where it is the same at each step, else the list."""
-    if all(step is steps[0] for step in steps):
-        return steps[0] if steps else None
-    return steps
+def _published(problem: _OnTimeline, backward, forward) -> Iterator[np.ndarray]:
+    """Algorithms 8 and 7, made for releases at every time: fewer leak less."""
+    timeline = problem.timeline
+    yield allocate_by_quantification(problem.alpha, backward, forward, timeline.horizon)[timeline.times]
+    with suppress(NoFiniteSupremumError):
+        yield np.full(timeline.times.size, allocate_by_upper_bound(problem.alpha, backward, forward))

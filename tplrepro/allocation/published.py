@@ -8,7 +8,7 @@ and 3) for the same budgets; its noise is Lap(1/epsilon) (sensitivity 1), in [1]
 import numpy as np
 
 from tplrepro.allocation.calibration import SAFETY, NoFiniteSupremumError, largest_equal_budgets
-from tplrepro.leakage.temporal import Matrix, as_loss_function
+from tplrepro.leakage.temporal import Matrix, loss_functions
 from tplrepro.search import largest_within
 from tplrepro.validation import check_horizon, check_level
 
@@ -36,8 +36,8 @@ def allocate_by_upper_bound(alpha: float, backward: Matrix | None, forward: Matr
     0.2038721
     """
     alpha = check_level(alpha)
-    sides = {"backward": as_loss_function(backward), "forward": as_loss_function(forward)}
-    known = {name: function for name, function in sides.items() if function is not None}
+    sides = zip(("backward", "forward"), loss_functions(backward, forward), strict=True)
+    known = {name: function for name, function in sides if function is not None}
     for name, function in known.items():
         if function.is_identity:
             witness = function.witness(1.0)
@@ -55,9 +55,11 @@ def allocate_by_upper_bound(alpha: float, backward: Matrix | None, forward: Matr
 
     budget = largest_within(within, 0.0, alpha) - SAFETY * alpha
     if budget <= 0.0:
-        found = f"no budget above the rounding error {SAFETY * alpha:.3g} keeps the leakage within alpha = {alpha:g}"
-        remedy = "use allocate_by_quantification with a horizon, or smooth the matrix"
-        raise NoFiniteSupremumError(f"{found} for ever: the correlation is as good as deterministic; {remedy}")
+        raise NoFiniteSupremumError(
+            f"no budget above the rounding error {SAFETY * alpha:.3g} keeps the leakage within alpha = {alpha:g} for "
+            "ever: the correlation is as good as deterministic; use allocate_by_quantification with a horizon, or "
+            "smooth the matrix"
+        )
     return budget
 
 
@@ -82,7 +84,7 @@ def allocate_by_quantification(
     [0.4998062, 0.2038721, 0.2038721, 0.7040659]
     """
     alpha, horizon = check_level(alpha), check_horizon(horizon)
-    known_b, known_f = as_loss_function(backward), as_loss_function(forward)
+    known_b, known_f = loss_functions(backward, forward)
     if horizon == 1:
         return np.array([alpha])
     target = alpha * (1.0 - 2.0 * SAFETY)

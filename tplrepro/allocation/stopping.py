@@ -19,7 +19,7 @@ from tplrepro.allocation.calibration import SAFETY
 from tplrepro.allocation.minimisation import LeastError, ascend, check_power, interpolation
 from tplrepro.allocation.published import allocate_by_quantification, allocate_by_upper_bound
 from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.leakage.temporal import Matrix, as_loss_function
+from tplrepro.leakage.temporal import Matrix, loss_functions
 from tplrepro.validation import FrozenArrays, check_horizon, check_level
 
 __all__ = ["EndlessBudgets", "allocate_with_stopping"]
@@ -82,7 +82,7 @@ def allocate_with_stopping(
     (21.2487, 24.5252)
     """
     alpha, p, power = check_level(alpha), _checked_probability(stopping_probability), check_power(error)
-    known_b, known_f = as_loss_function(backward), as_loss_function(forward)
+    known_b, known_f = loss_functions(backward, forward)
     constant = EndlessBudgets(np.empty(0), allocate_by_upper_bound(alpha, known_b, known_f))
     if all(loss is None or loss.is_zero for loss in (known_b, known_f)):
         return constant
@@ -163,8 +163,9 @@ def _shapes(problem: _Endless, constant: float, p: float) -> Iterator[np.ndarray
 
 
 def _checked_probability(p) -> float:
-    value = float(p)
-    if not 0.0 < value < 1.0:
-        remedy = "for a known number of releases use allocate_optimally"
-        raise ValueError(f"stopping_probability must lie strictly between 0 and 1, found {value:g}; {remedy}")
-    return value
+    if not 0.0 < float(p) < 1.0:
+        raise ValueError(
+            f"stopping_probability must lie strictly between 0 and 1, found {float(p):g}; "
+            "for a known number of releases use allocate_optimally"
+        )
+    return float(p)

@@ -8,11 +8,12 @@ mechanism; they must not depend on the data.
 
 from itertools import groupby
 from math import inf, ulp
+from operator import itemgetter
 from typing import Self, SupportsIndex
 
 import numpy as np
 
-from tplrepro.leakage.temporal import Matrix, TemporalLeakage, accumulate, as_loss_function
+from tplrepro.leakage.temporal import Matrix, TemporalLeakage, accumulate, loss_functions
 from tplrepro.validation import check_epsilon, check_horizon, one_number
 
 __all__ = ["TemporalAccountant"]
@@ -35,13 +36,10 @@ class TemporalAccountant:
     """
 
     def __init__(self, backward: Matrix | None = None, forward: Matrix | None = None):
-        self._backward = as_loss_function(backward)
-        self._forward = as_loss_function(forward)
+        self._backward, self._forward = loss_functions(backward, forward)
         self._ledger: list[tuple[float, int]] = []
-        self._read = 0  # entries of the ledger that the lists below hold
-        self._epsilons: list[float] = []
-        self._bpl: list[float] = []
-        self._fpl: list[float] = []
+        # How many entries of the ledger were read so far, and their leakages: replaced as one by whoever reads.
+        self._read = 0, TemporalLeakage(*np.empty((3, 0)))
 
     def __repr__(self) -> str:
         return f"TemporalAccountant({len(self)} releases, {sum(e * n for e, n in self._ledger):.6g} nats spent)"
@@ -69,8 +67,12 @@ class TemporalAccountant:
     @property
     def leakage(self) -> TemporalLeakage:
         """All leakages as of now, with their compositions."""
-        self._update()
-        return TemporalLeakage(*map(np.array, (self._epsilons, self._bpl, self._fpl)))
+        read, known = self._read
+        new = self._ledger[read:]
+        if new:
+            known = self._followed_by(new, known)
+            self._read = read + len(new), known
+        return known
 
     @property
     def epsilons(self) -> np.ndarray:
@@ -92,22 +94,19 @@ class TemporalAccountant:
         """Temporal privacy leakage of each release as of now, (T,), nats."""
         return self.leakage.tpl
 
-    def _update(self) -> None:
-        new = self._ledger[self._read :]
-        if not new:
-            return
-        # Nothing below raises, so that an account is never left half updated.
-        runs = [(epsilon, sum(n for _, n in group)) for epsilon, group in groupby(new, key=lambda entry: entry[0])]
-        bpl = accumulate(((self._backward, *run) for run in runs), self._bpl[-1] if self._bpl else None)
-        fpl = accumulate((self._forward, *run) for run in runs[::-1])[::-1]
-        if self._forward is not None:
-            following = fpl[0]
-            for t in range(len(self._epsilons) - 1, -1, -1):
-                following = self._forward.at(following) + self._epsilons[t]
-                if abs(following - self._fpl[t]) < ulp(following):
-                    break  # and so do all before it
-                self._fpl[t] = following
-        self._bpl += bpl
-        self._fpl += fpl
-        self._epsilons += [epsilon for epsilon, count in runs for _ in range(count)]
-        self._read = len(self._ledger)
+    def _followed_by(self, new: list, known: TemporalLeakage) -> TemporalLeakage:
+        runs = [(epsilon, sum(n for _, n in group)) for epsilon, group in groupby(new, key=itemgetter(0))]
+        last = float(known.bpl[-1]) if known.bpl.size else None
+        bpl = list(accumulate(((self._backward, *run) for run in runs), last))
+        fpl = list(accumulate((self._forward, *run) for run in runs[::-1]))
+        earlier = ((self._forward, epsilon, 1) for epsilon in known.epsilons[::-1].tolist())
+        for following, before in zip(accumulate(earlier, fpl[-1]), known.fpl[::-1].tolist(), strict=False):
+            if abs(following - before) < ulp(following):
+                break  # and so do all before it
+            fpl.append(following)
+        unchanged = known.fpl[: known.fpl.size + len(bpl) - len(fpl)]
+        return TemporalLeakage(
+            np.concatenate([known.epsilons, *(np.full(n, epsilon) for epsilon, n in runs)]),
+            np.concatenate((known.bpl, bpl)),
+            np.concatenate((unchanged, fpl[::-1])),
+        )

@@ -36,7 +36,7 @@ from itertools import takewhile
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.leakage.temporal import Correlation, TemporalLeakage, steps_of_both_sides
+from tplrepro.leakage.temporal import Correlation, TemporalLeakage, arrays_of_both_sides
 from tplrepro.validation import FrozenArrays, check_budgets
 
 __all__ = ["ExactLeakage", "WorstOutputs", "exact_leakage", "worst_outputs"]
@@ -98,13 +98,11 @@ def exact_leakage(
     """
     budgets, before, after, n = _checked(epsilons, backward, forward)
     lower, upper, local = _boxes(budgets, n, released)
-    T = budgets.size
-    at_once = budgets[:, None, None] * local
-    past, future = np.zeros((T, n, n)), np.zeros((T, n, n))
-    for t in range(1, T):
-        past[t] = _largest_ratios(t, before, lower, upper, past[t - 1])
-        future[t] = _largest_ratios(t, after[::-1], lower[::-1], upper[::-1], future[t - 1])
-    return with_joint(budgets, past, at_once, future[::-1])
+    past, future = np.zeros((2, budgets.size, n, n))
+    for t in range(1, budgets.size):
+        past[t] = _largest_ratios(_chain(t, before), lower[:t], upper[:t], past[t - 1])
+        future[t] = _largest_ratios(_chain(t, after[::-1]), lower[::-1][:t], upper[::-1][:t], future[t - 1])
+    return with_joint(budgets, past, budgets[:, None, None] * local, future[::-1])
 
 
 def worst_outputs(
@@ -129,28 +127,24 @@ def worst_outputs(
     if not 0 <= time < T:
         raise ValueError(f"a time must be at least 0 and less than T = {T}, found {time}; times count from 0")
     lower, upper, local = _boxes(budgets, n, released)
-    start = np.zeros((n, n))
-    past = _largest_ratios(time, before, lower, upper, start)
-    future = _largest_ratios(T - 1 - time, after[::-1], lower[::-1], upper[::-1], start)
+    earlier = _chain(time, before), lower[:time], upper[:time]
+    later = _chain(T - 1 - time, after[::-1]), lower[:time:-1], upper[:time:-1]
+    past, future = (_largest_ratios(*side, np.zeros((n, n))) for side in (earlier, later))
     i, j = np.unravel_index(np.argmax(past + budgets[time] * local + future), (n, n))
     high = np.zeros((T, n), dtype=bool)
     high[time, i] = True
-    for stop, steps, ratios, order in ((time, before, past, 1), (T - 1 - time, after[::-1], future, -1)):
-        chain = _chain(stop, steps)
-        if chain:
-            gain = np.expm1(ratios[i, j : j + 1])
-            _, patterns = _attained(stop, chain, lower[::order], upper[::order], np.array([i]), np.array([j]), gain)
-            for k, pattern in enumerate(patterns):
-                high[::order][stop - 1 - k] = pattern[0]
+    for side, ratios, outputs in ((earlier, past, high[:time][::-1]), (later, future, high[time + 1 :])):
+        if side[0]:
+            _, patterns = _attained(*side, [i], [j], np.expm1(ratios[i, [j]]))
+            outputs[: len(patterns)] = np.concatenate(patterns)
     return WorstOutputs((int(i), int(j)), high)
 
 
-def _largest_ratios(t: int, steps: list, lower, upper, start) -> np.ndarray:
-    """log of the largest ratio (P_i m)/(P_j m) over the outputs of times 0..t-1, for all pairs, (n, n).
+def _largest_ratios(chain: list, lower, upper, start) -> np.ndarray:
+    """log of the largest ratio (P_i m)/(P_j m) over the outputs of the times before, for all pairs, (n, n).
 
-    P is the matrix of the step from t - 1 to t. The search begins at `start`: any is right, a near one is fast.
+    P is the first matrix of the chain. The search begins at `start`: any is right, a near one is fast.
     """
-    chain = _chain(t, steps)
     n = start.shape[0]
     ratios = np.zeros((n, n))
     if not chain:
@@ -163,7 +157,7 @@ def _largest_ratios(t: int, steps: list, lower, upper, start) -> np.ndarray:
         best = np.full(i.size, -1.0)
         active = np.arange(i.size)
         while active.size:  # about four steps; each raises every ratio that is still looked for
-            attained, _ = _attained(t, chain, lower, upper, i[active], j[active], gains[active])
+            attained, _ = _attained(chain, lower, upper, i[active], j[active], gains[active])
             rising = attained > best[active]
             active = active[rising]
             best[active] = gains[active] = attained[rising]
@@ -171,22 +165,21 @@ def _largest_ratios(t: int, steps: list, lower, upper, start) -> np.ndarray:
     return ratios
 
 
-def _attained(t: int, chain: list, lower, upper, i, j, gains):
+def _attained(chain: list, lower, upper, i, j, gains):
     """Gains (pairs,) ((P_i - P_j) m)/(P_j m) of the outputs that maximise (P_i - P_j) m - gain P_j m for each pair, and
-    these outputs: the states of high likelihood, (pairs, n), at times t - 1, t - 2, ...
+    these outputs: the states of high likelihood, (pairs, n), from the last time back as far as the chain reaches.
     """
     # Gains, ratios less 1, and likelihoods less 1 keep their digits where budgets are tiny.
     difference, base = chain[0][i] - chain[0][j], chain[0][j]
     functional = difference - gains[:, None] * base
     patterns = [functional > 0]
     for k, P in enumerate(chain[1:], start=1):
-        functional = (functional * (1.0 + np.where(patterns[-1], upper[t - k], lower[t - k]))) @ P
+        functional = (functional * (1.0 + np.where(patterns[-1], upper[-k], lower[-k]))) @ P
         patterns.append(functional > 0)
-    first = len(chain)
-    excess = np.where(patterns[-1], upper[t - first], lower[t - first])  # m - 1
-    for k in range(first - 1, 0, -1):
+    excess = np.where(patterns[-1], upper[-len(chain)], lower[-len(chain)])  # m - 1
+    for k in range(len(chain) - 1, 0, -1):
         mixed = excess @ chain[k].T
-        excess = mixed + np.where(patterns[k - 1], upper[t - k], lower[t - k]) * (1.0 + mixed)
+        excess = mixed + np.where(patterns[k - 1], upper[-k], lower[-k]) * (1.0 + mixed)
     return (difference * excess).sum(axis=1) / (1.0 + (base * excess).sum(axis=1)), patterns
 
 
@@ -197,17 +190,14 @@ def _chain(t: int, steps: list) -> list:
 
 def _boxes(budgets: np.ndarray, n: int, released: ArrayLike | None):
     """Likelihoods less 1 at their lowest and highest, (T, n) each, and the log ratios of pairs for a budget of 1."""
-    low, high = np.zeros(n), np.ones(n)
-    if released is not None:
-        states = np.unique(np.asarray(released))
-        if states.size == 0 or states.dtype.kind not in "iu" or states.min() < 0 or states.max() >= n:
-            found = np.asarray(released).tolist()
-            raise ValueError(f"released must name some of the states 0..{n - 1}, found {found}; give their positions")
-        if states.size < n:
-            # the scale is sensitivity/epsilon, and a user who moves changes two of the released counts, or the only one
-            width = 1.0 if states.size == 1 else 0.5
-            low, high = np.zeros(n), np.zeros(n)
-            low[states], high[states] = -width, width
+    states = np.arange(n) if released is None else np.unique(np.asarray(released))
+    if states.size == 0 or states.dtype.kind not in "iu" or states.min() < 0 or states.max() >= n:
+        raise ValueError(
+            f"released must name some of the states 0..{n - 1}, found {states.tolist()}; give their positions"
+        )
+    # the scale is sensitivity/epsilon, and a user who moves changes two of the released counts, or the only one
+    high = np.isin(np.arange(n), states) * (1.0 if states.size in (1, n) else 0.5)
+    low = -high if states.size < n else np.zeros(n)
     local = high[:, None] - low
     np.fill_diagonal(local, 0.0)
     return np.expm1(np.multiply.outer(budgets, low)), np.expm1(np.multiply.outer(budgets, high)), local
@@ -216,16 +206,18 @@ def _boxes(budgets: np.ndarray, n: int, released: ArrayLike | None):
 def _checked(epsilons, backward, forward):
     """Budgets, the matrices of each step on both sides (None: not known), and the number of states."""
     budgets = check_budgets(epsilons)
-    T = budgets.size
-    before, after, n = steps_of_both_sides(backward, forward, T)
-    remedy = "use temporal_privacy_leakage, the upper bound"
+    before, after, n = arrays_of_both_sides(backward, forward, budgets.size, default=2)
     if budgets.sum() > MAX_TOTAL:
-        limit = f"sum to at most {MAX_TOTAL:g} nats"
-        raise ValueError(f"exact leakage needs budgets that {limit}, found {budgets.sum():g}; {remedy}")
-    if float(n) ** 4 * float(T) ** 2 > MAX_WORK:
-        limit = f"about n^4 T^2 operations, at most {MAX_WORK:g}"
-        raise ValueError(f"exact leakage takes {limit}, found n = {n}, T = {T}; take fewer, or {remedy}")
-    return budgets, before, after, n
+        raise ValueError(
+            f"exact leakage needs budgets that sum to at most {MAX_TOTAL:g} nats, found {budgets.sum():g}; "
+            "use temporal_privacy_leakage, the upper bound"
+        )
+    if float(n) ** 4 * float(budgets.size) ** 2 > MAX_WORK:
+        raise ValueError(
+            f"exact leakage takes about n^4 T^2 operations, at most {MAX_WORK:g}, found n = {n}, T = {budgets.size}; "
+            "take fewer, or use temporal_privacy_leakage, the upper bound"
+        )
+    return budgets, before, after, max(n, 2)
 
 
 def with_joint(epsilons: np.ndarray, past: np.ndarray, single: np.ndarray, future: np.ndarray) -> ExactLeakage:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.leakage.exact import ExactLeakage, with_joint
-from tplrepro.leakage.temporal import Correlation, steps_of_both_sides
+from tplrepro.leakage.temporal import Correlation, arrays_of_both_sides
 from tplrepro.validation import check_horizon
 
 __all__ = ["mechanism_leakage"]
@@ -55,15 +55,16 @@ def mechanism_leakage(
     [2.394, 2.862, 2.862, 2.394]
     """
     columns = _columns(likelihoods, horizon)
-    T = len(columns)
-    before, after, n = steps_of_both_sides(backward, forward, T, columns[0].shape[1])
+    before, after, n = arrays_of_both_sides(backward, forward, len(columns), columns[0].shape[1])
     if any(x.shape[1] != n for x in columns):
-        rows = [x.shape[1] for x in columns]
-        raise ValueError(f"likelihoods need a row for each state, found {rows} rows and {n} states; give Pr(o | l)")
+        raise ValueError(
+            f"likelihoods need a row for each state, found {[x.shape[1] for x in columns]} rows and {n} states; "
+            "give Pr(o | l)"
+        )
     single = np.stack([_log_ratios(x) for x in columns])
     past = np.stack([_log_ratios(messages) for messages in _messages(columns, before)])
-    future = np.stack([_log_ratios(messages) for messages in _messages(columns[::-1], after[::-1])])[::-1]
-    return with_joint(single.max(axis=(1, 2)), past, single, future)
+    future = np.stack([_log_ratios(messages) for messages in _messages(columns[::-1], after[::-1])])
+    return with_joint(single.max(axis=(1, 2)), past, single, future[::-1])
 
 
 def _messages(columns: list, steps: list) -> Iterator[np.ndarray]:
@@ -73,9 +74,10 @@ def _messages(columns: list, steps: list) -> Iterator[np.ndarray]:
     yield messages
     for x, P in zip(columns, steps, strict=False):
         if messages.shape[0] * x.shape[0] > MAX_MESSAGES:
-            found = f"{messages.shape[0]} times {x.shape[0]} outputs; take fewer releases, states or outputs"
-            limit = f"at most {MAX_MESSAGES:,} messages at a time"
-            raise ValueError(f"a mechanism may have {limit}, found {found}, or exact_leakage, the worst mechanism")
+            raise ValueError(
+                f"a mechanism may have at most {MAX_MESSAGES:,} messages at a time, found {messages.shape[0]} times "
+                f"{x.shape[0]} outputs; take fewer releases, states or outputs, or exact_leakage, the worst mechanism"
+            )
         if P is None:
             messages = np.ones((1, n))
         else:
@@ -99,10 +101,8 @@ def _extreme(messages: np.ndarray) -> np.ndarray:
         facets = ConvexHull(messages[:, :-1]).equations
     except QhullError:  # flat: all in one plane as far as Qhull can tell
         return messages
-    inside = np.ones(len(messages), dtype=bool)
-    for facet in facets:
-        inside &= messages[:, :-1] @ facet[:-1] + facet[-1] <= -MARGIN
-    return messages[~inside]
+    outside = [messages[:, :-1] @ facet[:-1] + facet[-1] > -MARGIN for facet in facets]
+    return messages[np.any(outside, axis=0)]
 
 
 def _log_ratios(vectors: np.ndarray) -> np.ndarray:
@@ -113,11 +113,11 @@ def _log_ratios(vectors: np.ndarray) -> np.ndarray:
 
 def _columns(likelihoods: Any, horizon: int | None) -> list[np.ndarray]:
     """The likelihood vectors of each time as rows, (K, n) each."""
-    given = list(likelihoods) if horizon is None else [likelihoods]
-    tables = [np.asarray(table, dtype=float) for table in given]
+    tables = [np.asarray(table, dtype=float) for table in (likelihoods if horizon is None else [likelihoods])]
     for x in tables:
         if x.ndim != 2 or x.size == 0 or not np.isfinite(x).all() or (x <= 0).any():
-            found = f"shape {x.shape} with smallest {x.min() if x.size else None}"
-            remedy = "give Pr(o | l), and horizon = T if all releases have the same"
-            raise ValueError(f"likelihoods must be a table of finite numbers greater than 0, found {found}; {remedy}")
+            raise ValueError(
+                f"likelihoods must be a table of finite numbers greater than 0, found shape {x.shape} with smallest "
+                f"{x.min(initial=np.inf)}; give Pr(o | l), and horizon = T if all releases have the same"
+            )
     return [np.ascontiguousarray(x.T) for x in tables] * (1 if horizon is None else check_horizon(horizon))

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.markov.transition import as_transition_matrix
-from tplrepro.validation import check_alpha, one_number
+from tplrepro.validation import check_alpha, check_choice, one_number
 
 __all__ = ["LARGEST_ALPHA", "loss"]
 
@@ -49,7 +49,14 @@ def loss(P: ArrayLike, alpha: float, solver: str = "HiGHS", formulation: str = "
     0.080784
     """
     rows = as_transition_matrix(P).toarray()
-    alpha = _checked_alpha(alpha, formulation)
+    check_choice(formulation, "formulation", LARGEST_ALPHA)
+    check_choice(solver, "solver", _REMEDY)
+    alpha = one_number(check_alpha(alpha), "alpha")
+    if alpha > LARGEST_ALPHA[formulation]:
+        raise ValueError(
+            f"alpha must be at most {LARGEST_ALPHA[formulation]:g} for the {formulation} formulation, found {alpha:g}: "
+            "beyond, e^alpha exceeds the solvers' tolerances; use tplrepro.privacy_loss"
+        )
     chosen = _solver(solver, formulation)
     return max(max(map(_Programme(d, alpha, chosen, formulation).solve, rows)) for d in rows)
 
@@ -85,41 +92,27 @@ class _Programme:
         self.model.setObjective(pulp.lpDot((gap / np.abs(gap).max()).tolist(), self.y))
         status = self.model.solve(self.solver)
         if status != pulp.LpStatusOptimal:
-            found = f"{self.solver.name} found no optimum at alpha={self.alpha:g} (status {pulp.LpStatus[status]!r})"
-            raise ValueError(f"{found}; lower alpha, or take the other solver or formulation")
+            raise ValueError(
+                f"{self.solver.name} found no optimum at alpha={self.alpha:g} (status {pulp.LpStatus[status]!r}); "
+                "lower alpha, or take the other solver or formulation"
+            )
         y = np.array([y_j.value() for y_j in self.y], dtype=float)
         return max(0.0, float(np.log1p(gap @ y / (self.d @ y))))
 
 
-def _checked_alpha(alpha, formulation: str) -> float:
-    if formulation not in LARGEST_ALPHA:
-        raise ValueError(f"formulation must be 'scaled' or 'pairwise', found {formulation!r}; choose one of the two")
-    value = one_number(check_alpha(alpha), "alpha")
-    largest = LARGEST_ALPHA[formulation]
-    if value > largest:
-        found = f"found {value:g}: beyond, e^alpha exceeds the solvers' tolerances; use tplrepro.privacy_loss"
-        raise ValueError(f"alpha must be at most {largest:g} for the {formulation} formulation, {found}")
-    return value
-
-
 def _solver(name: str, formulation: str):
-    tolerance = _TOLERANCE[formulation]
-    if name not in _REMEDY:
-        raise ValueError(f"solver must be 'CBC' or 'HiGHS', found {name!r}; choose one of the two")
-    try:
-        import pulp
+    import pulp
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # the CBC in PuLP's wheels goes in PuLP 4
-            if name == "CBC":
-                found = pulp.PULP_CBC_CMD(msg=False, options=[f"primalT {tolerance}", f"dualT {tolerance}"])
-            else:
-                both = {"primal_feasibility_tolerance": tolerance, "dual_feasibility_tolerance": tolerance}
-                found = pulp.HiGHS(msg=False, **both)
-        available = found.available()
-    except ImportError:
-        available = False
-    if not available:
-        remedy = f"install it with 'pip install {_REMEDY[name]}' or choose the other of 'CBC' and 'HiGHS'"
-        raise ValueError(f"the solver {name} is not available; {remedy}")
+    tolerance = _TOLERANCE[formulation]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the CBC in PuLP's wheels goes in PuLP 4
+        if name == "CBC":
+            found = pulp.PULP_CBC_CMD(msg=False, options=[f"primalT {tolerance}", f"dualT {tolerance}"])
+        else:
+            found = pulp.HiGHS(msg=False, primal_feasibility_tolerance=tolerance, dual_feasibility_tolerance=tolerance)
+    if not found.available():
+        raise ValueError(
+            f"the solver {name} is not available; install it with 'pip install {_REMEDY[name]}' or choose the other "
+            "of 'CBC' and 'HiGHS'"
+        )
     return found

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.leakage.temporal import Correlation, steps_of_both_sides
+from tplrepro.leakage.temporal import Correlation, arrays_of_both_sides
 from tplrepro.markov.filtering import messages
 from tplrepro.validation import FrozenArrays
 
@@ -51,10 +51,12 @@ def measured_leakage(
     """
     x = np.asarray(log_likelihoods, dtype=float)
     if x.ndim < 2 or not np.isfinite(x).all():
-        wanted = "finite, with a row for each time and a column for each state"
-        raise ValueError(f"log-likelihoods must be {wanted}, found shape {x.shape}; give log Pr(o_t | l_t)")
+        raise ValueError(
+            "log-likelihoods must be finite, with a row for each time and a column for each state, "
+            f"found shape {x.shape}; give log Pr(o_t | l_t)"
+        )
     *_, T, n = x.shape
-    before, after, states = steps_of_both_sides(backward, forward, T, n)
+    before, after, states = arrays_of_both_sides(backward, forward, T, n)
     if states != n:
         raise ValueError(f"log-likelihoods need a column for each of the {states} states, found {n}; give all states'")
     past = messages(x, before)

@@ -6,17 +6,25 @@ for the chain of every g-th time point), FPL likewise. This is tighter than g ev
 sound. The TPL of a time point without a release can exceed that of both neighbouring releases.
 """
 
+from bisect import bisect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.leakage.temporal import Correlation, TemporalLeakage, as_loss_functions, temporal_privacy_leakage
+from tplrepro.leakage.temporal import (
+    Correlation,
+    TemporalLeakage,
+    as_loss_function,
+    dense,
+    leakage_along,
+    steps_of_both_sides,
+)
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import check_budgets, check_horizon
 
@@ -53,8 +61,10 @@ def leakage_at_all_times(
     timeline = Timeline.of(backward, forward, horizon, times)
     budgets = check_budgets(epsilons)
     if budgets.size != timeline.times.size:
-        found = f"found {budgets.size} for {timeline.times.size} releases"
-        raise ValueError(f"epsilons must hold one budget a release, {found}; leave out time points without a release")
+        raise ValueError(
+            f"epsilons must hold one budget a release, found {budgets.size} for {timeline.times.size} releases; "
+            "leave out time points without a release"
+        )
     return timeline.leakage(budgets)
 
 
@@ -78,12 +88,12 @@ class Timeline:
         """The timeline of an adversary; `times` None stands for all time points."""
         horizon = check_horizon(horizon)
         points = np.arange(horizon) if times is None else _checked_times(times, horizon)
-        before, after = _gaps(backward, horizon - 1, "backward"), _gaps(forward, horizon - 1, "forward")
+        steps_b, steps_f, _ = steps_of_both_sides(as_loss_function, backward, forward, horizon)
+        before, after = _gaps(steps_b, "backward"), _gaps(steps_f, "forward")
         released = points.tolist()
         pauses = []
-        following = np.searchsorted(points, np.arange(horizon)).tolist()
         for time in np.setdiff1d(np.arange(horizon), points).tolist():
-            k = following[time]
+            k = bisect(released, time)
             loss_b = before(released[k - 1], time) if k > 0 else None
             loss_f = after(time, released[k]) if k < len(released) else None
             pauses.append((time, k - 1, loss_b, k, loss_f))
@@ -92,52 +102,41 @@ class Timeline:
 
     def leakage(self, budgets: np.ndarray) -> TemporalLeakage:
         """The leakages at all T time points of budgets (R,)."""
-        at_releases = temporal_privacy_leakage(budgets, self.backward, self.forward)
-        if not self.pauses:
-            return at_releases
-        epsilons, bpl, fpl = np.zeros((3, self.horizon))
-        for all_times, values in ((epsilons, budgets), (bpl, at_releases.bpl), (fpl, at_releases.fpl)):
-            all_times[self.times] = values
+        of_releases = leakage_along(budgets, self.backward, self.forward)
+        leakages = np.zeros((3, self.horizon))
+        leakages[:, self.times] = budgets, of_releases.bpl, of_releases.fpl
         for time, before, loss_b, after, loss_f in self.pauses:
             if loss_b is not None:
-                bpl[time] = loss_b.at(float(at_releases.bpl[before]))
+                leakages[1, time] = loss_b.at(float(of_releases.bpl[before]))
             if loss_f is not None:
-                fpl[time] = loss_f.at(float(at_releases.fpl[after]))
-        return TemporalLeakage(epsilons, bpl, fpl)
+                leakages[2, time] = loss_f.at(float(of_releases.fpl[after]))
+        return TemporalLeakage(*leakages)
 
 
-def _gaps(matrices: Correlation, n_steps: int, name: str) -> Callable[[int, int], PrivacyLossFunction | None]:
+def _gaps(steps: list, name: str) -> Callable[[int, int], PrivacyLossFunction | None]:
     """The loss function of the correlation between any two time points of one side, each made once."""
-    steps: list[Any] = as_loss_functions(matrices, n_steps, name)
     uniform = all(function is steps[0] for function in steps)
 
     @cache
     def product(start: int, length: int) -> np.ndarray:
         """Row: the known state (the later time backward, the earlier one forward); column: the other."""
         if length == 1:
-            return _dense(steps[start].matrix)
+            return dense(steps[start].matrix, MAX_STATES, "release every time point")
         half = length // 2
         earlier, later = product(start, half), product(0 if uniform else start + half, length - half)
         return later @ earlier if name == "backward" else earlier @ later
 
     @cache
-    def of_product(start: int, length: int) -> PrivacyLossFunction:
-        states = steps[start].matrix.states
-        return PrivacyLossFunction(TransitionMatrix(product(start, length), states, normalize=True))
+    def over(start: int, length: int) -> PrivacyLossFunction:
+        matrix = TransitionMatrix(product(start, length), steps[start].matrix.states, normalize=True)
+        return PrivacyLossFunction(matrix)
 
     def between(start: int, end: int) -> PrivacyLossFunction | None:
-        if any(function is None for function in steps[start:end]):
+        if None in steps[start:end]:
             return None
-        return steps[start] if end == start + 1 else of_product(0 if uniform else start, end - start)
+        return steps[start] if end == start + 1 else over(0 if uniform else start, end - start)
 
     return between
-
-
-def _dense(matrix: TransitionMatrix) -> np.ndarray:
-    if matrix.is_sparse and matrix.n_states > MAX_STATES:
-        found = f"found a sparse matrix of {matrix.n_states} states, more than {MAX_STATES}; release every time point"
-        raise ValueError(f"time points without a release need products of the matrices, which are dense; {found}")
-    return matrix.toarray()
 
 
 def _checked_times(given: ArrayLike, horizon: int) -> np.ndarray:
@@ -145,9 +144,13 @@ def _checked_times(given: ArrayLike, horizon: int) -> np.ndarray:
     if times.dtype == bool and times.shape == (horizon,):
         times = np.flatnonzero(times)
     if times.ndim != 1 or times.size == 0 or not np.issubdtype(times.dtype, np.integer):
-        found = f"found shape {times.shape} of {times.dtype}; give at least one time point, counted from 0"
-        raise ValueError(f"times must be a list of time points, or one bool a time point ({horizon}); {found}")
+        raise ValueError(
+            f"times must be a list of time points, or one bool a time point ({horizon}), found shape {times.shape} "
+            f"of {times.dtype}; give at least one time point, counted from 0"
+        )
     if times[0] < 0 or times[-1] >= horizon or (np.diff(times) <= 0).any():
-        found = f"found {times.tolist()[:10]}; sort them, and count from 0"
-        raise ValueError(f"times must hold increasing time points in 0..{horizon - 1}, {found}")
+        raise ValueError(
+            f"times must hold increasing time points in 0..{horizon - 1}, found {times.tolist()[:10]}; "
+            "sort them, and count from 0"
+        )
     return times.astype(int)

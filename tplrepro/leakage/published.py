@@ -27,6 +27,8 @@ Accuracy against 60-digit arithmetic: Algorithm 1 within a few ulp for every fin
 rounded sums from tables, which costs about 1e-16 divided by the largest total variation distance between two rows.
 """
 
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -35,8 +37,18 @@ from numpy.typing import ArrayLike
 from tplrepro.markov.transition import as_transition_matrix
 from tplrepro.validation import check_alpha, check_epsilon, one_number
 
-__all__ = ["PiecewiseFunction", "PrecomputedTables", "piecewise_coefficients", "theorem_11"]
-__all__ += ["algorithm_1", "algorithm_2", "algorithm_3", "algorithm_4", "algorithm_5", "algorithm_6"]
+__all__ = [
+    "PiecewiseFunction",
+    "PrecomputedTables",
+    "algorithm_1",
+    "algorithm_2",
+    "algorithm_3",
+    "algorithm_4",
+    "algorithm_5",
+    "algorithm_6",
+    "piecewise_coefficients",
+    "theorem_11",
+]
 
 LARGEST = 700.0  # e^alpha is finite with room to spare
 BLOCK = 1 << 16  # entries of a block of pairs: its few temporaries stay in a core's cache
@@ -138,8 +150,8 @@ def algorithm_2(P: ArrayLike) -> PrecomputedTables:
     tables = PrecomputedTables(*(np.empty((n * (n - 1), n)) for _ in range(3)))
     for i in range(n):
         pairs = slice(i * (n - 1), (i + 1) * (n - 1))
-        values = piecewise_coefficients(rows[i], np.delete(rows, i, axis=0))
-        tables.qM[pairs], tables.dM[pairs], tables.aM[pairs] = values
+        others = np.delete(rows, i, axis=0)
+        tables.qM[pairs], tables.dM[pairs], tables.aM[pairs] = piecewise_coefficients(rows[i], others)
     return tables
 
 
@@ -187,8 +199,7 @@ def algorithm_4(P_or_tables: ArrayLike | PrecomputedTables, a_1: float, a_m: flo
     tables = P_or_tables if isinstance(P_or_tables, PrecomputedTables) else algorithm_2(P_or_tables)
     if not tables.qM.any():
         return PiecewiseFunction(np.zeros(1), np.zeros(1), np.zeros(1), a_1)
-    pieces: list[tuple[float, float]] = []
-    ends: list[float] = []
+    pieces = []
     stack = [(a_1, _largest_pair(a_1, tables)[1:], a_m, _largest_pair(a_m, tables)[1:])]
     while stack:
         left, first, right, last = stack.pop()
@@ -201,13 +212,10 @@ def algorithm_4(P_or_tables: ArrayLike | PrecomputedTables, a_1: float, a_m: flo
             found = _largest_pair(middle, tables)[1:]
             stack += [(middle, found, right, last), (left, first, middle, found)]
             continue
-        if pieces and pieces[-1] == piece:
-            ends[-1] = right
-        else:
-            pieces.append(piece)
-            ends.append(right)
-    q_arr, d_arr = np.array(pieces).T
-    return PiecewiseFunction(q_arr, d_arr, np.array(ends), a_1)
+        pieces.append((*piece, right))
+    ends = [list(run)[-1] for _, run in groupby(pieces, key=itemgetter(0, 1))]
+    q_arr, d_arr, a_arr = np.array(ends).T
+    return PiecewiseFunction(q_arr, d_arr, a_arr, a_1)
 
 
 def algorithm_5(alpha: ArrayLike, piecewise: PiecewiseFunction, epsilon: float = 0.0) -> float | np.ndarray:
@@ -253,8 +261,10 @@ def theorem_11(q: ArrayLike, d: ArrayLike, epsilon: float) -> float | np.ndarray
     q, d = np.broadcast_arrays(np.asarray(q, dtype=float), np.asarray(d, dtype=float))
     bad = ~((d >= 0) & (q >= d) & (q <= 1))
     if bad.any():
-        found = f"found q={q[bad].flat[0]:g} and d={d[bad].flat[0]:g}; pass the sums of two rows over the same columns"
-        raise ValueError(f"coefficients must satisfy 0 <= d <= q <= 1, {found}")
+        raise ValueError(
+            f"coefficients must satisfy 0 <= d <= q <= 1, found q={q[bad].flat[0]:g} and d={d[bad].flat[0]:g}; "
+            "pass the sums of two rows over the same columns"
+        )
     limit = _fixed_point(q, d, epsilon)
     return float(limit) if limit.ndim == 0 else limit
 

@@ -4,9 +4,9 @@ BPL_t = L(BPL_{t-1}) + epsilon_t with L of the backward matrix (Eq. (13)); FPL i
 time point to the first (Eq. (15)).
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, repeat
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,20 @@ from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.validation import FrozenArrays, check_budgets, check_horizon
 
-__all__ = ["Correlation", "Matrix", "TemporalLeakage", "accumulate", "accumulate_steps", "as_loss_function"]
-__all__ += ["as_loss_functions", "steps_of_both_sides", "temporal_privacy_leakage"]
+__all__ = [
+    "Correlation",
+    "Matrix",
+    "TemporalLeakage",
+    "accumulate",
+    "accumulate_steps",
+    "arrays_of_both_sides",
+    "as_loss_function",
+    "dense",
+    "leakage_along",
+    "loss_functions",
+    "steps_of_both_sides",
+    "temporal_privacy_leakage",
+]
 
 #: One correlation, for all steps.
 Matrix = TransitionMatrix | PrivacyLossFunction | ArrayLike
@@ -46,10 +58,11 @@ class TemporalLeakage(FrozenArrays):
 
     def composed(self, first: int, last: int) -> float:
         """Leakage about all the data from time `first` to `last`, both included (Theorem 3 of [1]); nats."""
-        horizon = self.epsilons.size
-        if not 0 <= first <= last < horizon:
-            found = f"found first = {first}, last = {last}; times count from 0, both ends included"
-            raise ValueError(f"a composition needs 0 <= first <= last < {horizon}, {found}")
+        if not 0 <= first <= last < self.epsilons.size:
+            raise ValueError(
+                f"a composition needs 0 <= first <= last < {self.epsilons.size}, found first = {first}, last = {last}; "
+                "times count from 0, both ends included"
+            )
         if first == last:
             return float(self.tpl[first])
         return float(self.bpl[first] + self.fpl[last] + self.epsilons[first + 1 : last].sum())
@@ -63,9 +76,8 @@ class TemporalLeakage(FrozenArrays):
         if w == 1:
             return float(self.tpl.max())
         spent = np.concatenate(([0.0], np.cumsum(self.epsilons)))
-        first = np.arange(horizon - w + 1)
-        last = first + w - 1
-        return float((self.bpl[first] + self.fpl[last] + spent[last] - spent[first + 1]).max())
+        windows = horizon - w + 1
+        return float((self.bpl[:windows] + self.fpl[w - 1 :] + spent[w - 1 : -1] - spent[1 : windows + 1]).max())
 
     @property
     def user_level(self) -> float:
@@ -97,93 +109,118 @@ def temporal_privacy_leakage(
     ([0.4964, 0.5558, 0.5975, 0.6239, 0.6368], 0.6975, 1.0)
     """
     budgets = check_budgets(epsilons)
-    steps = budgets.size - 1
-    bpl = accumulate_steps(as_loss_functions(backward, steps, "backward"), budgets)
-    fpl = accumulate_steps(as_loss_functions(forward, steps, "forward")[::-1], budgets[::-1])[::-1]
-    return TemporalLeakage(budgets, bpl, fpl)
+    before, after, _ = steps_of_both_sides(as_loss_function, backward, forward, budgets.size)
+    return leakage_along(budgets, before, after)
 
 
-def accumulate(runs: Iterable[tuple[PrivacyLossFunction | None, float, int]], last: float | None = None) -> list[float]:
-    """Leakages of releases given as runs (L, epsilon, count), after a leakage `last` (None before the first release).
-
-    L is None where the adversary does not know the correlation. Within a run the recursion is monotone and reaches its
-    fixed point in floating point; the rest of the run then costs nothing.
-    """
-    leakages: list[float] = []
-    for loss, epsilon, count in runs:
-        for done in range(count):
-            following = epsilon if loss is None or last is None else loss.at(last) + epsilon
-            leakages.append(following)
-            if following == last:
-                leakages.extend([following] * (count - done - 1))
-                break
-            last = following
-    return leakages
+def leakage_along(budgets: np.ndarray, before: list, after: list) -> TemporalLeakage:
+    """The leakages of budgets (T,), from the loss functions (None: not known) of the T - 1 steps on both sides."""
+    fpl = accumulate_steps(after[::-1], budgets[::-1])[::-1]
+    return TemporalLeakage(budgets, accumulate_steps(before, budgets), fpl)
 
 
 def accumulate_steps(losses: Sequence, budgets: np.ndarray) -> np.ndarray:
     """Leakages along `budgets`, where losses[t - 1], with a method `at` or None, leads from time t - 1 to t."""
     steps = zip([None, *losses], budgets.tolist(), strict=True)
-    return np.array(accumulate((*step, sum(1 for _ in run)) for step, run in groupby(steps)))
+    return np.fromiter(accumulate((*step, sum(1 for _ in run)) for step, run in groupby(steps)), float)
+
+
+def accumulate(
+    runs: Iterable[tuple[PrivacyLossFunction | None, float, int]], last: float | None = None
+) -> Iterator[float]:
+    """Leakages of releases given as runs (L, epsilon, count), after a leakage `last` (None before the first release).
+
+    L is None where the adversary does not know the correlation. Within a run the recursion is monotone and reaches its
+    fixed point in floating point; the rest of the run then costs nothing.
+    """
+    for loss, epsilon, count in runs:
+        for done in range(count):
+            following = epsilon if loss is None or last is None else loss.at(last) + epsilon
+            if following == last:
+                yield from repeat(following, count - done)
+                break
+            yield following
+            last = following
 
 
 def as_loss_function(matrix: Matrix | None) -> PrivacyLossFunction | None:
     """A loss function from a matrix, from one made before, or None."""
-    if matrix is None or isinstance(matrix, PrivacyLossFunction):
-        return matrix
-    return PrivacyLossFunction(matrix)
+    return matrix if matrix is None or isinstance(matrix, PrivacyLossFunction) else PrivacyLossFunction(matrix)
 
 
-def as_loss_functions(matrices: Correlation, steps: int, name: str) -> list[PrivacyLossFunction | None]:
-    """One loss function a step: from one matrix for all steps, or from a list of `steps` of them (None: unknown)."""
-    return _for_each_step(matrices, steps, name, as_loss_function)
+def loss_functions(
+    backward: Matrix | None, forward: Matrix | None
+) -> tuple[PrivacyLossFunction | None, PrivacyLossFunction | None]:
+    """The loss functions of one matrix for all steps on each side, of the same states."""
+    known = as_loss_function(backward), as_loss_function(forward)
+    _number_of_states(known)
+    return known
 
 
 def steps_of_both_sides(
-    backward: Correlation, forward: Correlation, horizon: int, default: int = 2
+    make: Callable, backward: Correlation, forward: Correlation, horizon: int
+) -> tuple[list, list, int | None]:
+    """`make(matrix)` of each step on both sides, made once a matrix (None: not known), and the number of states."""
+    sides = [_listed(backward, horizon - 1, "backward"), _listed(forward, horizon - 1, "forward")]
+    distinct = {id(matrix): matrix for matrices, _ in sides for matrix in matrices}
+    made = {key: make(matrix) for key, matrix in distinct.items()}
+    before, after = ([made[id(matrix)] for matrix in matrices] * times for matrices, times in sides)
+    return before, after, _number_of_states(made.values())
+
+
+def arrays_of_both_sides(
+    backward: Correlation, forward: Correlation, horizon: int, default: int
 ) -> tuple[list, list, int]:
     """The matrices of each step on both sides (None: not known) as arrays, and the number of states or `default`."""
-    before = _for_each_step(backward, horizon - 1, "backward", _as_array)
-    after = _for_each_step(forward, horizon - 1, "forward", _as_array)
-    # with one release there is no step, but a matrix for all steps still tells the states
-    single = [_as_array(P) for P in (backward, forward) if horizon == 1 and not _is_one_for_each_step(P)]
-    sizes = {P.shape[0] for P in before + after + single if P is not None} or {default}
-    if len(sizes) > 1:
-        raise ValueError(f"all matrices must have the same states, found {sorted(sizes)}; estimate them over one set")
-    n = sizes.pop()
-    if n == 1:  # nothing to learn from one state; as if the adversary did not know
-        return [None] * (horizon - 1), [None] * (horizon - 1), 2
-    return before, after, n
+    before, after, n = steps_of_both_sides(_as_dense, backward, forward, horizon)
+    # one state tells nothing; as if the adversary did not know
+    before, after = ([None if P is None or n == 1 else P.probabilities for P in side] for side in (before, after))
+    return before, after, n or default
 
 
-def _for_each_step(matrices: Any, steps: int, name: str, make: Callable) -> list:
-    """`make(matrix)` for each step, made once a matrix."""
-    if not _is_one_for_each_step(matrices):
-        return [make(matrices)] * steps
-    matrices = list(matrices)
+def dense(P: TransitionMatrix, most: int, remedy: str) -> np.ndarray:
+    """The array of a matrix, unless it is sparse and has more than `most` states."""
+    if P.is_sparse and P.n_states > most:
+        raise ValueError(
+            f"products of matrices are dense: a sparse one may have {most} states, found {P.n_states}; {remedy}"
+        )
+    return P.toarray()
+
+
+def _as_dense(given: Matrix | None) -> TransitionMatrix | None:
+    if given is None:
+        return None
+    P = as_transition_matrix(getattr(given, "matrix", given))
+    rows = dense(P, MAX_DENSE, "take fewer states, or temporal_privacy_leakage, the upper bound")
+    return TransitionMatrix(rows, P.states) if P.is_sparse else P
+
+
+def _number_of_states(known: Iterable) -> int | None:
+    """The states that all matrices or loss functions share (None: not known); states without names have any."""
+    states = [getattr(P, "matrix", P).states for P in known if P is not None]
+    sizes = set(map(len, states))
+    names = dict.fromkeys(tuple(labels) for labels in states if not isinstance(labels, range))
+    if len(sizes) > 1 or len(names) > 1:
+        found = sorted(sizes) if len(sizes) > 1 else " and ".join(str(list(labels[:5])) for labels in names)
+        raise ValueError(
+            f"all matrices must have the same states in the same order, found {found}; estimate them over one set"
+        )
+    return max(sizes, default=None)
+
+
+def _listed(matrices: Any, steps: int, name: str) -> tuple[list, int]:
+    """The matrices of one side, and how often they are repeated for `steps` steps; rows of numbers are one matrix."""
+    several = isinstance(matrices, (list, tuple)) and not any(map(_is_row, matrices))
+    if not several and not (isinstance(matrices, np.ndarray) and matrices.ndim == 3):
+        return [matrices], steps
     if len(matrices) != steps:
-        found = f"found {len(matrices)} matrices for {steps} steps; give T - 1 of them"
-        raise ValueError(f"{name} must be one matrix, or one for each step between two time points; {found}")
-    made = {id(matrix): make(matrix) for matrix in {id(matrix): matrix for matrix in matrices}.values()}
-    return [made[id(matrix)] for matrix in matrices]
+        raise ValueError(
+            f"{name} must be one matrix, or one for each step between two time points; "
+            f"found {len(matrices)} matrices for {steps} steps; give T - 1 of them"
+        )
+    return list(matrices), 1
 
 
-def _as_array(matrix: Any) -> np.ndarray | None:
-    matrix = getattr(matrix, "matrix", matrix)
-    if getattr(matrix, "n_states", 0) > MAX_DENSE:
-        remedy = "take fewer states, or temporal_privacy_leakage, the upper bound"
-        raise ValueError(f"exact leakages need at most {MAX_DENSE} states, found {matrix.n_states}; {remedy}")
-    return None if matrix is None else as_transition_matrix(matrix).toarray()
-
-
-def _is_one_for_each_step(matrices: Any) -> bool:
-    """Whether the argument is a list of matrices; a nested list of numbers is one matrix."""
-    if isinstance(matrices, np.ndarray):
-        return matrices.ndim == 3
+def _is_row(item: Any) -> bool:
     nested = (list, tuple, np.ndarray)
-
-    def is_matrix(item: Any) -> bool:
-        named = item is None or isinstance(item, (PrivacyLossFunction, TransitionMatrix)) or hasattr(item, "tocsr")
-        return named or (isinstance(item, nested) and any(isinstance(row, nested) for row in item))
-
-    return isinstance(matrices, (list, tuple)) and (not matrices or any(map(is_matrix, matrices)))
+    return isinstance(item, nested) and not any(isinstance(entry, nested) for entry in item)
