@@ -70,8 +70,7 @@ def test_sums_of_largest_entries():
     P = tpl.TransitionMatrix(
         scipy.sparse.csr_array([[0.5, 0.3, 0.0], [0.0, 0.1, 0.0], [0, 0, 0.2]]), background=[0.2, 0.45, 0.4]
     )
-    stored = P.probabilities
-    rows = sparse_rows(stored.indptr, stored.indices, stored.data, P.background)
+    rows = sparse_rows(P.probabilities, P.background)
     top, size, low = sums_of_largest(rows)
     own = [slice(a + i, b + i + 1) for i, (a, b) in enumerate(pairwise(rows.start))]
     assert top[own[0]] == pytest.approx([0.5, 0.8, 1.0])
@@ -85,8 +84,7 @@ def test_sums_of_largest_entries():
 def test_groups_bound_their_members(kind):
     rng = np.random.default_rng(15)
     P = random_sparse_matrix(rng, kind, 30)
-    dense, stored = P.toarray(), P.probabilities
-    rows = sparse_rows(stored.indptr, stored.indices, stored.data, P.background)
+    dense, rows = P.toarray(), sparse_rows(P.probabilities, P.background)
     low, order = dense.min(axis=1), rng.permutation(30)
     for largest, bound in ((True, np.max), (False, np.min)):
         groups = group_rows(rows, order, 4, None if largest else low)

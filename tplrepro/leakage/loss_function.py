@@ -84,11 +84,10 @@ class PrivacyLossFunction:
         from tplrepro.leakage.envelope import joint_hull  # Numba loads on first use
 
         self.matrix: TransitionMatrix = as_transition_matrix(matrix)
-        points, pairs = joint_hull(self.matrix, progress)
-        self._sums: list[tuple[float, float, float]] = list(map(tuple, points.tolist()))
-        self._pairs: list[tuple[int, int]] = list(map(tuple, pairs.tolist()))
-        if not self._sums:  # all rows are equal: one vertex without gap, L = 0
-            self._pairs, self._sums = [(0, 0)], [(0.0, 0.0, 1.0)]
+        # Where all rows are equal: one vertex without gap, L = 0.
+        points = joint_hull(self.matrix, progress).tolist() or [(0.0, 0.0, 1.0, 0, 0)]
+        self._sums: list[tuple[float, float, float]] = [(d, gap, rest) for d, gap, rest, _, _ in points]
+        self._pairs: list[tuple[int, int]] = [(int(i), int(j)) for *_, i, j in points]
         self._breakpoints = [_crossing(a, b) for a, b in zip(self._sums, self._sums[1:], strict=False)]
         self.vertices = frozen([(d, 1.0 - rest if rest < 0.5 else d + gap) for d, gap, rest in self._sums])
         self.breakpoints = frozen(self._breakpoints)

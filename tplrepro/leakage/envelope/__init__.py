@@ -25,10 +25,10 @@ from tplrepro.leakage.envelope import dense, sparse
 __all__ = ["best_pair", "joint_hull"]
 
 
-def joint_hull(matrix, progress: bool = False) -> tuple[np.ndarray, np.ndarray]:
+def joint_hull(matrix, progress: bool = False) -> np.ndarray:
     """The joint hull of all ordered pairs of rows of a TransitionMatrix; no vertices if all rows are equal.
 
-    Its vertices (K, 3), d(S), gap(S) and 1 - q(S), in order of growing alpha (falling d), and their rows q, d (K, 2).
+    Its vertices (K, 5) in order of growing alpha (falling d): d(S), gap(S), 1 - q(S), and the numbers of rows q and d.
     """
     if matrix.is_sparse:
         return sparse.joint_hull(matrix.probabilities, matrix.background, progress)

@@ -21,7 +21,19 @@ from tplrepro.leakage.envelope import kernels
 from tplrepro.leakage.envelope.kernels import Screen
 from tplrepro.progress import progress_bar
 
-__all__ = ["SAMPLED_PAIRS", "best_pair", "choose_screen", "joint_hull", "no_points", "read_only", "tangent_point"]
+__all__ = [
+    "NO_POINTS",
+    "SAMPLED_PAIRS",
+    "best_pair",
+    "choose_screen",
+    "joint_hull",
+    "read_only",
+    "spread_pairs",
+    "tangent_point",
+]
+
+# A hull without vertices.
+NO_POINTS = np.empty((0, 5))
 
 # Rows d before the hull is brought up to date, whatever the number of threads, so that ties are settled alike; parts
 # for each of several threads; and the size of the tiles of rows q that a part goes through, so that a tile stays in
@@ -41,28 +53,29 @@ FIRST = 4
 # Pairs, and slopes, of the sample from which a screen is chosen.
 SAMPLED_PAIRS = 100
 SAMPLED_SLOPES = 24
+# Powers of the inverse of the plastic number, which spread points evenly over a square.
+PLASTIC = np.array([0.7548776662466927, 0.5698402909980532])
 # Caps to try in turn: which of the sample's excesses from the top, a factor, and how many slopes they may take. Higher
 # caps leave fewer pairs, and need more slopes to stay under the hull.
 CAPS = ((1, 1.05, 10), (2, 1.0, 16))
 
 
-def joint_hull(rows: np.ndarray, progress: bool = False) -> tuple[np.ndarray, np.ndarray]:
+def joint_hull(rows: np.ndarray, progress: bool = False) -> np.ndarray:
     """The joint hull of all ordered pairs of `rows` (n, n), C-contiguous and row-stochastic."""
     rows = read_only(rows)
     n = rows.shape[0]
     different = next((i for i in range(1, n) if (rows[i] != rows[0]).any()), None)
     if different is None:
-        return no_points()
+        return NO_POINTS
     # Of two rows that differ, one may exceed the other nowhere, if their sums differ by rounding.
     first = (different, 0) if (rows[different] > rows[0]).any() else (0, different)
-    far, largest = kernels.last_slopes(rows)
+    largest = rows.max(axis=0)
+    far = kernels.last_slopes(rows, largest)
     if n <= SMALL:
-        candidates = np.empty((n * n + 1, 2), dtype=np.int64)
-        candidates[0] = first
-        np.divmod(np.arange(n * n), n, out=(candidates[1:, 0], candidates[1:, 1]))
-        return kernels.grow(*no_points(), rows, candidates, far)
-    tiles, sample = _tiles(rows, np.float32), kernels.spread_pairs(n, max(n, SAMPLED_PAIRS))
-    points, pairs = _first_hull(first, rows, far, tiles, sample[:n])
+        every = np.stack(np.divmod(np.arange(n * n), n), axis=1)
+        return kernels.grow(NO_POINTS, rows, np.concatenate(([first], every)), far)
+    tiles, sample = _tiles(rows, np.float32), spread_pairs(n, max(n, SAMPLED_PAIRS))
+    points = _first_hull(first, rows, far, tiles, sample[:n])
 
     threads = kernels.thread_count(n, 100)
     parts = PARTS * threads if threads > 1 else 1
@@ -85,9 +98,9 @@ def joint_hull(rows: np.ndarray, progress: bool = False) -> tuple[np.ndarray, np
                     kernels.find_outside(rows, tile, at, largest, far, hull, screen, start + bounds[k], own)
 
             _run(work, parts, threads)
-            points, pairs = kernels.grow(points, pairs, rows, _marked_pairs(marks, start), far)
+            points = kernels.grow(points, rows, _marked_pairs(marks, start), far)
             bar.update()
-    return points, pairs
+    return points
 
 
 def best_pair(rows: np.ndarray, alpha: float) -> tuple[float, float, float]:
@@ -126,7 +139,7 @@ def choose_screen(rows, far, hull, largest, sample) -> tuple[Screen, type]:
     """
     slopes, support, _ = hull
     n = rows.shape[0]
-    at = kernels.spread_edges(slopes, SAMPLED_SLOPES)
+    at = _spread_edges(slopes, SAMPLED_SLOPES)
     excesses = np.sort(kernels.excesses(rows, sample, slopes[at]), axis=1)
     usual_far = np.partition(far, n - 1 - n // 100)[n - 1 - n // 100]
     for precision in (np.float32, np.float64):
@@ -150,14 +163,27 @@ def _unit_roundoff(precision: type) -> float:
     return 0.5 * float(np.finfo(precision).eps)
 
 
-def no_points() -> tuple[np.ndarray, np.ndarray]:
-    """The points (0, 3) and pairs of rows (0, 2) of a hull without vertices."""
-    return np.empty((0, 3)), np.empty((0, 2), dtype=np.int64)
+def spread_pairs(n: int, count: int) -> np.ndarray:
+    """So many pairs of different rows of n >= 2, spread evenly: a Kronecker sequence of the plastic number."""
+    pairs = (n * np.modf(0.5 + np.arange(count)[:, None] * PLASTIC)[0]).astype(np.int64)
+    pairs[:, 1] = (pairs[:, 1] + (pairs[:, 0] == pairs[:, 1])) % n
+    return pairs
+
+
+def _spread_edges(slopes: np.ndarray, count: int) -> np.ndarray:
+    """Half of the edges by their slopes, from where the excess begins to fall, and half by their number; rising."""
+    shares = np.arange(count // 2) / (count // 2 - 1.0)
+    stop = max(slopes[1], slopes[-2])
+    start = max(slopes[1], min(0.1, 0.01 * stop))
+    chosen = np.zeros(slopes.size, dtype=bool)
+    chosen[np.searchsorted(slopes[:-1], start * (stop / start) ** shares)] = True
+    chosen[(shares * (slopes.size - 1)).astype(int)] = True
+    return chosen.nonzero()[0]
 
 
 def tangent_point(points: np.ndarray, inverse: float) -> tuple[float, float, float]:
     """(d, gap, rest) of the one among `points` to which the line from (-inverse, 0) is steepest."""
-    return tuple(points[np.argmax(points[:, 1] / (points[:, 0] + inverse))].tolist())
+    return tuple(points[np.argmax(points[:, 1] / (points[:, 0] + inverse)), :3].tolist())
 
 
 def read_only(rows: np.ndarray) -> np.ndarray:
@@ -169,16 +195,20 @@ def read_only(rows: np.ndarray) -> np.ndarray:
 
 def _first_hull(first, rows, far, tiles, sample):
     """The best of a sample of pairs, and better partners for those on the hull: few later pairs stick out of it."""
-    points, pairs = kernels.grow(*no_points(), rows, np.array([first]), far)
+    points = kernels.grow(NO_POINTS, rows, np.array([first]), far)
     slopes = kernels.edges(points)[kernels.SLOPE]
-    best = kernels.excesses(rows, sample, slopes[kernels.spread_edges(slopes, SEEDS)]).argmax(axis=1)
-    points, pairs = kernels.grow(points, pairs, rows, sample[best], far)
+    best = kernels.excesses(rows, sample, slopes[_spread_edges(slopes, SEEDS)]).argmax(axis=1)
+    points = kernels.grow(points, rows, sample[best], far)
     for share in CLIMBS:
-        partners, tangent, best = kernels.tangent_pairs(points, pairs, share)
+        slopes, pairs = kernels.edges(points)[kernels.SLOPE], points[:, 3:].tolist()
+        runs = [k for k, pair in enumerate(pairs) if k == 0 or pair != pairs[k - 1]]
+        tangent = slopes[[start + int(share * (stop - start)) for start, stop in pairwise([*runs, len(pairs)])]]
+        partners = points[runs, 3:].astype(np.int64).repeat(2, axis=0)
+        best = np.zeros(len(partners), dtype=np.float32)
         for at, tile in tiles:
             kernels.improve_partners(tile, at, rows, tangent, partners, best)
-        points, pairs = kernels.grow(points, pairs, rows, partners, far)
-    return points, pairs
+        points = kernels.grow(points, rows, partners, far)
+    return points
 
 
 def _marked_pairs(marks: np.ndarray, first: int) -> np.ndarray:

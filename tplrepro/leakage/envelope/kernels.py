@@ -6,7 +6,8 @@ type of argument only, but for tiles, which may be of single or double precision
 float64, whether those of a dense matrix or a sparse pair in its workspace, and pairs of rows are C-contiguous int64.
 np.int64(0) stands where 0 itself, to Numba a type of its own, would have a kernel compiled once more.
 
-Points are (d(S), gap(S), 1 - q(S)), see the package's docstring. All sums that enter a result are compensated. Kernels
+Points are rows d(S), gap(S), 1 - q(S) of an array, see the package's docstring, and behind them the numbers of the two
+rows q and d, which a float holds exactly. All sums that enter a result are compensated. Kernels
 release the GIL.
 """
 
@@ -16,12 +17,35 @@ import numba
 import numpy as np
 
 __all__ = [
-    "PENDING", "ROOM", "Screen", "SparseRows", "Workspace", "bound_excesses", "chain", "compress", "edges", "exceeding",
-    "excesses", "extend", "falling", "find_outside", "grow", "hull_in_order", "improve", "improve_partners",
-    "is_diagonal", "largest_of_groups", "last_slopes", "mattering", "prefix_points", "room_for", "rounding_error",
-    "scatter", "smallest_of_groups", "spread_edges", "spread_pairs", "steepen", "sums_of_largest",
-    "tangent_pairs", "thread_count", "thresholds",
-]  # fmt: skip
+    "ROOM",
+    "PENDING",
+    "Screen",
+    "SparseRows",
+    "Workspace",
+    "bound_excesses",
+    "chain",
+    "compress",
+    "edges",
+    "exceeding",
+    "excesses",
+    "extend",
+    "falling",
+    "find_outside",
+    "grow",
+    "hull_in_order",
+    "improve",
+    "improve_partners",
+    "is_diagonal",
+    "last_slopes",
+    "mattering",
+    "prefix_points",
+    "room_for",
+    "rounding_error",
+    "scatter",
+    "steepen",
+    "sums_of_largest",
+    "thread_count",
+]
 
 # Slopes are finite: a vertex with d(S) = 0 is tangent at every slope, and 1e300 stands for "beyond every ratio".
 STEEPEST = 1e300
@@ -101,33 +125,6 @@ def best_slope(rows, i, j, size, inverse, best):
 
 
 @numba.njit(**KERNEL)
-def stable_order(key):
-    """np.argsort(key, kind="stable"), which takes Numba several times as long to compile: insert, then merge."""
-    order, merged = np.arange(key.size), np.empty(key.size, dtype=np.int64)
-    width = 16
-    for m in range(key.size):
-        at, value = m, key[m]
-        while at % width > 0 and key[order[at - 1]] > value:
-            order[at] = order[at - 1]
-            at -= 1
-        order[at] = m
-    while width < key.size:
-        for start in range(0, key.size, 2 * width):
-            middle, stop = min(start + width, key.size), min(start + 2 * width, key.size)
-            a, b = start, middle
-            for m in range(start, stop):
-                if b == stop or (a < middle and key[order[a]] <= key[order[b]]):
-                    merged[m] = order[a]
-                    a += 1
-                else:
-                    merged[m] = order[b]
-                    b += 1
-        order, merged = merged, order
-        width *= 2
-    return order
-
-
-@numba.njit(**KERNEL)
 def prefix_points(rows, i, j, size):
     """All vertices of one pair: columns with q_k > d_k in order of falling q_k/d_k, summed up (Theorem 8 of [1])."""
     chosen, ratio = np.empty(size, dtype=np.int64), np.empty(size)
@@ -140,14 +137,15 @@ def prefix_points(rows, i, j, size):
             m += 1
         else:
             rest, rest_lost = add(rest, rest_lost, rows[i, k])
-    order = stable_order(ratio[:m])
-    points = np.empty((m, 3))
+    order = np.argsort(ratio[:m], kind="mergesort")  # which is stable
+    points = np.empty((m, 5))
     d_sum = d_lost = gap_sum = gap_lost = 0.0
     for at in range(m):
         k = chosen[order[at]]
         d_sum, d_lost = add(d_sum, d_lost, rows[j, k])
         gap_sum, gap_lost = add(gap_sum, gap_lost, rows[i, k] - rows[j, k])
         points[at, 0], points[at, 1] = d_sum, gap_sum
+        points[at, 3], points[at, 4] = i, j
     for at in range(m - 1, -1, -1):
         points[at, 2] = rest
         rest, rest_lost = add(rest, rest_lost, rows[i, chosen[order[at]]])
@@ -162,19 +160,15 @@ def edges(points):
     """The hull of k vertices as kernels take it (3, k + 1): its edges' slopes, 0 first and the tangent through the
     origin last; its support function there; each vertex's d, and 0.
     """
-    k = points.shape[0]
-    hull = np.zeros((3, k + 1))
-    if k > 0:
-        hull[SUPPORT, 0] = points[0, 1]
-    for e in range(1, k + 1):
+    hull = np.zeros((3, points.shape[0] + 1))
+    d = gap = 0.0
+    for e in range(points.shape[0], 0, -1):  # from the origin on
+        rise, run = points[e - 1, 1] - gap, points[e - 1, 0] - d
+        hull[SLOPE, e] = rise / run if run > rise / STEEPEST else STEEPEST
+        hull[SUPPORT, e] = gap - hull[SLOPE, e] * d  # of the edge's two ends the one with less rounding
         d, gap = points[e - 1, 0], points[e - 1, 1]
-        next_d, next_gap = (points[e, 0], points[e, 1]) if e < k else (0.0, 0.0)
-        slope = STEEPEST
-        if d - next_d > (gap - next_gap) / STEEPEST:
-            slope = (gap - next_gap) / (d - next_d)
-        hull[SLOPE, e] = slope
-        hull[SUPPORT, e] = next_gap - slope * next_d  # of the edge's two ends the one with less rounding
         hull[D, e - 1] = d
+    hull[SUPPORT, 0] = gap
     return hull
 
 
@@ -185,58 +179,43 @@ def is_diagonal(points):
 
 
 @numba.njit(**KERNEL)
-def copy_point(points, pairs, k, to_points, to_pairs, m):
-    """Copy point k with its pair of rows; assigning whole rows would take seconds to compile."""
-    to_points[m, 0], to_points[m, 1], to_points[m, 2] = points[k, 0], points[k, 1], points[k, 2]
-    to_pairs[m, 0], to_pairs[m, 1] = pairs[k, 0], pairs[k, 1]
-
-
-@numba.njit(**KERNEL)
-def hull_in_order(points, pairs):
-    """The vertices, from the largest gap to the largest gap/d, of points (m, 3) with rising d, and their pairs (m, 2).
+def hull_in_order(points):
+    """The vertices, from the largest gap to the largest gap/d, of points with rising d.
 
     A point that exceeds the chord of its neighbours by less than the fraction TIE of its gap is left out.
     """
-    stack = np.empty(points.shape[0], dtype=np.int64)
-    size = 0
+    stack = np.zeros((points.shape[0] + 1, 5))  # under the first vertex lies the origin (S empty)
+    top = 0
     for k in range(points.shape[0]):
         d, gap = points[k, 0], points[k, 1]
-        if gap <= 0.0 or (size > 0 and gap <= points[stack[size - 1], 1] * (1.0 + TIE)):
+        if gap <= stack[top, 1] * (1.0 + TIE):
             continue
-        while size > 0:
-            top_d, top_gap = points[stack[size - 1], 0], points[stack[size - 1], 1]
-            # Under the first vertex lies the origin (S empty).
-            under_d = points[stack[size - 2], 0] if size > 1 else 0.0
-            under_gap = points[stack[size - 2], 1] if size > 1 else 0.0
-            if d > top_d:
-                share = (top_d - under_d) / (d - under_d)
-                if top_gap * (1.0 - TIE) > under_gap + share * (gap - under_gap):
+        while top > 0:
+            under_d, under_gap = stack[top - 1, 0], stack[top - 1, 1]
+            if d > stack[top, 0]:
+                share = (stack[top, 0] - under_d) / (d - under_d)
+                if stack[top, 1] * (1.0 - TIE) > under_gap + share * (gap - under_gap):
                     break
-            size -= 1
-        stack[size] = k
-        size += 1
-    vertices, of_pairs = np.empty((size, 3)), np.empty((size, 2), dtype=np.int64)
-    for m in range(size):
-        copy_point(points, pairs, stack[size - 1 - m], vertices, of_pairs, m)
-    return vertices, of_pairs
+            top -= 1
+        top += 1
+        for c in range(5):  # assigning whole rows would take seconds to compile
+            stack[top, c] = points[k, c]
+    return stack[top:0:-1].copy()
 
 
 @numba.njit(**KERNEL)
-def add_pair(points, pairs, new, i, j):
-    """The hull of `points` (of the pairs of rows `pairs`) and of the points `new` of q = row i, d = row j."""
+def add_pair(points, new):
+    """The hull of the hull `points` and of the points `new` of one pair."""
     # The hull's points come with falling d, those of a pair with rising d.
     a, b = points.shape[0] - 1, 0
-    merged = np.empty((points.shape[0] + new.shape[0], 3))
-    of_pairs = np.empty((merged.shape[0], 2), dtype=np.int64)
+    merged = np.empty((points.shape[0] + new.shape[0], 5))
     for m in range(merged.shape[0]):
-        if b == new.shape[0] or (a >= 0 and points[a, 0] <= new[b, 0]):
-            copy_point(points, pairs, a, merged, of_pairs, m)
-            a -= 1
-        else:
-            merged[m, 0], merged[m, 1], merged[m, 2] = new[b, 0], new[b, 1], new[b, 2]
-            of_pairs[m, 0], of_pairs[m, 1] = i, j
-            b += 1
-    return hull_in_order(merged, of_pairs)
+        of_hull = b == new.shape[0] or (a >= 0 and points[a, 0] <= new[b, 0])
+        for c in range(5):
+            merged[m, c] = points[a, c] if of_hull else new[b, c]
+        a -= of_hull
+        b += not of_hull
+    return hull_in_order(merged)
 
 
 @numba.njit(**KERNEL)
@@ -305,17 +284,17 @@ def sticks_out_between(rows, i, j, size, a, mu_a, s_a, b, mu_b, s_b, hull, pendi
 
 
 @numba.njit(**KERNEL)
-def grow(points, pairs, rows, candidates, far):
+def grow(points, rows, candidates, far):
     """Add to the hull every candidate pair (i, j) of dense rows that still sticks out of it."""
     hull, pending, n = edges(points), np.empty((PENDING, 3)), rows.shape[1]
     for c in range(candidates.shape[0]):
         i, j = candidates[c, 0], candidates[c, 1]
         if i != j and sticks_out(rows, i, j, n, far[j], hull, pending):
-            points, pairs = add_pair(points, pairs, prefix_points(rows, i, j, n), i, j)
+            points = add_pair(points, prefix_points(rows, i, j, n))
             hull = edges(points)
             if is_diagonal(points):
                 break
-    return points, pairs
+    return points
 
 
 # Many pairs of dense rows at once: one row d against a tile of rows q, tile[k, i] being column k of the tile's row i.
@@ -330,46 +309,15 @@ class Screen(NamedTuple):
 
 
 @numba.njit(fastmath=FAST, **KERNEL)
-def last_slopes(rows):
-    """For each row d a slope from which on its excess is 0 whatever the row q; and each column's largest entry."""
-    largest, last = np.zeros(rows.shape[1]), np.full(rows.shape[0], 1e-300)
-    for i in range(rows.shape[0]):
-        for k in range(rows.shape[1]):
-            largest[k] = max(largest[k], rows[i, k])
+def last_slopes(rows, largest):
+    """For each row d a slope from which on its excess is 0 whatever the row q; `largest`: each column's entry."""
+    last = np.full(rows.shape[0], 1e-300)
     for j in range(rows.shape[0]):
         for k in range(rows.shape[1]):
             d, gap = rows[j, k], largest[k] - rows[j, k]
             if gap > last[j] * d:
                 last[j] = gap / d if d > gap / STEEPEST else STEEPEST
-    return last, largest
-
-
-@numba.njit(**KERNEL)
-def spread_pairs(n, count):
-    """So many pairs of different rows of n >= 2, spread evenly: a Kronecker sequence of the plastic number."""
-    pairs = np.empty((count, 2), dtype=np.int64)
-    for m in range(count):
-        pairs[m, 0] = int(n * ((0.5 + 0.7548776662466927 * m) % 1.0))
-        pairs[m, 1] = int(n * ((0.5 + 0.5698402909980532 * m) % 1.0))
-        if pairs[m, 0] == pairs[m, 1]:
-            pairs[m, 1] = (pairs[m, 1] + 1) % n
-    return pairs
-
-
-@numba.njit(**KERNEL)
-def spread_edges(slopes, count):
-    """Half of the edges by their slopes, from where the excess begins to fall, and half by their number; rising."""
-    last, half = slopes.size - 1, count // 2
-    stop = max(slopes[1], slopes[last - 1])
-    start = max(slopes[1], min(0.1, 0.01 * stop))
-    chosen = np.zeros(slopes.size, dtype=np.bool_)
-    by_slope = 0
-    for m in range(half):
-        slope = start * (stop / start) ** (m / (half - 1.0))
-        while by_slope < last and slopes[by_slope] < slope:
-            by_slope += 1
-        chosen[by_slope] = chosen[m * last // (half - 1)] = True
-    return np.flatnonzero(chosen)
+    return last
 
 
 @numba.njit(**KERNEL)
@@ -549,23 +497,6 @@ def find_outside(rows, tile, start, largest, far, hull, screen, first, found):
 
 
 @numba.njit(**KERNEL)
-def tangent_pairs(points, pairs, share):
-    """Each pair on the hull twice, with a slope where it is tangent; and room for the best sum of a partner."""
-    slopes = edges(points)[SLOPE]
-    twice, tangent = np.empty((2 * pairs.shape[0], 2), dtype=np.int64), np.empty(pairs.shape[0])
-    size = start = 0
-    for stop in range(1, pairs.shape[0] + 1):
-        i, j = pairs[start, 0], pairs[start, 1]
-        if stop == pairs.shape[0] or pairs[stop, 0] != i or pairs[stop, 1] != j:
-            twice[2 * size, 0], twice[2 * size, 1] = i, j
-            twice[2 * size + 1, 0], twice[2 * size + 1, 1] = i, j
-            tangent[size] = slopes[start + int(share * (stop - start))]
-            start = stop
-            size += 1
-    return twice[: 2 * size], tangent[:size], np.zeros(2 * size, dtype=np.float32)
-
-
-@numba.njit(**KERNEL)
 def improve_partners(tile, first, rows, slopes, found, best):
     """Put the best q of the tile into found[0::2, 0] and the best d into found[1::2, 1], where better than `best`."""
     n = tile.shape[0]
@@ -641,113 +572,36 @@ class Workspace(NamedTuple):
 
 
 @numba.njit(**KERNEL)
-def falling(start, column, value):
-    """Columns and values with each row's entries in order of falling value."""
-    new_column, new_value = np.empty_like(column), np.empty_like(value)
+def falling(start, value):
+    """The order of the entries in which each row's value falls."""
+    order = np.empty(value.size, dtype=np.int64)
     for i in range(start.size - 1):
-        first = start[i]
-        order = stable_order(-value[first : start[i + 1]])
-        for k in range(order.size):
-            new_column[first + k], new_value[first + k] = column[first + order[k]], value[first + order[k]]
-    return new_column, new_value
-
-
-@numba.njit(**KERNEL)
-def largest_of_groups(rows, order, size):
-    """The entrywise largest of every `size` rows, taken in `order`: the parts of SparseRows, entries in any order."""
-    groups = -(-order.size // size)
-    entry = np.full(rows.background.size, -1)
-    start = np.zeros(groups + 1, dtype=np.int64)
-    column, value, background = np.empty_like(rows.column), np.empty_like(rows.value), np.zeros(groups)
-    used = 0
-    for g in range(groups):
-        first = used
-        for i in order[g * size : (g + 1) * size]:
-            background[g] = max(background[g], rows.background[i])
-            for k in range(rows.start[i], rows.start[i + 1]):
-                c = rows.column[k]
-                if entry[c] < first:
-                    entry[c] = used
-                    column[used], value[used] = c, rows.value[k]
-                    used += 1
-                else:
-                    value[entry[c]] = max(value[entry[c]], rows.value[k])
-        for k in range(first, used):
-            value[k] = max(value[k], background[g])
-        start[g + 1] = used
-    return start, column[:used], value[:used], background
-
-
-@numba.njit(**KERNEL)
-def smallest_of_groups(rows, order, size, low):
-    """The same with the entrywise smallest; low[i] is the smallest entry of row i."""
-    groups = -(-order.size // size)
-    count, smallest = np.zeros(rows.background.size, dtype=np.int64), np.empty(rows.background.size)
-    start = np.zeros(groups + 1, dtype=np.int64)
-    column, value, background = np.empty_like(rows.column), np.empty_like(rows.value), np.full(groups, STEEPEST)
-    used = 0
-    for g in range(groups):
-        members = order[g * size : (g + 1) * size]
-        for i in members:
-            background[g] = min(background[g], low[i])
-            for k in range(rows.start[i], rows.start[i + 1]):
-                c = rows.column[k]
-                smallest[c] = min(smallest[c], rows.value[k]) if count[c] else rows.value[k]
-                count[c] += 1
-        for i in members:  # only columns that all of them store are known to be larger than the smallest entry
-            for k in range(rows.start[i], rows.start[i + 1]):
-                c = rows.column[k]
-                if count[c] == members.size:
-                    column[used], value[used] = c, smallest[c]
-                    used += 1
-                count[c] = 0
-        start[g + 1] = used
-    return start, column[:used], value[:used], background
+        of_row = np.argsort(-value[start[i] : start[i + 1]], kind="mergesort")
+        for k in range(of_row.size):
+            order[start[i] + k] = start[i] + of_row[k]
+    return order
 
 
 @numba.njit(**KERNEL)
 def sums_of_largest(rows):
     """top_i(m) and m for the m that matter, row i's from start[i] + i on; and the smallest entry of each row."""
-    start, value, n = rows.start, rows.value, rows.start.size - 1
+    value, n = rows.value, rows.background.size
     top, size, low = np.empty(value.size + n), np.empty(value.size + n), np.empty(n)
     for i in range(n):
-        b, missing = rows.background[i], n - (start[i + 1] - start[i])
-        total, count, at, placed = 0.0, 0.0, start[i] + i, missing == 0
-        low[i] = b if missing else np.inf
-        for k in range(start[i], start[i + 1]):
-            if not placed and value[k] < b:
-                total, count, placed = total + missing * b, count + missing, True
-                top[at], size[at] = total, count
-                at += 1
-            total, count = total + value[k], count + 1.0
-            top[at], size[at] = total, count
-            low[i] = min(low[i], value[k])
-            at += 1
-        if not placed or missing == 0:
-            top[at], size[at] = total + missing * b, count + missing
-    return top, size, low
-
-
-@numba.njit(**KERNEL)
-def thresholds(start, top, size, hull_d, hull_q):
-    """tau_i of each row: against rows with a larger smallest entry it cannot leave the boundary through (0, 0) and the
-    points (hull_d, hull_q), growing, which goes on with slope 1.
-    """
-    last = hull_d.size - 1
-    tau = np.zeros(start.size - 1)
-    for i in range(tau.size):
-        at = 0
-        for k in range(start[i] + i, start[i + 1] + i + 1):
-            q = top[k]  # it grows with k
-            while at <= last and hull_q[at] < q:
-                at += 1
-            if at > last:
-                d = hull_d[last] + (q - hull_q[last])
+        k, stop = rows.start[i], rows.start[i + 1]
+        missing = n - (stop - k)
+        b = rows.background[i] if missing > 0 else 0.0
+        last = value[stop - 1] if missing < n else b
+        low[i] = min(last, b) if missing > 0 else last
+        total = count = 0.0
+        for at in range(k + i, stop + i + 1):
+            if at == k + i and (k == stop or value[k] < b):  # the background's turn
+                total, count = total + missing * b, count + missing
             else:
-                under_d, under_q = (hull_d[at - 1], hull_q[at - 1]) if at > 0 else (0.0, 0.0)
-                d = under_d + (hull_d[at] - under_d) * (q - under_q) / (hull_q[at] - under_q)
-            tau[i] = max(tau[i], d / size[k])
-    return tau
+                total, count = total + value[k], count + 1.0
+                k += 1
+            top[at], size[at] = total, count
+    return top, size, low
 
 
 @numba.njit(**KERNEL)
@@ -845,21 +699,22 @@ def mattering(candidates, rows, j, rows_d, hull, inverse, best, work):
 
 
 @numba.njit(**KERNEL)
-def extend(j, candidates, rows, work, points, pairs):
+def extend(j, candidates, rows, work, points):
     """Add to the hull what sticks out of it among the pairs (q = row i, d = row j), i in candidates."""
     scattered = scatter(j, rows, work)
     hull = edges(points)
     for i in candidates:
-        if i == j:
-            continue
         pair, far = compress(i, rows, scattered, work)
-        if sticks_out(*pair, far, hull, work.pending):
-            points, pairs = add_pair(points, pairs, prefix_points(*pair), i, j)
+        if i != j and sticks_out(*pair, far, hull, work.pending):
+            new = prefix_points(*pair)
+            for m in range(new.shape[0]):
+                new[m, 3], new[m, 4] = i, j
+            points = add_pair(points, new)
             hull = edges(points)
             if is_diagonal(points):
                 break
     gather(j, rows, work)
-    return points, pairs
+    return points
 
 
 @numba.njit(**KERNEL)

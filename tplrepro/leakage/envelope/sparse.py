@@ -15,51 +15,51 @@ each column, as d the smallest. What that leaves inside the hull no pair of memb
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from tplrepro.leakage.envelope import kernels
-from tplrepro.leakage.envelope.dense import no_points, tangent_point
+from tplrepro.leakage.envelope.dense import NO_POINTS, tangent_point
 from tplrepro.leakage.envelope.kernels import PENDING, ROOM, SparseRows, Workspace
 from tplrepro.progress import progress_bar
 
-__all__ = ["best_pair", "joint_hull", "sparse_rows"]
+__all__ = ["best_pair", "group_rows", "joint_hull", "sparse_rows"]
 
 GROUP = 64
 # A part of a group: small where single pairs are dear, as for the hull, larger where they are cheap.
 SMALL_PART, LARGE_PART = 8, 32
 
 
-def joint_hull(probabilities, background: np.ndarray, progress: bool = False) -> tuple[np.ndarray, np.ndarray]:
+def joint_hull(probabilities, background: np.ndarray, progress: bool = False) -> np.ndarray:
     """The joint hull of all ordered pairs of rows of a csr_array (n, n) over `background` (n,)."""
     search = _Search(probabilities, background, SMALL_PART)
-    points, pairs = no_points()
+    points = NO_POINTS
     for j in search.order.tolist():  # the first row from which another differs upwards
-        points, pairs = kernels.extend(j, search.order, search.rows, search.work[0], points, pairs)
-        if len(points) > 0:
+        points = kernels.extend(j, search.order, search.rows, search.work[0], points)
+        if points.size:
             break
     else:
-        return points, pairs
+        return points
 
-    def bounds():
-        d, gap, _ = points[::-1].T.copy()
-        return kernels.thresholds(search.rows.start, *search.top, d, d + gap)
+    def reach(q):
+        d, gap = np.vstack((points, np.zeros(5)))[::-1, :2].T
+        return np.interp(q, d + gap, d) + np.maximum(q - (d[-1] + gap[-1]), 0.0)
 
     def visit(first, work):
-        found = points, pairs
+        found = points
         for members, left in search.left_over(first, (kernels.edges(points), 0.0, 0.0), work):
             for j in members.tolist():
-                found = kernels.extend(j, left, search.rows, work, *found)
+                found = kernels.extend(j, left, search.rows, work, found)
         return found
 
     with progress_bar(search.n, progress, "joint hull", "row") as bar:
-        for results in search.rounds(bounds, visit):
-            new_points, new_pairs = map(np.concatenate, zip(*results, strict=True))
-            rising = np.argsort(new_points[:, 0], kind="stable")
-            points, pairs = kernels.hull_in_order(new_points[rising], new_pairs[rising])
+        for results in search.rounds(reach, visit):
+            found = np.concatenate(results)
+            points = kernels.hull_in_order(found[np.argsort(found[:, 0], kind="stable")])
             bar.update(min(GROUP * len(results), search.n - bar.n))
             if kernels.is_diagonal(points):
                 break
         bar.update(search.n - bar.n)
-    return points, pairs
+    return points
 
 
 def best_pair(probabilities, background: np.ndarray, alpha: float) -> tuple[float, float, float]:
@@ -67,7 +67,7 @@ def best_pair(probabilities, background: np.ndarray, alpha: float) -> tuple[floa
     search = _Search(probabilities, background, LARGE_PART)
     rows, work = search.rows, search.work[0]
     inverse = 1.0 / np.expm1(alpha)
-    no_hull = kernels.edges(no_points()[0])
+    no_hull = kernels.edges(NO_POINTS)
     for j in search.order.tolist():
         slope, i = kernels.steepen(j, search.order, rows, work, inverse, 0.0)
         if i >= 0:
@@ -76,11 +76,9 @@ def best_pair(probabilities, background: np.ndarray, alpha: float) -> tuple[floa
     else:
         return 0.0, 0.0, 1.0
 
-    def bounds():
+    def reach(q):
         # For the half-plane above the tangent: there q > (1 + best) d + best inverse.
-        top, size = search.top
-        tau = (top - best[0] * inverse) / ((1.0 + best[0]) * size)
-        return np.maximum(np.maximum.reduceat(tau, rows.start[:-1] + np.arange(search.n)), 0.0)
+        return (q - best[0] * inverse) / (1.0 + best[0])
 
     def visit(first, work):
         found = best
@@ -92,27 +90,43 @@ def best_pair(probabilities, background: np.ndarray, alpha: float) -> tuple[floa
                     found = slope, i, j
         return found
 
-    for results in search.rounds(bounds, visit):
+    for results in search.rounds(reach, visit):
         best = max(results)
     _, i, j = best
     pair, _ = kernels.compress(i, rows, kernels.scatter(j, rows, work), work)
     return tangent_point(kernels.prefix_points(*pair), inverse)
 
 
-def sparse_rows(start, column, value, background) -> SparseRows:
-    """Each row's entries in order of falling value; a csr_array's parts and the background (n,)."""
-    start, column = np.array(start, dtype=np.int64), np.array(column, dtype=np.int64)
-    column, value = kernels.falling(start, column, np.array(value, dtype=float))
-    return SparseRows(start, column, value, np.array(background, dtype=float))
+def sparse_rows(matrix, background) -> SparseRows:
+    """Each row's entries of a csr_array over its background (n,), in order of falling value."""
+    start, value = matrix.indptr.astype(np.int64), matrix.data.astype(float)
+    order = kernels.falling(start, value)
+    return SparseRows(start, matrix.indices[order].astype(np.int64), value[order], np.array(background, dtype=float))
 
 
 def group_rows(rows: SparseRows, order: np.ndarray, size: int, low: np.ndarray | None = None) -> SparseRows:
     """The bounds of groups of `size` rows, taken in `order`: entrywise largest, or smallest if `low`, that of each row,
     is given.
     """
+    n, first = order.size, np.arange(0, order.size, size)
+    matrix = csr_array((rows.value, rows.column, rows.start), shape=(n, n))[order]
+    start = matrix.indptr[np.append(first, n)]
+    # By columns, each group's entries of one column lie next to each other.
+    columns = csr_array((matrix.data, matrix.indices, start), shape=(first.size, n)).tocsc()
+    column = np.repeat(np.arange(n), np.diff(columns.indptr))
+    run = np.flatnonzero(np.diff(column * first.size + columns.indices, prepend=-1))
+    group = columns.indices[run]
     if low is None:
-        return sparse_rows(*kernels.largest_of_groups(rows, order, size))
-    return sparse_rows(*kernels.smallest_of_groups(rows, order, size, low))
+        background = np.maximum.reduceat(rows.background[order], first)
+        bounds = np.maximum(np.maximum.reduceat(columns.data, run), background[group])
+    else:
+        background = np.minimum.reduceat(low[order], first)
+        # Only columns that all of them store are known to be larger than the smallest entry.
+        members = np.diff(np.append(first, n))
+        bounds = np.minimum.reduceat(columns.data, run)
+        whole = np.diff(np.append(run, column.size)) == members[group]
+        run, group, bounds = run[whole], group[whole], bounds[whole]
+    return sparse_rows(csr_array((bounds, (group, column[run])), shape=(first.size, n)), background)
 
 
 def _workspace(n: int) -> Workspace:
@@ -136,7 +150,7 @@ class _Search:
     """Which pairs of rows are worth a look: rows d in order of growing smallest entry, in groups; rows q in groups."""
 
     def __init__(self, probabilities, background, part: int):
-        self.rows = sparse_rows(probabilities.indptr, probabilities.indices, probabilities.data, background)
+        self.rows = sparse_rows(probabilities, background)
         self.n = background.size
         *self.top, low = kernels.sums_of_largest(self.rows)
         self.order = np.argsort(low, kind="stable")
@@ -148,16 +162,18 @@ class _Search:
         self.threads = kernels.thread_count(self.n, 2000)
         self.work = [_workspace(self.n) for _ in range(self.threads)]
 
-    def rounds(self, bounds, visit):
+    def rounds(self, reach, visit):
         """visit(first row, workspace) for every group of rows d, as many at a time as there are threads.
 
-        Ends where `bounds()`, the tau of every row, leaves no row q for the groups to come.
+        Ends where tau, by `reach(q)`, the d at which the boundary reaches q, leaves no row q for the groups to come.
         """
         starts = range(0, self.n, GROUP)
         with ThreadPoolExecutor(self.threads) as pool:
             for r, at in enumerate(range(0, len(starts), self.threads)):
                 if r < 16 or r % 16 == 0:  # they cost a pass over all entries, and old ones are only wider
-                    tau = bounds()[self.order] * ROOM
+                    top, size = self.top
+                    tau = np.maximum.reduceat(reach(top) / size, self.rows.start[:-1] + np.arange(self.n))
+                    tau = np.maximum(tau, 0.0)[self.order] * ROOM
                 now = starts[at : at + self.threads]
                 self.selected = tau > self.low[now[0]]
                 if not self.selected.any():
