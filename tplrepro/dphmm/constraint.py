@@ -74,10 +74,10 @@ def as_answers(answers: ArrayLike, n_states: int | None = None) -> np.ndarray:
     if f.ndim != 2 or f.shape[0] != n or f.shape[1] == 0:
         hint = "transpose it" if f.ndim == 2 and f.shape[1] == n else "give one row of d numbers a state"
         raise ValueError(f"answers f must have shape ({n}, d), found {np.shape(answers)}; {hint}")
-    unknown = np.flatnonzero(~np.isfinite(f).all(axis=1))
-    if unknown.size:
-        found = f"found {f[unknown[0]].tolist()} for state {unknown[0]}"
-        raise ValueError(f"answers f must be finite, {found}; fill them in")
+    finite = np.isfinite(f)
+    if not finite.all():
+        state = int(np.argmin(finite.all(axis=1)))
+        raise ValueError(f"answers f must be finite, found {f[state].tolist()} for state {state}; fill them in")
     return f
 
 

@@ -91,7 +91,8 @@ class SensitivityHull:
         rows, columns = rows - centre, columns - centre
         norms = cdist(rows @ self.halfspaces.T, columns @ self.halfspaces.T, "chebyshev")
         if self.dimension < self.ambient_dimension:
-            norms[self._height(rows[:, None] - columns) > 0] = np.inf
+            flat = np.eye(self.ambient_dimension) - self._basis @ self._basis.T
+            norms[cdist(rows @ flat, columns @ flat) > self.tolerance + FLAT * cdist(rows, columns)] = np.inf
         return norms
 
     def extended(self, vector: ArrayLike) -> "SensitivityHull":

@@ -107,7 +107,10 @@ class PolicyGraph:
             raise ValueError("a constraint must leave at least one possible state, found none; check the prior")
         if kept.size == self.possible.size:
             return self
-        return self._copy(_clique(kept) if self.is_complete else self.edge_array, kept)
+        if self.is_complete:
+            return self._copy(_clique(kept), kept)
+        is_kept = np.isin(np.arange(self.n_states), kept)
+        return self._copy(self.edge_array[is_kept[self.edge_array].all(axis=1)], kept)
 
     def connect(self, edges: Iterable) -> "PolicyGraph":
         """This graph and more edges between possible states; ValueError for others."""
@@ -153,17 +156,18 @@ class PolicyGraph:
         of_state = self.edge_array[(self.edge_array == state).any(axis=1)]
         return np.unique(np.append(of_state, state))
 
-    @property
+    @cached_property
     def disconnected(self) -> np.ndarray:
         """Possible states without an edge, ascending."""
         return self.possible[~np.isin(self.possible, self.edge_array)]
 
     def _copy(self, edge_array: np.ndarray, possible: np.ndarray) -> "PolicyGraph":
-        """A graph of edges known to be valid; only the constraint is applied to them."""
+        """A graph of edges known to be valid between possible states."""
         copy = object.__new__(PolicyGraph)
         copy.n_states = self.n_states
         copy.possible = frozen(possible)
-        copy.edge_array = frozen(edge_array[np.isin(edge_array, possible).all(axis=1)])
+        copy.edge_array = edge_array
+        copy.edge_array.setflags(write=False)
         return copy
 
     def __eq__(self, other: object) -> bool:

@@ -152,6 +152,6 @@ def protect(
         added.append((int(state), int(others[best])))
         hull = hull.extended(differences[best])
         # K only grows: a state that was hidden stays so.
-        remaining = np.setdiff1d(exposed, [state, others[best]])
+        remaining = exposed[(exposed != state) & (exposed != others[best])]
         exposed = remaining[(hull.pairwise_norms(f[remaining], f[possible]) <= 1).sum(axis=1) == 1]
     return policy.connect(added), hull, added
