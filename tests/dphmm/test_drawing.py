@@ -8,32 +8,19 @@ from tplrepro.dphmm import drawing, sensitivity_hull
 from tplrepro.dphmm.running_example import TRANSITIONS
 
 
-@pytest.fixture
-def axes():
-    return figures.subplots()[1]
-
-
-def drawn(axes, *arguments, **options):
-    """The edges drawn and the names of the states."""
-    drawing.draw_policy(axes, *arguments, **options)
-    edges = next(each for each in axes.collections if isinstance(each, LineCollection))
-    return edges, sorted(text.get_text() for text in axes.texts)
-
-
-def test_each_edge_and_each_state_is_drawn_once(axes):
-    edges, names = drawn(axes, categorical().constrain([1, 2, 4]), F, exposed=np.array([4]))
-    assert [segment.tolist() for segment in edges.get_segments()] == [[[2, 1], [3, 0]]]
-    assert names == [f"$s_{{{i}}}$" for i in range(1, 7)]
-
-
-def test_added_edges_are_dashed_and_impossible_states_may_be_left_out(axes):
+@pytest.mark.parametrize("impossible", [True, False])
+def test_each_edge_and_each_state_is_drawn_once_and_added_edges_are_dashed(impossible):
+    axes = figures.subplots()[1]
     graph = categorical().connect([(0, 1)]).constrain([0, 1, 2])
-    edges, names = drawn(axes, graph, F, added=[(1, 0)], impossible=False)
+    drawing.draw_policy(axes, graph, F, added=[(1, 0)], exposed=np.array([2]), impossible=impossible)
+    edges = next(each for each in axes.collections if isinstance(each, LineCollection))
+    assert [segment.tolist() for segment in edges.get_segments()] == [[[1, 0], [2, 1]], [[2, 1], [3, 0]]]
     assert [pattern is None for _, pattern in edges.get_linestyle()] == [False, True]
-    assert names == ["$s_{1}$", "$s_{2}$", "$s_{3}$"]
+    assert sorted(text.get_text() for text in axes.texts) == [f"$s_{{{i}}}$" for i in range(1, 7 if impossible else 4)]
 
 
-def test_hulls_are_drawn_about_their_centre_and_transitions_on_a_plain_scale(axes):
+def test_hulls_are_drawn_about_their_centre_and_transitions_on_a_plain_scale():
+    axes = figures.subplots()[1]
     K = sensitivity_hull(categorical(), F)
     drawing.draw_hull(axes, K, F[1])
     assert np.array_equal(axes.lines[0].get_xydata()[:-1], K.vertices + F[1])

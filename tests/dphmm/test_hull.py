@@ -25,23 +25,19 @@ def test_example_5_1():
 def test_example_5_2_is_a_segment():
     G = categorical().constrain([1, 2, 4])
     K = sensitivity_hull(G, F)
-    assert l1_sensitivity(G, F) == 2
-    assert K.dimension == 1
-    assert _as_set(K.vertices) == {(1.0, -1.0), (-1.0, 1.0)}
+    assert (l1_sensitivity(G, F), K.dimension, _as_set(K.vertices)) == (2, 1, {(1.0, -1.0), (-1.0, 1.0)})
     assert K.volume == pytest.approx(2 * np.sqrt(2))
-    assert K.norm([0.5, -0.5]) == pytest.approx(0.5)
-    assert K.norm([1, 2]) == np.inf
-    assert not K.contains([1, 1])
-    assert K.contains([-1, 1])
+    assert K.norm([[0.5, -0.5], [1, 2]]) == pytest.approx([0.5, np.inf])
+    assert K.contains([[1, 1], [-1, 1]]).tolist() == [False, True]
 
 
 def test_without_edges_the_hull_is_a_point():
-    K = sensitivity_hull(categorical().constrain([0, 1, 4]), F)
-    assert (K.dimension, K.volume, K.vertices.tolist()) == (0, 1.0, [[0.0, 0.0]])
+    G = categorical().constrain([0, 1, 4])
+    K = sensitivity_hull(G, F)
+    assert (l1_sensitivity(G, F), K.dimension, K.volume, K.vertices.tolist()) == (0, 0, 1.0, [[0.0, 0.0]])
     assert K.norm([[0, 0], [1e-9, 0]]).tolist() == [0, np.inf]
     assert K.pairwise_norms(F[:2], F[:2]).tolist() == [[0, np.inf], [np.inf, 0]]
     assert K.second_moment().tolist() == [[0, 0], [0, 0]]
-    assert l1_sensitivity(categorical().constrain([0, 1, 4]), F) == 0
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 4])
@@ -67,16 +63,18 @@ def test_every_edge_lies_in_the_hull_and_no_facet_is_idle(seed, d, whole):
     assert K.norm(f - f[0]) == pytest.approx(K.pairwise_norms(f[:1], f)[0], rel=1e-9, abs=1e-9)
 
 
-@given(st.integers(0, 100_000), st.integers(1, 3))
-def test_the_norm_is_invariant_under_linear_maps(seed, d):
-    rng = np.random.default_rng(seed)
-    policy, f = random_policy(rng, 8, d)
-    T = rng.normal(size=(d, d)) + 2 * np.eye(d)
+@pytest.mark.parametrize("thinness", [None, 1e-3, 1e-6, 1e-9, 1e-11])
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(6))
+def test_the_norm_is_invariant_under_linear_maps(seed, d, thinness):
+    rng = np.random.default_rng([seed, d])
+    policy, f = random_policy(rng, 15, d)
+    T = np.diag([1, 1, thinness][-d:]) if thinness else rng.normal(size=(d, d)) + 2 * np.eye(d)
     v = rng.normal(size=(5, d)) * np.abs(f).max()
     K, TK = sensitivity_hull(policy, f), sensitivity_hull(policy, f @ T.T)
-    if K.dimension == d:
-        assert TK.norm(v @ T.T) == pytest.approx(K.norm(v), rel=1e-6)
-        assert TK.volume == pytest.approx(K.volume * abs(np.linalg.det(T)), rel=1e-6)
+    assert TK.dimension == d
+    assert TK.norm(v @ T.T) == pytest.approx(K.norm(v), rel=1e-6)
+    assert TK.volume == pytest.approx(K.volume * abs(np.linalg.det(T)), rel=1e-6)
 
 
 @pytest.mark.parametrize(("d", "rank"), [(2, 1), (3, 1), (3, 2)])
@@ -95,18 +93,6 @@ def test_flat_hulls_live_on_their_span(d, rank, seed):
     assert flat.norm(v @ basis.T + 1e-6 * np.abs(f).max() * off).tolist() == [np.inf] * 6
     moment = basis @ full.second_moment() @ basis.T
     assert flat.second_moment() == pytest.approx(moment, rel=1e-9, abs=1e-9 * np.abs(moment).max())
-
-
-@pytest.mark.parametrize("thinness", [1e-3, 1e-6, 1e-9, 1e-11])
-def test_thin_hulls_do_not_fail(thinness):
-    rng = np.random.default_rng(1)
-    policy, f = random_policy(rng, 40, 2)
-    scaled = f * [1, thinness]
-    thin, full = sensitivity_hull(policy, scaled), sensitivity_hull(policy, f)
-    assert thin.dimension == 2
-    assert thin.volume == pytest.approx(full.volume * thinness, rel=1e-6)
-    v = rng.normal(size=(10, 2))
-    assert thin.norm(v * [1, thinness]) == pytest.approx(full.norm(v), rel=1e-6)
 
 
 def test_rounding_of_large_coordinates_is_not_a_dimension():
@@ -128,8 +114,7 @@ def test_many_edges_are_thinned_without_loss():
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("flat", [False, True])
 def test_complete_graphs_by_the_corners_of_the_answers(d, flat):
-    rng = np.random.default_rng(d)
-    f = rng.normal(size=(60, d))
+    f = np.random.default_rng(d).normal(size=(60, d))
     f[:, d - flat :] = 1.5
     G = PolicyGraph.complete(60)
     short, long = sensitivity_hull(G, f), SensitivityHull(G.differences(f))

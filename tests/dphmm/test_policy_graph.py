@@ -19,11 +19,9 @@ def test_the_categorical_policy_of_figure_3_and_the_constraint_of_figure_8():
     assert (5, 3) in G.edges
     assert (G.disconnected.tolist(), G.neighbors(4).tolist(), G.neighbors(0).tolist()) == ([0], [3, 4, 5], [0])
     constrained = G.constrain([1, 2, 4])
-    assert set(constrained.edges) == {(1, 2)}
-    assert (constrained.possible.tolist(), constrained.disconnected.tolist()) == ([1, 2, 4], [4])
-    assert constrained.n_states == 6
-    assert constrained.constrain([4, 0]).possible.tolist() == [4]
-    assert constrained == G.constrain(np.isin(np.arange(6), [1, 2, 4]))
+    assert (set(constrained.edges), constrained.n_states, constrained.disconnected.tolist()) == ({(1, 2)}, 6, [4])
+    assert [constrained.possible.tolist(), constrained.constrain([4, 0]).possible.tolist()] == [[1, 2, 4], [4]]
+    assert constrained == G.constrain(np.isin(np.arange(6), [1, 2, 4])) == G.constrain({4, 2, 1})
 
 
 def test_complete_policies_also_constrained():
@@ -60,18 +58,17 @@ def test_transition_policy_of_a_smoothed_sparse_matrix(background):
 def test_edges_are_undirected_and_counted_once():
     G = PolicyGraph.from_edges(4, [(2, 1), (1, 2), (3, 3), (0, 3)])
     assert G.edge_array.tolist() == [[0, 3], [1, 2]]
-    assert PolicyGraph.from_edges(4, G.edges) == G
+    assert PolicyGraph.from_edges(4, G.edges) == G != 3
     assert PolicyGraph.from_edges(2, []).n_edges == 0
     assert repr(G) == "PolicyGraph(4 states, 4 possible, 2 edges)"
-    assert G != 3
 
 
-def test_connect_adds_one_edge_and_leaves_the_graph_as_it_was():
+def test_graphs_stay_as_they_are():
     G = categorical()
     assert set(G.connect([(4, 0)]).edges) - set(G.edges) == {(0, 4)}
     assert (0, 4) not in G.edges
-    with pytest.raises(ValueError, match="read-only"):
-        G.edge_array[0] = 7
+    for graph in (G, G.constrain([1, 2]), G.connect([(4, 0)])):
+        assert [array.flags.writeable for array in (graph.edge_array, graph.possible)] == [False, False]
     with pytest.raises(nx.NetworkXError, match="[Ff]rozen"):
         G.graph.add_edge(0, 1)
 

@@ -46,9 +46,8 @@ def test_counting_a_few_states_in_blocks_and_far_away(monkeypatch):
     whole = dphmm.degree_of_protection(policy, f)
     monkeypatch.setattr(protection, "ROWS", 7)
     assert dphmm.degree_of_protection(policy, f).tolist() == whole.tolist()
-    few = dphmm.degree_of_protection(policy, f, states=[4, 9])
-    assert few[[4, 9]].tolist() == whole[[4, 9]].tolist()
-    assert few.sum() == whole[[4, 9]].sum()
+    few = np.isin(np.arange(30), [4, 9])
+    assert dphmm.degree_of_protection(policy, f, states=[4, 9]).tolist() == (few * whole).tolist()
     # Far from the origin nothing changes.
     policy, f = random_policy(np.random.default_rng(4), 30, 2, whole=True)
     shifted = f * 0.34 + [4e5, 4.4e6]
@@ -69,14 +68,10 @@ def test_the_constrained_factor_is_the_largest_loss(seed, d, whole):
     rng = np.random.default_rng(seed)
     policy, f = random_policy(rng, 8, d, whole=whole)
     policy = policy.constrain([*policy.edge_array[0], *rng.permutation(8)[:4]])
-    factor = dphmm.constrained_dp_factor(policy, f)
-    possible = policy.possible
-    norms = dphmm.sensitivity_hull(policy, f).pairwise_norms(f[possible], f[possible])
-    assert factor == pytest.approx(norms.max(), rel=1e-9)
-    mechanism = dphmm.KNormMechanism(policy, f, 1.3)
-    at_answers = mechanism.log_density(f[possible][:, None], f[possible])
-    losses = np.diag(at_answers)[:, None] - at_answers
-    assert losses.max() == pytest.approx(1.3 * factor, rel=1e-9)
+    factor, g = dphmm.constrained_dp_factor(policy, f), f[policy.possible]
+    assert factor == pytest.approx(dphmm.sensitivity_hull(policy, f).pairwise_norms(g, g).max(), rel=1e-9)
+    at_answers = dphmm.KNormMechanism(policy, f, 1.3).log_density(g[:, None], g)
+    assert (np.diag(at_answers)[:, None] - at_answers).max() == pytest.approx(1.3 * factor, rel=1e-9)
 
 
 def test_a_flat_hull_tells_some_states_apart():
@@ -90,10 +85,9 @@ def test_the_result_is_protectable_and_contains_the_policy(seed, d, whole, metho
     policy, f = random_policy(rng, 12, d, density=0.02, whole=whole)
     policy = policy.constrain(rng.permutation(12)[: rng.integers(2, 13)])
     result, hull, added = protection.protect(policy, f, method)
-    assert {tuple(sorted(pair)) for pair in added} == set(result.edges) - set(policy.edges)
     assert dphmm.is_protectable(result, f)
-    assert set(policy.edges) <= set(result.edges)
-    assert result.possible.tolist() == policy.possible.tolist()
+    assert result == policy.connect(added)
+    assert result.n_edges == policy.n_edges + len(added)
     rebuilt = dphmm.sensitivity_hull(result, f)
     assert hull.volume == pytest.approx(rebuilt.volume)
     assert hull.norm(f - f[0]) == pytest.approx(rebuilt.norm(f - f[0]))
@@ -125,10 +119,9 @@ def test_both_methods_step_by_step(d, seed):
 @pytest.mark.parametrize("seed", range(6))
 def test_with_one_exposed_state_no_set_of_edges_does_better(d, seed):
     rng = np.random.default_rng([d, seed])
-    while True:
+    policy, f = random_policy(rng, 5 + (d == 3), d, density=0.4)
+    while dphmm.exposed_states(policy, f).size != 1 or dphmm.sensitivity_hull(policy, f).dimension < d:
         policy, f = random_policy(rng, 5 + (d == 3), d, density=0.4)
-        if dphmm.exposed_states(policy, f).size == 1 and dphmm.sensitivity_hull(policy, f).dimension == d:
-            break
     best = dphmm.sensitivity_hull(dphmm.protectable_graph(policy, f, "stepwise"), f).volume
     missing = sorted(set(combinations(range(policy.n_states), 2)) - set(policy.edges))
     for edges in chain.from_iterable(combinations(missing, size) for size in range(4)):
@@ -139,20 +132,16 @@ def test_with_one_exposed_state_no_set_of_edges_does_better(d, seed):
 
 def test_with_several_exposed_states_algorithm_3_need_not_be_optimal():
     # Two exposed states: each step is optimal, the two together are not.
-    rng = np.random.default_rng(0)
-    worst = 1.0
-    for _ in range(300):
-        f = rng.integers(-4, 5, (5, 2)).astype(float)
-        policy = dphmm.PolicyGraph.from_edges(5, [(0, 1), (0, 2)])
+    policy, ratios = dphmm.PolicyGraph.from_edges(5, [(0, 1), (0, 2)]), []
+    for f in np.random.default_rng(0).integers(-4, 5, (300, 5, 2)).astype(float):
         exposed = dphmm.exposed_states(policy, f)
-        if exposed.size != 2 or dphmm.sensitivity_hull(policy, f).dimension < 2:
-            continue
-        more = (np.delete(f, state, axis=0) - f[state] for state in exposed)
-        joint = min(dphmm.SensitivityHull([*policy.differences(f), *pair]).volume for pair in product(*more))
-        found = dphmm.sensitivity_hull(dphmm.protectable_graph(policy, f, "stepwise"), f).volume
-        assert found >= joint * (1 - 1e-9)
-        worst = max(worst, found / joint)
-    assert worst > 1.05
+        if exposed.size == 2 and dphmm.sensitivity_hull(policy, f).dimension == 2:
+            more = (np.delete(f, state, axis=0) - f[state] for state in exposed)
+            joint = min(dphmm.SensitivityHull([*policy.differences(f), *pair]).volume for pair in product(*more))
+            found = dphmm.sensitivity_hull(dphmm.protectable_graph(policy, f, "stepwise"), f).volume
+            ratios.append(found / joint)
+    assert min(ratios) >= 1 - 1e-9
+    assert max(ratios) > 1.05
 
 
 def test_an_edgeless_policy_is_built_from_nothing():

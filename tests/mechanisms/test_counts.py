@@ -10,6 +10,27 @@ from tplrepro.mechanisms.counts import _calibrated
 BUDGETS = [0.1, 0.5, 2.0]
 
 
+ERRORS = [
+    ({"epsilons": [1.0]}, "one for each release, found 1 for 3 releases; give 3"),
+    ({"epsilons": [1, 0, 1]}, "epsilons must be a finite privacy budget .* found 0"),
+    ({"sensitivity": 0}, "sensitivity must be finite and greater than 0, found 0; give the most"),
+    ({"sensitivity": np.inf}, "sensitivity must be .* found inf"),
+    ({"sensitivity": 1.5}, "whole counts change by whole numbers, found sensitivity 1.5; round it up"),
+    ({"mechanism": "gauss"}, "mechanism must be one of 'opendp', 'numpy', found 'gauss'"),
+    ({"rng": np.random.default_rng(0)}, 'takes no generator, found rng; leave rng out, or pass mechanism="numpy"'),
+    ({"series": []}, r"not be empty, found \(0,\)"),
+    ({"series": np.zeros((3, 2, 2))}, r"series must have shape .* found \(3, 2, 2\)"),
+    ({"series": [1.0, np.nan, 2.0]}, "counts must be finite, found nan; fill in missing counts"),
+    ({"series": [[1, 2], [3], [4]]}, "series must be a rectangular array of counts, found list"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), ERRORS)
+def test_errors(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        tpl.release_counts(**({"series": [3, 4, 5], "epsilons": 1.0, "sensitivity": 1} | arguments))
+
+
 def release(counts, epsilons=BUDGETS, sensitivity=1, seed=2017):
     generator = np.random.default_rng(seed)
     return tpl.release_counts(counts, epsilons, sensitivity, mechanism="numpy", rng=generator)

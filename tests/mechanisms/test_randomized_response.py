@@ -38,6 +38,9 @@ def test_unary_encoding_is_a_distribution_over_all_bits_within_the_budget(epsilo
 
 @pytest.mark.parametrize("kind", [KaryRandomizedResponse, UnaryEncoding])
 def test_counts_of_many_users_are_unbiased(kind):
+    for arguments, message in {(0.0, 3): "epsilon must be a finite level", (1.0, 0): "n must be at least 1"}.items():
+        with pytest.raises(ValueError, match=message):
+            kind(*arguments)
     values = np.repeat([[0, 2], [1, 2], [1, 0]], 20_000, axis=0)  # users at two times
     mechanism = kind(1.0, 3)
     reports = mechanism.sample(values, np.random.default_rng(5))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.mechanisms.laplace import LaplaceNoise
-from tplrepro.validation import check_budgets
+from tplrepro.validation import check_budgets, check_choice
 
 __all__ = ["release_counts"]
 
@@ -54,6 +54,7 @@ def release_counts(
     >>> release_counts([10, 11], [1.0, 0.5], sensitivity=1).dtype
     dtype('int64')
     """
+    check_choice(mechanism, "mechanism", ("opendp", "numpy"))
     counts = _checked_counts(series)
     budgets = check_budgets(epsilons, horizon=counts.shape[0])
     if not (np.isfinite(sensitivity) and sensitivity > 0):
@@ -64,14 +65,12 @@ def release_counts(
     if mechanism == "numpy":
         scale = (sensitivity / budgets).reshape(-1, *[1] * (counts.ndim - 1))
         return counts + LaplaceNoise(scale).sample(counts.shape, np.random.default_rng() if rng is None else rng)
-    if mechanism == "opendp":
-        if rng is not None:
-            raise ValueError(
-                "OpenDP draws its own secure randomness and takes no generator, found rng; "
-                'leave rng out, or pass mechanism="numpy" for reproducible noise'
-            )
-        return _release_by_opendp(counts, budgets, sensitivity)
-    raise ValueError(f"mechanism must be 'opendp' or 'numpy', found {mechanism!r}; choose one of them")
+    if rng is not None:
+        raise ValueError(
+            "OpenDP draws its own secure randomness and takes no generator, found rng; "
+            'leave rng out, or pass mechanism="numpy" for reproducible noise'
+        )
+    return _release_by_opendp(counts, budgets, sensitivity)
 
 
 def _release_by_opendp(counts: np.ndarray, budgets: np.ndarray, sensitivity: float) -> np.ndarray:
