@@ -9,6 +9,8 @@ SHELL := /bin/sh
 PROFILE ?= quick
 ONLY ?=
 JOBS ?=
+# What users set reaches the shell as variables of its own, so that no word of it is taken for a command.
+export PROFILE ONLY JOBS ARGS
 # The interpreter that the environment is made with: the first of these that is 3.11 or newer.
 PYTHON ?= python3 python3.11 python3.12 python3.13 python3.14 python
 
@@ -54,10 +56,10 @@ $(READY): requirements.lock pyproject.toml
 	touch $(READY)
 
 figures: $(READY) ## regenerate every figure that is out of date (PROFILE=quick or paper, ONLY=paper/figure)
-	@$(PY) -m workflow.batch --profile '$(PROFILE)' $(if $(JOBS),--jobs $(JOBS)) $(if $(ONLY),--only $(ONLY))
+	@$(PY) -m workflow.batch --profile "$$PROFILE" $(if $(JOBS),--jobs "$$JOBS") $(if $(ONLY),--only $$ONLY)
 
 publish-figures: $(READY) ## copy the batch's figures into figures/, to be committed
-	@$(PY) -m workflow.publish_figures --profile '$(PROFILE)'
+	@$(PY) -m workflow.publish_figures --profile "$$PROFILE"
 
 explore: $(READY) ## serve the interactive notebook as a page (PORT=8866, THEME=dark)
 	@$(PY) -m workflow.explore $(if $(PORT),--port $(PORT)) $(if $(THEME),--theme $(THEME))
@@ -79,10 +81,10 @@ test-browser: $(READY) ## open the interactive page in Chromium, installed by ap
 	@$(PY) -m pytest -m browser tests/browser --durations=5
 
 test-notebooks: $(READY) ## run the committed notebooks alone (ONLY=paper/figure)
-	@$(PY) -m workflow.committed_notebooks check $(ONLY)
+	@$(PY) -m workflow.committed_notebooks check $$ONLY
 
 notebooks: $(READY) ## execute the notebooks in place, to be committed (ONLY=paper/figure)
-	@$(PY) -m workflow.committed_notebooks refresh $(ONLY)
+	@$(PY) -m workflow.committed_notebooks refresh $$ONLY
 
 bench: $(READY) ## measure, and write docs/benchmarks.md
 	@$(PY) benchmarks/run.py
@@ -100,7 +102,7 @@ format: $(READY) ## format the Python files
 
 # uv resolves for every platform and every Python from 3.11; the file then holds names, versions and hashes only.
 lock: $(READY) ## pin the environment anew from pyproject.toml
-	@$(PY) -m workflow.lock $(ARGS)
+	@$(PY) -m workflow.lock $$ARGS
 
 clean: ## remove the results of batches
 	rm -rf build .snakemake .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -24,6 +24,7 @@ import numpy as np
 
 __all__ = [
     "file_digests",
+    "files_of",
     "literal_assignments",
     "notebook_parameters",
     "provenance",
@@ -112,7 +113,7 @@ def file_digests(inputs: Iterable) -> dict[str, str]:
     named = os.environ.get("TPLREPRO_DATA")
     root = Path(named).expanduser().resolve() if named else None
     digests: dict[str, str] = {}
-    for file in dict.fromkeys(file for given in inputs for file in _files_of(Path(given).resolve())):
+    for file in dict.fromkeys(file for given in inputs for file in files_of(Path(given).resolve())):
         label = "/".join(file.parts[-2:])
         if root is not None and file.is_relative_to(root):
             label = file.relative_to(root).as_posix()
@@ -122,7 +123,7 @@ def file_digests(inputs: Iterable) -> dict[str, str]:
     return dict(sorted(digests.items()))
 
 
-def _files_of(path: Path) -> list[Path]:
+def files_of(path: Path) -> list[Path]:
     """A file itself, or all files below a folder, links followed."""
     below = glob.glob("**", root_dir=path, recursive=True, include_hidden=True) if path.is_dir() else [""]
     files = sorted(path / part for part in below if (path / part).is_file())

@@ -2,7 +2,7 @@
 
 Kill it at any moment and start it again: what was finished stays finished, and nothing is left half-written. The
 exit status is 0 when every notebook is up to date, 1 when one failed, 2 when the configuration is wrong, 3 when
-another batch is running and 130 after an interruption.
+another batch is running, 130 after an interruption and 143 after a SIGTERM, which ends the notebooks as well.
 """
 
 import argparse
@@ -13,7 +13,10 @@ import subprocess
 import sys
 import time
 import uuid
+from contextlib import suppress
 from functools import partial
+
+import psutil
 
 from workflow.check_parameters import find_problems
 from workflow.configuration import ROOT, ConfigurationError, read_notebooks, read_profile
@@ -48,9 +51,12 @@ def run_batch(profile_name, jobs=None, only=(), root=ROOT):
     build = root / "build" / profile_name
     build.mkdir(parents=True, exist_ok=True)
     with open(root / "build" / "lock", "a+", encoding="utf-8") as lock:
-        if not _acquire(lock):
-            lock.seek(0)
-            _say(f"Another batch is running ({lock.read().strip() or 'unknown process'}); wait for it or end it.")
+        holder = _holder(lock, f"process {os.getpid()}, started {time.strftime('%Y-%m-%d %H:%M:%S')}")
+        if holder is None:
+            with open(root / "build" / "running", "a+", encoding="utf-8") as running:
+                holder = _holder(running, "")
+        if holder is not None:
+            _say(f"Another batch is running ({holder}); wait for it or end it.")
             return 3
         waiting = outdated(chosen, profile, root)
         _say(
@@ -64,14 +70,15 @@ def run_batch(profile_name, jobs=None, only=(), root=ROOT):
     failed = [name for name in ran if statuses[name]["status"] != "ok"]
     left = [name for name in waiting if name in failed or name not in ran]
     _say("", summary(statuses, ran, left), "")
-    if code < 0 or code == 130:
+    if code < 0 or code > 128:
         _say("Interrupted. The same command finishes the rest.")
-        return 130
+        return code if code > 0 else 128 - code
     if left:
         _say(f"{len(left)} of {len(chosen)} notebooks are not up to date.")
         _say(*(f"  {name}: see build/{profile_name}/partial/{name}.ipynb" for name in left if name in failed))
         if not failed:
-            _say(f"Snakemake stopped; the end of build/{profile_name}/snakemake.log:", *_tail(build))
+            words = (build / "snakemake.log").read_text(encoding="utf-8", errors="replace").splitlines()
+            _say(f"Snakemake stopped; the end of build/{profile_name}/snakemake.log:", *words[-15:])
         return 1
     _say(f"Figures are in build/{profile_name}/figures, executed notebooks in build/{profile_name}/notebooks.")
     return 0
@@ -114,39 +121,40 @@ def _snakemake(profile_name, batch, waiting, jobs, lock, root):
     ]
     environment = {**os.environ, "TPLREPRO_BATCH": batch, "TPLREPRO_BATCH_TOTAL": str(len(waiting))}
     with open(root / "build" / profile_name / "snakemake.log", "w", encoding="utf-8") as log:
-        child = subprocess.Popen(
-            command, cwd=root, env=environment, stderr=log, stdin=subprocess.DEVNULL, pass_fds=[lock.fileno()]
-        )
-        # Snakemake is in the same process group, so it got the interrupt too; wait until its jobs have ended.
-        interrupted = False
-        previous = signal.signal(signal.SIGTERM, lambda number, frame: child.terminate())
-        try:
-            while True:
-                try:
-                    code = child.wait()
-                    break
-                except KeyboardInterrupt:
-                    interrupted = True
-        finally:
-            signal.signal(signal.SIGTERM, previous)
-    return 130 if interrupted else code
+        # It holds our lock after our death.
+        process = {"cwd": root, "env": environment, "stderr": log, "stdin": subprocess.DEVNULL}
+        with subprocess.Popen(command, **process, pass_fds=[lock.fileno()]) as child:
+            previous = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+            try:
+                return child.wait()
+            except (KeyboardInterrupt, SystemExit) as asked:
+                _end(psutil.Process(child.pid))
+                return getattr(asked, "code", 130)
+            finally:
+                signal.signal(signal.SIGTERM, previous)
 
 
-def _acquire(lock):
+def _end(snakemake, seconds=5):
+    """End Snakemake, which then starts nothing more, the notebooks that it runs and their kernels."""
+    family = [snakemake, *snakemake.children(recursive=True)]
+    for process in family:
+        with suppress(psutil.NoSuchProcess):
+            process.terminate()
+    for process in psutil.wait_procs(family, seconds)[1]:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+
+
+def _holder(lock, words):
+    """Lock a file and write words into it; where another process has it, what that one wrote."""
+    lock.seek(0)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        return False
-    lock.seek(0)
+        return lock.read().strip() or "unknown process"
     lock.truncate()
-    lock.write(f"process {os.getpid()}, started {time.strftime('%Y-%m-%d %H:%M:%S')}\n")
+    lock.write(words)
     lock.flush()
-    return True
-
-
-def _tail(build, lines=15):
-    log = build / "snakemake.log"
-    return log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:] if log.is_file() else []
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ __all__ = ["MISSING", "find_chromium", "install_chromium", "main"]
 NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 #: Seconds; a network that does not answer must end as an error, not hang.
 LIMIT = 600
-APT_OPTIONS = ("-o", "Acquire::Retries=2", "-o", "Acquire::http::Timeout=30", "-o", "DPkg::Lock::Timeout=120")
+APT_OPTIONS = ("--quiet=2", "-oAcquire::Retries=2", "-oAcquire::http::Timeout=30", "-oDPkg::Lock::Timeout=120")
 MISSING = (
     f"Chromium is needed for the tests of the page, found none of {', '.join(NAMES)}; install it (on Debian and "
     "Ubuntu: apt-get install chromium) or set CHROMIUM=/path/to/chromium"
@@ -31,12 +31,11 @@ def install_chromium():
     if apt is None or (os.geteuid() != 0 and sudo is None):
         raise RuntimeError(MISSING)
     prefix = [apt] if os.geteuid() == 0 else [sudo, "--non-interactive", apt]
-    packages = ["chromium", "fonts-dejavu-core"]
-    for command in (["update"], ["install", "--yes", "--no-install-recommends", *packages]):
+    for command in (["update"], ["install", "--yes", "--no-install-recommends", "chromium", "fonts-dejavu-core"]):
         print("apt-get", *command, flush=True)
         try:
             done = subprocess.run(
-                [*prefix, *APT_OPTIONS, "--quiet=2", *command],
+                [*prefix, *APT_OPTIONS, *command],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
@@ -54,15 +53,10 @@ def main():
     try:
         if find_chromium() is None:
             install_chromium()
-        path = find_chromium()
-        if path is None:
-            raise RuntimeError(MISSING)
+        print("Chromium:", find_chromium() or sys.exit(MISSING))
     except (RuntimeError, FileNotFoundError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    print("Chromium:", path)
-    return 0
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -45,14 +45,8 @@ def refresh(path):
 
     before = path.read_text(encoding="utf-8")
     notebook = nbformat.reads(before, as_version=4)
-    client = NotebookClient(
-        notebook,
-        timeout=None,
-        kernel_name="python3",
-        record_timing=False,
-        resources={"metadata": {"path": str(path.parent)}},
-    )
-    client.execute()
+    options = {"timeout": None, "kernel_name": "python3", "record_timing": False}
+    NotebookClient(notebook, **options, resources={"metadata": {"path": str(path.parent)}}).execute()
     for number, cell in enumerate(notebook.cells):
         for output in cell.get("outputs", ()):
             if output.output_type == "stream" and output.name == "stderr":
@@ -66,12 +60,8 @@ def refresh(path):
 
 def clean(notebook):
     """Strip what differs between machines and runs; tags, cell ids and execution counts stay."""
-    notebook.metadata = nbformat.from_dict(
-        {
-            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-            "language_info": {"name": "python"},
-        }
-    )
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    notebook.metadata = nbformat.from_dict({"kernelspec": kernel, "language_info": {"name": "python"}})
     for number, cell in enumerate(notebook.cells):
         cell.metadata = nbformat.from_dict({"tags": cell.metadata.tags} if cell.metadata.get("tags") else {})
         cell.setdefault("id", f"cell-{number}")
@@ -94,9 +84,8 @@ def main(arguments=None):
         parser.error(f"config/notebooks.yaml does not list {', '.join(unknown)}; add it there")
     if options.what == "check":
         return check(options.names, ["-q"])
-    os.environ.update(
-        kernel_environment(ROOT / "build" / "refresh" / "figures", "quick", "make notebooks", real_data=False)
-    )
+    figures = ROOT / "build" / "refresh" / "figures"
+    os.environ.update(kernel_environment(figures, "quick", "make notebooks", real_data=False))
     os.environ.pop("TPLREPRO_DATA", None)
     for name in options.names or notebooks:
         started = time.monotonic()

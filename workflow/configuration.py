@@ -6,6 +6,7 @@ must then run alone). ``config/quick.yaml`` and ``config/paper.yaml`` are profil
 for all that declare them.
 """
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -53,6 +54,7 @@ class Profile:
     name: str
     common: dict = field(default_factory=dict)
     notebooks: dict = field(default_factory=dict)
+    hours: float = 24.0  # that a notebook may take
 
     def parameters(self, notebook, root=ROOT):
         """What is injected: the profile's own parameters over the common ones that the notebook declares."""
@@ -84,9 +86,12 @@ def read_profile(profile, root=ROOT):
     known = sorted(path.stem for path in folder.glob("*.yaml") if path.stem != "notebooks")
     if profile not in known:
         raise ConfigurationError(f"PROFILE must be one of {', '.join(known)}, got {profile!r}; write PROFILE=quick")
-    content = _only(_read(folder / f"{profile}.yaml"), f"{profile}.yaml", "common", "notebooks")
+    content = _only(_read(folder / f"{profile}.yaml"), f"{profile}.yaml", "common", "hours", "notebooks")
+    hours = content.get("hours", Profile.hours)
+    if type(hours) not in (int, float) or not 0 < hours < math.inf:
+        raise ConfigurationError(f"{profile}.yaml: hours must be a positive number, got {hours!r}; correct it")
     notebooks = {name: parameters or {} for name, parameters in (content.get("notebooks") or {}).items()}
-    return Profile(profile, content.get("common") or {}, notebooks)
+    return Profile(profile, content.get("common") or {}, notebooks, hours)
 
 
 def _only(facts, where, *allowed):

@@ -7,10 +7,12 @@ triggers know neither the modules nor the data.
 
 import hashlib
 import json
+import os
+from pathlib import Path
 
 import nbformat
 
-from tplrepro.provenance import write_whole
+from tplrepro.provenance import files_of, write_whole
 from workflow.configuration import ROOT
 
 __all__ = ["fingerprint", "is_current", "of_modules", "outdated", "read_status", "result_path", "write_status"]
@@ -68,26 +70,19 @@ def write_status(name, profile_name, status, root=ROOT):
 
 
 def _data_state(name):
-    """Names, sizes and times of a data set's files; "absent" where the synthetic stand-in takes its place."""
-    found = _locate(name)
-    if found is None:
-        return "absent"
-    files = sorted(path for path in found.rglob("*") if path.is_file()) if found.is_dir() else [found]
-    states = ((path.relative_to(found.parent).as_posix(), path.stat()) for path in files)
-    return _digest(*(f"{label} {stat.st_size} {stat.st_mtime_ns}".encode() for label, stat in states))
+    """Names, sizes and times of a data set's files; "absent" where the synthetic stand-in takes its place.
 
-
-def _locate(name):
-    """Where the readers would look: the data folder and the downloads; other sets are folders of the former."""
+    They are where the readers would look: the data folder or the downloads; other sets are folders of the former.
+    """
     from tplrepro.datasets.registry import SOURCES, DatasetNotFoundError, data_folder, locate
 
-    if name in SOURCES:
-        try:
-            return locate(name)
-        except DatasetNotFoundError:
-            return None
-    folder = data_folder()
-    return folder / name if folder is not None and (folder / name).exists() else None
+    try:
+        found = locate(name) if name in SOURCES else (data_folder() or Path(os.devnull)) / name
+        files = files_of(found)
+    except (DatasetNotFoundError, ValueError):
+        return "absent"
+    states = ((path.relative_to(found.parent).as_posix(), path.stat()) for path in files)
+    return _digest(*(f"{label} {stat.st_size} {stat.st_mtime_ns}".encode() for label, stat in states))
 
 
 def _digest(*parts):

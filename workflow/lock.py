@@ -74,10 +74,11 @@ def main():
         resolved = Path(folder, "resolved.txt")
         # uv keeps the versions of an existing output, so only what must change does.
         resolved.write_bytes(target.read_bytes() if target.is_file() else b"")
-        options = "--quiet --universal --generate-hashes --no-annotate --no-header --no-emit-package tplrepro"
-        target_options = ["--python-version", PYTHON, "--extra", "lock", "--output-file", resolved, "pyproject.toml"]
-        command = [binaries / "uv", "pip", "compile", *options.split(), *target_options, *sys.argv[1:]]
-        subprocess.run(command, cwd=ROOT, check=True)
+        options = (
+            "--quiet --universal --generate-hashes --no-annotate --no-header --no-emit-package tplrepro --extra lock"
+        )
+        command = [binaries / "uv", "pip", "compile", *options.split(), "--python-version", PYTHON, "--output-file"]
+        subprocess.run([*command, resolved, "pyproject.toml", *sys.argv[1:]], cwd=ROOT, check=True)
         pins = [line for line in resolved.read_text().splitlines(keepends=True) if not line.startswith(("#", "-"))]
     target.write_text(HEADER + "".join(pins), encoding="utf-8")
     (ROOT / "environment.yml").write_text(environment_file(), encoding="utf-8")

@@ -23,27 +23,24 @@ def publish(profile_name="quick", root=ROOT):
     stale = set(outdated(notebooks, read_profile(profile_name, root), root))
     source = root / "build" / profile_name / "figures"
     copied, refused = [], []
-    records = sorted(source.rglob("*.json"))
-    for record in records:
+    for record in sorted(source.rglob("*.json")):
         name = record.relative_to(source).with_suffix("").as_posix()
-        content = json.loads(record.read_text(encoding="utf-8"))
         # A notebook may save further figures as <its name>_<something>.
         owner = next((known for known in notebooks if name == known or name.startswith(f"{known}_")), None)
         if owner is None:
             continue
         if owner in stale:
             refused.append(f"{name}: notebooks/{owner}.ipynb is not up to date; run make figures (same TPLREPRO_DATA)")
-        elif content["data"] == "synthetic":
+        elif json.loads(record.read_text(encoding="utf-8"))["data"] == "synthetic":
             refused.append(f"{name}: computed from synthetic data; set TPLREPRO_DATA and run make figures")
         else:
             for suffix in SUFFIXES:
                 file = record.with_name(record.stem + suffix)
                 target = root / "figures" / file.relative_to(source)
                 target.parent.mkdir(parents=True, exist_ok=True)
+                target.unlink(missing_ok=True)
                 if file.is_file():
                     shutil.copyfile(file, target)
-                else:
-                    target.unlink(missing_ok=True)
             copied.append(name)
     return copied, refused
 
@@ -56,8 +53,8 @@ def main(arguments=None):
     copied, refused = publish(options.profile)
     for name in copied:
         commit = json.loads((ROOT / "figures" / f"{name}.json").read_text(encoding="utf-8"))["commit"] or {}
-        modified = commit.get("modified", True)
-        print(f"figures/{name}" + ("  (made from files that are not committed: commit, run again)" if modified else ""))
+        warning = "  (made from files that are not committed: commit, run again)"
+        print(f"figures/{name}{warning if commit.get('modified', True) else ''}")
     for reason in refused:
         print(f"not published: {reason}", file=sys.stderr)
     return 1 if refused or not copied else 0

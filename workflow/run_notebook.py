@@ -5,9 +5,11 @@ stands in ``build/<profile>/partial``, where it can be read.
 """
 
 import argparse
+import fcntl
 import json
 import os
 import re
+import signal
 import sys
 import time
 from datetime import UTC, datetime
@@ -35,7 +37,7 @@ def run_notebook(name, profile_name, threads=None, root=ROOT):
     settings = {"command": f"make figures PROFILE={profile_name}", "real_data": True, "threads": threads, "root": root}
     os.environ.update(kernel_environment(build / "figures", profile_name, **settings))
     started = time.time()
-    error = _execute(entry.path(root), partial, before["parameters"])
+    error = _execute(entry.path(root), partial, before["parameters"], profile)
     path = build / "figures" / f"{name}.json"
     record = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     if error is None and entry.figure and not (record and path.stat().st_mtime >= started - 1):
@@ -63,30 +65,40 @@ def main(arguments=None):
     parser.add_argument("--profile", default="quick")
     parser.add_argument("--threads", type=int)
     options = parser.parse_args(arguments)
-    status = run_notebook(options.notebook, options.profile, options.threads)
+    with open(ROOT / "build" / "running", "a", encoding="utf-8") as running:
+        fcntl.flock(running, fcntl.LOCK_SH)  # no other batch starts meanwhile, even if ours is killed
+        print(f"process {os.getpid()} runs {options.notebook};", file=running, flush=True)
+        status = run_notebook(options.notebook, options.profile, options.threads)
     print(_progress_line(status, options.profile), flush=True)
     return 0 if status["status"] == "ok" else 1
 
 
-def _execute(source, target, parameters):
-    """Error message of the first failing cell, or None."""
+def _execute(source, target, parameters, profile):
+    """Error message of the first failing cell, or of a notebook that takes longer than the profile allows; or None."""
     import papermill
     from papermill.exceptions import PapermillExecutionError
 
+    def too_late(number, frame):
+        raise TimeoutError(
+            f"ran for {profile.hours:g} h, the limit in config/{profile.name}.yaml; find what hangs, or raise the limit"
+        )
+
+    signal.signal(signal.SIGALRM, too_late)
     for attempt in (1, 2):
         try:
+            signal.setitimer(signal.ITIMER_REAL, 3600.0 * profile.hours)
             options = {"kernel_name": "python3", "language": "python", "progress_bar": False, "start_timeout": 120}
             papermill.execute_notebook(str(source), str(target), parameters=parameters, **options)
             return None
         except PapermillExecutionError as failure:
             return f"cell {failure.exec_count}: {failure.ename}: {failure.evalue or _failing_line(failure.traceback)}"
-        except RuntimeError as failure:
+        except Exception as failure:
             # Two kernels that start at once can take the same port (nteract/papermill#239); nothing ran then.
             if attempt == 2 or "Kernel d" not in str(failure) or _any_cell_ran(target):
                 return f"{type(failure).__name__}: {failure}"
             target.unlink(missing_ok=True)
-        except Exception as failure:
-            return f"{type(failure).__name__}: {failure}"
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
 
 
 def _failing_line(traceback):
@@ -97,10 +109,7 @@ def _failing_line(traceback):
 
 
 def _any_cell_ran(path):
-    if not path.is_file():
-        return False
-    cells = nbformat.read(path, as_version=4).cells
-    return any(cell.get("execution_count") for cell in cells if cell.cell_type == "code")
+    return path.is_file() and any(cell.get("execution_count") for cell in nbformat.read(path, as_version=4).cells)
 
 
 def _progress_line(status, profile, root=ROOT):

@@ -5,6 +5,7 @@ import time
 from unittest import mock
 
 import nbformat
+import psutil
 import pytest
 
 from workflow import batch, run_notebook
@@ -90,7 +91,7 @@ def test_a_notebook_that_saves_nothing_has_failed_and_only_limits_what_runs(repo
     repository.of("a/none", "a/other")
     ran = []
 
-    def execute(source, target, parameters):
+    def execute(source, target, parameters, profile):
         target.write_text("{}")
 
     def snakemake(profile_name, number, waiting, jobs, lock, root):
@@ -131,6 +132,53 @@ def test_wrong_settings_are_named_before_anything_runs(repository, monkeypatch, 
     assert status == 2
     assert message in words
     assert not (repository.root / "build").exists()
+
+
+@pytest.fixture
+def hung(repository):
+    """A notebook whose kernel keeps Python's own lock for ever: nothing but a kill ends it. Told when it is there."""
+    started = repository.root / "started"
+    hang = f"import ctypes\nopen({str(started)!r}, 'w').close()\nctypes.PyDLL(None).sleep(600)"
+    repository.notebook("a/hung", hang)
+    repository.configure(
+        "a/hung: {figure: false}", "hours: 0.002\nnotebooks:\n  a/hung: {}", "notebooks:\n  a/hung: {}"
+    )
+    return started
+
+
+@pytest.mark.notebook
+def test_a_notebook_that_hangs_fails_after_the_hours_of_its_profile(repository, hung):
+    with mock.patch.dict(os.environ):
+        status = run_notebook.run_notebook("a/hung", "quick", root=repository.root)
+    assert hung.exists()
+    assert status["status"] == "failed"
+    assert status["error"].startswith("TimeoutError: ran for 0.002 h, the limit in config/quick.yaml; find what hangs")
+    assert psutil.Process().children() == []
+
+
+@pytest.mark.notebook
+def test_a_terminated_batch_ends_its_notebooks_and_those_of_a_killed_one_keep_others_away(repository, hung):
+    with repository.running("--profile", "paper") as batch:
+        wait_for(hung.exists)
+        started = psutil.Process(batch.pid).children(recursive=True)
+        batch.terminate()
+        assert batch.wait(10) == 143
+        assert [process for process in started if process.is_running() and process.status() != "zombie"] == []
+    assert "Interrupted. The same command finishes the rest." in repository.output.read_text()
+    assert read_status("a/hung", "paper", repository.root) == {}
+
+    hung.unlink()
+    with repository.running("--profile", "paper") as batch:
+        wait_for(hung.exists)
+        snakemake, *others = psutil.Process(batch.pid).children(recursive=True)
+        for process in (batch, snakemake):  # as by the out-of-memory killer
+            process.kill()
+            process.wait()
+        status, words = repository.batch()
+        for process in others:
+            process.kill()
+    assert status == 3
+    assert f"(process {others[-2].pid} runs a/hung;); wait for it or end it" in words
 
 
 @pytest.mark.slow

@@ -92,7 +92,7 @@ OF_ONE = "notebooks:\n  a/one: {}\n"
         ("quick", "notebooks: {a/one: {seed: 1.5}}", "wants int for 'seed' as in its default 1, got float 1.5"),
         ("quick", f"common: {{sead: 1}}\n{OF_ONE}", "quick.yaml: no notebook declares the common parameter 'sead'"),
         ("quick", "notebooks: {}", "quick.yaml: does not mention a/one; add the line 'a/one: {}'"),
-        ("quick", "notebook: {}", "quick.yaml may say common, notebooks, got notebook; correct it"),
+        ("quick", "notebook: {}", "quick.yaml may say common, hours, notebooks, got notebook; correct it"),
         ("quick", "- a", "quick.yaml: must be a mapping, got list"),
         ("quick", "a: [", "quick.yaml: must be YAML"),
         ("notebooks", "a/one: {timimg: true}", "a/one may say data, figure, notebook, timing, got timimg; correct it"),

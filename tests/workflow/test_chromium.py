@@ -20,15 +20,16 @@ def test_the_named_browser_counts_first(tmp_path, monkeypatch):
     monkeypatch.setenv("CHROMIUM", str(tmp_path / "none"))
     with pytest.raises(FileNotFoundError, match="CHROMIUM must name an executable file, got .*none'; correct or unset"):
         chromium.find_chromium()
-    assert chromium.main() == 1
+    with pytest.raises(SystemExit, match="CHROMIUM must name"):
+        chromium.main()
 
 
-def test_without_a_package_manager_a_message_says_what_is_missing(monkeypatch, tmp_path, capsys):
+def test_without_a_package_manager_a_message_says_what_is_missing(monkeypatch, tmp_path):
     monkeypatch.delenv("CHROMIUM", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert chromium.find_chromium() is None
-    assert chromium.main() == 1
-    assert "apt-get install chromium) or set CHROMIUM=/path/to/chromium" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match=r"apt-get install chromium\) or set CHROMIUM=/path/to/chromium"):
+        chromium.main()
 
 
 def test_a_package_manager_that_cannot_reach_its_archive_is_an_error_that_ends(monkeypatch, tmp_path):

@@ -73,6 +73,22 @@ def test_every_dependency_has_its_reason():
     assert (set(direct_dependencies()) | extras) - explained == set()
 
 
+def test_make_hands_settings_over_as_words_and_none_of_them_to_the_shell(tmp_path):
+    python = tmp_path / ".venv/bin/python"
+    python.parent.mkdir(parents=True)
+    python.write_text("#!/bin/sh\n[ $1 = -c ] && echo works || printf '%s\\n' \"$@\"\n")
+    python.chmod(0o755)
+    for name in ("requirements.lock", "pyproject.toml", ".venv/ready"):
+        (tmp_path / name).touch()
+    attack = "x'; touch attacked; \"`touch attacked`"
+    given = [f"{name}={attack}" for name in ("PROFILE", "ONLY", "JOBS", "ARGS")]
+    for target in ("figures", "publish-figures", "test-notebooks", "notebooks", "lock"):
+        command = ["make", "-f", ROOT / "Makefile", target, *given]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert attack in done.stdout or attack in done.stdout.replace("\n", " ")
+    assert not (tmp_path / "attacked").exists()
+
+
 @pytest.mark.parametrize("document", ["README.md", "REPRODUCING.md", "CHANGELOG.md", "data/README.md"])
 def test_commands_and_links_in_the_documents_exist(document):
     text, folder = (ROOT / document).read_text(), (ROOT / document).parent
