@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import tplrepro as tpl
 from tests.allocation.oracles import as_functions, assert_derivatives, problems
-from tests.leakage.matrices import BACKWARD, FORWARD, random_matrix
+from tests.leakage.matrices import BACKWARD, FORWARD, KINDS, random_matrix
 from tests.leakage.oracles import DIGITS, exact_loss, exact_supremum, recursion
 from tplrepro.allocation import EndlessBudgets
 from tplrepro.allocation.stopping import _Endless
@@ -26,43 +26,36 @@ def exact_endless_tpl(endless, loss_b, loss_f, alpha):
         return max([*at_times, limit_b + limit_f - tail])
 
 
-def assert_never_above_alpha_and_never_worse(problem, p, error):
-    alpha, *sides = problem
-    known = as_functions(*sides)
-    try:
-        constant = tpl.allocate_by_upper_bound(alpha, *known)
-    except tpl.NoFiniteSupremumError:
-        with pytest.raises(tpl.NoFiniteSupremumError):
-            tpl.allocate_with_stopping(alpha, *known, p, error=error)
-        return
-    endless = tpl.allocate_with_stopping(alpha, *known, p, error=error)
-    assert endless.tail > 0
-    assert np.all(endless.first > 0)
-    for horizon in (1, 2, 3, 5, 10, 50, 200):
-        budgets = endless.budgets(horizon)
-        assert budgets.shape == (horizon,)
+ARGUMENTS = st.floats(0.2, 0.95), st.sampled_from(["absolute", "squared"])
+
+
+@pytest.mark.parametrize(
+    ("count", "kinds"),
+    [(4, ("zeros", "sharp", "strong")), pytest.param(40, (*KINDS, "strong", None), marks=pytest.mark.slow)],
+)
+def test_never_above_alpha_for_any_length_and_never_worse_than_algorithm_7(count, kinds):
+    @given(problems(kinds), *ARGUMENTS)
+    @settings(max_examples=count)
+    def check(problem, p, error):
+        alpha, *sides = problem
+        known = as_functions(*sides)
+        try:
+            constant = tpl.allocate_by_upper_bound(alpha, *known)
+        except tpl.NoFiniteSupremumError:
+            with pytest.raises(tpl.NoFiniteSupremumError):
+                tpl.allocate_with_stopping(alpha, *known, p, error=error)
+            return
+        endless = tpl.allocate_with_stopping(alpha, *known, p, error=error)
+        assert min([*endless.first, endless.tail]) > 0
+        budgets = endless.budgets(200)
         assert tpl.temporal_privacy_leakage(budgets, *known).tpl.max() <= alpha
-    if endless.first.size <= 60:
-        largest = exact_endless_tpl(endless, *map(exact_loss, sides), alpha)
-        assert largest <= alpha * (1 + mpmath.mpf(10) ** -38)  # the bisection's own error
-    power = 1 if error == "absolute" else 2
-    assert endless.expected_error(p, error) <= 1 / p / constant**power * (1 + 1e-12)
+        if endless.first.size <= 60:
+            largest = exact_endless_tpl(endless, *map(exact_loss, sides), alpha)
+            assert largest <= alpha * (1 + mpmath.mpf(10) ** -38)  # the bisection's own error
+        power = 1 if error == "absolute" else 2
+        assert endless.expected_error(p, error) <= 1 / p / constant**power * (1 + 1e-12)
 
-
-ERRORS = st.sampled_from(["absolute", "squared"])
-
-
-@pytest.mark.slow
-@given(problems(), st.floats(0.02, 0.95), ERRORS)
-@settings(max_examples=40)
-def test_never_above_alpha_for_any_length_and_never_worse_than_algorithm_7(problem, p, error):
-    assert_never_above_alpha_and_never_worse(problem, p, error)
-
-
-@given(problems(("zeros", "sharp", "strong")), st.floats(0.2, 0.95), ERRORS)
-@settings(max_examples=4)
-def test_so_for_correlations_that_are_hard(problem, p, error):
-    assert_never_above_alpha_and_never_worse(problem, p, error)
+    check()
 
 
 @pytest.mark.parametrize("error", ["absolute", "squared"])

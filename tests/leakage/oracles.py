@@ -123,10 +123,10 @@ def exhaustive_leakage(outputs, backward, forward):
     T, n = len(outputs), outputs[0].shape[1]
     chosen = np.indices([len(x) for x in outputs]).reshape(T, -1)
     x = [x[sequence] for x, sequence in zip(outputs, chosen, strict=True)]
-    past, future = np.ones((T, *x[0].shape)), np.ones((T, *x[0].shape))
+    past, future = np.ones((2, T, *x[0].shape), dtype=x[0].dtype)
     for t in range(1, T):
         B, F = ([[1 / n] * n] * n if P is None else P for P in (backward[t - 1], forward[T - 1 - t]))
         past[t] = (past[t - 1] * x[t - 1]) @ np.transpose(B)
         future[T - 1 - t] = (future[T - t] * x[T - t]) @ np.transpose(F)
-    told = np.log([past * x, future * x, past * x * future])
+    told = np.log(np.stack([past * x, future * x, past * x * future]))
     return np.ptp(told, axis=-1).max(axis=-1)

@@ -1,0 +1,115 @@
+"""No allocation exceeds alpha: the leakage of random problems by the recursion of [1] with 50 digits.
+
+Budgets by exact leakage are checked over all sequences of outputs; they are as large as can be besides.
+"""
+
+from itertools import product
+
+import mpmath
+import numpy as np
+import pytest
+
+import tplrepro as tpl
+from tests.allocation.oracles import as_functions, exact_budgets, exact_tpl
+from tests.leakage.matrices import KINDS, SWAPPED, THREE, random_matrix
+from tests.leakage.oracles import DIGITS, exact_loss, exhaustive_leakage
+
+ALLOCATIONS = {
+    "upper bound": lambda alpha, *sides, T: np.full(T, tpl.allocate_by_upper_bound(alpha, *sides)),
+    "quantification": lambda alpha, *sides, T: tpl.allocate_by_quantification(alpha, *sides, T),
+    "optimal": lambda alpha, *sides, T: tpl.allocate_optimally(alpha, *sides, T),
+    "stopping": lambda alpha, *sides, T: tpl.allocate_with_stopping(alpha, *sides, 0.3).budgets(T),
+    "exact": lambda alpha, *sides, T: tpl.allocate_by_exact_leakage(alpha, *sides, T),
+}
+#: Problems of each allocation in the long run, as many as the time allows: about ten minutes.
+MANY = {"upper bound": 100_000, "quantification": 100_000, "optimal": 10_000, "stopping": 100, "exact": 10_000}
+FEW = {"upper bound": 60, "quantification": 60, "optimal": 30, "stopping": 1, "exact": 30}
+
+
+def problem(allocation, k):
+    """A level, a horizon and the matrices of both sides, None where one is not known."""
+    rng = np.random.default_rng([list(ALLOCATIONS).index(allocation), k])
+    n, exponent = int(rng.integers(2, 5)), rng.uniform(-6, 1.3)
+    horizon = int(rng.integers(1, 9)) if k % 50 else 100
+    alpha = 10.0**exponent if k % 10 else float(rng.choice([1e-300, 1e-12, 690.0, 2000.0]))
+    if allocation == "exact":  # all outputs of all times are listed, and the budgets' sum is limited
+        n, horizon, alpha = min(n, 3), 1 + horizon % 3, 10.0**exponent
+    kinds = rng.choice([*KINDS, "strong", "strong", "unknown"], 2)
+    return alpha, horizon, [None if kind == "unknown" else random_matrix(rng, kind, n) for kind in kinds]
+
+
+def largest_exact_leakage(budgets, sides):
+    """Over all outputs of the worst mechanism, with the 64 bits of extended precision."""
+    n = max(2 if P is None else len(P) for P in sides)
+    outputs = np.array(list(product([0, 1], repeat=n)), dtype=np.longdouble)
+    extended = [None if P is None else np.divide(P, P.sum(axis=1, keepdims=True, dtype=np.longdouble)) for P in sides]
+    each = [[P] * (budgets.size - 1) for P in extended]
+    return exhaustive_leakage([np.exp(outputs * epsilon) for epsilon in budgets], *each)[2].max()
+
+
+def assert_safe(allocation, alpha, horizon, sides):
+    try:
+        budgets = ALLOCATIONS[allocation](alpha, *as_functions(*sides), T=horizon)
+    except tpl.NoFiniteSupremumError:  # said only where no budget, or none above the rounding errors, lasts for ever
+        disjoint = any(P is not None and not ((P > 0) @ (P > 0).T).all() for P in sides)
+        with mpmath.workdps(DIGITS):
+            assert disjoint or exact_budgets(alpha, *map(exact_loss, sides))[2] < 1e-13 * alpha
+        return
+    assert budgets.shape == (horizon,)
+    assert budgets.min() > 0
+    if allocation == "exact":
+        assert largest_exact_leakage(budgets, sides) <= alpha
+    else:
+        assert max(exact_tpl(budgets, *map(exact_loss, sides))) <= alpha
+
+
+def assert_all_safe(allocation, numbers):
+    for k in numbers:
+        try:
+            assert_safe(allocation, *problem(allocation, k))
+        except Exception as error:
+            error.add_note(f"problem({allocation!r}, {k})")
+            raise
+
+
+@pytest.mark.parametrize("allocation", ALLOCATIONS)
+def test_some_budgets_within_alpha(allocation):
+    assert_all_safe(allocation, range(FEW[allocation]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("allocation", ALLOCATIONS)
+def test_very_many_budgets_within_alpha(allocation):
+    assert_all_safe(allocation, range(MANY[allocation]))
+
+
+@pytest.mark.parametrize("alpha", [1e-6, 0.1, 1.0, 4.0])
+@pytest.mark.parametrize("horizon", [1, 2, 3, 8])
+def test_budgets_by_exact_leakage_are_in_proportion_and_as_large_as_can_be(alpha, horizon):
+    rng = np.random.default_rng(horizon)
+    for n in (2, 3, 5):
+        P = tpl.TransitionMatrix(rng.dirichlet(np.full(n, 0.5), size=n), normalize=True)
+        shape = rng.uniform(0.2, 1.0, horizon)
+        budgets = tpl.allocate_by_exact_leakage(alpha, P.reverse(), P, proportions=shape)
+        np.testing.assert_allclose(budgets / budgets.max(), shape / shape.max(), rtol=1e-14)
+        assert tpl.exact_leakage(budgets, P.reverse(), P).tpl.max() <= alpha
+        assert tpl.exact_leakage(budgets * (1 + 1e-8), P.reverse(), P).tpl.max() > alpha
+
+
+def test_budgets_by_exact_leakage_are_no_smaller_than_published_ones():
+    for horizon in (2, 5, 12):
+        published = tpl.allocate_by_quantification(1.0, THREE.T, THREE, horizon)
+        scaled = tpl.allocate_by_exact_leakage(1.0, THREE.T, THREE, proportions=published)
+        assert (scaled >= published * (1 - 1e-12)).all()
+        assert scaled[0] > 1.02 * published[0] or horizon == 2
+    strongest = tpl.strongest(3)
+    assert tpl.allocate_by_exact_leakage(2.0, None, None, 3) == pytest.approx([2.0] * 3, rel=1e-12)
+    assert tpl.allocate_by_exact_leakage(2.0, strongest, strongest, 4) == pytest.approx([0.5] * 4, rel=1e-12)
+
+
+def test_where_no_budget_is_bounded_for_ever_exact_leakage_may_be():
+    """(0.2 0.8; 1 0): the recursion has no supremum at epsilon = 1, the exact leakage of 60 releases is 3.27."""
+    assert tpl.PrivacyLossFunction(SWAPPED).supremum(1.0) == np.inf
+    assert tpl.exact_leakage([1.0] * 60, backward=SWAPPED).bpl.max() == pytest.approx(3.26511, abs=1e-5)
+    budgets = tpl.allocate_by_exact_leakage(3.27, SWAPPED, None, 60)
+    assert budgets.min() > 1.0 > 1.5 * tpl.allocate_by_upper_bound(3.27, SWAPPED, None)
