@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tplrepro as tpl
-from tplrepro.explore.analysis import Inputs, analyse, check_same_states, critical_budget
+from tplrepro.explore.analysis import Inputs, analyse, critical_budget
 from tplrepro.explore.matrices import KINDS, example, generate
 from tplrepro.explore.report import critical_words, problem_html, schemes_html, summary_html
 from tplrepro.explore.schemes import PENDING, mean_error
@@ -123,15 +123,6 @@ def test_long_calculations_wait_and_are_not_lost():
     full = analyse(inputs(), quick)
     assert not full.pending
     assert analyse(inputs(epsilon=0.3), full, complete=False).schemes[3] is full.schemes[3]
-
-
-def test_matrices_must_be_over_the_same_states():
-    two, swapped = (tpl.TransitionMatrix([[0.5, 0.5], [0.5, 0.5]], states=states) for states in ("ab", "ba"))
-    for matrix in (two, tpl.strongest(2), None):
-        check_same_states(two, matrix)
-    for matrix, found in ((tpl.strongest(3), "and 3 states, .*; sort them"), (swapped, "and 2 states, .'b', 'a'")):
-        with pytest.raises(ValueError, match=f"same states in the same order, found 2 states, .'a', 'b'. {found}"):
-            check_same_states(two, matrix)
 
 
 def test_generated_matrices():

@@ -219,7 +219,9 @@ def test_a_bad_file_leaves_the_last_good_result(content, size, message, page):
 
 def test_matrices_of_two_sizes_and_other_mistakes_are_said_together(page):
     page.backward.kind.value = GENERATED
-    assert page.problems[0].startswith("matrices: the backward and the forward matrix must have the same states")
+    (problem,) = page.problems
+    assert problem.startswith("all matrices must have the same states in the same order, found [2, 10]")
+    page.backward.kind.value = MATRIX_FILE
     for horizon, message in {0: "T must be at least 1,", 2000: "T must be at most 1000 here"}.items():
         page.horizon.entry.value = horizon
         assert [message in problem for problem in page.problems] == [False, True]

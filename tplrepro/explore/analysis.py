@@ -11,10 +11,9 @@ import numpy as np
 from tplrepro.explore.schemes import PENDING, SCHEMES, SLOW, Scheme, allocate
 from tplrepro.leakage.loss_function import PrivacyLossFunction, Witness
 from tplrepro.leakage.temporal import TemporalLeakage, temporal_privacy_leakage
-from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import check_level
 
-__all__ = ["Analysis", "Inputs", "Side", "analyse", "check_same_states", "critical_budget"]
+__all__ = ["Analysis", "Inputs", "Side", "analyse", "critical_budget"]
 
 #: Points at which a loss function is drawn.
 POINTS = 160
@@ -97,25 +96,11 @@ def critical_budget(function: PrivacyLossFunction) -> float:
     return float(function.budget_for(max(1e4, 2.0 * max(function.breakpoints, default=0.0))))
 
 
-def check_same_states(backward: TransitionMatrix | None, forward: TransitionMatrix | None) -> None:
-    """Raise ValueError unless two matrices are over the same states, in the same order; None fits everything."""
-    if backward is None or forward is None:
-        return
-    names = [list(matrix.states) for matrix in (backward, forward)]
-    same = names[0] == names[1] or list(range(backward.n_states)) in names  # without names, they fit any
-    if backward.n_states != forward.n_states or not same:
-        found = " and ".join(f"{len(labels)} states, {labels[:4]}" for labels in names)
-        raise ValueError(
-            "the backward and the forward matrix must have the same states in the same order, "
-            f"found {found}; sort them alike, or derive the backward matrix from the forward one"
-        )
-
-
 def analyse(inputs: Inputs, previous: Analysis | None = None, complete: bool = True) -> Analysis:
     """Compute everything for the page; what does not depend on what changed since is kept of the previous result.
 
     Unless it shall be `complete`, schemes that take long stay pending. A budget, level or sensitivity that is not
-    positive and finite is a ValueError.
+    positive and finite, and matrices over different states, are ValueErrors.
 
     >>> P = PrivacyLossFunction([[0.8, 0.2], [0.1, 0.9]])
     >>> result = analyse(Inputs(P, P, np.full(5, 0.1), alpha=1.0))

@@ -11,7 +11,7 @@ import ipywidgets
 import numpy as np
 
 from tplrepro.explore import report
-from tplrepro.explore.analysis import Analysis, Inputs, analyse, check_same_states
+from tplrepro.explore.analysis import Analysis, Inputs, analyse
 from tplrepro.explore.browser import Browser, LivePlots
 from tplrepro.explore.controls import NumberControl, card, dropdown, note
 from tplrepro.explore.plots import CURRENT
@@ -122,8 +122,6 @@ class LeakagePage(ipywidgets.VBox):
         backward = read("backward matrix", self.backward.matrix) if known != FORWARD and not same_problems else None
         if known == BACKWARD:
             forward = None
-        if not problems:
-            read("matrices", lambda: check_same_states(backward, forward))
         epsilons = read("budgets", self._epsilons)
         if problems:
             raise ValueError("\n".join(problems))
