@@ -42,6 +42,9 @@ def test_a_seed_is_one_crowd_for_all_mechanisms(setting, mechanisms):
     assert len({o.prior_error for o in outcomes}) == 1
     seeds = [comparison.simulate(mechanisms["equal budgets"], 1.0, setting, 25, seed, 0.9) for seed in (3, 4)]
     assert seeds[0] == outcomes[0] != seeds[1]
+    everybody, more = (setting.sample(size, np.random.default_rng(0)) for size in (40, 100))
+    np.testing.assert_array_equal(np.sort(everybody.paths, axis=0), np.sort(setting.paths, axis=0))
+    assert more.n_users == 100  # drawn with replacement
 
 
 def test_crossings_by_hand():

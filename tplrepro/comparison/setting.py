@@ -142,10 +142,10 @@ def setting_from_sequences(
     Each stretch of T = `horizon` consecutive states counts as a user of its own, all present together. Cells at most
     `radius` apart are neighbours. ValueError if no sequence has T states.
 
-    >>> walk = [np.array([0, 1, 0, 0, 1, 1, 0])]
-    >>> setting = setting_from_sequences(walk, [[0.5, 0.5], [1.5, 0.5]], horizon=3, smoothing=1.0, radius=1.0)
-    >>> setting, setting.counts.tolist()
-    (Setting(2 users, 3 times, 2 cells), [[2.0, 0.0], [0.0, 2.0], [1.0, 1.0]])
+    >>> walks = [np.array([0, 1, 0, 0, 1, 1, 0]), np.array([1])]
+    >>> setting = setting_from_sequences(walks, [[0.5, 0.5], [1.5, 0.5]], horizon=3, smoothing=1.0, radius=1.0)
+    >>> setting, setting.paths.tolist(), setting.counts.tolist(), setting.near.tolist()
+    (Setting(2 users, 3 times, 2 cells), [[0, 1, 0], [0, 1, 1]], [[2.0, 0.0], [0.0, 2.0], [1.0, 1.0]], [[0, 1]])
     """
     places = np.asarray(positions, dtype=float)
     length = check_horizon(horizon)
