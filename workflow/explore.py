@@ -1,4 +1,4 @@
-"""Serve the interactive notebook as a page (Voilà), or open it in JupyterLab; both on this machine only."""
+"""Serve the interactive notebook as a page (Voilà), or open it in JupyterLab; both on this machine, behind a token."""
 
 import argparse
 import os
@@ -8,7 +8,7 @@ import sys
 from workflow.configuration import ROOT
 from workflow.kernel_environment import kernel_environment
 
-__all__ = ["main", "page_command", "page_environment"]
+__all__ = ["lab_command", "main", "page_command", "page_environment"]
 
 NOTEBOOK = ROOT / "notebooks" / "explore" / "leakage.ipynb"
 
@@ -18,12 +18,18 @@ def page_command(port=None, theme="light", browser=True):
 
     The theme "light" follows the reader's system; either can be asked for by ``?theme=`` in the address.
     """
-    command = [sys.executable, "-m", "voila", str(NOTEBOOK), "--template=tplrepro", f"--theme={theme}"]
+    command = [sys.executable, "-m", "workflow.page_server", str(NOTEBOOK), "--template=tplrepro", f"--theme={theme}"]
     # The controls are there as soon as their cell has run, before the static figure below them is drawn.
     command += ["--Voila.ip=127.0.0.1", "--progressive_rendering=True"]
     if port is not None:
         command += [f"--port={port}", "--Voila.port_retries=0"]
     return command if browser else [*command, "--no-browser"]
+
+
+def lab_command(port=None):
+    """The command that opens the notebook in JupyterLab, which asks for a flag where it runs as root."""
+    command = [sys.executable, "-m", "jupyterlab", str(NOTEBOOK), "--allow-root"]
+    return [*command, f"--port={port}"] if port else command
 
 
 def page_environment(figures=ROOT / "build" / "figures"):
@@ -41,10 +47,7 @@ def main(arguments=None):
     parser.add_argument("--port", type=int)
     parser.add_argument("--theme", choices=["light", "dark"], default="light")
     options = parser.parse_args(arguments)
-    command = page_command(options.port, options.theme)
-    if options.lab:
-        command = [sys.executable, "-m", "jupyterlab", str(NOTEBOOK)]
-        command += [f"--port={options.port}"] if options.port else []
+    command = lab_command(options.port) if options.lab else page_command(options.port, options.theme)
     try:
         return subprocess.run(command, cwd=ROOT, env=page_environment()).returncode
     except KeyboardInterrupt:

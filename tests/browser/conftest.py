@@ -1,15 +1,15 @@
 """A server for the page, a browser, and what the tests read from the page."""
 
-import socket
-import subprocess
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
+from tests.explore.serving import serve, wait_until
 from workflow.chromium import MISSING, find_chromium
 from workflow.configuration import ROOT
-from workflow.explore import page_command, page_environment
+from workflow.explore import page_command
 
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
@@ -20,8 +20,7 @@ START, PATIENCE = 90, 30
 CURVE = """
 name => {
     const plots = [...document.querySelectorAll(".tplr-plots .js-plotly-plot")];
-    const trace = plots.flatMap(plot => plot.data).find(trace => trace.meta === name);
-    return [Array.from(trace.x), Array.from(trace.y)];
+    return Array.from(plots.flatMap(plot => plot.data).find(trace => trace.meta === name).y);
 }
 """
 
@@ -32,36 +31,11 @@ def saved_folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def address(saved_folder, tmp_path_factory):
-    """Address of the page, served on this machine alone while the tests run; without real data."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        place = free.getsockname()
-    log = tmp_path_factory.mktemp("voila") / "log.txt"
-    environment = page_environment(saved_folder) | {"TPLREPRO_CACHE": str(saved_folder / "no-downloads")}
-    for name in ("TPLREPRO_DATA", "MPLBACKEND"):
-        environment.pop(name, None)
-    command = page_command(place[1], browser=False)
-    with open(log, "w") as out:
-        server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out, stderr=subprocess.STDOUT)
-    try:
-        deadline = time.monotonic() + START
-        while True:
-            try:
-                socket.create_connection(place, timeout=2).close()
-                break
-            except OSError:
-                assert server.poll() is None, log.read_text()
-                assert time.monotonic() < deadline, log.read_text()
-                time.sleep(0.2)
-        yield f"http://127.0.0.1:{place[1]}/"
-    finally:
-        server.terminate()
-        try:
-            server.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            server.kill()
-            server.wait()
+def address(saved_folder):
+    """Link to the page, served on this machine alone while the tests run; each tab that was left ended its kernel."""
+    with serve(page_command(browser=False), saved_folder) as (server, address, token):
+        yield f"{address}?token={token}"
+        wait_until(lambda: not psutil.Process(server.pid).children())
 
 
 @pytest.fixture(scope="session")
@@ -95,16 +69,19 @@ class Page:
         self.tab.on("console", lambda message: message.type == "error" and self.errors.append(message.text))
         self.tab.on("request", lambda request: self.addresses.append(request.url))
         self.tab.on("websocket", lambda connection: connection.on("framesent", self._saw_message))
-        self.tab.goto(f"{address}?theme={theme}" if theme else address, wait_until="commit")
+        self.tab.goto(f"{address}&theme={theme}" if theme else address, wait_until="commit")
         # The labels and the optimal budgets follow the plots; the static figure at the end is the last that comes.
         late = ["[data-scheme^='smallest error']", ".tplr-releases .noUi-handle[aria-label]", ".jp-OutputArea img"]
         for selector in (".tplr-plots > * > :nth-child(4) .xtick", *late):
             self.tab.wait_for_selector(selector, timeout=1000 * START, state="attached")
 
+    def leave(self):
+        self.tab.close(run_before_unload=True)
+        self.context.close()
+
     def _saw_message(self, frame):
         text = frame if isinstance(frame, str) else frame.decode(errors="replace")
-        if '"state":{"value":' in text:
-            self.sent.append(text)
+        self.sent += [text] * ('"state":{"value":' in text)
 
     def wait_until(self, holds):
         deadline = time.monotonic() + PATIENCE
@@ -122,7 +99,7 @@ class Page:
         self.wait_until(lambda: text in self.text(selector))
 
     def curve(self, name):
-        """(x, y) of a plotted curve, as lists."""
+        """The heights of a plotted curve."""
         return self.tab.evaluate(CURVE, name)
 
     def control(self, label):
@@ -171,14 +148,14 @@ class Page:
 def themed_page(request, browser, address):
     page = Page(browser, address, *request.param)
     yield page
-    page.context.close()
+    page.leave()
 
 
 @pytest.fixture(scope="module")
 def shared_page(browser, address):
     page = Page(browser, address)
     yield page
-    page.context.close()
+    page.leave()
 
 
 @pytest.fixture

@@ -1,0 +1,40 @@
+"""Servers of the page, as `make explore` and `make lab` start them but without real data."""
+
+import re
+import subprocess
+import time
+from contextlib import contextmanager
+
+from workflow.configuration import ROOT
+from workflow.explore import page_environment
+
+
+def wait_until(holds, seconds=30):
+    """What a function returns, once that is true."""
+    deadline = time.monotonic() + seconds
+    while not (found := holds()):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    return found
+
+
+@contextmanager
+def serve(command, folder, **variables):
+    """(process, address, token) of a server that saves files below a folder and ends with the block."""
+    environment = page_environment(folder) | {"TPLREPRO_CACHE": str(folder / "no-downloads")} | variables
+    for name in ("TPLREPRO_DATA", "MPLBACKEND"):
+        environment.pop(name, None)
+    log = folder / "log.txt"
+    with (
+        open(log, "w") as out,
+        subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out, stderr=subprocess.STDOUT) as server,
+    ):
+
+        def link():
+            assert server.poll() is None, log.read_text()
+            return re.search(r"(http://127\.0\.0\.1:\d+/)\S*\?token=(\w+)", log.read_text())
+
+        try:
+            yield server, *wait_until(link, seconds=90).groups()
+        finally:
+            server.terminate()

@@ -1,0 +1,66 @@
+"""Voilà for the one who started it: a token, no other host's name, no other page's requests, few kernels at once."""
+
+import secrets
+import threading
+import webbrowser
+from pathlib import Path
+
+from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager
+from tornado.web import HTTPError
+from traitlets import Integer
+from voila.app import Voila
+
+__all__ = ["FewKernels", "PageServer"]
+
+
+class FewKernels(AsyncMappingKernelManager):
+    """Each page has a kernel of its own, of some 300 MB: no page too many, and an end for those whose page is gone."""
+
+    limit = Integer(6, config=True)
+    cull_idle_timeout = Integer(600, config=True)  # seconds without a connection
+    cull_interval = Integer(60, config=True)
+    starting = 0
+
+    async def start_kernel(self, **kwargs):
+        if len(self) + self.starting >= self.limit:
+            reason = f"at most {self.limit} pages may be open at once; close one, or wait some minutes"
+            raise HTTPError(503, reason=reason)
+        self.starting += 1
+        try:
+            return await super().start_kernel(**kwargs)
+        finally:
+            self.starting -= 1
+
+
+class PageServer(Voila):
+    """Starts kernels for whoever has the link, whatever a configuration or JUPYTER_TOKEN says."""
+
+    @property
+    def display_url(self):
+        return f"{self.connection_url}?token={self.token}"
+
+    def init_settings(self):
+        self.token = secrets.token_hex(24)
+        self.voila_configuration.multi_kernel_manager_class = FewKernels
+        self.voila_configuration.prelaunch_hook = refuse_other_pages
+        settings = super().init_settings()
+        # What keeps other pages from asking in the user's name. A page that is left ends its kernel by a message that
+        # can carry no further secret.
+        self.identity_provider.cookie_options = {"samesite": "Strict"}
+        return settings | {"allow_remote_access": False, "disable_check_xsrf": True}
+
+    def launch_browser(self):
+        """Open a file that leads to the link, in the user's own folder: everybody may see a browser's arguments."""
+        page = Path(self.connection_dir, "link.html")
+        page.write_text(f'<meta http-equiv="refresh" content="0;url={self.display_url}">', encoding="utf-8")
+        threading.Thread(target=webbrowser.open, args=[page.as_uri()], daemon=True).start()
+
+
+def refuse_other_pages(handler, notebook, cwd):
+    """Called before a kernel starts."""
+    if not handler.check_origin():
+        raise HTTPError(403, reason="another page asked for this one; open the link that the server has printed")
+
+
+if __name__ == "__main__":
+    PageServer.launch_instance()
