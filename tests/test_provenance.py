@@ -54,10 +54,9 @@ def test_record_is_json_and_has_what_a_reader_needs(monkeypatch):
     plain = {"supremum": "inf", "undefined": "nan", "largest": 0.5, "exact": True}
     assert read["results"] == plain | {"sizes": [2, 3], "matrix": [[1.0, 0.0], [0.0, 1.0]]}
     assert "tplrepro.provenance" in read["modules"]
-    assert (read["profile"], read["command"]) == ("paper", "make figures PROFILE=paper")
+    assert (read["profile"], read["command"], read["data"]) == ("paper", "make figures PROFILE=paper", "none")
     assert {"python", "tplrepro", "numpy", "scipy", "numba"} <= set(read["versions"])
     assert read["time_utc"].endswith("Z")
-    assert read["data"] == "none"
 
 
 def test_parameters_are_those_of_the_parameters_cell_and_of_what_is_injected_below(monkeypatch):
@@ -84,43 +83,36 @@ def test_wrong_records_are_refused(options, message):
         provenance("a/b", **options)
 
 
-def test_digests_follow_links_and_are_never_of_nothing(tmp_path, monkeypatch):
+def sha256(content):
+    return hashlib.sha256(content).hexdigest()
+
+
+def test_digests_follow_links_are_never_of_nothing_and_have_names_that_hold_on_every_machine(tmp_path, monkeypatch):
     monkeypatch.setenv("TPLREPRO_DATA", str(tmp_path / "data"))
-    elsewhere, geolife = tmp_path / "elsewhere" / "000", tmp_path / "data" / "geolife"
-    for folder in (elsewhere, geolife):
+    geolife = tmp_path / "data" / "geolife"
+    elsewhere = [tmp_path / "a" / "000", tmp_path / "b" / "000"]
+    for folder in (*elsewhere, geolife):
         folder.mkdir(parents=True)
-    (geolife / "Data").symlink_to(elsewhere.parent)
+    (geolife / "Data").symlink_to(tmp_path / "a")
     with pytest.raises(ValueError, match="folders of files, got 'geolife', which has none"):
-        file_digests([geolife])
-    (elsewhere / "1.plt").write_bytes(b"x")
-    assert list(file_digests([geolife])) == ["geolife/Data/000/1.plt"]
+        provenance("a/b", data="real", inputs=[geolife])
+    for folder, content in zip(elsewhere, (b"a", b"b"), strict=True):
+        (folder / "1.plt").write_bytes(content)
+    assert file_digests([geolife]) == {"geolife/Data/000/1.plt": sha256(b"a")}
+    # Two files whose last two parts are the same, one of them given twice.
+    digests = file_digests([*elsewhere, elsewhere[0] / "1.plt"])
+    assert digests == {"000/1.plt": sha256(b"a"), "000/1.plt (2)": sha256(b"b")}
 
 
-def test_digests_are_by_name_within_the_data_folder(tmp_path, monkeypatch):
-    (tmp_path / "data" / "kosarak").mkdir(parents=True)
-    inside, outside = tmp_path / "data" / "kosarak" / "kosarak.dat", tmp_path / "elsewhere.csv"
-    inside.write_bytes(b"1 2 3\n")
-    outside.write_bytes(b"4\n")
-    monkeypatch.setenv("TPLREPRO_DATA", str(tmp_path / "data"))
-    digests = file_digests([outside, tmp_path / "data" / "kosarak"])
-    assert digests == {
-        "kosarak/kosarak.dat": hashlib.sha256(b"1 2 3\n").hexdigest(),
-        f"{tmp_path.name}/elsewhere.csv": hashlib.sha256(b"4\n").hexdigest(),
-    }
-    assert str(tmp_path) not in json.dumps(digests)
-
-
-def test_many_files_become_the_digest_of_their_listing(tmp_path, monkeypatch):
-    monkeypatch.setenv("TPLREPRO_DATA", str(tmp_path))
+def test_many_files_become_the_digest_of_their_listing(tmp_path):
     for number in range(50):
         (tmp_path / f"{number:02}.plt").write_text(str(number))
     (listed,) = provenance("a/b", data="real", inputs=[tmp_path])["inputs"].items()
-    listing = "".join(f"{hashlib.sha256(str(n).encode()).hexdigest()}  {n:02}.plt\n" for n in range(50))
-    assert listed == ("all 50 files, listed by sha256sum", hashlib.sha256(listing.encode()).hexdigest())
+    listing = "".join(f"{sha256(str(n).encode())}  {tmp_path.name}/{n:02}.plt\n" for n in range(50))
+    assert listed == ("all 50 files, listed by sha256sum", sha256(listing.encode()))
 
 
 def test_the_record_is_written_last_and_a_failure_leaves_nothing_partial(tmp_path, monkeypatch):
-    target = tmp_path / "fig1"
     with pytest.raises(TypeError):
-        write_with_record(target, {".png": b"picture", ".pdf": "text instead of bytes"}, {"name": "fig1"})
+        write_with_record(tmp_path / "fig1", {".png": b"picture", ".pdf": "text instead of bytes"}, {"name": "fig1"})
     assert sorted(path.name for path in tmp_path.iterdir()) == ["fig1.png"]

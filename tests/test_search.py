@@ -26,29 +26,16 @@ def test_the_tolerance_is_a_share_and_on_the_safe_side(numbers, logarithmic, tol
     assert found <= threshold <= found * (1 + 2 * tolerance) or found == low >= threshold / (1 + 2 * tolerance)
 
 
-def test_the_result_was_tested_or_is_the_lower_end():
+def test_the_result_was_tested_or_is_the_lower_end_and_ratios_are_halved_fast():
     tested = []
-
-    def within(x):
-        tested.append(x)
-        return x < 0.3
-
-    assert largest_within(within, 0.0, 1.0) in tested
+    assert largest_within(lambda x: tested.append(x) or x < 0.3, 0.0, 1.0) in tested
+    tested.clear()
+    largest_within(lambda x: tested.append(x) or x <= 1e-9, 1e-12, 1e12, tolerance=1e-9, logarithmic=True)
+    assert len(tested) < 45
     assert largest_within(lambda x: False, 0.25, 1.0) == 0.25
     assert largest_within(lambda x: True, 0.25, 1.0) == 1.0
     assert largest_within(lambda x: x <= 0.0, 0.0, 1.0) == 0.0  # below the least positive float
     assert -largest_within(lambda x: -x >= 0.3, -1.0, -0.0) == 0.3  # negatives find the smallest number
-
-
-def test_a_logarithmic_search_is_fast_over_many_orders_of_magnitude():
-    tested = []
-
-    def within(x):
-        tested.append(x)
-        return x <= 1e-9
-
-    largest_within(within, 1e-12, 1e12, tolerance=1e-9, logarithmic=True)
-    assert len(tested) < 45
 
 
 @pytest.mark.parametrize(
