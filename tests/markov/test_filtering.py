@@ -14,19 +14,11 @@ from tplrepro.markov import filtering
 from tplrepro.markov.filtering import forward_backward, log_product, messages, output_log_likelihoods
 
 
-def exact(value: float) -> mpmath.mpf:
-    return mpmath.exp(mpmath.mpf(value)) if np.isfinite(value) else mpmath.mpf(0)
-
-
-def log(value) -> float:
-    return float(mpmath.log(value)) if value else -np.inf
-
-
 def over_all_paths(log_likelihoods, matrices, initial):
     """Priors, posteriors, smoothed and evidence in logarithms; None if the outputs are impossible."""
     with mpmath.workdps(60):
         T, n = np.shape(log_likelihoods)
-        told = [[exact(x) for x in row] for row in log_likelihoods]
+        told = [[mpmath.exp(mpmath.mpf(float(x))) for x in row] for row in log_likelihoods]
         weights = np.full((3, T, n), mpmath.mpf(0))
         for path in itertools.product(range(n), repeat=T):
             chain = mpmath.mpf(initial[path[0]])
@@ -43,8 +35,8 @@ def over_all_paths(log_likelihoods, matrices, initial):
         evidence = weights[2, 0].sum()
         if not evidence:
             return None
-        totals = weights.sum(axis=-1, keepdims=True)
-        return [np.vectorize(log)(w / total) for w, total in zip(weights, totals, strict=True)], log(evidence)
+        log = np.vectorize(lambda value: float(mpmath.log(value)) if value else -np.inf)
+        return log(weights / weights.sum(axis=-1, keepdims=True)), float(mpmath.log(evidence))
 
 
 @st.composite
@@ -64,15 +56,11 @@ def chains(draw):
     return told, matrices, distribution()
 
 
-def sparse(rows):
-    return TransitionMatrix(scipy.sparse.csr_array(np.asarray(rows)))
-
-
-@settings(max_examples=150, deadline=None)
-@given(chains(), st.sampled_from([TransitionMatrix, sparse]))
+@settings(max_examples=150)
+@given(chains(), st.sampled_from([np.asarray, scipy.sparse.csr_array]))
 def test_forward_backward_is_the_sum_over_all_paths(chain, kind):
     told, rows, initial = chain
-    matrices = [kind(matrix) for matrix in rows]
+    matrices = [TransitionMatrix(kind(matrix)) for matrix in rows]
     truth = over_all_paths(told, rows, initial)
     if truth is None:
         with pytest.raises(filtering.ImpossibleOutputError):
@@ -80,14 +68,12 @@ def test_forward_backward_is_the_sum_over_all_paths(chain, kind):
         return
     result = forward_backward(told, matrices, initial)
     found = (result.log_priors, result.log_posteriors, result.log_smoothed)
-    for values, expected in zip(found, truth[0], strict=True):
-        np.testing.assert_array_equal(np.isneginf(values), np.isneginf(expected))
-        np.testing.assert_allclose(values, expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(found, truth[0], rtol=1e-12, atol=1e-12)  # -inf where that is
     assert result.log_evidence == pytest.approx(truth[1], rel=1e-12, abs=1e-12)
 
 
 def test_likelihoods_that_underflow_decide_between_states():
-    told = [[0, -900.0], [0, -900.0], [-2000.0, 0], [-2000.0, 0]]
+    told = [[0, -900.0]] * 2 + [[-2000.0, 0]] * 2
     result = forward_backward(told, np.eye(2), [0.5, 0.5])
     assert result.log_evidence == pytest.approx(-1800 - np.log(2))
     assert result.smoothed.tolist() == [[0, 1]] * 4
@@ -133,8 +119,7 @@ def test_a_sparse_product_is_the_dense_one_and_is_never_made_dense(background, t
         found = log_product(weights, P, transpose=transpose)
         if not background:
             np.testing.assert_array_equal(found, log_product(weights, P.probabilities, transpose=transpose))
-        np.testing.assert_array_equal(np.isneginf(found), np.isneginf(expected))
-        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-11)
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-11)  # -inf where that is
 
 
 def test_messages_are_the_likelihood_of_what_came_before():

@@ -29,12 +29,9 @@ def test_rows_are_independent_and_their_mean_is_the_smoothed_estimate():
     assert abs(np.corrcoef(draws[:, 0, 0], draws[:, 2, 0])[0, 1]) < 0.05
 
 
-def test_a_tiny_prior_neither_underflows_nor_fails():
+def test_a_tiny_prior_does_not_underflow_and_without_one_unseen_steps_stay_impossible():
     for P in posterior_draws(np.zeros((30, 30)), 1e-4, 20, np.random.default_rng(4)):
         assert P.probabilities.sum(axis=1) == pytest.approx(np.ones(30))
-
-
-def test_without_a_prior_unseen_steps_stay_impossible():
     P = next(posterior_draws([[3, 0], [1, 2]], 0.0, 1, np.random.default_rng(5)))
     assert P.row(0).tolist() == [1.0, 0.0]
     assert 0 < P.probabilities[1, 0] < 1
