@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tplrepro as tpl
-from tplrepro.markov import count_transitions, drop_dead_ends
+from tplrepro.markov import as_sequences, count_transitions, drop_dead_ends, forward_backward
 
 FIG_2_FORWARD = [[0.2, 0.3, 0.5], [0.1, 0.1, 0.8], [0.6, 0.2, 0.2]]
 
@@ -28,26 +28,66 @@ def sparse_example(seed=0, n=12):
 @pytest.mark.parametrize("made", [lambda P: P, copy.deepcopy, lambda P: pickle.loads(pickle.dumps(P))])
 def test_nothing_in_it_can_be_changed(made):
     rows = np.array(FIG_2_FORWARD)
-    P = made(tpl.TransitionMatrix(rows))
+    dense, sparse = tpl.TransitionMatrix(rows, states="abc"), sparse_example()
     rows[0] = 0
-    assert P.probabilities[0].tolist() == FIG_2_FORWARD[0]
-    for matrix in (made(tpl.TransitionMatrix(FIG_2_FORWARD, states="abc")), made(sparse_example())):
-        arrays = [matrix.probabilities.data, matrix.background] if matrix.is_sparse else [matrix.probabilities]
-        for array in arrays:
-            with pytest.raises(ValueError, match="read-only"):
-                array[0] = 0
-        matrix.states.append("another")
-        assert len(matrix.states) == matrix.n_states
+    assert dense.probabilities[0].tolist() == FIG_2_FORWARD[0]
+    assert sparse.excess.nnz
+    dense, sparse, filtered = (
+        made(dense),
+        made(sparse),
+        made(forward_backward(np.zeros((2, 3)), FIG_2_FORWARD, [1, 0, 0])),
+    )
+    sequences = made(as_sequences([["x", "y"]]))
+    arrays = [dense.probabilities, sparse.background, filtered.log_priors, sequences.values, sequences.labels]
+    for array in [*arrays, *(part for P in (sparse.probabilities, sparse.excess) for part in (P.data, P.indices))]:
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+    with pytest.raises(ValueError, match="read-only"):
+        sparse.probabilities[0, 0] = 0.5
+    dense.states.append("another")
+    assert dense.states == ["a", "b", "c"]
 
 
-def test_labels_of_a_frame_are_states_whatever_the_order_of_its_columns():
-    P = tpl.TransitionMatrix(pd.DataFrame([[0.8, 0.2], [0.1, 0.9]], index=["a", "b"], columns=["b", "a"]))
-    assert P.states == ["a", "b"]
-    assert P.probabilities.tolist() == [[0.2, 0.8], [0.9, 0.1]]
+SWAPPED = pd.DataFrame([[0.8, 0.2], [0.1, 0.9]], index=["a", "b"], columns=["b", "a"])
+MASKED = np.ma.array([[0.5, 0.5], [0.5, 0.5]], mask=[[True, False], [False, False]])
+COMPLEX = np.eye(2) + 0j
+LOSSY = [MASKED, list(MASKED), COMPLEX, list(COMPLEX), scipy.sparse.csr_array(COMPLEX), [["1", "0"], ["0", "1"]]]
+WITH_MATRIX = [
+    lambda P: tpl.TransitionMatrix(P).toarray(),
+    lambda P: tpl.TransitionMatrix.from_counts(P).toarray(),
+    lambda P: drop_dead_ends(P)[0].toarray(),
+    lambda P: tpl.temporal_privacy_leakage([0.1, 0.2], P, P).tpl,
+    lambda P: tpl.exact_leakage([0.1, 0.2], P, P).joint,
+    lambda P: tpl.linear_program.loss(P, 0.1),
+    lambda P: tpl.published.algorithm_1(P, 0.1),
+    lambda P: forward_backward(np.zeros((3, 2)), P, [0.7, 0.3]).priors,
+]
+
+
+@pytest.mark.parametrize("function", WITH_MATRIX)
+def test_every_kind_of_matrix_is_taken_everywhere_and_nothing_of_it_gets_lost(function):
+    rows = np.array([[0.2, 0.8], [0.9, 0.1]])
+    for kind in (SWAPPED, scipy.sparse.coo_matrix(rows), scipy.sparse.csr_array(rows), rows.tolist()):
+        assert function(kind) == pytest.approx(function(rows), rel=1e-12)
+    for lossy in LOSSY:
+        with pytest.raises(ValueError, match="masked|no real numbers"):
+            function(lossy)
+
+
+@pytest.mark.parametrize("lossy", [MASKED[0], COMPLEX[0], ["1", "0"]])
+def test_nothing_of_budgets_leakages_and_distributions_gets_lost(lossy):
+    P = tpl.TransitionMatrix(np.eye(2))
+    for function in (tpl.temporal_privacy_leakage, tpl.PrivacyLossFunction(P), P.propagate, P.reverse):
+        with pytest.raises(ValueError, match="masked|no real numbers"):
+            function(lossy)
+
+
+def test_states_of_a_matrix_are_kept_by_another_and_rows_sum_to_one_within_the_tolerance_or_are_made_to():
     assert tpl.TransitionMatrix(pd.DataFrame(np.eye(2))).states == range(2)
-
-
-def test_rows_sum_to_one_within_the_tolerance_or_are_made_to():
+    of_counts = tpl.TransitionMatrix.from_counts(SWAPPED)
+    assert tpl.TransitionMatrix(SWAPPED).states == of_counts.states == drop_dead_ends(SWAPPED)[1] == ["a", "b"]
+    again = tpl.TransitionMatrix(sparse_example())
+    assert (again.states, again.background.tolist()) == (sparse_example().states, sparse_example().background.tolist())
     tpl.TransitionMatrix([[0.5, 0.5 + 9e-10], [0.5, 0.5]])
     assert tpl.TransitionMatrix([[1, 3], [2, 2]], normalize=True).probabilities.tolist() == [[0.25, 0.75], [0.5, 0.5]]
 
@@ -86,13 +126,14 @@ def test_stationary_distribution_of_a_nearly_decomposed_chain_keeps_its_digits()
 def test_sparse_agrees_with_its_dense_form():
     P = sparse_example()
     D = tpl.TransitionMatrix(P.toarray(), states=P.states)
-    assert P.is_sparse
-    assert not D.is_sparse
+    assert (P.is_sparse, D.is_sparse) == (True, False)
     assert D.probabilities.sum(axis=1) == pytest.approx(np.ones(12))
     p = np.random.default_rng(1).dirichlet(np.ones(12))
     assert P.propagate(p) == pytest.approx(D.propagate(p), abs=1e-15)
     assert P.stationary() == pytest.approx(D.stationary(), abs=1e-12)
     assert P.row(3) == pytest.approx(D.row(3))
+    assert (P.shape, P.index("s4")) == ((12, 12), 4)
+    assert repr(P).startswith("TransitionMatrix(12 states 's0', 's1', ..., 's11'; sparse, ")
     assert np.asarray(P) == pytest.approx(D.probabilities)
 
 
@@ -127,14 +168,6 @@ def test_dropping_dead_ends_keeps_what_repeated_deletion_keeps(sequences):
     assert smaller.toarray().tolist() == counts.toarray()[np.ix_(states, states)].tolist()
     for counted in (smaller, smaller.T):
         tpl.TransitionMatrix.from_counts(counted)
-
-
-def test_repr_and_index():
-    P = sparse_example()
-    assert repr(P).startswith("TransitionMatrix(12 states 's0', 's1', ..., 's11'; sparse, ")
-    assert repr(tpl.TransitionMatrix(FIG_2_FORWARD)) == "TransitionMatrix(3 states, dense)"
-    assert P.shape == (12, 12)
-    assert P.index("s4") == 4
 
 
 def test_strongest_and_random_matrices_are_seeded():
