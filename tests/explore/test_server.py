@@ -109,11 +109,8 @@ def test_the_link_is_opened_but_stands_in_no_argument(server):
 def test_the_page_is_served_on_this_machine_alone_and_loads_nothing_from_elsewhere():
     command = page_command(8999, browser=False)
     assert {"--Voila.ip=127.0.0.1", "--port=8999", "--no-browser", "--template=tplrepro"} <= set(command)
-    assert {
-        "limit": 6,
-        "cull_idle_timeout": 600,
-        "cull_interval": 60,
-    }.items() <= FewKernels.class_trait_defaults().items()
+    limits = FewKernels.limit, FewKernels.cull_idle_timeout, FewKernels.cull_interval
+    assert [limit.default_value for limit in limits] == [6, 600, 60]
     template = page_environment()["JUPYTER_PATH"].split(":")[0]
     assert subprocess.run(["grep", "-rl", "://", template], capture_output=True).stdout == b""
 
