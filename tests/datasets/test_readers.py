@@ -287,7 +287,7 @@ def test_files_with_a_head_alone_are_counted(tmp_path, name, file, reason, colum
 @pytest.mark.parametrize(
     ("name", "file", "content", "message"),
     [
-        ("geolife", None, b"\r\n".join(HEADER.split(b"\r\n")[:3]), "expected six header lines, found the end of the"),
+        ("geolife", None, b"\r\n".join(HEADER.split(b"\r\n")[:3]), "line 1: expected six header lines, from"),
         (
             "gowalla",
             None,
@@ -370,11 +370,13 @@ def trajectories(folder, **lines):
 def test_geolife_orders_overlapping_trajectories_and_counts_their_duplicates(tmp_path):
     a = [point("39.1", clock="02:00:00"), point("39.2", clock="02:00:10")]
     b = [point("39.3", clock="02:00:05"), point("39.4", clock="02:00:10")]
-    path = trajectories(tmp_path, u000_a=a, u000_b=b, **{"u000 (copy)_a": a, "u001backup_a": a})  # two are no users
+    path = trajectories(tmp_path, u000_a=a, u000_b=b, **{"u000 (copy)_a": a, "u001backup_a": a, "u99999999999_a": a})
     frame = geolife.load(path)
     assert frame["latitude"].tolist() == [39.1, 39.3, 39.2]
     assert frame["trajectory"].tolist() == ["000/a", "000/b", "000/a"]
-    assert frame.attrs["skipped"] == {"duplicate time": 1}
+    assert frame.attrs["skipped"] == {"duplicate time": 1, "trajectory in another folder than NNN/Trajectory": 3}
+    for folder in ("000 (copy)", "001backup", "99999999999"):
+        (path / "Data" / folder / "Trajectory" / "a.plt").unlink()
     with pytest.raises(DataFormatError, match=r"b\.plt: duplicate time, found '2008-10-23T02:00:10"):
         geolife.load(path, strict=True)
 
@@ -396,7 +398,7 @@ def test_geolife_names_damaged_archives(tmp_path):
     for content, message in (
         (data[: len(data) // 2], r"a\.zip: .* the whole zip archive .* found a zip archive"),
         (b"1 2 3\n", "found a file of sessions"),
-        (broken, r"a\.zip::Geolife Trajectories 1\.3/Data/.*plt: the archive is damaged"),
+        (broken, r"a\.zip::Geolife Trajectories 1\.3/Data/.*plt: the archive is damaged or encrypted"),
     ):
         path.write_bytes(content)
         with pytest.raises(DataFormatError, match=message):

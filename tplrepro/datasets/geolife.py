@@ -6,7 +6,8 @@ number, date, time (GMT), separated by commas, with CRLF ends. The official zip 
 points.
 
 Known defects, skipped and counted: coordinates out of range (there is a latitude of 400), times before 2007 (clocks
-that say 2000-01-01) or in the future, points of a user at one second (all but the first), files without points.
+that say 2000-01-01) or in the future, points of a user at one second (all but the first), files without points or in
+other folders.
 
 Reading: pyarrow parses a few files at a time in threads, faster than Polars, DuckDB and pandas (docs/readers.md). Users
 are joined one by one, to keep memory low.
@@ -15,10 +16,12 @@ are joined one by one, to keep memory low.
 import contextlib
 import functools
 import itertools
+import lzma
 import re
+import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -36,7 +39,8 @@ from tplrepro.datasets.writing import stand_in
 __all__ = ["fetch", "load", "synthetic"]
 
 EXPECTED = "seven fields separated by commas (latitude, longitude, 0, altitude, day number, date, time)"
-MEMBER = re.compile(r"(?:^|/)(\d+)/Trajectory/([^/]+)\.plt$", re.IGNORECASE)
+MEMBER = re.compile(r"(?:^|/)(\d{1,9})/Trajectory/([^/]+)\.plt$", re.IGNORECASE)
+HEADER = re.compile(rb"Geolife trajectory(?:.*\n){5}\d+\r?\n")
 COLUMNS = {
     "latitude": pa.float64(),
     "longitude": pa.float64(),
@@ -47,6 +51,8 @@ COLUMNS = {
     "clock": pa.time32("s"),
 }
 FOOT = 0.3048  # metres
+#: What `zipfile` raises for damage, encryption and methods that it does not know.
+DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, RuntimeError, ValueError)
 THREADS, FILES_AHEAD = 2, 64  # that unpack and parse, and that are unpacked before their turn at most
 
 
@@ -80,7 +86,7 @@ def load(path: str | Path | None = None, *, box=None, strict: bool = False, max_
     defects = Defects(strict, max_malformed, EXPECTED)
     positions = Positions(box, defects, earliest="2007-01-01")
     with contextlib.ExitStack() as stack:
-        files = _files(path, stack)
+        files = _files(path, stack, defects)
         if not files:
             raise DataFormatError(
                 "there must be trajectories NNN/Trajectory/*.plt, found none; "
@@ -106,6 +112,15 @@ class _File(NamedTuple):
     place: str
     read: Callable[[], bytes]
 
+    def data(self) -> bytes:
+        """The bytes of the file."""
+        try:
+            return self.read()
+        except PermissionError:
+            raise
+        except DAMAGE as error:
+            raise DataFormatError(f"the archive is damaged or encrypted ({error}); get it again", self.place) from None
+
 
 def _holds_trajectories(path: Path) -> bool:
     return path.suffix == ".zip" if path.is_file() else bool(_plt_files(path))
@@ -119,60 +134,75 @@ def _plt_files(folder: Path) -> list[Path]:
     return []
 
 
-def _files(path: Path, stack: contextlib.ExitStack) -> list[_File]:
+def _files(path: Path, stack: contextlib.ExitStack, defects: Defects) -> list[_File]:
     """The trajectories of a folder or a zip, ordered by user and label."""
-    found: Iterator[tuple[str, str, Callable[[], bytes]]]
     if path.is_dir():
-        found = ((plt.as_posix(), str(plt), plt.read_bytes) for plt in _plt_files(path))
+        found = [(plt.as_posix(), str(plt), plt.read_bytes) for plt in _plt_files(path)]
     else:
-        archive = stack.enter_context(_opened(path))
-        found = ((name, f"{path}::{name}", functools.partial(archive.read, name)) for name in archive.namelist())
-    files = [
-        _File(int(match[1]), f"{match[1]}/{match[2]}", place, read)
-        for name, place, read in found
-        if (match := MEMBER.search(name))
-    ]
-    return sorted(files, key=lambda file: file[:2])
+        archive = _archive(path, stack)
+        found = [
+            (info.filename, f"{path}::{info.filename}", functools.partial(_unpacked, archive, info))
+            for info in archive.infolist()
+        ]
+    files = {}
+    for name, place, read in found:
+        match = MEMBER.search(name)
+        user, label = (int(match[1]), f"{match[1]}/{match[2]}") if match else (-1, name)
+        if label in files:
+            raise DataFormatError("there must be one trajectory of a name, found two; remove one", place)
+        files[label] = _File(user, label, place, read)
+    for label in [label for label, file in files.items() if file.user < 0]:
+        other = files.pop(label)
+        other.data()  # which tells a damaged name
+        reason, is_plt = "trajectory in another folder than NNN/Trajectory", label.lower().endswith(".plt")
+        defects.known(reason, is_plt, other.place, lambda: (None, ""))
+    return sorted(files.values(), key=lambda file: (file.user, file.label))
 
 
-def _opened(path: Path) -> zipfile.ZipFile:
+def _archive(path: Path, stack: contextlib.ExitStack) -> zipfile.ZipFile:
+    raw = stack.enter_context(open(path, "rb"))
     try:
-        return zipfile.ZipFile(path)
-    except zipfile.BadZipFile as error:
-        with open(path, "rb") as file:
-            found = describe_content(file.read(4096))
+        archive = zipfile.ZipFile(raw)
+        if any(b"PK\1\2" in info.comment + info.extra for info in archive.infolist()):
+            raise zipfile.BadZipFile("one entry of its directory holds another")
+    except DAMAGE as error:
+        raw.seek(0)
+        found = describe_content(raw.read(4096))
         raise DataFormatError(
             f"expected the whole zip archive of Geolife, or a folder, found {found} ({error}); download it again", path
         ) from None
+    reading.check_growth(sum(info.file_size for info in archive.infolist()), path)
+    return archive
+
+
+def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+    with archive.open(info) as member:
+        return member.read(info.file_size + 1)  # so that no stream unpacks to more than its size, which was checked
 
 
 def _parsed(file: _File) -> tuple[bytes, pa.Table | None]:
     """The lines of a file below its header, and what pyarrow makes of them."""
-    try:
-        data = file.read()
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-        raise DataFormatError(f"the archive is damaged ({error}); download it again", file.place) from None
-    if not data.startswith(b"Geolife trajectory"):
+    data = file.data()
+    header = HEADER.match(data)
+    if not header:
         raise DataFormatError(
-            f"expected six header lines that begin with 'Geolife trajectory', found {describe_content(data)}; "
-            "check that this is a Geolife file",
+            "expected six header lines, from 'Geolife trajectory' to a number, found "
+            f"{describe_content(data)}; mend the header, or check that this is a Geolife file",
             file.place,
             1,
         )
-    *header, lines = data.split(b"\n", 6)
-    if len(header) < 6:
-        raise DataFormatError(
-            "expected six header lines, found the end of the file; download it again", file.place, len(header) + 1
-        )
+    lines = data[header.end() :]
     return lines, reading.attempt(_parse, lines)
 
 
 def _parse(lines: bytes) -> pa.Table:
     """Columns time (microseconds since 1970), latitude, longitude and altitude (metres)."""
     table = reading.parse_table(lines, COLUMNS, ",")
+    if lines.count(b":") != 2 * table.num_rows:
+        raise pa.ArrowInvalid("a time that is cut, for which pyarrow would take another")
     days, seconds = (table[name].cast(pa.int32()).to_numpy().astype(np.int64) for name in ("date", "clock"))
     feet = table["altitude"].to_numpy()
-    metres = np.where(feet == -777, np.float32(np.nan), feet * np.float32(FOOT))
+    metres = np.where(np.isfinite(feet) & (feet != -777), feet * np.float32(FOOT), np.float32(np.nan))
     positions = {name: table[name] for name in ("latitude", "longitude")}
     return pa.table({"time": (days * 86_400 + seconds) * 10**6, **positions, "altitude": metres})
 

@@ -34,6 +34,7 @@ __all__ = ["DataFormatError", "Defects", "describe_content", "file_blocks", "fin
 
 BLOCK_BYTES = 16 << 20
 LONGEST_LINE_BYTES = 64 << 20
+MOST_GROWTH, ALWAYS_UNPACKED = 100, 64 << 20  # times the size of a compressed file, or so many bytes
 OUT_OF_RANGE = "coordinates out of range"
 
 Parse = Callable[[bytes], pa.Table]
@@ -185,13 +186,28 @@ def file_blocks(path: str | Path, line: Callable[[], int], block_bytes: int = BL
         compressed = raw.read(2) == b"\x1f\x8b"
         raw.seek(0)
         stream = gzip.GzipFile(fileobj=raw) if compressed else raw
+        size = 0
         try:
             while data := stream.read(block_bytes):
+                size += len(data)
+                if compressed:
+                    check_growth(size, path)
                 yield data
         except (EOFError, gzip.BadGzipFile, zlib.error) as damage:
             raise DataFormatError(
                 f"the compressed file ends early or is damaged ({damage}); download it again", path, line()
             ) from None
+
+
+def check_growth(size: int, path: str | Path) -> None:
+    """Raise DataFormatError where so many bytes are too many for what the compressed file at `path` unpacks to."""
+    most = max(MOST_GROWTH * Path(path).stat().st_size, ALWAYS_UNPACKED)
+    if size > most:
+        raise DataFormatError(
+            f"unpacked, the file must have at most {most} bytes ({MOST_GROWTH} times its size, or "
+            f"{ALWAYS_UNPACKED >> 20} MiB), found {size} or more; if it is sound, unpack it yourself",
+            path,
+        )
 
 
 def line_blocks(path: str | Path, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[bytes, int]]:
@@ -221,6 +237,13 @@ def read_rows(path: str | Path, parse: Parse, defects: Defects, header: bool = F
     """The rows of a file, block by block; with `header` the first line is none of them."""
     first_line = 0
     for block, first_line in line_blocks(path):
+        bare = re.search(rb"\r(?!\n|\Z)", block)
+        if bare:
+            raise DataFormatError(
+                "lines must end in LF or CRLF, found a CR alone; convert the file's line ends",
+                path,
+                first_line + block.count(b"\n", 0, bare.start()),
+            )
         if first_line == 1 and header:
             block, first_line = block.partition(b"\n")[2], 2
         yield rows_of(block, first_line, path, parse, defects, attempt(parse, block))
@@ -234,7 +257,7 @@ def rows_of(block: bytes, first_line: int, file, parse: Parse, defects: Defects,
     Lines that `parse` rejects go to `defects` and are blanked, so that line numbers stay. A last line without end,
     which a cut file has in common with some hand-made ones, is a warning.
     """
-    if block and not block.endswith((b"\n", b"\r")):
+    if block and not block.endswith(b"\n"):
         cut = DataFormatError(
             "the last line has no end, so the file may have been cut; download it again",
             file,
@@ -289,6 +312,8 @@ def parse_table(block: bytes, columns: dict[str, Any], delimiter: str, empty_is_
     Quotes have no meaning, so that each line stands for itself.
     """
     wanted = {name: kind for name, kind in columns.items() if kind is not None}
+    if any(map(pa.types.is_integer, wanted.values())) and (b"x" in block or b"X" in block):
+        raise pa.ArrowInvalid("hexadecimal numbers, which pyarrow would read")
     return pa.csv.read_csv(
         pa.BufferReader(block),
         pa.csv.ReadOptions(column_names=list(columns), use_threads=False, block_size=max(len(block), 1)),
