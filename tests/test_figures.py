@@ -72,7 +72,7 @@ NAME = "name must be a relative path without a suffix, got .*write it like"
     ("name", "data", "message"),
     [
         *((name, "none", NAME) for name in ("/fig1", "../fig1", "paper/fig1.png", "")),
-        ("wrong/fig1", "made up", "data must be one of none, real, synthetic, got 'made up'"),
+        ("wrong/fig1", "made up", r"data must be one of none, real, real \(unverified\), synthetic, got 'made up'"),
     ],
 )
 def test_a_wrong_name_or_record_is_refused_before_anything_is_written(figures_folder, name, data, message):

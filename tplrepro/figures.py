@@ -147,19 +147,19 @@ def save_figure(
     results : dict, optional
         Numbers that the figure shows or that the text quotes: numbers, strings, lists, dicts and arrays of them; an
         infinity or NaN is written as a string.
-    data : {"none", "real", "synthetic"}
-        What the figure was computed from. "synthetic" puts the words "synthetic data" into the figure's title
-        where the author left them out.
+    data : {"none", "real", "real (unverified)", "synthetic"}
+        What the figure was computed from; unverified is what no published checksum confirms. "synthetic" puts the
+        words "synthetic data" into the figure's title where the author left them out.
     inputs : iterable of path
-        Data files that were read; required when `data` is "real". Folders stand for all files in them.
+        Data files that were read; required when `data` is real. Folders stand for all files in them.
     table : pandas.DataFrame, optional
         The plotted numbers, written as CSV under the same stem (no index, nine significant digits).
 
     Raises
     ------
     ValueError
-        If `name` is not a relative path without a suffix, if `data` is none of the three kinds, or if `data`
-        is "real" and no input file is named.
+        If `name` is not a relative path without a suffix, if `data` is none of these kinds, or if `data`
+        is real and no input file is named.
     """
     target = _target(name)
     if data == "synthetic":

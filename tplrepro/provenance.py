@@ -33,7 +33,7 @@ __all__ = [
     "write_with_record",
 ]
 
-DATA_KINDS = ("none", "real", "synthetic")
+DATA_KINDS = ("none", "real", "real (unverified)", "synthetic")
 PACKAGES = ("tplrepro", "numpy", "scipy", "numba", "matplotlib")
 _LISTED_INPUTS = 40
 
@@ -43,8 +43,8 @@ def provenance(name: str, results: dict | None = None, data: str = "none", input
     if data not in DATA_KINDS:
         raise ValueError(f"data must be one of {', '.join(DATA_KINDS)}, got {data!r}; choose one")
     digests = file_digests(inputs)
-    if data == "real" and not digests:
-        raise ValueError("inputs must name the files read when data is 'real', got none; pass inputs=[paths]")
+    if data.startswith("real") and not digests:
+        raise ValueError(f"inputs must name the files read when data is {data!r}, got none; pass inputs=[paths]")
     return {
         "name": str(name),
         "data": data,

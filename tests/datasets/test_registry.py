@@ -10,7 +10,7 @@ import zipfile
 import pytest
 import requests
 
-from tplrepro.datasets import geolife, gowalla, kosarak, registry
+from tplrepro.datasets import DataFormatError, geolife, gowalla, kosarak, prepare, registry
 from tplrepro.datasets.registry import DatasetNotFoundError, fetch, locate
 
 CONTENT = gzip.compress(b"".join(b"%d %d\n" % (i, i * i % 977) for i in range(40_000)))
@@ -49,7 +49,7 @@ def official(monkeypatch):
     def give(name="kosarak", **changes):
         known = {"content_sha256": hashlib.sha256(gzip.decompress(CONTENT)).hexdigest(), "known_hash": MD5}
         url = f"http://127.0.0.1:{server.server_address[1]}/file"
-        source = dataclasses.replace(registry.SOURCES[name], url=url, **(known | changes))
+        source = dataclasses.replace(registry.SOURCES[name], **({"url": url} | known | changes))
         monkeypatch.setitem(registry.SOURCES, name, source)
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
@@ -72,10 +72,16 @@ def test_fetch_puts_the_file_into_the_cache_once_unless_it_is_damaged(official):
     assert path.read_bytes() == CONTENT
     assert fetch("kosarak") == path
     assert official.asked == 1
-    assert left_over() == ["kosarak.dat.gz"]
-    assert len(kosarak.load()) == 80_000  # load finds what fetch has put there
-    path.write_bytes(b"damaged")
+    assert left_over() == ["kosarak.dat.gz", "kosarak.dat.gz.sha256"]
+    assert prepare("kosarak").record == {"data": "real", "inputs": [path]}  # which finds what fetch has put there
+    path.write_bytes(gzip.compress(b"1 2\n"))
+    with pytest.raises(DataFormatError, match=r"kosarak\.dat\.gz: the download is not what http.*fetch\(\) gets it"):
+        kosarak.load()
     assert fetch("kosarak").read_bytes() == CONTENT
+    official.content = gzip.compress(b"1 2\n")
+    official.give(url=registry.SOURCES["kosarak"].url + "2", known_hash=None, content_sha256=None)
+    assert fetch("kosarak").read_bytes() == official.content  # the present address's file, not the other one's
+    assert prepare("kosarak").record == {"data": "real (unverified)", "inputs": [path]}
 
 
 @pytest.mark.parametrize("what", ["stop", "fail", "other"])
@@ -91,7 +97,7 @@ def test_failures_are_tried_again_then_reported_and_nothing_is_kept(official, mo
     message = {"other": r"hash of downloaded file .* does not match", "fail": "503"}.get(what)
     with pytest.raises(expected, match=message):
         fetch("kosarak")
-    assert left_over() == []
+    assert "kosarak.dat.gz" not in left_over()
 
 
 def test_a_web_page_instead_of_an_archive_is_not_kept(official):

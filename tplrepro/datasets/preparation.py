@@ -38,6 +38,7 @@ class Prepared:
     grid: Grid | None  # of the cells
     title: str  # of a figure: the set, its place, and "(synthetic data)" where it is so
     synthetic: bool
+    official: bool  # whether what was read is known to be the whole published set
     inputs: tuple[Path, ...]  # what was read; empty for synthetic data and never for recorded data
     observations: pd.DataFrame  # as the reader gave it, with a column "cell", "page" or "area" of states, -1 outside
 
@@ -57,7 +58,8 @@ def joint_record(*prepared: Prepared) -> dict:
     {'data': 'synthetic', 'inputs': []}
     """
     synthetic = any(one.synthetic for one in prepared)
-    return {"data": "synthetic" if synthetic else "real", "inputs": [path for one in prepared for path in one.inputs]}
+    real = "real" if all(one.official for one in prepared) else "real (unverified)"
+    return {"data": "synthetic" if synthetic else real, "inputs": [path for one in prepared for path in one.inputs]}
 
 
 def prepare(
@@ -118,6 +120,7 @@ def prepare(
         grid=grid,
         title=title + " (synthetic data)" * synthetic,
         synthetic=synthetic,
+        official=not synthetic and registry.is_official(name, observations.attrs["source"]),
         inputs=() if synthetic else (Path(observations.attrs["source"]),),
         observations=observations,
     )

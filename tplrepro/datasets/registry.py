@@ -2,6 +2,7 @@
 
 `locate` looks in the folder that TPLREPRO_DATA names, then in the download cache; only `fetch` downloads, into that
 cache, with pooch: a file has its final name only when it is complete and its checksum, where one is published, right.
+Address and digest are noted beside it, and a download that is not as noted is never read.
 """
 
 import hashlib
@@ -11,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tplrepro.datasets.reading import describe_content, file_blocks
+from tplrepro.datasets.reading import DataFormatError, describe_content, file_blocks
+from tplrepro.provenance import write_whole
 from tplrepro.validation import check_choice
 
 __all__ = ["DatasetNotFoundError", "SOURCES", "Source", "cache_folder", "data_folder", "fetch", "locate"]
@@ -108,7 +110,7 @@ def locate(name: str, path: str | Path | None = None, accept: Callable[[Path], b
     """The file or folder of a data set, a key of `SOURCES`: `path` if it is given, else the first that is found.
 
     `accept` says of a path that exists whether it is what the reader can take. DatasetNotFoundError with the places
-    looked at, and how to get the set.
+    looked at, and how to get the set; DataFormatError for a download that changed since.
     """
     check_choice(name, "name", SOURCES)
     source = SOURCES[name]
@@ -124,6 +126,12 @@ def locate(name: str, path: str | Path | None = None, accept: Callable[[Path], b
     places.append((cache, source.filename))
     for place, pattern in places:
         for found in sorted(place.glob(pattern)):
+            if place == cache and not _as_noted(source, found):
+                raise DataFormatError(
+                    f"the download is not what {source.url} gave: it was changed since, or comes from elsewhere; "
+                    f"tplrepro.datasets.{name}.fetch() gets it again",
+                    found,
+                )
             if not found.name.endswith((".part", ".synthetic.json")) and (accept is None or accept(found)):
                 return found
     raise DatasetNotFoundError(
@@ -151,7 +159,10 @@ def fetch(name: str) -> Path:
             f"{source.title}: there is no official file to download; "
             f"{source.remark}. Terms: {source.terms}. Cite: {source.cite}."
         )
-    downloader = pooch.HTTPDownloader(progressbar=True, timeout=TIMEOUT, headers={"Accept-Encoding": "identity"})
+    path = cache_folder() / source.filename
+    if path.exists() and _as_noted(source, path):
+        return path
+    path.unlink(missing_ok=True)
     shelf = pooch.create(
         cache_folder(),
         base_url="",
@@ -159,11 +170,41 @@ def fetch(name: str) -> Path:
         urls={source.filename: source.url},
         retry_if_failed=RETRIES,
     )
-    fresh = not shelf.abspath.joinpath(source.filename).exists()
-    path = Path(shelf.fetch(source.filename, downloader=downloader))
-    if fresh:
-        _check_content(source, path)
+    headers = {"Accept-Encoding": "identity"}
+    shelf.fetch(source.filename, downloader=pooch.HTTPDownloader(progressbar=True, timeout=TIMEOUT, headers=headers))
+    _check_content(source, path)
+    write_whole(*_note(source, path))
     return path
+
+
+def is_official(name: str, path: str | Path) -> bool:
+    """Whether a file is known to be the whole set: by its published checksum, or by the content of the known copy."""
+    import pooch
+
+    source = SOURCES[name]
+    if source.known_hash:
+        return Path(path).is_file() and pooch.hashes.hash_matches(str(path), source.known_hash)
+    return source.content_sha256 is not None and _content_digest(path) == source.content_sha256
+
+
+def _content_digest(path: str | Path) -> str:
+    digest = hashlib.sha256()
+    for block in file_blocks(path, lambda: 1):
+        digest.update(block)
+    return digest.hexdigest()
+
+
+def _note(source: Source, path: Path) -> tuple[Path, bytes]:
+    """Where a download's digest and address are noted, and the note."""
+    with open(path, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return path.with_name(path.name + ".sha256"), f"{digest}  {source.url}\n".encode()
+
+
+def _as_noted(source: Source, path: Path) -> bool:
+    """Whether a download is what the present address gave, unchanged since."""
+    place, note = _note(source, path)
+    return place.exists() and place.read_bytes() == note
 
 
 def _check_content(source: Source, path: Path) -> None:
@@ -176,14 +217,11 @@ def _check_content(source: Source, path: Path) -> None:
             f"{source.title}: a {path.suffix} file was expected from {source.url}, found {describe_content(head)}; "
             "nothing was kept: open the address in a browser, or set the path of a copy from elsewhere"
         )
-    if source.content_sha256:
-        digest = hashlib.sha256()
-        for block in file_blocks(path, lambda: 1):
-            digest.update(block)
-        if digest.hexdigest() != source.content_sha256:
-            warnings.warn(
-                f"{path}: the unpacked content has sha256 {digest.hexdigest()}, while the one known copy has "
-                f"{source.content_sha256}; copies in circulation differ, so give the digest with your results",
-                UserWarning,
-                stacklevel=3,
-            )
+    digest = source.content_sha256 and _content_digest(path)
+    if digest != source.content_sha256:
+        warnings.warn(
+            f"{path}: the unpacked content has sha256 {digest}, while the one known copy has {source.content_sha256}; "
+            "copies in circulation differ, so give the digest with your results",
+            UserWarning,
+            stacklevel=3,
+        )
