@@ -74,6 +74,7 @@ def test_no_text_ends_in_anything_but_a_matrix_or_a_message(text):
         ("time,user,cell\n10,u,5\n9,u,6\n100,u,5", [[6, 5, 5]]),
         ("user,time,location\nu,2020-01-02,a\nu,2020-01-01,b", [["b", "a"]]),
         ("state\na\nb", [["a", "b"]]),
+        ("cell,home\nhome,cell", [["cell", "home"], ["home", "cell"]]),
         ("user,state\nu,a\nu,\nu,b\nu,a", [["a"], ["b", "a"]]),
     ],
 )
@@ -115,6 +116,10 @@ MISTAKES = {
         ("0,0\n1,9", "positive, finite sum to be normalized, found 0 in row 0"),
     ],
     parse_sequences: [
+        (
+            "state,hour\na,7\nb,9",
+            "named state must stand alone or beside one named user or time, found state, hour; name",
+        ),
         ("a\nb\n", "need at least one step, found 2 states apart; give one a line"),
         (",".join(f"s{k}" for k in range(MAX_STATES + 1)), f"of states must be at most {MAX_STATES} here, found"),
     ],

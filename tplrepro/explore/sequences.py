@@ -109,8 +109,15 @@ def _observations(rows: list[list[str]]) -> list[list[str]] | None:
     """Sequences from a table of observations, None if the first row is no header that names a column of states."""
     header = [cell.lower() for cell in rows[0]]
     state = next((header.index(name) for name in STATE_COLUMNS if name in header), None)
-    if state is None or not (len(header) == 1 or {"time", *USER_COLUMNS} & set(header)):
+    if state is None:
         return None
+    if len(header) > 1 and not {"time", *USER_COLUMNS} & set(header):
+        if any(header[state] in map(str.lower, row) for row in rows[1:]):
+            return None  # a state of this name
+        raise ValueError(
+            f"a column named {header[state]} must stand alone or beside one named user or time, found "
+            f"{', '.join(header)}; name the other columns so, leave them out, or give that state another name"
+        )
     table = [row + [""] * (len(header) - len(row)) for row in rows[1:]]
     if "time" in header:
         time = header.index("time")
