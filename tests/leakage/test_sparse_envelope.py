@@ -1,6 +1,6 @@
 """Sparse matrices over a background against their dense form, which has oracles of its own."""
 
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
@@ -64,6 +64,17 @@ def test_equal_rows_and_disjoint_rows():
     disjoint = tpl.TransitionMatrix(scipy.sparse.csr_array(np.eye(5)))
     assert tpl.PrivacyLossFunction(disjoint).is_identity
     assert tpl.privacy_loss(disjoint, 3.0) == 3.0
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_disjoint_supports_are_found_in_any_order_of_rows(order):
+    # (1, 0, 0), (0, 0.5, 0.5) over a background, and a row whose point ties with theirs within rounding.
+    place, background = np.array(order), np.zeros(3)
+    stored = scipy.sparse.csr_array(([1.0, 0.0, 1 - 2.0**-50, 2.0**-50], (place[[0, 1, 2, 2]], [0, 0, 0, 1])), (3, 3))
+    background[place[1]] = 0.5
+    P = tpl.TransitionMatrix(stored, background=background)
+    for matrix in (P, P.toarray()):
+        assert tpl.PrivacyLossFunction(matrix).is_identity
 
 
 def test_sums_of_largest_entries():

@@ -7,8 +7,9 @@ evaluation is a binary search. No range has to be given in advance.
 
 from bisect import bisect_right
 from collections.abc import Callable
+from fractions import Fraction
 from functools import cached_property
-from math import inf, log1p, nextafter
+from math import expm1, inf, log, log1p, nextafter
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,8 @@ __all__ = ["PrivacyLossFunction", "Witness", "privacy_loss"]
 
 #: Bound on the relative error of one evaluation at a vertex (measured: under 2e-15).
 ROUNDING = 4e-15
+#: Bound on what L(alpha) is understated by, as a share of 1 - e^-alpha, where pairs of rows nearly tie (`envelope`).
+TIES = 2e-15
 
 
 class Witness(NamedTuple):
@@ -155,8 +158,9 @@ class PrivacyLossFunction:
         if self.is_identity or alpha == 0.0:
             return 0.0
         budget = vertex_budget(*self._sums[bisect_right(self._breakpoints, alpha)], alpha)
-        # More than the rounding of the line above; then whatever the supremum's own rounding asks for.
-        budget = min(budget * (1.0 - ROUNDING), alpha)
+        # More than the rounding of the line above and than what the hull does not tell apart; then whatever the
+        # supremum's own rounding asks for.
+        budget = min(max(budget * (1.0 - ROUNDING) + TIES * expm1(-alpha), 0.0), alpha)
         shrink = ROUNDING
         while budget > 0.0 and self._supremum(budget) > alpha:
             budget = min(nextafter(budget, 0.0), budget * (1.0 - shrink))
@@ -198,7 +202,8 @@ def privacy_loss(matrix: TransitionMatrix | ArrayLike, alpha: float) -> float:
         return PrivacyLossFunction(matrix).at(alpha)
     from tplrepro.leakage.envelope import best_pair  # Numba loads on first use
 
-    return vertex_loss(*best_pair(matrix, alpha), alpha) if alpha > 0.0 else 0.0
+    # Below 1e-100 the pair with the largest gap is best, and 1 / alpha may be out of range.
+    return vertex_loss(*best_pair(matrix, max(alpha, 1e-100)), alpha)
 
 
 def _crossing(vertex, following) -> float:
@@ -206,7 +211,11 @@ def _crossing(vertex, following) -> float:
     d, gap, _ = vertex
     next_d, next_gap, _ = following
     inverse = (next_gap * d - gap * next_d) / (gap - next_gap)
-    return log1p(1.0 / inverse) if inverse > 1e-300 else -np.log(max(inverse, 5e-324))
+    if inverse > 1e-290:
+        return log1p(1.0 / inverse)
+    d, gap, next_d, next_gap = map(Fraction, (d, gap, next_d, next_gap))  # as the products are out of range
+    exact = (next_gap * d - gap * next_d) / (gap - next_gap)
+    return log(exact.denominator) - log(exact.numerator)
 
 
 def _columns_of(row_q: np.ndarray, row_d: np.ndarray, d: float, gap: float) -> np.ndarray:

@@ -76,14 +76,14 @@ def vertex_budget(d: float, gap: float, rest: float, alpha: float) -> float:
     >>> round(vertex_budget(0.0, 0.8, 0.2, 1.0), 7)
     0.1351603
     """
+    excess = inf
     if alpha <= LARGE:
         w = -expm1(-alpha)
         excess = w * (rest + d * exp(alpha)) / (exp(-alpha) + (gap + d) * w)
-        if excess < inf:
-            return log1p(excess)
-    elif d == 0.0 and gap > 1e-290:
-        return log1p(rest / gap)
-    return alpha - vertex_loss(d, gap, rest, alpha)
+    elif gap > 1e-290 and (d == 0.0 or alpha <= 2.0 * LARGE):
+        half = exp(min(alpha, 2.0 * LARGE) / 2.0)  # as e^alpha is out of range
+        excess = (rest + d * half * half) / (gap + d)
+    return log1p(excess) if excess < inf else alpha - vertex_loss(d, gap, rest, alpha)
 
 
 def vertex_supremum(d: float, gap: float, rest: float, epsilon: float) -> float:

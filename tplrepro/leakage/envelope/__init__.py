@@ -18,7 +18,10 @@ pairs at all. All that is compiled is in `kernels`, the only module that imports
 pool.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
+from scipy.sparse import csr_array
 
 from tplrepro.leakage.envelope import dense, sparse
 
@@ -31,8 +34,26 @@ def joint_hull(matrix, progress: bool = False) -> np.ndarray:
     Its vertices (K, 5) in order of growing alpha (falling d): d(S), gap(S), 1 - q(S), and the numbers of rows q and d.
     """
     if matrix.is_sparse:
-        return sparse.joint_hull(matrix.probabilities, matrix.background, progress)
-    return dense.joint_hull(matrix.probabilities, progress)
+        points = sparse.joint_hull(matrix.probabilities, matrix.background, progress)
+    else:
+        points = dense.joint_hull(matrix.probabilities, progress)
+    # What lies within TIE of the hull counts as inside, but whether leakage grows without bound is decided exactly.
+    if points.size and points[-1, 0] == 0.0 and 0.0 < points[-1, 2] < 1e-8:
+        return next(_disjoint_rows(matrix), points)
+    return points
+
+
+def _disjoint_rows(matrix) -> Iterator[np.ndarray]:
+    """The hull (1, 5) of each two rows without a column in which both are above 0."""
+    n = matrix.n_states
+    background = matrix.background > 0 if matrix.is_sparse else np.zeros(n)
+    rows = csr_array(matrix.probabilities, dtype=float, copy=True)
+    rows.data = (rows.data > 0) - np.repeat(background, np.diff(rows.indptr)).astype(float)
+    for first in range(0, n, dense.BLOCK):
+        support = np.array([matrix.row(i) > 0 for i in range(first, min(first + dense.BLOCK, n))], dtype=float)
+        common = support @ rows.T + np.outer(support.sum(axis=1), background)  # the number of such columns
+        for i, j in np.argwhere(common == 0.0):
+            yield np.array([(0.0, 1.0, 0.0, first + i, j)])
 
 
 def best_pair(matrix, alpha: float) -> tuple[float, float, float]:

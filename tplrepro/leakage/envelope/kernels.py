@@ -133,7 +133,7 @@ def prefix_points(rows, i, j, size):
     for k in range(size):
         gap = rows[i, k] - rows[j, k]
         if gap > 0.0:
-            chosen[m], ratio[m] = k, rows[j, k] / gap
+            chosen[m], ratio[m] = k, 2.0**60 * rows[j, k] / gap  # scaled, as d may be subnormal
             m += 1
         else:
             rest, rest_lost = add(rest, rest_lost, rows[i, k])
