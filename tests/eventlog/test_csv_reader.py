@@ -29,7 +29,7 @@ def test_other_names_and_times(tmp_path):
     with pytest.raises(DataFormatError, match="line 3: times must be in order"):
         read_csv(path, columns=columns, time_format="%d.%m.%Y", strict=True)
     for given, wanted in ({}, "case:concept:name"), ({"case:concept:name": "nobody"}, "nobody"):
-        with pytest.raises(DataFormatError, match=f"expected a column '{wanted}', found who, what, when; name it by"):
+        with pytest.raises(DataFormatError, match=f"expected one column '{wanted}', found who, what, when; name it by"):
             read_csv(path, columns=given)
 
 
@@ -41,7 +41,10 @@ def test_broken_rows_are_skipped_and_counted(tmp_path):
     reasons = [*(f"row without {name}" for name in COLUMNS), "row with an unreadable time:timestamp"]
     assert log.attrs["skipped"] == dict.fromkeys(reasons, 1)
     assert log.attrs["skipped_examples"][reasons[2]].endswith("log.csv, line 5")
-    with pytest.raises(DataFormatError, match="line 3: row without case:concept:name, found ', a, 2022-01-01'"):
+    with pytest.raises(
+        DataFormatError,
+        match="line 3: row without case:concept:name, found \"case '', activity 'a', time '2022-01-01 00:00",
+    ):
         read_csv(path, strict=True)
 
 

@@ -254,19 +254,9 @@ def read_rows(path: str | Path, parse: Parse, defects: Defects, header: bool = F
 def rows_of(block: bytes, first_line: int, file, parse: Parse, defects: Defects, table: pa.Table | None) -> Rows:
     """The rows of a block, of which `table` is what `attempt` gave.
 
-    Lines that `parse` rejects go to `defects` and are blanked, so that line numbers stay. A last line without end,
-    which a cut file has in common with some hand-made ones, is a warning.
+    Lines that `parse` rejects go to `defects` and are blanked, so that line numbers stay.
     """
-    if block and not block.endswith(b"\n"):
-        cut = DataFormatError(
-            "the last line has no end, so the file may have been cut; download it again",
-            file,
-            first_line + block.count(b"\n"),
-        )
-        if defects.strict:
-            raise cut
-        warnings.warn(str(cut), UserWarning, stacklevel=3)
-        block += b"\n"
+    block = with_end(block, first_line, file, defects.strict)
     if table is not None:
         return Rows(table, block, first_line, file, defects)
     lines = block.splitlines()
@@ -285,6 +275,21 @@ def rows_of(block: bytes, first_line: int, file, parse: Parse, defects: Defects,
         rejected.append(i)
     block = b"\n".join(lines) + b"\n"
     return Rows(parse(block), block, first_line, file, defects, rejected)
+
+
+def with_end(block: bytes, first_line: int, file: str | Path, strict: bool) -> bytes:
+    """The block with a line end; where the last line had none, as in cut and some hand-made files, with a warning."""
+    if not block or block.endswith(b"\n"):
+        return block
+    cut = DataFormatError(
+        "the last line has no end, so the file may have been cut; download it again",
+        file,
+        first_line + block.count(b"\n"),
+    )
+    if strict:
+        raise cut
+    warnings.warn(str(cut), UserWarning, stacklevel=4)
+    return block + b"\n"
 
 
 def attempt(parse: Parse, lines: bytes) -> pa.Table | None:

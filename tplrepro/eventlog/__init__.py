@@ -2,8 +2,8 @@
 
 A case's trace grows from release to release, and a transition system says how. Its states are the traces seen so far
 (or still to come); its probabilities are the temporal correlations that BPL, FPL and TPL need. `xes_reader` and
-`csv_reader` read logs, `preparation` takes what is there or writes a stand-in, `log` says what a log is,
-`transition_system` discovers the states and the probabilities of one event, `correlations` those of one release,
+`csv_reader` read logs by way of `events`, `preparation` takes what is there or writes a stand-in, `log` says what a log
+is, `transition_system` discovers the states and the probabilities of one event, `correlations` those of one release,
 `publishing` cuts a log into releases, `quantification` gives the leakage of each, or what the implementation published
 with [4] reports instead.
 """

@@ -1,16 +1,24 @@
 """Reading event logs from CSV files, as process-mining tools export them.
 
 The columns are found by name: the XES names that ProM and pm4py write, or the ones that Disco does. Other files need
-`columns`. The delimiter is the one of comma, semicolon and tab that occurs most in the header.
+`columns`. The delimiter is the one of comma, semicolon and tab that occurs most in the header. Rows follow RFC 4180:
+each has as many fields as the header, and a field with a quote in it is quoted; others are errors. A last line without
+end is a warning, as in all readers: the file may have been cut there.
 """
 
-import gzip
+import csv
+import re
+from collections.abc import Iterator
+from io import StringIO
+from itertools import islice, tee
 from pathlib import Path
 
 import pandas as pd
 
-from tplrepro.datasets.reading import DataFormatError, line_blocks
-from tplrepro.eventlog.log import ACTIVITY, CASE, TIMESTAMP, as_log, microseconds
+from tplrepro.datasets.reading import DataFormatError, describe_content, line_blocks, with_end
+from tplrepro.eventlog.events import as_log
+from tplrepro.eventlog.log import ACTIVITY, CASE, TIMESTAMP
+from tplrepro.validation import check_choice
 
 __all__ = ["read_csv"]
 
@@ -32,14 +40,15 @@ def read_csv(
 ) -> pd.DataFrame:
     """Read a CSV file, plain or gzip-compressed, into the same frame as `read_xes`; other columns are left out.
 
-    DataFormatError if a column is missing, the file is empty, or no row has a case, an activity and a readable time.
+    DataFormatError if a column is missing, a row does not fit the header, the file is empty or not in UTF-8, or no row
+    has a case, an activity and a readable time.
 
     Parameters
     ----------
     columns : dict, optional
         The file's name for case:concept:name, concept:name or time:timestamp, where it is none of the usual ones.
-    separator : str, optional, between two fields; by default told from the header
-    time_format : str, as for `pandas.to_datetime`; times without an offset are read as UTC
+    separator : one character, optional, between two fields; by default told from the header
+    time_format : "ISO8601" (see `events`) or as for `strptime`; times without an offset are read as UTC
     strict : bool, default False
         Raise at a row without case, activity or time, or out of order, instead of counting it.
 
@@ -50,46 +59,68 @@ def read_csv(
     >>> log.iloc[0].map(str).tolist()
     ['7', 'register', '2022-08-03 10:00:00+00:00']
     """
-    block, _ = next(line_blocks(path, 1 << 16), (b"", 1))
-    header = block.partition(b"\n")[0].decode("utf-8", "replace")
-    if not header.strip():
-        raise DataFormatError("expected a table of events, found an empty file; export the log again", path, 1)
-    separator = separator or max(",;\t", key=header.count)
-    try:
-        table = pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, encoding="utf-8-sig")
-    except (pd.errors.ParserError, EOFError, gzip.BadGzipFile, UnicodeDecodeError) as error:
-        problem = f"expected a table with {separator!r} between the fields, found: {error}"
-        raise DataFormatError(f"{problem}; mend the file, or pass separator=", path) from None
-    table = table[[_find(name, list(table.columns), columns or {}, path) for name in ALIASES]]
-    texts = table.iloc[:, 2]
-    try:
-        times = microseconds(texts, time_format)
-    except ValueError as error:
-        problem = f"time_format must be a format of pandas.to_datetime, found {time_format!r} ({error})"
-        raise ValueError(f"{problem}; give one such as '%d.%m.%Y %H:%M'") from None
+    if not re.fullmatch("ISO8601|([^%]*%[aAbBdfHIjmMpSyYzZ%])+[^%]*", str(time_format)):
+        found = f"found {time_format!r}; give one such as '%d.%m.%Y %H:%M'"
+        raise ValueError(f"time_format must be 'ISO8601' or made of directives such as %Y, {found}")
+    for name in columns or {}:
+        check_choice(name, "columns", ALIASES)
     return as_log(
         path,
-        _coded(table.iloc[:, 0]),
-        _coded(table.iloc[:, 1]),
-        times,
-        (texts != "").to_numpy(),
-        unit="row",
+        "row",
+        _rows(path, columns or {}, separator, strict),
         strict=strict,
-        place=lambda row: (row + 2, ", ".join(table.iloc[row])),
         remedy="check the file, or pass columns= or time_format=",
+        time_format=time_format,
     )
 
 
-def _coded(names: pd.Series) -> pd.Categorical:
-    """Names in the order in which they are first met; an empty one is missing."""
-    return pd.Categorical.from_codes(*pd.factorize(names.where(names != "")))
+def _rows(
+    path: str | Path, columns: dict[str, str], separator: str | None, strict: bool
+) -> Iterator[tuple[str, str, str, int]]:
+    """Case, activity, time and line of each row, by RFC 4180: a field with a quote in it is quoted."""
+    lines, again = tee(_lines(path, strict))
+    header = next(again, "")
+    if not header.strip():
+        raise DataFormatError("expected a table of events, found an empty file; export the log again", path, 1)
+    separator = separator or max(",;\t", key=header.count)
+    if len(separator) != 1 or separator in '"\r\n':
+        raise ValueError(f"separator must be one character, found {separator!r}; replace it in {path} by a comma")
+    reader, line = csv.reader(lines, delimiter=separator, strict=True), 1
+    try:
+        names = next(reader)
+        places = [_find(name, names, columns, path) for name in ALIASES]
+        for row in reader:
+            text, line = "".join(islice(again, reader.line_num - line)), reader.line_num
+            if '"' in text and any(
+                '"{}"'.format(field.replace('"', '""')) not in text for field in row if '"' in field
+            ):
+                raise csv.Error("a quote in a field without quotes around it")
+            if len(row) not in (0, len(names)):
+                raise csv.Error(f"{len(row)} fields for {len(names)} columns")
+            if row:
+                yield row[places[0]], row[places[1]], row[places[2]], line
+    except csv.Error as error:
+        problem = f"expected a table with {separator!r} between the fields, found: {error}"
+        raise DataFormatError(f"{problem}; mend the line, or pass separator=", path, reader.line_num) from None
 
 
-def _find(name: str, present: list[str], columns: dict[str, str], path) -> str:
-    plain = {column.casefold().replace("_", " ").strip(): column for column in reversed(present)}
-    wanted = columns.get(name, name)
-    for column in [wanted] if name in columns else map(plain.get, ALIASES[name]):
-        if column is not None and column in present:
-            return column
-    found = f"found {', '.join(present[:12])}; name it by columns={{{name!r}: ...}}"
-    raise DataFormatError(f"expected a column {wanted!r}, {found}", path, 1)
+def _lines(path: str | Path, strict: bool) -> Iterator[str]:
+    """The lines of a file, with their ends."""
+    for block, first_line in line_blocks(path, 1 << 20):
+        try:
+            yield from StringIO(with_end(block, first_line, path, strict).decode("utf-8-sig"), newline="")
+        except UnicodeDecodeError as error:
+            problem = f"expected text in UTF-8, found {describe_content(block[error.start :])}"
+            line = first_line + block.count(b"\n", 0, error.start)
+            raise DataFormatError(f"{problem}; unpack the file, or export the log again", path, line) from None
+
+
+def _find(name: str, header: list[str], columns: dict[str, str], path: str | Path) -> int:
+    """Where the column stands in the header."""
+    wanted = [columns[name]] if name in columns else ALIASES[name]
+    present = header if name in columns else [column.casefold().replace("_", " ").strip() for column in header]
+    column = next((column for column in wanted if column in present), "")
+    if present.count(column) != 1:
+        found = f"found {', '.join(header[:12])}; name it by columns={{{name!r}: ...}}"
+        raise DataFormatError(f"expected one column {columns.get(name, name)!r}, {found}", path, 1)
+    return present.index(column)

@@ -8,16 +8,12 @@ Rows of one case are its trace, in the order of their times; rows with equal tim
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from tplrepro.datasets.reading import DataFormatError, Defects, finish
-
-__all__ = ["ACTIVITY", "CASE", "COMPLETE", "END", "NO_TIME", "START", "TIMESTAMP"]
-__all__ += ["Traces", "as_log", "as_traces", "check_log", "microseconds"]
+__all__ = ["ACTIVITY", "CASE", "COMPLETE", "END", "START", "TIMESTAMP", "Traces", "as_traces", "check_log"]
 
 CASE = "case:concept:name"
 ACTIVITY = "concept:name"
@@ -26,8 +22,6 @@ COMPLETE = "case:complete"
 
 #: The artificial activities before the first and after the last event of a complete case.
 START, END = "▶", "■"
-
-NO_TIME = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,61 +104,13 @@ def as_traces(log: pd.DataFrame) -> Traces:
 
 
 def _complete(log: pd.DataFrame, case_codes: np.ndarray, n_cases: int) -> np.ndarray:
-    flags = log[COMPLETE].to_numpy(dtype=bool) if COMPLETE in log.columns else np.ones(len(log), dtype=bool)
-    complete = np.zeros(n_cases, dtype=bool)
-    complete[case_codes] = flags
-    if (complete[case_codes] != flags).any():
+    if COMPLETE not in log.columns:
+        return np.ones(n_cases, dtype=bool)
+    flags = log[COMPLETE].infer_objects()
+    if not pd.api.types.is_bool_dtype(flags) or flags.isna().any():
+        found = f"found values such as {flags.iloc[0]!r}; convert them, for texts by log[{COMPLETE!r}] == 'True'"
+        raise ValueError(f"{COMPLETE} must be True or False in every row, {found}")
+    by_case = flags.groupby(case_codes)
+    if (by_case.nunique() > 1).any():
         raise ValueError(f"{COMPLETE} must be the same in all rows of a case, found both; give one value a case")
-    return complete
-
-
-def microseconds(texts: Iterable[str | None], time_format: str = "ISO8601") -> np.ndarray:
-    """Times as microseconds since 1970 UTC, `NO_TIME` where none can be read; those without an offset are UTC."""
-    stamps = pd.to_datetime(pd.Series(texts, dtype=object), format=time_format, utc=True, errors="coerce")
-    return stamps.to_numpy("datetime64[us]").astype(np.int64)
-
-
-def as_log(
-    path,
-    cases: pd.Categorical,
-    activities: pd.Categorical,
-    times: np.ndarray,
-    timed: np.ndarray,
-    *,
-    unit: str,
-    strict: bool,
-    place: Callable[[int], tuple[int, str]],
-    remedy: str,
-    **attrs: int,
-) -> pd.DataFrame:
-    """The log of a file's rows, which are called `unit`; `remedy` is what to do where none is good.
-
-    A row without case, activity or readable time is left out and counted; rows whose time precedes that of the row
-    before are sorted and counted. `strict` makes either an error that names file and line: see `datasets.reading`.
-    `times` are those of `microseconds`, `timed` says whether the row has any time, readable or not, and `place` gives
-    the line of a row and what it holds.
-    """
-    defects = Defects(strict, 0, "an event log")
-    good = np.ones(times.size, dtype=bool)
-    lacking = {
-        f"{unit} without {CASE}": cases.codes < 0,
-        f"{unit} without {ACTIVITY}": activities.codes < 0,
-        f"{unit} without {TIMESTAMP}": ~timed,
-        f"{unit} with an unreadable {TIMESTAMP}": times == NO_TIME,
-    }
-    for reason, lacks in lacking.items():
-        bad = np.flatnonzero(lacks & good)
-        defects.known(reason, bad.size, path, lambda bad=bad: place(int(bad[0])))  # type: ignore[misc]
-        good[bad] = False
-    if not good.any():
-        counts = ", ".join(f"{count} times {reason}" for reason, count in defects.skipped.items()) or f"no {unit}s"
-        raise DataFormatError(f"no {unit} has a case, an activity and a readable time ({counts}); {remedy}", path)
-    rows = np.flatnonzero(good)
-    rows = rows[np.argsort(cases.codes[rows], kind="stable")]
-    same_case = np.diff(cases.codes[rows]) == 0
-    early = np.sort(rows[1:][same_case & (np.diff(times[rows]) < 0)])
-    defects.out_of_order(early.size, path, lambda: place(int(early[0])))
-    rows = rows[np.lexsort((times[rows], cases.codes[rows]))]
-    frame = pd.DataFrame({CASE: cases[rows].astype(str), ACTIVITY: activities[rows].astype(str)})
-    frame[TIMESTAMP] = pd.DatetimeIndex(times[rows].astype("datetime64[us]")).tz_localize("UTC")
-    return finish(frame, path, defects, **attrs)
+    return by_case.first().to_numpy(dtype=bool)

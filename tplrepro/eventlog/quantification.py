@@ -8,6 +8,9 @@ A pair of states without a common neighbour is told apart for certain: then L(al
 holds, and each release adds its whole budget. Full traces nearly always hold such a pair.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
 from time import perf_counter
 
 import numpy as np
@@ -102,30 +105,19 @@ def quantify_releases(
     return table
 
 
+@dataclass(frozen=True, eq=False)
 class StepLoss:
-    """L of one step on one side, and the two traces behind it; keeps no matrix where L(alpha) = alpha."""
+    """L of one step on one side, and the two traces behind it; where L(alpha) = alpha, these alone are kept."""
 
-    def __init__(self, function: PrivacyLossFunction, system: TransitionSystem, source: np.ndarray, where: str):
-        self._kept = function, system, source, where
-        self._certain: Witness | None = None
-        if function.is_identity:
-            self._certain = self.witness(1.0)  # the same two traces for every alpha
-            del self._kept
+    function: PrivacyLossFunction | None
+    label: Callable[[float], Witness]
 
     def at(self, alpha: float) -> float:
-        return self._kept[0].at(alpha) if self._certain is None else alpha
+        return alpha if self.function is None else self.function.at(alpha)
 
     def witness(self, alpha: float) -> Witness | None:
         """Its states are labels of the system; None if nothing is added."""
-        if self._certain is not None:
-            return self._certain._replace(alpha=alpha, loss=alpha)
-        function, system, source, where = self._kept
-        if function.is_zero:
-            return None
-        found = function.witness(alpha)
-        trace_q, trace_d = map(system.label, source[np.array([found.state_q, found.state_d])].tolist())
-        columns = tuple(map(system.label, found.columns))
-        return found._replace(state_q=trace_q, state_d=trace_d, columns=columns, where=where)
+        return None if self.function is not None and self.function.is_zero else self.label(alpha)
 
 
 def _step_loss(
@@ -138,7 +130,18 @@ def _step_loss(
     matrix, source = known
     if rule == "published":
         return PublishedLoss(matrix)
-    return StepLoss(PrivacyLossFunction(matrix), system, source, where)
+    function = PrivacyLossFunction(matrix)
+
+    def witness(alpha: float) -> Witness:
+        found = function.witness(alpha)
+        rows = source[np.array([found.state_q, found.state_d])].tolist()
+        q, d, *columns = map(system.label, [*rows, *found.columns])
+        return found._replace(state_q=q, state_d=d, columns=tuple(columns), where=where)
+
+    if function.is_identity:
+        certain = witness(1.0)  # the same two traces for every alpha
+        return StepLoss(None, lambda alpha: certain._replace(alpha=alpha, loss=alpha))
+    return StepLoss(function, witness)
 
 
 def _witnesses(losses: list, alphas: np.ndarray) -> list[Witness | None]:
@@ -167,10 +170,9 @@ class PublishedLoss:
         smooth = not matrix.is_sparse or matrix.background.any()
         rows = scipy.sparse.csr_array(matrix.toarray() if smooth else matrix.probabilities, copy=True)
         rows.eliminate_zeros()
-        users = np.bincount(rows.indices, minlength=rows.shape[0])
-        certain = rows.indices[rows.data == 1.0]
-        some_is_told_for_certain = (users[certain] < rows.shape[0]).any()  # some q_j = 1 where another row has d_j = 0
-        self._parts = None if some_is_told_for_certain else _shared(rows.tocsc())
+        users = np.bincount(rows.indices, minlength=rows.shape[0])[rows.indices]
+        certain = (users[rows.data == 1.0] < rows.shape[0]).any()  # some q_j = 1 where another row has d_j = 0
+        self._parts = None if certain else _shared(rows.tocsc())
 
     def at(self, alpha: float) -> float:
         """The loss in nats at one leakage alpha; ValueError where alpha is negative or not finite."""
@@ -186,26 +188,14 @@ class PublishedLoss:
 
 def _shared(columns: scipy.sparse.csc_array) -> tuple[np.ndarray, np.ndarray]:
     """Sums of q and of d over the kept coordinates of all pairs of rows, in order of falling q_j / d_j."""
-    q_parts, d_parts, pair_parts = [], [], []
+    parts = []
     n = columns.shape[0]
-    for column in range(n):
-        stored = slice(columns.indptr[column], columns.indptr[column + 1])
-        values, rows = columns.data[stored], columns.indices[stored].astype(np.int64)
+    for start, stop in pairwise(columns.indptr):
+        values, rows = columns.data[start:stop], columns.indices[start:stop].astype(np.int64)
         i, j = np.nonzero(values[:, None] > values[None, :])
-        q_parts.append(values[i])
-        d_parts.append(values[j])
-        pair_parts.append(rows[i] * n + rows[j])
-    q, d, pair = np.concatenate(q_parts), np.concatenate(d_parts), np.concatenate(pair_parts)
+        parts.append((values[i], values[j], rows[i] * n + rows[j]))
+    q, d, pair = map(np.concatenate, zip(*parts, strict=True))
     order = np.lexsort((-(q / d), pair))
-    starts = np.flatnonzero(np.diff(pair[order], prepend=-1))
-    return _running(q[order], starts), _running(d[order], starts)
-
-
-def _running(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """Sums from the start of each part up to each place; by rank, because differences of one long sum lose digits."""
-    total = values.copy()
-    rank = np.arange(values.size) - np.repeat(starts, np.diff(np.append(starts, values.size)))
-    by_rank = np.argsort(rank, kind="stable")
-    for places in np.split(by_rank, np.cumsum(np.bincount(rank))[:-1])[1:] if values.size else ():
-        total[places] += total[places - 1]
-    return total
+    # pandas compensates these sums: differences of one long sum would lose digits.
+    sums = pd.DataFrame({"q": q[order], "d": d[order]}).groupby(pair[order]).cumsum()
+    return sums["q"].to_numpy(), sums["d"].to_numpy()

@@ -85,23 +85,24 @@ class TransitionSystem:
         check_choice(direction, "direction", ("prefix", "suffix"))
         check_choice(abstraction, "abstraction", ("sequence", "multiset", "set"))
         numbering = _TraceStates(abstraction, state_window)
-        counts: dict[tuple[int, int], int] = {}
-        ended: dict[int, int] = {}
+        counts: Counter[tuple[int, int]] = Counter()
+        ended: Counter[int] = Counter()
         final = set()
         for path, cases in paths.items():
             states = numbering.along(path) if direction == "prefix" else numbering.along(path[::-1])[::-1]
-            ended[states[-1]] = ended.get(states[-1], 0) + cases
+            ended[states[-1]] += cases
             if path[-1] == len(activities) - 1:
                 final.add(states[-1])
             for transition in set(pairwise(states)):
-                counts[transition] = counts.get(transition, 0) + cases
-        n = numbering.n_states
-        ends = np.array(list(counts), dtype=np.int64).reshape(-1, 2)
-        values = np.fromiter(counts.values(), dtype=float, count=len(counts))
-        matrix = scipy.sparse.coo_array((values, (ends[:, 0], ends[:, 1])), shape=(n, n)).tocsr()
-        visits = matrix.sum(axis=1) + np.array([ended.get(state, 0) for state in range(n)], dtype=float)
-        is_final = np.isin(np.arange(n), list(final))
-        return cls(matrix, visits, is_final, activities, direction, numbering)
+                counts[transition] += cases
+        n = len(numbering.numbers)
+        values, ends = (
+            np.array(list(counts.values()), dtype=float),
+            np.array(list(counts), dtype=np.int64).reshape(-1, 2),
+        )
+        matrix = scipy.sparse.coo_array((values, tuple(ends.T)), shape=(n, n)).tocsr()
+        visits = matrix.sum(axis=1) + np.array([ended[state] for state in range(n)])
+        return cls(matrix, visits, np.isin(np.arange(n), list(final)), activities, direction, numbering)
 
     def __repr__(self) -> str:
         kind = f"{self.direction}, {self._numbering.abstraction}, window {self._numbering.window}"
@@ -113,7 +114,7 @@ class TransitionSystem:
 
     def label(self, state: int) -> tuple[str, ...]:
         """The items that make a state; those of a multiset or set are sorted, ▶ first and ■ last."""
-        items = self._numbering.items(state)
+        items = self._numbering.items(self._numbering.example[state])
         if self.direction == "suffix" and self._numbering.abstraction == "sequence":
             items = items[::-1]
         return tuple(self.activities[k] for k in items)
@@ -163,12 +164,8 @@ class _TraceStates:
         self.edges: list[tuple[int, int]] = []  # by sequence, the first edge that led to it
         self.windowed: dict[tuple[int, ...], int] = {}  # sequences by their last items, if `window` cuts them
         self.state_of: list[int] = []  # by sequence
+        self.numbers: dict[object, int] = {}  # states by their items, or by the number of a sequence that is one
         self.example: list[int] = []  # by state, its first sequence
-        self.numbers: dict[tuple[int, ...], int] = {}  # states by their items, if these are not sequences
-
-    @property
-    def n_states(self) -> int:
-        return len(self.example)
 
     def along(self, path: tuple[int, ...]) -> list[int]:
         """The states at all positions of a path."""
@@ -181,10 +178,6 @@ class _TraceStates:
             states.append(state_of[sequence])
         return states
 
-    def items(self, state: int) -> tuple[int, ...]:
-        """The items of a state; those of a multiset or set are sorted."""
-        return self._abstract(self.example[state])
-
     def _reached(self, edge: tuple[int, int]) -> int:
         """The sequence at the end of a new edge."""
         sequence = len(self.edges)
@@ -194,12 +187,10 @@ class _TraceStates:
             if known != sequence:
                 self.edges.pop()
                 return known
-        state = len(self.example)
-        if self.abstraction != "sequence":
-            state = self.numbers.setdefault(self._abstract(sequence), state)
-        if state == len(self.example):
+        key = sequence if self.abstraction == "sequence" else self.items(sequence)
+        self.state_of.append(self.numbers.setdefault(key, len(self.numbers)))
+        if len(self.numbers) > len(self.example):
             self.example.append(sequence)
-        self.state_of.append(state)
         return sequence
 
     def _last_items(self, sequence: int) -> tuple[int, ...]:
@@ -209,7 +200,8 @@ class _TraceStates:
             found.append(item)
         return tuple(reversed(found))
 
-    def _abstract(self, sequence: int) -> tuple[int, ...]:
+    def items(self, sequence: int) -> tuple[int, ...]:
+        """The items of the state of a sequence; those of a multiset or set are sorted."""
         items = self._last_items(sequence)
         if self.abstraction == "sequence":
             return items

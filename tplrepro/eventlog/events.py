@@ -1,0 +1,103 @@
+"""From the events of a file, as readers meet them, to a log; one reader of times for all of them.
+
+A time is a whole date of ISO 8601, with or without a time of day: 2022-08-03, 2022/08/03 10:00, 2022-08-03T10:00:00.1Z,
+2022-08-03 10:00:00 +02:00. What else pandas takes for one ("2022-8", "today") is unreadable, because cut and damaged
+files hold such texts; and so are the years before 1000 and from 9999 on, which stand for "unknown" and "never".
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from tplrepro.datasets.reading import DataFormatError, Defects, finish
+from tplrepro.eventlog.log import ACTIVITY, CASE, TIMESTAMP
+
+__all__ = ["as_log"]
+
+ISO_TIME = (
+    r" *([0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{4}/[0-9]{2}/[0-9]{2})"
+    r"([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?( ?(Z|[-+][0-9]{2}(:?[0-9]{2})?))?)?"
+)
+WITH_DIGIT = "(?s).*[0-9].*"  # unlike "now" and "today", which pandas takes for times whatever the format
+FIRST_TIME, LAST_TIME = pd.to_datetime(["1000-01-01", "9998-12-31"], utc=True)
+#: Events are turned into columns so many at once: as Python objects they would take several times the memory.
+EVENTS_AT_ONCE = 1 << 14
+
+
+def as_log(
+    path: str | Path,
+    unit: str,
+    events: Iterator[tuple[str | int, str, str, int]],
+    *,
+    strict: bool,
+    remedy: str,
+    time_format: str = "ISO8601",
+    names: list[str] | None = None,
+) -> pd.DataFrame:
+    """The log of a file's `events`, which are called `unit`: case, activity, time, each perhaps empty, and line.
+
+    Instead of its name an event may have the number of its case in `names`, complete when the last event is met; a case
+    without a name, the 17th, is called "trace 17". An event without case, activity or readable time is left out and
+    counted; events whose time precedes that of the event before are sorted and counted. `strict` makes either an error
+    that names file and line: see `datasets.reading`. DataFormatError with the `remedy` where no event is good.
+    """
+    batches = iter(lambda: list(islice(events, EVENTS_AT_ONCE)), [])
+    table = pd.concat([_columns(batch, time_format) for batch in batches] or [_columns([], time_format)])
+    if names is not None:
+        table[CASE] = pd.array(_labels(names), dtype=str).take(table[CASE].to_numpy(dtype=int))
+    defects = Defects(strict, 0, "an event log")
+
+    def place(rows: np.ndarray) -> tuple[int, str]:
+        case, activity, text, line, time = table.iloc[rows[0]]
+        return line, f"case {case!r}, activity {activity!r}, time {text or str(time)!r}"
+
+    timeless = table[TIMESTAMP].isna()
+    lacking = {
+        f"{unit} without {CASE}": table[CASE] == "",
+        f"{unit} without {ACTIVITY}": table[ACTIVITY] == "",
+        f"{unit} without {TIMESTAMP}": timeless & (table["text"] == ""),
+        f"{unit} with an unreadable {TIMESTAMP}": timeless,
+    }
+    good = np.ones(len(table), dtype=bool)
+    for reason, lacks in lacking.items():
+        bad = np.flatnonzero(lacks & good)
+        defects.known(reason, bad.size, path, partial(place, bad))
+        good[bad] = False
+    if not good.any():
+        none = f"no {unit}s" if names is None else f"no events in {len(names)} traces"
+        counts = ", ".join(f"{count} times {reason}" for reason, count in defects.skipped.items()) or none
+        raise DataFormatError(f"no {unit} has a case, an activity and a readable time ({counts}); {remedy}", path)
+    rows = np.flatnonzero(good)
+    cases, times = pd.factorize(table[CASE])[0][rows], table[TIMESTAMP].to_numpy("datetime64[us]")[rows]
+    in_file = np.argsort(cases, kind="stable")
+    back = (np.diff(cases[in_file]) == 0) & (np.diff(times[in_file]) < np.timedelta64(0))
+    defects.out_of_order(int(back.sum()), path, partial(place, np.sort(rows[in_file[1:][back]])))
+    frame = table[[CASE, ACTIVITY, TIMESTAMP]].take(rows[np.lexsort((times, cases))])
+    return finish(frame.reset_index(drop=True), path, defects)
+
+
+def _columns(events: list[tuple], time_format: str) -> pd.DataFrame:
+    """Case, activity, the text of a time that cannot be read, line and time, UTC where it has no offset."""
+    table = pd.DataFrame(events, columns=[CASE, ACTIVITY, "text", "line"])
+    formed = table["text"].astype(str).str.fullmatch(ISO_TIME if time_format == "ISO8601" else WITH_DIGIT)
+    times = pd.to_datetime(table["text"].where(formed), format=time_format, utc=True, errors="coerce").astype(
+        "datetime64[us, UTC]"
+    )
+    table[TIMESTAMP] = times.where(times.between(FIRST_TIME, LAST_TIME))
+    table["text"] = table["text"].where(table[TIMESTAMP].isna(), "")
+    return table
+
+
+def _labels(names: list[str]) -> list[str]:
+    """The names of cases; the 17th, if it has none, is called "trace 17", or "trace 17'" where another is called so."""
+    labels, taken = [], set(names)
+    for number, name in enumerate(names, 1):
+        label = name or f"trace {number}"
+        while not name and label in taken:
+            label += "'"
+        labels.append(label)
+    return labels
