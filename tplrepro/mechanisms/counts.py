@@ -2,16 +2,17 @@
 
 The default is OpenDP's Laplace mechanism, whose noise is sampled exactly and is safe against attacks on floating-point
 noise; its privacy map is checked against each budget. NumPy's generator serves reproducible experiments; its noise is
-not safe against such attacks.
+not safe against such attacks, of which a warning tells.
 """
 
+import warnings
 from math import inf, nextafter
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.mechanisms.laplace import LaplaceNoise
-from tplrepro.validation import check_budgets, check_choice
+from tplrepro.validation import as_numbers, check_budgets, check_choice, one_number
 
 __all__ = ["release_counts"]
 
@@ -33,7 +34,8 @@ def release_counts(
         The largest change in the sum of |counts| of one time point when one user changes her value there: 2 for a
         histogram ([1]), 1 for a single count ([2] takes 1 throughout).
     mechanism : "opendp" or "numpy"
-        OpenDP adds discrete Laplace noise to whole numbers; NumPy always adds continuous noise.
+        OpenDP adds discrete Laplace noise to whole numbers of 64 bits; what passes their ends stays there, which costs
+        no privacy. NumPy always adds continuous noise.
     rng : numpy.random.Generator, only with "numpy"
 
     Returns
@@ -43,8 +45,8 @@ def release_counts(
     Raises
     ------
     ValueError
-        For counts that are not finite or of another length than the budgets, a sensitivity that is not positive, an
-        unknown mechanism, or a generator given to OpenDP.
+        For counts that are not finite numbers, masked, above 64 bits, or of another length than the budgets, a
+        sensitivity that is not positive, an unknown mechanism, or a generator given to OpenDP.
 
     Examples
     --------
@@ -57,13 +59,16 @@ def release_counts(
     check_choice(mechanism, "mechanism", ("opendp", "numpy"))
     counts = _checked_counts(series)
     budgets = check_budgets(epsilons, horizon=counts.shape[0])
-    if not (np.isfinite(sensitivity) and sensitivity > 0):
-        raise ValueError(
-            f"sensitivity must be finite and greater than 0, found {sensitivity}; "
-            "give the most that one user changes the counts of one time point, in sum"
-        )
+    remedy = "give the most that one user changes the counts of one time point, in sum"
+    largest = one_number(as_numbers(sensitivity, "sensitivity must be a number", remedy), "sensitivity", remedy)
+    if not 0 < largest < inf:
+        raise ValueError(f"sensitivity must be finite and greater than 0, found {largest:g}; {remedy}")
     if mechanism == "numpy":
-        scale = (sensitivity / budgets).reshape(-1, *[1] * (counts.ndim - 1))
+        warnings.warn(
+            "NumPy's noise is for experiments, its lowest bits may give counts away; release them by 'opendp'",
+            stacklevel=2,
+        )
+        scale = (largest / budgets).reshape(-1, *[1] * (counts.ndim - 1))
         return counts + LaplaceNoise(scale).sample(counts.shape, np.random.default_rng() if rng is None else rng)
     if rng is not None:
         raise ValueError(
@@ -74,45 +79,41 @@ def release_counts(
 
 
 def _release_by_opendp(counts: np.ndarray, budgets: np.ndarray, sensitivity: float) -> np.ndarray:
-    import opendp.prelude as dp
-
-    dp.enable_features("contrib")  # OpenDP asks every user of its Laplace mechanism to opt in
-    whole = np.issubdtype(counts.dtype, np.integer)
+    whole = counts.dtype.kind == "i"
     if whole and sensitivity != int(sensitivity):
         raise ValueError(
             f"whole counts change by whole numbers, found sensitivity {sensitivity}; round it up, or pass float counts"
         )
-    kind, sensitivity = (int, int(sensitivity)) if whole else (float, float(sensitivity))
-    domain = dp.vector_domain(dp.atom_domain(T=int) if whole else dp.atom_domain(T=float, nan=False))
-    measurements = {}
-    noisy = np.empty(counts.shape, dtype=np.int64 if whole else float)
-    for t, budget in enumerate(budgets.tolist()):
-        if budget not in measurements:
-            measurements[budget] = _calibrated(domain, dp.l1_distance(T=kind), sensitivity, budget)
-        noisy[t] = np.reshape(measurements[budget](np.ravel(counts[t]).tolist()), counts.shape[1:])
-    return noisy
+    calibrated = {budget: _calibrated(whole, sensitivity, budget) for budget in set(budgets.tolist())}
+    noisy = [calibrated[budget](row.ravel().tolist()) for budget, row in zip(budgets.tolist(), counts, strict=True)]
+    return np.array(noisy, dtype=counts.dtype).reshape(counts.shape)
 
 
-def _calibrated(domain, metric, sensitivity, budget: float):
+def _calibrated(whole: bool, sensitivity: float, budget: float):
     """OpenDP's Laplace measurement with the smallest scale whose privacy map is within the budget."""
     import opendp.prelude as dp
 
+    dp.enable_features("contrib")  # OpenDP asks every user of its Laplace mechanism to opt in
+    # Python's int would be the 32 bits of C.
+    atoms = dp.atom_domain(T="i64") if whole else dp.atom_domain(T="f64", nan=False)
+    space = dp.vector_domain(atoms), dp.l1_distance(T="i64" if whole else "f64")
+    change = int(sensitivity) if whole else float(sensitivity)
     scale = sensitivity / budget
     while True:
-        measurement = dp.m.make_laplace(domain, metric, scale)
-        if measurement.map(sensitivity) <= budget:
+        measurement = dp.m.make_laplace(*space, scale)
+        if measurement.map(change) <= budget:
             return measurement
         scale = nextafter(scale, inf)
 
 
 def _checked_counts(series: ArrayLike) -> np.ndarray:
-    try:
-        counts = np.asarray(series)
-        counts = counts.astype(np.int64 if np.issubdtype(counts.dtype, np.integer) else float)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"series must be a rectangular array of counts, found {type(series).__name__}; give shape (T,) or (T, n)"
-        ) from None
+    """Counts as int64 or, where they are not whole numbers by their type, as floats."""
+    counts = as_numbers(series, "series must be a rectangular array of counts", "give shape (T,) or (T, n)")
+    given = np.asarray(series)
+    if given.dtype.kind in "iu":
+        if given.max(initial=0) > np.iinfo(np.int64).max:
+            raise ValueError(f"whole counts must be below 2**63, found {given.max()}; give them as floats")
+        counts = given.astype(np.int64)
     if counts.ndim not in (1, 2) or counts.size == 0:
         raise ValueError(f"series must have shape (T,) or (T, n) and not be empty, found {counts.shape}; give T >= 1")
     if not np.isfinite(counts).all():
