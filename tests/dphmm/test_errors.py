@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 from tests.dphmm.policies import START, F, categorical, running_example
-from tplrepro import dphmm
+from tplrepro import TransitionMatrix, dphmm
 from tplrepro.dphmm import KNormMechanism, PolicyGraph, SensitivityHull
 from tplrepro.dphmm.constraint import as_answers
+from tplrepro.dphmm.running_example import TRANSITIONS
 
 EDGELESS = categorical().constrain([0, 1, 4])
+LABELLED = TransitionMatrix(TRANSITIONS, states=[0, 1, 2, 3, 5, 4])
 NOISE = KNormMechanism(categorical(), F, 1.0)
 
 CASES = [
@@ -25,6 +27,12 @@ CASES = [
     (lambda: PolicyGraph.categorical([[0, 1], [1, 2]]), "disjoint, found state 1 twice"),
     (lambda: PolicyGraph.categorical([[0, 5]], n_states=3), "unknown state 5"),
     (lambda: PolicyGraph.utility(F, -1), "radius must be finite and at least 0, found -1"),
+    # Whatever states are called elsewhere, here they are 0..N-1.
+    (lambda: PolicyGraph.categorical([[0, 1], [10**9]]), "unknown state 1000000000; drop it, or number the states"),
+    (lambda: PolicyGraph.categorical([[0.5, 1]], n_states=3), "whole numbers in 0..2, found float64"),
+    (lambda: PolicyGraph.transition(LABELLED), "numbered 0..5, found 5 in row 4 of the transitions"),
+    (lambda: running_example([1], transitions=LABELLED), "numbered 0..5, found 5 in row 4 of the transitions"),
+    (lambda: next(running_example([1.0])), "true state must be whole numbers in 0..5, found float64"),
     (lambda: categorical().constrain([1, 6]), "unknown state 6"),
     (lambda: categorical().constrain([]), "at least one possible state"),
     (lambda: categorical().constrain([1, 2]).connect([(1, 4)]), "must join possible states, found 4"),
@@ -32,6 +40,9 @@ CASES = [
     (lambda: SensitivityHull([[np.inf, 1]]), "finite vectors"),
     (lambda: SensitivityHull([[1, 1]]).norm([1, 2, 3]), r"2 finite numbers each, found shape \(3,\)"),
     (lambda: KNormMechanism(categorical(), F, 0), "epsilon must be .* in nats, greater than 0; found 0"),
+    (lambda: KNormMechanism(categorical(), F, "1"), "epsilon must be .*found str"),
+    (lambda: KNormMechanism(categorical(), F + 1j, 1.0), "answers f must be .*complex128"),
+    (lambda: dphmm.exposed_states(categorical(), F, dphmm.cross_polytope(3, 1.0)), "3 finite numbers each"),
     (lambda: dphmm.PlanarIsotropicMechanism(categorical(), F[:, 0], 1.0), "in the plane, found d = 1"),
     (lambda: NOISE.sample(F[0]), "numpy.random.Generator, .* None"),
     (lambda: NOISE.sample(F[:2]), "one true answer"),
@@ -48,7 +59,9 @@ CASES = [
     (lambda: running_example([1], answers=F.T), r"shape \(6, d\), found \(2, 6\); transpose it"),
     (lambda: running_example([1], epsilon=0), "epsilon must be .* found 0"),
     (lambda: running_example([1], delta=2), "delta must be"),
+    (lambda: running_example([1], delta="0.1"), "delta must be a probability, found str"),
     (lambda: running_example([1], threshold=-1), "threshold must be"),
+    (lambda: running_example([1], threshold=0.1, delta=0.1), "exclude each other, found 0.1 and 0.1; give one"),
     (lambda: next(running_example([6])), "unknown state 6"),
     (lambda: next(running_example([0])), "possible under the model, found state 0 with prior 0 at time 0"),
     (lambda: list(running_example([1, 1], epsilon=[1.0])), "one budget a timestamp, found 1 for a longer series"),

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial import ConvexHull
 
@@ -52,13 +52,17 @@ def test_norm_by_linear_programming(d, seed, whole):
     assert K.norm(vectors) == pytest.approx(expected, rel=1e-8, abs=1e-12)
 
 
-@given(st.integers(0, 100_000), st.integers(1, 3), st.booleans())
-def test_every_edge_lies_in_the_hull_and_no_facet_is_idle(seed, d, whole):
+@given(st.integers(0, 100_000), st.integers(1, 3), st.booleans(), st.sampled_from([1, 1e-6, 1e-9, 1e-12]))
+@settings(max_examples=200)
+def test_every_edge_lies_in_the_hull_and_no_facet_is_idle(seed, d, whole, thinness):
     rng = np.random.default_rng(seed)
     policy, f = random_policy(rng, int(rng.integers(2, 30)), d, whole=whole)
+    f = f * [1, 1, thinness][-d:] @ np.linalg.qr(rng.normal(size=(d, d)))[0]  # the thin ones aslant
     K = sensitivity_hull(policy, f)
     assert (K.norm(policy.differences(f)) <= 1).all()
-    assert K.norm(K.vertices) == pytest.approx(np.ones(len(K.vertices)) if K.dimension else [0])
+    assert (K.pairwise_norms(f, f)[tuple(policy.edge_array.T)] <= 1).all()
+    on_boundary = np.ones(len(K.vertices)) if K.dimension else [0]
+    assert K.norm(K.vertices) == pytest.approx(on_boundary, rel=1e-6, abs=1e-13 / thinness)
     assert K.norm(-K.vertices) == pytest.approx(K.norm(K.vertices))
     assert K.norm(f - f[0]) == pytest.approx(K.pairwise_norms(f[:1], f)[0], rel=1e-9, abs=1e-9)
 

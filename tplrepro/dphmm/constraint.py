@@ -7,9 +7,18 @@ takes the delta-location set instead: the fewest states that hold probability 1 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.validation import check_distribution, frozen
+from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
+from tplrepro.validation import as_numbers, check_distribution, check_probability, frozen
 
-__all__ = ["as_answers", "as_vectors", "check_share", "check_states", "delta_location_set", "possible_states"]
+__all__ = [
+    "as_answers",
+    "as_numbered_chain",
+    "as_vectors",
+    "check_share",
+    "check_states",
+    "delta_location_set",
+    "possible_states",
+]
 
 
 def possible_states(prior: ArrayLike) -> np.ndarray:
@@ -40,8 +49,8 @@ def delta_location_set(prior: ArrayLike, delta: float) -> np.ndarray:
 
 def check_share(share: float, name: str) -> None:
     """Raise ValueError unless `share` is a probability that may be left out, in [0, 1)."""
-    if not 0 <= share < 1:
-        raise ValueError(f"{name} must be in [0, 1), found {share}; give the probability that may be left out, as 0.01")
+    if check_probability(share, name) == 1:
+        raise ValueError(f"{name} must be in [0, 1), found 1; give the probability that may be left out, as 0.01")
 
 
 def check_states(states: ArrayLike, n_states: int, name: str = "states") -> np.ndarray:
@@ -63,16 +72,26 @@ def check_states(states: ArrayLike, n_states: int, name: str = "states") -> np.n
     return np.unique(array).astype(np.intp)
 
 
+def as_numbered_chain(transitions: TransitionMatrix | ArrayLike) -> TransitionMatrix:
+    """A chain whose states are 0..N-1, as those of policies and answers are; other whole numbers would be misread."""
+    P = as_transition_matrix(transitions)
+    for position, label in enumerate(P.states):
+        if isinstance(label, (int, np.integer)) and label != position:
+            raise ValueError(
+                f"states must be numbered 0..{P.n_states - 1}, found {label} in row {position} of the transitions; "
+                "give the numbers that `index` says, and the matrix as `toarray()`"
+            )
+    return P
+
+
 def as_answers(answers: ArrayLike, n_states: int | None = None) -> np.ndarray:
     """The answers f of all states as a finite read-only array (N, d), a copy; (N,) stands for d = 1."""
-    try:
-        f = frozen(np.atleast_1d(np.asarray(answers, dtype=float)))
-    except (TypeError, ValueError):
-        raise ValueError("answers f must be an array of numbers (N, d); give one row of d numbers a state") from None
+    remedy = "give one row of d numbers a state"
+    f = frozen(np.atleast_1d(as_numbers(answers, "answers f must be an array of numbers (N, d)", remedy)))
     f = f[:, None] if f.ndim == 1 else f
     n = len(f) if n_states is None else n_states
     if f.ndim != 2 or f.shape[0] != n or f.shape[1] == 0:
-        hint = "transpose it" if f.ndim == 2 and f.shape[1] == n else "give one row of d numbers a state"
+        hint = "transpose it" if f.ndim == 2 and f.shape[1] == n else remedy
         raise ValueError(f"answers f must have shape ({n}, d), found {np.shape(answers)}; {hint}")
     finite = np.isfinite(f)
     if not finite.all():
@@ -83,7 +102,7 @@ def as_answers(answers: ArrayLike, n_states: int | None = None) -> np.ndarray:
 
 def as_vectors(vectors: ArrayLike, d: int) -> np.ndarray:
     """Finite vectors as a float array (..., d); a number stands for one vector if d = 1."""
-    v = np.atleast_1d(np.asarray(vectors, dtype=float))
+    v = np.atleast_1d(as_numbers(vectors, f"vectors must be {d} finite numbers each", f"give shape (..., {d})"))
     if v.shape[-1:] != (d,) or not np.isfinite(v).all():
         raise ValueError(f"vectors must be {d} finite numbers each, found shape {v.shape}; give shape (..., {d})")
     return v

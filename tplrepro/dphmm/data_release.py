@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 
-from tplrepro.dphmm.constraint import as_answers, check_share, check_states, delta_location_set
+from tplrepro.dphmm.constraint import as_answers, as_numbered_chain, check_share, check_states, delta_location_set
 from tplrepro.dphmm.hull import SensitivityHull
 from tplrepro.dphmm.mechanisms import KNormMechanism, LaplaceMechanism, PlanarIsotropicMechanism
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.dphmm.protection import METHODS, constrained_dp_factor
 from tplrepro.markov.filtering import condition, log_probabilities, log_product
-from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
+from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import FrozenArrays, check_budgets, check_choice, check_distribution
 
 __all__ = ["ReleaseStep", "release"]
@@ -103,7 +103,7 @@ def release(
     mechanism : "k-norm", "laplace" or "planar isotropic" (in law the first)
     method : "greedy" or "stepwise", as in `protectable_graph`
     threshold : float in [0, 1)
-        Probabilities up to it count as zero. States left out by a threshold above 0 get no guarantee.
+        Probabilities up to it count as zero; not beside delta. States left out by it get no guarantee.
     delta : float in [0, 1), optional
         Constrain to the delta-location set instead of the possible states. With a complete policy this is the baseline
         "DPLS". A true state outside is replaced by the state inside with the nearest answer, and the adversary knows
@@ -124,7 +124,7 @@ def release(
     >>> [step.z.round(3).tolist() for step in steps]
     [[5.315, 2.729], [0.957, -1.29]]
     """
-    P = as_transition_matrix(transitions)
+    P = as_numbered_chain(transitions)
     f = as_answers(answers, policy.n_states)
     if P.n_states != policy.n_states:
         raise ValueError(
@@ -136,7 +136,9 @@ def release(
     check_choice(mechanism, "mechanism", _MECHANISMS)
     check_choice(method, "method", METHODS)
     check_share(threshold, "threshold")
-    check_share(delta or 0.0, "delta")
+    check_share(0.0 if delta is None else delta, "delta")
+    if threshold and delta is not None:
+        raise ValueError(f"threshold and delta exclude each other, found {threshold} and {delta}; give one of them")
 
     def steps(log_prior: np.ndarray) -> Iterator[ReleaseStep | None]:
         for time, true_state in enumerate(states):

@@ -4,8 +4,9 @@ K is symmetric about 0. It may be flat (Example 5.2: a segment; without edges: t
 linear span: norm and density are those of the span, and vectors off it have norm infinity.
 
 K is held as half-spaces |a . v| <= 1, so that the K-norm of v is the largest |a . v|, and as cones from 0 over its
-facets, which give volumes, moments and exact uniform samples. The half-spaces are wider than K by one part in 1e10:
-rounding then never puts an edge's difference outside, and mechanisms draw from the body so widened.
+facets, which give volumes, moments and exact uniform samples. The half-spaces are wider than K by one part in 1e10,
+or more where K is thin: rounding then never puts an edge's difference outside, and mechanisms draw from the body so
+widened.
 """
 
 from math import factorial
@@ -18,6 +19,7 @@ from scipy.spatial.distance import cdist
 from tplrepro.dphmm.constraint import as_answers, as_vectors
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.mechanisms.k_norm import SLACK
+from tplrepro.validation import as_numbers
 
 __all__ = ["SensitivityHull", "cross_polytope", "l1_sensitivity", "sensitivity_hull"]
 
@@ -37,6 +39,7 @@ class SensitivityHull:
     ambient_dimension : int, d
     volume : float, `dimension`-dimensional: area of a polygon, length of a segment, 1 for a point
     facet_vertices, cone_volumes : ndarray (F, dimension, d) and (F,), the simplices from 0 over the facets
+    slack : float, by how much of K the half-spaces are wider
     halfspaces : ndarray (h, d), one row a of each pair of facets |a . v| <= 1; of a point only 0
 
     >>> K = SensitivityHull([[1, -1], [0, 1]])
@@ -47,7 +50,7 @@ class SensitivityHull:
     """
 
     def __init__(self, differences: ArrayLike, magnitude: float = 0.0):
-        points = np.asarray(differences, dtype=float)
+        points = as_numbers(differences, "differences must be finite vectors, shape (m, d)", "give one a row")
         if points.ndim != 2 or points.shape[1] == 0 or not np.isfinite(points).all():
             raise ValueError(
                 f"differences must be finite vectors, shape (m, d), found shape {points.shape}; give one a row"
@@ -65,9 +68,11 @@ class SensitivityHull:
             normals = self.vertices / (end @ end or 1.0)
         self.cone_volumes = np.abs(np.linalg.det(self.facet_vertices @ self._basis)) / factorial(self.dimension)
         self.volume = float(self.cone_volumes.sum())
-        # Qhull may cut a vertex off by rounding: the widening then covers that too.
-        self._facet_normals = normals / max(1.0, float((normals @ self.vertices.T).max()))
-        self.halfspaces = _one_of_each_pair(self._facet_normals) / (1 + SLACK)
+        self._facet_normals = normals
+        # The rounding of a . v is that of its summands, which are large and cancel where K is thin.
+        summands = np.abs(normals) @ np.abs(self.vertices).max(axis=0)
+        self.slack = max(SLACK, 64 * np.finfo(float).eps * float(summands.max()))
+        self.halfspaces = _one_of_each_pair(normals) / (1 + self.slack)
 
     def norm(self, vectors: ArrayLike) -> np.ndarray:
         """The Minkowski norm ||v||_K = inf{r > 0 : v in rK} of vectors (..., d), shape (...); infinite off the span."""
@@ -87,6 +92,8 @@ class SensitivityHull:
         The K-norm of a difference is the largest difference of the coordinates a . f, so that no differences are made.
         """
         rows, columns = (as_vectors(points, self.ambient_dimension) for points in (left, right))
+        if self.slack > SLACK:  # thin: only the differences themselves are as exact as the widening needs
+            return np.array([self.norm(row - columns) for row in rows]).reshape(len(rows), len(columns))
         centre = columns[:1]  # coordinates about a nearby point: far from 0 they would lose digits
         rows, columns = rows - centre, columns - centre
         norms = cdist(rows @ self.halfspaces.T, columns @ self.halfspaces.T, "chebyshev")
@@ -195,7 +202,9 @@ def _symmetric_hull(points: np.ndarray, spanning: np.ndarray, basis: np.ndarray)
     vertices = points[hull.vertices]
     if points.shape[1] == 2:
         vertices = vertices[np.argsort(np.arctan2(vertices[:, 1], vertices[:, 0]))]
-    return vertices, points[hull.simplices], _normals(hull) @ to_coordinates.T
+    normals = _normals(hull) @ to_coordinates.T
+    # Qhull may leave points out by rounding: the half-spaces then move out to them.
+    return vertices, points[hull.simplices], normals / max(1.0, float((points @ normals.T).max()))
 
 
 def _corner_points(points: np.ndarray, labels: np.ndarray) -> np.ndarray:

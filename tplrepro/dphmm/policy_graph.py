@@ -14,8 +14,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
 
-from tplrepro.dphmm.constraint import as_answers, check_states
-from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
+from tplrepro.dphmm.constraint import as_answers, as_numbered_chain, check_states
+from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import check_horizon, frozen
 
 __all__ = ["PolicyGraph"]
@@ -89,7 +89,7 @@ class PolicyGraph:
     @classmethod
     def transition(cls, matrix: TransitionMatrix | ArrayLike) -> "PolicyGraph":
         """One-step transition protection, G_trs: states that some state can reach in one step of M (N, N)."""
-        P = as_transition_matrix(matrix)
+        P = as_numbered_chain(matrix)
         support = scipy.sparse.csr_array((P.toarray() if np.any(P.background) else P.probabilities) > 0)
         if (np.diff(support.indptr) == P.n_states).any():
             return cls.complete(P.n_states)

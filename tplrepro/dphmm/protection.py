@@ -100,8 +100,8 @@ def constrained_dp_factor(policy: PolicyGraph, answers: ArrayLike, hull: Sensiti
     hull = sensitivity_hull(policy, answers) if hull is None else hull
     if not np.isfinite(hull.norm(f - f[0])).all():
         return np.inf
-    # The largest norm of a difference is the widest spread along a half-space's normal.
-    return float(np.ptp((f - f[0]) @ hull.halfspaces.T, axis=0).max(initial=0.0))
+    # The largest norm of a difference is the widest spread along a half-space's normal; the slack covers its rounding.
+    return float((1 + hull.slack) * np.ptp((f - f[0]) @ hull.halfspaces.T, axis=0).max(initial=0.0))
 
 
 def protectable_graph(policy: PolicyGraph, answers: ArrayLike, method: str = "greedy") -> PolicyGraph:

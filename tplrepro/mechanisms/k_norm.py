@@ -27,15 +27,17 @@ class ConvexBody(Protocol):
     dimension : int, d, of the span
     volume : float, `dimension`-dimensional, the sum of `cone_volumes` (F,)
     facet_vertices : ndarray (F, d, D), vertices of each simplex besides 0, in R^D
+    slack : float, the relative widening that covers the rounding of norms, at least `SLACK`
     """
 
     dimension: int
     volume: float
     cone_volumes: np.ndarray
     facet_vertices: np.ndarray
+    slack: float
 
     def norm(self, vectors: ArrayLike) -> np.ndarray:
-        """||v||_{(1 + SLACK) K}, infinite off the span."""
+        """||v||_{(1 + slack) K}, infinite off the span."""
 
     def second_moment(self) -> np.ndarray:
         """E[u u^T] of a uniform point u of K, (D, D)."""
@@ -59,7 +61,7 @@ def uniform_points(body: ConvexBody, size: int, rng: np.random.Generator) -> np.
 
 @dataclass(frozen=True)
 class KNormNoise:
-    """Noise of density exp(-epsilon ||z||_K) / (Gamma(d + 1) vol(K / epsilon)), K widened by `SLACK`.
+    """Noise of density exp(-epsilon ||z||_K) / (Gamma(d + 1) vol(K / epsilon)), K widened by its slack.
 
     Attributes
     ----------
@@ -87,15 +89,17 @@ class KNormNoise:
     def mean_square(self) -> float:
         """E||z||_2^2: E r^2 = (d + 1)(d + 2) / epsilon^2 of the Gamma radius, times that of a uniform point."""
         d = self.body.dimension
-        return float((1 + SLACK) ** 2 * (d + 1) * (d + 2) * np.trace(self.body.second_moment()) / self.epsilon**2)
+        return float(
+            (1 + self.body.slack) ** 2 * (d + 1) * (d + 2) * np.trace(self.body.second_moment()) / self.epsilon**2
+        )
 
     def sample(self, size: int, rng: np.random.Generator) -> np.ndarray:
         """Independent draws, (size, D)."""
         radius = rng.gamma(self.body.dimension + 1, 1 / self.epsilon, size)
-        return (1 + SLACK) * radius[:, None] * uniform_points(self.body, size, rng)
+        return (1 + self.body.slack) * radius[:, None] * uniform_points(self.body, size, rng)
 
     def log_density(self, noise: ArrayLike) -> np.ndarray:
         """Logarithm of the density of noise (..., D) with respect to Lebesgue measure on the span; -inf off it."""
         d = self.body.dimension
-        log_normalizer = lgamma(d + 1) + np.log(self.body.volume) - d * np.log(self.epsilon / (1 + SLACK))
+        log_normalizer = lgamma(d + 1) + np.log(self.body.volume) - d * np.log(self.epsilon / (1 + self.body.slack))
         return -self.epsilon * self.body.norm(noise) - log_normalizer
