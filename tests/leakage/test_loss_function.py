@@ -1,5 +1,7 @@
 """The loss function in every form that the package has, against exhaustion, 60 digits and what the papers prove."""
 
+import copy
+import pickle
 import re
 
 import mpmath
@@ -241,10 +243,11 @@ def test_shapes_and_that_what_is_handed_out_cannot_be_changed():
     assert type(expected) is type(L.supremum(1.0)) is float
     assert L(grid).shape == L.budget_for(grid).shape == (2, 3)
     rows[:] = 1 / 3
-    assert (L.at(1.0), L.witness(1.0).q) == (expected, 0.7)
-    for array in (L.vertices, L.breakpoints):
-        with pytest.raises(ValueError, match="read-only"):
-            array[:] = 0.0
+    for same in (L, copy.deepcopy(L), pickle.loads(pickle.dumps(L))):
+        assert (same.at(1.0), same.witness(1.0).q) == (expected, 0.7)
+        for array in (same.vertices, same.breakpoints):
+            with pytest.raises(ValueError, match="read-only"):
+                array[:] = 0.0
 
 
 def test_witness_attains_the_loss():

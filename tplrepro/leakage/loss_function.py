@@ -65,11 +65,6 @@ class PrivacyLossFunction:
         Pr(l^{t-1} | l^t) for backward, Pr(l^t | l^{t-1}) for forward leakage; rows sum to 1, else ValueError.
     progress : show a progress bar, worth it from n = 2,000 on
 
-    Attributes
-    ----------
-    vertices : ndarray (K, 2), the pairs (d, q) of Theorem 9 of [1], in the order in which they hold as alpha grows
-    breakpoints : ndarray (K - 1,), the alphas at which one vertex takes over from the last; nats
-
     Examples
     --------
     >>> L = PrivacyLossFunction([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [0.5, 0.3, 0.2]])  # Example 4 of [1]
@@ -92,8 +87,16 @@ class PrivacyLossFunction:
         self._sums: list[tuple[float, float, float]] = [(d, gap, rest) for d, gap, rest, _, _ in points]
         self._pairs: list[tuple[int, int]] = [(int(i), int(j)) for *_, i, j in points]
         self._breakpoints = [_crossing(a, b) for a, b in zip(self._sums, self._sums[1:], strict=False)]
-        self.vertices = frozen([(d, 1.0 - rest if rest < 0.5 else d + gap) for d, gap, rest in self._sums])
-        self.breakpoints = frozen(self._breakpoints)
+
+    @property
+    def vertices(self) -> np.ndarray:
+        """The pairs (d, q) of Theorem 9 of [1], (K, 2), in the order in which they hold as alpha grows."""
+        return frozen([(d, 1.0 - rest if rest < 0.5 else d + gap) for d, gap, rest in self._sums])
+
+    @property
+    def breakpoints(self) -> np.ndarray:
+        """The alphas (K - 1,) at which one vertex takes over from the last; nats."""
+        return frozen(self._breakpoints)
 
     def __repr__(self) -> str:
         return f"PrivacyLossFunction({self.matrix!r}, {len(self._sums)} vertices)"
@@ -103,9 +106,8 @@ class PrivacyLossFunction:
         values = check_alpha(alpha)
         if values.ndim == 0:
             return self.at(float(values))
-        at = np.searchsorted(self.breakpoints, values, side="right")
-        d, gap, rest = np.array(self._sums).T[:, at]
-        losses = vertex_losses(d, gap, rest, values)
+        at = np.searchsorted(self._breakpoints, values, side="right")
+        losses = vertex_losses(*np.array(self._sums).T[:, at], values)
         large = values > LARGE
         losses[large] = _elementwise(self.at, values[large])
         return losses
