@@ -1,6 +1,5 @@
 """A server for the page, a browser, and what the tests read from the page."""
 
-import time
 from pathlib import Path
 
 import psutil
@@ -84,10 +83,7 @@ class Page:
         self.sent += [text] * ('"state":{"value":' in text)
 
     def wait_until(self, holds):
-        deadline = time.monotonic() + PATIENCE
-        while not holds():
-            assert time.monotonic() < deadline
-            self.tab.wait_for_timeout(50)
+        wait_until(holds, PATIENCE, lambda seconds: self.tab.wait_for_timeout(1000 * seconds))
 
     def wait_until_right(self):
         self.tab.wait_for_function("!document.querySelector('.tplr-problem, .tplr-stale')")

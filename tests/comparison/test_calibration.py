@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tplrepro import comparison
-from tplrepro.comparison.calibration import Outcome, _quantile
+from tplrepro.comparison.calibration import Outcome
 
 
 @pytest.mark.parametrize("name", ["equal budgets", "DPHMM, radius", "LDP, unary encoding"])
@@ -29,12 +29,6 @@ def test_no_run_leaks_more_than_theory_allows(setting, mechanisms, parameter):
         outcome = comparison.simulate(mechanism, parameter, setting, 200, 5, 0.5)
         assert outcome.leakage <= outcome.largest <= mechanism.bound(setting, parameter) + 1e-9, name
         assert outcome.leakage_near <= outcome.leakage
-
-
-def test_quantiles_are_values_of_users_rounded_up():
-    assert _quantile(np.array([4.0, 1.0, 3.0, 2.0]), 0.5) == 3.0
-    assert _quantile(np.array([1.0, np.inf]), 0.5) == np.inf
-    assert _quantile(np.array([4.0, 1.0]), 1.0) == 4.0
 
 
 def test_a_seed_is_one_crowd_for_all_mechanisms(setting, mechanisms):

@@ -9,12 +9,12 @@ from workflow.configuration import ROOT
 from workflow.explore import page_environment
 
 
-def wait_until(holds, seconds=30):
+def wait_until(holds, seconds=30, sleep=time.sleep):
     """What a function returns, once that is true."""
     deadline = time.monotonic() + seconds
     while not (found := holds()):
         assert time.monotonic() < deadline
-        time.sleep(0.1)
+        sleep(0.05)
     return found
 
 

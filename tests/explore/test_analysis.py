@@ -1,4 +1,4 @@
-from math import inf, log
+from math import inf
 
 import mpmath
 import numpy as np
@@ -40,26 +40,15 @@ def test_everything_is_what_the_package_says(known):
     assert result.supremum == sum(function.supremum(0.1) for function in functions) - 0.1 * (len(functions) - 1)
 
 
-def test_breakpoints_are_points_of_the_curve():
-    forward = tpl.PrivacyLossFunction(example("Example 4 of TKDE 2019")[1])
-    (side,) = analyse(inputs(alpha=3.0, backward=None, forward=forward)).sides
-    assert np.array_equal(side.breakpoints, forward.breakpoints)
-    assert np.isin(side.breakpoints, side.alphas).all()
-    assert (np.diff(side.alphas) > 0).all()
-
-
-def test_witness_is_that_of_the_step_to_the_largest_leakage():
-    result = analyse(inputs())
-    steps = BACKWARD.witness(result.leakage.bpl[-2]), FORWARD.witness(result.leakage.fpl[1])
-    assert tuple(side.witness for side in result.sides) == steps
-    assert steps[0].loss + 0.1 == pytest.approx(result.leakage.bpl.max(), rel=1e-14)
-
-
-def test_critical_budget_of_the_four_cases():
-    assert critical_budget(tpl.PrivacyLossFunction([[0.8, 0.2], [0.1, 0.9]])) == inf  # d > 0
-    assert critical_budget(tpl.PrivacyLossFunction([[0.5, 0.5], [0.5, 0.5]])) == inf  # L = 0
-    assert critical_budget(tpl.PrivacyLossFunction([[0.8, 0.2], [0.0, 1.0]])) == pytest.approx(log(1 / 0.8), rel=1e-14)
-    assert critical_budget(tpl.PrivacyLossFunction([[1.0, 0.0], [0.0, 1.0]])) == 0.0  # d = 0, q = 1
+def test_curves_have_their_breakpoints_and_the_witness_of_the_step_to_the_largest_leakage():
+    matrices = map(tpl.PrivacyLossFunction, example("Example 4 of TKDE 2019"))
+    result = analyse(inputs(alpha=3.0, **dict(zip(("backward", "forward"), matrices, strict=True))))
+    for side, before in zip(result.sides, (result.leakage.bpl[-2], result.leakage.fpl[1]), strict=True):
+        assert np.array_equal(side.breakpoints, side.function.breakpoints)
+        assert np.isin(side.breakpoints, side.alphas).all()
+        assert (np.diff(side.alphas) > 0).all()
+        assert side.witness == side.function.witness(before)
+        assert side.witness.loss + 0.1 == pytest.approx(result.leakage.bpl.max(), rel=1e-14)
 
 
 @settings(max_examples=60)
@@ -115,6 +104,12 @@ def test_what_an_earlier_analysis_gives_is_what_a_fresh_one_says(changes):
     assert schemes_html(result) == schemes_html(fresh)
 
 
+def test_no_correlation_is_said_to_give_nothing():
+    result = analyse(inputs(backward=tpl.PrivacyLossFunction([[0.5, 0.5], [0.5, 0.5]]), forward=None))
+    assert "gains nothing from the correlation" in str(result.sides[0])
+    assert (result.supremum, result.critical) == (0.1, inf)
+
+
 def test_long_calculations_wait_and_are_not_lost():
     quick = analyse(inputs(), complete=False)
     assert quick.pending
@@ -132,16 +127,6 @@ def test_generated_matrices():
         generate(KINDS[0], 301, 0.1, 0)
 
 
-def test_sequences_give_both_matrices():
-    sequences = [["b", "a", "a"], ["b", "c", "b", "a"]]  # more often from b to a than back
-    found = from_text("b,a,a\nb,c,b,a").matrices(smoothing=0.5)
-    for matrix, direction in zip(found, ("backward", "forward"), strict=True):
-        expected = tpl.TransitionMatrix.from_sequences(sequences, smoothing=0.5, direction=direction)
-        assert np.allclose(matrix.probabilities, expected.probabilities, rtol=1e-15)
-        assert list(matrix.states) == ["a", "b", "c"]
-    assert not np.allclose(*found)
-
-
 def test_states_that_are_never_left_need_smoothing_or_are_left_out():
     observed = from_text("a,b,a,b,end")
     for smoothing, message in ((0.0, "state 'end' .*; give smoothing > 0, or drop"), (-1.0, "at least 0; found -1")):
@@ -151,20 +136,18 @@ def test_states_that_are_never_left_need_smoothing_or_are_left_out():
     assert observed.matrices(0.1)[1].n_states == 3
 
 
-@pytest.mark.usefixtures("no_real_data")
-@pytest.mark.parametrize("name", ["Kosarak", "Gaze"])
-def test_a_missing_data_set_is_replaced_by_a_stand_in_that_is_called_synthetic(name):
+REAL = [pytest.param(name, False, marks=pytest.mark.real_data) for name in ("Gaze", "Gowalla")]
+
+
+@pytest.mark.parametrize(("name", "missing"), [("Kosarak", True), ("Gaze", True), *REAL])
+def test_a_missing_data_set_is_replaced_by_a_stand_in_that_is_called_synthetic(name, missing, monkeypatch, tmp_path):
+    if missing:
+        monkeypatch.delenv("TPLREPRO_DATA", raising=False)
+        monkeypatch.setenv("TPLREPRO_CACHE", str(tmp_path))
     observed = from_dataset(name)
-    assert observed.synthetic
-    assert (observed.title.startswith(name), observed.title.endswith(" (synthetic data)")) == (True, True)
+    assert (observed.synthetic, observed.title.endswith(" (synthetic data)")) == (missing, missing)
+    assert observed.title.startswith(name)
     assert observed.matrices(1.0)[0].n_states == len(observed.states) <= 40
-
-
-@pytest.mark.real_data
-@pytest.mark.parametrize("name", ["Gaze", "Gowalla"])
-def test_real_data_are_read_where_they_are(name):
-    observed = from_dataset(name)
-    assert (observed.synthetic, "synthetic" in observed.title) == (False, False)
 
 
 def test_labels_are_escaped_wherever_they_are_shown():
@@ -173,9 +156,3 @@ def test_labels_are_escaped_wherever_they_are_shown():
     result = analyse(inputs(backward=tpl.PrivacyLossFunction(matrix), forward=None))
     assert evil in str(result.sides[0])
     assert "<script" not in summary_html(result) + schemes_html(result) + problem_html([evil])
-
-
-def test_no_correlation_is_said_to_give_nothing():
-    result = analyse(inputs(backward=tpl.PrivacyLossFunction([[0.5, 0.5], [0.5, 0.5]]), forward=None))
-    assert "gains nothing from the correlation" in str(result.sides[0])
-    assert result.supremum == 0.1

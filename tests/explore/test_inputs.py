@@ -82,19 +82,6 @@ def test_sequences_are_read_from_lines_or_observations(text, expected):
     assert parse_sequences(text) == expected
 
 
-def test_rows_are_divided_by_their_sums_on_request():
-    assert parse_matrix("4,1\n1,9", normalize=True).probabilities.tolist() == ROWS
-
-
-def test_files_are_text_in_any_unicode_encoding():
-    assert {decode("café,1".encode(name)) for name in ("utf-8", "utf-8-sig", "utf-16")} == {"café,1"}
-
-
-def test_budgets_are_numbers_with_repetitions():
-    assert parse_budgets("0.5 0.2*3;0.7", 5).tolist() == [0.5, 0.2, 0.2, 0.2, 0.7]
-    assert parse_budgets("1e-3 × 2\n0.25", 3).tolist() == [1e-3, 1e-3, 0.25]
-
-
 MISTAKES = {
     parse_matrix: [
         ("", "at least one line, found no text; give one row of a matrix"),
@@ -151,3 +138,10 @@ def test_what_is_wrong_is_said(parse, text, message):
 @given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=20))
 def test_budgets_are_read_back_exactly(budgets):
     assert parse_budgets(format_budgets(budgets), len(budgets)).tolist() == budgets
+
+
+def test_budgets_rows_to_divide_and_files_are_written_in_several_ways():
+    assert parse_budgets("0.5 0.2*3;0.7", 5).tolist() == [0.5, 0.2, 0.2, 0.2, 0.7]
+    assert parse_budgets("1e-3 × 2\n0.25", 3).tolist() == [1e-3, 1e-3, 0.25]
+    assert parse_matrix("4,1\n1,9", normalize=True).probabilities.tolist() == ROWS
+    assert {decode("café,1".encode(name)) for name in ("utf-8", "utf-8-sig", "utf-16")} == {"café,1"}

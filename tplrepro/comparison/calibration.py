@@ -234,5 +234,9 @@ def _end(leakage: Callable[[float], float], wanted: float, side: int) -> float:
 
 
 def _quantile(values: np.ndarray, quantile: float) -> float:
-    """An order statistic, never between two values, so that infinite ones stay infinite."""
+    """An order statistic, never between two values, so that infinite ones stay infinite.
+
+    >>> _quantile(np.array([4.0, 1.0, 3.0, 2.0]), 0.5), _quantile(np.array([1.0, np.inf]), 0.5)
+    (3.0, inf)
+    """
     return float(np.quantile(values, quantile, method="higher"))
