@@ -1,14 +1,21 @@
 """What every account of temporal leakage must satisfy, limits first, for every kind of adversary."""
 
+import copy
+import pickle
+import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tplrepro as tpl
+from tests.allocation.oracles import exact_tpl
 from tests.leakage.matrices import FIG_3, matrices
+from tests.leakage.oracles import exact_loss
 
 WEAK = [[0.6, 0.4], [0.3, 0.7]]
 ADVERSARIES = {
@@ -92,16 +99,16 @@ def test_any_interleaving_of_releases_and_readings(sides, steps):
 
 
 @adversary
-def test_what_is_read_cannot_change_the_account(sides):
+def test_what_is_read_or_copied_cannot_change_the_account(sides):
     account = tpl.TemporalAccountant(*sides).compose(0.1, count=3)
-    expected = account.tpl.tolist()
-    for values in (account.epsilons, account.bpl, account.fpl, account.leakage.bpl):
+    copies = [copy.copy(account), copy.deepcopy(account), pickle.loads(pickle.dumps(account))]
+    for values in (account.epsilons, account.bpl, account.fpl, account.leakage.bpl, copies[2].bpl):
         with pytest.raises(ValueError, match="read-only"):
             values[:] = 99
     account.tpl[:] = 99
-    account.compose(0.1)
-    assert_same(account, [0.1] * 4, sides)
-    assert account.leakage.composed(0, 0) >= expected[0]
+    for other in copies:
+        assert_same(other.compose(0.7), [0.1] * 3 + [0.7], sides)
+    assert_same(account.compose(0.1), [0.1] * 4, sides)
 
 
 @pytest.mark.parametrize(
@@ -115,16 +122,77 @@ def test_what_is_read_cannot_change_the_account(sides):
         ((0.1, 1.5), "count must be a whole number"),
     ],
 )
-@pytest.mark.parametrize("read_before", [True, False])
-def test_a_failed_compose_leaves_the_account_unchanged(arguments, message, read_before):
+def test_a_failed_compose_leaves_the_account_unchanged(arguments, message):
     account = tpl.TemporalAccountant(FIG_3, WEAK).compose(0.2, count=3)
-    if read_before:
-        _ = account.tpl
-    with pytest.raises(ValueError, match=message):
-        account.compose(*arguments)
-    assert account.ledger == ((0.2, 3),)
-    assert_same(account, [0.2] * 3, (FIG_3, WEAK))
+    for _ in ("before", "after reading"):
+        with pytest.raises(ValueError, match=message):
+            account.compose(*arguments)
+        assert account.ledger == ((0.2, 3),)
+        assert_same(account, [0.2] * 3, (FIG_3, WEAK))
     assert_same(account.compose(0.1), [0.2] * 3 + [0.1], (FIG_3, WEAK))
+
+
+def test_threads_that_read_and_compose_agree_with_one_alone():
+    expected, lengths = tpl.temporal_privacy_leakage([0.1] * 3000, FIG_3, WEAK), set()
+    switching = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            for _ in range(10):
+                account = tpl.TemporalAccountant(FIG_3, WEAK)
+                tasks = [pool.submit(account.compose, 0.1) for _ in range(300)]
+                tasks += [pool.submit(lambda a=account: (copy.copy(a).bpl, a.tpl)) for _ in range(12)]
+                tasks += [pool.submit(account.compose, 0.1, 100) for _ in range(27)]
+                for task in tasks[300:312]:
+                    for values in task.result():
+                        assert values.size <= 3000
+                assert max(abs(account.tpl - expected.tpl)) < 1e-12
+                lengths.add(account.tpl.size)
+    finally:
+        sys.setswitchinterval(switching)
+    assert lengths == {3000}
+
+
+@adversary
+def test_time_points_without_a_release(sides):
+    account = tpl.TemporalAccountant(*sides)
+    assert account.skip(2).tpl.tolist() == [0.0, 0.0]
+    times = [2, 3, 6]
+    for epsilon, pause in ((0.5, 0), (0.2, 2), (0.4, 1)):
+        account.compose(epsilon)
+        if pause:
+            account.skip(pause)
+        read = account.tpl
+    expected = tpl.leakage_at_all_times([0.5, 0.2, 0.4], *sides, times=times, horizon=8)
+    for name in ("epsilons", "bpl", "fpl", "tpl"):
+        np.testing.assert_allclose(getattr(account, name), getattr(expected, name), rtol=1e-12)
+    assert read.tolist() == account.tpl.tolist()
+    assert (len(account), account.ledger[-2:]) == (8, ((0.4, 1), (0.0, 1)))
+
+
+def test_pauses_that_matrices_are_too_large_for(monkeypatch):
+    sparse = tpl.TransitionMatrix(scipy.sparse.eye_array(5).tocsr(), background=0.0)
+    monkeypatch.setattr("tplrepro.leakage.accountant.MAX_STATES", 3)
+    with pytest.raises(ValueError, match="release every time point"):
+        tpl.TemporalAccountant(sparse).skip()
+
+
+@given(st.tuples(matrices(3), matrices(3)), st.lists(st.tuples(budgets, st.booleans()), max_size=6), st.floats(0, 1))
+@settings(max_examples=40)
+def test_what_remains_is_the_largest_next_budget_within_alpha(sides, steps, share):
+    """Not with 50 digits does any TPL exceed alpha after it, and a little more is too much."""
+    account = tpl.TemporalAccountant(*sides)
+    for epsilon, pause in steps:
+        account.compose(epsilon)
+        if pause:
+            account.skip()
+    alpha = max([*account.tpl, 0.01]) * (0.5 + 2 * share)
+    rest = account.remaining(alpha)
+    if rest > 0:
+        assert copy.copy(account).compose(rest).tpl.max() <= alpha
+        if not any(pause for _, pause in steps):
+            assert max(exact_tpl([*account.epsilons, rest], *map(exact_loss, sides))) <= alpha
+    assert copy.copy(account).compose(rest * (1 + 1e-9) + 1e-12 * alpha).tpl.max() > alpha * (1 - 1e-13)
 
 
 def test_what_is_evaluated():
@@ -157,13 +225,8 @@ def test_equal_budgets_stop_at_their_fixed_point_and_composing_costs_the_same_ho
 
 @pytest.mark.slow
 def test_a_million_releases_and_one_reading():
-    account = tpl.TemporalAccountant(FIG_3, WEAK)
-    budgets = np.random.default_rng(6).uniform(0.01, 0.2, 1000).tolist()
-    started = time.perf_counter()
-    for _ in range(1000):
-        for epsilon in budgets:
-            account.compose(epsilon)
-    leakage = account.tpl
+    account, started = tpl.TemporalAccountant(FIG_3, WEAK), time.perf_counter()
+    for epsilon in np.random.default_rng(6).uniform(0.01, 0.2, 10**6).tolist():
+        account.compose(epsilon)
+    assert np.all(account.tpl >= account.epsilons)
     assert time.perf_counter() - started < 10
-    assert leakage.shape == (10**6,)
-    assert np.all(leakage >= account.epsilons)

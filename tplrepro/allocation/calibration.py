@@ -12,13 +12,10 @@ from numpy.typing import ArrayLike
 
 from tplrepro.leakage.exact import exact_leakage
 from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.leakage.temporal import Correlation, arrays_of_both_sides, temporal_privacy_leakage
+from tplrepro.leakage.temporal import Correlation, arrays_of_both_sides, safely_below, temporal_privacy_leakage
 from tplrepro.validation import check_budgets, check_horizon, check_level
 
-__all__ = ["SAFETY", "NoFiniteSupremumError", "allocate_by_exact_leakage", "fit_to_level", "largest_equal_budgets"]
-
-#: Relative margin below alpha: more than the rounding errors of one step of the recursion, of L and of their sum.
-SAFETY = 32 * 2.0**-52
+__all__ = ["NoFiniteSupremumError", "allocate_by_exact_leakage", "fit_to_level", "largest_equal_budgets"]
 
 
 class NoFiniteSupremumError(ValueError):
@@ -39,7 +36,7 @@ def fit_to_level(
     """
     from scipy.optimize import brentq  # far fewer leakages than a search by halves, but not on the safe side
 
-    target = alpha * min(1.0 - 2.0 * SAFETY - budgets.size * 2.0**-50, 1.0 - margin)
+    target = min(safely_below(alpha, budgets.size), alpha * (1.0 - margin))
 
     @cache
     def surplus(factor: float) -> float:

@@ -7,8 +7,8 @@ and 3) for the same budgets; its noise is Lap(1/epsilon) (sensitivity 1), in [1]
 
 import numpy as np
 
-from tplrepro.allocation.calibration import SAFETY, NoFiniteSupremumError, largest_equal_budgets
-from tplrepro.leakage.temporal import Matrix, loss_functions
+from tplrepro.allocation.calibration import NoFiniteSupremumError, largest_equal_budgets
+from tplrepro.leakage.temporal import SAFETY, Matrix, loss_functions
 from tplrepro.search import largest_within
 from tplrepro.validation import check_horizon, check_level
 

@@ -15,11 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tplrepro.allocation.calibration import SAFETY
 from tplrepro.allocation.minimisation import LeastError, ascend, check_power, interpolation
 from tplrepro.allocation.published import allocate_by_quantification, allocate_by_upper_bound
 from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.leakage.temporal import Matrix, loss_functions
+from tplrepro.leakage.temporal import SAFETY, Matrix, loss_functions
 from tplrepro.validation import FrozenArrays, check_horizon, check_level
 
 __all__ = ["EndlessBudgets", "allocate_with_stopping"]

@@ -3,9 +3,10 @@
 Contract. `compose` validates first and changes the account second, costs O(1) and returns the account. Composing adds
 to the backward leakage of the new releases and **raises the forward leakage, and with it the TPL, of all past ones**: a
 past release that satisfied alpha-DP_T need not satisfy it any more (Example 3 of [1]). Budgets are part of the public
-mechanism; they must not depend on the data.
+mechanism; they must not depend on the data. Several threads may read and compose; copies go their own ways.
 """
 
+from copy import copy
 from itertools import groupby
 from math import inf, ulp
 from operator import itemgetter
@@ -13,8 +14,10 @@ from typing import Self, SupportsIndex
 
 import numpy as np
 
-from tplrepro.leakage.temporal import Matrix, TemporalLeakage, accumulate, loss_functions
-from tplrepro.validation import check_epsilon, check_horizon, one_number
+from tplrepro.leakage.partial import MAX_STATES, Timeline, gaps
+from tplrepro.leakage.temporal import Matrix, TemporalLeakage, accumulate, dense, loss_functions, safely_below
+from tplrepro.search import largest_within
+from tplrepro.validation import check_epsilon, check_horizon, check_level, one_number
 
 __all__ = ["TemporalAccountant"]
 
@@ -33,19 +36,30 @@ class TemporalAccountant:
     [0.2471, 0.2616, 0.2471]
     >>> account.ledger
     ((0.1, 2), (0.1, 1))
+    >>> round(account.remaining(0.3), 4)  # of the fourth release, so that no leakage exceeds 0.3
+    0.0583
     """
 
     def __init__(self, backward: Matrix | None = None, forward: Matrix | None = None):
         self._backward, self._forward = loss_functions(backward, forward)
+        self._gaps = gaps([self._backward], "backward"), gaps([self._forward], "forward")
         self._ledger: list[tuple[float, int]] = []
         # How many entries of the ledger were read so far, and their leakages: replaced as one by whoever reads.
         self._read = 0, TemporalLeakage(*np.empty((3, 0)))
 
+    def __getstate__(self) -> tuple:
+        return self._backward, self._forward, self._read, self._ledger[:]  # a ledger not older than what was read
+
+    def __setstate__(self, state: tuple) -> None:
+        TemporalAccountant.__init__(self, *state[:2])
+        self._read, self._ledger = state[2:]
+
     def __repr__(self) -> str:
-        return f"TemporalAccountant({len(self)} releases, {sum(e * n for e, n in self._ledger):.6g} nats spent)"
+        releases = sum(n for epsilon, n in self._ledger if epsilon)
+        return f"TemporalAccountant({releases} releases, {sum(e * n for e, n in self._ledger):.6g} nats spent)"
 
     def __len__(self) -> int:
-        """The number of releases so far, T."""
+        """The number of time points so far, T."""
         return sum(count for _, count in self._ledger)
 
     def compose(self, epsilon: float, count: SupportsIndex = 1) -> Self:
@@ -59,9 +73,30 @@ class TemporalAccountant:
         self._ledger.append((epsilon, count))
         return self
 
+    def skip(self, count: SupportsIndex = 1) -> Self:
+        """Let `count` time points pass without a release; what is known about them is as in `leakage_at_all_times`."""
+        for loss in (self._backward, self._forward):
+            if loss is not None:
+                dense(loss.matrix, MAX_STATES, "release every time point")
+        self._ledger.append((0.0, check_horizon(count, "count")))
+        return self
+
+    def remaining(self, alpha: float) -> float:
+        """The largest budget of the next release that keeps every TPL within `alpha`, rounding errors included; nats.
+
+        0 if there is none above the rounding errors. It says nothing about the releases after the next.
+        """
+        level = safely_below(check_level(alpha), len(self) + 1)
+
+        def within(epsilon: float) -> bool:
+            return copy(self).compose(epsilon).tpl.max() <= level
+
+        least = level * 2.0**-50
+        return largest_within(within, least, level) if within(least) else 0.0
+
     @property
     def ledger(self) -> tuple[tuple[float, int], ...]:
-        """What was composed, in order: pairs (epsilon, count)."""
+        """What was composed, in order: pairs (epsilon, count), with epsilon 0 for time points without a release."""
         return tuple(self._ledger)
 
     @property
@@ -70,7 +105,8 @@ class TemporalAccountant:
         read, known = self._read
         new = self._ledger[read:]
         if new:
-            known = self._followed_by(new, known)
+            paused = 0.0 in known.epsilons or any(epsilon == 0.0 for epsilon, _ in new)
+            known = self._with_pauses(new, known) if paused else self._followed_by(new, known)
             self._read = read + len(new), known
         return known
 
@@ -93,6 +129,11 @@ class TemporalAccountant:
     def tpl(self) -> np.ndarray:
         """Temporal privacy leakage of each release as of now, (T,), nats."""
         return self.leakage.tpl
+
+    def _with_pauses(self, new: list, known: TemporalLeakage) -> TemporalLeakage:
+        epsilons = np.concatenate([known.epsilons, *(np.full(n, epsilon) for epsilon, n in new)])
+        times = np.flatnonzero(epsilons)
+        return Timeline.along(*self._gaps, epsilons.size, times).leakage(epsilons[times])
 
     def _followed_by(self, new: list, known: TemporalLeakage) -> TemporalLeakage:
         runs = [(epsilon, sum(n for _, n in group)) for epsilon, group in groupby(new, key=itemgetter(0))]

@@ -28,7 +28,7 @@ from tplrepro.leakage.temporal import (
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import check_budgets, check_horizon
 
-__all__ = ["Timeline", "leakage_at_all_times"]
+__all__ = ["MAX_STATES", "Timeline", "gaps", "leakage_at_all_times"]
 
 #: The product of sparse matrices is dense; beyond this many states it is refused.
 MAX_STATES = 3000
@@ -89,7 +89,11 @@ class Timeline:
         horizon = check_horizon(horizon)
         points = np.arange(horizon) if times is None else _checked_times(times, horizon)
         steps_b, steps_f, _ = steps_of_both_sides(as_loss_function, backward, forward, horizon)
-        before, after = _gaps(steps_b, "backward"), _gaps(steps_f, "forward")
+        return cls.along(gaps(steps_b, "backward"), gaps(steps_f, "forward"), horizon, points)
+
+    @classmethod
+    def along(cls, before: Callable, after: Callable, horizon: int, points: np.ndarray) -> Self:
+        """The timeline of releases at `points`, from the loss functions of both sides between any two time points."""
         released = points.tolist()
         pauses = []
         for time in np.setdiff1d(np.arange(horizon), points).tolist():
@@ -97,8 +101,8 @@ class Timeline:
             loss_b = before(released[k - 1], time) if k > 0 else None
             loss_f = after(time, released[k]) if k < len(released) else None
             pauses.append((time, k - 1, loss_b, k, loss_f))
-        gaps = list(pairwise(released))
-        return cls(horizon, points, [before(*gap) for gap in gaps], [after(*gap) for gap in gaps], pauses)
+        pairs = list(pairwise(released))
+        return cls(horizon, points, [before(*pair) for pair in pairs], [after(*pair) for pair in pairs], pauses)
 
     def leakage(self, budgets: np.ndarray) -> TemporalLeakage:
         """The leakages at all T time points of budgets (R,)."""
@@ -113,8 +117,11 @@ class Timeline:
         return TemporalLeakage(*leakages)
 
 
-def _gaps(steps: list, name: str) -> Callable[[int, int], PrivacyLossFunction | None]:
-    """The loss function of the correlation between any two time points of one side, each made once."""
+def gaps(steps: list, name: str) -> Callable[[int, int], PrivacyLossFunction | None]:
+    """The loss function of the correlation between any two time points of one side, each made once.
+
+    Steps that are all the same, even a single one, go on for ever.
+    """
     uniform = all(function is steps[0] for function in steps)
 
     @cache
@@ -132,9 +139,10 @@ def _gaps(steps: list, name: str) -> Callable[[int, int], PrivacyLossFunction | 
         return PrivacyLossFunction(matrix)
 
     def between(start: int, end: int) -> PrivacyLossFunction | None:
-        if None in steps[start:end]:
+        first = 0 if uniform else start
+        if None in steps[first : first + end - start]:
             return None
-        return steps[start] if end == start + 1 else over(0 if uniform else start, end - start)
+        return steps[first] if end == start + 1 else over(first, end - start)
 
     return between
 

@@ -19,6 +19,7 @@ from tplrepro.validation import FrozenArrays, check_budgets, check_horizon
 __all__ = [
     "Correlation",
     "Matrix",
+    "SAFETY",
     "TemporalLeakage",
     "accumulate",
     "accumulate_steps",
@@ -27,6 +28,7 @@ __all__ = [
     "dense",
     "leakage_along",
     "loss_functions",
+    "safely_below",
     "steps_of_both_sides",
     "temporal_privacy_leakage",
 ]
@@ -35,6 +37,8 @@ __all__ = [
 Matrix = TransitionMatrix | PrivacyLossFunction | ArrayLike
 #: The same, or one for each step; None is not known.
 Correlation = Matrix | Sequence[Matrix | None] | None
+#: Relative margin below alpha: more than the rounding errors of one step of the recursion, of L and of their sum.
+SAFETY = 32 * 2.0**-52
 #: Larger matrices, perhaps sparse, are not made dense: exact leakages would take too long for them anyway.
 MAX_DENSE = 1000
 
@@ -119,9 +123,14 @@ def leakage_along(budgets: np.ndarray, before: list, after: list) -> TemporalLea
     return TemporalLeakage(budgets, accumulate_steps(before, budgets), fpl)
 
 
+def safely_below(alpha: float, releases: int) -> float:
+    """What the TPL in floating point must not exceed for the exact one to be within alpha, at so many releases."""
+    return alpha * (1.0 - 2.0 * SAFETY - releases * 2.0**-50)
+
+
 def accumulate_steps(losses: Sequence, budgets: np.ndarray) -> np.ndarray:
     """Leakages along `budgets`, where losses[t - 1], with a method `at` or None, leads from time t - 1 to t."""
-    steps = zip([None, *losses], budgets.tolist(), strict=True)
+    steps = zip([None, *losses][: budgets.size], budgets.tolist(), strict=True)
     return np.fromiter(accumulate((*step, sum(1 for _ in run)) for step, run in groupby(steps)), float)
 
 
