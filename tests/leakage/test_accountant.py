@@ -172,7 +172,7 @@ def test_time_points_without_a_release(sides):
 
 def test_pauses_that_matrices_are_too_large_for(monkeypatch):
     sparse = tpl.TransitionMatrix(scipy.sparse.eye_array(5).tocsr(), background=0.0)
-    monkeypatch.setattr("tplrepro.leakage.accountant.MAX_STATES", 3)
+    monkeypatch.setattr("tplrepro.leakage.partial.MAX_STATES", 3)
     with pytest.raises(ValueError, match="release every time point"):
         tpl.TemporalAccountant(sparse).skip()
 

@@ -51,9 +51,9 @@ CASES = [
     (lambda: of_three().w_event(0), "w must be at least 1"),
     (lambda: of_three().w_event(4), "at most the number of time points 3, found 4"),
     # time points without a release
-    (lambda: with_gaps([]), "list of time points"),
-    (lambda: with_gaps([True, False]), "list of time points"),
-    (lambda: with_gaps([2, 1]), "increasing time points in 0..3, found .2, 1.; sort them"),
+    (lambda: with_gaps([]), "one or more increasing time points"),
+    (lambda: with_gaps([True, False]), "one bool for each of them"),
+    (lambda: with_gaps([2, 1]), "increasing time points in 0..3, .* found .2 1.; sort them"),
     (lambda: with_gaps([-1, 2]), "increasing time points"),
     (lambda: with_gaps([0, 2], [0.1] * 3), "one budget a release.*3 .*2"),
     # exact and measured leakages

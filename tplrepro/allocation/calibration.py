@@ -92,8 +92,11 @@ def allocate_by_exact_leakage(
     alpha = check_level(alpha)
     if horizon is None and proportions is None:
         raise ValueError("an allocation needs a horizon or proportions, found neither; give the number of releases")
-    T = None if horizon is None else check_horizon(horizon)
-    shape = check_budgets(1.0 if proportions is None else proportions, "proportions", T)
+    shape = check_budgets(
+        1.0 if proportions is None else proportions,
+        "proportions",
+        horizon if horizon is None else check_horizon(horizon),
+    )
     T = shape.size
     _, _, n = arrays_of_both_sides(backward, forward, T, default=2)
     # more than the rounding errors of the exact leakage: T products of n terms on each side

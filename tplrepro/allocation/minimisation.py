@@ -61,8 +61,8 @@ class LeastError:
 
         x = np.log(start[self.knots] / self.alpha)
         # No term of the error may exceed the error of the start, which is feasible.
-        lower = np.log(np.maximum(self.weights[self.knots], 1e-300) / self.cost_of(x)[0]) / self.power
-        lower = np.minimum(lower, self.upper) - 0.1
+        shares = np.maximum(self.weights[self.knots], 1e-300) / self.cost_of(x)[0]
+        lower = np.minimum(np.log(shares) / self.power, self.upper) - 0.1
         x = np.clip(x, lower, self.upper)
         scale = 1.0 / self.cost_of(x)[0]
 

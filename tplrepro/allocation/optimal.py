@@ -82,8 +82,8 @@ def allocate_optimally(
         return np.full(size, alpha)
     problem = _OnTimeline(alpha, timeline, weights / weights.sum(), power)
     one_matrix = all(step is side[0] for side in (before, after) for step in side)
-    published = list(_published(problem, before[0], after[0])) if one_matrix else []
-    published.insert(0, problem.fit(np.full(size, alpha / size)))
+    published = [problem.fit(np.full(size, alpha / size))]
+    published += _published(problem, before[0], after[0]) if one_matrix else []
     starts = published[:2] + [problem.fit(shape, tolerance=1e-3) for shape in _shapes(problem)]
     on_knots = size > MANY and size == horizon and one_matrix and np.ptp(weights) == 0.0
     if size > FEW:
@@ -117,12 +117,11 @@ class _OnTimeline(LeastError):
 
     def tpl(self, budgets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         change = budgets[:, None] * self.spread
-        line = self.timeline
-        bpl, dbpl = ascend(line.backward, budgets, change)
-        fpl, dfpl = (a[::-1] for a in ascend(line.forward[::-1], budgets[::-1], change[::-1]))
+        bpl, dbpl = ascend(self.timeline.backward, budgets, change)
+        fpl, dfpl = (a[::-1] for a in ascend(self.timeline.forward[::-1], budgets[::-1], change[::-1]))
         tpl, dtpl = [bpl + fpl - budgets], [dbpl + dfpl - change]
         # Before the first release and after the last one, there is less leakage than at that release.
-        for _time, before, loss_b, after, loss_f in line.pauses:
+        for _time, before, loss_b, after, loss_f in self.timeline.pauses:
             if before < 0 or after == budgets.size:
                 continue
             value, slope = 0.0, np.zeros(self.knots.size)
@@ -138,8 +137,7 @@ class _OnTimeline(LeastError):
 def _solve_on_knots(problem: _OnTimeline, starts: list) -> list[np.ndarray]:
     """Solve on knots that lie denser towards both ends, then with one at each budget that differs from the middle."""
     size = problem.weights.size
-    coarse = problem.on_knots(6, 6, 1.4)
-    found = [coarse.solve(start) for start in starts]
+    found = [problem.on_knots(6, 6, 1.4).solve(start) for start in starts]
     best = min(found, key=lambda budgets: problem.cost(problem.fit(budgets, tolerance=1e-9)))
     middle = np.flatnonzero(np.abs(best / np.median(best) - 1.0) < LEVEL)
     first, last = (int(middle[0]) + 4, size - int(middle[-1]) + 3) if middle.size else (size, size)
@@ -147,8 +145,7 @@ def _solve_on_knots(problem: _OnTimeline, starts: list) -> list[np.ndarray]:
     if first + last > MAX_KNOTS - 20:
         share = (MAX_KNOTS - 60) / (first + last)
         first, last, growth = int(first * share), int(last * share), 1.1
-    fine = problem.on_knots(first, last, growth)
-    return [*found, fine.solve(problem.fit(best, tolerance=1e-9))]
+    return [*found, problem.on_knots(first, last, growth).solve(problem.fit(best, tolerance=1e-9))]
 
 
 def _shapes(problem: _OnTimeline) -> Iterator[np.ndarray]:
@@ -159,9 +156,7 @@ def _shapes(problem: _OnTimeline) -> Iterator[np.ndarray]:
     if size <= FEW:
         yield np.where(steps % 2, 1.0, 0.2)
     if size > FEW or problem.alpha > CURVED:
-        ends = np.full(size, 0.1)
-        ends[0] = ends[-1] = 1.0
-        yield ends
+        yield np.where((steps == 0) | (steps == size - 1), 1.0, 0.1)
     if size <= FEW and problem.alpha > CURVED:
         yield np.where(steps % 2, 0.2, 1.0)
         yield 2.0**-steps

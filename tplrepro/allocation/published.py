@@ -36,10 +36,9 @@ def allocate_by_upper_bound(alpha: float, backward: Matrix | None, forward: Matr
     0.2038721
     """
     alpha = check_level(alpha)
-    sides = zip(("backward", "forward"), loss_functions(backward, forward), strict=True)
-    known = {name: function for name, function in sides if function is not None}
-    for name, function in known.items():
-        if function.is_identity:
+    sides = dict(zip(("backward", "forward"), loss_functions(backward, forward), strict=True))
+    for name, function in sides.items():
+        if function is not None and function.is_identity:
             witness = function.witness(1.0)
             raise NoFiniteSupremumError(
                 f"the {name} leakage has no finite supremum for any budget: states {witness.state_q!r} and "
@@ -50,8 +49,8 @@ def allocate_by_upper_bound(alpha: float, backward: Matrix | None, forward: Matr
 
     def within(epsilon: float) -> bool:
         # TPL is the sum of the suprema, less epsilon for each side that is counted twice.
-        suprema = [float(function.supremum(epsilon)) for function in known.values()]
-        return sum(suprema) - (len(known) - 1) * epsilon <= target
+        suprema = [float(function.supremum(epsilon)) for function in sides.values() if function is not None]
+        return sum(suprema) - (len(suprema) - 1) * epsilon <= target
 
     budget = largest_within(within, 0.0, alpha) - SAFETY * alpha
     if budget <= 0.0:
@@ -95,9 +94,8 @@ def allocate_by_quantification(
 
     a_b = largest_within(within, 0.0, target)
     a_f = target - loss_b(a_b)
-    remaining_b = a_b if known_b is None else known_b.budget_for(a_b)
-    remaining_f = a_f if known_f is None else known_f.budget_for(a_f)
-    middle = min(remaining_b, remaining_f) - SAFETY * alpha
+    sides = (known_b, a_b), (known_f, a_f)
+    middle = min(level if known is None else known.budget_for(level) for known, level in sides) - SAFETY * alpha
     if min(a_f, a_b, middle if horizon > 2 else a_b) <= 0.0 or any(f and f.is_identity for f in (known_b, known_f)):
         return largest_equal_budgets(alpha, known_b, known_f, horizon)
     budgets = np.full(horizon, middle)

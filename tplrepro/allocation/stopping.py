@@ -114,8 +114,8 @@ class _Endless(LeastError):
         spread[-1, -1] = 1.0
         super().__init__(alpha, weights, power, knots, spread)
         self.backward, self.forward = backward, forward
-        limits = [loss.budget_for(alpha) for loss in (backward, forward) if loss is not None]
-        self.upper[-1] = np.log(min(limits) / alpha)  # beyond, one supremum alone exceeds alpha
+        # beyond, one supremum alone exceeds alpha
+        self.upper[-1] = np.log(min(L.budget_for(alpha) for L in (backward, forward) if L is not None) / alpha)
 
     def result(self, budgets: np.ndarray) -> EndlessBudgets | None:
         """Algorithm 7's margin comes off each budget, for the rounding of the suprema."""
@@ -154,9 +154,8 @@ def _supremum(loss: PrivacyLossFunction | None, epsilon: float) -> tuple[float, 
 def _shapes(problem: _Endless, constant: float, p: float) -> Iterator[np.ndarray]:
     """Budgets to start from, up to a factor: Algorithm 8's beginning, and falling ones."""
     size = problem.weights.size
-    beginning = np.full(size, constant)
-    beginning[0] = allocate_by_quantification(problem.alpha, problem.backward, problem.forward, 3)[0]
-    yield beginning
+    first, *_ = allocate_by_quantification(problem.alpha, problem.backward, problem.forward, 3)
+    yield np.append(first, np.full(size - 1, constant))
     # the best under perfect correlation, where the sum of all budgets is bounded
     yield (1.0 - p) ** (np.arange(size) / (1 + problem.power))
 

@@ -14,8 +14,8 @@ from typing import Self, SupportsIndex
 
 import numpy as np
 
-from tplrepro.leakage.partial import MAX_STATES, Timeline, gaps
-from tplrepro.leakage.temporal import Matrix, TemporalLeakage, accumulate, dense, loss_functions, safely_below
+from tplrepro.leakage.partial import Timeline, gaps
+from tplrepro.leakage.temporal import Matrix, TemporalLeakage, accumulate, loss_functions, safely_below
 from tplrepro.search import largest_within
 from tplrepro.validation import check_epsilon, check_horizon, check_level, one_number
 
@@ -55,8 +55,10 @@ class TemporalAccountant:
         self._read, self._ledger = state[2:]
 
     def __repr__(self) -> str:
-        releases = sum(n for epsilon, n in self._ledger if epsilon)
-        return f"TemporalAccountant({releases} releases, {sum(e * n for e, n in self._ledger):.6g} nats spent)"
+        return (
+            f"TemporalAccountant({sum(n for epsilon, n in self._ledger if epsilon)} releases, "
+            f"{sum(epsilon * n for epsilon, n in self._ledger):.6g} nats spent)"
+        )
 
     def __len__(self) -> int:
         """The number of time points so far, T."""
@@ -75,9 +77,8 @@ class TemporalAccountant:
 
     def skip(self, count: SupportsIndex = 1) -> Self:
         """Let `count` time points pass without a release; what is known about them is as in `leakage_at_all_times`."""
-        for loss in (self._backward, self._forward):
-            if loss is not None:
-                dense(loss.matrix, MAX_STATES, "release every time point")
+        for between in self._gaps:
+            between(0, 2)  # refused for sparse matrices of very many states, before the account changes
         self._ledger.append((0.0, check_horizon(count, "count")))
         return self
 
@@ -105,8 +106,7 @@ class TemporalAccountant:
         read, known = self._read
         new = self._ledger[read:]
         if new:
-            paused = 0.0 in known.epsilons or any(epsilon == 0.0 for epsilon, _ in new)
-            known = self._with_pauses(new, known) if paused else self._followed_by(new, known)
+            known = self._followed_by(new, known)
             self._read = read + len(new), known
         return known
 
@@ -130,12 +130,11 @@ class TemporalAccountant:
         """Temporal privacy leakage of each release as of now, (T,), nats."""
         return self.leakage.tpl
 
-    def _with_pauses(self, new: list, known: TemporalLeakage) -> TemporalLeakage:
-        epsilons = np.concatenate([known.epsilons, *(np.full(n, epsilon) for epsilon, n in new)])
-        times = np.flatnonzero(epsilons)
-        return Timeline.along(*self._gaps, epsilons.size, times).leakage(epsilons[times])
-
     def _followed_by(self, new: list, known: TemporalLeakage) -> TemporalLeakage:
+        epsilons = np.concatenate([known.epsilons, *(np.full(n, epsilon) for epsilon, n in new)])
+        if not epsilons.all():
+            times = np.flatnonzero(epsilons)
+            return Timeline.along(*self._gaps, epsilons.size, times).leakage(epsilons[times])
         runs = [(epsilon, sum(n for _, n in group)) for epsilon, group in groupby(new, key=itemgetter(0))]
         last = float(known.bpl[-1]) if known.bpl.size else None
         bpl = list(accumulate(((self._backward, *run) for run in runs), last))
@@ -147,7 +146,7 @@ class TemporalAccountant:
             fpl.append(following)
         unchanged = known.fpl[: known.fpl.size + len(bpl) - len(fpl)]
         return TemporalLeakage(
-            np.concatenate([known.epsilons, *(np.full(n, epsilon) for epsilon, n in runs)]),
+            epsilons,
             np.concatenate((known.bpl, bpl)),
             np.concatenate((unchanged, fpl[::-1])),
         )

@@ -149,10 +149,8 @@ def _largest_ratios(chain: list, lower, upper, start) -> np.ndarray:
     ratios = np.zeros((n, n))
     if not chain:
         return ratios
-    all_i, all_j = np.nonzero(~np.eye(n, dtype=bool))
-    size = max(1, 2**16 // n)
-    for first in range(0, all_i.size, size):
-        i, j = all_i[first : first + size], all_j[first : first + size]
+    pairs = np.argwhere(~np.eye(n, dtype=bool))
+    for i, j in (block.T for block in np.array_split(pairs, -(-(n**3) // 2**16))):
         gains = np.expm1(start[i, j])
         best = np.full(i.size, -1.0)
         active = np.arange(i.size)
@@ -223,11 +221,10 @@ def _checked(epsilons, backward, forward):
 def with_joint(epsilons: np.ndarray, past: np.ndarray, single: np.ndarray, future: np.ndarray) -> ExactLeakage:
     """The leakages from log ratios of pairs of states, (T, n, n): by outputs before each time, of it, and after it."""
     joint = (past + single + future).reshape(epsilons.size, -1)
-    n = past.shape[1]
     return ExactLeakage(
         epsilons,
         (past + single).max(axis=(1, 2)),
         (single + future).max(axis=(1, 2)),
         joint.max(axis=1),
-        np.column_stack(np.unravel_index(joint.argmax(axis=1), (n, n))),
+        np.column_stack(np.unravel_index(joint.argmax(axis=1), past.shape[1:])),
     )

@@ -20,6 +20,7 @@ import warnings
 from itertools import permutations
 
 import numpy as np
+import pulp
 from numpy.typing import ArrayLike
 
 from tplrepro.markov.transition import as_transition_matrix
@@ -65,12 +66,9 @@ class _Programme:
     """The model for one row d: from row q to row q only the objective changes."""
 
     def __init__(self, d: np.ndarray, alpha: float, solver, formulation: str):
-        import pulp
-
         self.d, self.alpha, self.solver = d, alpha, solver
         self.model = pulp.LpProblem("temporal_privacy_loss", pulp.LpMaximize)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # PuLP 3 announces the names of PuLP 4
+        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # the names of PuLP 4
             self.y = [pulp.LpVariable(f"y{j}", lowBound=0) for j in range(len(d))]
             scale = pulp.LpVariable("m", lowBound=0)
         ratio = float(np.exp(alpha))
@@ -84,8 +82,6 @@ class _Programme:
                 self.model += y_j <= ratio * y_k
 
     def solve(self, q: np.ndarray) -> float:
-        import pulp
-
         gap = q - self.d
         if not gap.any():
             return 0.0
@@ -101,11 +97,8 @@ class _Programme:
 
 
 def _solver(name: str, formulation: str):
-    import pulp
-
     tolerance = _TOLERANCE[formulation]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # the CBC in PuLP's wheels goes in PuLP 4
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # CBC goes from PuLP 4's wheels
         if name == "CBC":
             found = pulp.PULP_CBC_CMD(msg=False, options=[f"primalT {tolerance}", f"dualT {tolerance}"])
         else:

@@ -151,14 +151,10 @@ def _checked_times(given: ArrayLike, horizon: int) -> np.ndarray:
     times = np.asarray(given)
     if times.dtype == bool and times.shape == (horizon,):
         times = np.flatnonzero(times)
-    if times.ndim != 1 or times.size == 0 or not np.issubdtype(times.dtype, np.integer):
+    points = times.ndim == 1 and times.size > 0 and np.issubdtype(times.dtype, np.integer)
+    if not points or times[0] < 0 or times[-1] >= horizon or (np.diff(times) <= 0).any():
         raise ValueError(
-            f"times must be a list of time points, or one bool a time point ({horizon}), found shape {times.shape} "
-            f"of {times.dtype}; give at least one time point, counted from 0"
-        )
-    if times[0] < 0 or times[-1] >= horizon or (np.diff(times) <= 0).any():
-        raise ValueError(
-            f"times must hold increasing time points in 0..{horizon - 1}, found {times.tolist()[:10]}; "
-            "sort them, and count from 0"
+            f"times must be one or more increasing time points in 0..{horizon - 1}, or one bool for each of them, "
+            f"found {times}; sort them, and count from 0"
         )
     return times.astype(int)

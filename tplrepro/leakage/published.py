@@ -73,12 +73,11 @@ def algorithm_1(P: ArrayLike, alpha: float, epsilon: float = 0.0) -> float:
     """
     rows = as_transition_matrix(P).toarray()
     alpha, epsilon = _one_leakage(alpha, "alpha"), _one_leakage(epsilon, "epsilon")
-    n = rows.shape[0]
     rise, floor = _factors(alpha)
     largest = 0.0
-    block = max(1, BLOCK // (n * n))
+    block = max(1, BLOCK // rows.size)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        for start in range(0, n, block):
+        for start in range(0, len(rows), block):
             excess = rows[start : start + block, None, :] - rows  # q_j - d_j, (block, n, n)
             ratio = excess / rows  # inf where d_j = 0 < q_j; NaN, which is never kept, where both are 0
             x, p, d = np.zeros((3, *excess.shape[:2]))

@@ -16,22 +16,7 @@ from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.validation import FrozenArrays, check_budgets, check_horizon
 
-__all__ = [
-    "Correlation",
-    "Matrix",
-    "SAFETY",
-    "TemporalLeakage",
-    "accumulate",
-    "accumulate_steps",
-    "arrays_of_both_sides",
-    "as_loss_function",
-    "dense",
-    "leakage_along",
-    "loss_functions",
-    "safely_below",
-    "steps_of_both_sides",
-    "temporal_privacy_leakage",
-]
+__all__ = ["Correlation", "Matrix", "TemporalLeakage", "accumulate_steps", "temporal_privacy_leakage"]
 
 #: One correlation, for all steps.
 Matrix = TransitionMatrix | PrivacyLossFunction | ArrayLike
@@ -119,8 +104,11 @@ def temporal_privacy_leakage(
 
 def leakage_along(budgets: np.ndarray, before: list, after: list) -> TemporalLeakage:
     """The leakages of budgets (T,), from the loss functions (None: not known) of the T - 1 steps on both sides."""
-    fpl = accumulate_steps(after[::-1], budgets[::-1])[::-1]
-    return TemporalLeakage(budgets, accumulate_steps(before, budgets), fpl)
+    return TemporalLeakage(
+        budgets,
+        accumulate_steps(before, budgets),
+        accumulate_steps(after[::-1], budgets[::-1])[::-1],
+    )
 
 
 def safely_below(alpha: float, releases: int) -> float:

@@ -33,14 +33,11 @@ def vertex_loss(d: float, gap: float, rest: float, alpha: float) -> float:
         loss = log1p(gap * w / (exp(-alpha) + d * w))
     elif d >= 1e-290:
         loss = log1p(gap / d)
-    elif d == 0.0:
-        exponent = alpha + log(gap)
-        loss = exponent + log1p(exp(-exponent)) if exponent > 0 else log1p(exp(exponent))
     else:
         # d and e^-alpha are both at the end of the double range: scale them (and gap) by 2^900.
-        scaled = d * 2.0**900 + exp(900 * log(2.0) - alpha)
-        ratio = log(gap) + 900 * log(2.0) - log(scaled)
-        loss = ratio + log1p(exp(-ratio)) if ratio > 0 else log1p(exp(ratio))
+        below = 900 * log(2.0) - log(d * 2.0**900 + exp(900 * log(2.0) - alpha)) if d > 0.0 else alpha
+        exponent = log(gap) + below
+        loss = exponent + log1p(exp(-exponent)) if exponent > 0 else log1p(exp(exponent))
     return min(loss, alpha)
 
 
