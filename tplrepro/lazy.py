@@ -25,8 +25,11 @@ def lazy_names(
     ('tplrepro.markov.generators', ['strongest'])
     """
     names = [*exports, *modules]
-    paths = {**(modules if isinstance(modules, Mapping) else {name: name for name in modules}), **exports}
-    full = {name: path if path.startswith("tplrepro.") else f"{package}.{path}" for name, path in paths.items()}
+    paths = modules if isinstance(modules, Mapping) else {name: name for name in modules}
+    full = {
+        name: path if path.startswith("tplrepro.") else f"{package}.{path}"
+        for name, path in {**paths, **exports}.items()
+    }
 
     def attribute(name: str):
         if name not in names:

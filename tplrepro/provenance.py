@@ -114,9 +114,8 @@ def file_digests(inputs: Iterable) -> dict[str, str]:
     root = Path(named).expanduser().resolve() if named else None
     digests: dict[str, str] = {}
     for file in dict.fromkeys(file for given in inputs for file in files_of(Path(given).resolve())):
-        label = "/".join(file.parts[-2:])
-        if root is not None and file.is_relative_to(root):
-            label = file.relative_to(root).as_posix()
+        base = root if root is not None and file.is_relative_to(root) else file.parent.parent
+        label = file.relative_to(base).as_posix()
         others = sum(known.split(" (")[0] == label for known in digests)
         with file.open("rb") as handle:
             digests[f"{label} ({others + 1})" if others else label] = hashlib.file_digest(handle, "sha256").hexdigest()

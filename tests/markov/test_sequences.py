@@ -70,6 +70,12 @@ def test_states_are_the_values_seen_unless_they_are_named():
     named = as_sequences([["b", "a"]], states=["c", "b", "a"])
     assert (named.labels.tolist(), named[0].tolist()) == (["c", "b", "a"], [1, 2])
     assert as_sequences([[2.0, True, np.int8(1)]]).labels.tolist() == [1, 2]
+    for hashes in (
+        [2**63, 2**63 + 1],
+        [-1, 2**63, 2**63 + 1],
+        [10**20, 10**20 + 1],
+    ):  # floats could not tell them apart
+        assert as_sequences([hashes]).labels.tolist() == hashes
 
 
 def test_labels_unvisited_states_and_users_survive():

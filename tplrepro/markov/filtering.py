@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
-from tplrepro.validation import FrozenArrays, check_distribution
+from tplrepro.validation import FrozenArrays, as_numbers, check_distribution
 
 __all__ = [
     "FilteredChain",
@@ -83,7 +83,7 @@ def forward_backward(
     >>> float(np.exp(result.log_evidence).round(6))  # the sum over all four paths
     0.262
     """
-    likelihoods = np.asarray(log_likelihoods, dtype=float)
+    likelihoods = as_numbers(log_likelihoods, "log_likelihoods must be numbers", "give -inf for what is impossible")
     if likelihoods.ndim < 2 or 0 in likelihoods.shape:
         raise ValueError(
             f"log_likelihoods must have shape (..., T, n) with T >= 1, found {likelihoods.shape}; one row is an output"

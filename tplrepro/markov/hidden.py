@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.markov.transition import TransitionMatrix
-from tplrepro.validation import FrozenArrays, check_horizon
+from tplrepro.validation import FrozenArrays, as_numbers, check_horizon
 
 __all__ = ["HiddenChain", "fit_hidden_chain"]
 
@@ -109,7 +109,11 @@ def fit_hidden_chain(
 
 def _flat(series: Iterable[ArrayLike]) -> tuple[np.ndarray, list[int]]:
     """All observations, (m, d), and the length of each series."""
-    arrays = [array for array in (np.asarray(one, dtype=float) for one in series) if array.size]
+    arrays = [
+        array
+        for array in (as_numbers(one, "series must be numbers", "split them at missing values") for one in series)
+        if array.size
+    ]
     if not arrays:
         raise ValueError("fitting needs at least one observation, found none; give non-empty series")
     if len({array.shape[1:] for array in arrays}) > 1 or arrays[0].ndim not in (1, 2):

@@ -5,6 +5,7 @@ one analysis. Sequences are kept flat, one array of codes and the offsets at whi
 million sessions would be a million Python objects.
 """
 
+import cmath
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -48,12 +49,13 @@ class Sequences(FrozenArrays):
     users: np.ndarray
 
     def __post_init__(self):
-        values = np.asarray(self.values, None if len(self.values) else np.int32)  # an empty list has no type
+        values = np.asanyarray(self.values, None if len(self.values) else np.int32)  # an empty list has no type
         offsets = np.asarray(self.offsets, dtype=np.int64)
         labels, users = _array_of(self.labels), _array_of(self.users)
-        if values.ndim != 1 or values.dtype.kind not in "iu":
+        if values.ndim != 1 or values.dtype.kind not in "iu" or np.ma.is_masked(values):
             raise ValueError(
-                f"values must be a flat array of integer codes, found {values.dtype}, shape {values.shape}; put what "
+                f"values must be a flat array of integer codes, found {type(values).__name__} of {values.dtype}, "
+                f"shape {values.shape}; put what "
                 "they stand for into labels"
             )
         ends = offsets[[0, -1]].tolist() if offsets.ndim == 1 and offsets.size else []
@@ -210,7 +212,7 @@ def _coded(data) -> Sequences:
     """Sequences over the values seen."""
     if hasattr(data, "columns"):
         return _from_frame(data)
-    owned: Any = enumerate(data)
+    owned: Any = enumerate(data if np.iterable(data) else [data])
     if isinstance(data, Mapping):
         owned = ((user, sequence) for user, own in data.items() for sequence in _sequences_of(own))
     users, sequences = [*zip(*owned, strict=True)] or [(), ()]
@@ -224,6 +226,10 @@ def _from_frame(frame) -> Sequences:
     if any(name not in frame.columns for name in COLUMNS):
         raise ValueError(
             f"a DataFrame must have the columns user, time and state, found {list(frame.columns)}; rename them"
+        )
+    if frame["time"].dtype.kind not in "iufMm":
+        raise ValueError(
+            f"the column time must hold numbers or time stamps, found {frame['time'].dtype}; use pandas.to_datetime"
         )
     missing = frame[COLUMNS].isna().any()
     if missing.any():
@@ -244,7 +250,7 @@ def _sequences_of(own: Any) -> list:
 
 def _one_dimensional(sequence, position: int) -> np.ndarray:
     """A sequence of states as an array of integers, else of the objects that it holds."""
-    if isinstance(sequence, str) or not np.iterable(sequence):
+    if isinstance(sequence, (str, bytes, set, frozenset, Mapping)) or not np.iterable(sequence):
         raise ValueError(
             f"each sequence must be a list of states, found {sequence!r} at position {position}; wrap a single one in "
             "a list"
@@ -269,7 +275,7 @@ def _factorize(states: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.
     wrong = codes < 0
     if labels.dtype.kind in "Ofc":
         whole = [_whole_number(label) if isinstance(label, Number) else label for label in labels.tolist()]
-        wrong |= np.array([label is None for label in whole])[codes]
+        wrong |= np.array([label is None for label in whole], dtype=bool)[codes]
         labels = _array_of(whole)
     if wrong.any():
         first = int(np.argmax(wrong))
@@ -285,7 +291,7 @@ def _factorize(states: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.
 
 
 def _whole_number(value: Any) -> int | None:
-    return int(value.real) if np.isfinite(value) and value == np.round(value.real) else None
+    return int(value.real) if cmath.isfinite(value) and value == round(value.real) else None
 
 
 def _array_of(labels: Iterable) -> np.ndarray:
@@ -293,5 +299,10 @@ def _array_of(labels: Iterable) -> np.ndarray:
     if isinstance(labels, np.ndarray) and labels.ndim == 1:
         return labels
     labels = list(labels)
-    plain = any({*map(type, labels)} <= kinds for kinds in ({str, np.str_}, {int, np.int64}))
-    return np.array(labels) if plain else np.fromiter(labels, dtype=object, count=len(labels))
+    # Larger numbers would become floats.
+    whole = {*map(type, labels)} <= {int, np.int64} and max(map(abs, labels), default=0) < 2**63
+    return (
+        np.array(labels)
+        if whole or {*map(type, labels)} <= {str, np.str_}
+        else np.fromiter(labels, object, len(labels))
+    )

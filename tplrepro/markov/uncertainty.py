@@ -90,8 +90,10 @@ def bootstrap_draws(
             f"groups must name one group a sequence, {len(coded)}, found {len(group)}; give the user of each sequence"
         )
     members = np.split(np.argsort(group, kind="stable"), np.cumsum(np.bincount(group))[:-1])
-    chosen = (rng.integers(len(members), size=len(members)) for _ in range(draws))
-    return (estimate(coded.select(np.concatenate([members[g] for g in one]))) for one in chosen)
+    return (
+        estimate(coded.select(np.concatenate([members[g] for g in rng.integers(len(members), size=len(members))])))
+        for _ in range(draws)
+    )
 
 
 @dataclass(frozen=True)
