@@ -49,7 +49,7 @@ MECHANISMS = (CRR, sip.OptimalResponse, RR)
         (lambda: sip.release_sequence(RR(1.0), [0, 2], CHAIN, rng=RNG), "symbols must be 0..1, found 0 to 2"),
         (lambda: sip.release_tops([0], 4, 1.0, rng=RNG, smoothing=1.5), "smoothing must be a probability"),
         (lambda: sip.release_tops([0], 4, -1.0, rng=RNG), "epsilon must be a finite level"),
-        (lambda: sip.two_step_noise(CRR(1.0), CRR(1.0), 1.0, 0.5), "p1 must lie strictly between 0 and 1"),
+        (lambda: sip.two_step_noise(CRR(1.0), CRR(1.0), 1.5, 0.5), "a belief must be non-negative .* minimum -0.5"),
     ],
 )
 def test_what_is_refused(call, message):

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from tests.sip.oracles import changed, least_cost
 from tests.sip.strategies import beliefs, budgets
 from tplrepro import sip
-from tplrepro.sip.hamming import allocate, utility_bound
-from tplrepro.sip.one_sided import mix_dense
+from tplrepro.sip.hamming import allocate, mix_dense, utility_bound
 
 TOLERANCE = 2e-8  # the reference programme's own, and the margin below the budget
 
@@ -106,7 +105,7 @@ def test_mixing_repairs_a_table_that_is_far_from_feasible():
     assert response.leakage <= 0.5
     even = mix_dense(np.array([0.3, 0.3, 0.4]), np.eye(3), 0.6, (1 - np.eye(3)))
     assert 0.6 - 1e-9 <= even.leakage <= 0.6  # as much as allowed, and no more
-    # Ratios of the identity go up to 1/0.3; the share of the marginal is that of tplrepro.sip.one_sided.
+    # Ratios of the identity go up to 1/0.3; the share of the marginal is that of tplrepro.sip.hamming.
     share = (1 / 0.3 - np.exp(0.6)) / (1 / 0.3 - 1)
     assert even.cost() == pytest.approx(share * (1 - 0.3**2 - 0.3**2 - 0.4**2), abs=1e-8)
 

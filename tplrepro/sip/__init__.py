@@ -13,7 +13,6 @@ from tplrepro.lazy import lazy_names as _lazy_names
 
 _NAMES = {
     "batch": ("BatchResponse", "batch_belief", "batch_chain", "batch_distance", "decode_batch", "encode_batches"),
-    "belief": ("Belief", "SymbolChain", "chain_from_sequences"),
     "experiments": (
         "MarkovClassifier",
         "gaze_cells",
@@ -35,7 +34,14 @@ _NAMES = {
     ),
     "optimal": ("OptimalResponse",),
     "published": ("ConditionalRandomizedResponse", "RandomizedResponse", "TemporalRandomizedResponse", "release_tops"),
-    "release": ("expected_release", "release_sequence", "release_sequences"),
+    "release": (
+        "Belief",
+        "SymbolChain",
+        "chain_from_sequences",
+        "expected_release",
+        "release_sequence",
+        "release_sequences",
+    ),
     "response": ("BeliefMechanism", "Response"),
 }
 _EXPORTS = {name: module for module, names in _NAMES.items() for name in names}

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
-from tplrepro.sip.belief import SymbolChain
 from tplrepro.sip.leakage import markov_sequences
 from tplrepro.sip.optimal import OptimalResponse
+from tplrepro.sip.release import SymbolChain
 from tplrepro.sip.response import Response, check_distance, check_symbols
 from tplrepro.validation import check_choice, check_distribution, check_horizon
 
@@ -46,8 +46,7 @@ def encode_batches(sequence: ArrayLike, n_symbols: int, width: int) -> np.ndarra
     symbols = check_symbols(sequence, n_symbols)
     if symbols.size < width:
         raise ValueError(f"a sequence must hold a batch of {width} symbols, found {symbols.size}; lengthen it")
-    whole = symbols[: symbols.size // width * width].reshape(-1, width)
-    return whole @ n_symbols ** np.arange(width)[::-1]
+    return symbols[: symbols.size // width * width].reshape(-1, width) @ n_symbols ** np.arange(width)[::-1]
 
 
 def decode_batch(batch: ArrayLike, n_symbols: int, width: int) -> np.ndarray:
@@ -81,8 +80,9 @@ def batch_chain(initial: ArrayLike, transition: TransitionMatrix | ArrayLike, wi
     """The chain of order 1 over batches that a chain of order 1 over symbols makes."""
     matrix = as_transition_matrix(transition)
     after = np.array([batch_belief(row, matrix, width) for row in matrix.toarray()])
-    last = np.arange(after.shape[1]) % matrix.n_states
-    return SymbolChain.first_order(batch_belief(initial, matrix, width), after[last])
+    return SymbolChain.first_order(
+        batch_belief(initial, matrix, width), after[np.arange(after.shape[1]) % matrix.n_states]
+    )
 
 
 class BatchResponse(OptimalResponse):
@@ -118,21 +118,19 @@ class BatchResponse(OptimalResponse):
             return super().response(belief)
         beta = check_distribution(belief, len(self.distance), "a belief")
         rows = _gradient_descent(beta, np.asarray(self.distance), self.epsilon, self.step)
-        return Response(beta, np.arange(beta.size), 0.0, rows, np.arange(beta.size))
+        return Response(beta, np.arange(beta.size), 0.0, beta @ rows, rows, np.arange(beta.size))
 
 
 def _gradient_descent(belief: np.ndarray, distance: np.ndarray, epsilon: float, step: float) -> np.ndarray:
     """Algorithm 2 of [3]: rows (n, n), from uniform ones along the gradient until each entry has met its constraint."""
-    n = belief.size
-    rows = np.full((n, n), 1.0 / n)
+    rows = np.full(distance.shape, 1.0 / belief.size)
     gradient = distance * (belief / belief.max())[:, None]  # one step length for all, whatever the scale of the belief
-    possible = np.repeat((belief > 0)[:, None], n, axis=1)
+    possible = np.repeat((belief > 0)[:, None], belief.size, axis=1)
     active = possible.copy()
     for _ in range(SWEEPS):
         # The gradient is centred over the entries of a row that still move, which keeps the row on the simplex;
         # positivity follows from the constraint.
-        moving = np.maximum(active.sum(axis=1, keepdims=True), 1)
-        centre = (gradient * active).sum(axis=1, keepdims=True) / moving
+        centre = (gradient * active).sum(axis=1, keepdims=True) / np.maximum(active.sum(axis=1, keepdims=True), 1)
         move = np.where(active, gradient - centre, 0.0)
         trial = rows - step * move
         marginal = belief @ trial

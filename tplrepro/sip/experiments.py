@@ -22,10 +22,10 @@ from tplrepro.datasets.preparation import Prepared, prepare
 from tplrepro.markov.sequences import Sequences, as_sequences
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.search import largest_within
-from tplrepro.sip.belief import Belief, SymbolChain
 from tplrepro.sip.leakage import joint_information
+from tplrepro.sip.release import Belief, SymbolChain
 from tplrepro.sip.response import BeliefMechanism, check_symbols
-from tplrepro.validation import check_horizon, check_probability, check_smoothing
+from tplrepro.validation import check_horizon, check_smoothing
 
 __all__ = [
     "MarkovClassifier",
@@ -61,8 +61,11 @@ def gaze_cells(columns: int, rows: int, stride: int = 1, **stand_in: Any) -> Pre
         labels=np.arange(columns * rows),
         users=np.array([user for user, _ in recordings]),
     )
-    names = [f"area r{row}c{column}" for row in range(rows) for column in range(columns)]
-    return replace(prepared, sequences=sequences, state_names=names)
+    return replace(
+        prepared,
+        sequences=sequences,
+        state_names=[f"area r{row}c{column}" for row in range(rows) for column in range(columns)],
+    )
 
 
 def grid_distance(columns: int, rows: int) -> np.ndarray:
@@ -81,8 +84,8 @@ def merge_rare(sequences: Sequences, keep: int) -> Sequences:
     >>> merge_rare(Sequences.from_flat(np.array([3, 3, 1, 2, 1, 3]), [0, 6]), 2)[0].tolist()
     [0, 0, 1, 2, 1, 0]
     """
-    check_horizon(keep, "keep")
-    kept = np.argsort(-np.bincount(sequences.values, minlength=sequences.n_states), kind="stable")[:keep]
+    visits = np.bincount(sequences.values, minlength=sequences.n_states)
+    kept = np.argsort(-visits, kind="stable")[: check_horizon(keep, "keep")]
     number = np.full(sequences.n_states, keep)
     number[kept] = np.arange(kept.size)
     labels = np.array([*sequences.labels[kept].tolist(), "other"], dtype=object)
@@ -96,14 +99,12 @@ def halves(sequences: Sequences, length: int, most: int | None = None) -> tuple[
     [6, 7]
     """
     check_horizon(length, "length")
-    train, test = {}, {}
-    for user, own in sequences.by_user().items():
-        train[user] = [s[: s.size // 2] for s in own if s.size >= 2]
-        starts = [range(s.size // 2, s.size - length + 1, length) for s in own]
-        pieces = [s[start : start + length] for s, first in zip(own, starts, strict=True) for start in first]
+    grouped, test = sequences.by_user(), {}
+    for user, own in grouped.items():
+        pieces = [s[k : k + length] for s in own for k in range(s.size // 2, s.size - length + 1, length)]
         count = len(pieces) if most is None else min(len(pieces), most)
         test[user] = [pieces[i] for i in np.linspace(0, len(pieces) - 1, count).astype(int)]
-    return train, test
+    return {user: [s[: s.size // 2] for s in own if s.size >= 2] for user, own in grouped.items()}, test
 
 
 class MarkovClassifier:
@@ -179,9 +180,6 @@ class TwoStepNoise:
 
 
 def _chain(p1: float, phi: float) -> SymbolChain:
-    check_probability(phi, "phi")
-    if not 0 < p1 < 1:
-        raise ValueError(f"p1 must lie strictly between 0 and 1, found {p1}; move it inside")
     return SymbolChain.first_order([1 - p1, p1], [[1 - phi, phi], [phi, 1 - phi]])
 
 
@@ -194,7 +192,7 @@ def second_beliefs(p1: float, phi: float, first: BeliefMechanism) -> tuple[np.nd
 
 
 def two_step_noise(first: BeliefMechanism, second: BeliefMechanism, p1: float, phi: float) -> TwoStepNoise:
-    """Noise of the two releases of Example 1, with p1 = Pr(X_1 = 1) strictly between 0 and 1, phi = Pr(X_2 != X_1).
+    """Noise of the two releases of Example 1, with p1 = Pr(X_1 = 1) and phi = Pr(X_2 != X_1).
 
     >>> from tplrepro.sip import ConditionalRandomizedResponse
     >>> crr = ConditionalRandomizedResponse(1.0)

@@ -1,6 +1,12 @@
-"""The exact response under Hamming distance, for alphabets of any size; the proofs are in docs/errata/sip2023.md.
+"""The exact response: problem (15) of [3] in one-sided form, and its solution under Hamming distance for any alphabet.
 
-With E = e^eps, K = E + 1 and a = q/E + (1 - 1/E) w as in `tplrepro.sip.one_sided`, the truth is kept with probability
+Every response within a budget eps can be written a(y|x) = q(y) / E + (1 - 1/E) w(y|x) with E = e^eps, w a response of
+the same marginal q and w(y|x) <= K q(y), K = E + 1: the two-sided constraint of the problem becomes one-sided.
+Conversely, for any response w with marginal q and largest ratio R = max w/q, mixing with a share t of q gives ratios
+between t and t + (1 - t) R, so t = max(1/E, (R - E) / (R - 1)) is enough to keep the budget. Solvers' answers go
+through this step, with R computed from the numbers at hand: no tolerance of a solver ever reaches the guarantee.
+
+Under Hamming distance (proofs in docs/errata/sip2023.md) the truth is kept with probability
 
     sum_y beta(y) q(y) / E + (1 - 1/E) sum_y beta(y) w(y|y),      w(y|y) <= min(1, q(y) / beta(y), K q(y)).
 
@@ -12,15 +18,16 @@ response, and its dual a bound for all symbols. The window doubles until respons
 """
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tplrepro.sip.one_sided import mix, solve_one_sided, usable_budget
 from tplrepro.sip.response import Response
 
-__all__ = ["Allocation", "allocate", "hamming_response", "utility_bound"]
+__all__ = ["constant_response", "hamming_response", "mix_dense", "solve_one_sided", "usable_budget"]
 
+#: Beyond this budget the exact response is that of this budget: costs differ by less than 3e-9 of the distance.
+LARGEST_BUDGET = 20.0
 #: Response and bound agree when they differ by less than this share of the probability of keeping the truth.
 AGREEMENT = 1e-9
 #: A partly served symbol of smaller belief is left out: it could lower the cost by no more than that.
@@ -29,6 +36,102 @@ NEGLIGIBLE = 1e-8
 SLIGHT_OUTPUT = 1e-9
 #: Symbols that the linear programme may free at once.
 LARGEST_WINDOW = 200
+
+
+def usable_budget(epsilon: float) -> float:
+    """The budget that computations aim at: below `epsilon` by more than their rounding, and at most LARGEST_BUDGET.
+
+    Below about 1e-11 it is negative: rounding alone could leak more, so the output must not depend on the input.
+    """
+    return min(epsilon, LARGEST_BUDGET) - max(1e-10 * epsilon, 4e-12)
+
+
+def mix(response: Response, epsilon: float) -> Response:
+    """The response with the least share of the marginal that keeps the budget `usable_budget(epsilon)`."""
+    seen = response.w_marginal > 0
+    ratio = float((response.w_range[1][seen] / response.w_marginal[seen]).max())
+    odds = np.exp(usable_budget(epsilon))
+    share = max(1.0 / odds, (ratio - odds) / (ratio - 1.0) if ratio > 1.0 else 0.0)
+    mixed = replace(response, share=share, base=response.w_marginal)
+    if mixed.leakage > epsilon:  # cannot happen; the guarantee does not rest on that
+        raise ArithmeticError(f"rounding: the response leaks {mixed.leakage!r} > {epsilon!r}; report this belief")
+    return mixed
+
+
+def mix_dense(
+    belief: np.ndarray, table: np.ndarray, epsilon: float, cost: np.ndarray, bound: float = -np.inf
+) -> Response:
+    """As `mix` for a full table (n, n) of w that is only nearly feasible; `cost` (n, n) chooses what to drop.
+
+    Outputs with a tiny marginal are where a solver's tolerance is large against the constraint: dropping them (their
+    inputs keep the rest of their row) can cost less than mixing the whole response. Several cuts are tried.
+    """
+    possible, everyone = belief > 0, np.arange(belief.size)
+    found = []
+    for cut in (1e-300, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4):
+        w = np.maximum(table, 0.0)
+        w[:, belief @ w <= cut] = 0.0
+        sums = w.sum(axis=1, keepdims=True)
+        if (sums[possible] <= 0).any():
+            break
+        w = np.divide(w, sums, out=np.zeros_like(w), where=sums > 0)
+        w[~possible] = belief @ w  # a symbol that cannot occur gives nothing away
+        found.append(mix(Response(belief, everyone, 0.0, belief @ w, w, everyone, bound), epsilon))
+    return min(found, key=lambda response: response.cost(cost), default=constant_response(belief, cost, bound))
+
+
+def constant_response(belief: np.ndarray, cost: np.ndarray | None = None, bound: float = -np.inf) -> Response:
+    """The best output that does not depend on the input; `cost` None is Hamming distance. Its leakage is 0."""
+    label = int(np.argmax(belief)) if cost is None else int(np.argmin(belief @ cost))
+    always = np.ones((1, 1))
+    return Response(belief, np.array([label]), 1.0, always[0], always, np.zeros(belief.size, dtype=np.intp), bound)
+
+
+def solve_one_sided(
+    mass: np.ndarray,
+    w_cost: np.ndarray,
+    q_cost: np.ndarray,
+    odds: float,
+    *,
+    elsewhere: float = 0.0,
+    by_output: bool = True,
+) -> tuple[np.ndarray, float, np.ndarray]:
+    """Minimise sum w_cost w + sum q_cost q over responses w with q = mass @ w and w <= (odds + 1) q, by HiGHS.
+
+    Rows have positive probabilities `mass` (n,); `w_cost` (n, m), `q_cost` (m,). With `elsewhere` > 0, one more output,
+    without limit or cost, has this probability. `by_output` is the order and unit of the variables: where several
+    responses are optimal, it decides which one HiGHS finds, and published draws depend on it.
+
+    Returns w (n, m), or (n, m + 1) with `elsewhere`, nearly feasible to the solver's tolerance; the least cost; and
+    the dual values of the rows, each divided by its mass. Raises ArithmeticError if HiGHS gives up.
+    """
+    from scipy.optimize import linprog
+    from scipy.sparse import block_array, eye_array, hstack, kron
+
+    n, m = w_cost.shape
+    outputs = m + (elsewhere > 0)
+
+    def each(of_rows, of_outputs):
+        return kron(of_outputs, of_rows) if by_output else kron(of_rows, of_outputs)
+
+    # Variables: w, then unit * q.
+    unit = 1.0 if by_output else odds + 1.0
+    costs = np.hstack([w_cost, np.zeros((n, outputs - m))])
+    below = each(np.ones((n, 1)), -(odds + 1) / unit * eye_array(m))
+    rows, marginals = each(eye_array(n), np.ones((1, outputs))), each(unit * mass[None], eye_array(outputs))
+    solved = linprog(
+        np.concatenate([(costs.T if by_output else costs).ravel(), q_cost / unit]),
+        hstack([each(eye_array(n), eye_array(m, outputs)), below]).tocsr(),
+        np.zeros(n * m),
+        block_array([[rows, None], [marginals, -eye_array(outputs, m)]]).tocsr(),
+        np.concatenate([np.ones(n), np.zeros(m), np.full(outputs - m, unit * elsewhere)]),
+        method="highs",
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )
+    if solved.status != 0:
+        raise ArithmeticError(f"HiGHS found no optimum of the exact response ({solved.message}); report the belief")
+    w = solved.x[: n * outputs].reshape((n, outputs), order="F" if by_output else "C")
+    return w, float(solved.fun), solved.eqlin.marginals[:n] / mass
 
 
 def hamming_response(belief: np.ndarray, epsilon: float) -> Response:
@@ -40,7 +143,7 @@ def hamming_response(belief: np.ndarray, epsilon: float) -> Response:
     row_class = np.full(belief.size, len(found.table))  # what cannot occur gives nothing away: its row is the marginal
     row_class[order] = found.row_class
     table = np.vstack([found.table, found.w_marginal / found.w_marginal.sum()])
-    return mix(Response(belief, order[found.labels], 1.0, table, row_class, bound=1.0 - utility), epsilon)
+    return mix(Response(belief, order[found.labels], 0.0, found.base, table, row_class, 1.0 - utility), epsilon)
 
 
 @dataclass(frozen=True)
@@ -92,7 +195,7 @@ def _fill(b, odds, allocation) -> tuple[Response, float]:
         row_class[n_served + 1 :] = 1
         into_z = part * (1 / (odds + 1) - b[n_served]) / b[n_served + 1 :].sum()
         table = [np.append((1 - share) * shares, share) for share in (part, into_z)]
-    return Response(b, np.arange(len(table[0])), 1 / odds, np.array(table), row_class), allocation.bound
+    return Response(b, np.arange(len(table[0])), 0.0, table[0], np.array(table), row_class), allocation.bound
 
 
 def _by_window(b, odds, allocation):
@@ -131,7 +234,7 @@ def _window_response(b, odds, active, q):
     table[:, output <= SLIGHT_OUTPUT] = 0.0
     table[:, np.argmax(output)] += np.finfo(float).tiny  # takes a row of which nothing is left
     table /= table.sum(axis=1, keepdims=True)
-    response = Response(b, np.append(active, frozen), 1 / odds, table, row_class)
+    response = Response(b, np.append(active, frozen), 0.0, output, table, row_class)
     kept_truth = np.append(np.diagonal(table)[:m], np.ones(frozen.size))
     utility = float(b[response.labels] @ (response.w_marginal / odds + gain * kept_truth))
     nu = -np.append(dual, dual[-1])[row_class]

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from tplrepro.markov.filtering import log_probabilities
 from tplrepro.sip.response import BeliefMechanism
-from tplrepro.validation import ROW_SUM_TOLERANCE, check_budgets, check_distribution, check_horizon
+from tplrepro.validation import ROW_SUM_TOLERANCE, FrozenArrays, check_budgets, check_distribution, check_horizon
 
 __all__ = [
     "SequenceLeakage",
@@ -38,8 +38,7 @@ def _check_response_matrix(matrix: ArrayLike, n: int | None = None) -> np.ndarra
         raise ValueError(
             f"a response over {n or 'n'} symbols must have a row a(.|x) for each, found shape {rows.shape}; give rows"
         )
-    wrong = ~(np.abs(rows.sum(axis=1) - 1) <= ROW_SUM_TOLERANCE) | (rows < 0).any(axis=1)
-    for x in np.flatnonzero(wrong):
+    for x in np.flatnonzero(~(np.abs(rows.sum(axis=1) - 1) <= ROW_SUM_TOLERANCE) | (rows < 0).any(axis=1)):
         check_distribution(rows[x], name=f"row a(.|{x})")  # says what is wrong with it
     return rows
 
@@ -119,8 +118,8 @@ def markov_sequences(initial: ArrayLike, transition: ArrayLike, horizon: int) ->
     return joint
 
 
-@dataclass(frozen=True)
-class SequenceLeakage:
+@dataclass(frozen=True, eq=False)
+class SequenceLeakage(FrozenArrays):
     """Leakages of T releases, exact, in nats."""
 
     sequence: float  # the sequence information leakage (Eq. (5))
@@ -162,7 +161,10 @@ def sequence_leakage(mechanism: BeliefMechanism, prior: ArrayLike) -> SequenceLe
         for told in likelihood.T:
             weight = weights * told
             belief = weight / weight.sum()
-            rows = _rows(mechanism, belief, n, k)
+            current = belief.reshape(-1, n).sum(axis=0)
+            told_before = [{"previous": x} for x in range(n)] if mechanism.uses_previous and k else [{}]
+            each = np.vstack([mechanism.response(current, **known).matrix() for known in told_before])
+            rows = np.tile(each, (inputs.size // len(each), 1))
             costs[k] += weight.sum() - weight @ rows[inputs, inputs % n]
             instantaneous[k] = max(instantaneous[k], instantaneous_leakage(rows, belief))
             longer.append(told[:, None] * rows[:, belief @ rows > 0])
@@ -175,12 +177,3 @@ def sequence_leakage(mechanism: BeliefMechanism, prior: ArrayLike) -> SequenceLe
         local_differential_privacy(table),
         costs,
     )
-
-
-def _rows(mechanism, belief, n, k):
-    """a(.|x_1..k+1) for all inputs so far, (n^(k+1), n)."""
-    current = belief.reshape(-1, n).sum(axis=0)
-    if not mechanism.uses_previous or k == 0:
-        return np.tile(mechanism.response(current).matrix(), (n**k, 1))
-    each = np.vstack([mechanism.response(current, previous=x).matrix() for x in range(n)])
-    return np.tile(each, (n ** (k - 1), 1))

@@ -4,7 +4,7 @@
     p = sum beta(x) a(.|x)
 
 Under Hamming distance `tplrepro.sip.hamming` solves it for any alphabet. For other distances it is a linear programme
-in the form of `tplrepro.sip.one_sided` over the outputs that are worth using: few are, so outputs are added as the dual
+in the form of `tplrepro.sip.hamming` over the outputs that are worth using: few are, so outputs are added as the dual
 prices call for them until the dual bound is met, which proves optimality for all outputs.
 """
 
@@ -13,8 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.sip.hamming import hamming_response
-from tplrepro.sip.one_sided import constant_response, mix_dense, solve_one_sided, usable_budget
+from tplrepro.sip.hamming import constant_response, hamming_response, mix_dense, solve_one_sided, usable_budget
 from tplrepro.sip.response import BeliefMechanism, Response, check_distance
 from tplrepro.validation import check_distribution, frozen
 
@@ -46,16 +45,11 @@ class OptimalResponse(BeliefMechanism):
 
     def __init__(self, epsilon: float, distance: str | ArrayLike = "hamming"):
         super().__init__(epsilon)
-        self.distance: str | np.ndarray
-        if isinstance(distance, str):
-            check_distance(distance, 1)
-            self.distance = distance
-        else:
-            values = frozen(check_distance(distance, np.shape(distance)[0] if np.ndim(distance) else 0))
-            self.distance = values
-            # Many users start from the same belief and see the same outputs.
-            recent = lru_cache(max(1, RECENT_BYTES // values.nbytes))
-            self._recent = recent(lambda belief: _distance_response(np.frombuffer(belief), values, self.epsilon))
+        table = frozen(check_distance(distance, np.shape(distance)[0] if np.ndim(distance) else 1))
+        self.distance: str | np.ndarray = distance if isinstance(distance, str) else table
+        # Many users start from the same belief and see the same outputs.
+        recent = lru_cache(max(1, RECENT_BYTES // table.nbytes))
+        self._recent = recent(lambda belief: _distance_response(np.frombuffer(belief), table, self.epsilon))
 
     def response(self, belief: ArrayLike) -> Response:
         table = None if isinstance(self.distance, str) else self.distance
@@ -66,31 +60,25 @@ class OptimalResponse(BeliefMechanism):
 
 
 def _distance_response(belief: np.ndarray, distance: np.ndarray, epsilon: float) -> Response:
-    possible = belief > 0
-    table = np.zeros_like(distance)
-    table[possible], bound = _by_useful_outputs(belief[possible], distance[possible], np.exp(usable_budget(epsilon)))
-    return mix_dense(belief, table, epsilon, distance, bound)
-
-
-def _by_useful_outputs(b, distance, odds):
-    """Solve the programme over the outputs that pay: w (n, m), and a lower bound of every response's cost."""
-    labels = _medoids(b, distance, min(distance.shape[1], int(np.ceil(2 * min(odds, 1e3))) + 6))
-    scale = max(float(distance.max()), np.finfo(float).tiny)
-    distance = distance / scale
+    """Solve the programme over the outputs that pay, until the dual bound holds for all outputs."""
+    possible, odds = belief > 0, np.exp(usable_budget(epsilon))
+    scale = max(float(distance[possible].max()), np.finfo(float).tiny)
+    b, d = belief[possible], distance[possible] / scale
+    labels = _medoids(b, d, min(belief.size, int(np.ceil(2 * min(odds, 1e3))) + 6))
     best = -np.inf
     for _ in range(MOST_ROUNDS):
-        chosen = distance[:, labels]
-        w, value, dual = solve_one_sided(b, (1 - 1 / odds) * b[:, None] * chosen, b @ chosen / odds, odds)
-        reduced = _reduced_costs(b, distance, odds, dual)
-        best = max(best, float(b @ dual + reduced.min()))
+        w_cost, q_cost = (1 - 1 / odds) * b[:, None] * d[:, labels], b @ d[:, labels] / odds
+        w, value, dual = solve_one_sided(b, w_cost, q_cost, odds)
         table = np.zeros_like(distance)
-        table[:, labels] = w
+        table[np.ix_(possible, labels)] = w
+        reduced = _reduced_costs(b, d, odds, dual)
+        best = max(best, float(b @ dual + reduced.min()))
         worth = np.argsort(reduced, kind="stable")[: max(8, labels.size // 2)]
         fresh = np.setdiff1d(worth[reduced[worth] < -AGREEMENT / 10], labels)
         if value - best <= AGREEMENT or not fresh.size:
             break
         labels = np.union1d(labels, fresh)
-    return table, best * scale
+    return mix_dense(belief, table, epsilon, distance, best * scale)
 
 
 def _reduced_costs(b, distance, odds, dual) -> np.ndarray:
@@ -104,13 +92,13 @@ def _reduced_costs(b, distance, odds, dual) -> np.ndarray:
 
 def _medoids(b, distance, count) -> np.ndarray:
     """Outputs to begin with: each in turn lowers the expected distance to the nearest one most."""
-    nearest = np.full(b.size, np.inf)
+    nearest = np.full(b.size, 1e300)
     chosen: list[int] = []
     for _ in range(count):
-        cost = b @ np.minimum(np.minimum(nearest, 1e300)[:, None], distance)
+        cost = b @ np.minimum(nearest[:, None], distance)
         cost[chosen] = np.inf
         best = int(np.argmin(cost))
-        if chosen and cost[best] >= b @ nearest:
+        if cost[best] >= b @ nearest:
             break
         chosen.append(best)
         nearest = np.minimum(nearest, distance[:, best])

@@ -27,7 +27,7 @@ __all__ = ["ConditionalRandomizedResponse", "RandomizedResponse", "TemporalRando
 
 
 class _TruthOrDraw(Response):
-    """The truth or a draw from the belief; sampled in this order, its leakage in closed form for speed."""
+    """The truth or a draw from the belief; sampled in this order. Leakage and likelihood in closed form, for speed."""
 
     @cached_property
     def leakage(self) -> float:
@@ -35,8 +35,13 @@ class _TruthOrDraw(Response):
         b, share = possible.min(), self.share
         return float(max(np.log(1 - share + share * b) - np.log(b), -np.log(share))) if possible.size > 1 else 0.0
 
+    def column(self, y: int) -> np.ndarray:
+        likelihood = np.full(self.belief.size, self.share * self.belief[self.checked_symbol(y)])
+        likelihood[y] += 1 - self.share
+        return likelihood
+
     def sample(self, x: int, rng: np.random.Generator) -> int:
-        own = self.checked_symbol(x)
+        own = self.checked_symbol(x, true=True)
         return own if rng.random() >= self.share else draw(self.belief, rng)
 
 
@@ -60,8 +65,8 @@ class ConditionalRandomizedResponse(BeliefMechanism):
 
     def response(self, belief: ArrayLike) -> Response:
         beta = check_distribution(belief, name="a belief")
-        n = beta.size
-        return _TruthOrDraw(beta, np.arange(n), float(np.exp(-self.epsilon)), np.zeros((1, n)), np.full(n, -1), beta)
+        share, nothing = float(np.exp(-self.epsilon)), np.zeros((1, beta.size))
+        return _TruthOrDraw(beta, np.arange(beta.size), share, beta, nothing, np.full(beta.size, -1))
 
 
 def _among(belief: np.ndarray, support: np.ndarray, epsilon: float) -> Response:
@@ -69,8 +74,8 @@ def _among(belief: np.ndarray, support: np.ndarray, epsilon: float) -> Response:
     uniform = np.full(support.size, 1.0 / support.size)
     row_class = np.zeros(belief.size, dtype=np.intp)
     row_class[support] = -1
-    share = 1.0 - KaryRandomizedResponse(epsilon, support.size).truth
-    return Response(belief, support, share, uniform[None], row_class, uniform)
+    lie = 1.0 - KaryRandomizedResponse(epsilon, support.size).truth
+    return Response(belief, support, lie, uniform, uniform[None], row_class)
 
 
 class RandomizedResponse(BeliefMechanism):
@@ -100,14 +105,12 @@ class TemporalRandomizedResponse(BeliefMechanism):
     @cached_property
     def same_supports(self) -> bool:
         """Whether all symbols have the same successors: otherwise an output rules earlier symbols out."""
-        first = self.support(0)
-        return all(np.array_equal(self.support(x), first) for x in range(1, self.transition.n_states))
+        return len({self.support(x).tobytes() for x in range(self.transition.n_states)}) == 1
 
     def likelihood(self, y: int) -> np.ndarray:
         """Pr(y | previous symbol, symbol), (n, n): what an output after the first one tells."""
         n = self.transition.n_states
-        uniform = np.full(n, 1.0 / n)
-        return np.array([self.response(uniform, previous).column(y) for previous in range(n)])
+        return np.array([self.response(np.full(n, 1.0 / n), previous).column(y) for previous in range(n)])
 
     def support(self, previous: int) -> np.ndarray:
         """Symbols that can follow `previous`."""
@@ -116,7 +119,8 @@ class TemporalRandomizedResponse(BeliefMechanism):
     def response(self, belief: ArrayLike, previous: int | None = None) -> Response:
         n = self.transition.n_states
         beta = check_distribution(belief, n, "a belief")
-        return _among(beta, np.arange(n) if previous is None else self.support(previous), self.epsilon)
+        among = np.arange(n) if previous is None else self.support(int(check_symbols([previous], n)[0]))
+        return _among(beta, among, self.epsilon)
 
 
 def release_tops(

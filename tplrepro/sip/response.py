@@ -27,9 +27,9 @@ class Response:
     belief: np.ndarray  # (n,)
     labels: np.ndarray  # (m,), the symbols that are ever output
     share: float
+    base: np.ndarray  # (m,)
     table: np.ndarray  # (c, m), c >= 1, rows of w shared by classes of symbols
     row_class: np.ndarray  # (n,), the class of each symbol; -1: w(.|x) is x itself, which must be among the labels
-    given_base: np.ndarray | None = None  # (m,); by default the marginal of w, which then is that of the response
     bound: float = -np.inf  # a proven lower bound of the cost of every response within the budget
 
     @cached_property
@@ -48,16 +48,10 @@ class Response:
         """q(y) = sum_x belief(x) w(y|x) over the labels, (m,)."""
         return self.class_mass @ self.table + self.own_mass
 
-    @property
-    def base(self) -> np.ndarray:
-        return self.w_marginal if self.given_base is None else self.given_base
-
     @cached_property
     def output(self) -> np.ndarray:
         """Distribution of the output over the labels, (m,)."""
-        if self.given_base is None:
-            return self.w_marginal
-        return self.share * self.given_base + (1 - self.share) * self.w_marginal
+        return self.share * self.base + (1 - self.share) * self.w_marginal
 
     @cached_property
     def marginal(self) -> np.ndarray:
@@ -89,10 +83,11 @@ class Response:
         place = np.flatnonzero(self.labels == self.checked_symbol(y))
         if not place.size:
             return np.zeros(self.belief.size)
-        densities = np.append(self.table[:, place[0]], 0.0)[self.row_class]
+        base = self.share * self.base[place[0]]
+        likelihood = (base + (1 - self.share) * np.append(self.table[:, place[0]], 0.0))[self.row_class]
         if self.row_class[y] < 0:
-            densities[y] = 1.0
-        return self.share * self.base[place[0]] + (1 - self.share) * densities
+            likelihood[y] = base + (1 - self.share)
+        return likelihood
 
     def kept(self) -> np.ndarray:
         """Probability that each symbol is output unchanged, (n,)."""
@@ -118,8 +113,8 @@ class Response:
         return np.array([self.row(x) for x in range(n)])
 
     def sample(self, x: int, rng: np.random.Generator) -> int:
-        """Draw the output for symbol x."""
-        return draw(self.row(self.checked_symbol(x)), rng)
+        """Draw the output for symbol x; ValueError if the belief rules x out: nothing bounds what its output tells."""
+        return draw(self.row(self.checked_symbol(x, true=True)), rng)
 
     def cost(self, distance: str | ArrayLike = "hamming") -> float:
         """Expected distance between input and output (Eq. (14) of [3])."""
@@ -128,17 +123,21 @@ class Response:
         values = check_distance(distance, self.belief.size)
         return float(sum(b * (values[x] @ self.row(x)) for x, b in enumerate(self.belief) if b > 0))
 
-    def checked_symbol(self, x: int) -> int:
+    def checked_symbol(self, x: int, true: bool = False) -> int:
         if not isinstance(x, (int, np.integer)) or not 0 <= x < self.belief.size:
             raise ValueError(f"a symbol must be one of 0..{self.belief.size - 1}, found {x!r}; check the input")
+        if true and self.belief[x] <= 0:
+            raise ValueError(
+                f"a true symbol must be possible under the belief, found probability 0 of symbol {x}; smooth the chain "
+                "behind it, or estimate it with restart > 0"
+            )
         return int(x)
 
 
 def draw(distribution: np.ndarray, rng: np.random.Generator) -> int:
     """A symbol by inversion of one uniform number."""
     cumulative = np.cumsum(distribution)
-    drawn = np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right")
-    return int(min(drawn, distribution.size - 1))
+    return int(min(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"), cumulative.size - 1))
 
 
 class BeliefMechanism(ABC):
@@ -175,9 +174,12 @@ class BeliefMechanism(ABC):
 def check_symbols(sequence: ArrayLike, n_symbols: int) -> np.ndarray:
     """A sequence of symbols 0..n-1 as an int array (T,), T >= 1."""
     symbols, n = np.asarray(sequence), check_horizon(n_symbols, "n_symbols")
-    if symbols.ndim != 1 or symbols.size == 0:
-        raise ValueError(f"a sequence must hold at least one symbol, found shape {symbols.shape}; leave empty ones out")
-    if symbols.min() < 0 or symbols.max() >= n or (symbols != np.round(symbols)).any():
+    if symbols.ndim != 1 or symbols.size == 0 or symbols.dtype.kind not in "iub":
+        raise ValueError(
+            f"a sequence must hold whole numbers, at least one symbol, found shape {symbols.shape} of {symbols.dtype}; "
+            "code labels by `as_sequences`, and leave empty sequences out"
+        )
+    if symbols.min() < 0 or symbols.max() >= n:
         raise ValueError(f"symbols must be 0..{n - 1}, found {symbols.min()} to {symbols.max()}; check them")
     return symbols.astype(np.int64)
 
