@@ -8,8 +8,6 @@ from scipy.optimize import linprog, nnls
 from tplrepro import dphmm
 from tplrepro.dphmm.running_example import TRANSITIONS
 
-__all__ = ["F", "START", "algorithm_4", "categorical", "linear_norm", "random_policy", "running_example"]
-
 #: The running example, written out again from the paper's text.
 F = np.array([[1, 2, 3, 0, 4, 1], [0, 1, 0, 1, 2, 2]], dtype=float).T
 START = np.array([0, 1, 1, 0, 1, 0]) / 3

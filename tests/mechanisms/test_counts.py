@@ -8,8 +8,6 @@ import tplrepro as tpl
 from tplrepro.mechanisms.counts import _calibrated
 
 BUDGETS = [0.1, 0.5, 2.0]
-
-
 ERRORS = [
     ({"epsilons": [1.0]}, "one for each release, found 1 for 3 releases; give 3"),
     ({"epsilons": [1, 0, 1]}, "epsilons must be a finite privacy budget .* found 0"),
@@ -21,16 +19,10 @@ ERRORS = [
     ({"series": []}, r"not be empty, found \(0,\)"),
     ({"series": np.zeros((3, 2, 2))}, r"series must have shape .* found \(3, 2, 2\)"),
     ({"series": [1.0, np.nan, 2.0]}, "counts must be finite, found nan; fill in missing counts"),
-    *[
-        ({"series": series}, "series must be a rectangular array of counts, found")
-        for series in (
-            [[1, 2], [3], [4]],
-            ["3", "4", "5"],
-            np.array(["2024-01-01"] * 3, dtype="M8[D]"),
-            np.ma.masked_less([1, 2, 3], 2),
-            [1j, 2, 3],
-        )
-    ],
+    ({"series": [[1, 2], [3], [4]]}, "series must be a rectangular array of counts, found list"),
+    ({"series": ["3", "4", "5"]}, "series must be .*<U1 are no real numbers"),
+    ({"series": np.array(["2024-01-01"] * 3, dtype="M8[D]")}, "series must be .*datetime64"),
+    ({"series": np.ma.masked_less([1, 2, 3], 2)}, "series must be .*some are masked"),
     ({"series": np.array([1, 2, 2**63], dtype=np.uint64)}, r"below 2\*\*63, found 9223372036854775808; give .* floats"),
     ({"sensitivity": "1"}, "sensitivity must be a number, found str"),
 ]
@@ -42,27 +34,20 @@ def test_errors(arguments, message):
         tpl.release_counts(**({"series": [3, 4, 5], "epsilons": 1.0, "sensitivity": 1} | arguments))
 
 
-def release(counts, epsilons=BUDGETS, sensitivity=1, seed=2017):
-    generator = np.random.default_rng(seed)
-    return tpl.release_counts(counts, epsilons, sensitivity, mechanism="numpy", rng=generator)
+def release(counts, epsilons=BUDGETS, sensitivity=1):
+    return tpl.release_counts(counts, epsilons, sensitivity, "numpy", np.random.default_rng(2017))
 
 
 @pytest.mark.parametrize("mechanism", ["opendp", "numpy"])
-@pytest.mark.parametrize("shape", [(3,), (3, 1), (3, 5)])
-@pytest.mark.parametrize("kind", [int, float])
-def test_shape_and_type(mechanism, shape, kind):
+@pytest.mark.parametrize("shape", [(3,), (3, 1), (3, 50)])
+@pytest.mark.parametrize("kind", [np.uint8, np.int32, bool, float])
+def test_shape_and_type_and_no_overflow(mechanism, shape, kind):
     series = np.ones(shape, dtype=kind)
-    noisy = tpl.release_counts(series, BUDGETS, sensitivity=2, mechanism=mechanism)
+    noisy = tpl.release_counts(series, 1e-3, sensitivity=2, mechanism=mechanism)
     assert noisy.shape == shape
-    assert noisy.dtype == (np.int64 if mechanism == "opendp" and kind is int else np.float64)
+    assert noisy.dtype == (np.int64 if mechanism == "opendp" and np.issubdtype(kind, np.integer) else np.float64)
     assert np.array_equal(series, np.ones(shape))
-
-
-@pytest.mark.parametrize("kind", [np.uint8, np.int32, bool])
-def test_small_integers_do_not_overflow(kind):
-    noisy = release(np.ones((2, 50), dtype=kind), 1e-3)
-    assert noisy.min() < -100
-    assert noisy.max() > 256
+    assert np.abs(noisy).max() > 256 or shape != (3, 50)
 
 
 @pytest.mark.parametrize("sensitivity", [1, 2.5])
@@ -79,14 +64,13 @@ def test_numpy_noise_repeats_with_its_generator_and_only_then():
     counts = np.zeros((3, 4))
     assert np.array_equal(release(counts), release(counts))
     assert np.array_equal(release(counts, 0.5), release(counts, [0.5] * 3))  # one budget for all time points
-    unseeded = [tpl.release_counts(counts, BUDGETS, 1, mechanism="numpy") for _ in range(2)]
+    with pytest.warns(UserWarning, match="NumPy's noise is for experiments"):
+        unseeded = [tpl.release_counts(counts, BUDGETS, 1, mechanism="numpy") for _ in range(2)]
     assert not np.any(unseeded[0] == unseeded[1])
 
 
-# Beyond the ends of 32 bits, too.
-@pytest.mark.parametrize(
-    ("kind", "count"), [(float, 1000), (int, 1000), (int, 2**31 - 1), (np.uint64, 3 * 10**9), (int, -(2**62))]
-)
+# Also at the ends of 32 bits and beyond.
+@pytest.mark.parametrize(("kind", "count"), [(float, 9), (int, 9), (int, 2**31), (np.uint64, 2**33), (int, -(2**62))])
 def test_opendp_noise_has_the_right_size(kind, count):
     counts = np.full((3, 20_000), count, dtype=kind)
     noise = tpl.release_counts(counts, BUDGETS, sensitivity=2) - counts.astype(float if kind is float else np.int64)
@@ -113,8 +97,3 @@ def test_whole_counts_stay_at_the_ends_of_64_bits():
     noisy = tpl.release_counts(np.repeat(ends[None], 100, axis=0), 0.01, sensitivity=1)
     assert (np.sign(noisy) == [-1, 1]).all()
     assert (noisy == ends).any(axis=0).all()
-
-
-def test_numpy_noise_is_said_to_be_for_experiments():
-    with pytest.warns(UserWarning, match="NumPy's noise is for experiments"):
-        release(np.zeros(3))

@@ -50,10 +50,8 @@ def test_the_norm_of_the_noise_has_a_gamma_distribution_of_shape_d(d):
 
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_on_a_cross_polytope_the_noise_is_laplace(d):
-    epsilon, radius = 0.5, 3.0
-    noise = _noise(cross_polytope(d, radius), epsilon)
-    for column in noise.T:
-        assert stats.kstest(column, stats.laplace(scale=radius / epsilon).cdf).pvalue > LEVEL
+    noise = _noise(cross_polytope(d, radius=3.0), epsilon=0.5)
+    assert all(stats.kstest(column, stats.laplace(scale=3.0 / 0.5).cdf).pvalue > LEVEL for column in noise.T)
     # Independent coordinates: the ranks are uncorrelated, and so are those of the absolute values.
     for first, second in combinations(noise.T, 2):
         assert stats.spearmanr(first, second).pvalue > LEVEL

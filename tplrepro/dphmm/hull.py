@@ -152,7 +152,7 @@ def sensitivity_hull(policy: PolicyGraph, answers: ArrayLike) -> SensitivityHull
     magnitude = float(np.abs(f[policy.possible]).max())
     if policy.is_complete:
         # The differences of all answers have the same hull as those of the corners of the answers' own hull.
-        corners = f[_corner_points(f[policy.possible], policy.possible)]
+        corners = _corners(f[policy.possible])
         return SensitivityHull((corners[:, None] - corners).reshape(-1, f.shape[1]), magnitude)
     return SensitivityHull(policy.differences(f), magnitude)
 
@@ -207,16 +207,16 @@ def _symmetric_hull(points: np.ndarray, spanning: np.ndarray, basis: np.ndarray)
     return vertices, points[hull.simplices], normals / max(1.0, float((points @ normals.T).max()))
 
 
-def _corner_points(points: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Of `labels` (n,) those of points (n, d) that may be vertices of their hull; all of them where it may be flat."""
+def _corners(points: np.ndarray) -> np.ndarray:
+    """Of points (n, d) those that may be vertices of their hull; all of them where it may be flat."""
     if points.shape[1] == 1:
-        return labels[[np.argmin(points), np.argmax(points)]]
+        return points[[np.argmin(points), np.argmax(points)]]
     if len(points) < 50:
-        return labels
+        return points
     try:
-        return labels[ConvexHull(points - points[0]).vertices]
+        return points[ConvexHull(points - points[0]).vertices]
     except QhullError:
-        return labels
+        return points
 
 
 def _one_of_each_pair(normals: np.ndarray) -> np.ndarray:

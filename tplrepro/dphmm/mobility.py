@@ -36,8 +36,8 @@ class MobilityModel:
     trajectories: np.ndarray
 
     def __repr__(self) -> str:
-        k, length = self.trajectories.shape
-        return f"MobilityModel({len(self.answers)} states, {k} trajectories of {length - 1})"
+        length = self.trajectories.shape[1] - 1
+        return f"MobilityModel({len(self.answers)} states, {len(self.trajectories)} trajectories of {length})"
 
 
 def recorded_models(

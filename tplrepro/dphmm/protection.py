@@ -62,8 +62,7 @@ def degree_of_protection(
     possible = policy.possible
     wanted = possible if states is None else np.intersect1d(check_states(states, policy.n_states), possible)
     counts = np.zeros(policy.n_states, dtype=int)
-    for start in range(0, wanted.size, ROWS):
-        rows = wanted[start : start + ROWS]
+    for rows in np.split(wanted, range(ROWS, wanted.size, ROWS)):
         counts[rows] = (hull.pairwise_norms(f[rows], f[possible]) <= 1).sum(axis=1)
     return counts
 

@@ -75,10 +75,6 @@ def release_counts(
             "OpenDP draws its own secure randomness and takes no generator, found rng; "
             'leave rng out, or pass mechanism="numpy" for reproducible noise'
         )
-    return _release_by_opendp(counts, budgets, sensitivity)
-
-
-def _release_by_opendp(counts: np.ndarray, budgets: np.ndarray, sensitivity: float) -> np.ndarray:
     whole = counts.dtype.kind == "i"
     if whole and sensitivity != int(sensitivity):
         raise ValueError(
