@@ -60,8 +60,10 @@ def read_csv(
     ['7', 'register', '2022-08-03 10:00:00+00:00']
     """
     if not re.fullmatch("ISO8601|([^%]*%[aAbBdfHIjmMpSyYzZ%])+[^%]*", str(time_format)):
-        found = f"found {time_format!r}; give one such as '%d.%m.%Y %H:%M'"
-        raise ValueError(f"time_format must be 'ISO8601' or made of directives such as %Y, {found}")
+        raise ValueError(
+            f"time_format must be 'ISO8601' or made of directives such as %Y, found {time_format!r}; give one such as "
+            "'%d.%m.%Y %H:%M'"
+        )
     for name in columns or {}:
         check_choice(name, "columns", ALIASES)
     return as_log(
@@ -100,8 +102,11 @@ def _rows(
             if row:
                 yield row[places[0]], row[places[1]], row[places[2]], line
     except csv.Error as error:
-        problem = f"expected a table with {separator!r} between the fields, found: {error}"
-        raise DataFormatError(f"{problem}; mend the line, or pass separator=", path, reader.line_num) from None
+        raise DataFormatError(
+            f"expected a table with {separator!r} between the fields, found: {error}; mend it, or pass separator=",
+            path,
+            reader.line_num,
+        ) from None
 
 
 def _lines(path: str | Path, strict: bool) -> Iterator[str]:
@@ -110,9 +115,12 @@ def _lines(path: str | Path, strict: bool) -> Iterator[str]:
         try:
             yield from StringIO(with_end(block, first_line, path, strict).decode("utf-8-sig"), newline="")
         except UnicodeDecodeError as error:
-            problem = f"expected text in UTF-8, found {describe_content(block[error.start :])}"
-            line = first_line + block.count(b"\n", 0, error.start)
-            raise DataFormatError(f"{problem}; unpack the file, or export the log again", path, line) from None
+            raise DataFormatError(
+                f"expected text in UTF-8, found {describe_content(block[error.start :])}; unpack or "
+                "export the file again",
+                path,
+                first_line + block.count(b"\n", 0, error.start),
+            ) from None
 
 
 def _find(name: str, header: list[str], columns: dict[str, str], path: str | Path) -> int:
@@ -121,6 +129,10 @@ def _find(name: str, header: list[str], columns: dict[str, str], path: str | Pat
     present = header if name in columns else [column.casefold().replace("_", " ").strip() for column in header]
     column = next((column for column in wanted if column in present), "")
     if present.count(column) != 1:
-        found = f"found {', '.join(header[:12])}; name it by columns={{{name!r}: ...}}"
-        raise DataFormatError(f"expected one column {columns.get(name, name)!r}, {found}", path, 1)
+        raise DataFormatError(
+            f"expected one column {columns.get(name, name)!r}, found {', '.join(header[:12])}; name it by "
+            f"columns={{{name!r}: ...}}",
+            path,
+            1,
+        )
     return present.index(column)

@@ -55,12 +55,11 @@ def as_log(
         case, activity, text, line, time = table.iloc[rows[0]]
         return line, f"case {case!r}, activity {activity!r}, time {text or str(time)!r}"
 
-    timeless = table[TIMESTAMP].isna()
     lacking = {
         f"{unit} without {CASE}": table[CASE] == "",
         f"{unit} without {ACTIVITY}": table[ACTIVITY] == "",
-        f"{unit} without {TIMESTAMP}": timeless & (table["text"] == ""),
-        f"{unit} with an unreadable {TIMESTAMP}": timeless,
+        f"{unit} without {TIMESTAMP}": table[TIMESTAMP].isna() & (table["text"] == ""),
+        f"{unit} with an unreadable {TIMESTAMP}": table[TIMESTAMP].isna(),
     }
     good = np.ones(len(table), dtype=bool)
     for reason, lacks in lacking.items():
@@ -68,8 +67,7 @@ def as_log(
         defects.known(reason, bad.size, path, partial(place, bad))
         good[bad] = False
     if not good.any():
-        none = f"no {unit}s" if names is None else f"no events in {len(names)} traces"
-        counts = ", ".join(f"{count} times {reason}" for reason, count in defects.skipped.items()) or none
+        counts = ", ".join(f"{count} times {reason}" for reason, count in defects.skipped.items()) or f"no {unit}s"
         raise DataFormatError(f"no {unit} has a case, an activity and a readable time ({counts}); {remedy}", path)
     rows = np.flatnonzero(good)
     cases, times = pd.factorize(table[CASE])[0][rows], table[TIMESTAMP].to_numpy("datetime64[us]")[rows]
@@ -93,11 +91,8 @@ def _columns(events: list[tuple], time_format: str) -> pd.DataFrame:
 
 
 def _labels(names: list[str]) -> list[str]:
-    """The names of cases; the 17th, if it has none, is called "trace 17", or "trace 17'" where another is called so."""
-    labels, taken = [], set(names)
-    for number, name in enumerate(names, 1):
-        label = name or f"trace {number}"
-        while not name and label in taken:
-            label += "'"
-        labels.append(label)
-    return labels
+    """The names of cases; the 17th, if it has none, is called "trace 17", or "trace 17'" where others are called so."""
+    unnamed, mark = [number for number, name in enumerate(names, 1) if not name], ""
+    while not {f"trace {number}{mark}" for number in unnamed}.isdisjoint(names):
+        mark += "'"
+    return [name or f"trace {number}{mark}" for number, name in enumerate(names, 1)]

@@ -58,32 +58,39 @@ def check_log(log: pd.DataFrame, timestamps: bool = True) -> pd.DataFrame:
     A column is missing (time:timestamp may be if not `timestamps`), or a name or a time in some row, or all rows.
     """
     if not isinstance(log, pd.DataFrame):
-        found = f"found {type(log).__name__}; read it by read_xes or read_csv"
-        raise ValueError(f"an event log must be a DataFrame, {found}")
+        raise ValueError(
+            f"an event log must be a DataFrame, found {type(log).__name__}; read it by read_xes or read_csv"
+        )
     wanted = [CASE, ACTIVITY, TIMESTAMP][: 2 + timestamps]
     missing = [name for name in wanted if name not in log.columns]
     if missing:
-        problem = f"an event log must have the columns {', '.join(wanted)}, found no {', '.join(missing)}"
-        raise ValueError(f"{problem}; rename the columns, or read the file with read_xes or read_csv")
+        raise ValueError(
+            f"an event log must have the columns {', '.join(wanted)}, found no {', '.join(missing)}; rename the "
+            "columns, or read the file with read_xes or read_csv"
+        )
     if len(log) == 0:
         raise ValueError("an event log must hold at least one event, found none; check the file or the filter before")
     for name in wanted:
-        empty = log[name].isna().to_numpy()
-        if empty.any():
-            found = f"found none in row {int(np.argmax(empty))} ({int(empty.sum())} such rows)"
-            raise ValueError(f"every event must have a {name}, {found}; drop those rows first")
+        empty = np.flatnonzero(log[name].isna())
+        if empty.size:
+            raise ValueError(
+                f"every event must have a {name}, found none in row {empty[0]} ({empty.size} such rows); "
+                "drop those rows first"
+            )
     if timestamps and not pd.api.types.is_datetime64_any_dtype(log[TIMESTAMP]):
-        found = f"found {log[TIMESTAMP].dtype}; convert it by pandas.to_datetime(utc=True)"
-        raise ValueError(f"{TIMESTAMP} must hold times, {found}")
+        raise ValueError(
+            f"{TIMESTAMP} must hold times, found {log[TIMESTAMP].dtype}; convert it by pandas.to_datetime(utc=True)"
+        )
     if log[ACTIVITY].isin([START, END]).any():
-        problem = f"{START} and {END} must not be activities of the log, found one: they stand for its start and end"
-        raise ValueError(f"{problem}; rename or drop those events")
+        raise ValueError(
+            f"{START} and {END} must not be activities of the log, found one: they stand for its start and end; "
+            "rename or drop those events"
+        )
     return log
 
 
-def as_traces(log: pd.DataFrame) -> Traces:
-    """The traces of a checked log. Times order the events of a case if the log has them."""
-    timed = TIMESTAMP in getattr(log, "columns", ())
+def as_traces(log: pd.DataFrame, timed: bool = True) -> Traces:
+    """The traces of a log; a ValueError if it is none. Times order the events of a case if it is `timed`."""
     check_log(log, timestamps=timed)
     # A category without events must not become an activity, so numbers come from the values that occur.
     case_codes, cases = pd.factorize(log[CASE].astype(object))
@@ -108,8 +115,10 @@ def _complete(log: pd.DataFrame, case_codes: np.ndarray, n_cases: int) -> np.nda
         return np.ones(n_cases, dtype=bool)
     flags = log[COMPLETE].infer_objects()
     if not pd.api.types.is_bool_dtype(flags) or flags.isna().any():
-        found = f"found values such as {flags.iloc[0]!r}; convert them, for texts by log[{COMPLETE!r}] == 'True'"
-        raise ValueError(f"{COMPLETE} must be True or False in every row, {found}")
+        raise ValueError(
+            f"{COMPLETE} must be True or False in every row, found values such as {flags.iloc[0]!r}; convert them, "
+            f"for texts by log[{COMPLETE!r}] == 'True'"
+        )
     by_case = flags.groupby(case_codes)
     if (by_case.nunique() > 1).any():
         raise ValueError(f"{COMPLETE} must be the same in all rows of a case, found both; give one value a case")

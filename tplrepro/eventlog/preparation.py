@@ -84,19 +84,17 @@ def synthetic(n_cases: int = 1000, seed: int = 0, path: str | Path | None = None
     >>> log.attrs["synthetic"], log["case:concept:name"].nunique()
     (True, 2)
     """
-    options = {"n_cases": check_horizon(n_cases, "n_cases"), "seed": int(seed)}
-    return writing.stand_in(path, "synthetic.xes", lambda target: write_synthetic(target, **options), read_xes)
+    return writing.stand_in(path, "synthetic.xes", lambda target: write_synthetic(target, n_cases, seed), read_xes)
 
 
 def write_synthetic(path: str | Path, n_cases: int, seed: int) -> None:
     """Write a synthetic log in bounded memory."""
-    with writing.synthetic_file(path, set="event log", n_cases=n_cases, seed=seed) as out:
+    with writing.synthetic_file(path, set="event log", n_cases=check_horizon(n_cases, "n_cases"), seed=seed) as out:
         out.write(HEAD.encode())
         for case, events in _cases(n_cases, seed):
             out.write(f'\t<trace>\n\t\t<string key="{ACTIVITY}" value="{case}"/>\n'.encode())
-            stamps = np.datetime_as_string(np.array([time for _, time in events], dtype="datetime64[ms]"))
-            for (activity, _), stamp in zip(events, stamps.tolist(), strict=True):
-                out.write(EVENT.format(activity, stamp).encode())
+            for activity, time in events:
+                out.write(EVENT.format(activity, np.datetime64(time, "ms")).encode())
             out.write(b"\t</trace>\n")
         out.write(b"</log>\n")
 
@@ -104,22 +102,18 @@ def write_synthetic(path: str | Path, n_cases: int, seed: int) -> None:
 def _cases(n_cases: int, seed: int) -> Iterator[tuple[str, list[tuple[str, int]]]]:
     """Names of cases with their events (activity, milliseconds since 1970 UTC)."""
     rng = np.random.default_rng([seed, 5])
-    activities = [f"activity {k + 1:02d}" for k in range(N_ACTIVITIES)]
-    followers, shares = [], []
+    successors = []  # of each activity, and their shares summed up
     for _ in range(N_ACTIVITIES):
         count = int(rng.integers(2, 5))
-        followers.append(rng.choice(N_ACTIVITIES, count, replace=False).tolist())
-        shares.append(np.cumsum(rng.dirichlet(np.full(count, 1.5))).tolist())
-    year = 365 * 24 * 3600
+        followers = rng.choice(N_ACTIVITIES, count, replace=False).tolist()
+        successors.append((followers, np.cumsum(rng.dirichlet(np.full(count, 1.5))).tolist()))
     for case in range(1, n_cases + 1):
         length = int(rng.geometric(1.0 / MEAN_LENGTH))
-        time = 1_640_995_200 + rng.uniform(0, year)  # from 2022-01-01 on
-        gaps = rng.exponential(6 * 3600, length).tolist()
-        draws = rng.random(length).tolist()
+        time = 1_640_995_200 + rng.uniform(0, 365 * 24 * 3600)  # in the year from 2022-01-01 on
         at, events = 0, []
-        for gap, draw in zip(gaps, draws, strict=True):
-            events.append((activities[at], int(time * 1000)))
+        for gap, draw in zip(rng.exponential(6 * 3600, length).tolist(), rng.random(length).tolist(), strict=True):
+            events.append((f"activity {at + 1:02d}", int(time * 1000)))
             time += gap
-            choice = sum(draw > share for share in shares[at][:-1])
-            at = followers[at][choice]
+            followers, shares = successors[at]
+            at = followers[sum(draw > share for share in shares[:-1])]
         yield f"synthetic {case}", events

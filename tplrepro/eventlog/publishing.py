@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from tplrepro.eventlog.log import Traces, as_traces, check_log
+from tplrepro.eventlog.log import Traces, as_traces
 from tplrepro.validation import check_horizon
 
 __all__ = ["Release", "releases"]
@@ -64,14 +64,16 @@ def releases(
     [[1, 1], [2, 2], [3, 3]]
     """
     # Checked here, not at the first step of the generator, so that errors appear where the call stands.
-    check_log(log)
-    window = check_horizon(window, "window")
-    if max_releases is not None:
-        max_releases = check_horizon(max_releases, "max_releases")
+    traces = as_traces(log)
     if not certain and not isinstance(rng, np.random.Generator):
         raise ValueError(f"uncertain releases need rng=, a numpy.random.Generator, found {rng!r}; give a seeded one")
-    traces = as_traces(log)
-    return _advance(traces, _first(traces, start), window, max_releases, None if certain else rng)
+    return _advance(
+        traces,
+        _first(traces, start),
+        check_horizon(window, "window"),
+        None if max_releases is None else check_horizon(max_releases, "max_releases"),
+        None if certain else rng,
+    )
 
 
 def _first(traces: Traces, start: float | str | pd.Timestamp) -> np.ndarray:
@@ -86,8 +88,7 @@ def _first(traces: Traces, start: float | str | pd.Timestamp) -> np.ndarray:
     else:
         raise ValueError(f"start must be a share in (0, 1] or a time, found {start}; give the first's share")
     lengths = traces.lengths
-    case = np.repeat(np.arange(lengths.size), lengths)
-    out = np.bincount(case[traces.times <= cut], minlength=lengths.size)
+    out = np.bincount(np.repeat(np.arange(lengths.size), lengths)[traces.times <= cut], minlength=lengths.size)
     if not out.any():
         began = pd.Timestamp(int(traces.times.min()), unit="us")
         raise ValueError(f"the first release must hold an event, but the log begins at {began}; give a later start")

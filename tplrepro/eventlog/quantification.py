@@ -9,9 +9,9 @@ holds, and each release adds its whole budget. Full traces nearly always hold su
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
 from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -105,19 +105,11 @@ def quantify_releases(
     return table
 
 
-@dataclass(frozen=True, eq=False)
-class StepLoss:
-    """L of one step on one side, and the two traces behind it; where L(alpha) = alpha, these alone are kept."""
+class StepLoss(NamedTuple):
+    """L of one step on one side, and the two traces behind it by their labels, or None where nothing is added."""
 
-    function: PrivacyLossFunction | None
-    label: Callable[[float], Witness]
-
-    def at(self, alpha: float) -> float:
-        return alpha if self.function is None else self.function.at(alpha)
-
-    def witness(self, alpha: float) -> Witness | None:
-        """Its states are labels of the system; None if nothing is added."""
-        return None if self.function is not None and self.function.is_zero else self.label(alpha)
+    at: Callable[[float], float]
+    witness: Callable[[float], Witness | None]
 
 
 def _step_loss(
@@ -139,9 +131,9 @@ def _step_loss(
         return found._replace(state_q=q, state_d=d, columns=tuple(columns), where=where)
 
     if function.is_identity:
-        certain = witness(1.0)  # the same two traces for every alpha
-        return StepLoss(None, lambda alpha: certain._replace(alpha=alpha, loss=alpha))
-    return StepLoss(function, witness)
+        certain = witness(1.0)  # the same two traces for every alpha: no matrix is kept
+        return StepLoss(float, lambda alpha: certain._replace(alpha=alpha, loss=alpha))
+    return StepLoss(function.at, (lambda _: None) if function.is_zero else witness)
 
 
 def _witnesses(losses: list, alphas: np.ndarray) -> list[Witness | None]:

@@ -13,6 +13,7 @@ leakages leave their rows out, as [4] does ("bounded to the traces in the state 
 """
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -22,11 +23,13 @@ import numpy as np
 import pandas as pd
 import scipy.sparse
 
-from tplrepro.eventlog.log import as_traces
+from tplrepro.eventlog.log import TIMESTAMP, as_traces
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import check_choice, check_horizon
 
 __all__ = ["TransitionSystem"]
+
+ABSTRACTIONS: dict[str, Callable] = {"sequence": tuple, "multiset": sorted, "set": lambda items: sorted(set(items))}
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +66,7 @@ class TransitionSystem:
         >>> system.forward.toarray()[1].tolist(), system.backward.toarray()[3].tolist()
         ([0.0, 0.0, 0.5, 0.0, 0.5], [0.0, 0.0, 0.5, 0.0, 0.5])
         """
-        traces = as_traces(log)
+        traces = as_traces(log, timed=TIMESTAMP in getattr(log, "columns", ()))
         paths = traces.paths(traces.lengths + traces.complete)
         return cls.from_paths(paths, traces.activities, window, direction, abstraction)
 
@@ -80,11 +83,9 @@ class TransitionSystem:
 
         A path holds positions in `activities`; it begins with 0 (▶), and a complete one ends with the last (■).
         """
-        if state_window is not None:
-            state_window = check_horizon(state_window, "window")
         check_choice(direction, "direction", ("prefix", "suffix"))
-        check_choice(abstraction, "abstraction", ("sequence", "multiset", "set"))
-        numbering = _TraceStates(abstraction, state_window)
+        check_choice(abstraction, "abstraction", ABSTRACTIONS)
+        numbering = _TraceStates(abstraction, None if state_window is None else check_horizon(state_window, "window"))
         counts: Counter[tuple[int, int]] = Counter()
         ended: Counter[int] = Counter()
         final = set()
@@ -145,8 +146,8 @@ class TransitionSystem:
         return self._as_matrix(self.counts.T.tocsr())
 
     def _as_matrix(self, counts: scipy.sparse.csr_array) -> TransitionMatrix:
-        empty = np.diff(counts.indptr) == 0
-        return TransitionMatrix(counts + scipy.sparse.diags_array(empty * 1.0), states=self.states, normalize=True)
+        stay = scipy.sparse.diags_array((np.diff(counts.indptr) == 0) * 1.0)
+        return TransitionMatrix(counts + stay, states=self.states, normalize=True)
 
 
 class _TraceStates:
@@ -202,7 +203,4 @@ class _TraceStates:
 
     def items(self, sequence: int) -> tuple[int, ...]:
         """The items of the state of a sequence; those of a multiset or set are sorted."""
-        items = self._last_items(sequence)
-        if self.abstraction == "sequence":
-            return items
-        return tuple(sorted(items if self.abstraction == "multiset" else set(items)))
+        return tuple(ABSTRACTIONS[self.abstraction](self._last_items(sequence)))

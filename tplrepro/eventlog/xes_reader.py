@@ -59,9 +59,11 @@ def read_xes(path: str | Path, *, strict: bool = False) -> pd.DataFrame:
     remedy = "check that the export of the traces took their events and times along"
     log = as_log(path, "event", parser.events(), strict=strict, remedy=remedy, names=parser.names)
     named = [name for name in parser.names if name]
-    log.attrs["unnamed_cases"] = len(parser.names) - len(named)
-    log.attrs["empty_cases"] = parser.empty
-    log.attrs["repeated_cases"] = len(named) - len(set(named))
+    log.attrs |= {
+        "unnamed_cases": len(parser.names) - len(named),
+        "empty_cases": parser.empty,
+        "repeated_cases": len(named) - len(set(named)),
+    }
     return log
 
 
@@ -102,16 +104,19 @@ class _Parser:
         return DataFormatError(f"{problem}; {remedy}", self.path, self.expat.CurrentLineNumber)
 
     def _refuse(self, *_):
-        problem = "an XES log must not declare a document type or entities, found such a declaration"
-        remedy = "it could expand without bound or read other files: remove it if you trust the file"
-        raise self._error(problem, remedy)
+        raise self._error(
+            "an XES log must not declare a document type or entities, found such a declaration",
+            "it could expand without bound or read other files: remove it if you trust the file",
+        )
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         tag, (parent, found) = name.rpartition(" ")[2], self.open[-1]
         if tag in PARENTS or not parent:
             if self.nested or PARENTS.get(tag) != parent:
-                wanted = "whose events stand in traces, and these in the outermost element <log>"
-                raise self._error(f"expected an XES event log, {wanted}, found <{tag}> in <{parent}>")
+                raise self._error(
+                    "expected an XES event log, with events in traces and these in the outermost element <log>, "
+                    f"found <{tag}> in <{parent}>"
+                )
             self.open.append((tag, {}))
             return
         self.nested += 1
