@@ -53,17 +53,13 @@ def test_units_do_not_matter(moving):
     assert scaled.log_likelihood == pytest.approx(plain.log_likelihood - 2 * len(series[1]) * np.log(1e-5))
 
 
-def test_one_state_is_one_normal_distribution():
+def test_one_state_is_one_normal_distribution_and_running_out_of_iterations_is_said(moving):
     x = np.random.default_rng(0).normal(size=500)
     chain = fit_hidden_chain([x], 1, rng=np.random.default_rng(0), restarts=1)
     assert chain.matrix.probabilities.tolist() == [[1.0]]
     assert chain.means[0, 0] == pytest.approx(x.mean())
     assert chain.covariances[0, 0, 0] == pytest.approx(x.var(), rel=1e-4)
-
-
-def test_running_out_of_iterations_is_said(moving):
     _, series = moving
     with pytest.warns(UserWarning, match="stopped after 2 iterations"):
         chain = fit_hidden_chain([series[1]], 3, rng=np.random.default_rng(0), restarts=1, max_iterations=2)
-    assert not chain.converged
-    assert chain.iterations == 2
+    assert (chain.converged, chain.iterations) == (False, 2)

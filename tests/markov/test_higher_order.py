@@ -43,14 +43,8 @@ def test_counts_tuples(sequences, order, direction, smoothing):
     assert P.toarray() == pytest.approx(rows / rows.sum(axis=1, keepdims=True))
 
 
-def test_labels_name_the_places_of_the_tuples():
-    assert estimate_higher_order([[1, 0, 1, 0]], labels=["x", "y"]).states == [("x", "y"), ("y", "x")]
-    assert estimate_higher_order([["b", "a", "b", "a", "b"]], order=3).states == [("a", "b", "a"), ("b", "a", "b")]
-
-
 def test_one_step_is_the_identity_and_k_steps_are_not():
-    rng = np.random.default_rng(1)
-    sequences = [rng.integers(0, 3, 200).tolist()]
+    sequences = [np.random.default_rng(1).integers(0, 3, 200).tolist()]
     for direction in ("forward", "backward"):
         P = estimate_higher_order(sequences, order=2, smoothing=1.0, tuples="all", direction=direction)
         assert P.n_states == 9
@@ -61,7 +55,9 @@ def test_one_step_is_the_identity_and_k_steps_are_not():
         assert np.isfinite(tpl.PrivacyLossFunction(two).supremum(0.1))
 
 
-def test_states_can_be_those_of_another_estimate():
+def test_states_are_tuples_of_labels_and_can_be_those_of_another_estimate():
+    assert estimate_higher_order([[1, 0, 1, 0]], labels=["x", "y"]).states == [("x", "y"), ("y", "x")]
+    assert estimate_higher_order([["b", "a", "b", "a", "b"]], order=3).states == [("a", "b", "a"), ("b", "a", "b")]
     whole = [[0, 1, 1, 0, 0, 1], [2, 0, 2, 1]]
     for order in (1, 2):
         states = estimate_higher_order(whole, order, smoothing=0.5, tuples="all").states
@@ -75,15 +71,18 @@ def test_states_can_be_those_of_another_estimate():
         assert part.toarray()[np.ix_(seen, seen)] == pytest.approx((rows + 0.5 * possible) / totals)
 
 
-def test_powers_of_sparse_and_dense_agree():
-    sequences = [np.random.default_rng(2).integers(0, 4, 300).tolist()]
-    dense = estimate_higher_order(sequences, order=2, smoothing=0.5)
+def test_powers_of_sparse_and_dense_agree_and_many_tuples_stay_sparse():
+    rng = np.random.default_rng(2)
+    dense = estimate_higher_order([rng.integers(0, 4, 300)], order=2, smoothing=0.5)
     sparse = tpl.TransitionMatrix(csr_array(dense.probabilities), states=dense.states)
     for k in (1, 2, 3):
         power = every_kth(sparse, k)
-        assert power.is_sparse
-        assert power.states == sparse.states
+        assert (power.is_sparse, power.states) == (True, sparse.states)
         assert power.toarray() == pytest.approx(np.linalg.matrix_power(dense.probabilities, k))
+    many = estimate_higher_order([rng.integers(0, 80, 40_000)], order=2, smoothing=0.1)
+    assert many.is_sparse
+    assert many.n_states > 6000
+    assert many.probabilities.nnz < 85 * many.n_states
 
 
 def test_leakage_seen_every_second_step_bounds_that_of_all_paths():
@@ -111,10 +110,3 @@ def test_leakage_seen_every_second_step_bounds_that_of_all_paths():
     assert worst > 0.8 * bound
     # Naively spending one epsilon a step on the pair would promise too little.
     assert worst > tpl.temporal_privacy_leakage([epsilon] * 2, backward=blocks).bpl[-1]
-
-
-def test_many_tuples_stay_sparse():
-    P = estimate_higher_order([np.random.default_rng(4).integers(0, 80, 40_000)], order=2, smoothing=0.1)
-    assert P.is_sparse
-    assert P.n_states > 6000
-    assert P.probabilities.nnz < 85 * P.n_states

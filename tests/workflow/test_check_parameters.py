@@ -52,12 +52,17 @@ def test_what_is_no_cell_of_parameters_is_named(one, source, tag, problem):
     assert problem in found
 
 
-def test_one_notebook_may_serve_several_figures(one):
+def test_one_notebook_may_serve_several_figures_and_common_parameters_go_to_those_that_declare_them(one):
     facts = "a/one:\na/two: {notebook: a/one}"
     one.configure(facts, "common: {seed: 5}\nnotebooks:\n  a/one: {}\n  a/two: {value: 0.7}\n")
     assert find_problems(one.root) == []
     assert parameters(one, "a/one") == {"seed": 5}
     assert parameters(one, "a/two") == {"seed": 5, "value": 0.7}
+    one.notebook("a/two", parameters="seed: int = 3")
+    one.configure("a/one:\na/two:", "common: {value: 0.9}\nnotebooks:\n  a/one: {value: 2}\n  a/two: {}\n")
+    assert find_problems(one.root) == []
+    assert parameters(one, "a/two") == {}
+    assert parameters(one, "a/one") == {"value": 2}
 
 
 def test_a_misspelt_parameter_is_an_error_before_anything_runs(one):
@@ -68,14 +73,6 @@ def test_a_misspelt_parameter_is_an_error_before_anything_runs(one):
     assert status == 2
     assert problem in words
     assert not (one.root / "build").exists()
-
-
-def test_common_parameters_go_to_the_notebooks_that_declare_them(one):
-    one.notebook("a/two", parameters="seed: int = 3")
-    one.configure("a/one:\na/two:", "common: {value: 0.9}\nnotebooks:\n  a/one: {value: 2}\n  a/two: {}\n")
-    assert find_problems(one.root) == []
-    assert parameters(one, "a/two") == {}
-    assert parameters(one, "a/one") == {"value": 2}
 
 
 OF_ONE = "notebooks:\n  a/one: {}\n"
@@ -92,6 +89,7 @@ OF_ONE = "notebooks:\n  a/one: {}\n"
         ("quick", "notebooks: {a/one: {seed: 1.5}}", "wants int for 'seed' as in its default 1, got float 1.5"),
         ("quick", f"common: {{sead: 1}}\n{OF_ONE}", "quick.yaml: no notebook declares the common parameter 'sead'"),
         ("quick", "notebooks: {}", "quick.yaml: does not mention a/one; add the line 'a/one: {}'"),
+        ("quick", f"hours: 0\n{OF_ONE}", "quick.yaml: hours must be a positive number, got 0; correct it"),
         ("quick", "notebook: {}", "quick.yaml may say common, hours, notebooks, got notebook; correct it"),
         ("quick", "- a", "quick.yaml: must be a mapping, got list"),
         ("quick", "a: [", "quick.yaml: must be YAML"),

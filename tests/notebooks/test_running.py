@@ -1,14 +1,21 @@
-"""The check of committed outputs can fail: nbval notices a changed number and ignores what is tagged."""
+"""Notebooks run: papermill with other parameters than their own, and nbval, which must be able to fail."""
 
+import json
+import os
 import re
 import subprocess
 import sys
+from unittest import mock
 
 import nbformat
+import numpy as np
+import papermill
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
+import tplrepro as tpl
 from workflow.configuration import ROOT
+from workflow.kernel_environment import kernel_environment
 
 CELLS = [
     ("print(round(2 / 3, 4))", "0.6667\n", [], "PASSED"),
@@ -16,6 +23,24 @@ CELLS = [
     ("print(3.2)", "2.9 seconds\n", ["nbval-ignore-output"], "PASSED"),
     ("print('<thing at 0x7f00>')", "<thing at 0x1234abcd>\n", [], "PASSED"),
 ]
+
+
+@pytest.mark.notebook
+def test_figure_3_of_tkde_2019_with_parameters_injected(tmp_path):
+    source, target = ROOT / "notebooks/tkde2019/fig3.ipynb", tmp_path / "executed.ipynb"
+    parameters = {"epsilon": 0.2, "horizon": 4, "stay": 0.6}
+    environment = kernel_environment(tmp_path, "test", "pytest", real_data=False)
+    with mock.patch.dict(os.environ, environment, clear=True):
+        papermill.execute_notebook(
+            source, target, parameters, kernel_name="python3", language="python", progress_bar=False
+        )
+    record = json.loads((tmp_path / "tkde2019/fig3.json").read_text())
+    assert record["parameters"] == parameters | {"seed": 2019}
+    assert record["results"]["largest TPL, strongest"] == pytest.approx(4 * 0.2)
+    matrix = [[0.6, 0.4], [0.0, 1.0]]
+    leakage = tpl.temporal_privacy_leakage(np.full(4, 0.2), backward=matrix, forward=matrix)
+    assert record["results"]["largest TPL, moderate"] == pytest.approx(leakage.tpl.max(), rel=1e-12)
+    assert (tmp_path / "tkde2019/fig3.png").is_file()
 
 
 @pytest.mark.notebook
