@@ -36,8 +36,7 @@ class SmallRepository:
         return path
 
     def notebook(self, name, *cells, parameters="value: float = 0.5\nseed: int = 1"):
-        path = self.root / "notebooks" / f"{name}.ipynb"
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path = self.write(f"notebooks/{name}.ipynb", "")
         tagged = new_code_cell(parameters, metadata={"tags": ["parameters"]})
         content = new_notebook(cells=[new_markdown_cell("# Title"), tagged, *map(new_code_cell, cells)])
         for number, cell in enumerate(content.cells):
@@ -55,8 +54,9 @@ class SmallRepository:
         """Notebooks of these names, configured with nothing of their own."""
         for name in names:
             self.notebook(name)
-        profile = "notebooks:\n" + "".join(f"  {name}: {{}}\n" for name in names)
-        self.configure("".join(f"{name}:\n" for name in names), profile)
+        self.configure(
+            "".join(f"{name}:\n" for name in names), "notebooks:\n" + "".join(f"  {name}: {{}}\n" for name in names)
+        )
 
     def entry(self, name):
         """What functions of the workflow take: the notebook's entry, the quick profile and the folder."""

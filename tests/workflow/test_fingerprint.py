@@ -1,5 +1,6 @@
 import pytest
 
+from tplrepro.datasets import registry
 from workflow.fingerprint import fingerprint, is_current, of_modules, write_status
 
 
@@ -7,7 +8,7 @@ from workflow.fingerprint import fingerprint, is_current, of_modules, write_stat
 def one(repository, monkeypatch):
     monkeypatch.setenv("TPLREPRO_CACHE", str(repository.root / "downloads"))
     repository.notebook("a/one", "print(value)")
-    repository.configure("a/one: {data: [kosarak]}", "notebooks:\n  a/one: {value: 0.7}\n")
+    repository.configure("a/one: {data: [kosarak, eventlogs]}", "notebooks:\n  a/one: {value: 0.7}\n")
     return repository
 
 
@@ -53,8 +54,10 @@ def test_only_the_modules_that_a_run_imported_count(one):
 
 def test_data_count_by_name_size_and_time(one, monkeypatch, tmp_path):
     before = take(one)
-    assert before["data"] == {"kosarak": "absent"}
+    assert before["data"] == {"kosarak": "absent", "eventlogs": "absent"}
     downloaded = one.write("downloads/kosarak.dat.gz", "unpacked elsewhere")
+    place, note = registry._note(registry.SOURCES["kosarak"], downloaded)
+    place.write_bytes(note)
     assert changed(one, before) == {"data"}
     downloaded.unlink()
     monkeypatch.setenv("TPLREPRO_DATA", str(tmp_path / "data"))
@@ -65,3 +68,6 @@ def test_data_count_by_name_size_and_time(one, monkeypatch, tmp_path):
         before = take(one)
         one.write("data/gowalla/other.txt", f"not read by this notebook: {text}\n")
         assert changed(one, before) == set()
+    (tmp_path / "data/eventlogs").mkdir()
+    (tmp_path / "data/eventlogs/linked").symlink_to(one.write("elsewhere/log.xes", "<log/>").parent)
+    assert changed(one, before) == {"data"}
