@@ -39,17 +39,12 @@ def address(saved_folder):
 
 @pytest.fixture(scope="session")
 def browser():
-    """Chromium with an empty profile, driven by Playwright."""
+    """Chromium with a new, empty profile, driven by Playwright."""
     from playwright.sync_api import sync_playwright
 
-    path = find_chromium()
-    if path is None:
-        pytest.fail(MISSING)
+    path = find_chromium() or pytest.fail(MISSING)
     with sync_playwright() as playwright:
-        # launch() makes a new, empty user-data folder and removes it at the end.
-        chromium = playwright.chromium.launch(executable_path=path, args=FLAGS, timeout=1000 * START)
-        yield chromium
-        chromium.close()
+        yield playwright.chromium.launch(executable_path=path, args=FLAGS, timeout=1000 * START)
 
 
 class Page:
@@ -139,19 +134,15 @@ class Page:
         self.tab.screenshot(path=self.pictures / f"{name}.png")
 
 
+def opened(request, browser, address):
+    page = Page(browser, address, *getattr(request, "param", ()))
+    yield page
+    page.leave()
+
+
 # What is asked for in the address, and the theme of the reader's system, which counts where nothing is asked for.
-@pytest.fixture(scope="module", params=[("light", "dark"), (None, "dark")], ids=["light", "dark"])
-def themed_page(request, browser, address):
-    page = Page(browser, address, *request.param)
-    yield page
-    page.leave()
-
-
-@pytest.fixture(scope="module")
-def shared_page(browser, address):
-    page = Page(browser, address)
-    yield page
-    page.leave()
+themed_page = pytest.fixture(scope="module", params=[("light", "dark"), (None, "dark")], ids=["light", "dark"])(opened)
+shared_page = pytest.fixture(scope="module")(opened)
 
 
 @pytest.fixture

@@ -1,7 +1,10 @@
+import dataclasses
+
 import numpy as np
 import pytest
 
 from tplrepro import comparison
+from tplrepro.markov import TransitionMatrix
 
 
 @pytest.mark.parametrize("notion", comparison.notions(window=2), ids=lambda notion: notion.name)
@@ -13,9 +16,9 @@ def test_level_and_parameter_are_inverse(setting, notion):
 
 def test_levels_of_equal_budgets(setting):
     level = {n.name: n.level(setting, 0.1) for n in comparison.notions(2) if n.mechanism == "equal budgets"}
-    assert level["event-level DP"] == pytest.approx(0.1)
-    assert level["w-event, uniform"] == pytest.approx(0.2)
-    assert level["group DP"] == pytest.approx(0.5)
+    assert [level[name] for name in ("event-level DP", "w-event, uniform", "group DP")] == pytest.approx(
+        [0.1, 0.2, 0.5]
+    )
     # Endless releases leak more than five.
     assert level["DP_T, Algorithm 7"] >= setting.adversary.bound(np.full(5, 0.1))
 
@@ -37,3 +40,26 @@ def test_mechanisms_release_and_bound(setting, mechanisms):
         assert mechanism.bound(setting, 0.8) > 0
     # Three windows cover five times.
     assert mechanisms["budget absorption"].bound(setting, 0.5) == pytest.approx(3 * 0.5)
+
+
+RNG = np.random.default_rng(0)
+LEAVING = comparison.Adversary(TransitionMatrix([[0.5, 0.5], [0.0, 1.0]]))
+OF_CELL_0 = {"adversary": LEAVING, "paths": np.zeros((1, 1), dtype=int), "positions": np.eye(2)}
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda s, m: comparison.setting_from_sequences([np.array([0, 1])], np.eye(2), 3, 1.0, 1.0), "smaller horizon"),
+        (lambda s, m: dataclasses.replace(s, paths=np.full((2, 3), 6)), r"cells 0\.\.5"),
+        (lambda s, m: dataclasses.replace(s, positions=s.positions[:5]), r"shape \(6, 2\)"),
+        (lambda s, m: dataclasses.replace(s, **OF_CELL_0), "cell 0 of stationary probability 0"),
+        (lambda s, m: comparison.release_conditional_response(s, 0.0, RNG), "epsilon must be a finite level"),
+        (lambda s, m: comparison.release_optimal_response(s, 0.0, RNG), "epsilon must be a finite level"),
+        (lambda s, m: comparison.sweep(m["equal budgets"], s, 10, [0], 2.0, 1.0, 5), "low < high"),
+        (lambda s, m: comparison.sweep(m["equal budgets"], s, 10, [0], 1e-9, 1.0, 5), "choose a range that the mechan"),
+    ],
+)
+def test_errors(setting, mechanisms, call, message):
+    with pytest.raises(ValueError, match=message):
+        call(setting, mechanisms)

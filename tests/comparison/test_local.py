@@ -74,13 +74,12 @@ def test_responses_are_those_of_sip(setting, name, published):
             belief = belief.observe(output, response)
 
 
+GRAPHS = {"complete": PolicyGraph.complete(6), "blocks": PolicyGraph.categorical([[0, 1, 3, 4], [2, 5]])}
+
+
 @pytest.mark.parametrize("policy", ["complete", "radius", "blocks"])
 def test_policies_hide_their_pairs_within_epsilon_a_release(setting, policy):
-    graph = {
-        "complete": PolicyGraph.complete(6),
-        "radius": PolicyGraph.utility(setting.positions, 1.0),
-        "blocks": PolicyGraph.categorical([[0, 1, 3, 4], [2, 5]]),
-    }[policy]
+    graph = GRAPHS.get(policy) or PolicyGraph.utility(setting.positions, 1.0)
     release = comparison.release_by_policy(setting, 0.5, np.random.default_rng(2), policy=graph)
     first, second = graph.edge_array.T
     told = release.log_likelihoods

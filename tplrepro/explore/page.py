@@ -118,8 +118,8 @@ class LeakagePage(ipywidgets.VBox):
 
         known, follows = self.adversary.value, self.backward.followed
         forward = read("forward matrix", self.forward.matrix) if known != BACKWARD or follows else None
-        same_problems = bool(problems) and follows
-        backward = read("backward matrix", self.backward.matrix) if known != FORWARD and not same_problems else None
+        again = follows and problems  # what follows the forward matrix has its problems
+        backward = read("backward matrix", self.backward.matrix) if known != FORWARD and not again else None
         if known == BACKWARD:
             forward = None
         epsilons = read("budgets", self._epsilons)

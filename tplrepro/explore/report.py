@@ -135,7 +135,6 @@ def saved_figure(analysis: Analysis, suffix: str, title: str = "") -> bytes:
 
 def file_name(analysis: Analysis, name: str, suffix: str) -> str:
     """A name that says what is in the file, such as budgets-Algorithm-8-alpha-1-T-10.csv."""
-    what = re.sub(r"\(.*\)|^the ", "", name).replace("α/T", "alpha-over-T")
-    words = re.sub(r"[^A-Za-z0-9]+", "-", what).strip("-")
+    words = "-".join(re.findall("[A-Za-z0-9]+", re.sub(r"\(.*\)|^the ", "", name).replace("α/T", "alpha-over-T")))
     kind = "budgets" if suffix == ".csv" else "leakage"
     return f"{kind}-{words}-alpha-{analysis.inputs.alpha:g}-T-{analysis.inputs.epsilons.size}{suffix}"

@@ -109,11 +109,10 @@ def _observations(rows: list[list[str]]) -> list[list[str]] | None:
     """Sequences from a table of observations, None if the first row is no header that names a column of states."""
     header = [cell.lower() for cell in rows[0]]
     state = next((header.index(name) for name in STATE_COLUMNS if name in header), None)
-    if state is None:
-        return None
-    if len(header) > 1 and not {"time", *USER_COLUMNS} & set(header):
-        if any(header[state] in map(str.lower, row) for row in rows[1:]):
-            return None  # a state of this name
+    named = len(header) == 1 or {"time", *USER_COLUMNS} & set(header)
+    if state is None or (not named and any(header[state] in map(str.lower, row) for row in rows[1:])):
+        return None  # sequences, perhaps with a state of this name
+    if not named:
         raise ValueError(
             f"a column named {header[state]} must stand alone or beside one named user or time, found "
             f"{', '.join(header)}; name the other columns so, leave them out, or give that state another name"
@@ -121,10 +120,9 @@ def _observations(rows: list[list[str]]) -> list[list[str]] | None:
     table = [row + [""] * (len(header) - len(row)) for row in rows[1:]]
     if "time" in header:
         time = header.index("time")
-        moments: list = [number(row[time]) for row in table]
-        if None in moments:
-            moments = [row[time] for row in table]
-        table = [table[k] for k in sorted(range(len(table)), key=moments.__getitem__)]
+        texts = [row[time] for row in table]
+        numbers: list = [number(text) for text in texts]
+        table = [table[k] for k in np.argsort(texts if None in numbers else numbers, kind="stable")]
     user = next((header.index(name) for name in USER_COLUMNS if name in header), None)
     grouped: dict[str, list[str]] = {}
     for row in table:

@@ -33,9 +33,7 @@ def decode(content: bytes, name: str = "the file") -> str:
     try:
         text = content.decode("utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{name} must be text in UTF-8, found byte 0x{content[error.start]:02x} at {error.start}; save it as UTF-8"
-        ) from None
+        raise ValueError(f"{name} must be text in UTF-8, found byte 0x{content[error.start]:02x}; save it so") from None
     if "\0" in text:
         raise ValueError(f"{name} must be text, found binary content; save it as CSV in UTF-8")
     if not text.strip():
@@ -114,7 +112,7 @@ def parse_budgets(text: str, horizon: int) -> np.ndarray:
         budgets += [amount] * int(count)
     if len(budgets) != horizon:
         raise ValueError(
-            f"there must be one budget a release, found {len(budgets)} for T = {horizon}; change T, or press Reset"
+            f"there must be one budget a release, found {len(budgets)} for T = {horizon}; edit or reset them"
         )
     return check_budgets(budgets)
 
