@@ -62,12 +62,8 @@ def _problems_of(profile, registered, declared):
         yield f"{file}: sets parameters for {name}, which notebooks.yaml does not list"
     for name in sorted(set(registered) - set(profile.notebooks)):
         yield f"{file}: does not mention {name}; add the line '{name}: {{}}'"
-    for parameter in profile.common:
-        if declared and not any(parameter in names for names in declared.values()):
-            yield f"{file}: no notebook declares the common parameter {parameter!r}; remove it"
     for name, defaults in declared.items():
-        common = {parameter: value for parameter, value in profile.common.items() if parameter in defaults}
-        for parameter, value in [*profile.notebooks.get(name, {}).items(), *common.items()]:
+        for parameter, value in profile.notebooks.get(name, {}).items():
             if parameter not in defaults:
                 yield (
                     f"{file}: {name} has no parameter {parameter!r}; its parameters cell declares "

@@ -2,12 +2,11 @@
 
 ``config/notebooks.yaml`` lists what a batch makes, by paper and figure: the notebook behind it where that has another
 name (one notebook run with several sets of parameters), the data sets that it reads, and whether it measures time (and
-must then run alone). ``config/quick.yaml`` and ``config/paper.yaml`` are profiles: parameters for each, and common ones
-for all that declare them.
+must then run alone). ``config/quick.yaml`` and ``config/paper.yaml`` are profiles: parameters for each.
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
@@ -52,15 +51,10 @@ class Profile:
     """Parameters of one batch."""
 
     name: str
-    common: dict = field(default_factory=dict)
-    notebooks: dict = field(default_factory=dict)
+    notebooks: (
+        dict  # parameters by the name of the entry; those of a notebook's parameters cell hold where it is silent
+    )
     hours: float = 24.0  # that a notebook may take
-
-    def parameters(self, notebook, root=ROOT):
-        """What is injected: the profile's own parameters over the common ones that the notebook declares."""
-        declared = notebook.declared_parameters(root)
-        common = {name: value for name, value in self.common.items() if name in declared}
-        return common | self.notebooks.get(notebook.name, {})
 
 
 def read_notebooks(root=ROOT):
@@ -86,12 +80,12 @@ def read_profile(profile, root=ROOT):
     known = sorted(path.stem for path in folder.glob("*.yaml") if path.stem != "notebooks")
     if profile not in known:
         raise ConfigurationError(f"PROFILE must be one of {', '.join(known)}, got {profile!r}; write PROFILE=quick")
-    content = _only(_read(folder / f"{profile}.yaml"), f"{profile}.yaml", "common", "hours", "notebooks")
+    content = _only(_read(folder / f"{profile}.yaml"), f"{profile}.yaml", "hours", "notebooks")
     hours = content.get("hours", Profile.hours)
     if type(hours) not in (int, float) or not 0 < hours < math.inf:
         raise ConfigurationError(f"{profile}.yaml: hours must be a positive number, got {hours!r}; correct it")
     notebooks = {name: parameters or {} for name, parameters in (content.get("notebooks") or {}).items()}
-    return Profile(profile, content.get("common") or {}, notebooks, hours)
+    return Profile(profile, notebooks, hours)
 
 
 def _only(facts, where, *allowed):

@@ -24,7 +24,7 @@ def fingerprint(entry, profile, root=ROOT):
     source = "\n\0".join(cell.source for cell in content.cells if cell.cell_type == "code")
     files = sorted((root / "tplrepro").rglob("*.py"))
     return {
-        "parameters": profile.parameters(entry, root),
+        "parameters": profile.notebooks.get(entry.name, {}),
         "notebook": _digest(source.encode()),
         "environment": _digest((root / "requirements.lock").read_bytes()),
         "data": {name: _data_state(name) for name in entry.data},

@@ -12,7 +12,6 @@ import re
 import signal
 import sys
 import time
-from datetime import UTC, datetime
 
 import nbformat
 
@@ -49,7 +48,6 @@ def run_notebook(name, profile_name, threads=None, root=ROOT):
         "data": record.get("data", "none"),
         "error": error,
         "batch": os.environ.get("TPLREPRO_BATCH", ""),
-        "finished_utc": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "fingerprint": of_modules(before, record["modules"]) if error is None and record else before,
     }
     write_status(name, profile_name, status, root)
@@ -94,7 +92,8 @@ def _execute(source, target, parameters, profile):
             return f"cell {failure.exec_count}: {failure.ename}: {failure.evalue or _failing_line(failure.traceback)}"
         except Exception as failure:
             # Two kernels that start at once can take the same port (nteract/papermill#239); nothing ran then.
-            if attempt == 2 or "Kernel d" not in str(failure) or _any_cell_ran(target):
+            ran = target.is_file() and any(cell.get("execution_count") for cell in nbformat.read(target, 4).cells)
+            if attempt == 2 or "Kernel d" not in str(failure) or ran:
                 return f"{type(failure).__name__}: {failure}"
             target.unlink(missing_ok=True)
         finally:
@@ -106,10 +105,6 @@ def _failing_line(traceback):
     plain = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(traceback))
     arrow = re.search(r"^-+> *\d+ (.*)$", plain, re.MULTILINE)
     return arrow[1].strip() if arrow else ""
-
-
-def _any_cell_ran(path):
-    return path.is_file() and any(cell.get("execution_count") for cell in nbformat.read(path, as_version=4).cells)
 
 
 def _progress_line(status, profile, root=ROOT):

@@ -3,6 +3,7 @@ import pytest
 from tplrepro.provenance import literal_assignments
 from workflow.check_parameters import find_problems
 from workflow.configuration import read_notebooks, read_profile
+from workflow.fingerprint import fingerprint
 
 
 @pytest.fixture
@@ -14,18 +15,13 @@ def one(repository):
     return repository
 
 
-def parameters(repository, name):
-    entry, quick, root = repository.entry(name)
-    return quick.parameters(entry, root)
-
-
 def test_this_repository_has_no_problem_and_the_notebooks_defaults_are_the_quick_profile():
     assert find_problems() == []
     quick = read_profile("quick")
     assert set(quick.notebooks) == set(read_profile("paper").notebooks) == set(read_notebooks())
     for name, entry in read_notebooks().items():
         if entry.notebook == name:  # others are one notebook with several sets of parameters
-            assert quick.parameters(entry).items() <= entry.declared_parameters().items(), name
+            assert quick.notebooks[name].items() <= entry.declared_parameters().items(), name
 
 
 def test_annotations_comments_and_negative_numbers_are_understood():
@@ -52,17 +48,11 @@ def test_what_is_no_cell_of_parameters_is_named(one, source, tag, problem):
     assert problem in found
 
 
-def test_one_notebook_may_serve_several_figures_and_common_parameters_go_to_those_that_declare_them(one):
+def test_one_notebook_may_serve_several_figures(one):
     facts = "a/one:\na/two: {notebook: a/one}"
-    one.configure(facts, "common: {seed: 5}\nnotebooks:\n  a/one: {}\n  a/two: {value: 0.7}\n")
+    one.configure(facts, "notebooks:\n  a/one: {}\n  a/two: {value: 2}\n")
     assert find_problems(one.root) == []
-    assert parameters(one, "a/one") == {"seed": 5}
-    assert parameters(one, "a/two") == {"seed": 5, "value": 0.7}
-    one.notebook("a/two", parameters="seed: int = 3")
-    one.configure("a/one:\na/two:", "common: {value: 0.9}\nnotebooks:\n  a/one: {value: 2}\n  a/two: {}\n")
-    assert find_problems(one.root) == []
-    assert parameters(one, "a/two") == {}
-    assert parameters(one, "a/one") == {"value": 2}
+    assert [fingerprint(*one.entry(name))["parameters"] for name in ("a/one", "a/two")] == [{}, {"value": 2}]
 
 
 def test_a_misspelt_parameter_is_an_error_before_anything_runs(one):
@@ -86,10 +76,9 @@ OF_ONE = "notebooks:\n  a/one: {}\n"
             for value in ("'x'", "true", "[1]", "null")
         ),
         ("quick", "notebooks: {a/one: {seed: 1.5}}", "wants int for 'seed' as in its default 1, got float 1.5"),
-        ("quick", f"common: {{sead: 1}}\n{OF_ONE}", "quick.yaml: no notebook declares the common parameter 'sead'"),
         ("quick", "notebooks: {}", "quick.yaml: does not mention a/one; add the line 'a/one: {}'"),
         ("quick", f"hours: 0\n{OF_ONE}", "quick.yaml: hours must be a positive number, got 0; correct it"),
-        ("quick", "notebook: {}", "quick.yaml may say common, hours, notebooks, got notebook; correct it"),
+        ("quick", "notebook: {}", "quick.yaml may say hours, notebooks, got notebook; correct it"),
         ("quick", "- a", "quick.yaml: must be a mapping, got list"),
         ("quick", "a: [", "quick.yaml: must be YAML"),
         ("notebooks", "a/one: {timimg: true}", "a/one may say data, figure, notebook, timing, got timimg; correct it"),
