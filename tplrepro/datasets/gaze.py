@@ -71,16 +71,11 @@ def load(
         raise ValueError(f"time, x and y must name different columns, found {wanted}; correct the names")
     path = registry.locate("gaze", path, accept=lambda folder: _has_columns(folder, wanted))
     defects = Defects(strict, max_malformed, f"a line of values with numbers for {time!r}, {x!r} and {y!r}")
-    parts = []
-    for file in _csv_files(path):
-        match = NAME.fullmatch(file.name)
-        if not match:
-            raise DataFormatError("the file's name must tell user and recording, as P1_READ.csv does; rename it", file)
-        parts.append(_read(file, wanted, defects).assign(user=match[1], recording=match[2]))
-    if not parts:
+    files = _csv_files(path)
+    if not files:
         raise DataFormatError("there must be CSV files, one a recording, found none; correct path=", path)
-    frame = pd.concat(parts, ignore_index=True)[["user", "recording", "time", "x", "y"]]
-    frame = frame.astype({"user": "category", "recording": "category"})
+    frame = pd.concat([_read(file, wanted, defects) for file in files], ignore_index=True)
+    frame = frame[["user", "recording", "time", "x", "y"]].astype({"user": "category", "recording": "category"})
     frame = frame.sort_values(["user", "recording"], kind="stable", ignore_index=True)
     return reading.finish(frame, path, defects, unit=unit)
 
@@ -107,6 +102,9 @@ def _header(lines: bytes) -> list[str]:
 
 def _read(file: Path, wanted: list[str], defects: Defects) -> pd.DataFrame:
     """One recording without its defects, ordered by time."""
+    match = NAME.fullmatch(file.name)
+    if not match:
+        raise DataFormatError("the file's name must tell user and recording, as P1_READ.csv does; rename it", file)
     tables: list[pa.Table] = []
     filled, before = False, None
     for rows in read_rows(file, _parser(file, wanted), defects, header=True):
@@ -117,7 +115,7 @@ def _read(file: Path, wanted: list[str], defects: Defects) -> pd.DataFrame:
         before = rows.check_order(before)
         tables.append(rows.table)
     defects.known("file without samples", not filled, file, lambda: (2, ""))
-    frame = pa.concat_tables(tables).to_pandas()
+    frame = pa.concat_tables(tables).to_pandas().assign(user=match[1], recording=match[2])
     time = frame["time"].to_numpy()
     return frame.iloc[in_time(time, defects, lambda row: (file, f"time {time[row]:g}"))]
 

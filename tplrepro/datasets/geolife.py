@@ -96,10 +96,9 @@ def load(path: str | Path | None = None, *, box=None, strict: bool = False, max_
         pool = stack.enter_context(ThreadPoolExecutor(THREADS))
         batches = (files[start : start + FILES_AHEAD] for start in range(0, len(files), FILES_AHEAD))
         parsed = itertools.chain.from_iterable(pool.map(_parsed, batch) for batch in batches)
-        numbered = zip(itertools.count(), files, parsed)
         users = [
             _joined([_checked(*one, positions) for one in own], files, defects)
-            for _, own in itertools.groupby(numbered, key=lambda one: one[1].user)
+            for _, own in itertools.groupby(zip(itertools.count(), files, parsed), key=lambda one: one[1].user)
         ]
     return positions.finish(_frame(users, files), path)
 
@@ -128,10 +127,8 @@ def _holds_trajectories(path: Path) -> bool:
 
 def _plt_files(folder: Path) -> list[Path]:
     """Trajectories of a folder that is, or holds, or whose only kind of content is, Data/NNN/Trajectory."""
-    for depth in ("", "Data/", "*/Data/", "*/"):
-        if found := list(folder.glob(f"{depth}[0-9]*/Trajectory/*.[pP][lL][tT]")):
-            return found
-    return []
+    below = (list(folder.glob(f"{depth}[0-9]*/Trajectory/*.[pP][lL][tT]")) for depth in ("", "Data/", "*/Data/", "*/"))
+    return next(filter(None, below), [])
 
 
 def _files(path: Path, stack: contextlib.ExitStack, defects: Defects) -> list[_File]:
@@ -144,19 +141,22 @@ def _files(path: Path, stack: contextlib.ExitStack, defects: Defects) -> list[_F
             (info.filename, f"{path}::{info.filename}", functools.partial(_unpacked, archive, info))
             for info in archive.infolist()
         ]
-    files = {}
-    for name, place, read in found:
-        match = MEMBER.search(name)
-        user, label = (int(match[1]), f"{match[1]}/{match[2]}") if match else (-1, name)
-        if label in files:
-            raise DataFormatError("there must be one trajectory of a name, found two; remove one", place)
-        files[label] = _File(user, label, place, read)
-    for label in [label for label, file in files.items() if file.user < 0]:
-        other = files.pop(label)
-        other.data()  # which tells a damaged name
-        reason, is_plt = "trajectory in another folder than NNN/Trajectory", label.lower().endswith(".plt")
-        defects.known(reason, is_plt, other.place, lambda: (None, ""))
-    return sorted(files.values(), key=lambda file: (file.user, file.label))
+    files = sorted((_file(*one) for one in found), key=lambda file: file[:2])
+    for before, file in itertools.pairwise(files):
+        if before.label == file.label:
+            raise DataFormatError("there must be one trajectory of a name, found two; remove one", file.place)
+    others = [file for file in files if file.user < 0]
+    for file in others:
+        file.data()  # which tells a damaged name
+        is_plt = file.label.lower().endswith(".plt")
+        defects.known("trajectory in another folder than NNN/Trajectory", is_plt, file.place, lambda: (None, ""))
+    return files[len(others) :]
+
+
+def _file(name: str, place: str, read: Callable[[], bytes]) -> _File:
+    """A file by its name; the user of what is no trajectory is -1."""
+    match = MEMBER.search(name)
+    return _File(int(match[1]), f"{match[1]}/{match[2]}", place, read) if match else _File(-1, name, place, read)
 
 
 def _archive(path: Path, stack: contextlib.ExitStack) -> zipfile.ZipFile:
@@ -232,8 +232,7 @@ def _frame(users: list[pa.Table], files: list[_File]) -> pd.DataFrame:
     users.clear()
     columns = {}
     for name in table.column_names:
-        none = np.empty(0, dtype=table.schema.field(name).type.to_pandas_dtype())
-        columns[name] = np.concatenate([none, *(chunk.to_numpy() for chunk in table[name].chunks)])
+        columns[name] = table[name].to_numpy()
         table = table.drop_columns(name)
     trajectory = columns["trajectory"].astype(np.min_scalar_type(-len(files)))
     return pd.DataFrame(

@@ -71,7 +71,6 @@ def _parse(lines: bytes) -> pa.Table:
 def _tidy(parts: list[pa.Table], path: Path, defects: Defects) -> pd.DataFrame:
     """One frame of all parts, ordered by user and time, with one check-in of a user a second."""
     table = pa.concat_tables(parts)
-    parts.clear()
     user, time = table["user"].to_numpy(), table["time"].to_numpy()
     stamps = time.view("datetime64[us]")
     order = in_time(time, defects, lambda row: (path, f"user {user[row]} at {stamps[row]}"), user)

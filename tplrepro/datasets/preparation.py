@@ -91,8 +91,9 @@ def prepare(
     check_choice(name, "name", CUTS)
     unknown = sorted(set(cut) - set(CUTS[name]))
     if unknown:
-        possible = ", ".join(CUTS[name]) or "nothing"
-        raise ValueError(f"{name} is cut by {possible}, found {', '.join(unknown)}; leave it out")
+        raise ValueError(
+            f"{name} is cut by {', '.join(CUTS[name]) or 'nothing'}, found {', '.join(unknown)}; leave it out"
+        )
     cut = CUTS[name] | cut
     grid = Grid(cut["box"], cut["cell_km"]) if "box" in cut else None
     observations = _observations(name, path, synthetic, dict(stand_in or {}), cut, grid)
@@ -162,8 +163,11 @@ def _in_time(observations: pd.DataFrame, cut: dict, state: str, user) -> Sequenc
 def _place(box: Box) -> str:
     """Where a box lies, for a title: the place that holds all of it, if it has a name here."""
     places = [place for known, place in PLACES.items() if known.contains(box[:2], box[2:]).all()]
-    latitudes, longitudes = f"latitude {box.south:g} to {box.north:g}", f"longitude {box.west:g} to {box.east:g}"
-    return f" in {places[0]}" if places else f", {latitudes}, {longitudes}"
+    return (
+        f" in {places[0]}"
+        if places
+        else f", latitude {box.south:g} to {box.north:g}, longitude {box.west:g} to {box.east:g}"
+    )
 
 
 def _nothing_found(observations: pd.DataFrame, cut: dict, grid: Grid | None) -> str:

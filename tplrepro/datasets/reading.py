@@ -186,12 +186,10 @@ def file_blocks(path: str | Path, line: Callable[[], int], block_bytes: int = BL
         compressed = raw.read(2) == b"\x1f\x8b"
         raw.seek(0)
         stream = gzip.GzipFile(fileobj=raw) if compressed else raw
-        size = 0
         try:
             while data := stream.read(block_bytes):
-                size += len(data)
                 if compressed:
-                    check_growth(size, path)
+                    check_growth(stream.tell(), path)
                 yield data
         except (EOFError, gzip.BadGzipFile, zlib.error) as damage:
             raise DataFormatError(

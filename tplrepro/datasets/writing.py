@@ -120,6 +120,9 @@ def stand_in(path: str | Path | None, name: str, write: Callable, read: Callable
 def line_bytes(columns: dict[str, object], delimiter: str, end: bytes = b"\n") -> bytes:
     """Columns, arrays of one length, as lines of text without header or quotes."""
     sink = pa.BufferOutputStream()
-    options = pa.csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style="none")
-    pa.csv.write_csv(pa.table(columns), sink, options)
+    pa.csv.write_csv(
+        pa.table(columns),
+        sink,
+        pa.csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style="none"),
+    )
     return sink.getvalue().to_pybytes().replace(b"\n", end)
