@@ -4,9 +4,12 @@ Blocks of lines, and the search for malformed ones, are tested against plain lin
 """
 
 import gzip
+import io
 import re
 import subprocess
 import sys
+import warnings
+import zipfile
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -20,7 +23,7 @@ from hypothesis import strategies as st
 from tplrepro.datasets import gaze, geolife, gowalla, grid, kosarak
 from tplrepro.datasets.reading import DataFormatError, Defects, attempt, in_time, line_blocks, parse_table, rows_of
 from tplrepro.datasets.registry import DatasetNotFoundError
-from tplrepro.datasets.stand_ins.geolife import HEADER, write
+from tplrepro.datasets.stand_ins.geolife import HEADER
 
 LATER = f"{datetime.now(UTC) + timedelta(days=2):%Y-%m-%d}"
 
@@ -287,7 +290,7 @@ def test_files_with_a_head_alone_are_counted(tmp_path, name, file, reason, colum
 @pytest.mark.parametrize(
     ("name", "file", "content", "message"),
     [
-        ("geolife", None, b"\r\n".join(HEADER.split(b"\r\n")[:3]), "line 1: expected six header lines, from"),
+        ("geolife", None, b"\r\n".join(HEADER.split(b"\r\n")[:3]), "line 1: expected six header lines, 'Geolife"),
         (
             "gowalla",
             None,
@@ -389,20 +392,58 @@ def test_geolife_counts_malformed_lines_over_all_files(tmp_path):
     assert geolife.load(path, max_malformed=3).attrs["skipped"]["malformed line"] == 3
 
 
-def test_geolife_names_damaged_archives(tmp_path):
-    path = tmp_path / "a.zip"
-    write(path, 2, 0, n_trajectories=4, seconds_between_points=60)
-    data = path.read_bytes()
-    broken = bytearray(data)
-    broken[len(data) // 3] ^= 0xFF
-    for content, message in (
-        (data[: len(data) // 2], r"a\.zip: .* the whole zip archive .* found a zip archive"),
+def archive(*names, lines=FORMATS["geolife"].sound, flips=()):
+    """A zip archive of two trajectories of these names, with bits flipped: (a mark, so many bytes after it, which)."""
+    file = io.BytesIO()
+    with warnings.catch_warnings(), zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as made:
+        warnings.simplefilter("ignore")  # of names that are there twice
+        for name in names or ("Data/000/Trajectory/a.plt", "Data/001/Trajectory/b.plt"):
+            made.writestr(name, HEADER + b"\n".join(lines) + b"\n")
+    data = bytearray(file.getvalue())
+    for mark, after, bits in flips:
+        data[data.index(mark) + after] ^= bits
+    return bytes(data)
+
+
+MEMBER, ENTRY = b"PK\3\4", b"PK\1\2"  # flags 6 and 8 bytes after, methods 8 and 10; in ENTRY comment 32, name 46
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (archive()[:200], "expected the whole zip archive of Geolife, or a folder, found a zip archive"),
         (b"1 2 3\n", "found a file of sessions"),
-        (broken, r"a\.zip::Geolife Trajectories 1\.3/Data/.*plt: the archive is damaged or encrypted"),
-    ):
-        path.write_bytes(content)
-        with pytest.raises(DataFormatError, match=message):
-            geolife.load(path)
+        (archive(flips=[(MEMBER, 70, 255)]), r"a\.zip::Data/000/Trajectory/a\.plt: the archive is damaged"),
+        (archive(flips=[(ENTRY, 46 + 9, 32)]), r"File name in directory 'Data/000/T.*' and header .* differ"),
+        (archive(flips=[(ENTRY, 46 + 22, 1)]), r"a\.zip::Data/000/Trajectory/a\.qlt: the archive is damaged"),
+        (archive(flips=[(ENTRY, 32, 71)]), "one entry of its directory holds another"),
+        (archive(flips=[(ENTRY, 8, 1), (MEMBER, 6, 1)]), "is encrypted, password required"),
+        (archive(flips=[(ENTRY, 10, 64), (MEMBER, 8, 64)]), "compression method is not supported"),
+        (archive(*2 * ["000/Trajectory/a.plt"]), r"a\.zip::000/Trajectory/a\.plt: there must be one .* found two"),
+        (archive("99999999999/Trajectory/a.plt"), "there must be trajectories NNN/Trajectory.*, found none"),
+        (archive(lines=FORMATS["geolife"].sound * 600_000), r"at most 67108864 bytes, 100 times its size or 64 MiB"),
+    ],
+)
+def test_geolife_names_what_is_wrong_with_an_archive(tmp_path, content, message):
+    (tmp_path / "a.zip").write_bytes(content)
+    with pytest.raises(DataFormatError, match=message):
+        geolife.load(tmp_path / "a.zip")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("geolife", HEADER.replace(b"WGS 84\r\n", b"") + point() + b"\n", "line 1: expected six header lines"),
+        ("geolife", HEADER + point(clock="02:53") + b"\n", "line 7: expected seven fields"),
+        ("gowalla", visit() + b"\n" + visit(time="2010-10-17T19:26Z") + b"\n", "line 2: expected five fields"),
+        ("kosarak", b"1 2\n3\r4\n", "line 2: lines must end in LF or CRLF, found a CR alone; convert"),
+        ("kosarak", b"1 2\n0x10 3\n", "line 2: expected a line of page ids"),
+        ("kosarak", gzip.compress(b"1 2\n" * (17 << 20)), r"100 times its size or 64 MiB, found \d+; if it is sound"),
+    ],
+)
+def test_what_would_be_read_wrongly_is_refused(tmp_path, name, content, message):
+    with pytest.raises(DataFormatError, match=message):
+        FORMATS[name].load(FORMATS[name].path(tmp_path, content))
 
 
 def sessions_of(frame):

@@ -88,11 +88,8 @@ def load(path: str | Path | None = None, *, box=None, strict: bool = False, max_
     with contextlib.ExitStack() as stack:
         files = _files(path, stack, defects)
         if not files:
-            raise DataFormatError(
-                "there must be trajectories NNN/Trajectory/*.plt, found none; "
-                "give the official zip or the folder that holds its folders NNN",
-                path,
-            )
+            problem = "there must be trajectories NNN/Trajectory/*.plt, found none"
+            raise DataFormatError(f"{problem}; give the official zip or the folder that holds its folders NNN", path)
         pool = stack.enter_context(ThreadPoolExecutor(THREADS))
         batches = (files[start : start + FILES_AHEAD] for start in range(0, len(files), FILES_AHEAD))
         parsed = itertools.chain.from_iterable(pool.map(_parsed, batch) for batch in batches)
@@ -111,15 +108,6 @@ class _File(NamedTuple):
     place: str
     read: Callable[[], bytes]
 
-    def data(self) -> bytes:
-        """The bytes of the file."""
-        try:
-            return self.read()
-        except PermissionError:
-            raise
-        except DAMAGE as error:
-            raise DataFormatError(f"the archive is damaged or encrypted ({error}); get it again", self.place) from None
-
 
 def _holds_trajectories(path: Path) -> bool:
     return path.suffix == ".zip" if path.is_file() else bool(_plt_files(path))
@@ -137,17 +125,15 @@ def _files(path: Path, stack: contextlib.ExitStack, defects: Defects) -> list[_F
         found = [(plt.as_posix(), str(plt), plt.read_bytes) for plt in _plt_files(path)]
     else:
         archive = _archive(path, stack)
-        found = [
-            (info.filename, f"{path}::{info.filename}", functools.partial(_unpacked, archive, info))
-            for info in archive.infolist()
-        ]
+        places = ((f"{path}::{info.filename}", info) for info in archive.infolist())
+        found = [(info.filename, at, functools.partial(_unpacked, archive, info, at)) for at, info in places]
     files = sorted((_file(*one) for one in found), key=lambda file: file[:2])
     for before, file in itertools.pairwise(files):
         if before.label == file.label:
             raise DataFormatError("there must be one trajectory of a name, found two; remove one", file.place)
     others = [file for file in files if file.user < 0]
     for file in others:
-        file.data()  # which tells a damaged name
+        file.read()  # which tells a damaged name
         is_plt = file.label.lower().endswith(".plt")
         defects.known("trajectory in another folder than NNN/Trajectory", is_plt, file.place, lambda: (None, ""))
     return files[len(others) :]
@@ -168,29 +154,27 @@ def _archive(path: Path, stack: contextlib.ExitStack) -> zipfile.ZipFile:
     except DAMAGE as error:
         raw.seek(0)
         found = describe_content(raw.read(4096))
-        raise DataFormatError(
-            f"expected the whole zip archive of Geolife, or a folder, found {found} ({error}); download it again", path
-        ) from None
+        problem = f"expected the whole zip archive of Geolife, or a folder, found {found} ({error})"
+        raise DataFormatError(f"{problem}; download it again", path) from None
     reading.check_growth(sum(info.file_size for info in archive.infolist()), path)
     return archive
 
 
-def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-    with archive.open(info) as member:
-        return member.read(info.file_size + 1)  # so that no stream unpacks to more than its size, which was checked
+def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: str) -> bytes:
+    try:
+        with archive.open(info) as member:
+            return member.read(info.file_size + 1)  # no stream unpacks to more than its size, which was checked
+    except DAMAGE as error:
+        raise DataFormatError(f"the archive is damaged or encrypted ({error}); download it again", place) from None
 
 
 def _parsed(file: _File) -> tuple[bytes, pa.Table | None]:
     """The lines of a file below its header, and what pyarrow makes of them."""
-    data = file.data()
+    data = file.read()
     header = HEADER.match(data)
     if not header:
-        raise DataFormatError(
-            "expected six header lines, from 'Geolife trajectory' to a number, found "
-            f"{describe_content(data)}; mend the header, or check that this is a Geolife file",
-            file.place,
-            1,
-        )
+        problem = f"expected six header lines, 'Geolife trajectory' to a number, found {describe_content(data)}"
+        raise DataFormatError(f"{problem}; mend the header, or check the file", file.place, 1)
     lines = data[header.end() :]
     return lines, reading.attempt(_parse, lines)
 

@@ -91,9 +91,8 @@ def prepare(
     check_choice(name, "name", CUTS)
     unknown = sorted(set(cut) - set(CUTS[name]))
     if unknown:
-        raise ValueError(
-            f"{name} is cut by {', '.join(CUTS[name]) or 'nothing'}, found {', '.join(unknown)}; leave it out"
-        )
+        possible = ", ".join(CUTS[name]) or "nothing"
+        raise ValueError(f"{name} is cut by {possible}, found {', '.join(unknown)}; leave it out")
     cut = CUTS[name] | cut
     grid = Grid(cut["box"], cut["cell_km"]) if "box" in cut else None
     observations = _observations(name, path, synthetic, dict(stand_in or {}), cut, grid)
@@ -115,16 +114,10 @@ def prepare(
         names = grid.labels(sequences.labels)
     if not sequences.n_transitions:
         raise ValueError(f"{title}: {_nothing_found(observations, cut, grid)}")
-    return Prepared(
-        sequences=sequences,
-        state_names=names,
-        grid=grid,
-        title=title + " (synthetic data)" * synthetic,
-        synthetic=synthetic,
-        official=not synthetic and registry.is_official(name, observations.attrs["source"]),
-        inputs=() if synthetic else (Path(observations.attrs["source"]),),
-        observations=observations,
-    )
+    title += " (synthetic data)" * synthetic
+    inputs = () if synthetic else (Path(observations.attrs["source"]),)
+    official = all(registry.is_official(name, path) for path in inputs)
+    return Prepared(sequences, names, grid, title, synthetic, official, inputs, observations)
 
 
 def _observations(name: str, path, synthetic: bool, stand_in: dict, cut: dict, grid: Grid | None) -> pd.DataFrame:
@@ -163,11 +156,9 @@ def _in_time(observations: pd.DataFrame, cut: dict, state: str, user) -> Sequenc
 def _place(box: Box) -> str:
     """Where a box lies, for a title: the place that holds all of it, if it has a name here."""
     places = [place for known, place in PLACES.items() if known.contains(box[:2], box[2:]).all()]
-    return (
-        f" in {places[0]}"
-        if places
-        else f", latitude {box.south:g} to {box.north:g}, longitude {box.west:g} to {box.east:g}"
-    )
+    south, north, west, east = box
+    around = f", latitude {south:g} to {north:g}, longitude {west:g} to {east:g}"
+    return f" in {places[0]}" if places else around
 
 
 def _nothing_found(observations: pd.DataFrame, cut: dict, grid: Grid | None) -> str:

@@ -76,23 +76,23 @@ class Defects:
             line, content = place()
             if self.strict:
                 raise DataFormatError(
-                    f"{reason}, found {_quote(content)}; pass strict=False to skip and count such lines", file, line
+                    f"{reason}, found {_quote(content)}; pass strict=False to count such lines", file, line
                 )
             self.examples[reason] = str(file) if line is None else f"{file}, line {line}"
         self.skipped[reason] = self.skipped.get(reason, 0) + int(count)
 
     def malformed(self, file: str | Path, line: int, content: bytes) -> None:
-        """Count one line that does not follow the format, or raise if no more are allowed."""
+        """Count one line that does not follow the format, or raise if no more are allowed, or if it is the first."""
         before = self.skipped.get("malformed line", 0)
-        if before >= self.max_malformed:
-            raise DataFormatError(
-                f"expected {self.expected}, found {_quote(content.decode('utf-8', 'backslashreplace'))}"
-                + f"; {before} malformed lines were skipped before" * bool(before)
-                + "; mend the line or the download, or pass "
-                f"max_malformed={10 * before + 100} and strict=False to skip and count such lines",
-                file,
-                line,
+        if line == 1 or before >= self.max_malformed:
+            first = f" in {describe_content(content)}; check that this is the right file, columns in the official order"
+            later = (
+                f"; {before} malformed lines were skipped before" * bool(before)
+                + "; mend the line or the download, or "
             )
+            later += f"pass max_malformed={10 * before + 100} and strict=False to skip and count such lines"
+            found = f"found {_quote(content.decode('utf-8', 'backslashreplace'))}{first if line == 1 else later}"
+            raise DataFormatError(f"expected {self.expected}, {found}", file, line)
         self.known("malformed line", 1, file, lambda: (line, ""))
 
     def out_of_order(self, count: int, file: str | Path, place: Place) -> None:
@@ -100,10 +100,7 @@ class Defects:
         if count and self.strict:
             line, content = place()
             raise DataFormatError(
-                f"times must be in order, found {_quote(content)} on the wrong side of the row before; "
-                "pass strict=False to have the rows sorted",
-                file,
-                line,
+                f"times must be in order, found {_quote(content)}; pass strict=False to sort", file, line
             )
         self.reordered += int(count)
 
@@ -201,11 +198,8 @@ def check_growth(size: int, path: str | Path) -> None:
     """Raise DataFormatError where so many bytes are too many for what the compressed file at `path` unpacks to."""
     most = max(MOST_GROWTH * Path(path).stat().st_size, ALWAYS_UNPACKED)
     if size > most:
-        raise DataFormatError(
-            f"unpacked, the file must have at most {most} bytes ({MOST_GROWTH} times its size, or "
-            f"{ALWAYS_UNPACKED >> 20} MiB), found {size} or more; if it is sound, unpack it yourself",
-            path,
-        )
+        limit = f"{most} bytes, {MOST_GROWTH} times its size or {ALWAYS_UNPACKED >> 20} MiB"
+        raise DataFormatError(f"unpacked, it must have at most {limit}, found {size}; if it is sound, unpack it", path)
 
 
 def line_blocks(path: str | Path, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[bytes, int]]:
@@ -221,12 +215,8 @@ def line_blocks(path: str | Path, block_bytes: int = BLOCK_BYTES) -> Iterator[tu
             yield block, first_line
             first_line += block.count(b"\n")
         if len(rest) > LONGEST_LINE_BYTES:
-            raise DataFormatError(
-                f"a line must not be longer than {LONGEST_LINE_BYTES >> 20} MiB, found {describe_content(rest)}; "
-                "check that this is the right file",
-                path,
-                first_line,
-            )
+            problem = f"a line must not be longer than {LONGEST_LINE_BYTES >> 20} MiB, found {describe_content(rest)}"
+            raise DataFormatError(f"{problem}; check the file", path, first_line)
     if rest:
         yield rest, first_line
 
@@ -237,11 +227,8 @@ def read_rows(path: str | Path, parse: Parse, defects: Defects, header: bool = F
     for block, first_line in line_blocks(path):
         bare = re.search(rb"\r(?!\n|\Z)", block)
         if bare:
-            raise DataFormatError(
-                "lines must end in LF or CRLF, found a CR alone; convert the file's line ends",
-                path,
-                first_line + block.count(b"\n", 0, bare.start()),
-            )
+            line = first_line + block.count(b"\n", 0, bare.start())
+            raise DataFormatError("lines must end in LF or CRLF, found a CR alone; convert the line ends", path, line)
         if first_line == 1 and header:
             block, first_line = block.partition(b"\n")[2], 2
         yield rows_of(block, first_line, path, parse, defects, attempt(parse, block))
@@ -260,14 +247,6 @@ def rows_of(block: bytes, first_line: int, file, parse: Parse, defects: Defects,
     lines = block.splitlines()
     rejected = []
     for i in _rejected(lines, parse, 0, len(lines)):
-        if first_line + i == 1:
-            raise DataFormatError(
-                f"expected {defects.expected}, found {describe_content(block)} that begins with "
-                f"{_quote(lines[i].decode('utf-8', 'backslashreplace'))}; "
-                "check that this is the right file, columns in the official order",
-                file,
-                1,
-            )
         defects.malformed(file, first_line + i, lines[i])
         lines[i] = b""
         rejected.append(i)
@@ -279,11 +258,8 @@ def with_end(block: bytes, first_line: int, file: str | Path, strict: bool) -> b
     """The block with a line end; where the last line had none, as in cut and some hand-made files, with a warning."""
     if not block or block.endswith(b"\n"):
         return block
-    cut = DataFormatError(
-        "the last line has no end, so the file may have been cut; download it again",
-        file,
-        first_line + block.count(b"\n"),
-    )
+    last = first_line + block.count(b"\n")
+    cut = DataFormatError("the last line has no end, as if the file were cut; download it again", file, last)
     if strict:
         raise cut
     warnings.warn(str(cut), UserWarning, stacklevel=4)
@@ -421,10 +397,6 @@ class Positions:
         wrong = self.defects.skipped.get(OUT_OF_RANGE, 0)
         if 2 * wrong > self.total:
             file, _, line = self.defects.examples[OUT_OF_RANGE].rpartition(", line ")
-            raise DataFormatError(
-                f"{wrong} of {self.total} points have coordinates out of range, so the columns may be swapped; "
-                "latitude must come before longitude",
-                file,
-                int(line),
-            )
+            problem = f"{wrong} of {self.total} points are out of range, so the columns may be swapped"
+            raise DataFormatError(f"{problem}; put latitude before longitude", file, int(line))
         return finish(frame, path, self.defects, outside_box=self.outside)

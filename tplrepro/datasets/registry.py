@@ -116,10 +116,8 @@ def locate(name: str, path: str | Path | None = None, accept: Callable[[Path], b
     source = SOURCES[name]
     if path is not None:
         if not Path(path).exists():
-            raise DatasetNotFoundError(
-                f"{source.title}: there is no file or folder {path}; "
-                f"correct path=, or leave it out to look in {DATA_VARIABLE} and the download cache"
-            )
+            remedy = f"correct path=, or leave it out to look in {DATA_VARIABLE} and the download cache"
+            raise DatasetNotFoundError(f"{source.title}: there is no file or folder {path}; {remedy}")
         return Path(path)
     folder, cache = data_folder(), cache_folder()
     places = [(folder, pattern) for pattern in source.patterns] if folder else []
@@ -127,11 +125,8 @@ def locate(name: str, path: str | Path | None = None, accept: Callable[[Path], b
     for place, pattern in places:
         for found in sorted(place.glob(pattern)):
             if place == cache and not _as_noted(source, found):
-                raise DataFormatError(
-                    f"the download is not what {source.url} gave: it was changed since, or comes from elsewhere; "
-                    f"tplrepro.datasets.{name}.fetch() gets it again",
-                    found,
-                )
+                problem = f"the download is not what {source.url} gave: it changed, or comes from elsewhere"
+                raise DataFormatError(f"{problem}; tplrepro.datasets.{name}.fetch() gets it again", found)
             if not found.name.endswith((".part", ".synthetic.json")) and (accept is None or accept(found)):
                 return found
     raise DatasetNotFoundError(
@@ -155,21 +150,14 @@ def fetch(name: str) -> Path:
     check_choice(name, "name", SOURCES)
     source = SOURCES[name]
     if source.url is None:
-        raise DatasetNotFoundError(
-            f"{source.title}: there is no official file to download; "
-            f"{source.remark}. Terms: {source.terms}. Cite: {source.cite}."
-        )
+        remedy = f"{source.remark}. Terms: {source.terms}. Cite: {source.cite}."
+        raise DatasetNotFoundError(f"{source.title}: there is no official file to download; {remedy}")
     path = cache_folder() / source.filename
     if path.exists() and _as_noted(source, path):
         return path
     path.unlink(missing_ok=True)
-    shelf = pooch.create(
-        cache_folder(),
-        base_url="",
-        registry={source.filename: source.known_hash},
-        urls={source.filename: source.url},
-        retry_if_failed=RETRIES,
-    )
+    files, urls = {source.filename: source.known_hash}, {source.filename: source.url}
+    shelf = pooch.create(path.parent, base_url="", registry=files, urls=urls, retry_if_failed=RETRIES)
     headers = {"Accept-Encoding": "identity"}
     shelf.fetch(source.filename, downloader=pooch.HTTPDownloader(progressbar=True, timeout=TIMEOUT, headers=headers))
     _check_content(source, path)
@@ -213,15 +201,9 @@ def _check_content(source: Source, path: Path) -> None:
         head = file.read(4096)
     if not head.startswith(b"PK\x03\x04" if path.suffix == ".zip" else b"\x1f\x8b"):
         path.unlink()
-        raise ValueError(
-            f"{source.title}: a {path.suffix} file was expected from {source.url}, found {describe_content(head)}; "
-            "nothing was kept: open the address in a browser, or set the path of a copy from elsewhere"
-        )
+        found = f"a {path.suffix} file was expected from {source.url}, found {describe_content(head)}"
+        raise ValueError(f"{source.title}: {found}; nothing was kept: open the address in a browser, or pass path=")
     digest = source.content_sha256 and _content_digest(path)
     if digest != source.content_sha256:
-        warnings.warn(
-            f"{path}: the unpacked content has sha256 {digest}, while the one known copy has {source.content_sha256}; "
-            "copies in circulation differ, so give the digest with your results",
-            UserWarning,
-            stacklevel=3,
-        )
+        known = f"while the one known copy has {source.content_sha256}; copies in circulation differ"
+        warnings.warn(f"{path}: the content has sha256 {digest}, {known}, so cite it", UserWarning, stacklevel=3)

@@ -89,15 +89,12 @@ def _reports(
     columns = [user] if isinstance(user, str) else list(user)
     missing = [c for c in [state, *columns, "time"] if c not in frame.columns]
     if missing:
-        raise ValueError(
-            f"the frame must have the columns {[state, *columns, 'time']}, found {list(frame.columns)}; "
-            f"add {missing} or name yours with state= and user="
-        )
+        found = f"found {list(frame.columns)}; add {missing} or name yours with state= and user="
+        raise ValueError(f"the frame must have the columns {[state, *columns, 'time']}, {found}")
     for name in [*columns, "time"]:
-        if frame[name].isna().any():
-            raise ValueError(
-                f"column {name!r} must not miss values, found {int(frame[name].isna().sum())}; drop those rows"
-            )
+        absent = int(frame[name].isna().sum())
+        if absent:
+            raise ValueError(f"column {name!r} must not miss values, found {absent}; drop those rows")
     column = frame["time"]
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
         ticks = pd.to_datetime(column, utc=True).dt.tz_localize(None).to_numpy().astype("datetime64[us]").astype(int)

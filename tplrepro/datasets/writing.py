@@ -49,9 +49,8 @@ def synthetic_folder(path: str | Path, **note) -> Iterator[Path]:
     """A folder to fill, marked as synthetic; an earlier stand-in at `path` is replaced, other data never."""
     path = Path(path)
     if path.exists() and any(path.iterdir()) and not marker_path(path).exists():
-        raise FileExistsError(
-            errno.EEXIST, "the folder holds files that are not a stand-in of ours; give another path=", str(path)
-        )
+        problem = "the folder holds files that are not a stand-in of ours; give another path="
+        raise FileExistsError(errno.EEXIST, problem, str(path))
     with _replacing(path) as temporary:
         temporary.mkdir()
         marker_path(temporary).write_bytes(_note(note))
@@ -88,11 +87,8 @@ def _replacing(path: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)  # which leaves a file alone
         temporary.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.errno in REMEDIES:
-            raise OSError(
-                error.errno,
-                f"{os.strerror(error.errno)} while writing, so nothing was kept; {REMEDIES[error.errno]}",
-                str(path),
-            ) from error
+            problem = f"{os.strerror(error.errno)} while writing, so nothing was kept; {REMEDIES[error.errno]}"
+            raise OSError(error.errno, problem, str(path)) from error
         raise
 
 
@@ -120,9 +116,6 @@ def stand_in(path: str | Path | None, name: str, write: Callable, read: Callable
 def line_bytes(columns: dict[str, object], delimiter: str, end: bytes = b"\n") -> bytes:
     """Columns, arrays of one length, as lines of text without header or quotes."""
     sink = pa.BufferOutputStream()
-    pa.csv.write_csv(
-        pa.table(columns),
-        sink,
-        pa.csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style="none"),
-    )
+    options = pa.csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style="none")
+    pa.csv.write_csv(pa.table(columns), sink, options)
     return sink.getvalue().to_pybytes().replace(b"\n", end)
