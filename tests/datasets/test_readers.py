@@ -414,7 +414,7 @@ MEMBER, ENTRY = b"PK\3\4", b"PK\1\2"  # flags 6 and 8 bytes after, methods 8 and
         (archive()[:200], "expected the whole zip archive of Geolife, or a folder, found a zip archive"),
         (b"1 2 3\n", "found a file of sessions"),
         (archive(flips=[(MEMBER, 70, 255)]), r"a\.zip::Data/000/Trajectory/a\.plt: the archive is damaged"),
-        (archive(flips=[(ENTRY, 46 + 9, 32)]), r"File name in directory 'Data/000/T.*' and header .* differ"),
+        (archive(flips=[(ENTRY, 46 + 9, 32)]), r"File name in directory 'Data/000/t.*' and header .* differ"),
         (archive(flips=[(ENTRY, 46 + 22, 1)]), r"a\.zip::Data/000/Trajectory/a\.qlt: the archive is damaged"),
         (archive(flips=[(ENTRY, 32, 71)]), "one entry of its directory holds another"),
         (archive(flips=[(ENTRY, 8, 1), (MEMBER, 6, 1)]), "is encrypted, password required"),
