@@ -1,5 +1,6 @@
 """Compiled code: its sums, its order, when it is compiled; the screen, whose sums bound the excess from above."""
 
+import copy
 import math
 import os
 import subprocess
@@ -12,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tplrepro as tpl
-from tplrepro.leakage.envelope import dense, kernels, sparse
+from tplrepro.leakage.envelope import dense, kernels
+from tplrepro.validation import frozen
 
 SLOPES = (0.0, 1e-9, 0.1, 0.7, 3.0, 50.0, 1e5)
 
@@ -26,16 +28,13 @@ def test_compensated_sums_are_right_to_the_last_bits(terms):
 
 
 def test_no_kernel_is_compiled_twice_but_for_tiles_of_both_precisions():
-    rng = np.random.default_rng(0)
-    for n in (2, 60):
-        P = tpl.random_matrix(n, seed=1)
-        for matrix in (P.probabilities, np.asfortranarray(P.probabilities), tpl.smoothed(P, 1e8).probabilities):
-            dense.joint_hull(np.ascontiguousarray(matrix))
-            dense.best_pair(np.ascontiguousarray(matrix), 1.0)
-    sequence = rng.integers(0, 300, 3000)
-    P = tpl.TransitionMatrix.from_sequences([sequence], n_states=300, smoothing=0.01, sparse=True)
-    sparse.joint_hull(P.probabilities, P.background)
-    sparse.best_pair(P.probabilities, P.background, 1.0)
+    matrices = [tpl.random_matrix(n, seed=1) for n in (2, 60)]
+    matrices += [tpl.smoothed(matrices[1], 1e8), tpl.TransitionMatrix(np.asfortranarray(matrices[1]))]
+    walk = np.random.default_rng(0).integers(0, 300, 3000)
+    sparse = tpl.TransitionMatrix.from_sequences([walk], n_states=300, smoothing=0.01, sparse=True)
+    for P in (*matrices, copy.deepcopy(matrices[1]), sparse):
+        tpl.PrivacyLossFunction(P)
+        tpl.privacy_loss(P, 1.0)
     compiled = {name: f.signatures for name, f in vars(kernels).items() if hasattr(f, "signatures")}
     assert len(compiled) > 25
     for name, signatures in compiled.items():
@@ -66,20 +65,6 @@ def test_a_change_to_the_kernels_compiles_them_anew(tmp_path):
     assert run() == 2.0
 
 
-def excesses(rows, j, mu):
-    """In extended precision, whose rounding is far below that of the bounds."""
-    q, d = rows.astype(np.longdouble), rows[j].astype(np.longdouble)
-    return np.maximum(q - (1 + np.longdouble(mu)) * d, 0).sum(axis=1)
-
-
-def bounds_on_excesses(rows, j, mu, precision):
-    n = rows.shape[0]
-    tile = np.ascontiguousarray(rows.T, dtype=precision)
-    bounds = np.empty(n, dtype=precision)
-    kernels.bound_excesses(tile, dense.read_only(rows), j, mu, rows.max(axis=0), kernels.room_for(tile), bounds)
-    return bounds
-
-
 @pytest.mark.parametrize("precision", [np.float32, np.float64])
 @settings(max_examples=40, deadline=None)
 @given(
@@ -91,9 +76,11 @@ def bounds_on_excesses(rows, j, mu, precision):
 def test_bounds_are_above_the_excess_but_not_by_much(precision, seed, n, shape, mu):
     rng = np.random.default_rng(seed)
     rows = rng.dirichlet(np.full(n, shape), size=n)
-    rows /= rows.sum(axis=1, keepdims=True)
-    exact = excesses(rows, 0, mu)
-    bounds = bounds_on_excesses(rows, 0, mu, precision)
+    rows = frozen(rows / rows.sum(axis=1, keepdims=True))
+    # In extended precision, whose rounding is far below that of the bounds.
+    exact = np.maximum(rows - (1 + np.longdouble(mu)) * rows[0], 0).sum(axis=1)
+    tile, bounds = np.ascontiguousarray(rows.T, dtype=precision), np.empty(n, dtype=precision)
+    kernels.bound_excesses(tile, rows, 0, mu, rows.max(axis=0), kernels.room_for(tile), bounds)
     assert (bounds >= exact).all()
     room = 2 * kernels.rounding_error(n, rows.max(axis=0).sum(), np.finfo(precision).eps / 2)
     assert (bounds <= exact + 1.01 * room).all()
@@ -102,7 +89,7 @@ def test_bounds_are_above_the_excess_but_not_by_much(precision, seed, n, shape, 
 @pytest.mark.parametrize("smoothing", [None, 1e-2, 1e3, 1e8])
 def test_the_polygon_of_caps_is_under_the_hull(smoothing):
     P = tpl.random_matrix(150, seed=4)
-    rows = dense.read_only((P if smoothing is None else tpl.smoothed(P, smoothing)).probabilities)
+    rows = (P if smoothing is None else tpl.smoothed(P, smoothing)).probabilities
     edges = kernels.edges(dense.joint_hull(rows))
     slopes, support, _ = edges
     largest = rows.max(axis=0)

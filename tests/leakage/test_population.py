@@ -8,10 +8,12 @@ from itertools import pairwise
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 
 import tplrepro as tpl
 import tplrepro.markov.transition
+from tplrepro.leakage import population
 from tplrepro.markov.sequences import Sequences
 
 EPSILONS = [0.3, 0.5, 0.2]
@@ -100,6 +102,57 @@ def test_backends_and_batches_do_not_matter(options):
     assert (tpl.population_leakage(users, EPSILONS, **options).tpl == alone.tpl).all()
     with joblib.parallel_config(backend="threading", n_jobs=2):
         assert (tpl.population_leakage(users, EPSILONS, batch_size=4).tpl == alone.tpl).all()
+
+
+BAD = {
+    "a missing value": ([0, None, 1], {}),
+    "a state out of range": ([0, 7], {"n_states": 5}),
+    "another kind of label": ([0, "x"], {"n_states": 5}),
+    "no state": ([[]], {}),
+    "no matrix": ([0, 1], {"smoothing": 0.0, "prior_weight": None}),
+}
+
+
+@pytest.mark.parametrize(("bad", "options"), BAD.values(), ids=BAD)
+def test_a_bad_user_is_named(bad, options):
+    users = {k: [0, 1, 2, 3, 4, k % 5, 0] for k in range(300)}
+    with pytest.raises(ValueError, match="user 'Eve'"):
+        tpl.population_leakage(users | {"Eve": bad}, EPSILONS, batch_size=100, **options)
+
+
+class Deadly:
+    """A user who kills the process that reads her from another one."""
+
+    def __reduce__(self):
+        return exec, ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)",)
+
+
+KILLED = joblib.externals.loky.process_executor.TerminatedWorkerError
+
+
+@pytest.mark.parametrize(("bad", "n_jobs", "error"), [("Eve", 1, ValueError), (Deadly(), 2, KILLED)])
+@pytest.mark.filterwarnings("default::ResourceWarning", "default::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("default::UserWarning")
+def test_a_run_that_fails_loses_one_batch_and_goes_on(tmp_path, monkeypatch, bad, n_jobs, error):
+    users = {f"user {k}": [0, 1, 0, 0, k % 2, 1, 0] for k in range(40)}
+    options = {"smoothing": 0.0, "prior_weight": None, "batch_size": 4, "folder": tmp_path}
+    alone = tpl.population_leakage(users, EPSILONS, **options | {"folder": None})
+    with pytest.raises(error):
+        tpl.population_leakage(users | {bad: [0, 1]}, EPSILONS, n_jobs=n_jobs, **options)
+    kept = pd.read_parquet(tmp_path)
+    assert len(kept) % (4 * len(EPSILONS)) == 0
+    assert set(kept["user"]) <= set(users)
+    computed = []
+    one_user = population._leakages_of_user
+    monkeypatch.setattr(population, "_leakages_of_user", lambda *own: computed.append(own) or one_user(*own))
+    for _ in range(2):
+        result = tpl.population_leakage(users, EPSILONS, progress=True, **options)
+        assert (result.tpl == alone.tpl).all()
+        assert 4 * len(EPSILONS) <= len(kept)
+        assert len(computed) * len(EPSILONS) == 40 * len(EPSILONS) - len(kept)
+    # What was computed from other budgets is not taken for an answer.
+    assert (tpl.population_leakage(users, EPSILONS[::-1], **options).epsilons == EPSILONS[::-1]).all()
+    assert len(computed) * len(EPSILONS) == 80 * len(EPSILONS) - len(kept)
 
 
 @pytest.mark.slow

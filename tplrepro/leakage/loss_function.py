@@ -107,7 +107,8 @@ class PrivacyLossFunction:
         if values.ndim == 0:
             return self.at(float(values))
         at = np.searchsorted(self._breakpoints, values, side="right")
-        losses = vertex_losses(*np.array(self._sums).T[:, at], values)
+        d, gap, rest = np.array(self._sums).T[:, at]
+        losses = vertex_losses(d, gap, rest, values)
         large = values > LARGE
         losses[large] = _elementwise(self.at, values[large])
         return losses
@@ -128,8 +129,7 @@ class PrivacyLossFunction:
     @property
     def is_identity(self) -> bool:
         """Whether L(alpha) = alpha: two rows have disjoint supports, and leakage grows without bound."""
-        d, _, rest = self._sums[-1]
-        return d == 0.0 and rest == 0.0
+        return self._sums[-1][0] == self._sums[-1][2] == 0.0  # d and 1 - q
 
     @property
     def is_zero(self) -> bool:

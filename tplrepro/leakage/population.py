@@ -5,11 +5,15 @@ row i is (c_i + w p_i) / (|c_i| + w) for her counts c_i, the pooled row p_i and 
 posterior mean under a Dirichlet prior w p_i).
 
 Batches of users run through joblib, with any of its backends: processes by default,
-``joblib.parallel_config(backend="dask")`` for a cluster. Results do not depend on the backend or the batches.
+``joblib.parallel_config(backend="dask")`` for a cluster. Results do not depend on the backend or the batches. With a
+folder, a worker keeps each finished batch there, named by what it was computed from, and a run that was cut off, or
+that met a user without a matrix, goes on from them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +22,7 @@ from numpy.typing import ArrayLike
 from tplrepro.leakage.temporal import temporal_privacy_leakage
 from tplrepro.markov.sequences import Sequences, as_sequences, count_transitions
 from tplrepro.markov.transition import TransitionMatrix
+from tplrepro.progress import progress_bar
 from tplrepro.validation import FrozenArrays, check_budgets, check_horizon, check_smoothing
 
 __all__ = ["PopulationLeakage", "population_leakage"]
@@ -74,6 +79,8 @@ def population_leakage(
     visited_only: bool = False,
     n_jobs: int | None = None,
     batch_size: int = 256,
+    folder: str | PathLike | None = None,
+    progress: bool = False,
 ) -> PopulationLeakage:
     """BPL, FPL and TPL of a series of releases for each of many users.
 
@@ -87,8 +94,11 @@ def population_leakage(
     sides : which of "backward", "forward" the adversary knows
     visited_only : leave out, for each user, the states where she never was: the adversary knows her places
     n_jobs, batch_size : how many joblib workers, and how many users make a task
+    folder : where to keep finished batches, Parquet files with the columns user, time, bpl and fpl, and to find them
+    progress : show a progress bar
 
-    ValueError for no users, a user without any state, budgets or options outside their ranges, and as `as_sequences`.
+    ValueError for no users, budgets or options outside their ranges, and, with the user's name, for a user without any
+    state or without a matrix, and as `as_sequences`.
 
     Examples
     --------
@@ -115,12 +125,22 @@ def population_leakage(
     pooled: dict[str, TransitionMatrix | None] = dict.fromkeys(sides)
     if prior_weight is not None:
         pooled = {side: _pooled(count_transitions(data, direction=side)[0], smoothing) for side in sides}
-    sequences = list(by_user.values())
-    batches = [slice(k, k + batch_size) for k in range(0, len(sequences), batch_size)]
+    if folder is not None:
+        Path(folder).mkdir(parents=True, exist_ok=True)
     options = data.n_states, budgets, pooled, smoothing, prior_weight, visited_only
-    leakages = Parallel(n_jobs=n_jobs)(delayed(_leakages_of_batch)(sequences[batch], *options) for batch in batches)
-    transitions = np.array([sum(max(len(s) - 1, 0) for s in own) for own in sequences])
-    return PopulationLeakage(tuple(by_user), transitions, budgets, *np.concatenate(leakages, axis=1))
+    users = list(by_user)
+    batches = [{user: by_user[user] for user in users[k : k + batch_size]} for k in range(0, len(users), batch_size)]
+    tasks = (delayed(_leakages_of_batch)(batch, folder, options) for batch in batches)
+    leakages = []
+    with progress_bar(len(batches), progress, "population", "batch") as bar:
+        for found in Parallel(n_jobs=n_jobs, return_as="generator")(tasks):
+            leakages.append(found)
+            bar.update()
+    failed = [found for found in leakages if isinstance(found, str)]
+    if failed:
+        raise ValueError(f"{failed[0]}; leave her out ({len(failed)} of {len(batches)} batches met such a user)")
+    transitions = np.array([sum(max(len(s) - 1, 0) for s in own) for own in by_user.values()])
+    return PopulationLeakage(tuple(users), transitions, budgets, *np.concatenate(leakages, axis=1))
 
 
 def _of_users(data: Any, n_states: int | None) -> Sequences:
@@ -129,26 +149,60 @@ def _of_users(data: Any, n_states: int | None) -> Sequences:
         raise ValueError(f"sequences_by_user must map each user to her sequences, found {found}; give a dict")
     if not len(data):
         raise ValueError("a population needs at least one user, found none; give a dict from user to sequences")
-    return as_sequences(data, n_states)
+    allowed = None if n_states is None else range(check_horizon(n_states, "n_states"))
+    try:
+        return as_sequences(data, n_states)
+    except ValueError:
+        for user in data if isinstance(data, Mapping) else ():
+            _about(user, as_sequences, {user: data[user]}, None, allowed)
+        raise
 
 
-def _leakages_of_batch(sequences, n: int, budgets, pooled: dict, smoothing: float, prior_weight, visited_only: bool):
-    """BPL and FPL of some users, (2, B, T)."""
-    leakages = np.empty((2, len(sequences), budgets.size))
-    for row, codes in enumerate(sequences):
-        flat, offsets = np.concatenate(codes), np.cumsum([0, *map(len, codes)])
-        visited, flat = np.unique(flat, return_inverse=True) if visited_only else (np.arange(n), flat)
-        forward, _ = count_transitions(Sequences(flat, offsets, visited, np.arange(len(codes))))
-        known = {}
-        for side, prior in pooled.items():
-            counts = forward if side == "forward" else forward.T.tocsr()
-            if prior is None:
-                known[side] = TransitionMatrix.from_counts(counts, smoothing)
-            else:
-                known[side] = _shrunk(counts, prior, prior_weight, visited)
-        leakage = temporal_privacy_leakage(budgets, **known)
-        leakages[:, row] = leakage.bpl, leakage.fpl
+def _about(user: Any, function: Callable, *arguments) -> Any:
+    """What the function returns; a ValueError of it names the user."""
+    try:
+        return function(*arguments)
+    except ValueError as error:
+        raise ValueError(f"user {user!r}: {error}") from None
+
+
+def _leakages_of_batch(batch: dict[Any, list[np.ndarray]], folder, options: tuple) -> np.ndarray | str:
+    """BPL and FPL of some users, (2, B, T), kept in the folder; or what is wrong with one of them."""
+    import joblib
+    import pandas as pd
+
+    done = None if folder is None else Path(folder) / f"{joblib.hash((batch, options))}.parquet"
+    shape = 2, len(batch), options[1].size
+    if done is not None and done.is_file():
+        return pd.read_parquet(done)[["bpl", "fpl"]].to_numpy().T.reshape(shape)
+    try:
+        leakages = np.stack([_about(user, _leakages_of_user, own, *options) for user, own in batch.items()], axis=1)
+    except ValueError as error:
+        return str(error)
+    if done is not None:
+        names, times = np.repeat([str(user) for user in batch], shape[2]), np.tile(np.arange(shape[2]), shape[1])
+        bpl, fpl = leakages.reshape(2, -1)
+        partial = done.with_suffix(".partial")
+        pd.DataFrame({"user": names, "time": times, "bpl": bpl, "fpl": fpl}).to_parquet(partial)
+        partial.replace(done)
     return leakages
+
+
+def _leakages_of_user(
+    sequences, n: int, budgets, pooled: dict, smoothing: float, prior_weight, visited_only: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    flat, offsets = np.concatenate(sequences), np.cumsum([0, *map(len, sequences)])
+    visited, flat = np.unique(flat, return_inverse=True) if visited_only else (np.arange(n), flat)
+    forward, _ = count_transitions(Sequences(flat, offsets, visited, np.arange(len(sequences))))
+    known = {}
+    for side, prior in pooled.items():
+        counts = forward if side == "forward" else forward.T.tocsr()
+        if prior is None:
+            known[side] = TransitionMatrix.from_counts(counts, smoothing)
+        else:
+            known[side] = _shrunk(counts, prior, prior_weight, visited)
+    leakage = temporal_privacy_leakage(budgets, **known)
+    return leakage.bpl, leakage.fpl
 
 
 def _pooled(counts, smoothing: float) -> TransitionMatrix:

@@ -14,6 +14,7 @@ compared with the cap plus a bound on its error, so what is settled is settled r
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +28,6 @@ __all__ = [
     "best_pair",
     "choose_screen",
     "joint_hull",
-    "read_only",
     "spread_pairs",
     "tangent_point",
 ]
@@ -53,6 +53,8 @@ FIRST = 4
 # Pairs, and slopes, of the sample from which a screen is chosen.
 SAMPLED_PAIRS = 100
 SAMPLED_SLOPES = 24
+# The unit roundoff of each precision.
+ROUNDOFF = {np.float32: 2.0**-24, np.float64: 2.0**-53}
 # Powers of the inverse of the plastic number, which spread points evenly over a square.
 PLASTIC = np.array([0.7548776662466927, 0.5698402909980532])
 # Caps to try in turn: which of the sample's excesses from the top, a factor, and how many slopes they may take. Higher
@@ -61,8 +63,7 @@ CAPS = ((1, 1.05, 10), (2, 1.0, 16))
 
 
 def joint_hull(rows: np.ndarray, progress: bool = False) -> np.ndarray:
-    """The joint hull of all ordered pairs of `rows` (n, n), C-contiguous and row-stochastic."""
-    rows = read_only(rows)
+    """The joint hull of all ordered pairs of `rows` (n, n), read-only, C-contiguous and row-stochastic."""
     n = rows.shape[0]
     different = next((i for i in range(1, n) if (rows[i] != rows[0]).any()), None)
     if different is None:
@@ -97,7 +98,7 @@ def joint_hull(rows: np.ndarray, progress: bool = False) -> np.ndarray:
                 for at, tile in tiles:
                     kernels.find_outside(rows, tile, at, largest, far, hull, screen, start + bounds[k], own)
 
-            _run(work, parts, threads)
+            _each(work, parts, threads)
             points = kernels.grow(points, rows, _marked_pairs(marks, start), far)
             bar.update()
     return points
@@ -105,7 +106,6 @@ def joint_hull(rows: np.ndarray, progress: bool = False) -> np.ndarray:
 
 def best_pair(rows: np.ndarray, alpha: float) -> tuple[float, float, float]:
     """(d(S), gap(S), 1 - q(S)) of the pair of `rows` (n, n) and set that attain L(alpha), 0 < alpha <= 700."""
-    rows = read_only(rows)
     n = rows.shape[0]
     inverse = 1.0 / np.expm1(alpha)
     largest = rows.max(axis=0)
@@ -118,18 +118,12 @@ def best_pair(rows: np.ndarray, alpha: float) -> tuple[float, float, float]:
 
     best = scan(0, min(n, FIRST), (0.0, -1, -1))
     # Bounds in single precision leave too many pairs to be looked at where its rounding counts.
-    if best[0] * inverse < 100.0 * kernels.rounding_error(n, largest.sum(), _unit_roundoff(np.float32)):
+    if best[0] * inverse < 100.0 * kernels.rounding_error(n, largest.sum(), ROUNDOFF[np.float32]):
         tiles = _tiles(rows, np.float64)
     threads = kernels.thread_count(n, 300)
     parts = 1 if threads == 1 else PARTS * threads
     bounds = np.linspace(min(n, FIRST), n, parts + 1).astype(int)
-    results = [best] * parts
-
-    def work(k):
-        results[k] = scan(bounds[k], bounds[k + 1], best)
-
-    _run(work, parts, threads)
-    _, i, j = max(results)
+    _, i, j = max(_each(lambda k: scan(bounds[k], bounds[k + 1], best), parts, threads))
     return (0.0, 0.0, 1.0) if i < 0 else tangent_point(kernels.prefix_points(rows, i, j, n), inverse)
 
 
@@ -145,7 +139,7 @@ def choose_screen(rows, far, hull, largest, sample) -> tuple[Screen, type]:
     for precision in (np.float32, np.float64):
         # Caps leave room for the rounding of the sums that are compared with them; near the last slope no room is left,
         # but there usually is no excess either.
-        room = 8.0 * kernels.rounding_error(n, largest.sum(), _unit_roundoff(precision))
+        room = 8.0 * kernels.rounding_error(n, largest.sum(), ROUNDOFF[precision])
         if support[0] < 8.0 * room:
             continue
         edge = np.flatnonzero((support >= room) | (slopes >= min(usual_far, slopes[-1])))
@@ -157,10 +151,6 @@ def choose_screen(rows, far, hull, largest, sample) -> tuple[Screen, type]:
             if chosen.size > 0 and caps[0] > excesses[0, SAMPLED_PAIRS // 2]:
                 return Screen(slopes[edge[chosen]], caps[chosen], edge[chosen]), precision
     return Screen(np.empty(0), np.empty(0), np.empty(0, dtype=np.int64)), np.float64
-
-
-def _unit_roundoff(precision: type) -> float:
-    return 0.5 * float(np.finfo(precision).eps)
 
 
 def spread_pairs(n: int, count: int) -> np.ndarray:
@@ -184,13 +174,6 @@ def _spread_edges(slopes: np.ndarray, count: int) -> np.ndarray:
 def tangent_point(points: np.ndarray, inverse: float) -> tuple[float, float, float]:
     """(d, gap, rest) of the one among `points` to which the line from (-inverse, 0) is steepest."""
     return tuple(points[np.argmax(points[:, 1] / (points[:, 0] + inverse)), :3].tolist())
-
-
-def read_only(rows: np.ndarray) -> np.ndarray:
-    """The same array as kernels take it, so that none is compiled twice."""
-    rows = rows.view()
-    rows.flags.writeable = False
-    return rows
 
 
 def _first_hull(first, rows, far, tiles, sample):
@@ -227,19 +210,9 @@ def _tiles(rows: np.ndarray, precision: type) -> list[tuple[int, np.ndarray]]:
     ]
 
 
-def _run(work: Callable[[int], None], parts: int, threads: int) -> None:
-    """work(0), ..., work(parts - 1) on so many threads, this one among them; kernels release the GIL."""
-    remaining = iter(range(parts))  # `next` of it is atomic
-
-    def take_turns():
-        for k in remaining:
-            work(k)
-
+def _each(work: Callable[[int], Any], parts: int, threads: int) -> list:
+    """[work(0), ..., work(parts - 1)], made on so many threads; kernels release the GIL."""
     if threads == 1:
-        take_turns()
-        return
-    with ThreadPoolExecutor(threads - 1) as pool:
-        others = [pool.submit(take_turns) for _ in range(threads - 1)]
-        take_turns()
-        for other in others:
-            other.result()
+        return [work(k) for k in range(parts)]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(work, range(parts)))

@@ -7,8 +7,7 @@ float64, whether those of a dense matrix or a sparse pair in its workspace, and 
 np.int64(0) stands where 0 itself, to Numba a type of its own, would have a kernel compiled once more.
 
 Points are rows d(S), gap(S), 1 - q(S) of an array, see the package's docstring, and behind them the numbers of the two
-rows q and d, which a float holds exactly. All sums that enter a result are compensated. Kernels
-release the GIL.
+rows q and d, which a float holds exactly. All sums that enter a result are compensated. Kernels release the GIL.
 """
 
 from typing import Any, NamedTuple
@@ -232,11 +231,10 @@ def sticks_out(rows, i, j, size, far, hull, pending):
     `far` is a slope from which on the excess is 0; `pending` is room for intervals still to be settled.
     """
     s, support = excess(rows, i, j, size, 0.0), hull[SUPPORT, 0]
-    if s == 0.0:  # no entry of q exceeds that of d
-        return False
     if s > support * (1.0 + TIE) and outside(rows, i, j, size, 0.0, support):
         return True
-    return sticks_out_after(rows, i, j, size, np.int64(0), s, far, hull, pending)
+    # Where the excess is 0, no entry of q exceeds that of d.
+    return s > 0.0 and sticks_out_after(rows, i, j, size, np.int64(0), s, far, hull, pending)
 
 
 @numba.njit(**KERNEL)
@@ -267,10 +265,9 @@ def sticks_out_between(rows, i, j, size, a, mu_a, s_a, b, mu_b, s_b, hull, pendi
         mu, support = hull[SLOPE, low], hull[SUPPORT, low]
         if low < b and mu < mu_b and s_b + fall * (mu_b - mu) > support * (1.0 + TIE):
             s = excess(rows, i, j, size, mu)
-            if s > support * (1.0 + TIE) and outside(rows, i, j, size, mu, support):
+            # With no room left, sorting the pair settles it as well.
+            if left == PENDING or (s > support * (1.0 + TIE) and outside(rows, i, j, size, mu, support)):
                 return True
-            if left == pending.shape[0]:
-                return True  # no room left; sorting the pair settles it as well
             pending[left, 0], pending[left, 1], pending[left, 2] = b, mu_b, s_b
             left += 1
             b, mu_b, s_b = low, mu, s
@@ -280,7 +277,6 @@ def sticks_out_between(rows, i, j, size, a, mu_a, s_a, b, mu_b, s_b, hull, pendi
             left -= 1
             a, mu_a, s_a = b, mu_b, s_b
             b, mu_b, s_b = int(pending[left, 0]), pending[left, 1], pending[left, 2]
-    return False
 
 
 @numba.njit(**KERNEL)
@@ -529,9 +525,11 @@ def improve(rows, tile, start, largest, inverse, first, stop, best):
             continue
         bound_excesses(tile, rows, j, best, largest, room, bounds)
         for i in range(bounds.size):
-            if start + i == j or bounds[i] <= best * inverse:
-                continue
-            if excess(rows, start + i, j, n, best) > best * inverse * (1.0 + TIE):
+            if (
+                start + i != j
+                and bounds[i] > best * inverse
+                and excess(rows, start + i, j, n, best) > best * inverse * (1.0 + TIE)
+            ):
                 slope = best_slope(rows, start + i, j, n, inverse, best)
                 if slope > best:
                     best, best_i, best_j = slope, start + i, j
@@ -687,10 +685,11 @@ def mattering(candidates, rows, j, rows_d, hull, inverse, best, work):
     scattered = scatter(j, rows_d, work)
     for i in candidates:
         pair, far = compress(i, rows, scattered, work)
-        if hull.shape[1] > 1:
-            matters = sticks_out(*pair, far, hull, work.pending)
-        else:
-            matters = excess(*pair, best) > best * inverse * (1.0 + TIE)
+        matters = (
+            sticks_out(*pair, far, hull, work.pending)
+            if hull.shape[1] > 1
+            else excess(*pair, best) > best * inverse * (1.0 + TIE)
+        )
         if matters:
             kept[size] = i
             size += 1
@@ -723,10 +722,8 @@ def steepen(j, candidates, rows, work, inverse, best):
     scattered = scatter(j, rows, work)
     best_i = -1
     for i in candidates:
-        if i == j:
-            continue
         pair, _ = compress(i, rows, scattered, work)
-        if excess(*pair, best) > best * inverse * (1.0 + TIE):
+        if i != j and excess(*pair, best) > best * inverse * (1.0 + TIE):
             slope = best_slope(*pair, inverse, best)
             if slope > best:
                 best, best_i = slope, i

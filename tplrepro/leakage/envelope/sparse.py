@@ -131,8 +131,6 @@ def group_rows(rows: SparseRows, order: np.ndarray, size: int, low: np.ndarray |
 
 def _workspace(n: int) -> Workspace:
     buffer = np.empty((2, 2 * n + 2))
-    pair = buffer.view()
-    pair.flags.writeable = False
     return Workspace(
         dense=np.empty(n),
         stored=np.zeros(n, dtype=bool),
@@ -141,7 +139,7 @@ def _workspace(n: int) -> Workspace:
         run_size=np.empty(n + 1, dtype=np.int64),
         taken=np.zeros(n + 1, dtype=np.int64),
         buffer=buffer,
-        pair=pair,
+        pair=np.broadcast_to(buffer, buffer.shape),  # read-only
         pending=np.empty((PENDING, 3)),
     )
 
