@@ -34,18 +34,15 @@ def install_chromium():
     for command in (["update"], ["install", "--yes", "--no-install-recommends", "chromium", "fonts-dejavu-core"]):
         print("apt-get", *command, flush=True)
         try:
-            done = subprocess.run(
+            subprocess.run(
                 [*prefix, *APT_OPTIONS, *command],
                 stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
                 env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"},
+                check=True,
                 timeout=LIMIT,
             )
-        except subprocess.TimeoutExpired:
-            raise RuntimeError(f"apt-get {command[0]} did not end within {LIMIT} seconds; {MISSING}") from None
-        if done.returncode:
-            raise RuntimeError(f"apt-get {command[0]} failed: {done.stderr.strip()[-600:]}; {MISSING}")
+        except subprocess.SubprocessError as error:
+            raise RuntimeError(f"apt-get {command[0]} failed: {error}; {MISSING}") from None
 
 
 def main():

@@ -23,8 +23,7 @@ class FewKernels(AsyncMappingKernelManager):
 
     async def start_kernel(self, **kwargs):
         if len(self) + self.starting >= self.limit:
-            reason = f"at most {self.limit} pages may be open at once; close one, or wait some minutes"
-            raise HTTPError(503, reason=reason)
+            raise HTTPError(503, reason=f"at most {self.limit} pages may be open at once; close one, or wait a while")
         self.starting += 1
         try:
             return await super().start_kernel(**kwargs)

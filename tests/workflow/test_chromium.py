@@ -34,8 +34,8 @@ def test_a_package_manager_that_cannot_reach_its_archive_is_an_error_that_ends(m
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(chromium.os, "geteuid", lambda: 0)
     for script, limit, words in (
-        ("echo unreachable >&2; exit 100", 5, "apt-get update failed: unreachable"),
-        ("exec /bin/sleep 60", 0.2, "apt-get update did not end within 0.2 seconds"),
+        ("exit 100", 5, "apt-get update failed: .* exit status 100"),
+        ("exec /bin/sleep 60", 0.2, "apt-get update failed: .* timed out after"),
     ):
         write_script(tmp_path / "apt-get", script)
         monkeypatch.setattr(chromium, "LIMIT", limit)
