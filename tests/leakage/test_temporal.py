@@ -1,16 +1,20 @@
 """Leakages over time against the recursion by brute force, and their compositions against all windows."""
 
+import copy
+import pickle
 from dataclasses import FrozenInstanceError
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tplrepro as tpl
-from tests.leakage.matrices import FIG_3, matrices
+from tests.leakage.matrices import BACKWARD, FIG_3, matrices
 from tests.leakage.oracles import brute_force_loss, recursion
 
 
@@ -73,17 +77,54 @@ def test_bounds_and_order(case):
     assert np.all(more.fpl >= r.fpl)
 
 
-def test_every_form_of_a_matrix_gives_the_same():
-    epsilons = [0.1, 0.2, 0.3]
-    P = np.array(FIG_3)
-    expected = tpl.temporal_privacy_leakage(epsilons, P, P).tpl.tolist()
-    L = tpl.PrivacyLossFunction(P)
-    matrix, sparse = tpl.TransitionMatrix(P), scipy.sparse.csr_matrix(P)
-    forms = [P.tolist(), matrix, sparse, L, [P, P], (L, P), [P.tolist(), matrix], np.stack([P, P]), [sparse, L]]
-    for form in forms:
+#: What takes a matrix of each side, for two releases, and gives numbers.
+ANALYSES = {
+    "temporal": lambda *sides: tpl.temporal_privacy_leakage([0.1, 0.2], *sides).tpl,
+    "at all times": lambda *sides: tpl.leakage_at_all_times([0.3], *sides, times=[1], horizon=2).tpl,
+    "exact": lambda *sides: tpl.exact_leakage([0.1, 0.2], *sides).tpl,
+    "worst": lambda *sides: tpl.worst_outputs([0.1, 0.2], *sides, time=1).high,
+    "mechanism": lambda *sides: tpl.mechanism_leakage(np.exp(np.eye(2)), *sides, horizon=2).tpl,
+    "measured": lambda *sides: tpl.measured_leakage(np.eye(2), *sides).tpl,
+    "quantification": lambda *sides: tpl.allocate_by_quantification(1.0, *sides, 2),
+    "optimal": lambda *sides: tpl.allocate_optimally(1.0, *sides, 2),
+    "by exact leakage": lambda *sides: tpl.allocate_by_exact_leakage(1.0, *sides, 2),
+    "upper bound": lambda *sides: tpl.allocate_by_upper_bound(0.1, *sides),
+    "stopping": lambda *sides: tpl.allocate_with_stopping(1.0, *sides, 0.3).budgets(3),
+    "account": lambda *sides: tpl.TemporalAccountant(*sides).compose(0.1, 2).tpl,
+}
+each_analysis = pytest.mark.parametrize("analysis", ANALYSES.values(), ids=ANALYSES)
+
+
+@each_analysis
+def test_every_form_of_a_matrix_gives_the_same(analysis):
+    P, names = BACKWARD, ["a", "b"]
+    expected = np.asarray(analysis(P, P)).tolist()
+    matrix, sparse, frame = tpl.TransitionMatrix(P, names), scipy.sparse.csr_matrix(P), pd.DataFrame(P, names, names)
+    forms = [P.tolist(), matrix, sparse, frame, tpl.PrivacyLossFunction(P), np.asfortranarray(P)]
+    for backward, forward in pairwise(forms):
+        assert np.asarray(analysis(backward, forward)).tolist() == expected
+
+
+@each_analysis
+def test_both_sides_have_the_same_states(analysis):
+    named = [tpl.TransitionMatrix(FIG_3, states) for states in (["a", "b"], ["b", "a"])]
+    for other in (named[1], tpl.PrivacyLossFunction(named[1]), pd.DataFrame(FIG_3, ["b", "a"], ["b", "a"])):
+        with pytest.raises(ValueError, match=r"same states in the same order, found \['a', 'b'\] and \['b', 'a'\]"):
+            analysis(named[0], other)
+    with pytest.raises(ValueError, match=r"same states in the same order, found \[2, 3\]"):
+        analysis(FIG_3, np.eye(3))
+
+
+def test_a_list_holds_a_matrix_for_each_step():
+    epsilons, L = [0.1, 0.2, 0.3], tpl.PrivacyLossFunction(FIG_3)
+    expected = tpl.temporal_privacy_leakage(epsilons, L, L).tpl.tolist()
+    rows, sparse = FIG_3.tolist(), scipy.sparse.csr_matrix(FIG_3)
+    for form in ([FIG_3, FIG_3], (L, rows), np.stack([FIG_3, FIG_3]), [sparse, L], [pd.DataFrame(FIG_3), sparse]):
         assert tpl.temporal_privacy_leakage(epsilons, form, form).tpl.tolist() == expected
     for none in (None, FIG_3, []):  # one release has no steps
         assert tpl.temporal_privacy_leakage([0.7], none, none).tpl.tolist() == [0.7]
+    with pytest.raises(ValueError, match="same states"):
+        tpl.temporal_privacy_leakage(epsilons, [FIG_3, np.eye(3)])
 
 
 def test_a_long_series_is_the_plain_recursion():
@@ -122,13 +163,32 @@ def test_composition_and_w_event_by_brute_force(case):
     assert r.composed(0, T - 1) == pytest.approx(r.user_level if T > 1 else r.tpl[0], rel=1e-12)
 
 
-def test_results_are_frozen_copies():
-    epsilons = np.array([0.1, 0.2])
-    r = tpl.temporal_privacy_leakage(epsilons, FIG_3, FIG_3)
-    with pytest.raises(FrozenInstanceError):
-        r.bpl = np.zeros(1)
-    for values in (r.epsilons, r.bpl, r.fpl):
-        with pytest.raises(ValueError, match="read-only"):
-            values[:] = 0.0
-    epsilons[:] = 9.0
-    assert r.epsilons.tolist() == [0.1, 0.2]
+@pytest.mark.parametrize(
+    "result_of",
+    [
+        lambda e, P: tpl.temporal_privacy_leakage(e, P, P),
+        lambda e, P: tpl.leakage_at_all_times(e, P, P, times=[0, 2], horizon=3),
+        lambda e, P: tpl.exact_leakage(e, P, P),
+        lambda e, P: tpl.mechanism_leakage(P, P, P, horizon=2),
+        lambda e, P: tpl.measured_leakage(P, P, P),
+        lambda e, P: tpl.worst_outputs(e, P, P, time=0),
+        lambda e, P: tpl.allocation.EndlessBudgets(e, 0.1),
+    ],
+)
+def test_results_are_frozen_copies(result_of):
+    epsilons, P = np.array([0.1, 0.2]), np.array([[0.7, 0.3], [0.4, 0.6]])
+    result, expected = result_of(epsilons, P), pickle.dumps(result_of(epsilons.copy(), P.copy()))
+    epsilons[:] = P[:] = 9.0
+    for copied in (result, copy.copy(result), copy.deepcopy(result), pickle.loads(expected)):
+        for name, values in vars(copied).items():
+            with pytest.raises(FrozenInstanceError):
+                setattr(copied, name, values)
+            if isinstance(values, np.ndarray):
+                assert not values.flags.writeable
+                np.testing.assert_array_equal(values, getattr(pickle.loads(expected), name))
+
+
+def test_the_horizon_has_no_default():
+    for allocate in (tpl.allocate_by_quantification, tpl.allocate_optimally):
+        with pytest.raises(TypeError, match="horizon"):
+            allocate(1.0, FIG_3, FIG_3)
