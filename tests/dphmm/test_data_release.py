@@ -28,7 +28,7 @@ def test_every_step_of_the_running_example(mechanism, method):
         possible = np.flatnonzero(step.prior > 0)
         assert step.policy == categorical().constrain(possible).connect(step.added_edges)
         assert dphmm.is_protectable(step.policy, F)
-        assert step.hull.volume == pytest.approx(dphmm.sensitivity_hull(step.policy, F).volume)
+        assert step.mechanism.hull.volume == pytest.approx(dphmm.sensitivity_hull(step.policy, F).volume)
         # {epsilon, G, C}-DPHMM at this value, and constrained DP between any two (Theorems 6.2 and 6.3).
         log_density = step.mechanism.log_density(step.z, F)
         for i, j in step.policy.edge_array:

@@ -41,6 +41,11 @@ def test_counts_of_many_users_are_unbiased(kind):
     for arguments, message in {(0.0, 3): "epsilon must be a finite level", (1.0, 0): "n must be at least 1"}.items():
         with pytest.raises(ValueError, match=message):
             kind(*arguments)
+    for value in (3, -1, 0.5, "1"):
+        with pytest.raises(ValueError, match="values must be .* 0..2, found"):
+            kind(1.0, 3).sample([0, value], np.random.default_rng(5))
+    told = kind(800.0, 3).log_likelihood([0] if kind is KaryRandomizedResponse else [[1, 0, 0]])
+    assert np.ptp(told) == pytest.approx(800)  # nothing overflows
     values = np.repeat([[0, 2], [1, 2], [1, 0]], 20_000, axis=0)  # users at two times
     mechanism = kind(1.0, 3)
     reports = mechanism.sample(values, np.random.default_rng(5))

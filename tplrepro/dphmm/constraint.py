@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
+from tplrepro.mechanisms.randomized_response import check_values
 from tplrepro.validation import as_numbers, check_distribution, check_probability, frozen
 
 __all__ = [
@@ -55,21 +56,10 @@ def check_share(share: float, name: str) -> None:
 
 def check_states(states: ArrayLike, n_states: int, name: str = "states") -> np.ndarray:
     """Indices of states, or a boolean mask (N,), as distinct ascending indices; each must be one of 0..N-1."""
-    array = np.asarray(list(states) if isinstance(states, (set, frozenset)) else states)
+    array = np.asanyarray(list(states) if isinstance(states, (set, frozenset)) else states)
     if array.dtype == bool and array.shape == (n_states,):
         return np.flatnonzero(array)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise ValueError(
-            f"{name} must be whole numbers in 0..{n_states - 1}, found {array.dtype} of shape {array.shape}; "
-            "give a flat list of them"
-        )
-    unknown = array[(array < 0) | (array >= n_states)]
-    if unknown.size:
-        raise ValueError(
-            f"{name} must be among 0..{n_states - 1}, found the unknown state {unknown[0]}; "
-            "drop it, or number the states from 0 on"
-        )
-    return np.unique(array).astype(np.intp)
+    return np.unique(check_values(array, n_states, name))
 
 
 def as_numbered_chain(transitions: TransitionMatrix | ArrayLike) -> TransitionMatrix:

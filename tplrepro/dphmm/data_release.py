@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 
 from tplrepro.dphmm.constraint import as_answers, as_numbered_chain, check_share, check_states, delta_location_set
-from tplrepro.dphmm.hull import SensitivityHull
 from tplrepro.dphmm.mechanisms import KNormMechanism, LaplaceMechanism, PlanarIsotropicMechanism
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.dphmm.protection import METHODS, constrained_dp_factor
@@ -69,10 +68,6 @@ class ReleaseStep(FrozenArrays):
     @property
     def added_edges(self) -> list[tuple[int, int]]:
         return self.mechanism.added_edges
-
-    @property
-    def hull(self) -> SensitivityHull:
-        return self.mechanism.hull
 
 
 def release(

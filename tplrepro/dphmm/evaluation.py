@@ -88,7 +88,7 @@ def evaluate(
                 row |= {
                     "possible": step.policy.possible.size,
                     "degree_of_protection": degree_of_protection(
-                        step.policy, f, step.hull, [step.perturbed_state]
+                        step.policy, f, step.mechanism.hull, [step.perturbed_state]
                     ).max(),
                     "error": float(np.linalg.norm(step.z - f[state])),
                     "added_edges": len(step.added_edges),
@@ -105,11 +105,10 @@ def time_growth(sizes: Iterable[int], epsilon: float, *, seed: int, repeats: int
     """
 
     def seconds(policy: PolicyGraph, answers: np.ndarray, transitions: TransitionMatrix) -> float:
-        uniform = np.full(policy.n_states, 1 / policy.n_states)
-        rng = np.random.default_rng(seed)
+        n, rng = policy.n_states, np.random.default_rng(seed)
 
         def first_release() -> None:
-            next(release([0], policy, answers, epsilon, transitions, uniform, rng=rng))
+            next(release([0], policy, answers, epsilon, transitions, np.full(n, 1 / n), rng=rng))
 
         return min(timeit.repeat(first_release, number=1, repeat=repeats + 1)[1:])
 

@@ -51,12 +51,15 @@ class SensitivityHull:
 
     def __init__(self, differences: ArrayLike, magnitude: float = 0.0):
         points = as_numbers(differences, "differences must be finite vectors, shape (m, d)", "give one a row")
-        if points.ndim != 2 or points.shape[1] == 0 or not np.isfinite(points).all():
+        largest = float(np.abs(points).max(initial=0.0))
+        # Outside these bounds volumes underflow or overflow, and with them the noise.
+        if points.ndim != 2 or points.shape[1] == 0 or not (largest == 0 or 1e-50 < largest < 1e50):
             raise ValueError(
-                f"differences must be finite vectors, shape (m, d), found shape {points.shape}; give one a row"
+                "differences must be finite vectors, shape (m, d), 0 or of a size from 1e-50 to 1e50, "
+                f"found shape {points.shape} and size {largest:g}; give one a row, in another unit"
             )
         self.ambient_dimension = points.shape[1]
-        self.tolerance = FLAT * max(float(np.abs(points).max(initial=0.0)), magnitude)
+        self.tolerance = FLAT * max(largest, magnitude)
         spanning, self._basis = _span(points, self.tolerance)
         self.dimension = len(spanning)
         if self.dimension > 1:

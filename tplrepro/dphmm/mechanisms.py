@@ -91,7 +91,7 @@ class KNormMechanism:
     def sample(self, answer: ArrayLike, size: int | None = None, rng: np.random.Generator | None = None) -> np.ndarray:
         """Released values z for the true answer (d,): (d,), or (size, d) if `size` is given; `rng` is required."""
         centre = as_vectors(answer, self.answers.shape[1])
-        if centre.ndim != 1 or rng is None:
+        if centre.ndim != 1 or not isinstance(rng, np.random.Generator):
             raise ValueError(
                 f"a sample needs one true answer, shape ({centre.shape[-1]},), and a numpy.random.Generator, "
                 f"found shape {centre.shape} and rng = {rng}; call once for each, with rng=default_rng(seed)"

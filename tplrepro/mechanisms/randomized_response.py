@@ -12,7 +12,20 @@ from numpy.typing import ArrayLike
 
 from tplrepro.validation import check_horizon, check_level
 
-__all__ = ["KaryRandomizedResponse", "UnaryEncoding"]
+__all__ = ["KaryRandomizedResponse", "UnaryEncoding", "check_values"]
+
+
+def check_values(values: ArrayLike, n: int, name: str) -> np.ndarray:
+    """Whole numbers 0..n-1 of any shape; ValueError for others."""
+    array = np.asarray(values)
+    if array.size and (array.dtype.kind not in "iu" or np.ma.is_masked(values)):
+        raise ValueError(
+            f"{name} must be whole numbers in 0..{n - 1}, found {type(values).__name__} of {array.dtype}; code them so"
+        )
+    unknown = array[(array < 0) | (array >= n)]
+    if unknown.size:
+        raise ValueError(f"{name} must be among 0..{n - 1}, found {unknown[0]}; drop it, or number them from 0 on")
+    return array.astype(np.intp)
 
 
 @dataclass(frozen=True)
@@ -45,13 +58,13 @@ class KaryRandomizedResponse(_LocalMechanism):
 
     def sample(self, values: ArrayLike, rng: np.random.Generator) -> np.ndarray:
         """An output for each of the values 0..n-1, of the same shape."""
-        own = np.asarray(values)
+        own = check_values(values, self.n, "values")
         uniform = rng.integers(self.n, size=own.shape)
         return np.where(rng.random(own.shape) < self.truth, own, uniform)
 
     def log_likelihood(self, outputs: ArrayLike) -> np.ndarray:
         """log Pr(output | value) for every value, (..., n), of outputs (...)."""
-        other = np.asarray(outputs)[..., None] != np.arange(self.n)
+        other = check_values(outputs, self.n, "outputs")[..., None] != np.arange(self.n)
         return -self.epsilon * other - np.log1p((self.n - 1) * np.exp(-self.epsilon))
 
     def unbiased_counts(self, outputs: ArrayLike) -> np.ndarray:
@@ -73,17 +86,17 @@ class UnaryEncoding(_LocalMechanism):
     @property
     def others(self) -> float:
         """Probability with which a bit that is not the own one is set."""
-        return float(1 / (np.exp(self.epsilon) + 1))
+        return float(np.exp(-np.logaddexp(0.0, self.epsilon)))
 
     def sample(self, values: ArrayLike, rng: np.random.Generator) -> np.ndarray:
         """Bits (..., n) for values 0..n-1 (...)."""
-        own = np.asarray(values)[..., None] == np.arange(self.n)
+        own = check_values(values, self.n, "values")[..., None] == np.arange(self.n)
         return rng.random(own.shape) < np.where(own, 0.5, self.others)
 
     def log_likelihood(self, bits: ArrayLike) -> np.ndarray:
         """log Pr(bits | value) for every value, (..., n), of bits (..., n)."""
         told = np.asarray(bits, dtype=bool)
-        as_other = np.log(np.where(told, self.others, 1 - self.others))
+        as_other = -np.logaddexp(0.0, np.where(told, self.epsilon, -self.epsilon))
         return as_other.sum(axis=-1, keepdims=True) + np.log(0.5) - as_other
 
     def unbiased_counts(self, bits: ArrayLike) -> np.ndarray:
