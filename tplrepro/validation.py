@@ -52,6 +52,7 @@ def as_numbers(values: Any, must: str, remedy: str) -> np.ndarray:
         array = np.asanyarray(values.toarray() if hasattr(values, "tocsr") else values)
         if np.ma.is_masked(array):
             raise TypeError("some are masked")
+        array = np.asanyarray(array.tolist()) if array.dtype.kind == "O" else array  # text among them shows itself
         if array.dtype.kind not in "biufO":
             raise TypeError(f"{array.dtype} are no real numbers")
         return np.asarray(array, dtype=float)
