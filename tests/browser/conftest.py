@@ -83,11 +83,8 @@ class Page:
     def wait_until_right(self):
         self.tab.wait_for_function("!document.querySelector('.tplr-problem, .tplr-stale')")
 
-    def text(self, selector="body"):
-        return self.tab.locator(selector).first.inner_text()
-
     def wait_for_text(self, text, selector="body"):
-        self.wait_until(lambda: text in self.text(selector))
+        self.wait_until(lambda: text in self.tab.locator(selector).first.inner_text())
 
     def curve(self, name):
         """The heights of a plotted curve."""

@@ -38,6 +38,8 @@ def test_mechanisms_release_and_bound(setting, mechanisms):
         assert release.log_likelihoods.shape == (40, 5, 6), name
         assert mechanism.trusts_server == (release.variances is not None)
         assert mechanism.bound(setting, 0.8) > 0
+    for held in (vars(release), vars(setting), vars(setting.adversary)):
+        assert not any(array.flags.writeable for array in held.values() if isinstance(array, np.ndarray))
     # Three windows cover five times.
     assert mechanisms["budget absorption"].bound(setting, 0.5) == pytest.approx(3 * 0.5)
 

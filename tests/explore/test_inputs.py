@@ -11,8 +11,6 @@ from tplrepro.explore.sequences import parse_sequences
 from tplrepro.explore.text import MAX_RELEASES, decode, format_budgets, parse_budgets
 
 ROWS = [[0.8, 0.2], [0.1, 0.9]]
-
-
 UNNAMED = ["0.8,0.2\n0.1,0.9", "0.8, 0.2,\n\n# comment\n0.1, 0.9,\n", "0.8 0.2\n.1 .9", "0.8\t0.2\n0.1\t0.9"]
 UNNAMED += ["0,8;0,2\n0,1;0,9", "4/5, 1/5\n1/10, 9/10", "[[0.8, 0.2], [0.1, 0.9]]", "[0.8 0.2; 0.1 0.9]"]
 UNNAMED += ["np.array([[0.8, 0.2],\n       [0.1, 0.9]])", "P = [0.8, 0.2;\n 0.1, 0.9]"]

@@ -56,14 +56,11 @@ def ask(server):
         ("/", {}, 302),  # to a form that asks for the token
         ("/?token=0", {}, 302),
         ("/?token={token}", {"Host": "evil.example"}, 403),  # a name that was made to point here: DNS rebinding
-        ("/?token={token}", {"Host": "evil.example:{port}", "Origin": EVIL + ":{port}"}, 403),
         ("/login", {"Host": "evil.example"}, 403),
     ],
 )
 def test_without_the_link_nothing_starts(server, ask, path, headers, status):
-    known = {"token": server[2], "port": server[1].port}
-    headers = {name: text.format(**known) for name, text in headers.items()}
-    assert ask(path.format(**known), headers)[0] == status
+    assert ask(path.format(token=server[2]), headers)[0] == status
     assert server[0].children() == []
 
 

@@ -21,7 +21,7 @@ from tplrepro.comparison.catalogue import CountMechanism
 from tplrepro.comparison.setting import Setting
 from tplrepro.progress import progress_bar
 from tplrepro.search import largest_within
-from tplrepro.validation import check_level
+from tplrepro.validation import FrozenArrays, check_level
 
 __all__ = ["Calibrated", "Outcome", "at_equal_leakage", "at_guarantee"]
 __all__ += ["infer_counts", "measured_leakage", "simulate", "sweep"]
@@ -31,7 +31,7 @@ SMALLEST, LARGEST = 1e-6, 1e6
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Outcome(FrozenArrays):
     """What a mechanism gives: floats for one seed at one parameter, arrays (S, P) for S seeds at P parameters each.
 
     `leakage` and `leakage_near` are the quantile of the measured leakage between all cells and between neighbours,
@@ -50,7 +50,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, eq=False)
-class Calibrated:
+class Calibrated(FrozenArrays):
     """What each seed gives at the wanted leakage, (S,) each; NaN where its curve does not reach that leakage."""
 
     parameter: np.ndarray

@@ -13,7 +13,7 @@ from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.temporal import temporal_privacy_leakage
 from tplrepro.markov.filtering import output_log_likelihoods
 from tplrepro.markov.transition import TransitionMatrix
-from tplrepro.validation import check_horizon
+from tplrepro.validation import FrozenArrays, check_horizon, frozen
 
 __all__ = ["Adversary", "Setting", "SimulatedRelease", "setting_from_sequences"]
 
@@ -30,7 +30,7 @@ class Adversary:
     @cached_property
     def initial(self) -> np.ndarray:
         """Distribution of the target at every time before anything is released, (n,): the stationary one."""
-        return self.transitions.stationary()
+        return frozen(self.transitions.stationary())
 
     @cached_property
     def forward(self) -> PrivacyLossFunction:
@@ -56,7 +56,7 @@ class Adversary:
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class Setting(FrozenArrays):
     """True locations, and the adversary, whose chain leaves none of the n cells for ever.
 
     `paths` (N, T) is the cell 0..n-1 of each user at each time; cells have their centres at `positions` (n, 2), and
@@ -69,6 +69,7 @@ class Setting:
     near: np.ndarray
 
     def __post_init__(self):
+        super().__post_init__()
         n = self.adversary.transitions.n_states
         if self.paths.ndim != 2 or not self.paths.size or self.paths.min() < 0 or self.paths.max() >= n:
             raise ValueError(
@@ -97,17 +98,17 @@ class Setting:
     @cached_property
     def present(self) -> np.ndarray:
         """Whether each user is in each cell, (N, T, n), as 0.0 and 1.0."""
-        return np.eye(self.n_cells)[self.paths]
+        return frozen(np.eye(self.n_cells)[self.paths])
 
     @cached_property
     def counts(self) -> np.ndarray:
         """The task: how many users are in each cell at each time, (T, n)."""
-        return self.present.sum(axis=0)
+        return frozen(self.present.sum(axis=0))
 
     @cached_property
     def expected_counts(self) -> np.ndarray:
         """What the chain says without any release, (n,): N times its stationary distribution."""
-        return self.n_users * self.adversary.initial
+        return frozen(self.n_users * self.adversary.initial)
 
     def sample(self, n_users: int, rng: np.random.Generator) -> Self:
         """The same with `n_users` of the users, drawn without replacement; with it where there are too few."""
@@ -120,7 +121,7 @@ class Setting:
 
 
 @dataclass(frozen=True, eq=False)
-class SimulatedRelease:
+class SimulatedRelease(FrozenArrays):
     """T releases, as the adversary and the reader of the counts see them.
 
     `log_likelihoods` (m, T, n) is, for each of m targets, log Pr(output at t | the target is in cell k, earlier

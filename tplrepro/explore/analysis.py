@@ -11,16 +11,13 @@ import numpy as np
 from tplrepro.explore.schemes import PENDING, SCHEMES, SLOW, Scheme, allocate
 from tplrepro.leakage.loss_function import PrivacyLossFunction, Witness
 from tplrepro.leakage.temporal import TemporalLeakage, temporal_privacy_leakage
-from tplrepro.validation import check_level
+from tplrepro.validation import FrozenArrays, check_level
 
 __all__ = ["Analysis", "Inputs", "Side", "analyse", "critical_budget"]
 
-#: Points at which a loss function is drawn.
-POINTS = 160
-
 
 @dataclass(frozen=True, eq=False)
-class Inputs:
+class Inputs(FrozenArrays):
     """What the leakages and budgets depend on."""
 
     backward: PrivacyLossFunction | None  # what the adversary knows
@@ -31,12 +28,12 @@ class Inputs:
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class Side(FrozenArrays):
     """One loss function as it is drawn, and what it means for the largest budget; nats."""
 
     name: str  # "backward" or "forward"
     function: PrivacyLossFunction
-    alphas: np.ndarray  # (POINTS + number of breakpoints in range,), the curve
+    alphas: np.ndarray  # (160 + number of breakpoints in range,), the curve
     losses: np.ndarray  # of the same shape
     breakpoints: np.ndarray  # those in range
     supremum: float  # of the leakage under the largest budget for ever; inf if there is none
@@ -136,7 +133,7 @@ def _sides(inputs: Inputs, leakage: TemporalLeakage) -> Iterator[Side]:
     limit = 2.0 ** (np.ceil(2.0 * np.log2(1.05 * max([inputs.alpha, *reach]))) / 2.0)
     for (name, function, series), supremum in zip(known, suprema, strict=True):
         breakpoints = function.breakpoints[function.breakpoints < limit]
-        alphas = np.union1d(np.linspace(0.0, limit, POINTS), breakpoints)
+        alphas = np.union1d(np.linspace(0.0, limit, 160), breakpoints)
         losses = np.asarray(function(alphas))
         witness = function.witness(float(series[max(int(np.argmax(series)) - 1, 0)]))
         yield Side(name, function, alphas, losses, breakpoints, supremum, critical_budget(function), witness)

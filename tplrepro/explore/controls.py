@@ -1,6 +1,6 @@
 """Controls of the page: a number that is dragged or typed, and boxes that give them room and labels."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 import ipywidgets
 import numpy as np
@@ -69,6 +69,5 @@ def note(text: str = "") -> ipywidgets.HTML:
     return ipywidgets.HTML(text).add_class("tplr-note")
 
 
-def dropdown(label: str, options: Iterable[str], value: str | None = None) -> ipywidgets.Dropdown:
-    options = list(options)
-    return ipywidgets.Dropdown(description=label, options=options, value=value or options[0], tooltip=label)
+def dropdown(label: str, options: Collection[str], value: str | None = None) -> ipywidgets.Dropdown:
+    return ipywidgets.Dropdown(description=label, options=[*options], value=value or next(iter(options)), tooltip=label)

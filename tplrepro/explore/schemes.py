@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from tplrepro.allocation import allocate_by_quantification, allocate_by_upper_bound, allocate_optimally
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.temporal import temporal_privacy_leakage
+from tplrepro.validation import FrozenArrays
 
 __all__ = ["PENDING", "SCHEMES", "SLOW", "Scheme", "allocate", "mean_error"]
 
@@ -28,7 +29,7 @@ PENDING = "being computed"
 
 
 @dataclass(frozen=True, eq=False)
-class Scheme:
+class Scheme(FrozenArrays):
     """What one scheme does with a level alpha over T releases."""
 
     name: str
