@@ -49,11 +49,8 @@ def imports():
     return graph
 
 
-def test_no_circle(imports):
+def test_nothing_imports_upward_or_in_a_circle(imports):
     assert [sorted(circle) for circle in nx.strongly_connected_components(imports) if len(circle) > 1] == []
-
-
-def test_nothing_imports_upward(imports):
     floor = {room: height for height, rooms in enumerate(FLOORS) for room in rooms}
     rooms = {(source.split(".")[1], target.split(".")[1]) for source, target in imports.edges}
     assert [(upper, lower) for upper, lower in rooms if upper != lower and floor[upper] <= floor[lower]] == []
@@ -82,26 +79,18 @@ def test_public_names_are_annotated_in_full(room):
     assert bare == []
 
 
-@pytest.mark.parametrize("name", tpl.__all__)
-def test_every_public_name_is_there(name):
-    assert getattr(tpl, name) is not None
-    assert name in dir(tpl)
-
-
-@pytest.mark.parametrize("room", ["comparison", "dphmm", "mechanisms"])
-def test_every_public_name_of_a_room_is_there_and_no_module_hides_it(room):
-    names = importlib.import_module(f"tplrepro.{room}")
+@pytest.mark.parametrize("room", ["", *ROOMS])
+def test_every_public_name_is_there_and_no_module_hides_it(room):
+    names = importlib.import_module(f"tplrepro.{room}".rstrip("."))
     for name in names.__all__:
-        value = getattr(names, name)
-        if name in names._EXPORTS:
-            assert value is getattr(importlib.import_module(f"tplrepro.{room}.{names._EXPORTS[name]}"), name)
-            assert not inspect.ismodule(value)
+        value, path = getattr(names, name), names._EXPORTS.get(name)
         assert name in dir(names)
-
-
-def test_an_unknown_name_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="module 'tplrepro' has no attribute 'no_such_name'"):
-        tpl.no_such_name  # noqa: B018
+        if path is not None:
+            full = path if path.startswith("tplrepro.") else f"{names.__name__}.{path}"
+            assert value is getattr(importlib.import_module(full), name)
+            assert not inspect.ismodule(value)
+    with pytest.raises(AttributeError, match=f"module '{names.__name__}' has no attribute 'no_such_name'"):
+        names.no_such_name  # noqa: B018
 
 
 def test_numba_belongs_to_the_kernels_alone():

@@ -88,16 +88,13 @@ def test_a_notebook_that_saves_nothing_has_failed_and_only_limits_what_runs(repo
     repository.of("a/none", "a/other")
     ran = []
 
-    def execute(source, target, parameters, profile):
-        target.write_text("{}")
-
     def snakemake(profile_name, number, waiting, jobs, lock, root):
         ran.extend(run_notebook.run_notebook(name, profile_name, root=root) for name in waiting)
         for status in ran:
             run_notebook.write_status(status["notebook"], profile_name, status | {"batch": number}, root)
         return 1
 
-    monkeypatch.setattr(run_notebook, "_execute", execute)
+    monkeypatch.setattr(run_notebook, "_execute", lambda *given: None)
     monkeypatch.setattr(batch, "_snakemake", snakemake)
     with mock.patch.dict(os.environ):
         status, words = repository.batch("a/none")
