@@ -19,15 +19,14 @@ def draw():
 
 
 def test_picture_document_and_record_stand_side_by_side(figures_folder):
-    assert figures.save_figure(draw(), "paper/fig1") is None
+    figures.save_figure(draw(), "paper/fig1")
     paths = sorted((figures_folder / "paper").iterdir())  # nothing half-written is left
     assert [path.name for path in paths] == ["fig1.json", "fig1.pdf", "fig1.png"]
     _, document, picture = (path.read_bytes() for path in paths)
     assert (document[:4], picture[:4]) == (b"%PDF", b"\x89PNG")
     # As wide as printed columns at 300 dots an inch.
     assert plt.imread(paths[2]).shape[1] == pytest.approx(300 * figures.DOUBLE_COLUMN, abs=1)
-    single, _ = figures.subplots()
-    assert single.get_figwidth() == figures.SINGLE_COLUMN
+    assert figures.subplots()[0].get_figwidth() == figures.SINGLE_COLUMN
     with pytest.raises(ValueError, match="columns must be 1 or 2, got 3; choose one or two printed columns"):
         figures.subplots(columns=3)
 

@@ -109,12 +109,7 @@ def test_a_notebook_that_saves_nothing_has_failed_and_only_limits_what_runs(repo
 def test_wrong_settings_are_named_before_anything_runs(repository, monkeypatch):
     for only, profile, data, message in (
         (["a/none"], "quick", "", "ONLY: no notebook is called 'a/none'"),
-        (
-            [],
-            "quick",
-            "/nowhere",
-            "TPLREPRO_DATA must name a folder with the data, got '/nowhere'; correct it, or unset",
-        ),
+        ([], "quick", "/nowhere", "TPLREPRO_DATA must name a folder with the data, got '/nowhere'; correct it"),
         *(([], name, "", f"paper, quick, got {name!r}; write") for name in ("fast", "../../etc", "notebooks", "x; y")),
     ):
         monkeypatch.setenv("TPLREPRO_DATA", data)
