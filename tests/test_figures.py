@@ -80,16 +80,14 @@ def test_a_wrong_name_or_record_is_refused_before_anything_is_written(figures_fo
     assert not (figures_folder / "wrong").exists()
 
 
-def test_table_beside_the_figure_and_alone(figures_folder):
+def test_table_beside_the_figure_and_alone(figures_folder, monkeypatch, tmp_path):
     table = pd.DataFrame({"t": [1, 2], "leakage": [0.1, np.log(2)]})
     figures.save_figure(draw(), "table/fig1", table=table)
     figures.save_table(table, "table/alone", results={"rows": 2})
     expected = "t,leakage\n1,0.1\n2,0.693147181\n"
     assert all((figures_folder / "table" / f"{name}.csv").read_text() == expected for name in ("fig1", "alone"))
     assert json.loads((figures_folder / "table" / "alone.json").read_text())["results"] == {"rows": 2}
-
-
-def test_without_a_setting_figures_go_to_the_build_folder_of_the_repository(monkeypatch, tmp_path):
+    # Without a setting they go to the build folder of the repository.
     (tmp_path / "Snakefile").touch()
     (tmp_path / "notebooks").mkdir()
     monkeypatch.chdir(tmp_path / "notebooks")

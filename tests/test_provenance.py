@@ -29,17 +29,15 @@ def repository(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_record_names_the_commit_and_changed_code_but_not_regenerated_figures(repository):
+def test_record_names_the_commit_and_changed_code_but_not_regenerated_figures(repository, monkeypatch):
     (repository / "figures" / "fig1.png").write_text("new\n")
     (repository / "untracked").write_text("new\n")
     assert provenance("a/b")["commit"] == {"id": git(repository, "rev-parse", "HEAD"), "modified": False}
     (repository / "Snakefile").write_text("edited\n")
     assert provenance("a/b")["commit"]["modified"] is True
-
-
-def test_outside_a_repository_and_a_notebook_there_are_no_commit_and_no_parameters(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    # Outside a repository and a notebook there are neither commit nor parameters.
+    (repository / ".git").rename(repository / "moved")
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(repository.parent))
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: None))
     record = provenance("a/b")
     assert (record["commit"], record["parameters"]) == (None, {})

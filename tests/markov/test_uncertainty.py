@@ -13,14 +13,12 @@ from tplrepro.markov import Sequences, bootstrap_draws, leakage_interval, poster
 TABLE = np.array([[8.0, 2.0], [1.0, 9.0]])
 
 
-def test_rows_of_two_states_follow_a_beta_distribution():
+def test_rows_follow_independent_beta_distributions_about_the_smoothed_estimate():
     draws = posterior_draws(TABLE, smoothing=0.5, draws=4000, rng=np.random.default_rng(0))
     stays = np.array([P.probabilities[0, 0] for P in draws])
     assert kstest(stays, beta(8.5, 2.5).cdf).pvalue > 0.01
     assert np.quantile(stays, [0.05, 0.95]) == pytest.approx(beta(8.5, 2.5).ppf([0.05, 0.95]), abs=0.01)
-
-
-def test_rows_are_independent_and_their_mean_is_the_smoothed_estimate():
+    # Rows are independent, and their mean is the smoothed estimate.
     counts = np.array([[5.0, 0.0, 1.0], [0.0, 0.0, 0.0], [2.0, 2.0, 2.0]])
     draws = np.array([P.probabilities for P in posterior_draws(counts, 0.7, 4000, np.random.default_rng(1))])
     assert draws.mean(axis=0) == pytest.approx(

@@ -17,9 +17,8 @@ def batch(repository):
 
 
 def save(repository, name, data, suffixes=(".png", ".pdf")):
-    for suffix in suffixes:
-        repository.write(f"build/quick/figures/{name}{suffix}", f"{name}{suffix}")
-    repository.write(f"build/quick/figures/{name}.json", json.dumps({"data": data}))
+    for suffix in (*suffixes, ".json"):
+        repository.write(f"build/quick/figures/{name}{suffix}", json.dumps({"data": data}))
 
 
 def test_figures_and_records_are_copied_and_what_is_no_longer_saved_goes(batch):

@@ -19,52 +19,42 @@ MAKEFILE = (ROOT / "Makefile").read_text()
 LOCK = (ROOT / "requirements.lock").read_text()
 
 
-def tracked_files():
-    if shutil.which("git") is None or not (ROOT / ".git").exists():
-        pytest.skip("not a git checkout, so there is no list of tracked files")
-    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-z"], capture_output=True, check=True)
-    return [ROOT / name for name in listed.stdout.decode().split("\0") if name and (ROOT / name).is_file()]
-
-
-# The words are put together here, so that this file does not hold them.
-PATHS_OF_ONE_MACHINE = ["../" + "shared", "/" + "work/", "/" + "root/", "/" + "home/"]
-ADDRESSES_OF_INDEXES = ["index" + "-url", "find" + "-links", "files.python" + "hosted", "pypi" + ".org/simple"]
+# Paths of one machine and addresses of indexes, put together here, so that this file does not hold them.
+FOREIGN = ["../" + "shared", "/" + "work/", "/" + "root/", "/" + "home/"]
+FOREIGN += ["index" + "-url", "find" + "-links", "files.python" + "hosted", "pypi" + ".org/simple"]
 
 
 def test_no_file_names_a_machine_or_a_package_index_and_no_data_and_no_large_file_is_tracked():
-    paths = tracked_files()
-    searched = [words.encode() for words in PATHS_OF_ONE_MACHINE + ADDRESSES_OF_INDEXES]
+    if shutil.which("git") is None or not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout, so there is no list of tracked files")
+    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-z"], capture_output=True, text=True, check=True)
+    paths = [path for path in map(ROOT.joinpath, listed.stdout.split("\0")) if path.is_file()]
     contents = {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in paths}
     texts = {name: content for name, content in contents.items() if b"\0" not in content[:8000]}
-    found = {(name, words) for name, text in texts.items() for words in searched if words in text}
-    assert found <= {(".ci/run", searched[0])}
+    found = {(name, words) for name, text in texts.items() for words in FOREIGN if words.encode() in text}
+    assert found <= {(".ci/run", FOREIGN[0])}
     assert {path for path in paths if path.is_relative_to(ROOT / "data")} <= {ROOT / "data" / "README.md"}
     assert [path.name for path in paths if path.stat().st_size > 1_000_000] == []
 
 
-def test_lock_holds_names_versions_and_hashes_only():
+def test_lock_and_the_environment_of_conda_users_pin_every_direct_dependency_by_name_version_and_hash():
     pin = re.compile(r"[a-z0-9-]+==[0-9][0-9a-z.+]*(?: ; [^\\]+)? \\")
     digest = re.compile(r"    --hash=sha256:[0-9a-f]{64}(?: \\)?")
     lines = [line for line in LOCK.splitlines() if not line.startswith("# ")]
     assert lines
     assert [line for line in lines if not pin.fullmatch(line) and not digest.fullmatch(line)] == []
     assert "://" not in LOCK
-
-
-def test_lock_and_the_environment_of_conda_users_pin_every_direct_dependency():
     direct = set(direct_dependencies())
     assert all(direct <= set(pinned_versions(python=python)) for python in ("3.11", "3.12", "3.13"))
     assert (ROOT / "environment.yml").read_text() == environment_file()
     parts = yaml.safe_load(environment_file())["dependencies"]
     (pins,) = [part["pip"] for part in parts if isinstance(part, dict)]
     assert {pin.partition("==")[0] for pin in pins if "==" in pin} == direct
-
-
-def test_every_dependency_has_its_reason():
+    # Each has its reason in REPRODUCING.md.
     rows = re.findall(r"^\| ([a-z0-9, ()`-]+) \| .{5,} \|$", (ROOT / "REPRODUCING.md").read_text(), re.MULTILINE)
     explained = {canonicalize_name(name) for row in rows for name in re.findall(r"[a-z0-9-]+", row.split("(")[0])}
     extras = {"ipywidgets", "jupyterlab", "voila", "pm4py", "hatchling", "editables"}
-    assert (set(direct_dependencies()) | extras) - explained == set()
+    assert (direct | extras) - explained == set()
 
 
 def test_make_hands_settings_over_as_words_and_none_of_them_to_the_shell(tmp_path):
