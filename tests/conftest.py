@@ -1,6 +1,7 @@
 """Settings that all tests share."""
 
 import os
+import sys
 from pathlib import Path
 
 # Before anything imports Matplotlib: tests draw without a screen.
@@ -39,7 +40,5 @@ def figures_folder(tmp_path_factory, monkeypatch):
     folder = tmp_path_factory.getbasetemp() / "figures"
     monkeypatch.setenv("TPLREPRO_FIGURES", str(folder))
     yield folder
-    import sys
-
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")

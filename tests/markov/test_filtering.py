@@ -1,6 +1,7 @@
 """Filters of hidden chains against the sum over all paths of states, in 60 digits."""
 
 import itertools
+from operator import mul
 
 import mpmath
 import numpy as np
@@ -21,17 +22,14 @@ def over_all_paths(log_likelihoods, matrices, initial):
         told = [[mpmath.exp(mpmath.mpf(float(x))) for x in row] for row in log_likelihoods]
         weights = np.full((3, T, n), mpmath.mpf(0))
         for path in itertools.product(range(n), repeat=T):
-            chain = mpmath.mpf(initial[path[0]])
+            moves = [initial[path[0]], *(matrices[t][path[t]][path[t + 1]] for t in range(T - 1))]
+            chain = [*itertools.accumulate(map(mpmath.mpf, moves), mul)]
+            said = [*itertools.accumulate([1, *(told[t][state] for t, state in enumerate(path))], mul)]
             for t, state in enumerate(path):
-                chain *= mpmath.mpf(matrices[t - 1][path[t - 1]][state]) if t else 1
                 # A path up to t, without and with the output of t; each is met once for all its continuations.
                 if not any(path[t + 1 :]):
-                    before = mpmath.fprod(told[s][path[s]] for s in range(t))
-                    weights[0, t, state] += chain * before
-                    weights[1, t, state] += chain * before * told[t][state]
-            whole = chain * mpmath.fprod(told[s][path[s]] for s in range(T))
-            for t, state in enumerate(path):
-                weights[2, t, state] += whole
+                    weights[:2, t, state] += [chain[t] * said[t], chain[t] * said[t + 1]]
+                weights[2, t, state] += chain[-1] * said[-1]
         evidence = weights[2, 0].sum()
         if not evidence:
             return None

@@ -46,8 +46,8 @@ def test_recovers_a_known_gaussian_chain(moving):
 
 def test_units_do_not_matter(moving):
     _, series = moving
-    plain = fit_hidden_chain([series[1]], 3, rng=np.random.default_rng(1), restarts=2)
-    scaled = fit_hidden_chain([series[1] * 1e-5 + 7.0], 3, rng=np.random.default_rng(1), restarts=2)
+    given = series[1], series[1] * 1e-5 + 7.0
+    plain, scaled = (fit_hidden_chain([one], 3, rng=np.random.default_rng(1), restarts=2) for one in given)
     assert scaled.matrix.probabilities == pytest.approx(plain.matrix.probabilities, abs=1e-6)
     assert (scaled.means - 7.0) * 1e5 == pytest.approx(plain.means, abs=1e-5)
     assert scaled.log_likelihood == pytest.approx(plain.log_likelihood - 2 * len(series[1]) * np.log(1e-5))

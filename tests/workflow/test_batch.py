@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import signal
 import time
 from unittest import mock
@@ -61,16 +62,13 @@ def test_killed_interrupted_and_repaired_the_batch_runs_the_rest_only(repository
         wait_for(lambda: repository.result("a/bad").is_file() and slow.is_file())
         os.killpg(interrupted.pid, signal.SIGINT)
         assert interrupted.wait(60) == 130
-    said = "2 of 2 notebooks to run", "Interrupted. The same command finishes the rest."
-    assert [words for words in said if words not in repository.output.read_text()] == []
+    said = r"2 of 2 notebooks to run(.|\n)*Interrupted. The same command finishes the rest."
+    assert re.search(said, repository.output.read_text())
 
     go_on.touch()
     with repository.running() as last:
         assert last.wait(240) == 0, repository.output.read_text()
-    words = repository.output.read_text()
-    assert "1 of 3 notebooks to run" in words
-    rows = [line.split() for line in words.splitlines()]
-    assert any(row[:1] == ["a/slow"] and row[-1] == "ok" for row in rows)
+    assert re.search(r"1 of 3 notebooks to run(.|\n)*\na/slow .* ok\n", repository.output.read_text())
     assert repository.result("a/one").stat().st_mtime_ns == before
     assert not list((build / "partial").rglob("*.ipynb"))
 
@@ -98,12 +96,10 @@ def test_a_notebook_that_saves_nothing_has_failed_and_only_limits_what_runs(repo
     monkeypatch.setattr(batch, "_snakemake", snakemake)
     with mock.patch.dict(os.environ):
         status, words = repository.batch("a/none")
-    assert status == 1
+    assert (status, repository.result("a/none").exists()) == (1, False)
     assert [run["error"].split(";")[0] for run in ran] == ["saved nothing under its own name"]
     assert "1 of 1 notebooks to run" in words
-    assert "a/none: see build/quick/partial/a/none.ipynb" in words
-    assert any(line.split()[:1] == ["a/none"] and line.split()[-1] == "failed" for line in words.splitlines())
-    assert not repository.result("a/none").exists()
+    assert re.search(r"(?m)^a/none .* failed$(.|\n)*a/none: see build/quick/partial/a/none.ipynb", words)
 
 
 def test_wrong_settings_are_named_before_anything_runs(repository, monkeypatch):
@@ -174,7 +170,7 @@ def test_timing_notebooks_run_alone(repository):
     names = ("first", "second", "timing", "fourth")
     for name in names:
         repository.notebook(f"a/{name}", note, parameters=f"folder = {str(repository.root)!r}\nlabel = {name!r}")
-    facts = "\n".join(f"a/{name}: {{figure: false, timing: {str(name == 'timing').lower()}}}" for name in names)
+    facts = "\n".join(f"a/{name}: {{figure: false, timing: {name == 'timing'}}}" for name in names)
     repository.configure(facts, "notebooks:\n" + "\n".join(f"  a/{name}: {{}}" for name in names))
     assert repository.batch()[0] == 0
     spans = {name: tuple(map(float, (repository.root / name).read_text().split())) for name in names}
