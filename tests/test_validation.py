@@ -18,7 +18,11 @@ from tplrepro.validation import (
 )
 
 
-def test_a_distribution_is_copied_and_sums_to_one():
+def test_what_is_right_is_returned_and_a_distribution_is_copied_and_sums_to_one():
+    assert one_number(np.array(0.5), "x") == check_probability(np.float32(0.5)) == 0.5
+    assert check_smoothing(0) == 0.0
+    check_choice("a", "letter", {"a": 1})
+    assert check_budgets(0.5, horizon=3).tolist() == check_budgets([0.5] * 3, horizon=3).tolist() == [0.5] * 3
     given = np.array([0.25, 0.75 + 3e-10])
     checked = check_distribution(given, 2)
     assert abs(checked.sum() - 1) <= 2e-16
@@ -63,10 +67,3 @@ def test_results_hold_copies_that_cannot_be_written_to():
     assert not result.values.flags.writeable
     assert given.flags.writeable
     assert not frozen([1, 2]).flags.writeable
-
-
-def test_what_is_right_is_returned():
-    assert one_number(np.array(0.5), "x") == check_probability(np.float32(0.5)) == 0.5
-    assert check_smoothing(0) == 0.0
-    check_choice("a", "letter", {"a": 1})
-    assert check_budgets(0.5, horizon=3).tolist() == check_budgets([0.5] * 3, horizon=3).tolist() == [0.5] * 3
