@@ -71,6 +71,10 @@ def test_gain_over_algorithm_8_on_figure_8(horizon, percent):
     published = tpl.allocate_by_quantification(1.0, BACKWARD, FORWARD, horizon)
     optimal = tpl.allocate_optimally(1.0, BACKWARD, FORWARD, horizon)
     assert 100 * (1 - absolute(optimal) / absolute(published)) > percent
+    if horizon <= 3:  # a grid search agrees closely
+        searched = least_cost_by_search(1.0, plain_tpl(BACKWARD, FORWARD), absolute_of_each, horizon)
+        assert absolute(optimal) <= searched * (1 + 1e-9)
+        assert absolute(optimal) == pytest.approx(searched, rel=10.0 ** (horizon - 8))
 
 
 GRID_SIDES = matrices(3, ("dense", "zeros", "smoothed", "sharp", "sparse", None))
@@ -90,14 +94,6 @@ def test_no_grid_search_does_better(exponent, backward, forward, weights, power)
     searched = least_cost_by_search(alpha, plain_tpl(backward, forward), cost, weights.size)
     assert cost(found) <= searched * (1 + 1e-9)
     assert searched <= cost(found) * (1 + 1e-2)  # the search itself is sound
-
-
-@pytest.mark.parametrize(("horizon", "tolerance"), [(2, 1e-6), (3, 1e-5)])
-def test_grid_search_agrees_closely_on_figure_8(horizon, tolerance):
-    found = absolute(tpl.allocate_optimally(1.0, BACKWARD, FORWARD, horizon))
-    searched = least_cost_by_search(1.0, plain_tpl(BACKWARD, FORWARD), absolute_of_each, horizon)
-    assert found <= searched * (1 + 1e-9)
-    assert found == pytest.approx(searched, rel=tolerance)
 
 
 @pytest.mark.parametrize(("alpha", "seed"), [(1.0, 1), (12.0, 2)])

@@ -30,11 +30,11 @@ def problem(allocation, k):
     """A level, a horizon and the matrices of both sides, None where one is not known."""
     rng = np.random.default_rng([list(ALLOCATIONS).index(allocation), k])
     n, exponent = int(rng.integers(2, 5)), rng.uniform(-6, 1.3)
-    horizon = int(rng.integers(1, 9)) if k % 50 else 100
+    horizon = {49: 100, 4999: 2000}.get(k if k == 4999 else k % 50, int(rng.integers(1, 9)))
     alpha = 10.0**exponent if k % 10 else float(rng.choice([1e-300, 1e-12, 690.0, 2000.0]))
     if allocation == "exact":  # all outputs of all times are listed, and the budgets' sum is limited
         n, horizon, alpha = min(n, 3), 1 + horizon % 3, 10.0**exponent
-    kinds = rng.choice([*KINDS, "strong", "strong", "unknown"], 2)
+    kinds = rng.choice([*KINDS, "strong", "strong", "tiny", "unknown"], 2)
     return alpha, horizon, [None if kind == "unknown" else random_matrix(rng, kind, n) for kind in kinds]
 
 

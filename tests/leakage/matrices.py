@@ -18,8 +18,8 @@ def random_matrix(rng, kind, n):
 
     dense: uniform entries. zeros: a third of them 0. ties: entries from {0, 1, 2, 3} before normalising, and thus
     equal ratios. smoothed: a permutation, smoothed by Eq. (28) of [1]; strong: by far less. near_identity: leaves a
-    state with probability at most 1e-3. sharp: entries over eight orders of magnitude. sparse: two or three entries a
-    row. repeated_rows: dense with about half of the rows equal to the first.
+    state with probability at most 1e-3. sharp: entries over eight orders of magnitude; tiny: over all there are.
+    sparse: two or three entries a row. repeated_rows: dense with about half of the rows equal to the first.
     """
     if kind == "dense":
         weights = rng.random((n, n))
@@ -31,8 +31,8 @@ def random_matrix(rng, kind, n):
         weights = np.eye(n)[rng.permutation(n)] + 10.0 ** rng.uniform(-4 if kind == "smoothed" else -9, 0)
     elif kind == "near_identity":
         weights = np.eye(n) + 1e-3 / n * rng.random((n, n)) * (rng.random((n, n)) > 0.3)
-    elif kind == "sharp":
-        weights = 10.0 ** rng.uniform(-8, 0, (n, n))
+    elif kind in ("sharp", "tiny"):
+        weights = 10.0 ** rng.uniform(-8 if kind == "sharp" else -323, 0, (n, n))
     elif kind == "sparse":
         weights = np.zeros((n, n))
         for row in weights:

@@ -51,15 +51,6 @@ def test_agrees_with_exhaustion_and_never_leaks_more_than_all_releases(problem):
         assert np.all(getattr(leakage, name) <= getattr(full, name) * (1 + 1e-9) + 1e-12)
 
 
-def test_all_time_points_released():
-    budgets = [0.1, 0.5, 0.2, 0.7]
-    expected = tpl.temporal_privacy_leakage(budgets, BACKWARD, FORWARD)
-    for times in (range(4), [True] * 4):
-        leakage = tpl.leakage_at_all_times(budgets, BACKWARD, FORWARD, times=times, horizon=4)
-        assert leakage.tpl.tolist() == expected.tpl.tolist()
-        assert leakage.bpl.tolist() == expected.bpl.tolist()
-
-
 def test_a_list_multiplies_in_the_order_of_time():
     rng = np.random.default_rng(5)
     forward = tpl.TransitionMatrix(random_matrix(rng, "dense", 3))
@@ -97,4 +88,6 @@ def test_sparse_matrices(monkeypatch):
     monkeypatch.setattr("tplrepro.leakage.partial.MAX_STATES", 3)
     with pytest.raises(ValueError, match="a sparse one may have 3 states, found 40; release every time point"):
         tpl.leakage_at_all_times([0.4, 0.6], sparse, None, times=[0, 2], horizon=3)
+    with pytest.raises(ValueError, match="release every time point"):
+        tpl.TemporalAccountant(sparse).skip()
     assert tpl.leakage_at_all_times([0.4, 0.6], sparse, None, times=[0, 1], horizon=2).tpl.size == 2
