@@ -22,7 +22,10 @@ def test_every_step_of_the_running_example(mechanism, method):
     for _ in range(29):
         states.append(draw.choice(6, p=TRANSITIONS[states[-1]]))
     budgets = np.linspace(0.8, 1.1, 30)
-    steps = list(running_example(states, epsilon=budgets, mechanism=mechanism, method=method))
+    given = budgets.copy()
+    steps = running_example(states, epsilon=given, mechanism=mechanism, method=method)
+    given[:] = 9.0  # too late
+    steps = list(steps)
     for t, (step, state, epsilon) in enumerate(zip(steps, states, budgets, strict=True)):
         assert (step.time, step.perturbed_state, step.mechanism.epsilon) == (t, state, epsilon)
         possible = np.flatnonzero(step.prior > 0)

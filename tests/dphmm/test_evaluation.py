@@ -1,3 +1,4 @@
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -6,7 +7,7 @@ import pytest
 from tplrepro.datasets import Sequences
 from tplrepro.dphmm import PolicyGraph, degree_of_protection, evaluation, mobility, release
 
-STEPS = {"step": "10s", "max_gap": "20s"}
+RECORDED = partial(mobility.recorded_models, step="10s", max_gap="20s", seed=0)
 
 
 def _model(walks, centres, n_trajectories, horizon):
@@ -75,7 +76,7 @@ def test_compare_and_growth(model):
 def test_stand_ins_take_the_place_of_missing_files(monkeypatch, tmp_path):
     monkeypatch.delenv("TPLREPRO_DATA", raising=False)
     monkeypatch.setenv("TPLREPRO_CACHE", str(tmp_path))
-    models, record = mobility.recorded_models(2, 6, stand_ins={"geolife": 2, "gowalla": 200}, seed=0, **STEPS)
+    models, record = RECORDED(2, 6, stand_ins={"geolife": 2, "gowalla": 200})
     assert record == {"data": "synthetic", "inputs": []}
     assert [model.trajectories.shape for model in models.values()] == [(2, 7)] * 2
     assert models["Geolife"].answers.shape[1] == 2
@@ -83,6 +84,6 @@ def test_stand_ins_take_the_place_of_missing_files(monkeypatch, tmp_path):
 
 @pytest.mark.real_data
 def test_the_real_files_hold_twenty_trajectories():
-    models, record = mobility.recorded_models(20, 100, stand_ins={"geolife": 1, "gowalla": 1}, seed=0, **STEPS)
+    models, record = RECORDED(20, 100, stand_ins={"geolife": 1, "gowalla": 1})
     assert record["data"] == "real (unverified)"  # parts of the sets have no published checksum
     assert [model.trajectories.shape for model in models.values()] == [(20, 101)] * 2

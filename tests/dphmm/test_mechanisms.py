@@ -133,14 +133,6 @@ def test_the_planar_isotropic_mechanism_is_the_k_norm_mechanism():
         assert stats.ks_2samp(back @ direction, own @ direction).pvalue > 1e-4
 
 
-def test_shapes():
-    mechanism = dphmm.KNormMechanism(categorical(), F, 1.0)
-    draws = [mechanism.sample(F[0], size, np.random.default_rng(0)) for size in (None, 5)]
-    assert [draw.shape for draw in draws] == [(2,), (5, 2)]
-    for released, of, shape in [(F[0], F, (6,)), (F[:, None], F, (6, 6)), (F[0], F[1], ())]:
-        assert np.shape(mechanism.log_density(released, of)) == shape
-
-
 @pytest.mark.parametrize("edges", [[(0, 1), (2, 3)], []])
 @pytest.mark.parametrize("kind", ALL)
 def test_states_that_share_their_answers_need_no_noise(kind, edges):

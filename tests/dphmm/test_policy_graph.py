@@ -1,3 +1,4 @@
+from copy import deepcopy
 from itertools import combinations
 
 import networkx as nx
@@ -8,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tplrepro as tpl
-from tests.dphmm.policies import categorical
-from tplrepro.dphmm import PolicyGraph, delta_location_set, possible_states
+from tests.dphmm.policies import F, categorical
+from tplrepro.dphmm import PolicyGraph, delta_location_set, possible_states, sensitivity_hull
 from tplrepro.dphmm.running_example import TRANSITIONS
 
 
@@ -62,8 +63,8 @@ def test_graphs_stay_as_they_are():
     G = categorical()
     assert set(G.connect([(4, 0)]).edges) - set(G.edges) == {(0, 4)}
     assert (0, 4) not in G.edges
-    for graph in (G, G.constrain([1, 2]), G.connect([(4, 0)])):
-        assert [array.flags.writeable for array in (graph.edge_array, graph.possible)] == [False, False]
+    for owner in (G, deepcopy(G), G.constrain([1, 2]), G.connect([(4, 0)]), sensitivity_hull(G, F)):
+        assert not any(array.flags.writeable for array in vars(owner).values() if isinstance(array, np.ndarray))
     with pytest.raises(nx.NetworkXError, match="[Ff]rozen"):
         G.graph.add_edge(0, 1)
 

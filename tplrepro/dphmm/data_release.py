@@ -19,7 +19,7 @@ from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.dphmm.protection import METHODS, constrained_dp_factor
 from tplrepro.markov.filtering import condition, log_probabilities, log_product
 from tplrepro.markov.transition import TransitionMatrix
-from tplrepro.validation import FrozenArrays, check_budgets, check_choice, check_distribution
+from tplrepro.validation import FrozenArrays, check_budgets, check_choice, check_distribution, frozen
 
 __all__ = ["ReleaseStep", "release"]
 
@@ -127,7 +127,7 @@ def release(
             f"found {P.n_states} and {policy.n_states}; build both over 0..N-1"
         )
     prior = check_distribution(initial, policy.n_states, "initial")
-    budgets = check_budgets(np.atleast_1d(epsilon), "epsilon")
+    budgets = frozen(check_budgets(np.atleast_1d(epsilon), "epsilon"))
     check_choice(mechanism, "mechanism", _MECHANISMS)
     check_choice(method, "method", METHODS)
     check_share(threshold, "threshold")

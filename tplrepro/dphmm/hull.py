@@ -19,7 +19,7 @@ from scipy.spatial.distance import cdist
 from tplrepro.dphmm.constraint import as_answers, as_vectors
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.mechanisms.k_norm import SLACK
-from tplrepro.validation import as_numbers
+from tplrepro.validation import FrozenArrays, as_numbers
 
 __all__ = ["SensitivityHull", "cross_polytope", "l1_sensitivity", "sensitivity_hull"]
 
@@ -27,7 +27,7 @@ __all__ = ["SensitivityHull", "cross_polytope", "l1_sensitivity", "sensitivity_h
 FLAT = 1e-13
 
 
-class SensitivityHull:
+class SensitivityHull(FrozenArrays):
     """The convex hull of finite vectors (m, d) and their negatives.
 
     `magnitude` is the size of the numbers whose differences they are: their rounding error is this times 1e-16.
@@ -76,6 +76,7 @@ class SensitivityHull:
         summands = np.abs(normals) @ np.abs(self.vertices).max(axis=0)
         self.slack = max(SLACK, 64 * np.finfo(float).eps * float(summands.max()))
         self.halfspaces = _one_of_each_pair(normals) / (1 + self.slack)
+        self.__post_init__()  # freezes them
 
     def norm(self, vectors: ArrayLike) -> np.ndarray:
         """The Minkowski norm ||v||_K = inf{r > 0 : v in rK} of vectors (..., d), shape (...); infinite off the span."""

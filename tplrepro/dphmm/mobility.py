@@ -16,12 +16,13 @@ from scipy.sparse.csgraph import connected_components
 from tplrepro.datasets.preparation import joint_record, prepare
 from tplrepro.markov.sequences import Sequences, count_transitions
 from tplrepro.markov.transition import TransitionMatrix
+from tplrepro.validation import FrozenArrays
 
 __all__ = ["MobilityModel", "mobility_model", "recorded_models"]
 
 
 @dataclass(frozen=True, eq=False)
-class MobilityModel:
+class MobilityModel(FrozenArrays):
     """A chain over cells and trajectories to be released.
 
     Attributes

@@ -16,12 +16,12 @@ from numpy.typing import ArrayLike
 
 from tplrepro.dphmm.constraint import as_answers, as_numbered_chain, check_states
 from tplrepro.markov.transition import TransitionMatrix
-from tplrepro.validation import check_horizon, frozen
+from tplrepro.validation import FrozenArrays, check_horizon, frozen
 
 __all__ = ["PolicyGraph"]
 
 
-class PolicyGraph:
+class PolicyGraph(FrozenArrays):
     """An undirected graph over the states (Definition 4.2 of [5]); an edge says "indistinguishable".
 
     Make one with `complete`, `categorical`, `utility`, `transition` or `from_edges`. Instances are immutable.
