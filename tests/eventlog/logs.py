@@ -1,9 +1,9 @@
 """Small logs and XES texts for the tests."""
 
 import pandas as pd
+import pytest
 
-__all__ = ["COLUMNS", "event", "labelled", "log_of", "published_log", "random_log", "trace", "write"]
-
+from tplrepro.eventlog import TransitionSystem, recorded_logs
 
 COLUMNS = ["case:concept:name", "concept:name", "time:timestamp"]
 
@@ -19,6 +19,10 @@ def log_of(*traces, complete=None):
     if complete is not None:
         log["case:complete"] = [complete[int(case)] for case in log["case:concept:name"]]
     return log
+
+
+def by_last_activity(*traces, complete=None):
+    return TransitionSystem.from_log(log_of(*traces, complete=complete), window=1)
 
 
 def random_log(rng, cases=12, activities="abcd", longest=6):
@@ -40,18 +44,25 @@ def published_log(log, published):
     return pd.concat(parts)
 
 
+def named(name):
+    return "" if name is None else f'<string key="concept:name" value="{name}"/>'
+
+
 def event(name="a", time="2022-01-01T00:00:00.000+00:00", more=""):
-    name = "" if name is None else f'<string key="concept:name" value="{name}"/>'
     time = "" if time is None else f'<date key="time:timestamp" value="{time}"/>'
-    return f"<event>{name}{time}{more}</event>\n"
+    return f"<event>{named(name)}{time}{more}</event>\n"
 
 
 def trace(*events, name="1"):
-    name = "" if name is None else f'<string key="concept:name" value="{name}"/>'
-    return f"<trace>{name}\n{''.join(events)}</trace>\n"
+    return f"<trace>{named(name)}\n{''.join(events)}</trace>\n"
 
 
 def write(folder, text, name="log.xes"):
     path = folder / name
     path.write_text(text, encoding="utf-8")
     return path
+
+
+def recorded(name):
+    """The path of a recorded log; without it the test is skipped with the reason."""
+    return recorded_logs().get(name) or pytest.skip(f"TPLREPRO_DATA has no eventlogs/{name}.xes or .xes.gz")

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import tplrepro as tpl
-from tests.eventlog.logs import log_of
-from tplrepro.eventlog import PublishedLoss, TransitionSystem, loss_matrix, quantify_releases, release_step
+from tests.eventlog.logs import by_last_activity, labelled, log_of
+from tplrepro.eventlog import PublishedLoss, loss_matrix, quantify_releases, release_step
 
 
 def test_a_state_outside_the_support_is_the_worst_case_only_if_it_is_kept():
@@ -17,46 +17,39 @@ def test_a_state_outside_the_support_is_the_worst_case_only_if_it_is_kept():
 
 
 def test_uniform_predecessors_are_not_bayes_rule():
-    system = TransitionSystem.from_log(log_of(*["ab"] * 9, "cb"), window=1)
-    b = system.states.index(("b",))
-    bayes, uniform = (release_step(system, backward_from=method).backward[[b]] for method in ("bayes", "uniform"))
-    assert sorted(bayes.data) == pytest.approx([0.1, 0.9])
-    assert sorted(uniform.data) == pytest.approx([0.5, 0.5])
+    system = by_last_activity(*["ab"] * 9, "cb")
+    bayes, uniform = (release_step(system, backward_from=method).backward for method in ("bayes", "uniform"))
+    assert labelled(bayes, system, ("b",)) == {("a",): pytest.approx(0.9), ("c",): pytest.approx(0.1)}
+    assert labelled(uniform, system, ("b",)) == {("a",): 0.5, ("c",): 0.5}
 
 
 def test_uniform_predecessors_can_understate():
     """Nine of ten cases come to d by a, and to e by c: different rows by Bayes' rule, equal ones if uniform."""
-    log = log_of(*["ad"] * 9, "cd", *["ce"] * 9, "ae")
-    system = TransitionSystem.from_log(log, window=1)
-    rows = [system.states.index((name,)) for name in "de"]
-    q, d = release_step(system).backward[rows].toarray()
-    assert q.max() == pytest.approx(0.9)
-    assert not np.allclose(q, d)
-    assert np.allclose(*release_step(system, backward_from="uniform").backward[rows].toarray())
+    system = by_last_activity(*["ad"] * 9, "cd", *["ce"] * 9, "ae")
+    bayes, uniform = (release_step(system, backward_from=method).backward for method in ("bayes", "uniform"))
+    assert labelled(bayes, system, ("d",)) == {("a",): pytest.approx(0.9), ("c",): pytest.approx(0.1)}
+    assert labelled(bayes, system, ("e",)) == {("a",): pytest.approx(0.1), ("c",): pytest.approx(0.9)}
+    assert labelled(uniform, system, ("d",)) == labelled(uniform, system, ("e",))
 
 
 def test_a_complete_case_was_perhaps_complete_before():
     """The published forward matrix lets a complete case stay; its backward matrix does not. Bayes' rule has both."""
-    system = TransitionSystem.from_log(log_of("a", "b"), window=1)
-    end = system.states.index(("■",))
-    assert release_step(system).forward[[end], :].toarray()[0, end] == 1.0
-    assert release_step(system, backward_from="uniform").backward[[end], :].toarray()[0, end] == 0.0
-    assert release_step(system).backward[[end], :].toarray()[0, end] == 0.5
+    system, end = by_last_activity("a", "b"), ("■",)
+    assert labelled(release_step(system).forward, system, end) == {end: 1.0}
+    assert end not in labelled(release_step(system, backward_from="uniform").backward, system, end)
+    assert labelled(release_step(system).backward, system, end)[end] == 0.5
 
 
 def test_fpl_runs_from_the_last_release_back():
     """Run forward, as published, the last release would carry the largest FPL, though nothing follows it."""
-    log = log_of("abcd", "badc", "acbd", "ab")
-    exact = quantify_releases(log, 0.1, state_window=1, smoothing=0.05, start=0.3)
-    assert exact["fpl"].iloc[-1] == 0.1
-    assert (exact["fpl"].iloc[0] >= exact["fpl"]).all()
-    assert exact["fpl"].iloc[0] > 0.1
+    fpl = quantify_releases(log_of("abcd", "badc", "acbd", "ab"), 0.1, state_window=1, smoothing=0.05, start=0.3)["fpl"]
+    assert fpl.iloc[-1] == 0.1
+    assert fpl.iloc[0] == fpl.max() > 0.1
 
 
 def test_rows_that_the_log_says_nothing_about():
     """A state in which an incomplete trace ends has no row; left as a row of its own it would change the leakage."""
-    system = TransitionSystem.from_log(log_of("aab", "aac", complete=[False, False]), window=1)
-    step = release_step(system)
-    matrix, source = loss_matrix(step.forward)
+    system = by_last_activity("aab", "aac", complete=[False, False])
+    matrix, source = loss_matrix(release_step(system).forward)
     assert sorted({system.label(int(k)) for k in source}) == [("a",), ("▶",)]
     assert tpl.privacy_loss(matrix, 1.0) < tpl.privacy_loss(system.forward, 1.0) == 1.0

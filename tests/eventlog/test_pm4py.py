@@ -1,29 +1,25 @@
 """Both readers agree; skipped where pm4py, the optional extra, is not installed."""
 
-import warnings
-
 import pandas as pd
 import pytest
 
-from tests.eventlog.logs import COLUMNS
+from tests.eventlog.logs import COLUMNS, recorded
 from tplrepro.eventlog import TransitionSystem, read_xes, synthetic
 
 pm4py = pytest.importorskip("pm4py", reason="pm4py is not installed; pip install tplrepro[pm4py]")
+pytestmark = pytest.mark.filterwarnings("ignore")  # of pm4py and what it imports
 
 
 def by_pm4py(path):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        log = pm4py.read_xes(str(path))
-    log = log[COLUMNS].reset_index(drop=True)
+    log = pm4py.read_xes(str(path))[COLUMNS].reset_index(drop=True)
     log["time:timestamp"] = pd.to_datetime(log["time:timestamp"], utc=True).astype("datetime64[us, UTC]")
     return log.astype({name: str for name in COLUMNS[:2]})
 
 
 def assert_agree(path):
-    ours, theirs = read_xes(path), by_pm4py(path)
     key = ["case:concept:name", "time:timestamp"]
-    ours, theirs = (log.sort_values(key, kind="stable").reset_index(drop=True) for log in (ours, theirs))
+    logs = (read_xes(path), by_pm4py(path))
+    ours, theirs = (log.sort_values(key, kind="stable").reset_index(drop=True) for log in logs)
     pd.testing.assert_frame_equal(ours, theirs, check_dtype=False)
     assert len(ours) > 0
 
@@ -36,17 +32,13 @@ def test_stand_in(tmp_path):
 
 
 def test_what_pm4py_writes(tmp_path):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        pm4py.write_xes(synthetic(30, seed=2), str(tmp_path / "theirs.xes"))
-    ours, again = (
-        log.groupby(COLUMNS[0])[COLUMNS[1]].apply(list)
-        for log in (synthetic(30, seed=2), read_xes(tmp_path / "theirs.xes"))
-    )
-    assert again.to_dict() == ours.to_dict()
+    pm4py.write_xes(synthetic(30, seed=2), str(tmp_path / "theirs.xes"))
+    logs = (synthetic(30, seed=2), read_xes(tmp_path / "theirs.xes"))
+    ours, again = (log.groupby(COLUMNS[0])[COLUMNS[1]].apply(list).to_dict() for log in logs)
+    assert again == ours
 
 
 @pytest.mark.real_data
 @pytest.mark.parametrize("name", ["running-example", "roadtraffic100traces", "Sepsis", "receipt"])
-def test_recorded_logs(recorded, name):
+def test_recorded_logs(name):
     assert_agree(recorded(name))

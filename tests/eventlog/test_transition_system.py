@@ -8,27 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.eventlog.logs import labelled, log_of, random_log
+from tests.eventlog.logs import by_last_activity, labelled, log_of, random_log
 from tplrepro.eventlog import TransitionSystem
 
 
-def test_last_activity():
-    system = TransitionSystem.from_log(log_of("ab", "ab", "ab", "ac"), window=1)
-    assert system.states == [("▶",), ("a",), ("b",), ("■",), ("c",)]
-    assert labelled(system.forward, system, ("a",)) == {("b",): 0.75, ("c",): 0.25}
-    assert labelled(system.forward, system, ("■",)) == {("■",): 1.0}
-    assert labelled(system.backward, system, ("■",)) == {("b",): 0.75, ("c",): 0.25}
-    assert labelled(system.backward, system, ("▶",)) == {("▶",): 1.0}
-    assert system.has_predecessor.tolist() == [False, True, True, True, True]
-    assert system.has_successor.all()
-
-
-def test_where_incomplete_traces_end():
-    system = TransitionSystem.from_log(log_of("ab", "a", "c", complete=[True, False, False]), window=1)
+def test_where_complete_and_incomplete_traces_end():
+    system = by_last_activity("ab", "a", "c", complete=[True, False, False])
     assert system.states == [("▶",), ("a",), ("b",), ("■",), ("c",)]
     assert system.visits.tolist() == [3, 2, 1, 1, 1]  # cases that leave or end
     assert system.has_successor.tolist() == [True, True, True, True, False]
-    assert labelled(system.forward, system, ("c",)) == {("c",): 1.0}
+    assert system.has_predecessor.tolist() == [False, True, True, True, True]
+    for rows, label in (system.forward, "c"), (system.forward, "■"), (system.backward, "▶"):
+        assert labelled(rows, system, (label,)) == {(label,): 1.0}
 
 
 @pytest.mark.parametrize("log", [log_of("ab", "a"), log_of("ab", "a").astype({"concept:name": "category"})])
@@ -43,19 +34,16 @@ def by_exhaustion(log, window, direction, abstraction):
     cases = defaultdict(set)
     order = {"▶": -1, "■": 1}
     for case, events in log.groupby("case:concept:name")["concept:name"]:
-        items = ["▶", *events, "■"]
-        states = []
+        items, states = ["▶", *events, "■"], []
         for position in range(len(items)):
-            if direction == "prefix":
-                state = items[: position + 1][-(window or len(items)) :]
-            else:
-                state = items[position:][: window or len(items)]
+            near = items[position::-1] if direction == "prefix" else items[position:]
+            state = near[:window] if direction == "suffix" else near[:window][::-1]
             if abstraction != "sequence":
-                state = state if abstraction == "multiset" else set(state)
-                state = sorted(state, key=lambda item: (order.get(item, 0), item))
+                kept = state if abstraction == "multiset" else set(state)
+                state = sorted(kept, key=lambda item: (order.get(item, 0), item))
             states.append(tuple(state))
-        for a, b in pairwise(states):
-            cases[a, b].add(case)
+        for transition in pairwise(states):
+            cases[transition].add(case)
     return cases
 
 
@@ -71,11 +59,10 @@ def test_against_exhaustion(seed, window, direction, abstraction):
     expected = by_exhaustion(log, window, direction, abstraction)
     assert len(set(system.states)) == system.n_states
     counts = system.counts.tocoo()
-    found = {
-        (system.states[i], system.states[j]): value
-        for i, j, value in zip(counts.row.tolist(), counts.col.tolist(), counts.data.tolist(), strict=True)
+    ends = ((system.states[i], system.states[j]) for i, j in zip(counts.row, counts.col, strict=True))
+    assert dict(zip(ends, counts.data.tolist(), strict=True)) == {
+        transition: len(cases) for transition, cases in expected.items()
     }
-    assert found == {transition: len(cases) for transition, cases in expected.items()}
     # Bayes' rule, from the forward probabilities and the visits of the states that go on
     joint = np.where(system.final, 0.0, system.visits)[:, None] * system.forward.toarray()
     entered = system.has_predecessor

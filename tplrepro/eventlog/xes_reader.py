@@ -124,7 +124,7 @@ class _Parser:
             key = attributes.get("key")
             if key in (ACTIVITY, TIMESTAMP):
                 if key in found:
-                    raise self._error(f"a {parent} must have one {key}, found two", "leave one of them out")
+                    raise self._error(f"<{parent}> must have one {key}, found two", "leave one of them out")
                 found[key] = attributes.get("value", "")
         elif self.nested > DEEPEST:
             raise self._error(f"elements must not be nested more than {DEEPEST} deep, found more")

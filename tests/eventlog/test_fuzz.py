@@ -1,0 +1,100 @@
+"""Mutated logs: refused by name, or read as a strict parser reads them, every defect counted."""
+
+import gzip
+import re
+from datetime import datetime, timedelta
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.eventlog.logs import COLUMNS, event, trace
+from tests.fuzzing import mutations, read_within_limits
+from tplrepro.eventlog import read_csv, read_xes
+from tplrepro.eventlog.csv_reader import ALIASES
+
+FIELD = re.compile(r'(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r\n|\n|\r|\Z)')
+CLOCK = r"[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d+))?)?(?: ?(?:Z|([-+]\d\d)(?::?(\d\d))?))?"
+TIME = re.compile(rf" *(\d{{4}})([-/])(\d\d)\2(\d\d)(?:{CLOCK})?", re.ASCII)
+
+
+def instant(text):
+    """The time in UTC, or None."""
+    try:
+        year, _, month, day, hour, minute, second, rest, ahead, more = TIME.fullmatch(text).groups(default="0")
+        when = datetime(*map(int, (year, month, day, hour, minute, second, (rest + "00000")[:6])))
+    except (AttributeError, ValueError):
+        return None
+    sound = 1000 <= when.year <= 9998 and abs(int(ahead)) < 24 and int(more) < 60
+    return sound and when - timedelta(minutes=60 * int(ahead) + int(ahead[0] + more))
+
+
+def csv_events(data):
+    """Case, activity and time of each row, by RFC 4180."""
+    text, at, end, rows = data.decode("utf-8-sig"), 0, ",", [[]]
+    while end:
+        quoted, plain, end = (field := FIELD.match(text, at)).groups(default="")
+        rows[-1].append(quoted.replace('""', '"') or plain)
+        rows += [[]] * (end != ",")
+        at = field.end()
+    header, *rows = (row for row in rows if row not in ([], [""]))
+    assert {len(row) for row in rows} == {len(header)}
+    header = [name.casefold().replace("_", " ").strip() for name in header]
+    places = [header.index(next(name for name in ALIASES[column] if name in header)) for column in COLUMNS]
+    return [[row[place] for place in places] for row in rows]
+
+
+def xes_events(data):
+    """Case, activity and time of each event, by the tree of all elements."""
+    log = ElementTree.fromstring(data)
+    traces = [element for element in log if element.tag == "trace"]
+    events = [
+        (number, element) for number, trace in enumerate(traces, 1) for element in trace if element.tag == "event"
+    ]
+    tags = [element.tag for element in log.iter()]
+    assert (log.tag, tags.count("log"), tags.count("trace"), tags.count("event")) == (
+        "log",
+        1,
+        len(traces),
+        len(events),
+    )
+    names = [value(element, COLUMNS[1]) or f"trace {number}" for number, element in enumerate(traces, 1)]
+    return [[names[number - 1], *(value(element, key) for key in COLUMNS[1:])] for number, element in events]
+
+
+def value(element, key):
+    (found,) = [child.get("value", "") for child in element if child.get("key") == key] or [""]
+    return found
+
+
+CSV = "timestamp,cost,Case ID,activity\n" + "".join(
+    f'2022-01-0{k % 9 + 1}T0{k % 8}:30:00+01:00,{k},"case {k // 4}",{"ab"[k % 2]} ""\n'.replace('b ""', '"b ""x"""')
+    for k in range(16)
+).replace('a ""', "a")
+XES = f"<log>{''.join(trace(*(event('ab'[k % 2]) for k in range(n)), name=str(n)) for n in range(5))}</log>\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize(("read", "events_of", "text"), [(read_csv, csv_events, CSV), (read_xes, xes_events, XES)])
+def test_no_mutated_log_is_read_wrongly_or_fails_without_its_name(tmp_path, read, events_of, text, packed):
+    data = gzip.compress(text.encode(), mtime=0) if packed else text.encode()
+    assert read_within_limits(read, tmp_path / "log", data)[0].attrs["skipped"] == {}
+    for case, mutated in enumerate(mutations(data, 1100, seed=2022)):
+        found = read_within_limits(read, tmp_path / "log", mutated)
+        if found is None:
+            continue
+        try:
+            plain = gzip.decompress(mutated) if mutated[:2] == b"\x1f\x8b" else mutated
+            events = [(case, activity, instant(time)) for case, activity, time in events_of(plain)]
+        except Exception as error:
+            raise AssertionError(f"case {case} is read though {error!r}: {mutated!r}") from error
+        log, warned = found
+        good = [row for row in events if all(row)]
+        cases = [name for name, *_ in events]
+        good.sort(key=lambda row: (cases.index(row[0]), row[2]))
+        assert list(zip(log[COLUMNS[0]], log[COLUMNS[1]], log[COLUMNS[2]].dt.tz_localize(None), strict=True)) == good, (
+            case,
+            mutated,
+        )
+        assert sum(log.attrs["skipped"].values()) == len(events) - len(good)
+        assert warned or plain.endswith(b"\n") or read is read_xes
