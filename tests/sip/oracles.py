@@ -1,6 +1,8 @@
-"""Independent solutions for the tests, from the definitions: the programme of problem (15), leakages and costs."""
+"""Independent solutions for the tests, from the definitions, and the beliefs and distances that they are drawn on."""
 
 import numpy as np
+import pytest
+from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 
@@ -37,9 +39,17 @@ def leakage_by_loops(matrix, belief):
     return worst
 
 
-def changed(matrix, belief):
-    """Probability that a symbol is output as another one."""
-    return sum(b * (1 - row[x]) for x, (b, row) in enumerate(zip(belief, matrix, strict=True)))
+def checked_rows(response, belief):
+    """The rows of a response, after all that it says about them was checked by loops and sums."""
+    rows = response.matrix()
+    assert rows.sum(axis=1) == pytest.approx(1.0, abs=1e-12)
+    assert belief @ rows == pytest.approx(response.marginal, rel=1e-9, abs=1e-12)
+    assert rows.T == pytest.approx(np.array([response.column(y) for y in range(belief.size)]), rel=1e-12)
+    assert np.diagonal(rows) == pytest.approx(response.kept(), rel=1e-12)
+    assert response.leakage == pytest.approx(leakage_by_loops(rows, belief), rel=1e-6, abs=1e-9)
+    changed = sum(b * (1 - row[x]) for x, (b, row) in enumerate(zip(belief, rows, strict=True)))
+    assert response.cost() == pytest.approx(changed, rel=1e-9, abs=1e-12)
+    return rows
 
 
 def second_order_sequences(initial, first, tensor, horizon):
@@ -48,3 +58,24 @@ def second_order_sequences(initial, first, tensor, horizon):
     for k in range(1, horizon):
         joint = joint[..., None] * (first if k == 1 else tensor)
     return joint
+
+
+def distances_in_a_square(rng, n):
+    points = rng.random((n, 2))
+    return np.linalg.norm(points[:, None] - points, axis=-1)
+
+
+@st.composite
+def beliefs(draw, smallest=2, largest=8):
+    """From even ones to values down to 1e-12."""
+    n = draw(st.integers(smallest, largest))
+    exponents = draw(st.lists(st.floats(-12.0, 0.0), min_size=n, max_size=n))
+    values = 10.0 ** np.array(exponents)
+    zeros = draw(st.lists(st.booleans(), min_size=n, max_size=n)) if draw(st.booleans()) else [False] * n
+    values[np.array(zeros)] = 0.0
+    if not values.any():
+        values[0] = 1.0
+    return values / values.sum()
+
+
+budgets = st.one_of(st.floats(0.05, 5.0), st.floats(1e-6, 0.05), st.floats(5.0, 30.0))

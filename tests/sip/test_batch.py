@@ -3,8 +3,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.sip.oracles import least_cost, second_order_sequences
-from tests.sip.strategies import budgets
+from tests.sip.oracles import budgets, least_cost, second_order_sequences
 from tplrepro import sip
 
 STEP = np.array([[0.9, 0.1], [0.2, 0.8]])

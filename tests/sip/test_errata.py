@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.sip.oracles import distances_in_a_square
 from tplrepro import sip
 
 PAGE = Path(__file__).parents[2] / "docs" / "errata" / "sip2023.md"
@@ -27,8 +28,7 @@ def test_theorem_4_holds_for_metrics_where_no_belief_is_small(n, epsilon, seed):
     if n * least >= 1:
         return
     belief = least + (1 - n * least) * rng.dirichlet(np.ones(n))
-    points = rng.random((n, 2))
-    distance = np.linalg.norm(points[:, None] - points, axis=-1)
+    distance = distances_in_a_square(rng, n)
     published = sip.ConditionalRandomizedResponse(epsilon).response(belief)
     assert published.leakage == pytest.approx(epsilon, abs=1e-9)
     assert published.cost(distance) == pytest.approx(

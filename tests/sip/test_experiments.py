@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tplrepro import sip
 
@@ -43,3 +45,58 @@ def test_likelihood_of_outputs_is_the_sum_over_hidden_sequences():
     exact = classifier.log_likelihood(long)
     assert exact.min() < -1000  # so the likelihood itself would underflow
     assert classifier.log_likelihood(long, np.eye(2)[long]) == pytest.approx(exact, rel=1e-12)
+
+
+@settings(max_examples=40)
+@given(st.floats(0.02, 0.98), st.floats(0.0, 1.0), st.floats(0.1, 3.0))
+def test_closed_forms_of_example_1(p1, phi, epsilon):
+    crr = sip.ConditionalRandomizedResponse(epsilon)
+    found = sip.two_step_noise(crr, crr, p1, phi)
+    mixed = p1 * phi + (1 - p1) * (1 - phi)
+    if mixed * (1 - mixed) > 1e-12:  # Eq. (16)
+        rho = (1 - 2 * phi) * np.sqrt(p1 * (1 - p1)) / np.sqrt(mixed * (1 - mixed))
+        assert found.data_correlation == pytest.approx(rho, abs=1e-9)
+    assert found.first == pytest.approx(2 * p1 * (1 - p1) / np.exp(epsilon), rel=1e-12)
+    weights, beliefs = sip.second_beliefs(p1, phi, crr)
+    expected = sum(w * (1 - (b**2).sum()) for w, b in zip(weights, beliefs, strict=True)) / np.exp(epsilon)
+    assert found.second == pytest.approx(expected, rel=1e-10, abs=1e-14)
+    assert found.leakages[0] == pytest.approx(crr.leakage([1 - p1, p1]))
+
+
+def test_noise_is_independent_where_the_data_are():
+    crr = sip.ConditionalRandomizedResponse(1.0)
+    for p1 in (0.5, 0.95):
+        found = sip.two_step_noise(crr, crr, p1, 0.5)
+        assert found.noise_correlation == pytest.approx(0.0, abs=1e-12)
+        assert found.mutual_information == pytest.approx(0.0, abs=1e-12)
+        closer = sip.two_step_noise(crr, crr, p1, 0.1)
+        assert closer.second < found.second
+        assert closer.mutual_information > 0
+
+
+def test_the_noise_correlation_by_simulation():
+    rng = np.random.default_rng(8)
+    crr, p1, phi, draws = sip.ConditionalRandomizedResponse(0.5), 0.7, 0.2, 40_000
+    found = sip.two_step_noise(crr, crr, p1, phi)
+    x1 = (rng.random(draws) < p1).astype(int)
+    x2 = x1 ^ (rng.random(draws) < phi)
+    y1 = (rng.random(draws) < crr.matrix([1 - p1, p1])[x1, 1]).astype(int)
+    _, beliefs = sip.second_beliefs(p1, phi, crr)
+    rows = np.array([crr.matrix(b) for b in beliefs])
+    y2 = (rng.random(draws) < rows[y1, x2, 1]).astype(int)
+    shown = np.corrcoef(y1 != x1, y2 != x2)[0, 1]
+    assert found.noise_correlation == pytest.approx(shown, abs=5 / np.sqrt(draws))
+
+
+@pytest.mark.parametrize("kind", [sip.ConditionalRandomizedResponse, sip.OptimalResponse])
+def test_least_leakage_meets_the_noise_bound(kind):
+    weights, beliefs = sip.second_beliefs(0.8, 0.2, kind(1.0))
+    for noise in (0.05, 0.1):
+        budget, leakage = sip.least_leakage(kind, beliefs, weights, noise)
+        cost = [
+            sum(w * kind(e).response(b).cost() for w, b in zip(weights, beliefs, strict=True))
+            for e in (budget, budget - 1e-6)
+        ]
+        assert cost[0] <= noise < cost[1] + 1e-9
+        assert (leakage <= budget) == (kind is sip.OptimalResponse) or leakage == pytest.approx(budget)
+    assert sip.least_leakage(kind, beliefs, weights, 0.9) == (0.0, 0.0)

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from tests.sip.oracles import leakage_by_loops, second_order_sequences
-from tests.sip.strategies import beliefs
+from tests.sip.oracles import beliefs, leakage_by_loops, second_order_sequences
 from tplrepro import sip
 
 MECHANISMS = (sip.ConditionalRandomizedResponse, sip.OptimalResponse, sip.RandomizedResponse)
@@ -25,18 +24,16 @@ def test_theorem_3_and_the_order_of_the_measures(belief, seed):
     assert level <= 2 * leakage + 1e-9
 
 
-def test_an_output_that_rules_a_symbol_out_leaks_without_bound():
+def test_measures_of_given_channels():
+    p = 0.11  # a symmetric channel
+    entropy = -p * np.log(p) - (1 - p) * np.log(1 - p)
+    found = sip.mutual_information([[1 - p, p], [p, 1 - p]], [0.5, 0.5])
+    assert found == pytest.approx(np.log(2) - entropy, rel=1e-12)
+    # An output that rules a symbol out leaks without bound.
     rows = [[1, 0], [0.5, 0.5]]
     assert sip.instantaneous_leakage(rows, [0.5, 0.5]) == np.inf
     assert sip.instantaneous_leakage(rows, [0.0, 1.0]) == 0.0  # what cannot occur is not ruled out by anything
     assert sip.local_differential_privacy(rows) == np.inf
-
-
-def test_mutual_information_of_a_symmetric_channel():
-    p = 0.11
-    entropy = -p * np.log(p) - (1 - p) * np.log(1 - p)
-    found = sip.mutual_information([[1 - p, p], [p, 1 - p]], [0.5, 0.5])
-    assert found == pytest.approx(np.log(2) - entropy, rel=1e-12)
 
 
 def test_theorem_1_and_theorem_2():
@@ -46,9 +43,6 @@ def test_theorem_1_and_theorem_2():
     expected = horizon * epsilon * (np.exp(epsilon) - 1) + deviation
     assert sip.compose([epsilon] * horizon, delta) == pytest.approx(expected, rel=1e-12)
     assert sip.compose([1.0] * 3, delta) == 3.0  # the sum is the better bound here
-
-
-def test_the_tail_of_a_long_sequence_keeps_theorem_2():
     # Binary, independent and even: the log-ratio of T releases is a sum of +- terms, so its tail is binomial.
     epsilon, horizon, delta = 0.2, 200, 1e-3
     rows = sip.ConditionalRandomizedResponse(epsilon).matrix([0.5, 0.5])
