@@ -28,12 +28,9 @@ def least_cost(belief, distance, epsilon):
 def leakage_by_loops(matrix, belief):
     """Definition 2 by Bayes' rule, one posterior at a time."""
     worst = 0.0
-    for y in range(len(matrix[0])):
-        total = sum(b * row[y] for b, row in zip(belief, matrix, strict=True))
-        if total == 0:
-            continue
+    for y, total in enumerate(belief @ np.array(matrix)):
         for b, row in zip(belief, matrix, strict=True):
-            if b > 0:
+            if b > 0 and total > 0:
                 posterior = b * row[y] / total
                 worst = max(worst, abs(np.log(posterior / b)) if posterior > 0 else np.inf)
     return worst
@@ -65,17 +62,11 @@ def distances_in_a_square(rng, n):
     return np.linalg.norm(points[:, None] - points, axis=-1)
 
 
-@st.composite
-def beliefs(draw, smallest=2, largest=8):
-    """From even ones to values down to 1e-12."""
-    n = draw(st.integers(smallest, largest))
-    exponents = draw(st.lists(st.floats(-12.0, 0.0), min_size=n, max_size=n))
-    values = 10.0 ** np.array(exponents)
-    zeros = draw(st.lists(st.booleans(), min_size=n, max_size=n)) if draw(st.booleans()) else [False] * n
-    values[np.array(zeros)] = 0.0
-    if not values.any():
-        values[0] = 1.0
-    return values / values.sum()
+def beliefs(smallest=2, largest=8):
+    """From even ones to values down to 1e-12, and 0."""
+    powers = st.floats(-12.0, 0.0).map(lambda exponent: 10.0**exponent)
+    weights = st.lists(st.one_of(powers, powers, powers, st.just(0.0)), min_size=smallest, max_size=largest)
+    return weights.filter(any).map(lambda values: np.array(values) / sum(values))
 
 
 budgets = st.one_of(st.floats(0.05, 5.0), st.floats(1e-6, 0.05), st.floats(5.0, 30.0))

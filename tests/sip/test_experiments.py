@@ -5,17 +5,11 @@ from hypothesis import strategies as st
 
 from tplrepro import sip
 
-USERS = {"slow": np.array([[0.9, 0.1], [0.1, 0.9]]), "fast": np.array([[0.2, 0.8], [0.8, 0.2]])}
-
 
 def streams(rng, length, count):
-    """`count` sequences of each user, all of which begin with 0."""
-    found = {user: [[0] for _ in range(count)] for user in USERS}
-    for user, step in USERS.items():
-        for x in found[user]:
-            while len(x) < length:
-                x.append(int(rng.choice(2, p=step[x[-1]])))
-    return found
+    """`count` sequences of each of two users, who change between 0 and 1 seldom, or often; all begin with 0."""
+    changes = {user: rng.random((count, length - 1)) < share for user, share in {"slow": 0.1, "fast": 0.8}.items()}
+    return {user: list(np.pad(own, [(0, 0), (1, 0)]).cumsum(axis=1) % 2) for user, own in changes.items()}
 
 
 def test_users_are_told_apart_and_noise_hides_them():
@@ -40,7 +34,7 @@ def test_likelihood_of_outputs_is_the_sum_over_hidden_sequences():
     # The same as statements about the previous symbol, too; and without noise.
     pairs = [told[0], *(np.tile(row, (2, 1)) for row in told[1:])]
     assert classifier.log_likelihood(outputs, pairs) == pytest.approx(found, rel=1e-12)
-    assert classifier.predict(outputs, told) in USERS
+    assert classifier.predict(outputs, told) in ("slow", "fast")
     long = [0, 1] * 2000
     exact = classifier.log_likelihood(long)
     assert exact.min() < -1000  # so the likelihood itself would underflow
@@ -58,7 +52,7 @@ def test_closed_forms_of_example_1(p1, phi, epsilon):
         assert found.data_correlation == pytest.approx(rho, abs=1e-9)
     assert found.first == pytest.approx(2 * p1 * (1 - p1) / np.exp(epsilon), rel=1e-12)
     weights, beliefs = sip.second_beliefs(p1, phi, crr)
-    expected = sum(w * (1 - (b**2).sum()) for w, b in zip(weights, beliefs, strict=True)) / np.exp(epsilon)
+    expected = weights @ (1 - (beliefs**2).sum(axis=1)) / np.exp(epsilon)
     assert found.second == pytest.approx(expected, rel=1e-10, abs=1e-14)
     assert found.leakages[0] == pytest.approx(crr.leakage([1 - p1, p1]))
 
@@ -93,10 +87,7 @@ def test_least_leakage_meets_the_noise_bound(kind):
     weights, beliefs = sip.second_beliefs(0.8, 0.2, kind(1.0))
     for noise in (0.05, 0.1):
         budget, leakage = sip.least_leakage(kind, beliefs, weights, noise)
-        cost = [
-            sum(w * kind(e).response(b).cost() for w, b in zip(weights, beliefs, strict=True))
-            for e in (budget, budget - 1e-6)
-        ]
+        cost = [weights @ [kind(e).response(b).cost() for b in beliefs] for e in (budget, budget - 1e-6)]
         assert cost[0] <= noise < cost[1] + 1e-9
         assert (leakage <= budget) == (kind is sip.OptimalResponse) or leakage == pytest.approx(budget)
     assert sip.least_leakage(kind, beliefs, weights, 0.9) == (0.0, 0.0)

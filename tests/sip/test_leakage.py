@@ -113,13 +113,6 @@ def test_five_steps_of_the_paper_exceed_the_published_budget():
     assert published.costs[-1] < exact.costs[-1]
 
 
-def test_batches_are_symbols_of_a_larger_alphabet():
-    prior = sip.markov_sequences([0.3, 0.7], np.array([[0.8, 0.2], [0.4, 0.6]]), 4).reshape(4, 4)
-    found = sip.sequence_leakage(sip.BatchResponse(0.8, width=2, n_symbols=2), prior)
-    assert found.instantaneous.max() <= 0.8
-    assert found.sequence <= found.instantaneous.sum() + 1e-9
-
-
 def test_the_temporal_variant_leaks_without_bound_where_supports_differ():
     prior = sip.markov_sequences(np.full(3, 1 / 3), CYCLE, 3)
     assert sip.sequence_leakage(sip.TemporalRandomizedResponse(1.0, CYCLE), prior).sequence == np.inf

@@ -34,17 +34,15 @@ def test_hamming_is_optimal_and_never_exceeds_its_budget(belief, epsilon):
 def test_hamming_on_beliefs_of_every_kind():
     rng = np.random.default_rng(5)
     tight = 0
-    for trial in range(150):
+    for _ in range(150):
         belief = rng.dirichlet(np.full(rng.integers(3, 9), rng.choice([0.3, 1.0, 5.0])))
         epsilon = rng.uniform(0.2, 2.5)
-        best = least_cost(belief, (1 - np.eye(belief.size)), epsilon)
-        assert sip.OptimalResponse(epsilon).response(belief).cost() == pytest.approx(best, abs=TOLERANCE), trial
+        best = least_cost(belief, 1 - np.eye(belief.size), epsilon)
+        assert sip.OptimalResponse(epsilon).response(belief).cost() == pytest.approx(best, abs=TOLERANCE)
         allocation = allocate(np.sort(belief)[::-1], np.exp(epsilon))
-        assert allocation.bound >= 1 - best - TOLERANCE
-        if allocation.attained:
-            assert allocation.bound == pytest.approx(1 - best, abs=TOLERANCE)
-        else:
-            assert allocation.bound > 1 - best + 1e-7  # the condition is also necessary on these draws
+        gap = allocation.bound - (1 - best)
+        # The condition is also necessary on these draws.
+        assert abs(gap) <= TOLERANCE if allocation.attained else gap > 1e-7
         tight += allocation.attained
     assert 30 < tight < 130  # both kinds occur
 
@@ -73,8 +71,7 @@ def test_any_dual_values_bound_the_utility(belief, epsilon, seed):
 @given(beliefs(largest=6), budgets, st.integers(0, 2**32 - 1))
 def test_other_distances_never_exceed_their_budget(belief, epsilon, seed):
     distance = distances_in_a_square(np.random.default_rng(seed), belief.size)
-    mechanism = sip.OptimalResponse(epsilon, distance)
-    response = mechanism.response(belief)
+    response = sip.OptimalResponse(epsilon, distance).response(belief)
     assert response.leakage <= epsilon
     assert sip.instantaneous_leakage(checked_rows(response, belief), belief) <= epsilon
     if 0.05 <= epsilon <= 4:
@@ -94,10 +91,8 @@ def test_an_asymmetric_distance_and_the_two_paths_for_hamming():
 
 
 def test_mixing_repairs_a_table_that_is_far_from_feasible():
-    belief = np.array([1e-12, 0.3, 0.7 - 1e-12])
-    response = mix_dense(belief, np.eye(3), 0.5, (1 - np.eye(3)))
-    assert response.leakage <= 0.5
-    even = mix_dense(np.array([0.3, 0.3, 0.4]), np.eye(3), 0.6, (1 - np.eye(3)))
+    assert mix_dense(np.array([1e-12, 0.3, 0.7 - 1e-12]), np.eye(3), 0.5, 1 - np.eye(3)).leakage <= 0.5
+    even = mix_dense(np.array([0.3, 0.3, 0.4]), np.eye(3), 0.6, 1 - np.eye(3))
     assert 0.6 - 1e-9 <= even.leakage <= 0.6  # as much as allowed, and no more
     # Ratios of the identity go up to 1/0.3; the share of the marginal is that of tplrepro.sip.hamming.
     share = (1 / 0.3 - np.exp(0.6)) / (1 / 0.3 - 1)
@@ -124,5 +119,4 @@ def test_hamming_on_41270_states_is_proven_optimal(epsilon):
     response = sip.OptimalResponse(epsilon).response(belief)
     assert response.leakage <= epsilon
     assert response.cost() - response.bound < 1e-7
-    column = response.column(0)
-    assert np.abs(np.log(column / response.marginal[0])).max() <= epsilon
+    assert np.abs(np.log(response.column(0) / response.marginal[0])).max() <= epsilon

@@ -122,9 +122,9 @@ def test_each_release_reports_its_true_leakage():
     crr, belief = sip.ConditionalRandomizedResponse(1.0), sip.Belief.start(CHAIN)
     for step in sip.release_sequence(crr, [1, 1, 0, 1], CHAIN, rng=rng):
         response = crr.response(belief.current)
-        measured = sip.instantaneous_leakage(response.matrix(), belief.current)
-        assert step.leakage == pytest.approx(measured, rel=1e-12)
-        assert step.kept == pytest.approx(response.matrix()[step.symbol, step.symbol])
+        rows = response.matrix()
+        assert step.leakage == pytest.approx(sip.instantaneous_leakage(rows, belief.current), rel=1e-12)
+        assert step.kept == pytest.approx(rows[step.symbol, step.symbol])
         belief = belief.observe(step.output, response)
     exact = sip.release_sequence(sip.OptimalResponse(1.0), [1, 1, 0, 1], CHAIN, rng=rng)
     assert max(step.leakage for step in exact) <= 1.0
@@ -166,9 +166,8 @@ def test_the_temporal_variant_is_given_the_previous_symbol_and_tells_it():
     for i in range(2):
         total = 0.0
         for x, weight in np.ndenumerate(sip.markov_sequences(classifier.initial[i], classifier.steps[i], 3)):
-            value = mechanism.response(belief).row(x[0])[outputs[0]]
-            for k in (1, 2):
-                value *= mechanism.response(belief, previous=x[k - 1]).row(x[k])[outputs[k]]
-            total += weight * value
+            before = (None, *x)
+            told = [mechanism.response(belief, before[k]).row(x[k])[outputs[k]] for k in range(3)]
+            total += weight * np.prod(told)
         score = classifier.log_likelihood(outputs, likelihoods=found.likelihoods[0])[i]
         assert score == pytest.approx(np.log(total), rel=1e-12)
