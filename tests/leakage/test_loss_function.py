@@ -3,6 +3,7 @@
 import copy
 import pickle
 import re
+from itertools import repeat
 
 import mpmath
 import numpy as np
@@ -18,31 +19,8 @@ from tplrepro.leakage import published
 from tplrepro.leakage.vertex import vertex_loss, vertex_slope
 
 #: Over the whole range that is promised, the ends of the double range's exponentials among them.
-ALPHAS = (
-    1e-310,
-    1e-300,
-    1e-17,
-    1e-8,
-    0.01,
-    0.3,
-    1.0,
-    3.0,
-    10.0,
-    36.0,
-    60.0,
-    500.0,
-    699.9,
-    700.1,
-    705.0,
-    745.0,
-    1e4,
-    1e6,
-)
-
-
-def algorithm_3(alphas, tables):
-    return [published.algorithm_3(alpha, tables) for alpha in alphas]
-
+ALPHAS = (1e-310, 1e-300, 1e-17, 1e-8, 0.01, 0.3, 1.0, 3.0, 10.0)
+ALPHAS += (36.0, 60.0, 500.0, 699.9, 700.1, 705.0, 745.0, 1e4, 1e6)
 
 EXACT = {
     "PrivacyLossFunction": lambda P, alphas: tpl.PrivacyLossFunction(P)(alphas),
@@ -51,7 +29,7 @@ EXACT = {
 #: Of [1]; algorithm 5 serves between two given leakages only.
 PUBLISHED = {
     "Algorithm 1": lambda P, alphas: [published.algorithm_1(P, alpha) for alpha in alphas],
-    "Algorithm 3": lambda P, alphas: algorithm_3(alphas, published.algorithm_2(P)),
+    "Algorithm 3": lambda P, alphas: [*map(published.algorithm_3, alphas, repeat(published.algorithm_2(P)))],
     "Algorithm 5": lambda P, alphas: published.algorithm_5(alphas, published.algorithm_4(P, 1e-4, 50.0)),
 }
 WITHOUT_LIMITS = EXACT | {name: PUBLISHED[name] for name in ("Algorithm 1", "Algorithm 3")}
@@ -59,7 +37,7 @@ WITHOUT_LIMITS = EXACT | {name: PUBLISHED[name] for name in ("Algorithm 1", "Alg
 
 def assert_close(functions, P, alphas, expected, rtol=1e-12, atol=0.0):
     for name, function in functions.items():
-        np.testing.assert_allclose(function(P, np.array(alphas)), expected, rtol, atol, err_msg=name)
+        np.testing.assert_allclose(function(P, np.array(alphas)), np.array(expected, float), rtol, atol, err_msg=name)
 
 
 def nearly_equal_rows(n, spread):
@@ -92,14 +70,14 @@ def test_relative_error_is_below_1e_12_on_the_whole_range(kind):
     rng = np.random.default_rng([2, KINDS.index(kind)])
     for n in (2, 3, 5, 7):
         P = random_matrix(rng, kind, n)
-        expected = [float(loss) for loss in loss_mpmath(P, ALPHAS, dps=50)]
+        expected = loss_mpmath(P, ALPHAS, dps=50)
         assert_close(WITHOUT_LIMITS, P, ALPHAS, expected)
         assert_close({"Algorithm 1": PUBLISHED["Algorithm 1"]}, P, ALPHAS, expected, rtol=1e-13)
 
 
 @pytest.mark.parametrize("P", [nearly_equal_rows(*case) for case in [(6, 1e-1), (6, 1e-6), (12, 1e-12)]])
 def test_rows_that_nearly_agree_keep_their_digits(P):
-    assert_close(EXACT, P, ALPHAS[1:], [float(loss) for loss in loss_mpmath(P, ALPHAS[1:])])
+    assert_close(EXACT, P, ALPHAS[1:], loss_mpmath(P, ALPHAS[1:]))
 
 
 def test_probabilities_over_three_hundred_magnitudes():
@@ -107,8 +85,7 @@ def test_probabilities_over_three_hundred_magnitudes():
     subnormal = np.vstack([[[0.41, 0.29, 0.2, 0.05, 0.05]], [[1.5e-323, 1e-323, 1e-323, 0.5, 0.5]] * 4])
     for rows in [*P / P.sum(axis=2, keepdims=True), subnormal]:
         alphas = (0.5, 50.0, 500.0, 690.0, 710.0, 744.0, 750.0, 800.0, 1e5)
-        expected = [float(loss) for loss in loss_mpmath(rows, alphas)]
-        assert_close({"L": EXACT["PrivacyLossFunction"]}, rows, alphas, expected)
+        assert_close({"L": EXACT["PrivacyLossFunction"]}, rows, alphas, loss_mpmath(rows, alphas))
 
 
 LARGE = [random_matrix(np.random.default_rng(n), "dense", n) for n in (30, 130)] + [nearly_equal_rows(60, 1e-12)]
@@ -157,9 +134,7 @@ def test_derivative_at_zero_is_the_largest_total_variation_distance(P):
 def test_supremum_is_the_fixed_point_of_the_recursion(P, epsilon):
     L = tpl.PrivacyLossFunction(P)
     supremum = L.supremum(epsilon)
-    exact = max(
-        (supremum_mpmath(q, d, epsilon) for d, q in L.vertices), default=mpmath.mpf(epsilon)
-    )  # Algorithm 6: the largest over the vertices
+    exact = max(supremum_mpmath(q, d, epsilon) for d, q in L.vertices)  # Algorithm 6: the largest over the vertices
     if exact == mpmath.inf or supremum == np.inf:
         # The edge epsilon = log(1/q) itself is a matter of the last digit.
         assert min(abs(epsilon + np.log(q)) for d, q in L.vertices if d == 0) < 1e-12 or supremum == exact
@@ -174,12 +149,8 @@ def test_supremum_is_the_fixed_point_of_the_recursion(P, epsilon):
 def nearly_disjoint_rows(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 6))
-    P = (
-        rng.integers(0, 4, (n, n))
-        * 2.0 ** -rng.choice([2, 20, 30, 47, 48, 49], (n, n))
-        / 16
-        * (rng.random((n, n)) < 0.4)
-    )
+    P = rng.integers(0, 4, (n, n)) / 16 * (rng.random((n, n)) < 0.4)
+    P *= 2.0 ** -rng.choice([2, 20, 30, 47, 48, 49], (n, n))
     P[np.arange(n), rng.integers(0, n, n)] += 1.0 - P.sum(axis=1)
     return P
 
@@ -210,25 +181,29 @@ def test_trivial_matrices():
         assert L.is_zero
         assert L.supremum(0.5) == 0.5
         assert L.breakpoints.size == 0
-    identity = tpl.PrivacyLossFunction(np.eye(3))
-    assert identity.is_identity
-    assert identity([1e-300, 1.0, 1e6]).tolist() == [1e-300, 1.0, 1e6]
-    assert identity.supremum(1e-9) == np.inf
-    assert identity.budget_for(1.0) == 0.0
-    # Disjoint supports are enough (Theorem 7 of [1] asks for more), whatever the rounding of their sums.
     limit = np.log(1 / 0.8)  # Theorem 11's second case
     assert np.isfinite(tpl.PrivacyLossFunction(FIG_3).supremum(limit * (1 - 1e-9)))
     assert tpl.PrivacyLossFunction(FIG_3).supremum(limit * (1 + 1e-9)) == np.inf
     # All pairs of a smoothed permutation give the same two points, up to rounding.
     assert len(tpl.PrivacyLossFunction(tpl.smoothed(tpl.strongest(60, seed=3), 0.37)).vertices) == 1
-    thirds = tpl.PrivacyLossFunction([[1 / 3, 1 / 3, 1 / 3, 0, 0, 0], [0, 0, 0, 0.1, 0.2, 0.7]] + [[1 / 6] * 6] * 4)
-    assert thirds.is_identity
-    assert thirds(2.5) == 2.5
+    # Disjoint supports are enough (Theorem 7 of [1] asks for more), whatever the rounding of their sums.
+    thirds = [[1 / 3, 1 / 3, 1 / 3, 0, 0, 0], [0, 0, 0, 0.1, 0.2, 0.7]] + [[1 / 6] * 6] * 4
+    for identity in map(tpl.PrivacyLossFunction, (np.eye(3), thirds)):
+        assert identity.is_identity
+        assert identity([1e-300, 1.0, 1e6]).tolist() == [1e-300, 1.0, 1e6]
+        assert identity.supremum(1e-9) == np.inf
+        assert identity.budget_for(1.0) == 0.0
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_arrays_give_what_scalars_give(kind):
+def test_slopes_are_those_of_differences_and_arrays_give_what_scalars_give(kind):
     rng = np.random.default_rng([1, KINDS.index(kind)])
+    L = tpl.PrivacyLossFunction(random_matrix(rng, kind, 4))
+    for alpha in 10.0 ** rng.uniform(-2, 1.5, 20):
+        step = 1e-5 * alpha
+        if np.abs(L.breakpoints - alpha).min(initial=np.inf) > step:
+            difference = (L.at(alpha + step) - L.at(alpha - step)) / (2 * step)
+            assert L.slope_at(alpha) == pytest.approx(difference, rel=1e-6, abs=1e-9)
     for P in (random_matrix(rng, kind, 9), np.eye(3), np.full((2, 2), 0.5), 10.0 ** rng.uniform(-300, 0, (5, 5))):
         L = tpl.PrivacyLossFunction(P / np.sum(P, axis=1, keepdims=True))
         alphas = np.concatenate([[0.0, *ALPHAS], L.breakpoints, 10.0 ** rng.uniform(-3, 3, 300)])
@@ -268,34 +243,17 @@ def test_witness_attains_the_loss():
 
 
 VERTICES = [(0.1, 0.7, 0.2), (0.0, 0.8, 0.2), (1e-9, 0.5, 0.5 - 1e-9), (0.0, 1e-5, 1 - 1e-5)]
-VERTICES += [(1e-290, 0.5, 0.5), (1e-310, 0.5, 0.5)]
+VERTICES += [(1e-290, 0.5, 0.5), (1e-310, 0.5, 0.5), (0.3, 0.0, 0.7)]
 
 
 @pytest.mark.parametrize("vertex", VERTICES)
 @pytest.mark.parametrize("alpha", [1e-12, 1e-3, 1.0, 10.0, 50.0, 699.0, 701.0, 750.0])
 def test_slope_is_the_derivative_of_the_loss(vertex, alpha):
     with mpmath.workdps(500):
-        d, gap = mpmath.mpf(vertex[0]), mpmath.mpf(vertex[1])
-        at = mpmath.mpf(alpha)
+        d, gap, at = map(mpmath.mpf, (*vertex[:2], alpha))
         step = mpmath.mpf(10) ** -100
         there, here = (largest_loss([(gap, d)], alpha) for alpha in (at + step, at - step))
         expected = float((there - here) / (2 * step))
     assert vertex_slope(*vertex, alpha) == pytest.approx(expected, rel=1e-12, abs=1e-300)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_slope_of_the_loss_function_agrees_with_differences(kind):
-    rng = np.random.default_rng(4)
-    L = tpl.PrivacyLossFunction(random_matrix(rng, kind, 4))
-    for alpha in 10.0 ** rng.uniform(-2, 1.5, 20):
-        step = 1e-5 * alpha
-        if np.abs(L.breakpoints - alpha).min(initial=np.inf) > step:
-            difference = (L.at(alpha + step) - L.at(alpha - step)) / (2 * step)
-            assert L.slope_at(alpha) == pytest.approx(difference, rel=1e-6, abs=1e-9)
-            assert 0 <= L.slope_at(alpha) <= 1
-
-
-def test_the_loss_stays_below_its_argument_where_the_slope_rounds_to_one():
-    assert vertex_slope(0.3, 0.0, 0.7, 1.0) == 0.0  # equal rows
-    assert vertex_loss(0.0, 0.8, 0.2, 50.0) < 50.0
-    assert vertex_slope(0.0, 0.8, 0.2, 50.0) == 1.0
+    assert 0.0 <= vertex_slope(*vertex, alpha) <= 1.0
+    assert vertex_loss(*vertex, alpha) < alpha  # also where the slope rounds to 1
