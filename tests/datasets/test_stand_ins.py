@@ -1,89 +1,46 @@
 """Stand-ins and recorded files against plain readers and what is known of them; no half-written stand-in is left."""
 
 import contextlib
-import csv
 import errno
 import gzip
 import os
 import signal
 import zipfile
-from datetime import datetime
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from tests.datasets import plain
 from tplrepro.datasets import fixed_steps, gaze, geolife, gowalla, grid, kosarak, writing
 from tplrepro.datasets.reading import marker_path, read_marker
-
-
-def plain_trajectories(archive_path):
-    """Positions and altitude (latitude, longitude, altitude) by (user, time), by the csv module."""
-    rows = {}
-    with zipfile.ZipFile(archive_path) as archive:
-        for name in sorted(archive.namelist()):
-            lines = archive.read(name).decode().splitlines()[6:]
-            for latitude, longitude, _, altitude, _, date, clock in csv.reader(lines):
-                key = int(name.split("/")[-3]), datetime.fromisoformat(f"{date} {clock}")
-                rows.setdefault(key, (float(latitude), float(longitude), float(altitude)))
-    return dict(sorted(rows.items()))
-
-
-def plain_check_ins(data):
-    """Positions and places (latitude, longitude, location) by (user, time)."""
-    rows = {}
-    for line in data.decode().splitlines():
-        user, stamp, latitude, longitude, location = line.split("\t")
-        key = int(user), datetime.strptime(stamp, "%Y-%m-%dT%H:%M:%SZ")
-        rows.setdefault(key, (float(latitude), float(longitude), int(location)))
-    return dict(sorted(rows.items()))
-
-
-def plain_sessions(data):
-    return [[int(page) for page in line.split()] for line in data.decode().splitlines()]
-
-
-def users_and_times(frame):
-    assert str(frame["time"].dt.tz) == "UTC"
-    return list(zip(frame["user"], frame["time"].dt.tz_localize(None), strict=True))
-
-
-def content(path):
-    return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
 
 
 def test_geolife_reads_as_by_a_plain_reader(tmp_path):
     path = tmp_path / "official.zip"
     frame = geolife.synthetic(3, seed=5, path=path, n_trajectories=7, seconds_between_points=20)
-    expected = plain_trajectories(path)
-    assert users_and_times(frame) == list(expected)
-    values = np.array(list(expected.values()))
-    assert (frame[["latitude", "longitude"]] == values[:, :2]).all(axis=None)
-    unknown = values[:, 2] == -777
-    assert unknown.any()
-    assert (frame["altitude"].isna() == unknown).all()
-    np.testing.assert_allclose(frame["altitude"][~unknown], values[~unknown, 2] * 0.3048, rtol=1e-6)  # float32
+    assert plain.content(frame) == (plain.trajectories(path), 0)
+    assert frame["altitude"].isna().any()
     assert frame["trajectory"].nunique() == 7
     assert frame.attrs["generator"]["seed"] == 5
-    assert frame.attrs["skipped"] == {}
     with zipfile.ZipFile(path) as archive:
         archive.extractall(tmp_path / "a")
     for folder in ("a", "a/Geolife Trajectories 1.3", "a/Geolife Trajectories 1.3/Data"):
-        plain = geolife.load(tmp_path / folder)
-        assert plain.equals(frame)
-        assert plain.attrs["synthetic"] is False  # the note stands beside the zip
+        unpacked = geolife.load(tmp_path / folder)
+        assert unpacked.equals(frame)
+        assert unpacked.attrs["synthetic"] is False  # the note stands beside the zip
 
 
 @pytest.mark.parametrize("name", ["a", "a.gz"])
 def test_gowalla_and_kosarak_read_as_by_plain_readers(tmp_path, name):
     path = tmp_path / name
     frame = gowalla.synthetic(60, seed=3, path=path)
-    expected = plain_check_ins(content(path))
-    assert users_and_times(frame) == list(expected)
-    assert list(zip(frame["latitude"], frame["longitude"], frame["location"], strict=True)) == list(expected.values())
+    rows, repeated = plain.read(path.read_bytes(), 0, plain.visit)
+    assert plain.content(frame) == (rows, repeated)
+    assert str(frame["time"].dt.tz) == "UTC"
     assert frame.attrs["reordered"] == 0  # newest first, as the official file
     frame = kosarak.synthetic(500, seed=2, path=path)
-    expected = plain_sessions(content(path))
+    expected, _ = plain.read(path.read_bytes(), 0, plain.session)
     columns = [(s, i, page) for s, session in enumerate(expected) for i, page in enumerate(session)]
     assert list(frame[["session", "position", "page"]].itertuples(index=False, name=None)) == columns
     sequences = kosarak.to_sequences(frame)
@@ -179,7 +136,7 @@ def test_recorded_sets(real_data, module, name, rows, counts):
         assert frame.attrs["reordered"] == 0
     if module is kosarak:
         assert frame.attrs["skipped"] == {}
-        assert frame["page"].iloc[-4:].tolist() == plain_sessions(path.read_bytes()[-300:].split(b"\n", 1)[1])[-1][-4:]
+        assert frame["page"].iloc[-4:].tolist() == [int(page) for page in path.read_bytes()[-99:].split()[-4:]]
         assert kosarak.to_sequences(frame).n_transitions == 701_947
 
 
@@ -190,7 +147,7 @@ def test_unpacked_recorded_folder_reads_as_by_a_plain_reader(real_data, tmp_path
         for file in sorted(folder.glob("00[0-2]/Trajectory/*.plt")):
             archive.write(file, file.relative_to(folder.parent).as_posix())
     frame = geolife.load(folder)
-    assert users_and_times(frame[frame["user"] <= 2]) == list(plain_trajectories(tmp_path / "again.zip"))
+    assert plain.content(frame[frame["user"] <= 2])[0] == plain.trajectories(tmp_path / "again.zip")
 
 
 @pytest.mark.real_data
