@@ -64,19 +64,12 @@ def test_synthetic_data_alone_are_called_synthetic_in_the_title(figures_folder, 
         assert figure.get_suptitle() == "Counts (synthetic data)"
 
 
-NAME = "name must be a relative path without a suffix, got .*write it like"
-
-
-@pytest.mark.parametrize(
-    ("name", "data", "message"),
-    [
-        *((name, "none", NAME) for name in ("/fig1", "../fig1", "paper/fig1.png", "")),
-        ("wrong/fig1", "made up", r"data must be one of none, real, real \(unverified\), synthetic, got 'made up'"),
-    ],
-)
-def test_a_wrong_name_or_record_is_refused_before_anything_is_written(figures_folder, name, data, message):
-    with pytest.raises(ValueError, match=message):
-        figures.save_figure(draw(), name, data=data)
+def test_a_wrong_name_or_record_is_refused_before_anything_is_written(figures_folder):
+    for name in ("/fig1", "../fig1", "paper/fig1.png", ""):
+        with pytest.raises(ValueError, match="name must be a relative path without a suffix, got .*write it like"):
+            figures.save_figure(draw(), name)
+    with pytest.raises(ValueError, match=r"one of none, real, real \(unverified\), synthetic, got 'made up'"):
+        figures.save_figure(draw(), "wrong/fig1", data="made up")
     assert not (figures_folder / "wrong").exists()
 
 

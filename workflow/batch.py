@@ -93,8 +93,8 @@ def summary(statuses, ran, left):
         rows.append((name, seconds, status.get("data", "-"), state))
     rows.append(("sum of what ran", f"{sum(statuses[name]['seconds'] for name in ran):.1f}", "", ""))
     first = max(len(row[0]) for row in rows)
-    lines = [f"{row[0]:<{first}}  {row[1]:>8}  {row[2]:<9}  {row[3]}".rstrip() for row in rows]
-    lines.insert(1, "-" * (first + 33))
+    lines = [f"{row[0]:<{first}}  {row[1]:>8}  {row[2]:<17}  {row[3]}".rstrip() for row in rows]
+    lines.insert(1, "-" * (first + 41))
     return "\n".join(lines)
 
 
