@@ -158,8 +158,15 @@ def release(
                 )
             z = noise.sample(f[perturbed[state]], rng=rng)
             log_posterior, _ = condition(log_prior, noise.log_density(z, f[perturbed]))
-            leakage = noise.epsilon * constrained_dp_factor(constrained, f, noise.body)
-            yield ReleaseStep(time, z, log_prior, log_posterior, noise, leakage, int(perturbed[state]))
+            yield ReleaseStep(
+                time=time,
+                z=z,
+                log_prior=log_prior,
+                log_posterior=log_posterior,
+                mechanism=noise,
+                constrained_epsilon=noise.epsilon * constrained_dp_factor(constrained, f, noise.body),
+                perturbed_state=int(perturbed[state]),
+            )
             log_prior = log_product(log_posterior, P)
 
     return steps(log_probabilities(prior))

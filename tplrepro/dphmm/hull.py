@@ -72,9 +72,9 @@ class SensitivityHull(FrozenArrays):
         self.cone_volumes = np.abs(np.linalg.det(self.facet_vertices @ self._basis)) / factorial(self.dimension)
         self.volume = float(self.cone_volumes.sum())
         self._facet_normals = normals
-        # The rounding of a . v is that of its summands, which are large and cancel where K is thin.
+        # The rounding of a . v is that of its summands, which are large and cancel where K is thin; 256: also of noise.
         summands = np.abs(normals) @ np.abs(self.vertices).max(axis=0)
-        self.slack = max(SLACK, 64 * np.finfo(float).eps * float(summands.max()))
+        self.slack = max(SLACK, 256 * np.finfo(float).eps * float(summands.max()))
         self.halfspaces = _one_of_each_pair(normals) / (1 + self.slack)
         self.__post_init__()  # freezes them
 
