@@ -115,7 +115,6 @@ class Sequences(FrozenArrays):
     def select(self, which: ArrayLike) -> "Sequences":
         """The sequences that a boolean mask (k,) or an index array names; states keep their codes."""
         which = np.asarray(which)
-        which = np.flatnonzero(which) if which.dtype == bool else which
         lengths = self.lengths[which]
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         take = np.repeat(self.offsets[:-1][which] - offsets[:-1], lengths) + np.arange(offsets[-1])
