@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import tplrepro as tpl
 from tests.allocation.oracles import exact_tpl
-from tests.leakage.matrices import FIG_3, matrices
+from tests.leakage.matrices import FIG_3, THREE, matrices
 from tests.leakage.oracles import exact_loss
 
 WEAK = [[0.6, 0.4], [0.3, 0.7]]
@@ -140,7 +140,7 @@ def test_threads_that_read_and_compose_agree_with_one_alone():
             assert account.tpl == pytest.approx(expected, rel=1e-12)
 
 
-@adversary
+@pytest.mark.parametrize("sides", [*ADVERSARIES.values(), (THREE, THREE.T)])
 def test_time_points_without_a_release(sides):
     account = tpl.TemporalAccountant(*sides)
     assert account.skip(2).tpl.tolist() == [0.0, 0.0]

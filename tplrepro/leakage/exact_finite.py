@@ -88,12 +88,11 @@ def _messages(columns: list, steps: list) -> Iterator[np.ndarray]:
 
 def _extreme(messages: np.ndarray) -> np.ndarray:
     """Messages without copies and without most of those inside the cone of the others."""
-    n = messages.shape[1]
-    if n == 2:
+    if messages.shape[1] == 2:
         return messages[[messages[:, 0].argmin(), messages[:, 0].argmax()]]
     _, first = np.unique(np.log(messages).round(DIGITS), axis=0, return_index=True)
     messages = messages[first]
-    if len(messages) <= 2 * n:
+    if len(messages) <= 2 * messages.shape[1]:
         return messages
     from scipy.spatial import ConvexHull, QhullError
 

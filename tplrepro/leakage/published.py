@@ -37,18 +37,8 @@ from numpy.typing import ArrayLike
 from tplrepro.markov.transition import as_transition_matrix
 from tplrepro.validation import check_alpha, check_epsilon, one_number
 
-__all__ = [
-    "PiecewiseFunction",
-    "PrecomputedTables",
-    "algorithm_1",
-    "algorithm_2",
-    "algorithm_3",
-    "algorithm_4",
-    "algorithm_5",
-    "algorithm_6",
-    "piecewise_coefficients",
-    "theorem_11",
-]
+__all__ = ["PiecewiseFunction", "PrecomputedTables", "piecewise_coefficients", "theorem_11"]
+__all__ += ["algorithm_1", "algorithm_2", "algorithm_3", "algorithm_4", "algorithm_5", "algorithm_6"]
 
 LARGEST = 700.0  # e^alpha is finite with room to spare
 BLOCK = 1 << 16  # entries of a block of pairs: its few temporaries stay in a core's cache

@@ -59,13 +59,14 @@ class TemporalLeakage(FrozenArrays):
     def w_event(self, w: int) -> float:
         """w-event privacy: the largest leakage about any w consecutive time points (Table 2 of [1]); nats."""
         w = check_horizon(w, "w")
-        horizon = self.epsilons.size
-        if w > horizon:
-            raise ValueError(f"w must be at most the number of time points {horizon}, found {w}; give a shorter window")
+        windows = self.epsilons.size - w + 1
+        if windows < 1:
+            raise ValueError(
+                f"w must be at most the number of time points {self.epsilons.size}, found {w}; give a shorter window"
+            )
         if w == 1:
             return float(self.tpl.max())
         spent = np.concatenate(([0.0], np.cumsum(self.epsilons)))
-        windows = horizon - w + 1
         return float((self.bpl[:windows] + self.fpl[w - 1 :] + spent[w - 1 : -1] - spent[1 : windows + 1]).max())
 
     @property
