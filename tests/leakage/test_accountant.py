@@ -61,14 +61,6 @@ def test_the_first_releases(sides):
     assert account.compose(0.7) is account
     assert account.epsilons.tolist() == account.bpl.tolist() == account.fpl.tolist() == account.tpl.tolist() == [0.7]
     assert repr(account) == "TemporalAccountant(1 releases, 0.7 nats spent)"
-    account.compose(0.3, count=5)
-    bpl, fpl, before = account.bpl, account.fpl, account.tpl
-    account.compose(0.2)
-    assert account.bpl[:6].tolist() == bpl.tolist()
-    assert np.all(account.tpl[:6] >= before)
-    assert np.all(account.fpl[:6] >= fpl)
-    depends = sides[1] is not None and not tpl.PrivacyLossFunction(sides[1]).is_zero
-    assert np.all(account.fpl[:6] > fpl) == depends
 
 
 budgets = st.one_of(st.sampled_from([0.1, 1.0]), st.floats(-3, 1).map(lambda exponent: 10.0**exponent))
