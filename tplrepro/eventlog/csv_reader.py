@@ -93,9 +93,8 @@ def _rows(
         places = [_find(name, names, columns, path) for name in ALIASES]
         for row in reader:
             text, line = "".join(islice(again, reader.line_num - line)), reader.line_num
-            if '"' in text and any(
-                '"{}"'.format(field.replace('"', '""')) not in text for field in row if '"' in field
-            ):
+            quoted = ('{0}"{1}"{0}'.format(separator, field.replace('"', '""')) for field in row if '"' in field)
+            if '"' in text and any(field not in f"{separator}{text.strip()}{separator}" for field in quoted):
                 raise csv.Error("a quote in a field without quotes around it")
             if len(row) not in (0, len(names)):
                 raise csv.Error(f"{len(row)} fields for {len(names)} columns")
