@@ -19,7 +19,7 @@ from functools import partial
 import psutil
 
 from workflow.check_parameters import find_problems
-from workflow.configuration import ROOT, ConfigurationError, read_notebooks, read_profile
+from workflow.configuration import PROFILES, ROOT, read_notebooks, read_profile
 from workflow.fingerprint import outdated, read_status
 
 __all__ = ["run_batch", "summary", "main"]
@@ -32,13 +32,9 @@ def run_batch(profile_name, jobs=None, only=(), root=ROOT):
 
     `jobs` notebooks run at once, by default one a processor; `only` names those to run, by default all.
     """
-    problems = find_problems(root)
-    try:
-        profile = read_profile(profile_name, root)
-        entries = read_notebooks(root)
-    except ConfigurationError as error:
-        problems = problems or [str(error)]
+    problems = find_problems(root, dict.fromkeys([*PROFILES, profile_name]))
     if not problems:
+        profile, entries = read_profile(profile_name, root), read_notebooks(root)
         problems = [f"ONLY: no notebook is called {name!r}" for name in only if name not in entries]
     data = os.environ.get("TPLREPRO_DATA")
     if data and not os.path.isdir(os.path.expanduser(data)):

@@ -20,8 +20,7 @@ def kernel_environment(figures, profile, command, *, real_data, threads=None, ro
     settings.parent.mkdir(parents=True, exist_ok=True)
     # Errors only: at every start the kernel warns that it speaks unencrypted TCP to this same machine.
     settings.write_text("c = get_config()\nc.IPKernelApp.log_level = 40\n", encoding="utf-8")
-    environment = dict(os.environ)
-    environment.update(
+    environment = os.environ | dict(
         TPLREPRO_FIGURES=str(figures),
         TPLREPRO_PROFILE=profile,
         TPLREPRO_COMMAND=command,

@@ -42,7 +42,7 @@ def direct_dependencies(root=ROOT):
     """Canonical names of the packages that pyproject.toml names and requirements.lock pins."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    wanted = [*project["dependencies"], *(line for extra in PINNED_EXTRAS for line in extras[extra])]
+    wanted = sum((extras[extra] for extra in PINNED_EXTRAS), project["dependencies"])
     return sorted(canonicalize_name(Requirement(line).name) for line in wanted)
 
 
