@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 __all__ = ["content", "point", "read", "sample", "session", "trajectories", "visit"]
 
 NUMBER = re.compile(rb"[ \t]*-?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?[ \t]*|[ +-]*(nan|inf|infinity) *", re.IGNORECASE)
-WHOLE = re.compile(rb" *\d{1,9} *")
+WHOLE = re.compile(rb" *\d{1,18} *")
 STAMP = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 
@@ -36,7 +36,7 @@ def point(line):
     feet = parsed(float, NUMBER, altitude)
     metres = None if feet == -777 or not math.isfinite(feet) else round(feet * 0.3048, 2)
     place = [parsed(float, NUMBER, field) for field in (latitude, longitude)]
-    return row(0, date.strip(b" ") + b"T" + clock.strip(b" ") + b"Z", *place, metres, "2007-01-01")
+    return row(0, date.strip(b" \t") + b"T" + clock.strip(b" \t") + b"Z", *place, metres, "2007-01-01")
 
 
 def visit(line):
@@ -52,7 +52,10 @@ def sample(line):
 
 
 def session(line):
-    return [parsed(int, WHOLE, page) for page in line.replace(b"\t", b" ").split(b" ") if page] or None
+    pages = [parsed(int, WHOLE, page) for page in line.replace(b"\t", b" ").split(b" ") if page]
+    if any(page >= 2**31 for page in pages):
+        raise ValueError(pages)
+    return pages or None
 
 
 def read(data, head, parse, allowed=0):

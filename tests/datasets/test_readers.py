@@ -15,13 +15,13 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.datasets import plain
 from tplrepro.datasets import gaze, geolife, gowalla, grid, kosarak
-from tplrepro.datasets.reading import DataFormatError, Defects, attempt, in_time, line_blocks, parse_table, rows_of
+from tplrepro.datasets.reading import DataFormatError, Defects, in_time, line_blocks
 from tplrepro.datasets.registry import DatasetNotFoundError
 from tplrepro.datasets.stand_ins.geolife import HEADER
 
@@ -47,7 +47,7 @@ class Format(NamedTuple):
         if not isinstance(lines, bytes):
             data = self.head + b"\n".join(self.sound if lines is None else lines) + (b"\n" if ended else b"")
         path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
-        return folder if self.reader is geolife else path
+        return folder if path.suffix == ".plt" else path
 
     def load(self, path, **options):
         return self.reader.load(path, **(self.options or {}), **options)
@@ -72,21 +72,13 @@ FORMATS = {
         HEADER,
         [point(clock=f"02:53:0{s}") for s in (4, 5, 6)],
         {
-            "coordinates out of range": [
-                point(*where, clock="02:53:07") for where in (["400.1666"], ["39.9", "-180.5"], ["nan"])
-            ],
+            "coordinates out of range": [point("400.1666"), point("39.9", "-180.5"), point("nan")],
             "time before the recording began": [point(day="2000-01-01")],
             "time in the future": [point(day=LATER)],
             "duplicate time": [point("39.91")],
         },
-        [
-            b"39.9,116.4,0,100",
-            point("a", "b"),
-            point(day="2008-13-23"),
-            point(clock="25:53:09"),
-            point(altitude=""),
-            point(altitude="\xe9"),
-        ],
+        [b"39.9,116.4,0,100", point("a", "b"), point(day="2008-13-23"), point(clock="25:53:09"), point(clock="02:53")]
+        + [point(altitude=""), point(altitude="\xe9")],
     ),
     "gowalla": Format(
         gowalla,
@@ -106,6 +98,7 @@ FORMATS = {
             "duplicate time": [visit(user="1")],
         },
         [visit("34", "-118\t5\t1"), b"1\t2010-10-17T19:26:05Z\t34\t-118", visit(time="17.10.2010")]
+        + [visit(time=f"2010-10-17T19{rest}Z") for rest in ("", ":26", ":26:05.5")]
         + [visit(user="x"), visit("north"), visit(place="cafe"), visit(place="\xe9")],
     ),
     "kosarak": Format(
@@ -114,7 +107,7 @@ FORMATS = {
         b"",
         [b"1 2", b"3", b"4 5 6"],
         {"empty session": [b"", b" \t"]},
-        [b"1 x 2", b"-3", b"1.5", b"4,5", b"99999999999", b"2147483648", b"7 \xff", b"\0"],
+        [b"1 x 2", b"0x10 2", b"-3", b"1.5", b"4,5", b"99999999999", b"2147483648", b"7 \xff", b"\0"],
     ),
     "gaze": Format(
         gaze,
@@ -163,8 +156,11 @@ def test_broken_lines_are_errors_with_file_and_line_or_counted_on_request(tmp_pa
     frame = one.load(path, max_malformed=1)
     assert len(frame) == expected
     assert frame.attrs["skipped"] == {"malformed line": 1}
+    assert frame.attrs["skipped_examples"] == {"malformed line": f"{tmp_path / one.file}, line {one.line(1)}"}
     with pytest.raises(DataFormatError, match=message):
         one.load(path, max_malformed=1, strict=True)
+    with pytest.raises(ValueError, match="max_malformed must be at least 0, found -1"):
+        one.load(path, max_malformed=-1)
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -287,38 +283,55 @@ def test_files_with_a_head_alone_are_counted(tmp_path, name, file, reason, colum
         one.load(tmp_path, strict=True)
 
 
-@pytest.mark.parametrize(
-    ("name", "file", "content", "message"),
-    [
-        ("geolife", None, HEADER[:60], "line 1: expected six header lines, 'Geolife"),
-        ("geolife", None, HEADER.replace(b"WGS 84\r\n", b"") + point() + b"\n", "line 1: expected six header lines"),
-        ("geolife", None, HEADER + point(clock="02:53") + b"\n", "line 7: expected seven fields"),
-        ("gowalla", None, visit() + b"\n" + visit(time="2010-10-17T19:26Z") + b"\n", "line 2: expected five fields"),
-        ("kosarak", None, b"1 2\n3\r4\n", "line 2: lines must end in LF or CRLF, found a CR alone; convert"),
-        ("kosarak", None, b"1 2\n0x10 3\n", "line 2: expected a line of page ids"),
-        ("kosarak", "a.gz", b"1 2\n" * (17 << 20), r"100 times its size or 64 MiB, found \d+; if it is sound"),
-        (
-            "gowalla",
-            None,
-            b"2010-10-19T23:55:27Z\t0\t30.2\t-97.7\t5\n",
-            "line 1: expected five fields .* official order",
-        ),
-        ("gaze", None, b"t,a,b\n0,1,2\n", r"line 1: the header must have the columns \['t', 'x', 'y'\], found"),
-        ("gaze", None, b"t,x,y,x\n0,1,2,3\n", "must name each column once"),
-        ("gaze", "plain.csv", b"t,x,y\n0,1,2\n", "the file's name must tell user and recording"),
-    ],
-)
-def test_heads_and_names_are_checked_and_what_would_be_read_wrongly(tmp_path, name, file, content, message):
+def archive(*names, lines=FORMATS["geolife"].sound, flips=()):
+    """A zip archive of two trajectories of these names, with bits flipped: (a mark, so many bytes after it, which)."""
+    file = io.BytesIO()
+    with warnings.catch_warnings(), zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as made:
+        warnings.simplefilter("ignore")  # of names that are there twice
+        for name in names or ("Data/000/Trajectory/a.plt", "Data/001/Trajectory/b.plt"):
+            made.writestr(name, HEADER + b"\n".join(lines) + b"\n")
+    data = bytearray(file.getvalue())
+    for mark, after, bits in flips:
+        data[data.index(mark) + after] ^= bits
+    return bytes(data)
+
+
+MEMBER, ENTRY = b"PK\3\4", b"PK\1\2"  # flags 6 and 8 bytes after, methods 8 and 10; in ENTRY comment 32, name 46
+
+
+WRONG = [
+    ("geolife", "a.zip", archive()[:200], "expected the whole zip archive of Geolife, .* found a zip archive"),
+    ("geolife", "a.zip", b"1 2 3\n", "found a file of sessions"),
+    ("geolife", "a.zip", archive(flips=[(MEMBER, 70, 255)]), r"a\.zip::Data/000/.*a\.plt: the archive is damaged"),
+    ("geolife", "a.zip", archive(flips=[(ENTRY, 55, 32)]), "File name in directory 'Data/000/t.* differ"),
+    ("geolife", "a.zip", archive(flips=[(ENTRY, 68, 1)]), r"a\.zip::Data/000/Trajectory/a\.qlt: .* damaged"),
+    ("geolife", "a.zip", archive(flips=[(ENTRY, 32, 71)]), "one entry of its directory holds another"),
+    ("geolife", "a.zip", archive(flips=[(ENTRY, 8, 1), (MEMBER, 6, 1)]), "is encrypted, password required"),
+    ("geolife", "a.zip", archive(flips=[(ENTRY, 10, 64), (MEMBER, 8, 64)]), "compression method is not supported"),
+    ("geolife", "a.zip", archive("0/Trajectory/a.plt", "0/Trajectory/a.plt"), "one trajectory of a name, found two"),
+    ("geolife", "a.zip", archive("99999999999/Trajectory/a.plt"), "there must be trajectories NNN/Traj"),
+    ("geolife", "a.zip", archive(lines=[point()] * 1_400_000), "at most 67108864 bytes, 100 times its size or 64 MiB"),
+    ("geolife", None, HEADER[:60], "line 1: expected six header lines, 'Geolife"),
+    ("geolife", None, HEADER.replace(b"WGS 84\r\n", b"") + point() + b"\n", "line 1: expected six header lines"),
+    ("gowalla", None, b"2010-10-19T23:55:27Z\t0\t30.2\t-97.7\t5\n", "line 1: expected five .* official order"),
+    ("kosarak", None, b"1 2\n3\r4\n", "line 2: lines must end in LF or CRLF, found a CR alone; convert"),
+    ("kosarak", "a.gz", b"1 2\n" * (17 << 20), r"100 times its size or 64 MiB, found \d+; if it is sound"),
+    ("gaze", None, b"t,a,b\n0,1,2\n", r"line 1: the header must have the columns \['t', 'x', 'y'\], found"),
+    ("gaze", None, b"t,x,y,x\n0,1,2,3\n", "must name each column once"),
+    ("gaze", "plain.csv", b"t,x,y\n0,1,2\n", "the file's name must tell user and recording"),
+]
+
+
+@pytest.mark.parametrize(("name", "file", "content", "message"), WRONG, ids=[row[3] for row in WRONG])
+def test_what_is_wrong_with_a_file_is_named(tmp_path, name, file, content, message):
     one = FORMATS[name]
     with pytest.raises(DataFormatError, match=message):
         one.load(one.path(tmp_path, content, file))
 
 
-@pytest.mark.parametrize(
-    ("name", "message"), [("geolife", "there must be trajectories NNN/Traj"), ("gaze", "there must be CSV files")]
-)
-def test_nothing_there_is_an_error(tmp_path, name, message):
-    with pytest.raises(DataFormatError, match=message):
+@pytest.mark.parametrize("name", ["geolife", "gaze"])
+def test_nothing_there_is_an_error(tmp_path, name):
+    with pytest.raises(DataFormatError, match="there must be (trajectories NNN/Traj|CSV files)"):
         FORMATS[name].load(tmp_path)
     with pytest.raises(FileNotFoundError, match="there is no file or folder"):
         FORMATS[name].load(tmp_path / "absent")
@@ -362,44 +375,6 @@ def test_geolife_counts_malformed_lines_over_all_files(tmp_path):
     assert geolife.load(path, max_malformed=3).attrs["skipped"]["malformed line"] == 3
 
 
-def archive(*names, lines=FORMATS["geolife"].sound, flips=()):
-    """A zip archive of two trajectories of these names, with bits flipped: (a mark, so many bytes after it, which)."""
-    file = io.BytesIO()
-    with warnings.catch_warnings(), zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as made:
-        warnings.simplefilter("ignore")  # of names that are there twice
-        for name in names or ("Data/000/Trajectory/a.plt", "Data/001/Trajectory/b.plt"):
-            made.writestr(name, HEADER + b"\n".join(lines) + b"\n")
-    data = bytearray(file.getvalue())
-    for mark, after, bits in flips:
-        data[data.index(mark) + after] ^= bits
-    return bytes(data)
-
-
-MEMBER, ENTRY = b"PK\3\4", b"PK\1\2"  # flags 6 and 8 bytes after, methods 8 and 10; in ENTRY comment 32, name 46
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (archive()[:200], "expected the whole zip archive of Geolife, or a folder, found a zip archive"),
-        (b"1 2 3\n", "found a file of sessions"),
-        (archive(flips=[(MEMBER, 70, 255)]), r"a\.zip::Data/000/Trajectory/a\.plt: the archive is damaged"),
-        (archive(flips=[(ENTRY, 46 + 9, 32)]), r"File name in directory 'Data/000/t.*' and header .* differ"),
-        (archive(flips=[(ENTRY, 46 + 22, 1)]), r"a\.zip::Data/000/Trajectory/a\.qlt: the archive is damaged"),
-        (archive(flips=[(ENTRY, 32, 71)]), "one entry of its directory holds another"),
-        (archive(flips=[(ENTRY, 8, 1), (MEMBER, 6, 1)]), "is encrypted, password required"),
-        (archive(flips=[(ENTRY, 10, 64), (MEMBER, 8, 64)]), "compression method is not supported"),
-        (archive(*2 * ["000/Trajectory/a.plt"]), r"a\.zip::000/Trajectory/a\.plt: there must be one .* found two"),
-        (archive("99999999999/Trajectory/a.plt"), "there must be trajectories NNN/Trajectory.*, found none"),
-        (archive(lines=FORMATS["geolife"].sound * 600_000), r"at most 67108864 bytes, 100 times its size or 64 MiB"),
-    ],
-)
-def test_geolife_names_what_is_wrong_with_an_archive(tmp_path, content, message):
-    (tmp_path / "a.zip").write_bytes(content)
-    with pytest.raises(DataFormatError, match=message):
-        geolife.load(tmp_path / "a.zip")
-
-
 def sessions_of(frame):
     return {s: pages.tolist() for s, pages in frame.groupby("session")["page"]}
 
@@ -422,18 +397,9 @@ SESSIONS = st.lists(st.one_of(IDS, st.binary(max_size=4).map(lambda b: re.sub(b"
 @given(SESSIONS)
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_kosarak_reads_what_a_search_line_by_line_accepts(tmp_path, lines):
-    def ids(line):
-        tokens = [t for t in line.replace(b"\t", b" ").split(b" ") if t]
-        return [int(t) for t in tokens] if all(t.isdigit() and int(t) < 2**31 for t in tokens) else None
-
-    lines = [b"1", *lines]
-    frame = kosarak.load(FORMATS["kosarak"].path(tmp_path, lines), max_malformed=len(lines))
-    parsed = [ids(line) for line in lines]
-    assert sessions_of(frame) == {i: p for i, p in enumerate(parsed) if p}
-    bad = [i for i, pages in enumerate(parsed) if pages is None]
-    assert frame.attrs["skipped"].get("malformed line", 0) == len(bad)
-    assert frame.attrs["skipped_examples"].get("malformed line", "").endswith(f", line {bad[0] + 1}" if bad else "")
-    assert frame.attrs["skipped"].get("empty session", 0) == sum(p == [] for p in parsed)
+    path = FORMATS["kosarak"].path(tmp_path, [b"1", *lines])
+    frame = kosarak.load(path, max_malformed=len(lines))
+    assert plain.content(frame) == plain.read(path.read_bytes(), 0, plain.session, allowed=len(lines))
 
 
 def test_gaze_columns_and_units_are_the_callers_and_edges_and_marks_no_defects(tmp_path):
@@ -492,27 +458,13 @@ def test_truncated_and_damaged_files_and_endless_lines_are_named(tmp_path, monke
     assert error.value.line >= 1
 
 
-def numbers(tokens, defects):
-    block = b"\n".join(tokens) + b"\n"
-
-    def parse(lines):
-        return parse_table(lines, {"n": pa.int64()}, "\t")
-
-    return rows_of(block, 1, "f", parse, defects, attempt(parse, block))
-
-
-def test_dropped_rows_are_placed_at_their_lines():
-    defects = Defects(False, 0, "a number")
-    rows = numbers([b"5", b"", b"6", b"7", b"6", b"8"], defects)
-    rows.drop(rows["n"] == 7, "seven")
-    rows.drop(rows["n"] == 6, "six")
-    assert rows["n"].tolist() == [5, 8]
-    assert defects.skipped == {"seven": 1, "six": 2}
-    assert defects.examples == {"seven": "f, line 4", "six": "f, line 3"}
-    with pytest.raises(ValueError, match="max_malformed must be at least 0, found -1"):
-        Defects(False, -1, "")
-    with pytest.raises(DataFormatError, match="f, line 6: eight, found '8'"):
-        numbers([b"5", b"", b"6", b"7", b"6", b"8"], Defects(True, 0, "")).drop(np.arange(5) == 4, "eight")
+def test_dropped_rows_are_placed_at_their_lines(tmp_path):
+    lines = [visit(user="1"), b"", visit("400"), visit("0", "0"), visit("0", "0"), visit(user="2"), visit("", user="2")]
+    frame = gowalla.load(FORMATS["gowalla"].path(tmp_path, lines))
+    assert frame["user"].tolist() == [1, 2]
+    assert frame.attrs["skipped"] == {"missing field": 1, "position (0, 0)": 2, "coordinates out of range": 1}
+    places = {reason: int(place.rpartition(" ")[2]) for reason, place in frame.attrs["skipped_examples"].items()}
+    assert places == {"missing field": 7, "position (0, 0)": 4, "coordinates out of range": 3}
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), max_size=30))

@@ -51,12 +51,12 @@ def test_gowalla_and_kosarak_read_as_by_plain_readers(tmp_path, name):
 @pytest.mark.parametrize("layout", [gaze.GAZEGRAPH, gaze.ANDERSSON2017])
 def test_gaze_reads_as_by_pandas(tmp_path, layout):
     frame = gaze.synthetic(3, seed=1, path=tmp_path / "g", seconds=12, n_recordings=2, layout=layout)
-    files = sorted((tmp_path / "g").glob("*.csv"))
-    parts = [pd.read_csv(file).assign(**dict(zip(("u", "r"), file.stem.split("_"), strict=True))) for file in files]
-    plain = pd.concat(parts)
-    plain = plain[(plain[layout["x"]] != 0) | (plain[layout["y"]] != 0)]
-    columns = {"user": "u", "recording": "r"} | {name: layout[name] for name in ("time", "x", "y")}
-    assert all(frame[ours].tolist() == plain[theirs].tolist() for ours, theirs in columns.items())
+    expected = pd.concat([pd.read_csv(file) for file in sorted((tmp_path / "g").glob("*.csv"))])
+    expected = expected[(expected[layout["x"]] != 0) | (expected[layout["y"]] != 0)]
+    assert all(frame[name].tolist() == expected[layout[name]].tolist() for name in ("time", "x", "y"))
+    assert set(zip(frame["user"], frame["recording"], strict=True)) == {
+        (f"P{user}", f"SYNTHETIC{recording}") for user in (1, 2, 3) for recording in (1, 2)
+    }
     assert frame.attrs["unit"] == layout["unit"]
     assert len(frame) + frame.attrs["skipped"]["lost sample"] == 3 * 2 * 12 * 60
 
