@@ -21,15 +21,15 @@ __all__ = ["check", "clean", "main", "refresh"]
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
-def check(names, options=()):
-    """Run nbval on the notebooks named (``tkde2019/fig3``), or on all; options go to pytest."""
+def check(names):
+    """Run nbval on the notebooks named (``tkde2019/fig3``), or on all."""
     names = names or list(sources())
     command = [
         *(sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env"),
         f"--nbval-sanitize-with={ROOT / 'tests' / 'notebooks' / 'sanitize.cfg'}",
         # Several notebooks at once, but each in one process: its cells come one after the other.
         *("--numprocesses", str(min(os.cpu_count() or 1, len(names), 4)), "--dist", "loadscope"),
-        *("-p", "no:cacheprovider", *options),
+        *("-q", "-p", "no:cacheprovider"),
         *(f"notebooks/{name}.ipynb" for name in names),
     ]
     environment = kernel_environment(ROOT / "build" / "nbval" / "figures", "quick", "make test", real_data=False)
@@ -83,7 +83,7 @@ def main(arguments=None):
     if unknown:
         parser.error(f"config/notebooks.yaml does not list {', '.join(unknown)}; add it there")
     if options.what == "check":
-        return check(options.names, ["-q"])
+        return check(options.names)
     figures = ROOT / "build" / "refresh" / "figures"
     os.environ.update(kernel_environment(figures, "quick", "make notebooks", real_data=False))
     os.environ.pop("TPLREPRO_DATA", None)

@@ -37,6 +37,5 @@ def kernel_environment(figures, profile, command, *, real_data, threads=None, ro
     elif environment.get("TPLREPRO_DATA"):
         environment["TPLREPRO_DATA"] = os.path.abspath(os.path.expanduser(environment["TPLREPRO_DATA"]))
     if threads is not None:
-        for library in ("NUMBA", "OMP", "OPENBLAS", "MKL"):
-            environment[f"{library}_NUM_THREADS"] = str(threads)
+        environment |= {f"{name}_NUM_THREADS": str(threads) for name in ("NUMBA", "OMP", "OPENBLAS", "MKL")}
     return environment
