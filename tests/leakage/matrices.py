@@ -11,6 +11,7 @@ SWAPPED = FIG_3[:, ::-1]  # the same loss function as Fig. 3, of which the exact
 THREE = np.array([[0.1, 0.1, 0.8], [0.2, 0.7, 0.1], [0.7, 0.2, 0.1]])  # doubly stochastic: its reverse is its transpose
 
 KINDS = ("dense", "zeros", "ties", "smoothed", "near_identity", "sharp", "sparse", "repeated_rows")
+EXTREME = ("magnitudes", "near_disjoint")
 
 
 def random_matrix(rng, kind, n):
@@ -19,7 +20,8 @@ def random_matrix(rng, kind, n):
     dense: uniform entries. zeros: a third of them 0. ties: entries from {0, 1, 2, 3} before normalising, and thus
     equal ratios. smoothed: a permutation, smoothed by Eq. (28) of [1]; strong: by far less. near_identity: leaves a
     state with probability at most 1e-3. sharp: entries over eight orders of magnitude; tiny: over all there are.
-    sparse: two or three entries a row. repeated_rows: dense with about half of the rows equal to the first.
+    sparse: two or three entries a row. repeated_rows: dense with about half of the rows equal to the first. magnitudes:
+    ties with ratios over many. near_disjoint: most of each row in one column, the rest in multiples of 2^-53.
     """
     if kind == "dense":
         weights = rng.random((n, n))
@@ -41,6 +43,12 @@ def random_matrix(rng, kind, n):
     elif kind == "repeated_rows":
         weights = rng.random((n, n))
         weights[rng.random(n) < 0.5] = weights[0]
+    elif kind == "magnitudes":
+        weights = rng.integers(0, 5, (n, n)) * 10.0 ** rng.choice([0, 0, -1, -9, -15, -60], (n, n))
+    elif kind == "near_disjoint":
+        weights = rng.integers(0, 4, (n, n)) / 16 * (rng.random((n, n)) < 0.4)
+        weights *= 2.0 ** -rng.choice([2, 20, 30, 47, 48, 49], (n, n))
+        weights[np.arange(n), rng.integers(0, n, n)] += 1.0 - weights.sum(axis=1)
     empty = weights.sum(axis=1) == 0
     weights[empty, rng.integers(0, n, empty.sum())] = 1.0
     return weights / weights.sum(axis=1, keepdims=True)

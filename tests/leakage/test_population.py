@@ -2,7 +2,6 @@
 
 import os
 import signal
-from itertools import pairwise
 
 import joblib
 import numpy as np
@@ -12,43 +11,32 @@ import pytest
 import tplrepro as tpl
 import tplrepro.markov.transition
 from tplrepro.leakage import population
-from tplrepro.markov.sequences import Sequences
+from tplrepro.markov.sequences import Sequences, count_transitions
 
 EPSILONS = [0.3, 0.5, 0.2]
 
 
-def walks(n_users, n_states=5, length=30, seed=0):
-    rng = np.random.default_rng(seed)
-    P = tpl.smoothed(tpl.strongest(n_states, seed=1), 0.2).probabilities
-    result = {}
-    for user in range(n_users):
-        own = [int(rng.integers(n_states))]
-        for _ in range(int(rng.integers(0, length))):
-            own.append(int(rng.choice(n_states, p=P[own[-1]])))
-        result[f"user {user}"] = own
-    return result
+def walks(n_users, length=30):
+    rng = np.random.default_rng(0)
+    return {f"user {user}": rng.integers(0, 5, rng.integers(1, length)).tolist() for user in range(n_users)}
 
 
-def counts_of(sequences, n, direction):
-    counts = np.zeros((n, n))
-    for sequence in sequences:
-        for before, after in pairwise(sequence):
-            counts[(before, after) if direction == "forward" else (after, before)] += 1
-    return counts
+def counts_of(sequences, direction="forward"):
+    return count_transitions(sequences, n_states=5, direction=direction)[0].toarray()
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.7])
 def test_each_user_has_her_own_matrix_shrunk_towards_the_pooled_one(smoothing):
-    users, n, weight = walks(12) | {"new": [3]}, 5, 2.0  # the last, without a step, has the pooled matrix
+    users, weight = walks(12) | {"new": [3]}, 2.0  # the last, without a step, has the pooled matrix
     result = tpl.population_leakage(users, EPSILONS, smoothing=smoothing, prior_weight=weight)
     sides = {}
     for direction in ("backward", "forward"):
-        pooled = counts_of(users.values(), n, direction) + smoothing
+        pooled = counts_of(users.values(), direction) + smoothing
         sides[direction] = pooled / pooled.sum(axis=1, keepdims=True)
     for row, (user, own) in enumerate(users.items()):
         matrices = {}
         for direction, prior in sides.items():
-            joint = counts_of([own], n, direction) + weight * prior
+            joint = counts_of([own], direction) + weight * prior
             matrices[direction] = tpl.TransitionMatrix(joint, normalize=True)
         expected = tpl.temporal_privacy_leakage(EPSILONS, **matrices)
         assert result.users[row] == user
@@ -70,9 +58,9 @@ def test_without_pooling_each_user_stands_alone():
 def test_only_visited_states():
     users = {"a": [0, 1, 0, 0, 1], "b": [2, 3, 2, 2], "c": [4]}
     result = tpl.population_leakage(users, EPSILONS, visited_only=True, sides=("forward",), smoothing=1.0)
-    pooled = counts_of(users.values(), 5, "forward") + 1.0
+    pooled = counts_of(users.values()) + 1.0
     rows = pooled[:2, :2] / pooled[:2, :2].sum(axis=1, keepdims=True)
-    own = tpl.TransitionMatrix(counts_of([users["a"]], 2, "forward") + rows, normalize=True)
+    own = tpl.TransitionMatrix(counts_of([users["a"]])[:2, :2] + rows, normalize=True)
     assert result.fpl[0] == pytest.approx(tpl.temporal_privacy_leakage(EPSILONS, forward=own).fpl, rel=1e-12)
     assert result.fpl[2].tolist() == EPSILONS  # one place only: nothing to tell apart
 
@@ -85,9 +73,8 @@ def test_labels_sequences_and_sparse_matrices_agree(monkeypatch):
     assert result.largest[result.users.index(result.worst_user)] == expected.max()
     named = {user: [f"cell {s}" for s in own] for user, own in users.items()}
     assert tpl.population_leakage(named, EPSILONS).tpl == pytest.approx(expected, rel=1e-13)
-    flat = np.concatenate([np.asarray(own) for own in users.values()])
-    offsets = np.concatenate(([0], np.cumsum([len(own) for own in users.values()])))
-    ragged = Sequences(flat, offsets, np.arange(5), np.array(list(users)))
+    offsets = np.cumsum([0, *map(len, users.values())])
+    ragged = Sequences(np.concatenate(list(users.values())), offsets, np.arange(5), np.array(list(users)))
     assert tpl.population_leakage(ragged, EPSILONS).tpl == pytest.approx(expected, rel=1e-13)
     monkeypatch.setattr(tplrepro.markov.transition, "SPARSE_FROM", 4)
     assert tpl.population_leakage(users, EPSILONS).tpl == pytest.approx(expected, rel=1e-12)
