@@ -59,10 +59,11 @@ def test_equal_rows_and_disjoint_rows():
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
 def test_disjoint_supports_are_found_in_any_order_of_rows(order):
-    # (1, 0, 0), (0, 0.5, 0.5) over a background, and a row whose point ties with theirs within rounding.
+    # (1, 0, 0) and (0, 0.5, 0.5), both over a background, and a row whose point ties with theirs within rounding.
     place, background = np.array(order), np.zeros(3)
-    stored = scipy.sparse.csr_array(([1.0, 0.0, 1 - 2.0**-50, 2.0**-50], (place[[0, 1, 2, 2]], [0, 0, 0, 1])), (3, 3))
-    background[place[1]] = 0.5
+    values = [1.0, 0.0, 0.0, 0.0, 1 - 2.0**-50, 2.0**-50]
+    stored = scipy.sparse.csr_array((values, (place[[0, 0, 0, 1, 2, 2]], [0, 1, 2, 0, 0, 1])))
+    background[place[:2]] = 0.5
     P = tpl.TransitionMatrix(stored, background=background)
     for matrix in (P, P.toarray()):
         assert tpl.PrivacyLossFunction(matrix).is_identity
