@@ -300,7 +300,7 @@ MEMBER, ENTRY = b"PK\3\4", b"PK\1\2"  # flags 6 and 8 bytes after, methods 8 and
 
 
 WRONG = [
-    ("geolife", "a.zip", archive()[:200], "expected the whole zip archive of Geolife, .* found a zip archive"),
+    ("geolife", "a.zip", archive()[:200], "expected Geolife's whole zip archive .* found a zip archive"),
     ("geolife", "a.zip", b"1 2 3\n", "found a file of sessions"),
     ("geolife", "a.zip", archive(flips=[(MEMBER, 70, 255)]), r"a\.zip::Data/000/.*a\.plt: the archive is damaged"),
     ("geolife", "a.zip", archive(flips=[(ENTRY, 55, 32)]), "File name in directory 'Data/000/t.* differ"),

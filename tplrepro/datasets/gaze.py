@@ -96,8 +96,8 @@ def _first_lines(file: Path) -> bytes:
 
 
 def _header(lines: bytes) -> list[str]:
-    line = lines.split(b"\n", 1)[0].rstrip(b"\r").removeprefix(b"\xef\xbb\xbf")
-    return [c.strip() for c in line.decode("utf-8", "replace").split(",")]
+    line = lines.partition(b"\n")[0].decode("utf-8-sig", "replace")
+    return [column.strip() for column in line.split(",")]
 
 
 def _read(file: Path, wanted: list[str], defects: Defects) -> pd.DataFrame:

@@ -153,8 +153,9 @@ def _archive(path: Path, stack: contextlib.ExitStack) -> zipfile.ZipFile:
             raise zipfile.BadZipFile("one entry of its directory holds another")
     except DAMAGE as error:
         raw.seek(0)
-        found = describe_content(raw.read(4096))
-        problem = f"expected the whole zip archive of Geolife, or a folder, found {found} ({error})"
+        problem = (
+            f"expected Geolife's whole zip archive or a folder, found {describe_content(raw.read(4096))} ({error})"
+        )
         raise DataFormatError(f"{problem}; download it again", path) from None
     reading.check_growth(sum(info.file_size for info in archive.infolist()), path)
     return archive
@@ -247,5 +248,4 @@ def synthetic(
     sizes are 182 and 18_670. Memory stays bounded by one trajectory. The result is as `load` gives it.
     """
     options = {"n_trajectories": n_trajectories, "seconds_between_points": seconds_between_points, "box": box}
-    name = "Geolife Trajectories 1.3.zip"
-    return stand_in(path, name, lambda target: write(target, n_users, seed, **options), load)
+    return stand_in(path, "Geolife Trajectories 1.3.zip", lambda target: write(target, n_users, seed, **options), load)

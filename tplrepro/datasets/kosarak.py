@@ -52,11 +52,10 @@ def load(path: str | Path | None = None, *, strict: bool = False, max_malformed:
         filled = np.flatnonzero(count)
         parts.append((rows["page"], count[filled], (filled + (rows.first_line - 1)).astype(np.int32)))
     pages, length, sessions = map(np.concatenate, zip(*parts, strict=True))
-    begins = np.cumsum(length) - length
     frame = pd.DataFrame(
         {
             "session": np.repeat(sessions, length),
-            "position": (np.arange(length.sum()) - np.repeat(begins, length)).astype(np.int32),
+            "position": (np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)).astype(np.int32),
             "page": pages,
         },
         copy=False,

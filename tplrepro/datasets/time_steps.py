@@ -46,9 +46,8 @@ def fixed_steps(
     ticks, group, users, states = _reports(frame, state, user)
     last = np.ones(len(ticks), dtype=bool)
     last[:-1] = group[1:] != group[:-1]
-    following = np.append(ticks[1:], 0)
     begin = -(-ticks // step)  # the first step at or after the report
-    end = np.minimum(np.where(last, begin, -(-following // step) - 1), (ticks + max_gap) // step)
+    end = np.minimum(np.where(last, begin, -(-np.append(ticks[1:], 0) // step) - 1), (ticks + max_gap) // step)
     lengths = np.where(states == OUTSIDE, 0, np.maximum(end - begin + 1, 0))
     source = np.repeat(np.arange(len(ticks)), lengths)
     stops = np.cumsum(lengths)

@@ -26,8 +26,7 @@ def write(target, n_users, seed, *, seconds=30.0, rate=60.0, n_recordings=1, lay
                 points = np.round(looked_at.clip(0.001, 0.999) * size, 5)
                 points[(rng.random(samples // 50 + 1) < 0.03).repeat(50)[:samples]] = 0  # blinks
                 columns = {"time": np.round(np.arange(samples) / rate, 4), "x": points[:, 0], "y": points[:, 1]}
-                path = folder / f"P{user}_SYNTHETIC{recording}.csv"
-                path.write_bytes(header + line_bytes(columns, ","))
+                (folder / f"P{user}_SYNTHETIC{recording}.csv").write_bytes(header + line_bytes(columns, ","))
 
 
 def _scan_path(rng: np.random.Generator, spots: np.ndarray, samples: int, rate: float) -> np.ndarray:

@@ -38,8 +38,8 @@ def write(target, n_users, seed, *, n_trajectories=None, seconds_between_points=
             for day in np.sort(days).tolist():
                 time, track = _day(rng, day, places, seconds_between_points)
                 stamp = f"{np.datetime64(int(time[0]), 's')}".translate(str.maketrans("", "", "-T:"))
-                name = f"Geolife Trajectories 1.3/Data/{user:03d}/Trajectory/{stamp}.plt"
-                info = zipfile.ZipInfo(name)  # without the time of writing: the same bytes at any time
+                # Without the time of writing: the same bytes at any time.
+                info = zipfile.ZipInfo(f"Geolife Trajectories 1.3/Data/{user:03d}/Trajectory/{stamp}.plt")
                 info.external_attr = 0o644 << 16
                 archive.writestr(info, _plt(rng, time, track), zipfile.ZIP_DEFLATED, 1)
 

@@ -48,8 +48,7 @@ def _times(rng: np.random.Generator, counts: np.ndarray) -> tuple[np.ndarray, np
     day = np.minimum(begin[user] + (rng.random(len(user)) * span[user]).astype(np.int64), 626)
     hour = rng.triangular(0, 18, 24, len(user))
     time = ((14_276 + day) * 86_400 + hour * 3600).astype(np.int64)  # from 2009-02-01
-    order = np.lexsort((-time, user))
-    return user, time[order]
+    return user, time[np.lexsort((-time, user))]
 
 
 def _places(rng: np.random.Generator, user: np.ndarray, time: np.ndarray, n_users: int, n_places: int) -> np.ndarray:
