@@ -142,8 +142,8 @@ def _observations(name: str, path, synthetic: bool, stand_in: dict, cut: dict, g
 def _densest(box: Box) -> pd.DataFrame:
     """Gowalla's official file, or else that of the files beside the one found with the most check-ins in the box."""
     found = registry.locate("gowalla")
-    pattern = found.name if "totalCheckins" in found.name else "*.txt*"
-    files = sorted(file for file in found.parent.glob(pattern) if file.suffix in (".txt", ".gz"))
+    beside = sorted([*found.parent.glob("*.txt"), *found.parent.glob("*.txt.gz")])
+    files = [found] if "totalCheckins" in found.name else beside
     return max((gowalla.load(file, box=box) for file in files), key=len)
 
 
@@ -156,8 +156,7 @@ def _in_time(observations: pd.DataFrame, cut: dict, state: str, user) -> Sequenc
 def _place(box: Box) -> str:
     """Where a box lies, for a title: the place that holds all of it, if it has a name here."""
     places = [place for known, place in PLACES.items() if known.contains(box[:2], box[2:]).all()]
-    south, north, west, east = box
-    around = f", latitude {south:g} to {north:g}, longitude {west:g} to {east:g}"
+    around = f", latitude {box.south:g} to {box.north:g}, longitude {box.west:g} to {box.east:g}"
     return f" in {places[0]}" if places else around
 
 

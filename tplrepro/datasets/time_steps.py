@@ -44,8 +44,7 @@ def fixed_steps(
     """
     step, max_gap = _duration(step, "step"), _duration(max_gap, "max_gap")
     ticks, group, users, states = _reports(frame, state, user)
-    last = np.ones(len(ticks), dtype=bool)
-    last[:-1] = group[1:] != group[:-1]
+    last = np.append(np.diff(group) != 0, True)[: len(ticks)]
     begin = -(-ticks // step)  # the first step at or after the report
     end = np.minimum(np.where(last, begin, -(-np.append(ticks[1:], 0) // step) - 1), (ticks + max_gap) // step)
     lengths = np.where(states == OUTSIDE, 0, np.maximum(end - begin + 1, 0))
