@@ -14,7 +14,7 @@ from tplrepro.eventlog.csv_reader import ALIASES
 
 FIELD = re.compile(r'(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r\n|\n|\r|\Z)')
 TIME = re.compile(
-    r" *(\d{4}-\d\d-\d\d|\d{4}/\d\d/\d\d)([T ]\d\d:\d\d(:\d\d(\.\d+)?)?( ?(Z|[-+]\d\d(:?\d\d)?))?)?", re.ASCII
+    r" *(\d{4}-\d\d-\d\d|\d{4}/\d\d/\d\d)([T ]\d\d:\d\d(:\d\d(\.\d+)?)?( ?(Z|[-+]\d\d(:?[0-5]\d)?))?)?", re.ASCII
 )
 
 

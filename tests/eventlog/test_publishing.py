@@ -56,4 +56,7 @@ def test_the_log_of_a_release_gives_its_transition_system(certain, state_window)
 def test_incomplete_cases_of_the_log_never_end():
     *_, last = releases(log_of("ab", "abc", complete=[True, False]))
     assert last.published.tolist() == [3, 3]
+    system = TransitionSystem.from_paths(last.paths, last.traces.activities)
+    for array in (last.published, last.traces.times, system.visits, system.final, system.has_successor):
+        assert not array.flags.writeable
     assert last.paths == {(0, 1, 2, 4): 1, (0, 1, 2, 3): 1}

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from tplrepro.validation import FrozenArrays
+
 __all__ = ["ACTIVITY", "CASE", "COMPLETE", "END", "START", "TIMESTAMP", "Traces", "as_traces", "check_log"]
 
 CASE = "case:concept:name"
@@ -25,7 +27,7 @@ START, END = "▶", "■"
 
 
 @dataclass(frozen=True, eq=False)
-class Traces:
+class Traces(FrozenArrays):
     """A log in whole numbers, one trace a case, in the order in which the cases start.
 
     `events` are positions in `activities`, without the artificial ones: `START`, the log's in alphabetical order,

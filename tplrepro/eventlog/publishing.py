@@ -14,13 +14,13 @@ import numpy as np
 import pandas as pd
 
 from tplrepro.eventlog.log import Traces, as_traces
-from tplrepro.validation import check_horizon
+from tplrepro.validation import FrozenArrays, check_horizon
 
 __all__ = ["Release", "releases"]
 
 
 @dataclass(frozen=True, eq=False)
-class Release:
+class Release(FrozenArrays):
     """One release of a log, whose whole is in `traces`; `number` counts from 1.
 
     `published` (cases,) is how many events of each case are out so far, the artificial end included.

@@ -25,7 +25,7 @@ import scipy.sparse
 
 from tplrepro.eventlog.log import TIMESTAMP, as_traces
 from tplrepro.markov.transition import TransitionMatrix
-from tplrepro.validation import check_choice, check_horizon
+from tplrepro.validation import FrozenArrays, check_choice, check_horizon, frozen
 
 __all__ = ["TransitionSystem"]
 
@@ -33,7 +33,7 @@ ABSTRACTIONS: dict[str, Callable] = {"sequence": tuple, "multiset": sorted, "set
 
 
 @dataclass(frozen=True, eq=False)
-class TransitionSystem:
+class TransitionSystem(FrozenArrays):
     """The states of a log's traces and how often each transition was taken; sparse throughout. See `from_log`.
 
     `counts` (n, n) are the cases that take each transition (a case that takes it twice counts once). `visits` (n,) are
@@ -128,12 +128,12 @@ class TransitionSystem:
     @cached_property
     def has_successor(self) -> np.ndarray:
         """Whether a step after each state is known: a case was seen to leave it, or it is final; (n,) of bool."""
-        return (np.diff(self.counts.indptr) > 0) | self.final
+        return frozen((np.diff(self.counts.indptr) > 0) | self.final)
 
     @cached_property
     def has_predecessor(self) -> np.ndarray:
         """Whether a case was seen to enter each state; (n,) of bool."""
-        return np.bincount(self.counts.indices, minlength=self.n_states) > 0
+        return frozen(np.bincount(self.counts.indices, minlength=self.n_states) > 0)
 
     @cached_property
     def forward(self) -> TransitionMatrix:
