@@ -13,10 +13,7 @@ DIGITS = 50
 
 
 def brute_force_loss(P, alpha):
-    """L(alpha), of a number or an array, as the largest value over all ordered pairs of rows and all sets of columns.
-
-    n <= 12, alpha <= 700; 0 for no matrix.
-    """
+    """L(alpha), alpha <= 700, a number or array, over all pairs of n <= 12 rows and all sets of columns; 0 for None."""
     if P is None:
         return 0.0 * alpha
     rows = np.asarray(P, dtype=float)
@@ -100,9 +97,8 @@ def supremum_mpmath(q, d, epsilon, dps=60):
 
 
 def recursion(budgets, backward, forward):
-    """BPL, FPL and TPL, lists, by Eqs. (13), (15) and (11) of [1]; each side is one function L, or a list of them.
-
-    The budgets may be floats, mpmath numbers, or arrays of those of many series.
+    """BPL, FPL and TPL, lists, by Eqs. (13), (15) and (11) of [1]; each side is one function L, or a list of them; the
+    budgets may be floats, mpmath numbers, or arrays of those of many series.
     """
     steps = len(budgets) - 1
     backward, forward = (side if isinstance(side, list) else [side] * steps for side in (backward, forward))
@@ -115,10 +111,8 @@ def recursion(budgets, backward, forward):
 
 
 def exhaustive_leakage(outputs, backward, forward):
-    """BPL, FPL and TPL, (3, T), by their definition: the largest ratio of Pr(o | l_t) over all sequences of outputs.
-
-    outputs[t], (k, n), holds what each output says about the state at t. backward[t] and forward[t], matrices or None,
-    join t and t + 1.
+    """BPL, FPL and TPL, (3, T), by their definition: the largest ratio of Pr(o | l_t) over all sequences of outputs, of
+    which outputs[t], (k, n), says what each tells of the state at t. Matrices or None join t and t + 1.
     """
     T, n = len(outputs), outputs[0].shape[1]
     chosen = np.indices([len(x) for x in outputs]).reshape(T, -1)

@@ -25,34 +25,23 @@ def counts_of(sequences, direction="forward"):
     return count_transitions(sequences, n_states=5, direction=direction)[0].toarray()
 
 
-@pytest.mark.parametrize("smoothing", [0.0, 0.7])
-def test_each_user_has_her_own_matrix_shrunk_towards_the_pooled_one(smoothing):
-    users, weight = walks(12) | {"new": [3]}, 2.0  # the last, without a step, has the pooled matrix
+@pytest.mark.parametrize(("smoothing", "weight"), [(0.0, 2.0), (0.7, 2.0), (0.5, None)])
+def test_each_user_has_her_own_matrix_shrunk_towards_the_pooled_one_if_asked_to(smoothing, weight):
+    # The last, without a step, has the pooled matrix.
+    users = {user: [own] for user, own in walks(12).items()} | {"two": [[1, 1, 0], [0, 0]], "new": [[3]]}
     result = tpl.population_leakage(users, EPSILONS, smoothing=smoothing, prior_weight=weight)
-    sides = {}
-    for direction in ("backward", "forward"):
-        pooled = counts_of(users.values(), direction) + smoothing
-        sides[direction] = pooled / pooled.sum(axis=1, keepdims=True)
+    everybody = [sequence for own in users.values() for sequence in own]
     for row, (user, own) in enumerate(users.items()):
         matrices = {}
-        for direction, prior in sides.items():
-            joint = counts_of([own], direction) + weight * prior
+        for direction in ("backward", "forward"):
+            pooled = tpl.TransitionMatrix(counts_of(everybody, direction) + smoothing, normalize=True).probabilities
+            joint = counts_of(own, direction) + (smoothing if weight is None else weight * pooled)
             matrices[direction] = tpl.TransitionMatrix(joint, normalize=True)
         expected = tpl.temporal_privacy_leakage(EPSILONS, **matrices)
         assert result.users[row] == user
-        assert result.transitions[row] == len(own) - 1
+        assert result.transitions[row] == sum(map(len, own)) - len(own)
         assert result.tpl[row] == pytest.approx(expected.tpl, rel=1e-12)
         assert result.bpl[row] == pytest.approx(expected.bpl, rel=1e-12)
-
-
-def test_without_pooling_each_user_stands_alone():
-    users = {"a": [0, 1, 1, 0, 0, 1], "b": [[1, 1, 0], [0, 0]]}
-    result = tpl.population_leakage(users, EPSILONS, smoothing=0.5, prior_weight=None, sides=("forward",))
-    for row, own in enumerate([[users["a"]], users["b"]]):
-        P = tpl.TransitionMatrix.from_sequences(own, n_states=2, smoothing=0.5)
-        expected = tpl.temporal_privacy_leakage(EPSILONS, forward=P)
-        assert result.tpl[row] == pytest.approx(expected.tpl, rel=1e-12)
-        assert result.bpl[row].tolist() == EPSILONS  # that side is not known
 
 
 def test_only_visited_states():
@@ -63,6 +52,7 @@ def test_only_visited_states():
     own = tpl.TransitionMatrix(counts_of([users["a"]])[:2, :2] + rows, normalize=True)
     assert result.fpl[0] == pytest.approx(tpl.temporal_privacy_leakage(EPSILONS, forward=own).fpl, rel=1e-12)
     assert result.fpl[2].tolist() == EPSILONS  # one place only: nothing to tell apart
+    assert result.bpl.tolist() == [EPSILONS] * 3  # that side is not known
 
 
 def test_labels_sequences_and_sparse_matrices_agree(monkeypatch):
