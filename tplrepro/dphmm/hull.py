@@ -96,8 +96,6 @@ class SensitivityHull(FrozenArrays):
         The K-norm of a difference is the largest difference of the coordinates a . f, so that no differences are made.
         """
         rows, columns = (as_vectors(points, self.ambient_dimension) for points in (left, right))
-        if self.slack > SLACK:  # thin: only the differences themselves are as exact as the widening needs
-            return np.array([self.norm(row - columns) for row in rows]).reshape(len(rows), len(columns))
         centre = columns[:1]  # coordinates about a nearby point: far from 0 they would lose digits
         rows, columns = rows - centre, columns - centre
         norms = cdist(rows @ self.halfspaces.T, columns @ self.halfspaces.T, "chebyshev")
