@@ -189,16 +189,16 @@ def test_equal_budgets_stop_at_their_fixed_point_and_composing_costs_the_same_ho
     account = tpl.TemporalAccountant(*sides).compose(0.3, count=10**6)
     assert account.tpl.shape == (10**6,)
     assert max(side.calls for side in sides) < 100
-    started = time.perf_counter()
+    started = time.process_time()
     for _ in range(10_000):
         account.compose(0.1)
-    assert time.perf_counter() - started < 1  # 10,000 copies of the account would take minutes
+    assert time.process_time() - started < 1  # 10,000 copies of the account would take minutes
 
 
 @pytest.mark.slow
 def test_a_million_releases_and_one_reading():
-    account, started = tpl.TemporalAccountant(FIG_3, WEAK), time.perf_counter()
+    account, started = tpl.TemporalAccountant(FIG_3, WEAK), time.process_time()
     for epsilon in np.random.default_rng(6).uniform(0.01, 0.2, 10**6).tolist():
         account.compose(epsilon)
     assert np.all(account.tpl >= account.epsilons)
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10

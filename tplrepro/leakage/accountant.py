@@ -131,7 +131,7 @@ class TemporalAccountant:
         return self.leakage.tpl
 
     def _followed_by(self, new: list, known: TemporalLeakage) -> TemporalLeakage:
-        epsilons = np.concatenate([known.epsilons, *(np.full(n, epsilon) for epsilon, n in new)])
+        epsilons = np.append(known.epsilons, np.repeat([epsilon for epsilon, _ in new], [n for _, n in new]))
         if not epsilons.all():
             times = np.flatnonzero(epsilons)
             return Timeline.along(*self._gaps, epsilons.size, times).leakage(epsilons[times])
