@@ -11,6 +11,8 @@ ONLY ?=
 JOBS ?=
 # What users set reaches the shell as variables of its own, so that no word of it is taken for a command.
 export PROFILE ONLY JOBS ARGS
+# The browser for the tests of the page: the first of these that there is.
+CHROMIUM ?= $(firstword $(foreach name,chromium chromium-browser google-chrome,$(shell command -v $(name))))
 # The interpreter that the environment is made with: the first of these that is 3.11 or newer.
 PYTHON ?= python3 python3.11 python3.12 python3.13 python3.14 python
 
@@ -76,9 +78,13 @@ test: $(READY) ## run the tests, the doctests and the committed notebooks
 test-slow: $(READY) ## run the tests that are too long for every day
 	@$(PY) -m pytest -m slow --durations=10
 
+# A network that does not answer ends as an error after ten minutes.
+AS_ROOT := $(if $(filter-out 0,$(shell id -u)),sudo --non-interactive )timeout 600 env DEBIAN_FRONTEND=noninteractive
+APT := $(AS_ROOT) apt-get --quiet=2 -o Acquire::Retries=2 -o Acquire::http::Timeout=30 -o DPkg::Lock::Timeout=120
+
 test-browser: $(READY) ## open the interactive page in Chromium, installed by apt-get where missing (CHROMIUM=/path)
-	@$(PY) -m workflow.chromium
-	@$(PY) -m pytest -m browser tests/browser --durations=5
+	@[ -n "$(CHROMIUM)" ] || { $(APT) update && $(APT) install --yes --no-install-recommends chromium fonts-dejavu-core; }
+	@CHROMIUM="$(or $(CHROMIUM),chromium)" $(PY) -m pytest -m browser tests/browser --durations=5
 
 test-notebooks: $(READY) ## run the committed notebooks alone (ONLY=paper/figure)
 	@$(PY) -m workflow.committed_notebooks check $$ONLY

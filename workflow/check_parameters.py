@@ -28,16 +28,15 @@ def find_problems(root=ROOT, profiles=PROFILES):
         for path in (root / "notebooks").rglob("*.ipynb")
         if ".ipynb_checkpoints" not in path.parts
     }
-    problems = []
-    for name in sorted(used - present):
-        problems.append(f"notebooks.yaml: lists {name}, which is not in notebooks/; write it or remove the line")
-    for name in sorted(present - used):
-        problems.append(f"notebooks.yaml: does not list notebooks/{name}.ipynb; add the line '{name}:'")
+    absent = "which is not in notebooks/; write it or remove the line"
+    problems = [f"notebooks.yaml: lists {name}, {absent}" for name in sorted(used - present)]
+    problems += [
+        f"notebooks.yaml: does not list notebooks/{name}.ipynb; add the line '{name}:'" for name in sorted(present - used)
+    ]
     known, declared = {*SOURCES, *OTHER_DATA}, {}
     for name, entry in registered.items():
-        for data in sorted(set(entry.data) - known):
-            may = ", ".join(sorted(known))
-            problems.append(f"notebooks.yaml: {name} may read {may}, got data {data!r}; correct it")
+        may = f"notebooks.yaml: {name} may read {', '.join(sorted(known))}"
+        problems += [f"{may}, got data {data!r}; correct it" for data in sorted(set(entry.data) - known)]
         if entry.notebook in present:
             try:
                 declared[name] = entry.declared_parameters(root)
@@ -51,8 +50,7 @@ def find_problems(root=ROOT, profiles=PROFILES):
 def main():
     """Print the problems; 0 when there is none."""
     problems = find_problems()
-    for problem in problems:
-        print(problem, file=sys.stderr)
+    print(*problems, sep="\n", end="\n" * bool(problems), file=sys.stderr)
     return 2 if problems else 0
 
 
@@ -64,16 +62,13 @@ def _problems_of(profile, registered, declared):
         yield f"{file}: does not mention {name}; add the line '{name}: {{}}'"
     for name, defaults in declared.items():
         for parameter, value in profile.notebooks.get(name, {}).items():
+            default = defaults.get(parameter)
             if parameter not in defaults:
-                yield (
-                    f"{file}: {name} has no parameter {parameter!r}; its parameters cell declares "
-                    f"{', '.join(defaults) or 'none'}"
-                )
-            elif not _fits(value, defaults[parameter]):
-                yield (
-                    f"{file}: {name} wants {type(defaults[parameter]).__name__} for {parameter!r} as in its default "
-                    f"{defaults[parameter]!r}, got {type(value).__name__} {value!r}"
-                )
+                declares = f"its parameters cell declares {', '.join(defaults) or 'none'}"
+                yield f"{file}: {name} has no parameter {parameter!r}; {declares}"
+            elif not _fits(value, default):
+                wanted = f"{type(default).__name__} for {parameter!r} as in its default {default!r}"
+                yield f"{file}: {name} wants {wanted}, got {type(value).__name__} {value!r}"
 
 
 def _fits(value, default):

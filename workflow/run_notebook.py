@@ -84,7 +84,8 @@ def _execute(source, target, parameters, profile):
     signal.signal(signal.SIGALRM, too_late)
     for attempt in (1, 2):
         try:
-            signal.setitimer(signal.ITIMER_REAL, 3600.0 * profile.hours)
+            # Again and again, should a library take the exception for one of its own.
+            signal.setitimer(signal.ITIMER_REAL, 3600.0 * profile.hours, 5.0)
             options = {"kernel_name": "python3", "language": "python", "progress_bar": False, "start_timeout": 120}
             papermill.execute_notebook(str(source), str(target), parameters=parameters, **options)
             return None

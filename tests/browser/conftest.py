@@ -1,12 +1,13 @@
 """A server for the page, a browser, and what the tests read from the page."""
 
+import os
+import shutil
 from pathlib import Path
 
 import psutil
 import pytest
 
 from tests.explore.serving import serve, wait_until
-from workflow.chromium import MISSING, find_chromium
 from workflow.configuration import ROOT
 from workflow.explore import page_command
 
@@ -42,7 +43,8 @@ def browser():
     """Chromium with a new, empty profile, driven by Playwright."""
     from playwright.sync_api import sync_playwright
 
-    path = find_chromium() or pytest.fail(MISSING)
+    name = os.environ.get("CHROMIUM", "chromium")
+    path = shutil.which(name) or pytest.fail(f"Chromium is needed, found no {name!r}; install it, or set CHROMIUM=/path")
     with sync_playwright() as playwright:
         yield playwright.chromium.launch(executable_path=path, args=FLAGS, timeout=1000 * START)
 
