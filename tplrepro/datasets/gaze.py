@@ -124,12 +124,10 @@ def _parser(file: Path, wanted: list[str]) -> Callable[[bytes], pa.Table]:
     """How to parse the lines below a header."""
     lines = _first_lines(file)
     header = _header(lines)
-    if not set(wanted) <= set(header):
+    if not set(wanted) <= set(header) or len(set(header)) != len(header):
         found = f"{header if len(header) < 20 else ''} in {reading.describe_content(lines)}"
-        problem = f"the header must have the columns {wanted}, found {found}; pass the names of this file's columns"
-        raise DataFormatError(problem, file, 1)
-    if len(set(header)) != len(header):
-        raise DataFormatError(f"the header must name each column once, found {header}; rename one", file, 1)
+        problem = f"the header must have the columns {wanted}, and name each once, found {found}"
+        raise DataFormatError(f"{problem}; pass the names of this file's columns, or rename one", file, 1)
     columns = {column: pa.float64() if column in wanted else None for column in header}
     return partial(parse_table, columns=columns, delimiter=",", empty_is_null=True)
 
