@@ -77,13 +77,13 @@ class SymbolChain(FrozenArrays):
     def steps(self) -> tuple[Any, np.ndarray, float]:
         """The matrix less a constant of each row, transposed; the constants; a bound of what `predict` multiplies by.
 
-        The bound is the smallest positive factor, or 0 where something is subtracted.
+        The bound is the smallest positive factor, or negative where something is subtracted.
         """
         matrix = self.transition
         beyond = matrix.excess if matrix.is_sparse else matrix.probabilities
         constants = matrix.background if matrix.is_sparse else np.zeros(matrix.n_states)
         stored = beyond.data if matrix.is_sparse else beyond
-        moves = 0.0 if stored.min() < 0 else min(map(_smallest, (stored, constants, self.initial)))
+        moves = min(map(_smallest, (stored, constants, self.initial)))
         return beyond.T, constants, moves * min(_smallest(self.restart), _smallest(1.0 - self.restart))
 
     def predict(self, weights: np.ndarray) -> np.ndarray:
@@ -101,7 +101,7 @@ class SymbolChain(FrozenArrays):
 
 
 def _smallest(values: Any) -> float:
-    """The smallest positive one of numbers from 0 to 1, or 1."""
+    """The smallest positive one of numbers up to 1, or 1; or the smallest one, if that is negative."""
     return float(np.min(values) or np.min(values, where=values > 0, initial=1.0))
 
 
