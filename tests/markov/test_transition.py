@@ -130,6 +130,9 @@ def test_sparse_agrees_with_its_dense_form():
     assert P.propagate(p) == pytest.approx(D.propagate(p), abs=1e-15)
     assert P.stationary() == pytest.approx(D.stationary(), abs=1e-12)
     assert P.row(3) == pytest.approx(D.row(3))
+    for take in (P.row, P.column, D.row, D.column):
+        with pytest.raises(IndexError, match="found -1; see `states`"):
+            take(-1)
     assert (P.shape, P.index("s4")) == ((12, 12), 4)
     assert repr(P).startswith("TransitionMatrix(12 states 's0', 's1', ..., 's11'; sparse, ")
     assert np.asarray(P) == pytest.approx(D.probabilities)

@@ -176,6 +176,8 @@ class TransitionMatrix:
         return np.vstack([self.row(i) for i in range(self.n_states)]) if self.is_sparse else self.probabilities
 
     def row(self, index: int) -> np.ndarray:
+        """Transition probabilities from the state with this number, (n,); IndexError for no state's number."""
+        self._check_index(index)
         if not self.is_sparse:
             return self.probabilities[index]
         matrix = self.probabilities
@@ -184,11 +186,17 @@ class TransitionMatrix:
         return dense
 
     def column(self, index: int) -> np.ndarray:
+        """Transition probabilities to the state with this number, (n,); IndexError for no state's number."""
+        self._check_index(index)
         if not self.is_sparse:
             return self.probabilities[:, index]
         dense, stored = self.background.copy(), self.probabilities[:, [index]].tocoo()
         dense[stored.coords[0]] = stored.data
         return dense
+
+    def _check_index(self, index: int) -> None:
+        if not 0 <= index < self.n_states:
+            raise IndexError(f"a state's number must be in [0, {self.n_states}), found {index}; see `states`")
 
     @cached_property
     def excess(self) -> Any:
