@@ -86,8 +86,8 @@ def test_broken_events_are_skipped_counted_and_placed(tmp_path, bad, reason, fou
 
 
 def test_cases_without_a_name_or_events_and_with_one_twice(tmp_path):
-    unnamed, named = trace(event(), name=None), f"{trace(name='empty')}{trace(event('a'))}{trace(event('b'))}"
-    log = read_xes(write(tmp_path, f"<log>{unnamed}{named}</log>"))
+    unnamed, others = trace(event(), name=None), f"{trace(name='empty')}{trace(event('a'))}{trace(event('b'))}"
+    log = read_xes(write(tmp_path, f"<log>{unnamed}{others}</log>"))
     assert log["case:concept:name"].tolist() == ["trace 1", "1", "1"]
     assert [log.attrs[name] for name in ("unnamed_cases", "empty_cases", "repeated_cases")] == [1, 1, 1]
     log = read_xes(write(tmp_path, f"<log>{unnamed}{trace(event(), name='trace 1')}</log>"))
@@ -208,11 +208,7 @@ def test_agrees_with_the_xes_reader(tmp_path):
         (read_xes, '<?xml version="1.0" encoding="gb2312"?><log/>', "multi-byte encodings are not supported"),
         (read_xes, f"<log>{trace(trace())}</log>", "found <trace> in <trace>"),
         (read_xes, f"<log>{event()}</log>", "line 1: expected an XES event log, .*found <event> in <log>"),
-        (
-            read_xes,
-            f"<log>{trace(event(more=named('b')))}</log>",
-            "line 2: <event> must have one concept:name, found two",
-        ),
+        (read_xes, f"<log>{trace(event(more=named('b')))}</log>", "<event> must have one concept:name, found two"),
         (read_xes, "<log/>", "no events.; check that the export of the traces took"),
         (read_xes, f"<log>{trace()}</log>", "no events.; check"),
         (read_xes, f"<log>{trace(event(time=None) * 2)}</log>", "2 times event without time:timestamp"),
@@ -231,17 +227,12 @@ def test_what_is_no_log(tmp_path, read, text, message):
         read(path)
 
 
-ENTITIES = [f'<!ENTITY a{k} "{f"&a{k - 1};" * 10}">' for k in range(1, 10)]
+LAUGHS = "".join(f'<!ENTITY a{k} "{f"&a{k - 1};" * 10}">' for k in range(1, 10))
 FILE = 'SYSTEM "file:///etc/hostname"'
-HEADS = [
-    f'[<!ENTITY a0 "ha">{"".join(ENTITIES)}]',  # a billion laughs
-    f"[<!ENTITY a9 {FILE}>]",
-    f"[<!ENTITY % p {FILE}> %p;]",
-    'SYSTEM "http://localhost:9/log.dtd"',
-]
+HEADS = (f"[<!ENTITY a9 {FILE}>]", f"[<!ENTITY % p {FILE}> %p;]", 'SYSTEM "http://localhost:9/log.dtd"')
 
 
-@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("head", [f'[<!ENTITY a0 "ha">{LAUGHS}]', *HEADS])
 def test_entities_are_refused_at_once(tmp_path, head):
     path = write(tmp_path, f"<!DOCTYPE log {head}><log>{trace(event('&a9;'))}</log>")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -282,7 +273,7 @@ def test_a_log_is_read_in_bounded_memory(tmp_path, make, fewest):
         found.append([int(number) for number in subprocess.check_output(command, text=True).split()])
     (_, before), (events, peak) = found
     assert events >= fewest
-    assert peak - before < 15 + events * 210 / 2**20  # MiB
+    assert peak - before < 13 + events * 210 / 2**20  # MiB
 
 
 def test_synthetic_logs_are_marked_and_repeat(tmp_path, monkeypatch):
@@ -302,18 +293,18 @@ def test_synthetic_logs_are_marked_and_repeat(tmp_path, monkeypatch):
     assert prepared.sizes.loc["own"].tolist() == [1, 1]
 
 
-RECORDED = [
+SMALL = [
     ("Sepsis", 1050, 15214),
     ("receipt", 1434, 8577),
-    ("roadtraffic100traces", 100, 390),
     ("running-example", 6, 42),
+    ("roadtraffic100traces", 100, 390),
 ]
 LARGE = [("bpic2012", 13087, 262200), ("bpic2013_incidents", 7554, 65533)]
 
 
 @pytest.mark.real_data
 @pytest.mark.parametrize(
-    ("name", "cases", "events"), [*RECORDED, *(pytest.param(*large, marks=pytest.mark.slow) for large in LARGE)]
+    ("name", "cases", "events"), [*SMALL, *(pytest.param(*large, marks=pytest.mark.slow) for large in LARGE)]
 )
 def test_recorded_logs_have_their_published_counts(name, cases, events):
     log = read_xes(recorded(name))
