@@ -88,8 +88,11 @@ def load(path: str | Path | None = None, *, box=None, strict: bool = False, max_
     with contextlib.ExitStack() as stack:
         files = _files(path, stack, defects)
         if not files:
-            problem = "there must be trajectories NNN/Trajectory/*.plt, found none"
-            raise DataFormatError(f"{problem}; give the official zip or the folder that holds its folders NNN", path)
+            raise DataFormatError(
+                "there must be trajectories NNN/Trajectory/*.plt, found none; "
+                "give the official zip or the folder that holds its folders NNN",
+                path,
+            )
         pool = stack.enter_context(ThreadPoolExecutor(THREADS))
         batches = (files[start : start + FILES_AHEAD] for start in range(0, len(files), FILES_AHEAD))
         parsed = itertools.chain.from_iterable(pool.map(_parsed, batch) for batch in batches)
@@ -174,8 +177,12 @@ def _parsed(file: _File) -> tuple[bytes, pa.Table | None]:
     data = file.read()
     header = HEADER.match(data)
     if not header:
-        problem = f"expected six header lines, 'Geolife trajectory' to a number, found {describe_content(data)}"
-        raise DataFormatError(f"{problem}; mend the header, or check the file", file.place, 1)
+        raise DataFormatError(
+            f"expected six header lines, 'Geolife trajectory' to a number, found {describe_content(data)}; "
+            "mend the header, or check the file",
+            file.place,
+            1,
+        )
     lines = data[header.end() :]
     return lines, reading.attempt(_parse, lines)
 

@@ -100,8 +100,10 @@ class Grid:
         x, y = projection(*np.meshgrid(np.linspace(west, east, 65), np.linspace(south, north, 65)))
         n_columns, n_rows = (max(1, int(np.ceil(np.ptp(edge) / 1000 / cell_km - 1e-9))) for edge in (x, y))
         if n_rows * n_columns > MOST_CELLS:
-            found = f"found {n_rows} x {n_columns}; choose larger cells or a smaller box"
-            raise ValueError(f"the grid must have at most {MOST_CELLS} cells, {found}")
+            raise ValueError(
+                f"the grid must have at most {MOST_CELLS} cells, found {n_rows} x {n_columns}; "
+                "choose larger cells or a smaller box"
+            )
         # Past the frozen __setattr__.
         vars(self).update(box=box, cell_km=cell_km, n_rows=n_rows, n_columns=n_columns)
         vars(self).update(_projection=projection, _south_west=np.array([x.min(), y.min()]) / 1000)
@@ -120,8 +122,10 @@ class Grid:
         """The cell of each point, int32 (m,), from degrees of WGS 84; -1 outside the box and for NaN."""
         latitude, longitude = np.atleast_1d(np.asarray(latitude, float)), np.atleast_1d(np.asarray(longitude, float))
         if latitude.shape != longitude.shape or latitude.ndim != 1:
-            found = f"found {latitude.shape} and {longitude.shape}; give one of each a point"
-            raise ValueError(f"latitude and longitude must be flat and of one length, {found}")
+            raise ValueError(
+                "latitude and longitude must be flat and of one length, "
+                f"found {latitude.shape} and {longitude.shape}; give one of each a point"
+            )
         cells = np.full(latitude.shape, -1, dtype=np.int32)
         inside = np.flatnonzero(self.box.contains(latitude, longitude))
         for start in range(0, len(inside), CHUNK):

@@ -91,8 +91,9 @@ def prepare(
     check_choice(name, "name", CUTS)
     unknown = sorted(set(cut) - set(CUTS[name]))
     if unknown:
-        possible = ", ".join(CUTS[name]) or "nothing"
-        raise ValueError(f"{name} is cut by {possible}, found {', '.join(unknown)}; leave it out")
+        raise ValueError(
+            f"{name} is cut by {', '.join(CUTS[name]) or 'nothing'}, found {', '.join(unknown)}; leave it out"
+        )
     cut = CUTS[name] | cut
     grid = Grid(cut["box"], cut["cell_km"]) if "box" in cut else None
     observations = _observations(name, path, synthetic, dict(stand_in or {}), cut, grid)

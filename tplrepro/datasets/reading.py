@@ -198,8 +198,11 @@ def check_growth(size: int, path: str | Path) -> None:
     """Raise DataFormatError where so many bytes are too many for what the compressed file at `path` unpacks to."""
     most = max(MOST_GROWTH * Path(path).stat().st_size, ALWAYS_UNPACKED)
     if size > most:
-        limit = f"{most} bytes, {MOST_GROWTH} times its size or {ALWAYS_UNPACKED >> 20} MiB"
-        raise DataFormatError(f"unpacked, it must have at most {limit}, found {size}; if it is sound, unpack it", path)
+        raise DataFormatError(
+            f"unpacked, it must have at most {most} bytes, {MOST_GROWTH} times its size or {ALWAYS_UNPACKED >> 20} MiB"
+            f", found {size}; if it is sound, unpack it",
+            path,
+        )
 
 
 def line_blocks(path: str | Path, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[bytes, int]]:
@@ -215,8 +218,12 @@ def line_blocks(path: str | Path, block_bytes: int = BLOCK_BYTES) -> Iterator[tu
             yield block, first_line
             first_line += block.count(b"\n")
         if len(rest) > LONGEST_LINE_BYTES:
-            problem = f"a line must not be longer than {LONGEST_LINE_BYTES >> 20} MiB, found {describe_content(rest)}"
-            raise DataFormatError(f"{problem}; check the file", path, first_line)
+            raise DataFormatError(
+                f"a line must not be longer than {LONGEST_LINE_BYTES >> 20} MiB, found {describe_content(rest)}; "
+                "check the file",
+                path,
+                first_line,
+            )
     if rest:
         yield rest, first_line
 
@@ -227,8 +234,11 @@ def read_rows(path: str | Path, parse: Parse, defects: Defects, header: bool = F
     for block, first_line in line_blocks(path):
         bare = re.search(rb"\r(?!\n|\Z)", block)
         if bare:
-            line = first_line + block.count(b"\n", 0, bare.start())
-            raise DataFormatError("lines must end in LF or CRLF, found a CR alone; convert the line ends", path, line)
+            raise DataFormatError(
+                "lines must end in LF or CRLF, found a CR alone; convert the line ends",
+                path,
+                first_line + block.count(b"\n", 0, bare.start()),
+            )
         if first_line == 1 and header:
             block, first_line = block.partition(b"\n")[2], 2
         yield rows_of(block, first_line, path, parse, defects, attempt(parse, block))
@@ -258,8 +268,11 @@ def with_end(block: bytes, first_line: int, file: str | Path, strict: bool) -> b
     """The block with a line end; where the last line had none, as in cut and some hand-made files, with a warning."""
     if not block or block.endswith(b"\n"):
         return block
-    last = first_line + block.count(b"\n")
-    cut = DataFormatError("the last line has no end, as if the file were cut; download it again", file, last)
+    cut = DataFormatError(
+        "the last line has no end, as if the file were cut; download it again",
+        file,
+        first_line + block.count(b"\n"),
+    )
     if strict:
         raise cut
     warnings.warn(str(cut), UserWarning, stacklevel=4)
@@ -397,6 +410,10 @@ class Positions:
         wrong = self.defects.skipped.get(OUT_OF_RANGE, 0)
         if 2 * wrong > self.total:
             file, _, line = self.defects.examples[OUT_OF_RANGE].rpartition(", line ")
-            problem = f"{wrong} of {self.total} points are out of range, so the columns may be swapped"
-            raise DataFormatError(f"{problem}; put latitude before longitude", file, int(line))
+            raise DataFormatError(
+                f"{wrong} of {self.total} points are out of range, so the columns may be swapped; "
+                "put latitude before longitude",
+                file,
+                int(line),
+            )
         return finish(frame, path, self.defects, outside_box=self.outside)

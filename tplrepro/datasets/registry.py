@@ -116,8 +116,10 @@ def locate(name: str, path: str | Path | None = None, accept: Callable[[Path], b
     source = SOURCES[name]
     if path is not None:
         if not Path(path).exists():
-            remedy = f"correct path=, or leave it out to look in {DATA_VARIABLE} and the download cache"
-            raise DatasetNotFoundError(f"{source.title}: there is no file or folder {path}; {remedy}")
+            raise DatasetNotFoundError(
+                f"{source.title}: there is no file or folder {path}; "
+                f"correct path=, or leave it out to look in {DATA_VARIABLE} and the download cache"
+            )
         return Path(path)
     folder, cache = data_folder(), cache_folder()
     places = [(folder, pattern) for pattern in source.patterns] if folder else []
@@ -125,8 +127,11 @@ def locate(name: str, path: str | Path | None = None, accept: Callable[[Path], b
     for place, pattern in places:
         for found in sorted(place.glob(pattern)):
             if place == cache and not _as_noted(source, found):
-                problem = f"the download is not what {source.url} gave: it changed, or comes from elsewhere"
-                raise DataFormatError(f"{problem}; tplrepro.datasets.{name}.fetch() gets it again", found)
+                raise DataFormatError(
+                    f"the download is not what {source.url} gave: it changed, or comes from elsewhere; "
+                    f"tplrepro.datasets.{name}.fetch() gets it again",
+                    found,
+                )
             if not found.name.endswith((".part", ".synthetic.json")) and (accept is None or accept(found)):
                 return found
     raise DatasetNotFoundError(
@@ -150,8 +155,10 @@ def fetch(name: str) -> Path:
     check_choice(name, "name", SOURCES)
     source = SOURCES[name]
     if source.url is None:
-        remedy = f"{source.remark}. Terms: {source.terms}. Cite: {source.cite}."
-        raise DatasetNotFoundError(f"{source.title}: there is no official file to download; {remedy}")
+        raise DatasetNotFoundError(
+            f"{source.title}: there is no official file to download; "
+            f"{source.remark}. Terms: {source.terms}. Cite: {source.cite}."
+        )
     path = cache_folder() / source.filename
     if path.exists() and _as_noted(source, path):
         return path
@@ -201,8 +208,10 @@ def _check_content(source: Source, path: Path) -> None:
         head = file.read(4096)
     if not head.startswith(b"PK\x03\x04" if path.suffix == ".zip" else b"\x1f\x8b"):
         path.unlink()
-        found = f"a {path.suffix} file was expected from {source.url}, found {describe_content(head)}"
-        raise ValueError(f"{source.title}: {found}; nothing was kept: open the address in a browser, or pass path=")
+        raise ValueError(
+            f"{source.title}: a {path.suffix} file was expected from {source.url}, found {describe_content(head)}; "
+            "nothing was kept: open the address in a browser, or pass path="
+        )
     digest = source.content_sha256 and _content_digest(path)
     if digest != source.content_sha256:
         known = f"while the one known copy has {source.content_sha256}; copies in circulation differ"

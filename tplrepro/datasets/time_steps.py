@@ -87,8 +87,10 @@ def _reports(
     columns = [user] if isinstance(user, str) else list(user)
     missing = [c for c in [state, *columns, "time"] if c not in frame.columns]
     if missing:
-        found = f"found {list(frame.columns)}; add {missing} or name yours with state= and user="
-        raise ValueError(f"the frame must have the columns {[state, *columns, 'time']}, {found}")
+        raise ValueError(
+            f"the frame must have the columns {[state, *columns, 'time']}, found {list(frame.columns)}; "
+            f"add {missing} or name yours with state= and user="
+        )
     for name in [*columns, "time"]:
         absent = int(frame[name].isna().sum())
         if absent:

@@ -49,8 +49,9 @@ def synthetic_folder(path: str | Path, **note) -> Iterator[Path]:
     """A folder to fill, marked as synthetic; an earlier stand-in at `path` is replaced, other data never."""
     path = Path(path)
     if path.exists() and any(path.iterdir()) and not marker_path(path).exists():
-        problem = "the folder holds files that are not a stand-in of ours; give another path="
-        raise FileExistsError(errno.EEXIST, problem, str(path))
+        raise FileExistsError(
+            errno.EEXIST, "the folder holds files that are not a stand-in of ours; give another path=", str(path)
+        )
     with _replacing(path) as temporary:
         temporary.mkdir()
         marker_path(temporary).write_bytes(_note(note))
