@@ -44,7 +44,7 @@ def browser():
     from playwright.sync_api import sync_playwright
 
     name = os.environ.get("CHROMIUM", "chromium")
-    path = shutil.which(name) or pytest.fail(f"Chromium is needed, found no {name!r}; install it, or set CHROMIUM=/path")
+    path = shutil.which(name) or pytest.fail(f"a browser is needed, found no {name!r}; set CHROMIUM=/path")
     with sync_playwright() as playwright:
         yield playwright.chromium.launch(executable_path=path, args=FLAGS, timeout=1000 * START)
 

@@ -78,7 +78,7 @@ def test_a_flat_hull_tells_some_states_apart():
     assert dphmm.constrained_dp_factor(categorical().constrain([1, 2, 4]), F) == np.inf
 
 
-@given(st.integers(0, 100_000), st.integers(1, 3), st.booleans(), st.sampled_from(["greedy", "stepwise"]))
+@given(st.integers(0, 100_000), st.integers(1, 3), st.booleans(), st.sampled_from(protection.METHODS))
 @settings(max_examples=60)
 def test_the_result_is_protectable_and_contains_the_policy(seed, d, whole, method):
     rng = np.random.default_rng(seed)
@@ -130,18 +130,23 @@ def test_with_one_exposed_state_no_set_of_edges_does_better(d, seed):
             assert dphmm.sensitivity_hull(other, f).volume >= best * (1 - 1e-9)
 
 
-def test_with_several_exposed_states_algorithm_3_need_not_be_optimal():
-    # Two exposed states: each step is optimal, the two together are not.
+def test_with_several_exposed_states_algorithm_3_need_not_be_optimal(monkeypatch):
+    # Two exposed states: each step is optimal, the two together are not; all pairs of edges decide.
     policy, ratios = dphmm.PolicyGraph.from_edges(5, [(0, 1), (0, 2)]), []
     for f in np.random.default_rng(0).integers(-4, 5, (300, 5, 2)).astype(float):
         exposed = dphmm.exposed_states(policy, f)
         if exposed.size == 2 and dphmm.sensitivity_hull(policy, f).dimension == 2:
             more = (np.delete(f, state, axis=0) - f[state] for state in exposed)
             joint = min(dphmm.SensitivityHull([*policy.differences(f), *pair]).volume for pair in product(*more))
-            found = dphmm.sensitivity_hull(dphmm.protectable_graph(policy, f, "stepwise"), f).volume
-            ratios.append(found / joint)
-    assert min(ratios) >= 1 - 1e-9
-    assert max(ratios) > 1.05
+            found = [protection.protect(policy, f, method)[1].volume for method in ("stepwise", "optimal")]
+            ratios.append(np.divide(found, joint))
+    assert np.min(ratios) >= 1 - 1e-9
+    stepwise, optimal = np.max(ratios, axis=0)
+    assert stepwise > 1.05
+    assert optimal <= 1 + 1e-9
+    monkeypatch.setattr(protection, "MOST_HULLS", 1)
+    with pytest.raises(ValueError, match="take method 'stepwise'"):
+        protection.protect(policy, f, "optimal")
 
 
 def test_an_edgeless_policy_is_built_from_nothing():

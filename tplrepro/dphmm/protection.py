@@ -6,8 +6,11 @@ e^epsilon (Theorem 5.2).
 
 A graph becomes protectable by connecting each exposed state to one other state: to the one with the nearest answer
 (Algorithm 1), or to the one that makes the volume of K grow least (Algorithm 3, in any dimension). Each connection
-enlarges K and may protect other states as well, so the exposed states are found again after each step.
+enlarges K and may protect other states as well, so the exposed states are found again after each step. The optimum of
+Eq. (5) is found among all such connections: hulls only grow, so a search from the smallest hull on ends at it.
 """
+
+from heapq import heappop, heappush
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,8 +31,10 @@ __all__ = [
     "protectable_graph",
 ]
 
-#: Algorithms 1 and 3 of [5].
-METHODS = ("greedy", "stepwise")
+#: Algorithms 1 and 3 and Eq. (5) of [5].
+METHODS = ("greedy", "stepwise", "optimal")
+#: Hulls that the search for the optimum may build: some ten seconds of them.
+MOST_HULLS = 10_000
 #: Rows of the matrix of pairwise norms that are held at a time: 8 MB for 2,000 states.
 ROWS = 512
 
@@ -106,9 +111,10 @@ def constrained_dp_factor(policy: PolicyGraph, answers: ArrayLike, hull: Sensiti
 def protectable_graph(policy: PolicyGraph, answers: ArrayLike, method: str = "greedy") -> PolicyGraph:
     """A supergraph of `policy` on the same possible states in which no state is exposed; itself if none is.
 
-    `policy` and `answers` as in `degree_of_protection`; the method is "greedy" (Algorithm 1 of [5]) or "stepwise"
+    `policy` and `answers` as in `degree_of_protection`; the method is "greedy" (Algorithm 1 of [5]), "stepwise"
     (Algorithm 3: the smallest volume after each step, which is optimal for one exposed state, but need not be for
-    several). NoPrivacyError if only one state is possible.
+    several) or "optimal" (Eq. (5): the smallest volume; exponential in the number of exposed states, so ValueError
+    where more than 10,000 hulls would be compared). NoPrivacyError if only one state is possible.
 
     Example 6.1 of [5]: s_3 (index 2) is exposed; the area grows least by the edge to s_4.
 
@@ -136,7 +142,10 @@ def protect(
         )
     hull = sensitivity_hull(policy, f)
     exposed = exposed_states(policy, f, hull)
-    added = []
+    added: list[tuple[int, int]] = []
+    if method == "optimal":
+        hull, added = _smallest(hull, f, possible, exposed)
+        return policy.connect(added), hull, added
     while exposed.size:
         state, others = exposed[0], possible[possible != exposed[0]]
         differences = f[others] - f[state]
@@ -147,10 +156,36 @@ def protect(
             # are common there (all apexes at one height), and among them the nearest answer decides.
             volumes[dimensions > dimensions.min()] = np.inf
             distances[volumes > volumes.min() * (1 + 1e-9)] = np.inf
-        best = np.argmin(distances)
-        added.append((int(state), int(others[best])))
-        hull = hull.extended(differences[best])
-        # K only grows: a state that was hidden stays so.
-        remaining = exposed[(exposed != state) & (exposed != others[best])]
-        exposed = remaining[(hull.pairwise_norms(f[remaining], f[possible]) <= 1).sum(axis=1) == 1]
+        added.append((int(state), int(others[np.argmin(distances)])))
+        hull, exposed = _connected(hull, f, possible, exposed, *added[-1])
     return policy.connect(added), hull, added
+
+
+def _connected(
+    hull: SensitivityHull, f: np.ndarray, possible: np.ndarray, exposed: np.ndarray, state: int, other: int
+) -> tuple[SensitivityHull, np.ndarray]:
+    """The hull with one edge more, and the states that are exposed then: one that was hidden stays so."""
+    hull = hull.extended(f[other] - f[state])
+    remaining = exposed[(exposed != state) & (exposed != other)]
+    return hull, remaining[(hull.pairwise_norms(f[remaining], f[possible]) <= 1).sum(axis=1) == 1]
+
+
+def _smallest(
+    hull: SensitivityHull, f: np.ndarray, possible: np.ndarray, exposed: np.ndarray
+) -> tuple[SensitivityHull, list[tuple[int, int]]]:
+    """The smallest hull under which no state is exposed, of least dimension first, and the edges that make it."""
+    queue: list[tuple] = [(0, 0.0, [], hull, exposed)]
+    for _ in range(MOST_HULLS):
+        *_, added, hull, exposed = heappop(queue)
+        if added:
+            hull, exposed = _connected(hull, f, possible, exposed, *added[-1])
+        if not exposed.size:
+            return hull, added
+        others = possible[possible != exposed[0]]
+        sizes = zip(*hull.extended_volumes(f[others] - f[exposed[0]]), others.tolist(), strict=True)
+        for dimension, volume, other in sizes:
+            heappush(queue, (dimension, volume, [*added, (int(exposed[0]), other)], hull, exposed))
+    raise ValueError(
+        f"the smallest hull must be among the first {MOST_HULLS:,} built, found none with {exposed.size} states still "
+        "exposed; take method 'stepwise'"
+    )
