@@ -13,7 +13,7 @@ compared with the cap plus a bound on its error, so what is settled is settled r
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -211,8 +211,12 @@ def _tiles(rows: np.ndarray, precision: type) -> list[tuple[int, np.ndarray]]:
 
 
 def _each(work: Callable[[int], Any], parts: int, threads: int) -> list:
-    """[work(0), ..., work(parts - 1)], made on so many threads; kernels release the GIL."""
-    if threads == 1:
-        return [work(k) for k in range(parts)]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(work, range(parts)))
+    """What work(0), ..., work(parts - 1) return, in any order, on so many threads, this one among them."""
+    remaining = iter(range(parts))  # `next` of it is atomic; kernels release the GIL
+
+    def take_turns(_=None) -> list:
+        return [work(k) for k in remaining]
+
+    with ThreadPoolExecutor(max(1, threads - 1)) as pool:  # it starts no thread that it has no work for
+        others = pool.map(take_turns, range(threads - 1))
+        return [*take_turns(), *chain.from_iterable(others)]
