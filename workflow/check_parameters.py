@@ -30,9 +30,8 @@ def find_problems(root=ROOT, profiles=PROFILES):
     }
     absent = "which is not in notebooks/; write it or remove the line"
     problems = [f"notebooks.yaml: lists {name}, {absent}" for name in sorted(used - present)]
-    problems += [
-        f"notebooks.yaml: does not list notebooks/{name}.ipynb; add the line '{name}:'" for name in sorted(present - used)
-    ]
+    missing = "notebooks.yaml: does not list notebooks"
+    problems += [f"{missing}/{name}.ipynb; add the line '{name}:'" for name in sorted(present - used)]
     known, declared = {*SOURCES, *OTHER_DATA}, {}
     for name, entry in registered.items():
         may = f"notebooks.yaml: {name} may read {', '.join(sorted(known))}"
