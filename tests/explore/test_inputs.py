@@ -83,7 +83,7 @@ def test_sequences_are_read_from_lines_or_observations(text, expected):
 MISTAKES = {
     parse_matrix: [
         ("", "at least one line, found no text; give one row of a matrix"),
-        (" \n,,\n# only a comment", "at least one line, found no text"),
+        (" \n,,\n\xa0\n# only a comment", "at least one line, found no text"),
         ("abc", "entries must be numbers, found 'abc' in line 1, entry 1"),
         ("0.8,0.2\n0.1,?", "entries must be numbers, found '\\?' in line 2, entry 2; give probabilities"),
         ("0.5,,0.5\n1,0,0\n0,0,1", "entries must be numbers, found nothing in line 1, entry 2"),

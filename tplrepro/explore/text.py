@@ -48,7 +48,7 @@ def cells_of_lines(text: str) -> list[tuple[int, list[str]]]:
     ValueError if no line holds anything.
     """
     numbered = enumerate(text.splitlines(), 1)
-    lines = [(place, line) for place, line in numbered if line.strip(" \t,;") and not line.lstrip().startswith("#")]
+    lines = [(place, line) for place, line in numbered if re.match(r"(?!\s*#).*[^\s,;]", line)]
     if not lines:
         raise ValueError(
             "there must be at least one line, found no text; give one row of a matrix, or one sequence, a line"
