@@ -37,14 +37,14 @@ def test_a_matrix_is_read_from_many_layouts(text, states):
 
 
 @settings(max_examples=30)
-@given(st.integers(2, 6), st.integers(0, 10**6), st.booleans())
-def test_a_matrix_is_read_back_exactly(n, seed, named):
-    matrix = tpl.random_matrix(n, seed)
+@given(st.integers(2, 6), st.integers(0, 10**6), st.booleans(), st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=20))
+def test_matrices_and_budgets_are_read_back_exactly(n, seed, named, budgets):
     states = [f"place {k}" for k in range(n)] if named else None
-    matrix = tpl.TransitionMatrix(matrix.probabilities, states=states)
+    matrix = tpl.TransitionMatrix(tpl.random_matrix(n, seed).probabilities, states=states)
     again = parse_matrix(format_matrix(matrix))
     assert np.array_equal(again.probabilities, matrix.probabilities)
     assert list(again.states) == list(matrix.states)
+    assert parse_budgets(format_budgets(budgets), len(budgets)).tolist() == budgets
 
 
 @given(st.text(max_size=60))
@@ -97,14 +97,9 @@ MISTAKES = {
         ("a,b,c\n0.5,0.5\n0.5,0.5", "must name 2 columns, found 3 labels; name each once"),
         ("\n".join(["1"] * (MAX_STATES + 1)), f"of states must be at most {MAX_STATES} here, found {MAX_STATES + 1}"),
     ],
-    partial(parse_matrix, normalize=True): [
-        ("0,0\n1,9", "positive, finite sum to be normalized, found 0 in row 0"),
-    ],
+    partial(parse_matrix, normalize=True): [("0,0\n1,9", "positive, finite sum to be normalized, found 0 in row 0")],
     parse_sequences: [
-        (
-            "state,hour\na,7\nb,9",
-            "named state must stand alone or beside one named user or time, found state, hour; name",
-        ),
+        ("state,hour\na,7\nb,9", "must stand alone or beside one named user or time, found state, hour; name"),
         ("a\nb\n", "need at least one step, found 2 states apart; give one a line"),
         (",".join(f"s{k}" for k in range(MAX_STATES + 1)), f"of states must be at most {MAX_STATES} here, found"),
     ],
@@ -130,12 +125,6 @@ MISTAKES = {
 def test_what_is_wrong_is_said(parse, text, message):
     with pytest.raises(ValueError, match=message):
         parse(text)
-
-
-@settings(max_examples=30)
-@given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=20))
-def test_budgets_are_read_back_exactly(budgets):
-    assert parse_budgets(format_budgets(budgets), len(budgets)).tolist() == budgets
 
 
 def test_budgets_rows_to_divide_and_files_are_written_in_several_ways():

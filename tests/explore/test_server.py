@@ -50,17 +50,10 @@ def ask(server):
     return ask
 
 
-@pytest.mark.parametrize(
-    ("path", "headers", "status"),
-    [
-        ("/", {}, 302),  # to a form that asks for the token
-        ("/?token=0", {}, 302),
-        ("/?token={token}", {"Host": "evil.example"}, 403),  # a name that was made to point here: DNS rebinding
-        ("/login", {"Host": "evil.example"}, 403),
-    ],
-)
-def test_without_the_link_nothing_starts(server, ask, path, headers, status):
-    assert ask(path.format(token=server[2]), headers)[0] == status
+def test_without_the_link_nothing_starts(server, ask):
+    assert [ask(path)[0] for path in ("/", "/?token=0")] == [302, 302]  # to a form that asks for the token
+    rebound = {"Host": "evil.example"}  # a name that was made to point here: DNS rebinding
+    assert [ask(path, rebound)[0] for path in (f"/?token={server[2]}", "/login")] == [403, 403]
     assert server[0].children() == []
 
 
