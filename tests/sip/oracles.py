@@ -8,19 +8,12 @@ from scipy.optimize import linprog
 
 def least_cost(belief, distance, epsilon):
     """min sum beta(x) a(y|x) D(x, y) with e^-eps p(y) <= a(y|x) <= e^eps p(y): dense, in the paper's variables."""
-    beta, distance = np.asarray(belief, dtype=float), np.asarray(distance, dtype=float)
-    n = beta.size
-    odds = np.exp(epsilon)
-    bounds = np.vstack([np.eye(n) - odds * beta, beta / odds - np.eye(n)])  # a row for each x, for every y alike
-    solved = linprog(
-        (beta[:, None] * distance).ravel(),
-        A_ub=np.kron(bounds, np.eye(n)),
-        b_ub=np.zeros(2 * n * n),
-        A_eq=np.kron(np.eye(n), np.ones(n)),
-        b_eq=np.ones(n),
-        method="highs-ds",
-        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
-    )
+    n, odds = belief.size, np.exp(epsilon)
+    cost, sums = (belief[:, None] * distance).ravel(), np.kron(np.eye(n), np.ones(n))
+    bounds = np.vstack([np.eye(n) - odds * belief, belief / odds - np.eye(n)])  # a row for each x, for every y alike
+    bounds, within = np.kron(bounds, np.eye(n)), np.zeros(2 * n * n)
+    tolerances = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    solved = linprog(cost, bounds, within, sums, np.ones(n), method="highs-ds", options=tolerances)
     assert solved.status == 0
     return solved.fun
 
