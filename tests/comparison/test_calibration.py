@@ -15,10 +15,8 @@ def test_calibrated_parameters_leak_what_was_asked(setting, mechanisms, name):
     assert swept.leakage_near[0, -1] >= 2.0
     for near in (False, True):
         found = comparison.at_equal_leakage(swept, target, near)
-        again = [
-            comparison.simulate(mechanisms[name], parameter, setting, 300, seed, 0.95)
-            for parameter, seed in zip(found.parameter, seeds, strict=True)
-        ]
+        runs = zip(found.parameter, seeds, strict=True)
+        again = [comparison.simulate(mechanisms[name], parameter, setting, 300, seed, 0.95) for parameter, seed in runs]
         np.testing.assert_allclose([o.leakage_near if near else o.leakage for o in again], target, rtol=0.03)
         np.testing.assert_allclose([o.inferred_error for o in again], found.inferred_error, rtol=0.05)
 
@@ -52,12 +50,3 @@ def test_crossings_by_hand():
     # From nothing at all the leakage jumps beyond the target: the last parameter that leaks nothing.
     jump = dataclasses.replace(swept, leakage=np.array([[0.0, 4.0, 5.0]]))
     assert comparison.at_equal_leakage(jump, 1.0).error == pytest.approx(8.0)
-
-
-def test_guaranteed_parameters(setting, mechanisms):
-    for name, mechanism in mechanisms.items():
-        parameter = comparison.at_guarantee(mechanism, setting, 0.8)
-        if name == "SIP, published":
-            assert np.isnan(parameter)
-        else:
-            assert 0.8 * (1 - 1e-6) < mechanism.bound(setting, parameter) <= 0.8

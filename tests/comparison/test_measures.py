@@ -33,36 +33,16 @@ def test_independent_times_leak_only_their_own_release_and_a_target_who_never_mo
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10**6), st.floats(0.05, 3.0))
-def test_measured_leakage_never_exceeds_temporal_privacy_leakage(seed, epsilon):
+def test_posteriors_are_those_of_the_filter_and_leakage_never_exceeds_temporal_privacy_leakage(seed, epsilon):
     rng = np.random.default_rng(seed)
     adversary = comparison.Adversary(TransitionMatrix(0.05 / 4 + 0.95 * random_matrix(4, seed=rng).toarray()))
+    told = rng.normal(size=(4, 4))
+    expected = forward_backward(told, adversary.transitions, adversary.initial).smoothed
+    np.testing.assert_allclose(adversary.posteriors(adversary.told(told)), expected, atol=1e-12)
     budgets = epsilon * rng.uniform(0.2, 1, size=5)
     told = rng.integers(2, size=(200, 5, 4)) * budgets[:, None]  # the extreme outputs of epsilon_t-DP releases
     measured = comparison.measured_leakage(adversary.told(told))
     assert measured.max() <= adversary.bound(budgets) + 1e-9
-
-
-def test_posteriors_are_those_of_the_filter():
-    adversary = comparison.Adversary(random_matrix(3, seed=1))
-    told = RNG.normal(size=(4, 3))
-    expected = forward_backward(told, adversary.transitions, adversary.initial).smoothed
-    np.testing.assert_allclose(adversary.posteriors(adversary.told(told)), expected, atol=1e-12)
-
-
-def infer_at_once(noisy, variances, setting):
-    """The same estimate from the covariance of all counts together."""
-    pi, matrix = setting.adversary.initial, setting.adversary.transitions.toarray()
-    horizon, n = noisy.shape
-    covariance = np.zeros((horizon, n, horizon, n))
-    for s in range(horizon):
-        for t in range(s, horizon):
-            joint = np.diag(pi) @ np.linalg.matrix_power(matrix, t - s) - np.outer(pi, pi)
-            covariance[s, :, t], covariance[t, :, s] = setting.n_users * joint, setting.n_users * joint.T
-    covariance = covariance.reshape(horizon * n, horizon * n)
-    seen = np.repeat(np.isfinite(variances), n)
-    total = covariance[np.ix_(seen, seen)] + np.diag(np.repeat(variances, n)[seen])
-    surprise = (noisy - setting.expected_counts).ravel()[seen]
-    return setting.expected_counts + (covariance[:, seen] @ np.linalg.solve(total, surprise)).reshape(horizon, n)
 
 
 NEVER = np.inf
@@ -73,8 +53,19 @@ VARIANCES = [[1.0] * 5, [NEVER, 3, NEVER, NEVER, 0.1], [400.0, 2, 9, NEVER, 5], 
 def test_smoothing_is_the_estimate_from_everything_at_once(setting, variances):
     noisy = setting.counts + np.random.default_rng(3).normal(size=(5, 6))
     noisy[np.isinf(variances)] = np.nan
-    found = comparison.infer_counts(noisy, variances, setting)
-    np.testing.assert_allclose(found, infer_at_once(noisy, variances, setting), atol=1e-9)
+    # The same estimate from the covariance of all counts together.
+    pi, matrix = setting.adversary.initial, setting.adversary.transitions.toarray()
+    covariance = np.zeros((5, 6, 5, 6))
+    for s in range(5):
+        for t in range(s, 5):
+            joint = np.diag(pi) @ np.linalg.matrix_power(matrix, t - s) - np.outer(pi, pi)
+            covariance[s, :, t], covariance[t, :, s] = setting.n_users * joint, setting.n_users * joint.T
+    covariance = covariance.reshape(30, 30)
+    seen = np.repeat(np.isfinite(variances), 6)
+    total = covariance[np.ix_(seen, seen)] + np.diag(np.repeat(variances, 6)[seen])
+    surprise = (noisy - setting.expected_counts).ravel()[seen]
+    expected = setting.expected_counts + (covariance[:, seen] @ np.linalg.solve(total, surprise)).reshape(5, 6)
+    np.testing.assert_allclose(comparison.infer_counts(noisy, variances, setting), expected, atol=1e-9)
     without_noise = comparison.infer_counts(setting.counts, np.full(5, 1e-9), setting)
     np.testing.assert_allclose(without_noise, setting.counts, atol=1e-4)
 
