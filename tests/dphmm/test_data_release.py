@@ -68,15 +68,12 @@ def test_the_baseline_on_delta_location_sets():
         assert step.posterior[4] / step.posterior[5] == pytest.approx(3)
 
 
-def test_a_threshold_for_zero():
+def test_states_stay_possible_however_unlikely_they_become_unless_a_threshold_says_otherwise():
     prior = np.array([0.5, 0.25, 0.25 - 1e-9, 1e-9, 0, 0])
     assert first_step(0, prior).policy.possible.tolist() == [0, 1, 2, 3]
     assert first_step(0, prior, threshold=1e-6).policy.possible.tolist() == [0, 1, 2]
     with pytest.raises(ValueError, match="found state 3 with prior 1e-09 at time 0"):
         first_step(3, prior, threshold=1e-6)
-
-
-def test_states_stay_possible_however_unlikely_they_become():
     # The belief in the last state falls below e^-1000, which no float holds; by Definition 4.1 it stays possible.
     chain = {"policy": dphmm.PolicyGraph.complete(3), "transitions": np.eye(3), "initial": [1 / 3] * 3}
     answers = [[0.0], [1.0], [2.0]]

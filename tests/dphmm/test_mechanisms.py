@@ -13,12 +13,11 @@ ALL = [dphmm.LaplaceMechanism, dphmm.KNormMechanism]
 
 @given(st.integers(0, 100_000), st.integers(1, 3), st.booleans(), st.floats(0.01, 20))
 @settings(max_examples=60)
-def test_the_loss_between_connected_states_never_exceeds_epsilon(seed, d, whole, epsilon):
+def test_the_largest_loss_between_connected_states_is_epsilon_and_between_others_the_factor(seed, d, whole, epsilon):
     rng = np.random.default_rng(seed)
     policy, f = random_policy(rng, 9, d, whole=whole)
-    kinds = [*ALL, dphmm.PlanarIsotropicMechanism] if d == 2 else ALL
     first, second = policy.edge_array.T
-    for kind in kinds:
+    for kind in [*ALL, dphmm.PlanarIsotropicMechanism] if d == 2 else ALL:
         mechanism = kind(policy, f, epsilon)
         near = mechanism.sample(f[first[0]], 20, rng)
         for z in np.vstack([f[first], f[second], near]):
@@ -29,6 +28,12 @@ def test_the_loss_between_connected_states_never_exceeds_epsilon(seed, d, whole,
         at_answers = mechanism.log_density(f[first], f[first]) - mechanism.log_density(f[first], f[second])
         if dphmm.l1_sensitivity(policy, f) > 0:
             assert at_answers.max() == pytest.approx(epsilon, rel=1e-8)
+    # Between any two possible states, connected or not.
+    policy = policy.constrain([*policy.edge_array[0], *rng.permutation(9)[:4]])
+    factor, g = dphmm.constrained_dp_factor(policy, f), f[policy.possible]
+    assert factor == pytest.approx(dphmm.sensitivity_hull(policy, f).pairwise_norms(g, g).max(), rel=1e-9)
+    at_answers = dphmm.KNormMechanism(policy, f, epsilon).log_density(g[:, None], g)
+    assert (np.diag(at_answers)[:, None] - at_answers).max() == pytest.approx(epsilon * factor, rel=1e-9)
 
 
 @pytest.mark.parametrize("kind", [*ALL, dphmm.PlanarIsotropicMechanism])
@@ -47,8 +52,8 @@ def test_the_loss_on_samples(kind):
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
-def test_densities_integrate_to_one(d):
-    # By importance sampling with independent Laplace noise, whose density is SciPy's.
+def test_densities_integrate_to_one_and_errors_are_those_of_samples(d):
+    # Importance sampling with independent Laplace noise, whose density is SciPy's.
     policy, f = random_policy(np.random.default_rng(2), 6, d, density=0.6)
     target, proposal = dphmm.KNormMechanism(policy, f, 1.0), dphmm.LaplaceMechanism(policy, f, 0.7)
     z = proposal.sample(f[0], 200_000, np.random.default_rng(3))
@@ -57,6 +62,9 @@ def test_densities_integrate_to_one(d):
     weights = np.exp(target.log_density(z, f[0]) - proposal.log_density(z, f[0]))
     assert weights.mean() == pytest.approx(1, abs=5 * weights.std() / np.sqrt(len(z)))
     assert weights.std() / np.sqrt(len(z)) < 0.02
+    for mechanism in (target, proposal):
+        squares = ((mechanism.sample(f[0], 100_000, np.random.default_rng(1)) - f[0]) ** 2).sum(axis=1)
+        assert mechanism.error**2 == pytest.approx(squares.mean(), abs=5 * squares.std() / np.sqrt(len(squares)))
 
 
 # In coordinates such as UTM metres rounding of the released value must not look like leaving the line.
@@ -81,15 +89,6 @@ def test_theorem_5_1_laplace_is_the_k_norm_mechanism_of_the_cross_polytope(d):
     assert same.log_density(z - f[0]) == pytest.approx(laplace.log_density(z, f[0]))
     assert np.sqrt(same.mean_square) == pytest.approx(laplace.error)
     assert laplace.body.norm(f - f[0]) == pytest.approx(same.body.norm(f - f[0]))
-
-
-@pytest.mark.parametrize("d", [1, 2, 3])
-@pytest.mark.parametrize("kind", ALL)
-def test_error_is_that_of_samples(d, kind):
-    policy, f = random_policy(np.random.default_rng(d), 6, d, density=0.6)
-    mechanism = kind(policy, f, 0.5)
-    squares = ((mechanism.sample(f[0], 100_000, np.random.default_rng(1)) - f[0]) ** 2).sum(axis=1)
-    assert mechanism.error**2 == pytest.approx(squares.mean(), abs=5 * squares.std() / np.sqrt(len(squares)))
 
 
 @given(st.integers(0, 1_000_000), st.integers(1, 2), st.booleans())

@@ -25,11 +25,16 @@ def test_the_categorical_policy_of_figure_3_and_the_constraint_of_figure_8():
     assert constrained == G.constrain(np.isin(np.arange(6), [1, 2, 4])) == G.constrain({4, 2, 1})
 
 
-def test_complete_policies_also_constrained():
+def test_complete_policies_also_constrained_and_edges_undirected_and_counted_once():
     for n in (1, 2, 7):
         assert set(PolicyGraph.complete(n).edges) == set(combinations(range(n), 2))
     assert set(PolicyGraph.complete(6).constrain([4, 1, 3]).edges) == {(1, 3), (1, 4), (3, 4)}
     assert PolicyGraph.from_edges(3, [(0, 1)]).constrain([0, 1]).constrain([1]).n_edges == 0
+    G = PolicyGraph.from_edges(4, [(2, 1), (1, 2), (3, 3), (0, 3)])
+    assert G.edge_array.tolist() == [[0, 3], [1, 2]]
+    assert PolicyGraph.from_edges(4, G.edges) == G != 3
+    assert PolicyGraph.from_edges(2, []).n_edges == 0
+    assert repr(G) == "PolicyGraph(4 states, 4 possible, 2 edges)"
 
 
 @given(st.integers(0, 10_000), st.floats(0, 4))
@@ -51,14 +56,6 @@ def test_transition_policy_by_its_definition(P, background):
     assert set(PolicyGraph.transition(P).edges) == reached_together
 
 
-def test_edges_are_undirected_and_counted_once():
-    G = PolicyGraph.from_edges(4, [(2, 1), (1, 2), (3, 3), (0, 3)])
-    assert G.edge_array.tolist() == [[0, 3], [1, 2]]
-    assert PolicyGraph.from_edges(4, G.edges) == G != 3
-    assert PolicyGraph.from_edges(2, []).n_edges == 0
-    assert repr(G) == "PolicyGraph(4 states, 4 possible, 2 edges)"
-
-
 def test_graphs_stay_as_they_are():
     G = categorical()
     assert set(G.connect([(4, 0)]).edges) - set(G.edges) == {(0, 4)}
@@ -76,9 +73,7 @@ def test_delta_location_set_is_the_smallest(seed, delta):
     assert p[chosen].sum() >= 1 - delta - 1e-12
     for smaller in combinations(range(6), len(chosen) - 1):
         assert p[list(smaller)].sum() < 1 - delta + 1e-12
-
-
-def test_no_impossible_state_is_taken_and_no_possible_one_lost():
+    # No impossible state is taken and no possible one lost.
     assert possible_states([0.5, 0, 1e-320, 0.5]).tolist() == [0, 2, 3]
     # The sum of the others falls short of 1 by rounding.
     assert delta_location_set([0.1] * 10 + [0.0], 0).tolist() == list(range(10))

@@ -9,28 +9,20 @@ from hypothesis import strategies as st
 
 from tplrepro.mechanisms.randomized_response import KaryRandomizedResponse, UnaryEncoding
 
-budgets = st.floats(0.01, 5.0)
-sizes = st.integers(1, 5)
 
-
-@given(budgets, sizes)
-def test_k_ary_odds(epsilon, n):
-    mechanism = KaryRandomizedResponse(epsilon, n)
-    odds = np.exp(epsilon)
+@given(st.floats(0.01, 5.0), st.integers(1, 5))
+def test_k_ary_odds_and_bits_of_unary_encoding_within_the_budget(epsilon, n):
+    mechanism, odds = KaryRandomizedResponse(epsilon, n), np.exp(epsilon)
     expected = np.where(np.eye(n, dtype=bool), odds, 1.0) / (odds + n - 1)
     assert mechanism.matrix() == pytest.approx(expected, rel=1e-12)
     assert np.exp(mechanism.log_likelihood(np.arange(n))) == pytest.approx(expected, rel=1e-12)
-
-
-@given(budgets, sizes)
-def test_unary_encoding_is_a_distribution_over_all_bits_within_the_budget(epsilon, n):
-    mechanism = UnaryEncoding(epsilon, n)
+    # Unary encoding gives a distribution over all bits.
     outputs = list(itertools.product([0, 1], repeat=n))
-    found = mechanism.log_likelihood(outputs)
+    found = UnaryEncoding(epsilon, n).log_likelihood(outputs)
     assert np.exp(found).sum(axis=0) == pytest.approx(1.0)
     for bits, told in zip(outputs, np.exp(found), strict=True):
         for value in range(n):
-            set_with = [0.5 if i == value else 1 / (np.exp(epsilon) + 1) for i in range(n)]
+            set_with = [0.5 if i == value else 1 / (odds + 1) for i in range(n)]
             expected = np.prod([p if bit else 1 - p for p, bit in zip(set_with, bits, strict=True)])
             assert told[value] == pytest.approx(expected, rel=1e-9)
     assert np.ptp(found, axis=1).max() == pytest.approx(epsilon if n > 1 else 0.0)
