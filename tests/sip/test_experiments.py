@@ -57,7 +57,7 @@ def test_closed_forms_of_example_1(p1, phi, epsilon):
     assert found.leakages[0] == pytest.approx(crr.leakage([1 - p1, p1]))
 
 
-def test_noise_is_independent_where_the_data_are():
+def test_noise_is_independent_where_the_data_are_and_else_correlated_as_in_a_simulation():
     crr = sip.ConditionalRandomizedResponse(1.0)
     for p1 in (0.5, 0.95):
         found = sip.two_step_noise(crr, crr, p1, 0.5)
@@ -66,9 +66,6 @@ def test_noise_is_independent_where_the_data_are():
         closer = sip.two_step_noise(crr, crr, p1, 0.1)
         assert closer.second < found.second
         assert closer.mutual_information > 0
-
-
-def test_the_noise_correlation_by_simulation():
     rng = np.random.default_rng(8)
     crr, p1, phi, draws = sip.ConditionalRandomizedResponse(0.5), 0.7, 0.2, 40_000
     found = sip.two_step_noise(crr, crr, p1, phi)

@@ -37,8 +37,7 @@ def test_measures_of_given_channels():
 def test_theorem_1_and_theorem_2():
     assert sip.compose([0.1, 0.2, 0.3]) == pytest.approx(0.6)
     horizon, epsilon, delta = 500, 0.05, 1e-6
-    deviation = np.sqrt(horizon) * epsilon * np.sqrt(2 * np.log(1 / delta))
-    expected = horizon * epsilon * (np.exp(epsilon) - 1) + deviation
+    expected = horizon * epsilon * (np.exp(epsilon) - 1) + np.sqrt(horizon) * epsilon * np.sqrt(2 * np.log(1 / delta))
     assert sip.compose([epsilon] * horizon, delta) == pytest.approx(expected, rel=1e-12)
     assert sip.compose([1.0] * 3, delta) == 3.0  # the sum is the better bound here
     # Binary, independent and even: the log-ratio of T releases is a sum of +- terms, so its tail is binomial.

@@ -66,7 +66,7 @@ def test_one_step_is_the_dense_product_with_restarts(background):
     assert (chain.steps[2] > 0) == (background < 1)  # else entries are differences, and logarithms are used
 
 
-def test_estimated_chains():
+def test_estimated_chains_and_no_table_of_pairs_of_41270_states():
     sequences = [[0, 1, 2, 0, 1, 2], [0, 1, 0], [2]]
     for restart in (0.0, 0.25):
         first = sip.chain_from_sequences(sequences, 4, restart=restart)
@@ -77,11 +77,7 @@ def test_estimated_chains():
     second = sip.chain_from_sequences(sequences, 4, order=2, restart=0.0)
     following = second.toarray()[0] @ second.toarray()  # "0" leads to the pair (0, 1), and 0 1 to 2, 2, 0
     assert np.bincount(second.symbols, following, 4) == pytest.approx([1 / 3, 0, 2 / 3, 0])
-
-
-def test_41270_states_hold_no_table_of_pairs():
-    n = 41_270
-    rng = np.random.default_rng(0)
+    n, rng = 41_270, np.random.default_rng(0)
     chain = sip.chain_from_sequences([rng.integers(0, n, 20) for _ in range(2_000)], n, order=2)
     assert chain.transition.probabilities.nnz < 3 * 40_000 + n + chain.symbols.size
     assert sip.Belief.start(chain).current.sum() == pytest.approx(1.0)
@@ -103,16 +99,13 @@ def test_ids_without_n_symbols_are_labels_and_nobody_can_write_to_a_chain():
 
 
 def test_each_release_reports_its_true_leakage():
-    rng = np.random.default_rng(4)
     crr, belief = sip.ConditionalRandomizedResponse(1.0), sip.Belief.start(CHAIN)
-    for step in sip.release_sequence(crr, [1, 1, 0, 1], CHAIN, rng=rng):
+    for step in sip.release_sequence(crr, [1, 1, 0, 1], CHAIN, rng=np.random.default_rng(4)):
         response = crr.response(belief.current)
         rows = response.matrix()
         assert step.leakage == pytest.approx(sip.instantaneous_leakage(rows, belief.current), rel=1e-12)
         assert step.kept == pytest.approx(rows[step.symbol, step.symbol])
         belief = belief.observe(step.output, response)
-    exact = sip.release_sequence(sip.OptimalResponse(1.0), [1, 1, 0, 1], CHAIN, rng=rng)
-    assert max(step.leakage for step in exact) <= 1.0
 
 
 @pytest.mark.parametrize("mechanism", [sip.RandomizedResponse(0.8), sip.OptimalResponse(1.0)])

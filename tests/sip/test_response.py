@@ -51,8 +51,7 @@ def test_closed_forms_of_appendix_d(p1, phi, first, second):
     assert after[0][1, 0] == pytest.approx(((1 - phi) * (e1 - p1) + phi * p1) / e12, **exact)
     # Eqs. (49) to (52): the joint posterior of X_1 and X_2 after Y_1 = 1.
     posterior = np.array([1 - p1, p1]) * response.column(1) / response.marginal[1]
-    assert posterior[0] * phi == pytest.approx(phi * (1 - p1) / e1, **exact)
-    assert posterior[1] * phi == pytest.approx(phi * (e1 - 1 + p1) / e1, **exact)
+    assert posterior * phi == pytest.approx(phi * np.array([1 - p1, e1 - 1 + p1]) / e1, **exact)
 
 
 @given(beliefs(), st.floats(0.01, 5.0))
