@@ -11,8 +11,7 @@ import tplrepro as tpl
 from tplrepro import TransitionMatrix, markov
 from tplrepro.markov.filtering import ImpossibleOutputError, condition, forward_backward
 
-EYE, HALVES, TABLE = np.eye(2), [0.5, 0.5], np.array([[8.0, 2.0], [1.0, 9.0]])
-SPARSE = scipy.sparse.eye_array(2)
+EYE, SPARSE, HALVES = np.eye(2), scipy.sparse.eye_array(2), [0.5, 0.5]
 RNG = np.random.default_rng(0)
 NUMBERS = np.random.default_rng(0).normal(size=50)
 
@@ -93,18 +92,12 @@ SEQUENCES = [
     ([b"ab"], {}, "found b'ab' at position 0"),
     ([{1, 2}], {}, "must be a list of states, found {1, 2} at position 0"),
     (pd.DataFrame({"user": [], "time": [], "state": []}), {}, "at least one observed state, found none"),
-    (
-        pd.DataFrame({"user": [1, 1], "time": ["9", "10"], "state": [1, 2]}),
-        {},
-        "time must hold .*; use pandas.to_datetime",
-    ),
+    (pd.DataFrame({"user": 1, "time": ["9", "10"], "state": [1, 2]}), {}, "time must hold .*; use pandas.to_datetime"),
     (pd.DataFrame({"state": [1]}), {}, r"the columns user, time and state, found \['state'\]; rename"),
     (pd.DataFrame({"user": [1], "time": [np.nan], "state": [1]}), {}, "some in column time; drop those rows"),
     ([[0, 1]], {}, r"no step starts at state 1 \(1 such states\); give smoothing > 0"),
     ([[0, 1]], {"direction": "sideways"}, "'forward', 'backward', found 'sideways'"),
 ]
-
-
 CALLS += [(partial(TransitionMatrix.from_sequences, given, **options), words) for given, options, words in SEQUENCES]
 
 

@@ -9,57 +9,45 @@ from tplrepro.markov import fit_hidden_chain, forward_backward
 MATRIX = np.array([[0.9, 0.1, 0.0], [0.05, 0.85, 0.1], [0.1, 0.0, 0.9]])
 
 
-def walk(rng, steps):
-    states = [0]
-    for _ in range(steps - 1):
-        states.append(rng.choice(3, p=MATRIX[states[-1]]))
-    return np.array(states)
-
-
-def filtered(chain, observed):
-    emissions = zip(chain.means, chain.covariances, strict=True)
-    told = np.stack([multivariate_normal(*one).logpdf(observed) for one in emissions], axis=1)
-    return forward_backward(told, chain.matrix, chain.initial)
-
-
 @pytest.fixture(scope="module")
 def moving():
     rng = np.random.default_rng(5)
-    states = [walk(rng, 1500), walk(rng, 500)]
+    states = [[0], [0]]
+    for walk, steps in zip(states, (1500, 500), strict=True):
+        while len(walk) < steps:
+            walk.append(rng.choice(3, p=MATRIX[walk[-1]]))
     places = np.array([[0.0, 0.0], [3.0, 0.0], [5.0, 4.0]])
     return states, [places[s] + rng.normal(size=(len(s), 2)) * [0.5, 0.7] for s in states]
 
 
-def test_recovers_a_known_gaussian_chain(moving):
+def test_recovers_a_known_gaussian_chain_and_for_one_state_the_normal_distribution(moving):
     states, series = moving
     chain = fit_hidden_chain(series, 3, rng=np.random.default_rng(0), restarts=4)
     assert chain.converged
     assert np.abs(chain.matrix.probabilities - MATRIX).max() < 0.04
     assert np.abs(chain.means - [[0, 0], [3, 0], [5, 4]]).max() < 0.1
     assert np.abs(chain.covariances - np.diag([0.25, 0.49])).max() < 0.06
-    inferred = [filtered(chain, observed) for observed in series]
+    emissions = [multivariate_normal(*one) for one in zip(chain.means, chain.covariances, strict=True)]
+    told = [np.stack([one.logpdf(observed) for one in emissions], axis=1) for observed in series]
+    inferred = [forward_backward(one, chain.matrix, chain.initial) for one in told]
     assert min((one.smoothed.argmax(axis=1) == true).mean() for one, true in zip(inferred, states, strict=True)) > 0.98
     assert chain.log_likelihood == pytest.approx(sum(one.log_evidence for one in inferred))
     assert chain.log_likelihood == pytest.approx(np.nanmax(chain.restarts))
     assert len(chain.restarts) == 4
+    x = np.random.default_rng(0).normal(size=500)
+    chain = fit_hidden_chain([x], 1, rng=np.random.default_rng(0), restarts=1)
+    assert chain.matrix.probabilities.tolist() == [[1.0]]
+    assert chain.means[0, 0] == pytest.approx(x.mean())
+    assert chain.covariances[0, 0, 0] == pytest.approx(x.var(), rel=1e-4)
 
 
-def test_units_do_not_matter(moving):
+def test_units_do_not_matter_and_running_out_of_iterations_is_said(moving):
     _, series = moving
     given = series[1], series[1] * 1e-5 + 7.0
     plain, scaled = (fit_hidden_chain([one], 3, rng=np.random.default_rng(1), restarts=2) for one in given)
     assert scaled.matrix.probabilities == pytest.approx(plain.matrix.probabilities, abs=1e-6)
     assert (scaled.means - 7.0) * 1e5 == pytest.approx(plain.means, abs=1e-5)
     assert scaled.log_likelihood == pytest.approx(plain.log_likelihood - 2 * len(series[1]) * np.log(1e-5))
-
-
-def test_one_state_is_one_normal_distribution_and_running_out_of_iterations_is_said(moving):
-    x = np.random.default_rng(0).normal(size=500)
-    chain = fit_hidden_chain([x], 1, rng=np.random.default_rng(0), restarts=1)
-    assert chain.matrix.probabilities.tolist() == [[1.0]]
-    assert chain.means[0, 0] == pytest.approx(x.mean())
-    assert chain.covariances[0, 0, 0] == pytest.approx(x.var(), rel=1e-4)
-    _, series = moving
     with pytest.warns(UserWarning, match="stopped after 2 iterations"):
         chain = fit_hidden_chain([series[1]], 3, rng=np.random.default_rng(0), restarts=1, max_iterations=2)
     assert (chain.converged, chain.iterations) == (False, 2)

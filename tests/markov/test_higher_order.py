@@ -43,7 +43,7 @@ def test_counts_tuples(sequences, order, direction, smoothing):
     assert P.toarray() == pytest.approx(rows / rows.sum(axis=1, keepdims=True))
 
 
-def test_one_step_is_the_identity_and_k_steps_are_not():
+def test_one_step_is_the_identity_and_k_steps_are_not_and_their_powers_stay_sparse():
     sequences = [np.random.default_rng(1).integers(0, 3, 200).tolist()]
     for direction in ("forward", "backward"):
         P = estimate_higher_order(sequences, order=2, smoothing=1.0, tuples="all", direction=direction)
@@ -53,6 +53,17 @@ def test_one_step_is_the_identity_and_k_steps_are_not():
         assert two.probabilities == pytest.approx(P.probabilities @ P.probabilities)
         assert two.probabilities.min() > 0
         assert np.isfinite(tpl.PrivacyLossFunction(two).supremum(0.1))
+    rng = np.random.default_rng(2)
+    dense = estimate_higher_order([rng.integers(0, 4, 300)], order=2, smoothing=0.5)
+    sparse = tpl.TransitionMatrix(csr_array(dense.probabilities), states=dense.states)
+    for k in (1, 2, 3):
+        power = every_kth(sparse, k)
+        assert (power.is_sparse, power.states) == (True, sparse.states)
+        assert power.toarray() == pytest.approx(np.linalg.matrix_power(dense.probabilities, k))
+    many = estimate_higher_order([rng.integers(0, 80, 40_000)], order=2, smoothing=0.1)
+    assert many.is_sparse
+    assert many.n_states > 6000
+    assert many.probabilities.nnz < 85 * many.n_states
 
 
 def test_states_are_tuples_of_labels_and_can_be_those_of_another_estimate():
@@ -69,20 +80,6 @@ def test_states_are_tuples_of_labels_and_can_be_those_of_another_estimate():
         totals = rows.sum(axis=1, keepdims=True) + 3 * 0.5  # three successors each
         possible = np.array([[order == 1 or states[i][1:] == states[j][:-1] for j in seen] for i in seen])
         assert part.toarray()[np.ix_(seen, seen)] == pytest.approx((rows + 0.5 * possible) / totals)
-
-
-def test_powers_of_sparse_and_dense_agree_and_many_tuples_stay_sparse():
-    rng = np.random.default_rng(2)
-    dense = estimate_higher_order([rng.integers(0, 4, 300)], order=2, smoothing=0.5)
-    sparse = tpl.TransitionMatrix(csr_array(dense.probabilities), states=dense.states)
-    for k in (1, 2, 3):
-        power = every_kth(sparse, k)
-        assert (power.is_sparse, power.states) == (True, sparse.states)
-        assert power.toarray() == pytest.approx(np.linalg.matrix_power(dense.probabilities, k))
-    many = estimate_higher_order([rng.integers(0, 80, 40_000)], order=2, smoothing=0.1)
-    assert many.is_sparse
-    assert many.n_states > 6000
-    assert many.probabilities.nnz < 85 * many.n_states
 
 
 def test_leakage_seen_every_second_step_bounds_that_of_all_paths():

@@ -39,7 +39,7 @@ def test_all_of_it_is_as_with_lists(lists):
     assert back(sequences.select(np.flatnonzero(odd))) == lists[1::2]
 
 
-def test_users_items_and_bounds():
+def test_users_items_and_bounds_and_nothing_can_be_changed():
     sequences = ragged([[3], [5, 5], [8]], users=np.array([9, 1, 9]))
     grouped = {user: [s.tolist() for s in own] for user, own in sequences.by_user().items()}
     assert list(grouped.items()) == [(9, [[0], [2]]), (1, [[1, 1]])]
@@ -47,9 +47,6 @@ def test_users_items_and_bounds():
     with pytest.raises(IndexError, match="index -4 .* size 3"):
         sequences[-4]
     assert repr(sequences) == "Sequences(3 sequences, 4 values, 3 states)"
-
-
-def test_sequences_cannot_be_changed():
     values = np.array([0, 1])
     sequences = Sequences(values, [0, 2], ["a", "b"], [1])
     values[:] = 1
@@ -68,11 +65,7 @@ def test_states_are_the_values_seen_unless_they_are_named():
     named = as_sequences([["b", "a"]], states=["c", "b", "a"])
     assert (named.labels.tolist(), named[0].tolist()) == (["c", "b", "a"], [1, 2])
     assert as_sequences([[2.0, True, np.int8(1)]]).labels.tolist() == [1, 2]
-    for hashes in (
-        [2**63, 2**63 + 1],
-        [-1, 2**63, 2**63 + 1],
-        [10**20, 10**20 + 1],
-    ):  # floats could not tell them apart
+    for hashes in ([2**63, 2**63 + 1], [-1, 2**63, 2**63 + 1], [10**20, 10**20 + 1]):  # equal as floats
         assert as_sequences([hashes]).labels.tolist() == hashes
 
 
@@ -91,15 +84,12 @@ def test_labels_unvisited_states_and_users_survive():
 
 
 def test_a_frame_is_put_in_order_of_user_and_time_and_a_mapping_names_the_users():
-    frame = pd.DataFrame(
-        {"user": ["bob", "ann", "bob", "ann"], "time": [2, 5, 1, 4], "state": list("wxyz"), "speed": np.nan}
-    )
+    frame = pd.DataFrame({"user": ["bob", "ann"] * 2, "time": [2, 5, 1, 4], "state": list("wxyz"), "speed": np.nan})
     sequences = as_sequences(frame)
     assert back(sequences) == [["z", "x"], ["y", "w"]]
     assert sequences.users.tolist() == ["ann", "bob"]
     dated = frame.assign(time=pd.to_datetime(frame["time"], unit="D"), state=pd.Series([3, 1, 3, 9], dtype="Int64"))
     assert back(as_sequences(dated)) == [[9, 1], [3, 3]]
-
     sequences = as_sequences({"ann": ["x", "y"], "bob": [["y"], ["y", "x"]], "new": []})
     assert back(sequences) == [["x", "y"], ["y"], ["y", "x"], []]
     assert sequences.users.tolist() == ["ann", "bob", "bob", "new"]
@@ -122,14 +112,12 @@ def test_counts_are_those_of_a_loop_and_smoothing_adds_to_each(sequences, direct
 def test_maximum_likelihood_recovers_a_chain_and_many_states_stay_sparse():
     rng = np.random.default_rng(0)
     P = tpl.random_matrix(4, seed=1)
-    state, sequence = 0, []
+    sequence = [0]
     for _ in range(50_000):
-        state = rng.choice(4, p=P.row(state))
-        sequence.append(state)
-    estimate = tpl.TransitionMatrix.from_sequences([sequence])
-    assert np.abs(estimate.probabilities - P.probabilities).max() < 0.02
-    backward = tpl.TransitionMatrix.from_sequences([sequence], direction="backward")
-    assert np.abs(backward.probabilities - P.reverse().probabilities).max() < 0.02
+        sequence.append(rng.choice(4, p=P.row(sequence[-1])))
+    for options, truth in (({}, P), ({"direction": "backward"}, P.reverse())):
+        estimate = tpl.TransitionMatrix.from_sequences([sequence], **options)
+        assert np.abs(estimate.probabilities - truth.probabilities).max() < 0.02
     many = tpl.TransitionMatrix.from_sequences([range(5000), [0]], smoothing=0.1)
     assert many.is_sparse
     assert many.background[0] == pytest.approx(0.1 / (1 + 500))

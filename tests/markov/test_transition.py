@@ -17,12 +17,10 @@ from tplrepro.markov import as_sequences, count_transitions, drop_dead_ends, for
 FIG_2_FORWARD = [[0.2, 0.3, 0.5], [0.1, 0.1, 0.8], [0.6, 0.2, 0.2]]
 
 
-def sparse_example(seed=0, n=12):
-    rng = np.random.default_rng(seed)
+def sparse_example(n=12):
+    rng, names = np.random.default_rng(0), [f"s{i}" for i in range(n)]
     counts = scipy.sparse.random_array((n, n), density=0.2, rng=rng, data_sampler=lambda size: rng.integers(1, 9, size))
-    return tpl.TransitionMatrix(
-        counts.tocsr(), background=rng.random(n) * 0.1 + 0.01, normalize=True, states=[f"s{i}" for i in range(n)]
-    )
+    return tpl.TransitionMatrix(counts.tocsr(), background=rng.random(n) * 0.1 + 0.01, normalize=True, states=names)
 
 
 @pytest.mark.parametrize("made", [lambda P: P, copy.deepcopy, lambda P: pickle.loads(pickle.dumps(P))])
@@ -32,12 +30,8 @@ def test_nothing_in_it_can_be_changed(made):
     rows[0] = 0
     assert dense.probabilities[0].tolist() == FIG_2_FORWARD[0]
     assert sparse.excess.nnz
-    dense, sparse, filtered = (
-        made(dense),
-        made(sparse),
-        made(forward_backward(np.zeros((2, 3)), FIG_2_FORWARD, [1, 0, 0])),
-    )
-    sequences = made(as_sequences([["x", "y"]]))
+    filtered, sequences = forward_backward(np.zeros((2, 3)), FIG_2_FORWARD, [1, 0, 0]), as_sequences([["x", "y"]])
+    dense, sparse, filtered, sequences = map(made, (dense, sparse, filtered, sequences))
     arrays = [dense.probabilities, sparse.background, filtered.log_priors, sequences.values, sequences.labels]
     for array in [*arrays, *(part for P in (sparse.probabilities, sparse.excess) for part in (P.data, P.indices))]:
         with pytest.raises(ValueError, match="read-only"):
@@ -71,10 +65,8 @@ def test_every_kind_of_matrix_is_taken_everywhere_and_nothing_of_it_gets_lost(fu
         assert function(kind) == pytest.approx(function(rows), rel=1e-12)
     P = tpl.TransitionMatrix(rows)
     vectors = (tpl.temporal_privacy_leakage, tpl.PrivacyLossFunction(P), P.propagate, P.reverse)
-    for call, lossy in [
-        *itertools.product([function], LOSSY),
-        *itertools.product(vectors, [MASKED[0], COMPLEX[0], ["1", "0"]]),
-    ]:
+    with_vectors = itertools.product(vectors, [MASKED[0], COMPLEX[0], ["1", "0"]])
+    for call, lossy in [*itertools.product([function], LOSSY), *with_vectors]:
         with pytest.raises(ValueError, match="masked|no real numbers"):
             call(lossy)
 

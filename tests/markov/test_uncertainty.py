@@ -11,6 +11,7 @@ import tplrepro as tpl
 from tplrepro.markov import Sequences, bootstrap_draws, leakage_interval, posterior_draws
 
 TABLE = np.array([[8.0, 2.0], [1.0, 9.0]])
+LISTS = st.lists(st.lists(st.integers(0, 3), max_size=6), min_size=1, max_size=5).filter(any)
 
 
 def test_rows_follow_independent_beta_distributions_about_the_smoothed_estimate():
@@ -21,9 +22,8 @@ def test_rows_follow_independent_beta_distributions_about_the_smoothed_estimate(
     # Rows are independent, and their mean is the smoothed estimate.
     counts = np.array([[5.0, 0.0, 1.0], [0.0, 0.0, 0.0], [2.0, 2.0, 2.0]])
     draws = np.array([P.probabilities for P in posterior_draws(counts, 0.7, 4000, np.random.default_rng(1))])
-    assert draws.mean(axis=0) == pytest.approx(
-        tpl.TransitionMatrix.from_counts(scipy.sparse.csr_array(counts), 0.7).toarray(), abs=0.015
-    )
+    smoothed = tpl.TransitionMatrix.from_counts(scipy.sparse.csr_array(counts), 0.7).toarray()
+    assert draws.mean(axis=0) == pytest.approx(smoothed, abs=0.015)
     assert abs(np.corrcoef(draws[:, 0, 0], draws[:, 2, 0])[0, 1]) < 0.05
 
 
@@ -35,21 +35,14 @@ def test_a_tiny_prior_does_not_underflow_and_without_one_unseen_steps_stay_impos
     assert 0 < P.probabilities[1, 0] < 1
 
 
-@given(
-    sequences=st.lists(st.lists(st.integers(0, 3), max_size=6), min_size=1, max_size=5).filter(any),
-    seed=st.integers(0, 99),
-    by_group=st.booleans(),
-)
+@given(sequences=LISTS, seed=st.integers(0, 99), by_group=st.booleans())
 def test_bootstrap_estimates_from_the_sequences_drawn(sequences, seed, by_group):
     groups = [i * i % 3 for i in range(len(sequences))] if by_group else list(range(len(sequences)))
     names = list(dict.fromkeys(groups))
-    draws = bootstrap_draws(
-        Sequences.from_flat(np.concatenate(sequences).astype(int), np.cumsum([0, *map(len, sequences)])),
-        3,
-        np.random.default_rng(seed),
-        estimate=lambda sample: [sample.labels[s].tolist() for s in sample],
-        groups=groups if by_group else None,
-    )
+    flat = Sequences.from_flat(np.concatenate(sequences).astype(int), np.cumsum([0, *map(len, sequences)]))
+    options = {"estimate": lambda sample: [sample.labels[s].tolist() for s in sample]}
+    options["groups"] = groups if by_group else None
+    draws = bootstrap_draws(flat, 3, np.random.default_rng(seed), **options)
     rng = np.random.default_rng(seed)
     for drawn in draws:
         chosen = [names[k] for k in rng.integers(len(names), size=len(names))]
