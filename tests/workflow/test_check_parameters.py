@@ -5,6 +5,9 @@ from workflow.check_parameters import find_problems
 from workflow.configuration import read_notebooks, read_profile
 from workflow.fingerprint import fingerprint
 
+ONLY = "the parameters cell may hold only 'name = value' lines"
+OF_ONE = "notebooks:\n  a/one: {}\n"
+
 
 @pytest.fixture
 def one(repository):
@@ -29,9 +32,6 @@ def test_annotations_comments_and_negative_numbers_are_understood():
     assert literal_assignments(source) == {"a": -0.1, "b": [1, 2], "c": None, "d": (), "e": "x"}
 
 
-ONLY = "the parameters cell may hold only 'name = value' lines"
-
-
 @pytest.mark.parametrize(
     ("source", "tag", "problem"),
     [
@@ -48,28 +48,14 @@ def test_what_is_no_cell_of_parameters_is_named(one, source, tag, problem):
     assert problem in found
 
 
-def test_one_notebook_may_serve_several_figures(one):
-    facts = "a/one:\na/two: {notebook: a/one}"
-    one.configure(facts, "notebooks:\n  a/one: {}\n  a/two: {value: 2}\n")
-    assert find_problems(one.root) == []
-    assert [fingerprint(*one.entry(name))["parameters"] for name in ("a/one", "a/two")] == [{}, {"value": 2}]
-
-
-def test_a_misspelt_parameter_is_an_error_before_anything_runs(one):
-    one.configure("a/one:", "notebooks:\n  a/one: {valeu: 0.7}\n", "notebooks:\n  a/one: {}\n")
-    (problem,) = find_problems(one.root)
-    assert problem == "quick.yaml: a/one has no parameter 'valeu'; its parameters cell declares value, seed"
-    status, words = one.batch()
-    assert (status, problem in words) == (2, True)
-    assert not (one.root / "build").exists()
-
-
-OF_ONE = "notebooks:\n  a/one: {}\n"
-
-
 @pytest.mark.parametrize(
     ("file", "text", "problem"),
     [
+        (
+            "quick",
+            "notebooks: {a/one: {va: 0}}",
+            "a/one has no parameter 'va'; its parameters cell declares value, seed",
+        ),
         ("paper", "notebooks: {a/one: {epsilonn: 1}}", "paper.yaml: a/one has no parameter 'epsilonn'"),
         *(
             ("quick", f"notebooks: {{a/one: {{value: {value}}}}}", "a/one wants float for 'value' as in its default")
@@ -86,12 +72,19 @@ OF_ONE = "notebooks:\n  a/one: {}\n"
         ("notebooks", "a/one: {data: [kosarak, geolif]}", "got data 'geolif'; correct it"),
     ],
 )
-def test_mistakes_in_the_files_are_named(one, file, text, problem):
+def test_mistakes_in_the_files_are_named_before_anything_runs(one, file, text, problem):
     one.configure(**({"notebooks": "a/one:", "quick": OF_ONE, "paper": OF_ONE} | {file: text}))
-    assert problem in find_problems(one.root)[0]
+    (found,) = find_problems(one.root)
+    assert problem in found
+    status, words = one.batch()
+    assert (status, found in words) == (2, True)
+    assert not (one.root / "build").exists()
 
 
-def test_notebooks_and_configuration_name_the_same(one):
+def test_one_notebook_may_serve_several_figures_but_notebooks_and_configuration_name_the_same(one):
+    one.configure("a/one:\na/two: {notebook: a/one}", "notebooks:\n  a/one: {}\n  a/two: {value: 2}\n")
+    assert find_problems(one.root) == []
+    assert [fingerprint(*one.entry(name))["parameters"] for name in ("a/one", "a/two")] == [{}, {"value": 2}]
     one.notebook("a/new")
     one.notebook("a/.ipynb_checkpoints/one-checkpoint")  # is no notebook
     one.configure("a/one:\na/gone:", "notebooks:\n  a/one: {}\n  a/lost: {}\n  a/gone: {}\n")
