@@ -13,29 +13,19 @@ NOTEBOOKS = sources()
 
 
 @pytest.fixture(params=list(NOTEBOOKS), scope="module")
-def entry(request):
-    return NOTEBOOKS[request.param]
+def committed(request):
+    """A notebook's entry, the notebook and its cells of code."""
+    notebook = nbformat.read(NOTEBOOKS[request.param].path(), as_version=4)
+    return NOTEBOOKS[request.param], notebook, [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
-@pytest.fixture(scope="module")
-def notebook(entry):
-    return nbformat.read(entry.path(), as_version=4)
-
-
-@pytest.fixture(scope="module")
-def code(notebook):
-    return [cell for cell in notebook.cells if cell.cell_type == "code"]
-
-
-def test_is_valid_named_and_free_of_what_changes_from_run_to_run(notebook):
+def test_is_valid_named_short_and_free_of_algorithms_and_of_what_changes_from_run_to_run(committed):
+    """Functions of more than a few lines, and classes, belong in the package."""
+    _, notebook, code = committed
     nbformat.validate(notebook)
     assert notebook == clean(nbformat.from_dict(notebook)), "run make notebooks"
     assert notebook.cells[0].cell_type == "markdown"
     assert re.match(r"# .{10,}", notebook.cells[0].source)
-
-
-def test_is_short_and_defines_no_algorithm(notebook, code):
-    """Functions of more than a few lines, and classes, belong in the package."""
     assert len(notebook.cells) <= 30
     for cell in code:
         assert len(cell.source.splitlines()) <= 30
@@ -45,7 +35,8 @@ def test_is_short_and_defines_no_algorithm(notebook, code):
                 assert node.end_lineno - node.lineno <= 12, node.name
 
 
-def test_was_run_from_top_to_bottom_without_errors_warnings_and_names_of_machines(code):
+def test_was_run_from_top_to_bottom_without_errors_warnings_and_names_of_machines(committed):
+    *_, code = committed
     filled = [cell for cell in code if cell.source.strip()]
     assert [cell.execution_count for cell in filled] == list(range(1, len(filled) + 1)), "run make notebooks"
     for output in (output for cell in code for output in cell.outputs):
@@ -55,7 +46,8 @@ def test_was_run_from_top_to_bottom_without_errors_warnings_and_names_of_machine
         assert not re.search(r"/(tmp|home|root|Users|work)/", text)
 
 
-def test_has_a_seed_saves_under_its_own_name_and_reads_no_settings_of_the_machine(entry, code):
+def test_has_a_seed_saves_under_its_own_name_and_reads_no_settings_of_the_machine(committed):
+    entry, _, code = committed
     assert isinstance(entry.declared_parameters().get("seed"), int)
     source = "\n".join(cell.source for cell in code)
     if entry.figure:

@@ -9,9 +9,9 @@ from unittest import mock
 
 import nbformat
 import numpy as np
-import papermill
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
+from papermill import execute_notebook
 
 import tplrepro as tpl
 from workflow.configuration import ROOT
@@ -31,9 +31,7 @@ def test_figure_3_of_tkde_2019_with_parameters_injected(tmp_path):
     parameters = {"epsilon": 0.2, "horizon": 4, "stay": 0.6}
     environment = kernel_environment(tmp_path, "test", "pytest", real_data=False)
     with mock.patch.dict(os.environ, environment, clear=True):
-        papermill.execute_notebook(
-            source, target, parameters, kernel_name="python3", language="python", progress_bar=False
-        )
+        execute_notebook(source, target, parameters, kernel_name="python3", language="python", progress_bar=False)
     record = json.loads((tmp_path / "tkde2019/fig3.json").read_text())
     assert record["parameters"] == parameters | {"seed": 2019}
     assert record["results"]["largest TPL, strongest"] == pytest.approx(4 * 0.2)

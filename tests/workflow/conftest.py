@@ -54,9 +54,8 @@ class SmallRepository:
         """Notebooks of these names, configured with nothing of their own."""
         for name in names:
             self.notebook(name)
-        self.configure(
-            "".join(f"{name}:\n" for name in names), "notebooks:\n" + "".join(f"  {name}: {{}}\n" for name in names)
-        )
+        quick = "notebooks:\n" + "".join(f"  {name}: {{}}\n" for name in names)
+        self.configure("".join(f"{name}:\n" for name in names), quick)
 
     def entry(self, name):
         """What functions of the workflow take: the notebook's entry, the quick profile and the folder."""

@@ -15,9 +15,7 @@ from workflow.configuration import ROOT, sources
 from workflow.lock import direct_dependencies, environment_file, pinned_versions
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-MAKEFILE = (ROOT / "Makefile").read_text()
 LOCK = (ROOT / "requirements.lock").read_text()
-
 
 # Paths of one machine and addresses of indexes, put together here, so that this file does not hold them.
 FOREIGN = ["../" + "shared", "/" + "work/", "/" + "root/", "/" + "home/"]
@@ -76,7 +74,7 @@ def test_make_hands_settings_over_as_words_and_none_of_them_to_the_shell(tmp_pat
 @pytest.mark.parametrize("document", ["README.md", "REPRODUCING.md", "CHANGELOG.md", "data/README.md"])
 def test_commands_and_links_in_the_documents_exist(document):
     text, folder = (ROOT / document).read_text(), (ROOT / document).parent
-    targets = set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     lines = re.findall(r"^(?:[A-Z_]+=\S+ )?make ([a-z-]+)|`make ([a-z-]+)", text, re.MULTILINE)
     named = {first or second for first, second in lines}
     assert named <= targets
@@ -93,9 +91,12 @@ def test_tests_that_the_documents_cite_exist():
             assert (file, name) in defined, f"{document.name} cites {file}::{name}"
 
 
-def test_readme_lists_every_notebook_once_and_continuous_integration_runs_its_test_command():
-    listed = re.findall(r"\(notebooks/([\w/]+)\.ipynb\)", (ROOT / "README.md").read_text())
-    assert sorted(listed) == sorted(sources())
+def test_readme_lists_every_notebook_once_its_example_prints_what_it_says_and_its_test_command_is_run(capsys):
+    readme = (ROOT / "README.md").read_text()
+    assert sorted(re.findall(r"\(notebooks/([\w/]+)\.ipynb\)", readme)) == sorted(sources())
+    code, printed = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", readme, re.S).groups()
+    exec(code, {})
+    assert capsys.readouterr().out == printed
     script = ROOT / ".ci" / "run"
     assert re.search(r"^make test\b", script.read_text(), re.MULTILINE)
     assert script.stat().st_mode & 0o111
@@ -145,10 +146,3 @@ def test_citation_file_is_valid_names_the_five_papers_and_has_the_version_and_li
     del citation["authors"]
     with pytest.raises(jsonschema.ValidationError, match="'authors' is a required property"):
         jsonschema.validate(citation, CITATION)
-
-
-def test_example_in_the_readme_prints_what_it_says(capsys):
-    readme = (ROOT / "README.md").read_text()
-    code, printed = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", readme, re.S).groups()
-    exec(code, {})
-    assert capsys.readouterr().out == printed
