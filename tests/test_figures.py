@@ -18,8 +18,11 @@ def draw():
     return figure
 
 
-def test_picture_document_and_record_stand_side_by_side(figures_folder):
-    figures.save_figure(draw(), "paper/fig1")
+def test_picture_document_and_record_stand_side_by_side_and_the_same_figure_has_the_same_bytes(figures_folder):
+    figure = draw()
+    for suffix in (".png", ".pdf"):
+        assert len({figures.figure_bytes(drawn, suffix) for drawn in (figure, draw(), figure)}) == 1
+    figures.save_figure(figure, "paper/fig1")
     paths = sorted((figures_folder / "paper").iterdir())  # nothing half-written is left
     assert [path.name for path in paths] == ["fig1.json", "fig1.pdf", "fig1.png"]
     _, document, picture = (path.read_bytes() for path in paths)
@@ -29,12 +32,6 @@ def test_picture_document_and_record_stand_side_by_side(figures_folder):
     assert figures.subplots()[0].get_figwidth() == figures.SINGLE_COLUMN
     with pytest.raises(ValueError, match="columns must be 1 or 2, got 3; choose one or two printed columns"):
         figures.subplots(columns=3)
-
-
-def test_same_figure_has_the_same_bytes():
-    figure = draw()
-    for suffix in (".png", ".pdf"):
-        assert len({figures.figure_bytes(drawn, suffix) for drawn in (figure, draw(), figure)}) == 1
 
 
 def test_text_has_seven_points_and_lines_differ_in_grey_whatever_the_users_own_settings():

@@ -66,22 +66,8 @@ def own_functions(thing):
 
 
 @pytest.mark.parametrize("room", ["", *ROOMS])
-def test_public_names_are_annotated_in_full(room):
-    module = importlib.import_module(f"tplrepro.{room}".rstrip("."))
-    bare = []
-    for name in module.__all__:
-        for function in filter(inspect.isfunction, own_functions(getattr(module, name))):
-            given = inspect.signature(function)
-            found = {parameter: facts.annotation for parameter, facts in given.parameters.items()}
-            found = {"result": given.return_annotation} | found if function.__name__ != "__init__" else found
-            empty = [part for part, annotation in found.items() if annotation is given.empty]
-            bare += [f"{function.__qualname__}: {part}" for part in empty if part not in ("self", "cls")]
-    assert bare == []
-
-
-@pytest.mark.parametrize("room", ["", *ROOMS])
-def test_every_public_name_is_there_and_no_module_hides_it(room):
-    names = importlib.import_module(f"tplrepro.{room}".rstrip("."))
+def test_every_public_name_is_there_no_module_hides_it_and_it_is_annotated_in_full(room):
+    names, bare = importlib.import_module(f"tplrepro.{room}".rstrip(".")), []
     for name in names.__all__:
         value, path = getattr(names, name), names._EXPORTS.get(name)
         assert name in dir(names)
@@ -89,6 +75,13 @@ def test_every_public_name_is_there_and_no_module_hides_it(room):
             full = path if path.startswith("tplrepro.") else f"{names.__name__}.{path}"
             assert value is getattr(importlib.import_module(full), name)
             assert not inspect.ismodule(value)
+        for function in filter(inspect.isfunction, own_functions(value)):
+            given = inspect.signature(function)
+            found = {parameter: facts.annotation for parameter, facts in given.parameters.items()}
+            found = {"result": given.return_annotation} | found if function.__name__ != "__init__" else found
+            empty = [part for part, annotation in found.items() if annotation is given.empty]
+            bare += [f"{function.__qualname__}: {part}" for part in empty if part not in ("self", "cls")]
+    assert bare == []
     with pytest.raises(AttributeError, match=f"module '{names.__name__}' has no attribute 'no_such_name'"):
         names.no_such_name  # noqa: B018
 
