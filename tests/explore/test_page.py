@@ -3,6 +3,7 @@
 import io
 import statistics
 import time
+from itertools import product
 from unittest.mock import Mock
 
 import numpy as np
@@ -136,17 +137,22 @@ def test_each_curve_of_each_example_is_drawn_once_and_has_its_own_look():
         assert [len(set(kind)) for kind in (looks, colours)] == [len(looks), len(colours)]
 
 
-def test_a_typed_number_stays_and_a_slider_that_rounds_it_changes_nothing(page):
+def test_a_typed_number_stays_though_a_slider_rounds_it_and_one_out_of_range_is_said(page):
     page.epsilon.entry.value = 0.123456
     page.epsilon.slider.value = 10 ** (round(np.log10(0.123456) * 100) / 100)  # what a browser sends back
     assert page.epsilon.value == 0.123456
+    for entry, value in product((page.epsilon.entry, page.alpha.entry, page.sensitivity.entry), (-1.0, float("inf"))):
+        good, before = entry.value, page.analysis
+        entry.value = value
+        assert (["greater than 0" in problem for problem in page.problems], page.analysis) == ([True], before)
+        entry.value = good
     page.horizon.entry.value = 500  # beyond the slider
     assert (page.horizon.slider.value, page.analysis.inputs.epsilons.size) == (100, 500)
     page.horizon.slider.value = 99
     assert page.horizon.value == 99
 
 
-def test_sources_of_the_backward_matrix():
+def test_matrices_come_from_many_sources_and_are_edited_as_text():
     page = LeakagePage("four places of a weekday")
     forward = example("four places of a weekday")[1]
     for kind, expected in ((None, forward.reverse()), (SAME, forward), (REVERSED, forward.reverse())):
@@ -160,9 +166,6 @@ def test_sources_of_the_backward_matrix():
     expected = tpl.TransitionMatrix.from_sequences([[*"abbc"], [*"baa"]], smoothing=1, direction="backward")
     assert np.array_equal(page.analysis.inputs.backward.matrix, expected)
     assert page.problems == []
-
-
-def test_a_matrix_from_anywhere_is_edited_as_text(page):
     page.forward.kind.value = MATRIX_FILE
     upload(page.forward.matrix_file, b"x,y\n0.75,0.25\n0.5,0.5\n")
     page.forward.edit.click()
@@ -200,7 +203,7 @@ def test_a_bad_file_leaves_the_last_good_result(page):
     assert not any(button.disabled for button in page.save.values())
 
 
-def test_matrices_of_two_sizes_and_other_mistakes_are_said_together(page):
+def test_mistakes_are_said_together_and_even_a_fault_of_the_page_is_a_message(page, monkeypatch):
     page.backward.kind.value = GENERATED
     (problem,) = page.problems
     assert problem.startswith("all matrices must have the same states in the same order, found [2, 10]")
@@ -211,20 +214,9 @@ def test_matrices_of_two_sizes_and_other_mistakes_are_said_together(page):
     page.horizon.entry.value = 5
     page.adversary.value = "forward only"
     assert page.problems == []
-
-
-@pytest.mark.parametrize("control", ["epsilon", "alpha", "sensitivity"])
-@pytest.mark.parametrize("value", [-1.0, float("inf")])
-def test_numbers_out_of_range_are_said(control, value, page):
-    before = page.analysis
-    getattr(page, control).entry.value = value
-    assert (["greater than 0" in problem for problem in page.problems], page.analysis) == ([True], before)
-
-
-def test_what_does_not_exist_and_even_a_fault_of_the_page_are_messages(page, monkeypatch):
+    page.forward.example.value, page.adversary.value = "strongest correlation", "both"
     page.backward.kind.value = REVERSED
-    page.forward.example.value = "strongest correlation"
-    assert page.problems[0].startswith("backward matrix: ")
+    assert page.problems[0].startswith("backward matrix: ")  # it does not exist
     monkeypatch.setattr(module, "analyse", lambda *args, **kwargs: 1 / 0)
     page.backward.kind.value = SAME
     assert page.problems[0].startswith("unexpected ZeroDivisionError: division by zero; ")
