@@ -8,7 +8,6 @@ import psutil
 import pytest
 
 from tests.explore.serving import serve, wait_until
-from workflow.configuration import ROOT
 from workflow.explore import page_command
 
 FLAGS = (
@@ -18,10 +17,8 @@ FLAGS = (
 #: Seconds: to start, and for anything on the page to happen.
 START, PATIENCE = 90, 30
 CURVE = """
-name => {
-    const plots = [...document.querySelectorAll(".tplr-plots .js-plotly-plot")];
-    return Array.from(plots.flatMap(plot => plot.data).find(trace => trace.meta === name).y);
-}
+name => Array.from([...document.querySelectorAll(".tplr-plots .js-plotly-plot")]
+    .flatMap(plot => plot.data).find(trace => trace.meta === name).y)
 """
 
 
@@ -58,8 +55,6 @@ class Page:
         self.tab = self.context.new_page()
         self.tab.set_default_timeout(1000 * PATIENCE)
         self.theme = theme or system
-        self.pictures = ROOT / "build" / "browser"
-        self.pictures.mkdir(parents=True, exist_ok=True)
         self.errors, self.addresses, self.sent = [], [], []
         self.tab.on("pageerror", lambda error: self.errors.append(str(error)))
         self.tab.on("console", lambda message: message.type == "error" and self.errors.append(message.text))
@@ -107,13 +102,6 @@ class Page:
         entry.fill(str(value))
         entry.press("Enter")
 
-    def edit(self, label, text, before):
-        """Replace a text, once it is what it has to be."""
-        area = self.control(label)
-        self.wait_until(lambda: area.input_value() == before)
-        area.fill(text)
-        area.blur()
-
     def choose(self, label, option):
         self.control(label).select_option(label=option)
 
@@ -128,9 +116,6 @@ class Page:
 
     def upload(self, label, content):
         self.control(label).set_input_files({"name": "file.csv", "mimeType": "text/csv", "buffer": content})
-
-    def take_picture(self, name):
-        self.tab.screenshot(path=self.pictures / f"{name}.png")
 
 
 def opened(request, browser, address):

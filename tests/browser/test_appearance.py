@@ -2,8 +2,9 @@
 
 import pytest
 
-pytestmark = pytest.mark.browser
+from workflow.configuration import ROOT
 
+pytestmark = pytest.mark.browser
 
 TOO_WIDE = """
 () => [...document.querySelectorAll("html, body, #rendered_cells, .tplr-page, .tplr-page *")].filter(e => {
@@ -59,7 +60,7 @@ def test_page_fits_and_is_readable(themed_page, width):
     for part in ("", "-whole"):
         tab.set_viewport_size({"width": width, "height": height})
         tab.wait_for_timeout(800)  # the plots follow the width
-        themed_page.take_picture(f"{themed_page.theme}-{width}{part}")
+        tab.screenshot(path=ROOT / "build" / "browser" / f"{themed_page.theme}-{width}{part}.png")
         height = min(tab.evaluate("document.querySelector('#rendered_cells').scrollHeight") + 40, 5000)
     assert [tab.evaluate(TOO_WIDE), tab.evaluate(CUT_PANELS), themed_page.errors] == [[], [], []]
     contrast, ground = tab.evaluate(CONTRAST)

@@ -50,11 +50,15 @@ def ask(server):
     return ask
 
 
-def test_without_the_link_nothing_starts(server, ask):
+def test_the_link_is_opened_but_stands_in_no_argument_and_without_it_nothing_starts(server, ask):
+    process, address, token, browser = server
+    wait_until(browser.with_suffix(".opened").exists)
+    assert f"url={address.geturl()}?token={token}" in browser.with_suffix(".opened").read_text()
+    assert token not in browser.with_suffix(".opens").read_text() + " ".join(process.cmdline())
     assert [ask(path)[0] for path in ("/", "/?token=0")] == [302, 302]  # to a form that asks for the token
     rebound = {"Host": "evil.example"}  # a name that was made to point here: DNS rebinding
-    assert [ask(path, rebound)[0] for path in (f"/?token={server[2]}", "/login")] == [403, 403]
-    assert server[0].children() == []
+    assert [ask(path, rebound)[0] for path in (f"/?token={token}", "/login")] == [403, 403]
+    assert process.children() == []
 
 
 def test_another_page_gets_nothing_by_the_cookie_of_this_one(server, ask):
@@ -81,13 +85,6 @@ def test_kernels_are_few_and_end_when_their_page_is_gone(server, ask):
     assert len(server[0].children()) == 2
     assert any("503: at most 2 pages may be open at once; close one" in text for _, _, text in answers)
     wait_until(lambda: not server[0].children())
-
-
-def test_the_link_is_opened_but_stands_in_no_argument(server):
-    process, address, token, browser = server
-    wait_until(browser.with_suffix(".opened").exists)
-    assert f"url={address.geturl()}?token={token}" in browser.with_suffix(".opened").read_text()
-    assert token not in browser.with_suffix(".opens").read_text() + " ".join(process.cmdline())
 
 
 def test_the_page_is_served_on_this_machine_alone_and_loads_nothing_from_elsewhere():
