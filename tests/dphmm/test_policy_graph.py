@@ -23,6 +23,12 @@ def test_the_categorical_policy_of_figure_3_and_the_constraint_of_figure_8():
     assert (set(constrained.edges), constrained.n_states, constrained.disconnected.tolist()) == ({(1, 2)}, 6, [4])
     assert [constrained.possible.tolist(), constrained.constrain([4, 0]).possible.tolist()] == [[1, 2, 4], [4]]
     assert constrained == G.constrain(np.isin(np.arange(6), [1, 2, 4])) == G.constrain({4, 2, 1})
+    # Graphs stay as they are.
+    assert set(G.connect([(4, 0)]).edges) - set(G.edges) == {(0, 4)}
+    for owner in (G, deepcopy(G), constrained, G.connect([(4, 0)]), sensitivity_hull(G, F)):
+        assert not any(array.flags.writeable for array in vars(owner).values() if isinstance(array, np.ndarray))
+    with pytest.raises(nx.NetworkXError, match="[Ff]rozen"):
+        G.graph.add_edge(0, 1)
 
 
 def test_complete_policies_also_constrained_and_edges_undirected_and_counted_once():
@@ -54,16 +60,6 @@ def test_transition_policy_by_its_definition(P, background):
         P = tpl.TransitionMatrix(rows, background=np.broadcast_to(background, 7)[: len(P)], normalize=True)
     reached_together = {pair for row in np.asarray(P) for pair in combinations(np.flatnonzero(row > 0).tolist(), 2)}
     assert set(PolicyGraph.transition(P).edges) == reached_together
-
-
-def test_graphs_stay_as_they_are():
-    G = categorical()
-    assert set(G.connect([(4, 0)]).edges) - set(G.edges) == {(0, 4)}
-    assert (0, 4) not in G.edges
-    for owner in (G, deepcopy(G), G.constrain([1, 2]), G.connect([(4, 0)]), sensitivity_hull(G, F)):
-        assert not any(array.flags.writeable for array in vars(owner).values() if isinstance(array, np.ndarray))
-    with pytest.raises(nx.NetworkXError, match="[Ff]rozen"):
-        G.graph.add_edge(0, 1)
 
 
 @given(st.integers(0, 10_000), st.floats(0, 0.6))

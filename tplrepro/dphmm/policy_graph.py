@@ -159,7 +159,7 @@ class PolicyGraph(FrozenArrays):
     @cached_property
     def disconnected(self) -> np.ndarray:
         """Possible states without an edge, ascending."""
-        return self.possible[~np.isin(self.possible, self.edge_array)]
+        return frozen(self.possible[~np.isin(self.possible, self.edge_array)])
 
     def _copy(self, edge_array: np.ndarray, possible: np.ndarray) -> "PolicyGraph":
         """A graph of edges known to be valid between possible states."""
