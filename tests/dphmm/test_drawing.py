@@ -9,7 +9,7 @@ from tplrepro.dphmm.running_example import TRANSITIONS
 
 
 @pytest.mark.parametrize("impossible", [True, False])
-def test_each_edge_and_each_state_is_drawn_once_and_added_edges_are_dashed(impossible):
+def test_each_edge_and_state_is_drawn_once_added_edges_dashed_and_hulls_about_their_centre(impossible):
     axes = figures.subplots()[1]
     graph = categorical().connect([(0, 1)]).constrain([0, 1, 2])
     drawing.draw_policy(axes, graph, F, added=[(1, 0)], exposed=np.array([2]), impossible=impossible)
@@ -17,9 +17,6 @@ def test_each_edge_and_each_state_is_drawn_once_and_added_edges_are_dashed(impos
     assert [segment.tolist() for segment in edges.get_segments()] == [[[1, 0], [2, 1]], [[2, 1], [3, 0]]]
     assert [pattern is None for _, pattern in edges.get_linestyle()] == [False, True]
     assert sorted(text.get_text() for text in axes.texts) == [f"$s_{{{i}}}$" for i in range(1, 7 if impossible else 4)]
-
-
-def test_hulls_are_drawn_about_their_centre_and_transitions_on_a_plain_scale():
     axes = figures.subplots()[1]
     K = sensitivity_hull(categorical(), F)
     drawing.draw_hull(axes, K, F[1])

@@ -64,36 +64,25 @@ def test_every_edge_lies_in_the_hull_and_no_facet_is_idle(seed, d, whole, thinne
     assert K.norm(f - f[0]) == pytest.approx(K.pairwise_norms(f[:1], f)[0], rel=1e-9, abs=1e-9)
 
 
+# A square map, one that makes thin, or an isometry onto a line or plane in a space of more dimensions.
 @pytest.mark.parametrize("thinness", [None, 1e-3, 1e-6, 1e-9, 1e-11])
-@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize(("d", "rank"), [(1, 1), (2, 2), (3, 3), (2, 1), (3, 1), (3, 2)])
 @pytest.mark.parametrize("seed", range(6))
-def test_the_norm_is_invariant_under_linear_maps(seed, d, thinness):
+def test_the_norm_is_invariant_under_linear_maps_also_onto_flat_hulls(seed, d, rank, thinness):
     rng = np.random.default_rng([seed, d])
-    policy, f = random_policy(rng, 15, d)
+    policy, f = random_policy(rng, 15, rank)
     T = np.diag([1, 1, thinness][-d:]) if thinness else rng.normal(size=(d, d)) + 2 * np.eye(d)
-    v = rng.normal(size=(5, d)) * np.abs(f).max()
-    K, TK = sensitivity_hull(policy, f), sensitivity_hull(policy, f @ T.T)
-    assert TK.dimension == d
+    T = T if d == rank else np.linalg.qr(rng.normal(size=(d, rank)))[0]
+    v, mapped = rng.normal(size=(6, rank)) * np.abs(f).max(), f @ T.T + (d > rank) * rng.normal(size=d)
+    K, TK = sensitivity_hull(policy, f), sensitivity_hull(policy, mapped)
+    assert TK.dimension == rank
     assert TK.norm(v @ T.T) == pytest.approx(K.norm(v), rel=1e-6)
-    assert TK.volume == pytest.approx(K.volume * abs(np.linalg.det(T)), rel=1e-6)
-
-
-@pytest.mark.parametrize(("d", "rank"), [(2, 1), (3, 1), (3, 2)])
-@pytest.mark.parametrize("seed", range(5))
-def test_flat_hulls_live_on_their_span(d, rank, seed):
-    rng = np.random.default_rng(seed)
-    policy, low = random_policy(rng, 9, rank)
-    basis = np.linalg.qr(rng.normal(size=(d, rank)))[0]
-    f = low @ basis.T + rng.normal(size=d)
-    flat, full = sensitivity_hull(policy, f), sensitivity_hull(policy, low)
-    assert flat.dimension == rank
-    assert flat.volume == pytest.approx(full.volume)
-    v = rng.normal(size=(6, rank))
-    assert flat.norm(v @ basis.T) == pytest.approx(full.norm(v))
-    off = np.linalg.svd(basis)[0][:, -1]
-    assert flat.norm(v @ basis.T + 1e-6 * np.abs(f).max() * off).tolist() == [np.inf] * 6
-    moment = basis @ full.second_moment() @ basis.T
-    assert flat.second_moment() == pytest.approx(moment, rel=1e-9, abs=1e-9 * np.abs(moment).max())
+    assert TK.volume == pytest.approx(K.volume * np.sqrt(np.linalg.det(T.T @ T)), rel=1e-6)
+    if d > rank:
+        off = np.linalg.svd(T)[0][:, -1]
+        assert TK.norm(v @ T.T + 1e-6 * np.abs(mapped).max() * off).tolist() == [np.inf] * 6
+        moment = T @ K.second_moment() @ T.T
+        assert TK.second_moment() == pytest.approx(moment, rel=1e-9, abs=1e-9 * np.abs(moment).max())
 
 
 def test_many_edges_are_thinned_without_loss():
