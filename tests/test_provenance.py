@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tplrepro.provenance import file_digests, provenance, write_with_record
+from tplrepro.provenance import file_digests, literal_assignments, provenance, write_with_record
 
 
 def git(folder, *words):
@@ -62,6 +62,8 @@ def test_parameters_are_those_of_the_parameters_cell_and_of_what_is_injected_bel
     shell = SimpleNamespace(user_ns={"In": cells})
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
     assert provenance("a/b")["parameters"] == {"epsilon": 0.5, "sizes": [2, 5]}
+    source = "a: float = -0.1  # nats\nb = [1, 2]\nc: int | None = None\nd: np.ndarray = ()\ne = 'x'\n# end"
+    assert literal_assignments(source) == {"a": -0.1, "b": [1, 2], "c": None, "d": (), "e": "x"}
 
 
 @pytest.mark.parametrize(

@@ -28,14 +28,13 @@ FLOORS = (
 ROOMS = ("allocation", "comparison", "datasets", "dphmm", "eventlog", "explore", "markov", "mechanisms", "sip")
 
 
-@pytest.fixture(scope="module")
-def imports():
-    """Edges from module to module of the package, wherever in a file the import stands; a folder is its __init__."""
+def test_nothing_imports_upward_or_in_a_circle():
+    """Edges go from module to module, wherever in a file the import stands; a folder is its __init__."""
     modules = {}
     for path in PACKAGE.rglob("*.py"):
         parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
         modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    graph = nx.DiGraph()
+    imports = nx.DiGraph()
     for name, path in modules.items():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             found = []
@@ -44,12 +43,8 @@ def imports():
             elif isinstance(node, ast.ImportFrom):
                 below = (f"{node.module}.{alias.name}" for alias in node.names)
                 found = [full if full in modules else node.module for full in below]
-            graph.add_edges_from((name, target) for target in found if target in modules)
-    graph.remove_node("tplrepro")  # its __init__ imports by name, on use
-    return graph
-
-
-def test_nothing_imports_upward_or_in_a_circle(imports):
+            imports.add_edges_from((name, target) for target in found if target in modules)
+    imports.remove_node("tplrepro")  # its __init__ imports by name, on use
     assert [sorted(circle) for circle in nx.strongly_connected_components(imports) if len(circle) > 1] == []
     floor = {room: height for height, rooms in enumerate(FLOORS) for room in rooms}
     rooms = {(source.split(".")[1], target.split(".")[1]) for source, target in imports.edges}

@@ -55,7 +55,7 @@ def test_users_items_and_bounds_and_nothing_can_be_changed():
         sequences[0][0] = 1
 
 
-def test_states_are_the_values_seen_unless_they_are_named():
+def test_states_are_the_values_seen_unless_they_are_named_and_labels_and_users_survive():
     lists = [[60_977, 12], [], [12, 12]]
     assert as_sequences(lists).labels.tolist() == [12, 60_977]
     assert back(as_sequences(np.array(s) for s in lists)) == lists
@@ -67,9 +67,7 @@ def test_states_are_the_values_seen_unless_they_are_named():
     assert as_sequences([[2.0, True, np.int8(1)]]).labels.tolist() == [1, 2]
     for hashes in ([2**63, 2**63 + 1], [-1, 2**63, 2**63 + 1], [10**20, 10**20 + 1]):  # equal as floats
         assert as_sequences([hashes]).labels.tolist() == hashes
-
-
-def test_labels_unvisited_states_and_users_survive():
+    # A state that is never visited survives too.
     given = Sequences([0, 2, 0], [0, 1, 3], ["x", "y", "z"], ["ann", "bob"])
     assert as_sequences(given) is given
     P = tpl.TransitionMatrix.from_sequences(given, smoothing=1.0)

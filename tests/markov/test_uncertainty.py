@@ -14,7 +14,7 @@ TABLE = np.array([[8.0, 2.0], [1.0, 9.0]])
 LISTS = st.lists(st.lists(st.integers(0, 3), max_size=6), min_size=1, max_size=5).filter(any)
 
 
-def test_rows_follow_independent_beta_distributions_about_the_smoothed_estimate():
+def test_rows_follow_independent_beta_distributions_about_the_smoothed_estimate_for_tiny_priors_and_none_too():
     draws = posterior_draws(TABLE, smoothing=0.5, draws=4000, rng=np.random.default_rng(0))
     stays = np.array([P.probabilities[0, 0] for P in draws])
     assert kstest(stays, beta(8.5, 2.5).cdf).pvalue > 0.01
@@ -25,9 +25,7 @@ def test_rows_follow_independent_beta_distributions_about_the_smoothed_estimate(
     smoothed = tpl.TransitionMatrix.from_counts(scipy.sparse.csr_array(counts), 0.7).toarray()
     assert draws.mean(axis=0) == pytest.approx(smoothed, abs=0.015)
     assert abs(np.corrcoef(draws[:, 0, 0], draws[:, 2, 0])[0, 1]) < 0.05
-
-
-def test_a_tiny_prior_does_not_underflow_and_without_one_unseen_steps_stay_impossible():
+    # A tiny prior does not underflow; without one, unseen steps stay impossible.
     for P in posterior_draws(np.zeros((30, 30)), 1e-4, 20, np.random.default_rng(4)):
         assert P.probabilities.sum(axis=1) == pytest.approx(np.ones(30))
     P = next(posterior_draws([[3, 0], [1, 2]], 0.0, 1, np.random.default_rng(5)))

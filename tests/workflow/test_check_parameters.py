@@ -1,6 +1,5 @@
 import pytest
 
-from tplrepro.provenance import literal_assignments
 from workflow.check_parameters import find_problems
 from workflow.configuration import read_notebooks, read_profile
 from workflow.fingerprint import fingerprint
@@ -25,11 +24,6 @@ def test_this_repository_has_no_problem_and_the_notebooks_defaults_are_the_quick
     for name, entry in read_notebooks().items():
         if entry.notebook == name:  # others are one notebook with several sets of parameters
             assert quick.notebooks[name].items() <= entry.declared_parameters().items(), name
-
-
-def test_annotations_comments_and_negative_numbers_are_understood():
-    source = "a: float = -0.1  # nats\nb = [1, 2]\nc: int | None = None\nd: np.ndarray = ()\ne = 'x'\n# end"
-    assert literal_assignments(source) == {"a": -0.1, "b": [1, 2], "c": None, "d": (), "e": "x"}
 
 
 @pytest.mark.parametrize(
