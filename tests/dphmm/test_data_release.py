@@ -75,11 +75,11 @@ def test_states_stay_possible_however_unlikely_they_become_unless_a_threshold_sa
     with pytest.raises(ValueError, match="found state 3 with prior 1e-09 at time 0"):
         first_step(3, prior, threshold=1e-6)
     # The belief in the last state falls below e^-1000, which no float holds; by Definition 4.1 it stays possible.
-    chain = {"policy": dphmm.PolicyGraph.complete(3), "answers": np.array([[0.0], [1.0], [2.0]])}
+    chain = {"policy": dphmm.PolicyGraph.complete(3), "answers": np.arange(3.0)}
     steps = list(running_example([0] * 400, epsilon=5.0, transitions=np.eye(3), initial=[1 / 3] * 3, **chain))
     assert all(step.policy.possible.tolist() == [0, 1, 2] for step in steps)
     assert steps[-1].log_posterior[2] < -1000
-    log_likelihoods = [step.mechanism.log_density(step.z, chain["answers"]) for step in steps]
+    log_likelihoods = [step.mechanism.log_density(step.z, chain["answers"][:, None]) for step in steps]
     inferred = forward_backward(log_likelihoods, np.eye(3), [1 / 3] * 3)
     assert steps[-1].log_posterior == pytest.approx(inferred.log_posteriors[-1])
     # Where no other state is possible there is a named error, or the timestamp is skipped.
