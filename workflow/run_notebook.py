@@ -22,6 +22,10 @@ from workflow.kernel_environment import kernel_environment
 __all__ = ["run_notebook", "main"]
 
 
+class TimeLimitError(Exception):
+    """A notebook takes too long; no TimeoutError, which libraries catch as one of their own."""
+
+
 def run_notebook(name, profile_name, threads=None, root=ROOT):
     """Execute a notebook with the profile's parameters; returns its status, which is also written."""
     entry = read_notebooks(root)[name]
@@ -77,15 +81,14 @@ def _execute(source, target, parameters, profile):
     from papermill.exceptions import PapermillExecutionError
 
     def too_late(number, frame):
-        raise TimeoutError(
+        raise TimeLimitError(
             f"ran for {profile.hours:g} h, the limit in config/{profile.name}.yaml; find what hangs, or raise the limit"
         )
 
     signal.signal(signal.SIGALRM, too_late)
     for attempt in (1, 2):
         try:
-            # Again and again, should a library take the exception for one of its own.
-            signal.setitimer(signal.ITIMER_REAL, 3600.0 * profile.hours, 5.0)
+            signal.setitimer(signal.ITIMER_REAL, 3600.0 * profile.hours)
             options = {"kernel_name": "python3", "language": "python", "progress_bar": False, "start_timeout": 120}
             papermill.execute_notebook(str(source), str(target), parameters=parameters, **options)
             return None

@@ -128,7 +128,7 @@ def test_a_notebook_that_hangs_fails_after_the_hours_of_its_profile(repository, 
         status = run_notebook.run_notebook("a/hung", "quick", root=repository.root)
     assert hung.exists()
     assert status["status"] == "failed"
-    assert status["error"].startswith("TimeoutError: ran for 0.002 h, the limit in config/quick.yaml; find what hangs")
+    assert status["error"].startswith("TimeLimitError: ran for 0.002 h, the limit in config/quick.yaml; find what")
     assert psutil.Process().children() == []
 
 
