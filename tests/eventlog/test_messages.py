@@ -7,6 +7,8 @@ import pytest
 from tests.eventlog.logs import log_of
 from tplrepro.eventlog import PublishedLoss, TransitionSystem, quantify_releases, releases
 
+AB = log_of("ab")
+
 
 @pytest.mark.parametrize(
     ("options", "message"),
@@ -30,9 +32,6 @@ from tplrepro.eventlog import PublishedLoss, TransitionSystem, quantify_releases
 def test_options_of_releases(options, message):
     with pytest.raises(ValueError, match=message):
         quantify_releases(**({"log": log_of("ab", "b"), "epsilon": 0.1} | options))
-
-
-AB = log_of("ab")
 
 
 @pytest.mark.parametrize(

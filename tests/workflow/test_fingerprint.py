@@ -1,7 +1,10 @@
+import json
+
 import pytest
 
 from tplrepro.datasets import registry
 from workflow.fingerprint import fingerprint, is_current, of_modules, write_status
+from workflow.publish_figures import publish
 
 
 @pytest.fixture
@@ -71,3 +74,29 @@ def test_data_count_by_name_size_and_time(one, monkeypatch, tmp_path):
     (tmp_path / "data/eventlogs").mkdir()
     (tmp_path / "data/eventlogs/linked").symlink_to(one.write("elsewhere/log.xes", "<log/>").parent)
     assert changed(one, before) == {"data"}
+
+
+def save(repository, name, data, suffixes=(".png", ".pdf")):
+    for suffix in (*suffixes, ".json"):
+        repository.write(f"build/quick/figures/{name}{suffix}", json.dumps({"data": data}))
+
+
+def test_current_figures_of_real_data_or_none_are_copied_and_what_is_no_longer_saved_goes(repository):
+    repository.of("a/one", "a/two")  # a finished batch of two notebooks, without having run it
+    for name in ("a/one", "a/two"):
+        repository.write(f"build/quick/notebooks/{name}.ipynb", "{}")
+        write_status(name, "quick", {"fingerprint": fingerprint(*repository.entry(name))}, repository.root)
+    save(repository, "a/removed", "none")
+    assert publish("quick", repository.root) == ([], [])
+    save(repository, "a/one", "synthetic")
+    synthetic = "a/one: computed from synthetic data; set TPLREPRO_DATA and run make figures"
+    assert publish("quick", repository.root) == ([], [synthetic])
+    folder = repository.write("figures/a/one.csv", "old").parent
+    save(repository, "a/one", "none")
+    save(repository, "a/two_detail", "real", suffixes=(".csv",))
+    assert publish("quick", repository.root) == (["a/one", "a/two_detail"], [])
+    published = ["one.json", "one.pdf", "one.png", "two_detail.csv", "two_detail.json"]
+    assert sorted(path.name for path in folder.iterdir()) == published
+    repository.write("tplrepro/module.py", "answer = 43\n")
+    older = publish("quick", repository.root)[1][0]
+    assert older == "a/one: notebooks/a/one.ipynb is not up to date; run make figures (same TPLREPRO_DATA)"
