@@ -137,16 +137,17 @@ class TemporalAccountant:
             return Timeline.along(*self._gaps, epsilons.size, times).leakage(epsilons[times])
         runs = [(epsilon, sum(n for _, n in group)) for epsilon, group in groupby(new, key=itemgetter(0))]
         last = float(known.bpl[-1]) if known.bpl.size else None
-        bpl = list(accumulate(((self._backward, *run) for run in runs), last))
-        fpl = list(accumulate((self._forward, *run) for run in runs[::-1]))
-        earlier = ((self._forward, epsilon, 1) for epsilon in known.epsilons[::-1].tolist())
-        for following, before in zip(accumulate(earlier, fpl[-1]), known.fpl[::-1].tolist(), strict=False):
+        bpl = np.fromiter(accumulate(((self._backward, *run) for run in runs), last), float)
+        fpl = np.fromiter(accumulate((self._forward, *run) for run in runs[::-1]), float)
+        changed: list[float] = []
+        earlier = ((self._forward, float(epsilon), 1) for epsilon in known.epsilons[::-1])
+        for following, before in zip(accumulate(earlier, float(fpl[-1])), known.fpl[::-1], strict=False):
             if abs(following - before) < ulp(following):
                 break  # and so do all before it
-            fpl.append(following)
-        unchanged = known.fpl[: known.fpl.size + len(bpl) - len(fpl)]
+            changed.append(following)
+        unchanged = known.fpl[: known.fpl.size - len(changed)]
         return TemporalLeakage(
             epsilons,
             np.concatenate((known.bpl, bpl)),
-            np.concatenate((unchanged, fpl[::-1])),
+            np.concatenate((unchanged, changed[::-1], fpl[::-1])),
         )
