@@ -428,7 +428,7 @@ def test_blocks_join_to_the_file(tmp_path_factory, lines, size, compressed, ende
     assert [first_line for _, first_line in line_blocks(path, size)] == lines[:-1].tolist()
 
 
-GZIP = gzip.compress(b"".join(b"%d\t%d\n" % (i, i * i) for i in range(1000)))
+GZIP = gzip.compress(b"".join(b"%d\t%d\n" % (i, i * i) for i in range(1000)), mtime=0)
 HALF = len(GZIP) // 2
 
 
