@@ -23,6 +23,7 @@ from tplrepro.leakage.temporal import temporal_privacy_leakage
 from tplrepro.markov.sequences import Sequences, as_sequences, count_transitions
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.progress import progress_bar
+from tplrepro.provenance import write_whole
 from tplrepro.validation import FrozenArrays, check_budgets, check_horizon, check_smoothing
 
 __all__ = ["PopulationLeakage", "population_leakage"]
@@ -182,9 +183,7 @@ def _leakages_of_batch(batch: dict[Any, list[np.ndarray]], folder, options: tupl
     if done is not None:
         names, times = np.repeat([str(user) for user in batch], shape[2]), np.tile(np.arange(shape[2]), shape[1])
         bpl, fpl = leakages.reshape(2, -1)
-        partial = done.with_suffix(".partial")
-        pd.DataFrame({"user": names, "time": times, "bpl": bpl, "fpl": fpl}).to_parquet(partial)
-        partial.replace(done)
+        write_whole(done, pd.DataFrame({"user": names, "time": times, "bpl": bpl, "fpl": fpl}).to_parquet())
     return leakages
 
 
