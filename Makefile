@@ -71,7 +71,7 @@ lab: $(READY) ## open the interactive notebook in JupyterLab (PORT=8888)
 
 test: $(READY) ## run the tests, the doctests and the committed notebooks
 	@status=0; \
-	$(PY) -m pytest --numprocesses logical --dist worksteal --durations=10 || status=1; \
+	$(PY) -m pytest -p no:nbval --numprocesses logical --dist worksteal --durations=10 || status=1; \
 	$(PY) -m workflow.committed_notebooks check || status=1; \
 	exit $$status
 

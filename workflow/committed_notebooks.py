@@ -32,7 +32,8 @@ def check(names):
         *("-q", "-p", "no:cacheprovider"),
         *(f"notebooks/{name}.ipynb" for name in names),
     ]
-    environment = kernel_environment(ROOT / "build" / "nbval" / "figures", "quick", "make test", real_data=False)
+    figures = ROOT / "build" / "nbval" / "figures"
+    environment = kernel_environment(figures, "quick", "make test", real_data=False, threads=1)
     return subprocess.run(command, cwd=ROOT, env=environment).returncode
 
 

@@ -102,12 +102,16 @@ class LeastError:
 
 def ascend(functions: list, budgets: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Leakages (R,) of the recursion along `budgets`, and their derivative (R, N); `change` is that of the budgets."""
+    from scipy.linalg import solve_banded
+
     leakages = accumulate_steps(functions, budgets)
-    derivative = change.copy()
-    for t, step in enumerate(functions, start=1):
-        if step is not None:
-            derivative[t] += step.slope_at(float(leakages[t - 1])) * derivative[t - 1]
-    return leakages, derivative
+    slopes = [
+        0.0 if step is None else step.slope_at(leakage)
+        for step, leakage in zip(functions, leakages[:-1].tolist(), strict=True)
+    ]
+    # derivative[t] - slopes[t - 1] derivative[t - 1] = change[t]
+    bands = np.vstack([np.ones(budgets.size), -np.append(slopes, 0.0)])
+    return leakages, solve_banded((1, 0), bands, change, check_finite=False)
 
 
 def interpolation(knots: np.ndarray, size: int) -> np.ndarray:
