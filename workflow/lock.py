@@ -35,7 +35,7 @@ dependencies:
       - --editable .[dask,explore]
 """
 PYTHON = "3.11"
-PINNED_EXTRAS = ("browser", "dask", "explore", "test", "workflow")
+PINNED_EXTRAS = ("browser", "dask", "events", "explore", "test", "workflow")
 
 
 def direct_dependencies(root=ROOT):
