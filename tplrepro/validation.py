@@ -18,6 +18,7 @@ __all__ = [
     "check_epsilon",
     "check_horizon",
     "check_level",
+    "check_noise_multipliers",
     "check_probability",
     "check_row_sums",
     "check_smoothing",
@@ -132,17 +133,28 @@ def check_epsilon(epsilon: ArrayLike, name: str = "epsilon") -> np.ndarray:
 
 def check_budgets(epsilons: ArrayLike, name: str = "epsilons", horizon: int | None = None) -> np.ndarray:
     """Budgets over time, (T,) with T >= 1, each positive and finite; with a `horizon`, T of them or one for all."""
-    values = check_epsilon(epsilons, name)
+    return _over_time(check_epsilon(epsilons, name), name, "budget", horizon)
+
+
+def check_noise_multipliers(noise_multipliers: ArrayLike, horizon: int | None = None) -> np.ndarray:
+    """Standard deviations of noise over its sensitivity, (T,), positive and finite; `horizon` as for budgets."""
+    must, remedy = "noise_multipliers must be finite and greater than 0", "give standard deviations over sensitivities"
+    values = _within(noise_multipliers, SMALLEST, LARGEST, must, remedy)
+    return _over_time(values, "noise_multipliers", "multiplier", horizon)
+
+
+def _over_time(values: np.ndarray, name: str, one: str, horizon: int | None) -> np.ndarray:
+    """Numbers of T time points, (T,) with T >= 1; with a `horizon`, T of them or one for all."""
     if horizon is not None and values.ndim == 0:
         values = np.full(horizon, values)
     if values.ndim != 1 or values.size == 0:
         raise ValueError(
-            f"{name} must be one-dimensional and hold at least one budget, found shape {values.shape}; give one budget "
+            f"{name} must be one-dimensional and hold at least one {one}, found shape {values.shape}; give one {one} "
             "a time point, such as [0.1] * T"
         )
     if horizon not in (None, values.size):
         raise ValueError(
-            f"{name} must be one budget or one for each release, found {values.size} for {horizon} releases; "
+            f"{name} must be one {one} or one for each release, found {values.size} for {horizon} releases; "
             f"give {horizon}"
         )
     return values

@@ -2,19 +2,21 @@
 
 import numpy as np
 import pytest
+from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy import stats
 
 import tplrepro as tpl
-from tplrepro.mechanisms.counts import _calibrated
+from tplrepro.mechanisms.counts import _gaussian, _laplace
 
 BUDGETS = [0.1, 0.5, 2.0]
+GAUSSIAN = {"mechanism": "opendp-gaussian", "epsilons": None, "noise_multipliers": 1.0}
 ERRORS = [
     ({"epsilons": [1.0]}, "one for each release, found 1 for 3 releases; give 3"),
     ({"epsilons": [1, 0, 1]}, "epsilons must be a finite privacy budget .* found 0"),
     ({"sensitivity": 0}, "sensitivity must be finite and greater than 0, found 0; give the most"),
     ({"sensitivity": np.inf}, "sensitivity must be .* found inf"),
     ({"sensitivity": 1.5}, "whole counts change by whole numbers, found sensitivity 1.5; round it up"),
-    ({"mechanism": "gauss"}, "mechanism must be one of 'opendp', 'numpy', found 'gauss'"),
+    ({"mechanism": "gauss"}, "mechanism must be one of 'opendp', 'opendp-gaussian', 'numpy', found 'gauss'"),
     ({"rng": np.random.default_rng(0)}, 'takes no generator, found rng; leave rng out, or pass mechanism="numpy"'),
     ({"series": []}, r"not be empty, found \(0,\)"),
     ({"series": np.zeros((3, 2, 2))}, r"series must have shape .* found \(3, 2, 2\)"),
@@ -25,6 +27,26 @@ ERRORS = [
     ({"series": np.ma.masked_less([1, 2, 3], 2)}, "series must be .*some are masked"),
     ({"series": np.array([1, 2, 2**63], dtype=np.uint64)}, r"below 2\*\*63, found 9223372036854775808; give .* floats"),
     ({"sensitivity": "1"}, "sensitivity must be a number, found str"),
+    ({"sensitivity": None}, "sensitivity must be finite and greater than 0, found nan; give the most"),
+    ({"epsilons": None}, 'mechanism="opendp" needs epsilons and no noise_multipliers, found neither; Laplace'),
+    ({"mechanism": "opendp-gaussian"}, "needs noise_multipliers and no epsilons, found epsilons; Laplace"),
+    (
+        {"noise_multipliers": 1},
+        "needs epsilons and no noise_multipliers, found epsilons and noise_multipliers; Laplace",
+    ),
+    (
+        GAUSSIAN | {"noise_multipliers": -1},
+        "noise_multipliers must be finite and greater than 0; found -1; give standard",
+    ),
+    (
+        GAUSSIAN | {"noise_multipliers": [1, 2]},
+        "one multiplier or one for each release, found 2 for 3 releases; give 3",
+    ),
+    (
+        GAUSSIAN | {"noise_multipliers": 1e200, "sensitivity": 1e-199},
+        r"must be at most 2\*\*57, found 1e\+200; reduce",
+    ),
+    (GAUSSIAN | {"rng": np.random.default_rng(0)}, "takes no generator, found rng"),
 ]
 
 
@@ -38,14 +60,15 @@ def release(counts, epsilons=BUDGETS, sensitivity=1):
     return tpl.release_counts(counts, epsilons, sensitivity, "numpy", np.random.default_rng(2017))
 
 
-@pytest.mark.parametrize("mechanism", ["opendp", "numpy"])
+@pytest.mark.parametrize("mechanism", ["opendp", "opendp-gaussian", "numpy"])
 @pytest.mark.parametrize("shape", [(3,), (3, 1), (3, 50)])
 @pytest.mark.parametrize("kind", [np.uint8, np.int32, bool, float])
 def test_shape_and_type_and_no_overflow(mechanism, shape, kind):
     series = np.ones(shape, dtype=kind)
-    noisy = tpl.release_counts(series, 1e-3, sensitivity=2, mechanism=mechanism)
+    level = {"noise_multipliers": 1e3} if mechanism == "opendp-gaussian" else {"epsilons": 1e-3}
+    noisy = tpl.release_counts(series, sensitivity=2, mechanism=mechanism, **level)
     assert noisy.shape == shape
-    assert noisy.dtype == (np.int64 if mechanism == "opendp" and np.issubdtype(kind, np.integer) else np.float64)
+    assert noisy.dtype == (np.float64 if mechanism == "numpy" or not np.issubdtype(kind, np.integer) else np.int64)
     assert np.array_equal(series, np.ones(shape))
     assert np.abs(noisy).max() > 256 or shape != (3, 50)
 
@@ -83,17 +106,70 @@ def test_opendp_noise_has_the_right_size(kind, count):
         assert abs(row.mean()) < 6 * np.sqrt(law.var() / row.size)
 
 
+MULTIPLIERS = [0.3, 2.0, 1e4]
+
+
+@pytest.mark.parametrize(("kind", "count"), [(float, 9), (int, 9), (np.uint64, 2**63 - 2**21), (int, 2**21 - 2**63)])
+def test_gaussian_noise_is_normal_and_of_whole_counts_rounded(kind, count):
+    """Also near the ends of 64 bits, which 20,000 draws of these scales do not reach."""
+    counts = np.full((3, 20_000), count, dtype=kind)
+    noisy = tpl.release_counts(counts, sensitivity=2**0.5, mechanism="opendp-gaussian", noise_multipliers=MULTIPLIERS)
+    for row, scale in zip(noisy - counts.astype(noisy.dtype), 2**0.5 * np.array(MULTIPLIERS), strict=True):
+        spread = (
+            scale if kind is float else np.hypot(scale, 12**-0.5) if scale > 1 else np.sqrt(rounded(scale) @ SQUARES)
+        )
+        assert abs(row.mean()) < 6 * spread / np.sqrt(row.size)
+        assert row.std() == pytest.approx(spread, rel=0.04)  # 20,000 draws leave 0.5% to 0.7%
+        if kind is float:
+            assert stats.kstest(row, stats.norm(scale=scale).cdf).pvalue > 1e-4
+        elif scale < 10:
+            drawn = np.bincount(row + REACH, minlength=2 * REACH + 1)
+            expected = row.size * rounded(scale)
+            often = expected > 5
+            assert (
+                stats.chisquare(drawn[often], expected[often] * drawn[often].sum() / expected[often].sum()).pvalue
+                > 1e-4
+            )
+
+
+REACH = 40
+SQUARES = np.arange(-REACH, REACH + 1) ** 2
+
+
+def rounded(scale):
+    """The law of normal noise, rounded, on -REACH..REACH."""
+    upper = stats.norm.sf(np.arange(-0.5, REACH + 1) / scale)
+    right = upper[:-1] - upper[1:]
+    return np.concatenate((right[:0:-1], right))
+
+
+@pytest.mark.parametrize("scale", [0.5, 1.0, 4.0])
+def test_rounded_gaussian_noise_keeps_the_privacy_of_the_continuous_one_and_discrete_noise_does_not(scale):
+    epsilons = np.linspace(0, 4, 201)
+    continuous = stats.norm.sf(epsilons * scale - 0.5 / scale) - np.exp(epsilons) * stats.norm.sf(
+        epsilons * scale + 0.5 / scale
+    )
+    p, q = np.append(rounded(scale), 0.0), np.append(0.0, rounded(scale))
+    kept = np.maximum(p - np.exp(epsilons)[:, None] * q, 0.0).sum(axis=1)
+    assert (kept <= continuous * (1 + 1e-9) + 1e-15).all()
+    one = pld.from_discrete_gaussian_mechanism(scale, value_discretization_interval=1e-3)
+    assert (np.array(one.get_delta_for_epsilon(epsilons.tolist())) > 1.05 * continuous).any()
+
+
 @pytest.mark.parametrize("kind", [int, float])
 @pytest.mark.parametrize("sensitivity", [1, 2, 3])
 def test_opendp_privacy_map_is_within_each_budget(kind, sensitivity):
     """The map is asked again here: the scale sensitivity/epsilon, rounded, may give slightly more than epsilon."""
     for budget in 10 ** np.random.default_rng(5).uniform(-9, 2, 60):
-        measurement = _calibrated(kind is int, sensitivity, float(budget))
+        measurement = _laplace(kind is int, sensitivity, float(budget))
         assert budget * (1 - 1e-12) < measurement.map(kind(sensitivity)) <= budget
+        rho = _gaussian(kind is int, sensitivity**0.5, float(budget)).map(sensitivity**0.5)
+        assert (1 - 1e-12) * 0.5 / budget**2 < rho <= 0.5 / budget**2
 
 
 def test_whole_counts_stay_at_the_ends_of_64_bits():
     ends = np.array([np.iinfo(np.int64).min, np.iinfo(np.int64).max])
-    noisy = tpl.release_counts(np.repeat(ends[None], 100, axis=0), 0.01, sensitivity=1)
-    assert (np.sign(noisy) == [-1, 1]).all()
-    assert (noisy == ends).any(axis=0).all()
+    for level in ({"epsilons": 0.01}, {"noise_multipliers": 100, "mechanism": "opendp-gaussian"}):
+        noisy = tpl.release_counts(np.repeat(ends[None], 100, axis=0), sensitivity=1, **level)
+        assert (np.sign(noisy) == [-1, 1]).all()
+        assert (noisy == ends).any(axis=0).all()

@@ -1,52 +1,68 @@
-"""Noisy series from true ones: the Laplace mechanism with a budget for each time point (Theorem 1 of [1]).
+"""Noisy series from true ones: the Laplace mechanism with a budget for each time point (Theorem 1 of [1]), or Gaussian
+noise with a multiplier for each.
 
 The default is OpenDP's Laplace mechanism, whose noise is sampled exactly and is safe against attacks on floating-point
 noise; its privacy map is checked against each budget. NumPy's generator serves reproducible experiments; its noise is
 not safe against such attacks, of which a warning tells.
+
+Discrete Gaussian noise on the whole numbers does not keep the (epsilon, delta) of continuous noise of its scale: delta
+is up to 9% above at scale 4, 2.1 times at scale 1. Whole counts therefore get rounded Gaussian noise, which keeps it in
+any number of cells since rounding follows the noise: discrete noise on a grid 2^-39 times the scale or finer, where the
+excess is below 1e-22 of delta, and then rounded.
 """
 
 import warnings
-from math import inf, nextafter
+from collections.abc import Callable
+from math import frexp, inf, nextafter
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.mechanisms.laplace import LaplaceNoise
-from tplrepro.validation import as_numbers, check_budgets, check_choice, one_number
+from tplrepro.validation import as_numbers, check_budgets, check_choice, check_noise_multipliers, one_number
 
 __all__ = ["release_counts"]
+
+LARGEST_SCALE = 2.0**57  # of Gaussian noise: 64 standard deviations fit 64 bits
+FINE = 40  # the scale in steps of the grid of Gaussian noise has so many bits
 
 
 def release_counts(
     series: ArrayLike,
-    epsilons: ArrayLike,
-    sensitivity: float,
+    epsilons: ArrayLike | None = None,
+    sensitivity: float | None = None,
     mechanism: str = "opendp",
     rng: np.random.Generator | None = None,
+    *,
+    noise_multipliers: ArrayLike | None = None,
 ) -> np.ndarray:
-    """Add Laplace noise of scale sensitivity/epsilon_t to the counts of each time point.
+    """Add noise to the counts of each time point: Laplace of scale sensitivity/epsilon_t, or Gaussian.
 
     Parameters
     ----------
     series : array-like (T,) or (T, n), whole numbers or floats: one count, or those of n cells, at each time point
-    epsilons : array-like (T,) or float, budgets in nats, finite and > 0
+    epsilons : array-like (T,) or float, budgets in nats, finite and > 0, for Laplace noise
     sensitivity : float > 0
         The largest change in the sum of |counts| of one time point when one user changes her value there: 2 for a
-        histogram ([1]), 1 for a single count ([2] takes 1 throughout).
-    mechanism : "opendp" or "numpy"
-        OpenDP adds discrete Laplace noise to whole numbers of 64 bits; what passes their ends stays there, which costs
-        no privacy. NumPy always adds continuous noise.
+        histogram ([1]), 1 for a single count ([2] takes 1 throughout). For Gaussian noise the largest Euclidean length
+        of that change: sqrt(2) for a histogram.
+    mechanism : "opendp", "opendp-gaussian" or "numpy"
+        OpenDP adds discrete Laplace or rounded Gaussian noise to whole numbers of 64 bits; what passes their ends stays
+        there, which costs no privacy. NumPy always adds continuous Laplace noise.
     rng : numpy.random.Generator, only with "numpy"
+    noise_multipliers : array-like (T,) or float, finite and > 0, only with "opendp-gaussian"
+        Standard deviations over the sensitivity, such as `allocate_noise` gives.
 
     Returns
     -------
-    ndarray of the shape of `series`; int64 for whole numbers under "opendp", else float
+    ndarray of the shape of `series`; int64 for whole numbers under OpenDP, else float
 
     Raises
     ------
     ValueError
-        For counts that are not finite numbers, masked, above 64 bits, or of another length than the budgets, a
-        sensitivity that is not positive, an unknown mechanism, or a generator given to OpenDP.
+        For counts that are not finite numbers, masked, above 64 bits, or of another length than the budgets or
+        multipliers, a sensitivity that is not positive, an unknown mechanism, a generator given to OpenDP, budgets for
+        Gaussian noise or multipliers for Laplace noise, or Gaussian noise of a scale above 2^57.
 
     Examples
     --------
@@ -55,20 +71,32 @@ def release_counts(
     [[10.64, 18.766], [0.993, 5.362]]
     >>> release_counts([10, 11], [1.0, 0.5], sensitivity=1).dtype
     dtype('int64')
+    >>> release_counts([[10, 20]], sensitivity=2**0.5, mechanism="opendp-gaussian", noise_multipliers=3.0).shape
+    (1, 2)
     """
-    check_choice(mechanism, "mechanism", ("opendp", "numpy"))
-    counts = _checked_counts(series)
-    budgets = check_budgets(epsilons, horizon=counts.shape[0])
+    check_choice(mechanism, "mechanism", ("opendp", "opendp-gaussian", "numpy"))
+    counts, gaussian = _checked_counts(series), mechanism == "opendp-gaussian"
+    given = epsilons if noise_multipliers is None else noise_multipliers
+    if given is None or (epsilons is None) != gaussian or (noise_multipliers is None) == gaussian:
+        wanted, other = ("noise_multipliers", "epsilons")[:: 1 if gaussian else -1]
+        both = {"epsilons": epsilons, "noise_multipliers": noise_multipliers}
+        found = " and ".join(name for name, values in both.items() if values is not None) or "neither"
+        raise ValueError(
+            f'mechanism="{mechanism}" needs {wanted} and no {other}, found {found}; Laplace noise has budgets in nats, '
+            "Gaussian noise its standard deviation over the sensitivity"
+        )
+    check = check_noise_multipliers if gaussian else check_budgets
+    levels = check(given, horizon=counts.shape[0])
     remedy = "give the most that one user changes the counts of one time point, in sum"
     largest = one_number(as_numbers(sensitivity, "sensitivity must be a number", remedy), "sensitivity", remedy)
-    if not 0 < largest < inf:
+    if sensitivity is None or not 0 < largest < inf:
         raise ValueError(f"sensitivity must be finite and greater than 0, found {largest:g}; {remedy}")
     if mechanism == "numpy":
         warnings.warn(
             "NumPy's noise is for experiments, its lowest bits may give counts away; release them by 'opendp'",
             stacklevel=2,
         )
-        scale = (largest / budgets).reshape(-1, *[1] * (counts.ndim - 1))
+        scale = (largest / levels).reshape(-1, *[1] * (counts.ndim - 1))
         return counts + LaplaceNoise(scale).sample(counts.shape, np.random.default_rng() if rng is None else rng)
     if rng is not None:
         raise ValueError(
@@ -76,28 +104,63 @@ def release_counts(
             'leave rng out, or pass mechanism="numpy" for reproducible noise'
         )
     whole = counts.dtype.kind == "i"
-    if whole and sensitivity != int(sensitivity):
+    if whole and not gaussian and sensitivity != int(sensitivity):
         raise ValueError(
             f"whole counts change by whole numbers, found sensitivity {sensitivity}; round it up, or pass float counts"
         )
-    calibrated = {budget: _calibrated(whole, sensitivity, budget) for budget in set(budgets.tolist())}
-    noisy = [calibrated[budget](row.ravel().tolist()) for budget, row in zip(budgets.tolist(), counts, strict=True)]
+    if gaussian and (most := max(largest, 1.0) * levels.max()) > LARGEST_SCALE:
+        raise ValueError(
+            f"noise multipliers and standard deviations must be at most 2**57, found {most:g}; reduce them"
+        )
+    make = (_rounded_gaussian if whole else _gaussian) if gaussian else _laplace
+    add = {level: make(whole, sensitivity, level) for level in set(levels.tolist())}
+    noisy = [add[level](row.ravel().tolist()) for level, row in zip(levels.tolist(), counts, strict=True)]
     return np.array(noisy, dtype=counts.dtype).reshape(counts.shape)
 
 
-def _calibrated(whole: bool, sensitivity: float, budget: float):
+def _laplace(whole: bool, sensitivity: float, budget: float):
     """OpenDP's Laplace measurement with the smallest scale whose privacy map is within the budget."""
     import opendp.prelude as dp
 
-    dp.enable_features("contrib")  # OpenDP asks every user of its Laplace mechanism to opt in
+    metric = dp.l1_distance(T="i64" if whole else "f64")
+    change = int(sensitivity) if whole else float(sensitivity)
+    return _calibrated(dp.m.make_laplace, whole, metric, change, sensitivity / budget, budget)
+
+
+def _gaussian(whole: bool, sensitivity: float, multiplier: float):
+    """OpenDP's Gaussian measurement with the smallest scale whose privacy map is that of the multiplier, in zCDP."""
+    import opendp.prelude as dp
+
+    rho = 0.5 / multiplier / multiplier * (1.0 - 2.0**-50)  # the square root in a sensitivity may be rounded down
+    return _calibrated(
+        dp.m.make_gaussian, whole, dp.l2_distance(T="f64"), float(sensitivity), multiplier * sensitivity, rho
+    )
+
+
+def _rounded_gaussian(whole: bool, sensitivity: float, multiplier: float) -> Callable[[list[int]], list[int]]:
+    """Adds to whole counts x the noise floor(N + 1/2), N on a fine grid: x + floor(N + 1/2) is x + N, rounded."""
+    bits = min(max(FINE - frexp(multiplier * sensitivity)[1], 0), 60)
+    measurement = _gaussian(whole, sensitivity * 2.0**bits, multiplier)
+    ends = np.iinfo(np.int64)
+
+    def add(counts: list[int]) -> list[int]:
+        steps = measurement([0] * len(counts))
+        half = (1 << bits) >> 1
+        return [min(max(x + ((N + half) >> bits), ends.min), ends.max) for x, N in zip(counts, steps, strict=True)]
+
+    return add
+
+
+def _calibrated(make: Callable, whole: bool, metric, change: float, scale: float, bound: float):
+    """OpenDP's measurement with the smallest scale, from `scale` on, whose privacy map of a change is in a bound."""
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")  # OpenDP asks every user of its mechanisms to opt in
     # Python's int would be the 32 bits of C.
     atoms = dp.atom_domain(T="i64") if whole else dp.atom_domain(T="f64", nan=False)
-    space = dp.vector_domain(atoms), dp.l1_distance(T="i64" if whole else "f64")
-    change = int(sensitivity) if whole else float(sensitivity)
-    scale = sensitivity / budget
     while True:
-        measurement = dp.m.make_laplace(*space, scale)
-        if measurement.map(change) <= budget:
+        measurement = make(dp.vector_domain(atoms), metric, scale)
+        if measurement.map(change) <= bound:
             return measurement
         scale = nextafter(scale, inf)
 
