@@ -47,6 +47,12 @@ _EXPORTS = {
     "allocate_optimally": "allocation.optimal",
     "allocate_with_stopping": "allocation.stopping",
     "release_counts": "mechanisms.counts",
+    "LinearGaussianSeries": "markov.linear_gaussian",
+    "gaussian_series_leakage": "leakage.gaussian_series",
+    "gaussian_series_limit": "leakage.gaussian_series",
+    "gaussian_delta": "mechanisms.gaussian",
+    "gaussian_epsilon": "mechanisms.gaussian",
+    "gaussian_mu": "mechanisms.gaussian",
 }
 
 # public submodules, reached as attributes

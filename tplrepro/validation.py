@@ -13,6 +13,7 @@ __all__ = [
     "check_alpha",
     "check_budgets",
     "check_choice",
+    "check_covariance",
     "check_distribution",
     "check_entries",
     "check_epsilon",
@@ -164,6 +165,24 @@ def check_level(alpha: ArrayLike, name: str = "alpha") -> float:
     """One requested privacy level in nats; it must be finite and positive."""
     must = f"{name} must be a finite level in nats, greater than 0"
     return one_number(_within(alpha, SMALLEST, LARGEST, must, f"choose one {name} > 0"), name)
+
+
+def check_covariance(given: Any, name: str = "covariance") -> np.ndarray:
+    """A covariance (n, n) as a new float array, made exactly symmetric; it must be positive semidefinite.
+
+    Both within 1e-9 of its largest entry, as estimates rounded to so many digits are.
+    """
+    K = as_numbers(given, f"{name} must be a covariance of real numbers", "give an array (n, n)")
+    if K.ndim != 2 or K.shape[0] != K.shape[1] or K.size == 0 or not np.isfinite(K).all():
+        raise ValueError(f"{name} must be a finite (n, n) matrix, found shape {K.shape}; give Cov(x_s, x_t)")
+    symmetric = (K + K.T) / 2.0
+    least, tolerance = np.linalg.eigvalsh(symmetric)[0], 1e-9 * abs(K).max()
+    if abs(K - symmetric).max() > tolerance or least < -tolerance:
+        raise ValueError(
+            f"{name} must be symmetric and positive semidefinite, found asymmetry {2 * abs(K - symmetric).max():.3g} "
+            f"and eigenvalue {least:.3g}; estimate all entries from the same series"
+        )
+    return symmetric
 
 
 def check_choice(choice: Hashable, name: str, choices: Iterable[Hashable]) -> None:

@@ -20,6 +20,7 @@ _EXPORTS = {
     "every_kth": "higher_order",
     "HiddenChain": "hidden",
     "fit_hidden_chain": "hidden",
+    "LinearGaussianSeries": "linear_gaussian",
     "LeakageInterval": "uncertainty",
     "bootstrap_draws": "uncertainty",
     "leakage_interval": "uncertainty",

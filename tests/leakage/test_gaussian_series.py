@@ -1,0 +1,164 @@
+"""Gaussian series: direct formula, smoother, high precision, density ratios and simulation agree."""
+
+import time
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import multivariate_normal
+
+import tplrepro as tpl
+from tplrepro.leakage import gaussian_series
+from tplrepro.markov.linear_gaussian import LinearGaussianSeries
+
+AR = LinearGaussianSeries.autoregressive
+LEVEL = LinearGaussianSeries([[1.0]], [[0.3]], [2.0], [[0.5]], 12)  # a random walk
+TREND = LinearGaussianSeries([[1.0, 1.0], [0.0, 0.9]], np.diag([0.1, 0.02]), [1.0, 0.0], np.eye(2), 12)
+CONSTANT = LinearGaussianSeries([[1.0]], [[0.0]], [1.0], [[3.0]], 12)
+SERIES = {f"AR{c}": AR(c, 12, 2.0) for c in ([0.0], [0.9], [-0.99], [0.9, -0.2, 0.1], [1.5, -0.6])}
+SERIES |= {"random walk": LEVEL, "trend": TREND, "constant": CONSTANT}
+NOISES = {
+    "little": 1e-6,
+    "much": 1e6,
+    "changing": np.geomspace(0.01, 100.0, 12),
+    "with gaps": np.array([1.0, np.inf, np.inf, 0.5] * 3),
+    "moving average": LinearGaussianSeries.moving_average([1.0, -0.6, 0.2], 12),
+    "autoregressive": AR(0.7, 12, 3.0),
+}
+
+
+def direct(K, noise, change):
+    """The formula itself, as printed in the module's docstring, in 60 digits."""
+    T = len(K)
+    noise = np.diag(np.broadcast_to(noise, T)) if np.ndim(noise) < 2 else np.asarray(noise)
+    kept = [t for t in range(T) if np.isfinite(noise[t, t])]
+    with mpmath.workdps(60):
+        S = mpmath.matrix([[mpmath.mpf(K[s, t]) + mpmath.mpf(noise[s, t]) for t in kept] for s in kept])
+        mu = []
+        for t in range(T):
+            k = mpmath.matrix(K[kept, t])
+            left = mpmath.mpf(K[t, t]) - (k.T * mpmath.lu_solve(S, k))[0]
+            mu.append(float(change * mpmath.sqrt(1 / left - 1 / mpmath.mpf(K[t, t]))))
+    return np.array(mu)
+
+
+@pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES)
+@pytest.mark.parametrize("series", SERIES.values(), ids=SERIES)
+def test_smoother_direct_formula_and_high_precision_agree_to_12_digits(series, noise):
+    K = series.covariance
+    full = noise.covariance if isinstance(noise, LinearGaussianSeries) else noise
+    expected = direct(K, full, 1.5)
+    for found in (tpl.gaussian_series_leakage(series, noise, 1.5), tpl.gaussian_series_leakage(K, full, 1.5)):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+    if series.value.size == 1 and not isinstance(noise, LinearGaussianSeries):  # the path of larger states, too
+        of_state = gaussian_series._smoothed_information(*gaussian_series._joint(series, noise, series.horizon))
+        np.testing.assert_allclose(1.5 * np.sqrt(of_state), expected, rtol=1e-12)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6))
+def test_density_ratio_of_the_outputs_given_the_value(seed, T):
+    """The logarithm of the ratio is affine in the outputs, so its mean and variance are exact: mu^2 / 2 and mu^2."""
+    rng = np.random.default_rng(seed)
+    roots = rng.normal(size=(2, T, T))
+    K, noise = roots @ roots.transpose(0, 2, 1) + 1e-3 * np.eye(T)
+    t, change = rng.integers(T), 0.7
+    slope = K[:, t] / K[t, t]
+    law = K + noise - np.outer(slope, K[t])  # of the outputs, given x_t
+    means = (1.3 + change) * slope, 1.3 * slope
+
+    def ratio(outputs):
+        first, second = (multivariate_normal.logpdf(outputs, mean, law) for mean in means)
+        return first - second
+
+    gradient = np.array([ratio(means[0] + unit) - ratio(means[0]) for unit in np.eye(T)])
+    mu = tpl.gaussian_series_leakage(K, noise, change)[t]
+    assert ratio(means[0]) == pytest.approx(mu**2 / 2, rel=1e-6)
+    assert gradient @ law @ gradient == pytest.approx(mu**2, rel=1e-6)
+
+
+def test_simulated_series_leave_the_variance_that_the_leakage_says():
+    """What a regression on all outputs leaves of simulated values, within four standard errors."""
+    rng, T, runs = np.random.default_rng(7), 6, 200_000
+    x = np.empty((T, runs))
+    x[0] = rng.normal(size=runs)
+    for t in range(1, T):
+        x[t] = 0.8 * x[t - 1] + 0.6 * rng.normal(size=runs)
+    released = x + rng.normal(scale=0.5, size=x.shape)
+    left = np.array([np.mean((v - released.T @ np.linalg.lstsq(released.T, v, rcond=None)[0]) ** 2) for v in x])
+    mu = tpl.gaussian_series_leakage(AR(0.8, T), 0.25, 1.0)
+    np.testing.assert_allclose(1 / left - 1, mu**2, rtol=4 * np.sqrt(2 / runs) * 1.3)
+
+
+def test_known_ends_of_the_scale():
+    alone = np.full(12, 1.0 / 2.0)
+    np.testing.assert_allclose(tpl.gaussian_series_leakage(AR(0.0, 12), 4.0, 1.0), alone, rtol=1e-15)
+    np.testing.assert_allclose(tpl.gaussian_series_leakage(CONSTANT, 4.0, 1.0), alone * np.sqrt(12), rtol=1e-14)
+    K = SERIES["AR[1.5, -0.6]"].covariance  # noise shaped like the series tells no more than each time alone
+    np.testing.assert_allclose(tpl.gaussian_series_leakage(K, 3.0 * K, 1.0), 1 / np.sqrt(6.0), rtol=1e-13)
+    assert tpl.gaussian_series_leakage(AR(0.5, 3), [np.inf] * 3, 1.0).tolist() == [0.0] * 3
+    assert tpl.gaussian_series_leakage(np.eye(3), [np.inf] * 3, 1.0).tolist() == [0.0] * 3
+
+
+@given(st.floats(-0.999, 0.999), st.floats(-3.0, 3.0), st.integers(1, 40))
+def test_leakage_grows_with_outputs_correlation_and_less_noise(rho, logarithm, T):
+    noise, slack = 10.0**logarithm, 1 + 1e-12
+    mu = tpl.gaussian_series_leakage(AR(rho, T), noise, 1.0)
+    assert np.all(mu >= 1 / np.sqrt(noise) / slack)  # its own output
+    assert np.all(mu <= np.sqrt(T / noise) * slack)  # a series that never changes
+    assert np.all(mu <= tpl.gaussian_series_leakage(AR(rho, T + 1), noise, 1.0)[:T] * slack)
+    assert np.all(mu <= tpl.gaussian_series_leakage(AR(min(abs(rho) + 5e-4, 0.9999), T), noise, 1.0) * slack)
+    assert np.all(mu >= tpl.gaussian_series_leakage(AR(rho, T), 1.1 * noise, 1.0) / slack)
+    assert mu.max() <= tpl.gaussian_series_limit(AR(rho, 1), noise, 1.0) * slack
+    np.testing.assert_allclose(tpl.gaussian_series_leakage(AR(rho, T), noise, 2.5), 2.5 * mu, rtol=1e-14)
+
+
+@pytest.mark.parametrize("noise", [0.01, 1.0, 100.0, "moving average"])
+@pytest.mark.parametrize("name", [name for name in SERIES if name.startswith("AR")])
+def test_long_series_reach_the_limit(name, noise):
+    long, noise = AR(SERIES[name].transition[0], 40_001, 2.0), noise if isinstance(noise, float) else NOISES[noise]
+    lasting = LinearGaussianSeries.moving_average(noise.value, 40_001) if not isinstance(noise, float) else noise
+    mu = tpl.gaussian_series_leakage(long, lasting, 1.0)
+    assert mu[20_000] == pytest.approx(tpl.gaussian_series_limit(long, noise, 1.0), rel=1e-11)
+    assert mu.argmax() > 1 or np.ptp(mu) < 1e-12
+
+
+@pytest.mark.parametrize("noise", [4.0, np.linspace(1.0, 4.0, 10**6)], ids=["constant", "changing"])
+def test_a_million_values_take_less_than_two_seconds(noise):
+    series, started = AR(0.999, 10**6), time.process_time()
+    mu = tpl.gaussian_series_leakage(series, noise, 1.0)
+    assert time.process_time() - started < 2.0
+    assert mu.shape == (10**6,)
+    assert np.isfinite(mu).all()
+
+
+@pytest.mark.parametrize(
+    ("refused", "message"),
+    [
+        (lambda: tpl.gaussian_series_leakage(np.eye(3)[:2], 1.0, 1.0), r"finite \(n, n\) matrix, found shape \(2, 3\)"),
+        (lambda: tpl.gaussian_series_leakage([[1.0, 0.5], [0.4, 1.0]], 1.0, 1.0), "symmetric .* asymmetry 0.1"),
+        (lambda: tpl.gaussian_series_leakage([[1.0, 2.0], [2.0, 1.0]], 1.0, 1.0), "semidefinite, .* eigenvalue -1"),
+        (lambda: tpl.gaussian_series_leakage([[1.0, 0.0], [0.0, 0.0]], 1.0, 1.0), "variance greater than 0, found 0"),
+        (lambda: tpl.gaussian_series_leakage(np.eye(2), 0.0, 1.0), "greater than 0, found 0; give sigma"),
+        (lambda: tpl.gaussian_series_leakage(np.eye(2), [1.0, np.nan], 1.0), "greater than 0, found nan"),
+        (
+            lambda: tpl.gaussian_series_leakage(np.eye(2), [1.0] * 3, 1.0),
+            r"shape \(\), \(2,\) or \(2, 2\), found \(3,\)",
+        ),
+        (lambda: tpl.gaussian_series_leakage(np.eye(2), -np.eye(2), 1.0), "greater than 0, found -1"),
+        (lambda: tpl.gaussian_series_leakage(np.eye(2), 1.0, 0.0), "change must be .*found 0"),
+        (lambda: tpl.gaussian_series_leakage(AR(0.5, 3), AR(0.5, 2), 1.0), "horizon 3, found 2"),
+        (lambda: tpl.gaussian_series_limit(LEVEL, 1.0, 1.0), "eigenvalue of modulus 1"),
+        (lambda: AR(1.0, 3), r"stationary series, found \[1.0\]"),
+        (lambda: AR([0.5, np.nan], 3), "stationary series, found"),
+        (lambda: AR(0.5, 0), "horizon must be at least 1"),
+        (
+            lambda: LinearGaussianSeries(np.eye(2), np.eye(2), [1.0], np.eye(2), 3),
+            r"shape \(1, 1\), found shape \(2, 2\)",
+        ),
+    ],
+)
+def test_errors_name_constraint_value_and_remedy(refused, message):
+    with pytest.raises(ValueError, match=message):
+        refused()

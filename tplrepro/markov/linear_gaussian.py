@@ -1,0 +1,103 @@
+"""Normal series: a linear state space whose shocks are normal, such as autoregressions and moving averages."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tplrepro.validation import FrozenArrays, as_numbers, check_covariance, check_horizon, check_level
+
+__all__ = ["LinearGaussianSeries", "spectral_radius"]
+
+
+@dataclass(frozen=True)
+class LinearGaussianSeries(FrozenArrays):
+    """T values x_t = value . s_t of a hidden state s_{t+1} = transition s_t + N(0, innovation), s_1 ~ N(0, initial).
+
+    Attributes
+    ----------
+    transition, innovation, initial : ndarray (d, d)
+    value : ndarray (d,)
+    horizon : int, the T >= 1 values
+
+    Examples
+    --------
+    >>> LinearGaussianSeries.autoregressive(0.5, 3, variance=2.0).covariance.tolist()
+    [[2.0, 1.0, 0.5], [1.0, 2.0, 1.0], [0.5, 1.0, 2.0]]
+    >>> LinearGaussianSeries.moving_average([1.0, 0.5], 3).covariance.tolist()
+    [[1.25, 0.5, 0.0], [0.5, 1.25, 0.5], [0.0, 0.5, 1.25]]
+    """
+
+    transition: np.ndarray
+    innovation: np.ndarray
+    value: np.ndarray
+    initial: np.ndarray
+    horizon: int
+
+    def __post_init__(self) -> None:
+        d = np.size(self.value)
+        for name in ("transition", "innovation", "initial", "value"):
+            wanted = (d,) if name == "value" else (d, d)
+            matrix = as_numbers(getattr(self, name), f"{name} must be real numbers", "give an array")
+            if matrix.shape != wanted or not np.isfinite(matrix).all():
+                raise ValueError(
+                    f"{name} must be finite numbers of shape {wanted}, found shape {matrix.shape}; give a row for each "
+                    "of the state's numbers"
+                )
+            if name in ("innovation", "initial"):
+                matrix = check_covariance(matrix, name)
+            object.__setattr__(self, name, matrix)
+        object.__setattr__(self, "horizon", check_horizon(self.horizon))
+        super().__post_init__()
+
+    @classmethod
+    def autoregressive(cls, coefficients: ArrayLike, horizon: int, variance: float = 1.0) -> "LinearGaussianSeries":
+        """The stationary series x_t = sum of coefficients[k] x_{t-1-k} + innovation, of a variance > 0.
+
+        One coefficient is the correlation of neighbours in AR(1). ValueError where no stationary series has them.
+        """
+        from scipy.linalg import companion, solve_discrete_lyapunov
+
+        a = np.atleast_1d(as_numbers(coefficients, "coefficients must be real numbers", "give one or a list"))
+        variance = check_level(variance, "variance")
+        unit = _first(a.size)
+        transition = companion(np.r_[1.0, -a]) if a.ndim == 1 and np.isfinite(a).all() else unit
+        if spectral_radius(transition) >= 1.0:
+            raise ValueError(
+                f"coefficients must belong to a stationary series, found {a.tolist()}; give, for AR(1), a correlation "
+                "greater than -1 and less than 1"
+            )
+        if a.size == 1:
+            return cls(transition, variance * (1.0 - a) * (1.0 + a) * unit, unit[0], variance * unit, horizon)
+        stationary = solve_discrete_lyapunov(transition, unit)
+        scale = variance / stationary[0, 0]
+        return cls(transition, scale * unit, unit[0], scale * (stationary + stationary.T) / 2.0, horizon)
+
+    @classmethod
+    def moving_average(cls, weights: ArrayLike, horizon: int) -> "LinearGaussianSeries":
+        """x_t = sum of weights[k] u_{t-k} with independent standard normal u_t: a banded covariance."""
+        values = np.atleast_1d(as_numbers(weights, "weights must be real numbers", "give an array (q + 1,)"))
+        d = values.size
+        return cls(np.eye(d, k=-1), _first(d), values, np.eye(d), horizon)
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """Cov(x_s, x_t), (T, T)."""
+        K, state = np.zeros((self.horizon, self.horizon)), self.initial
+        for t in range(self.horizon):
+            ahead = state @ self.value
+            for s in range(t, self.horizon):
+                K[s, t] = K[t, s] = self.value @ ahead
+                ahead = self.transition @ ahead
+            state = self.transition @ state @ self.transition.T + self.innovation
+        return K
+
+
+def spectral_radius(matrix: np.ndarray) -> float:
+    """The largest modulus of its eigenvalues."""
+    return float(abs(np.linalg.eigvals(matrix)).max())
+
+
+def _first(d: int) -> np.ndarray:
+    """The covariance (d, d) of a shock to the first number of a state."""
+    return np.diag(np.arange(d) == 0).astype(float)

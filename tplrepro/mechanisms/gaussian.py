@@ -1,0 +1,114 @@
+"""(epsilon, delta) of mu-GDP: two normal laws of variance 1 whose means are mu apart (Dong, Roth, Su, JRSS B 2022).
+
+delta(epsilon) = Q(epsilon / mu - mu / 2) - e^epsilon Q(epsilon / mu + mu / 2), Q the normal law's upper tail (Balle,
+Wang, ICML 2018). Rounding errors are added to delta, and the two inverses return what has itself been tested.
+"""
+
+from collections.abc import Callable
+from math import exp, inf, isinf, log, sqrt
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tplrepro.search import largest_within
+from tplrepro.validation import SMALLEST, as_numbers, check_alpha
+
+__all__ = ["gaussian_delta", "gaussian_epsilon", "gaussian_mu"]
+
+
+def gaussian_delta(mu: ArrayLike, epsilon: ArrayLike) -> float | np.ndarray:
+    """The least delta with which mu-GDP is (epsilon, delta)-DP, rounded up; elementwise.
+
+    mu >= 0 (inf: all is told), epsilon >= 0 in nats; ValueError for others.
+
+    Examples
+    --------
+    >>> round(gaussian_delta(1.0, 1.0), 6)
+    0.126937
+    """
+    return _elementwise(_delta, _check_mu(mu), check_alpha(epsilon, "epsilon"))
+
+
+def gaussian_epsilon(mu: ArrayLike, delta: ArrayLike) -> float | np.ndarray:
+    """The least epsilon in nats with which mu-GDP is (epsilon, delta)-DP, rounded up; elementwise.
+
+    mu >= 0 (inf: epsilon is inf), 0 < delta < 1; ValueError for others.
+
+    Examples
+    --------
+    >>> round(gaussian_epsilon(1.0, 1e-6), 6)
+    4.886554
+    """
+    return _elementwise(_epsilon, _check_mu(mu), _check_delta(delta))
+
+
+def gaussian_mu(epsilon: ArrayLike, delta: ArrayLike) -> float | np.ndarray:
+    """The largest mu for which mu-GDP is (epsilon, delta)-DP, rounded down; elementwise.
+
+    epsilon >= 0 in nats, 0 < delta < 1; ValueError for others.
+
+    Examples
+    --------
+    >>> mu = gaussian_mu(1.0, 1e-6)
+    >>> round(mu, 6), gaussian_delta(mu, 1.0) <= 1e-6
+    (0.236704, True)
+    """
+    return _elementwise(_mu, check_alpha(epsilon, "epsilon"), _check_delta(delta))
+
+
+def _delta(mu: float, epsilon: float) -> float:
+    from scipy.special import erfcx, ndtr
+
+    if mu == 0.0 or isinf(mu):
+        return float(mu > 0.0)
+    low, high = epsilon / mu - mu / 2.0, epsilon / mu + mu / 2.0
+    if abs(low) > 40.0:  # either tail is less than the smallest float
+        return SMALLEST if low > 0.0 else 1.0
+    density = exp(-low * low / 2.0)
+    tail = float(ndtr(-low)) if low < 0.0 else density * float(erfcx(low / sqrt(2.0))) / 2.0
+    other = density * float(erfcx(high / sqrt(2.0))) / 2.0  # e^epsilon Q(high)
+    # the rounding of low moves the logarithm of either term by up to |low| + high times as much
+    rounding = 2.0**-50 * (4.0 + (abs(low) + high) * (abs(low) + high))
+    return min(max(tail - other + rounding * tail, SMALLEST), 1.0)
+
+
+def _epsilon(mu: float, delta: float) -> float:
+    if isinf(mu):
+        return inf
+    if _delta(mu, 0.0) <= delta:
+        return 0.0
+    most = mu * (sqrt(-2.0 * log(delta)) + 1.0 + mu / 2.0)  # Q(x) < exp(-x^2 / 2)
+    return -largest_within(lambda x: _delta(mu, -x) <= delta, -most, 0.0)
+
+
+def _mu(epsilon: float, delta: float) -> float:
+    high = 1.0
+    while _delta(high, epsilon) <= delta:
+        high *= 2.0
+    return largest_within(lambda mu: _delta(mu, epsilon) <= delta, 0.0, high)
+
+
+def _check_mu(mu: ArrayLike) -> np.ndarray:
+    values = as_numbers(mu, "mu must be numbers, at least 0", "give the mu of mu-GDP")
+    if not (values >= 0.0).all():
+        raise ValueError(f"mu must be at least 0, found {values[~(values >= 0.0)][0]:g}; give the mu of mu-GDP")
+    return values
+
+
+def _check_delta(delta: ArrayLike) -> np.ndarray:
+    values = as_numbers(delta, "delta must be numbers", "give probabilities between 0 and 1")
+    inside = (values > 0.0) & (values < 1.0)
+    if not inside.all():
+        raise ValueError(f"delta must be greater than 0 and less than 1, found {values[~inside][0]:g}; give, say, 1e-6")
+    return values
+
+
+def _elementwise(
+    function: Callable[[float, float], float], first: np.ndarray, second: np.ndarray
+) -> float | np.ndarray:
+    """Each pair once, since long series repeat themselves."""
+    pairs = np.stack(np.broadcast_arrays(first, second), axis=-1)
+    if pairs.ndim == 1:
+        return function(*pairs.tolist())
+    distinct, at = np.unique(pairs.reshape(-1, 2), axis=0, return_inverse=True)
+    return np.array([function(*pair) for pair in distinct.tolist()], dtype=float)[at].reshape(pairs.shape[:-1])
