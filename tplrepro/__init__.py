@@ -38,6 +38,7 @@ _EXPORTS = {
     "exact_leakage": "leakage.exact",
     "worst_outputs": "leakage.exact",
     "mechanism_leakage": "leakage.exact_finite",
+    "ExactGaussianProfile": "leakage.exact_gaussian",
     "measured_leakage": "leakage.measured",
     "TemporalAccountant": "leakage.accountant",
     "NoFiniteSupremumError": "allocation.calibration",
