@@ -40,6 +40,8 @@ _EXPORTS = {
     "mechanism_leakage": "leakage.exact_finite",
     "ExactGaussianProfile": "leakage.exact_gaussian",
     "measured_leakage": "leakage.measured",
+    "PrivacyProfile": "leakage.profile",
+    "temporal_privacy_profile": "leakage.temporal_profile",
     "TemporalAccountant": "leakage.accountant",
     "NoFiniteSupremumError": "allocation.calibration",
     "allocate_by_upper_bound": "allocation.published",

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from tplrepro.leakage.vertex import LARGE, vertex_budget, vertex_loss, vertex_losses, vertex_slope, vertex_supremum
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
-from tplrepro.validation import check_alpha, check_epsilon, frozen, one_number
+from tplrepro.validation import as_numbers, check_alpha, check_epsilon, frozen, one_number
 
 __all__ = ["PrivacyLossFunction", "Witness", "privacy_loss"]
 
@@ -125,6 +125,30 @@ class PrivacyLossFunction:
     def _budgets(self) -> list[float]:
         """The budget that keeps the supremum at a breakpoint: budgets between two of them belong to one vertex."""
         return [vertex_budget(*vertex, alpha) for vertex, alpha in zip(self._sums, self._breakpoints, strict=False)]
+
+    def hockey_stick(self, gamma: ArrayLike) -> float | np.ndarray:
+        """The largest hockey-stick divergence sum_k max(q_k - gamma d_k, 0) of two rows, elementwise, gamma >= 1.
+
+        It is the support function of the joint hull at the slope gamma - 1, rounded up; at gamma = 1 the largest total
+        variation distance of two rows.
+
+        >>> L = PrivacyLossFunction([[0.8, 0.2], [0.1, 0.9]])
+        >>> L.hockey_stick([1.0, 2.0]).round(6).tolist(), round(L.hockey_stick(9.0), 6)
+        ([0.7, 0.6], 0.0)
+        """
+        slopes = as_numbers(gamma, "gamma must be numbers, at least 1", "give ratios of probabilities") - 1.0
+        if not (slopes >= 0.0).all():
+            raise ValueError(
+                f"gamma must be at least 1, found {slopes.min() + 1.0:g}; swap the rows and take 1 / gamma"
+            )
+        return self.support(slopes) if slopes.ndim else float(self.support(slopes))
+
+    def support(self, slopes: np.ndarray) -> np.ndarray:
+        """`hockey_stick` at 1 + slopes, which may be tiny and are known to be valid."""
+        highest = np.zeros_like(slopes)
+        for d, gap, _ in self._sums:
+            np.maximum(highest, gap * (1.0 + ROUNDING) - slopes * (d * (1.0 - ROUNDING)), out=highest)
+        return np.minimum(highest, 1.0)
 
     @property
     def is_identity(self) -> bool:

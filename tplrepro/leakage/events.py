@@ -1,0 +1,162 @@
+"""What an event of `dp_accounting` says about one release: a formula of its privacy profile, or how it is put together.
+
+Convention: the profile of an event is that between any two values of one user at one time point, and between a value
+and none. A noise multiplier is therefore the noise's scale over the largest distance between the answers for two values
+(L2 for Gaussian, L1 for Laplace noise), which gives `dp_accounting`'s own curves for ADD_OR_REMOVE_ONE, and for
+randomised response those for REPLACE_SPECIAL. Its REPLACE_ONE, which doubles the distance, would count it twice.
+"""
+
+from collections.abc import Callable
+from math import exp, inf, log, log1p, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tplrepro.validation import check_epsilon, check_horizon, check_probability, one_number
+
+__all__ = ["Composed", "Curve", "Sampled", "pure_curve", "read_event"]
+
+#: More than the rounding of a curve, as a share of the larger of the two probabilities whose difference it is.
+ROUNDING = 2.0**-44
+#: More than the rounding of a few operations.
+UP = 1.0 + 2.0**-49
+
+
+class Curve(NamedTuple):
+    """delta(x), rounded up, of losses x (nats); it is 0 from `largest` on; `reach` is where it is below 1e-17."""
+
+    delta: Callable[[np.ndarray], np.ndarray]
+    largest: float
+    reach: float
+
+
+class Composed(NamedTuple):
+    """Events that are released together, each so many times."""
+
+    parts: list[tuple[Any, int]]
+
+
+class Sampled(NamedTuple):
+    """An event in which the user takes part with a probability."""
+
+    probability: float
+    event: Any
+
+
+def pure_curve(epsilon: float, delta: float = 0.0) -> Curve:
+    """The largest profile of all (epsilon, delta)-DP mechanisms: randomised response, and nothing hidden at delta."""
+    weight = 1.0 / (exp(-epsilon) + 1.0)
+
+    def curve(x: np.ndarray) -> np.ndarray:
+        return delta + (1.0 - delta) * np.maximum(-np.expm1(x - epsilon), 0.0) * (weight * (1.0 + ROUNDING))
+
+    return Curve(curve, epsilon if delta == 0.0 else inf, epsilon)
+
+
+def read_event(event: Any) -> Curve | Composed | Sampled:
+    """An event of `dp_accounting`, or a plain epsilon (nats) for a mechanism of which only pure DP is known.
+
+    ValueError for other events and for parameters out of range; the message lists what is known.
+    """
+    if isinstance(event, (int, float, np.number)) and not isinstance(event, bool):
+        return pure_curve(one_number(check_epsilon(event), "an event's epsilon"))
+    from dp_accounting import dp_event
+
+    readers: dict[type, Callable[[Any], Curve | Composed | Sampled]] = {
+        dp_event.NoOpDpEvent: lambda _: Composed([]),
+        dp_event.NonPrivateDpEvent: lambda _: pure_curve(0.0, 1.0),
+        dp_event.GaussianDpEvent: lambda e: _gaussian(_positive(e.noise_multiplier, "noise_multiplier")),
+        dp_event.LaplaceDpEvent: lambda e: _laplace(_positive(e.noise_multiplier, "noise_multiplier")),
+        dp_event.DiscreteLaplaceDpEvent: lambda e: _discrete_laplace(
+            _positive(e.noise_parameter, "noise_parameter"), check_horizon(e.sensitivity, "sensitivity")
+        ),
+        dp_event.RandomizedResponseDpEvent: _randomized_response,
+        dp_event.ZCDpEvent: lambda e: _zero_concentrated(
+            _positive(e.rho, "rho"), _positive(e.xi, "xi") if e.xi else 0.0
+        ),
+        dp_event.ComposedDpEvent: lambda e: Composed([(part, 1) for part in e.events]),
+        dp_event.SelfComposedDpEvent: lambda e: Composed([(e.event, check_horizon(e.count, "count"))]),
+        dp_event.PoissonSampledDpEvent: lambda e: Sampled(
+            check_probability(e.sampling_probability, "sampling_probability"), e.event
+        ),
+        dp_event.SampledWithoutReplacementDpEvent: lambda e: Sampled(
+            check_probability(e.sample_size / e.source_dataset_size, "sample_size / source_dataset_size"), e.event
+        ),
+    }
+    if type(event) not in readers:
+        known = ", ".join(kind.__name__ for kind in readers)
+        raise ValueError(
+            f"an event must be an epsilon, a PrivacyProfile or one of {known}, found {event!r}; "
+            "give the epsilon or the PrivacyProfile of its mechanism"
+        )
+    return readers[type(event)](event)
+
+
+def _positive(value: Any, name: str) -> float:
+    if not 0.0 < value < inf:
+        raise ValueError(
+            f"{name} of an event must be finite and greater than 0, found {value}; without noise nothing "
+            "is hidden: give NonPrivateDpEvent()"
+        )
+    return float(value)
+
+
+def _gaussian(multiplier: float) -> Curve:
+    from scipy.special import log_ndtr, ndtr
+
+    shift = 1.0 / multiplier
+
+    def curve(x: np.ndarray) -> np.ndarray:
+        above = ndtr(shift / 2 - x / shift)
+        return above * (1.0 + ROUNDING) - np.exp(x + log_ndtr(-shift / 2 - x / shift))
+
+    return Curve(curve, inf, shift * (shift / 2 + 8.5))
+
+
+def _laplace(multiplier: float) -> Curve:
+    epsilon = UP / multiplier
+    return Curve(lambda x: np.maximum(-np.expm1((x - epsilon) / 2), 0.0) * (1.0 + ROUNDING), epsilon, epsilon)
+
+
+def _of_losses(losses: np.ndarray, masses: np.ndarray) -> Curve:
+    """The curve of a mechanism with finitely many losses, and of their masses under the first of two laws."""
+
+    def curve(x: np.ndarray) -> np.ndarray:
+        total = np.zeros_like(x)
+        for loss, mass in zip(losses.tolist(), masses.tolist(), strict=True):
+            total += mass * np.maximum(-np.expm1(x - loss), 0.0)
+        return total * (1.0 + ROUNDING)
+
+    return Curve(curve, float(losses.max()), float(losses.max()))
+
+
+def _discrete_laplace(parameter: float, sensitivity: int) -> Curve:
+    between = np.arange(1, (sensitivity + 1) // 2)  # outputs between the two answers, with a loss above 0
+    masses = np.tanh(parameter / 2) * np.exp(-parameter * between)
+    losses = UP * parameter * np.append(sensitivity, sensitivity - 2 * between)
+    return _of_losses(losses, np.append(1.0 / (1.0 + exp(-parameter)), masses))
+
+
+def _randomized_response(event: Any) -> Curve | Composed:
+    noise, buckets = check_probability(event.noise_parameter, "noise_parameter"), event.num_buckets
+    if check_horizon(buckets, "num_buckets") == 1 or noise == 1.0:
+        return Composed([])
+    if noise == 0.0:
+        return pure_curve(0.0, 1.0)
+    same, other = 1.0 - noise + noise / buckets, noise / buckets
+    return _of_losses(np.array([UP * log1p((1.0 - noise) / other)]), np.array([same]))
+
+
+def _zero_concentrated(rho: float, xi: float) -> Curve:
+    """The smallest over orders a of e^((a-1)(xi + rho a - x)) (1 - 1/a)^a / (a - 1), the bound known for zCDP."""
+    reach = xi + rho + 2.0 * sqrt(40.0 * rho)
+
+    def curve(x: np.ndarray) -> np.ndarray:
+        smallest = np.zeros_like(x)
+        for less in np.geomspace(0.01, 100.0 * (1.0 + 1.0 / sqrt(rho)), 400).tolist():  # a - 1
+            order = less + 1.0
+            exponent = less * (xi + rho * order - x) + order * log(less / order) - log(less)
+            smallest = np.minimum(smallest, exponent)
+        return np.exp(smallest) * (1.0 + ROUNDING)
+
+    return Curve(curve, inf, reach)

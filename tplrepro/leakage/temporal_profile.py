@@ -1,0 +1,424 @@
+"""Temporal privacy profiles: what a series of releases by any mechanisms leaks, at every (epsilon, delta).
+
+BPL becomes a profile: that about the value at t - 1 of the releases until then, taken through one step of the backward
+correlation, composed with that of release t (Eq. (13) of [1] with profiles for numbers); FPL likewise from the end. At
+time t the releases before, at and after t are independent given the value, so their profiles compose (Eq. (11)).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from itertools import groupby
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from tplrepro.leakage.loss_function import PrivacyLossFunction
+from tplrepro.leakage.partial import Timeline
+from tplrepro.leakage.profile import PrivacyProfile, check_delta, loss_at
+from tplrepro.leakage.temporal import Correlation
+from tplrepro.validation import FrozenArrays, check_alpha, check_horizon, check_level, one_number
+
+__all__ = ["ProfileSeries", "TemporalPrivacyProfile", "temporal_privacy_profile"]
+
+EPS = float(np.finfo(float).eps)
+#: A run of equal releases has reached its fixed point once its profile changes by no more.
+CONVERGED = 2.0**-50
+#: Without correlation that forgets, numbers of equal releases are rounded up to so many digits (bits) where there are
+#: more than `MANY` different ones.
+BITS, MANY = 8, 1000
+#: The coarsest grid that is chosen, nats; and how many points it has for the total variation distance of a release.
+COARSEST, FINEST, RESOLUTION = 1e-3, 1e-5, 32
+
+
+@dataclass(frozen=True, eq=False)
+class ProfileSeries(FrozenArrays):
+    """The privacy profiles of T time points: that of t is `profiles[position[t]]`, with `largest[t]` for its bound."""
+
+    profiles: tuple[PrivacyProfile, ...]
+    position: np.ndarray
+    largest: np.ndarray
+
+    def __len__(self) -> int:
+        return self.position.size
+
+    def epsilon(self, delta: float) -> np.ndarray:
+        """The smallest epsilon known for (epsilon, delta)-DP at each time, (T,), nats; inf if there is none."""
+        delta = one_number(check_delta(delta), "delta")
+        return np.minimum(np.array([profile.epsilon(delta) for profile in self.profiles])[self.position], self.largest)
+
+    def delta(self, epsilon: float) -> np.ndarray:
+        """The smallest delta known for (epsilon, delta)-DP at each time, (T,); epsilon in nats, finite and >= 0."""
+        epsilon = one_number(check_alpha(epsilon, "epsilon"), "epsilon")
+        deltas = np.array([profile.delta(epsilon) for profile in self.profiles])[self.position]
+        return np.where(epsilon >= self.largest, 0.0, deltas)
+
+    def profile_at(self, t: int) -> PrivacyProfile:
+        """The profile of one time point, 0 <= t < T; negative ones count from the end."""
+        if not -len(self) <= t < len(self):
+            raise ValueError(f"t must be a time point in 0..{len(self) - 1}, found {t}; times count from 0")
+        return replace(self.profiles[self.position[t]], largest=float(self.largest[t]))
+
+
+@dataclass(frozen=True, eq=False)
+class _Side(FrozenArrays):
+    """What one side tells about the value at each time, without the release at that time.
+
+    At time t it is `bases[run[t]]` and, where nothing is forgotten (the identity), `count[t]` more releases of the kind
+    `kinds[run[t]]`; `largest` (T,) bounds its loss.
+    """
+
+    bases: tuple[PrivacyProfile, ...]
+    kinds: np.ndarray
+    run: np.ndarray
+    count: np.ndarray
+    largest: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class TemporalPrivacyProfile(FrozenArrays):
+    """The privacy profiles of T time points against one adversary, and of several together.
+
+    `releases` (T,) holds the number of each time's release among the different `kinds`, -1 where there is none. The
+    profiles are worked out when they are first asked for. Without correlation that forgets (the identity matrix), more
+    than 1,000 different numbers of equal releases are rounded up to 8 bits, by less than 1 %.
+    """
+
+    kinds: tuple[PrivacyProfile, ...]
+    releases: np.ndarray
+    _before: _Side
+    _after: _Side
+
+    @cached_property
+    def backward(self) -> ProfileSeries:
+        """The profiles of BPL: about the value at t, of the releases up to t."""
+        return self._series(self._before)
+
+    @cached_property
+    def forward(self) -> ProfileSeries:
+        """The profiles of FPL: about the value at t, of the releases from t on."""
+        return self._series(self._after)
+
+    @cached_property
+    def both(self) -> ProfileSeries:
+        """The profiles of TPL: about the value at t, of all releases."""
+        return self._series(self._before, self._after)
+
+    def epsilon(self, delta: float) -> np.ndarray:
+        """The smallest epsilon known for (epsilon, delta)-DP_T at each time, (T,), nats; inf if there is none."""
+        return self.both.epsilon(delta)
+
+    def delta(self, epsilon: float) -> np.ndarray:
+        """The smallest delta known for (epsilon, delta)-DP_T at each time, (T,); epsilon in nats, finite and >= 0."""
+        return self.both.delta(epsilon)
+
+    def profile_at(self, t: int) -> PrivacyProfile:
+        """The profile of all releases about the value at time t, 0 <= t < T; negative ones count from the end."""
+        return self.both.profile_at(t)
+
+    def composed(self, first: int, last: int) -> PrivacyProfile:
+        """The profile about all the data from time `first` to `last`, both included (Theorem 3 of [1])."""
+        if not 0 <= first <= last < self.releases.size:
+            raise ValueError(
+                f"a composition needs 0 <= first <= last < {self.releases.size}, found first = {first}, "
+                f"last = {last}; times count from 0, both ends included"
+            )
+        return self._windows(np.array([first]), last - first + 1)
+
+    def w_event(self, w: int) -> PrivacyProfile:
+        """The profile of w-event privacy: the largest of any w consecutive time points (Table 2 of [1])."""
+        w = check_horizon(w, "w")
+        windows = self.releases.size - w + 1
+        if windows < 1:
+            raise ValueError(
+                f"w must be at most the number of time points {self.releases.size}, found {w}; give a shorter window"
+            )
+        return self._windows(np.arange(windows), w)
+
+    @property
+    def user_level(self) -> PrivacyProfile:
+        """The profile about all of a user's data: of all releases, whatever the correlation (Corollary 1 of [1])."""
+        return self._windows(np.zeros(1, int), self.releases.size)
+
+    def _series(self, *sides: _Side) -> ProfileSeries:
+        number, largest = (self.releases >= 0).astype(int), self._bounds
+        others = []
+        for side in sides:
+            same = side.kinds[side.run] == self.releases
+            number += np.where(same, side.count, 0)
+            others.append(np.where(same, 0, side.count))
+            largest = (largest + side.largest) * (1.0 + EPS)
+        distinct, position = _distinct([self.releases, *(side.run for side in sides)], [number, *others])
+        profiles = []
+        for row in distinct.tolist():
+            kind, *runs = row[: len(sides) + 1]
+            kinds = [kind, *(int(side.kinds[run]) for side, run in zip(sides, runs, strict=True))]
+            bases = [side.bases[run] for side, run in zip(sides, runs, strict=True)]
+            profiles.append(self._composition(bases, zip(kinds, row[len(sides) + 1 :], strict=True)))
+        return ProfileSeries(tuple(profiles), position, largest)
+
+    def _windows(self, first: np.ndarray, length: int) -> PrivacyProfile:
+        """The largest profile of so many consecutive time points from each of `first` on."""
+        last, before, after = first + length - 1, self._before, self._after
+        sums = np.zeros((self.releases.size + 1, len(self.kinds)), dtype=int)
+        np.cumsum(self.releases[:, None] == np.arange(len(self.kinds)), axis=0, out=sums[1:])
+        numbers = list((sums[last + 1] - sums[first]).T)
+        labels = [before.run[first], after.run[last]]
+        distinct, _ = _distinct(labels, [before.count[first], after.count[last], *numbers])
+        bounds = np.concatenate(([0.0], np.cumsum(np.where(self._bounds < inf, self._bounds, 0.0))))
+        unbounded = np.concatenate(([0], np.cumsum(self._bounds == inf)))
+        largest = (bounds[last + 1] - bounds[first]) + before.largest[first] + after.largest[last]
+        largest = np.where(unbounded[last + 1] > unbounded[first], inf, largest)
+        # differences of sums, of which the rounding is bounded by the sums'
+        bound = float(largest.max()) + 4.0 * EPS * bounds.size * float(bounds[-1] + largest.max())
+        profiles = []
+        for run_b, run_f, count_b, count_f, *numbers in distinct.tolist():
+            parts = [(int(before.kinds[run_b]), count_b), (int(after.kinds[run_f]), count_f), *enumerate(numbers)]
+            profiles.append(self._composition([before.bases[run_b], after.bases[run_f]], parts))
+        return replace(_highest(profiles), largest=bound)
+
+    @cached_property
+    def _bounds(self) -> np.ndarray:
+        """The bound on the loss of each time's release, 0 where there is none."""
+        return np.append([kind.largest for kind in self.kinds], 0.0)[self.releases]
+
+    @cached_property
+    def _powers(self) -> "_Powers":
+        return _Powers(self.kinds)
+
+    def _composition(self, bases: list[PrivacyProfile], parts: Iterable[tuple[int, int]]) -> PrivacyProfile:
+        counts: dict[int, int] = {}
+        for kind, number in parts:
+            if number:
+                counts[kind] = counts.get(kind, 0) + number
+        profiles = bases + [self._powers.of(kind, number) for kind, number in counts.items()]
+        return reduce(PrivacyProfile.compose, profiles)
+
+
+def temporal_privacy_profile(
+    events: Sequence[Any],
+    backward: Correlation = None,
+    forward: Correlation = None,
+    *,
+    grid: float | None = None,
+) -> TemporalPrivacyProfile:
+    """The privacy profiles of a series of releases by any mechanisms: BPL, FPL and TPL at every (epsilon, delta).
+
+    Parameters
+    ----------
+    events : list of T releases
+        Each a DpEvent of `dp_accounting`, an epsilon (nats) of which only pure DP is known, a PrivacyProfile, or None
+        for a time point without a release; (event, count) stands for so many time points. An event's profile is that
+        between any two values of a user at that time (`tplrepro.leakage.events`).
+    backward, forward : as in `temporal_privacy_leakage`
+    grid : float, the distance in nats between the losses at which profiles are kept
+        All results are upper bounds; halving it lowers them, in epsilon by about grid^2 / 8 a release at most. None:
+        a 32nd of the smallest total variation distance of a release, from 1e-5 to 1e-3. Grids longer than 16,384
+        points are thinned out.
+
+    ValueError for events that are not known or out of range, and as in `temporal_privacy_leakage`.
+
+    Examples
+    --------
+    >>> from dp_accounting import GaussianDpEvent
+    >>> P = [[0.8, 0.2], [0.1, 0.9]]
+    >>> r = temporal_privacy_profile([(GaussianDpEvent(2.0), 6)], P, P)
+    >>> r.backward.epsilon(1e-5).round(3).tolist()
+    [1.993, 2.485, 2.669, 2.743, 2.774, 2.788]
+    >>> r.epsilon(1e-5).round(3).tolist()
+    [2.788, 3.194, 3.332, 3.332, 3.194, 2.788]
+    >>> round(r.w_event(2).epsilon(1e-5), 3), round(r.user_level.epsilon(1e-5), 3)
+    (3.998, 5.545)
+    """
+    kinds, releases, grid = _read(events, grid)
+    times = np.flatnonzero(releases >= 0)
+    timeline = Timeline.of(backward, forward, releases.size, times)
+    released = releases[times].tolist()
+    pauses = [(time, before, loss) for time, before, loss, _, _ in timeline.pauses]
+    known = _known(kinds, grid, timeline.backward, released, times, pauses, releases.size)
+    last = releases.size - 1
+    pauses = [(last - time, times.size - 1 - after, loss) for time, _, _, after, loss in timeline.pauses]
+    later = _known(kinds, grid, timeline.forward[::-1], released[::-1], last - times[::-1], pauses, releases.size)
+    later = replace(later, run=later.run[::-1], count=later.count[::-1], largest=later.largest[::-1])
+    return TemporalPrivacyProfile(kinds, releases, known, later)
+
+
+def _read(events: Sequence[Any], grid: float | None) -> tuple[tuple[PrivacyProfile, ...], np.ndarray, float]:
+    """The different releases, the number of each time's among them (-1: none), and the grid."""
+    if isinstance(events, (str, bytes)) or not isinstance(events, Iterable):
+        raise ValueError(f"events must be a list with one event a time point, found {events!r}; give [event] * T")
+    numbers: dict[Any, int] = {}
+    different, found, counts = [], [], []
+    for entry in events:
+        event, count = entry if isinstance(entry, tuple) and len(entry) == 2 else (entry, 1)
+        counts.append(check_horizon(count, "the count of an event"))
+        key = id(event) if isinstance(event, PrivacyProfile) else (type(event), repr(event))
+        if event is not None and key not in numbers:
+            numbers[key] = len(numbers)
+            different.append(event)
+        found.append(-1 if event is None else numbers[key])
+    if not different:
+        raise ValueError("events must hold at least one release, found none; give [event] * T")
+    if grid is None:
+        variations = [float(PrivacyProfile.of_event(event, COARSEST).delta(0.0)) for event in different]
+        finest = min((variation for variation in variations if variation > 0.0), default=1.0)
+        grid = min(max(finest / RESOLUTION, FINEST), COARSEST)
+    grid = check_level(grid, "grid")
+    return tuple(PrivacyProfile.of_event(event, grid) for event in different), np.repeat(found, counts), grid
+
+
+def _known(
+    kinds: tuple[PrivacyProfile, ...],
+    grid: float,
+    losses: list[PrivacyLossFunction | None],
+    released: list[int],
+    times: np.ndarray,
+    pauses: list[tuple[int, int, PrivacyLossFunction | None]],
+    horizon: int,
+) -> _Side:
+    """One side: `losses` lead from one of the `released` kinds to the next, and from that before to each pause."""
+    walk = _Walk(kinds, grid)
+    run, count, largest = np.zeros(horizon, int), np.zeros(horizon, int), np.zeros(horizon)
+    run[times], count[times] = walk.along(losses, released)
+    largest[times] = _bounds_along(losses, [kinds[kind].largest for kind in released])
+    for time, before, loss in pauses:
+        if loss is not None:
+            at = times[before]
+            run[time], count[time] = walk.step((int(run[at]), int(count[at])), released[before], loss)
+            largest[time] = loss_at(loss, (largest[at] + kinds[released[before]].largest) * (1.0 + EPS))
+    return _Side(tuple(walk.bases), np.array(walk.kinds), run, count, largest)
+
+
+class _Walk:
+    """What is known about the value at one time after another, as a pair of a run and a number of equal releases."""
+
+    def __init__(self, releases: tuple[PrivacyProfile, ...], grid: float):
+        self.releases, self.powers = releases, _Powers(releases)
+        self.bases, self.kinds = [PrivacyProfile.nothing(grid)], [-1]
+        self._steps: dict[tuple, tuple[int, int]] = {}
+
+    def along(self, losses: list, released: list[int]) -> tuple[np.ndarray, np.ndarray]:
+        """The pairs (R,), (R,) before each release."""
+        run, count = np.zeros(len(released), int), np.zeros(len(released), int)
+        at, state = 1, (0, 0)
+        for (loss, kind), group in groupby(zip(losses, released, strict=False)):
+            end = at + sum(1 for _ in group)
+            if loss is None:
+                state = 0, 0
+                run[at:end] = count[at:end] = 0
+            elif loss.is_identity:
+                state = self.step(state, kind, loss)
+                run[at:end], count[at:end] = state[0], state[1] + np.arange(end - at)
+                state = state[0], int(count[end - 1])
+            else:
+                last = settled = None
+                for time in range(at, end):
+                    full = self.full(state, kind)
+                    settled = None if last is None else _settled(last, full, loss)
+                    state = self._run((full if settled is None else settled).correlated(loss)), 0
+                    run[time] = state[0]
+                    if settled is not None:
+                        run[time:end] = state[0]
+                        break
+                    last = full
+            at = end
+        return run, count
+
+    def step(self, state: tuple[int, int], kind: int, loss: PrivacyLossFunction) -> tuple[int, int]:
+        """The pair one step after a release."""
+        run, count = state
+        if loss.is_identity and kind == self.kinds[run]:
+            return run, count + 1
+        key = run, count, kind, loss
+        if key not in self._steps:
+            if not loss.is_identity:
+                self._steps[key] = self._run(self.full(state, kind).correlated(loss)), 0
+            else:
+                self._steps[key] = self._run(self._base(state), kind), 1
+        return self._steps[key]
+
+    def full(self, state: tuple[int, int], kind: int) -> PrivacyProfile:
+        return self._base(state).compose(self.releases[kind])
+
+    def _base(self, state: tuple[int, int]) -> PrivacyProfile:
+        run, count = state
+        return self.bases[run].compose(self.powers.of(self.kinds[run], count)) if count else self.bases[run]
+
+    def _run(self, base: PrivacyProfile, kind: int = -1) -> int:
+        self.bases.append(base)
+        self.kinds.append(kind)
+        return len(self.bases) - 1
+
+
+class _Powers:
+    """Profiles of a number of equal releases, each composed once."""
+
+    def __init__(self, kinds: tuple[PrivacyProfile, ...]):
+        self._known = {(number, 1): kind for number, kind in enumerate(kinds)}
+
+    def of(self, kind: int, count: int) -> PrivacyProfile:
+        if (kind, count) not in self._known:
+            low = count & -count
+            rest = (count - low, low) if low < count else (count // 2, count // 2)
+            self._known[kind, count] = self.of(kind, rest[0]).compose(self.of(kind, rest[1]))
+        return self._known[kind, count]
+
+
+def _settled(last: PrivacyProfile, full: PrivacyProfile, loss: PrivacyLossFunction) -> PrivacyProfile | None:
+    """A bound for all later profiles of a run once they hardly change.
+
+    A step shrinks differences by eta(1) = tau < 1; if it adds at most e to a profile, that profile plus e/(1 - tau)
+    is not left by any number of steps.
+    """
+    if last.grid != full.grid:
+        return None
+    size = max(last.deltas.size, full.deltas.size)
+    old, new = (np.append(p.deltas, np.full(size - p.deltas.size, p.deltas[-1])) for p in (last, full))
+    if np.abs(new - old).max() > CONVERGED:
+        return None
+    room = max(float((new - old).max()), 0.0) / (1.0 - float(loss.hockey_stick(1.0))) * (1.0 + 8.0 * EPS)
+    return replace(last, deltas=np.minimum(last.deltas * (1.0 + EPS) + room, 1.0), largest=inf)
+
+
+def _bounds_along(losses: list[PrivacyLossFunction | None], alphas: list[float]) -> np.ndarray:
+    """Bounds on what is known before each release, (R,), by the scalar recursion of [1], rounded up."""
+    bounds = np.zeros(len(alphas))
+    at, last = 1, 0.0
+    for (loss, alpha), group in groupby(zip(losses, alphas, strict=False)):
+        end = at + sum(1 for _ in group)
+        for time in range(at, end):
+            bound = 0.0 if loss is None else loss_at(loss, (last + alpha) * (1.0 + EPS))
+            bounds[time] = bound
+            if bound == last:
+                bounds[time:end] = bound
+                break
+            last = bound
+        at = end
+    return bounds
+
+
+def _distinct(labels: list[np.ndarray], counts: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """The different rows of columns (T,), and where each row is among them; many different counts are rounded up."""
+    table = np.column_stack(labels + counts)
+    changes = _changes(table)
+    if np.count_nonzero(changes) > MANY:
+        numbers = table[:, len(labels) :]
+        unit = 1 << np.maximum(np.frexp(numbers)[1] - BITS, 0)
+        numbers[:] = -(-numbers // unit) * unit
+        changes = _changes(table)
+    distinct, position = np.unique(table[changes], axis=0, return_inverse=True)
+    return distinct, position.ravel()[np.cumsum(changes) - 1]
+
+
+def _changes(table: np.ndarray) -> np.ndarray:
+    return np.append(True, (table[1:] != table[:-1]).any(axis=1))
+
+
+def _highest(profiles: list[PrivacyProfile]) -> PrivacyProfile:
+    """The largest of several profiles at each loss."""
+    grid = max(profile.grid for profile in profiles)
+    deltas = [profile.on(grid).deltas for profile in profiles]
+    size = max(map(len, deltas))
+    highest = np.max([np.append(part, np.full(size - part.size, part[-1])) for part in deltas], axis=0)
+    return PrivacyProfile(highest, grid)
