@@ -76,7 +76,7 @@ test: $(READY) ## run the tests, the doctests and the committed notebooks
 	exit $$status
 
 test-slow: $(READY) ## run the tests that are too long for every day
-	@$(PY) -m pytest -m slow --durations=10
+	@$(PY) -m pytest -m slow -p no:nbval --numprocesses logical --dist worksteal --durations=10
 
 # A network that does not answer ends as an error after ten minutes.
 AS_ROOT := $(if $(filter-out 0,$(shell id -u)),sudo --non-interactive )timeout 600 env DEBIAN_FRONTEND=noninteractive

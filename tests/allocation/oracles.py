@@ -21,10 +21,10 @@ def exact_tpl(budgets, loss_b, loss_f):
         return recursion([mpmath.mpf(float(epsilon)) for epsilon in budgets], loss_b, loss_f)[2]
 
 
-def exact_budgets(alpha, loss_b, loss_f):
+def exact_budgets(alpha, loss_b, loss_f, number=mpmath.mpf, digits=30):
     """The solution a^B, a^F of Eqs. (26), (27) of [1] and the budget between, by bisection on a^B."""
-    low, high = mpmath.mpf(0), mpmath.mpf(alpha)
-    while high - low > alpha * mpmath.mpf(10) ** -30:
+    low, high = number(0), number(alpha)
+    while high - low > alpha * number(10) ** -digits:
         a_b = (low + high) / 2
         low, high = (a_b, high) if loss_f(alpha - loss_b(a_b)) + a_b <= alpha else (low, a_b)
     a_f = alpha - loss_b(low)

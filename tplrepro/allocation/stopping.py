@@ -43,6 +43,7 @@ class EndlessBudgets(FrozenArrays):
         horizon = check_horizon(horizon)
         return np.concatenate([self.first[:horizon], np.full(max(horizon - self.first.size, 0), self.tail)])
 
+    @np.errstate(over="ignore")  # inf where no double is as large
     def expected_error(self, stopping_probability: float, error: str = "absolute") -> float:
         """E[sum of 1 / epsilon_t up to T] for a geometric T; of 1 / epsilon_t^2 for error = "squared"."""
         p, power = _checked_probability(stopping_probability), check_power(error)
