@@ -39,7 +39,10 @@ def test_what_is_right_is_returned_and_a_distribution_is_copied_and_sums_to_one(
         (check_distribution, ([0.5, 0.5], 3, "prior"), r"prior must have shape \(3,\), found \(2,\)"),
         (check_distribution, ([],), r"shape \(n,\) with n >= 1"),
         (check_distribution, ([[1.0]],), "one probability a state"),
-        *((check_probability, (bad, "x"), "x must be (a probab|one num)") for bad in (-0.1, 1.1, np.nan, [0.5], None)),
+        *(
+            (check_probability, (bad, "x"), "x must be (a probab|one num)")
+            for bad in (-0.1, 2, np.nan, [0.5], None, 10**400)
+        ),
         *((check_smoothing, (bad,), "smoothing must be (finite|one num)") for bad in (-1, np.inf, np.nan, [1.0], None)),
         (one_number, (np.array([0.5]), "x"), r"x must be one number, found shape \(1,\); call once"),
         (check_choice, ("c", "letter", ["a", "b"]), "letter must be one of 'a', 'b', found 'c'; choose one"),

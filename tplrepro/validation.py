@@ -2,6 +2,7 @@
 
 import operator
 from collections.abc import Hashable, Iterable
+from copy import copy
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -58,7 +59,7 @@ def as_numbers(values: Any, must: str, remedy: str) -> np.ndarray:
         if array.dtype.kind not in "biufO":
             raise TypeError(f"{array.dtype} are no real numbers")
         return np.asarray(array, dtype=float)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{must}, found {kind} ({error}); {remedy}") from None
 
 
@@ -219,20 +220,40 @@ def _within(values: ArrayLike, least: float, most: float, must: str, remedy: str
     return numbers
 
 
-def frozen(values: ArrayLike) -> np.ndarray:
-    """A copy to hand out in results, which nobody can write to."""
-    copy = np.array(values)
-    copy.setflags(write=False)
-    return copy
+def frozen(values: Any) -> Any:
+    """A copy, which nobody can write to, of an array-like or a scipy.sparse matrix of compressed rows."""
+    if not hasattr(values, "indptr"):
+        values = np.array(values)
+        values.setflags(write=False)
+        return values
+    result = copy(values)
+    result.data, result.indices, result.indptr = map(frozen, (values.data, values.indices, values.indptr))
+    return result
 
 
 class FrozenArrays:
-    """A base of frozen dataclasses that hold copies of the arrays given to them, which nobody can write to."""
+    """A base of results that hold copies of the arrays given to them, which nobody can write to or replace.
+
+    Of a sparse matrix, whose arrays anybody can replace, each reader gets an object of its own.
+    """
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
+        for name, value in [*vars(self).items()]:
             if isinstance(value, np.ndarray) and (value.flags.writeable or not value.flags.owndata):
-                object.__setattr__(self, name, frozen(value))
+                vars(self)[name] = frozen(value)
+            elif hasattr(value, "indptr"):
+                vars(self)["_" + name.lstrip("_")] = frozen(vars(self).pop(name))
+
+    def __getattr__(self, name: str) -> Any:
+        held = vars(self).get("_" + name)
+        if not hasattr(held, "indptr"):
+            raise AttributeError(f"{type(self).__name__} has no attribute {name}")
+        return copy(held)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if {name, "_" + name} & vars(self).keys():
+            raise AttributeError(f"{type(self).__name__} cannot be changed, found a new {name}; make another one")
+        super().__setattr__(name, value)
 
     def __setstate__(self, state: dict) -> None:
         """What comes out of a pickle or a deep copy is frozen as well."""

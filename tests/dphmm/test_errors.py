@@ -27,6 +27,7 @@ CASES = [
     (lambda: PolicyGraph.categorical([[0, 1], [1, 2]]), "disjoint, found state 1 twice"),
     (lambda: PolicyGraph.categorical([[0, 5]], n_states=3), "found 5; drop it"),
     (lambda: PolicyGraph.utility(F, -1), "radius must be finite and at least 0, found -1"),
+    (lambda: PolicyGraph.utility(F, "1"), "radius must be a number, found str"),
     # Whatever states are called elsewhere, here they are 0..N-1.
     (lambda: PolicyGraph.categorical([[0, 1], [10**9]]), "found 1000000000; drop it, or number them from 0 on"),
     (lambda: PolicyGraph.categorical([[0.5, 1]], n_states=3), "whole numbers in 0..2, found ndarray of float64"),

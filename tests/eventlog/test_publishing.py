@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from tests.eventlog.logs import log_of, published_log
-from tplrepro.eventlog import TransitionSystem, releases, synthetic
+from tplrepro.eventlog import TransitionSystem, release_step, releases, synthetic
 
 LOG = log_of("abcd", "ab", "abc")
 
@@ -57,6 +57,12 @@ def test_incomplete_cases_of_the_log_never_end():
     *_, last = releases(log_of("ab", "abc", complete=[True, False]))
     assert last.published.tolist() == [3, 3]
     system = TransitionSystem.from_paths(last.paths, last.traces.activities)
+    step = release_step(system)
+    for owner, name in ((system, "counts"), (step, "backward"), (step, "forward")):
+        stored = getattr(owner, name)
+        assert not stored.data.flags.writeable
+        stored.data = 2 * stored.data
+        assert (getattr(owner, name).data == stored.data / 2).all()
     for array in (last.published, last.traces.times, system.visits, system.final, system.has_successor):
         assert not array.flags.writeable
     assert last.paths == {(0, 1, 2, 4): 1, (0, 1, 2, 3): 1}

@@ -29,6 +29,10 @@ CALLS = [
     (lambda: TransitionMatrix(EYE, background=0.1), "background needs a scipy.sparse matrix"),
     (lambda: TransitionMatrix(EYE, states=["a"]), "states must be 2 labels, found 1; give"),
     (lambda: TransitionMatrix(EYE, states=["a", "a"]), "distinct, found 'a' more than once"),
+    (lambda: TransitionMatrix(EYE, states=[["a"], ["b"]]), r"labels, found \[\['a'\], \['b'\]\] \(unhash.*; list them"),
+    (lambda: TransitionMatrix(EYE, states={"a", "b"}), "states must be labels, found .* no order"),
+    (lambda: markov.as_sequences([[0, 1]], states=5), "states must be labels, found 5"),
+    (lambda: arrays([0, 1], [0, 2], [1, 1], [1]), "distinct, found 1 more than once"),
     (
         lambda: TransitionMatrix(pd.DataFrame(EYE, columns=["a", "b"])),
         r"the same labels once each, found \[0, 1\] and \['a', ",

@@ -36,8 +36,15 @@ def test_nothing_in_it_can_be_changed(made):
     for array in [*arrays, *(part for P in (sparse.probabilities, sparse.excess) for part in (P.data, P.indices))]:
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0
+    first = sparse.row(0)
     with pytest.raises(ValueError, match="read-only"):
         sparse.probabilities[0, 0] = 0.5
+    for stored in (sparse.probabilities, sparse.excess):
+        stored.data, stored.indices = 0 * stored.data, 0 * stored.indices
+    with pytest.raises(AttributeError, match="cannot be changed"):
+        sparse.probabilities = dense.probabilities
+    assert (sparse.row(0) == first).all()
+    assert sparse.propagate(np.eye(12)[0]) == pytest.approx(first)
     dense.states.append("another")
     assert dense.states == ["a", "b", "c"]
 

@@ -1,3 +1,4 @@
+import pickle
 import time
 
 import numpy as np
@@ -84,7 +85,7 @@ def test_other_distances_never_exceed_their_budget(belief, epsilon, seed):
 def test_an_asymmetric_distance_and_the_two_paths_for_hamming():
     belief = np.array([0.45, 0.3, 0.2, 0.05])
     distance = np.array([[0, 5, 1, 2], [1, 0, 1, 1], [3, 1, 0, 1], [1, 1, 4, 0]], dtype=float)
-    response = sip.OptimalResponse(0.8, distance).response(belief)
+    response = pickle.loads(pickle.dumps(sip.OptimalResponse(0.8, distance))).response(belief)
     assert response.cost(distance) == pytest.approx(least_cost(belief, distance, 0.8), abs=TOLERANCE)
     general = sip.OptimalResponse(0.8, (1 - np.eye(4))).response(belief)
     assert general.cost() == pytest.approx(sip.OptimalResponse(0.8).response(belief).cost(), abs=TOLERANCE)

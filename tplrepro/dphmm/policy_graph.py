@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from tplrepro.dphmm.constraint import as_answers, as_numbered_chain, check_states
 from tplrepro.markov.transition import TransitionMatrix
-from tplrepro.validation import FrozenArrays, check_horizon, frozen
+from tplrepro.validation import FrozenArrays, as_numbers, check_horizon, frozen, one_number
 
 __all__ = ["PolicyGraph"]
 
@@ -82,6 +82,7 @@ class PolicyGraph(FrozenArrays):
         from scipy.spatial import cKDTree
 
         f = as_answers(answers)
+        radius = one_number(as_numbers(radius, "radius must be a number", "give a distance between answers"), "radius")
         if not (np.isfinite(radius) and radius >= 0):
             raise ValueError(f"radius must be finite and at least 0, found {radius}; give a distance between answers")
         return cls(len(f), cKDTree(f).query_pairs(radius * (1 + 1e-12), output_type="ndarray"))

@@ -20,13 +20,13 @@ from scipy.sparse import csr_array, diags_array
 
 from tplrepro.eventlog.transition_system import TransitionSystem
 from tplrepro.markov.transition import TransitionMatrix
-from tplrepro.validation import check_choice, check_horizon
+from tplrepro.validation import FrozenArrays, check_choice, check_horizon
 
 __all__ = ["ReleaseStep", "loss_matrix", "release_step"]
 
 
 @dataclass(frozen=True, eq=False)
-class ReleaseStep:
+class ReleaseStep(FrozenArrays):
     """Pr(state before | state) and Pr(next state | state), (n, n) over the states of the later release's system.
 
     Rows sum to 1; unknown rows are empty.

@@ -97,10 +97,8 @@ class TransitionSystem(FrozenArrays):
             for transition in set(pairwise(states)):
                 counts[transition] += cases
         n = len(numbering.numbers)
-        values, ends = (
-            np.array(list(counts.values()), dtype=float),
-            np.array(list(counts), dtype=np.int64).reshape(-1, 2),
-        )
+        values = np.array(list(counts.values()), dtype=float)
+        ends = np.array(list(counts), dtype=np.int64).reshape(-1, 2)
         matrix = scipy.sparse.coo_array((values, tuple(ends.T)), shape=(n, n)).tocsr()
         visits = matrix.sum(axis=1) + np.array([ended[state] for state in range(n)])
         return cls(matrix, visits, np.isin(np.arange(n), list(final)), activities, direction, numbering)

@@ -52,6 +52,7 @@ class Sequences(FrozenArrays):
         values = np.asanyarray(self.values, None if len(self.values) else np.int32)  # an empty list has no type
         offsets = np.asarray(self.offsets, dtype=np.int64)
         labels, users = _array_of(self.labels), _array_of(self.users)
+        checked_states(labels.tolist())
         if values.ndim != 1 or values.dtype.kind not in "iu" or np.ma.is_masked(values):
             raise ValueError(
                 f"values must be a flat array of integer codes, found {type(values).__name__} of {values.dtype}, "
@@ -176,9 +177,14 @@ def checked_states(states: Any, n: int | None = None) -> Any:
     """The distinct labels of n states, by default 0..n-1; without n, of any number of states."""
     if states is None and n is not None:
         return range(n)
-    labels = states if isinstance(states, range) else tuple(states)
-    if len(labels) != (len(labels) if n is None else n) or len(set(labels)) != len(labels):
+    try:
+        if isinstance(states, (set, frozenset)):
+            raise TypeError("a set has no order")
+        labels = states if isinstance(states, range) else tuple(states)
         twice = [label for label, count in Counter(labels).items() if count > 1]
+    except TypeError as error:
+        raise ValueError(f"states must be labels, found {str(states)[:60]} ({error}); list them in order") from None
+    if twice or len(labels) != (len(labels) if n is None else n):
         fault = f"distinct, found {twice[0]!r} more than once" if twice else f"{n} labels, found {len(labels)}"
         raise ValueError(f"states must be {fault}; give each state its own label")
     return labels

@@ -7,6 +7,7 @@ i is a few stored probabilities over a constant `background[i]`, as smoothing gi
 """
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any, Self
 
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from tplrepro.markov.sequences import checked_states, count_transitions
 from tplrepro.validation import (
+    FrozenArrays,
     as_numbers,
     check_distribution,
     check_entries,
@@ -28,9 +30,10 @@ __all__ = ["TransitionMatrix", "as_transition_matrix", "checked_counts", "drop_d
 
 #: From this many states on, estimates are kept sparse unless asked otherwise (a dense matrix would take 128 MB).
 SPARSE_FROM = 4096
+RECTANGULAR, ROWS = "must be a rectangular array of numbers", "give n rows of n of them"
 
 
-class TransitionMatrix:
+class TransitionMatrix(FrozenArrays):
     """A validated row-stochastic matrix with names for its states.
 
     Parameters
@@ -73,18 +76,13 @@ class TransitionMatrix:
                 "background needs a scipy.sparse matrix, found a dense array; add it to the rows, or pass csr_array"
             )
         else:
-            rows = np.ascontiguousarray(
-                as_numbers(
-                    probabilities,
-                    "a transition matrix must be a rectangular array of numbers",
-                    "give n rows of n probabilities",
-                )
-            )
+            rows = np.ascontiguousarray(as_numbers(probabilities, f"a transition matrix {RECTANGULAR}", ROWS))
             check_square(rows)
             check_entries(rows)
             self.probabilities = rows / _divisors(rows.sum(axis=1), normalize)[:, None]
-        self._states = checked_states(states, self.n_states)
-        self._freeze()
+            self.probabilities.setflags(write=False)
+        self._states = checked_states(states, self.probabilities.shape[0])
+        super().__post_init__()
 
     @classmethod
     def from_sequences(
@@ -137,11 +135,11 @@ class TransitionMatrix:
 
     @property
     def n_states(self) -> int:
-        return self.probabilities.shape[0]
+        return len(self._states)
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.probabilities.shape
+        return self.n_states, self.n_states
 
     @property
     def states(self) -> Sequence:
@@ -149,7 +147,7 @@ class TransitionMatrix:
 
     @property
     def is_sparse(self) -> bool:
-        return not isinstance(self.probabilities, np.ndarray)
+        return self.background is not None
 
     def __repr__(self) -> str:
         kind = f"sparse, {self.probabilities.nnz} stored" if self.is_sparse else "dense"
@@ -162,16 +160,6 @@ class TransitionMatrix:
     def __array__(self, dtype=None, copy=None):
         return np.array(self.toarray(), dtype=dtype, copy=copy)
 
-    def __setstate__(self, state):
-        state.pop("excess", None)
-        self.__dict__.update(state)
-        self._freeze()
-
-    def _freeze(self) -> None:
-        stored = self.probabilities
-        for array in (stored.data, stored.indices, stored.indptr, self.background) if self.is_sparse else (stored,):
-            array.setflags(write=False)
-
     def toarray(self) -> np.ndarray:
         return np.vstack([self.row(i) for i in range(self.n_states)]) if self.is_sparse else self.probabilities
 
@@ -180,7 +168,7 @@ class TransitionMatrix:
         self._check_index(index)
         if not self.is_sparse:
             return self.probabilities[index]
-        matrix = self.probabilities
+        matrix = self._probabilities
         dense, stored = np.full(self.n_states, self.background[index]), slice(*matrix.indptr[index : index + 2])
         dense[matrix.indices[stored]] = matrix.data[stored]
         return dense
@@ -199,17 +187,15 @@ class TransitionMatrix:
             raise IndexError(f"a state's number must be in [0, {self.n_states}), found {index}; see `states`")
 
     @cached_property
+    def _excess(self) -> Any:
+        result = self.probabilities
+        result.data = frozen(result.data - np.repeat(self.background, np.diff(result.indptr)))
+        return result
+
+    @property
     def excess(self) -> Any:
         """What is stored of a sparse matrix less the background of its row: csr_array (n, n)."""
-        stored = self.probabilities
-        return type(stored)(
-            (
-                frozen(stored.data - np.repeat(self.background, np.diff(stored.indptr))),
-                stored.indices,
-                stored.indptr,
-            ),
-            shape=self.shape,
-        )
+        return copy(self._excess)
 
     def index(self, state: Any) -> int:
         """The row of a state's label."""
@@ -222,7 +208,7 @@ class TransitionMatrix:
 
     def propagate(self, distribution: ArrayLike) -> np.ndarray:
         p = check_distribution(distribution, self.n_states)
-        return p @ self.excess + p @ self.background if self.is_sparse else p @ self.probabilities
+        return p @ self._excess + p @ self.background if self.is_sparse else p @ self.probabilities
 
     def stationary(self) -> np.ndarray:
         """The one distribution p with p P = p, (n,); ValueError if several closed classes make it not unique."""
@@ -302,10 +288,10 @@ def _sparse(matrix: Any, name: str):
     """Finite numbers >= 0 as a new csr_array (n, n)."""
     import scipy.sparse
 
-    must, remedy = f"{name} must be a rectangular array of numbers", "give n rows of n of them"
-    stored = matrix.tocsr() if hasattr(matrix, "tocsr") else as_numbers(matrix, must, remedy)
+    must = f"{name} {RECTANGULAR}"
+    stored = matrix.tocsr() if hasattr(matrix, "tocsr") else as_numbers(matrix, must, ROWS)
     result = scipy.sparse.csr_array(stored, copy=True)
-    result.data = as_numbers(result.data, must, remedy)
+    result.data = as_numbers(result.data, must, ROWS)
     result.sum_duplicates()
     check_square(result, name)
     check_entries(result.data, name)

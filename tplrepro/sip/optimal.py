@@ -51,6 +51,9 @@ class OptimalResponse(BeliefMechanism):
         recent = lru_cache(max(1, RECENT_BYTES // table.nbytes))
         self._recent = recent(lambda belief: _distance_response(np.frombuffer(belief), table, self.epsilon))
 
+    def __reduce__(self):
+        return type(self), (self.epsilon, self.distance)
+
     def response(self, belief: ArrayLike) -> Response:
         table = None if isinstance(self.distance, str) else self.distance
         beta = check_distribution(belief, None if table is None else len(table), "a belief")
