@@ -1,13 +1,19 @@
 """Profiles of Gaussian releases against what the actual mechanism leaks: digits for two states, else simulation."""
 
+import re
+
 import numpy as np
 import pytest
+from dp_accounting import GaussianDpEvent
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.stats import norm
 
 import tplrepro as tpl
-from tests.leakage.matrices import BACKWARD, FIG_3, FORWARD, SWAPPED
+from tests.leakage.matrices import BACKWARD, FIG_3, FORWARD, SWAPPED, THREE, matrices
 from tests.leakage.profile_oracles import simulated_profile
 from tplrepro.leakage import exact_gaussian
+from workflow.configuration import ROOT
 
 LOSSES = np.array([0.0, 0.25, 0.5, 1.0, 1.5, 3.0])
 #: The error of exact profiles, absolute: sums of at most a few thousand rounded probabilities.
@@ -28,6 +34,16 @@ def exact_deltas(shifts, backward, forward):
     """BPL, FPL and TPL of the actual mechanism, (3, T, losses)."""
     sides = (backward, None), (None, forward), (backward, forward)
     return np.array([deltas(tpl.ExactGaussianProfile(1 / shifts, *pair)) for pair in sides])
+
+
+def bounds(shifts, backward, forward, **options):
+    events = [GaussianDpEvent(1 / shift) for shift in shifts]
+    return tpl.temporal_privacy_profile(events, backward, forward, **options)
+
+
+def bounded_deltas(*arguments, **options):
+    r = bounds(*arguments, **options)
+    return np.array([deltas(side) for side in (r.backward, r.forward, r)])
 
 
 @pytest.mark.parametrize("shift", [0.05, 0.5, 1.5])
@@ -56,3 +72,58 @@ def test_simulation_agrees_with_the_exact_profile(sides, t):
     shift = 0.5  # between unit vectors at distance sqrt(2)
     mean, error = simulated_profile(*sides, t, 2**0.5 / shift, 6, LOSSES, 100_000, np.random.default_rng(3))
     assert (np.abs(mean - exact_deltas(np.full(6, shift), *sides)[2, t]) <= 5 * error + 1e-5).all()
+
+
+@settings(max_examples=30)
+@given(matrices(2), matrices(2), st.lists(st.floats(0.05, 2.0), min_size=1, max_size=5))
+def test_is_never_below_the_actual_mechanism_of_two_states(backward, forward, shifts):
+    exact = exact_deltas(np.array(shifts), backward, forward)
+    found = bounded_deltas(np.array(shifts), backward, forward, grid=0.005)
+    assert (found >= exact - ROUNDING).all()
+    assert (found >= exact * (1 - 1e-9) - 1e-15).all()
+
+
+@pytest.mark.parametrize("P", [BACKWARD, BACKWARD[::-1], np.eye(2)])
+def test_is_exact_but_for_its_grid_where_exchanging_the_two_states_changes_nothing(P):
+    shifts = np.full(8, 0.3)
+    exact = exact_deltas(shifts, P, P)
+    seen = exact > 1e-9
+    coarse, fine = (np.max(bounded_deltas(shifts, P, P, grid=h)[seen] / exact[seen] - 1) for h in (0.01, 0.005))
+    assert -1e-9 <= fine <= coarse / 2 <= 2e-2
+
+
+def documented():
+    """The rows of the table of docs/theory/profiles.md: matrix, shift, T, delta, bound, exact."""
+    text = (ROOT / "docs" / "theory" / "profiles.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| \(([^|]+)\) \| ([^|]+) \| (\d+) \| (\S+) \| (\S+) \| (\S+) \|", text, re.MULTILINE)
+    return [([[float(p) for p in row.split()] for row in matrix.split(";")], *more) for matrix, *more in rows]
+
+
+def test_the_documentation_has_its_table():
+    assert len(documented()) == 8
+
+
+@pytest.mark.parametrize(("P", "shift", "horizon", "delta", "bound", "actual"), documented())
+def test_overshoot_is_what_the_documentation_says(P, shift, horizon, delta, bound, actual):
+    shifts = np.full(int(horizon), float(shift))
+    found = bounds(shifts, P, None).backward.epsilon(float(delta))
+    exact = tpl.ExactGaussianProfile(1 / shifts, P).epsilon(float(delta))
+    assert (found >= exact).all()
+    assert (f"{found[-1]:.3f}", f"{exact[-1]:.3f}") == (bound, actual)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("sides", "noise", "t", "horizon", "draws"),
+    [
+        ((FORWARD, FORWARD), 2**1.5, 5, 6, 10_000_000),
+        ((BACKWARD, FORWARD), 4.0, 20, 100, 1_000_000),
+        ((THREE, THREE.T), 2.0, 2, 6, 10_000_000),
+    ],
+)
+def test_is_never_below_ten_million_simulated_series(sides, noise, t, horizon, draws):
+    rng = np.random.default_rng(2)
+    mean, error = simulated_profile(*sides, t, noise, horizon, LOSSES, draws // len(sides[0]), rng)
+    found = bounded_deltas(np.full(horizon, 2**0.5 / noise), *sides)[2, t]
+    assert (found >= mean - 4 * error).all()
+    assert (found[:4] <= 1.3 * mean[:4]).all()  # up to 1 nat
