@@ -14,6 +14,9 @@ _EXPORTS = {
     "allocate_optimally": "optimal",
     "EndlessBudgets": "stopping",
     "allocate_with_stopping": "stopping",
+    "allocate_series_noise": "gaussian_series",
+    "correlate_series_noise": "gaussian_series",
+    "endless_series_noise": "gaussian_series",
 }
 
 __getattr__, __dir__, __all__ = _lazy_names(__name__, _EXPORTS)

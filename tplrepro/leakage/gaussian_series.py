@@ -155,29 +155,34 @@ def _joint(series: LinearGaussianSeries, noise: Any, T: int) -> tuple:
     return F, Q, np.concatenate((series.value, noise.value)), c, P, np.zeros(T)
 
 
-def _dense_information(K: np.ndarray, noise: Any) -> np.ndarray:
-    """The same from covariances, in O(T^3), as explained / (unexplained variance x variance): nothing cancels."""
+def regression(K: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Weights (T, T), their column t those of E(x_t | outputs), and the variances (T,) they explain and leave.
+
+    O(T^3), of a noise covariance or variances, inf where nothing is released; neither variance is a difference.
+    """
     from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
-    noise = checked_noise(noise, len(K))
-    variances = np.diagonal(K)
-    _check_variance(variances.min())
     kept = np.flatnonzero(np.isfinite(noise)) if noise.ndim == 1 else np.arange(len(K))
-    noise = np.diag(noise[kept]) if noise.ndim == 1 else noise
-    if not kept.size:
-        return np.zeros(len(K))
-    try:
-        root = cholesky(K[np.ix_(kept, kept)] + noise, lower=True)
-    except LinAlgError as error:
-        raise ValueError(
-            f"outputs must have a positive definite covariance, found another ({error}); add noise"
-        ) from None
-    whitened = solve_triangular(root, K[kept], lower=True)
-    weights = solve_triangular(root, whitened, lower=True, trans=1)  # E(x | y) = weights^T y
-    left = np.eye(len(K))
-    left[kept] -= weights
-    unexplained = np.sum(left * (K @ left), axis=0) + np.sum(weights * (noise @ weights), axis=0)
-    return np.sum(whitened**2, axis=0) / (unexplained * variances)
+    weights, explained = np.zeros(K.shape), np.zeros(len(K))
+    released = np.diag(noise[kept]) if noise.ndim == 1 else noise
+    if kept.size:
+        try:
+            root = cholesky(K[np.ix_(kept, kept)] + released, lower=True)
+        except LinAlgError as error:
+            raise ValueError(f"outputs must have a positive definite covariance ({error}); add noise") from None
+        whitened = solve_triangular(root, K[kept], lower=True)
+        weights[kept], explained = solve_triangular(root, whitened, lower=True, trans=1), np.sum(whitened**2, axis=0)
+    left = np.eye(len(K)) - weights
+    of_noise = np.sum(weights[kept] * (released @ weights[kept]), axis=0)
+    return weights, explained, np.sum(left * (K @ left), axis=0) + of_noise
+
+
+def _dense_information(K: np.ndarray, noise: Any) -> np.ndarray:
+    """The same from covariances."""
+    noise = checked_noise(noise, len(K))
+    _check_variance(np.diagonal(K).min())
+    _, explained, left = regression(K, noise)
+    return explained / (left * np.diagonal(K))
 
 
 def _scalar_information(a: float, innovation: float, variance: float, noise: np.ndarray) -> np.ndarray:

@@ -1,0 +1,115 @@
+"""Noise for normal series keeps mu at every time, and is the least that does: closed forms, another optimiser."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.linalg import toeplitz
+from scipy.optimize import minimize
+
+import tplrepro as tpl
+
+AR = tpl.LinearGaussianSeries.autoregressive
+T = 5
+WALK = tpl.LinearGaussianSeries([[1.0]], [[1.0]], [1.0], [[1.0]], T)
+SUMS = np.tril(np.ones((T, T)))
+
+
+def by_another_optimiser(mu, K, change, cost, noise_of, start):
+    """The least cost by SLSQP from a noise that keeps mu; derivatives by differences, leakages by inverses."""
+
+    def surplus(x):
+        left = np.linalg.inv(np.linalg.inv(K) + np.linalg.inv(noise_of(x)))
+        return (mu / change) ** 2 - (1 / np.diagonal(left) - 1 / np.diagonal(K))
+
+    constraints = [{"type": "ineq", "fun": surplus}]
+    constraints += [{"type": "ineq", "fun": lambda x: np.linalg.eigvalsh(noise_of(x))[0] - 1e-7}]
+    found = minimize(cost, start, constraints=constraints, tol=1e-10, options={"maxiter": 500})
+    assert surplus(found.x).min() > -1e-7
+    return found.fun
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5, -0.9, 0.99])
+@pytest.mark.parametrize(("mu", "change"), [(0.2, 1.0), (3.0, 2.0)])
+def test_equal_noise_is_the_least_that_keeps_mu(rho, mu, change):
+    series = AR(rho, 40, 2.0)
+    noise = tpl.allocate_series_noise(mu, series, change)
+    assert tpl.gaussian_series_leakage(series, noise, change).max() <= mu
+    assert tpl.gaussian_series_leakage(series, noise * (1 - 1e-9), change).max() > mu * (1 - 1e-12)
+    np.testing.assert_allclose(tpl.allocate_series_noise(mu, series.covariance, change), noise, rtol=1e-9)
+    endless = tpl.endless_series_noise(mu, series, change)
+    assert noise[0] <= endless * (1 + 1e-12)
+    assert tpl.gaussian_series_leakage(AR(rho, 100_000, 2.0), endless, change).max() <= mu
+    # one side's information I solves I + L(I) = (mu / change)^2, as in Algorithm 7 of [1]; the noise is I - L(I)
+    level, rest = (mu / change) ** 2, 2.0 * (1 - rho**2)
+    one_side = np.roots([rest, 1 + rho**2 - level * rest, -level]).max()
+    assert endless == pytest.approx(1 / (2 * one_side - level), rel=1e-9)
+
+
+@pytest.mark.parametrize("rho", [0.3, 0.9])
+def test_least_total_variance_is_what_another_optimiser_finds(rho):
+    mu, change, K = 0.8, 1.5, AR(rho, T).covariance
+    equal = tpl.allocate_series_noise(mu, K, change)
+    best = tpl.allocate_series_noise(mu, K, change, equal=False)
+    assert tpl.gaussian_series_leakage(K, best, change).max() <= mu
+    expected = by_another_optimiser(mu, K, change, np.sum, np.diag, equal)
+    assert expected * (1 - 1e-6) <= best.sum() <= expected * (1 + 2e-4)
+    assert best.sum() < equal.sum()
+
+
+@pytest.mark.parametrize("workload", [None, SUMS], ids=["each value", "sums"])
+@pytest.mark.parametrize("band", [1, 2])
+def test_best_banded_noise_is_what_another_optimiser_finds(band, workload):
+    mu, change, K = 0.8, 1.5, AR(0.8, T).covariance
+    A = np.eye(T) if workload is None else workload
+    best = tpl.correlate_series_noise(mu, K, change, band, workload=workload)
+    start = np.zeros(band + 1)
+    start[0] = tpl.allocate_series_noise(mu, K, change)[0]
+
+    def noise_of(lags):
+        return toeplitz(np.r_[lags, np.zeros(T - 1 - band)])
+
+    expected = by_another_optimiser(mu, K, change, lambda x: np.trace(A @ noise_of(x) @ A.T), noise_of, start)
+    np.testing.assert_allclose(best, noise_of(best[0, : band + 1]), rtol=1e-15)
+    assert tpl.gaussian_series_leakage(K, best, change).max() <= mu
+    assert expected * (1 - 1e-5) <= np.trace(A @ best @ A.T) <= expected * (1 + 2e-4)
+
+
+def test_without_a_band_the_best_noise_is_shaped_like_the_series():
+    mu, change, K = 0.5, 2.0, AR([0.5, 0.3], T, 3.0).covariance
+    best = tpl.correlate_series_noise(mu, K, change, T - 1)
+    np.testing.assert_allclose(best, (change / mu) ** 2 * K / 3.0, rtol=2e-2)
+    assert best[0, 0] == pytest.approx((change / mu) ** 2, rel=1e-4)
+    of_no_band = tpl.correlate_series_noise(mu, K, change, 0)
+    np.testing.assert_allclose(of_no_band, np.diag(tpl.allocate_series_noise(mu, K, change)), rtol=1e-9)
+
+
+@settings(max_examples=10)
+@given(st.integers(0, 2**32 - 1), st.floats(-2.0, 1.5), st.integers(0, 2))
+def test_no_noise_leaks_more_than_mu(seed, logarithm, band):
+    rng, mu = np.random.default_rng(seed), 10.0**logarithm
+    root = rng.normal(size=(4, 4))
+    K = root @ root.T + 0.01 * np.eye(4)
+    for noise in (
+        tpl.allocate_series_noise(mu, K, 1.0),
+        tpl.allocate_series_noise(mu, K, 1.0, equal=False),
+        tpl.correlate_series_noise(mu, K, 1.0, band, workload=rng.normal(size=(2, 4))),
+    ):
+        assert tpl.gaussian_series_leakage(K, noise, 1.0).max() <= mu
+        assert np.linalg.eigvalsh(noise if noise.ndim == 2 else np.diag(noise))[0] >= -1e-9 * noise.max()
+
+
+@pytest.mark.parametrize(
+    ("refused", "message"),
+    [
+        (lambda: tpl.allocate_series_noise(0.0, np.eye(2), 1.0), "mu must be .*found 0"),
+        (lambda: tpl.allocate_series_noise(1.0, np.eye(2), -1.0), "change must be .*found -1"),
+        (lambda: tpl.allocate_series_noise(1.0, AR(0.5, 1001), 1.0, equal=False), "at most 1000 times, found 1001"),
+        (lambda: tpl.correlate_series_noise(1.0, np.eye(2), 1.0, 2), "band must be .* from 0 to T - 1 = 1, found 2"),
+        (lambda: tpl.correlate_series_noise(1.0, np.eye(2), 1.0, 1, workload=[1.0]), r"shape \(k, 2\), found \(1,\)"),
+        (lambda: tpl.endless_series_noise(1.0, WALK, 1.0), "eigenvalue of modulus 1"),
+    ],
+)
+def test_errors_name_constraint_value_and_remedy(refused, message):
+    with pytest.raises(ValueError, match=message):
+        refused()

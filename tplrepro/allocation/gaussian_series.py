@@ -1,0 +1,213 @@
+"""Noise for a normal series: the least that keeps every value mu-GDP (`tplrepro.leakage.gaussian_series`).
+
+Independent noise of one variance, or of one for each time; or correlated noise of a stationary, banded covariance.
+1 / (1 / Var(x_t | outputs) - 1 / Var(x_t)) is the least v^T (K + noise) v - Var(x_t) over all v, v^T K_t = Var(x_t), so
+it is concave in the noise's covariance, and leakages within mu are a convex set. The least linear cost over it is
+found by cutting planes: each linear program gives a lower bound, each of its solutions a noise that keeps mu.
+
+Without a band the answer is known: noise shaped like the series, (change / mu)^2 K / Var(x), leaks at each time as if
+nothing else had been released, and no noise of less variance can.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tplrepro.leakage.gaussian_series import gaussian_series_limit, information, regression
+from tplrepro.leakage.temporal import safely_below
+from tplrepro.markov.linear_gaussian import LinearGaussianSeries
+from tplrepro.search import largest_within
+from tplrepro.validation import as_numbers, check_covariance, check_level
+
+__all__ = ["allocate_series_noise", "correlate_series_noise", "endless_series_noise"]
+
+#: Costs are at most so much above the least, as a share.
+GAP = 1e-4
+ROUNDS = 200
+#: Variances are at most so many times that of equal independent noise, as for answers which some noise does not touch.
+MOST = 100.0
+#: Times of which the programme's matrices are made.
+MAX_TIMES = 1000
+
+
+def allocate_series_noise(
+    mu: float, covariance: LinearGaussianSeries | ArrayLike, change: float, *, equal: bool = True
+) -> np.ndarray:
+    """Variances (T,) of independent noise that keep values `change` apart mu-GDP at every time.
+
+    Parameters
+    ----------
+    mu : float > 0, of `gaussian_mu` for a given (epsilon, delta)
+    covariance, change : as in `gaussian_series_leakage`
+    equal : bool
+        The least variance that is the same at all times; else variances of the least sum (to 1e-4), for T <= 1,000.
+
+    Rounding errors are on the safe side. ValueError as `gaussian_series_leakage`.
+
+    Examples
+    --------
+    >>> series = LinearGaussianSeries.autoregressive(0.9, 5)
+    >>> allocate_series_noise(1.0, series, 1.0).round(4).tolist()
+    [3.6234, 3.6234, 3.6234, 3.6234, 3.6234]
+    """
+    mu, change = check_level(mu, "mu"), check_level(change, "change")
+    T = _times(covariance)
+    variance = _least_equal(lambda noise: _within(mu, covariance, np.full(T, noise), change), mu, change)
+    if equal:
+        return np.full(T, variance)
+    K = _covariance(covariance)
+    start = np.full(T, variance)
+    cost = np.ones(T)
+    return _least_cost(mu, K, change, cost, start, lambda v: v * v, lambda variances: variances)
+
+
+def endless_series_noise(mu: float, series: LinearGaussianSeries, change: float) -> float:
+    """The least variance of independent noise that keeps values mu-GDP in a stationary series of any length.
+
+    Arguments, rounding and errors as in `allocate_series_noise` and `gaussian_series_limit`.
+
+    Examples
+    --------
+    >>> round(endless_series_noise(1.0, LinearGaussianSeries.autoregressive(0.9, 1), 1.0), 4)
+    6.4029
+    """
+    mu, change = check_level(mu, "mu"), check_level(change, "change")
+    level = safely_below(mu, 1)
+    return _least_equal(lambda noise: gaussian_series_limit(series, noise, change) <= level, mu, change)
+
+
+def correlate_series_noise(
+    mu: float,
+    covariance: LinearGaussianSeries | ArrayLike,
+    change: float,
+    band: int,
+    *,
+    workload: ArrayLike | None = None,
+) -> np.ndarray:
+    """The covariance (T, T) of the best correlated noise that keeps values `change` apart mu-GDP at every time.
+
+    Parameters
+    ----------
+    mu, covariance, change : as in `allocate_series_noise`, T <= 1,000
+    band : int from 0 to T - 1
+        Noise is stationary, and more than so many times apart independent: Cov(z_s, z_t) depends on |s - t| <= band.
+    workload : array-like (k, T), optional
+        The linear answers whose total variance is to be least (to 1e-4); by default each value by itself.
+
+    Rounding errors are on the safe side. ValueError as `gaussian_series_leakage`, and for a band or workload that does
+    not fit.
+
+    Examples
+    --------
+    >>> series = LinearGaussianSeries.autoregressive(0.9, 5)
+    >>> [round(float(correlate_series_noise(1.0, series, 1.0, band)[0, 0]), 3) for band in (0, 1, 2, 4)]
+    [3.623, 2.13, 1.448, 1.0]
+    """
+    mu, change = check_level(mu, "mu"), check_level(change, "change")
+    K = _covariance(covariance)
+    T = len(K)
+    if band not in range(T):
+        raise ValueError(f"band must be a whole number from 0 to T - 1 = {T - 1}, found {band!r}; give how many lags")
+    A = np.eye(T) if workload is None else as_numbers(workload, "workload must be numbers", "give a row an answer")
+    if A.ndim != 2 or A.shape[1] != T or not np.isfinite(A).all() or not A.any():
+        raise ValueError(f"workload must be finite, not 0 and of shape (k, {T}), found {A.shape}; give a row an answer")
+    start = np.zeros(band + 1)
+    start[0] = _least_equal(lambda noise: _within(mu, K, np.full(T, noise), change), mu, change)
+    distance = abs(np.subtract.outer(np.arange(T), np.arange(T)))
+
+    def toeplitz(lags: np.ndarray) -> np.ndarray:
+        return np.where(distance <= band, lags[np.minimum(distance, band)], 0.0)
+
+    def products(v: np.ndarray) -> np.ndarray:
+        sums = np.array([np.sum(v[: T - lag] * v[lag:], axis=0) for lag in range(band + 1)])
+        return sums * np.where(np.arange(band + 1) > 0, 2.0, 1.0)[:, None]
+
+    cost = products(A.T).sum(axis=1)
+    return _least_cost(mu, K, change, cost, start, products, toeplitz)
+
+
+def _least_cost(
+    mu: float,
+    K: np.ndarray,
+    change: float,
+    cost: np.ndarray,
+    start: np.ndarray,
+    coefficients: Callable[[np.ndarray], np.ndarray],
+    noise_of: Callable[[np.ndarray], np.ndarray],
+) -> np.ndarray:
+    """The noise of numbers x with the least cost @ x, where v^T noise v = coefficients(v)^T x for each column v.
+
+    Kelley's cutting planes, in units of the variance that one output alone needs. What leaks too much is mixed with
+    twice the `start`, which keeps mu with room, by as much as concavity asks.
+    """
+    from scipy.optimize import linprog
+
+    unit = (change / mu) ** 2
+    K, variances = K / unit, np.diagonal(K) / unit
+
+    def reached(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """1 or more where the leakage is within mu, (T,), and the v of which this is the least."""
+        weights, explained, left = regression(K, noise_of(x))
+        return left * variances / explained, weights * (variances / explained)
+
+    T, correlated = len(K), noise_of(start).ndim == 2
+    most = MOST * start.max() / unit
+    bounds = [(1.0, most)] * start.size
+    rows, least = [np.zeros((0, start.size))], [np.zeros(0)]
+    if correlated:  # variances of waves are not negative
+        bounds[1:] = [(-most, most)] * (start.size - 1)
+        phases = np.outer(np.arange(T), np.linspace(0.0, np.pi, 2 * T))
+        rows.append(coefficients(np.hstack((np.cos(phases), np.sin(phases[:, 1:-1])))).T)
+        least.append(np.zeros(len(rows[-1])))
+    best = start / unit
+    inner, room = 2.0 * best, reached(2.0 * best)[0]
+    for _ in range(ROUNDS):
+        solved = linprog(cost, -np.vstack(rows), -np.concatenate(least), bounds=bounds, method="highs")
+        if cost @ best <= (1.0 + GAP) * solved.fun:
+            break
+        for x in (solved.x, 0.5 * (solved.x + best)):
+            if correlated:
+                eigenvalues, vectors = np.linalg.eigh(noise_of(x))
+                rows.append(coefficients(vectors[:, eigenvalues < 0.0]).T)
+                least.append(np.zeros(len(rows[-1])))
+                x = x + max(-eigenvalues[0], 0.0) * (1.0 + 1e-9) * (np.arange(x.size) == 0)
+            level, v = reached(x)
+            short = level < 1.0
+            rows.append(coefficients(v[:, short]).T)
+            least.append((1.0 - np.sum(v * (K @ v), axis=0) + variances)[short])
+            share = np.max((1.0 - level[short]) / (room - level)[short], initial=0.0)
+            mixed = (1.0 - share) * x + share * inner
+            best = min(best, mixed, key=lambda x: cost @ x)
+    noise, step = noise_of(unit * best), 2.0**-52
+    while not _within(mu, K * unit, noise, change):
+        noise, step = noise * (1.0 + step), 2.0 * step
+    return noise
+
+
+def _least_equal(enough: Callable[[float], bool], mu: float, change: float) -> float:
+    """The least variance for which a predicate holds; no output may tell more than mu of its own value."""
+    alone = (change / mu) ** 2 * (1.0 - 2.0**-50)
+    high = alone
+    while not enough(high):
+        high *= 2.0
+    return -largest_within(lambda variance: enough(-variance), -high, -max(high / 2.0, alone))
+
+
+def _within(mu: float, covariance: LinearGaussianSeries | ArrayLike, noise: np.ndarray, change: float) -> bool:
+    level = safely_below(mu, len(noise))
+    return change * np.sqrt(information(covariance, noise).max()) <= level
+
+
+def _times(covariance: LinearGaussianSeries | ArrayLike) -> int:
+    return covariance.horizon if isinstance(covariance, LinearGaussianSeries) else len(check_covariance(covariance))
+
+
+def _covariance(covariance: LinearGaussianSeries | ArrayLike) -> np.ndarray:
+    """The covariance of a series of at most MAX_TIMES values."""
+    if _times(covariance) > MAX_TIMES:
+        raise ValueError(
+            f"the programme takes at most {MAX_TIMES} times, found {_times(covariance)}; take a shorter series, or "
+            "equal variances"
+        )
+    return covariance.covariance if isinstance(covariance, LinearGaussianSeries) else check_covariance(covariance)
