@@ -5,7 +5,7 @@ import math
 import os
 import subprocess
 import sys
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tplrepro as tpl
+from tplrepro.allocation.minimisation import Recursion
+from tplrepro.leakage import vertex
 from tplrepro.leakage.envelope import dense, kernels
+from tplrepro.leakage.temporal import accumulate_steps
 from tplrepro.validation import frozen
 
 
@@ -55,6 +58,27 @@ def test_a_change_to_the_kernels_compiles_them_anew(tmp_path):
     assert changed != source
     target.write_text(changed, encoding="utf-8")
     assert float(run().stdout) == 2.0
+
+
+@cache
+def some_functions():
+    matrices = tpl.random_matrix(9, seed=1), tpl.smoothed(tpl.strongest(4), 1e-3), [[0.8, 0.2], [0.0, 1.0]], np.eye(3)
+    return [None, *map(tpl.PrivacyLossFunction, matrices)]
+
+
+@given(st.lists(st.integers(0, 4), max_size=8), st.floats(-8, 3), st.integers(0, 9))
+def test_the_compiled_recursion_is_the_plain_one_bit_for_bit(chosen, size, seed):
+    steps = [some_functions()[k] for k in chosen]
+    rng, side = np.random.default_rng(seed), Recursion(steps)
+    budgets = 10.0**size * rng.uniform(0.1, 1.0, len(steps) + 1)
+    given = side.vertices, side.first, side.steps, budgets, rng.normal(size=(budgets.size, 3))
+    leakages, derivative = kernels.ascend(*given)
+    for compiled, plain in zip((leakages, derivative), vertex.ascend(*given), strict=True):
+        assert compiled.tolist() == plain.tolist()
+    assert leakages.tolist() == accumulate_steps(steps, budgets).tolist()
+    slopes = [L and L.slope_at(alpha) for L, alpha in zip(steps, leakages[:-1].tolist(), strict=True)]
+    for t, slope in enumerate(slopes, start=1):
+        assert derivative[t].tolist() == (given[-1][t] + (slope or 0.0) * derivative[t - 1]).tolist()
 
 
 @pytest.mark.parametrize("precision", [np.float32, np.float64])

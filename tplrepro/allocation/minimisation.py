@@ -12,10 +12,9 @@ import numpy as np
 
 from tplrepro.allocation.calibration import fit_to_level
 from tplrepro.blas import one_blas_thread
-from tplrepro.leakage.temporal import accumulate_steps
 from tplrepro.validation import check_choice
 
-__all__ = ["LeastError", "ascend", "check_power", "interpolation"]
+__all__ = ["LeastError", "Recursion", "check_power", "interpolation"]
 
 #: SLSQP stops when the error changes by less than this share of the start's; a few dozen iterations in practice.
 CHANGE = 1e-12
@@ -100,18 +99,22 @@ class LeastError:
         return 1.0 - tpl / self.alpha, -derivative / self.alpha
 
 
-def ascend(functions: list, budgets: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Leakages (R,) of the recursion along `budgets`, and their derivative (R, N); `change` is that of the budgets."""
-    from scipy.linalg import solve_banded
+class Recursion:
+    """The recursion through the loss functions (None: not known) of R - 1 steps, as a compiled loop takes them."""
 
-    leakages = accumulate_steps(functions, budgets)
-    slopes = [
-        0.0 if step is None else step.slope_at(leakage)
-        for step, leakage in zip(functions, leakages[:-1].tolist(), strict=True)
-    ]
-    # derivative[t] - slopes[t - 1] derivative[t - 1] = change[t]
-    bands = np.vstack([np.ones(budgets.size), -np.append(slopes, 0.0)])
-    return leakages, solve_banded((1, 0), bands, change, check_finite=False)
+    def __init__(self, functions: list):
+        number = {function: k for k, function in enumerate(dict.fromkeys(filter(None, functions)))}
+        tables = [np.empty((0, 4)), *(function.table for function in number)]
+        self.vertices = np.concatenate(tables)
+        self.first = np.cumsum([len(table) for table in tables])
+        self.steps = np.array([number.get(function, -1) for function in functions], dtype=int)
+
+    def ascend(self, budgets: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Leakages (R,) along `budgets`, and their derivative (R, N); `change` is that of the budgets."""
+        from tplrepro.leakage.envelope.kernels import ascend  # Numba loads on first use
+
+        given = self.vertices, self.first, self.steps, budgets, change
+        return ascend(*map(np.ascontiguousarray, given))
 
 
 def interpolation(knots: np.ndarray, size: int) -> np.ndarray:

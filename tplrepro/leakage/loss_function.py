@@ -122,6 +122,11 @@ class PrivacyLossFunction:
         return vertex_slope(*self._sums[bisect_right(self._breakpoints, alpha)], alpha)
 
     @cached_property
+    def table(self) -> np.ndarray:
+        """The vertices (K, 4) as `vertex.ascend` takes them: d, gap, 1 - q, and the alpha up to which each holds."""
+        return frozen(np.column_stack([self._sums, [*self._breakpoints, inf]]))
+
+    @cached_property
     def _budgets(self) -> list[float]:
         """The budget that keeps the supremum at a breakpoint: budgets between two of them belong to one vertex."""
         return [vertex_budget(*vertex, alpha) for vertex, alpha in zip(self._sums, self._breakpoints, strict=False)]

@@ -10,7 +10,7 @@ from math import exp, expm1, hypot, inf, log, log1p, sqrt
 
 import numpy as np
 
-__all__ = ["LARGE", "vertex_budget", "vertex_loss", "vertex_losses", "vertex_slope", "vertex_supremum"]
+__all__ = ["LARGE", "ascend", "vertex_budget", "vertex_loss", "vertex_losses", "vertex_slope", "vertex_supremum"]
 
 # Beyond this exp() is near the end of the double range, and e^-alpha counts only against probabilities below 1e-300.
 LARGE = 700.0
@@ -113,3 +113,26 @@ def vertex_supremum(d: float, gap: float, rest: float, epsilon: float) -> float:
         return epsilon if gap == 0.0 else inf
     root = hypot(b, 2.0 * sqrt(d) * sqrt(z))
     return epsilon + (log(root - b) - log(2.0 * d) if b < 0.0 else log(2.0 * z) - log(b + root))
+
+
+def ascend(
+    vertices: np.ndarray, first: np.ndarray, steps: np.ndarray, budgets: np.ndarray, change: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Leakages (R,) of the recursion along `budgets`, and their derivative (R, N); `change` is that of the budgets.
+
+    Loss function f has rows from `first[f]` on of `vertices` (V, 4): d, gap, rest, and the alpha up to which they hold.
+    `steps` (R - 1,) has the number of each step's function, or -1: not known. Written for `envelope`, which compiles
+    it, as SLSQP runs it thousands of times.
+    """
+    leakages, derivative = budgets.copy(), change.copy()
+    for t in range(1, budgets.size):
+        if steps[t - 1] >= 0:
+            alpha, at = leakages[t - 1], first[steps[t - 1]]
+            while alpha >= vertices[at, 3]:
+                at += 1
+            d, gap, rest = vertices[at, 0], vertices[at, 1], vertices[at, 2]
+            leakages[t] += vertex_loss(d, gap, rest, alpha)
+            slope = vertex_slope(d, gap, rest, alpha)
+            for n in range(change.shape[1]):
+                derivative[t, n] += slope * derivative[t - 1, n]
+    return leakages, derivative

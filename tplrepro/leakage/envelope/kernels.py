@@ -1,4 +1,5 @@
-"""All that Numba compiles: sums over a pair of rows, the hull of pairs' points, screens of many pairs, sparse rows.
+"""All that Numba compiles: sums over a pair of rows, the hull of pairs' points, screens of many pairs, sparse rows; and
+the recursion of `vertex`.
 
 It is one file because Numba keeps compiled functions on disk and compiles one anew if its own file has changed, but not
 if a function or constant that it uses has changed in another. Every kernel is compiled on its first call, and for one
@@ -14,6 +15,9 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
+from numba.extending import register_jitable
+
+from tplrepro.leakage import vertex
 
 __all__ = [
     "ROOM",
@@ -21,6 +25,7 @@ __all__ = [
     "Screen",
     "SparseRows",
     "Workspace",
+    "ascend",
     "bound_excesses",
     "chain",
     "compress",
@@ -67,6 +72,11 @@ FEW = 500
 EXACT_ORDER = {"nnan", "ninf", "nsz", "contract"}
 FAST = EXACT_ORDER | {"reassoc"}
 KERNEL: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+
+# The recursion and its formulas lie together in `vertex`, in plain Python, whose file Numba then watches.
+for formula in (vertex.vertex_loss, vertex.vertex_slope):
+    register_jitable(error_model="numpy")(formula)
+ascend = numba.njit(**KERNEL)(vertex.ascend)
 
 
 def thread_count(n: int, enough: int) -> int:
