@@ -54,7 +54,7 @@ def allocate_optimally(
 
     Budgets (R,) in nats, each > 0. ValueError as in `allocate_by_quantification`, and if weights or times do not fit
     the horizon. For two 50-state loss functions made before it takes 10 ms for T = 10, 0.2 to 1 s for 1,000; with
-    unequal weights, a list of matrices or `times`, each budget is an unknown of its own: 0.3 s for R = 100, 3 s for 200.
+    unequal weights, a list of matrices or `times`, each budget is an unknown of its own: 0.3 s for R = 100.
 
     Examples
     --------
