@@ -29,7 +29,7 @@ CONVERGED = 2.0**-50
 #: more than `MANY` different ones.
 BITS, MANY = 8, 1000
 #: The coarsest grid that is chosen, nats; and how many points it has for the total variation distance of a release.
-COARSEST, FINEST, RESOLUTION = 1e-3, 1e-5, 32
+COARSEST, FINEST, RESOLUTION = 1e-3, 1e-5, 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +214,7 @@ def temporal_privacy_profile(
     backward, forward : as in `temporal_privacy_leakage`
     grid : float, the distance in nats between the losses at which profiles are kept
         All results are upper bounds; halving it lowers them, in epsilon by about grid^2 / 8 a release at most. None:
-        a 32nd of the smallest total variation distance of a release, from 1e-5 to 1e-3. Grids longer than 16,384
+        a 16th of the smallest total variation distance of a release, from 1e-5 to 1e-3. Grids longer than 16,384
         points are thinned out.
 
     ValueError for events that are not known or out of range, and as in `temporal_privacy_leakage`.
