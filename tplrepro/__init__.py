@@ -42,6 +42,8 @@ _EXPORTS = {
     "measured_leakage": "leakage.measured",
     "PrivacyProfile": "leakage.profile",
     "temporal_privacy_profile": "leakage.temporal_profile",
+    "TemporalRenyiLeakage": "leakage.renyi",
+    "temporal_renyi_leakage": "leakage.renyi",
     "TemporalAccountant": "leakage.accountant",
     "NoFiniteSupremumError": "allocation.calibration",
     "allocate_by_upper_bound": "allocation.published",
