@@ -2,8 +2,8 @@
 
 Convention: the profile of an event is that between any two values of one user at one time point, and between a value
 and none. A noise multiplier is therefore the noise's scale over the largest distance between the answers for two values
-(L2 for Gaussian, L1 for Laplace noise), which gives `dp_accounting`'s own curves for ADD_OR_REMOVE_ONE, and for
-randomised response those for REPLACE_SPECIAL. Its REPLACE_ONE, which doubles the distance, would count it twice.
+(L2 for Gaussian, L1 for Laplace noise), which gives `dp_accounting`'s own curves for ADD_OR_REMOVE_ONE: its REPLACE_ONE
+doubles the distance, which would count the change twice. Randomised response has those for REPLACE_ONE.
 """
 
 from collections.abc import Callable
@@ -59,7 +59,7 @@ def read_event(event: Any) -> Curve | Composed | Sampled:
     ValueError for other events and for parameters out of range; the message lists what is known.
     """
     if isinstance(event, (int, float, np.number)) and not isinstance(event, bool):
-        return pure_curve(one_number(check_epsilon(event), "an event's epsilon"))
+        return pure_curve(one_number(check_epsilon(event, "an event's epsilon"), "an event's epsilon"))
     from dp_accounting import dp_event
 
     readers: dict[type, Callable[[Any], Curve | Composed | Sampled]] = {
@@ -107,8 +107,11 @@ def _gaussian(multiplier: float) -> Curve:
     shift = 1.0 / multiplier
 
     def curve(x: np.ndarray) -> np.ndarray:
-        above = ndtr(shift / 2 - x / shift)
-        return above * (1.0 + ROUNDING) - np.exp(x + log_ndtr(-shift / 2 - x / shift))
+        low, high = x / shift - shift / 2, x / shift + shift / 2
+        above = ndtr(-low)
+        # The rounding of low and high moves the logarithm of either term by up to their squares as much.
+        rounding = 2.0**-50 * (4.0 + np.square(np.abs(low) + high))
+        return above - np.exp(x + log_ndtr(-high)) + rounding * above
 
     return Curve(curve, inf, shift * (shift / 2 + 8.5))
 

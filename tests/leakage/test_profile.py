@@ -1,0 +1,373 @@
+"""Temporal privacy profiles against exact enumeration, closed forms, pure leakages and `dp_accounting`."""
+
+import time
+from itertools import product
+
+import dp_accounting
+import numpy as np
+import pytest
+import scipy.sparse
+from dp_accounting import dp_event
+from dp_accounting.pld import PLDAccountant
+
+import tplrepro as tpl
+from tests.leakage.matrices import FIG_3, FORWARD, KINDS, random_matrix
+from tplrepro.mechanisms.gaussian import gaussian_delta, gaussian_epsilon
+
+LOSSES = np.array([0.0, 0.1, 0.3, 0.7, 1.3, 2.5])
+
+
+def hockey_stick(laws, gammas):
+    """The largest divergence between any two of the laws (n, K), at each gamma."""
+    return np.array([np.maximum(laws[:, None] - g * laws, 0.0).sum(axis=-1).max() for g in gammas])
+
+
+def largest_loss(laws):
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.nanmax(np.log(laws[:, None] / laws))
+
+
+def profile_of(laws, grid):
+    """The profile of a mechanism with finitely many outputs, exact at the grid's points."""
+    largest = largest_loss(laws)
+    losses = grid * np.arange(int((largest if largest < 50 else 5.0) / grid) + 2)
+    return tpl.PrivacyProfile(hockey_stick(laws, np.exp(losses)) + 4e-16, grid, largest)  # its own rounding
+
+
+def random_laws(rng, n):
+    """A mechanism (n, K): any, one that tells a single state from the others, or one with outputs nobody else has."""
+    outputs = int(rng.integers(2, 5))
+    laws = rng.dirichlet(np.full(outputs, rng.choice([0.3, 1.0, 5.0])), size=int(rng.choice([2, n])))
+    if rng.random() < 0.2:
+        laws[0, -1] = 0.0
+    laws = laws if len(laws) == n else laws[rng.integers(0, 2, n)]
+    return laws / laws.sum(axis=1, keepdims=True)
+
+
+def known(laws, steps):
+    """The laws of all that was released before each time, given the value at that time; laws None: no release."""
+    n = next(len(law) for law in laws if law is not None)
+    before = [np.ones((n, 1))]
+    for law, P in zip(laws, steps, strict=False):
+        given = joint(before[-1], law)
+        before.append(np.ones((n, 1)) if P is None else P @ given)
+    return before
+
+
+def joint(first, second):
+    if second is None:
+        return first
+    return (first[:, :, None] * second[:, None, :]).reshape(len(first), -1)
+
+
+def worst_ratio(seed):
+    """The largest ratio of the true delta to the bound in one random family; the law of all outputs is enumerated."""
+    rng = np.random.default_rng(seed)
+    n, horizon, grid = int(rng.integers(2, 7)), int(rng.integers(1, 5)), 0.01
+    laws = [None if rng.random() < 0.15 else random_laws(rng, n) for _ in range(horizon)]
+    laws[int(rng.integers(horizon))] = random_laws(rng, n)
+    sides = []
+    for _ in range(2):
+        some = [random_matrix(rng, rng.choice(KINDS), n) for _ in range(horizon - 1)]
+        sides.append([some, [None] * (horizon - 1), some[:1] * (horizon - 1)][int(rng.choice(3, p=[0.4, 0.2, 0.4]))])
+    events = [None if law is None else profile_of(law, grid) for law in laws]
+    r = tpl.temporal_privacy_profile(events, sides[0], sides[1], grid=grid)
+    before, after = known(laws, sides[0]), known(laws[::-1], sides[1][::-1])[::-1]
+    ratios = [0.0]
+    for t in range(horizon):
+        own = joint(before[t], laws[t])
+        series = (r.backward, own), (r.forward, joint(after[t], laws[t])), (r.both, joint(own, after[t]))
+        for bound, law in series:
+            profile = bound.profile_at(t)
+            true, found = hockey_stick(law, np.exp(LOSSES)), profile.delta(LOSSES)
+            assert np.all(true <= found + 1e-15), (seed, t)
+            assert largest_loss(law) <= profile.largest + 1e-12, (seed, t)
+            ratios.append((true[found > 1e-6] / found[found > 1e-6]).max(initial=0.0))
+    if 1 < horizon and n < 5:  # Theorem 3 of [1]: about two values that follow each other, any of which may be changed
+        own, following = joint(before[0], laws[0]), joint(after[1], laws[1])
+        pairs = np.array([np.outer(a, b).ravel() for a in own for b in following])
+        assert np.all(hockey_stick(pairs, np.exp(LOSSES)) <= r.composed(0, 1).delta(LOSSES) + 1e-15)
+        assert np.all(r.composed(0, 1).delta(LOSSES) <= r.w_event(2).delta(LOSSES) * (1.0 + 1e-12))
+    return max(ratios)
+
+
+def test_no_random_family_leaks_more_and_some_as_much():
+    assert 0.999999 < max(worst_ratio(seed) for seed in range(100)) < 1.0 + 1e-9
+
+
+@pytest.mark.slow
+def test_no_random_family_of_many_leaks_more():
+    assert 0.999999 < max(worst_ratio(seed) for seed in range(100, 10_000)) < 1.0 + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_step_is_the_worst_case_over_families_of_two_laws(seed):
+    """Each state has one of two laws: of all ways to share them out, the worst attains the step (PROFILE.md)."""
+    rng = np.random.default_rng(seed)
+    n, grid = int(rng.integers(2, 6)), 1e-3
+    P, laws = random_matrix(rng, rng.choice(KINDS), n), random_laws(rng, 2)
+    once = profile_of(laws, grid)
+    shared = np.array(list(product([0, 1], repeat=n)))
+    worst = np.max([hockey_stick(P @ laws[which], np.exp(LOSSES)) for which in shared], axis=0)
+    found = once.correlated(tpl.PrivacyLossFunction(P)).delta(LOSSES)
+    assert np.all(worst <= found + 1e-15)
+    np.testing.assert_allclose(found, worst, rtol=0, atol=2e-4 * grid)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "tiny", "near_disjoint"])
+def test_the_hulls_support_function_is_the_largest_divergence_of_two_rows(kind):
+    gammas = np.append(np.exp(np.linspace(0, 20, 60)), np.exp(0.5))
+    for seed in range(5):
+        P = random_matrix(np.random.default_rng(seed), kind, 7)
+        true, found = hockey_stick(P, gammas), tpl.PrivacyLossFunction(P).hockey_stick(gammas)
+        np.testing.assert_allclose(found, true, rtol=1e-10, atol=1e-14)
+        assert np.all(found >= true * (1 - 1e-13) - 1e-15)
+    with pytest.raises(ValueError, match="gamma must be at least 1, found 0.5; swap the rows"):
+        tpl.PrivacyLossFunction(P).hockey_stick([2.0, 0.5])
+
+
+def gaussian(multiplier, count, P, **options):
+    return tpl.temporal_privacy_profile([(dp_event.GaussianDpEvent(multiplier), count)], P, P, **options)
+
+
+def test_gaussian_releases_of_the_derivation():
+    """The figures of the first derivation on a grid of 0.002; the actual mechanism, by simulation, stays just below."""
+    found = gaussian(2.0, 6, FORWARD, grid=0.002).backward.profile_at(5).delta([0.0, 0.25, 0.5, 1.0, 1.5])
+    np.testing.assert_allclose(found, [0.2719, 0.1874, 0.1192, 0.0367, 0.00741], atol=6e-5)
+    assert np.all(found > [0.2672, 0.1837, 0.1167, 0.0359, 0.00728])
+    assert gaussian(1 / 0.3, 8, FORWARD, grid=0.002).backward.epsilon(1e-5)[-1] == pytest.approx(1.642, abs=1.1e-3)
+    assert gaussian(1 / 0.3, 8, [[0.2, 0.8], [1, 0]], grid=0.002).backward.epsilon(1e-5)[-1] == pytest.approx(
+        2.418, abs=2e-3
+    )
+    assert gaussian(1 / 0.3, 8, np.eye(2), grid=0.002).backward.epsilon(1e-5)[-1] == pytest.approx(3.62, abs=5e-3)
+
+
+def laplace_excess(seed, n):
+    """How far the ends of profiles are above the pure leakages, in grid steps: the least and the most."""
+    rng = np.random.default_rng(seed)
+    matrices = [random_matrix(rng, rng.choice(KINDS), n) for _ in range(2)]
+    multipliers, grid = 10.0 ** rng.uniform(-0.5, 2, 5), 2e-3
+    pure = tpl.temporal_privacy_leakage(1 / multipliers, *matrices)
+    r = tpl.temporal_privacy_profile([dp_event.LaplaceDpEvent(m) for m in multipliers], *matrices, grid=grid)
+    found = [r.backward.epsilon(1e-300), r.forward.epsilon(1e-300), r.epsilon(1e-300)]
+    found += [[r.w_event(w).epsilon(1e-300) for w in (2, 5)], [r.user_level.epsilon(1e-300)]]
+    expected = [pure.bpl, pure.fpl, pure.tpl, [pure.w_event(2), pure.w_event(5)], [pure.user_level]]
+    excess = (np.concatenate(found) - np.concatenate(expected)) / grid
+    return excess.min(), excess.max()
+
+
+def test_the_ends_of_profiles_are_the_pure_leakages():
+    least, most = np.array([laplace_excess(seed, n) for seed, n in enumerate([2, 3, 5, 8, 20] * 6)]).T
+    assert 0.0 <= least.min()
+    assert most.max() <= 1.0
+
+
+@pytest.mark.slow
+def test_the_ends_of_many_profiles_are_the_pure_leakages():
+    sizes = np.geomspace(2, 200, 1000).round().astype(int).tolist()
+    least, most = np.array([laplace_excess(seed, n) for seed, n in enumerate(sizes)]).T
+    assert 0.0 <= least.min()
+    assert most.max() <= 1.0
+
+
+GAUSSIAN, LAPLACE = dp_event.GaussianDpEvent(2.0), dp_event.LaplaceDpEvent(3.0)
+
+
+def accountant(events, relation="ADD_OR_REMOVE_ONE"):
+    account = PLDAccountant(getattr(dp_accounting.NeighboringRelation, relation))
+    for event in events:
+        account.compose(event)
+    return account
+
+
+@pytest.mark.parametrize("P", [None, np.full((3, 3), 1 / 3)])
+def test_without_correlation_each_time_is_alone(P):
+    events = [GAUSSIAN, LAPLACE, None, dp_event.DiscreteLaplaceDpEvent(0.4, 3), GAUSSIAN]
+    r = tpl.temporal_privacy_profile(events, P, P)
+    for t, event in enumerate(events):
+        alone = accountant([event] if event else [])
+        assert r.epsilon(1e-5)[t] == pytest.approx(alone.get_epsilon(1e-5), abs=2e-4)
+        assert r.delta(0.2)[t] == pytest.approx(alone.get_delta(0.2), abs=1e-4)
+
+
+def test_the_identity_composes_all_releases():
+    events = [GAUSSIAN] * 3 + [LAPLACE] * 2 + [GAUSSIAN]
+    r = tpl.temporal_privacy_profile(events, np.eye(3), np.eye(3))
+    expected = [accountant(events[: t + 1]).get_epsilon(1e-6) for t in range(6)]
+    assert r.backward.epsilon(1e-6) == pytest.approx(expected, abs=6e-4)
+    assert r.epsilon(1e-6) == pytest.approx([expected[-1]] * 6, abs=6e-4)
+    for profile in (r.user_level, r.w_event(3), r.composed(1, 4)):
+        assert profile.epsilon(1e-6) == pytest.approx(expected[-1], abs=6e-4)
+
+
+EVENTS = [
+    GAUSSIAN,
+    dp_event.GaussianDpEvent(0.5),
+    dp_event.GaussianDpEvent(500.0),
+    LAPLACE,
+    dp_event.DiscreteLaplaceDpEvent(0.7, 4),
+    dp_event.RandomizedResponseDpEvent(0.4, 5),
+    dp_event.SelfComposedDpEvent(GAUSSIAN, 7),
+    dp_event.ComposedDpEvent([GAUSSIAN, LAPLACE, dp_event.NoOpDpEvent()]),
+]
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=repr)
+def test_events_have_the_profiles_of_dp_accounting(event):
+    found = tpl.temporal_privacy_profile([event]).profile_at(0)
+    relation = "REPLACE_ONE" if type(event).__name__.startswith("Random") else "ADD_OR_REMOVE_ONE"
+    other = accountant([event], relation)
+    for delta in (1e-9, 1e-5, 1e-2):
+        assert found.epsilon(delta) == pytest.approx(other.get_epsilon(delta), rel=1e-4, abs=1e-3)
+
+
+@pytest.mark.parametrize("multiplier", [0.3, 1.0, 30.0])
+def test_gaussian_profiles_are_never_below_the_formula_and_halving_the_grid_lowers_them(multiplier):
+    """Composed 9 times, which is the mechanism with a third of the noise; the formula has its own test."""
+    losses = np.array([0.0, 0.013, 0.2, 1.0]) * 10 / multiplier
+    true = np.array(gaussian_delta(3 / multiplier, losses))
+    last = np.inf
+    for grid in 0.08 / multiplier / 2.0 ** np.arange(4):
+        found = tpl.PrivacyProfile.of_event(dp_event.GaussianDpEvent(multiplier), grid).repeat(9).delta(losses)
+        assert np.all(true * (1 - 1e-12) <= found)
+        assert np.all(found <= last * (1 + 1e-9))
+        last = found
+    np.testing.assert_allclose(last, true, rtol=2e-4)
+
+
+@pytest.mark.parametrize("P", [FIG_3, FORWARD, np.eye(2), None], ids=["Fig. 3", "Fig. 8", "identity", "none"])
+def test_halving_the_grid_lowers_all_times(P):
+    events = [GAUSSIAN, LAPLACE, None, dp_event.RandomizedResponseDpEvent(0.5, 2), 0.37, GAUSSIAN]
+    last = np.inf
+    for grid in 0.02 / 2.0 ** np.arange(5):
+        found = tpl.temporal_privacy_profile(events, P, P, grid=grid).epsilon(1e-6)
+        assert np.all(found <= last * (1 + 1e-9))
+        last = found
+
+
+@pytest.mark.parametrize("q", [0.0, 0.01, 0.3, 1.0])
+def test_a_user_who_takes_part_with_a_probability(q):
+    """Against all mixtures with the law without the user, which is no farther from the others than they are."""
+    laws = random_laws(np.random.default_rng(5), 6)
+    sampled = np.array([(1 - q) * laws[0] + q * law for law in laws])
+    for event in (
+        dp_event.PoissonSampledDpEvent(q, LAPLACE),
+        dp_event.SampledWithoutReplacementDpEvent(100, int(100 * q), LAPLACE),
+    ):
+        found, alone = tpl.PrivacyProfile.of_event(event, 1e-3), tpl.PrivacyProfile.of_event(LAPLACE, 1e-3)
+        assert found.largest == pytest.approx(np.log1p(q * np.expm1(alone.largest)), rel=1e-12)
+        assert found.delta(0.0) == pytest.approx(q * alone.delta(0.0), rel=1e-6)
+    mixed = profile_of(laws, 1e-3)._mixed(lambda slopes: np.full(slopes.shape, q), np.inf)
+    assert np.all(hockey_stick(sampled, np.exp(LOSSES)) <= mixed.delta(LOSSES) + 1e-15)
+
+
+def test_approximate_concentrated_and_missing_privacy():
+    pure = tpl.PrivacyProfile.pure(0.5, grid=1e-3, delta=1e-3)
+    assert (pure.epsilon(1e-3 * (1 + 1e-9)), pure.epsilon(9e-4)) == (pytest.approx(0.5, abs=1e-3), np.inf)
+    concentrated = tpl.temporal_privacy_profile([dp_event.ZCDpEvent(0.125)])
+    assert np.all(concentrated.delta(1.0) >= tpl.temporal_privacy_profile([GAUSSIAN]).delta(1.0))
+    account = dp_accounting.rdp.RdpAccountant(np.linspace(1.1, 60, 2000)).compose(dp_event.ZCDpEvent(0.125))
+    assert concentrated.epsilon(1e-6)[0] == pytest.approx(account.get_epsilon(1e-6), rel=2e-3)
+    nothing = tpl.temporal_privacy_profile([dp_event.NonPrivateDpEvent(), 0.1], FORWARD, FORWARD)
+    assert nothing.epsilon(0.5)[0] == np.inf
+    assert nothing.backward.epsilon(1e-9)[1] == pytest.approx(0.1 + np.log(8), abs=2e-3)  # the prior's own ratio
+
+
+def test_a_long_run_stops_at_its_fixed_point_above_all_its_times():
+    loss, once = tpl.PrivacyLossFunction(FIG_3), tpl.PrivacyProfile.of_event(GAUSSIAN, 1e-3)
+    exact, step = [once], once
+    for _ in range(129):
+        step = step.correlated(loss).compose(once)
+        exact.append(step)
+    r = gaussian(2.0, 10**5, FIG_3, grid=1e-3)
+    found = np.array([r.backward.profile_at(t).delta(LOSSES) for t in range(130)])
+    true = np.array([profile.delta(LOSSES) for profile in exact])
+    assert np.all(true <= found * (1 + 1e-14))
+    np.testing.assert_allclose(found, true, rtol=1e-9, atol=1e-12)
+    assert len(r.backward.profiles) < 130
+    assert r.epsilon(1e-6).shape == (10**5,)
+    assert r.epsilon(1e-6)[[3, -4]] == pytest.approx([r.epsilon(1e-6)[3]] * 2, rel=1e-12)
+
+
+def test_many_releases_of_the_identity_are_told_apart_by_their_leading_digits():
+    r = gaussian(300.0, 10**5, np.eye(2))
+    times = np.array([1, 100, 257, 12_345, 99_999, 10**5])
+    true = gaussian_epsilon(np.sqrt(times) / 300, 1e-6)
+    assert r.epsilon(1e-6)[[0, 77, -1]] == pytest.approx([true[-1]] * 3, rel=1e-3)
+    found = r.backward.epsilon(1e-6)[times - 1]
+    assert np.all(true <= found)
+    np.testing.assert_allclose(found, true, rtol=6e-3)
+
+
+def test_times_without_a_release_and_sparse_matrices():
+    sparse = tpl.TransitionMatrix(scipy.sparse.csr_array(FORWARD))
+    r = tpl.temporal_privacy_profile([GAUSSIAN, (None, 2), GAUSSIAN, None], sparse, FORWARD)
+    far = tpl.PrivacyLossFunction(np.linalg.matrix_power(FORWARD, 3))
+    once = tpl.PrivacyProfile.of_event(GAUSSIAN, 1e-3)
+    assert r.backward.profile_at(3).delta(LOSSES) == pytest.approx(once.correlated(far).compose(once).delta(LOSSES))
+    assert r.forward.delta(0.1)[4] == 0.0
+    assert (r.backward.delta(0.1) > 0).tolist() == [True] * 5
+    assert r.releases.tolist() == [0, -1, -1, 0, -1]
+
+
+@pytest.mark.slow
+def test_tens_of_thousands_of_states():
+    n, rng = 20_000, np.random.default_rng(1)
+    links = scipy.sparse.random_array((n, n), density=3 / n, rng=rng) + scipy.sparse.eye_array(n)
+    loss = tpl.PrivacyLossFunction(tpl.TransitionMatrix(links, background=np.full(n, 1 / n), normalize=True))
+    once = tpl.PrivacyProfile.of_event(GAUSSIAN, 1e-3)
+    started = time.process_time()
+    once.correlated(loss)
+    assert time.process_time() - started < 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [2, 200])
+@pytest.mark.parametrize("count", [1000, 10**6])
+def test_long_series_take_seconds(n, count):
+    matrices = np.eye(n), random_matrix(np.random.default_rng(n), "dense", n)
+    for P in matrices:
+        loss = tpl.PrivacyLossFunction(P)
+        started = time.process_time()
+        for event in (dp_event.GaussianDpEvent(3.0), 0.1):
+            r = tpl.temporal_privacy_profile([(event, count)], loss, loss)
+            assert np.isfinite([r.epsilon(1e-6), r.backward.epsilon(1e-6)]).all()
+        assert time.process_time() - started < 20.0  # of two series
+
+
+@pytest.mark.parametrize(
+    ("events", "message"),
+    [
+        ([dp_event.UnsupportedDpEvent()], "one of NoOpDpEvent, .*, found UnsupportedDpEvent.*; give the epsilon"),
+        ([dp_event.SampledWithReplacementDpEvent(9, 3, GAUSSIAN)], "found SampledWithReplacementDpEvent"),
+        (["0.1"], "an event must be an epsilon, .* found '0.1'"),
+        ([-0.1], "an event's epsilon must be a finite privacy budget in nats, greater than 0; found -0.1"),
+        ([dp_event.GaussianDpEvent(0.0)], "noise_multiplier of an event must be finite .*found 0.0; .*NonPrivate"),
+        ([dp_event.PoissonSampledDpEvent(1.5, GAUSSIAN)], "sampling_probability must be a probability; found 1.5"),
+        ([(GAUSSIAN, 0)], "the count of an event must be at least 1, found 0"),
+        ([None, None], "events must hold at least one release, found none"),
+        (GAUSSIAN, r"events must be a list .* found GaussianDpEvent.*; give \[event\] \* T"),
+    ],
+)
+def test_bad_events_are_named(events, message):
+    with pytest.raises(ValueError, match=message):
+        tpl.temporal_privacy_profile(events)
+
+
+def test_bad_questions_are_named():
+    r = gaussian(2.0, 3, FORWARD)
+    for delta in (0.0, 1.0, -1e-6, np.nan):
+        with pytest.raises(ValueError, match="delta must be greater than 0 and less than 1, found .*; give a probab"):
+            r.epsilon(delta)
+    with pytest.raises(ValueError, match="delta must be one number, found shape"):
+        r.epsilon([1e-6, 1e-5])
+    with pytest.raises(ValueError, match="epsilon must be a finite leakage in nats, at least 0; found -1"):
+        r.delta(-1.0)
+    with pytest.raises(ValueError, match="w must be at most the number of time points 3, found 4; give a shorter"):
+        r.w_event(4)
+    with pytest.raises(ValueError, match=r"t must be a time point in 0..2, found 3; times count from 0"):
+        r.profile_at(3)
+    with pytest.raises(ValueError, match="0 <= first <= last < 3, found first = 2, last = 1"):
+        r.composed(2, 1)
+    with pytest.raises(ValueError, match="grid must be a finite level in nats, greater than 0; found 0"):
+        gaussian(2.0, 3, FORWARD, grid=0.0)
