@@ -45,6 +45,7 @@ _EXPORTS = {
     "TemporalRenyiLeakage": "leakage.renyi",
     "temporal_renyi_leakage": "leakage.renyi",
     "TemporalAccountant": "leakage.accountant",
+    "TemporalPrivacyAccountant": "leakage.dp_accountant",
     "NoFiniteSupremumError": "allocation.calibration",
     "allocate_by_upper_bound": "allocation.published",
     "allocate_by_quantification": "allocation.published",

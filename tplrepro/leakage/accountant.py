@@ -4,28 +4,51 @@ Contract. `compose` validates first and changes the account second, costs O(1) a
 to the backward leakage of the new releases and **raises the forward leakage, and with it the TPL, of all past ones**: a
 past release that satisfied alpha-DP_T need not satisfy it any more (Example 3 of [1]). Budgets are part of the public
 mechanism; they must not depend on the data. Several threads may read and compose; copies go their own ways.
+
+A release is a budget, for pure epsilon-DP, or an event of dp_accounting, such as Gaussian noise, by the conventions of
+`tplrepro.leakage.events`. `epsilon` and `delta` account for both. `bpl`, `fpl` and `tpl` are the pure leakages: exact
+for budgets and events with a bounded loss, inf where there is no pure bound.
 """
 
-from copy import copy
+from collections.abc import Callable
+from copy import copy, deepcopy
+from dataclasses import dataclass
 from itertools import groupby
-from math import inf, ulp
+from math import ceil, inf, log2, ulp
 from operator import itemgetter
-from typing import Self, SupportsIndex
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 import numpy as np
 
 from tplrepro.leakage.partial import Timeline, gaps
+from tplrepro.leakage.profile import PrivacyProfile, check_delta
 from tplrepro.leakage.temporal import Matrix, TemporalLeakage, accumulate, loss_functions, safely_below
+from tplrepro.leakage.temporal_profile import COARSEST, TemporalPrivacyProfile, automatic_grid, profiles_along
 from tplrepro.search import largest_within
-from tplrepro.validation import check_epsilon, check_horizon, check_level, one_number
+from tplrepro.validation import check_alpha, check_epsilon, check_horizon, check_level, one_number
+
+if TYPE_CHECKING:
+    from dp_accounting import DpEvent
 
 __all__ = ["TemporalAccountant"]
+
+#: How far what remains may be below the largest, as a share, where it is searched for by profiles.
+TOLERANCE = 2.0**-10
+
+
+@dataclass(frozen=True, eq=False)
+class _Event:
+    """An event of the ledger, and the pure bound on its loss."""
+
+    event: Any
+    epsilon: float
 
 
 class TemporalAccountant:
     """Account of the leakages of releases so far against one adversary.
 
-    `backward` and `forward` are as in `temporal_privacy_leakage`, one matrix or loss function each.
+    `backward` and `forward` are as in `temporal_privacy_leakage`, one matrix or loss function each; `grid` is as in
+    `temporal_privacy_profile`, where None follows the weakest release so far.
 
     Examples
     --------
@@ -38,42 +61,67 @@ class TemporalAccountant:
     ((0.1, 2), (0.1, 1))
     >>> round(account.remaining(0.3), 4)  # of the fourth release, so that no leakage exceeds 0.3
     0.0583
+    >>> from dp_accounting import GaussianDpEvent
+    >>> account.compose(GaussianDpEvent(4.0)).epsilon(1e-6).round(3).tolist()
+    [0.836, 0.951, 1.058, 1.162]
+    >>> round(account.remaining(2.0, 1e-6), 3), round(account.remaining(2.0, 1e-6, GaussianDpEvent), 2)
+    (0.999, 2.61)
     """
 
-    def __init__(self, backward: Matrix | None = None, forward: Matrix | None = None):
+    def __init__(self, backward: Matrix | None = None, forward: Matrix | None = None, *, grid: float | None = None):
         self._backward, self._forward = loss_functions(backward, forward)
         self._gaps = gaps([self._backward], "backward"), gaps([self._forward], "forward")
-        self._ledger: list[tuple[float, int]] = []
+        self._grid = None if grid is None else check_level(grid, "grid")
+        self._ledger: list[tuple[float | _Event, int]] = []
+        self._events: dict = {}
         # How many entries of the ledger were read so far, and their leakages: replaced as one by whoever reads.
         self._read = 0, TemporalLeakage(*np.empty((3, 0)))
+        # The same for profiles: also the number of each different release, and the grid.
+        self._profiled: tuple[int, dict, float, TemporalPrivacyProfile | None] = 0, {}, self._grid or COARSEST, None
 
     def __getstate__(self) -> tuple:
-        return self._backward, self._forward, self._read, self._ledger[:]  # a ledger not older than what was read
+        # a ledger not older than what was read
+        return self._backward, self._forward, self._grid, self._read, self._profiled, self._ledger[:], {**self._events}
 
     def __setstate__(self, state: tuple) -> None:
         TemporalAccountant.__init__(self, *state[:2])
-        self._read, self._ledger = state[2:]
+        self._grid, self._read, self._profiled, self._ledger, self._events = state[2:]
 
     def __repr__(self) -> str:
+        spent = _budgets(self._ledger)
         return (
-            f"TemporalAccountant({sum(n for epsilon, n in self._ledger if epsilon)} releases, "
-            f"{sum(epsilon * n for epsilon, n in self._ledger):.6g} nats spent)"
+            f"TemporalAccountant({sum(n for epsilon, n in spent if epsilon)} releases, "
+            f"{sum(epsilon * n for epsilon, n in spent):.6g} nats spent)"
         )
 
     def __len__(self) -> int:
         """The number of time points so far, T."""
         return sum(count for _, count in self._ledger)
 
-    def compose(self, epsilon: float, count: SupportsIndex = 1) -> Self:
-        """Add `count` releases of budget `epsilon` (nats); this raises the forward leakage of the releases before.
+    def compose(self, release: "float | DpEvent | PrivacyProfile", count: SupportsIndex = 1) -> Self:
+        """Add `count` releases, one a time point; this raises the forward leakage of the releases before.
 
-        ValueError if epsilon is not positive and finite or count is not a whole number >= 1; nothing is added then.
+        A release is its budget (nats), an event of dp_accounting or a `PrivacyProfile`; a composed event is one
+        release, and one that tells nothing is `skip`. ValueError if a budget is not positive and finite, an event is
+        not known or count is not a whole number >= 1; nothing is added then.
         """
-        if not (type(epsilon) is float and 0.0 < epsilon < inf):  # the full checks cost more than all the rest
-            epsilon = one_number(check_epsilon(epsilon), "epsilon", "compose each budget in turn")
+        if not (type(release) is float and 0.0 < release < inf):  # the full checks cost more than all the rest
+            if hasattr(release, "to_named_tuple") or isinstance(release, PrivacyProfile):
+                release = self._event(release)
+                if release.epsilon == 0.0:
+                    return self.skip(count)
+            else:
+                release = one_number(check_epsilon(release), "epsilon", "compose each budget in turn")
         count = check_horizon(count, "count")
-        self._ledger.append((epsilon, count))
+        self._ledger.append((release, count))
         return self
+
+    def _event(self, event: Any) -> _Event:
+        key = event if isinstance(event, PrivacyProfile) else (type(event), repr(event))
+        if key not in self._events:
+            bound = PrivacyProfile.of_event(event, COARSEST).largest
+            self._events.setdefault(key, _Event(deepcopy(event), bound))
+        return self._events[key]
 
     def skip(self, count: SupportsIndex = 1) -> Self:
         """Let `count` time points pass without a release; what is known about them is as in `leakage_at_all_times`."""
@@ -82,23 +130,94 @@ class TemporalAccountant:
         self._ledger.append((0.0, check_horizon(count, "count")))
         return self
 
-    def remaining(self, alpha: float) -> float:
-        """The largest budget of the next release that keeps every TPL within `alpha`, rounding errors included; nats.
+    def remaining(self, epsilon: float, delta: float = 0.0, noise: "Callable[[float], DpEvent] | None" = None) -> float:
+        """The largest next release that keeps every TPL within (epsilon, delta), rounding errors included.
 
-        0 if there is none above the rounding errors. It says nothing about the releases after the next.
+        Parameters
+        ----------
+        epsilon : float > 0, nats
+        delta : float, 0 <= delta < 1; 0 asks for pure leakages, to the last bit, others are within 0.1 %
+        noise : callable from a noise multiplier to an event, such as `GaussianDpEvent`; None: a pure budget
+
+        The budget in nats, 0 if there is none above a millionth of epsilon (for pure leakages, above the rounding
+        errors); or the smallest noise multiplier, inf if a million is not enough. It says nothing about the releases
+        after the next.
         """
-        level = safely_below(check_level(alpha), len(self) + 1)
+        level, delta = check_level(epsilon, "epsilon"), float(delta)
+        if delta == 0.0:
+            level = safely_below(level, len(self) + 1)
+        else:
+            check_delta(delta)
 
-        def within(epsilon: float) -> bool:
-            return copy(self).compose(epsilon).tpl.max() <= level
+        def within(size: float) -> bool:
+            release = size if noise is None else noise(1.0 / size)
+            account = copy(self).compose(release)
+            return (account.tpl if delta == 0.0 else account.epsilon(delta)).max() <= level
 
-        least = level * 2.0**-50
-        return largest_within(within, least, level) if within(least) else 0.0
+        if noise is None and delta == 0.0:
+            least = level * 2.0**-50
+            return largest_within(within, least, level) if within(least) else 0.0
+        low = level if noise is None else 1.0
+        least, most = low * 2.0**-20, low * 2.0**20
+        if within(low):
+            while low < most and within(2.0 * low):
+                low *= 2.0
+        else:
+            while low > least and not within(low / 2.0):
+                low /= 2.0
+            low /= 2.0
+        size = 0.0 if low < least else largest_within(within, low, 2.0 * low, tolerance=TOLERANCE, logarithmic=True)
+        if noise is None:
+            return size
+        return 1.0 / size if size else inf
 
     @property
-    def ledger(self) -> tuple[tuple[float, int], ...]:
-        """What was composed, in order: pairs (epsilon, count), with epsilon 0 for time points without a release."""
-        return tuple(self._ledger)
+    def ledger(self) -> "tuple[tuple[float | DpEvent | PrivacyProfile, int], ...]":
+        """What was composed, in order: pairs (release, count), with 0 for time points without a release."""
+        return tuple(
+            (deepcopy(release.event) if isinstance(release, _Event) else release, n) for release, n in self._ledger
+        )
+
+    def epsilon(self, delta: float) -> np.ndarray:
+        """The smallest epsilon known for (epsilon, delta)-DP_T of each release as of now, (T,), nats; 0 < delta < 1."""
+        check_delta(delta)
+        return self.profile.epsilon(delta) if self._ledger else np.zeros(0)
+
+    def delta(self, epsilon: float) -> np.ndarray:
+        """The smallest delta known for (epsilon, delta)-DP_T of each release as of now, (T,); epsilon in nats."""
+        check_alpha(epsilon, "epsilon")
+        return self.profile.delta(epsilon) if self._ledger else np.zeros(0)
+
+    @property
+    def profile(self) -> TemporalPrivacyProfile:
+        """All privacy profiles as of now, with their compositions; ValueError before the first time point."""
+        read, numbers, grid, known = self._profiled
+        ledger = self._ledger[:]
+        if len(ledger) > read:
+            numbers = {**numbers}
+            for release, _ in ledger[read:]:
+                if release:
+                    numbers.setdefault(release, len(numbers))
+            grid, known = self._profiles_of(ledger, read, numbers, grid, known)
+            self._profiled = len(ledger), numbers, grid, known
+        if known is None:
+            raise ValueError("a profile needs a time point, found none so far; compose a release first")
+        return known
+
+    def _profiles_of(
+        self, ledger: list, read: int, numbers: dict, grid: float, known: TemporalPrivacyProfile | None
+    ) -> tuple[float, TemporalPrivacyProfile]:
+        kinds = [getattr(release, "event", release) for release in numbers]
+        made: tuple = known.kinds if known else ()
+        if self._grid is None and len(kinds) > len(made):  # halved as often as the weakest release asks for
+            finest = COARSEST * 2.0 ** -ceil(log2(COARSEST / automatic_grid(kinds[len(made) :])))
+            grid, made = (finest, ()) if finest < grid else (grid, made)
+        profiles = made + tuple(PrivacyProfile.of_event(kind, grid) for kind in kinds[len(made) :])
+        releases = np.repeat([numbers.get(release, -1) for release, _ in ledger], [n for _, n in ledger])
+        if known and made and (releases >= 0).all():
+            return grid, known.followed_by(profiles, releases, self._backward, self._forward)
+        timeline = Timeline.along(*self._gaps, releases.size, np.flatnonzero(releases >= 0))
+        return grid, profiles_along(profiles, releases, grid, timeline)
 
     @property
     def leakage(self) -> TemporalLeakage:
@@ -106,7 +225,7 @@ class TemporalAccountant:
         read, known = self._read
         new = self._ledger[read:]
         if new:
-            known = self._followed_by(new, known)
+            known = self._followed_by(_budgets(new), known)
             self._read = read + len(new), known
         return known
 
@@ -142,7 +261,7 @@ class TemporalAccountant:
         changed: list[float] = []
         earlier = ((self._forward, float(epsilon), 1) for epsilon in known.epsilons[::-1])
         for following, before in zip(accumulate(earlier, float(fpl[-1])), known.fpl[::-1], strict=False):
-            if abs(following - before) < ulp(following):
+            if following == before or abs(following - before) < ulp(following):
                 break  # and so do all before it
             changed.append(following)
         unchanged = known.fpl[: known.fpl.size - len(changed)]
@@ -151,3 +270,7 @@ class TemporalAccountant:
             np.concatenate((known.bpl, bpl)),
             np.concatenate((unchanged, changed[::-1], fpl[::-1])),
         )
+
+
+def _budgets(entries: list[tuple[float | _Event, int]]) -> list[tuple[float, int]]:
+    return [(release.epsilon if isinstance(release, _Event) else release, n) for release, n in entries]

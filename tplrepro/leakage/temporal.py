@@ -32,8 +32,9 @@ MAX_DENSE = 1000
 class TemporalLeakage(FrozenArrays):
     """The leakages of T releases against one adversary, (T,) each, in nats.
 
-    `epsilons` are the budgets, PL_0(M^t); `bpl` is the backward privacy leakage, from the releases up to each time, and
-    `fpl` the forward one, from each time on (Eqs. (13), (15) of [1]).
+    `epsilons` are the budgets, PL_0(M^t), inf for a release without one (`TemporalAccountant`); `bpl` is the backward
+    privacy leakage, from the releases up to each time, and `fpl` the forward one, from each time on (Eqs. (13), (15) of
+    [1]).
     """
 
     epsilons: np.ndarray
@@ -43,7 +44,8 @@ class TemporalLeakage(FrozenArrays):
     @property
     def tpl(self) -> np.ndarray:
         """Temporal privacy leakage, (T,): BPL + FPL - epsilon (Eq. (11) of [1])."""
-        return self.bpl + self.fpl - self.epsilons
+        with np.errstate(invalid="ignore"):  # inf - inf
+            return np.where(self.epsilons < np.inf, self.bpl + self.fpl - self.epsilons, np.inf)
 
     def composed(self, first: int, last: int) -> float:
         """Leakage about all the data from time `first` to `last`, both included (Theorem 3 of [1]); nats."""
@@ -64,7 +66,7 @@ class TemporalLeakage(FrozenArrays):
             raise ValueError(
                 f"w must be at most the number of time points {self.epsilons.size}, found {w}; give a shorter window"
             )
-        if w == 1:
+        if w == 1 or self.user_level == np.inf:
             return float(self.tpl.max())
         spent = np.concatenate(([0.0], np.cumsum(self.epsilons)))
         return float((self.bpl[:windows] + self.fpl[w - 1 :] + spent[w - 1 : -1] - spent[1 : windows + 1]).max())

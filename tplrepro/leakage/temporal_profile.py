@@ -6,7 +6,7 @@ time t the releases before, at and after t are independent given the value, so t
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from itertools import groupby
 from math import inf
@@ -20,11 +20,13 @@ from tplrepro.leakage.profile import PrivacyProfile, check_delta, loss_at
 from tplrepro.leakage.temporal import Correlation
 from tplrepro.validation import FrozenArrays, check_alpha, check_horizon, check_level, one_number
 
-__all__ = ["ProfileSeries", "TemporalPrivacyProfile", "temporal_privacy_profile"]
+__all__ = ["ProfileSeries", "TemporalPrivacyProfile", "automatic_grid", "profiles_along", "temporal_privacy_profile"]
 
 EPS = float(np.finfo(float).eps)
 #: A run of equal releases has reached its fixed point once its profile changes by no more.
 CONVERGED = 2.0**-50
+#: What one step adds to a profile, so that a series that goes on meets what was known before within rounding.
+ROOM = 2.0**-50
 #: Without correlation that forgets, numbers of equal releases are rounded up to so many digits (bits) where there are
 #: more than `MANY` different ones.
 BITS, MANY = 8, 1000
@@ -89,6 +91,47 @@ class TemporalPrivacyProfile(FrozenArrays):
     releases: np.ndarray
     _before: _Side
     _after: _Side
+    #: Compositions made here, and those of a shorter series that are of use again.
+    _made: dict = field(default_factory=dict, repr=False)
+    _earlier: dict = field(default_factory=dict, repr=False)
+
+    def followed_by(
+        self,
+        kinds: tuple[PrivacyProfile, ...],
+        releases: np.ndarray,
+        backward: PrivacyLossFunction | None,
+        forward: PrivacyLossFunction | None,
+    ) -> "TemporalPrivacyProfile":
+        """The profiles of a longer series of `releases`, numbers among `kinds`, both of which begin with its own.
+
+        All time points have a release, and each side has one correlation. What was known before each release stays;
+        what is known after it is worked out anew back to where it hardly changes.
+        """
+        every, new = releases.tolist(), releases[self.releases.size :].tolist()
+        before, after = _Walk(kinds, self._before), _Walk(kinds, self._after)
+        state = int(self._before.run[-1]), int(self._before.count[-1])
+        run, count = before.along([backward] * len(new), every[self.releases.size - 1 :], state)
+        ahead = np.append(self._before.run, run[1:]), np.append(self._before.count, count[1:])
+        if forward is None or forward.is_identity:
+            run, count = after.along([forward] * (len(every) - 1), every[::-1])
+        else:
+            run, count = after.along([forward] * len(new), [*new[::-1], 0])
+            changed, known = [int(run[-1])], self._after.run[::-1].tolist()
+            for kind, old in zip(self.releases[::-1].tolist(), known, strict=True):
+                if _within(after.bases[changed[-1]], after.bases[old]):
+                    break
+                changed.append(after.step((changed[-1], 0), kind, forward)[0])
+            unchanged = known[len(changed) - 1 :]
+            run = np.concatenate((run[:-1], changed[:-1], unchanged)).astype(int)
+            count = np.zeros_like(run)
+        bounds = [kinds[kind].largest for kind in every]
+        return TemporalPrivacyProfile(
+            kinds,
+            releases,
+            before.side(*ahead, _bounds_along([backward] * (len(every) - 1), bounds)),
+            after.side(run[::-1], count[::-1], _bounds_along([forward] * (len(every) - 1), bounds[::-1])[::-1]),
+            _earlier=self._made if "both" in vars(self) else self._earlier,
+        )
 
     @cached_property
     def backward(self) -> ProfileSeries:
@@ -192,8 +235,12 @@ class TemporalPrivacyProfile(FrozenArrays):
         for kind, number in parts:
             if number:
                 counts[kind] = counts.get(kind, 0) + number
-        profiles = bases + [self._powers.of(kind, number) for kind, number in counts.items()]
-        return reduce(PrivacyProfile.compose, profiles)
+        key = tuple(bases), tuple(sorted(counts.items()))
+        made = self._earlier.get(key)
+        if made is None:
+            made = reduce(PrivacyProfile.compose, bases + [self._powers.of(*part) for part in counts.items()])
+        self._made[key] = made
+        return made
 
 
 def temporal_privacy_profile(
@@ -232,9 +279,15 @@ def temporal_privacy_profile(
     (3.998, 5.545)
     """
     kinds, releases, grid = _read(events, grid)
-    times = np.flatnonzero(releases >= 0)
-    timeline = Timeline.of(backward, forward, releases.size, times)
-    released = releases[times].tolist()
+    timeline = Timeline.of(backward, forward, releases.size, np.flatnonzero(releases >= 0))
+    return profiles_along(kinds, releases, grid, timeline)
+
+
+def profiles_along(
+    kinds: tuple[PrivacyProfile, ...], releases: np.ndarray, grid: float, timeline: Timeline
+) -> TemporalPrivacyProfile:
+    """The profiles of `releases` (T,), numbers among `kinds` or -1 for none, along a timeline."""
+    times, released = timeline.times, releases[timeline.times].tolist()
     pauses = [(time, before, loss) for time, before, loss, _, _ in timeline.pauses]
     known = _known(kinds, grid, timeline.backward, released, times, pauses, releases.size)
     last = releases.size - 1
@@ -260,12 +313,15 @@ def _read(events: Sequence[Any], grid: float | None) -> tuple[tuple[PrivacyProfi
         found.append(-1 if event is None else numbers[key])
     if not different:
         raise ValueError("events must hold at least one release, found none; give [event] * T")
-    if grid is None:
-        variations = [float(PrivacyProfile.of_event(event, COARSEST).delta(0.0)) for event in different]
-        finest = min((variation for variation in variations if variation > 0.0), default=1.0)
-        grid = min(max(finest / RESOLUTION, FINEST), COARSEST)
-    grid = check_level(grid, "grid")
+    grid = automatic_grid(different) if grid is None else check_level(grid, "grid")
     return tuple(PrivacyProfile.of_event(event, grid) for event in different), np.repeat(found, counts), grid
+
+
+def automatic_grid(events: Iterable[Any]) -> float:
+    """The distance between losses that suits the weakest of the events, nats."""
+    variations = [float(PrivacyProfile.of_event(event, COARSEST).delta(0.0)) for event in events]
+    finest = min((variation for variation in variations if variation > 0.0), default=1.0)
+    return min(max(finest / RESOLUTION, FINEST), COARSEST)
 
 
 def _known(
@@ -278,7 +334,8 @@ def _known(
     horizon: int,
 ) -> _Side:
     """One side: `losses` lead from one of the `released` kinds to the next, and from that before to each pause."""
-    walk = _Walk(kinds, grid)
+    nothing = _Side((PrivacyProfile.nothing(grid),), np.array([-1]), *np.zeros((3, 0)))
+    walk = _Walk(kinds, nothing)
     run, count, largest = np.zeros(horizon, int), np.zeros(horizon, int), np.zeros(horizon)
     run[times], count[times] = walk.along(losses, released)
     largest[times] = _bounds_along(losses, [kinds[kind].largest for kind in released])
@@ -287,21 +344,30 @@ def _known(
             at = times[before]
             run[time], count[time] = walk.step((int(run[at]), int(count[at])), released[before], loss)
             largest[time] = loss_at(loss, (largest[at] + kinds[released[before]].largest) * (1.0 + EPS))
-    return _Side(tuple(walk.bases), np.array(walk.kinds), run, count, largest)
+    return walk.side(run, count, largest)
 
 
 class _Walk:
     """What is known about the value at one time after another, as a pair of a run and a number of equal releases."""
 
-    def __init__(self, releases: tuple[PrivacyProfile, ...], grid: float):
+    def __init__(self, releases: tuple[PrivacyProfile, ...], known: _Side):
         self.releases, self.powers = releases, _Powers(releases)
-        self.bases, self.kinds = [PrivacyProfile.nothing(grid)], [-1]
+        self.bases, self.kinds = list(known.bases), known.kinds.tolist()
         self._steps: dict[tuple, tuple[int, int]] = {}
 
-    def along(self, losses: list, released: list[int]) -> tuple[np.ndarray, np.ndarray]:
-        """The pairs (R,), (R,) before each release."""
+    def side(self, run: np.ndarray, count: np.ndarray, largest: np.ndarray) -> _Side:
+        """What was met at the time points (T,), and nothing else but the empty run 0."""
+        used, positions = np.unique(np.append(0, run), return_inverse=True)
+        bases = tuple(self.bases[number] for number in used.tolist())
+        return _Side(bases, np.array(self.kinds)[used], positions.ravel()[1:], count, largest)
+
+    def along(
+        self, losses: list, released: list[int], state: tuple[int, int] = (0, 0)
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The pairs (R,), (R,) before each release, of which `state` is the first."""
         run, count = np.zeros(len(released), int), np.zeros(len(released), int)
-        at, state = 1, (0, 0)
+        run[:1], count[:1] = state
+        at = 1
         for (loss, kind), group in groupby(zip(losses, released, strict=False)):
             end = at + sum(1 for _ in group)
             if loss is None:
@@ -316,7 +382,7 @@ class _Walk:
                 for time in range(at, end):
                     full = self.full(state, kind)
                     settled = None if last is None else _settled(last, full, loss)
-                    state = self._run((full if settled is None else settled).correlated(loss)), 0
+                    state = self._after(full if settled is None else settled, loss), 0
                     run[time] = state[0]
                     if settled is not None:
                         run[time:end] = state[0]
@@ -333,7 +399,7 @@ class _Walk:
         key = run, count, kind, loss
         if key not in self._steps:
             if not loss.is_identity:
-                self._steps[key] = self._run(self.full(state, kind).correlated(loss)), 0
+                self._steps[key] = self._after(self.full(state, kind), loss), 0
             else:
                 self._steps[key] = self._run(self._base(state), kind), 1
         return self._steps[key]
@@ -344,6 +410,11 @@ class _Walk:
     def _base(self, state: tuple[int, int]) -> PrivacyProfile:
         run, count = state
         return self.bases[run].compose(self.powers.of(self.kinds[run], count)) if count else self.bases[run]
+
+    def _after(self, full: PrivacyProfile, loss: PrivacyLossFunction) -> int:
+        """The run after a step that forgets; its bound is left to `_bounds_along`."""
+        base = full.correlated(loss)
+        return self._run(replace(base, deltas=base.deltas + ROOM, largest=inf)) if base.largest else 0
 
     def _run(self, base: PrivacyProfile, kind: int = -1) -> int:
         self.bases.append(base)
@@ -379,6 +450,15 @@ def _settled(last: PrivacyProfile, full: PrivacyProfile, loss: PrivacyLossFuncti
         return None
     room = max(float((new - old).max()), 0.0) / (1.0 - float(loss.hockey_stick(1.0))) * (1.0 + 8.0 * EPS)
     return replace(last, deltas=np.minimum(last.deltas * (1.0 + EPS) + room, 1.0), largest=inf)
+
+
+def _within(new: PrivacyProfile, old: PrivacyProfile) -> bool:
+    """Whether a profile after a step, without its room, is bounded by another, rounding errors included."""
+    if new.grid != old.grid:
+        return False
+    size = max(new.deltas.size, old.deltas.size)
+    above, below = (np.append(p.deltas, np.full(size - p.deltas.size, p.deltas[-1])) for p in (new, old))
+    return bool((above - below).max() <= ROOM / 2.0)
 
 
 def _bounds_along(losses: list[PrivacyLossFunction | None], alphas: list[float]) -> np.ndarray:
