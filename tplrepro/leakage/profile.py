@@ -9,7 +9,8 @@ correlation, with eta(g) the largest hockey-stick divergence of two rows of the 
 
     delta'(g) = eta(g) delta(1 + (g - 1) / eta(g))
 
-(Balle, Barthe, Gaboardi 2018, on mixtures); a mechanism of which only an epsilon is known gets L(epsilon) of [1].
+(Balle, Barthe, Gaboardi, Geumlek 2019, Theorem 1; proof and limits in docs/theory/profiles.md); a mechanism of which
+only an epsilon is known gets L(epsilon) of [1].
 """
 
 from collections.abc import Callable
