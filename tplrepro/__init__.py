@@ -51,6 +51,7 @@ _EXPORTS = {
     "allocate_by_quantification": "allocation.published",
     "allocate_by_exact_leakage": "allocation.calibration",
     "allocate_optimally": "allocation.optimal",
+    "allocate_noise": "allocation.noise",
     "allocate_with_stopping": "allocation.stopping",
     "release_counts": "mechanisms.counts",
     "LinearGaussianSeries": "markov.linear_gaussian",

@@ -13,6 +13,7 @@ _EXPORTS = {
     "allocate_by_exact_leakage": "calibration",
     "allocate_optimally": "optimal",
     "EndlessBudgets": "stopping",
+    "allocate_noise": "noise",
     "allocate_with_stopping": "stopping",
     "allocate_series_noise": "gaussian_series",
     "correlate_series_noise": "gaussian_series",

@@ -43,6 +43,10 @@ class LeastError:
         """The constrained leakages (C,) of budgets (R,), and their derivative (C, N) in x."""
         raise NotImplementedError
 
+    def on_knots(self, first: int, last: int, growth: float) -> "LeastError":
+        """The same with unknowns at the first and last releases alone, and between at distances that grow inwards."""
+        raise NotImplementedError
+
     def largest_tpl(self, budgets: np.ndarray) -> float:
         return self.tpl(budgets)[0].max()
 

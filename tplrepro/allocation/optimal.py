@@ -19,7 +19,7 @@ from tplrepro.leakage.partial import Timeline
 from tplrepro.leakage.temporal import Correlation, as_loss_function, steps_of_both_sides
 from tplrepro.validation import check_horizon, check_level
 
-__all__ = ["allocate_optimally"]
+__all__ = ["MANY", "allocate_optimally", "knots_at_the_ends", "solve_on_knots"]
 
 CURVED = 4.0  # several local optima were seen for alpha above 8 alone; then more starts are tried
 FEW = 24  # up to so many releases every budget is an unknown, and is sought from every start
@@ -88,7 +88,7 @@ def allocate_optimally(
     on_knots = size > MANY and size == horizon and one_matrix and np.ptp(weights) == 0.0
     if size > FEW:
         starts = sorted(starts, key=problem.cost)[: 1 if on_knots and alpha <= CURVED else 2]
-    found = _solve_on_knots(problem, starts) if on_knots else [problem.solve(start) for start in starts]
+    found = solve_on_knots(problem, starts) if on_knots else [problem.solve(start) for start in starts]
     return min([*published, *map(problem.fit, found)], key=problem.cost)
 
 
@@ -102,16 +102,8 @@ class _OnTimeline(LeastError):
         self.backward, self.forward = Recursion(timeline.backward), Recursion(timeline.forward[::-1])
 
     def on_knots(self, first: int, last: int, growth: float) -> "_OnTimeline":
-        """The same with unknowns at the first and last releases alone, and between at distances that grow inwards."""
-        size = self.weights.size
-        knots = {*range(first), *range(size - last, size), size // 2} if first + last < size else set(range(size))
-        for position, direction in ((first - 1, 1), (size - last, -1)):
-            distance = 1.0
-            while first <= position + direction * distance < size - last and abs(position - size // 2) > distance:
-                distance *= growth
-                position += direction * round(distance)
-                knots.add(min(max(position, 0), size - 1))
-        return _OnTimeline(self.alpha, self.timeline, self.weights, self.power, np.array(sorted(knots)))
+        knots = knots_at_the_ends(self.weights.size, first, last, growth)
+        return _OnTimeline(self.alpha, self.timeline, self.weights, self.power, knots)
 
     def largest_tpl(self, budgets: np.ndarray) -> float:
         return self.timeline.leakage(budgets).tpl.max()
@@ -135,7 +127,19 @@ class _OnTimeline(LeastError):
         return np.concatenate(tpl), np.concatenate(dtpl)
 
 
-def _solve_on_knots(problem: _OnTimeline, starts: list) -> list[np.ndarray]:
+def knots_at_the_ends(size: int, first: int, last: int, growth: float) -> np.ndarray:
+    """The first and last of `size` releases, and some between them at distances that grow inwards."""
+    knots = {*range(first), *range(size - last, size), size // 2} if first + last < size else set(range(size))
+    for position, direction in ((first - 1, 1), (size - last, -1)):
+        distance = 1.0
+        while first <= position + direction * distance < size - last and abs(position - size // 2) > distance:
+            distance *= growth
+            position += direction * round(distance)
+            knots.add(min(max(position, 0), size - 1))
+    return np.array(sorted(knots))
+
+
+def solve_on_knots(problem: LeastError, starts: list) -> list[np.ndarray]:
     """Solve on knots that lie denser towards both ends, then with one at each budget that differs from the middle."""
     size = problem.weights.size
     found = [problem.on_knots(6, 6, 1.4).solve(start) for start in starts]

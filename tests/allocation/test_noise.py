@@ -1,0 +1,137 @@
+"""Noise multipliers never leak above (epsilon, delta), by profiles and by the exact law, and hardly less."""
+
+import numpy as np
+import pytest
+from dp_accounting import GaussianDpEvent
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from scipy.stats import norm
+
+import tplrepro as tpl
+from tests.leakage.matrices import BACKWARD, FORWARD, matrices
+from tplrepro.leakage.exact_gaussian import ExactGaussianProfile
+
+INDEPENDENT = np.full((3, 3), 1 / 3)
+
+
+def epsilons(multipliers, delta, *sides, **settings):
+    events = [GaussianDpEvent(m) for m in multipliers.tolist()]
+    return tpl.temporal_privacy_profile(events, *sides, **settings).epsilon(delta)
+
+
+LEVELS = st.tuples(st.floats(-1.5, 0.8).map(lambda x: 10.0**x), st.floats(-9.0, -1.5).map(lambda x: 10.0**x))
+TWO = matrices(2, ("dense", "zeros", "smoothed", "near_identity", None))
+FOUR = matrices(4, ("dense", "zeros", "smoothed", "near_identity", "sharp", "sparse", None))
+
+
+@given(LEVELS, st.sampled_from([TWO, FOUR]).flatmap(lambda side: st.tuples(side, side)), st.integers(1, 6))
+@settings(max_examples=30)
+def test_within_the_level_by_profiles_and_by_the_exact_law_and_least_variance_is_no_worse(level, sides, horizon):
+    epsilon, delta = level
+    known = tuple(P if P is None else tpl.PrivacyLossFunction(P) for P in sides)
+    equal = tpl.allocate_noise(epsilon, delta, *known, horizon)
+    least = tpl.allocate_noise(epsilon, delta, *known, horizon, method="least_variance")
+    for found in (equal, least):
+        assert epsilons(found, delta, *known).max() <= epsilon
+        assert epsilons(found, delta, *known, grid=epsilon / 5000).max() <= epsilon
+        if all(P is None or len(P) == 2 for P in sides):
+            assert ExactGaussianProfile(found, *sides).epsilon(delta).max() <= epsilon * (1 + 1e-9)
+    assert (equal == equal[0]).all()
+    assert epsilons(equal * (1 - 1e-4), delta, *known).max() > epsilon
+    assert epsilons(least * (1 - 1e-4), delta, *known).max() > epsilon
+    assert (least**2).sum() <= (equal**2).sum() * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-9), (1.0, 1e-6), (6.0, 1e-3)])
+@pytest.mark.parametrize(("sides", "together"), [
+    ((INDEPENDENT, INDEPENDENT), 1), ((None, None), 1), ((np.eye(3), np.eye(3)), 500), ((None, np.eye(2)), 60),
+    ((np.eye(2), [[0.6, 0.4], [0.3, 0.7]]), 60),
+])  # fmt: skip
+def test_closed_forms_without_correlation_and_under_the_strongest(epsilon, delta, sides, together):
+    for method in ("equal", "least_variance"):
+        found = tpl.allocate_noise(epsilon, delta, *sides, max(together, 60), method=method)
+        assert np.ptp(found) <= 1e-12 * found[0]
+        for factor, above in ((1.0, False), (1 - 2e-3, True)):
+            mu = together**0.5 / (found[0] * factor)  # mu-GDP (Dong, Roth, Su 2022)
+            exact = norm.sf(epsilon / mu - mu / 2) - np.exp(epsilon + norm.logsf(epsilon / mu + mu / 2))
+            assert (exact > delta) == above
+
+
+@pytest.mark.parametrize(("sides", "epsilon", "gain"), [
+    ((BACKWARD, FORWARD), 1.0, 0.035), ((BACKWARD, FORWARD), 4.0, 0.05), ((BACKWARD, None), 0.2, 0.05),
+])  # fmt: skip
+def test_a_search_from_the_least_variance_does_not_do_better(sides, epsilon, gain):
+    known, delta = tuple(P if P is None else tpl.PrivacyLossFunction(P) for P in sides), 1e-6
+
+    def variance(logs):
+        """The total variance of proportions, scaled to the level by secants, since epsilon falls with the noise."""
+        shape, factor = np.exp(np.append(0.0, logs)), 5.0 / epsilon
+        for _ in range(20):
+            leaked = epsilons(factor * shape, delta, *known).max()
+            factor *= (leaked / epsilon) ** (0.9 if epsilon > 1 else 1.0)
+            if abs(leaked / epsilon - 1.0) < 1e-6:
+                break
+        return (factor * shape @ shape * factor).item()
+
+    equal = tpl.allocate_noise(epsilon, delta, *known, 3)
+    least = tpl.allocate_noise(epsilon, delta, *known, 3, method="least_variance")
+    assert (least**2).sum() < (1 - gain) * (equal**2).sum()
+    start = np.log(least[1:] / least[0])
+    searched = minimize(variance, start, method="Nelder-Mead", options={"maxfev": 80, "xatol": 1e-4}).fun
+    assert searched > (least**2).sum() * (1 - 2e-3)
+
+
+def test_less_noise_at_higher_levels_and_for_fewer_releases():
+    for method in ("equal", "least_variance"):
+        for low, high in [
+            ((0.5, 1e-6, 4), (0.7, 1e-6, 4)),
+            ((0.5, 1e-6, 4), (0.5, 1e-5, 4)),
+            ((0.5, 1e-6, 5), (0.5, 1e-6, 3)),
+        ]:
+            more, less = (
+                tpl.allocate_noise(epsilon, delta, BACKWARD, FORWARD, horizon, method=method)
+                for epsilon, delta, horizon in (low, high)
+            )
+            assert (less**2).mean() < (more**2).mean()
+
+
+def test_long_series_are_constant_in_the_middle_and_reverse_with_time():
+    least = tpl.allocate_noise(1.0, 1e-6, BACKWARD, FORWARD, 300, method="least_variance")
+    assert np.ptp(least[20:-20]) <= 1e-4 * least[150]
+    assert max(least[0], least[-1]) < 0.85 * least[150]
+    short = tpl.allocate_noise(1.0, 1e-6, BACKWARD, FORWARD, 40, method="least_variance")
+    assert np.r_[short[:15], short[-15:]] == pytest.approx(np.r_[least[:15], least[-15:]], rel=2e-3)
+    reversed_ = tpl.allocate_noise(1.0, 1e-6, FORWARD, BACKWARD, 40, method="least_variance")
+    assert reversed_[::-1] == pytest.approx(short, rel=2e-3)
+    each = tpl.allocate_noise(1.0, 1e-6, [BACKWARD] * 39, [FORWARD] * 39, 40)
+    assert each == pytest.approx(tpl.allocate_noise(1.0, 1e-6, BACKWARD, FORWARD, 40), rel=1e-5)
+
+
+def test_releases_between_steps_without_correlation_need_less_noise():
+    steps = [BACKWARD, INDEPENDENT[:2, :2] * 1.5, BACKWARD, BACKWARD]
+    least = tpl.allocate_noise(1.0, 1e-6, steps, None, 5, method="least_variance")
+    pair = tpl.allocate_noise(1.0, 1e-6, BACKWARD, None, 2, method="least_variance")
+    assert least[:2] == pytest.approx(pair, rel=3e-3)
+    assert epsilons(least, 1e-6, steps).max() <= 1.0
+
+
+ERRORS = [
+    ({"epsilon": 0.0}, "epsilon must be a finite level in nats, greater than 0; found 0; choose one epsilon > 0"),
+    ({"delta": 0.0}, "delta must be greater than 0 and less than 1, found 0; give"),
+    (
+        {"delta": 1e-17},
+        "delta must be above the rounding errors of the profiles of 3 releases, found 1e-17; give a lar",
+    ),
+    ({"horizon": 0}, "horizon must be at least 1, found 0"),
+    ({"method": "best"}, "method must be one of 'equal', 'least_variance', found 'best'; choose one"),
+    ({"forward": np.eye(3)}, r"must have the same states .* found \[2, 3\]"),
+    ({"forward": [FORWARD]}, "forward must be one matrix, or one for each step .* found 1 matrices for 2 steps"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), ERRORS)
+def test_errors(arguments, message):
+    valid = {"epsilon": 1.0, "delta": 1e-6, "backward": BACKWARD, "forward": FORWARD, "horizon": 3}
+    with pytest.raises(ValueError, match=message):
+        tpl.allocate_noise(**(valid | arguments))
