@@ -35,6 +35,8 @@ ROW_SUM_TOLERANCE = 1e-9
 
 LARGEST = np.finfo(float).max
 SMALLEST = np.nextafter(0.0, 1.0)
+LEAST_LEVEL = 1e-300  # below, margins for rounding errors are not doubles
+MOST_COUNT = 10**8  # arrays of more numbers do not fit into most memories
 
 
 def as_numbers(values: Any, must: str, remedy: str) -> np.ndarray:
@@ -165,7 +167,7 @@ def _over_time(values: np.ndarray, name: str, one: str, horizon: int | None) -> 
 def check_level(alpha: ArrayLike, name: str = "alpha") -> float:
     """One requested privacy level in nats; it must be finite and positive."""
     must = f"{name} must be a finite level in nats, greater than 0"
-    return one_number(_within(alpha, SMALLEST, LARGEST, must, f"choose one {name} > 0"), name)
+    return one_number(_within(alpha, LEAST_LEVEL, LARGEST, must, f"choose {LEAST_LEVEL:g} or more"), name)
 
 
 def check_covariance(given: Any, name: str = "covariance") -> np.ndarray:
@@ -194,13 +196,14 @@ def check_choice(choice: Hashable, name: str, choices: Iterable[Hashable]) -> No
 
 
 def check_horizon(horizon: SupportsIndex, name: str = "horizon") -> int:
-    """A number of time points, states or draws; it must be a whole number, at least 1."""
+    """A number of time points, states or draws; it must be a whole number, from 1 to 10^8."""
     try:
-        value = operator.index(horizon)
+        value = int(operator.index(horizon))
     except TypeError:
         raise ValueError(f"{name} must be a whole number, found {horizon!r}; give an int") from None
-    if value < 1:
-        raise ValueError(f"{name} must be at least 1, found {value}; give how many there are")
+    if not 1 <= value <= MOST_COUNT:
+        bound = "at least 1" if value < 1 else f"at most {MOST_COUNT}"
+        raise ValueError(f"{name} must be {bound}, found {value}; give how many there are")
     return value
 
 

@@ -36,7 +36,8 @@ CASES = [
     (OPTIMALLY, {"horizon": 0}, "horizon must be at least 1"),
     (OPTIMALLY, {"backward": [BACKWARD] * 3}, "3 matrices for 2 steps"),
     (WITH_STOPPING, {"alpha": -1.0, "stopping_probability": 0.1}, "alpha must be a finite level"),
-    *[(WITH_STOPPING, {"stopping_probability": p}, "0 and 1, found .*; for a known") for p in (0.0, 1.0, np.nan)],
+    *[(WITH_STOPPING, {"stopping_probability": p}, "0 and 1, found .*; for a known") for p in (0.0, 1.0)],
+    *[(WITH_STOPPING, {"stopping_probability": p}, "must be a probability") for p in (np.nan, "0.5", None)],
     (WITH_STOPPING, {"stopping_probability": 0.1, "error": "cubed"}, "error must be"),
     (lambda alpha, backward: EndlessBudgets(np.array([0.5]), 0.1).budgets(0), {}, "horizon must be at least 1"),
 ]

@@ -36,7 +36,10 @@ def test_complete_policies_also_constrained_and_edges_undirected_and_counted_onc
         assert set(PolicyGraph.complete(n).edges) == set(combinations(range(n), 2))
     assert set(PolicyGraph.complete(6).constrain([4, 1, 3]).edges) == {(1, 3), (1, 4), (3, 4)}
     assert PolicyGraph.from_edges(3, [(0, 1)]).constrain([0, 1]).constrain([1]).n_edges == 0
-    G = PolicyGraph.from_edges(4, [(2, 1), (1, 2), (3, 3), (0, 3)])
+    pairs = np.array([(2, 1), (1, 2), (3, 3), (0, 3)])
+    G = PolicyGraph.from_edges(4, pairs)
+    for same in (map(tuple, pairs.tolist()), pairs.view(np.matrix)):
+        assert PolicyGraph.from_edges(4, same) == G
     assert G.edge_array.tolist() == [[0, 3], [1, 2]]
     assert PolicyGraph.from_edges(4, G.edges) == G != 3
     assert PolicyGraph.from_edges(2, []).n_edges == 0

@@ -57,6 +57,7 @@ CASES = [
     (lambda: with_gaps([True, False]), "one bool for each of them"),
     (lambda: with_gaps([2, 1]), "increasing time points in 0..3, .* found .2 1.; sort them"),
     (lambda: with_gaps([-1, 2]), "increasing time points"),
+    (lambda: with_gaps(np.ma.masked_less([0, 2], 1), [0.1] * 2), r"found \[-- 2\]"),
     (lambda: with_gaps([0, 2], [0.1] * 3), "one budget a release.*3 .*2"),
     # exact and measured leakages
     (lambda: tpl.exact_leakage([300.0] * 3, THREE), "at most 700 nats, found 900"),
@@ -64,7 +65,7 @@ CASES = [
     (lambda: tpl.exact_leakage([1.0], THREE, released=[3]), r"0..2, found \[3\]"),
     (lambda: tpl.exact_leakage([1.0] * 2, THREE, released=[]), "some of the states 0..2"),
     (lambda: tpl.exact_leakage([1.0] * 2, tpl.smoothed(scipy.sparse.eye_array(5000), 1e-6)), "found 5000"),
-    (lambda: tpl.worst_outputs([1.0] * 2, THREE, time=2), "less than T = 2, found 2"),
+    *((lambda k=k: tpl.worst_outputs([1.0], THREE, time=k), f"less than T = 1, found {k}") for k in (1, "0", 0.5)),
     (lambda: tpl.mechanism_leakage([[1.0, 0.0], [0.5, 0.5]], horizon=2), "greater than 0"),
     (lambda: tpl.mechanism_leakage([[1.0, 0.5], [0.5, 0.5]]), "horizon = T"),
     (lambda: tpl.mechanism_leakage(np.ones((3, 2)), np.eye(2), horizon=2), "3, 3] rows and 2 states"),
@@ -82,7 +83,7 @@ CASES = [
     (lambda: of_users({"a": [0, 1], "b": []}), "found none for user 'b'; leave her out"),
     (lambda: of_users({"a": [0, 9]}, n_states=3), "unknown state 9"),
     (lambda: of_users(smoothing=-1.0), "smoothing must be .*found -1"),
-    (lambda: of_users(prior_weight=0.0), "prior_weight must be.*found 0.0; pass None"),
+    (lambda: of_users(prior_weight=0.0), "prior_weight must be.*found 0; pass None"),
     (lambda: of_users(sides=("sideways",)), "'backward', 'forward' or both, found .*'sideways'"),
     (lambda: of_users(batch_size=0), "batch_size must be at least 1"),
     # the linear programme

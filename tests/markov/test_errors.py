@@ -79,6 +79,8 @@ CALLS = [
 ]
 SEQUENCES = [
     ([], {}, "at least one observed state, found none"),
+    ([[None, None]], {}, "not missing, found None in sequence 0"),
+    ([np.array([1, 2], dtype="m8[s]")], {}, "whole numbers or labels"),
     ([[0, 1], [[0, 1], [1]]], {}, r"one-dimensional, found nested ones \(.*\'list\'\)"),
     ([0, 1], {}, "found 0 at position 0; wrap"),
     ({"ann": "abc"}, {}, "found 'abc' at position 0; wrap"),

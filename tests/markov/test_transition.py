@@ -3,6 +3,7 @@
 import copy
 import itertools
 import pickle
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tplrepro as tpl
+from tplrepro import sip
 from tplrepro.markov import as_sequences, count_transitions, drop_dead_ends, forward_backward
 
 FIG_2_FORWARD = [[0.2, 0.3, 0.5], [0.1, 0.1, 0.8], [0.6, 0.2, 0.2]]
@@ -63,6 +65,14 @@ WITH_MATRIX = [
     lambda P: tpl.published.algorithm_1(P, 0.1),
     lambda P: forward_backward(np.zeros((3, 2)), P, [0.7, 0.3]).priors,
 ]
+WITH_TABLE = [
+    tpl.mechanism_leakage,
+    tpl.measured_leakage,
+    sip.local_differential_privacy,
+    partial(sip.OptimalResponse, 1.0),
+    partial(sip.sequence_leakage, sip.OptimalResponse(1.0)),
+    lambda P: sip.markov_sequences([0.5, 0.5], P, 2),
+]
 
 
 @pytest.mark.parametrize("function", WITH_MATRIX)
@@ -72,8 +82,9 @@ def test_every_kind_of_matrix_is_taken_everywhere_and_nothing_of_it_gets_lost(fu
         assert function(kind) == pytest.approx(function(rows), rel=1e-12)
     P = tpl.TransitionMatrix(rows)
     vectors = (tpl.temporal_privacy_leakage, tpl.PrivacyLossFunction(P), P.propagate, P.reverse)
+    vectors += (lambda w: tpl.allocate_optimally(1.0, P, P, 2, weights=w),)
     with_vectors = itertools.product(vectors, [MASKED[0], COMPLEX[0], ["1", "0"]])
-    for call, lossy in [*itertools.product([function], LOSSY), *with_vectors]:
+    for call, lossy in [*itertools.product([function, *WITH_TABLE], LOSSY), *with_vectors]:
         with pytest.raises(ValueError, match="masked|no real numbers"):
             call(lossy)
 

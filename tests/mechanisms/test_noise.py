@@ -85,3 +85,6 @@ def test_densities_and_tails_are_scipy_s_and_scales_broadcast():
     assert sample / scales == pytest.approx(LaplaceNoise(1.0).sample((3, SIZE), np.random.default_rng(0)))
     assert LaplaceNoise(0.0).sample(2, np.random.default_rng(0)).tolist() == [0, 0]
     assert LaplaceNoise(0.0).log_density([0.0, 1e-9]).tolist() == [0, -np.inf]
+    for bad in (-1.0, [1.0, np.nan], np.inf, "1"):
+        with pytest.raises(ValueError, match="scale"):
+            LaplaceNoise(bad)

@@ -8,6 +8,7 @@ import pytest
 from tplrepro import sip
 from tplrepro.markov.filtering import ImpossibleOutputError
 from tplrepro.markov.sequences import as_sequences
+from tplrepro.sip.response import check_symbols
 
 RNG = np.random.default_rng(0)
 CRR, RR = sip.ConditionalRandomizedResponse, sip.RandomizedResponse
@@ -40,6 +41,8 @@ MECHANISMS = (CRR, sip.OptimalResponse, RR)
         (lambda: sip.sequence_leakage(RR(1.0), np.full((2,) * 20, 2.0**-20)), r"1,048,576\^2 pairs .* \(8796.1 GB\)"),
         (lambda: sip.OptimalResponse(1.0, np.ones((2, 3))), r"must have shape \(2, 2\), found \(2, 3\)"),
         (lambda: sip.OptimalResponse(1.0, [[0, -1], [1, 0]]), "distances must not be negative, found -1 in row 0"),
+        (lambda: sip.OptimalResponse(1.0, []), r"shape \(1, 1\), found \(0,\)"),
+        (lambda: check_symbols(np.ma.masked_less([0, 1], 1), 2), "whole numbers, .* found"),
         (lambda: sip.OptimalResponse(1.0, "euclid"), "distance, if it is not .* must be one of 'hamming'"),
         (lambda: sip.OptimalResponse(1.0, np.ones((2, 2))).response([0.2, 0.3, 0.5]), r"\(2,\), found \(3,\)"),
         (lambda: CRR(1.0).matrix(np.full(20_000, 1 / 20_000)), "a matrix over 20000 symbols would take 3.2 GB"),

@@ -17,7 +17,7 @@ from tplrepro.allocation.minimisation import LeastError, Recursion, check_power,
 from tplrepro.allocation.published import allocate_by_quantification, allocate_by_upper_bound
 from tplrepro.leakage.partial import Timeline
 from tplrepro.leakage.temporal import Correlation, as_loss_function, steps_of_both_sides
-from tplrepro.validation import check_horizon, check_level
+from tplrepro.validation import as_numbers, check_horizon, check_level
 
 __all__ = ["MANY", "allocate_optimally", "knots_at_the_ends", "solve_on_knots"]
 
@@ -72,7 +72,7 @@ def allocate_optimally(
     before, after, _ = steps_of_both_sides(as_loss_function, backward, forward, horizon)
     timeline = Timeline.of(before, after, horizon, times)
     size = timeline.times.size
-    weights = np.ones(size) if weights is None else np.asarray(weights, dtype=float)
+    weights = as_numbers(np.ones(size) if weights is None else weights, "weights must be numbers", "give one a release")
     if weights.shape != (size,) or not ((weights > 0) & (weights < np.inf)).all():
         raise ValueError(
             f"weights must hold a finite number greater than 0 for each of the {size} releases, found {weights}; "

@@ -19,7 +19,7 @@ from tplrepro.allocation.minimisation import LeastError, Recursion, check_power,
 from tplrepro.allocation.published import allocate_by_quantification, allocate_by_upper_bound
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.temporal import SAFETY, Matrix, loss_functions
-from tplrepro.validation import FrozenArrays, check_horizon, check_level
+from tplrepro.validation import FrozenArrays, check_horizon, check_level, check_probability
 
 __all__ = ["EndlessBudgets", "allocate_with_stopping"]
 
@@ -162,9 +162,10 @@ def _shapes(problem: _Endless, constant: float, p: float) -> Iterator[np.ndarray
 
 
 def _checked_probability(p) -> float:
-    if not 0.0 < float(p) < 1.0:
+    p = check_probability(p, "stopping_probability")
+    if p in (0.0, 1.0):
         raise ValueError(
-            f"stopping_probability must lie strictly between 0 and 1, found {float(p):g}; "
+            f"stopping_probability must lie strictly between 0 and 1, found {p:g}; "
             "for a known number of releases use allocate_optimally"
         )
-    return float(p)
+    return p

@@ -19,7 +19,7 @@ from scipy.spatial.distance import cdist
 from tplrepro.dphmm.constraint import as_answers, as_vectors
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.mechanisms.k_norm import SLACK
-from tplrepro.validation import FrozenArrays, as_numbers
+from tplrepro.validation import FrozenArrays, as_numbers, check_horizon, check_level
 
 __all__ = ["SensitivityHull", "cross_polytope", "l1_sensitivity", "sensitivity_hull"]
 
@@ -173,7 +173,7 @@ def l1_sensitivity(policy: PolicyGraph, answers: ArrayLike) -> float:
 
 def cross_polytope(dimension: int, radius: float) -> SensitivityHull:
     """The ball {v : ||v||_1 <= radius}, with which the K-norm mechanism is Laplace's (Theorem 5.1 of [5])."""
-    return SensitivityHull(radius * np.eye(dimension))
+    return SensitivityHull(check_level(radius, "radius") * np.eye(check_horizon(dimension, "dimension")))
 
 
 def _span(points: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray]:

@@ -189,8 +189,9 @@ def _clique(members: np.ndarray) -> np.ndarray:
 
 
 def _checked_edges(edges: Iterable, n_states: int) -> np.ndarray:
-    array = edges if isinstance(edges, np.ndarray) else np.asarray(list(edges))
-    if array.size and (array.ndim != 2 or array.shape[1] != 2):
+    given: Any = edges if hasattr(edges, "shape") else [*edges]
+    array = np.asarray(given)
+    if np.ma.is_masked(given) or (array.size and (array.ndim != 2 or array.shape[1] != 2)):
         raise ValueError(f"edges must be pairs of states, shape (m, 2), found shape {array.shape}; give pairs (i, j)")
     check_states(array.ravel(), n_states, "states of edges")
     return _sorted_edges(array.reshape(-1, 2), n_states)

@@ -124,7 +124,7 @@ def worst_outputs(
     """
     budgets, before, after, n = _checked(epsilons, backward, forward)
     T = budgets.size
-    if not 0 <= time < T:
+    if not (isinstance(time, (int, np.integer)) and 0 <= time < T):
         raise ValueError(f"a time must be at least 0 and less than T = {T}, found {time}; times count from 0")
     lower, upper, local = _boxes(budgets, n, released)
     earlier = _chain(time, before), lower[:time], upper[:time]

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from tplrepro.leakage.exact import ExactLeakage, with_joint
 from tplrepro.leakage.temporal import Correlation, arrays_of_both_sides
-from tplrepro.validation import check_horizon
+from tplrepro.validation import as_numbers, check_horizon
 
 __all__ = ["mechanism_leakage"]
 
@@ -112,7 +112,8 @@ def _log_ratios(vectors: np.ndarray) -> np.ndarray:
 
 def _columns(likelihoods: Any, horizon: int | None) -> list[np.ndarray]:
     """The likelihood vectors of each time as rows, (K, n) each."""
-    tables = [np.asarray(table, dtype=float) for table in (likelihoods if horizon is None else [likelihoods])]
+    tables = likelihoods if horizon is None else [likelihoods]
+    tables = [as_numbers(x, "likelihoods must be tables of numbers", "give Pr(o | l) of each time") for x in tables]
     for x in tables:
         if x.ndim != 2 or x.size == 0 or not np.isfinite(x).all() or (x <= 0).any():
             raise ValueError(

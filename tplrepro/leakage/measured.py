@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from tplrepro.leakage.temporal import Correlation, arrays_of_both_sides
 from tplrepro.markov.filtering import messages
-from tplrepro.validation import FrozenArrays
+from tplrepro.validation import FrozenArrays, as_numbers
 
 __all__ = ["MeasuredLeakage", "measured_leakage"]
 
@@ -49,7 +49,7 @@ def measured_leakage(
     >>> measured.tpl[3].round(6).item(), exact_leakage(epsilons, backward=P).tpl[3].round(6).item()
     (2.93342, 2.93342)
     """
-    x = np.asarray(log_likelihoods, dtype=float)
+    x = as_numbers(log_likelihoods, "log-likelihoods must be numbers", "give log Pr(o_t | l_t)")
     if x.ndim < 2 or not np.isfinite(x).all():
         raise ValueError(
             "log-likelihoods must be finite, with a row for each time and a column for each state, "

@@ -148,11 +148,11 @@ def gaps(steps: list, name: str) -> Callable[[int, int], PrivacyLossFunction | N
 
 
 def _checked_times(given: ArrayLike, horizon: int) -> np.ndarray:
-    times = np.asarray(given)
+    times = np.asanyarray(given)
     if times.dtype == bool and times.shape == (horizon,):
         times = np.flatnonzero(times)
-    points = times.ndim == 1 and times.size > 0 and np.issubdtype(times.dtype, np.integer)
-    if not points or times[0] < 0 or times[-1] >= horizon or (np.diff(times) <= 0).any():
+    points = times.ndim == 1 and times.size > 0 and times.dtype.kind in "iu"
+    if not points or times[0] < 0 or times[-1] >= horizon or (np.diff(times) <= 0).any() or np.ma.is_masked(times):
         raise ValueError(
             f"times must be one or more increasing time points in 0..{horizon - 1}, or one bool for each of them, "
             f"found {times}; sort them, and count from 0"

@@ -24,7 +24,7 @@ from tplrepro.markov.sequences import Sequences, as_sequences, count_transitions
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.progress import progress_bar
 from tplrepro.provenance import write_whole
-from tplrepro.validation import FrozenArrays, check_budgets, check_horizon, check_smoothing
+from tplrepro.validation import FrozenArrays, as_numbers, check_budgets, check_horizon, check_smoothing
 
 __all__ = ["PopulationLeakage", "population_leakage"]
 
@@ -66,7 +66,7 @@ class PopulationLeakage(FrozenArrays):
 
     def quantile(self, q: ArrayLike) -> np.ndarray:
         """Quantiles over users of the TPL at each time: (T,) for one q in [0, 1], (len(q), T) for several."""
-        return np.quantile(self.tpl, np.asarray(q, dtype=float), axis=0)
+        return np.quantile(self.tpl, as_numbers(q, "quantiles must be numbers", "give shares of the users"), axis=0)
 
 
 def population_leakage(
@@ -114,8 +114,8 @@ def population_leakage(
 
     budgets, smoothing = check_budgets(epsilons), check_smoothing(smoothing)
     batch_size = check_horizon(batch_size, "batch_size")
-    if prior_weight is not None and not (np.isfinite(prior_weight) and prior_weight > 0):
-        raise ValueError(f"prior_weight must be finite and above 0, found {prior_weight}; pass None for no pooling")
+    if prior_weight is not None and not (prior_weight := check_smoothing(prior_weight, "prior_weight")):
+        raise ValueError("prior_weight must be finite and above 0, found 0; pass None for no pooling")
     if not sides or any(side not in SIDES for side in sides):
         raise ValueError(f"sides must name 'backward', 'forward' or both, found {sides!r}; give a tuple of them")
     data = _of_users(sequences_by_user, n_states)

@@ -5,10 +5,10 @@ one analysis. Sequences are kept flat, one array of codes and the offsets at whi
 million sessions would be a million Python objects.
 """
 
-import cmath
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Number
 from typing import Any, Self
@@ -280,7 +280,7 @@ def _factorize(states: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.
     wrong = codes < 0
     if labels.dtype.kind in "Ofc":
         whole = [_whole_number(label) if isinstance(label, Number) else label for label in labels.tolist()]
-        wrong |= np.array([label is None for label in whole], dtype=bool)[codes]
+        wrong |= np.array([label is None for label in [*whole, None]], dtype=bool)[codes]
         labels = _array_of(whole)
     if wrong.any():
         first = int(np.argmax(wrong))
@@ -296,7 +296,9 @@ def _factorize(states: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.
 
 
 def _whole_number(value: Any) -> int | None:
-    return int(value.real) if cmath.isfinite(value) and value == round(value.real) else None
+    with suppress(TypeError, OverflowError, ValueError):  # numpy.timedelta64, NaN
+        return int(value.real) if value == round(value.real) else None
+    return None
 
 
 def _array_of(labels: Iterable) -> np.ndarray:

@@ -290,10 +290,10 @@ def _sparse(matrix: Any, name: str):
 
     must = f"{name} {RECTANGULAR}"
     stored = matrix.tocsr() if hasattr(matrix, "tocsr") else as_numbers(matrix, must, ROWS)
+    check_square(stored, name)
     result = scipy.sparse.csr_array(stored, copy=True)
     result.data = as_numbers(result.data, must, ROWS)
     result.sum_duplicates()
-    check_square(result, name)
     check_entries(result.data, name)
     return result
 

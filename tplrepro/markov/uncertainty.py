@@ -16,7 +16,7 @@ import numpy as np
 
 from tplrepro.markov.sequences import Sequences, as_sequences
 from tplrepro.markov.transition import TransitionMatrix, checked_counts
-from tplrepro.validation import FrozenArrays, check_horizon
+from tplrepro.validation import FrozenArrays, check_horizon, check_smoothing
 
 __all__ = ["LeakageInterval", "bootstrap_draws", "leakage_interval", "posterior_draws"]
 
@@ -40,7 +40,7 @@ def posterior_draws(counts: Any, smoothing: float, draws: int, rng: np.random.Ge
     >>> bool(abs(stays - (8 + 1) / (10 + 2)) < 0.02)
     True
     """
-    draws = check_horizon(draws, "draws")
+    draws, smoothing = check_horizon(draws, "draws"), check_smoothing(smoothing)
     table, states = checked_counts(counts)
     TransitionMatrix.from_counts(table, smoothing, states)  # what has no estimate has no posterior
     if table.shape[0] > LARGEST_DENSE:

@@ -88,15 +88,15 @@ def release_counts(
     check = check_noise_multipliers if gaussian else check_budgets
     levels = check(given, horizon=counts.shape[0])
     remedy = "give the most that one user changes the counts of one time point, in sum"
-    largest = one_number(as_numbers(sensitivity, "sensitivity must be a number", remedy), "sensitivity", remedy)
-    if sensitivity is None or not 0 < largest < inf:
-        raise ValueError(f"sensitivity must be finite and greater than 0, found {largest:g}; {remedy}")
+    sensitivity = one_number(as_numbers(sensitivity, "sensitivity must be a number", remedy), "sensitivity", remedy)
+    if not 0 < sensitivity < inf:
+        raise ValueError(f"sensitivity must be finite and greater than 0, found {sensitivity:g}; {remedy}")
     if mechanism == "numpy":
         warnings.warn(
             "NumPy's noise is for experiments, its lowest bits may give counts away; release them by 'opendp'",
             stacklevel=2,
         )
-        scale = (largest / levels).reshape(-1, *[1] * (counts.ndim - 1))
+        scale = (sensitivity / levels).reshape(-1, *[1] * (counts.ndim - 1))
         return counts + LaplaceNoise(scale).sample(counts.shape, np.random.default_rng() if rng is None else rng)
     if rng is not None:
         raise ValueError(
@@ -108,7 +108,7 @@ def release_counts(
         raise ValueError(
             f"whole counts change by whole numbers, found sensitivity {sensitivity}; round it up, or pass float counts"
         )
-    if gaussian and (most := max(largest, 1.0) * levels.max()) > LARGEST_SCALE:
+    if gaussian and (most := max(sensitivity, 1.0) * levels.max()) > LARGEST_SCALE:
         raise ValueError(
             f"noise multipliers and standard deviations must be at most 2**57, found {most:g}; reduce them"
         )

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tplrepro.validation import as_numbers, check_entries
+
 __all__ = ["LaplaceNoise"]
 
 
@@ -26,6 +28,11 @@ class LaplaceNoise:
     """
 
     scale: float | np.ndarray
+
+    def __post_init__(self):
+        scale = as_numbers(self.scale, "a scale must be a number", "give sensitivity / epsilon")
+        check_entries(scale, "scales")
+        vars(self)["scale"] = scale if scale.ndim else float(scale)
 
     @property
     def mean_square(self) -> float | np.ndarray:

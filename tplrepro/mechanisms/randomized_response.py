@@ -36,8 +36,7 @@ class _LocalMechanism:
     n: int
 
     def __post_init__(self):
-        check_level(self.epsilon, "epsilon")
-        check_horizon(self.n, "n")
+        vars(self).update(epsilon=check_level(self.epsilon, "epsilon"), n=check_horizon(self.n, "n"))
 
 
 class KaryRandomizedResponse(_LocalMechanism):

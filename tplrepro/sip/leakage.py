@@ -14,8 +14,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.markov.filtering import log_probabilities
+from tplrepro.markov.transition import as_transition_matrix
 from tplrepro.sip.response import BeliefMechanism
-from tplrepro.validation import ROW_SUM_TOLERANCE, FrozenArrays, check_budgets, check_distribution, check_horizon
+from tplrepro.validation import (
+    ROW_SUM_TOLERANCE,
+    FrozenArrays,
+    as_numbers,
+    check_budgets,
+    check_distribution,
+    check_horizon,
+    check_probability,
+)
 
 __all__ = [
     "SequenceLeakage",
@@ -33,7 +42,7 @@ LARGEST_ENUMERATION = 50_000_000
 
 
 def _check_response_matrix(matrix: ArrayLike, n: int | None = None) -> np.ndarray:
-    rows = np.asarray(matrix, dtype=float)
+    rows = as_numbers(matrix, "a response must be a table of numbers", "give its rows a(.|x)")
     if rows.ndim != 2 or 0 in rows.shape or n not in (None, rows.shape[0]):
         raise ValueError(
             f"a response over {n or 'n'} symbols must have a row a(.|x) for each, found shape {rows.shape}; give rows"
@@ -99,8 +108,9 @@ def compose(leakages: ArrayLike, delta: float = 0.0) -> float:
     (10.0, 5.8502)
     """
     values = check_budgets(leakages, "leakages")
-    if not 0 <= delta < 1:
-        raise ValueError(f"delta must be a probability from 0 to below 1, found {delta}; give such as 1e-5")
+    delta = check_probability(delta, "delta")
+    if delta == 1:
+        raise ValueError("delta must be a probability from 0 to below 1, found 1; give such as 1e-5")
     # The theorem's Azuma-Hoeffding argument, for unequal leakages; its batched half prints tau for sqrt(tau).
     deviation = np.sqrt(-2 * log_probabilities(delta) * (values @ values))
     return float(min(values.sum(), values @ np.expm1(values) + deviation))
@@ -112,9 +122,9 @@ def markov_sequences(initial: ArrayLike, transition: ArrayLike, horizon: int) ->
     >>> markov_sequences([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], 2).tolist()
     [[0.45, 0.05], [0.05, 0.45]]
     """
-    joint = check_distribution(initial, name="a belief")
+    joint, P = check_distribution(initial, name="a belief"), as_transition_matrix(transition).toarray()
     for _ in range(1, check_horizon(horizon)):
-        joint = joint[..., None] * np.asarray(transition, dtype=float)
+        joint = joint[..., None] * P
     return joint
 
 
@@ -142,7 +152,7 @@ def sequence_leakage(mechanism: BeliefMechanism, prior: ArrayLike) -> SequenceLe
     >>> [round(sequence_leakage(RandomizedResponse(1.0), p).sequence, 4) for p in (independent, copies)]
     [1.8603, 2.3554]
     """
-    joint = np.asarray(prior, dtype=float)
+    joint = as_numbers(prior, "the prior must be an array of numbers", "give the joint distribution")
     if joint.size == 0 or len(set(joint.shape)) != 1:
         raise ValueError(f"the prior must have shape (n,) * T with n, T >= 1, found {joint.shape}; use one alphabet")
     if joint.size**2 > LARGEST_ENUMERATION:

@@ -45,7 +45,7 @@ class OptimalResponse(BeliefMechanism):
 
     def __init__(self, epsilon: float, distance: str | ArrayLike = "hamming"):
         super().__init__(epsilon)
-        table = frozen(check_distance(distance, np.shape(distance)[0] if np.ndim(distance) else 1))
+        table = frozen(check_distance(distance, max((*np.shape(distance), 1)[0], 1)))
         self.distance: str | np.ndarray = distance if isinstance(distance, str) else table
         # Many users start from the same belief and see the same outputs.
         recent = lru_cache(max(1, RECENT_BYTES // table.nbytes))

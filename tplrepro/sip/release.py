@@ -307,9 +307,9 @@ def expected_release(
     >>> found.costs.round(4).tolist(), bool(found.leakages.max() <= 1.0)
     ([0.1839, 0.1547, 0.172], True)
     """
-    costs, leakages = np.zeros(check_horizon(horizon)), np.zeros(horizon)
+    costs, leakages = np.zeros((2, check_horizon(horizon)))
     histories: Iterable = [(1.0, Belief.start(chain))]
-    for k in range(horizon):
+    for k in range(costs.size):
         found = [(weight, belief, mechanism.response(belief.current)) for weight, belief in histories]
         costs[k] = sum(weight * response.cost(distance) for weight, _, response in found)
         leakages[k] = max(response.leakage for *_, response in found)

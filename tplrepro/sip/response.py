@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.markov.filtering import log_probabilities
-from tplrepro.validation import check_choice, check_entries, check_horizon, check_level
+from tplrepro.validation import as_numbers, check_choice, check_entries, check_horizon, check_level
 
 __all__ = ["BeliefMechanism", "Response", "check_distance", "check_symbols", "draw"]
 
@@ -173,8 +173,8 @@ class BeliefMechanism(ABC):
 
 def check_symbols(sequence: ArrayLike, n_symbols: int) -> np.ndarray:
     """A sequence of symbols 0..n-1 as an int array (T,), T >= 1."""
-    symbols, n = np.asarray(sequence), check_horizon(n_symbols, "n_symbols")
-    if symbols.ndim != 1 or symbols.size == 0 or symbols.dtype.kind not in "iub":
+    symbols, n = np.asanyarray(sequence), check_horizon(n_symbols, "n_symbols")
+    if np.ma.is_masked(symbols) or symbols.ndim != 1 or symbols.size == 0 or symbols.dtype.kind not in "iub":
         raise ValueError(
             f"a sequence must hold whole numbers, at least one symbol, found shape {symbols.shape} of {symbols.dtype}; "
             "code labels by `as_sequences`, and leave empty sequences out"
@@ -189,7 +189,7 @@ def check_distance(distance: str | ArrayLike, n: int) -> np.ndarray:
     if isinstance(distance, str):
         check_choice(distance, "distance, if it is not an array (n, n),", ["hamming"])
         return 1.0 - np.eye(n)
-    values = np.asarray(distance, dtype=float)
+    values = as_numbers(distance, "distances must be numbers", "give an array (n, n)")
     if values.shape != (n, n):
         raise ValueError(f"distances between {n} symbols must have shape ({n}, {n}), found {values.shape}; resize them")
     check_entries(values, "distances")
