@@ -4,6 +4,7 @@ import statistics
 
 import numpy as np
 import pytest
+from dp_accounting import GaussianDpEvent
 
 import tplrepro as tpl
 from tplrepro import explore
@@ -82,7 +83,7 @@ def test_updates_are_fast_and_do_not_pile_up(page):
     page.choose("Forward", "generated")
     page.type_number("States n", 50)
     page.type_number("Releases T", 100)
-    page.wait_for_text("50 states", ".tplr-note")
+    page.wait_for_text("50 states", ".tplr-adversary .tplr-note")
     page.wait_until_right()
     page.wait_until(lambda: len(page.curve("TPL")) == 100)
     page.handle("ε (nats)").focus()
@@ -155,6 +156,30 @@ def test_budgets_and_figure_are_saved(page, saved_folder):
         assert (saved_folder / "explore" / saved).read_bytes() == downloaded
 
 
+SHOWN_PANELS = ".tplr-panels > :not([hidden])"
+
+
+def test_leakage_at_a_delta_is_switched_on_and_off(page):
+    """Two plots more, first of all, and a sentence that says what they show; then the page as it was."""
+    page.press("(ε, δ)")
+    page.wait_for_text("leakage: the ε that holds at δ = 1e-06 for Laplace noise of these budgets")
+    page.wait_until(lambda: page.tab.locator(SHOWN_PANELS).count() == 6)
+    assert page.tab.evaluate(TOO_WIDE) == []
+    panels = [page.tab.locator(f"{SHOWN_PANELS}:has-text('{title}')") for title in ("of Gaussian", "over time")]
+    assert panels[0].bounding_box()["y"] < panels[1].bounding_box()["y"]
+    page.type_number("Probability δ", 1e-5)
+    page.wait_for_text("at δ = 1e-05")
+    profile = tpl.temporal_privacy_profile([(GaussianDpEvent(2 / 0.1), 10)], BACKWARD, FORWARD)
+    expected = pytest.approx(profile.epsilon(1e-5), rel=1e-3)
+    page.wait_until(lambda: page.curve("leakage of Gaussian noise at δ: TPL") == expected)
+    name, content = page.download("button", "Save budgets (CSV)")
+    assert name.endswith("-delta-1e-05.csv")
+    assert b"gaussian_tpl_at_delta" in content
+    page.press("pure ε")
+    page.wait_until(lambda: page.tab.locator(SHOWN_PANELS).count() == 4)
+    assert "leakage: the ε that holds" not in page.tab.inner_text("body")
+
+
 NAMELESS = """
 () => [...document.querySelectorAll(".tplr-page :is(button, input, select, textarea, .noUi-handle, a)")]
     .filter(e => !((e.getAttribute("aria-label") || "").trim()
@@ -216,7 +241,7 @@ CONTRAST = """
 }
 """
 CUT_PANELS = """
-() => [...document.querySelectorAll(".tplr-panels > *")].filter(panel => {
+panels => [...document.querySelectorAll(panels)].filter(panel => {
     const place = panel.getBoundingClientRect();
     const bottom = Math.min(panel.querySelector(".legend .bg").getBoundingClientRect().bottom, place.bottom) + 2;
     const legends = [...panel.querySelectorAll(".legendtext")].map(text => text.getBoundingClientRect());
@@ -230,12 +255,14 @@ CUT_PANELS = """
 def test_page_fits_and_is_readable(themed_page, width):
     tab = themed_page.tab
     height = 900
-    for part in ("", "-whole"):
+    for part, privacy, panels in (("", "pure ε", 4), ("-whole", "(ε, δ)", 6)):
+        themed_page.press(privacy)
+        themed_page.wait_until(lambda panels=panels: tab.locator(SHOWN_PANELS).count() == panels)
         tab.set_viewport_size({"width": width, "height": height})
         tab.wait_for_timeout(800)  # the plots follow the width
         tab.screenshot(path=ROOT / "build" / "browser" / f"{themed_page.theme}-{width}{part}.png")
         height = min(tab.evaluate("document.querySelector('#rendered_cells').scrollHeight") + 40, 5000)
-    assert [tab.evaluate(TOO_WIDE), tab.evaluate(CUT_PANELS), themed_page.errors] == [[], [], []]
+    assert [tab.evaluate(TOO_WIDE), tab.evaluate(CUT_PANELS, SHOWN_PANELS), themed_page.errors] == [[], [], []]
     contrast, ground = tab.evaluate(CONTRAST)
     assert (ground < 0.2, len(contrast)) == (themed_page.theme == "dark", 11)
     assert {kind: ratio for kind, ratio in contrast.items() if ratio < 4.5} == {}

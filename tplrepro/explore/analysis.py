@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tplrepro.explore.noises import GAUSSIAN, LAPLACE, LIVE, Noise, grid_of, quantify
 from tplrepro.explore.schemes import PENDING, SCHEMES, SLOW, Scheme, allocate
 from tplrepro.leakage.loss_function import PrivacyLossFunction, Witness
 from tplrepro.leakage.temporal import TemporalLeakage, temporal_privacy_leakage
@@ -24,7 +25,10 @@ class Inputs(FrozenArrays):
     forward: PrivacyLossFunction | None
     epsilons: np.ndarray  # (T,), budgets in nats
     alpha: float  # the level of alpha-DP_T to allocate, nats
-    sensitivity: float = 2.0  # of the released counts
+    sensitivity: float = 2.0  # of the released counts, in L1
+    delta: float | None = None  # of (epsilon, delta) leakage; None for pure epsilon only
+    mechanism: str = LAPLACE  # of the budgets, or PURE
+    cells: int = 2  # that a change moves by equal parts of the sensitivity
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,11 +56,13 @@ class Analysis:
     leakage: TemporalLeakage  # of the budgets
     sides: tuple[Side, ...]  # one for each matrix that the adversary knows
     schemes: tuple[Scheme, ...]  # in the order of `SCHEMES`
+    noises: tuple[Noise, ...] = ()  # that of the budgets and Gaussian noise at delta; none for pure epsilon
 
     @property
     def pending(self) -> bool:
         """Whether schemes are left to compute."""
-        return any(scheme.message == PENDING for scheme in self.schemes)
+        finest = grid_of(self.inputs.epsilons, resting=True)
+        return any(scheme.message == PENDING for scheme in self.schemes) or any(n.grid > finest for n in self.noises)
 
     @property
     def largest_budget(self) -> float:
@@ -96,8 +102,8 @@ def critical_budget(function: PrivacyLossFunction) -> float:
 def analyse(inputs: Inputs, previous: Analysis | None = None, complete: bool = True) -> Analysis:
     """Compute everything for the page; what does not depend on what changed since is kept of the previous result.
 
-    Unless it shall be `complete`, schemes that take long stay pending. A budget, level or sensitivity that is not
-    positive and finite, and matrices over different states, are ValueErrors.
+    Unless it shall be `complete`, schemes that take long stay pending, and profiles are on a coarse grid. A budget,
+    level or sensitivity that is not positive and finite, and matrices over different states, are ValueErrors.
 
     >>> P = PrivacyLossFunction([[0.8, 0.2], [0.1, 0.9]])
     >>> result = analyse(Inputs(P, P, np.full(5, 0.1), alpha=1.0))
@@ -120,7 +126,24 @@ def analyse(inputs: Inputs, previous: Analysis | None = None, complete: bool = T
         if complete or name not in SLOW:
             schemes[name] = allocate(name, inputs.alpha, *matrices, horizon)
     in_order = tuple(schemes.get(name, Scheme(name, None, message=PENDING)) for name in SCHEMES)
-    return Analysis(inputs, leakage, sides, in_order)
+    return Analysis(inputs, leakage, sides, in_order, tuple(_noises(inputs, previous, complete)))
+
+
+def _noises(inputs: Inputs, previous: Analysis | None, complete: bool) -> Iterator[Noise]:
+    if inputs.delta is None:
+        return
+    known, epsilons = {}, inputs.epsilons
+    grid = grid_of(epsilons, complete) if complete or epsilons.size <= LIVE else np.inf
+    if previous is not None and np.array_equal(previous.inputs.epsilons, epsilons):
+        old = previous.inputs
+        if (old.backward, old.forward, old.cells) == (inputs.backward, inputs.forward, inputs.cells):
+            known = {noise.name: noise for noise in previous.noises if noise.grid <= grid}
+    for name in (inputs.mechanism, GAUSSIAN):
+        if name in known:
+            yield known[name].at(inputs.delta)
+        else:
+            sides = inputs.backward, inputs.forward
+            yield quantify(name, epsilons, *sides, delta=inputs.delta, cells=inputs.cells, grid=grid)
 
 
 def _sides(inputs: Inputs, leakage: TemporalLeakage) -> Iterator[Side]:

@@ -58,7 +58,7 @@ class Browser(anywidget.AnyWidget):
 
 
 class LivePlots(anywidget.AnyWidget):
-    """The four panels of `plots`, drawn by Plotly's own JavaScript.
+    """The panels of `plots`, drawn by Plotly's own JavaScript.
 
     Plotly's widget would draw all panels at each change, one update after the other, and send each back to the kernel.
     Here a panel is drawn when a curve of it changed, with the latest numbers, and nothing comes back.

@@ -14,6 +14,7 @@ from tplrepro.explore import report
 from tplrepro.explore.analysis import Analysis, Inputs, analyse
 from tplrepro.explore.browser import Browser, LivePlots
 from tplrepro.explore.controls import NumberControl, card, dropdown, note
+from tplrepro.explore.noises import LAPLACE, PURE
 from tplrepro.explore.plots import CURRENT
 from tplrepro.explore.scheduling import Scheduler
 from tplrepro.explore.schemes import SCHEMES
@@ -26,8 +27,13 @@ from tplrepro.validation import check_epsilon, check_horizon
 
 __all__ = ["LeakagePage"]
 
+PURE_EPSILON, WITH_DELTA = "pure ε", "(ε, δ)"
 BOTH, BACKWARD, FORWARD = "both", "backward only", "forward only"
 SYNTHETIC = "<p class='tplr-synthetic'>Synthetic data: no conclusion about people may be drawn from these numbers.</p>"
+ABOUT_CELLS = (
+    "Gaussian noise has the variance of Laplace noise. A user's change moves so many cells of the answer, each by an "
+    "equal part of the sensitivity: 2 for someone who moves between two counts; 1 is the worst case."
+)
 
 FIRST = "Fig. 8 of TKDE 2019"
 #: Kept for matrices that a user goes back to.
@@ -51,6 +57,12 @@ class LeakagePage(ipywidgets.VBox):
         self.horizon = NumberControl("Releases T", horizon, 1, 100, "whole")
         self.alpha = NumberControl("Target α (nats)", alpha, 0.01, 10.0, "logarithmic")
         self.sensitivity = NumberControl("Sensitivity", sensitivity, 1, 10)
+        self.privacy = ipywidgets.ToggleButtons(
+            description="Leakage in", options=[PURE_EPSILON, WITH_DELTA], tooltip="pure ε, or ε at a δ"
+        )
+        self.delta = NumberControl("Probability δ", 1e-6, 1e-12, 0.1, "logarithmic")
+        self.mechanism = dropdown("Budgets by", (LAPLACE, PURE))
+        self.cells = NumberControl("Cells changed", 2, 1, 10, "whole")
         self.adversary = ipywidgets.ToggleButtons(
             description="Adversary knows", options=[BOTH, BACKWARD, FORWARD], tooltip="what the adversary knows"
         )
@@ -70,6 +82,7 @@ class LeakagePage(ipywidgets.VBox):
         }
         self.saved = note()
         self.status = ipywidgets.HTML().add_class("tplr-status")
+        self.about_delta = note()
         self.title, self.summary, self.table = ipywidgets.HTML(), ipywidgets.HTML(), ipywidgets.HTML()
         self.browser = Browser()
         self.analysis: Analysis = analyse(self._inputs())
@@ -79,6 +92,9 @@ class LeakagePage(ipywidgets.VBox):
         self.add_class("tplr-page")
         for control in (self.epsilon, self.horizon, self.alpha, self.sensitivity, self.adversary, self.budgets):
             control.observe(self._changed, "value")
+        for control in (self.delta, self.mechanism, self.cells):
+            control.observe(self._changed, "value")
+        self.privacy.observe(self._switch_privacy, "value")
         self.unequal.observe(self._switch_budgets, "value")
         self.fill.on_click(self._fill)
         self.reset.on_click(self._reset)
@@ -89,15 +105,20 @@ class LeakagePage(ipywidgets.VBox):
         self._editor = ipywidgets.VBox(
             [self.budgets, note("nats, separated by commas; 0.2 x 8 is eight times 0.2")], layout={"display": "none"}
         )
+        self._at_delta = ipywidgets.VBox([self.delta, self.mechanism, self.cells, note(ABOUT_CELLS)])
+        self._at_delta.layout.display = "none"
         filling = ipywidgets.Box([self.fill, self.reset]).add_class("tplr-buttons")
         saving = ipywidgets.Box([*self.save.values()]).add_class("tplr-buttons")
         inputs = [
+            card("Pure ε, or ε at a δ", self.privacy, self._at_delta),
             card("What the adversary knows", self.adversary, self.forward, self.backward).add_class("tplr-adversary"),
             card("Budgets of each release", self.unequal, self._editor, self.scheme, filling),
             card("Save", self.saved_scheme, saving, self.saved),
         ]
         plots = ipywidgets.VBox([self.plots]).add_class("tplr-plots")
-        results = [part.add_class("tplr-result") for part in (self.title, self.summary, plots, self.table)]
+        results = [
+            part.add_class("tplr-result") for part in (self.title, self.summary, plots, self.about_delta, self.table)
+        ]
         columns = [
             card("Releases", self.epsilon, self.horizon, self.alpha, self.sensitivity).add_class("tplr-releases"),
             ipywidgets.VBox(inputs).add_class("tplr-inputs"),
@@ -125,9 +146,10 @@ class LeakagePage(ipywidgets.VBox):
         epsilons = read("budgets", self._epsilons)
         if problems:
             raise ValueError("\n".join(problems))
-        return Inputs(
-            loss_function(backward), loss_function(forward), epsilons, self.alpha.value, self.sensitivity.value
-        )
+        delta = self.delta.value if self.privacy.value == WITH_DELTA else None
+        noise = {"delta": delta, "mechanism": self.mechanism.value, "cells": self.cells.value}
+        sides = loss_function(backward), loss_function(forward)
+        return Inputs(*sides, epsilons, self.alpha.value, self.sensitivity.value, **noise)
 
     def _epsilons(self) -> np.ndarray:
         horizon = check_horizon(self.horizon.value, "T")
@@ -173,7 +195,12 @@ class LeakagePage(ipywidgets.VBox):
         self.title.value = SYNTHETIC if self.synthetic else ""
         self.summary.value = report.summary_html(analysis)
         self.table.value = report.schemes_html(analysis)
+        self.about_delta.value = report.delta_html(analysis)
         self.plots.update(analysis)
+
+    def _switch_privacy(self, change) -> None:
+        self._at_delta.layout.display = None if change.new == WITH_DELTA else "none"
+        self._changed()
 
     def _switch_budgets(self, change) -> None:
         self._editor.layout.display = None if change.new else "none"

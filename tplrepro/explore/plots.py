@@ -1,4 +1,4 @@
-"""The four panels: which curves they show and how each looks, on the page (Plotly) and in a file (Matplotlib).
+"""The panels, four and two more for a δ: which curves they show, and their looks on the page (Plotly) and in a file.
 
 Colours are Okabe and Ito's, with a dash and a marker each; text and grid of the page take their colours from its theme
 (see `static/page.css`), so that the same figure is readable on light and on dark ground.
@@ -42,16 +42,23 @@ LOOKS = [
     (PALETTE[5], "dashdot", "triangle-up", "lines+markers"),
     (PALETTE[2], "solid", "star", "lines+markers"),
 ]
+AT_DELTA = [*LEAKAGES[:3], ("TPL, pure ε", *LEAKAGES[3][1:]), LEAKAGES[4]]
+GAUSSIANS = [*LEAKAGES[:3], ("TPL of the budgets", *LEAKAGES[3][1:]), LEAKAGES[4]]
 BUDGETS = [(name, *look) for name, look in zip((CURRENT, *SCHEMES), LOOKS, strict=True)]
 
 #: The same dashes and markers in Matplotlib's words.
 LINES = {"solid": "-", "dash": "--", "longdash": (0, (8, 3)), "dashdot": "-.", "dot": ":"}
 MARKS = {"circle": "o", "square": "s", "triangle-up": "^", "diamond": "D", "star": "*", "x": "x"}
 
+#: Title of each panel at a delta, which begins the names of its curves -> their looks.
+OF_BUDGETS, OF_GAUSSIAN = "leakage of the budgets at δ", "leakage of Gaussian noise at δ"
+NOISY = {OF_BUDGETS: AT_DELTA, OF_GAUSSIAN: GAUSSIANS}
+
 
 def curves(analysis: Analysis) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """The x and y of every curve: leakages, loss functions, "budget of <scheme>" and "error of <scheme>".
 
+    Those named after a panel "... at δ" are upper bounds of (epsilon, delta) leakage.
     What does not apply, such as the forward loss function of an adversary who does not know it, is empty.
     """
     inputs, leakage = analysis.inputs, analysis.leakage
@@ -77,14 +84,25 @@ def curves(analysis: Analysis) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     for name, budgets in [(CURRENT, inputs.epsilons), *((scheme.name, scheme.budgets) for scheme in analysis.schemes)]:
         drawn[f"budget of {name}"] = nothing if budgets is None else (times, budgets)
         drawn[f"error of {name}"] = nothing if budgets is None else (times, inputs.sensitivity / budgets)
+    drawn |= {f"{of}: {name}": nothing for of, looks in NOISY.items() for name, *_ in looks}
+    for of, noise in zip(NOISY, analysis.noises, strict=False):
+        for name, bounds in {"BPL": noise.bpl, "FPL": noise.fpl, "TPL": noise.tpl}.items():
+            if bounds is not None:
+                finite = np.isfinite(bounds)
+                drawn[f"{of}: {name}"] = times[finite], bounds[finite]
+        drawn[f"{of}: α"] = drawn["α"]
+    if analysis.noises:
+        drawn[f"{OF_BUDGETS}: TPL, pure ε"] = drawn["TPL"]
+        drawn[f"{OF_GAUSSIAN}: TPL of the budgets"] = drawn[f"{OF_BUDGETS}: TPL"]
     return drawn
 
 
 def draw(analysis: Analysis, title: str = "") -> Figure:
-    """The four panels as a Matplotlib figure in the house style."""
-    figure, axes = subplots(2, 2, panel_height=2.5)
+    """The panels that have something to show as a Matplotlib figure in the house style."""
     drawn = curves(analysis)
-    for axis, panel in zip(axes.flat, PANELS, strict=True):
+    shown = [panel for panel in PANELS if any(drawn[curve["name"]][0].size for curve in panel["curves"])]
+    figure, axes = subplots(len(shown) // 2, 2, panel_height=2.5)
+    for axis, panel in zip(axes.flat, sorted(shown, key=lambda panel: panel["order"]), strict=True):
         for curve in panel["curves"]:
             x, y = drawn[curve["name"]]
             if x.size:
@@ -97,7 +115,8 @@ def draw(analysis: Analysis, title: str = "") -> Figure:
                     marker=MARKS[curve["marker"]] if "markers" in curve["mode"] else "",
                     markevery=max(1, x.size // 14),  # about as many markers as on the page, see `static/plots.js`
                 )
-        axis.set(title=panel["title"], xlabel=panel["x"], ylabel=panel["y"])
+        title_here = panel["title"].replace("at δ", f"at δ = {analysis.inputs.delta or 0:g}")
+        axis.set(title=title_here, xlabel=panel["x"], ylabel=panel["y"])
         if panel["logarithmic"]:
             axis.set_yscale("log")
             axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
@@ -105,21 +124,23 @@ def draw(analysis: Analysis, title: str = "") -> Figure:
             axis.yaxis.set_minor_formatter("")
         else:
             axis.set_ylim(0, None)
-        if axis is not axes[0, 1]:
+        if panel["x"] == "release t":
             axis.xaxis.get_major_locator().set_params(integer=True)
-    for axis in axes[0]:
+    for axis in axes[:-1].flat:
         axis.legend()
-    figure.legend(*axes[1, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    figure.legend(*axes[-1, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     if title:
         figure.suptitle(title)
     return figure
 
 
-def _panel(title: str, x: str, y: str, looks: list[tuple], of: str = "", logarithmic: bool = False) -> dict[str, Any]:
+def _panel(
+    title: str, x: str, y: str, looks: list[tuple], of: str = "", logarithmic: bool = False, order: int = 0
+) -> dict[str, Any]:
     """A panel without its numbers: titles, and of each curve the look and the name, which begins with `of`."""
     keys = ("name", "label", "colour", "dash", "marker", "mode")
     drawn = [dict(zip(keys, (of + name, name.partition(" (")[0], *look), strict=True)) for name, *look in looks]
-    return {"title": title, "x": x, "y": y, "logarithmic": logarithmic, "curves": drawn}
+    return {"title": title, "x": x, "y": y, "logarithmic": logarithmic, "order": order, "curves": drawn}
 
 
 PANELS = [
@@ -127,4 +148,5 @@ PANELS = [
     _panel("privacy loss function L(α)", "α, leakage of the neighbouring release (nats)", "L(α) (nats)", LOSSES),
     _panel("budgets of each scheme", "release t", "ε (nats)", BUDGETS, "budget of "),
     _panel("expected absolute error", "release t", "error, log scale", BUDGETS, "error of ", logarithmic=True),
+    *(_panel(of, "release t", "bound on ε (nats)", looks, f"{of}: ", order=-1) for of, looks in NOISY.items()),
 ]

@@ -1,22 +1,27 @@
 """The results as HTML that follows the theme of the page (labels of states are escaped), and as files to save."""
 
 import re
+from decimal import ROUND_CEILING, Context
 from html import escape
 
 import numpy as np
 import pandas as pd
 
 from tplrepro.explore.analysis import Analysis
+from tplrepro.explore.noises import GAUSSIAN, LAPLACE, PURE, Noise, gaussian_multipliers, quantify
 from tplrepro.explore.plots import CURRENT, draw
 from tplrepro.explore.schemes import PENDING, mean_error
 from tplrepro.figures import figure_bytes
 from tplrepro.leakage.temporal import temporal_privacy_leakage
 
-__all__ = ["MEDIA_TYPES", "budgets_of", "budgets_table", "critical_words", "file_name", "problem_html"]
+__all__ = ["MEDIA_TYPES", "budgets_of", "budgets_table", "critical_words", "delta_html", "file_name", "problem_html"]
 __all__ += ["saved_figure", "schemes_html", "summary_html", "supremum_words"]
 
 #: What a browser needs to know about a file.
 MEDIA_TYPES = {".csv": "text/csv", ".svg": "image/svg+xml", ".pdf": "application/pdf"}
+
+#: How columns of a saved file begin.
+COLUMNS = {LAPLACE: "laplace", PURE: "pure", GAUSSIAN: "gaussian"}
 
 
 def critical_words(critical: float) -> str:
@@ -36,6 +41,51 @@ def supremum_words(value: float) -> str:
     return "grows without bound" if value == np.inf else f"{value:.4g} nats"
 
 
+def _noise_words(noise: Noise, alpha: float) -> str:
+    """The bounds of one kind of noise; they are not exact, so one above alpha does not say that the leakage is."""
+    if noise.tpl is None:
+        return f"<em>{PENDING}</em>"
+    if not np.isfinite(noise.tpl).all():
+        return "no finite bound at so small a δ"
+    peak = int(np.argmax(noise.tpl))
+    largest = float(noise.tpl[peak])
+    verdict, mark = ("within", "good") if largest <= alpha else ("not shown to be within", "bad")
+    return (
+        f"<strong data-number='{COLUMNS[noise.name]}-tpl'>at most {_up(largest)} nats</strong> at release {peak + 1} "
+        f"<span class='tplr-{mark}'>{verdict} α = {alpha:g}</span>; all releases together at most "
+        f"{_up(noise.user_level)} nats"
+    )
+
+
+def _up(bound: float) -> str:
+    """Four digits, rounded up.
+
+    >>> _up(0.30001)
+    '0.3001'
+    """
+    return f"{float(Context(prec=4, rounding=ROUND_CEILING).create_decimal_from_float(bound)):.4g}"
+
+
+def delta_html(analysis: Analysis) -> str:
+    """What the plots at a delta show, and what does not exist for Gaussian noise; nothing for pure epsilon."""
+    inputs, noises = analysis.inputs, analysis.noises
+    if inputs.delta is None:
+        return ""
+    multipliers = gaussian_multipliers(inputs.epsilons, inputs.cells)
+    scales = np.sqrt(2.0) * inputs.sensitivity / inputs.epsilons
+    ranges = [f"{v.min():.4g}" if np.ptp(v) == 0 else f"{v.min():.4g} to {v.max():.4g}" for v in (scales, multipliers)]
+    grids = " and ".join(dict.fromkeys(f"{noise.grid:.2g}" for noise in noises if np.isfinite(noise.grid)))
+    return (
+        f"<p>The first two plots show (ε, δ) leakage: the ε that holds at δ = {inputs.delta:g} for {noises[0].name} of "
+        f"these budgets, and for Gaussian noise of the same variance as Laplace noise: standard deviation {ranges[0]}, "
+        f"or {ranges[1]} times the L2 sensitivity {inputs.sensitivity / np.sqrt(inputs.cells):.4g} of an answer that "
+        f"changes in {inputs.cells} cell{'s' * (inputs.cells > 1)}. They are upper bounds by temporal privacy profiles "
+        f"(on a grid of {grids or '...'} nats), not the exact leakage.</p><p>Everything else is of pure ε: the other "
+        "plots, the supremum, and the budgets for α. Gaussian noise has no pure ε, so that none of these is defined "
+        "for it; tplrepro.allocate_noise gives multipliers instead.</p>"
+    )
+
+
 def summary_html(analysis: Analysis) -> str:
     """Numbers and sentences about the current budgets."""
     leakage, inputs = analysis.leakage, analysis.inputs
@@ -46,14 +96,15 @@ def summary_html(analysis: Analysis) -> str:
     if len(analysis.sides) > 1 and 0.0 < analysis.critical < np.inf:
         critical += f" ({'; '.join(f'{side.name} {critical_words(side.critical)}' for side in analysis.sides)})"
     rows = {
-        "Largest TPL": f"<strong data-number='tpl'>{largest:.4g} nats</strong> at release {peak + 1} of "
-        f"{inputs.epsilons.size} <span class='tplr-{mark}'>{verdict} α = {inputs.alpha:g}</span>",
+        f"Largest TPL{', pure ε' * bool(analysis.noises)}": f"<strong data-number='tpl'>{largest:.4g} nats</strong> at "
+        f"release {peak + 1} of {inputs.epsilons.size} <span class='tplr-{mark}'>{verdict} α = {inputs.alpha:g}</span>",
         "Without correlation": f"{analysis.largest_budget:.4g} nats, the largest budget",
         "All releases together": f"{leakage.user_level:.4g} nats (user level, the sum of the budgets)",
         "Released for ever": f"<span data-number='supremum'>{supremum_words(analysis.supremum)}</span> at that budget",
         "Supremum is finite": critical,
         "Mean error": f"{mean_error(inputs.epsilons, inputs.sensitivity):.4g} (mean absolute Laplace noise)",
     }
+    rows |= {f"{noise.name} at δ = {inputs.delta:g}": _noise_words(noise, inputs.alpha) for noise in analysis.noises}
     table = "".join(f"<tr><th scope='row'>{name}</th><td>{text}</td></tr>" for name, text in rows.items())
     sentences = "".join(f"<li>{escape(str(side))}.</li>" for side in analysis.sides)
     return (
@@ -110,12 +161,20 @@ def budgets_of(analysis: Analysis, name: str) -> np.ndarray:
 def budgets_table(analysis: Analysis, name: str) -> bytes:
     """CSV with one line a release: its budget, the scale of its Laplace noise, and the leakages that result.
 
+    With a delta, this and the bounds of epsilon at it follow: of the budgets, and of Gaussian noise with its scale.
     Floats are written with all their digits, so that reading the file gives the same budgets.
     """
-    budgets = budgets_of(analysis, name)
-    leakage = temporal_privacy_leakage(budgets, analysis.inputs.backward, analysis.inputs.forward)
-    columns = {"epsilon": budgets, "laplace_scale": analysis.inputs.sensitivity / budgets}
-    columns |= {name: getattr(leakage, name) for name in ("bpl", "fpl", "tpl")}
+    budgets, inputs = budgets_of(analysis, name), analysis.inputs
+    sides, names = (inputs.backward, inputs.forward), ("bpl", "fpl", "tpl")
+    leakage = temporal_privacy_leakage(budgets, *sides)
+    columns: dict[str, np.ndarray | float] = {"epsilon": budgets, "laplace_scale": inputs.sensitivity / budgets}
+    columns |= {name: getattr(leakage, name) for name in names}
+    if inputs.delta is not None:
+        columns |= {"delta": inputs.delta, "gaussian_scale": np.sqrt(2.0) * inputs.sensitivity / budgets}
+        columns |= {"gaussian_multiplier": gaussian_multipliers(budgets, inputs.cells)}
+        for kind in (inputs.mechanism, GAUSSIAN):
+            noise = quantify(kind, budgets, *sides, delta=inputs.delta, cells=inputs.cells)
+            columns |= {f"{COLUMNS[kind]}_{name}_at_delta": getattr(noise, name) for name in names}
     return (
         pd.DataFrame(columns, index=np.arange(1, budgets.size + 1))
         .to_csv(index_label="release", lineterminator="\n")
@@ -137,4 +196,5 @@ def file_name(analysis: Analysis, name: str, suffix: str) -> str:
     """A name that says what is in the file, such as budgets-Algorithm-8-alpha-1-T-10.csv."""
     words = "-".join(re.findall("[A-Za-z0-9]+", re.sub(r"\(.*\)|^the ", "", name).replace("α/T", "alpha-over-T")))
     kind = "budgets" if suffix == ".csv" else "leakage"
-    return f"{kind}-{words}-alpha-{analysis.inputs.alpha:g}-T-{analysis.inputs.epsilons.size}{suffix}"
+    delta = "" if analysis.inputs.delta is None else f"-delta-{analysis.inputs.delta:g}"
+    return f"{kind}-{words}-alpha-{analysis.inputs.alpha:g}-T-{analysis.inputs.epsilons.size}{delta}{suffix}"

@@ -60,11 +60,14 @@ function render({ model, el }) {
   el.classList.add("tplr-panels");
   el.setAttribute("role", "img");
   el.setAttribute("aria-label", "Leakage over time, loss functions, budgets and errors; the tables hold the numbers");
+  panels.forEach(({ order }, k) => (places[k].style.order = order));
   el.append(...places);
 
   const draw = (k) => {
     const data = panels[k].curves.map((curve) => traceOf(curve, model.get(curve.key)));
+    places[k].hidden = !data.some(({ visible }) => visible);
     const width = places[k].clientWidth;
+    if (width === 0) return; // the size changes when it is shown, and it is drawn then
     Plotly.react(places[k], data, { ...layoutOf(panels[k]), width, datarevision: (revision += 1) }, CONFIG);
   };
   const next = () => {
@@ -72,7 +75,7 @@ function render({ model, el }) {
     const start = performance.now();
     for (const k of [...waiting].sort()) {
       waiting.delete(k);
-      if (places[k].clientWidth > 0) draw(k); // else the size changes when it is shown, and it is drawn then
+      draw(k);
       if (performance.now() - start > FRAME) break;
     }
     if (waiting.size) frame = requestAnimationFrame(next);
