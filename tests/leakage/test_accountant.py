@@ -5,6 +5,7 @@ import pickle
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import dp_accounting as dp
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -107,6 +108,9 @@ def test_what_is_read_or_copied_cannot_change_the_account(sides):
         (([0.1, 0.2],), "one number.*compose each budget in turn"),
         ((0.1, 0), "count must be at least 1"),
         ((0.1, 1.5), "count must be a whole number"),
+        ((dp.GaussianDpEvent(0.0),), "noise_multiplier.*greater than 0, found 0"),
+        ((dp.ComposedDpEvent([dp.UnsupportedDpEvent()]),), "an event must be.*found UnsupportedDpEvent"),
+        ((dp.GaussianDpEvent(1.0), 0), "count must be at least 1"),
     ],
 )
 def test_a_failed_compose_leaves_the_account_unchanged(arguments, message):
@@ -202,3 +206,131 @@ def test_a_million_releases_and_one_reading():
         account.compose(epsilon)
     assert np.all(account.tpl >= account.epsilons)
     assert time.process_time() - started < 10
+
+
+EVENTS = [dp.GaussianDpEvent(4.0), dp.LaplaceDpEvent(10.0), dp.RandomizedResponseDpEvent(0.9, 3), 0.2]
+EVENTS += [dp.PoissonSampledDpEvent(0.3, dp.GaussianDpEvent(2.0)), dp.ComposedDpEvent([dp.GaussianDpEvent(6.0)] * 2)]
+
+
+@given(
+    st.tuples(matrices(3), matrices(3)),
+    st.lists(
+        st.tuples(st.sampled_from([*EVENTS, None]), st.integers(1, 4), st.sampled_from(["", "epsilon", "tpl"])),
+        min_size=1,
+        max_size=6,
+    ),
+)
+@settings(max_examples=30)
+def test_any_interleaving_of_events_budgets_pauses_and_readings(sides, steps):
+    """As from scratch, within the rounding of each way; the pure leakages as of budgets of the same largest loss."""
+    account, before = tpl.TemporalAccountant(*sides, grid=1e-3), np.zeros(0)
+    pure = tpl.TemporalAccountant(*sides)
+    for event, count, reading in steps:
+        if event is None:
+            account.skip(count)
+            pure.skip(count)
+        else:
+            account.compose(event, count)
+            bound = tpl.TemporalAccountant().compose(event).epsilons[0]
+            pure.compose(min(bound, 1e300), count)
+        if reading == "epsilon":
+            epsilon = account.epsilon(1e-5)
+            assert np.all(epsilon[: before.size] >= before * (1 - 1e-9))
+            before = epsilon
+        elif reading:
+            assert account.tpl.shape == (len(account),)
+    assert account.ledger == tuple((0.0 if event is None else event, count) for event, count, _ in steps)
+    finite = np.where(pure.tpl < 1e200, pure.tpl, np.inf)
+    np.testing.assert_allclose(account.tpl, finite, rtol=1e-12)
+    if any(event is not None for event, _, _ in steps):
+        expected = tpl.temporal_privacy_profile([step[:2] for step in steps], *sides, grid=1e-3)
+        np.testing.assert_allclose(account.epsilon(1e-5), expected.epsilon(1e-5), rtol=1e-7)
+        np.testing.assert_allclose(account.delta(0.3), expected.delta(0.3), rtol=1e-7, atol=1e-12)
+        assert np.all(account.epsilon(1e-12) <= account.tpl * (1 + 1e-12))
+
+
+def test_no_pure_leakage_is_finite_at_an_event_without_one_and_none_is_infinite_elsewhere():
+    """CHAIN tells no more than log 9 about the next time, whatever is released."""
+    chain = [[0.9, 0.1], [0.1, 0.9]]
+    account = tpl.TemporalAccountant(chain, chain).compose(0.1, 2).compose(dp.GaussianDpEvent(2.0)).compose(0.3)
+    assert account.epsilons.tolist() == [0.1, 0.1, np.inf, 0.3]
+    assert account.bpl[2:] == pytest.approx([np.inf, np.log(9) + 0.3])
+    assert account.fpl[1:3] == pytest.approx([np.log(9) + 0.1, np.inf])
+    assert np.isinf(account.tpl).tolist() == [False, False, True, False]
+    assert (account.leakage.w_event(2), account.leakage.user_level, account.remaining(5.0)) == (np.inf, np.inf, 0.0)
+
+
+def test_one_more_release_leaves_what_is_known_from_before_as_it_is(monkeypatch):
+    composed = []
+    compose = tpl.leakage.profile.PrivacyProfile.compose
+    monkeypatch.setattr(
+        tpl.leakage.profile.PrivacyProfile, "compose", lambda *parts: composed.append(1) or compose(*parts)
+    )
+    account = tpl.TemporalAccountant(WEAK, WEAK)
+    for multiplier in np.random.default_rng(7).uniform(3.0, 6.0, 200).tolist():
+        account.compose(dp.GaussianDpEvent(multiplier))
+    first = account.epsilon(1e-6)
+    composed.clear()
+    assert account.epsilon(1e-5).max() < first.max()
+    assert composed == []
+    later = account.compose(dp.GaussianDpEvent(3.0)).epsilon(1e-6)
+    assert 10 < len(composed) < 150  # 1 backward, and some 30 forward and 60 for both
+    np.testing.assert_allclose(later[:150], first[:150], rtol=1e-9)
+    assert later[199] > first[199] * 1.01
+    account.compose(dp.GaussianDpEvent(3.0), 10**5).epsilon(1e-6)
+    composed.clear()
+    assert account.compose(dp.GaussianDpEvent(3.0)).epsilon(1e-6).shape == (200 + 10**5 + 2,)
+    assert len(composed) < 150
+
+
+@pytest.mark.parametrize("sides", [(None, None), (FIG_3, WEAK), (np.eye(2), np.eye(2))])
+@pytest.mark.parametrize(("noise", "delta"), [(None, 1e-5), (dp.GaussianDpEvent, 1e-5), (dp.LaplaceDpEvent, 0)])
+def test_what_remains_at_any_delta(sides, noise, delta):
+    account = tpl.TemporalAccountant(*sides).compose(dp.LaplaceDpEvent(5.0), 3).compose(0.1)
+
+    def worst(size):
+        later = copy.copy(account).compose(size if noise is None else noise(size))
+        return (later.epsilon(delta) if delta else later.tpl).max()
+
+    size = account.remaining(1.0, delta, noise)
+    assert worst(size) <= 1.0 < worst(size * (1.002 if noise is None else 0.998))
+    assert account.remaining(0.05, delta, noise) == (0.0 if noise is None else np.inf)
+    if noise is None:
+        assert size >= account.remaining(1.0) * 0.999
+    for wrong in (-1e-5, 1.0, np.nan):
+        with pytest.raises(ValueError, match="delta must be"):
+            account.remaining(1.0, wrong, noise)
+
+
+def test_events_are_kept_as_they_were_by_copies_and_by_threads():
+    parts = [dp.GaussianDpEvent(4.0)]
+    account = tpl.TemporalAccountant(WEAK, WEAK).compose(dp.ComposedDpEvent(parts), 2)
+    parts.append(dp.NonPrivateDpEvent())
+    account.ledger[0][0].events.clear()
+    expected = tpl.temporal_privacy_profile([(dp.GaussianDpEvent(4.0), 3)], WEAK, WEAK, grid=1e-3).epsilon(1e-6)
+    for read in (False, True):
+        for other in (copy.copy(account), copy.deepcopy(account), pickle.loads(pickle.dumps(account))):
+            found = other.compose(dp.GaussianDpEvent(4.0)).epsilon(1e-6)
+            np.testing.assert_allclose(found, expected, rtol=1e-9)
+        assert account.epsilon(1e-6).size == 2 or read
+
+    def act(k):
+        return shared.compose(0.1 + k % 3 / 10, 2) if k % 4 else (copy.copy(shared).epsilon(1e-6), shared.profile)
+
+    shared = tpl.TemporalAccountant(WEAK, WEAK).compose(dp.GaussianDpEvent(4.0))
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(act, range(60)))
+    expected = tpl.temporal_privacy_profile(shared.ledger, WEAK, WEAK, grid=1e-3).epsilon(1e-6)
+    np.testing.assert_allclose(shared.epsilon(1e-6), expected, rtol=1e-7)
+
+
+def test_an_account_of_nothing_at_any_delta():
+    account = tpl.TemporalAccountant(WEAK, WEAK)
+    assert account.epsilon(1e-6).shape == account.delta(0.0).shape == (0,)
+    with pytest.raises(ValueError, match="none so far; compose a release first"):
+        _ = account.profile
+    account.compose(dp.NoOpDpEvent()).skip()
+    assert account.epsilon(1e-6).tolist() == account.delta(0.0).tolist() == account.tpl.tolist() == [0.0, 0.0]
+    for delta in (0.0, 1.0, np.nan):
+        with pytest.raises(ValueError, match="delta must be greater than 0 and less than 1"):
+            account.epsilon(delta)

@@ -139,9 +139,8 @@ class TemporalAccountant:
         delta : float, 0 <= delta < 1; 0 asks for pure leakages, to the last bit, others are within 0.1 %
         noise : callable from a noise multiplier to an event, such as `GaussianDpEvent`; None: a pure budget
 
-        The budget in nats, 0 if there is none above a millionth of epsilon (for pure leakages, above the rounding
-        errors); or the smallest noise multiplier, inf if a million is not enough. It says nothing about the releases
-        after the next.
+        The budget in nats, 0 if there is none above epsilon / 8192 (for pure leakages, above the rounding errors); or
+        the smallest noise multiplier, inf if 8192 is not enough. It says nothing about the releases after the next.
         """
         level, delta = check_level(epsilon, "epsilon"), float(delta)
         if delta == 0.0:
@@ -158,8 +157,10 @@ class TemporalAccountant:
             least = level * 2.0**-50
             return largest_within(within, least, level) if within(least) else 0.0
         low = level if noise is None else 1.0
-        least, most = low * 2.0**-20, low * 2.0**20
-        if within(low):
+        least, most = low * 2.0**-13, low * 2.0**13
+        if delta and (self.epsilon(delta) > level).any():
+            low = 0.0
+        elif within(low):
             while low < most and within(2.0 * low):
                 low *= 2.0
         else:
