@@ -324,6 +324,15 @@ def test_events_are_kept_as_they_were_by_copies_and_by_threads():
     np.testing.assert_allclose(shared.epsilon(1e-6), expected, rtol=1e-7)
 
 
+def test_the_grid_follows_the_weakest_release():
+    account = tpl.TemporalAccountant(np.eye(2)).compose(dp.GaussianDpEvent(4.0))
+    coarse = tpl.TemporalAccountant(np.eye(2), grid=1e-3).compose(dp.GaussianDpEvent(4.0))
+    assert account.epsilon(1e-6).tolist() == coarse.epsilon(1e-6).tolist()
+    exact = dp.get_epsilon_gaussian(1 / np.sqrt(4.0**-2 + 100 * 1000.0**-2), 1e-6)
+    found, rough = (one.compose(dp.GaussianDpEvent(1000.0), 100).epsilon(1e-6)[-1] for one in (account, coarse))
+    assert exact <= found < exact * 1.0001 < rough
+
+
 def test_an_account_of_nothing_at_any_delta():
     account = tpl.TemporalAccountant(WEAK, WEAK)
     assert account.epsilon(1e-6).shape == account.delta(0.0).shape == (0,)

@@ -66,6 +66,9 @@ def test_successive_times_however_they_are_composed():
     profile = tpl.temporal_privacy_profile([(dp.GaussianDpEvent(3.0), 3), r, dp.GaussianDpEvent(3.0)], CHAIN, CHAIN)
     found = [one.get_epsilon(1e-5) for one in (account, again, nested, copy.deepcopy(nested))]
     assert found == pytest.approx([profile.epsilon(1e-5).max()] * 4, abs=1e-3)
+    turns, rounds = (tpl.TemporalPrivacyAccountant(CHAIN, CHAIN) for _ in range(2))
+    turns.compose(g).compose(r).compose(g).compose(r)
+    assert rounds.compose(dp.ComposedDpEvent([g, r]), 2).get_delta(1.0) == turns.get_delta(1.0)
     assert pickle.loads(pickle.dumps(account)).compose(g).get_epsilon(1e-5) > found[0] == account.get_epsilon(1e-5)
 
 
