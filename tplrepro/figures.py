@@ -171,8 +171,9 @@ def save_figure(
 
 def figure_bytes(figure: "Figure", suffix: str) -> bytes:
     """A figure as ".png", ".pdf" or ".svg", without dates and versions: the same figure has the same bytes."""
-    # The constrained layout settles on the second drawing; without the first, saving twice would differ.
-    figure.draw_without_rendering()
+    # The constrained layout settles the second time; without the first, saving twice would differ.
+    if (layout := figure.get_layout_engine()) is not None:
+        layout.execute(figure)
     content = io.BytesIO()
     figure.savefig(content, format=suffix.removeprefix("."), dpi=300, metadata=dict.fromkeys(UNSTEADY[suffix]))
     return content.getvalue()
