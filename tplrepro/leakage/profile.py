@@ -90,9 +90,11 @@ class PrivacyProfile(FrozenArrays):
 
     @classmethod
     def _of_curve(cls, curve: Curve, grid: float) -> "PrivacyProfile":
+        while curve.reach > grid * (POINTS - 2):
+            grid *= 2.0
         losses = grid * np.arange(int(np.ceil(curve.reach / grid * UP)) + 1)
-        deltas = np.clip(curve.delta(losses), 0.0, 1.0)
-        return cls(np.minimum.accumulate(deltas), grid, curve.largest)._thinned()
+        deltas = np.clip(curve.delta(losses * (1.0 - 4.0 * EPS)), 0.0, 1.0)
+        return cls(np.minimum.accumulate(deltas), grid, curve.largest)
 
     def delta(self, epsilon: ArrayLike) -> float | np.ndarray:
         """The smallest delta known for (epsilon, delta)-DP, elementwise; epsilon in nats, finite and >= 0."""
@@ -147,7 +149,7 @@ class PrivacyProfile(FrozenArrays):
     def _mixed(self, eta: Callable[[np.ndarray], np.ndarray], largest: float) -> "PrivacyProfile":
         """The step eta(g) delta(1 + (g - 1)/eta(g)), where eta is given as a function of g - 1."""
         losses = self.grid * np.arange(self.deltas.size)
-        slopes = np.expm1(np.minimum(losses, 700.0))
+        slopes = np.expm1(np.minimum(losses, 700.0)) * (1.0 - (4.0 + losses) * EPS)  # rounded down
         divergence = eta(slopes)
         if divergence[0] == 0.0:
             return self.nothing(self.grid)

@@ -13,6 +13,7 @@ from math import inf
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.partial import Timeline
@@ -23,12 +24,12 @@ from tplrepro.validation import FrozenArrays, check_alpha, check_horizon, check_
 __all__ = ["ProfileSeries", "TemporalPrivacyProfile", "automatic_grid", "profiles_along", "temporal_privacy_profile"]
 
 EPS = float(np.finfo(float).eps)
-#: A run of equal releases has reached its fixed point once its profile changes by no more.
-CONVERGED = 2.0**-50
+#: A run of equal releases has reached its fixed point once its profile changes by no more, and all that is left to come
+#: is less than the other.
+CONVERGED, SETTLED = 2.0**-50, 1e-11
 #: What one step adds to a profile, so that a series that goes on meets what was known before within rounding.
 ROOM = 2.0**-50
-#: Without correlation that forgets, numbers of equal releases are rounded up to so many digits (bits) where there are
-#: more than `MANY` different ones.
+#: Numbers of equal releases in a run beyond `MANY`, all different, are rounded up to so many digits (bits).
 BITS, MANY = 8, 1000
 #: The coarsest grid that is chosen, nats; and how many points it has for the total variation distance of a release.
 COARSEST, FINEST, RESOLUTION = 1e-3, 1e-5, 16
@@ -83,8 +84,8 @@ class TemporalPrivacyProfile(FrozenArrays):
     """The privacy profiles of T time points against one adversary, and of several together.
 
     `releases` (T,) holds the number of each time's release among the different `kinds`, -1 where there is none. The
-    profiles are worked out when they are first asked for. Without correlation that forgets (the identity matrix), more
-    than 1,000 different numbers of equal releases are rounded up to 8 bits, by less than 1 %.
+    profiles are worked out when they are first asked for. In a run of more than 1,000 equal releases without a fixed
+    point (the identity matrix has none) numbers of releases are rounded up to 8 bits, by less than 1 %.
     """
 
     kinds: tuple[PrivacyProfile, ...]
@@ -378,16 +379,20 @@ class _Walk:
                 run[at:end], count[at:end] = state[0], state[1] + np.arange(end - at)
                 state = state[0], int(count[end - 1])
             else:
-                last = settled = None
+                prior, last, settled = self._base(state), None, None
                 for time in range(at, end):
-                    full = self.full(state, kind)
+                    full = prior.compose(self.releases[kind])
                     settled = None if last is None else _settled(last, full, loss)
-                    state = self._after(full if settled is None else settled, loss), 0
+                    prior, last = self._after(full if settled is None else settled, loss), full
+                    done = time - at
+                    if done < MANY or settled is not None or done % _unit(done + 1) == 0:
+                        state = self._run(prior), 0
+                    else:  # as many releases as told apart at the identity
+                        self.bases[state[0]] = _highest([self.bases[state[0]], prior])
                     run[time] = state[0]
                     if settled is not None:
                         run[time:end] = state[0]
                         break
-                    last = full
             at = end
         return run, count
 
@@ -399,7 +404,7 @@ class _Walk:
         key = run, count, kind, loss
         if key not in self._steps:
             if not loss.is_identity:
-                self._steps[key] = self._after(self.full(state, kind), loss), 0
+                self._steps[key] = self._run(self._after(self.full(state, kind), loss)), 0
             else:
                 self._steps[key] = self._run(self._base(state), kind), 1
         return self._steps[key]
@@ -411,12 +416,14 @@ class _Walk:
         run, count = state
         return self.bases[run].compose(self.powers.of(self.kinds[run], count)) if count else self.bases[run]
 
-    def _after(self, full: PrivacyProfile, loss: PrivacyLossFunction) -> int:
-        """The run after a step that forgets; its bound is left to `_bounds_along`."""
+    def _after(self, full: PrivacyProfile, loss: PrivacyLossFunction) -> PrivacyProfile:
+        """What is known after a step that forgets; its bound is left to `_bounds_along`."""
         base = full.correlated(loss)
-        return self._run(replace(base, deltas=base.deltas + ROOM, largest=inf)) if base.largest else 0
+        return replace(base, deltas=base.deltas + ROOM, largest=inf) if base.largest else base
 
     def _run(self, base: PrivacyProfile, kind: int = -1) -> int:
+        if kind < 0 and base.largest == 0.0:
+            return 0
         self.bases.append(base)
         self.kinds.append(kind)
         return len(self.bases) - 1
@@ -444,11 +451,12 @@ def _settled(last: PrivacyProfile, full: PrivacyProfile, loss: PrivacyLossFuncti
     """
     if last.grid != full.grid:
         return None
-    size = max(last.deltas.size, full.deltas.size)
-    old, new = (np.append(p.deltas, np.full(size - p.deltas.size, p.deltas[-1])) for p in (last, full))
-    if np.abs(new - old).max() > CONVERGED:
+    old, new = _together([last, full])
+    grown = float((new - old).max())
+    spare = 1.0 - float(loss.hockey_stick(1.0))
+    if np.abs(new - old).max() > CONVERGED or grown > SETTLED * spare:
         return None
-    room = max(float((new - old).max()), 0.0) / (1.0 - float(loss.hockey_stick(1.0))) * (1.0 + 8.0 * EPS)
+    room = max(grown, 0.0) / spare * (1.0 + 8.0 * EPS) if spare else 0.0
     return replace(last, deltas=np.minimum(last.deltas * (1.0 + EPS) + room, 1.0), largest=inf)
 
 
@@ -456,8 +464,7 @@ def _within(new: PrivacyProfile, old: PrivacyProfile) -> bool:
     """Whether a profile after a step, without its room, is bounded by another, rounding errors included."""
     if new.grid != old.grid:
         return False
-    size = max(new.deltas.size, old.deltas.size)
-    above, below = (np.append(p.deltas, np.full(size - p.deltas.size, p.deltas[-1])) for p in (new, old))
+    above, below = _together([new, old])
     return bool((above - below).max() <= ROOM / 2.0)
 
 
@@ -484,11 +491,16 @@ def _distinct(labels: list[np.ndarray], counts: list[np.ndarray]) -> tuple[np.nd
     changes = _changes(table)
     if np.count_nonzero(changes) > MANY:
         numbers = table[:, len(labels) :]
-        unit = 1 << np.maximum(np.frexp(numbers)[1] - BITS, 0)
+        unit = _unit(numbers)
         numbers[:] = -(-numbers // unit) * unit
         changes = _changes(table)
     distinct, position = np.unique(table[changes], axis=0, return_inverse=True)
     return distinct, position.ravel()[np.cumsum(changes) - 1]
+
+
+def _unit(numbers: ArrayLike) -> np.ndarray:
+    """What whole numbers are rounded up to multiples of, so that they have `BITS` bits."""
+    return 1 << np.maximum(np.frexp(numbers)[1] - BITS, 0)
 
 
 def _changes(table: np.ndarray) -> np.ndarray:
@@ -498,7 +510,10 @@ def _changes(table: np.ndarray) -> np.ndarray:
 def _highest(profiles: list[PrivacyProfile]) -> PrivacyProfile:
     """The largest of several profiles at each loss."""
     grid = max(profile.grid for profile in profiles)
-    deltas = [profile.on(grid).deltas for profile in profiles]
-    size = max(map(len, deltas))
-    highest = np.max([np.append(part, np.full(size - part.size, part[-1])) for part in deltas], axis=0)
-    return PrivacyProfile(highest, grid)
+    return PrivacyProfile(np.max(_together([profile.on(grid) for profile in profiles]), axis=0), grid)
+
+
+def _together(profiles: list[PrivacyProfile]) -> np.ndarray:
+    """The deltas of profiles on one grid as rows, the last of each as often as needed."""
+    size = max(profile.deltas.size for profile in profiles)
+    return np.array([np.pad(profile.deltas, (0, size - profile.deltas.size), "edge") for profile in profiles])
