@@ -83,12 +83,13 @@ class LinearGaussianSeries(FrozenArrays):
     @property
     def covariance(self) -> np.ndarray:
         """Cov(x_s, x_t), (T, T)."""
-        K, state = np.zeros((self.horizon, self.horizon)), self.initial
-        for t in range(self.horizon):
-            ahead = state @ self.value
-            for s in range(t, self.horizon):
-                K[s, t] = K[t, s] = self.value @ ahead
-                ahead = self.transition @ ahead
+        T, K, state = self.horizon, np.zeros((self.horizon, self.horizon)), self.initial
+        ahead = np.empty((T, self.value.size))  # value . transition^k
+        ahead[0] = self.value
+        for k in range(1, T):
+            ahead[k] = ahead[k - 1] @ self.transition
+        for t in range(T):
+            K[t:, t] = K[t, t:] = ahead[: T - t] @ (state @ self.value)
             state = self.transition @ state @ self.transition.T + self.innovation
         return K
 
