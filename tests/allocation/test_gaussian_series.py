@@ -40,6 +40,9 @@ def test_equal_noise_is_the_least_that_keeps_mu(rho, mu, change):
     endless = tpl.endless_series_noise(mu, series, change)
     assert noise[0] <= endless * (1 + 1e-12)
     assert tpl.gaussian_series_leakage(AR(rho, 100_000, 2.0), endless, change).max() <= mu
+    long = AR([0.9, -0.2, 0.1], 20_000, 2.0)
+    several = tpl.endless_series_noise(mu, long, change)
+    assert mu * (1 - 1e-8) < tpl.gaussian_series_leakage(long, several, change).max() <= mu
     # one side's information I solves I + L(I) = (mu / change)^2, as in Algorithm 7 of [1]; the noise is I - L(I)
     level, rest = (mu / change) ** 2, 2.0 * (1 - rho**2)
     one_side = np.roots([rest, 1 + rho**2 - level * rest, -level]).max()

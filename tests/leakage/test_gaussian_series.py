@@ -16,6 +16,7 @@ from tplrepro.markov.linear_gaussian import LinearGaussianSeries
 AR = LinearGaussianSeries.autoregressive
 LEVEL = LinearGaussianSeries([[1.0]], [[0.3]], [2.0], [[0.5]], 12)  # a random walk
 TREND = LinearGaussianSeries([[1.0, 1.0], [0.0, 0.9]], np.diag([0.1, 0.02]), [1.0, 0.0], np.eye(2), 12)
+SMOOTH = LinearGaussianSeries([[1.0, 1.0], [0.0, 1.0]], np.zeros((2, 2)), [1.0, 0.0], np.eye(2), 12)
 CONSTANT = LinearGaussianSeries([[1.0]], [[0.0]], [1.0], [[3.0]], 12)
 SERIES = {f"AR{c}": AR(c, 12, 2.0) for c in ([0.0], [0.9], [-0.99], [0.9, -0.2, 0.1], [1.5, -0.6])}
 SERIES |= {"random walk": LEVEL, "trend": TREND, "constant": CONSTANT}
@@ -150,6 +151,11 @@ def test_a_million_values_take_less_than_two_seconds(noise):
         (lambda: tpl.gaussian_series_leakage(np.eye(2), 1.0, 0.0), "change must be .*found 0"),
         (lambda: tpl.gaussian_series_leakage(AR(0.5, 3), AR(0.5, 2), 1.0), "horizon 3, found 2"),
         (lambda: tpl.gaussian_series_limit(LEVEL, 1.0, 1.0), "eigenvalue of modulus 1"),
+        (
+            lambda: tpl.gaussian_series_limit(LinearGaussianSeries([[0.5]], [[1.0]], [1.0], [[9.0]], 3), 1.0, 1.0),
+            "share of",
+        ),
+        (lambda: tpl.gaussian_series_leakage(SMOOTH, [1e20] + [1e-20] * 11, 1.0), "more than 1e-08 of its variance"),
         (lambda: AR(1.0, 3), r"stationary series, found \[1.0\]"),
         (lambda: AR([0.5, np.nan], 3), "stationary series, found"),
         (lambda: AR(0.5, 0), "horizon must be at least 1"),

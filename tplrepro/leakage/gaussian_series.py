@@ -20,6 +20,8 @@ from tplrepro.validation import LARGEST, as_numbers, check_covariance, check_lev
 
 __all__ = ["gaussian_series_leakage", "gaussian_series_limit"]
 
+#: A smoothed variance has lost its digits below this share of the filtered one.
+LEAST_SHARE = 1e-8
 #: A recursion has settled when its changes stop shrinking below this share of its values.
 SETTLED = 1e-12
 
@@ -72,11 +74,13 @@ def gaussian_series_limit(series: LinearGaussianSeries, noise: LinearGaussianSer
     from scipy.linalg import LinAlgError, solve_discrete_are, solve_discrete_lyapunov
 
     change = check_level(change, "change")
-    F, Q, H, c, _, told = _joint(series, noise, 1)
-    if spectral_radius(F) >= 1.0:
+    F, Q, H, c, prior, told = _joint(series, noise, 1)
+    moved = _change(prior, F @ prior @ F.T + Q)
+    if spectral_radius(F) >= 1.0 or moved > 1e-9:
         raise ValueError(
-            f"a limit needs a stationary series, found an eigenvalue of modulus {spectral_radius(F):.9g}; give a "
-            "transition with all below 1, or take gaussian_series_leakage"
+            f"a limit needs a stationary series, found an eigenvalue of modulus {spectral_radius(F):.9g} and a "
+            f"covariance that at first changes by a share of {moved:.3g}; give a transition with eigenvalues below 1 and "
+            "the covariance that it leaves as it is"
         )
     if F.size == 1:
         e = 1.0 / float(told[0])
@@ -248,7 +252,13 @@ def _variances(filtered, explained, F, future, c) -> tuple[float, float]:
     """The variance of a value that all outputs explain, and the one that they leave."""
     ahead = F @ filtered @ c
     later = float(ahead @ future @ ahead)
-    return float(c @ explained @ c) + later, float(c @ filtered @ c) - later
+    before = float(c @ filtered @ c)
+    if not later <= (1.0 - LEAST_SHARE) * before:
+        raise ValueError(
+            f"a value must keep more than {LEAST_SHARE:g} of its variance from later outputs, found "
+            f"{1.0 - later / before:.3g}; give its covariance as a matrix, or more noise"
+        )
+    return float(c @ explained @ c) + later, before - later
 
 
 def _change(before: np.ndarray, after: np.ndarray) -> float:
