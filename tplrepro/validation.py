@@ -15,6 +15,7 @@ __all__ = [
     "check_budgets",
     "check_choice",
     "check_covariance",
+    "check_delta",
     "check_distribution",
     "check_entries",
     "check_epsilon",
@@ -186,6 +187,18 @@ def check_covariance(given: Any, name: str = "covariance") -> np.ndarray:
             f"and eigenvalue {least:.3g}; estimate all entries from the same series"
         )
     return symmetric
+
+
+def check_delta(delta: ArrayLike) -> np.ndarray:
+    """Probabilities of a privacy failure as a float array; they must be above 0 and below 1."""
+    values = as_numbers(delta, "delta must be numbers between 0 and 1", "give a probability such as 1e-6")
+    bad = ~((values > 0.0) & (values < 1.0))
+    if bad.any():
+        raise ValueError(
+            f"delta must be greater than 0 and less than 1, found {values[bad].flat[0]:g}; give a probability such as "
+            "1e-6 (pure DP, delta = 0: temporal_privacy_leakage)"
+        )
+    return values
 
 
 def check_choice(choice: Hashable, name: str, choices: Iterable[Hashable]) -> None:

@@ -79,8 +79,8 @@ def gaussian_series_limit(series: LinearGaussianSeries, noise: LinearGaussianSer
     if spectral_radius(F) >= 1.0 or moved > 1e-9:
         raise ValueError(
             f"a limit needs a stationary series, found an eigenvalue of modulus {spectral_radius(F):.9g} and a "
-            f"covariance that at first changes by a share of {moved:.3g}; give a transition with eigenvalues below 1 and "
-            "the covariance that it leaves as it is"
+            f"covariance that at first changes by a share of {moved:.3g}; give a transition with eigenvalues below 1 "
+            "and the covariance that it leaves as it is"
         )
     if F.size == 1:
         e = 1.0 / float(told[0])

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 
 from tplrepro.leakage.events import Composed, Curve, pure_curve, read_event
 from tplrepro.leakage.loss_function import ROUNDING, TIES, PrivacyLossFunction
-from tplrepro.validation import FrozenArrays, as_numbers, check_alpha, check_horizon, check_probability
+from tplrepro.validation import FrozenArrays, check_alpha, check_delta, check_horizon, check_probability
 
 __all__ = ["PrivacyProfile", "check_delta", "loss_at"]
 
@@ -195,18 +195,6 @@ class PrivacyProfile(FrozenArrays):
             deltas = np.append(profile.deltas, profile.deltas[-1])[: profile.deltas.size // 2 * 2 + 1 : 2]
             profile = replace(profile, deltas=deltas, grid=2.0 * profile.grid)
         return profile
-
-
-def check_delta(delta: ArrayLike) -> np.ndarray:
-    """Probabilities of a privacy failure as a float array; they must be above 0 and below 1."""
-    values = as_numbers(delta, "delta must be numbers between 0 and 1", "give a probability such as 1e-6")
-    bad = ~((values > 0.0) & (values < 1.0))
-    if bad.any():
-        raise ValueError(
-            f"delta must be greater than 0 and less than 1, found {values[bad].flat[0]:g}; give a probability such as "
-            "1e-6 (pure DP, delta = 0: temporal_privacy_leakage)"
-        )
-    return values
 
 
 def _convolved(few: np.ndarray, many: np.ndarray) -> tuple[np.ndarray, float]:

@@ -18,9 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.leakage.profile import check_delta
 from tplrepro.leakage.temporal import Correlation, accumulate_steps, as_loss_function, steps_of_both_sides
-from tplrepro.validation import LARGEST, FrozenArrays, as_numbers, check_alpha
+from tplrepro.validation import LARGEST, FrozenArrays, as_numbers, check_alpha, check_delta
 
 __all__ = ["TemporalRenyiLeakage", "temporal_renyi_leakage"]
 

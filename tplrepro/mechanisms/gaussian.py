@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.search import largest_within
-from tplrepro.validation import SMALLEST, as_numbers, check_alpha
+from tplrepro.validation import SMALLEST, as_numbers, check_alpha, check_delta
 
 __all__ = ["gaussian_delta", "gaussian_epsilon", "gaussian_mu"]
 
@@ -39,7 +39,7 @@ def gaussian_epsilon(mu: ArrayLike, delta: ArrayLike) -> float | np.ndarray:
     >>> round(gaussian_epsilon(1.0, 1e-6), 6)
     4.886554
     """
-    return _elementwise(_epsilon, _check_mu(mu), _check_delta(delta))
+    return _elementwise(_epsilon, _check_mu(mu), check_delta(delta))
 
 
 def gaussian_mu(epsilon: ArrayLike, delta: ArrayLike) -> float | np.ndarray:
@@ -53,7 +53,7 @@ def gaussian_mu(epsilon: ArrayLike, delta: ArrayLike) -> float | np.ndarray:
     >>> round(mu, 6), gaussian_delta(mu, 1.0) <= 1e-6
     (0.236704, True)
     """
-    return _elementwise(_mu, check_alpha(epsilon, "epsilon"), _check_delta(delta))
+    return _elementwise(_mu, check_alpha(epsilon, "epsilon"), check_delta(delta))
 
 
 def _delta(mu: float, epsilon: float) -> float:
@@ -92,14 +92,6 @@ def _check_mu(mu: ArrayLike) -> np.ndarray:
     values = as_numbers(mu, "mu must be numbers, at least 0", "give the mu of mu-GDP")
     if not (values >= 0.0).all():
         raise ValueError(f"mu must be at least 0, found {values[~(values >= 0.0)][0]:g}; give the mu of mu-GDP")
-    return values
-
-
-def _check_delta(delta: ArrayLike) -> np.ndarray:
-    values = as_numbers(delta, "delta must be numbers", "give probabilities between 0 and 1")
-    inside = (values > 0.0) & (values < 1.0)
-    if not inside.all():
-        raise ValueError(f"delta must be greater than 0 and less than 1, found {values[~inside][0]:g}; give, say, 1e-6")
     return values
 
 
