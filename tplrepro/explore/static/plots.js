@@ -73,7 +73,7 @@ function render({ model, el }) {
   const next = () => {
     frame = 0;
     const start = performance.now();
-    for (const k of [...waiting].sort()) {
+    for (const k of [...waiting].sort((a, b) => panels[a].order - panels[b].order || a - b)) {
       waiting.delete(k);
       draw(k);
       if (performance.now() - start > FRAME) break;
