@@ -234,8 +234,4 @@ def _mixed_bound(share: float, alpha: float) -> float:
 
 def loss_at(loss: PrivacyLossFunction, alpha: float) -> float:
     """L(alpha), rounded up, also of an alpha without bound."""
-    if alpha == inf:
-        if loss.vertices[-1, 0] == 0.0:
-            return inf
-        alpha = 1e300
     return min(loss.at(alpha) * (1.0 + ROUNDING) - TIES * expm1(-alpha), alpha)
