@@ -376,3 +376,6 @@ def test_bad_questions_are_named():
         r.composed(2, 1)
     with pytest.raises(ValueError, match="grid must be a finite level in nats, greater than 0; found 0"):
         gaussian(2.0, 3, FORWARD, grid=0.0)
+    for deltas in ([0.1, 0.2], [1.5, 0.0], [0.5, -0.1], [np.nan], [], [[0.1]]):
+        with pytest.raises(ValueError, match="deltas must be probabilities that do not rise along a grid > 0, found"):
+            tpl.PrivacyProfile(np.array(deltas, dtype=float), 0.1)

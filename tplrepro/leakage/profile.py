@@ -61,6 +61,15 @@ class PrivacyProfile(FrozenArrays):
     grid: float
     largest: float = inf
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        ends = self.deltas[[0, -1]] if self.deltas.ndim == 1 and self.deltas.size else np.full(2, np.nan)
+        if not (0.0 <= ends[1] and ends[0] <= UP and (np.diff(self.deltas) <= 0.0).all() and 0.0 < self.grid < inf):
+            raise ValueError(
+                f"deltas must be probabilities that do not rise along a grid > 0, found {self.deltas} and grid "
+                f"{self.grid:g}; give upper bounds of delta(e^x) at the losses x = 0, grid, 2 grid, ..."
+            )
+
     @classmethod
     def of_event(cls, event: Any, grid: float) -> "PrivacyProfile":
         """The profile of one release: a DpEvent of `dp_accounting`, an epsilon (nats) for pure DP, or a profile.
@@ -187,7 +196,7 @@ class PrivacyProfile(FrozenArrays):
         if grid == self.grid:
             return self
         losses = grid * np.arange(int(np.ceil((self.deltas.size - 1) * self.grid / grid * UP)) + 1)
-        return replace(self, deltas=self._at(losses), grid=grid)
+        return replace(self, deltas=np.minimum.accumulate(np.minimum(self._at(losses), 1.0)), grid=grid)
 
     def _thinned(self) -> "PrivacyProfile":
         profile = self

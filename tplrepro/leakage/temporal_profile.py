@@ -261,9 +261,10 @@ def temporal_privacy_profile(
         between any two values of a user at that time (`tplrepro.leakage.events`).
     backward, forward : as in `temporal_privacy_leakage`
     grid : float, the distance in nats between the losses at which profiles are kept
-        All results are upper bounds; halving it lowers them, in epsilon by about grid^2 / 8 a release at most. None:
-        a 16th of the smallest total variation distance of a release, from 1e-5 to 1e-3. Grids longer than 16,384
-        points are thinned out.
+        All results are upper bounds. Epsilon is above that of an infinitely fine grid by a share of up to about
+        (grid / s)^2 / 4, where s is the standard deviation of the loss of a release; halving the grid lowers it, until
+        rounding shows (1e-13 in delta a release). None: a 16th of the smallest total variation distance of a release,
+        from 1e-5 to 1e-3. Grids of more than 16,384 points are made twice as coarse.
 
     ValueError for events that are not known or out of range, and as in `temporal_privacy_leakage`.
 
