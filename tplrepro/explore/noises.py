@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.leakage.profile import PrivacyProfile, check_delta
+from tplrepro.leakage.profile import PrivacyProfile
 from tplrepro.leakage.temporal_profile import TemporalPrivacyProfile, temporal_privacy_profile
-from tplrepro.validation import FrozenArrays, check_horizon
+from tplrepro.validation import FrozenArrays, check_delta, check_horizon
 
 __all__ = ["GAUSSIAN", "LAPLACE", "PURE", "Noise", "gaussian_multipliers", "grid_of", "quantify"]
 
