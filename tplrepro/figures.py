@@ -161,12 +161,13 @@ def save_figure(
         If `name` is not a relative path without a suffix, if `data` is none of these kinds, or if `data`
         is real and no input file is named.
     """
+    target, record = _target(name), provenance(name, results, data, inputs)
     if data == "synthetic":
         _say_synthetic(figure)
     contents = {suffix: figure_bytes(figure, suffix) for suffix in (".png", ".pdf")}
     if table is not None:
         contents[".csv"] = _comma_separated(table)
-    write_with_record(_target(name), contents, provenance(name, results, data, inputs))
+    write_with_record(target, contents, record)
 
 
 def figure_bytes(figure: "Figure", suffix: str) -> bytes:
