@@ -82,6 +82,12 @@ def test_a_search_from_the_least_variance_does_not_do_better(sides, epsilon, gai
     assert searched > (least**2).sum() * (1 - 2e-3)
 
 
+@pytest.mark.parametrize(("epsilon", "delta"), [(200.0, 1e-6), (1e-3, 1e-6), (1e-3, 1e-2), (1.0, 1e-14)])
+def test_extreme_levels(epsilon, delta):
+    least = tpl.allocate_noise(epsilon, delta, BACKWARD, FORWARD, 3, method="least_variance")
+    assert epsilon * (1 - 1e-4) < epsilons(least, delta, BACKWARD, FORWARD).max() <= epsilon
+
+
 def test_less_noise_at_higher_levels_and_for_fewer_releases():
     for method in ("equal", "least_variance"):
         for low, high in [
