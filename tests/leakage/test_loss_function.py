@@ -72,7 +72,10 @@ def test_rows_that_nearly_agree_keep_their_digits(P):
 def test_probabilities_over_three_hundred_magnitudes():
     P = 10.0 ** np.random.default_rng(6).uniform(-324, 0, (20, 5, 5))
     subnormal = np.vstack([[[0.41, 0.29, 0.2, 0.05, 0.05]], [[1.5e-323, 1e-323, 1e-323, 0.5, 0.5]] * 4])
-    for rows in [*P / P.sum(axis=2, keepdims=True), subnormal]:
+    # The set of the smallest gap and the largest ratio counts, beside another column that ties, or a fall of 1e-401.
+    tie = [[1.0, 6e-121, 3e-175], [1.0, 8e-88, 9e-125], [1.8104418826668826e-110, 1.0, 8e-256]]
+    small = [[1.0, 0.0, 8e-101], [1.0, 2e-238, 7e-194], [1.0, 0.0, 3e-265]]
+    for rows in [*P / P.sum(axis=2, keepdims=True), subnormal, *np.array([tie, small])]:
         alphas = (0.5, 50.0, 500.0, 690.0, 710.0, 744.0, 750.0, 800.0, 1e5)
         assert_close({"L": EXACT["PrivacyLossFunction"]}, rows, alphas, loss_mpmath(rows, alphas))
 

@@ -229,9 +229,13 @@ def add_pair(points, new):
 
 @numba.njit(**KERNEL)
 def outside(rows, i, j, size, mu, support):
-    """The accurate form of s(mu) > h(mu), asked only where the fast sum says so."""
-    d_sum, gap_sum = point_at(rows, i, j, size, mu)
-    return gap_sum - mu * d_sum > support + TIE * gap_sum
+    """The accurate form of s(mu) > h(mu), asked only where the fast sum says so; TIE is taken off each gap.
+
+    Thus columns that add nothing but rounding at this slope are no part of the point: of two points the one with the
+    small gap may stick out alone.
+    """
+    d_sum, gap_sum = point_at(rows, i, j, size, mu / (1.0 - TIE))
+    return gap_sum * (1.0 - TIE) - mu * d_sum > support
 
 
 @numba.njit(**KERNEL)
@@ -273,7 +277,9 @@ def sticks_out_between(rows, i, j, size, a, mu_a, s_a, b, mu_b, s_b, hull, pendi
             low += step if hull[D, low + step - 1] > fall else 0
             half -= step
         mu, support = hull[SLOPE, low], hull[SUPPORT, low]
-        if low < b and mu < mu_b and s_b + fall * (mu_b - mu) > support * (1.0 + TIE):
+        # The chord by the share of its length: the fall itself may be below all doubles.
+        chord = s_b + (s_a - s_b) * ((mu_b - mu) / (mu_b - mu_a))
+        if low < b and mu < mu_b and chord > support * (1.0 + TIE):
             s = excess(rows, i, j, size, mu)
             # With no room left, sorting the pair settles it as well.
             if left == PENDING or (s > support * (1.0 + TIE) and outside(rows, i, j, size, mu, support)):
