@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tplrepro.mechanisms.gaussian import gaussian_delta
 from tplrepro.validation import check_epsilon, check_horizon, check_probability, one_number
 
 __all__ = ["Composed", "Curve", "Sampled", "pure_curve", "read_event"]
@@ -102,18 +103,8 @@ def _positive(value: Any, name: str) -> float:
 
 
 def _gaussian(multiplier: float) -> Curve:
-    from scipy.special import log_ndtr, ndtr
-
-    shift = 1.0 / multiplier
-
-    def curve(x: np.ndarray) -> np.ndarray:
-        low, high = x / shift - shift / 2, x / shift + shift / 2
-        above = ndtr(-low)
-        # The rounding of low and high moves the logarithm of either term by up to their squares as much.
-        rounding = 2.0**-50 * (4.0 + np.square(np.abs(low) + high))
-        return above - np.exp(x + log_ndtr(-high)) + rounding * above
-
-    return Curve(curve, inf, shift * (shift / 2 + 8.5))
+    shift = UP / multiplier
+    return Curve(lambda x: np.asarray(gaussian_delta(shift, x)), inf, shift * (shift / 2 + 8.5))
 
 
 def _laplace(multiplier: float) -> Curve:

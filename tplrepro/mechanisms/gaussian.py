@@ -5,7 +5,7 @@ Wang, ICML 2018). Rounding errors are added to delta, and the two inverses retur
 """
 
 from collections.abc import Callable
-from math import exp, inf, isinf, log, sqrt
+from math import inf, isinf, log, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,7 +26,8 @@ def gaussian_delta(mu: ArrayLike, epsilon: ArrayLike) -> float | np.ndarray:
     >>> round(gaussian_delta(1.0, 1.0), 6)
     0.126937
     """
-    return _elementwise(_delta, _check_mu(mu), check_alpha(epsilon, "epsilon"))
+    deltas = _deltas(_check_mu(mu), check_alpha(epsilon, "epsilon"))
+    return deltas if deltas.ndim else float(deltas)
 
 
 def gaussian_epsilon(mu: ArrayLike, delta: ArrayLike) -> float | np.ndarray:
@@ -56,20 +57,23 @@ def gaussian_mu(epsilon: ArrayLike, delta: ArrayLike) -> float | np.ndarray:
     return _elementwise(_mu, check_alpha(epsilon, "epsilon"), check_delta(delta))
 
 
-def _delta(mu: float, epsilon: float) -> float:
+def _deltas(mu: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
     from scipy.special import erfcx, ndtr
 
-    if mu == 0.0 or isinf(mu):
-        return float(mu > 0.0)
-    low, high = epsilon / mu - mu / 2.0, epsilon / mu + mu / 2.0
-    if abs(low) > 40.0:  # either tail is less than the smallest float
-        return SMALLEST if low > 0.0 else 1.0
-    density = exp(-low * low / 2.0)
-    tail = float(ndtr(-low)) if low < 0.0 else density * float(erfcx(low / sqrt(2.0))) / 2.0
-    other = density * float(erfcx(high / sqrt(2.0))) / 2.0  # e^epsilon Q(high)
-    # the rounding of low moves the logarithm of either term by up to |low| + high times as much
-    rounding = 2.0**-50 * (4.0 + (abs(low) + high) * (abs(low) + high))
-    return min(max(tail - other + rounding * tail, SMALLEST), 1.0)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        low, high = epsilon / mu - mu / 2.0, epsilon / mu + mu / 2.0
+        density = np.exp(-low * low / 2.0)
+        tail = np.where(low < 0.0, ndtr(-low), density * erfcx(low / sqrt(2.0)) / 2.0)
+        other = density * erfcx(high / sqrt(2.0)) / 2.0  # e^epsilon Q(high)
+        # the rounding of low moves the logarithm of either term by up to |low| + high times as much
+        rounding = 2.0**-50 * (4.0 + (abs(low) + high) * (abs(low) + high))
+        deltas = np.clip(tail - other + rounding * tail, SMALLEST, 1.0)
+    deltas = np.where(abs(low) <= 40.0, deltas, np.where(low > 0.0, SMALLEST, 1.0))  # beyond, a tail is less than that
+    return np.where((mu > 0.0) & (mu < inf), deltas, np.where(mu > 0.0, 1.0, 0.0))
+
+
+def _delta(mu: float, epsilon: float) -> float:
+    return float(_deltas(np.asarray(mu), np.asarray(epsilon)))
 
 
 def _epsilon(mu: float, delta: float) -> float:
