@@ -2,6 +2,7 @@
 
 import os
 import signal
+from unittest import mock
 
 import joblib
 import numpy as np
@@ -126,12 +127,15 @@ def test_a_run_that_fails_loses_one_batch_and_goes_on(tmp_path, monkeypatch, n_j
         tpl.population_leakage(users | {bad: [0, 1]}, EPSILONS, n_jobs=n_jobs, **options)
     kept = pd.read_parquet(tmp_path / "done")
     assert set(kept["user"]) <= set(users)
-    computed, one_user = [], population._leakages_of_user
+    computed, one_user, bar = [], population._leakages_of_user, mock.MagicMock()
+    monkeypatch.setattr(population, "progress_bar", bar)
     monkeypatch.setattr(population, "_leakages_of_user", lambda *own: computed.append(own) or one_user(*own))
     for expected in (alone, alone):
         result = tpl.population_leakage(users, EPSILONS, progress=True, **options)
         assert (result.tpl == expected.tpl).all()
         assert len(computed) == 40 - len(kept) / len(EPSILONS) <= 36
+        bar.assert_called_with(10, True, "population", "batch")
+    assert bar().__enter__().update.call_count == 20
     # What was computed from other budgets is not taken for an answer.
     assert tpl.population_leakage(users, [0.1], **options).bpl[0] == 0.1
     assert len(computed) == 80 - len(kept) / len(EPSILONS)
