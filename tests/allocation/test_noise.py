@@ -59,7 +59,9 @@ def test_closed_forms_without_correlation_and_under_the_strongest(epsilon, delta
 
 
 @pytest.mark.parametrize(("sides", "epsilon", "gain"), [
-    ((BACKWARD, FORWARD), 1.0, 0.035), ((BACKWARD, FORWARD), 4.0, 0.05), ((BACKWARD, None), 0.2, 0.05),
+    ((BACKWARD, None), 0.2, 0.05),
+    pytest.param((BACKWARD, FORWARD), 1.0, 0.035, marks=pytest.mark.slow),
+    pytest.param((BACKWARD, FORWARD), 4.0, 0.05, marks=pytest.mark.slow),
 ])  # fmt: skip
 def test_a_search_from_the_least_variance_does_not_do_better(sides, epsilon, gain):
     known, delta = tuple(P if P is None else tpl.PrivacyLossFunction(P) for P in sides), 1e-6
@@ -103,9 +105,9 @@ def test_less_noise_at_higher_levels_and_for_fewer_releases():
 
 
 def test_long_series_are_constant_in_the_middle_and_reverse_with_time():
-    least = tpl.allocate_noise(1.0, 1e-6, BACKWARD, FORWARD, 300, method="least_variance")
-    assert np.ptp(least[20:-20]) <= 1e-4 * least[150]
-    assert max(least[0], least[-1]) < 0.85 * least[150]
+    least = tpl.allocate_noise(1.0, 1e-6, BACKWARD, FORWARD, 100, method="least_variance")
+    assert np.ptp(least[20:-20]) <= 1e-4 * least[50]
+    assert max(least[0], least[-1]) < 0.85 * least[50]
     short = tpl.allocate_noise(1.0, 1e-6, BACKWARD, FORWARD, 40, method="least_variance")
     assert np.r_[short[:15], short[-15:]] == pytest.approx(np.r_[least[:15], least[-15:]], rel=2e-3)
     reversed_ = tpl.allocate_noise(1.0, 1e-6, FORWARD, BACKWARD, 40, method="least_variance")
