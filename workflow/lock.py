@@ -32,7 +32,7 @@ dependencies:
   - pip
   - pip:
 {pins}
-      - --editable .[dask,explore]
+      - --editable .[dask,events,explore]
 """
 PYTHON = "3.11"
 PINNED_EXTRAS = ("browser", "dask", "events", "explore", "test", "workflow")
