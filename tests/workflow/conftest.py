@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from contextlib import contextmanager, redirect_stdout
+from functools import partial
 
 import nbformat
 import pytest
@@ -72,7 +73,10 @@ class SmallRepository:
         """A batch in a process group of its own, which writes to `output` and is killed at the end."""
         command = [sys.executable, "-m", "workflow.batch", "--jobs", "2", *options]
         with open(self.output, "w") as output:
-            batch = subprocess.Popen(command, cwd=self.root, stdout=output, stderr=output, start_new_session=True)
+            options = {"stdout": output, "stderr": output, "start_new_session": True}
+            # A shell's background jobs, which these tests may be, ignore interrupts.
+            heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+            batch = subprocess.Popen(command, cwd=self.root, preexec_fn=heard, **options)
         try:
             yield batch
         finally:
