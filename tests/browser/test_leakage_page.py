@@ -195,7 +195,7 @@ def test_every_control_has_a_name(page, kind):
     page.choose("Backward", kind)
     page.control("different budgets for each release").check()
     page.tab.wait_for_timeout(500)
-    assert page.tab.evaluate(NAMELESS) == []
+    page.wait_until(lambda: page.tab.evaluate(NAMELESS) == [])
 
 
 def test_the_browser_complained_about_nothing_and_loaded_nothing_from_elsewhere(page, address):
