@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 import numpy as np
 
 from tplrepro.leakage.partial import Timeline, gaps
-from tplrepro.leakage.profile import PrivacyProfile, check_delta
+from tplrepro.leakage.profile import PrivacyProfile
 from tplrepro.leakage.temporal import Matrix, TemporalLeakage, accumulate, loss_functions, safely_below
 from tplrepro.leakage.temporal_profile import COARSEST, TemporalPrivacyProfile, automatic_grid, profiles_along
 from tplrepro.search import largest_within
-from tplrepro.validation import check_alpha, check_epsilon, check_horizon, check_level, one_number
+from tplrepro.validation import check_alpha, check_delta, check_epsilon, check_horizon, check_level, one_number
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent

@@ -26,7 +26,7 @@ from tplrepro.leakage.events import Composed, Curve, pure_curve, read_event
 from tplrepro.leakage.loss_function import ROUNDING, TIES, PrivacyLossFunction
 from tplrepro.validation import FrozenArrays, check_alpha, check_delta, check_horizon, check_probability
 
-__all__ = ["PrivacyProfile", "check_delta", "loss_at"]
+__all__ = ["PrivacyProfile", "loss_at"]
 
 EPS = float(np.finfo(float).eps)
 #: More than the rounding of the few operations between two upper bounds.

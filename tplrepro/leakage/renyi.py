@@ -19,12 +19,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.leakage.temporal import Correlation, accumulate_steps, as_loss_function, steps_of_both_sides
+from tplrepro.leakage.vertex import LARGE
 from tplrepro.validation import LARGEST, FrozenArrays, as_numbers, check_alpha, check_delta
 
 __all__ = ["TemporalRenyiLeakage", "temporal_renyi_leakage"]
-
-#: Where e^x is out of reach.
-LARGE = 700.0
 
 
 class RenyiStep(NamedTuple):

@@ -49,23 +49,14 @@ class TemporalLeakage(FrozenArrays):
 
     def composed(self, first: int, last: int) -> float:
         """Leakage about all the data from time `first` to `last`, both included (Theorem 3 of [1]); nats."""
-        if not 0 <= first <= last < self.epsilons.size:
-            raise ValueError(
-                f"a composition needs 0 <= first <= last < {self.epsilons.size}, found first = {first}, last = {last}; "
-                "times count from 0, both ends included"
-            )
+        check_span(first, last, self.epsilons.size)
         if first == last:
             return float(self.tpl[first])
         return float(self.bpl[first] + self.fpl[last] + self.epsilons[first + 1 : last].sum())
 
     def w_event(self, w: int) -> float:
         """w-event privacy: the largest leakage about any w consecutive time points (Table 2 of [1]); nats."""
-        w = check_horizon(w, "w")
-        windows = self.epsilons.size - w + 1
-        if windows < 1:
-            raise ValueError(
-                f"w must be at most the number of time points {self.epsilons.size}, found {w}; give a shorter window"
-            )
+        w, windows = check_window(w, self.epsilons.size)
         if w == 1 or self.user_level == np.inf:
             return float(self.tpl.max())
         spent = np.concatenate(([0.0], np.cumsum(self.epsilons)))
@@ -75,6 +66,23 @@ class TemporalLeakage(FrozenArrays):
     def user_level(self) -> float:
         """Leakage about all of a user's data: the sum of the budgets, whatever the correlation (Corollary 1 of [1])."""
         return float(self.epsilons.sum())
+
+
+def check_span(first: int, last: int, horizon: int) -> None:
+    """Two of `horizon` time points, the first not after the last."""
+    if not 0 <= first <= last < horizon:
+        raise ValueError(
+            f"a composition needs 0 <= first <= last < {horizon}, found first = {first}, last = {last}; "
+            "times count from 0, both ends included"
+        )
+
+
+def check_window(w: int, horizon: int) -> tuple[int, int]:
+    """A number of consecutive time points, and how many windows of it `horizon` time points have."""
+    w = check_horizon(w, "w")
+    if w > horizon:
+        raise ValueError(f"w must be at most the number of time points {horizon}, found {w}; give a shorter window")
+    return w, horizon - w + 1
 
 
 def temporal_privacy_leakage(

@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike
 
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.partial import Timeline
-from tplrepro.leakage.profile import PrivacyProfile, check_delta, loss_at
-from tplrepro.leakage.temporal import Correlation
-from tplrepro.validation import FrozenArrays, check_alpha, check_horizon, check_level, one_number
+from tplrepro.leakage.profile import PrivacyProfile, loss_at
+from tplrepro.leakage.temporal import Correlation, check_span, check_window
+from tplrepro.validation import FrozenArrays, check_alpha, check_delta, check_horizon, check_level, one_number
 
 __all__ = ["ProfileSeries", "TemporalPrivacyProfile", "automatic_grid", "profiles_along", "temporal_privacy_profile"]
 
@@ -163,21 +163,12 @@ class TemporalPrivacyProfile(FrozenArrays):
 
     def composed(self, first: int, last: int) -> PrivacyProfile:
         """The profile about all the data from time `first` to `last`, both included (Theorem 3 of [1])."""
-        if not 0 <= first <= last < self.releases.size:
-            raise ValueError(
-                f"a composition needs 0 <= first <= last < {self.releases.size}, found first = {first}, "
-                f"last = {last}; times count from 0, both ends included"
-            )
+        check_span(first, last, self.releases.size)
         return self._windows(np.array([first]), last - first + 1)
 
     def w_event(self, w: int) -> PrivacyProfile:
         """The profile of w-event privacy: the largest of any w consecutive time points (Table 2 of [1])."""
-        w = check_horizon(w, "w")
-        windows = self.releases.size - w + 1
-        if windows < 1:
-            raise ValueError(
-                f"w must be at most the number of time points {self.releases.size}, found {w}; give a shorter window"
-            )
+        w, windows = check_window(w, self.releases.size)
         return self._windows(np.arange(windows), w)
 
     @property
