@@ -87,7 +87,7 @@ def test_numba_belongs_to_the_kernels_alone():
     assert [path.name for path in files if importing.search(path.read_text("utf-8"))] == ["kernels.py"]
 
 
-WIDGETS = ("ipywidgets", "plotly", "anywidget")
+WIDGETS = ("ipywidgets", "anywidget")
 HEAVY = ("numba", "pandas", "matplotlib", "networkx", "scipy", "pyarrow", "opendp", "pulp", *WIDGETS)
 
 

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -17,8 +18,7 @@ FLAGS = (
 #: Seconds: to start, and for anything on the page to happen.
 START, PATIENCE = 90, 30
 CURVE = """
-name => Array.from([...document.querySelectorAll(".tplr-plots .js-plotly-plot")]
-    .flatMap(plot => plot.data).find(trace => trace.meta === name).y)
+name => [...document.querySelectorAll(".tplr-panel")].map(panel => panel.numbers).find(drawn => name in drawn)[name][1]
 """
 
 
@@ -55,24 +55,29 @@ class Page:
         self.tab = self.context.new_page()
         self.tab.set_default_timeout(1000 * PATIENCE)
         self.theme = theme or system
-        self.errors, self.addresses, self.sent = [], [], []
+        self.errors, self.addresses, self.messages = [], [], []
         self.tab.on("pageerror", lambda error: self.errors.append(str(error)))
         self.tab.on("console", lambda message: message.type == "error" and self.errors.append(message.text))
         self.tab.on("request", lambda request: self.addresses.append(request.url))
-        self.tab.on("websocket", lambda connection: connection.on("framesent", self._saw_message))
+        self.tab.on("websocket", self._watch)
         self.tab.goto(f"{address}&theme={theme}" if theme else address, wait_until="commit")
         # The labels and the optimal budgets follow the plots; the static figure at the end is the last that comes.
         late = ["[data-scheme^='smallest error']", ".tplr-releases .noUi-handle[aria-label]", ".jp-OutputArea img"]
-        for selector in (".tplr-plots > * > :nth-child(4) .xtick", *late):
+        for selector in (".tplr-panel:nth-child(4) > svg text", *late):
             self.tab.wait_for_selector(selector, timeout=1000 * START, state="attached")
 
     def leave(self):
         self.tab.close(run_before_unload=True)
         self.context.close()
 
-    def _saw_message(self, frame):
+    def _watch(self, connection):
+        """Note which changes of a slider are sent, and which results come, in their order."""
+        connection.on("framesent", partial(self._saw_message, "change", '"state":{"value":'))
+        connection.on("framereceived", partial(self._saw_message, "result", '"curve_2"'))
+
+    def _saw_message(self, kind, mark, frame):
         text = frame if isinstance(frame, str) else frame.decode(errors="replace")
-        self.sent += [text] * ('"state":{"value":' in text)
+        self.messages += [kind] * (mark in text)
 
     def wait_until(self, holds):
         wait_until(holds, PATIENCE, lambda seconds: self.tab.wait_for_timeout(1000 * seconds))
@@ -106,7 +111,7 @@ class Page:
         self.control(label).select_option(label=option)
 
     def press(self, name):
-        self.tab.get_by_role("button", name=name).click()
+        self.tab.get_by_role("button", name=name, exact=True).click()
 
     def download(self, role, name):
         """What is downloaded where a button or link is pressed."""

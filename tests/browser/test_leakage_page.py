@@ -59,45 +59,44 @@ def test_budget_acts_while_it_is_dragged_and_stays_as_it_is_typed(page):
 UPDATES = """
 async () => {
     const handle = document.querySelector(".noUi-handle[aria-label='ε (nats)']");
-    const plots = [...document.querySelectorAll(".tplr-plots .js-plotly-plot")];
-    const read = (panel, name) => plots[panel].data.find(trace => trace.meta === name).y[0];
-    const seen = [() => read(0, "TPL"), () => read(3, "error of the chosen budgets")];
+    const panels = [...document.querySelectorAll(".tplr-panel")];
+    const read = () => panels[0].numbers["TPL"][1][0] + panels[3].numbers["error of the chosen budgets"][1][0];
     const pause = milliseconds => new Promise(done => setTimeout(done, milliseconds));
-    const times = [[], []];
+    const times = [];
     for (let k = 0; k < 25; k += 1) {
         await pause(60);
-        const [before, start] = [seen.map(number => number()), performance.now()];
+        const [before, start] = [read(), performance.now()];
         handle.dispatchEvent(new KeyboardEvent("keydown", {key: "ArrowRight", bubbles: true}));
-        for (const part of [0, 1]) {
-            while (seen[part]() === before[part] && performance.now() - start < 5000) await pause(2);
-            times[part].push(Math.round(performance.now() - start));
-        }
+        while (read() === before && performance.now() - start < 5000) await pause(1);
+        times.push(Math.round(performance.now() - start));
     }
     return times;
 }
 """
 
 
-def test_updates_are_fast_and_do_not_pile_up(page):
-    """50 states and 100 releases: from the key press to the leakages drawn in a tenth of a second."""
+@pytest.mark.parametrize(("states", "horizon"), [(2, 10), (50, 100)])
+def test_updates_are_fast_and_do_not_pile_up(page, states, horizon):
+    """From the key press to all panels drawn, whatever the number of states."""
     page.choose("Forward", "generated")
-    page.type_number("States n", 50)
-    page.type_number("Releases T", 100)
-    page.wait_for_text("50 states", ".tplr-adversary .tplr-note")
+    page.type_number("States n", states)
+    page.type_number("Releases T", horizon)
+    page.wait_for_text(f"{states} states", ".tplr-adversary .tplr-note")
     page.wait_until_right()
-    page.wait_until(lambda: len(page.curve("TPL")) == 100)
+    page.wait_until(lambda: len(page.curve("TPL")) == horizon)
     page.handle("ε (nats)").focus()
-    first, last = page.tab.evaluate(UPDATES)
-    medians = statistics.median(first), statistics.median(last)
-    times = f"leakages drawn: median {medians[0]:.0f} ms of {first}\nall panels drawn: {medians[1]:.0f} ms of {last}\n"
-    # Measured alone: 75 and 100 ms. A machine that does other things beside, as this one runs the test, gets more.
-    assert medians[0] < 150, times
-    assert medians[1] < 250, times  # the other panels follow in the next frames
-    sent = len(page.sent)
+    times = page.tab.evaluate(UPDATES)
+    # Measured beside other work: 23 and 30 ms. A busier machine gets more.
+    assert statistics.median(times) < 80, times
+    page.messages.clear()
     drag(page, "ε (nats)", -60, steps=120)
-    # One change is under way at a time, and those that come meanwhile count as one.
-    assert 1 <= len(page.sent) - sent <= 60
-    assert_leakage(page, np.full(100, page.typed("ε (nats)")), *[tpl.smoothed(tpl.strongest(50), 0.05)] * 2)
+    # One change is under way at a time, and those that come meanwhile count as one: after the last that is sent, its
+    # own result comes and that of the change before it, but none for what the slider has left behind.
+    sent = [k for k, message in enumerate(page.messages) if message == "change"]
+    assert 1 <= len(sent) <= 60
+    assert 1 <= page.messages[sent[-1] :].count("result") <= 2
+    final = [tpl.smoothed(tpl.strongest(states), 0.05)] * 2
+    assert_leakage(page, np.full(horizon, page.typed("ε (nats)")), *final)
 
 
 BAD_FILES = {
@@ -229,8 +228,9 @@ CONTRAST = """
     const ratio = (a, b) => (Math.max(light(a), light(b)) + 0.05) / (Math.min(light(a), light(b)) + 0.05);
     const page = document.querySelector(".tplr-page");
     const kinds = {
-        fill: [".xtick text", ".ytick text", ".legendtext", ".gtitle", ".xtitle", ".ytitle"],
-        color: [".tplr-summary td", ".tplr-good", ".tplr-note", ".tplr-releases .widget-label", "h3"],
+        fill: [".tplr-panel text"],
+        color: [".tplr-panel-title", ".tplr-key", ".tplr-summary td", ".tplr-good", ".tplr-note", "h3",
+                ".tplr-releases .widget-label"],
     };
     const found = {};
     for (const [colour, names] of Object.entries(kinds))
@@ -243,10 +243,10 @@ CONTRAST = """
 CUT_PANELS = """
 panels => [...document.querySelectorAll(panels)].filter(panel => {
     const place = panel.getBoundingClientRect();
-    const bottom = Math.min(panel.querySelector(".legend .bg").getBoundingClientRect().bottom, place.bottom) + 2;
-    const legends = [...panel.querySelectorAll(".legendtext")].map(text => text.getBoundingClientRect());
+    const boxes = [...panel.querySelectorAll("text, .tplr-key:not([hidden])")].map(e => e.getBoundingClientRect());
     return panel.querySelector("svg").clientWidth !== panel.clientWidth
-        || legends.some(box => box.bottom > bottom || box.right > place.right);
+        || boxes.some(({left, right}) => left < place.left - 1 || right > place.right + 1)
+        || boxes.some(({bottom}) => bottom > place.bottom + 1);
 }).map(panel => panel.textContent)
 """
 
@@ -264,5 +264,5 @@ def test_page_fits_and_is_readable(themed_page, width):
         height = min(tab.evaluate("document.querySelector('#rendered_cells').scrollHeight") + 40, 5000)
     assert [tab.evaluate(TOO_WIDE), tab.evaluate(CUT_PANELS, SHOWN_PANELS), themed_page.errors] == [[], [], []]
     contrast, ground = tab.evaluate(CONTRAST)
-    assert (ground < 0.2, len(contrast)) == (themed_page.theme == "dark", 11)
+    assert (ground < 0.2, len(contrast)) == (themed_page.theme == "dark", 8)
     assert {kind: ratio for kind, ratio in contrast.items() if ratio < 4.5} == {}

@@ -116,7 +116,7 @@ def test_curves_follow_the_controls_and_only_those_that_changed_are_sent(page):
     assert set(changed) == {name for name in curves(page.analysis) if name.startswith("error of")}
     changed.clear()
     page.epsilon.slider.value = 0.3
-    series = {"BPL", "FPL", "TPL", "ε", "α − ε", "supremum"}
+    series = {"BPL", "FPL", "TPL", "ε", "leakage − ε", "supremum"}
     assert set(changed) == series | {f"budget of {CURRENT}", f"error of {CURRENT}"}
     expected = tpl.temporal_privacy_leakage(np.full(10, page.epsilon.value), BACKWARD, FORWARD)
     assert np.array_equal([drawn(page, name) for name in ("BPL", "TPL")], [expected.bpl, expected.tpl])

@@ -3,7 +3,6 @@
 Small widgets with their JavaScript and style beside them in `static`; nothing is loaded from a network.
 """
 
-from importlib.resources import files
 from pathlib import Path
 
 import anywidget
@@ -58,22 +57,16 @@ class Browser(anywidget.AnyWidget):
 
 
 class LivePlots(anywidget.AnyWidget):
-    """The panels of `plots`, drawn by Plotly's own JavaScript.
+    """The panels of `plots`: one is drawn when a curve of it changed, with the latest numbers; nothing comes back.
 
-    Plotly's widget would draw all panels at each change, one update after the other, and send each back to the kernel.
-    Here a panel is drawn when a curve of it changed, with the latest numbers, and nothing comes back.
+    A library for plots would take ten times as long for each change as all the rest of an update.
     """
 
+    _esm = STATIC / "plots.js"
     panels = traitlets.List(PANELS).tag(sync=True)
 
     def __init__(self, analysis: Analysis):
-        plotly = (files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
-        code = (STATIC / "plots.js").read_text(encoding="utf-8")
-        # Plotly's file is a script; a function that offers it a `module` makes it part of ours.
-        super().__init__(
-            _esm=f"const plotly = {{ exports: {{}} }};\n(function (module, exports, define) {{\n{plotly}\n}})"
-            f".call(globalThis, plotly, plotly.exports);\nconst Plotly = plotly.exports;\n{code}"
-        )
+        super().__init__()
         self.add_traits(**{name: traitlets.List(xy).tag(sync=True) for name, xy in self._values(analysis).items()})
 
     def update(self, analysis: Analysis) -> None:

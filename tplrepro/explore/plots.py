@@ -1,4 +1,4 @@
-"""The panels, four and two more for a δ: which curves they show, and their looks on the page (Plotly) and in a file.
+"""The panels, four and two more for a δ: which curves they show, and their looks on the page and in a saved file.
 
 Colours are Okabe and Ito's, with a dash and a marker each; text and grid of the page take their colours from its theme
 (see `static/page.css`), so that the same figure is readable on light and on dark ground.
@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
 from tplrepro.explore.analysis import Analysis
+from tplrepro.explore.glossary import about
 from tplrepro.explore.schemes import SCHEMES
 from tplrepro.figures import PALETTE, subplots
 
@@ -20,23 +21,23 @@ CURRENT = "the chosen budgets"
 #: Readable on white and on black.
 GREY = "#8c8c8c"
 
-# Name, colour, dash, marker and mode of each curve, in Plotly's words.
+# Name, colour, dash, marker and mode of each curve, in the words of `static/plots.js`.
 LEAKAGES = [
     ("BPL", PALETTE[0], "solid", "circle", "lines+markers"),
     ("FPL", PALETTE[1], "dash", "square", "lines+markers"),
     ("TPL", PALETTE[2], "dashdot", "triangle-up", "lines+markers"),
     ("ε", PALETTE[3], "dot", "diamond", "lines+markers"),
-    ("α", GREY, "longdash", "circle", "lines"),
+    ("target α", GREY, "longdash", "circle", "lines"),
 ]
 LOSSES = [
     ("L backward", PALETTE[0], "solid", "circle", "lines"),
     ("L forward", PALETTE[1], "dash", "square", "lines"),
     ("breakpoints", PALETTE[3], "solid", "x", "markers"),
-    ("α − ε", GREY, "longdash", "circle", "lines"),
+    ("leakage − ε", GREY, "longdash", "circle", "lines"),
     ("supremum", PALETTE[4], "solid", "star", "markers"),
 ]
 LOOKS = [
-    (GREY, "longdash", "circle", "lines+markers"),
+    (GREY, "solid", "circle", "lines+markers"),  # broad: other budgets may be the same
     (PALETTE[3], "dot", "diamond", "lines+markers"),
     (PALETTE[4], "dash", "square", "lines+markers"),
     (PALETTE[5], "dashdot", "triangle-up", "lines+markers"),
@@ -69,14 +70,14 @@ def curves(analysis: Analysis) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         "FPL": (times, leakage.fpl),
         "TPL": (times, leakage.tpl),
         "ε": (times, inputs.epsilons),
-        "α": (times[[0, -1]], np.full(2, inputs.alpha)),
+        "target α": (times[[0, -1]], np.full(2, inputs.alpha)),
     }
     drawn |= {name: nothing for name, *_ in LOSSES}
     for side in analysis.sides:
         drawn[f"L {side.name}"] = (side.alphas, side.losses)
     if analysis.sides:
         budget, limit = analysis.largest_budget, max(side.alphas[-1] for side in analysis.sides)
-        drawn["α − ε"] = (np.array([budget, limit]), np.array([0.0, limit - budget]))
+        drawn["leakage − ε"] = (np.array([budget, limit]), np.array([0.0, limit - budget]))
         heights = [side.function(side.breakpoints) for side in analysis.sides]
         drawn["breakpoints"] = (np.concatenate([s.breakpoints for s in analysis.sides]), np.concatenate(heights))
         suprema = np.array([side.supremum for side in analysis.sides if np.isfinite(side.supremum)])
@@ -90,7 +91,7 @@ def curves(analysis: Analysis) -> dict[str, tuple[np.ndarray, np.ndarray]]:
             if bounds is not None:
                 finite = np.isfinite(bounds)
                 drawn[f"{of}: {name}"] = times[finite], bounds[finite]
-        drawn[f"{of}: α"] = drawn["α"]
+        drawn[f"{of}: target α"] = drawn["target α"]
     if analysis.noises:
         drawn[f"{OF_BUDGETS}: TPL, pure ε"] = drawn["TPL"]
         drawn[f"{OF_GAUSSIAN}: TPL of the budgets"] = drawn[f"{OF_BUDGETS}: TPL"]
@@ -113,6 +114,8 @@ def draw(analysis: Analysis, title: str = "") -> Figure:
                     color=curve["colour"],
                     linestyle=LINES[curve["dash"]] if "lines" in curve["mode"] else "",
                     marker=MARKS[curve["marker"]] if "markers" in curve["mode"] else "",
+                    linewidth=5 if curve["width"] > 2 else None,
+                    alpha=0.55 if curve["width"] > 2 else None,
                     markevery=max(1, x.size // 14),  # about as many markers as on the page, see `static/plots.js`
                 )
         title_here = panel["title"].replace("at δ", f"at δ = {analysis.inputs.delta or 0:g}")
@@ -138,14 +141,17 @@ def _panel(
     title: str, x: str, y: str, looks: list[tuple], of: str = "", logarithmic: bool = False, order: int = 0
 ) -> dict[str, Any]:
     """A panel without its numbers: titles, and of each curve the look and the name, which begins with `of`."""
-    keys = ("name", "label", "colour", "dash", "marker", "mode")
-    drawn = [dict(zip(keys, (of + name, name.partition(" (")[0], *look), strict=True)) for name, *look in looks]
+    keys = ("name", "label", "about", "width", "colour", "dash", "marker", "mode")
+    values = [
+        (of + name, name.partition(" (")[0], about(name), 7 if name == CURRENT else 2, *look) for name, *look in looks
+    ]
+    drawn = [dict(zip(keys, of_curve, strict=True)) for of_curve in values]
     return {"title": title, "x": x, "y": y, "logarithmic": logarithmic, "order": order, "curves": drawn}
 
 
 PANELS = [
     _panel("leakage over time", "release t", "leakage (nats)", LEAKAGES),
-    _panel("privacy loss function L(α)", "α, leakage of the neighbouring release (nats)", "L(α) (nats)", LOSSES),
+    _panel("privacy loss function L", "leakage at the neighbouring release (nats)", "L (nats)", LOSSES),
     _panel("budgets of each scheme", "release t", "ε (nats)", BUDGETS, "budget of "),
     _panel("expected absolute error", "release t", "error, log scale", BUDGETS, "error of ", logarithmic=True),
     *(_panel(of, "release t", "bound on ε (nats)", looks, f"{of}: ", order=-1) for of, looks in NOISY.items()),

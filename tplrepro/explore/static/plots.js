@@ -1,52 +1,137 @@
-// Draws the panels: each when its numbers change, with the latest of them, as many in a frame as there is time for.
+// Draws the panels as SVG: each whose numbers changed, with the latest of them, once a frame.
 
-const FRAME = 12; // milliseconds of drawing after which the browser shows what there is
-const CONFIG = { displayModeBar: false, responsive: false };
-const MARKERS = 14; // of a curve: one for each point would take most of the time of an update
-const GREY = "#8c8c8c";
-// Margins are fixed and labels may touch: fitting them would take half the time of an update.
-const AXIS = {
-  automargin: false,
-  ticklabeloverflow: "allow",
-  gridcolor: "rgba(128,128,128,0.25)",
-  linecolor: GREY,
-  zerolinecolor: "rgba(128,128,128,0.4)",
-  showline: true,
-  nticks: 8,
+const HEIGHT = 235;
+const EDGE = { left: 52, right: 12, top: 8, bottom: 36 };
+const MARKERS = 14; // of a curve at most: lines stay visible between them
+const NEAR = 30; // pixels from which a point is read out
+const DASHES = { solid: "", dash: "9 5", longdash: "15 6", dashdot: "9 4 2 4", dot: "2 4" };
+const SHAPES = {
+  circle: "m-3,0a3,3 0 1,0 6,0a3,3 0 1,0 -6,0",
+  square: "m-3,-3h6v6h-6z",
+  "triangle-up": "m0,-4l4,7h-8z",
+  diamond: "m0,-4l4,4l-4,4l-4,-4z",
+  star: "m0,-6l1.4,4h4.3l-3.4,2.6l1.3,4l-3.6,-2.4l-3.6,2.4l1.3,-4l-3.4,-2.6h4.3z",
+  x: "m-4,-3l1,-1l3,3l3,-3l1,1l-3,3l3,3l-1,1l-3,-3l-3,3l-1,-1l3,-3z",
 };
-const TICKS = [...Array(15).keys()].flatMap((place) => [1, 2, 5].map((digit) => Number(`${digit}e${place - 6}`)));
-const LOGARITHMIC = { type: "log", tickvals: TICKS, ticktext: TICKS.map(String) };
 
-function layoutOf({ title, x, y, logarithmic }) {
-  const scale = logarithmic ? LOGARITHMIC : { rangemode: "tozero" };
-  return {
-    height: 345,
-    title: { text: title, font: { size: 13 }, x: 0.5, y: 0.97 },
-    margin: { l: 55, r: 14, t: 34, b: 104, autoexpand: false },
-    paper_bgcolor: "rgba(0,0,0,0)",
-    plot_bgcolor: "rgba(0,0,0,0)",
-    font: { color: GREY, size: 12 },
-    showlegend: true,
-    legend: { orientation: "h", x: 0, y: -0.19, yanchor: "top", font: { size: 11 } },
-    xaxis: { ...AXIS, title: { text: x, standoff: 4, font: { size: 12 } } },
-    yaxis: { ...AXIS, ...scale, title: { text: y, font: { size: 12 } } },
-    hoverdistance: 30,
-  };
+const short = (number, digits) => String(Number(number.toPrecision(digits)));
+
+function ticksOf(low, high, logarithmic, whole) {
+  if (logarithmic) {
+    const powers = [];
+    for (let power = Math.floor(Math.log10(low)); 10 ** power <= high; power += 1) powers.push(power);
+    const inside = (digits) =>
+      powers.flatMap((power) => digits.map((digit) => Number(`${digit}e${power}`))).filter((t) => t >= low && t <= high);
+    for (const digits of [[1, 2, 5], [1]]) {
+      const ticks = inside(digits);
+      if (ticks.length > 1 && ticks.length < 10) return ticks;
+    }
+  }
+  const size = 10 ** Math.floor(Math.log10((high - low) / 6));
+  const step = Math.max([1, 2, 5, 10].find((digit) => 6 * digit * size >= high - low) * size, whole ? 1 : 0);
+  const ticks = [];
+  for (let k = Math.ceil(low / step); k * step <= high; k += 1) ticks.push(k * step);
+  return ticks;
 }
 
-function traceOf({ name, label, colour, dash, marker, mode }, [x, y]) {
-  return {
-    type: "scatter",
-    name: label,
-    meta: name,
-    mode,
-    line: { color: colour, dash, width: 2 },
-    marker: { color: colour, symbol: marker, size: mode === "markers" ? 9 : 6, maxdisplayed: MARKERS },
-    hovertemplate: "%{x:.4g}, %{y:.5g}",
-    x,
-    y,
-    visible: x.length > 0,
+/** Lowest and highest number of an axis. */
+function rangeOf(numbers, { fromZero = false, logarithmic = false }) {
+  let [low, high] = [fromZero ? 0 : Infinity, fromZero ? 0 : -Infinity];
+  for (const number of numbers) [low, high] = [Math.min(low, number), Math.max(high, number)];
+  if (logarithmic) return [low / 1.15, high * 1.15];
+  const room = 0.03 * (high - low) || 0.5;
+  return [low && low - room, high + room];
+}
+
+const lineOf = ({ colour, dash, width, mode }, path) =>
+  mode.includes("lines") &&
+  `<path d="${path}" fill="none" stroke="${colour}" stroke-width="${width}" stroke-dasharray="${DASHES[dash]}"` +
+    ` opacity="${width > 2 ? 0.55 : 1}"/>`;
+const markersOf = ({ colour, marker, mode }, places) =>
+  mode.includes("markers") && `<path d="${places.map((at) => `M${at}${SHAPES[marker]}`).join("")}" fill="${colour}"/>`;
+
+/** The inside of the picture, and the places of all points on it. */
+function picture(panel, curves, width) {
+  const xs = rangeOf(curves.flatMap(({ numbers }) => numbers[0]), {});
+  const ys = rangeOf(curves.flatMap(({ numbers }) => numbers[1]), { ...panel, fromZero: !panel.logarithmic });
+  const scale = panel.logarithmic ? Math.log : Number;
+  const [right, bottom] = [width - EDGE.right, HEIGHT - EDGE.bottom];
+  const toX = (x) => EDGE.left + ((x - xs[0]) / (xs[1] - xs[0])) * (right - EDGE.left);
+  const toY = (y) => bottom - ((scale(y) - scale(ys[0])) / (scale(ys[1]) - scale(ys[0]))) * (bottom - EDGE.top);
+  const points = [];
+  const parts = curves.map((curve) => {
+    const [x, y] = curve.numbers;
+    const places = x.map((_, k) => [toX(x[k]), toY(y[k])]);
+    places.forEach((at, k) => points.push({ at, text: `${curve.label}: ${short(x[k], 4)}, ${short(y[k], 5)}` }));
+    const written = places.map((at) => `${at[0].toFixed(1)},${at[1].toFixed(1)}`);
+    const step = Math.max(1, Math.floor(x.length / MARKERS));
+    const marked = written.filter((_, k) => k % step === 0);
+    return [lineOf(curve, `M${written.join("L")}`), markersOf(curve, marked)].filter(Boolean).join("");
+  });
+  const grid = [`M${EDGE.left},${EDGE.top}V${bottom}H${right}`];
+  const texts = [];
+  for (const tick of ticksOf(...xs, false, panel.x.startsWith("release"))) {
+    grid.push(`M${toX(tick).toFixed(1)},${EDGE.top}V${bottom + 4}`);
+    texts.push(`<text x="${toX(tick)}" y="${bottom + 16}" text-anchor="middle">${short(tick, 6)}</text>`);
+  }
+  for (const tick of ticksOf(...ys, panel.logarithmic)) {
+    grid.push(`M${EDGE.left - 4},${toY(tick).toFixed(1)}H${right}`);
+    texts.push(`<text x="${EDGE.left - 7}" y="${toY(tick) + 4}" text-anchor="end">${short(tick, 6)}</text>`);
+  }
+  texts.push(`<text x="${(EDGE.left + right) / 2}" y="${HEIGHT - 4}" text-anchor="middle">${panel.x}</text>`);
+  const middle = (EDGE.top + bottom) / 2;
+  texts.push(`<text transform="translate(11,${middle}) rotate(-90)" text-anchor="middle">${panel.y}</text>`);
+  return [`<path d="${grid.join("")}" class="tplr-grid"/>${texts.join("")}${parts.join("")}`, points];
+}
+
+/** One panel: its title, its picture, a legend whose entries hide and show their curves, and the point near the mouse. */
+function makePanel(panel, model, place) {
+  place.className = "tplr-panel";
+  place.style.order = panel.order;
+  place.innerHTML = `<div class="tplr-panel-title">${panel.title}</div><svg role="img" height="${HEIGHT}"></svg>
+    <div class="tplr-legend"></div><div class="tplr-tip" hidden></div>`;
+  const [, svg, legend, tip] = place.children;
+  svg.setAttribute("aria-label", `${panel.title}; the tables hold the numbers`);
+  const hidden = new Set();
+  let [points, width] = [[], 0];
+  const keys = panel.curves.map((curve) => {
+    const key = document.createElement("button");
+    key.className = "tplr-key";
+    key.title = curve.about;
+    const sample = [lineOf(curve, "M1,8H33"), markersOf(curve, ["17,8"])].filter(Boolean).join("");
+    key.innerHTML = `<svg width="34" height="16" aria-hidden="true">${sample}</svg>${curve.label}`;
+    key.addEventListener("click", () => {
+      hidden.delete(curve.key) || hidden.add(curve.key);
+      draw();
+    });
+    legend.append(key);
+    return key;
+  });
+  const draw = (newWidth = width) => {
+    width = newWidth;
+    const drawn = panel.curves.map((curve) => ({ ...curve, numbers: model.get(curve.key) }));
+    place.numbers = Object.fromEntries(drawn.map(({ name, numbers }) => [name, numbers]));
+    drawn.forEach((curve, k) => {
+      keys[k].hidden = curve.numbers[0].length === 0;
+      keys[k].setAttribute("aria-pressed", String(!hidden.has(curve.key)));
+    });
+    place.hidden = keys.every((key) => key.hidden);
+    const shown = drawn.filter((curve, k) => !keys[k].hidden && !hidden.has(curve.key));
+    tip.hidden = true;
+    [svg.innerHTML, points] = width && shown.length ? picture(panel, shown, width) : ["", []];
   };
+  svg.addEventListener("pointermove", (event) => {
+    const box = svg.getBoundingClientRect();
+    const distance = ({ at }) => Math.hypot(at[0] - event.clientX + box.left, at[1] - event.clientY + box.top);
+    const nearest = points.reduce((best, point) => (distance(point) < distance(best) ? point : best), points[0]);
+    tip.hidden = !nearest || distance(nearest) > NEAR;
+    if (tip.hidden) return;
+    tip.textContent = nearest.text;
+    tip.style.left = `${Math.min(nearest.at[0] + 8, width - tip.offsetWidth)}px`;
+    tip.style.top = `${svg.offsetTop + nearest.at[1] - 28}px`;
+  });
+  svg.addEventListener("pointerleave", () => (tip.hidden = true));
+  return draw;
 }
 
 function render({ model, el }) {
@@ -54,39 +139,24 @@ function render({ model, el }) {
   // The numbers of a curve are in an attribute named by its place among all curves.
   panels.flatMap((panel) => panel.curves).forEach((curve, place) => (curve.key = `curve_${place}`));
   const places = panels.map(() => document.createElement("div"));
-  const waiting = new Set();
-  let frame = 0;
-  let revision = 0;
+  const draws = panels.map((panel, k) => makePanel(panel, model, places[k]));
   el.classList.add("tplr-panels");
-  el.setAttribute("role", "img");
-  el.setAttribute("aria-label", "Leakage over time, loss functions, budgets and errors; the tables hold the numbers");
-  panels.forEach(({ order }, k) => (places[k].style.order = order));
   el.append(...places);
 
-  const draw = (k) => {
-    const data = panels[k].curves.map((curve) => traceOf(curve, model.get(curve.key)));
-    places[k].hidden = !data.some(({ visible }) => visible);
-    const width = places[k].clientWidth;
-    if (width === 0) return; // the size changes when it is shown, and it is drawn then
-    Plotly.react(places[k], data, { ...layoutOf(panels[k]), width, datarevision: (revision += 1) }, CONFIG);
-  };
-  const next = () => {
-    frame = 0;
-    const start = performance.now();
-    for (const k of [...waiting].sort((a, b) => panels[a].order - panels[b].order || a - b)) {
-      waiting.delete(k);
-      draw(k);
-      if (performance.now() - start > FRAME) break;
-    }
-    if (waiting.size) frame = requestAnimationFrame(next);
-  };
+  const waiting = new Set();
+  let frame = 0;
+  let width = 0;
   const soon = (k) => {
     waiting.add(k);
-    if (!frame) frame = requestAnimationFrame(next);
+    if (frame) return;
+    frame = requestAnimationFrame(() => {
+      frame = 0;
+      for (const panel of waiting) draws[panel](width);
+      waiting.clear();
+    });
   };
   const listeners = panels.flatMap((panel, k) => panel.curves.map(({ key }) => [`change:${key}`, () => soon(k)]));
   for (const [event, listener] of listeners) model.on(event, listener);
-  let width = 0;
   const resized = new ResizeObserver(() => {
     if (places[0].clientWidth === width) return;
     width = places[0].clientWidth;
@@ -97,7 +167,6 @@ function render({ model, el }) {
     resized.disconnect();
     cancelAnimationFrame(frame);
     for (const [event, listener] of listeners) model.off(event, listener);
-    places.forEach((place) => Plotly.purge(place));
   };
 }
 
