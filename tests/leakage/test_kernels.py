@@ -16,9 +16,14 @@ from hypothesis import strategies as st
 import tplrepro as tpl
 from tplrepro.allocation.minimisation import Recursion
 from tplrepro.leakage import vertex
-from tplrepro.leakage.envelope import dense, kernels
+from tplrepro.leakage.envelope import best_pair, dense, joint_hull, kernels
 from tplrepro.leakage.temporal import accumulate_steps
 from tplrepro.validation import frozen
+
+
+@pytest.fixture(autouse=True)
+def worth_compiling(monkeypatch):
+    monkeypatch.setattr(kernels.Kernel, "worth", 0)
 
 
 @given(st.lists(st.floats(1e-20, 1.0), min_size=1, max_size=200))
@@ -37,17 +42,51 @@ def test_no_kernel_is_compiled_twice_but_for_tiles_of_both_precisions():
     for P in (*matrices, copy.deepcopy(matrices[1]), sparse):
         tpl.PrivacyLossFunction(P)
         tpl.privacy_loss(P, 1.0)
-    compiled = {name: f.signatures for name, f in vars(kernels).items() if hasattr(f, "signatures")}
+    compiled = {name: f.compiled.signatures for name, f in vars(kernels).items() if isinstance(f, kernels.Kernel)}
     assert len(compiled) > 25
     for name, signatures in compiled.items():
         assert len(signatures) <= (2 if "float32" in str(signatures) else 1), (name, signatures)
+
+
+@pytest.mark.parametrize("kind", ["random", "strongest", "ties", "huge ratios", "nearly equal", "sparse"])
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 12))
+@settings(max_examples=15)
+def test_small_problems_have_the_same_solution_uncompiled(kind, seed, n):
+    rng = np.random.default_rng(seed)
+    walk = rng.integers(0, n, 3 * n)
+    P = {
+        "random": lambda: rng.dirichlet(np.ones(n), size=n),
+        "strongest": lambda: tpl.smoothed(tpl.strongest(n, seed=seed), 10.0 ** rng.uniform(-6, 8)),
+        "ties": lambda: rng.integers(1, 4, (n, n)) / 1.0,
+        "huge ratios": lambda: 10.0 ** rng.uniform(-300, 0, (n, n)),
+        "nearly equal": lambda: rng.dirichlet(np.full(n, 1e8), size=n),
+        "sparse": lambda: tpl.TransitionMatrix.from_sequences([walk], n_states=n, smoothing=0.1, sparse=True),
+    }[kind]()
+    P = P if isinstance(P, tpl.TransitionMatrix) else tpl.TransitionMatrix(P / P.sum(axis=1, keepdims=True))
+    found = []
+    for worth in (0, math.inf):
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(kernels.Kernel, "worth", worth)
+            found.append([joint_hull(P).tolist(), *(best_pair(P, alpha) for alpha in (1e-3, 1.0, 50.0))])
+    assert found[0] == found[1]
+
+
+def test_numba_is_loaded_when_it_is_worth_it():
+    code = (
+        "import sys, tplrepro as tpl; P = tpl.TransitionMatrix([[0.8, 0.2], [0.1, 0.9]]);"
+        "tpl.PrivacyLossFunction(P), tpl.privacy_loss(P, 1.0); tpl.allocate_by_quantification(1.0, P, P, horizon=5);"
+        "print('numba' in sys.modules); tpl.privacy_loss(tpl.random_matrix(70, seed=0), 1.0);"
+        "print('numba' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]
 
 
 def test_a_change_to_the_kernels_compiles_them_anew(tmp_path):
     # `add` is called from kernels that do not change themselves; they are compiled anew as it lies in the same file.
     source = Path(kernels.__file__).read_text(encoding="utf-8")
     target = tmp_path / "changed_kernels.py"
-    code = "import numpy as np, changed_kernels; print(changed_kernels.point_at(np.eye(2), 0, 1, 2, 0.0)[1])"
+    code = "import numpy as np, changed_kernels; print(changed_kernels.point_at.compiled(np.eye(2), 0, 1, 2, 0.0)[1])"
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(tmp_path)}
     run = partial(subprocess.run, [sys.executable, "-B", "-c", code], env=environment, capture_output=True, check=True)
     target.write_text(source, encoding="utf-8")

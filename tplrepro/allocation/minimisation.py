@@ -115,8 +115,9 @@ class Recursion:
 
     def ascend(self, budgets: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Leakages (R,) along `budgets`, and their derivative (R, N); `change` is that of the budgets."""
-        from tplrepro.leakage.envelope.kernels import ascend  # Numba loads on first use
+        from tplrepro.leakage.envelope.kernels import ascend, expect  # Numba loads on first use
 
+        expect(change.size)
         given = self.vertices, self.first, self.steps, budgets, change
         return ascend(*map(np.ascontiguousarray, given))
 

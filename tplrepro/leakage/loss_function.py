@@ -79,7 +79,7 @@ class PrivacyLossFunction:
     """
 
     def __init__(self, matrix: TransitionMatrix | ArrayLike, progress: bool = False):
-        from tplrepro.leakage.envelope import joint_hull  # Numba loads on first use
+        from tplrepro.leakage.envelope import joint_hull  # SciPy, and Numba, load on first use
 
         self.matrix: TransitionMatrix = as_transition_matrix(matrix)
         # Where all rows are equal: one vertex without gap, L = 0.
@@ -231,7 +231,7 @@ def privacy_loss(matrix: TransitionMatrix | ArrayLike, alpha: float) -> float:
     alpha = one_number(check_alpha(alpha), "alpha", "build PrivacyLossFunction(matrix) once and call it with the array")
     if alpha > LARGE:  # the pass works with e^alpha
         return PrivacyLossFunction(matrix).at(alpha)
-    from tplrepro.leakage.envelope import best_pair  # Numba loads on first use
+    from tplrepro.leakage.envelope import best_pair  # as above
 
     # Below 1e-100 the pair with the largest gap is best, and 1 / alpha may be out of range.
     return vertex_loss(*best_pair(matrix, max(alpha, 1e-100)), alpha)

@@ -120,21 +120,21 @@ def release_counts(
 
 def _laplace(whole: bool, sensitivity: float, budget: float):
     """OpenDP's Laplace measurement with the smallest scale whose privacy map is within the budget."""
-    import opendp.prelude as dp
+    from opendp.measurements import make_laplace
+    from opendp.metrics import l1_distance
 
-    metric = dp.l1_distance(T="i64" if whole else "f64")
+    metric = l1_distance(T="i64" if whole else "f64")
     change = int(sensitivity) if whole else float(sensitivity)
-    return _calibrated(dp.m.make_laplace, whole, metric, change, sensitivity / budget, budget)
+    return _calibrated(make_laplace, whole, metric, change, sensitivity / budget, budget)
 
 
 def _gaussian(whole: bool, sensitivity: float, multiplier: float):
     """OpenDP's Gaussian measurement with the smallest scale whose privacy map is that of the multiplier, in zCDP."""
-    import opendp.prelude as dp
+    from opendp.measurements import make_gaussian
+    from opendp.metrics import l2_distance
 
     rho = 0.5 / multiplier / multiplier * (1.0 - 2.0**-50)  # the square root in a sensitivity may be rounded down
-    return _calibrated(
-        dp.m.make_gaussian, whole, dp.l2_distance(T="f64"), float(sensitivity), multiplier * sensitivity, rho
-    )
+    return _calibrated(make_gaussian, whole, l2_distance(T="f64"), float(sensitivity), multiplier * sensitivity, rho)
 
 
 def _rounded_gaussian(whole: bool, sensitivity: float, multiplier: float) -> Callable[[list[int]], list[int]]:
@@ -153,13 +153,14 @@ def _rounded_gaussian(whole: bool, sensitivity: float, multiplier: float) -> Cal
 
 def _calibrated(make: Callable, whole: bool, metric, change: float, scale: float, bound: float):
     """OpenDP's measurement with the smallest scale, from `scale` on, whose privacy map of a change is in a bound."""
-    import opendp.prelude as dp
+    from opendp.domains import atom_domain, vector_domain  # the prelude would load all of scikit-learn
+    from opendp.mod import enable_features
 
-    dp.enable_features("contrib")  # OpenDP asks every user of its mechanisms to opt in
+    enable_features("contrib")  # OpenDP asks every user of its mechanisms to opt in
     # Python's int would be the 32 bits of C.
-    atoms = dp.atom_domain(T="i64") if whole else dp.atom_domain(T="f64", nan=False)
+    atoms = atom_domain(T="i64") if whole else atom_domain(T="f64", nan=False)
     while True:
-        measurement = make(dp.vector_domain(atoms), metric, scale)
+        measurement = make(vector_domain(atoms), metric, scale)
         if measurement.map(change) <= bound:
             return measurement
         scale = nextafter(scale, inf)

@@ -23,9 +23,12 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.sparse import csr_array
 
-from tplrepro.leakage.envelope import dense, sparse
+from tplrepro.leakage.envelope import dense, kernels, sparse
 
 __all__ = ["best_pair", "joint_hull"]
+
+# Steps that any call takes.
+CALL = 50
 
 
 def joint_hull(matrix, progress: bool = False) -> np.ndarray:
@@ -33,6 +36,7 @@ def joint_hull(matrix, progress: bool = False) -> np.ndarray:
 
     Its vertices (K, 5) in order of growing alpha (falling d): d(S), gap(S), 1 - q(S), and the numbers of rows q and d.
     """
+    kernels.expect(matrix.n_states**3 + CALL)
     if matrix.is_sparse:
         points = sparse.joint_hull(matrix.probabilities, matrix.background, progress)
     else:
@@ -61,6 +65,7 @@ def best_pair(matrix, alpha: float) -> tuple[float, float, float]:
 
     All three are 0, 0, 1 if all rows are equal.
     """
+    kernels.expect(matrix.n_states**3 + CALL)
     if matrix.is_sparse:
         return sparse.best_pair(matrix.probabilities, matrix.background, alpha)
     return dense.best_pair(matrix.probabilities, alpha)

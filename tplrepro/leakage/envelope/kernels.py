@@ -2,20 +2,23 @@
 the recursion of `vertex`.
 
 It is one file because Numba keeps compiled functions on disk and compiles one anew if its own file has changed, but not
-if a function or constant that it uses has changed in another. Every kernel is compiled on its first call, and for one
-type of argument only, but for tiles, which may be of single or double precision: rows are read-only, C-contiguous
-float64, whether those of a dense matrix or a sparse pair in its workspace, and pairs of rows are C-contiguous int64.
-np.int64(0) stands where 0 itself, to Numba a type of its own, would have a kernel compiled once more.
+if a function or constant that it uses has changed in another. A small problem is solved before Numba is loaded, so
+kernels run as they are written until more is expected of them, with the same results. Then each is compiled on its
+first call, and for one type of argument only, but for tiles, which may be of single or double precision: rows are
+read-only, C-contiguous float64, whether those of a dense matrix or a sparse pair in its workspace, and pairs of rows
+are C-contiguous int64. np.int64(0) stands where 0 itself, to Numba a type of its own, would have a kernel compiled once
+more.
 
 Points are rows d(S), gap(S), 1 - q(S) of an array, see the package's docstring, and behind them the numbers of the two
 rows q and d, which a float holds exactly. All sums that enter a result are compensated. Kernels release the GIL.
 """
 
+from collections.abc import Callable
+from functools import cache, cached_property
+from types import FunctionType
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
-from numba.extending import register_jitable
 
 from tplrepro.leakage import vertex
 
@@ -25,6 +28,7 @@ __all__ = [
     "Screen",
     "SparseRows",
     "Workspace",
+    "Kernel",
     "ascend",
     "bound_excesses",
     "chain",
@@ -32,6 +36,7 @@ __all__ = [
     "edges",
     "exceeding",
     "excesses",
+    "expect",
     "extend",
     "falling",
     "find_outside",
@@ -71,24 +76,80 @@ FEW = 500
 # order, and so vectorised. Compensated sums are compiled with neither.
 EXACT_ORDER = {"nnan", "ninf", "nsz", "contract"}
 FAST = EXACT_ORDER | {"reassoc"}
-KERNEL: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+# Elementary steps that take as long uncompiled as it takes to load Numba and what it has compiled before.
+WORTH = 200_000
+
+
+class Kernel:
+    """A function that runs as it is written until `expect` finds it worth compiling: small problems need no Numba."""
+
+    def __init__(self, function: Callable, options: dict[str, Any]):
+        self.function, self.options = function, options
+
+    @cached_property
+    def compiled(self):
+        return load_numba().njit(cache=True, nogil=True, error_model="numpy", **self.options)(self.function)
+
+    @property
+    def _numba_type_(self):  # compiled, kernels call each other's compiled functions
+        return self.compiled._numba_type_
+
+    def __call__(self, *arguments):
+        if Kernel.worth <= 0:
+            return self.compiled(*arguments)
+        with np.errstate(all="ignore"):  # as in compiled code
+            return uncompiled()[self.function.__name__](*arguments)
+
+    #: Steps left before kernels are compiled.
+    worth = WORTH
+
+
+def kernel(**options) -> Callable[[Callable], Kernel]:
+    """Decorator that makes a function a kernel, with options of numba.njit beside those that all have."""
+    return lambda function: Kernel(function, options)
+
+
+def expect(steps: int) -> None:
+    """Announce about so many steps of kernels: once they come to more than WORTH in a process, kernels are compiled."""
+    Kernel.worth -= steps
+
+
+@cache
+def uncompiled() -> dict[str, Any]:
+    """This module's names, but kernels are plain functions that call each other as such."""
+    names = dict(globals())
+    for name, value in globals().items():
+        if isinstance(value, Kernel):
+            plain = value.function
+            names[name] = FunctionType(plain.__code__, names) if plain.__globals__ is globals() else plain
+    return names
+
+
+@cache
+def load_numba():
+    """Numba, with the formulas of `vertex` known to it."""
+    import numba
+    from numba.extending import register_jitable
+
+    for formula in (vertex.vertex_loss, vertex.vertex_slope):
+        register_jitable(error_model="numpy")(formula)
+    return numba
+
 
 # The recursion and its formulas lie together in `vertex`, in plain Python, whose file Numba then watches.
-for formula in (vertex.vertex_loss, vertex.vertex_slope):
-    register_jitable(error_model="numpy")(formula)
-ascend = numba.njit(**KERNEL)(vertex.ascend)
+ascend = kernel()(vertex.ascend)
 
 
 def thread_count(n: int, enough: int) -> int:
     """As many as Numba may use, if there are states enough to pay for starting them."""
-    return 1 if n < enough else numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
+    return 1 if n < enough else load_numba().config.NUMBA_NUM_THREADS
 
 
 # One pair of rows: `rows, i, j, size` stands for the first `size` columns of q = rows[i] and d = rows[j]. Rows are
 # indexed, not sliced: making a slice costs as much as a pass over 200 columns, and a tuple of them costs, too.
 
 
-@numba.njit(**KERNEL)
+@kernel()
 def add(total, lost, term):
     """One step of a compensated sum: the total, and what the last addition to it lost."""
     term -= lost
@@ -96,7 +157,7 @@ def add(total, lost, term):
     return new, (new - total) - term
 
 
-@numba.njit(fastmath=FAST, **KERNEL)
+@kernel(fastmath=FAST)
 def excess(rows, i, j, size, mu):
     """s(mu) = sum_k max(q_k - (1 + mu) d_k, 0)."""
     total = 0.0
@@ -110,7 +171,7 @@ def excess(rows, i, j, size, mu):
     return total
 
 
-@numba.njit(**KERNEL)
+@kernel()
 def point_at(rows, i, j, size, mu):
     """The pair's own vertex (d(S), gap(S)) in direction mu."""
     d_sum = d_lost = gap_sum = gap_lost = 0.0
@@ -122,7 +183,7 @@ def point_at(rows, i, j, size, mu):
     return d_sum, gap_sum
 
 
-@numba.njit(**KERNEL)
+@kernel()
 def best_slope(rows, i, j, size, inverse, best):
     """The pair's steepest tangent from (-inverse, 0) by Dinkelbach's iteration, if steeper than `best`; else `best`."""
     while True:
@@ -133,7 +194,7 @@ def best_slope(rows, i, j, size, inverse, best):
         best = slope
 
 
-@numba.njit(**KERNEL)
+@kernel()
 def prefix_points(rows, i, j, size):
     """All vertices of one pair: columns with q_k > d_k in order of falling q_k/d_k, summed up (Theorem 8 of [1])."""
     chosen, ratio = np.empty(size, dtype=np.int64), np.empty(size)
@@ -164,7 +225,7 @@ def prefix_points(rows, i, j, size):
 # The hull and the pairs that stick out of it.
 
 
-@numba.njit(**KERNEL)
+@kernel()
 def edges(points):
     """The hull of k vertices as kernels take it (3, k + 1): its edges' slopes, 0 first and the tangent through the
     origin last; its support function there; each vertex's d, and 0.
@@ -181,13 +242,13 @@ def edges(points):
     return hull
 
 
-@numba.njit(**KERNEL)
+@kernel()
 def is_diagonal(points):
     """Whether (0, 1) is on the hull: two rows have disjoint supports, L(alpha) = alpha, and nothing can exceed it."""
     return points.shape[0] > 0 and points[0, 0] == 0.0 and points[0, 2] == 0.0
 
 
-@numba.njit(**KERNEL)
+@kernel()
 def hull_in_order(points):
     """The vertices, from the largest gap to the largest gap/d, of points with rising d.
 
@@ -212,7 +273,7 @@ def hull_in_order(points):
     return stack[top:0:-1].copy()
 
 
-@numba.njit(**KERNEL)
+@kernel()
 def add_pair(points, new):
     """The hull of the hull `points` and of the points `new` of one pair."""
     # The hull's points come with falling d, those of a pair with rising d.
@@ -227,7 +288,7 @@ def add_pair(points, new):
     return hull_in_order(merged)
 
 
-@numba.njit(**KERNEL)
+@kernel()
 def outside(rows, i, j, size, mu, support):
     """The accurate form of s(mu) > h(mu), asked only where the fast sum says so; TIE is taken off each gap.
 
@@ -238,7 +299,7 @@ def outside(rows, i, j, size, mu, support):
     return gap_sum * (1.0 - TIE) - mu * d_sum > support
 
 
-@numba.njit(**KERNEL)
+@kernel()
 def sticks_out(rows, i, j, size, far, hull, pending):
     """Whether the points of the pair leave the hull, given by its `edges`.
 
@@ -251,7 +312,7 @@ def sticks_out(rows, i, j, size, far, hull, pending):
     return s > 0.0 and sticks_out_after(rows, i, j, size, np.int64(0), s, far, hull, pending)
 
 
-@numba.njit(**KERNEL)
+@kernel()
 def sticks_out_after(rows, i, j, size, a, s_a, far, hull, pending):
     """The same for slopes from edge a on, where the excess is at most s_a."""
     last = hull.shape[1] - 1
@@ -264,7 +325,7 @@ def sticks_out_after(rows, i, j, size, a, s_a, far, hull, pending):
     return sticks_out_between(rows, i, j, size, a, hull[SLOPE, a], s_a, last, mu_b, s_b, hull, pending)
 
 
-@numba.njit(**KERNEL)
+@kernel()
 def sticks_out_between(rows, i, j, size, a, mu_a, s_a, b, mu_b, s_b, hull, pending):
     """The same between slope mu_a of edge a and mu_b (that of edge b or before it); s_a and s_b bound the excess."""
     left = 0
@@ -295,7 +356,7 @@ def sticks_out_between(rows, i, j, size, a, mu_a, s_a, b, mu_b, s_b, hull, pendi
             b, mu_b, s_b = int(pending[left, 0]), pending[left, 1], pending[left, 2]
 
 
-@numba.njit(**KERNEL)
+@kernel()
 def grow(points, rows, candidates, far):
     """Add to the hull every candidate pair (i, j) of dense rows that still sticks out of it."""
     hull, pending, n = edges(points), np.empty((PENDING, 3)), rows.shape[1]
@@ -320,7 +381,7 @@ class Screen(NamedTuple):
     edge: np.ndarray
 
 
-@numba.njit(fastmath=FAST, **KERNEL)
+@kernel(fastmath=FAST)
 def last_slopes(rows, largest):
     """For each row d a slope from which on its excess is 0 whatever the row q; `largest`: each column's entry."""
     last = np.full(rows.shape[0], 1e-300)
@@ -332,7 +393,7 @@ def last_slopes(rows, largest):
     return last
 
 
-@numba.njit(**KERNEL)
+@kernel()
 def excesses(rows, pairs, slopes):
     """The excess of each pair at each slope, (slopes, pairs)."""
     values = np.empty((slopes.size, pairs.shape[0]))
@@ -342,7 +403,7 @@ def excesses(rows, pairs, slopes):
     return values
 
 
-@numba.njit(**KERNEL)
+@kernel()
 def rounding_error(columns, base, unit):
     """Bound on the error of sum_k max(q_k, c_k) - sum_k c_k as `bound_excesses` computes it, base = sum_k c_k.
 
@@ -353,7 +414,7 @@ def rounding_error(columns, base, unit):
     return (CHUNK // 4 + columns // CHUNK + 8) * unit * (1.0 + base)
 
 
-@numba.njit(**KERNEL)
+@kernel()
 def room_for(tile):
     """Room for the columns in use, their levels, and two sums for each row of the tile."""
     n, width = tile.shape
@@ -361,7 +422,7 @@ def room_for(tile):
     return columns, levels, np.empty(width, dtype=tile.dtype), np.empty(width, dtype=tile.dtype)
 
 
-@numba.njit(**KERNEL)
+@kernel()
 def bound_excesses(tile, rows, j, mu, largest, room, bounds):
     """bounds[i] >= s(mu) for d = row j and each row q of the tile.
 
@@ -385,7 +446,7 @@ def bound_excesses(tile, rows, j, mu, largest, room, bounds):
         bounds[i] = total[i] + shift
 
 
-@numba.njit(fastmath=EXACT_ORDER, **KERNEL)
+@kernel(fastmath=EXACT_ORDER)
 def sum_of_maxima(q, size, room):
     """Sum max(q_k, level_k) over the first `size` columns in use, for each row q of the tile."""
     columns, levels, part, total = room
@@ -410,7 +471,7 @@ def sum_of_maxima(q, size, room):
             total[i] += part[i]
 
 
-@numba.njit(**KERNEL)
+@kernel()
 def runs_under(hull, first, last, mu_a, s_a, mu_b, s_b):
     """Whether the line from (mu_a, s_a) to (mu_b, s_b) is under the support at those edges first..last before mu_b."""
     for e in range(first, last + 1):
@@ -422,7 +483,7 @@ def runs_under(hull, first, last, mu_a, s_a, mu_b, s_b):
     return True
 
 
-@numba.njit(**KERNEL)
+@kernel()
 def chain(slopes, caps, edge, far, hull, most):
     """Which of the caps at these slopes, that of `edge` each, make a screen: the fewest, taken greedily, that settle a
     row d whose excesses are 0 from slope `far` on; none if that takes more than `most`.
@@ -442,7 +503,7 @@ def chain(slopes, caps, edge, far, hull, most):
     return chosen[:0]
 
 
-@numba.njit(**KERNEL)
+@kernel()
 def settles(screen, far, hull):
     """Whether the caps settle a row d whose excesses are 0 from slope `far` on."""
     slope, cap, edge = screen
@@ -452,7 +513,7 @@ def settles(screen, far, hull):
     return runs_under(hull, edge[last] + 1, hull.shape[1] - 1, slope[last], cap[last], far, 0.0)
 
 
-@numba.njit(**KERNEL)
+@kernel()
 def sticks_out_above(rows, i, j, size, bounds, used, screen, far, hull, pending):
     """`sticks_out` for a pair above some cap: only next to that slope. bounds[l] >= s at the first `used` slopes of the
     screen; `far` is before any further one. Bounds that say nothing are replaced by the excess.
@@ -474,7 +535,7 @@ def sticks_out_above(rows, i, j, size, bounds, used, screen, far, hull, pending)
     return bounds[a] > cap[a] and sticks_out_after(rows, i, j, size, edge[a], bounds[a], far, hull, pending)
 
 
-@numba.njit(**KERNEL)
+@kernel()
 def find_outside(rows, tile, start, largest, far, hull, screen, first, found):
     """Mark in found[j - first, start + i] the pairs (q = row i in the tile, d = row j) that stick out of the hull.
 
@@ -508,7 +569,7 @@ def find_outside(rows, tile, start, largest, far, hull, screen, first, found):
                 found[j - first, start + i] = share
 
 
-@numba.njit(**KERNEL)
+@kernel()
 def improve_partners(tile, first, rows, slopes, found, best):
     """Put the best q of the tile into found[0::2, 0] and the best d into found[1::2, 1], where better than `best`."""
     n = tile.shape[0]
@@ -527,7 +588,7 @@ def improve_partners(tile, first, rows, slopes, found, best):
             best[m], found[m, m % 2] = total[at], first + at
 
 
-@numba.njit(**KERNEL)
+@kernel()
 def improve(rows, tile, start, largest, inverse, first, stop, best):
     """Scan the pairs of rows q in the tile and rows d in first..stop; the steepest tangent found from (-inverse, 0)."""
     n = rows.shape[1]
@@ -585,7 +646,7 @@ class Workspace(NamedTuple):
     pending: np.ndarray
 
 
-@numba.njit(**KERNEL)
+@kernel()
 def falling(start, value):
     """The order of the entries in which each row's value falls."""
     order = np.empty(value.size, dtype=np.int64)
@@ -596,7 +657,7 @@ def falling(start, value):
     return order
 
 
-@numba.njit(**KERNEL)
+@kernel()
 def sums_of_largest(rows):
     """top_i(m) and m for the m that matter, row i's from start[i] + i on; and the smallest entry of each row."""
     value, n = rows.value, rows.background.size
@@ -618,7 +679,7 @@ def sums_of_largest(rows):
     return top, size, low
 
 
-@numba.njit(**KERNEL)
+@kernel()
 def scatter(j, rows, work):
     """Spread row j out as d; returns its numbers of runs of equal values and of entries, and its background."""
     runs = 0
@@ -633,14 +694,14 @@ def scatter(j, rows, work):
     return runs, rows.start[j + 1] - rows.start[j], rows.background[j]
 
 
-@numba.njit(**KERNEL)
+@kernel()
 def gather(j, rows, work):
     """Take row j back in."""
     for k in range(rows.start[j], rows.start[j + 1]):
         work.stored[rows.column[k]] = False
 
 
-@numba.njit(**KERNEL)
+@kernel()
 def compress(i, rows, scattered, work):
     """Row i as q and the scattered row as d with equal columns merged, in work.buffer.
 
@@ -691,7 +752,7 @@ def compress(i, rows, scattered, work):
     return (work.pair, np.int64(0), np.int64(1), used + 1), max(far * ROOM, 1e-300)
 
 
-@numba.njit(**KERNEL)
+@kernel()
 def mattering(candidates, rows, j, rows_d, hull, inverse, best, work):
     """Candidates q among `rows` that with row j of `rows_d` leave the hull, or, if it has no vertices, exceed the
     tangent of slope `best` from (-inverse, 0).
@@ -713,7 +774,7 @@ def mattering(candidates, rows, j, rows_d, hull, inverse, best, work):
     return kept[:size]
 
 
-@numba.njit(**KERNEL)
+@kernel()
 def extend(j, candidates, rows, work, points):
     """Add to the hull what sticks out of it among the pairs (q = row i, d = row j), i in candidates."""
     scattered = scatter(j, rows, work)
@@ -732,7 +793,7 @@ def extend(j, candidates, rows, work, points):
     return points
 
 
-@numba.njit(**KERNEL)
+@kernel()
 def steepen(j, candidates, rows, work, inverse, best):
     """The steepest tangent from (-inverse, 0) among the pairs with d = row j, if steeper than `best`; and its row i."""
     scattered = scatter(j, rows, work)
@@ -747,7 +808,7 @@ def steepen(j, candidates, rows, work, inverse, best):
     return best, best_i
 
 
-@numba.njit(**KERNEL)
+@kernel()
 def exceeding(members, candidates, rows, work, inverse, best):
     """Which rows q (columns) exceed the tangent with which rows d (rows), where rounding counts as yes.
 
