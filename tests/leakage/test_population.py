@@ -127,9 +127,9 @@ def test_a_run_that_fails_loses_one_batch_and_goes_on(tmp_path, monkeypatch, n_j
         tpl.population_leakage(users | {bad: [0, 1]}, EPSILONS, n_jobs=n_jobs, **options)
     kept = pd.read_parquet(tmp_path / "done")
     assert set(kept["user"]) <= set(users)
-    computed, one_user, bar = [], population._leakages_of_user, mock.MagicMock()
+    computed, of_users, bar = [], population._leakages_of_users, mock.MagicMock()
     monkeypatch.setattr(population, "progress_bar", bar)
-    monkeypatch.setattr(population, "_leakages_of_user", lambda *own: computed.append(own) or one_user(*own))
+    monkeypatch.setattr(population, "_leakages_of_users", lambda b, *rest: computed.extend(b[0]) or of_users(b, *rest))
     for expected in (alone, alone):
         result = tpl.population_leakage(users, EPSILONS, progress=True, **options)
         assert (result.tpl == expected.tpl).all()

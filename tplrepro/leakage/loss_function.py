@@ -9,13 +9,21 @@ from bisect import bisect_right
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cached_property
-from math import expm1, inf, log, log1p, nextafter
+from math import expm1, inf, isnan, log, nextafter
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.leakage.vertex import LARGE, vertex_budget, vertex_loss, vertex_losses, vertex_slope, vertex_supremum
+from tplrepro.leakage.vertex import (
+    LARGE,
+    vertex_budget,
+    vertex_crossing,
+    vertex_loss,
+    vertex_losses,
+    vertex_slope,
+    vertex_supremum,
+)
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.validation import as_numbers, check_alpha, check_epsilon, frozen, one_number
 
@@ -241,9 +249,8 @@ def _crossing(vertex, following) -> float:
     """The alpha at which two neighbouring vertices give the same slope."""
     d, gap, _ = vertex
     next_d, next_gap, _ = following
-    inverse = (next_gap * d - gap * next_d) / (gap - next_gap)
-    if inverse > 1e-290:
-        return log1p(1.0 / inverse)
+    if not isnan(crossing := vertex_crossing(d, gap, next_d, next_gap)):
+        return crossing
     d, gap, next_d, next_gap = map(Fraction, (d, gap, next_d, next_gap))  # as the products are out of range
     exact = (next_gap * d - gap * next_d) / (gap - next_gap)
     return log(exact.denominator) - log(exact.numerator)

@@ -8,6 +8,10 @@ Batches of users run through joblib, with any of its backends: processes by defa
 ``joblib.parallel_config(backend="dask")`` for a cluster. Results do not depend on the backend or the batches. With a
 folder, a worker keeps each finished batch there, named by what it was computed from, and a run that was cut off, or
 that met a user without a matrix, goes on from them.
+
+`_leakages_of_user` says what is computed for one user. Users with few states are estimated, and their leakages found,
+many at a time, which gives the same bits without an object for each; she takes what `PopulationLeakage` holds of her,
+16 T + 50 bytes or so, beside her own sequences.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,6 +25,7 @@ from numpy.typing import ArrayLike
 
 from tplrepro.leakage.temporal import temporal_privacy_leakage
 from tplrepro.markov.sequences import Sequences, as_sequences, count_transitions
+from tplrepro.markov.shrinkage import matrices_of_few, own_matrix, pooled_matrix
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.progress import progress_bar
 from tplrepro.provenance import write_whole
@@ -79,7 +84,7 @@ def population_leakage(
     sides: tuple[str, ...] = SIDES,
     visited_only: bool = False,
     n_jobs: int | None = None,
-    batch_size: int = 256,
+    batch_size: int = 1024,
     folder: str | PathLike | None = None,
     progress: bool = False,
 ) -> PopulationLeakage:
@@ -118,30 +123,35 @@ def population_leakage(
         raise ValueError("prior_weight must be finite and above 0, found 0; pass None for no pooling")
     if not sides or any(side not in SIDES for side in sides):
         raise ValueError(f"sides must name 'backward', 'forward' or both, found {sides!r}; give a tuple of them")
-    data = _of_users(sequences_by_user, n_states)
-    by_user = data.by_user()
-    for user, own in by_user.items():
-        if not any(map(len, own)):
-            raise ValueError(f"each user needs an observed state, found none for user {user!r}; leave her out")
+    users, first, data = _by_user(_of_users(sequences_by_user, n_states))
+    observed = np.diff(data.offsets[first])
+    if not observed.all():
+        user = users[int(np.argmin(observed))]
+        raise ValueError(f"each user needs an observed state, found none for user {user!r}; leave her out")
     pooled: dict[str, TransitionMatrix | None] = dict.fromkeys(sides)
     if prior_weight is not None:
-        pooled = {side: _pooled(count_transitions(data, direction=side)[0], smoothing) for side in sides}
+        counts, _ = count_transitions(data)
+        pooled = {side: pooled_matrix(counts.T if side == "backward" else counts, smoothing) for side in sides}
     if folder is not None:
         Path(folder).mkdir(parents=True, exist_ok=True)
     options = data.n_states, budgets, pooled, smoothing, prior_weight, visited_only
-    users = list(by_user)
-    batches = [{user: by_user[user] for user in users[k : k + batch_size]} for k in range(0, len(users), batch_size)]
-    tasks = (delayed(_leakages_of_batch)(batch, folder, options) for batch in batches)
-    leakages = []
-    with progress_bar(len(batches), progress, "population", "batch") as bar:
-        for found in Parallel(n_jobs=n_jobs, return_as="generator")(tasks):
-            leakages.append(found)
+    bpl, fpl = (np.empty((len(users), budgets.size)) for _ in SIDES)
+    starts = range(0, len(users), batch_size)
+    tasks = (delayed(_leakages_of_batch)(_batch(data, first, k, k + batch_size), folder, options) for k in starts)
+    failed = []
+    with progress_bar(len(starts), progress, "population", "batch") as bar:
+        for k, found in zip(starts, Parallel(n_jobs=n_jobs, return_as="generator")(tasks), strict=True):
+            if isinstance(found, str):
+                failed.append(found)
+            else:
+                bpl[k : k + batch_size], fpl[k : k + batch_size] = found
             bar.update()
-    failed = [found for found in leakages if isinstance(found, str)]
     if failed:
-        raise ValueError(f"{failed[0]}; leave her out ({len(failed)} of {len(batches)} batches met such a user)")
-    transitions = np.array([sum(max(len(s) - 1, 0) for s in own) for own in by_user.values()])
-    return PopulationLeakage(tuple(users), transitions, budgets, *np.concatenate(leakages, axis=1))
+        raise ValueError(f"{failed[0]}; leave her out ({len(failed)} of {len(starts)} batches met such a user)")
+    transitions = np.add.reduceat(np.maximum(data.lengths - 1, 0), first[:-1])
+    for leakages in (bpl, fpl):
+        leakages.setflags(write=False)  # kept as they are, not copied
+    return PopulationLeakage(tuple(users), transitions, budgets, bpl, fpl)
 
 
 def _of_users(data: Any, n_states: int | None) -> Sequences:
@@ -167,65 +177,78 @@ def _about(user: Any, function: Callable, *arguments) -> Any:
         raise ValueError(f"user {user!r}: {error}") from None
 
 
-def _leakages_of_batch(batch: dict[Any, list[np.ndarray]], folder, options: tuple) -> np.ndarray | str:
+def _by_user(data: Sequences) -> tuple[list, np.ndarray, Sequences]:
+    """The U users in order of first appearance, where each one's sequences begin (U + 1,), and these user by user."""
+    import pandas as pd
+
+    codes, _ = pd.factorize(data.users, use_na_sentinel=False)
+    if (np.diff(codes) < 0).any():
+        order = np.argsort(codes, kind="stable")
+        codes, data = codes[order], data.select(order)
+    first = np.flatnonzero(np.diff(codes, prepend=-1))
+    return data.users[first].tolist(), np.append(first, codes.size), data
+
+
+def _batch(data: Sequences, first: np.ndarray, start: int, stop: int) -> tuple:
+    """Users start, ..., stop - 1: their names, where their sequences begin, where these begin, and their values.
+
+    A tuple travels with its task, so that it is there again if a worker dies.
+    """
+    own = first[start : stop + 1]
+    offsets = data.offsets[own[0] : own[-1] + 1]
+    return data.users[own[:-1]].tolist(), own - own[0], offsets - offsets[0], data.values[offsets[0] : offsets[-1]]
+
+
+def _leakages_of_batch(batch: tuple, folder, options: tuple) -> np.ndarray | str:
     """BPL and FPL of some users, (2, B, T), kept in the folder; or what is wrong with one of them."""
     import joblib
     import pandas as pd
 
     done = None if folder is None else Path(folder) / f"{joblib.hash((batch, options))}.parquet"
-    shape = 2, len(batch), options[1].size
+    shape = 2, len(batch[0]), options[1].size
     if done is not None and done.is_file():
         return pd.read_parquet(done)[["bpl", "fpl"]].to_numpy().T.reshape(shape)
     try:
-        leakages = np.stack([_about(user, _leakages_of_user, own, *options) for user, own in batch.items()], axis=1)
+        leakages = _leakages_of_users(batch, *options)
     except ValueError as error:
         return str(error)
     if done is not None:
-        names, times = np.repeat([str(user) for user in batch], shape[2]), np.tile(np.arange(shape[2]), shape[1])
+        names = np.repeat([str(user) for user in batch[0]], shape[2])
+        times = np.tile(np.arange(shape[2]), shape[1])
         bpl, fpl = leakages.reshape(2, -1)
         write_whole(done, pd.DataFrame({"user": names, "time": times, "bpl": bpl, "fpl": fpl}).to_parquet())
     return leakages
 
 
+def _leakages_of_users(
+    batch: tuple, n: int, budgets: np.ndarray, pooled: dict, smoothing: float, weight: float | None, visited_only: bool
+) -> np.ndarray:
+    """`_leakages_of_user` of each user of a batch, (2, B, T), for most of them many at a time."""
+    from tplrepro.leakage.envelope import SMALL, leakages_of_small  # Numba loads on first use
+
+    users, first, offsets, values = batch
+    sequences = Sequences(values, offsets, np.arange(n), np.arange(offsets.size - 1))
+    leakages = np.full((2, len(users), budgets.size), np.nan)
+    for members, matrices in matrices_of_few(first, sequences, pooled, smoothing, weight, visited_only, SMALL):
+        for found, side in zip(leakages, SIDES, strict=True):
+            order = slice(None, None, 1 if side == "backward" else -1)
+            along = leakages_of_small(matrices[side], budgets[order])[:, order] if side in pooled else budgets
+            found[members] = along
+    # Those with many states, without a matrix, or with numbers out of range.
+    for u in np.flatnonzero(np.isnan(leakages[:, :, 0]).any(axis=0)).tolist():
+        own = sequences.select(np.arange(first[u], first[u + 1]))
+        options = budgets, pooled, smoothing, weight, visited_only
+        leakages[:, u] = _about(users[u], _leakages_of_user, own, *options)
+    return leakages
+
+
 def _leakages_of_user(
-    sequences, n: int, budgets, pooled: dict, smoothing: float, prior_weight, visited_only: bool
+    own: Sequences, budgets: np.ndarray, pooled: dict, smoothing: float, weight: float | None, visited_only: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    flat, offsets = np.concatenate(sequences), np.cumsum([0, *map(len, sequences)])
-    visited, flat = np.unique(flat, return_inverse=True) if visited_only else (np.arange(n), flat)
-    forward, _ = count_transitions(Sequences(flat, offsets, visited, np.arange(len(sequences))))
-    known = {}
-    for side, prior in pooled.items():
-        counts = forward if side == "forward" else forward.T.tocsr()
-        if prior is None:
-            known[side] = TransitionMatrix.from_counts(counts, smoothing)
-        else:
-            known[side] = _shrunk(counts, prior, prior_weight, visited)
+    """BPL and FPL of one user, step by step."""
+    if visited_only:
+        visited, codes = np.unique(own.values, return_inverse=True)
+        own = Sequences(codes, own.offsets, visited, own.users)
+    known = {side: own_matrix(own, side, prior, smoothing, weight) for side, prior in pooled.items()}
     leakage = temporal_privacy_leakage(budgets, **known)
     return leakage.bpl, leakage.fpl
-
-
-def _pooled(counts, smoothing: float) -> TransitionMatrix:
-    if smoothing == 0.0:
-        # A state that nobody leaves has no row; any will do, as no user's row depends on more than its weight.
-        empty = np.flatnonzero(np.asarray(counts.sum(axis=1)).ravel() == 0)
-        counts = counts.tolil()
-        counts[empty, empty] = 1.0
-    return TransitionMatrix.from_counts(counts, smoothing)
-
-
-def _shrunk(counts, prior: TransitionMatrix, weight: float, visited: np.ndarray) -> TransitionMatrix:
-    """One user's matrix: her counts and `weight` pseudo-transitions along each pooled row."""
-    totals = np.asarray(counts.sum(axis=1)).ravel() + weight
-    if visited.size < prior.n_states:
-        rows = np.vstack([prior.row(i)[visited] for i in visited.tolist()])
-        mass = rows.sum(axis=1, keepdims=True)
-        # A pooled row that never leads to one of her places gives no hint: all of them alike.
-        rows = np.where(mass > 0, rows / np.where(mass > 0, mass, 1.0), 1.0 / visited.size)
-    elif not prior.is_sparse:
-        rows = prior.probabilities
-    else:
-        joint = (counts + weight * prior.excess).tocsr()
-        background, stored = weight * prior.background / totals, np.diff(joint.indptr)
-        joint.data = joint.data / np.repeat(totals, stored) + np.repeat(background, stored)
-        return TransitionMatrix(joint, background=background, normalize=True)
-    return TransitionMatrix((counts.toarray() + weight * rows) / totals[:, None], normalize=True)

@@ -6,11 +6,21 @@ alpha > 709 and lose digits for small alpha; those below keep full relative accu
 ask for one number at a time, which NumPy answers ten times as slowly as `math`; curves get `vertex_losses`.
 """
 
-from math import exp, expm1, hypot, inf, log, log1p, sqrt
+from math import exp, expm1, hypot, inf, isnan, log, log1p, nan, sqrt
 
 import numpy as np
 
-__all__ = ["LARGE", "ascend", "vertex_budget", "vertex_loss", "vertex_losses", "vertex_slope", "vertex_supremum"]
+__all__ = [
+    "LARGE",
+    "ascend",
+    "ascend_each",
+    "vertex_budget",
+    "vertex_crossing",
+    "vertex_loss",
+    "vertex_losses",
+    "vertex_slope",
+    "vertex_supremum",
+]
 
 # Beyond this exp() is near the end of the double range, and e^-alpha counts only against probabilities below 1e-300.
 LARGE = 700.0
@@ -65,6 +75,18 @@ def vertex_slope(d: float, gap: float, rest: float, alpha: float) -> float:
         exponent = alpha + log(d) if d > 0.0 else -inf
         below = 1.0 + exp(exponent) if exponent <= LARGE else inf
     return min(gap / ((gap + d) * -expm1(-alpha) + exp(-alpha)) / below, 1.0)
+
+
+def vertex_crossing(d: float, gap: float, next_d: float, next_gap: float) -> float:
+    """The alpha at which two neighbouring vertices give the same slope, and the next one takes over; nats.
+
+    NaN where the products are out of range.
+
+    >>> round(vertex_crossing(0.2, 0.5, 0.1, 0.4), 6)
+    1.466337
+    """
+    inverse = (next_gap * d - gap * next_d) / (gap - next_gap)
+    return log1p(1.0 / inverse) if inverse > 1e-290 else nan
 
 
 def vertex_budget(d: float, gap: float, rest: float, alpha: float) -> float:
@@ -136,3 +158,36 @@ def ascend(
             for n in range(change.shape[1]):
                 derivative[t, n] += slope * derivative[t - 1, n]
     return leakages, derivative
+
+
+def ascend_each(points: np.ndarray, first: np.ndarray, budgets: np.ndarray) -> np.ndarray:
+    """Leakages (U, T) of the recursion along `budgets` (T,) with the loss function of each of U hulls.
+
+    Hull u is `points[first[u]:first[u + 1]]`, of which d, gap and rest count. NaN where doubles do not tell: a crossing
+    is out of range, or rows are nearly disjoint (`envelope.joint_hull`). Compiled by `envelope`, too.
+    """
+    leakages = np.empty((first.size - 1, budgets.size))
+    until = np.empty(points.shape[0])
+    for u in range(first.size - 1):
+        start, last = first[u], first[u + 1] - 1
+        alpha = 0.0
+        if last >= start and points[last, 0] == 0.0 and 0.0 < points[last, 2] < 1e-8:
+            alpha = nan
+        for v in range(start, last):
+            until[v] = vertex_crossing(points[v, 0], points[v, 1], points[v + 1, 0], points[v + 1, 1])
+            if isnan(until[v]):
+                alpha = nan
+        for t in range(budgets.size):
+            low, high = start, last
+            while low < high:  # the search of `bisect_right`
+                middle = (low + high) // 2
+                if alpha < until[middle]:
+                    high = middle
+                else:
+                    low = middle + 1
+            if last < start:  # all rows are equal
+                alpha = 0.0
+            elif not isnan(alpha):
+                alpha = vertex_loss(points[low, 0], points[low, 1], points[low, 2], alpha)
+            leakages[u, t] = alpha = alpha + budgets[t]
+    return leakages

@@ -24,8 +24,9 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from tplrepro.leakage.envelope import dense, kernels, sparse
+from tplrepro.leakage.envelope.dense import SMALL
 
-__all__ = ["best_pair", "joint_hull"]
+__all__ = ["SMALL", "best_pair", "joint_hull", "leakages_of_small"]
 
 # Steps that any call takes.
 CALL = 50
@@ -69,3 +70,15 @@ def best_pair(matrix, alpha: float) -> tuple[float, float, float]:
     if matrix.is_sparse:
         return sparse.best_pair(matrix.probabilities, matrix.background, alpha)
     return dense.best_pair(matrix.probabilities, alpha)
+
+
+def leakages_of_small(matrices: np.ndarray, budgets: np.ndarray) -> np.ndarray:
+    """Leakages (M, T) of the recursion along budgets (T,) with each of M dense matrices (M, n, n), n <= SMALL.
+
+    They have the bits of `accumulate_steps` with their `PrivacyLossFunction`s. NaN, for one to be asked instead, where
+    rows are nearly disjoint or numbers out of range.
+    """
+    kernels.expect(matrices.size * matrices.shape[2] + CALL)
+    rows = np.ascontiguousarray(matrices).view()
+    rows.setflags(write=False)
+    return kernels.ascend_each(*kernels.hulls_of_few(rows), np.array(budgets))

@@ -30,6 +30,7 @@ __all__ = [
     "Workspace",
     "Kernel",
     "ascend",
+    "ascend_each",
     "bound_excesses",
     "chain",
     "compress",
@@ -42,6 +43,7 @@ __all__ = [
     "find_outside",
     "grow",
     "hull_in_order",
+    "hulls_of_few",
     "improve",
     "improve_partners",
     "is_diagonal",
@@ -63,6 +65,10 @@ STEEPEST = 1e300
 TIE = 1e-15
 # Bounds from sparse rows are compared with this much room, so that rounding never dismisses a pair.
 ROOM = 1.0 + 1e-12
+# `may_leave` settles a pair if it is inside by this, absolute and as a share of each q_k/d_k, far above all rounding.
+WELL = 1e-12
+# Rows d side by side are filled up to a multiple of this many, so that no loop over them has a remainder.
+LANES = 16
 # Columns that are summed up before they are added to the total: rounding errors grow with the longer of the two sums.
 CHUNK = 64
 # Rows of what `edges` returns.
@@ -131,13 +137,14 @@ def load_numba():
     import numba
     from numba.extending import register_jitable
 
-    for formula in (vertex.vertex_loss, vertex.vertex_slope):
+    for formula in (vertex.vertex_crossing, vertex.vertex_loss, vertex.vertex_slope):
         register_jitable(error_model="numpy")(formula)
     return numba
 
 
 # The recursion and its formulas lie together in `vertex`, in plain Python, whose file Numba then watches.
 ascend = kernel()(vertex.ascend)
+ascend_each = kernel()(vertex.ascend_each)
 
 
 def thread_count(n: int, enough: int) -> int:
@@ -368,6 +375,94 @@ def grow(points, rows, candidates, far):
             if is_diagonal(points):
                 break
     return points
+
+
+# All pairs of few dense rows, which are those of one row q with all rows d, side by side.
+
+
+@kernel(fastmath=EXACT_ORDER)
+def may_leave(rows, i, columns, hull, total, found):
+    """Mark the columns (rows d) that with q = row i may leave the hull: all others are inside at each of its edges.
+
+    They are so by more than TIE and the rounding of this sum: to add one of them would leave the hull as it is.
+    """
+    found[:] = False
+    for e in range(hull.shape[1]):
+        slope = (1.0 + hull[SLOPE, e]) * (1.0 - WELL)
+        support = max(hull[SUPPORT, e] - WELL, 0.0)
+        total[:] = 0.0
+        k = 0
+        while k + 4 <= rows.shape[1]:  # four at a time, as in `sum_of_maxima`
+            a, b, c, g = rows[i, k], rows[i, k + 1], rows[i, k + 2], rows[i, k + 3]
+            for j in range(total.size):
+                total[j] += (max(a - slope * columns[k, j], 0.0) + max(b - slope * columns[k + 1, j], 0.0)) + (
+                    max(c - slope * columns[k + 2, j], 0.0) + max(g - slope * columns[k + 3, j], 0.0)
+                )
+            k += 4
+        while k < rows.shape[1]:
+            a = rows[i, k]
+            for j in range(total.size):
+                total[j] += max(a - slope * columns[k, j], 0.0)
+            k += 1
+        for j in range(total.size):
+            found[j] |= total[j] > support
+
+
+@kernel()
+def hulls_of_few(matrices):
+    """The hulls of many matrices (M, n, n) of few rows, one after the other: that of m has rows first[m]:first[m + 1].
+
+    Each is what `grow` makes of all pairs in order, bit for bit; it has no vertices if all rows are equal.
+    """
+    n, pending = matrices.shape[1], np.empty((PENDING, 3))
+    width = -(-n // LANES) * LANES
+    columns, total, found = np.ones((n, width)), np.empty(width), np.empty(width, dtype=np.bool_)
+    hulls, first = np.empty((4 * matrices.shape[0], 5)), np.zeros(matrices.shape[0] + 1, dtype=np.int64)
+    for m in range(matrices.shape[0]):
+        rows, first[m + 1] = matrices[m], first[m]
+        largest = rows[0].copy()
+        different, upwards = 0, False
+        for i in range(n - 1, -1, -1):
+            above = below = False
+            for k in range(n):
+                columns[k, i], largest[k] = rows[i, k], max(largest[k], rows[i, k])
+                above |= rows[i, k] > rows[0, k]
+                below |= rows[i, k] < rows[0, k]
+            if above or below:
+                different, upwards = i, above
+        if different == 0:
+            continue
+        far, points = last_slopes(rows, largest), hulls[:0]
+        # Of two rows that differ, one may exceed the other nowhere, if their sums differ by rounding.
+        q, d = (different, 0) if upwards else (0, different)
+        i, j = 0, -1
+        while i < n:
+            points = add_pair(points, prefix_points(rows, q, d, n))
+            if is_diagonal(points):
+                break
+            hull = edges(points)
+            if j < 0:
+                may_leave(rows, i, columns, hull, total, found)
+            while i < n:
+                j += 1
+                if j == n:
+                    i, j = i + 1, -1
+                    if i < n:
+                        may_leave(rows, i, columns, hull, total, found)
+                elif found[j] and i != j and sticks_out(rows, i, j, n, far[j], hull, pending):
+                    q, d = i, j
+                    break
+        first[m + 1] += points.shape[0]
+        if first[m + 1] > hulls.shape[0]:
+            longer = np.empty((2 * first[m + 1], 5))
+            for v in range(first[m]):
+                for c in range(5):
+                    longer[v, c] = hulls[v, c]
+            hulls = longer
+        for v in range(points.shape[0]):
+            for c in range(5):
+                hulls[first[m] + v, c] = points[v, c]
+    return hulls[: first[-1]], first
 
 
 # Many pairs of dense rows at once: one row d against a tile of rows q, tile[k, i] being column k of the tile's row i.
