@@ -21,6 +21,8 @@ import psutil
 from workflow.check_parameters import find_problems
 from workflow.configuration import PROFILES, ROOT, read_notebooks, read_profile
 from workflow.fingerprint import outdated, read_status
+from workflow.kernel_environment import kernel_environment
+from workflow.preloaded import preloaded
 
 __all__ = ["run_batch", "summary", "main"]
 
@@ -115,11 +117,15 @@ def _snakemake(profile_name, batch, waiting, jobs, lock, root):
         *("--config", f"profile={profile_name}", "--"),
         *(f"build/{profile_name}/notebooks/{name}.ipynb" for name in waiting),
     ]
-    environment = {**os.environ, "TPLREPRO_BATCH": batch, "TPLREPRO_BATCH_TOTAL": str(len(waiting))}
-    with open(root / "build" / profile_name / "snakemake.log", "w", encoding="utf-8") as log:
-        # It holds our lock after our death.
+    build = root / "build" / profile_name
+    settings = {"real_data": True, "threads": 1, "root": root}  # threads: those of all but what measures times
+    given = kernel_environment(build / "figures", profile_name, f"make figures PROFILE={profile_name}", **settings)
+    given |= {"TPLREPRO_BATCH": batch, "TPLREPRO_BATCH_TOTAL": str(len(waiting))}
+    with open(build / "snakemake.log", "w", encoding="utf-8") as log, preloaded(given, root) as (environment, server):
+        # It holds our lock and the server after our death.
+        held = [file.fileno() for file in (lock, server) if file]
         process = {"cwd": root, "env": environment, "stderr": log, "stdin": subprocess.DEVNULL}
-        with subprocess.Popen(command, **process, pass_fds=[lock.fileno()]) as child:
+        with subprocess.Popen(command, **process, pass_fds=held) as child:
             previous = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
             try:
                 return child.wait()
@@ -131,8 +137,8 @@ def _snakemake(profile_name, batch, waiting, jobs, lock, root):
 
 
 def _end(snakemake, seconds=5):
-    """End Snakemake, which then starts nothing more, the notebooks that it runs and their kernels."""
-    family = [snakemake, *snakemake.children(recursive=True)]
+    """End Snakemake, which then starts nothing more, and with it the notebooks and their kernels."""
+    family = [snakemake, *psutil.Process().children(recursive=True)]
     for process in family:
         with suppress(psutil.NoSuchProcess):
             process.terminate()

@@ -15,6 +15,7 @@ import nbformat
 from tplrepro.provenance import write_whole
 from workflow.configuration import ROOT, sources
 from workflow.kernel_environment import kernel_environment
+from workflow.preloaded import preloaded
 
 __all__ = ["check", "clean", "main", "refresh"]
 
@@ -25,7 +26,7 @@ def check(names):
     """Run nbval on the notebooks named (``tkde2019/fig3``), or on all."""
     names = names or list(sources())
     command = [
-        *(sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env"),
+        *(sys.executable, "-m", "pytest", "--nbval"),
         f"--nbval-sanitize-with={ROOT / 'tests' / 'notebooks' / 'sanitize.cfg'}",
         # Several notebooks at once, but each in one process: its cells come one after the other.
         *("--numprocesses", str(min(os.cpu_count() or 1, len(names), 4)), "--dist", "loadscope"),
@@ -34,7 +35,8 @@ def check(names):
     ]
     figures = ROOT / "build" / "nbval" / "figures"
     environment = kernel_environment(figures, "quick", "make test", real_data=False, threads=1)
-    return subprocess.run(command, cwd=ROOT, env=environment).returncode
+    with preloaded(environment, ROOT) as (environment, _):
+        return subprocess.run(command, cwd=ROOT, env=environment).returncode
 
 
 def refresh(path):

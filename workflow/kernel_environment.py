@@ -1,9 +1,11 @@
 """Environment variables under which notebooks run: this environment's kernel, no settings of the user's own."""
 
+import json
 import os
-import sys
 
+from tplrepro.provenance import write_whole
 from workflow.configuration import ROOT
+from workflow.preloaded import module_command
 
 __all__ = ["kernel_environment"]
 
@@ -17,15 +19,17 @@ def kernel_environment(figures, profile, command, *, real_data, threads=None, ro
     """
     ipython = root / "build" / "ipython"
     settings = ipython / "profile_default" / "ipython_kernel_config.py"
-    settings.parent.mkdir(parents=True, exist_ok=True)
     # Errors only: at every start the kernel warns that it speaks unencrypted TCP to this same machine.
-    settings.write_text("c = get_config()\nc.IPKernelApp.log_level = 40\n", encoding="utf-8")
+    write_whole(settings, b"c = get_config()\nc.IPKernelApp.log_level = 40\n")
+    kernel = root / "build" / "jupyter" / "kernels" / "python3" / "kernel.json"
+    words = module_command("ipykernel_launcher", "-f", "{connection_file}")
+    write_whole(kernel, json.dumps({"argv": words, "display_name": "Python 3", "language": "python"}).encode())
     environment = os.environ | dict(
         TPLREPRO_FIGURES=str(figures),
         TPLREPRO_PROFILE=profile,
         TPLREPRO_COMMAND=command,
         # A kernel that the user installed elsewhere under the same name must not be taken.
-        JUPYTER_PATH=os.path.join(sys.prefix, "share", "jupyter"),
+        JUPYTER_PATH=str(root / "build" / "jupyter"),
         IPYTHONDIR=str(ipython),
         PYTHONNOUSERSITE="1",
         PYDEVD_DISABLE_FILE_VALIDATION="1",

@@ -43,7 +43,9 @@ def test_killed_interrupted_and_repaired_the_batch_runs_the_rest_only(repository
         # Two batches at once would write the same files.
         status, words = repository.batch()
         assert (status, f"Another batch is running (process {killed.pid}" in words) == (3, True)
-        snakemake, *others = psutil.Process(killed.pid).children(recursive=True)
+        others = psutil.Process(killed.pid).children(recursive=True)
+        snakemake = next(process for process in others if "snakemake" in process.cmdline())
+        others.remove(snakemake)
         for process in (killed, snakemake):  # as by the out-of-memory killer
             process.kill()
             process.wait()

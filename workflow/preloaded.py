@@ -1,0 +1,170 @@
+"""Python with the libraries loaded: a server imports them once and forks for every notebook, which saves seconds each.
+
+``python -I -S workflow/preloaded.py -m module ...`` runs a module as ``python -m module ...`` would, in a fork of the
+server that `preloaded` started. Where there is none, or where a variable differs that libraries read when loaded,
+it becomes that very command. Nothing of our own is loaded beforehand: a record still names the modules that a run used.
+"""
+
+import gc
+import importlib
+import io
+import json
+import os
+import runpy
+import select
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager, suppress
+
+__all__ = ["main", "module_command", "preloaded"]
+
+SOCKET = "TPLREPRO_PRELOADED"
+LIBRARIES = (
+    *("ipykernel.ipkernel", "papermill", "numba", "pandas", "matplotlib.pyplot"),
+    *("scipy.optimize", "scipy.sparse.csgraph", "scipy.spatial", "scipy.stats"),
+)
+# Beginnings of the names of variables that are read when Python starts or a library is loaded.
+READ_EARLY = ("MKL_", "MPL", "NUMBA_", "OMP_", "OPENBLAS_", "PYTHON")
+
+
+def module_command(*words):
+    """The command ``python -m ...`` with these words, which uses the server where there is one."""
+    return [sys.executable, "-I", "-S", os.path.abspath(__file__), "-m", *words]
+
+
+@contextmanager
+def preloaded(environment, root):
+    """Start a server; gives the environment of those who use it, and a file that holds it: it ends after the last one.
+
+    Only Linux has it: elsewhere a fork of loaded libraries is not safe, and all is as without.
+    """
+    if not hasattr(os, "pidfd_open"):
+        yield environment, None
+        return
+    with tempfile.TemporaryDirectory(prefix="tplrepro-") as folder:
+        environment = environment | {SOCKET: os.path.join(folder, "socket")}
+        settings = {"cwd": root, "env": environment, "stdin": subprocess.PIPE, "start_new_session": True}
+        with subprocess.Popen([sys.executable, "-m", "workflow.preloaded"], **settings) as server:
+            yield environment, server.stdin
+
+
+def main():
+    """With words, run the module that they name; without, be the server."""
+    if sys.argv[1:]:
+        status = _ask(os.environ.get(SOCKET, ""), sys.argv[1:])
+        if status is None:
+            os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+        sys.exit(status)
+    words = _serve(os.environ[SOCKET])
+    if words is not None:  # in a fork
+        sys.argv = words[1:]
+        runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+
+
+def _ask(path, words):
+    """Have the server run it, and pass signals on; its exit status, or None where no server takes it."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
+        try:
+            server.connect(path)
+            request = json.dumps([words, os.getcwd(), dict(os.environ)])
+            socket.send_fds(server, [request.encode()], [0, 1, 2])
+            process = int(server.recv(64) or 0)
+        except OSError:
+            return None
+        if not process:
+            return None
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda number, frame: os.kill(process, number))
+        parent = os.getppid()
+        while not select.select([server], [], [], 1.0)[0]:
+            if "JPY_PARENT_PID" in os.environ and os.getppid() != parent:
+                return 1  # a kernel ends with who started it, and the server kills what nobody waits for
+        return int(server.recv(64) or 1)
+
+
+def _serve(path):
+    """Fork for each request; returns its words in the fork, and None in the server once nobody holds it any more."""
+    early = _read_early(os.environ)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listener.bind(path)
+    listener.listen(64)
+    _load()
+    selector = selectors.DefaultSelector()
+    selector.register(0, selectors.EVENT_READ)
+    selector.register(listener, selectors.EVENT_READ)
+    while selector.get_map():
+        key = selector.select()[0][0]
+        if key.fd == 0:  # nobody holds its other end
+            selector.unregister(0)
+            selector.unregister(listener)
+            listener.close()
+        elif key.fileobj is listener:
+            connection = listener.accept()[0]
+            message, descriptors, *_ = socket.recv_fds(connection, 2**20, 3)
+            words, folder, environment = json.loads(message)
+            if _read_early(environment) != early:
+                connection.close()
+            elif process := os.fork():
+                connection.send(str(process).encode())
+                selector.register(connection, selectors.EVENT_READ, process)
+                selector.register(os.pidfd_open(process), selectors.EVENT_READ, (process, connection))
+            else:
+                os.setpgid(0, 0)
+                for other in [connection, *(key.fileobj for key in selector.get_map().values())]:
+                    os.close(other) if isinstance(other, int) else other.close()
+                selector.close()
+                for number, descriptor in enumerate(descriptors):
+                    os.dup2(descriptor, number)
+                    os.close(descriptor)
+                os.chdir(folder)
+                os.environ.clear()
+                os.environ |= environment
+                sys.path[0] = folder
+                return words
+            for descriptor in descriptors:
+                os.close(descriptor)
+        elif isinstance(key.data, int):  # who waited for it is gone
+            selector.unregister(key.fileobj)
+            for kill in (os.kill, os.killpg):  # its group is the last thing that it makes
+                with suppress(ProcessLookupError):
+                    kill(key.data, signal.SIGKILL)
+        else:
+            process, connection = key.data
+            selector.unregister(key.fd)
+            os.close(key.fd)
+            code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+            with suppress(OSError):
+                connection.send(str(code if code >= 0 else 128 - code).encode())
+            with suppress(KeyError):
+                selector.unregister(connection)
+            connection.close()
+
+
+def _read_early(environment):
+    return {name: value for name, value in environment.items() if name.startswith(READ_EARLY)}
+
+
+def _load():
+    # What a kernel sets before it imports Matplotlib, and what pandas sets where it is imported in one.
+    os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
+    for name in LIBRARIES:
+        importlib.import_module(name)
+    import pandas
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    pandas.set_option("display.max_columns", 20)
+    with rc_context({"pdf.fonttype": 42}):  # the first figure reads fonts
+        figure = Figure(layout="constrained")
+        figure.subplots().set(title="(a)", xlabel="time $t$")
+        for kind in ("png", "pdf"):
+            figure.savefig(io.BytesIO(), format=kind)
+    gc.freeze()
+
+
+if __name__ == "__main__":
+    main()
