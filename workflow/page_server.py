@@ -41,7 +41,7 @@ class PageServer(Voila):
     def init_settings(self):
         self.token = secrets.token_hex(24)
         self.voila_configuration.multi_kernel_manager_class = FewKernels
-        self.voila_configuration.prelaunch_hook = refuse_other_pages
+        self.voila_configuration.prelaunch_hook = admit
         settings = super().init_settings()
         # What keeps other pages from asking in the user's name. A page that is left ends its kernel by a message that
         # can carry no further secret.
@@ -55,10 +55,12 @@ class PageServer(Voila):
         threading.Thread(target=webbrowser.open, args=[page.as_uri()], daemon=True).start()
 
 
-def refuse_other_pages(handler, notebook, cwd):
-    """Called before a kernel starts."""
+def admit(handler, notebook, cwd):
+    """The notebook without its cells for paper, which would contradict the controls; nothing for another page."""
     if not handler.check_origin():
         raise HTTPError(403, reason="another page asked for this one; open the link that the server has printed")
+    notebook.cells = [cell for cell in notebook.cells if "static" not in cell.metadata.get("tags", ())]
+    return notebook
 
 
 if __name__ == "__main__":

@@ -61,8 +61,8 @@ class Page:
         self.tab.on("request", lambda request: self.addresses.append(request.url))
         self.tab.on("websocket", self._watch)
         self.tab.goto(f"{address}&theme={theme}" if theme else address, wait_until="commit")
-        # The labels and the optimal budgets follow the plots; the static figure at the end is the last that comes.
-        late = ["[data-scheme^='smallest error']", ".tplr-releases .noUi-handle[aria-label]", ".jp-OutputArea img"]
+        # The labels and the optimal budgets follow the plots.
+        late = ["[data-scheme^='smallest error']", ".tplr-releases .noUi-handle[aria-label]"]
         for selector in (".tplr-panel:nth-child(4) > svg text", *late):
             self.tab.wait_for_selector(selector, timeout=1000 * START, state="attached")
 

@@ -1,13 +1,12 @@
 """The interactive page as a person uses it in Chromium: sliders, files, mistakes, budgets; widths and themes."""
 
-import statistics
-
 import numpy as np
 import pytest
 from dp_accounting import GaussianDpEvent
 
 import tplrepro as tpl
 from tplrepro import explore
+from tplrepro.explore.glossary import GLOSSARY
 from workflow.configuration import ROOT
 
 pytestmark = pytest.mark.browser
@@ -86,8 +85,8 @@ def test_updates_are_fast_and_do_not_pile_up(page, states, horizon):
     page.wait_until(lambda: len(page.curve("TPL")) == horizon)
     page.handle("ε (nats)").focus()
     times = page.tab.evaluate(UPDATES)
-    # Measured beside other work: 23 and 30 ms. A busier machine gets more.
-    assert statistics.median(times) < 80, times
+    # The best is 20 to 30 ms, also beside other work, which delays the others.
+    assert min(times) < 60, times
     page.messages.clear()
     drag(page, "ε (nats)", -60, steps=120)
     # One change is under way at a time, and those that come meanwhile count as one: after the last that is sent, its
@@ -100,7 +99,7 @@ def test_updates_are_fast_and_do_not_pile_up(page, states, horizon):
 
 
 BAD_FILES = {
-    "rows must sum to 1, found 0.9 in row 1": b"0.8,0.1\n0.1,0.9\n",
+    "rows must sum to 1, found 0.9 in line 1": b"0.8,0.1\n0.1,0.9\n",
     "must not be empty": b"",
     "must be text in UTF-8": b"\x89PNG\r\n\x1a\n\x00\xff",
     "must be at most 5 MB here, found 5.6 MB": b"0.5,0.5\n" * 700_000,
@@ -136,7 +135,7 @@ def test_text_is_edited_and_divided_by_its_sums(page):
     page.wait_until(lambda: area.input_value() == "0.8, 0.2\n0.1, 0.9")
     area.fill("3, 1\n1, 1")
     area.blur()
-    page.wait_for_text("rows must sum to 1, found 4 in row 1", ".tplr-problem")
+    page.wait_for_text("rows must sum to 1, found 4 in line 1", ".tplr-problem")
     page.tab.get_by_label("divide each row by its sum").first.check()
     page.wait_until_right()
     forward = tpl.TransitionMatrix([[0.75, 0.25], [0.5, 0.5]])
@@ -153,6 +152,37 @@ def test_budgets_and_figure_are_saved(page, saved_folder):
     assert figure[1].startswith(b"<?xml")
     for saved, downloaded in ((name, content), figure):
         assert (saved_folder / "explore" / saved).read_bytes() == downloaded
+
+
+def test_a_fraction_is_not_taken_for_a_whole_number(page):
+    entry = page.control("Releases T, typed")
+    entry.fill("")
+    entry.press_sequentially("2.5")
+    entry.press("Enter")
+    page.wait_for_text("Releases T must be a whole number, at least 1 and at most 1000, found 2.5;", ".tplr-problem")
+    page.type_number("Releases T", 25)
+    page.wait_until(lambda: len(page.curve("TPL")) == 25)
+
+
+def test_points_are_read_out_and_curves_hidden_and_words_explained(page):
+    panel = page.tab.locator(".tplr-panel").first
+    box = panel.locator("> svg").bounding_box()
+    page.tab.mouse.move(box["x"] + box["width"] - 15, box["y"] + 15)  # near the end of the target
+    page.wait_until(lambda: panel.locator(".tplr-tip").inner_text() == "target α: 10, 1")
+    ticks = "text[text-anchor='end']"
+    assert float(panel.locator(ticks).last.text_content()) == 1
+    key = panel.get_by_role("button", name="target α")
+    assert key.get_attribute("title") == GLOSSARY["target α"]
+    key.click()
+    page.wait_until(lambda: 0.4 <= float(panel.locator(ticks).last.text_content()) < 1)
+    key.click()
+    page.tab.get_by_text("What the words mean").click()
+    page.wait_for_text(GLOSSARY["FPL"], ".tplr-glossary")
+
+
+def test_what_is_made_for_paper_is_not_shown_beside_the_controls(page):
+    assert "Without a kernel" not in page.tab.inner_text("body")
+    assert page.tab.locator(".jp-OutputArea img").count() == 0
 
 
 SHOWN_PANELS = ".tplr-panels > :not([hidden])"

@@ -1,8 +1,10 @@
 """The page without a browser: what the controls cause, how often, and what is said about mistakes."""
 
 import io
+import re
 import statistics
 import time
+from html import escape
 from itertools import product
 from unittest.mock import Mock
 
@@ -13,6 +15,7 @@ import tplrepro as tpl
 from tplrepro.explore import page as module
 from tplrepro.explore import scheduling, sources
 from tplrepro.explore.browser import NAMES
+from tplrepro.explore.glossary import GLOSSARY, about, glossary_html
 from tplrepro.explore.matrices import EXAMPLES, example
 from tplrepro.explore.page import LeakagePage
 from tplrepro.explore.plots import CURRENT, PANELS, curves
@@ -141,11 +144,15 @@ def test_a_typed_number_stays_though_a_slider_rounds_it_and_one_out_of_range_is_
     page.epsilon.entry.value = 0.123456
     page.epsilon.slider.value = 10 ** (round(np.log10(0.123456) * 100) / 100)  # what a browser sends back
     assert page.epsilon.value == 0.123456
-    for entry, value in product((page.epsilon.entry, page.alpha.entry, page.sensitivity.entry), (-1.0, float("inf"))):
-        good, before = entry.value, page.analysis
-        entry.value = value
-        assert (["greater than 0" in problem for problem in page.problems], page.analysis) == ([True], before)
-        entry.value = good
+    for control, value in product((page.epsilon, page.alpha, page.sensitivity), (0.0, -1.0, float("inf"))):
+        good, before = control.value, page.analysis
+        control.entry.value = value
+        (problem,), words = (
+            page.problems,
+            f"{control.label} must be a finite number greater than 0, found {value:g}; move",
+        )
+        assert (words in problem, page.analysis) == (True, before)
+        control.entry.value = good
     page.horizon.entry.value = 500  # beyond the slider
     assert (page.horizon.slider.value, page.analysis.inputs.epsilons.size) == (100, 500)
     page.horizon.slider.value = 99
@@ -189,7 +196,9 @@ def test_a_synthetic_data_set_is_called_synthetic(page, monkeypatch, tmp_path):
 def test_a_bad_file_leaves_the_last_good_result(page):
     before = page.analysis
     page.forward.kind.value = MATRIX_FILE
-    assert page.problems == ["forward matrix: no file has been chosen yet; choose a CSV file"]
+    row = "one row of probabilities a line, such as 0.8,0.2"
+    assert page.problems == [f"forward matrix: no file has been chosen yet; choose a CSV of {row}"]
+    assert row in page.forward.form.children[1].value
     too_large = "must be at most 5 MB here, found 80.0 MB; estimate its matrix"  # it is not sent
     for size, message in {0: "must not be empty", 80_000_000: too_large}.items():
         upload(page.forward.matrix_file, b"", size)
@@ -208,15 +217,18 @@ def test_mistakes_are_said_together_and_even_a_fault_of_the_page_is_a_message(pa
     (problem,) = page.problems
     assert problem.startswith("all matrices must have the same states in the same order, found [2, 10]")
     page.backward.kind.value = MATRIX_FILE
-    for horizon, message in {0: "T must be at least 1,", 2000: "T must be at most 1000 here"}.items():
+    for horizon in (0, 2.5, 2000):  # 2.5 is not taken for 25 or 2
         page.horizon.entry.value = horizon
-        assert [message in problem for problem in page.problems] == [False, True]
+        message = f"budgets: Releases T must be a whole number, at least 1 and at most 1000, found {horizon}; move its"
+        assert [problem.startswith(message) for problem in page.problems] == [False, True]
     page.horizon.entry.value = 5
     page.adversary.value = "forward only"
     assert page.problems == []
     page.forward.example.value, page.adversary.value = "strongest correlation", "both"
     page.backward.kind.value = REVERSED
-    assert page.problems[0].startswith("backward matrix: ")  # it does not exist
+    assert page.problems == []  # the identity is its own
+    page.forward.example.value = "Fig. 3 of TKDE 2019, moderate"
+    assert page.problems[0].startswith("backward matrix: reversal needs every state to be reached")
     monkeypatch.setattr(module, "analyse", lambda *args, **kwargs: 1 / 0)
     page.backward.kind.value = SAME
     assert page.problems[0].startswith("unexpected ZeroDivisionError: division by zero; ")
@@ -265,3 +277,37 @@ def test_saved_budgets_are_those_of_the_package_and_saved_figures_the_same_each_
         content, again = (saved_figure(page.analysis, suffix, "Synthetic data") for _ in range(2))
         assert (content, content[: len(begin)]) == (again, begin)
         assert file_name(page.analysis, CURRENT, suffix) == f"leakage-chosen-budgets-alpha-1-T-10{suffix}"
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "marks"), [(0.1, ["good", "good"]), (0.15, ["good", "bad"]), (1.0, ["bad", "bad"])]
+)
+def test_a_mark_says_at_which_level_it_holds_and_the_other_level_stands_beside_it(epsilon, marks):
+    page = LeakagePage(epsilon=epsilon)
+    page.privacy.value = module.WITH_DELTA
+    found = re.findall(r"class='tplr-(good|bad)'><abbr title='[^']+'>(event|user) level</abbr>", page.summary.value)
+    assert found[:2] == list(zip(marks, ("event", "user"), strict=True))
+    assert [level for _, level in found] == ["event", "user"] * 3  # of pure epsilon, Laplace and Gaussian noise
+    assert len(re.findall("tplr-good|tplr-bad", page.summary.value)) == len(found)
+
+
+def test_each_word_is_explained_where_it_stands_and_in_a_list(page):
+    shown = page.summary.value + page.table.value
+    legend = {curve["label"]: curve["about"] for panel in PANELS for curve in panel["curves"]}
+    for word in ("TPL", "Algorithm 7", "Algorithm 8", "Supremum", "event level", "user level", "smallest error"):
+        assert f"<abbr title='{escape(about(word))}'>{word}</abbr>" in shown
+    assert page.sensitivity.slider.tooltip == GLOSSARY["sensitivity"]
+    assert all(legend.values())
+    assert {legend[word] for word in ("BPL", "FPL", "TPL", "L backward")} == {
+        GLOSSARY[w] for w in ("BPL", "FPL", "TPL", "L")
+    }
+    assert all(escape(sentence) in glossary_html() for sentence in GLOSSARY.values())
+    # The target and the axis of L have names of their own.
+    assert not any("α" in panel["x"] + panel["title"] for panel in PANELS)
+
+
+def test_the_chosen_budgets_are_seen_under_those_of_another_scheme():
+    for panel in PANELS[2:4]:
+        first, *others = panel["curves"]
+        assert first["label"] == CURRENT
+        assert all(first["width"] > 2 * curve["width"] for curve in others)

@@ -27,6 +27,7 @@ class FileInput(anywidget.AnyWidget):
 
     _esm = STATIC / "file_input.js"
     label = traitlets.Unicode().tag(sync=True)  # shown before the button
+    wanted = traitlets.Unicode()  # what the file should hold, with an example
     limit = traitlets.Int(MAX_BYTES).tag(sync=True)
     name = traitlets.Unicode().tag(sync=True)  # of the file chosen last
     content = traitlets.Any(b"").tag(sync=True)  # a memoryview when it comes from the browser
@@ -36,7 +37,7 @@ class FileInput(anywidget.AnyWidget):
     def text(self) -> str:
         """The text of the file; a ValueError says what is wrong with it."""
         if not self.name:
-            raise ValueError("no file has been chosen yet; choose a CSV file")
+            raise ValueError(f"no file has been chosen yet; choose a CSV of {self.wanted}")
         if self.size > self.limit:
             raise ValueError(
                 f"{self.name} must be at most {self.limit / 1e6:g} MB here, found {self.size / 1e6:.1f} MB; estimate "

@@ -3,7 +3,7 @@
 import re
 from html import escape
 
-__all__ = ["GLOSSARY", "about", "glossary_html"]
+__all__ = ["GLOSSARY", "about", "explained", "glossary_html"]
 
 #: Word -> what it means, after [1].
 GLOSSARY = {
@@ -27,15 +27,23 @@ GLOSSARY = {
     "δ": "The probability with which the bound on ε may fail.",
 }
 
+# A longer word goes before one that is part of it.
+WORDS = re.compile(rf"\b({'|'.join(map(re.escape, sorted(GLOSSARY, key=len, reverse=True)))})\b", re.IGNORECASE)
+
 
 def about(text: str) -> str:
-    """What the word means with which a text begins; nothing for a text that says itself what it means.
+    """What the first word means that a text holds of the glossary; nothing for a text that says itself what it means.
 
     >>> about("Algorithm 7 (any T)")
     'One budget for each release, under which TPL stays within α however many releases there will be.'
     """
-    words = (word for word in GLOSSARY if re.match(rf"{re.escape(word)}\b", text, re.IGNORECASE))
-    return GLOSSARY.get(next(words, ""), "")
+    found = WORDS.search(text)
+    return next((GLOSSARY[word] for word in GLOSSARY if found and word.lower() == found[0].lower()), "")
+
+
+def explained(text: str) -> str:
+    """A text as HTML in which each word of the glossary tells what it means where the mouse rests on it."""
+    return WORDS.sub(lambda word: f"<abbr title='{escape(about(word[0]))}'>{word[0]}</abbr>", escape(text))
 
 
 def glossary_html() -> str:

@@ -7,13 +7,14 @@ or both: each is read.
 import re
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
 from tplrepro.explore.text import cells_of_lines, check_most, number, whole_numbers
 from tplrepro.markov.generators import random_matrix, smoothed, strongest
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import ROW_SUM_TOLERANCE, check_choice, check_horizon
 
-__all__ = ["EXAMPLES", "KINDS", "MAX_STATES", "example", "format_matrix", "generate", "parse_matrix"]
+__all__ = ["EXAMPLES", "KINDS", "MAX_STATES", "SAME", "example", "format_matrix", "generate", "parse_matrix", "reverse"]
 
 #: Larger matrices are for the package itself: a page that answers within a tenth of a second is not.
 MAX_STATES = 300
@@ -31,6 +32,8 @@ EXAMPLES = {
     "strongest correlation": ([[1.0, 0.0], [0.0, 1.0]],) * 2 + (None,),
     "no correlation": ([[0.5, 0.5], [0.5, 0.5]],) * 2 + (None,),
 }
+#: The choice of a backward matrix that needs no reversal.
+SAME = "same as forward"
 #: Kinds of generated matrices.
 KINDS = STRONGEST, RANDOM = ("strongest, smoothed", "random")
 
@@ -58,6 +61,28 @@ def generate(kind: str, n: int, s: float, seed: int) -> TransitionMatrix:
     """
     check_most(check_horizon(n, "n"), "the number of states", MAX_STATES)
     return smoothed(strongest(n) if kind == STRONGEST else random_matrix(n, seed), s)
+
+
+def reverse(forward: TransitionMatrix) -> TransitionMatrix:
+    """Bayes' reversal from a stationary distribution, whichever it is; a ValueError where these give different ones.
+
+    They agree if no class of states leads to another: the reversal of the identity is the identity.
+
+    >>> reverse(TransitionMatrix([[1, 0, 0], [0, 0.5, 0.5], [0, 1, 0]])).probabilities.tolist()
+    [[1.0, 0.0, 0.0], [0.0, 0.5, 0.5], [0.0, 1.0, 0.0]]
+    """
+    rows = forward.toarray()
+    count, classes = connected_components(rows, connection="strong")
+    if count == 1 or rows[classes[:, None] != classes].any():
+        try:
+            return forward.reverse()
+        except ValueError as error:  # it advises what the page has no control for
+            reason = str(error).partition(";")[0]
+        raise ValueError(f'{reason}; give the backward matrix itself, or choose "{SAME}"')
+    weights = np.zeros(len(rows))
+    for members in (classes == k for k in range(count)):
+        weights[members] = TransitionMatrix(rows[np.ix_(members, members)]).stationary() / count
+    return forward.reverse(weights)
 
 
 def parse_matrix(text: str, normalize: bool = False) -> TransitionMatrix:
@@ -89,13 +114,14 @@ def parse_matrix(text: str, normalize: bool = False) -> TransitionMatrix:
         raise ValueError(
             f"rows and columns must name the same states, found {labels[:5]} and {header[:5]}; sort them alike"
         )
+    # Said here, because TransitionMatrix counts rows from 0 and names an argument as the remedy.
     sums = values.sum(axis=1)
-    wrong = (values >= 0).all(axis=1) & np.isfinite(sums) & (np.abs(sums - 1.0) > ROW_SUM_TOLERANCE)
-    if wrong.any() and not normalize:  # said here, because TransitionMatrix would name an argument as the remedy
-        raise ValueError(
-            f"rows must sum to 1, found {sums[wrong][0]:.12g} in row {np.argmax(wrong) + 1}; correct it, or tick "
-            '"divide each row by its sum"'
-        )
+    wrong = sums == 0 if normalize else np.abs(sums - 1.0) > ROW_SUM_TOLERANCE
+    if wrong.any():
+        must = "have a sum greater than 0" if normalize else "sum to 1"
+        remedy = "" if normalize else ', or tick "divide each row by its sum"'
+        line = rows[int(np.argmax(wrong))][0]
+        raise ValueError(f"rows must {must}, found {sums[wrong][0]:.12g} in line {line}; correct it{remedy}")
     states = header or labels
     return TransitionMatrix(values, states=whole_numbers(states) if states else None, normalize=normalize)
 
@@ -143,10 +169,10 @@ def _numbers(row: list[str], line: int, length: int) -> list[float]:
             f"each row must have {length} entries like the first, found {len(row)} in line {line}; correct it"
         )
     numbers = [number(cell) for cell in row]
-    if None in numbers:
-        column = numbers.index(None)
-        raise ValueError(
-            f"entries must be numbers, found {repr(row[column]) if row[column] else 'nothing'} in line {line}, entry "
-            f"{column + 1}; give probabilities such as 0.25 or 1/4"
-        )
+    for place, (value, cell) in enumerate(zip(numbers, row, strict=True), 1):
+        if value is None or not 0.0 <= value < np.inf:
+            raise ValueError(
+                f"entries must be numbers, at least 0, found {repr(cell) if cell else 'nothing'} in line {line}, entry "
+                f"{place}; give probabilities such as 0.25 or 1/4"
+            )
     return [value for value in numbers if value is not None]

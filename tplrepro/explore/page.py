@@ -14,16 +14,16 @@ from tplrepro.explore import report
 from tplrepro.explore.analysis import Analysis, Inputs, analyse
 from tplrepro.explore.browser import Browser, LivePlots
 from tplrepro.explore.controls import NumberControl, card, dropdown, note
+from tplrepro.explore.glossary import glossary_html
 from tplrepro.explore.noises import LAPLACE, PURE
 from tplrepro.explore.plots import CURRENT
 from tplrepro.explore.scheduling import Scheduler
 from tplrepro.explore.schemes import SCHEMES
 from tplrepro.explore.sources import MatrixSource
-from tplrepro.explore.text import MAX_RELEASES, check_most, format_budgets, parse_budgets
+from tplrepro.explore.text import MAX_RELEASES, format_budgets, parse_budgets
 from tplrepro.figures import output_folder
 from tplrepro.leakage.temporal import as_loss_function
 from tplrepro.provenance import repository_folder, write_whole
-from tplrepro.validation import check_epsilon, check_horizon
 
 __all__ = ["LeakagePage"]
 
@@ -116,9 +116,8 @@ class LeakagePage(ipywidgets.VBox):
             card("Save", self.saved_scheme, saving, self.saved),
         ]
         plots = ipywidgets.VBox([self.plots]).add_class("tplr-plots")
-        results = [
-            part.add_class("tplr-result") for part in (self.title, self.summary, plots, self.about_delta, self.table)
-        ]
+        shown = self.title, self.summary, plots, self.about_delta, self.table
+        results = [*(part.add_class("tplr-result") for part in shown), ipywidgets.HTML(glossary_html())]
         columns = [
             card("Releases", self.epsilon, self.horizon, self.alpha, self.sensitivity).add_class("tplr-releases"),
             ipywidgets.VBox(inputs).add_class("tplr-inputs"),
@@ -144,19 +143,19 @@ class LeakagePage(ipywidgets.VBox):
         if known == BACKWARD:
             forward = None
         epsilons = read("budgets", self._epsilons)
+        alpha, sensitivity = (read("releases", control.checked) for control in (self.alpha, self.sensitivity))
+        with_delta = self.privacy.value == WITH_DELTA
+        cells = read("noise", self.cells.checked) if with_delta else 1
         if problems:
             raise ValueError("\n".join(problems))
-        delta = self.delta.value if self.privacy.value == WITH_DELTA else None
-        noise = {"delta": delta, "mechanism": self.mechanism.value, "cells": self.cells.value}
-        sides = loss_function(backward), loss_function(forward)
-        return Inputs(*sides, epsilons, self.alpha.value, self.sensitivity.value, **noise)
+        noise = {"delta": self.delta.value if with_delta else None, "mechanism": self.mechanism.value, "cells": cells}
+        return Inputs(loss_function(backward), loss_function(forward), epsilons, alpha, sensitivity, **noise)
 
     def _epsilons(self) -> np.ndarray:
-        horizon = check_horizon(self.horizon.value, "T")
-        check_most(horizon, "T", MAX_RELEASES)
+        horizon = self.horizon.checked(MAX_RELEASES)
         if self.unequal.value:
             return parse_budgets(self.budgets.value, horizon)
-        return np.full(horizon, check_epsilon(self.epsilon.value))
+        return np.full(horizon, self.epsilon.checked())
 
     def _update(self) -> None:
         """Read the controls, and show the new result or what is wrong; nothing is raised."""

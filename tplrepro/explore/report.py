@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from tplrepro.explore.analysis import Analysis
+from tplrepro.explore.glossary import explained
 from tplrepro.explore.noises import GAUSSIAN, LAPLACE, PURE, Noise, gaussian_multipliers, quantify
 from tplrepro.explore.plots import CURRENT, draw
 from tplrepro.explore.schemes import PENDING, mean_error
@@ -49,11 +50,18 @@ def _noise_words(noise: Noise, alpha: float) -> str:
         return "no finite bound at so small a δ"
     peak = int(np.argmax(noise.tpl))
     largest = float(noise.tpl[peak])
-    verdict, mark = ("within", "good") if largest <= alpha else ("not shown to be within", "bad")
     return (
-        f"<strong data-number='{COLUMNS[noise.name]}-tpl'>at most {_up(largest)} nats</strong> at release {peak + 1} "
-        f"<span class='tplr-{mark}'>{verdict} α = {alpha:g}</span>; all releases together at most "
-        f"{_up(noise.user_level)} nats"
+        f"<strong data-number='{COLUMNS[noise.name]}-tpl'>at most {_up(largest)} nats</strong> at release {peak + 1}; "
+        + _verdicts(largest, noise.user_level, f"at most {_up(noise.user_level)}", alpha, "not shown to be within")
+    )
+
+
+def _verdicts(event: float, user: float, shown: str, alpha: float, beyond: str = "above") -> str:
+    """How the largest TPL and the leakage of all releases together, which says more, compare with alpha."""
+    words = [("good", "within") if level <= alpha else ("bad", beyond) for level in (event, user)]
+    return (
+        f"<span class='tplr-{words[0][0]}'>{explained('event level')} {words[0][1]} α = {alpha:g}</span>, "
+        f"<span class='tplr-{words[1][0]}'>{explained('user level')} {words[1][1]} it</span> ({shown} nats in all)"
     )
 
 
@@ -91,21 +99,21 @@ def summary_html(analysis: Analysis) -> str:
     leakage, inputs = analysis.leakage, analysis.inputs
     peak = int(np.argmax(leakage.tpl))
     largest = float(leakage.tpl[peak])
-    verdict, mark = ("within", "good") if largest <= inputs.alpha else ("more than", "bad")
     critical = f"<span data-number='critical'>{critical_words(analysis.critical)}</span>"
     if len(analysis.sides) > 1 and 0.0 < analysis.critical < np.inf:
         critical += f" ({'; '.join(f'{side.name} {critical_words(side.critical)}' for side in analysis.sides)})"
     rows = {
         f"Largest TPL{', pure ε' * bool(analysis.noises)}": f"<strong data-number='tpl'>{largest:.4g} nats</strong> at "
-        f"release {peak + 1} of {inputs.epsilons.size} <span class='tplr-{mark}'>{verdict} α = {inputs.alpha:g}</span>",
+        f"release {peak + 1} of {inputs.epsilons.size}; "
+        + _verdicts(largest, leakage.user_level, f"{leakage.user_level:.4g}", inputs.alpha),
         "Without correlation": f"{analysis.largest_budget:.4g} nats, the largest budget",
-        "All releases together": f"{leakage.user_level:.4g} nats (user level, the sum of the budgets)",
-        "Released for ever": f"<span data-number='supremum'>{supremum_words(analysis.supremum)}</span> at that budget",
+        "Supremum": f"<span data-number='supremum'>{supremum_words(analysis.supremum)}</span>, if that budget is "
+        "released for ever",
         "Supremum is finite": critical,
         "Mean error": f"{mean_error(inputs.epsilons, inputs.sensitivity):.4g} (mean absolute Laplace noise)",
     }
     rows |= {f"{noise.name} at δ = {inputs.delta:g}": _noise_words(noise, inputs.alpha) for noise in analysis.noises}
-    table = "".join(f"<tr><th scope='row'>{name}</th><td>{text}</td></tr>" for name, text in rows.items())
+    table = "".join(f"<tr><th scope='row'>{explained(name)}</th><td>{text}</td></tr>" for name, text in rows.items())
     sentences = "".join(f"<li>{escape(str(side))}.</li>" for side in analysis.sides)
     return (
         f"<table class='tplr-table tplr-summary' aria-label='Leakage of these budgets'>{table}</table>"
@@ -115,14 +123,14 @@ def summary_html(analysis: Analysis) -> str:
 
 def schemes_html(analysis: Analysis) -> str:
     """The table of allocation schemes, with a mark on the least error."""
-    columns = ("budgets for α", "smallest ε (nats)", "largest ε (nats)", "largest TPL (nats)", "mean error")
-    head = "".join(f"<th scope='col'>{text}</th>" for text in columns)
+    columns = ("budgets for target α", "smallest ε (nats)", "largest ε (nats)", "largest TPL (nats)", "mean error")
+    head = "".join(f"<th scope='col'>{explained(text)}</th>" for text in columns)
     sensitivity = analysis.inputs.sensitivity
     errors = {s.name: mean_error(s.budgets, sensitivity) for s in analysis.schemes if s.budgets is not None}
     least = min(errors.values(), default=np.inf)
     rows = []
     for scheme in analysis.schemes:
-        name = f"<th scope='row'>{escape(scheme.name)}</th>"
+        name = f"<th scope='row'>{explained(scheme.name)}</th>"
         if scheme.budgets is None:
             kind = "tplr-pending" if scheme.message == PENDING else "tplr-infeasible"
             rows.append(f"<tr class='{kind}'>{name}<td colspan='4'>{escape(scheme.message)}</td></tr>")

@@ -16,10 +16,12 @@ from tplrepro.explore.text import cells_of_lines, check_most, number, whole_numb
 from tplrepro.markov.sequences import count_transitions
 from tplrepro.markov.transition import TransitionMatrix, drop_dead_ends
 
-__all__ = ["DATASETS", "Observed", "from_dataset", "from_text", "parse_sequences"]
+__all__ = ["DATASETS", "WANTED", "Observed", "from_dataset", "from_text", "parse_sequences"]
 
-STATE_COLUMNS = ("state", "cell", "location", "label")
-USER_COLUMNS = ("user", "sequence", "id")
+STATE_COLUMNS = ("state", "place", "cell", "location", "page", "label")
+USER_COLUMNS = ("user", "person", "session", "sequence", "id")
+TIME_COLUMNS = ("time", "timestamp", "date", "day")
+WANTED = "user,time,state above lines such as 7,1,home and 7,2,office, or one sequence a line, such as home,office,home"
 MISSING = ("", "nan", "na", "null")
 #: Name -> the arguments of `datasets.prepare`.
 DATASETS: dict[str, dict[str, Any]] = {
@@ -77,10 +79,10 @@ def parse_sequences(text: str) -> list[list]:
     """Sequences of states from text, for estimation.
 
     Two layouts: one sequence a line, its states separated by commas (semicolons, tabs, blanks); or one observation a
-    line below a header with a column "state" (or "cell", "location", "label"), and optionally a column "user" (or
-    "sequence", "id") and a column "time", by which the observations are sorted. Where a state is missing a sequence
-    ends, and the next one begins. States are whole numbers if all of them are, else str. Text without a single step is
-    a ValueError.
+    line below a header with one of `STATE_COLUMNS`, and optionally one of `USER_COLUMNS` and one of `TIME_COLUMNS`, by
+    which the observations are sorted. Where a state is missing a sequence ends, and the next one begins. States are
+    whole numbers if all of them are, else str. Text without a single step is a ValueError, and so is a line of words
+    above a column of numbers, which seems to be a header, if no word names the states.
 
     >>> parse_sequences("home, office, home\\noffice, office")
     [['home', 'office', 'home'], ['office', 'office']]
@@ -96,9 +98,7 @@ def parse_sequences(text: str) -> list[list]:
         if not missing
     ]
     if not any(len(piece) > 1 for piece in pieces):
-        raise ValueError(
-            f"sequences need at least one step, found {len(pieces)} states apart; give one a line, or a column state"
-        )
+        raise ValueError(f"sequences need at least one step, found {len(pieces)} states apart; give {WANTED}")
     states = sorted({state for piece in pieces for state in piece})
     check_most(len(states), "the number of states", MAX_STATES)
     label = dict(zip(states, whole_numbers(states), strict=True))
@@ -108,22 +108,27 @@ def parse_sequences(text: str) -> list[list]:
 def _observations(rows: list[list[str]]) -> list[list[str]] | None:
     """Sequences from a table of observations, None if the first row is no header that names a column of states."""
     header = [cell.lower() for cell in rows[0]]
-    state = next((header.index(name) for name in STATE_COLUMNS if name in header), None)
-    named = len(header) == 1 or {"time", *USER_COLUMNS} & set(header)
-    if state is None or (not named and any(header[state] in map(str.lower, row) for row in rows[1:])):
-        return None  # sequences, perhaps with a state of this name
-    if not named:
-        raise ValueError(
-            f"a column named {header[state]} must stand alone or beside one named user or time, found "
-            f"{', '.join(header)}; name the other columns so, leave them out, or give that state another name"
-        )
+    state, user, time = (
+        next((header.index(name) for name in names if name in header), None)
+        for names in (STATE_COLUMNS, USER_COLUMNS, TIME_COLUMNS)
+    )
     table = [row + [""] * (len(header) - len(row)) for row in rows[1:]]
-    if "time" in header:
-        time = header.index("time")
+    alone = len(header) == 1 or user is not None or time is not None
+    if state is not None and not alone and any(header[state] in map(str.lower, row) for row in table):
+        return None  # sequences, with a state of this name
+    columns = zip(header, zip(*table, strict=False), strict=False)
+    if state is None and not any(number(name) is None and None not in map(number, cells) for name, cells in columns):
+        return None
+    if state is None or not alone:
+        raise ValueError(
+            f"a table needs a column {' or '.join(STATE_COLUMNS)}, and beside others one of users "
+            f"({', '.join(USER_COLUMNS)}) or times ({', '.join(TIME_COLUMNS)}), found {', '.join(rows[0])}; "
+            f"give {WANTED}"
+        )
+    if time is not None:
         texts = [row[time] for row in table]
         numbers: list = [number(text) for text in texts]
         table = [table[k] for k in np.argsort(texts if None in numbers else numbers, kind="stable")]
-    user = next((header.index(name) for name in USER_COLUMNS if name in header), None)
     grouped: dict[str, list[str]] = {}
     for row in table:
         grouped.setdefault("" if user is None else row[user], []).append(row[state])

@@ -14,19 +14,20 @@ import ipywidgets
 from tplrepro.explore import matrices, sequences
 from tplrepro.explore.browser import FileInput
 from tplrepro.explore.controls import NumberControl, dropdown, note
+from tplrepro.explore.matrices import SAME
 from tplrepro.markov.transition import TransitionMatrix
 
 __all__ = ["MatrixSource"]
 
 EXAMPLE, TEXT, GENERATED = "an example", "text", "generated"
 MATRIX_FILE, SEQUENCES_FILE, DATASET = "CSV of a matrix", "CSV of sequences", "a data set"
-MATCHING, REVERSED, SAME = "what belongs to the forward matrix", "Bayesian reversal of the forward", "same as forward"
+MATCHING, REVERSED = "what belongs to the forward matrix", "Bayesian reversal of the forward"
 
 # What was read or computed last is kept, so that the slider of another quantity does not repeat it.
 keep = lru_cache(maxsize=8)
 example, parse, generate = keep(matrices.example), keep(matrices.parse_matrix), keep(matrices.generate)
 dataset, observed = keep(sequences.from_dataset), keep(sequences.from_text)
-estimated, reversed_matrix = keep(sequences.Observed.matrices), keep(TransitionMatrix.reverse)
+estimated, reversed_matrix = keep(sequences.Observed.matrices), keep(matrices.reverse)
 
 
 class MatrixSource(ipywidgets.VBox):
@@ -49,9 +50,9 @@ class MatrixSource(ipywidgets.VBox):
         self.model = dropdown("Kind", matrices.KINDS)
         self.size = NumberControl("States n", 10, 2, 50, "whole")
         self.spread = NumberControl("Smoothing s", 0.05, 0.0001, 1.0, "logarithmic")
-        self.seed = ipywidgets.IntText(description="Seed", value=0, tooltip="seed of a random matrix")
-        self.matrix_file = FileInput(label="Matrix file")
-        self.sequence_file = FileInput(label="Sequences file")
+        self.seed = NumberControl("Seed", 0, 0, 100, "whole")
+        self.matrix_file = FileInput(label="Matrix file", wanted="one row of probabilities a line, such as 0.8,0.2")
+        self.sequence_file = FileInput(label="Sequences file", wanted=sequences.WANTED)
         self.dataset = dropdown("Data set", sequences.DATASETS)
         self.smoothing = NumberControl("Added to counts", 1.0, 0.001, 10.0, "logarithmic")
         self.drop = ipywidgets.Checkbox(description="leave out states never left or never entered", indent=False)
@@ -68,8 +69,14 @@ class MatrixSource(ipywidgets.VBox):
             EXAMPLE: ([self.example], lambda to: example(self.example.value)[to == "forward"]),
             TEXT: ([self.text, self.normalize], lambda to: self._parsed(self.text.value, to)),
             GENERATED: (recipe, lambda to: self._turned(generate(*(part.value for part in recipe)), to)),
-            MATRIX_FILE: ([self.matrix_file, self.normalize], lambda to: self._parsed(self.matrix_file.text(), to)),
-            SEQUENCES_FILE: ([self.sequence_file, self.smoothing, self.drop], self._estimated),
+            MATRIX_FILE: (
+                [self.matrix_file, note(self.matrix_file.wanted), self.normalize],
+                lambda to: self._parsed(self.matrix_file.text(), to),
+            ),
+            SEQUENCES_FILE: (
+                [self.sequence_file, note(self.sequence_file.wanted), self.smoothing, self.drop],
+                self._estimated,
+            ),
             DATASET: ([self.dataset, self.smoothing, self.drop], self._estimated),
         }
         self.kind = dropdown(direction.capitalize(), self._kinds)

@@ -10,8 +10,6 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.validation import check_budgets
-
 __all__ = [
     "MAX_BYTES",
     "MAX_RELEASES",
@@ -104,17 +102,17 @@ def parse_budgets(text: str, horizon: int) -> np.ndarray:
     for entry in filter(None, re.split(r"[\s,;]+", joined)):
         value, star, times = entry.partition("*")
         amount, count = number(value), whole_numbers([times])[0] if star else 1
-        if amount is None or count not in range(1, MAX_RELEASES + 1):
+        if amount is None or not 0.0 < amount < np.inf or count not in range(1, MAX_RELEASES + 1):
             raise ValueError(
-                f"budgets must be numbers in nats, each repeated at most {MAX_RELEASES} times, found {entry!r} as "
-                f"entry {len(budgets) + 1}; separate them by commas, such as 0.5, 0.2 x 8, 0.7"
+                f"budgets must be numbers in nats greater than 0, each repeated at most {MAX_RELEASES} times, found "
+                f"{entry!r} as entry {len(budgets) + 1}; separate them by commas, such as 0.5, 0.2 x 8, 0.7"
             )
         budgets += [amount] * int(count)
     if len(budgets) != horizon:
         raise ValueError(
             f"there must be one budget a release, found {len(budgets)} for T = {horizon}; edit or reset them"
         )
-    return check_budgets(budgets)
+    return np.array(budgets)
 
 
 def format_budgets(budgets: ArrayLike) -> str:
