@@ -5,10 +5,12 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
 from tests.sip.oracles import beliefs, budgets, checked_rows, distances_in_a_square, least_cost
 from tplrepro import sip
 from tplrepro.sip.hamming import allocate, mix_dense, utility_bound
+from tplrepro.sip.interior_point import lower_bound, solve_interior
 
 TOLERANCE = 2e-8  # the reference programme's own, and the margin below the budget
 
@@ -75,11 +77,51 @@ def test_other_distances_never_exceed_their_budget(belief, epsilon, seed):
     response = sip.OptimalResponse(epsilon, distance).response(belief)
     assert response.leakage <= epsilon
     assert sip.instantaneous_leakage(checked_rows(response, belief), belief) <= epsilon
+    if 1e-10 < epsilon <= 20:
+        assert response.cost(distance) <= response.bound * (1 + 1e-8) + 1e-11 * distance.max()
+    elif epsilon > 20:
+        assert response.bound <= response.cost(distance) <= 3e-9 * distance.max()
     if 0.05 <= epsilon <= 4:
         best = least_cost(belief, distance, epsilon)
         # The reference cannot place rows of beliefs near its tolerance better than that.
         assert response.cost(distance) == pytest.approx(best, abs=1e-6)
         assert response.bound <= best + 1e-6
+
+
+@given(beliefs(largest=6), st.floats(0.05, 3.0), st.integers(0, 2**32 - 1))
+def test_any_prices_bound_the_cost_under_other_distances(belief, epsilon, seed):
+    rng = np.random.default_rng(seed)
+    mass, odds = belief[belief > 0], np.exp(epsilon)
+    cost, prices = rng.random((mass.size, 3)), rng.normal(0.3, 0.5, mass.size)
+    # Each inner minimum by linear programming.
+    inner = [
+        linprog(mass * (column - prices), A_eq=mass[None], b_eq=[1.0], bounds=(0, odds + 1)).fun for column in cost.T
+    ]
+    assert lower_bound(mass, cost, odds, prices) == pytest.approx(mass @ prices + min(inner), rel=1e-6, abs=1e-6)
+    w, best = solve_interior(mass, cost, odds, 1e-9)
+    value, marginal = float(mass @ (w * cost).sum(axis=1)), mass @ w
+    assert (w <= (odds + 1) * marginal * (1 + 1e-9)).all()
+    assert w.sum(axis=1) == pytest.approx(1.0, abs=1e-9)
+    assert lower_bound(mass, cost, odds, prices) <= value + 1e-9
+    assert lower_bound(mass, cost, odds, best) == pytest.approx(value, rel=2e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 3.0, 10.0])
+def test_symbols_that_are_alike_are_treated_alike(epsilon):
+    around = np.abs(np.arange(6) - np.arange(6)[:, None])
+    rows = sip.OptimalResponse(epsilon, np.minimum(around, 6 - around)).response(np.full(6, 1 / 6)).matrix()
+    # Among equally good responses the middle is met as exactly as the optimum, to 1e-9 of the cost.
+    assert np.roll(rows, (1, 1), axis=(0, 1)) == pytest.approx(rows, abs=1e-7)
+    assert rows.T == pytest.approx(rows, abs=1e-7)
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 8.0, 20.0])
+def test_large_alphabets_under_other_distances_are_proven_optimal(epsilon):
+    rng = np.random.default_rng(0)
+    belief, distance = rng.dirichlet(np.full(150, 0.3)), distances_in_a_square(rng, 150)
+    response = sip.OptimalResponse(epsilon, distance).response(belief)
+    assert response.bound <= response.cost(distance) <= response.bound * (1 + 1e-8) + 1e-11
+    assert response.leakage <= epsilon
 
 
 def test_an_asymmetric_distance_and_the_two_paths_for_hamming():
@@ -109,8 +151,8 @@ def test_the_exact_response_is_fast():
         response = mechanism.response(belief)
         seconds = time.process_time() - started
         assert response.cost(mechanism.distance) <= response.bound + 1e-6
-        # 1 s is the promise (measured: 0.002 s and 0.3 s of the processor); a busy machine gets three times that.
-        assert seconds < 3.0
+        # Measured: 0.002 s and 0.04 s of the processor; a busy machine gets several times that.
+        assert seconds < 0.5
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])

@@ -24,7 +24,7 @@ import numpy as np
 
 from tplrepro.sip.response import Response
 
-__all__ = ["constant_response", "hamming_response", "mix_dense", "solve_one_sided", "usable_budget"]
+__all__ = ["LARGEST_BUDGET", "constant_response", "hamming_response", "mix_dense", "usable_budget"]
 
 #: Beyond this budget the exact response is that of this budget: costs differ by less than 3e-9 of the distance.
 LARGEST_BUDGET = 20.0
@@ -58,9 +58,7 @@ def mix(response: Response, epsilon: float) -> Response:
     return mixed
 
 
-def mix_dense(
-    belief: np.ndarray, table: np.ndarray, epsilon: float, cost: np.ndarray, bound: float = -np.inf
-) -> Response:
+def mix_dense(belief: np.ndarray, table: np.ndarray, epsilon: float, cost: np.ndarray) -> Response:
     """As `mix` for a full table (n, n) of w that is only nearly feasible; `cost` (n, n) chooses what to drop.
 
     Outputs with a tiny marginal are where a solver's tolerance is large against the constraint: dropping them (their
@@ -76,8 +74,8 @@ def mix_dense(
             break
         w = np.divide(w, sums, out=np.zeros_like(w), where=sums > 0)
         w[~possible] = belief @ w  # a symbol that cannot occur gives nothing away
-        found.append(mix(Response(belief, everyone, 0.0, belief @ w, w, everyone, bound), epsilon))
-    return min(found, key=lambda response: response.cost(cost), default=constant_response(belief, cost, bound))
+        found.append(mix(Response(belief, everyone, 0.0, belief @ w, w, everyone), epsilon))
+    return min(found, key=lambda response: response.cost(cost), default=constant_response(belief, cost))
 
 
 def constant_response(belief: np.ndarray, cost: np.ndarray | None = None, bound: float = -np.inf) -> Response:
@@ -87,51 +85,37 @@ def constant_response(belief: np.ndarray, cost: np.ndarray | None = None, bound:
     return Response(belief, np.array([label]), 1.0, always[0], always, np.zeros(belief.size, dtype=np.intp), bound)
 
 
-def solve_one_sided(
-    mass: np.ndarray,
-    w_cost: np.ndarray,
-    q_cost: np.ndarray,
-    odds: float,
-    *,
-    elsewhere: float = 0.0,
-    by_output: bool = True,
-) -> tuple[np.ndarray, float, np.ndarray]:
+def _solve_window(
+    mass: np.ndarray, w_cost: np.ndarray, q_cost: np.ndarray, odds: float, elsewhere: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Minimise sum w_cost w + sum q_cost q over responses w with q = mass @ w and w <= (odds + 1) q, by HiGHS.
 
     Rows have positive probabilities `mass` (n,); `w_cost` (n, m), `q_cost` (m,). With `elsewhere` > 0, one more output,
-    without limit or cost, has this probability. `by_output` is the order and unit of the variables: where several
-    responses are optimal, it decides which one HiGHS finds, and published draws depend on it.
+    without limit or cost, has this probability.
 
-    Returns w (n, m), or (n, m + 1) with `elsewhere`, nearly feasible to the solver's tolerance; the least cost; and
-    the dual values of the rows, each divided by its mass. Raises ArithmeticError if HiGHS gives up.
+    Returns w (n, m), or (n, m + 1) with `elsewhere`, nearly feasible to the solver's tolerance, and the dual values of
+    the rows, each divided by its mass. Raises ArithmeticError if HiGHS gives up.
     """
     from scipy.optimize import linprog
     from scipy.sparse import block_array, eye_array, hstack, kron
 
     n, m = w_cost.shape
-    outputs = m + (elsewhere > 0)
-
-    def each(of_rows, of_outputs):
-        return kron(of_outputs, of_rows) if by_output else kron(of_rows, of_outputs)
-
-    # Variables: w, then unit * q.
-    unit = 1.0 if by_output else odds + 1.0
-    costs = np.hstack([w_cost, np.zeros((n, outputs - m))])
-    below = each(np.ones((n, 1)), -(odds + 1) / unit * eye_array(m))
-    rows, marginals = each(eye_array(n), np.ones((1, outputs))), each(unit * mass[None], eye_array(outputs))
+    outputs, cap = m + (elsewhere > 0), odds + 1.0
+    # Variables: w, row by row, then cap * q.
+    below = kron(np.ones((n, 1)), -eye_array(m))
+    rows, marginals = kron(eye_array(n), np.ones((1, outputs))), kron(cap * mass[None], eye_array(outputs))
     solved = linprog(
-        np.concatenate([(costs.T if by_output else costs).ravel(), q_cost / unit]),
-        hstack([each(eye_array(n), eye_array(m, outputs)), below]).tocsr(),
+        np.concatenate([np.hstack([w_cost, np.zeros((n, outputs - m))]).ravel(), q_cost / cap]),
+        hstack([kron(eye_array(n), eye_array(m, outputs)), below]).tocsr(),
         np.zeros(n * m),
         block_array([[rows, None], [marginals, -eye_array(outputs, m)]]).tocsr(),
-        np.concatenate([np.ones(n), np.zeros(m), np.full(outputs - m, unit * elsewhere)]),
+        np.concatenate([np.ones(n), np.zeros(m), np.full(outputs - m, cap * elsewhere)]),
         method="highs",
         options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
     if solved.status != 0:
         raise ArithmeticError(f"HiGHS found no optimum of the exact response ({solved.message}); report the belief")
-    w = solved.x[: n * outputs].reshape((n, outputs), order="F" if by_output else "C")
-    return w, float(solved.fun), solved.eqlin.marginals[:n] / mass
+    return solved.x[: n * outputs].reshape(n, outputs), solved.eqlin.marginals[:n] / mass
 
 
 def hamming_response(belief: np.ndarray, epsilon: float) -> Response:
@@ -143,7 +127,8 @@ def hamming_response(belief: np.ndarray, epsilon: float) -> Response:
     row_class = np.full(belief.size, len(found.table))  # what cannot occur gives nothing away: its row is the marginal
     row_class[order] = found.row_class
     table = np.vstack([found.table, found.w_marginal / found.w_marginal.sum()])
-    return mix(Response(belief, order[found.labels], 0.0, found.base, table, row_class, 1.0 - utility), epsilon)
+    bound = 1.0 - utility if epsilon <= LARGEST_BUDGET else 0.0
+    return mix(Response(belief, order[found.labels], 0.0, found.base, table, row_class, bound), epsilon)
 
 
 @dataclass(frozen=True)
@@ -227,7 +212,7 @@ def _window_response(b, odds, active, q):
     mass = np.bincount(row_class[row_class >= 0], b[row_class >= 0])
     own = np.eye(mass.size, m) * b[active]
     spare = np.maximum(q[frozen] - b[frozen], 0.0)  # what the columns of frozen symbols lack
-    w, _, dual = solve_one_sided(mass, -gain * own, -b[active] / odds, odds, elsewhere=spare.sum(), by_output=False)
+    w, dual = _solve_window(mass, -gain * own, -b[active] / odds, odds, spare.sum())
     shares = spare / spare.sum() if spare.sum() > 0 else spare
     table = np.maximum(np.hstack([w[:, :m], w[:, m:].sum(axis=1, keepdims=True) * shares]), 0.0)
     output = mass @ table + np.append(np.zeros(m), b[frozen])
