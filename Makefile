@@ -69,14 +69,17 @@ explore: $(READY) ## serve the interactive notebook as a page (PORT=8866, THEME=
 lab: $(READY) ## open the interactive notebook in JupyterLab (PORT=8888)
 	@$(PY) -m workflow.explore --lab $(if $(PORT),--port $(PORT))
 
+# Before processes of tests start that would each compile them.
+COMPILE := $(PY) -c "from tplrepro.leakage.envelope import compile_kernels; compile_kernels()"
+
 test: $(READY) ## run the tests, the doctests and the committed notebooks
-	@status=0; \
+	@status=0; $(COMPILE); \
 	$(PY) -m pytest -p no:nbval --numprocesses logical --dist worksteal --durations=10 || status=1; \
 	$(PY) -m workflow.committed_notebooks check || status=1; \
 	exit $$status
 
 test-slow: $(READY) ## run the tests that are too long for every day
-	@$(PY) -m pytest -m slow -p no:nbval --numprocesses logical --dist worksteal --durations=10
+	@$(COMPILE); $(PY) -m pytest -m slow -p no:nbval --numprocesses logical --dist worksteal --durations=10
 
 # A network that does not answer ends as an error after ten minutes.
 AS_ROOT := $(if $(filter-out 0,$(shell id -u)),sudo --non-interactive )timeout 600 env DEBIAN_FRONTEND=noninteractive

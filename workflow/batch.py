@@ -18,6 +18,7 @@ from functools import partial
 
 import psutil
 
+from tplrepro.leakage.envelope import compile_kernels
 from workflow.check_parameters import find_problems
 from workflow.configuration import PROFILES, ROOT, read_notebooks, read_profile
 from workflow.fingerprint import outdated, read_status
@@ -61,6 +62,8 @@ def run_batch(profile_name, jobs=None, only=(), root=ROOT):
             f"Profile {profile_name}: {len(waiting)} of {len(chosen)} notebooks to run, "
             + ("real data where TPLREPRO_DATA has them." if data else "synthetic data (TPLREPRO_DATA is not set).")
         )
+        if waiting:
+            compile_kernels()  # no notebook's seconds count it, and none says so
         batch = uuid.uuid4().hex
         code = _snakemake(profile_name, batch, waiting, jobs, lock, root) if waiting else 0
     statuses = {name: read_status(name, profile_name, root) for name in chosen}

@@ -12,6 +12,7 @@ import time
 
 import nbformat
 
+from tplrepro.leakage.envelope import compile_kernels
 from tplrepro.provenance import write_whole
 from workflow.configuration import ROOT, sources
 from workflow.kernel_environment import kernel_environment
@@ -85,6 +86,7 @@ def main(arguments=None):
     unknown = [name for name in options.names if name not in notebooks]
     if unknown:
         parser.error(f"config/notebooks.yaml does not list {', '.join(unknown)}; add it there")
+    compile_kernels()  # no notebook says so
     if options.what == "check":
         return check(options.names)
     figures = ROOT / "build" / "refresh" / "figures"

@@ -3,6 +3,7 @@
 import copy
 import math
 import os
+import re
 import subprocess
 import sys
 from functools import cache, partial
@@ -15,8 +16,8 @@ from hypothesis import strategies as st
 
 import tplrepro as tpl
 from tplrepro.allocation.minimisation import Recursion
-from tplrepro.leakage import vertex
-from tplrepro.leakage.envelope import best_pair, dense, joint_hull, kernels
+from tplrepro.leakage import envelope, vertex
+from tplrepro.leakage.envelope import best_pair, dense, joint_hull, kernels, sparse
 from tplrepro.leakage.temporal import accumulate_steps
 from tplrepro.validation import frozen
 
@@ -80,6 +81,31 @@ def test_numba_is_loaded_when_it_is_worth_it():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "True"]
+
+
+def test_compilation_is_announced_in_one_line_that_filters_of_warnings_reach(tmp_path):
+    code = "import numpy as np; from tplrepro.leakage.envelope import kernels as k; k.Kernel.worth = 0;"
+    code += "k.is_diagonal(np.ones((1, 5))), k.add(0.0, 0.0, 1.0)"
+
+    def told(cache, *options):
+        command = [sys.executable, *options, "-c", code]
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / cache)}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stderr
+
+    assert re.fullmatch(r"tplrepro:1: UserWarning: compiling kernels, .*: they are kept in .*one.*\n", told("one"))
+    assert told("one") == told("another", "-W", "ignore") == ""
+
+
+def test_all_kernels_can_be_compiled_at_once():
+    # Those that Python calls; with them come those that they call.
+    code = "from tplrepro.leakage.envelope import compile_kernels, kernels as k; compile_kernels();"
+    code += "print(*(name for name, f in vars(k).items() if isinstance(f, k.Kernel) and f.compiled.signatures))"
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
+    sources = [Path(module.__file__).read_text(encoding="utf-8") for module in (envelope, dense, sparse)]
+    called = {name for source in sources for name in re.findall(r"kernels\.(\w+)\(", source)}
+    called = {name for name in called if isinstance(getattr(kernels, name), kernels.Kernel)} | {"ascend"}
+    assert called <= set(done.stdout.split())
+    assert len(called) > 15
 
 
 def test_a_change_to_the_kernels_compiles_them_anew(tmp_path):

@@ -25,8 +25,10 @@ from scipy.sparse import csr_array
 
 from tplrepro.leakage.envelope import dense, kernels, sparse
 from tplrepro.leakage.envelope.dense import SMALL
+from tplrepro.markov.generators import random_matrix, smoothed
+from tplrepro.markov.transition import TransitionMatrix
 
-__all__ = ["SMALL", "best_pair", "joint_hull", "leakages_of_small"]
+__all__ = ["SMALL", "best_pair", "compile_kernels", "joint_hull", "leakages_of_small"]
 
 # Steps that any call takes.
 CALL = 50
@@ -82,3 +84,15 @@ def leakages_of_small(matrices: np.ndarray, budgets: np.ndarray) -> np.ndarray:
     rows = np.ascontiguousarray(matrices).view()
     rows.setflags(write=False)
     return kernels.ascend_each(*kernels.hulls_of_few(rows), np.array(budgets))
+
+
+def compile_kernels() -> None:
+    """Compile all kernels that are not kept compiled, before anything that is timed, or run in several processes."""
+    kernels.expect(kernels.WORTH)
+    matrix, walk = random_matrix(60, seed=0), np.random.default_rng(0).integers(0, 300, 3000)
+    sparse = TransitionMatrix.from_sequences([walk], n_states=300, smoothing=0.01, sparse=True)
+    for P in (matrix, smoothed(matrix, 1e8), sparse):  # for tiles of single and of double precision
+        joint_hull(P)
+        best_pair(P, 1.0)
+    leakages_of_small(np.full((1, 2, 2), 0.5), np.ones(1))
+    kernels.ascend(np.empty((0, 4)), np.zeros(1, dtype=int), np.array([-1]), np.ones(2), np.ones((2, 1)))

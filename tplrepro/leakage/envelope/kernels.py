@@ -13,6 +13,7 @@ Points are rows d(S), gap(S), 1 - q(S) of an array, see the package's docstring,
 rows q and d, which a float holds exactly. All sums that enter a result are compensated. Kernels release the GIL.
 """
 
+import warnings
 from collections.abc import Callable
 from functools import cache, cached_property
 from types import FunctionType
@@ -133,12 +134,29 @@ def uncompiled() -> dict[str, Any]:
 
 @cache
 def load_numba():
-    """Numba, with the formulas of `vertex` known to it."""
+    """Numba, with the formulas of `vertex` known to it; it warns, once in a process, where it compiles a kernel."""
     import numba
+    from numba.core import event
     from numba.extending import register_jitable
 
     for formula in (vertex.vertex_crossing, vertex.vertex_loss, vertex.vertex_slope):
         register_jitable(error_model="numpy")(formula)
+
+    class Announcer(event.Listener):
+        said = False
+
+        def on_start(self, event):
+            dispatcher = event.data["dispatcher"]
+            if self.said or dispatcher.py_func.__module__ not in (__name__, vertex.__name__):
+                return
+            self.said = True
+            message = f"compiling kernels, which takes seconds, once: they are kept in {dispatcher.stats.cache_path}"
+            warnings.warn_explicit(message, UserWarning, "tplrepro", 1)  # in one line, as no source belongs to it
+
+        def on_end(self, event):
+            pass
+
+    event.register("numba:compile", Announcer())
     return numba
 
 
