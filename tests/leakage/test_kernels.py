@@ -49,10 +49,7 @@ def test_no_kernel_is_compiled_twice_but_for_tiles_of_both_precisions():
         assert len(signatures) <= (2 if "float32" in str(signatures) else 1), (name, signatures)
 
 
-@pytest.mark.parametrize("kind", ["random", "strongest", "ties", "huge ratios", "nearly equal", "sparse"])
-@given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 12))
-@settings(max_examples=15)
-def test_small_problems_have_the_same_solution_uncompiled(kind, seed, n):
+def small_matrix(kind, seed, n):
     rng = np.random.default_rng(seed)
     walk = rng.integers(0, n, 3 * n)
     P = {
@@ -63,13 +60,38 @@ def test_small_problems_have_the_same_solution_uncompiled(kind, seed, n):
         "nearly equal": lambda: rng.dirichlet(np.full(n, 1e8), size=n),
         "sparse": lambda: tpl.TransitionMatrix.from_sequences([walk], n_states=n, smoothing=0.1, sparse=True),
     }[kind]()
-    P = P if isinstance(P, tpl.TransitionMatrix) else tpl.TransitionMatrix(P / P.sum(axis=1, keepdims=True))
+    return P if isinstance(P, tpl.TransitionMatrix) else tpl.TransitionMatrix(P / P.sum(axis=1, keepdims=True))
+
+
+KINDS = ("random", "strongest", "ties", "huge ratios", "nearly equal")
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "sparse"])
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 12))
+@settings(max_examples=15)
+def test_small_problems_have_the_same_solution_uncompiled(kind, seed, n):
+    P = small_matrix(kind, seed, n)
     found = []
     for worth in (0, math.inf):
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(kernels.Kernel, "worth", worth)
             found.append([joint_hull(P).tolist(), *(best_pair(P, alpha) for alpha in (1e-3, 1.0, 50.0))])
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 48), worth=st.sampled_from([0, 0, 0, math.inf]))
+@settings(max_examples=60)
+def test_hulls_of_many_small_matrices_are_those_of_each_bit_for_bit(kind, seed, n, worth):
+    n = n if worth == 0 else 1 + n % 9  # uncompiled
+    matrices = [small_matrix(kind, seed + k, n).probabilities for k in range(3)]
+    matrices.insert(1, np.full((n, n), 1.0 / n))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(kernels.Kernel, "worth", worth)
+        points, first = kernels.hulls_of_few(frozen(matrices))
+        for k, P in enumerate(matrices):
+            assert points[first[k] : first[k + 1]].tolist() == dense.joint_hull(P).tolist()
+        assert first[1] == first[2]
 
 
 def test_numba_is_loaded_when_it_is_worth_it():

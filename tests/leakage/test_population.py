@@ -13,6 +13,7 @@ import tplrepro as tpl
 import tplrepro.markov.transition
 from tplrepro.leakage import population
 from tplrepro.markov.sequences import Sequences, count_transitions
+from tplrepro.markov.shrinkage import pooled_matrix
 
 EPSILONS = [0.3, 0.5, 0.2]
 
@@ -43,6 +44,38 @@ def test_each_user_has_her_own_matrix_shrunk_towards_the_pooled_one_if_asked_to(
         assert result.transitions[row] == sum(map(len, own)) - len(own)
         assert result.tpl[row] == pytest.approx(expected.tpl, rel=1e-12)
         assert result.bpl[row] == pytest.approx(expected.bpl, rel=1e-12)
+
+
+@pytest.mark.parametrize("visited_only", [False, True])
+@pytest.mark.parametrize(("smoothing", "weight"), [(1.0, 1.0), (0.0, 0.5), (0.5, None), (1e-9, None)])
+def test_many_users_at_a_time_have_the_bits_of_one_at_a_time(smoothing, weight, visited_only, monkeypatch):
+    rng = np.random.default_rng(int(10 * smoothing) + visited_only)
+    of_user, alone = population._leakages_of_user, []
+    monkeypatch.setattr(population, "_leakages_of_user", lambda *own: alone.append(own) or of_user(*own))
+    for n, longest in ((1, 4), (2, 50), (4, 5), (7, 2), (12, 30), (21, 60), (48, 200)):
+        cumulative = np.cumsum(rng.dirichlet(np.full(n, 0.2), n), axis=1)
+        walks = rng.integers(0, n, (longest, 100))
+        for t in range(1, longest):
+            walks[t] = (cumulative[walks[t - 1]] < rng.random(100)[:, None]).sum(axis=1).clip(0, n - 1)
+        # Users with one to three sequences of any lengths, not next to each other: ties abound where steps are few.
+        users = [*range(40), *rng.integers(0, 40, 60).tolist()]
+        kept = [
+            walk[: rng.integers(0, longest + 1) if k >= 40 else rng.integers(1, longest + 1)].tolist()
+            for k, walk in enumerate(walks.T)
+        ]
+        data = Sequences(np.concatenate(kept).astype(int), np.cumsum([0, *map(len, kept)]), np.arange(n), users)
+        epsilons = 10.0 ** rng.choice([-5, -1, 1.5]) * rng.uniform(0.1, 1.0, 1 + n % 9)
+        options = {"smoothing": smoothing, "prior_weight": weight, "visited_only": visited_only}
+        result = tpl.population_leakage(data, epsilons, **options)
+        assert not alone
+        pooled = dict.fromkeys(population.SIDES)
+        if weight is not None:
+            counts = {side: count_transitions(data, direction=side)[0] for side in pooled}
+            pooled = {side: pooled_matrix(counts[side], smoothing) for side in pooled}
+        for user, bpl, fpl in zip(result.users, result.bpl, result.fpl, strict=True):
+            own = data.select(data.users == user)
+            expected = of_user(own, epsilons, pooled, smoothing, weight, visited_only)
+            assert [bpl.tolist(), fpl.tolist()] == [found.tolist() for found in expected]
 
 
 def test_only_visited_states():
