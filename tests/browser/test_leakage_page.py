@@ -5,6 +5,7 @@ import pytest
 from dp_accounting import GaussianDpEvent
 
 import tplrepro as tpl
+from tests.browser.conftest import CURVE
 from tplrepro import explore
 from tplrepro.explore.glossary import GLOSSARY
 from workflow.configuration import ROOT
@@ -183,6 +184,21 @@ def test_points_are_read_out_and_curves_hidden_and_words_explained(page):
 def test_what_is_made_for_paper_is_not_shown_beside_the_controls(page):
     assert "Without a kernel" not in page.tab.inner_text("body")
     assert page.tab.locator(".jp-OutputArea img").count() == 0
+
+
+def test_the_address_gives_the_same_page_again_and_no_token(page):
+    page.type_number("Releases T", 20)
+    page.choose("Forward", "text")
+    page.control("forward matrix, one row of probabilities a line").fill("0.75, 0.25\n0.5, 0.5")
+    page.control("forward matrix, one row of probabilities a line").blur()
+    page.wait_until(lambda: "0.75" in page.tab.url and "token" not in page.tab.url)
+    forward = tpl.TransitionMatrix([[0.75, 0.25], [0.5, 0.5]])
+    again = page.context.new_page()
+    again.goto(page.tab.url)
+    again.wait_for_selector(".tplr-panel:nth-child(4) > svg text", state="attached", timeout=90_000)
+    expected = tpl.temporal_privacy_leakage(np.full(20, 0.1), forward.reverse(), forward)
+    page.wait_until(lambda: again.evaluate(CURVE, "TPL") == pytest.approx(expected.tpl, rel=1e-12))
+    again.close(run_before_unload=True)
 
 
 SHOWN_PANELS = ".tplr-panels > :not([hidden])"

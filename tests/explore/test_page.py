@@ -311,3 +311,41 @@ def test_the_chosen_budgets_are_seen_under_those_of_another_scheme():
         first, *others = panel["curves"]
         assert first["label"] == CURRENT
         assert all(first["width"] > 2 * curve["width"] for curve in others)
+
+
+def opened(query, monkeypatch, **begun):
+    """The page as its server opens it by an address."""
+    monkeypatch.setenv("QUERY_STRING", query)
+    return LeakagePage(**begun)
+
+
+def test_an_address_opens_the_page_with_the_inputs_that_it_was_taken_from(page, monkeypatch):
+    assert page.browser.query == ""
+    page.epsilon.entry.value, page.horizon.entry.value = 0.123456789012345, 7
+    page.privacy.value, page.mechanism.value, page.adversary.value = module.WITH_DELTA, module.PURE, "both"
+    page.forward.text.value, page.forward.kind.value = ", a b, c&d\na b, 0.7, 0.3\nc&d, 1/8, 7/8", TEXT
+    page.backward.kind.value, page.backward.size.entry.value = REVERSED, 5
+    page.unequal.value, page.budgets.value = True, "0.5, 0.2 x 5, 0.7"
+    again = opened(f"token=0123&{page.browser.query}&theme=dark", monkeypatch)
+    assert again.browser.query == page.browser.query
+    for side in ("backward", "forward"):
+        first, second = (getattr(one.analysis.inputs, side).matrix for one in (page, again))
+        assert (second.states, np.array_equal(first, second)) == (["a b", "c&d"], True)
+    for name in ("tpl", "bpl", "fpl"):
+        assert np.array_equal(*(getattr(one.analysis.leakage, name) for one in (page, again)))
+    assert [noise.name for noise in again.analysis.noises] == [noise.name for noise in page.analysis.noises]
+    assert (again.epsilon.value, again.unequal.value, again.problems) == (0.123456789012345, True, [])
+
+
+def test_what_an_address_cannot_ask_for_is_said(monkeypatch):
+    query = "epsilon=inf&alpha=much&horizon=20&adversary=nobody&forward_drop=1&broken=1&sensitivity=<b>&cells=nan"
+    page = opened(query, monkeypatch, alpha=2.0)
+    assert (page.horizon.value, page.alpha.value, page.epsilon.value, page.problems) == (20, 2.0, 0.1, [])
+    left_out = "epsilon=inf, alpha=much, sensitivity=<b>, cells=nan, forward_drop=1, adversary=nobody"
+    assert escape(f"left out of the address that was opened: {left_out}") in page.link.value
+    assert page.browser.query == "horizon=20.0"
+    page = opened("horizon=0", monkeypatch)  # a value that the control itself would take
+    assert page.problems[0].startswith("budgets: Releases T must be a whole number")
+    page.horizon.entry.value = 10
+    page.forward.text.value = "# " + "long " * 1000
+    assert (page.browser.query, "too long for an address" in page.link.value) == ("", True)

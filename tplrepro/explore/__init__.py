@@ -1,8 +1,9 @@
 """Choose budgets by hand: an interactive page over matrices, leakages and allocation schemes (sections 3 to 5 of [1]).
 
 `text`, `matrices` and `sequences` read what a user types, uploads or chooses; `analysis` and `schemes` compute
-everything that is shown, without widgets; `report` and `plots` show and save it; `scheduling` decides when;
-`controls`, `sources` and `browser` are the parts of `page`. Nothing else in the package imports this folder.
+everything that is shown, without widgets; `report` and `plots` show and save it, in words of `glossary`; `scheduling`
+decides when; `controls`, `sources`, `browser` and `address` are the parts of `page`. Nothing else in the package
+imports this folder.
 
 Public names are imported on first use (PEP 562).
 """

@@ -47,10 +47,11 @@ class FileInput(anywidget.AnyWidget):
 
 
 class Browser(anywidget.AnyWidget):
-    """Style of the page, accessible names of its controls, and downloads."""
+    """Style of the page, accessible names of its controls, downloads, and its address."""
 
     _esm = STATIC / "browser.js"
     _css = STATIC / "page.css"
+    query = traitlets.Unicode().tag(sync=True)  # what the address shall ask for, where the page has its own
 
     def download(self, name: str, media_type: str, content: bytes) -> None:
         """Have the browser save a file under a name."""

@@ -11,6 +11,7 @@ import ipywidgets
 import numpy as np
 
 from tplrepro.explore import report
+from tplrepro.explore.address import LONGEST, read_query, write_query
 from tplrepro.explore.analysis import Analysis, Inputs, analyse
 from tplrepro.explore.browser import Browser, LivePlots
 from tplrepro.explore.controls import NumberControl, card, dropdown, note
@@ -52,6 +53,7 @@ class LeakagePage(ipywidgets.VBox):
         self, example: str = FIRST, epsilon: float = 0.1, horizon: int = 10, alpha: float = 1.0, sensitivity: float = 2
     ):
         self.problems: list[str] = []
+        self._refused: list[str] = []  # of the address
         self._changed = Scheduler(self._update, self._complete).request
         self.epsilon = NumberControl("ε (nats)", epsilon, 0.001, 10.0, "logarithmic")
         self.horizon = NumberControl("Releases T", horizon, 1, 100, "whole")
@@ -80,7 +82,7 @@ class LeakagePage(ipywidgets.VBox):
             suffix: ipywidgets.Button(description=f"Save {what} ({suffix[1:].upper()})")
             for what, suffix in (("budgets", ".csv"), ("figure", ".svg"), ("figure", ".pdf"))
         }
-        self.saved = note()
+        self.saved, self.link = note(), note().add_class("tplr-address")
         self.status = ipywidgets.HTML().add_class("tplr-status")
         self.about_delta = note()
         self.title, self.summary, self.table = ipywidgets.HTML(), ipywidgets.HTML(), ipywidgets.HTML()
@@ -100,6 +102,14 @@ class LeakagePage(ipywidgets.VBox):
         self.reset.on_click(self._reset)
         for suffix, button in self.save.items():
             button.on_click(partial(self._save, suffix))
+        numbers = "epsilon horizon alpha sensitivity delta cells".split()
+        self._values = (
+            {name: getattr(self, name).entry for name in numbers} | self.forward.values | self.backward.values
+        )
+        self._values |= {name: getattr(self, name) for name in "privacy mechanism adversary budgets unequal".split()}
+        self._initial = {name: control.value for name, control in self._values.items()}
+        self._refused = read_query(os.environ.get("QUERY_STRING", ""), self._values)
+        self._write_address()
 
     def _columns(self) -> ipywidgets.Box:
         self._editor = ipywidgets.VBox(
@@ -113,7 +123,7 @@ class LeakagePage(ipywidgets.VBox):
             card("Pure ε, or ε at a δ", self.privacy, self._at_delta),
             card("What the adversary knows", self.adversary, self.forward, self.backward).add_class("tplr-adversary"),
             card("Budgets of each release", self.unequal, self._editor, self.scheme, filling),
-            card("Save", self.saved_scheme, saving, self.saved),
+            card("Save", self.saved_scheme, saving, self.saved, self.link),
         ]
         plots = ipywidgets.VBox([self.plots]).add_class("tplr-plots")
         shown = self.title, self.summary, plots, self.about_delta, self.table
@@ -174,6 +184,19 @@ class LeakagePage(ipywidgets.VBox):
         if self.analysis.pending:
             self.analysis = analyse(self.analysis.inputs, self.analysis)
             self._show()
+        self._write_address()
+
+    def _write_address(self) -> None:
+        """Put the inputs into the address of the page, and say so."""
+        query = write_query(self._values, self._initial)
+        fits = len(query) <= LONGEST
+        self.browser.query = query if fits else ""
+        words = ["its address gives this page with these inputs; files are chosen again"]
+        if not fits:
+            words = ["these inputs are too long for an address: save them"]
+        if self._refused:
+            words.append(f"left out of the address that was opened: {', '.join(self._refused)}")
+        self.link.value = escape("; ".join(words))
 
     def _tell(self, problems: list[str]) -> None:
         self.problems = problems

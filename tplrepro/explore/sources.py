@@ -80,6 +80,10 @@ class MatrixSource(ipywidgets.VBox):
             DATASET: ([self.dataset, self.smoothing, self.drop], self._estimated),
         }
         self.kind = dropdown(direction.capitalize(), self._kinds)
+        parts = "example text normalize model size spread seed dataset smoothing drop".split()
+        #: What the address of the page holds: name -> widget with a value.
+        self.values = {direction: self.kind} | {f"{direction}_{part}": getattr(self, part) for part in parts}
+        self.values |= {name: part.entry for name, part in self.values.items() if isinstance(part, NumberControl)}
         self.kind.tooltip = f"where the {direction} matrix comes from"
         self.form, self.about = ipywidgets.VBox(), note()
         self.edit = ipywidgets.Button(description=f"Edit the {direction} matrix as text")

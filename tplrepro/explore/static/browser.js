@@ -1,4 +1,4 @@
-// Accessible names for controls whose labels the widgets do not connect, and downloads.
+// Accessible names for controls whose labels the widgets do not connect, downloads, and the address.
 
 function nameOf(control) {
   const widget = control.closest(".jupyter-widgets.widget-inline-hbox, .jupyter-widgets.widget-textarea");
@@ -49,12 +49,20 @@ function render({ model, el }) {
     link.remove();
     setTimeout(() => URL.revokeObjectURL(link.href), 60000);
   };
+  const address = () => {
+    if (!("voila" in document.body.dataset)) return; // the address is that of JupyterLab
+    const theme = new URLSearchParams(location.search).get("theme");
+    const query = [model.get("query"), theme && `theme=${encodeURIComponent(theme)}`].filter(Boolean).join("&");
+    history.replaceState(null, "", location.pathname + (query && `?${query}`));
+  };
+  model.on("change:query", address);
   model.on("msg:custom", download);
   soon();
   el.style.display = "none";
   return () => {
     observer.disconnect();
     clearTimeout(waiting);
+    model.off("change:query", address);
     model.off("msg:custom", download);
   };
 }
