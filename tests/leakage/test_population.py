@@ -1,6 +1,7 @@
 """Many users: each against her own matrix made by hand, and the same result from every backend."""
 
 import os
+import resource
 import signal
 from unittest import mock
 
@@ -176,15 +177,28 @@ def test_a_run_that_fails_loses_one_batch_and_goes_on(tmp_path, monkeypatch, n_j
 
 @killing
 @pytest.mark.slow
-def test_dask_completes_when_a_worker_is_killed(tmp_path):
+def test_dask_completes_when_a_worker_is_killed_and_workers_hold_few_users_at_a_time(tmp_path):
     distributed = pytest.importorskip("distributed", reason="the extra 'dask' is not installed")
-    users = walks(600, length=60)
+    rng, users = np.random.default_rng(0), 200_000
+    offsets = np.cumsum(np.append(0, rng.integers(1, 40, users)))
+    values, names = rng.integers(0, 5, offsets[-1], dtype=np.uint8), np.arange(users).astype(object)
+    alone = tpl.population_leakage(Sequences(values, offsets, np.arange(5), names), EPSILONS)
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
     with distributed.LocalCluster(host="127.0.0.1", **options) as cluster, distributed.Client(cluster) as client:
         victims = set(client.run(os.getpid).values())
         with joblib.parallel_config(backend="dask"):
-            users[Deadly(tmp_path / "killed")] = users.pop("user 300")
-            result = tpl.population_leakage(users, EPSILONS, batch_size=10)
+            tpl.population_leakage(walks(4), EPSILONS)  # loads the package
+            before = client.run(peak_memory)
+            names[users // 2] = Deadly(tmp_path / "killed")
+            result = tpl.population_leakage(Sequences(values, offsets, np.arange(5), names), EPSILONS)
+        after = client.run(peak_memory)
         assert len(victims & set(client.run(os.getpid).values())) == 1
     assert (tmp_path / "killed").exists()
-    assert (result.tpl == tpl.population_leakage(users, EPSILONS).tpl).all()
+    assert result.bpl.tolist() == alone.bpl.tolist()
+    assert result.fpl.tolist() == alone.fpl.tolist()
+    # What one batch needs, Numba's compiler and Dask's own; all users of this population would take as much again.
+    assert max(after.values()) - min(before.values()) < 150e6
+
+
+def peak_memory() -> int:
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

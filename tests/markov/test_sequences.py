@@ -1,6 +1,8 @@
 """Sequences of any kind against lists of lists, and estimates from them against counting by hand."""
 
 import itertools
+from functools import partialmethod
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -37,6 +39,10 @@ def test_all_of_it_is_as_with_lists(lists):
     odd = np.arange(len(lists)) % 2 == 1
     assert back(sequences.select(odd)) == lists[1::2]
     assert back(sequences.select(np.flatnonzero(odd))) == lists[1::2]
+    for size in (1, 4):
+        blocks = list(sequences.blocks(size))
+        assert [one for block in blocks for one in back(block)] == lists
+        assert all(len(block.values) < size + max(map(len, lists), default=0) for block in blocks if len(block))
 
 
 def test_users_items_and_bounds_and_nothing_can_be_changed():
@@ -100,6 +106,9 @@ def test_counts_are_those_of_a_loop_and_smoothing_adds_to_each(sequences, direct
         expected[pair if direction == "forward" else pair[::-1]] += 1
     counts, _ = count_transitions(sequences, n_states=5, direction=direction)
     assert counts.toarray().tolist() == expected.tolist()
+    with mock.patch.object(Sequences, "blocks", partialmethod(Sequences.blocks, 3)):
+        again, _ = count_transitions(sequences, n_states=5, direction=direction)
+    assert again.toarray().tolist() == expected.tolist()
     rows = (expected + smoothing) / (expected + smoothing).sum(axis=1, keepdims=True)
     for sparse in (False, True):
         P = tpl.TransitionMatrix.from_sequences(sequences, 5, smoothing, direction=direction, sparse=sparse)

@@ -5,7 +5,9 @@ one analysis. Sequences are kept flat, one array of codes and the offsets at whi
 million sessions would be a million Python objects.
 """
 
+import functools
 import itertools
+import operator
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -121,6 +123,17 @@ class Sequences(FrozenArrays):
         take = np.repeat(self.offsets[:-1][which] - offsets[:-1], lengths) + np.arange(offsets[-1])
         return Sequences(self.values[take], offsets, self.labels, self.users[which])
 
+    def blocks(self, size: int = 1 << 22) -> Iterator["Sequences"]:
+        """These sequences in parts of about `size` values, for what takes memory for each value."""
+        if len(self.values) <= size:
+            yield self
+            return
+        limits = np.searchsorted(self.offsets, np.arange(0, len(self.values), size))
+        for start, stop in itertools.pairwise(np.unique([*limits, len(self)]).tolist()):
+            offsets = self.offsets[start : stop + 1]
+            own = self.values[offsets[0] : offsets[-1]]
+            yield Sequences(own, offsets - offsets[0], self.labels, self.users[start:stop])
+
     def by_user(self) -> dict[Any, list[np.ndarray]]:
         """The list of sequences of each user, users in order of first appearance."""
         grouped: dict = {}
@@ -208,9 +221,10 @@ def count_transitions(
 
     check_choice(direction, "direction", ["forward", "backward"])
     data = as_sequences(sequences, n_states, states)
-    pairs = data.transitions() if direction == "forward" else data.transitions()[::-1]
-    counts = scipy.sparse.coo_array((np.ones(pairs[0].size), pairs), shape=(data.n_states, data.n_states))
-    return counts.tocsr(), data.labels.tolist()
+    pairs = (block.transitions()[:: 1 if direction == "forward" else -1] for block in data.blocks())
+    shape = data.n_states, data.n_states
+    counts = (scipy.sparse.coo_array((np.ones(pair[0].size), pair), shape=shape).tocsr() for pair in pairs)
+    return functools.reduce(operator.add, counts), data.labels.tolist()
 
 
 def _coded(data) -> Sequences:
@@ -247,7 +261,7 @@ def _from_frame(frame) -> Sequences:
 
 def _sequences_of(own: Any) -> list:
     """The sequences of one user, who may have given a single one."""
-    if isinstance(own, str) or not np.iterable(own):
+    if _is_coded(own) or isinstance(own, str) or not np.iterable(own):
         return [own]
     items: Any = own if hasattr(own, "__len__") else list(own)
     return [items] if not len(items) or np.ndim(next(iter(items))) == 0 else list(items)
@@ -255,6 +269,8 @@ def _sequences_of(own: Any) -> list:
 
 def _one_dimensional(sequence, position: int) -> np.ndarray:
     """A sequence of states as an array of integers, else of the objects that it holds."""
+    if _is_coded(sequence):
+        return sequence
     if isinstance(sequence, (str, bytes, set, frozenset, Mapping)) or not np.iterable(sequence):
         raise ValueError(
             f"each sequence must be a list of states, found {sequence!r} at position {position}; wrap a single one in "
@@ -262,9 +278,14 @@ def _one_dimensional(sequence, position: int) -> np.ndarray:
         )
     if isinstance(sequence, np.ma.MaskedArray):
         sequence = np.ma.filled(sequence.astype(object), np.nan)
-    if isinstance(sequence, np.ndarray) and sequence.ndim == 1 and sequence.dtype.kind in "iu":
-        return sequence
     return np.fromiter(sequence, dtype=object)
+
+
+def _is_coded(own: Any) -> bool:
+    """Whether it is an array of integers, none of them masked."""
+    if not isinstance(own, np.ndarray) or isinstance(own, np.ma.MaskedArray):
+        return False
+    return own.ndim == 1 and own.dtype.kind in "iu"
 
 
 def _factorize(states: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
