@@ -87,6 +87,29 @@ def test_numba_belongs_to_the_kernels_alone():
     assert [path.name for path in files if importing.search(path.read_text("utf-8"))] == ["kernels.py"]
 
 
+LIBRARIES = ("dp_accounting", "hmmlearn", "opendp", "pooch", "pulp", "pyarrow", "pyproj")
+PRIVACY = "P = [[0.8, 0.2], [0.1, 0.9]]; budgets = tpl.allocate_by_quantification(1.0, P, P, horizon=5)"
+
+
+@pytest.mark.parametrize(
+    ("words", "library", "name"),
+    [
+        (f"{PRIVACY}; tpl.temporal_privacy_leakage(budgets, P, P)", None, None),
+        (f"{PRIVACY}; tpl.release_counts([1] * 5, budgets, sensitivity=1)", "opendp", "counts"),
+        ("tpl.linear_program.loss", "pulp", "solvers"),
+        ("tpl.datasets.kosarak", "pyarrow", "data"),
+        ("tpl.datasets.Grid(tpl.datasets.LOS_ANGELES, 1.0)", "pyproj", "data"),
+        ("tpl.temporal_privacy_profile(['event'], None, None)", "dp_accounting", "events"),
+    ],
+)
+def test_what_an_extra_brings_is_not_needed_for_the_rest_and_named_where_it_is(words, library, name):
+    code = f"import sys; sys.modules.update(dict.fromkeys({LIBRARIES})); import tplrepro as tpl; {words}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    last = done.stderr.strip().rpartition("\n")[2]
+    remedy = f'{library} must be installed, found none; install it with: pip install "tplrepro[{name}]"'
+    assert (done.returncode, last) == ((0, "") if library is None else (1, f"ModuleNotFoundError: {remedy}"))
+
+
 WIDGETS = ("ipywidgets", "anywidget")
 HEAVY = ("numba", "pandas", "matplotlib", "networkx", "scipy", "pyarrow", "opendp", "pulp", *WIDGETS)
 

@@ -1,10 +1,36 @@
 """Public names that are imported on first use (PEP 562), so that importing a package loads none of its modules."""
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 
-__all__ = ["lazy_names"]
+__all__ = ["extra", "lazy_names"]
+
+# The extra of pyproject.toml that brings a library, by the name under which it is imported.
+EXTRAS = {
+    **{"dp_accounting": "events", "opendp": "counts", "pulp": "solvers"},
+    **dict.fromkeys(("hmmlearn", "pooch", "pyarrow", "pyproj"), "data"),
+}
+
+
+@contextmanager
+def extra() -> Iterator[None]:
+    """Around the imports of a library that an extra brings: without it, a ModuleNotFoundError names the extra.
+
+    >>> with extra():
+    ...     raise ModuleNotFoundError(name="pyarrow.csv")
+    Traceback (most recent call last):
+    ModuleNotFoundError: pyarrow must be installed, found none; install it with: pip install "tplrepro[data]"
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        library = (error.name or "").partition(".")[0]
+        if library not in EXTRAS:
+            raise
+        remedy = f'install it with: pip install "tplrepro[{EXTRAS[library]}]"'
+        raise ModuleNotFoundError(f"{library} must be installed, found none; {remedy}", name=error.name) from None
 
 
 def lazy_names(
@@ -34,7 +60,8 @@ def lazy_names(
     def attribute(name: str):
         if name not in names:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module = import_module(full[name])
+        with extra():
+            module = import_module(full[name])
         value = getattr(module, name) if name in exports else module
         setattr(sys.modules[package], name, value)
         return value

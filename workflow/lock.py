@@ -32,10 +32,10 @@ dependencies:
   - pip
   - pip:
 {pins}
-      - --editable .[dask,events,explore]
+      - --editable .[counts,dask,data,events,explore,solvers]
 """
 PYTHON = "3.11"
-PINNED_EXTRAS = ("browser", "dask", "events", "explore", "test", "workflow")
+PINNED_EXTRAS = ("browser", "counts", "dask", "data", "events", "explore", "solvers", "test", "workflow")
 
 
 def direct_dependencies(root=ROOT):

@@ -17,6 +17,7 @@ import numpy as np
 from tplrepro.allocation.calibration import fit_to_level
 from tplrepro.allocation.minimisation import LeastError, interpolation
 from tplrepro.allocation.optimal import MANY, knots_at_the_ends, solve_on_knots
+from tplrepro.lazy import extra
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.temporal import Correlation, as_loss_function, steps_of_both_sides
 from tplrepro.leakage.temporal_profile import TemporalPrivacyProfile, temporal_privacy_profile
@@ -121,7 +122,8 @@ class _Series:
         return self.epsilon * (np.asarray(gaussian_mu(epsilons, self.delta)) / self.alone) ** 2
 
     def profile(self, budgets: np.ndarray) -> TemporalPrivacyProfile:
-        from dp_accounting import GaussianDpEvent
+        with extra():
+            from dp_accounting import GaussianDpEvent
 
         runs = [(GaussianDpEvent(m), len(list(run))) for m, run in groupby(self.multipliers(budgets).tolist())]
         return temporal_privacy_profile(runs, self.before, self.after)

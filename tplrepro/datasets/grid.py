@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tplrepro.lazy import extra
+
 __all__ = ["BEIJING_3RD_RING", "Box", "Grid", "LOS_ANGELES", "as_box"]
 
 CHUNK = 1 << 20
@@ -87,7 +89,8 @@ class Grid:
     _projection: Any = field(init=False, repr=False, compare=False)
 
     def __post_init__(self):
-        import pyproj
+        with extra():
+            import pyproj
 
         box, cell_km = as_box(self.box), float(self.cell_km)
         south, north, west, east = box

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tplrepro.datasets.reading import DataFormatError, describe_content, file_blocks
+from tplrepro.lazy import extra
 from tplrepro.provenance import write_whole
 from tplrepro.validation import check_choice
 
@@ -95,7 +96,8 @@ class DatasetNotFoundError(FileNotFoundError, ValueError):
 
 def cache_folder() -> Path:
     """Folder of downloads: what TPLREPRO_CACHE names, or the user's cache folder of the operating system."""
-    import pooch
+    with extra():
+        import pooch
 
     return Path(os.environ.get(CACHE_VARIABLE) or pooch.os_cache("tplrepro")).expanduser()
 
@@ -150,7 +152,8 @@ def fetch(name: str) -> Path:
     ValueError if there is no file to download, or its checksum is wrong; requests.exceptions.RequestException if the
     download failed again and again.
     """
-    import pooch
+    with extra():
+        import pooch
 
     check_choice(name, "name", SOURCES)
     source = SOURCES[name]
@@ -174,7 +177,8 @@ def fetch(name: str) -> Path:
 
 def is_official(name: str, path: str | Path) -> bool:
     """Whether a file is known to be the whole set: by its published checksum, or by the content of the known copy."""
-    import pooch
+    with extra():
+        import pooch
 
     source = SOURCES[name]
     if source.known_hash:

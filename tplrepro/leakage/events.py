@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tplrepro.lazy import extra
 from tplrepro.mechanisms.gaussian import gaussian_delta
 from tplrepro.validation import check_epsilon, check_horizon, check_probability, one_number
 
@@ -61,7 +62,8 @@ def read_event(event: Any) -> Curve | Composed | Sampled:
     """
     if isinstance(event, (int, float, np.number)) and not isinstance(event, bool):
         return pure_curve(one_number(check_epsilon(event, "an event's epsilon"), "an event's epsilon"))
-    from dp_accounting import dp_event
+    with extra():
+        from dp_accounting import dp_event
 
     readers: dict[type, Callable[[Any], Curve | Composed | Sampled]] = {
         dp_event.NoOpDpEvent: lambda _: Composed([]),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tplrepro.lazy import extra
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import FrozenArrays, as_numbers, check_horizon
 
@@ -143,7 +144,8 @@ def _check_enough(flat: np.ndarray, n_states: int) -> None:
 
 
 def _start(n_states: int, flat: np.ndarray, start: int, rng: np.random.Generator, max_iterations: int):
-    from hmmlearn.hmm import GaussianHMM
+    with extra():
+        from hmmlearn.hmm import GaussianHMM
 
     # Only the prior scatter acts on the covariances: a weight of 1 adds no pseudo-observations.
     model = GaussianHMM(

@@ -18,6 +18,7 @@ from math import frexp, inf, nextafter
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tplrepro.lazy import extra
 from tplrepro.mechanisms.laplace import LaplaceNoise
 from tplrepro.validation import as_numbers, check_budgets, check_choice, check_noise_multipliers, one_number
 
@@ -113,7 +114,8 @@ def release_counts(
             f"noise multipliers and standard deviations must be at most 2**57, found {most:g}; reduce them"
         )
     make = (_rounded_gaussian if whole else _gaussian) if gaussian else _laplace
-    add = {level: make(whole, sensitivity, level) for level in set(levels.tolist())}
+    with extra():
+        add = {level: make(whole, sensitivity, level) for level in set(levels.tolist())}
     noisy = [add[level](row.ravel().tolist()) for level, row in zip(levels.tolist(), counts, strict=True)]
     return np.array(noisy, dtype=counts.dtype).reshape(counts.shape)
 
