@@ -11,6 +11,7 @@ import json
 import os
 import platform
 import resource
+import signal
 import statistics
 import subprocess
 import sys
@@ -19,11 +20,13 @@ import threading
 import time
 from pathlib import Path
 
+import joblib
 import numba
 import numpy as np
 
 import tplrepro as tpl
 from tplrepro import linear_program, published
+from tplrepro.markov import Sequences
 
 ROOT = Path(__file__).resolve().parent.parent
 SECTIONS = {}
@@ -267,21 +270,60 @@ def sparse_function_of(path: str, smoothing: str) -> None:
     )
 
 
-@section("population", "A hundred thousand users")
+@section("population", "Many users")
 def population():
-    rng = np.random.default_rng(0)
-    n, users, length = 20, 100_000, 50
-    cumulative = np.cumsum(tpl.smoothed(tpl.strongest(n, seed=1), 0.05).probabilities, axis=1)
-    walks = np.empty((users, length), dtype=np.int64)
-    walks[:, 0] = rng.integers(0, n, users)
-    for t in range(1, length):
-        walks[:, t] = (cumulative[walks[:, t - 1]] < rng.random(users)[:, None]).sum(axis=1).clip(0, n - 1)
-    by_user = dict(enumerate(walks))
-    tpl.population_leakage({0: walks[0]}, [0.1] * 10)
-    spent = seconds(lambda: tpl.population_leakage(by_user, [0.1] * 10, n_states=n, n_jobs=2))
+    users, budgets = 100_000, [0.1] * 10
+    data = walking_users(users)
+    some = data.select(np.arange(2000))
+    yield RATIO_HEAD
+    base, ours = in_turn(
+        3,
+        lambda: [tpl.population_leakage(some.select([u]), budgets, n_states=data.n_states) for u in range(len(some))],
+        lambda: tpl.population_leakage(some, budgets),
+    )
+    yield ratio_line("2,000 users: one call for each, and one for all", base, ours, "")
+    tpl.population_leakage(some, budgets, n_jobs=2, batch_size=500)
+    spent = seconds(lambda: tpl.population_leakage(data, budgets, n_jobs=2))
+    yield ""
     yield PLAIN_HEAD
-    what = f"{users:,} synthetic users, {n} states, {length} steps each, both sides, T = 10, two processes"
-    yield f"| {what} | {spent:.0f} s, {users / spent:,.0f} users/s | |"
+    what = "users, 20 states, 50 steps each, both sides, T = 10"
+    yield f"| {users:,} {what}, two processes | {spent:.1f} s, {users / spent:,.0f} users/s | 30,000 users/s |"
+    users = 1_000_000
+    found = json.loads(in_process("population_on_dask", users))
+    what = f"{users:,} {what}, two workers of Dask, of which one is killed"
+    yield f"| {what} | {found['seconds']:.0f} s, {users / found['seconds']:,.0f} users/s | |"
+    yield f"| the same, most memory of a worker | {found['worker'] / 1e6:.0f} MB | |"
+    yield f"| the same, memory beyond the sequences | {found['more'] / users:.0f} bytes a user | |"
+
+
+def walking_users(users: int) -> Sequences:
+    rng, n, length = np.random.default_rng(0), 20, 50
+    cumulative = np.cumsum(tpl.smoothed(tpl.strongest(n, seed=1), 0.05).probabilities, axis=1)
+    walks = rng.integers(0, n, (users, length), dtype=np.uint8)
+    for start in range(0, users, 100_000):
+        part = walks[start : start + 100_000]
+        for t in range(1, length):
+            part[:, t] = (cumulative[part[:, t - 1]] < rng.random(len(part))[:, None]).sum(axis=1).clip(0, n - 1)
+    return Sequences(walks.ravel(), np.arange(users + 1) * length, np.arange(n), np.arange(users))
+
+
+def population_on_dask(users: int) -> None:
+    from distributed import Client, LocalCluster
+
+    data, budgets = walking_users(users), [0.1] * 10
+    options = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
+    with LocalCluster(**options) as cluster, Client(cluster) as client, joblib.parallel_config(backend="dask"):
+        tpl.population_leakage(data.select(np.arange(8000)), budgets)
+        before = peak()
+        threading.Timer(3.0, os.kill, (client.run(os.getpid).popitem()[1], signal.SIGKILL)).start()
+        spent = seconds(lambda: tpl.population_leakage(data, budgets, batch_size=4096))
+        more, worker = peak() - before, max(client.run(peak).values())
+    print(json.dumps({"seconds": spent, "more": more, "worker": worker}))
+
+
+def peak() -> int:
+    """The most bytes of memory that this process has held."""
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 @section("import", "Import")

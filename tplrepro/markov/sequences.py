@@ -123,7 +123,7 @@ class Sequences(FrozenArrays):
         take = np.repeat(self.offsets[:-1][which] - offsets[:-1], lengths) + np.arange(offsets[-1])
         return Sequences(self.values[take], offsets, self.labels, self.users[which])
 
-    def blocks(self, size: int = 1 << 22) -> Iterator["Sequences"]:
+    def blocks(self, size: int = 1 << 20) -> Iterator["Sequences"]:
         """These sequences in parts of about `size` values, for what takes memory for each value."""
         if len(self.values) <= size:
             yield self
