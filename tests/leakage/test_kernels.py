@@ -180,13 +180,29 @@ def test_bounds_are_above_the_excess_but_not_by_much(precision, seed, n, shape, 
     rng = np.random.default_rng(seed)
     rows = rng.dirichlet(np.full(n, shape), size=n)
     rows = frozen(rows / rows.sum(axis=1, keepdims=True))
+    group = min(n, kernels.GROUP)
     # In extended precision, whose rounding is far below that of the bounds.
-    exact = np.maximum(rows - (1 + np.longdouble(mu)) * rows[0], 0).sum(axis=1)
-    tile, bounds = np.ascontiguousarray(rows.T, dtype=precision), np.empty(n, dtype=precision)
-    kernels.bound_excesses(tile, rows, 0, mu, rows.max(axis=0), kernels.room_for(tile), bounds)
-    assert (bounds >= exact).all()
-    room = 2 * kernels.rounding_error(n, rows.max(axis=0).sum(), np.finfo(precision).eps / 2)
-    assert (bounds <= exact + 1.01 * room).all()
+    exact = np.maximum(rows - (1 + np.longdouble(mu)) * rows[:group, None], 0).sum(axis=2)
+    ((_, tile),) = dense.tiles_of(rows, precision)
+    bounds, room = np.empty((kernels.GROUP, tile.shape[1]), dtype=precision), kernels.room_for(tile)
+    for m in range(group):
+        kernels.use(m, n, room)
+    for slope in (0.5 * mu, mu):  # at the second, only columns that the first has left in use are tried
+        kernels.bound_excesses(tile, rows, 0, slope, rows.max(axis=0), room, bounds)
+    assert (bounds[:group, :n] >= exact).all()
+    error = 2 * kernels.rounding_error(n, rows.max(axis=0).sum(), np.finfo(precision).eps / 2)
+    assert (bounds[:group, :n] <= exact + 1.01 * error).all()
+
+
+@pytest.mark.parametrize("n", [1, 15, 16, 513, 1300])
+def test_tiles_hold_the_transpose_in_whole_cache_lines(n):
+    rows = np.random.default_rng(n).random((n, n))
+    tiles = dense.tiles_of(rows, np.float32)
+    stops = [start for start, _ in tiles[1:]] + [n]
+    for (start, tile), stop in zip(tiles, stops, strict=True):
+        assert tile.ctypes.data % dense.LINE == tile.strides[0] % dense.LINE == 0
+        np.testing.assert_array_equal(tile[:, : stop - start], rows[start:stop].T.astype(np.float32))
+        assert not tile[:, stop - start :].any()
 
 
 @pytest.mark.parametrize("smoothing", [None, 1e-2, 1e3, 1e8])

@@ -30,19 +30,22 @@ __all__ = [
     "joint_hull",
     "spread_pairs",
     "tangent_point",
+    "tiles_of",
 ]
 
 # A hull without vertices.
 NO_POINTS = np.empty((0, 5))
 
 # Rows d before the hull is brought up to date, whatever the number of threads, so that ties are settled alike; parts
-# for each of several threads; and the size of the tiles of rows q that a part goes through, so that a tile stays in
-# cache.
+# for each of several threads; the most rows q of the tiles that a part goes through; and the bytes of a cache line.
 BLOCK = 256
 PARTS = 4
-TILE_BYTES = 1 << 20
+WIDTH = 512
+LINE = 64
 # Up to this many states the pairs are gone through one by one, which takes less than preparing anything better.
 SMALL = 48
+# Pairs with the largest ratios, with which the first hull begins.
+STEEP = 16
 # Slopes at which the first hull takes the best pair of a sample.
 SEEDS = 8
 # Where the pairs on the first hull look for better partners, in turn: in the middle of the slopes where they are
@@ -57,9 +60,9 @@ SAMPLED_SLOPES = 24
 ROUNDOFF = {np.float32: 2.0**-24, np.float64: 2.0**-53}
 # Powers of the inverse of the plastic number, which spread points evenly over a square.
 PLASTIC = np.array([0.7548776662466927, 0.5698402909980532])
-# Caps to try in turn: which of the sample's excesses from the top, a factor, and how many slopes they may take. Higher
-# caps leave fewer pairs, and need more slopes to stay under the hull.
-CAPS = ((1, 1.05, 10), (2, 1.0, 16))
+# Caps to try in turn: which of the sample's excesses from the top, how far from it to the support, and how many slopes
+# they may take. Higher caps leave fewer pairs, and need more slopes to stay under the hull.
+CAPS = ((1, 0.25, 16), (4, 0.0, 16))
 
 
 def joint_hull(rows: np.ndarray, progress: bool = False) -> np.ndarray:
@@ -75,8 +78,8 @@ def joint_hull(rows: np.ndarray, progress: bool = False) -> np.ndarray:
     if n <= SMALL:
         every = np.stack(np.divmod(np.arange(n * n), n), axis=1)
         return kernels.grow(NO_POINTS, rows, np.concatenate(([first], every)), far)
-    tiles, sample = _tiles(rows, np.float32), spread_pairs(n, max(n, SAMPLED_PAIRS))
-    points = _first_hull(first, rows, far, tiles, sample[:n])
+    tiles, sample = tiles_of(rows, np.float32), spread_pairs(n, max(n, SAMPLED_PAIRS))
+    points = _first_hull([first, *_steepest(rows, far, largest)], rows, far, tiles, sample[:n])
 
     threads = kernels.thread_count(n, 100)
     parts = PARTS * threads if threads > 1 else 1
@@ -89,7 +92,7 @@ def joint_hull(rows: np.ndarray, progress: bool = False) -> np.ndarray:
             hull = kernels.edges(points)
             screen, precision = choose_screen(rows, far, hull, largest, sample[:SAMPLED_PAIRS])
             if tiles[0][1].dtype != precision:
-                tiles = _tiles(rows, precision)
+                tiles = tiles_of(rows, precision)
             marks = np.zeros((stop - start, n), dtype=np.float32)
             bounds = np.linspace(0, stop - start, parts + 1).astype(int)
 
@@ -109,7 +112,7 @@ def best_pair(rows: np.ndarray, alpha: float) -> tuple[float, float, float]:
     n = rows.shape[0]
     inverse = 1.0 / np.expm1(alpha)
     largest = rows.max(axis=0)
-    tiles = _tiles(rows, np.float32)
+    tiles = tiles_of(rows, np.float32)
 
     def scan(first, stop, best):
         for at, tile in tiles:
@@ -119,7 +122,7 @@ def best_pair(rows: np.ndarray, alpha: float) -> tuple[float, float, float]:
     best = scan(0, min(n, FIRST), (0.0, -1, -1))
     # Bounds in single precision leave too many pairs to be looked at where its rounding counts.
     if best[0] * inverse < 100.0 * kernels.rounding_error(n, largest.sum(), ROUNDOFF[np.float32]):
-        tiles = _tiles(rows, np.float64)
+        tiles = tiles_of(rows, np.float64)
     threads = kernels.thread_count(n, 300)
     parts = 1 if threads == 1 else PARTS * threads
     bounds = np.linspace(min(n, FIRST), n, parts + 1).astype(int)
@@ -144,7 +147,9 @@ def choose_screen(rows, far, hull, largest, sample) -> tuple[Screen, type]:
             continue
         edge = np.flatnonzero((support >= room) | (slopes >= min(usual_far, slopes[-1])))
         for kept, slack, most in CAPS:
-            caps = np.interp(slopes[edge], slopes[at], slack * excesses[:, -kept])
+            # Shares of the support, which change less between the slopes of the sample than the excesses do.
+            shares = np.minimum(excesses[:, -kept] / np.maximum(support[at], 1e-300), 1.0)
+            caps = support[edge] * np.interp(slopes[edge], slopes[at], shares + slack * (1.0 - shares))
             caps = np.minimum(np.maximum(caps, room), support[edge])
             chosen = kernels.chain(slopes[edge], caps, edge, usual_far, hull, most)
             # Where pairs tie, the hull is as low as most of them, and no screen settles them.
@@ -176,9 +181,16 @@ def tangent_point(points: np.ndarray, inverse: float) -> tuple[float, float, flo
     return tuple(points[np.argmax(points[:, 1] / (points[:, 0] + inverse)), :3].tolist())
 
 
+def _steepest(rows, far, largest):
+    """Pairs with the largest ratio in one column, where the hull ends; no screen settles a row d that is beyond it."""
+    d = np.argsort(-far, kind="stable")[:STEEP]
+    columns = (rows[d] / np.maximum(largest - rows[d], 1e-300)).argmin(axis=1)
+    return zip(rows[:, columns].argmax(axis=0).tolist(), d.tolist(), strict=True)
+
+
 def _first_hull(first, rows, far, tiles, sample):
-    """The best of a sample of pairs, and better partners for those on the hull: few later pairs stick out of it."""
-    points = kernels.grow(NO_POINTS, rows, np.array([first]), far)
+    """The first pairs, the best of a sample, and better partners for those on the hull: few later pairs stick out."""
+    points = kernels.grow(NO_POINTS, rows, np.array(first), far)
     slopes = kernels.edges(points)[kernels.SLOPE]
     best = kernels.excesses(rows, sample, slopes[_spread_edges(slopes, SEEDS)]).argmax(axis=1)
     points = kernels.grow(points, rows, sample[best], far)
@@ -201,13 +213,22 @@ def _marked_pairs(marks: np.ndarray, first: int) -> np.ndarray:
     return np.stack((i, first + j), axis=1)
 
 
-def _tiles(rows: np.ndarray, precision: type) -> list[tuple[int, np.ndarray]]:
-    """The transpose in parts: for each tile its first row and its rows as columns, (n, width) and contiguous."""
-    n = rows.shape[0]
-    width = min(n, max(48, TILE_BYTES // (np.dtype(precision).itemsize * n) // 8 * 8))
-    return [
-        (start, np.ascontiguousarray(rows[start : start + width].T, dtype=precision)) for start in range(0, n, width)
-    ]
+def tiles_of(rows: np.ndarray, precision: type) -> list[tuple[int, np.ndarray]]:
+    """The transpose in parts: for each tile its first row and its rows as columns, (n, width), padded with zeros."""
+    n, parts = rows.shape[0], -(-rows.shape[0] // WIDTH)
+    limits = [part * n // parts for part in range(parts + 1)]
+    return [(start, _transposed(rows[start:stop], precision)) for start, stop in pairwise(limits)]
+
+
+def _transposed(rows: np.ndarray, precision: type) -> np.ndarray:
+    # Each row of it begins with a cache line, as loads that cross two of them cost twice as much.
+    per_line = LINE // np.dtype(precision).itemsize
+    width, height = -(-rows.shape[0] // per_line) * per_line, rows.shape[1]
+    buffer = np.zeros(height * width + per_line, dtype=precision)
+    skipped = -buffer.ctypes.data % LINE // buffer.itemsize
+    tile = buffer[skipped : skipped + height * width].reshape(height, width)
+    tile[:, : rows.shape[0]] = rows.T
+    return tile
 
 
 def _each(work: Callable[[int], Any], parts: int, threads: int) -> list:

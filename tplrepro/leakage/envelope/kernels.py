@@ -57,6 +57,7 @@ __all__ = [
     "steepen",
     "sums_of_largest",
     "thread_count",
+    "use",
 ]
 
 # Slopes are finite: a vertex with d(S) = 0 is tangent at every slope, and 1e300 stands for "beyond every ratio".
@@ -72,6 +73,8 @@ WELL = 1e-12
 LANES = 16
 # Columns that are summed up before they are added to the total: rounding errors grow with the longer of the two sums.
 CHUNK = 64
+# Rows d that go through a chunk of a tile together.
+GROUP = 16
 # Rows of what `edges` returns.
 SLOPE, SUPPORT, D = 0, 1, 2
 # Intervals of slopes that one pair may leave to be settled later.
@@ -410,7 +413,7 @@ def may_leave(rows, i, columns, hull, total, found):
         support = max(hull[SUPPORT, e] - WELL, 0.0)
         total[:] = 0.0
         k = 0
-        while k + 4 <= rows.shape[1]:  # four at a time, as in `sum_of_maxima`
+        while k + 4 <= rows.shape[1]:  # four at a time, as in `add_maxima`
             a, b, c, g = rows[i, k], rows[i, k + 1], rows[i, k + 2], rows[i, k + 3]
             for j in range(total.size):
                 total[j] += (max(a - slope * columns[k, j], 0.0) + max(b - slope * columns[k + 1, j], 0.0)) + (
@@ -529,59 +532,77 @@ def rounding_error(columns, base, unit):
 
 @kernel()
 def room_for(tile):
-    """Room for the columns in use, their levels, and two sums for each row of the tile."""
-    n, width = tile.shape
-    columns, levels = np.arange(n), np.empty(n, dtype=tile.dtype)
-    return columns, levels, np.empty(width, dtype=tile.dtype), np.empty(width, dtype=tile.dtype)
+    """For each of a group of rows d the columns in use, their levels and number; and room for sums over a chunk."""
+    columns, levels = np.empty((GROUP, tile.shape[0]), dtype=np.int64), np.empty((GROUP, tile.shape[0]), tile.dtype)
+    return columns, levels, np.zeros(GROUP, dtype=np.int64), np.empty(tile.shape[1], tile.dtype)
 
 
 @kernel()
-def bound_excesses(tile, rows, j, mu, largest, room, bounds):
-    """bounds[i] >= s(mu) for d = row j and each row q of the tile.
+def use(m, n, room):
+    """Begin with all columns for row m of the group."""
+    columns, _, size, _ = room
+    for k in range(n):
+        columns[m, k] = k
+    size[m] = n
 
-    A column is skipped if no row of the matrix, `largest`, exceeds (1 + mu) d there.
+
+@kernel(fastmath=FAST)
+def set_levels(rows, j, mu, largest, room, m):
+    """Put (1 + mu) d for d = row j next to the columns in use, and return their sum.
+
+    A column is no more in use from where on no row of the matrix, `largest`, exceeds (1 + mu) d there.
     """
-    columns, levels, _, total = room
-    size = np.int64(0)
-    for k in range(rows.shape[1]):
+    columns, levels, size, _ = room
+    kept = 0
+    for c in range(size[m]):
+        k = columns[m, c]
         level = (1.0 + mu) * rows[j, k]
-        columns[size] = k
-        levels[size] = level
-        size += largest[k] > level
+        columns[m, kept], levels[m, kept] = k, level
+        kept += largest[k] > level
+    size[m] = kept
     base = 0.0
-    for m in range(size):
-        base += levels[m]
-    sum_of_maxima(tile, size, room)
-    # Assigned to an array's element, the shift takes the tile's precision, and so does the sum.
-    levels[0] = rounding_error(size, base, 0.5 * np.finfo(tile.dtype).eps) - base
-    shift = levels[0]
-    for i in range(total.size):
-        bounds[i] = total[i] + shift
+    for c in range(kept):
+        base += levels[m, c]
+    return base
+
+
+@kernel()
+def bound_excesses(tile, rows, first, mu, largest, room, bounds):
+    """bounds[m, i] >= s(mu) for d = row first + m and each row q of the tile, for a group with columns in use.
+
+    Their sums are as many at a time as stay in cache, with the rows of the tile, for the whole group.
+    """
+    size, longest = room[2], 0
+    for m in range(GROUP):
+        base = set_levels(rows, first + m, mu, largest, room, m) if size[m] > 0 else 0.0
+        # Assigned to an array's element, the shift takes the tile's precision.
+        bounds[m, :] = rounding_error(size[m], base, 0.5 * np.finfo(tile.dtype).eps) - base
+        longest = max(longest, size[m])
+    for start in range(0, longest, CHUNK):
+        for m in range(GROUP):
+            if start < size[m]:
+                add_maxima(tile, m, start, min(start + CHUNK, size[m]), room, bounds)
 
 
 @kernel(fastmath=EXACT_ORDER)
-def sum_of_maxima(q, size, room):
-    """Sum max(q_k, level_k) over the first `size` columns in use, for each row q of the tile."""
-    columns, levels, part, total = room
-    total[:] = 0.0
-    for start in range(0, size, CHUNK):
-        stop = min(start + CHUNK, size)
-        part[:] = 0.0
-        m = start
-        # Four columns at a time, so that `part` is loaded and stored a quarter as often.
-        while m + 4 <= stop:
-            k_a, k_b, k_c, k_e = columns[m], columns[m + 1], columns[m + 2], columns[m + 3]
-            a, b, c, e = levels[m], levels[m + 1], levels[m + 2], levels[m + 3]
-            for i in range(part.size):
-                part[i] += (max(q[k_a, i], a) + max(q[k_b, i], b)) + (max(q[k_c, i], c) + max(q[k_e, i], e))
-            m += 4
-        while m < stop:
-            k_a, a = columns[m], levels[m]
-            for i in range(part.size):
-                part[i] += max(q[k_a, i], a)
-            m += 1
+def add_maxima(q, m, start, stop, room, totals):
+    """Add to totals[m, i] the sum of max(q_k, level_k) over columns start..stop in use, q being the tile's row i."""
+    columns, levels, _, part = room
+    part[:] = 0.0
+    # Four columns at a time, so that `part` is loaded and stored a quarter as often.
+    while start + 4 <= stop:
+        k_a, k_b, k_c, k_e = columns[m, start], columns[m, start + 1], columns[m, start + 2], columns[m, start + 3]
+        a, b, c, e = levels[m, start], levels[m, start + 1], levels[m, start + 2], levels[m, start + 3]
         for i in range(part.size):
-            total[i] += part[i]
+            part[i] += (max(q[k_a, i], a) + max(q[k_b, i], b)) + (max(q[k_c, i], c) + max(q[k_e, i], e))
+        start += 4
+    while start < stop:
+        k_a, a = columns[m, start], levels[m, start]
+        for i in range(part.size):
+            part[i] += max(q[k_a, i], a)
+        start += 1
+    for i in range(part.size):
+        totals[m, i] += part[i]
 
 
 @kernel()
@@ -655,50 +676,65 @@ def find_outside(rows, tile, start, largest, far, hull, screen, first, found):
     The mark is the largest share of the support that the excess has at a slope of the screen, and > 0.
     """
     pending, room = np.empty((PENDING, 3)), room_for(tile)
-    (n, width), slopes = tile.shape, screen.slope.size
-    bounds = np.empty((slopes, width), dtype=tile.dtype)
+    n, slopes = rows.shape[1], screen.slope.size
+    width = min(tile.shape[1], n - start)
+    used = np.empty(GROUP, dtype=np.int64)
+    bounds = np.empty((slopes, GROUP, tile.shape[1]), dtype=tile.dtype)
     of_pair = np.empty(slopes)
     above = np.empty(width, dtype=np.bool_)
-    for j in range(first, first + found.shape[0]):
-        screened = settles(screen, far[j], hull)
-        above[:] = not screened
-        size = 0
-        while screened and size < slopes and screen.slope[size] < far[j]:
-            bound_excesses(tile, rows, j, screen.slope[size], largest, room, bounds[size])
+    for at in range(0, found.shape[0], GROUP):
+        size = min(GROUP, found.shape[0] - at)
+        room[2][:] = 0
+        for m in range(size):
+            last = far[first + at + m]
+            used[m] = 0
+            if settles(screen, last, hull):
+                use(m, n, room)
+                while used[m] < slopes and screen.slope[used[m]] < last:
+                    used[m] += 1
+        for a in range(slopes):
+            bound_excesses(tile, rows, first + at, screen.slope[a], largest, room, bounds[a])
+        for m in range(size):
+            j = first + at + m
+            above[:] = used[m] == 0
+            for a in range(used[m]):
+                for i in range(width):
+                    above[i] |= bounds[a, m, i] > screen.cap[a]
             for i in range(width):
-                above[i] |= bounds[size, i] > screen.cap[size]
-            size += 1
-        for i in range(width):
-            if not above[i] or start + i == j:
-                continue
-            if size == 0:
-                found[j - first, start + i] = sticks_out(rows, start + i, j, n, far[j], hull, pending)
-                continue
-            share = 0.0
-            for a in range(size):
-                of_pair[a] = bounds[a, i]
-                share = max(share, of_pair[a] / hull[SUPPORT, screen.edge[a]])
-            if sticks_out_above(rows, start + i, j, n, of_pair, size, screen, far[j], hull, pending):
-                found[j - first, start + i] = share
+                if not above[i] or start + i == j:
+                    continue
+                if used[m] == 0:
+                    found[at + m, start + i] = sticks_out(rows, start + i, j, n, far[j], hull, pending)
+                    continue
+                share = 0.0
+                for a in range(used[m]):
+                    of_pair[a] = bounds[a, m, i]
+                    share = max(share, of_pair[a] / hull[SUPPORT, screen.edge[a]])
+                if sticks_out_above(rows, start + i, j, n, of_pair, used[m], screen, far[j], hull, pending):
+                    found[at + m, start + i] = share
 
 
 @kernel()
 def improve_partners(tile, first, rows, slopes, found, best):
     """Put the best q of the tile into found[0::2, 0] and the best d into found[1::2, 1], where better than `best`."""
-    n = tile.shape[0]
-    room = room_for(tile)
-    levels, total = room[1], room[3]
+    n = rows.shape[1]
+    width = min(tile.shape[1], n - first)
+    room, totals = room_for(tile), np.empty((GROUP, tile.shape[1]), dtype=tile.dtype)
+    use(np.int64(0), n, room)
+    levels = room[1]
     for m in range(found.shape[0]):
         # Both excesses are, up to a factor and a constant of the fixed row, sums of maxima: of q and (1 + mu) d over q,
         # of d and q / (1 + mu) over d.
         factor = 1.0 + slopes[m // 2]
         fixed = found[m, 1 - m % 2]
         for k in range(n):
-            levels[k] = rows[fixed, k] * factor if m % 2 == 0 else rows[fixed, k] / factor
-        sum_of_maxima(tile, n, room)
-        at = np.argmax(total)
-        if total[at] > best[m] and first + at != fixed:
-            best[m], found[m, m % 2] = total[at], first + at
+            levels[0, k] = rows[fixed, k] * factor if m % 2 == 0 else rows[fixed, k] / factor
+        totals[0, :] = 0.0
+        for start in range(0, n, CHUNK):
+            add_maxima(tile, np.int64(0), start, min(start + CHUNK, n), room, totals)
+        at = np.argmax(totals[0, :width])
+        if totals[0, at] > best[m] and first + at != fixed:
+            best[m], found[m, m % 2] = totals[0, at], first + at
 
 
 @kernel()
@@ -706,23 +742,29 @@ def improve(rows, tile, start, largest, inverse, first, stop, best):
     """Scan the pairs of rows q in the tile and rows d in first..stop; the steepest tangent found from (-inverse, 0)."""
     n = rows.shape[1]
     best_i, best_j = -1, -1
-    room, bounds = room_for(tile), np.empty(tile.shape[1], dtype=tile.dtype)
-    for j in range(first, stop):
-        of_largest = 0.0
-        for k in range(n):
-            of_largest += max((largest[k] - rows[j, k]) - best * rows[j, k], 0.0)
-        if of_largest <= best * inverse:
-            continue
-        bound_excesses(tile, rows, j, best, largest, room, bounds)
-        for i in range(bounds.size):
-            if (
-                start + i != j
-                and bounds[i] > best * inverse
-                and excess(rows, start + i, j, n, best) > best * inverse * (1.0 + TIE)
-            ):
-                slope = best_slope(rows, start + i, j, n, inverse, best)
-                if slope > best:
-                    best, best_i, best_j = slope, start + i, j
+    room = room_for(tile)
+    bounds = np.empty((GROUP, tile.shape[1]), dtype=tile.dtype)
+    for at in range(first, stop, GROUP):
+        group = range(at, min(at + GROUP, stop))
+        room[2][:] = 0
+        for j in group:
+            of_largest = 0.0
+            for k in range(n):
+                of_largest += max((largest[k] - rows[j, k]) - best * rows[j, k], 0.0)
+            if of_largest > best * inverse:
+                use(j - at, n, room)
+        bound_excesses(tile, rows, at, best, largest, room, bounds)
+        for j in group:
+            for i in range(min(tile.shape[1], n - start)):
+                # Bounds at the slope with which the group began hold from there on.
+                if (
+                    bounds[j - at, i] > best * inverse
+                    and start + i != j
+                    and excess(rows, start + i, j, n, best) > best * inverse * (1.0 + TIE)
+                ):
+                    slope = best_slope(rows, start + i, j, n, inverse, best)
+                    if slope > best:
+                        best, best_i, best_j = slope, start + i, j
     return best, best_i, best_j
 
 
