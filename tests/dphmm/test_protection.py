@@ -63,8 +63,8 @@ def test_a_flat_hull_tells_some_states_apart():
     assert dphmm.constrained_dp_factor(categorical().constrain([1, 2, 4]), F) == np.inf
 
 
-@given(st.integers(0, 100_000), st.integers(1, 3), st.booleans(), st.sampled_from(protection.METHODS))
-@settings(max_examples=60)
+@given(st.integers(0, 100_000), st.integers(1, 5), st.booleans(), st.sampled_from(protection.METHODS))
+@settings(max_examples=80)
 def test_the_result_is_protectable_and_contains_the_policy(seed, d, whole, method):
     rng = np.random.default_rng(seed)
     policy, f = random_policy(rng, 12, d, density=0.02, whole=whole)
@@ -79,9 +79,9 @@ def test_the_result_is_protectable_and_contains_the_policy(seed, d, whole, metho
 
 
 @pytest.mark.parametrize("method", ["greedy", "stepwise"])
-@pytest.mark.parametrize(("d", "seed"), [*product([1, 2, 3], range(6))])
+@pytest.mark.parametrize(("d", "seed"), [*product([1, 2, 3, 4, 5], range(6))])
 def test_algorithms_1_and_3_with_all_hulls_built_anew(method, d, seed):
-    policy, f = random_policy(np.random.default_rng([d, seed]), 10, d, density=0.03)
+    policy, f = random_policy(np.random.default_rng([d, seed]), 10 + 3 * (d > 3), d, density=0.1 if d > 3 else 0.03)
     found = dphmm.protectable_graph(policy, f, method)
     while (exposed := dphmm.exposed_states(policy, f)).size:  # found again after each step
         i, best = exposed[0], [j for j in policy.possible if j != exposed[0]]

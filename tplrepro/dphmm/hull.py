@@ -25,6 +25,12 @@ __all__ = ["SensitivityHull", "cross_polytope", "l1_sensitivity", "sensitivity_h
 
 #: Extents below this fraction of the largest number involved are rounding, not a dimension.
 FLAT = 1e-13
+#: Half-spaces that pairs of points are tested with first, and numbers that are held at a time for those left.
+SCREENS, ENTRIES = 32, 1_000_000
+#: From this dimension on, hulls grow in Qhull instead of being built anew for each vector.
+MANY_FACETS = 4
+#: Vectors longer than so many spanning ones make a body thin in their coordinates.
+LONGEST = 1e3
 
 
 class SensitivityHull(FrozenArrays):
@@ -95,10 +101,24 @@ class SensitivityHull(FrozenArrays):
 
         The K-norm of a difference is the largest difference of the coordinates a . f, so that no differences are made.
         """
+        return self._pairwise(left, right, self.halfspaces)
+
+    def pairwise_contains(self, left: ArrayLike, right: ArrayLike) -> np.ndarray:
+        """Whether f_i - f_j lies in K, as in `pairwise_norms`, (a, b): a few half-spaces settle most pairs."""
+        rows, columns = (as_vectors(points, self.ambient_dimension) for points in (left, right))
+        inside = self._pairwise(rows, columns, self.halfspaces[:: max(1, len(self.halfspaces) // SCREENS)]) <= 1
+        if len(self.halfspaces) >= 2 * SCREENS:
+            found = np.argwhere(inside)
+            for pairs in np.array_split(found, 1 + len(found) * len(self.halfspaces) // ENTRIES):
+                i, j = pairs.T
+                inside[i, j] = self.contains(rows[i] - columns[j])
+        return inside
+
+    def _pairwise(self, left: ArrayLike, right: ArrayLike, halfspaces: np.ndarray) -> np.ndarray:
         rows, columns = (as_vectors(points, self.ambient_dimension) for points in (left, right))
         centre = columns[:1]  # coordinates about a nearby point: far from 0 they would lose digits
         rows, columns = rows - centre, columns - centre
-        norms = cdist(rows @ self.halfspaces.T, columns @ self.halfspaces.T, "chebyshev")
+        norms = cdist(rows @ halfspaces.T, columns @ halfspaces.T, "chebyshev")
         if self.dimension < self.ambient_dimension:
             flat = np.eye(self.ambient_dimension) - self._basis @ self._basis.T
             norms[cdist(rows @ flat, columns @ flat) > self.tolerance + FLAT * cdist(rows, columns)] = np.inf
@@ -137,6 +157,47 @@ class SensitivityHull(FrozenArrays):
 
     def __repr__(self) -> str:
         return f"SensitivityHull(dimension {self.dimension} of {self.ambient_dimension}, {len(self.vertices)} vertices)"
+
+
+class GrowingHull:
+    """A hull that grows by one vector, and its negative, at a time; in many dimensions Qhull adds it to what it has."""
+
+    def __init__(self, hull: SensitivityHull):
+        self._start = hull
+        self._added: list[np.ndarray] = []
+        self._qhull: ConvexHull | None = None
+        self._to_coordinates = np.eye(hull.ambient_dimension)
+
+    @property
+    def hull(self) -> SensitivityHull:
+        """The hull of the vectors so far."""
+        if self._added:
+            self._start = SensitivityHull(np.vstack([self._start.vertices, *self._added]), self._start.tolerance / FLAT)
+            self._added = []
+        return self._start
+
+    @property
+    def has_many_facets(self) -> bool:
+        """Whether Qhull holds it: `hull` then takes long, `contains` does not."""
+        return self._qhull is not None
+
+    def contains(self, vectors: np.ndarray) -> np.ndarray:
+        """Whether vectors (k, d) lie in what Qhull holds, (k,)."""
+        return (vectors @ self._to_coordinates @ _normals(self._qhull).T).max(axis=1) <= 1 + SLACK
+
+    def add(self, vector: np.ndarray) -> None:
+        """Make it the hull of itself, `vector` (d,) and its negative."""
+        start = self._start
+        if self._qhull is None and MANY_FACETS <= start.dimension == start.ambient_dimension:
+            spanning, basis = _span(start.vertices, start.tolerance)
+            self._to_coordinates = basis @ np.linalg.inv(spanning @ basis)
+            self._qhull = ConvexHull(start.vertices @ self._to_coordinates, incremental=True)
+        self._added.append(vector)
+        coordinates = vector @ self._to_coordinates
+        if self._qhull is not None and np.abs(coordinates).max() < LONGEST:
+            self._qhull.add_points([coordinates, -coordinates])
+        else:
+            self._qhull, self._start = None, self.hull
 
 
 def sensitivity_hull(policy: PolicyGraph, answers: ArrayLike) -> SensitivityHull:

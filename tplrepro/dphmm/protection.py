@@ -11,12 +11,13 @@ Eq. (5) is found among all such connections: hulls only grow, so a search from t
 """
 
 from heapq import heappop, heappush
+from itertools import takewhile
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.dphmm.constraint import as_answers, check_states
-from tplrepro.dphmm.hull import SensitivityHull, sensitivity_hull
+from tplrepro.dphmm.hull import GrowingHull, SensitivityHull, sensitivity_hull
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.validation import check_choice
 
@@ -68,7 +69,7 @@ def degree_of_protection(
     wanted = possible if states is None else np.intersect1d(check_states(states, policy.n_states), possible)
     counts = np.zeros(policy.n_states, dtype=int)
     for rows in np.split(wanted, range(ROWS, wanted.size, ROWS)):
-        counts[rows] = (hull.pairwise_norms(f[rows], f[possible]) <= 1).sum(axis=1)
+        counts[rows] = hull.pairwise_contains(f[rows], f[possible]).sum(axis=1)
     return counts
 
 
@@ -146,19 +147,32 @@ def protect(
     if method == "optimal":
         hull, added = _smallest(hull, f, possible, exposed)
         return policy.connect(added), hull, added
+    growing = GrowingHull(hull)
     while exposed.size:
         state, others = exposed[0], possible[possible != exposed[0]]
         differences = f[others] - f[state]
         distances = np.linalg.norm(differences, axis=1)
         if method == "stepwise":
-            dimensions, volumes = hull.extended_volumes(differences)
+            dimensions, volumes = growing.hull.extended_volumes(differences)
             # A flat body has volume 0 in the space around it; among flat ones their own volume decides. Equal volumes
             # are common there (all apexes at one height), and among them the nearest answer decides.
             volumes[dimensions > dimensions.min()] = np.inf
             distances[volumes > volumes.min() * (1 + 1e-9)] = np.inf
-        added.append((int(state), int(others[np.argmin(distances)])))
-        hull, exposed = _connected(hull, f, possible, exposed, *added[-1])
-    return policy.connect(added), hull, added
+        nearest = int(np.argmin(distances))
+        added.append((int(state), int(others[nearest])))
+        growing.add(differences[nearest])
+        remaining = exposed[(exposed != state) & (exposed != others[nearest])]
+        if growing.has_many_facets:  # then no more states are tested than need be
+            hidden = (growing.contains(f[possible] - f[state]).sum() > 1 for state in remaining)
+            exposed = remaining[sum(takewhile(bool, hidden)) :]
+        else:
+            exposed = _exposed(growing.hull, f, possible, remaining)
+    return policy.connect(added), growing.hull, added
+
+
+def _exposed(hull: SensitivityHull, f: np.ndarray, possible: np.ndarray, states: np.ndarray) -> np.ndarray:
+    """Those of some possible states that have no other answer in the hull about theirs."""
+    return states[hull.pairwise_contains(f[states], f[possible]).sum(axis=1) == 1]
 
 
 def _connected(
@@ -167,7 +181,7 @@ def _connected(
     """The hull with one edge more, and the states that are exposed then: one that was hidden stays so."""
     hull = hull.extended(f[other] - f[state])
     remaining = exposed[(exposed != state) & (exposed != other)]
-    return hull, remaining[(hull.pairwise_norms(f[remaining], f[possible]) <= 1).sum(axis=1) == 1]
+    return hull, _exposed(hull, f, possible, remaining)
 
 
 def _smallest(
