@@ -13,6 +13,7 @@ from dp_accounting.pld import PLDAccountant
 import tplrepro as tpl
 from tests.leakage.matrices import FIG_3, FORWARD, KINDS, random_matrix
 from tplrepro.leakage.profile import DIRECT
+from tplrepro.leakage.temporal_profile import _approach
 from tplrepro.mechanisms.gaussian import gaussian_delta, gaussian_epsilon
 
 LOSSES = np.array([0.0, 0.1, 0.3, 0.7, 1.3, 2.5])
@@ -292,6 +293,77 @@ def test_a_long_run_stops_at_its_fixed_point_above_all_its_times():
     assert len(r.backward.profiles) < 130
     assert r.epsilon(1e-6).shape == (10**5,)
     assert r.epsilon(1e-6)[[3, -4]] == pytest.approx([r.epsilon(1e-6)[3]] * 2, rel=1e-12)
+
+
+def lazy(rng, n, leave):
+    """A random chain that leaves its state with a small probability."""
+    return (1.0 - leave) * np.eye(n) + leave * rng.dirichlet(np.full(n, 3.0), size=n)
+
+
+def iterates(once, loss, count, start=None):
+    """What is known before each of `count` releases, by the recursion alone."""
+    bases = [tpl.PrivacyProfile.nothing(once.grid) if start is None else start]
+    while len(bases) < count:
+        bases.append(bases[-1].compose(once).correlated(loss))
+    return bases
+
+
+@pytest.fixture
+def steps(monkeypatch):
+    """An entry for each step of correlation that is worked out."""
+    made, correlated = [], tpl.PrivacyProfile.correlated
+    monkeypatch.setattr(tpl.PrivacyProfile, "correlated", lambda *parts: made.append(1) or correlated(*parts))
+    return made
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_long_run_near_the_identity_is_told_ahead_and_never_below_the_recursion(seed, steps):
+    """At all times, of rising and of falling runs: the shortcut starts long before the fixed point."""
+    rng = np.random.default_rng(seed)
+    P, grid, count = lazy(rng, int(rng.integers(2, 5)), 0.1), 5e-3, 500
+    event = [dp_event.GaussianDpEvent(4.0), dp_event.LaplaceDpEvent(5.0), 0.3][seed % 3]
+    loss, once = tpl.PrivacyLossFunction(P), tpl.PrivacyProfile.of_event(event, grid)
+    first = [(dp_event.GaussianDpEvent(0.7), 1)] if seed > 3 else []
+    start = tpl.PrivacyProfile.of_event(first[0][0], grid).correlated(loss) if first else None
+    steps.clear()
+    r = tpl.temporal_privacy_profile([*first, (event, count)], loss, None, grid=grid)
+    assert len(steps) < 350
+    found = deltas_at(r.backward, range(len(first), len(first) + count))
+    true = np.array([base.compose(once).delta(SHORTCUT) for base in iterates(once, loss, count, start)])
+    assert np.all(true <= found * (1 + 1e-14) + 1e-15)
+    assert np.all(found <= true * (1 + 3e-9) + 1e-10)
+
+
+SHORTCUT = np.array([0.0, 0.01, 0.1, 0.3, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0])
+
+
+def deltas_at(series, times):
+    known = {}
+    return np.array([known.setdefault(k, series.profiles[k].delta(SHORTCUT)) for k in series.position[list(times)]])
+
+
+def test_a_guess_ahead_that_is_too_low_is_not_taken():
+    """Profiles that seem to shrink by other rates than 0.741 a step, theirs: whatever is taken bounds the true ones."""
+    loss, once = tpl.PrivacyLossFunction([[0.95, 0.05], [0.05, 0.95]]), tpl.PrivacyProfile.of_event(GAUSSIAN, 1e-2)
+    bases, taken = iterates(once, loss, 120), set()
+    last, new = (base.deltas for base in bases[40:42])
+    for rate, lag in product([0.5, 0.745, 0.78], [0.25, 1, 4]):
+        before = tpl.PrivacyProfile(np.minimum.accumulate(np.maximum(last - (new - last) / rate, 0.0)), once.grid)
+        marks = [before, *bases[40:42]]
+        ahead = _approach(marks, lag, lambda base: base.compose(once).correlated(loss), spare=0.1)
+        for true, bound in zip(bases[42:], ahead, strict=False):
+            taken.add((rate, lag))
+            assert np.all(true.deltas <= bound.deltas)
+    assert taken == {(0.745, 0.25), (0.745, 1), (0.78, 0.25), (0.78, 1)}
+
+
+@pytest.mark.parametrize(("event", "most"), [(dp_event.GaussianDpEvent(3.0), 330), (0.1, 1150), (1.0, 250)])
+def test_many_releases_of_a_chain_that_hardly_changes(event, most, steps):
+    """Without the shortcut 1,000 steps, 3,000, and no end (rounding errors do not settle)."""
+    loss = tpl.PrivacyLossFunction([[0.9985, 0.0015], [0.0015, 0.9985]])
+    r = tpl.temporal_privacy_profile([(event, 10**5)], loss, loss)
+    assert len(steps) <= most
+    assert r.backward.profile_at(-1).delta(1.0) < 1.0
 
 
 def test_many_releases_of_the_identity_are_told_apart_by_their_leading_digits():

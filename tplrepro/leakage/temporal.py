@@ -127,14 +127,21 @@ def safely_below(alpha: float, releases: int) -> float:
     return alpha * (1.0 - 2.0 * SAFETY - releases * 2.0**-50)
 
 
-def accumulate_steps(losses: Sequence, budgets: np.ndarray) -> np.ndarray:
+def leakage_after(loss: PrivacyLossFunction | None, last: float | None, epsilon: float) -> float:
+    """The leakage L(last) + epsilon of a release; L or the leakage before it may be None, not known."""
+    return epsilon if loss is None or last is None else loss.at(last) + epsilon
+
+
+def accumulate_steps(losses: Sequence, budgets: np.ndarray, step: Callable = leakage_after) -> np.ndarray:
     """Leakages along `budgets`, where losses[t - 1], with a method `at` or None, leads from time t - 1 to t."""
     steps = zip([None, *losses][: budgets.size], budgets.tolist(), strict=True)
-    return np.fromiter(accumulate((*step, sum(1 for _ in run)) for step, run in groupby(steps)), float)
+    return np.fromiter(accumulate(((*each, sum(1 for _ in run)) for each, run in groupby(steps)), step=step), float)
 
 
 def accumulate(
-    runs: Iterable[tuple[PrivacyLossFunction | None, float, int]], last: float | None = None
+    runs: Iterable[tuple[PrivacyLossFunction | None, float, int]],
+    last: float | None = None,
+    step: Callable[[PrivacyLossFunction | None, float | None, float], float] = leakage_after,
 ) -> Iterator[float]:
     """Leakages of releases given as runs (L, epsilon, count), after a leakage `last` (None before the first release).
 
@@ -143,7 +150,7 @@ def accumulate(
     """
     for loss, epsilon, count in runs:
         for done in range(count):
-            following = epsilon if loss is None or last is None else loss.at(last) + epsilon
+            following = step(loss, last, epsilon)
             if following == last:
                 yield from repeat(following, count - done)
                 break

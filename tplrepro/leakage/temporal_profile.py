@@ -5,10 +5,10 @@ correlation, composed with that of release t (Eq. (13) of [1] with profiles for 
 time t the releases before, at and after t are independent given the value, so their profiles compose (Eq. (11)).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
-from itertools import groupby
+from itertools import count, groupby, repeat, starmap
 from math import inf
 from typing import Any
 
@@ -18,15 +18,15 @@ from numpy.typing import ArrayLike
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.partial import Timeline
 from tplrepro.leakage.profile import PrivacyProfile, loss_at
-from tplrepro.leakage.temporal import Correlation, check_span, check_window
+from tplrepro.leakage.temporal import Correlation, accumulate_steps, check_span, check_window
 from tplrepro.validation import FrozenArrays, check_alpha, check_delta, check_horizon, check_level, one_number
 
 __all__ = ["ProfileSeries", "TemporalPrivacyProfile", "automatic_grid", "profiles_along", "temporal_privacy_profile"]
 
 EPS = float(np.finfo(float).eps)
-#: A run of equal releases has reached its fixed point once its profile changes by no more, and all that is left to come
-#: is less than the other.
-CONVERGED, SETTLED = 2.0**-50, 1e-11
+#: Later profiles of a run of equal releases are told ahead within this share of delta, and so much (absolute); that is
+#: tried at 16 to 32 of the profiles before.
+SETTLED, CHANGE, MARKS = 1e-9, 1e-12, 32
 #: What one step adds to a profile, so that a series that goes on meets what was known before within rounding.
 ROOM = 2.0**-50
 #: Numbers of equal releases in a run beyond `MANY`, all different, are rounded up to so many digits (bits).
@@ -129,8 +129,8 @@ class TemporalPrivacyProfile(FrozenArrays):
         return TemporalPrivacyProfile(
             kinds,
             releases,
-            before.side(*ahead, _bounds_along([backward] * (len(every) - 1), bounds)),
-            after.side(run[::-1], count[::-1], _bounds_along([forward] * (len(every) - 1), bounds[::-1])[::-1]),
+            before.side(*ahead, _bounds([backward] * (len(every) - 1), bounds)),
+            after.side(run[::-1], count[::-1], _bounds([forward] * (len(every) - 1), bounds[::-1])[::-1]),
             _earlier=self._made if "both" in vars(self) else self._earlier,
         )
 
@@ -227,10 +227,12 @@ class TemporalPrivacyProfile(FrozenArrays):
         for kind, number in parts:
             if number:
                 counts[kind] = counts.get(kind, 0) + number
-        key = tuple(bases), tuple(sorted(counts.items()))
-        made = self._earlier.get(key)
+        key = tuple(sorted(bases, key=id)), tuple(sorted(counts.items()))
+        made = self._made.get(key) or self._earlier.get(key)
         if made is None:
-            made = reduce(PrivacyProfile.compose, bases + [self._powers.of(*part) for part in counts.items()])
+            *others, last = bases
+            known = [self._composition(others, counts.items())] if others else starmap(self._powers.of, counts.items())
+            made = reduce(PrivacyProfile.compose, known, last)
         self._made[key] = made
         return made
 
@@ -254,8 +256,8 @@ def temporal_privacy_profile(
     grid : float, the distance in nats between the losses at which profiles are kept
         All results are upper bounds. Epsilon is above that of an infinitely fine grid by a share of up to about
         (grid / s)^2 / 4, where s is the standard deviation of the loss of a release; halving the grid lowers it, until
-        rounding shows (1e-13 in delta a release). None: a 16th of the smallest total variation distance of a release,
-        from 1e-5 to 1e-3. Grids of more than 16,384 points are made twice as coarse.
+        rounding shows (1e-13 in delta for each release that the chain remembers). None: a 16th of the smallest total
+        variation distance of a release, from 1e-5 to 1e-3. Grids of more than 16,384 points are made twice as coarse.
 
     ValueError for events that are not known or out of range, and as in `temporal_privacy_leakage`.
 
@@ -280,12 +282,13 @@ def profiles_along(
     kinds: tuple[PrivacyProfile, ...], releases: np.ndarray, grid: float, timeline: Timeline
 ) -> TemporalPrivacyProfile:
     """The profiles of `releases` (T,), numbers among `kinds` or -1 for none, along a timeline."""
-    times, released = timeline.times, releases[timeline.times].tolist()
-    pauses = [(time, before, loss) for time, before, loss, _, _ in timeline.pauses]
-    known = _known(kinds, grid, timeline.backward, released, times, pauses, releases.size)
-    last = releases.size - 1
-    pauses = [(last - time, times.size - 1 - after, loss) for time, _, _, after, loss in timeline.pauses]
-    later = _known(kinds, grid, timeline.forward[::-1], released[::-1], last - times[::-1], pauses, releases.size)
+    times, last = timeline.times, releases.size - 1
+    released = releases[times].tolist()
+    before = timeline.backward, released, times.tolist(), [pause[:3] for pause in timeline.pauses]
+    pauses = [(last - time, times.size - 1 - after, loss) for time, _, _, after, loss in timeline.pauses[::-1]]
+    after = timeline.forward[::-1], released[::-1], (last - times[::-1]).tolist(), pauses
+    known = _known(kinds, grid, releases.size, *before)
+    later = known if before == after else _known(kinds, grid, releases.size, *after)
     later = replace(later, run=later.run[::-1], count=later.count[::-1], largest=later.largest[::-1])
     return TemporalPrivacyProfile(kinds, releases, known, later)
 
@@ -320,23 +323,23 @@ def automatic_grid(events: Iterable[Any]) -> float:
 def _known(
     kinds: tuple[PrivacyProfile, ...],
     grid: float,
+    horizon: int,
     losses: list[PrivacyLossFunction | None],
     released: list[int],
-    times: np.ndarray,
+    times: list[int],
     pauses: list[tuple[int, int, PrivacyLossFunction | None]],
-    horizon: int,
 ) -> _Side:
     """One side: `losses` lead from one of the `released` kinds to the next, and from that before to each pause."""
     nothing = _Side((PrivacyProfile.nothing(grid),), np.array([-1]), *np.zeros((3, 0)))
     walk = _Walk(kinds, nothing)
     run, count, largest = np.zeros(horizon, int), np.zeros(horizon, int), np.zeros(horizon)
     run[times], count[times] = walk.along(losses, released)
-    largest[times] = _bounds_along(losses, [kinds[kind].largest for kind in released])
+    largest[times] = _bounds(losses, [kinds[kind].largest for kind in released])
     for time, before, loss in pauses:
         if loss is not None:
             at = times[before]
             run[time], count[time] = walk.step((int(run[at]), int(count[at])), released[before], loss)
-            largest[time] = loss_at(loss, (largest[at] + kinds[released[before]].largest) * (1.0 + EPS))
+            largest[time] = _bound_after(loss, largest[at], kinds[released[before]].largest)
     return walk.side(run, count, largest)
 
 
@@ -350,9 +353,10 @@ class _Walk:
 
     def side(self, run: np.ndarray, count: np.ndarray, largest: np.ndarray) -> _Side:
         """What was met at the time points (T,), and nothing else but the empty run 0."""
-        used, positions = np.unique(np.append(0, run), return_inverse=True)
-        bases = tuple(self.bases[number] for number in used.tolist())
-        return _Side(bases, np.array(self.kinds)[used], positions.ravel()[1:], count, largest)
+        met = np.bincount(run, minlength=len(self.bases)) > 0
+        met[0] = True
+        bases = tuple(base for base, kept in zip(self.bases, met.tolist(), strict=True) if kept)
+        return _Side(bases, np.array(self.kinds)[met], (np.cumsum(met) - 1)[run], count, largest)
 
     def along(
         self, losses: list, released: list[int], state: tuple[int, int] = (0, 0)
@@ -371,20 +375,18 @@ class _Walk:
                 run[at:end], count[at:end] = state[0], state[1] + np.arange(end - at)
                 state = state[0], int(count[end - 1])
             else:
-                prior, last, settled = self._base(state), None, None
-                for time in range(at, end):
-                    full = prior.compose(self.releases[kind])
-                    settled = None if last is None else _settled(last, full, loss)
-                    prior, last = self._after(full if settled is None else settled, loss), full
+                last = None
+                for time, base in zip(range(at, end), self._following(self._base(state), kind, loss), strict=False):
                     done = time - at
-                    if done < MANY or settled is not None or done % _unit(done + 1) == 0:
-                        state = self._run(prior), 0
+                    if done < MANY or base is last or done % _unit(done + 1) == 0:
+                        state = self._run(base), 0
                     else:  # as many releases as told apart at the identity
-                        self.bases[state[0]] = _highest([self.bases[state[0]], prior])
+                        self.bases[state[0]] = _highest([self.bases[state[0]], base])
                     run[time] = state[0]
-                    if settled is not None:
+                    if base is last:
                         run[time:end] = state[0]
                         break
+                    last = base
             at = end
         return run, count
 
@@ -396,22 +398,35 @@ class _Walk:
         key = run, count, kind, loss
         if key not in self._steps:
             if not loss.is_identity:
-                self._steps[key] = self._run(self._after(self.full(state, kind), loss)), 0
+                self._steps[key] = self._run(self._after(self._base(state), kind, loss)), 0
             else:
                 self._steps[key] = self._run(self._base(state), kind), 1
         return self._steps[key]
-
-    def full(self, state: tuple[int, int], kind: int) -> PrivacyProfile:
-        return self._base(state).compose(self.releases[kind])
 
     def _base(self, state: tuple[int, int]) -> PrivacyProfile:
         run, count = state
         return self.bases[run].compose(self.powers.of(self.kinds[run], count)) if count else self.bases[run]
 
-    def _after(self, full: PrivacyProfile, loss: PrivacyLossFunction) -> PrivacyProfile:
-        """What is known after a step that forgets; its bound is left to `_bounds_along`."""
-        base = full.correlated(loss)
+    def _after(self, base: PrivacyProfile, kind: int, loss: PrivacyLossFunction) -> PrivacyProfile:
+        """What is known after a release and a step that forgets; its bound is left to the recursion of [1]."""
+        base = base.compose(self.releases[kind]).correlated(loss)
         return replace(base, deltas=base.deltas + ROOM, largest=inf) if base.largest else base
+
+    def _following(self, base: PrivacyProfile, kind: int, loss: PrivacyLossFunction) -> Iterator[PrivacyProfile]:
+        """What is known after 1, 2, ... releases of one kind; in the end, the same profile again and again."""
+
+        def step(base: PrivacyProfile) -> PrivacyProfile:
+            return self._after(base, kind, loss)
+
+        marks, lag, spare = [], 1, max(1.0 - float(loss.hockey_stick(1.0)), EPS)
+        for done in count(1):
+            base = step(base)
+            yield from repeat(base) if base.largest == 0.0 else [base]
+            if done % lag == 0:
+                marks.append(base)
+                yield from _approach(marks[-3:], lag, step, spare)
+                if len(marks) == MARKS:
+                    marks, lag = marks[1::2], 2 * lag
 
     def _run(self, base: PrivacyProfile, kind: int = -1) -> int:
         if kind < 0 and base.largest == 0.0:
@@ -435,21 +450,45 @@ class _Powers:
         return self._known[kind, count]
 
 
-def _settled(last: PrivacyProfile, full: PrivacyProfile, loss: PrivacyLossFunction) -> PrivacyProfile | None:
-    """A bound for all later profiles of a run once they hardly change.
+def _approach(
+    marks: list[PrivacyProfile], lag: int, step: Callable[[PrivacyProfile], PrivacyProfile], spare: float
+) -> Iterator[PrivacyProfile]:
+    """Bounds without end of the next profiles of a run, of which `marks` are every lag-th; none while it changes much.
 
-    A step shrinks differences by eta(1) = tau < 1; if it adds at most e to a profile, that profile plus e/(1 - tau)
-    is not left by any number of steps.
+    In the end, differences shrink by one rate r a step, the largest at any loss (and constant ones by 1 - `spare`):
+    that gives a guess at the limit. It is right if F(limit) <= limit and F(near) <= limit - r (limit - near): a step F
+    is affine in the deltas and rises with them, so m steps from below `near` end below limit - r^m (limit - near).
     """
-    if last.grid != full.grid:
-        return None
-    old, new = _together([last, full])
-    grown = float((new - old).max())
-    spare = 1.0 - float(loss.hockey_stick(1.0))
-    if np.abs(new - old).max() > CONVERGED or grown > SETTLED * spare:
-        return None
-    room = max(grown, 0.0) / spare * (1.0 + 8.0 * EPS) if spare else 0.0
-    return replace(last, deltas=np.minimum(last.deltas * (1.0 + EPS) + room, 1.0), largest=inf)
+    if len(marks) < 3 or len({profile.grid for profile in marks}) > 1:
+        return
+    grid, (old, last, new) = marks[0].grid, _together(marks)
+    before, change = last - old, new - last
+    rates = np.maximum(np.divide(change, before, out=np.zeros_like(new), where=np.abs(before) > CHANGE), 0.0)
+    if rates.max() >= 1.0:
+        return
+    rate = float(rates[change > 0.0].max(initial=0.0))
+    ahead = np.maximum(change, 0.0) * (rate / (1.0 - rate))
+    if (ahead - change * rates / (1.0 - rates) > SETTLED * new + 8.0 * CHANGE).any():
+        return
+    rate **= 1.0 / lag
+    for room in ROOM / spare * 4.0 ** np.arange(5):  # above the rounding of a step
+        near = PrivacyProfile(np.minimum(new + room, 1.0), grid)
+        ends = np.maximum.accumulate(np.minimum(near.deltas + ahead, 1.0)[::-1])[::-1]
+        both = near, PrivacyProfile(ends, grid)
+        steps = [step(profile) for profile in both]
+        if {profile.grid for profile in steps} == {grid}:
+            low, high, after, stays = _together([*both, *steps])
+            if (stays <= high).all() and (after <= high - rate * (high - low)).all():
+                yield from _towards(high, low, rate, grid)
+
+
+def _towards(limit: np.ndarray, near: np.ndarray, rate: float, grid: float) -> Iterator[PrivacyProfile]:
+    """limit - rate^m (limit - near), rounded up, for m = 1, 2, ..., and then the same limit for ever."""
+    share = 1.0
+    while (share * (limit - near) > SETTLED * near + CHANGE).any():
+        share *= rate * (1.0 - EPS)
+        yield PrivacyProfile(share * near + (1.0 - share) * limit + ROOM, grid)
+    yield from repeat(PrivacyProfile(limit, grid))
 
 
 def _within(new: PrivacyProfile, old: PrivacyProfile) -> bool:
@@ -460,21 +499,13 @@ def _within(new: PrivacyProfile, old: PrivacyProfile) -> bool:
     return bool((above - below).max() <= ROOM / 2.0)
 
 
-def _bounds_along(losses: list[PrivacyLossFunction | None], alphas: list[float]) -> np.ndarray:
+def _bounds(losses: list[PrivacyLossFunction | None], alphas: list[float]) -> np.ndarray:
     """Bounds on what is known before each release, (R,), by the scalar recursion of [1], rounded up."""
-    bounds = np.zeros(len(alphas))
-    at, last = 1, 0.0
-    for (loss, alpha), group in groupby(zip(losses, alphas, strict=False)):
-        end = at + sum(1 for _ in group)
-        for time in range(at, end):
-            bound = 0.0 if loss is None else loss_at(loss, (last + alpha) * (1.0 + EPS))
-            bounds[time] = bound
-            if bound == last:
-                bounds[time:end] = bound
-                break
-            last = bound
-        at = end
-    return bounds
+    return accumulate_steps(losses, np.array([0.0, *alphas[:-1]]), _bound_after)
+
+
+def _bound_after(loss: PrivacyLossFunction | None, known: float | None, alpha: float) -> float:
+    return 0.0 if loss is None or known is None else loss_at(loss, (known + alpha) * (1.0 + EPS))
 
 
 def _distinct(labels: list[np.ndarray], counts: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
