@@ -230,7 +230,8 @@ def test_derivatives_agree_with_differences(times, knots, power):
     backward, forward = (random_matrix(rng, "dense", 4) for _ in range(2))
     timeline = Timeline.of(backward, forward, 9, times)
     weights = rng.uniform(0.5, 2.0, timeline.times.size)
-    programme = _OnTimeline(1.3, timeline, weights / weights.sum(), power, None if knots is None else np.array(knots))
+    programme = _OnTimeline(1.3, timeline, weights / weights.sum(), power)
+    programme = programme if knots is None else programme.on_knots(np.array(knots))
     x = rng.uniform(-2.5, -0.5, programme.knots.size)
     assert_derivatives(programme, x)
     tpl_there = tpl.leakage_at_all_times(programme.budgets(x), backward, forward, times=timeline.times, horizon=9).tpl

@@ -6,7 +6,9 @@ L'(BPL_{t-1}) d BPL_{t-1} + d epsilon_t. The constraints are not convex (L is co
 large ones), so the result depends on the start.
 """
 
+from copy import copy
 from functools import lru_cache
+from typing import Self
 
 import numpy as np
 
@@ -14,7 +16,7 @@ from tplrepro.allocation.calibration import fit_to_level
 from tplrepro.blas import one_blas_thread
 from tplrepro.validation import check_choice
 
-__all__ = ["LeastError", "Recursion", "check_power", "interpolation"]
+__all__ = ["LeastError", "Recursion", "check_power"]
 
 #: SLSQP stops when the error changes by less than this share of the start's; a few dozen iterations in practice.
 CHANGE = 1e-12
@@ -31,21 +33,26 @@ def check_power(error: str) -> int:
 class LeastError:
     """Minimise sum_t w_t / epsilon_t^power over budgets whose TPL, which a subclass tells, is within alpha.
 
-    `weights` (R,) are positive with sum 1, `knots` (N,) are the releases whose budgets are unknowns, and `spread`
-    (R, N) gives log(epsilon / alpha) of all releases from those of the knots.
+    `weights` (R,) are positive with sum 1, `knots` (N,) are the releases whose budgets are unknowns, by default all;
+    `spread` (R, N) gives log(epsilon / alpha) of all releases from those of the knots, linear between them.
     """
 
-    def __init__(self, alpha: float, weights: np.ndarray, power: int, knots: np.ndarray, spread: np.ndarray):
-        self.alpha, self.weights, self.power, self.knots, self.spread = alpha, weights, power, knots, spread
-        self.upper = np.zeros(knots.size)  # no budget exceeds alpha
+    def __init__(self, alpha: float, weights: np.ndarray, power: int, knots: np.ndarray | None = None):
+        self.alpha, self.weights, self.power = alpha, weights, power
+        self.knots = np.arange(weights.size) if knots is None else knots
+        units = np.eye(self.knots.size)
+        self.spread = np.column_stack([np.interp(np.arange(weights.size), self.knots, unit) for unit in units])
+        self.upper = np.zeros(self.knots.size)  # no budget exceeds alpha
 
     def tpl(self, budgets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The constrained leakages (C,) of budgets (R,), and their derivative (C, N) in x."""
         raise NotImplementedError
 
-    def on_knots(self, first: int, last: int, growth: float) -> "LeastError":
-        """The same with unknowns at the first and last releases alone, and between at distances that grow inwards."""
-        raise NotImplementedError
+    def on_knots(self, knots: np.ndarray) -> Self:
+        """The same with unknowns at some releases alone, and the others linear between them."""
+        other = copy(self)
+        LeastError.__init__(other, self.alpha, self.weights, self.power, knots)
+        return other
 
     def largest_tpl(self, budgets: np.ndarray) -> float:
         return self.tpl(budgets)[0].max()
@@ -120,8 +127,3 @@ class Recursion:
         expect(change.size)
         given = self.vertices, self.first, self.steps, budgets, change
         return ascend(*map(np.ascontiguousarray, given))
-
-
-def interpolation(knots: np.ndarray, size: int) -> np.ndarray:
-    """The matrix (R, N) that interpolates values at knots linearly."""
-    return np.column_stack([np.interp(np.arange(size), knots, unit) for unit in np.eye(knots.size)])

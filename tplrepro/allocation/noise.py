@@ -15,8 +15,8 @@ from itertools import groupby
 import numpy as np
 
 from tplrepro.allocation.calibration import fit_to_level
-from tplrepro.allocation.minimisation import LeastError, interpolation
-from tplrepro.allocation.optimal import MANY, knots_at_the_ends, solve_on_knots
+from tplrepro.allocation.minimisation import LeastError
+from tplrepro.allocation.optimal import MANY, solve_on_knots
 from tplrepro.lazy import extra
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.temporal import Correlation, as_loss_function, steps_of_both_sides
@@ -177,14 +177,9 @@ class _Step:
 class _LeastVariance(LeastError):
     """The sum of 1 / budget in T times of stand-ins, whose TPL lacks `lack` (T,) at each."""
 
-    def __init__(self, epsilon: float, before: list, after: list, lack: np.ndarray, knots: np.ndarray):
-        size = lack.size
-        super().__init__(epsilon, np.full(size, 1.0 / size), 1, knots, interpolation(knots, size))
+    def __init__(self, epsilon: float, before: list, after: list, lack: np.ndarray):
+        super().__init__(epsilon, np.full(lack.size, 1.0 / lack.size), 1)
         self.before, self.after, self.lack = before, after, lack
-
-    def on_knots(self, first: int, last: int, growth: float) -> "_LeastVariance":
-        knots = knots_at_the_ends(self.lack.size, first, last, growth)
-        return _LeastVariance(self.alpha, self.before, self.after, self.lack, knots)
 
     def tpl(self, budgets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return self._tpl(budgets, budgets[:, None] * self.spread)
@@ -214,9 +209,9 @@ def _least_variance(series: _Series, start: np.ndarray) -> np.ndarray:
     steps = {loss: None if loss is None else _Step(loss, series) for loss in {*series.before, *series.after}}
     before, after = ([steps[loss] for loss in side] for side in (series.before, series.after))
     on_knots = start.size > MANY and len(set(before)) == len(set(after)) == 1
-    found, lack, every = start, np.zeros(start.size), np.arange(start.size)
+    found, lack = start, np.zeros(start.size)
     for _ in range(CORRECTIONS):
-        problem = _LeastVariance(series.epsilon, before, after, lack, every)
+        problem = _LeastVariance(series.epsilon, before, after, lack)
         begin = problem.fit(found, tolerance=1e-9)
         solved = solve_on_knots(problem, [begin]) if on_knots else [problem.solve(begin)]
         found = np.exp(np.log(min(map(problem.fit, solved), key=problem.cost)).round(DIGITS))

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.allocation.calibration import NoFiniteSupremumError
-from tplrepro.allocation.minimisation import LeastError, Recursion, check_power, interpolation
+from tplrepro.allocation.minimisation import LeastError, Recursion, check_power
 from tplrepro.allocation.published import allocate_by_quantification, allocate_by_upper_bound
 from tplrepro.leakage.partial import Timeline
 from tplrepro.leakage.temporal import Correlation, as_loss_function, steps_of_both_sides
 from tplrepro.validation import as_numbers, check_horizon, check_level
 
-__all__ = ["MANY", "allocate_optimally", "knots_at_the_ends", "solve_on_knots"]
+__all__ = ["MANY", "allocate_optimally", "solve_on_knots"]
 
 CURVED = 4.0  # several local optima were seen for alpha above 8 alone; then more starts are tried
 FEW = 24  # up to so many releases every budget is an unknown, and is sought from every start
@@ -95,15 +95,10 @@ def allocate_optimally(
 class _OnTimeline(LeastError):
     """The TPL of a series of known length, at the releases and at the times between them."""
 
-    def __init__(self, alpha: float, timeline: Timeline, weights: np.ndarray, power: int, knots=None):
-        knots = np.arange(weights.size) if knots is None else knots
-        super().__init__(alpha, weights, power, knots, interpolation(knots, weights.size))
+    def __init__(self, alpha: float, timeline: Timeline, weights: np.ndarray, power: int):
+        super().__init__(alpha, weights, power)
         self.timeline = timeline
         self.backward, self.forward = Recursion(timeline.backward), Recursion(timeline.forward[::-1])
-
-    def on_knots(self, first: int, last: int, growth: float) -> "_OnTimeline":
-        knots = knots_at_the_ends(self.weights.size, first, last, growth)
-        return _OnTimeline(self.alpha, self.timeline, self.weights, self.power, knots)
 
     def largest_tpl(self, budgets: np.ndarray) -> float:
         return self.timeline.leakage(budgets).tpl.max()
@@ -142,7 +137,7 @@ def knots_at_the_ends(size: int, first: int, last: int, growth: float) -> np.nda
 def solve_on_knots(problem: LeastError, starts: list) -> list[np.ndarray]:
     """Solve on knots that lie denser towards both ends, then with one at each budget that differs from the middle."""
     size = problem.weights.size
-    found = [problem.on_knots(6, 6, 1.4).solve(start) for start in starts]
+    found = [problem.on_knots(knots_at_the_ends(size, 6, 6, 1.4)).solve(start) for start in starts]
     best = min(found, key=lambda budgets: problem.cost(problem.fit(budgets, tolerance=1e-9)))
     middle = np.flatnonzero(np.abs(best / np.median(best) - 1.0) < LEVEL)
     first, last = (int(middle[0]) + 4, size - int(middle[-1]) + 3) if middle.size else (size, size)
@@ -150,7 +145,8 @@ def solve_on_knots(problem: LeastError, starts: list) -> list[np.ndarray]:
     if first + last > MAX_KNOTS - 20:
         share = (MAX_KNOTS - 60) / (first + last)
         first, last, growth = int(first * share), int(last * share), 1.1
-    return [*found, problem.on_knots(first, last, growth).solve(problem.fit(best, tolerance=1e-9))]
+    refined = problem.on_knots(knots_at_the_ends(size, first, last, growth))
+    return [*found, refined.solve(problem.fit(best, tolerance=1e-9))]
 
 
 def _shapes(problem: _OnTimeline) -> Iterator[np.ndarray]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tplrepro.allocation.minimisation import LeastError, Recursion, check_power, interpolation
+from tplrepro.allocation.minimisation import LeastError, Recursion, check_power
 from tplrepro.allocation.published import allocate_by_quantification, allocate_by_upper_bound
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.temporal import SAFETY, Matrix, loss_functions
@@ -109,11 +109,7 @@ class _Endless(LeastError):
         weights[-1] /= p
         near = np.arange(min(count, EACH))
         far = np.rint(np.geomspace(EACH, count - 1, 12)).astype(int) if count > EACH else near[:0]
-        knots = np.unique(np.concatenate([near, far, [count]]))
-        spread = np.zeros((count + 1, knots.size))
-        spread[:-1, :-1] = interpolation(knots[:-1], count)
-        spread[-1, -1] = 1.0
-        super().__init__(alpha, weights, power, knots, spread)
+        super().__init__(alpha, weights, power, np.unique(np.concatenate([near, far, [count]])))
         self.sides = backward, forward
         self.backward, self.forward = (Recursion([loss] * count) for loss in self.sides)
         # beyond, one supremum alone exceeds alpha
