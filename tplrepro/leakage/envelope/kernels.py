@@ -75,6 +75,8 @@ LANES = 16
 CHUNK = 64
 # Rows d that go through a chunk of a tile together.
 GROUP = 16
+# Keys that are sorted by insertion before longer runs are merged.
+RUN = 16
 # Rows of what `edges` returns.
 SLOPE, SUPPORT, D = 0, 1, 2
 # Intervals of slopes that one pair may leave to be settled later.
@@ -98,7 +100,8 @@ class Kernel:
 
     @cached_property
     def compiled(self):
-        return load_numba().njit(cache=True, nogil=True, error_model="numpy", **self.options)(self.function)
+        options = {"cache": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True} | self.options
+        return load_numba().njit(**options)(self.function)
 
     @property
     def _numba_type_(self):  # compiled, kernels call each other's compiled functions
@@ -117,6 +120,11 @@ class Kernel:
 def kernel(**options) -> Callable[[Callable], Kernel]:
     """Decorator that makes a function a kernel, with options of numba.njit beside those that all have."""
     return lambda function: Kernel(function, options)
+
+
+def inner(**options) -> Callable[[Callable], Kernel]:
+    """`kernel`, when compiled called from other kernels only: what turns Python's arguments costs much to compile."""
+    return kernel(no_cpython_wrapper=True, **options)
 
 
 def expect(steps: int) -> None:
@@ -185,7 +193,7 @@ def add(total, lost, term):
     return new, (new - total) - term
 
 
-@kernel(fastmath=FAST)
+@inner(fastmath=FAST)
 def excess(rows, i, j, size, mu):
     """s(mu) = sum_k max(q_k - (1 + mu) d_k, 0)."""
     total = 0.0
@@ -211,7 +219,7 @@ def point_at(rows, i, j, size, mu):
     return d_sum, gap_sum
 
 
-@kernel()
+@inner()
 def best_slope(rows, i, j, size, inverse, best):
     """The pair's steepest tangent from (-inverse, 0) by Dinkelbach's iteration, if steeper than `best`; else `best`."""
     while True:
@@ -222,11 +230,36 @@ def best_slope(rows, i, j, size, inverse, best):
         best = slope
 
 
+@inner()
+def rising_order(keys, size):
+    """The order in which the first `size` keys rise, stable. NumPy's own sorting takes ten times as long to compile."""
+    order, merged = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
+    for at in range(size):  # runs of RUN by insertion
+        k = at
+        while k % RUN > 0 and keys[order[k - 1]] > keys[at]:
+            order[k] = order[k - 1]
+            k -= 1
+        order[k] = at
+    run = RUN
+    while run < size:
+        for start in range(0, size, 2 * run):
+            a, middle = start, min(start + run, size)
+            b, stop = middle, min(middle + run, size)
+            for k in range(start, stop):
+                of_first = b == stop or (a < middle and keys[order[a]] <= keys[order[b]])
+                merged[k] = order[a] if of_first else order[b]
+                a += of_first
+                b += not of_first
+        order, merged = merged, order
+        run *= 2
+    return order
+
+
 @kernel()
 def prefix_points(rows, i, j, size):
     """All vertices of one pair: columns with q_k > d_k in order of falling q_k/d_k, summed up (Theorem 8 of [1])."""
     chosen, ratio = np.empty(size, dtype=np.int64), np.empty(size)
-    m = 0
+    m = np.int64(0)
     rest = rest_lost = 0.0
     for k in range(size):
         gap = rows[i, k] - rows[j, k]
@@ -235,7 +268,7 @@ def prefix_points(rows, i, j, size):
             m += 1
         else:
             rest, rest_lost = add(rest, rest_lost, rows[i, k])
-    order = np.argsort(ratio[:m], kind="mergesort")  # which is stable
+    order = rising_order(ratio, m)
     points = np.empty((m, 5))
     d_sum = d_lost = gap_sum = gap_lost = 0.0
     for at in range(m):
@@ -301,7 +334,7 @@ def hull_in_order(points):
     return stack[top:0:-1].copy()
 
 
-@kernel()
+@inner()
 def add_pair(points, new):
     """The hull of the hull `points` and of the points `new` of one pair."""
     # The hull's points come with falling d, those of a pair with rising d.
@@ -316,7 +349,7 @@ def add_pair(points, new):
     return hull_in_order(merged)
 
 
-@kernel()
+@inner()
 def outside(rows, i, j, size, mu, support):
     """The accurate form of s(mu) > h(mu), asked only where the fast sum says so; TIE is taken off each gap.
 
@@ -327,7 +360,7 @@ def outside(rows, i, j, size, mu, support):
     return gap_sum * (1.0 - TIE) - mu * d_sum > support
 
 
-@kernel()
+@inner()
 def sticks_out(rows, i, j, size, far, hull, pending):
     """Whether the points of the pair leave the hull, given by its `edges`.
 
@@ -340,7 +373,7 @@ def sticks_out(rows, i, j, size, far, hull, pending):
     return s > 0.0 and sticks_out_after(rows, i, j, size, np.int64(0), s, far, hull, pending)
 
 
-@kernel()
+@inner()
 def sticks_out_after(rows, i, j, size, a, s_a, far, hull, pending):
     """The same for slopes from edge a on, where the excess is at most s_a."""
     last = hull.shape[1] - 1
@@ -353,7 +386,7 @@ def sticks_out_after(rows, i, j, size, a, s_a, far, hull, pending):
     return sticks_out_between(rows, i, j, size, a, hull[SLOPE, a], s_a, last, mu_b, s_b, hull, pending)
 
 
-@kernel()
+@inner()
 def sticks_out_between(rows, i, j, size, a, mu_a, s_a, b, mu_b, s_b, hull, pending):
     """The same between slope mu_a of edge a and mu_b (that of edge b or before it); s_a and s_b bound the excess."""
     left = 0
@@ -401,7 +434,7 @@ def grow(points, rows, candidates, far):
 # All pairs of few dense rows, which are those of one row q with all rows d, side by side.
 
 
-@kernel(fastmath=EXACT_ORDER)
+@inner(fastmath=EXACT_ORDER)
 def may_leave(rows, i, columns, hull, total, found):
     """Mark the columns (rows d) that with q = row i may leave the hull: all others are inside at each of its edges.
 
@@ -442,7 +475,7 @@ def hulls_of_few(matrices):
     for m in range(matrices.shape[0]):
         rows, first[m + 1] = matrices[m], first[m]
         largest = rows[0].copy()
-        different, upwards = 0, False
+        different, upwards = np.int64(0), False
         for i in range(n - 1, -1, -1):
             above = below = False
             for k in range(n):
@@ -455,8 +488,8 @@ def hulls_of_few(matrices):
             continue
         far, points = last_slopes(rows, largest), hulls[:0]
         # Of two rows that differ, one may exceed the other nowhere, if their sums differ by rounding.
-        q, d = (different, 0) if upwards else (0, different)
-        i, j = 0, -1
+        i, j = np.int64(0), -1
+        q, d = (different, i) if upwards else (i, different)
         while i < n:
             points = add_pair(points, prefix_points(rows, q, d, n))
             if is_diagonal(points):
@@ -537,7 +570,7 @@ def room_for(tile):
     return columns, levels, np.zeros(GROUP, dtype=np.int64), np.empty(tile.shape[1], tile.dtype)
 
 
-@kernel()
+@inner()
 def use(m, n, room):
     """Begin with all columns for row m of the group."""
     columns, _, size, _ = room
@@ -546,7 +579,7 @@ def use(m, n, room):
     size[m] = n
 
 
-@kernel(fastmath=FAST)
+@inner(fastmath=FAST)
 def set_levels(rows, j, mu, largest, room, m):
     """Put (1 + mu) d for d = row j next to the columns in use, and return their sum.
 
@@ -584,7 +617,7 @@ def bound_excesses(tile, rows, first, mu, largest, room, bounds):
                 add_maxima(tile, m, start, min(start + CHUNK, size[m]), room, bounds)
 
 
-@kernel(fastmath=EXACT_ORDER)
+@inner(fastmath=EXACT_ORDER)
 def add_maxima(q, m, start, stop, room, totals):
     """Add to totals[m, i] the sum of max(q_k, level_k) over columns start..stop in use, q being the tile's row i."""
     columns, levels, _, part = room
@@ -605,7 +638,7 @@ def add_maxima(q, m, start, stop, room, totals):
         totals[m, i] += part[i]
 
 
-@kernel()
+@inner()
 def runs_under(hull, first, last, mu_a, s_a, mu_b, s_b):
     """Whether the line from (mu_a, s_a) to (mu_b, s_b) is under the support at those edges first..last before mu_b."""
     for e in range(first, last + 1):
@@ -637,7 +670,7 @@ def chain(slopes, caps, edge, far, hull, most):
     return chosen[:0]
 
 
-@kernel()
+@inner()
 def settles(screen, far, hull):
     """Whether the caps settle a row d whose excesses are 0 from slope `far` on."""
     slope, cap, edge = screen
@@ -647,7 +680,7 @@ def settles(screen, far, hull):
     return runs_under(hull, edge[last] + 1, hull.shape[1] - 1, slope[last], cap[last], far, 0.0)
 
 
-@kernel()
+@inner()
 def sticks_out_above(rows, i, j, size, bounds, used, screen, far, hull, pending):
     """`sticks_out` for a pair above some cap: only next to that slope. bounds[l] >= s at the first `used` slopes of the
     screen; `far` is before any further one. Bounds that say nothing are replaced by the excess.
@@ -804,10 +837,13 @@ class Workspace(NamedTuple):
 @kernel()
 def falling(start, value):
     """The order of the entries in which each row's value falls."""
-    order = np.empty(value.size, dtype=np.int64)
+    order, keys = np.empty(value.size, dtype=np.int64), np.empty(value.size)
     for i in range(start.size - 1):
-        of_row = np.argsort(-value[start[i] : start[i + 1]], kind="mergesort")
-        for k in range(of_row.size):
+        size = start[i + 1] - start[i]
+        for k in range(size):
+            keys[k] = -value[start[i] + k]
+        of_row = rising_order(keys, size)
+        for k in range(size):
             order[start[i] + k] = start[i] + of_row[k]
     return order
 
@@ -849,7 +885,7 @@ def scatter(j, rows, work):
     return runs, rows.start[j + 1] - rows.start[j], rows.background[j]
 
 
-@kernel()
+@inner()
 def gather(j, rows, work):
     """Take row j back in."""
     for k in range(rows.start[j], rows.start[j + 1]):
