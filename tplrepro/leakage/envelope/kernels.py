@@ -97,6 +97,7 @@ class Kernel:
 
     def __init__(self, function: Callable, options: dict[str, Any]):
         self.function, self.options = function, options
+        self.inner = "no_cpython_wrapper" in options
 
     @cached_property
     def compiled(self):
@@ -108,7 +109,7 @@ class Kernel:
         return self.compiled._numba_type_
 
     def __call__(self, *arguments):
-        if Kernel.worth <= 0:
+        if Kernel.worth <= 0 and not self.inner:
             return self.compiled(*arguments)
         with np.errstate(all="ignore"):  # as in compiled code
             return uncompiled()[self.function.__name__](*arguments)
@@ -123,7 +124,7 @@ def kernel(**options) -> Callable[[Callable], Kernel]:
 
 
 def inner(**options) -> Callable[[Callable], Kernel]:
-    """`kernel`, when compiled called from other kernels only: what turns Python's arguments costs much to compile."""
+    """`kernel` that runs compiled only in others: what would take Python's arguments costs much to compile."""
     return kernel(no_cpython_wrapper=True, **options)
 
 
@@ -570,7 +571,7 @@ def room_for(tile):
     return columns, levels, np.zeros(GROUP, dtype=np.int64), np.empty(tile.shape[1], tile.dtype)
 
 
-@inner()
+@kernel()
 def use(m, n, room):
     """Begin with all columns for row m of the group."""
     columns, _, size, _ = room
