@@ -327,6 +327,23 @@ def population_on_dask(users: int) -> None:
     print(json.dumps({"seconds": spent, "more": more, "worker": worker}))
 
 
+@section("page", "The interactive page")
+def page():
+    from tplrepro.explore import LeakagePage
+
+    yield PLAIN_HEAD
+    for states, horizon in ((2, 10), (50, 100)):
+        opened = LeakagePage(horizon=horizon)
+        opened.forward.kind.value, opened.forward.size.entry.value = "generated", states
+        moves = iter(np.geomspace(0.05, 5.0, 250))
+        begun = time.process_time()
+        (times,) = in_turn(200, lambda: setattr(opened.epsilon.slider, "value", next(moves)))  # noqa: B023
+        used = (time.process_time() - begun) / 201
+        what = f"n = {states}, T = {horizon}: a move of ε, all that the kernel computes"
+        yield f"| {what}, median time | {show(statistics.median(times))} | 50 ms with the drawing |"
+        yield f"| {what}, mean CPU time | {show(used)} | |"
+
+
 def peak() -> int:
     """The most bytes of memory that this process has held."""
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

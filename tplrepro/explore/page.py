@@ -45,8 +45,9 @@ class LeakagePage(ipywidgets.VBox):
     """An interactive page on the leakage of a series of releases, and on the budgets that bound it.
 
     It begins with the matrices `example`, a key of `EXAMPLES`, the budget `epsilon` of each of `horizon` releases, the
-    level `alpha` of alpha-DP_T to allocate, in nats, and the `sensitivity` of the released counts. `analysis` is the
-    last valid result, and `problems` says what is wrong with the input.
+    level `alpha` of alpha-DP_T to allocate, in nats, and the `sensitivity` of the released counts, or with what the address
+    asks for, if it has one of its own. `analysis` is the last valid result, and `problems` says what is wrong with the
+    input.
     """
 
     def __init__(
@@ -191,7 +192,7 @@ class LeakagePage(ipywidgets.VBox):
         query = write_query(self._values, self._initial)
         fits = len(query) <= LONGEST
         self.browser.query = query if fits else ""
-        words = ["its address gives this page with these inputs; files are chosen again"]
+        words = ["the address of this page holds these inputs, but no files"]
         if not fits:
             words = ["these inputs are too long for an address: save them"]
         if self._refused:

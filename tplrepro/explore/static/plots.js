@@ -30,7 +30,7 @@ function ticksOf(low, high, logarithmic, whole) {
   const size = 10 ** Math.floor(Math.log10((high - low) / 6));
   const step = Math.max([1, 2, 5, 10].find((digit) => 6 * digit * size >= high - low) * size, whole ? 1 : 0);
   const ticks = [];
-  for (let k = Math.ceil(low / step); k * step <= high; k += 1) ticks.push(k * step);
+  for (let k = Math.max(Math.ceil(low / step), whole ? 1 : 0); k * step <= high; k += 1) ticks.push(k * step);
   return ticks;
 }
 
