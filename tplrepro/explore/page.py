@@ -45,9 +45,9 @@ class LeakagePage(ipywidgets.VBox):
     """An interactive page on the leakage of a series of releases, and on the budgets that bound it.
 
     It begins with the matrices `example`, a key of `EXAMPLES`, the budget `epsilon` of each of `horizon` releases, the
-    level `alpha` of alpha-DP_T to allocate, in nats, and the `sensitivity` of the released counts, or with what the address
-    asks for, if it has one of its own. `analysis` is the last valid result, and `problems` says what is wrong with the
-    input.
+    level `alpha` of alpha-DP_T to allocate, in nats, and the `sensitivity` of the released counts, or with what the
+    address asks for, if the page has one of its own. `analysis` is the last valid result, and `problems` says what is
+    wrong with the input.
     """
 
     def __init__(
