@@ -116,3 +116,11 @@ def test_no_noise_leaks_more_than_mu(seed, logarithm, band):
 def test_errors_name_constraint_value_and_remedy(refused, message):
     with pytest.raises(ValueError, match=message):
         refused()
+
+
+def test_noise_that_is_not_found_to_be_the_least_says_so_and_keeps_mu(monkeypatch):
+    monkeypatch.setattr("tplrepro.allocation.gaussian_series.ROUNDS", 2)
+    series = tpl.LinearGaussianSeries.autoregressive(0.9, 8)
+    with pytest.warns(UserWarning, match=r"to a share of 0.0001, found 0\.\d+ after 2 rounds; it keeps mu"):
+        noise = tpl.correlate_series_noise(1.0, series, 1.0, 2)
+    assert tpl.gaussian_series_leakage(series, noise, 1.0).max() <= 1.0

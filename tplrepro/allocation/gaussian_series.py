@@ -92,8 +92,8 @@ def correlate_series_noise(
     workload : array-like (k, T), optional
         The linear answers whose total variance is to be least (to 1e-4); by default each value by itself.
 
-    Rounding errors are on the safe side. ValueError as `gaussian_series_leakage`, and for a band or workload that does
-    not fit.
+    Rounding errors are on the safe side. UserWarning where 200 rounds do not come to 1e-4. ValueError as
+    `gaussian_series_leakage`, and for a band or workload that does not fit.
 
     Examples
     --------

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 import numpy as np
 
 from tplrepro.leakage.partial import Timeline, gaps
-from tplrepro.leakage.profile import PrivacyProfile
+from tplrepro.leakage.profile import PrivacyProfile, event_key
 from tplrepro.leakage.temporal import Matrix, TemporalLeakage, accumulate, loss_functions, safely_below
 from tplrepro.leakage.temporal_profile import COARSEST, TemporalPrivacyProfile, automatic_grid, profiles_along
 from tplrepro.search import largest_within
@@ -117,7 +117,7 @@ class TemporalAccountant:
         return self
 
     def _event(self, event: Any) -> _Event:
-        key = event if isinstance(event, PrivacyProfile) else (type(event), repr(event))
+        key = event_key(event)
         if key not in self._events:
             bound = PrivacyProfile.of_event(event, COARSEST).largest
             self._events.setdefault(key, _Event(deepcopy(event), bound))

@@ -26,7 +26,7 @@ from tplrepro.leakage.events import Composed, Curve, pure_curve, read_event
 from tplrepro.leakage.loss_function import ROUNDING, TIES, PrivacyLossFunction
 from tplrepro.validation import FrozenArrays, check_alpha, check_delta, check_horizon, check_probability
 
-__all__ = ["PrivacyProfile", "loss_at"]
+__all__ = ["PrivacyProfile", "event_key", "loss_at"]
 
 EPS = float(np.finfo(float).eps)
 #: More than the rounding of the few operations between two upper bounds.
@@ -204,6 +204,11 @@ class PrivacyProfile(FrozenArrays):
             deltas = np.append(profile.deltas, profile.deltas[-1])[: profile.deltas.size // 2 * 2 + 1 : 2]
             profile = replace(profile, deltas=deltas, grid=2.0 * profile.grid)
         return profile
+
+
+def event_key(event: Any) -> Any:
+    """The same for events that are the same release; profiles are told apart by their identity."""
+    return event if isinstance(event, PrivacyProfile) else (type(event), repr(event))
 
 
 def _convolved(few: np.ndarray, many: np.ndarray) -> tuple[np.ndarray, float]:

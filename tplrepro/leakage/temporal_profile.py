@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.partial import Timeline
-from tplrepro.leakage.profile import PrivacyProfile, loss_at
+from tplrepro.leakage.profile import PrivacyProfile, event_key, loss_at
 from tplrepro.leakage.temporal import Correlation, accumulate_steps, check_span, check_window
 from tplrepro.validation import FrozenArrays, check_alpha, check_delta, check_horizon, check_level, one_number
 
@@ -297,20 +297,18 @@ def _read(events: Sequence[Any], grid: float | None) -> tuple[tuple[PrivacyProfi
     """The different releases, the number of each time's among them (-1: none), and the grid."""
     if isinstance(events, (str, bytes)) or not isinstance(events, Iterable):
         raise ValueError(f"events must be a list with one event a time point, found {events!r}; give [event] * T")
-    numbers: dict[Any, int] = {}
-    different, found, counts = [], [], []
+    different: dict[Any, tuple[int, Any]] = {}
+    found, counts = [], []
     for entry in events:
         event, count = entry if isinstance(entry, tuple) and len(entry) == 2 else (entry, 1)
         counts.append(check_horizon(count, "the count of an event"))
-        key = id(event) if isinstance(event, PrivacyProfile) else (type(event), repr(event))
-        if event is not None and key not in numbers:
-            numbers[key] = len(numbers)
-            different.append(event)
-        found.append(-1 if event is None else numbers[key])
+        known = (-1, None) if event is None else different.setdefault(event_key(event), (len(different), event))
+        found.append(known[0])
     if not different:
         raise ValueError("events must hold at least one release, found none; give [event] * T")
-    grid = automatic_grid(different) if grid is None else check_level(grid, "grid")
-    return tuple(PrivacyProfile.of_event(event, grid) for event in different), np.repeat(found, counts), grid
+    kinds = [event for _, event in different.values()]
+    grid = automatic_grid(kinds) if grid is None else check_level(grid, "grid")
+    return tuple(PrivacyProfile.of_event(event, grid) for event in kinds), np.repeat(found, counts), grid
 
 
 def automatic_grid(events: Iterable[Any]) -> float:
