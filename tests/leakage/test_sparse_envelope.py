@@ -8,8 +8,8 @@ import scipy.sparse
 
 import tplrepro as tpl
 from tests.leakage.oracles import loss_mpmath
-from tplrepro.leakage.envelope.kernels import sums_of_largest
-from tplrepro.leakage.envelope.sparse import group_rows, sparse_rows
+from tplrepro.leakage.envelope.kernels import FEW, exceeding, sums_of_largest
+from tplrepro.leakage.envelope.sparse import _Search, group_rows, sparse_rows
 
 ALPHAS = np.array([1e-200, *np.geomspace(1e-9, 600.0, 60), 1e5])
 
@@ -98,3 +98,24 @@ def test_long_tailed_chains(n, power, smoothing):
     dense = tpl.PrivacyLossFunction(P.toarray())
     assert tpl.PrivacyLossFunction(P)(ALPHAS) == pytest.approx(dense(ALPHAS), rel=1e-12)
     assert tpl.privacy_loss(P, 2.0) == pytest.approx(dense(2.0), rel=1e-12)
+
+
+def test_which_pairs_exceed_a_tangent_also_where_rows_store_many_columns():
+    n = 2 * FEW
+    rng = np.random.default_rng(8)
+    counts = (rng.random((n, n)) < 0.02) * rng.integers(1.0, 6.0, (n, n)).astype(float)
+    counts[:11] = (rng.random((11, n)) < rng.uniform(0.4, 1.0, (11, 1))) * rng.integers(1.0, 6.0, (11, n))  # around FEW
+    P = tpl.TransitionMatrix.from_counts(scipy.sparse.csr_array(counts), 0.01, sparse=True)
+    rows = P.toarray()
+    members, candidates = np.arange(20), rng.permutation(n)  # the backgrounds in any order
+    search = _Search(P.probabilities, P.background, 8)
+    for slope in (0.4, 5.0):
+        excess = np.maximum(rows[candidates] - (1.0 + slope) * rows[members, None], 0.0).sum(axis=2)
+        limit = np.median(excess)
+        found = exceeding(members, candidates, search.rows, search.work[0], limit / slope, slope)
+        clear, same = np.abs(excess - limit) > 1e-10, members[:, None] == candidates
+        assert (found == (excess > limit))[clear & ~same].all()
+        assert not found[same].any()
+    whole = tpl.PrivacyLossFunction(P)
+    for alpha in (1e-3, 0.5, 3.0):
+        assert tpl.privacy_loss(P, alpha) == pytest.approx(whole(alpha), rel=1e-12)

@@ -37,6 +37,7 @@ __all__ = [
     "compress",
     "edges",
     "exceeding",
+    "exceeding_popular",
     "excesses",
     "expect",
     "extend",
@@ -81,8 +82,10 @@ RUN = 16
 SLOPE, SUPPORT, D = 0, 1, 2
 # Intervals of slopes that one pair may leave to be settled later.
 PENDING = 64
-# Up to this many stored entries of row d, a sparse pair is first tried at the cost of these.
+# Up to this many stored entries of row d, a sparse pair is first tried at the cost of these; rows d that store more are
+# tried so many at a time.
 FEW = 500
+SIDE = 8
 
 # Inputs are finite. EXACT_ORDER keeps the order of operations, which small differences need; FAST lets sums be in any
 # order, and so vectorised. Compensated sums are compiled with neither.
@@ -819,13 +822,12 @@ class SparseRows(NamedTuple):
 
 
 class Workspace(NamedTuple):
-    """Room for one row d spread out (its entries, which columns it stores, their runs) and for one pair.
+    """Room for one row d spread out (its entries, -1 where it stores none, and their runs) and for one pair.
 
-    `stored` is False everywhere, and `taken` 0, but between `scatter` and `gather`. `pair` is `buffer`, read-only.
+    `dense` is -1 everywhere but between `scatter` and `gather`, `taken` is 0. `pair` is `buffer`, read-only.
     """
 
     dense: np.ndarray
-    stored: np.ndarray
     run_of: np.ndarray
     run_value: np.ndarray
     run_size: np.ndarray
@@ -877,7 +879,7 @@ def scatter(j, rows, work):
     runs = 0
     for k in range(rows.start[j], rows.start[j + 1]):
         c, value = rows.column[k], rows.value[k]
-        work.dense[c], work.stored[c] = value, True
+        work.dense[c] = value
         if runs == 0 or value != work.run_value[runs - 1]:
             work.run_value[runs], work.run_size[runs] = value, 0
             runs += 1
@@ -890,7 +892,7 @@ def scatter(j, rows, work):
 def gather(j, rows, work):
     """Take row j back in."""
     for k in range(rows.start[j], rows.start[j + 1]):
-        work.stored[rows.column[k]] = False
+        work.dense[rows.column[k]] = -1.0
 
 
 @kernel()
@@ -902,32 +904,32 @@ def compress(i, rows, scattered, work):
     """
     runs, stored_j, b_j = scattered
     b_i, stored_i = rows.background[i], rows.start[i + 1] - rows.start[i]
-    q, d, taken = work.buffer[0], work.buffer[1], work.taken
+    q, d, dense, taken = work.buffer[0], work.buffer[1], work.dense, work.taken
     used, shared, rest = 0, 0, 0.0
+    # Without branches, which nothing predicts: what is not wanted is overwritten, or counted in the last place.
     for k in range(rows.start[i], rows.start[i + 1]):
-        c, value = rows.column[k], rows.value[k]
-        value_j = b_j
-        if work.stored[c]:
-            value_j = work.dense[c]
-            shared += 1
-            taken[work.run_of[c]] += 1
-        if value > value_j:
-            q[used], d[used] = value, value_j
-            used += 1
-        else:
-            rest += value
+        value, value_j = rows.value[k], dense[rows.column[k]]
+        shared += value_j >= 0.0
+        value_j = value_j if value_j >= 0.0 else b_j
+        q[used], d[used] = value, value_j
+        used += value > value_j
+        rest += 0.0 if value > value_j else value
     alone = stored_j - shared  # columns that row d alone stores: those below b_i can be chosen
-    r = runs - 1
-    while r >= 0 and work.run_value[r] < b_i:
-        count = work.run_size[r] - taken[r]
-        if count > 0:
-            q[used], d[used] = count * b_i, count * work.run_value[r]
-            used += 1
-            alone -= count
-        r -= 1
-    for k in range(rows.start[i], rows.start[i + 1]):
-        if work.stored[rows.column[k]]:
-            taken[work.run_of[rows.column[k]]] = 0
+    if runs > 0 and work.run_value[runs - 1] < b_i:
+        for k in range(rows.start[i], rows.start[i + 1]):
+            c = rows.column[k]
+            taken[work.run_of[c] if dense[c] >= 0.0 else dense.size] += 1
+        r = runs - 1
+        while r >= 0 and work.run_value[r] < b_i:
+            count = work.run_size[r] - taken[r]
+            if count > 0:
+                q[used], d[used] = count * b_i, count * work.run_value[r]
+                used += 1
+                alone -= count
+            r -= 1
+        for k in range(rows.start[i], rows.start[i + 1]):
+            c = rows.column[k]
+            taken[work.run_of[c] if dense[c] >= 0.0 else dense.size] = 0
     rest += alone * b_i
     neither = work.dense.size - stored_i - stored_j + shared
     if b_i > b_j and neither > 0:
@@ -938,8 +940,8 @@ def compress(i, rows, scattered, work):
     far = 0.0
     for c in range(used):
         gap = q[c] - d[c]
-        if gap > 0.0:
-            far = max(far, gap / d[c] if d[c] > gap / STEEPEST else STEEPEST)
+        if gap > far * d[c]:
+            far = gap / d[c] if d[c] > gap / STEEPEST else STEEPEST
     q[used], d[used] = min(rest, 1.0), 1.0
     return (work.pair, np.int64(0), np.int64(1), used + 1), max(far * ROOM, 1e-300)
 
@@ -1004,26 +1006,23 @@ def steepen(j, candidates, rows, work, inverse, best):
 def exceeding(members, candidates, rows, work, inverse, best):
     """Which rows q (columns) exceed the tangent with which rows d (rows), where rounding counts as yes.
 
-    So does a row d that stores many columns. Row q is spread out instead of row d, so that a pair costs as much as
-    row d stores, which is little for most.
+    Row q is spread out instead of row d, so that a pair costs as much as row d stores, which is little for most; for
+    the others see `exceeding_popular`.
     """
     start, column, value, background = rows
-    dense, stored, prefix = work.dense, work.stored, work.buffer[0]
+    dense, prefix = work.dense, work.buffer[0]
     result = np.zeros((members.size, candidates.size), dtype=np.bool_)
-    limit = best * inverse * (1.0 - 1e-12) - 1e-14
+    limit = best * inverse * (1.0 - 1e-11) - 1e-13
     for at in range(candidates.size):
         i = candidates[at]
         first, stop, b = start[i], start[i + 1], background[i]
         prefix[0] = 0.0
         for k in range(first, stop):
-            dense[column[k]], stored[column[k]] = value[k], True
+            dense[column[k]] = value[k]
             prefix[k - first + 1] = prefix[k - first] + value[k]
         for m in range(members.size):
             j = members[m]
-            if i == j:
-                continue
-            if start[j + 1] - start[j] > FEW:
-                result[m, at] = True
+            if i == j or start[j + 1] - start[j] > FEW:
                 continue
             # What exceeds row j's background, then corrected where row j stores something.
             level = (1.0 + best) * background[j]
@@ -1036,9 +1035,57 @@ def exceeding(members, candidates, rows, work, inverse, best):
                     high = middle
             total = prefix[low - first] - (low - first) * level + (dense.size - (stop - first)) * max(b - level, 0.0)
             for k in range(start[j], start[j + 1]):
-                q = dense[column[k]] if stored[column[k]] else b
+                q = dense[column[k]] if dense[column[k]] >= 0.0 else b
                 total += max(q - (1.0 + best) * value[k], 0.0) - max(q - level, 0.0)
             result[m, at] = total > limit
         for k in range(first, stop):
-            stored[column[k]] = False
+            dense[column[k]] = -1.0
+    popular, used = np.empty(SIDE, dtype=np.int64), 0
+    for m in range(members.size):
+        if start[members[m] + 1] - start[members[m]] > FEW:
+            popular[used] = m
+            used += 1
+        if used == SIDE or (used > 0 and m + 1 == members.size):
+            exceeding_popular(popular[:used], members, candidates, rows, best, limit, result)
+            used = 0
     return result
+
+
+@kernel()
+def exceeding_popular(popular, members, candidates, rows, best, limit, result):
+    """The same for rows d that store many columns, the members numbered `popular`: spread out side by side, so that an
+    entry of row q is looked up once for all.
+    """
+    start, column, value, background = rows
+    n, slope = background.size, 1.0 + best
+    levels = np.full((n, SIDE), 2.0)  # which no entry exceeds
+    # Sums of the smallest levels of each row d, and how many of them lie under the background of row q.
+    sums, under, total = np.zeros((SIDE, n + 1)), np.zeros(SIDE, dtype=np.int64), np.zeros(SIDE)
+    for e in range(popular.size):
+        j = members[popular[e]]
+        for k in range(n):
+            levels[k, e] = slope * background[j]
+        for k in range(start[j], start[j + 1]):
+            levels[column[k], e] = slope * value[k]
+            at = start[j + 1] - 1 - (k - start[j])
+            sums[e, k - start[j] + 1] = sums[e, k - start[j]] + slope * value[at]
+    for at in range(candidates.size):
+        i = candidates[at]
+        b = background[i]
+        for e in range(popular.size):
+            j = members[popular[e]]
+            size, stop, t = start[j + 1] - start[j], start[j + 1], under[e]
+            # Candidates mostly come in order of their backgrounds.
+            while t < size and slope * value[stop - 1 - t] < b:
+                t += 1
+            while t > 0 and slope * value[stop - t] >= b:
+                t -= 1
+            under[e] = t
+            total[e] = t * b - sums[e, t] + (n - size) * max(b - slope * background[j], 0.0)
+        # What exceeds the levels if row q is its background everywhere, then corrected where it stores something.
+        for k in range(start[i], start[i + 1]):
+            for e in range(SIDE):
+                level = levels[column[k], e]
+                total[e] += max(value[k] - level, 0.0) - max(b - level, 0.0)
+        for e in range(popular.size):
+            result[popular[e], at] = i != members[popular[e]] and total[e] > limit
