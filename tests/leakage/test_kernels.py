@@ -43,6 +43,7 @@ def test_no_kernel_is_compiled_twice_but_for_tiles_of_both_precisions():
     for P in (*matrices, copy.deepcopy(matrices[1]), sparse):
         tpl.PrivacyLossFunction(P)
         tpl.privacy_loss(P, 1.0)
+    envelope.leakages_of_small(np.stack([matrices[0]]), np.ones(3))
     compiled = {name: f.compiled.signatures for name, f in vars(kernels).items() if isinstance(f, kernels.Kernel)}
     assert len(compiled) > 25
     for name, signatures in compiled.items():

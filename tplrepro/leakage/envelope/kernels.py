@@ -439,29 +439,36 @@ def grow(points, rows, candidates, far):
 
 
 @inner(fastmath=EXACT_ORDER)
-def may_leave(rows, i, columns, hull, total, found):
+def may_leave(rows, i, columns, least, hull, room, found):
     """Mark the columns (rows d) that with q = row i may leave the hull: all others are inside at each of its edges.
 
-    They are so by more than TIE and the rounding of this sum: to add one of them would leave the hull as it is.
+    They are so by more than TIE and the rounding of this sum: to add one of them would leave the hull as it is. `least`
+    is the smallest entry of each of the columns' rows, most of which no entry of q exceeds at steep slopes.
     """
+    used, total = room
     found[:] = False
     for e in range(hull.shape[1]):
         slope = (1.0 + hull[SLOPE, e]) * (1.0 - WELL)
         support = max(hull[SUPPORT, e] - WELL, 0.0)
+        size = 0
+        for k in range(least.size):
+            used[size] = k
+            size += rows[i, k] > slope * least[k]
         total[:] = 0.0
-        k = 0
-        while k + 4 <= rows.shape[1]:  # four at a time, as in `add_maxima`
-            a, b, c, g = rows[i, k], rows[i, k + 1], rows[i, k + 2], rows[i, k + 3]
+        m = 0
+        while m + 4 <= size:  # four at a time, as in `add_maxima`
+            k_a, k_b, k_c, k_g = used[m], used[m + 1], used[m + 2], used[m + 3]
+            a, b, c, g = rows[i, k_a], rows[i, k_b], rows[i, k_c], rows[i, k_g]
             for j in range(total.size):
-                total[j] += (max(a - slope * columns[k, j], 0.0) + max(b - slope * columns[k + 1, j], 0.0)) + (
-                    max(c - slope * columns[k + 2, j], 0.0) + max(g - slope * columns[k + 3, j], 0.0)
+                total[j] += (max(a - slope * columns[k_a, j], 0.0) + max(b - slope * columns[k_b, j], 0.0)) + (
+                    max(c - slope * columns[k_c, j], 0.0) + max(g - slope * columns[k_g, j], 0.0)
                 )
-            k += 4
-        while k < rows.shape[1]:
-            a = rows[i, k]
+            m += 4
+        while m < size:
+            k_a, a = used[m], rows[i, used[m]]
             for j in range(total.size):
-                total[j] += max(a - slope * columns[k, j], 0.0)
-            k += 1
+                total[j] += max(a - slope * columns[k_a, j], 0.0)
+            m += 1
         for j in range(total.size):
             found[j] |= total[j] > support
 
@@ -474,16 +481,18 @@ def hulls_of_few(matrices):
     """
     n, pending = matrices.shape[1], np.empty((PENDING, 3))
     width = -(-n // LANES) * LANES
-    columns, total, found = np.ones((n, width)), np.empty(width), np.empty(width, dtype=np.bool_)
+    columns, found = np.ones((n, width)), np.empty(width, dtype=np.bool_)
+    room = np.empty(n + 1, dtype=np.int64), np.empty(width)
     hulls, first = np.empty((4 * matrices.shape[0], 5)), np.zeros(matrices.shape[0] + 1, dtype=np.int64)
     for m in range(matrices.shape[0]):
         rows, first[m + 1] = matrices[m], first[m]
-        largest = rows[0].copy()
+        largest, least = rows[0].copy(), rows[0].copy()
         different, upwards = np.int64(0), False
         for i in range(n - 1, -1, -1):
             above = below = False
             for k in range(n):
-                columns[k, i], largest[k] = rows[i, k], max(largest[k], rows[i, k])
+                columns[k, i] = rows[i, k]
+                largest[k], least[k] = max(largest[k], rows[i, k]), min(least[k], rows[i, k])
                 above |= rows[i, k] > rows[0, k]
                 below |= rows[i, k] < rows[0, k]
             if above or below:
@@ -500,13 +509,13 @@ def hulls_of_few(matrices):
                 break
             hull = edges(points)
             if j < 0:
-                may_leave(rows, i, columns, hull, total, found)
+                may_leave(rows, i, columns, least, hull, room, found)
             while i < n:
                 j += 1
                 if j == n:
                     i, j = i + 1, -1
                     if i < n:
-                        may_leave(rows, i, columns, hull, total, found)
+                        may_leave(rows, i, columns, least, hull, room, found)
                 elif found[j] and i != j and sticks_out(rows, i, j, n, far[j], hull, pending):
                     q, d = i, j
                     break
