@@ -27,7 +27,7 @@ $(shell rm -f $(READY))
 endif
 endif
 
-.PHONY: help env figures explore lab test test-slow test-browser test-notebooks lint size format notebooks publish-figures bench lock clean clean-all
+.PHONY: help env figures explore lab test test-slow test-browser test-notebooks lint size format notebooks publish-figures bench bench-cold lock clean clean-all
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -97,6 +97,9 @@ notebooks: $(READY) ## execute the notebooks in place, to be committed (ONLY=pap
 
 bench: $(READY) ## measure, and write docs/benchmarks.md
 	@$(PY) benchmarks/run.py
+
+bench-cold: $(READY) ## measure first calls alone, in an empty cache of compiled kernels
+	@$(PY) benchmarks/run.py cold
 
 lint: $(READY) ## check style, types and the configuration
 	@$(PY) -m ruff check --output-format concise .

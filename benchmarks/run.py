@@ -18,6 +18,7 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 from pathlib import Path
 
 import joblib
@@ -26,6 +27,7 @@ import numpy as np
 
 import tplrepro as tpl
 from tplrepro import linear_program, published
+from tplrepro.leakage.envelope import compile_kernels
 from tplrepro.markov import Sequences
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -349,6 +351,50 @@ def peak() -> int:
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
+@section("cold", "The first call, nothing kept compiled")
+def cold():
+    yield PLAIN_HEAD
+    runs = [in_empty_cache("readme_example") for _ in range(3)]
+    spent = statistics.median(run["wall"] for run in runs)
+    yield f"| the README's example, from starting Python on | {show(spent)} | 2 s |"
+    found = in_empty_cache("first_calls")
+    for what, cpu in found.items():
+        yield f"| {what}, CPU time | {show(cpu)} | |"
+    yield f"| all kernels together, CPU time | {show(sum(found.values()))} | 20 s |"
+
+
+def in_empty_cache(function: str) -> dict:
+    with tempfile.TemporaryDirectory() as folder:
+        return json.loads(in_process(function, environment={"NUMBA_CACHE_DIR": folder}))
+
+
+def readme_example() -> None:
+    code = (ROOT / "README.md").read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
+    command = [sys.executable, "-c", code]
+    print(json.dumps({"wall": seconds(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL))}))
+
+
+def first_calls() -> None:
+    """CPU seconds of each first call, one after the other, in a process that has compiled nothing."""
+    walk = np.random.default_rng(0).integers(0, 300, 3000)
+    sparse = tpl.TransitionMatrix.from_sequences([walk], n_states=300, smoothing=0.01, sparse=True)
+    P = tpl.random_matrix(200, seed=0)
+    steps = {
+        "first function, n = 200": lambda: tpl.PrivacyLossFunction(P),
+        "then the first L(α)": lambda: tpl.privacy_loss(P, 1.0),
+        "then the first sparse function": lambda: tpl.PrivacyLossFunction(sparse),
+        "then the first sparse L(α)": lambda: tpl.privacy_loss(sparse, 1.0),
+        "then all other kernels": compile_kernels,
+    }
+    spent = {}
+    warnings.simplefilter("ignore")  # of the compilation
+    for what, step in steps.items():
+        start = time.process_time()
+        step()
+        spent[what] = time.process_time() - start
+    print(json.dumps(spent))
+
+
 @section("import", "Import")
 def importing():
     command = [sys.executable, "-c", "import tplrepro"]
@@ -360,10 +406,11 @@ def importing():
     yield f"| `import tplrepro`, beyond starting Python | {show(beyond)} | 0.5 s |"
 
 
-def in_process(function: str, *arguments) -> str:
+def in_process(function: str, *arguments, environment=()) -> str:
     """Run one function of this file in a process of its own and return what it prints."""
     command = [sys.executable, __file__, "--call", function, *map(str, arguments)]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    environment = os.environ | dict(environment)
+    return subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
 
 
 def machine() -> str:
