@@ -93,17 +93,15 @@ class LeakagePage(ipywidgets.VBox):
         self._show()
         super().__init__([self.browser, self._columns()])
         self.add_class("tplr-page")
-        for control in (self.epsilon, self.horizon, self.alpha, self.sensitivity, self.adversary, self.budgets):
-            control.observe(self._changed, "value")
-        for control in (self.delta, self.mechanism, self.cells):
-            control.observe(self._changed, "value")
+        numbers = "epsilon horizon alpha sensitivity delta cells".split()
+        for name in (*numbers, "mechanism", "adversary", "budgets"):
+            getattr(self, name).observe(self._changed, "value")
         self.privacy.observe(self._switch_privacy, "value")
         self.unequal.observe(self._switch_budgets, "value")
         self.fill.on_click(self._fill)
         self.reset.on_click(self._reset)
         for suffix, button in self.save.items():
             button.on_click(partial(self._save, suffix))
-        numbers = "epsilon horizon alpha sensitivity delta cells".split()
         self._values = (
             {name: getattr(self, name).entry for name in numbers} | self.forward.values | self.backward.values
         )
