@@ -1,17 +1,13 @@
 """Leakages of many users, one transition matrix each (section 3.5 of [1]: leakage is personal; the worst user counts).
 
-A user with little data says little about her own correlation, so each user's matrix is shrunk towards the pooled one:
-row i is (c_i + w p_i) / (|c_i| + w) for her counts c_i, the pooled row p_i and a weight w in pseudo-transitions (the
-posterior mean under a Dirichlet prior w p_i).
+Each user's matrix is shrunk towards that of everybody (`markov.shrinkage`). `_leakages_of_user` says what is computed
+for one user; those with few states are computed many at a time, with the same bits but without an object for each.
 
 Batches of users run through joblib, with any of its backends: processes by default,
-``joblib.parallel_config(backend="dask")`` for a cluster. Results do not depend on the backend or the batches. With a
-folder, a worker keeps each finished batch there, named by what it was computed from, and a run that was cut off, or
-that met a user without a matrix, goes on from them.
-
-`_leakages_of_user` says what is computed for one user. Users with few states are estimated, and their leakages found,
-many at a time, which gives the same bits without an object for each; she takes what `PopulationLeakage` holds of her,
-16 T + 50 bytes or so, beside her own sequences.
+``joblib.parallel_config(backend="dask")`` for a cluster. Results do not depend on the backend or the batches. Workers
+hold one batch at a time; a user takes 16 T + 85 bytes or so beside her sequences, where the result is. With a folder, a
+worker keeps each finished batch there, named by what it was computed from, and a run that was cut off, or that met a
+user without a matrix, goes on from them.
 """
 
 from collections.abc import Callable, Mapping
