@@ -24,6 +24,7 @@ from pathlib import Path
 import joblib
 import numba
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 import tplrepro as tpl
 from tplrepro import linear_program, published
@@ -417,6 +418,52 @@ def first_calls() -> None:
         step()
         spent[what] = time.process_time() - start
     print(json.dumps(spent))
+
+
+@section("waits", "Where a user of the other papers waits")
+def waits():
+    yield "Seconds of the processor, in one thread."
+    yield ""
+    yield PLAIN_HEAD
+    for n, aim in ((100, ""), (200, ""), (400, "3 s")):
+        rng = np.random.default_rng(n)
+        belief, points = rng.dirichlet(np.ones(n)), rng.random((n, 2))
+        distance = np.linalg.norm(points[:, None] - points, axis=-1)
+        for epsilon in (1.0, 3.0):
+            spent = processor(lambda e=epsilon, d=distance, b=belief: tpl.sip.OptimalResponse(e, d).response(b))
+            yield f"| SIP: exact response, Euclidean distance, n = {n}, ε = {epsilon:g} | {show(spent)} | {aim} |"
+    rng = np.random.default_rng(0)
+    pages, sessions = 1000, rng.integers(0, 1000, (400, 30))
+    for order in (1, 2):
+        chain = tpl.sip.chain_from_sequences(sessions, pages, order=order)
+        for mechanism in (tpl.sip.ConditionalRandomizedResponse(1.0), tpl.sip.OptimalResponse(1.0)):
+            spent = processor(lambda m=mechanism, c=chain: list(tpl.sip.release_sequence(m, sessions[0], c, rng=rng)))
+            what = f"{pages:,} pages, order {order}, {type(mechanism).__name__}"
+            yield f"| SIP: release of a symbol, {what} | {show(spent / 30)} | 0.3 ms |"
+    for d, radius, aim in ((4, 0.5, "0.2 s"), (5, 0.9, "1 s")):
+        answers = np.random.default_rng(d).normal(size=(400, d))
+        policy, even = tpl.dphmm.PolicyGraph.utility(answers, radius), np.full(400, 1 / 400)
+
+        def one_step(policy=policy, answers=answers, even=even):
+            walk = np.tile(even, (400, 1))
+            next(tpl.dphmm.release([0], policy, answers, 1.0, walk, even, rng=np.random.default_rng(0)))
+
+        yield f"| DPHMM: one release, 400 states in dimension {d} | {show(processor(one_step))} | {aim} |"
+    recorded = Path(os.environ.get("TPLREPRO_DATA", "")) / "eventlogs" / "bpic2012.xes.gz"
+    if recorded.is_file():
+        yield f"| Event logs: BPI 2012 read | {show(processor(lambda: tpl.eventlog.read_xes(recorded)))} | 3 s |"
+
+
+def processor(call) -> float:
+    """Seconds of the processor that a call takes in one thread, the least of three after one."""
+    call()
+    times = []
+    with threadpool_limits(1):
+        for _ in range(3):
+            start = time.process_time()
+            call()
+            times.append(time.process_time() - start)
+    return min(times)
 
 
 @section("import", "Import")
