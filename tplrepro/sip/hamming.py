@@ -34,6 +34,8 @@ AGREEMENT = 1e-9
 NEGLIGIBLE = 1e-8
 #: Outputs of smaller probability are left out of a solver's answer: its noise has large ratios there.
 SLIGHT_OUTPUT = 1e-9
+#: What a response computes of w alone, whatever its share.
+OF_W = ("class_mass", "own_mass", "w_marginal", "w_range")
 #: Symbols that the linear programme may free at once.
 LARGEST_WINDOW = 200
 
@@ -53,6 +55,7 @@ def mix(response: Response, epsilon: float) -> Response:
     odds = np.exp(usable_budget(epsilon))
     share = max(1.0 / odds, (ratio - odds) / (ratio - 1.0) if ratio > 1.0 else 0.0)
     mixed = replace(response, share=share, base=response.w_marginal)
+    vars(mixed).update((name, getattr(response, name)) for name in OF_W)
     if mixed.leakage > epsilon:  # cannot happen; the guarantee does not rest on that
         raise ArithmeticError(f"rounding: the response leaks {mixed.leakage!r} > {epsilon!r}; report this belief")
     return mixed

@@ -133,7 +133,10 @@ class Belief(FrozenArrays):
 
     def observe(self, y: int, response: Response) -> "Belief":
         """The belief about the next symbol after output y, Eq. (13); ImpossibleOutputError if y cannot be given."""
-        likelihood = response.column(y)
+        return self.given(response.column(y))
+
+    def given(self, likelihood: np.ndarray) -> "Belief":
+        """The same after an output of this likelihood given each symbol, (n,)."""
         return self._after(likelihood if self.chain.order_1 else likelihood[self.chain.symbols])
 
     def unobserved(self) -> "Belief":
@@ -231,7 +234,7 @@ def _releases(mechanism, symbols, chain, rng):
             # It has no single matrix: its adversary keeps to the chain.
             belief, known, bounded = belief.unobserved(), {"previous": symbol}, mechanism.same_supports
         else:
-            belief = belief.observe(output, response)
+            belief = belief.given(told)
 
 
 @dataclass(frozen=True)
