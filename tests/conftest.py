@@ -20,7 +20,10 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "tplrepro"))
 
 
 def pytest_collection_modifyitems(config, items):
-    """Skip tests that need real files where TPLREPRO_DATA names none."""
+    """Notebooks first, which take longest, so that no processor waits for the last of them; skip tests that need real
+    files where TPLREPRO_DATA names none.
+    """
+    items.sort(key=lambda item: item.get_closest_marker("notebook") is None)
     folder = os.environ.get("TPLREPRO_DATA")
     if folder and Path(folder).is_dir():
         return
