@@ -72,10 +72,13 @@ lab: $(READY) ## open the interactive notebook in JupyterLab (PORT=8888)
 # Before processes of tests start that would each compile them.
 COMPILE := $(PY) -c "from tplrepro.leakage.envelope import compile_kernels; compile_kernels()"
 
+# The notebooks fill the time in which tests wait.
 test: $(READY) ## run the tests, the doctests and the committed notebooks
-	@status=0; $(COMPILE); \
+	@status=0; $(COMPILE); mkdir -p build; \
+	nice -n 19 $(PY) -m workflow.committed_notebooks check > build/test-notebooks.log 2>&1 & notebooks=$$!; \
+	trap 'kill $$notebooks; exit 130' INT TERM; \
 	$(PY) -m pytest -p no:nbval --numprocesses logical --dist worksteal --durations=10 || status=1; \
-	$(PY) -m workflow.committed_notebooks check || status=1; \
+	echo "The committed notebooks:"; wait $$notebooks || status=1; cat build/test-notebooks.log; \
 	exit $$status
 
 test-slow: $(READY) ## run the tests that are too long for every day

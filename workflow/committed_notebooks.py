@@ -6,6 +6,7 @@ outputs hold on every machine. What differs from run to run is stripped.
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -88,6 +89,7 @@ def main(arguments=None):
         parser.error(f"config/notebooks.yaml does not list {', '.join(unknown)}; add it there")
     compile_kernels()  # no notebook says so
     if options.what == "check":
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # ends what it started
         return check(options.names)
     figures = ROOT / "build" / "refresh" / "figures"
     os.environ.update(kernel_environment(figures, "quick", "make notebooks", real_data=False))
