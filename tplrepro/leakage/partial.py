@@ -96,7 +96,7 @@ class Timeline:
         """The timeline of releases at `points`, from the loss functions of both sides between any two time points."""
         released = points.tolist()
         pauses = []
-        for time in np.setdiff1d(np.arange(horizon), points).tolist():
+        for time in np.delete(np.arange(horizon), points).tolist():
             k = bisect(released, time)
             loss_b = before(released[k - 1], time) if k > 0 else None
             loss_f = after(time, released[k]) if k < len(released) else None
