@@ -105,11 +105,12 @@ def _serve(path):
         elif key.fileobj is listener:
             connection = listener.accept()[0]
             message, descriptors, *_ = socket.recv_fds(connection, 2**20, 3)
-            words, folder, environment = json.loads(message)
-            if _read_early(environment) != early:
+            words, folder, environment = json.loads(message) if message else (None, None, {})  # who asked is gone
+            if words is None or _read_early(environment) != early:
                 connection.close()
             elif process := os.fork():
-                connection.send(str(process).encode())
+                with suppress(OSError):  # who asked is gone, which is seen next
+                    connection.send(str(process).encode())
                 selector.register(connection, selectors.EVENT_READ, process)
                 selector.register(os.pidfd_open(process), selectors.EVENT_READ, (process, connection))
             else:
@@ -117,13 +118,7 @@ def _serve(path):
                 for other in [connection, *(key.fileobj for key in selector.get_map().values())]:
                     os.close(other) if isinstance(other, int) else other.close()
                 selector.close()
-                for number, descriptor in enumerate(descriptors):
-                    os.dup2(descriptor, number)
-                    os.close(descriptor)
-                os.chdir(folder)
-                os.environ.clear()
-                os.environ |= environment
-                sys.path[0] = folder
+                _become(descriptors, folder, environment)
                 return words
             for descriptor in descriptors:
                 os.close(descriptor)
@@ -142,6 +137,17 @@ def _serve(path):
             with suppress(KeyError):
                 selector.unregister(connection)
             connection.close()
+
+
+def _become(descriptors, folder, environment):
+    """Take over from who asked: standard input and outputs, the folder and the environment."""
+    for number, descriptor in enumerate(descriptors):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ |= environment
+    sys.path[0] = folder
 
 
 def _read_early(environment):

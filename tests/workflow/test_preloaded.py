@@ -1,6 +1,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -81,6 +82,18 @@ def test_signals_and_deaths_are_passed_on(run):
         while server.children():
             assert time.monotonic() < limit, "the fork lives on"
             time.sleep(0.01)
+
+
+def test_who_asks_and_goes_disturbs_nobody(run, environment):
+    request = json.dumps([["-m", "keyword"], "/", environment]).encode()
+    for message in (None, request):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as asking:
+            asking.connect(environment[SOCKET])
+            if message is not None:
+                socket.send_fds(asking, [message], [0, 1, 2])
+    with run() as process:
+        assert "papermill" in told(process)[-2]
+        assert process.wait() == 0
 
 
 def test_the_server_ends_with_the_last_who_holds_it():
