@@ -47,19 +47,24 @@ def preloaded(environment, root):
         return
     with tempfile.TemporaryDirectory(prefix="tplrepro-") as folder:
         environment = environment | {SOCKET: os.path.join(folder, "socket")}
-        settings = {"cwd": root, "env": environment, "stdin": subprocess.PIPE, "start_new_session": True}
-        with subprocess.Popen([sys.executable, "-m", "workflow.preloaded"], **settings) as server:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+            listener.bind(environment[SOCKET])
+            listener.listen(64)  # who asks before the server has loaded waits
+            settings = {"cwd": root, "env": environment, "stdin": subprocess.PIPE, "start_new_session": True}
+            settings["pass_fds"] = [listener.fileno()]
+            server = subprocess.Popen([sys.executable, "-m", "workflow.preloaded", str(listener.fileno())], **settings)
+        with server:
             yield environment, server.stdin
 
 
 def main():
-    """With words, run the module that they name; without, be the server."""
-    if sys.argv[1:]:
+    """Run the module that the words name; given the descriptor of a socket instead, be the server."""
+    if sys.argv[1] == "-m":
         status = _ask(os.environ.get(SOCKET, ""), sys.argv[1:])
         if status is None:
             os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
         sys.exit(status)
-    words = _serve(os.environ[SOCKET])
+    words = _serve(socket.socket(fileno=int(sys.argv[1])))
     if words is not None:  # in a fork
         sys.argv = words[1:]
         runpy.run_module(words[1], run_name="__main__", alter_sys=True)
@@ -86,12 +91,9 @@ def _ask(path, words):
         return int(server.recv(64) or 1)
 
 
-def _serve(path):
+def _serve(listener):
     """Fork for each request; returns its words in the fork, and None in the server once nobody holds it any more."""
     early = _read_early(os.environ)
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    listener.bind(path)
-    listener.listen(64)
     _load()
     selector = selectors.DefaultSelector()
     selector.register(0, selectors.EVENT_READ)

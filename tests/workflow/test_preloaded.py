@@ -96,6 +96,15 @@ def test_who_asks_and_goes_disturbs_nobody(run, environment):
         assert process.wait() == 0
 
 
+def test_who_asks_before_the_server_has_started_waits_for_it(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("import time; time.sleep(1)")
+    with preloaded(os.environ | {"PYTHONPATH": str(tmp_path)}, ROOT) as (environment, _):
+        told_by = "import sys; print('papermill' in sys.modules)"
+        (tmp_path / "tell.py").write_text(told_by)
+        given = {"cwd": tmp_path, "env": environment, "capture_output": True, "timeout": 120}
+        assert subprocess.run(module_command("tell"), **given).stdout == b"True\n"
+
+
 def test_the_server_ends_with_the_last_who_holds_it():
     start = (
         "import os\nfrom workflow.preloaded import preloaded\nwith preloaded(dict(os.environ), '.'):\n    os.abort()"
