@@ -80,16 +80,15 @@ def test_recorded_data_come_first_and_name_their_files(recorded, name):
     assert joint_record(found, stand_in) == {"data": "synthetic", "inputs": list(found.inputs)}
 
 
-def test_the_densest_file_is_taken_on_request_and_a_stand_in_is_no_recording(recorded):
+def test_of_several_files_the_densest_is_taken_unless_one_is_official_and_a_stand_in_is_no_recording(recorded):
     kosarak.synthetic(20, 1, recorded / "kosarak" / "kosarak.dat")
     assert prepare("kosarak").record == {"data": "synthetic", "inputs": []}
-    assert prepare("gowalla").inputs[0].name == "loc-gowalla_a.txt"
-    found = prepare("gowalla", densest=True)
+    found = prepare("gowalla")
     assert found.inputs[0].name == "loc-gowalla_b.txt"
     sizes = [len(gowalla.load(path, box=datasets.LOS_ANGELES)) for path in (recorded / "gowalla").iterdir()]
     assert len(found.observations) == max(sizes)
     (recorded / "gowalla" / "loc-gowalla_a.txt").rename(recorded / "gowalla" / "loc-gowalla_totalCheckins.txt")
-    assert prepare("gowalla", densest=True).inputs[0].name == "loc-gowalla_totalCheckins.txt"
+    assert prepare("gowalla").inputs[0].name == "loc-gowalla_totalCheckins.txt"
 
 
 def test_a_place_is_named_only_where_the_box_lies_in_it():

@@ -22,7 +22,7 @@ __all__ = ["Prepared", "joint_record", "prepare"]
 #: How each data set is cut into states and steps where the caller does not say.
 CUTS: dict[str, dict[str, Any]] = {
     "geolife": {"box": BEIJING_3RD_RING, "cell_km": 1.0, "step": "5min", "max_gap": "30min"},
-    "gowalla": {"box": LOS_ANGELES, "cell_km": 5.0, "step": None, "max_gap": "2D", "densest": False},
+    "gowalla": {"box": LOS_ANGELES, "cell_km": 5.0, "step": None, "max_gap": "2D"},
     "kosarak": {},
     "gaze": {"layout": "GAZEGRAPH", "columns": 4, "rows": 3, "step": 0.2, "max_gap": 0.5},
 }
@@ -76,8 +76,8 @@ def prepare(
     **cut : how to make states and steps; by default as in `CUTS`
         geolife, gowalla: `box` and `cell_km` of a `Grid`. gaze: `layout`, "GAZEGRAPH" or "ANDERSSON2017", and the
         numbers of `columns` and `rows` of areas. All three: `step` and `max_gap` as in `fixed_steps`, or with `step`
-        None as in `observed_sequences`. gowalla: with `densest`, of several files none of which is the official one,
-        take that with the most check-ins in the box.
+        None as in `observed_sequences`. gowalla: of several files none of which is the official one, that with the most
+        check-ins in the box is taken.
 
     ValueError for an unknown name or cut, or if no two consecutive states are found; DatasetNotFoundError only if
     `path` is given; DataFormatError and OSError as the readers.
@@ -133,7 +133,7 @@ def _observations(name: str, path, synthetic: bool, stand_in: dict, cut: dict, g
         stand_in = {"layout": options} | stand_in
     if not synthetic:
         try:
-            return _densest(**options) if cut.get("densest") and path is None else reader.load(path, **options)
+            return _densest(**options) if name == "gowalla" and path is None else reader.load(path, **options)
         except registry.DatasetNotFoundError:
             if path is not None:
                 raise
@@ -141,11 +141,12 @@ def _observations(name: str, path, synthetic: bool, stand_in: dict, cut: dict, g
 
 
 def _densest(box: Box) -> pd.DataFrame:
-    """Gowalla's official file, or else that of the files beside the one found with the most check-ins in the box."""
+    """Gowalla's official file, or else, of the files beside the one found, that with the most check-ins in the box."""
     found = registry.locate("gowalla")
     beside = sorted([*found.parent.glob("*.txt"), *found.parent.glob("*.txt.gz")])
     files = [found] if "totalCheckins" in found.name else beside
-    return max((gowalla.load(file, box=box) for file in files), key=len)
+    visits = (gowalla.load(file, box=box) for file in files)
+    return max(visits, key=lambda part: (len(part), part.attrs["outside_box"]))
 
 
 def _in_time(observations: pd.DataFrame, cut: dict, state: str, user) -> Sequences:

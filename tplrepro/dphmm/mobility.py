@@ -52,7 +52,7 @@ def recorded_models(
     """
     cuts: dict[str, dict] = {
         "geolife": {"cell_km": 0.34, "step": step, "max_gap": max_gap},
-        "gowalla": {"cell_km": 0.89, "max_gap": "3D", "densest": True},
+        "gowalla": {"cell_km": 0.89, "max_gap": "3D"},
     }
     sets = {
         name: prepare(name, stand_in={"n_users": stand_ins[name], "seed": seed}, **cut) for name, cut in cuts.items()
