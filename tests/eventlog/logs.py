@@ -21,8 +21,8 @@ def log_of(*traces, complete=None):
     return log
 
 
-def by_last_activity(*traces, complete=None):
-    return TransitionSystem.from_log(log_of(*traces, complete=complete), window=1)
+def by_last_activity(*traces, complete=None, **options):
+    return TransitionSystem.from_log(log_of(*traces, complete=complete), window=1, **options)
 
 
 def random_log(rng, cases=12, activities="abcd", longest=6):

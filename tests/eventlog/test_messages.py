@@ -19,6 +19,7 @@ AB = log_of("ab")
         ({"smoothing": -1.0}, "smoothing must be .*-1"),
         ({"direction": "back"}, "direction must be one of 'prefix', 'suffix', found 'back'"),
         ({"abstraction": "bag"}, "abstraction must be one of"),
+        ({"counting": "events"}, "counting must be one of 'cases', 'occurrences', found 'events'"),
         ({"state_window": 0}, "window must be"),
         ({"backward_from": "both"}, "backward_from must be one of 'bayes', 'uniform', found 'both'"),
         ({"start": 0.0}, r"start must be a share in \(0, 1\] or a time, found 0.0"),

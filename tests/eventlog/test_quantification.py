@@ -1,6 +1,7 @@
 """Leakage of the releases of a log: against the package's dense quantification, and what it says."""
 
 import json
+import re
 import time
 from itertools import accumulate
 
@@ -60,14 +61,27 @@ def test_whole_prefixes_leak_every_budget():
         assert found["epsilon"].tolist() == budgets.tolist()
         assert found["bpl"].to_numpy() == pytest.approx(np.cumsum(budgets))
         assert found["tpl"].to_numpy() == pytest.approx([budgets.sum()] * horizon)
+        expected = (
+            f"saturated: TPL reaches {budgets.sum():g} nats, the sum of the budgets of all {horizon} releases, .*"
+        )
+        assert re.search(expected + "state_window=1 .* smoothing=", found.attrs["note"])
+    for options in ({"state_window": 1, "smoothing": 0.1}, {"max_releases": 1}):
+        assert quantify_releases(log, 0.1, start=0.3, **options).attrs["note"] is None
 
 
 def test_published_rule_understates():
     log = synthetic(100, seed=5)
-    exact, rule = (
-        quantify_releases(log, 0.1, 2, certain=False, rule=rule, rng=np.random.default_rng(1))
-        for rule in ("exact", "published")
+    exact, rule, uniform, bayes = (
+        quantify_releases(log, 0.1, 2, certain=False, rng=np.random.default_rng(1), **options)
+        for options in (
+            {},
+            {"rule": "published"},
+            {"rule": "published", "backward_from": "uniform"},
+            {"rule": "published", "backward_from": "bayes"},
+        )
     )
+    assert rule["bpl"].equals(uniform["bpl"])  # both are as published unless one is asked for by itself
+    assert not rule["bpl"].equals(bayes["bpl"])
     assert (rule["bpl"] <= exact["bpl"] + 1e-12).all()
     assert rule["bpl"].iloc[-1] < 0.5 * exact["bpl"].iloc[-1]
     assert rule["states"].tolist() == exact["states"].tolist()

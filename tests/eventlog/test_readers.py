@@ -99,6 +99,8 @@ def test_cases_without_a_name_or_events_and_with_one_twice(tmp_path):
     [
         "case:concept:name,concept:name,time:timestamp,cost\n7,register,2022-08-03T08:00:00Z,3\n",
         "Case ID;Activity;Resource;Complete Timestamp\n7;register;me;2022/08/03 10:00:00 +02:00\n",
+        "CaseID,ActivityID,CompleteTimestamp\n7,register,2022-08-03 08:00:00\n",
+        "case-name;Activity_Name;end_timestamp\n7;register;2022-08-03 08:00:00\n",
         "case_id\tactivity\ttimestamp\n7\tregister\t2022-08-03 08:00:00\n",
         '\ufeffCase ID,Activity,Complete Timestamp\n\n"7","register","2022-08-03 08:00:00"\r\n',
     ],
@@ -117,8 +119,10 @@ def test_other_names_and_times(tmp_path):
     assert (log.attrs["reordered"], *log.attrs["skipped"].values()) == (1, 1)
     with pytest.raises(DataFormatError, match="line 5: row with an unreadable time.*'now'"):
         read_csv(path, **options, time_format="%d.%m.%Y", strict=True)
-    for given, wanted in ({}, "case:concept:name"), ({"case:concept:name": "nobody"}, "nobody"):
-        with pytest.raises(DataFormatError, match=f"expected one column '{wanted}', found who, what, when; name it by"):
+    wrong = options["columns"] | {"case:concept:name": "nobody"}
+    missing = " and ".join(f"one column '{name}'" for name in COLUMNS)
+    for given, wanted, name in (({}, missing, "them"), (wrong, "one column 'nobody'", "it")):
+        with pytest.raises(DataFormatError, match=f"expected {wanted}, found who, what, when; name {name} by columns="):
             read_csv(path, columns=given, separator="|")
 
 

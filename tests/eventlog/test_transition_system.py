@@ -29,9 +29,17 @@ def test_events_are_ordered_by_time(log):
     assert TransitionSystem.from_log(log.drop(columns="time:timestamp")).states == TransitionSystem.from_log(log).states
 
 
+def test_a_case_that_stays_in_a_state_counts_once_or_each_time():
+    for counting, stays, leaves, visits in (("cases", 1 / 2, 1 / 2, 2), ("occurrences", 8 / 9, 1 / 9, 9)):
+        system = by_last_activity("a" * 9 + "b", counting=counting)
+        assert labelled(system.forward, system, ("a",)) == {("a",): stays, ("b",): leaves}
+        assert labelled(system.backward, system, ("a",)) == {("▶",): leaves, ("a",): stays}
+        assert system.visits.tolist() == [1, visits, 1, 1]
+
+
 def by_exhaustion(log, window, direction, abstraction):
-    """Sets of cases by transition, from the definition."""
-    cases = defaultdict(set)
+    """The case of each time that a transition is taken, from the definition."""
+    cases = defaultdict(list)
     order = {"▶": -1, "■": 1}
     for case, events in log.groupby("case:concept:name")["concept:name"]:
         items, states = ["▶", *events, "■"], []
@@ -43,7 +51,7 @@ def by_exhaustion(log, window, direction, abstraction):
                 state = sorted(kept, key=lambda item: (order.get(item, 0), item))
             states.append(tuple(state))
         for transition in pairwise(states):
-            cases[transition].add(case)
+            cases[transition].append(case)
     return cases
 
 
@@ -52,16 +60,18 @@ def by_exhaustion(log, window, direction, abstraction):
     window=st.sampled_from([None, 1, 2, 3]),
     direction=st.sampled_from(["prefix", "suffix"]),
     abstraction=st.sampled_from(["sequence", "multiset", "set"]),
+    counted=st.sampled_from([("cases", set), ("occurrences", list)]),
 )
-def test_against_exhaustion(seed, window, direction, abstraction):
+def test_against_exhaustion(seed, window, direction, abstraction, counted):
     log = random_log(np.random.default_rng(seed), cases=8, activities="abc")
-    system = TransitionSystem.from_log(log, window, direction, abstraction)
+    counting, these = counted
+    system = TransitionSystem.from_log(log, window, direction, abstraction, counting)
     expected = by_exhaustion(log, window, direction, abstraction)
     assert len(set(system.states)) == system.n_states
     counts = system.counts.tocoo()
     ends = ((system.states[i], system.states[j]) for i, j in zip(counts.row, counts.col, strict=True))
     assert dict(zip(ends, counts.data.tolist(), strict=True)) == {
-        transition: len(cases) for transition, cases in expected.items()
+        transition: len(these(cases)) for transition, cases in expected.items()
     }
     # Bayes' rule, from the forward probabilities and the visits of the states that go on
     joint = np.where(system.final, 0.0, system.visits)[:, None] * system.forward.toarray()

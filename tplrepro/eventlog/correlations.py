@@ -3,7 +3,7 @@
 In a *certain* release each case that goes on publishes exactly w new events, so its state moves w transitions ahead; in
 an *uncertain* one it publishes a number of events from 0 to w, all equally likely. A case that is complete stays so.
 The forward matrix is the w-th power of the one-event matrix, or the mean of its powers 0 to w. The backward one is
-Bayes' rule on it, with the number of cases that leave each state or end in it as the distribution before; or, as
+Bayes' rule on it, with the counts that leave each state or end in it as the distribution before; or, as
 published with [4], exploring backward with all predecessors equally likely ("uniform"). Where exploring runs into
 states without a known successor, probabilities are conditioned on the traces that go on; a row from which none does is
 unknown, and `loss_matrix` leaves it out.

@@ -22,11 +22,19 @@ from tplrepro.validation import check_choice
 
 __all__ = ["read_csv"]
 
-#: Names under which a column is looked for, the best first; compared without regard to case, "_" and " ".
+#: Names under which a column is looked for, the best first; compared without regard to case, "_", "-" and " ".
 ALIASES = {
-    CASE: ("case:concept:name", "case id", "case", "caseid", "trace"),
-    ACTIVITY: ("concept:name", "activity", "event", "task"),
-    TIMESTAMP: ("time:timestamp", "complete timestamp", "timestamp", "start timestamp", "time"),
+    CASE: ("case:concept:name", "caseid", "case", "casename", "traceid", "trace"),
+    ACTIVITY: ("concept:name", "activity", "activityid", "activityname", "event", "eventname", "taskid", "task"),
+    TIMESTAMP: (
+        "time:timestamp",
+        "completetimestamp",
+        "endtimestamp",
+        "timestamp",
+        "eventtime",
+        "starttimestamp",
+        "time",
+    ),
 }
 
 
@@ -90,7 +98,7 @@ def _rows(
     reader, line = csv.reader(lines, delimiter=separator, strict=True), 1
     try:
         names = next(reader)
-        places = [_find(name, names, columns, path) for name in ALIASES]
+        places = _places(names, columns, path)
         for row in reader:
             text, line = "".join(islice(again, reader.line_num - line)), reader.line_num
             quoted = ('{0}"{1}"{0}'.format(separator, field.replace('"', '""')) for field in row if '"' in field)
@@ -122,16 +130,24 @@ def _lines(path: str | Path, strict: bool) -> Iterator[str]:
             ) from None
 
 
-def _find(name: str, header: list[str], columns: dict[str, str], path: str | Path) -> int:
-    """Where the column stands in the header."""
-    wanted = [columns[name]] if name in columns else ALIASES[name]
-    present = header if name in columns else [column.casefold().replace("_", " ").strip() for column in header]
-    column = next((column for column in wanted if column in present), "")
-    if present.count(column) != 1:
+def _places(header: list[str], columns: dict[str, str], path: str | Path) -> list[int]:
+    """Where the columns of case, activity and time stand in the header."""
+    plain = [re.sub("[ _-]", "", column.casefold()) for column in header]
+    places, missing = [], []
+    for name, usual in ALIASES.items():
+        wanted, present = ((columns[name],), header) if name in columns else (usual, plain)
+        column = next((column for column in wanted if column in present), "")
+        if present.count(column) == 1:
+            places.append(present.index(column))
+        else:
+            missing.append(name)
+    if missing:
+        names = " and ".join(f"one column {columns.get(name, name)!r}" for name in missing)
+        remedy = ", ".join(f"{name!r}: ..." for name in missing)
         raise DataFormatError(
-            f"expected one column {columns.get(name, name)!r}, found {', '.join(header[:12])}; name it by "
-            f"columns={{{name!r}: ...}}",
+            f"expected {names}, found {', '.join(header[:12])}; name {'it' if len(missing) == 1 else 'them'} by "
+            f"columns={{{remedy}}}",
             path,
             1,
         )
-    return present.index(column)
+    return places

@@ -5,7 +5,8 @@ rows are matched: see `correlations`). BPL runs from the first release to the la
 published implementation runs both from the first on, so that its FPL is not that of the release it stands beside.
 
 A pair of states without a common neighbour is told apart for certain: then L(alpha) = alpha, whatever else the log
-holds, and each release adds its whole budget. Full traces nearly always hold such a pair.
+holds, and each release adds its whole budget. Full traces nearly always hold such a pair, and a note in the result says
+so where it happens at every release.
 """
 
 from collections.abc import Callable
@@ -28,6 +29,9 @@ from tplrepro.validation import check_alpha, check_budgets, check_choice, check_
 
 __all__ = ["PublishedLoss", "quantify_releases"]
 
+#: Of each rule, how it makes the backward matrices.
+DEFAULT_BACKWARD = {"exact": "bayes", "published": "uniform"}
+
 
 def quantify_releases(
     log: pd.DataFrame,
@@ -38,8 +42,9 @@ def quantify_releases(
     direction: str = "prefix",
     abstraction: str = "sequence",
     state_window: int | None = None,
+    counting: str = "cases",
     start: float | str | pd.Timestamp = 0.5,
-    backward_from: str = "bayes",
+    backward_from: str | None = None,
     smoothing: float = 0.0,
     rule: str = "exact",
     max_releases: int | None = None,
@@ -55,9 +60,11 @@ def quantify_releases(
     log : DataFrame with columns case:concept:name, concept:name, time:timestamp
     epsilon : float or array-like (T,), the budget of all releases, or of each of the T, in nats
     window, certain, start, max_releases, rng : how the log is released, see `releases`
-    direction, abstraction, state_window : what a state is; `state_window` is the `window` of
-        `TransitionSystem.from_log`
-    backward_from : how the matrices of a step are made, see `release_step`
+    direction, abstraction, state_window, counting : what a state is, and how its transitions are counted;
+        `state_window` is the `window` of `TransitionSystem.from_log`
+    backward_from : {"bayes", "uniform"}
+        How the backward matrix of a step is made, see `release_step`; by default as the `rule` has it, which is
+        "uniform" for the published one.
     smoothing : float >= 0, the s of Eq. (28) of [1], added to every probability: an adversary who is less sure
     rule : {"exact", "published"}
         "published" leaves out coordinates with d_j = 0 as the published implementation does, and understates.
@@ -67,7 +74,8 @@ def quantify_releases(
     DataFrame
         release, from 1 to T; epsilon, bpl, fpl, tpl in nats; states of the transition system discovered at the
         release; seconds spent on it. ``attrs``: backward_witness and forward_witness, T entries each: a `Witness` whose
-        states are the two traces behind BPL and FPL, or None where nothing is added (and for the published rule).
+        states are the two traces behind BPL and FPL, or None where nothing is added (and for the published rule);
+        note: None, or that the leakage is saturated at the sum of all budgets, and what to choose instead.
 
     >>> log = pd.DataFrame({"case:concept:name": list("112233"), "concept:name": list("abacab"),
     ...     "time:timestamp": pd.date_range("2022-01-01", periods=6)})
@@ -78,7 +86,8 @@ def quantify_releases(
     """
     from tqdm import tqdm
 
-    check_choice(rule, "rule", ("exact", "published"))
+    check_choice(rule, "rule", DEFAULT_BACKWARD)
+    backward_from = DEFAULT_BACKWARD[rule] if backward_from is None else backward_from
     smoothing = check_smoothing(smoothing)
     check_budgets(epsilon, "epsilon", np.size(epsilon))
     series = releases(log, window, certain=certain, start=start, max_releases=max_releases, rng=rng)
@@ -88,7 +97,7 @@ def quantify_releases(
     for release in tqdm(series, desc="releases", unit="release", disable=not progress):
         began = perf_counter()
         activities = release.traces.activities
-        system = TransitionSystem.from_paths(release.paths, activities, state_window, direction, abstraction)
+        system = TransitionSystem.from_paths(release.paths, activities, state_window, direction, abstraction, counting)
         if release.number > 1:
             step = release_step(system, window, certain, backward_from)
             before.append(_step_loss(step.backward, system, "at the release before", smoothing, rule))
@@ -102,7 +111,20 @@ def quantify_releases(
     table = table.assign(tpl=bpl + fpl - budgets, states=states, seconds=seconds)
     table.attrs["backward_witness"] = [None, *_witnesses(before, bpl[:-1])]
     table.attrs["forward_witness"] = [*_witnesses(after, fpl[1:]), None]
+    table.attrs["note"] = _saturation(float(table["tpl"].max()), budgets)
     return table
+
+
+def _saturation(largest: float, budgets: np.ndarray) -> str | None:
+    total = float(budgets.sum())
+    if budgets.size == 1 or largest < total * (1.0 - 1e-12):  # the sums run in different orders
+        return None
+    return (
+        f"the leakage is saturated: TPL reaches {total:g} nats, the sum of the budgets of all {budgets.size} releases, "
+        "because at each step two states are told apart for certain (the witnesses name them); for less choose "
+        "fewer states and larger steps, such as state_window=1 with a window of 4 or more, or by smoothing= an adversary "
+        "who is less sure"
+    )
 
 
 class StepLoss(NamedTuple):

@@ -4,8 +4,11 @@ A complete trace a_1 ... a_n runs through the positions ▶, a_1, ..., a_n, ■.
 trace up to it (direction "prefix") or from it on ("suffix"), cut to the items nearest to it, and seen as a sequence, as
 a multiset or as a set. A transition leads from the state at one position to the state at the next.
 
-The forward probability of a transition is the share of the cases leaving its first state that take it; the backward one
-is, by Bayes' rule, the share of the cases entering its second state that come by it.
+A transition is counted by "cases", once for each case that takes it however often, or by "occurrences", each time that
+it is taken. Its forward probability is its share of what is so counted over all transitions that leave its first state;
+the backward one, by Bayes' rule, its share of what is counted over all that enter its second state. Of the single trace
+aaaaaaaaab, with one item a state, a is followed by a in 1/2 by cases (one case goes on to a, one to b) and in 8/9 by
+occurrences.
 
 A state at which incomplete traces end has no known successor, and ▶ no predecessor. In the matrices these states stay
 where they are, as ■ does after the end; which ones they are is said by `has_successor` and `has_predecessor`, and the
@@ -30,14 +33,15 @@ from tplrepro.validation import FrozenArrays, check_choice, check_horizon, froze
 __all__ = ["TransitionSystem"]
 
 ABSTRACTIONS: dict[str, Callable] = {"sequence": tuple, "multiset": sorted, "set": lambda items: sorted(set(items))}
+COUNTED: dict[str, Callable] = {"cases": set, "occurrences": iter}  # which of a trace's transitions count
 
 
 @dataclass(frozen=True, eq=False)
 class TransitionSystem(FrozenArrays):
     """The states of a log's traces and how often each transition was taken; sparse throughout. See `from_log`.
 
-    `counts` (n, n) are the cases that take each transition (a case that takes it twice counts once). `visits` (n,) are
-    those that leave each state, or are in it at the end of the log: the distribution of the state before that Bayes'
+    `counts` (n, n) are how often each transition is taken, by cases or by occurrences. `visits` (n,) are the counts
+    that leave each state, and the cases in it at the end of the log: the distribution of the state before that Bayes'
     rule needs. `final` (n,) says whether a state is one at ■; `activities` has ▶ first and ■ last.
     """
 
@@ -50,14 +54,19 @@ class TransitionSystem(FrozenArrays):
 
     @classmethod
     def from_log(
-        cls, log: pd.DataFrame, window: int | None = None, direction: str = "prefix", abstraction: str = "sequence"
+        cls,
+        log: pd.DataFrame,
+        window: int | None = None,
+        direction: str = "prefix",
+        abstraction: str = "sequence",
+        counting: str = "cases",
     ) -> Self:
         """Discover the transition system of a log; ValueError if it is none or an option is unknown.
 
         The log has columns case:concept:name, concept:name and, to order the events, time:timestamp; with a column
         case:complete, traces where it is False have no ■. A state is made of `window` >= 1 items of a trace, the one at
         its position and ▶ and ■ included, by default of all; `direction` is "prefix" or "suffix", `abstraction`
-        "sequence", "multiset" or "set".
+        "sequence", "multiset" or "set"; `counting` is by "cases" or "occurrences".
 
         >>> log = pd.DataFrame({"case:concept:name": list("1122"), "concept:name": list("abac")})
         >>> system = TransitionSystem.from_log(log, window=1)
@@ -65,10 +74,15 @@ class TransitionSystem(FrozenArrays):
         [('▶',), ('a',), ('b',), ('■',), ('c',)]
         >>> system.forward.toarray()[1].tolist(), system.backward.toarray()[3].tolist()
         ([0.0, 0.0, 0.5, 0.0, 0.5], [0.0, 0.0, 0.5, 0.0, 0.5])
+        >>> aaab = pd.DataFrame({"case:concept:name": list("1111"), "concept:name": list("aaab")})
+        >>> for counting in "cases", "occurrences":  # from a: a or b
+        ...     TransitionSystem.from_log(aaab, window=1, counting=counting).forward.toarray()[1].round(3).tolist()
+        [0.0, 0.5, 0.5, 0.0]
+        [0.0, 0.667, 0.333, 0.0]
         """
         traces = as_traces(log, timed=TIMESTAMP in getattr(log, "columns", ()))
         paths = traces.paths(traces.lengths + traces.complete)
-        return cls.from_paths(paths, traces.activities, window, direction, abstraction)
+        return cls.from_paths(paths, traces.activities, window, direction, abstraction, counting)
 
     @classmethod
     def from_paths(
@@ -78,6 +92,7 @@ class TransitionSystem(FrozenArrays):
         state_window: int | None = None,
         direction: str = "prefix",
         abstraction: str = "sequence",
+        counting: str = "cases",
     ) -> Self:
         """The same from distinct paths and their numbers of cases.
 
@@ -85,6 +100,7 @@ class TransitionSystem(FrozenArrays):
         """
         check_choice(direction, "direction", ("prefix", "suffix"))
         check_choice(abstraction, "abstraction", ABSTRACTIONS)
+        check_choice(counting, "counting", COUNTED)
         numbering = _TraceStates(abstraction, None if state_window is None else check_horizon(state_window, "window"))
         counts: Counter[tuple[int, int]] = Counter()
         ended: Counter[int] = Counter()
@@ -94,7 +110,7 @@ class TransitionSystem(FrozenArrays):
             ended[states[-1]] += cases
             if path[-1] == len(activities) - 1:
                 final.add(states[-1])
-            for transition in set(pairwise(states)):
+            for transition in COUNTED[counting](pairwise(states)):
                 counts[transition] += cases
         n = len(numbering.numbers)
         values = np.array(list(counts.values()), dtype=float)
@@ -135,7 +151,7 @@ class TransitionSystem(FrozenArrays):
 
     @cached_property
     def forward(self) -> TransitionMatrix:
-        """Pr(next state | state), one event ahead, by case counts; final states and those without successor stay."""
+        """Pr(next state | state), one event ahead; final states and those without successor stay."""
         return self._as_matrix(self.counts)
 
     @cached_property
