@@ -10,7 +10,7 @@ PROFILE ?= quick
 ONLY ?=
 JOBS ?=
 # What users set reaches the shell as variables of its own, so that no word of it is taken for a command.
-export PROFILE ONLY JOBS ARGS
+export PROFILE ONLY JOBS RECORDS ARGS
 # The browser for the tests of the page: the first of these that there is.
 CHROMIUM ?= $(firstword $(foreach name,chromium chromium-browser google-chrome,$(shell command -v $(name))))
 # The interpreter that the environment is made with: the first of these that is 3.11 or newer.
@@ -27,7 +27,7 @@ $(shell rm -f $(READY))
 endif
 endif
 
-.PHONY: help env figures explore lab test test-slow test-browser test-notebooks lint size format notebooks publish-figures bench bench-cold lock clean clean-all
+.PHONY: help env figures explore lab test test-slow test-browser test-notebooks lint size format notebooks publish-figures claims bench bench-cold lock clean clean-all
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -62,6 +62,9 @@ figures: $(READY) ## regenerate every figure that is out of date (PROFILE=quick 
 
 publish-figures: $(READY) ## copy the batch's figures into figures/, to be committed
 	@$(PY) -m workflow.publish_figures --profile "$$PROFILE"
+
+claims: $(READY) ## judge the papers' statements by the published records, and render docs/claims (RECORDS=folder: a trial)
+	@$(PY) -m workflow.claims $(if $(RECORDS),--records "$$RECORDS" --profile "$$PROFILE")
 
 explore: $(READY) ## serve the interactive notebook as a page (PORT=8866, THEME=dark)
 	@$(PY) -m workflow.explore $(if $(PORT),--port $(PORT)) $(if $(THEME),--theme $(THEME))

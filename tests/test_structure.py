@@ -19,7 +19,7 @@ PACKAGE = Path(tpl.__file__).parent
 FLOORS = (
     {"blas", "lazy", "progress", "provenance", "search", "validation"},
     {"figures", "mechanisms"},
-    {"markov"},
+    {"claims", "markov"},
     {"datasets", "leakage"},
     {"allocation"},
     {"dphmm", "eventlog", "sip"},

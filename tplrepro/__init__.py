@@ -73,6 +73,7 @@ _MODULES = {
     "dphmm": "dphmm",
     "eventlog": "eventlog",
     "explore": "explore",
+    "claims": "claims",
     "figures": "figures",
     "leakage": "leakage",
     "linear_program": "leakage.linear_program",

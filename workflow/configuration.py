@@ -14,7 +14,17 @@ import yaml
 
 from tplrepro.provenance import literal_assignments
 
-__all__ = ["ROOT", "PROFILES", "ConfigurationError", "Notebook", "Profile", "read_notebooks", "read_profile", "sources"]
+__all__ = [
+    "ROOT",
+    "PROFILES",
+    "ConfigurationError",
+    "Notebook",
+    "Profile",
+    "owner_of",
+    "read_notebooks",
+    "read_profile",
+    "sources",
+]
 
 ROOT = Path(__file__).resolve().parents[1]
 PROFILES = ("quick", "paper")
@@ -72,6 +82,11 @@ def sources(root=ROOT):
     for entry in read_notebooks(root).values():
         found.setdefault(entry.notebook, entry)
     return found
+
+
+def owner_of(name, notebooks):
+    """The entry that saves this figure: its own, or one that saves further figures as ``<its name>_<something>``."""
+    return next((known for known in notebooks if name == known or name.startswith(f"{known}_")), None)
 
 
 def read_profile(profile, root=ROOT):

@@ -9,7 +9,7 @@ import json
 import shutil
 import sys
 
-from workflow.configuration import ROOT, read_notebooks, read_profile
+from workflow.configuration import ROOT, owner_of, read_notebooks, read_profile
 from workflow.fingerprint import outdated
 
 __all__ = ["publish", "main"]
@@ -25,8 +25,7 @@ def publish(profile_name="quick", root=ROOT):
     copied, refused = [], []
     for record in sorted(source.rglob("*.json")):
         name = record.relative_to(source).with_suffix("").as_posix()
-        # A notebook may save further figures as <its name>_<something>.
-        owner = next((known for known in notebooks if name == known or name.startswith(f"{known}_")), None)
+        owner = owner_of(name, notebooks)
         if owner is None:
             continue
         if owner in stale:

@@ -36,10 +36,10 @@ def test_figure_3_of_tkde_2019_with_parameters_injected(tmp_path):
         execute_notebook(source, target, parameters, kernel_name="python3", language="python", progress_bar=False)
     record = json.loads((tmp_path / "tkde2019/fig3.json").read_text())
     assert record["parameters"] == parameters | {"seed": 2019}
-    assert record["results"]["largest TPL, strongest"] == pytest.approx(4 * 0.2)
+    assert max(record["results"]["TPL, strongest"]) == pytest.approx(4 * 0.2)
     matrix = [[0.6, 0.4], [0.0, 1.0]]
     leakage = tpl.temporal_privacy_leakage(np.full(4, 0.2), backward=matrix, forward=matrix)
-    assert record["results"]["largest TPL, moderate"] == pytest.approx(leakage.tpl.max(), rel=1e-12)
+    assert max(record["results"]["TPL, moderate"]) == pytest.approx(leakage.tpl.max(), rel=1e-12)
     assert (tmp_path / "tkde2019/fig3.png").is_file()
 
 

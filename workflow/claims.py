@@ -1,0 +1,144 @@
+"""Render the claims pages, docs/claims.md and docs/claims/<paper>.md, from docs/claims/<paper>.yaml and the records.
+
+A claim whose record is missing, of another profile than the paper's, or from modified code has no verdict, and the exit
+status is then 1. ``--records build/quick/figures --profile quick`` is a trial: it judges the records of a batch by the
+claims that are marked ``quick``, allows modified code, and writes below ``build/claims``.
+"""
+
+import argparse
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+
+from tplrepro.claims import KINDS, ClaimError, claims_of, judge, markdown_table, read_claims
+from tplrepro.provenance import write_whole
+from workflow.configuration import ROOT, owner_of, read_notebooks
+
+__all__ = ["main", "render"]
+
+OPEN = "no verdict yet"
+INTRODUCTION = """# Claims
+
+Every statement of the papers' examples, theorems, tables and evaluations, our number, and a verdict:
+
+- **reproduced**: our number agrees with the paper's statement;
+- **reproduced with an erratum**: it does once a misprint listed in [errata.md](errata.md) is corrected;
+- **in part**: part of the statement holds, and the table says which;
+- **not reproduced**: it does not, and why;
+- **not checkable here**: nothing at hand decides it, and why.
+
+The statements and their predicates stand in `docs/claims/<paper>.yaml`; `make claims` evaluates these on the published
+records in `figures/` and renders these pages. Numbers in brackets after one of ours are its interval over repeats. A
+claim has no verdict while its record is not that of the paper profile, computed from unmodified code.
+"""
+
+
+def render(records=None, profile="paper", root=ROOT):
+    """Pages by path below docs, and one sentence for each claim without a verdict; a folder of `records` is a trial."""
+    trial, records = records is not None, Path(records or root / "figures")
+    pages, problems, overview = {}, [], []
+    for path in sorted((root / "docs" / "claims").glob("*.yaml"), key=_order):
+        content = read_claims(path)
+        claims = claims_of(content)
+        found = {}
+        for claim in claims:
+            try:
+                found[claim.id] = judge(claim, _record(claim, records, profile, trial) if claim.record else None)
+            except ClaimError as problem:
+                problems.append(f"{path.stem}: {problem}")
+            except NotJudgedError:
+                pass
+        counts = Counter(found[claim.id].kind if claim.id in found else OPEN for claim in claims)
+        pages[f"claims/{path.stem}.md"] = _page(content, found, counts, root)
+        cells = [str(counts[kind] or "") for kind in (*KINDS, OPEN)]
+        overview.append([f"[{content['title']}](claims/{path.stem}.md)", str(len(claims)), *cells])
+    for page in sorted((root / "docs" / "claims").glob("*.md"), key=_order):
+        if not page.with_suffix(".yaml").is_file():
+            title = page.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# Claims of ")
+            overview.append([f"[{title}](claims/{page.name}), by hand", *[""] * (len(KINDS) + 2)])
+    heads = ["claims of", "in all", *KINDS, OPEN]
+    if not any(row[-1] for row in overview):
+        heads, overview = heads[:-1], [row[:-1] for row in overview]
+    sums = [str(sum(int(row[column] or 0) for row in overview)) for column in range(1, len(heads))]
+    pages["claims.md"] = f"{INTRODUCTION}\n{markdown_table(heads, [*overview, ['all', *sums]])}\n"
+    return pages, problems
+
+
+class NotJudgedError(Exception):
+    """A claim that a trial at this profile does not judge."""
+
+
+def main(arguments=None):
+    """Evaluate the claims on the published records and render their pages."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--records", help="folder of the records to try, in place of the published ones")
+    parser.add_argument("--profile", default="paper", help="profile that the records must have")
+    options = parser.parse_args(arguments)
+    pages, problems = render(options.records, options.profile)
+    folder = ROOT / "build" / "claims" if options.records else ROOT / "docs"
+    for name, text in pages.items():
+        write_whole(folder / name, text.encode())
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    print(f"{len(pages)} pages written to {folder.relative_to(ROOT)}/; {len(problems)} claims without a verdict")
+    return 1 if problems else 0
+
+
+def _order(path):
+    """As the papers are numbered in the README; what is of no paper comes last."""
+    papers = ["tkde2019", "icde2017", "sip2023", "eventlog2022", "dphmm2016"]
+    return (papers.index(path.stem) if path.stem in papers else len(papers), path.stem)
+
+
+def _record(claim, records, profile, trial):
+    """The record of a claim, if it may be judged by it."""
+    path = records / f"{claim.record}.json"
+    if not path.is_file():
+        raise ClaimError(f"{claim.id}: must have a record {claim.record}.json, found none; publish the paper profile's")
+    record = json.loads(path.read_text(encoding="utf-8"))
+    if record["profile"] != profile:
+        raise ClaimError(
+            f"{claim.id}: the record {claim.record}.json must be of the profile {profile}, got {record['profile']}; "
+            f"run make figures PROFILE={profile} and publish"
+        )
+    if not trial and (record["commit"] or {"modified": True})["modified"]:
+        raise ClaimError(f"{claim.id}: the record {claim.record}.json is from modified code; commit and run it again")
+    if profile != "paper" and not claim.quick:
+        raise NotJudgedError
+    return record
+
+
+def _page(content, verdicts, counts, root):
+    notebooks = read_notebooks(root)
+    told = [f"{counts[kind]} {'with ' * (kind == OPEN)}{kind}" for kind in (*KINDS, OPEN) if counts[kind]]
+    parts = [f"# Claims of {content['title']}", content["introduction"].strip()]
+    parts.append(f"**Summary.** Of {sum(counts.values())} statements: {', '.join(told)}.")
+    for section in content["sections"]:
+        parts.append(f"## {section['title']}")
+        if "text" in section:
+            parts.append(section["text"].strip())
+        rows = [_row(claim, verdicts.get(claim.id), notebooks) for claim in section["claims"]]
+        parts.append(markdown_table(("the paper", "ours", "decided by", "verdict"), rows))
+    parts.append(content.get("end", "").strip())
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _row(claim, verdict, notebooks):
+    """Cells of one claim; links are relative to the page."""
+    if claim.record:
+        owner = owner_of(claim.record, notebooks)
+        if owner is None:
+            raise ClaimError(f"{claim.id}: no notebook makes {claim.record!r}; see config/notebooks.yaml")
+        by = f"[{claim.record}](../../notebooks/{notebooks[owner].notebook}.ipynb)"
+    else:
+        tests = [claim.test] if isinstance(claim.test, str) else claim.test or []
+        by = ", ".join(f"[{test.rpartition('/')[2]}](../../{test.partition('::')[0]})" for test in tests)
+    words = OPEN if verdict is None else verdict.words
+    if claim.erratum:
+        words += f" ([erratum](../{claim.erratum}))"
+    return f'<a id="{claim.id}"></a>{claim.place}: {claim.statement}', verdict.ours if verdict else "", by, words
+
+
+if __name__ == "__main__":
+    sys.exit(main())
