@@ -3,7 +3,8 @@
 Each of `geolife`, `gowalla`, `kosarak` and `gaze` has `fetch()` (official file into a cache), `load(path=None)`
 (official format into a tidy DataFrame) and `synthetic(...)` (a stand-in written in the official format and read back by
 the same reader). `grid` turns coordinates into cells, `time_steps` turns observations into sequences of states, and
-`prepare` does all of it: a data set's name in, sequences with their provenance out. Nothing downloads by itself.
+`prepare` does all of it: a data set's name in, sequences with their provenance out; `read_sequences` does it
+for anybody's files. Nothing downloads by itself.
 
 Submodules are imported on first use, because pandas and pyarrow are slow to import.
 """
@@ -23,6 +24,7 @@ _EXPORTS = {
     "joint_record": "preparation",
     "observed_sequences": "time_steps",
     "prepare": "preparation",
+    "read_sequences": "observations",
 }
 _MODULES = ("gaze", "geolife", "gowalla", "grid", "kosarak", "preparation", "reading", "registry", "time_steps")
 

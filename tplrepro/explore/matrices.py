@@ -9,8 +9,9 @@ import re
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from tplrepro.explore.text import cells_of_lines, check_most, number, whole_numbers
+from tplrepro.explore.text import cells_of_lines, check_most, number
 from tplrepro.markov.generators import random_matrix, smoothed, strongest
+from tplrepro.markov.sequences import whole_numbers
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import ROW_SUM_TOLERANCE, check_choice, check_horizon
 

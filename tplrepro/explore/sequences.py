@@ -12,15 +12,12 @@ from typing import Any
 import numpy as np
 
 from tplrepro.explore.matrices import MAX_STATES
-from tplrepro.explore.text import cells_of_lines, check_most, number, whole_numbers
-from tplrepro.markov.sequences import count_transitions
+from tplrepro.explore.text import cells_of_lines, check_most, number
+from tplrepro.markov.sequences import USUAL_NAMES, count_transitions, whole_numbers
 from tplrepro.markov.transition import TransitionMatrix, drop_dead_ends
 
 __all__ = ["DATASETS", "WANTED", "Observed", "from_dataset", "from_text", "parse_sequences"]
 
-STATE_COLUMNS = ("state", "place", "cell", "location", "page", "label")
-USER_COLUMNS = ("user", "person", "session", "sequence", "id")
-TIME_COLUMNS = ("time", "timestamp", "date", "day")
 WANTED = "user,time,state above lines such as 7,1,home and 7,2,office, or one sequence a line, such as home,office,home"
 MISSING = ("", "nan", "na", "null")
 #: Name -> the arguments of `datasets.prepare`.
@@ -79,8 +76,8 @@ def parse_sequences(text: str) -> list[list]:
     """Sequences of states from text, for estimation.
 
     Two layouts: one sequence a line, its states separated by commas (semicolons, tabs, blanks); or one observation a
-    line below a header with one of `STATE_COLUMNS`, and optionally one of `USER_COLUMNS` and one of `TIME_COLUMNS`, by
-    which the observations are sorted. Where a state is missing a sequence ends, and the next one begins. States are
+    line below a header with one of `USUAL_NAMES` of states, and optionally one of users and one of times, by which
+    the observations are sorted. Where a state is missing a sequence ends, and the next one begins. States are
     whole numbers if all of them are, else str. Text without a single step is a ValueError, and so is a line of words
     above a column of numbers, which seems to be a header, if no word names the states.
 
@@ -110,7 +107,7 @@ def _observations(rows: list[list[str]]) -> list[list[str]] | None:
     header = [cell.lower() for cell in rows[0]]
     state, user, time = (
         next((header.index(name) for name in names if name in header), None)
-        for names in (STATE_COLUMNS, USER_COLUMNS, TIME_COLUMNS)
+        for names in (USUAL_NAMES[thing] for thing in ("state", "user", "time"))
     )
     table = [row + [""] * (len(header) - len(row)) for row in rows[1:]]
     alone = len(header) == 1 or user is not None or time is not None
@@ -121,9 +118,9 @@ def _observations(rows: list[list[str]]) -> list[list[str]] | None:
         return None
     if state is None or not alone:
         raise ValueError(
-            f"a table needs a column {' or '.join(STATE_COLUMNS)}, and beside others one of users "
-            f"({', '.join(USER_COLUMNS)}) or times ({', '.join(TIME_COLUMNS)}), found {', '.join(rows[0])}; "
-            f"give {WANTED}"
+            f"a table needs a column {' or '.join(USUAL_NAMES['state'])}, and beside others one of users "
+            f"({', '.join(USUAL_NAMES['user'])}) or times ({', '.join(USUAL_NAMES['time'])}), "
+            f"found {', '.join(rows[0])}; give {WANTED}"
         )
     if time is not None:
         texts = [row[time] for row in table]

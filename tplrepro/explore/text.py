@@ -10,6 +10,8 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tplrepro.markov.sequences import whole_numbers
+
 __all__ = [
     "MAX_BYTES",
     "MAX_RELEASES",
@@ -79,13 +81,6 @@ def check_most(found: int, name: str, limit: int) -> None:
     """Raise ValueError for more of something than the page can show while a slider moves."""
     if found > limit:
         raise ValueError(f"{name} must be at most {limit} here, found {found}; take fewer, or use tplrepro directly")
-
-
-def whole_numbers(labels: list[str]) -> list[str] | list[int]:
-    """Labels as whole numbers if all of them are."""
-    if all(re.fullmatch(r"-?\d{1,15}", label) for label in labels):
-        return [int(label) for label in labels]
-    return labels
 
 
 def parse_budgets(text: str, horizon: int) -> np.ndarray:

@@ -8,6 +8,7 @@ million sessions would be a million Python objects.
 import functools
 import itertools
 import operator
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -20,9 +21,17 @@ from numpy.typing import ArrayLike
 
 from tplrepro.validation import FrozenArrays, check_choice, check_horizon
 
-__all__ = ["Sequences", "as_sequences", "checked_states", "count_transitions"]
+__all__ = ["USUAL_NAMES", "Sequences", "as_sequences", "checked_states", "count_transitions", "whole_numbers"]
 
 COLUMNS = ["user", "time", "state"]
+#: Names by which a column of somebody's table is known, in lower case, the best first.
+USUAL_NAMES = {
+    "user": ("user", "user_id", "person", "session", "sequence", "id"),
+    "time": ("time", "timestamp", "datetime", "date", "day"),
+    "state": ("state", "place", "cell", "location", "page", "label"),
+    "latitude": ("latitude", "lat"),
+    "longitude": ("longitude", "lon", "lng"),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,6 +234,17 @@ def count_transitions(
     shape = data.n_states, data.n_states
     counts = (scipy.sparse.coo_array((np.ones(pair[0].size), pair), shape=shape).tocsr() for pair in pairs)
     return functools.reduce(operator.add, counts), data.labels.tolist()
+
+
+def whole_numbers(labels: list[str]) -> list[str] | list[int]:
+    """Labels as whole numbers if all of them are written so, which "007" is not.
+
+    >>> whole_numbers(["10", "-3"]), whole_numbers(["10", "007"])
+    ([10, -3], ['10', '007'])
+    """
+    if all(re.fullmatch("0|-?[1-9][0-9]{0,17}", label) for label in labels):
+        return [int(label) for label in labels]
+    return labels
 
 
 def _coded(data) -> Sequences:

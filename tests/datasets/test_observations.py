@@ -1,0 +1,164 @@
+"""Anybody's files: what is read against a plain loop over the rows, whatever the format, and what each error says."""
+
+import gzip
+import re
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tplrepro.datasets import DataFormatError, Grid, read_sequences
+
+ROWS = [("007", 3, "NA"), ("8", 1, "bar"), ("007", 1, "bar"), ("007", 2, None), ("8", 2, "a, b")]
+FRAME = pd.DataFrame(ROWS, columns=["who", "day", "place"])
+NAMES = {"user": "who", "time": "day", "state": "place"}
+
+
+def listed(sequences):
+    """Users with their sequences of labels."""
+    return [
+        (user, sequences.labels[own].tolist()) for user, own in zip(sequences.users.tolist(), sequences, strict=True)
+    ]
+
+
+def write(path, frame, kind):
+    if kind == "parquet":
+        frame.to_parquet(path, index=False)
+    else:
+        text = frame.to_csv(index=False, sep={"csv": ",", "semicolon": ";", "tab": "\t"}.get(kind, ","))
+        path.write_bytes(
+            gzip.compress(text.encode()) if kind == "gzip" else b"\xef\xbb\xbf" * (kind == "mark") + text.encode()
+        )
+    return path
+
+
+@pytest.mark.parametrize("kind", ["csv", "semicolon", "tab", "gzip", "mark", "parquet", "frame"])
+def test_names_of_users_and_places_survive_and_a_missing_state_ends_a_sequence(tmp_path, kind):
+    data = FRAME if kind == "frame" else write(tmp_path / "visits", FRAME, kind)
+    found = read_sequences(data, **NAMES)
+    assert found.labels.tolist() == ["NA", "a, b", "bar"]
+    assert listed(found) == [("007", ["bar"]), ("007", ["NA"]), ("8", ["bar", "a, b"])]
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 50), st.integers(0, 4)), min_size=1, max_size=30))
+def test_every_format_gives_what_a_loop_gives(tmp_path_factory, rows):
+    folder = tmp_path_factory.mktemp("rows")
+    frame = pd.DataFrame(rows, columns=["user", "time", "state"])
+    expected = [
+        (user, [state for _, _, state in sorted((row for row in rows if row[0] == user), key=lambda row: row[1])])
+        for user in sorted({user for user, *_ in rows})
+    ]
+    for kind in ("csv", "parquet"):
+        assert sorted(listed(read_sequences(write(folder / kind, frame, kind)))) == expected
+    assert sorted(listed(read_sequences(frame))) == expected
+    by_user = folder / "users"
+    by_user.mkdir()
+    for user, own in frame.groupby("user"):
+        write(by_user / f"{user}.csv", own[["time", "state"]], "csv")
+    assert [own for _, own in listed(read_sequences(by_user))] == [own for _, own in expected]
+
+
+def test_instants_order_observations_and_the_clock_there_cuts_steps():
+    """The clocks go on in that night; d is of 1 April by the clock there, but of 31 March in UTC."""
+    times = [
+        "2024-03-31T03:15:00+02:00",
+        "2024-03-31T01:30:00+01:00",
+        "2024-03-31 23:30+02",
+        "2024-04-01T00:30:00+0200",
+    ]
+    text = pd.DataFrame({"user": 1, "time": times, "state": ["b", "a", "c", "d"]})
+    instants = pd.to_datetime(text["time"], format="ISO8601", utc=True)
+    for frame in (text, text.assign(time=instants.dt.tz_convert("Europe/Berlin"))):
+        assert listed(read_sequences(frame)) == [(1, ["a", "b", "c", "d"])]
+        assert listed(read_sequences(frame, step="1D")) == [(1, ["c", "d"])]
+    assert listed(read_sequences(text.assign(time=instants), step="1D")) == [(1, ["d"])]
+
+
+def test_files_without_a_header_and_a_folder_of_one_file_a_user(tmp_path):
+    """As T-Drive has them: taxi, time, longitude, latitude, no header."""
+    for taxi, east in ((1, 116.30), (2, 116.40)):
+        lines = [f"{taxi},2008-02-02 15:3{minute}:08,{east + minute / 50},39.92\n" for minute in (6, 3)]
+        (tmp_path / f"{taxi}.txt").write_text("".join(lines))
+    (tmp_path / "3.txt").write_text("")
+    box = (39.8, 40.0, 116.2, 116.6)
+    found = read_sequences(tmp_path, user=0, time=1, longitude=2, latitude=3, cell_km=1.0, box=box)
+    grid = Grid(box, 1.0)
+    expected = [
+        (taxi, [grid.labels(grid.cell([39.92], [east + m / 50]))[0] for m in (3, 6)])
+        for taxi, east in ((1, 116.30), (2, 116.40))
+    ]
+    assert listed(found) == expected
+    by_name = read_sequences(tmp_path, time=1, longitude=2, latitude=3, cell_km=1.0, box=box)
+    assert [own for _, own in listed(by_name)] == [own for _, own in expected]
+
+
+def test_spmf(tmp_path):
+    path = tmp_path / "clicks.txt"
+    path.write_text("1 -1 3 -1 1 -1 -2\n3 -1 -2\n")
+    assert listed(read_sequences(path)) == [(0, [1, 3, 1]), (1, [3])]
+    path.write_text("@CONVERTED_FROM_TEXT\n@ITEM=1=home page\n@ITEM=3=news\n1 -1 3 -1 1 -1 -2\n3 -1 -2\n")
+    assert listed(read_sequences(path)) == [(0, ["home page", "news", "home page"]), (1, ["news"])]
+    for text, where in (
+        ("1 -1 2 -1 -2\n1 2 -1 -2\n", r"found \[1, 2, -1\] in sequence 1"),
+        ("1 -1 -2\n1 -1", "sequence 1"),
+    ):
+        path.write_text(text)
+        with pytest.raises(DataFormatError, match=where):
+            read_sequences(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        ({}, {"user": "usr"}, "user must be a column of .*, found 'usr'; give user= one of 'who', 'day', 'place'"),
+        ({}, {"state": None}, ""),
+        ({"place": "site"}, {"state": None}, "state must be a column of .*, found None; give state= one of 'who', "),
+        ({}, {"cell_km": 1.0}, "states must be a column or the cells of positions, found state='place', cell_km=1.0"),
+        ({}, {"step": "1D", "time": None}, ""),
+        ({"day": "z"}, {"step": "1D", "time": None}, "there must be times, found none for step='1D'"),
+    ],
+)
+def test_wrong_columns_are_named(tmp_path, change, options, message):
+    frame = FRAME.rename(columns=change)
+    for data in (frame, write(tmp_path / "visits.csv", frame, "csv")):
+        if message:
+            with pytest.raises(ValueError, match=message):
+                read_sequences(data, **NAMES | options)
+        else:
+            read_sequences(data, **NAMES | options)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "there must be a table, found an empty first line; export it again"),
+        ("user,time,state\n", "there must be observations, found no row in "),
+        ("user,time,state\n1,1,a\n1,2\n", "there must be a table .*Expected 3 columns, got 2"),
+        ("user,time,state\n1,1,a\n,2,b\n", "users must not be missing, found none in row 1 of .*; drop it"),
+        ("user,time,state\n1,1,a\n1,,b\n", "times must not be missing, found none in row 1 of .*; drop it"),
+        (
+            "user,time,state\n1,1,a\n1,2.1.2024 10:00,b\n",
+            "times must all be numbers, or in the format ISO8601, .*found '1' in row 0",
+        ),
+        (
+            "user,time,state\n1,2024-01-01T10:00Z,a\n1,2024-01-02T10:00,b\n",
+            "all with an offset from UTC or all without, found '2024-01-02T10:00' in row 1",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said(tmp_path, text, message):
+    path = tmp_path / "visits.csv"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=re.compile(message, re.S)):
+        read_sequences(path)
+
+
+def test_times_as_given(tmp_path):
+    path = tmp_path / "visits.csv"
+    path.write_text("user,time,state\n1,02.01.2024 10:00,b\n1,01.02.2024 10:00,c\n1,03.01.2024 10:00,a\n")
+    assert listed(read_sequences(path, time_format="%d.%m.%Y %H:%M")) == [(1, ["b", "a", "c"])]
+    with_zone = path.read_text().replace(":00,", ":00 +0100,")
+    path.write_text(with_zone)
+    assert listed(read_sequences(path, time_format="%d.%m.%Y %H:%M %z")) == [(1, ["b", "a", "c"])]
