@@ -14,6 +14,8 @@ LOCAL = {
     "unary encoding": partial(comparison.release_reports, by=UnaryEncoding),
     "published": comparison.release_conditional_response,
     "exact": comparison.release_optimal_response,
+    "LBA": partial(comparison.release_reports_by_window, window=2, scheme=comparison.by_absorption),
+    "LBD": partial(comparison.release_reports_by_window, window=2, scheme=comparison.by_distribution),
     "policy": lambda s, *given: comparison.release_by_policy(s, *given, policy=PolicyGraph.utility(s.positions, 1.0)),
 }
 
@@ -50,6 +52,47 @@ def test_posteriors_are_calibrated(crowd, name):
         expected, variance = believed[chosen].sum(), (believed[chosen] * (1 - believed[chosen])).sum()
         if chosen.sum() >= 300:
             assert abs(people.present[chosen].sum() - expected) < 4 * np.sqrt(3 * variance)  # three times of a user
+
+
+@pytest.mark.parametrize("name", ["absorption", "distribution"])
+@pytest.mark.parametrize(("epsilon", "window"), [(12.0, 2), (40.0, 3), (16.0, 1), (1.0, 3)])
+def test_schemes_of_ren_keep_their_promise_for_a_window(crowd, leakage, schemes, name, epsilon, window):
+    """Algorithms 3 and 4 of Ren et al. with frequencies and the variances printed there; reports are the release's."""
+    people, (scheme, offered) = crowd(np.random.default_rng(3), 3000, 6), schemes[name]
+    release = comparison.release_reports_by_window(
+        people, epsilon, np.random.default_rng(1), window=window, scheme=scheme
+    )
+    n, users, unit = people.n_cells, people.n_users, epsilon / (2 * window)
+
+    def variance(budget):  # Eq. (2) there, averaged over the values, whose frequencies sum to 1
+        e = np.exp(budget)
+        return (n - 2 + e) / (users * (e - 1) ** 2) + (n - 2) / (users * n * (e - 1))
+
+    streams = [one.spawn(2) for one in np.random.default_rng(1).spawn(6)]
+    last, spent = people.expected_counts / users, []
+    for t, own in enumerate(people.paths.T):
+        told = np.zeros((users, n))
+
+        def estimate(budget, rng, own=own, told=told):
+            mechanism = KaryRandomizedResponse(budget, n)
+            outputs = mechanism.sample(own, rng)
+            told += np.log(mechanism.matrix()[:, outputs].T)
+            lie = mechanism.matrix()[0, 1]
+            return (np.bincount(outputs, minlength=n) / users - lie) / (mechanism.matrix()[0, 0] - lie)
+
+        dissimilarity = np.mean((estimate(unit, streams[t][0]) - last) ** 2) - variance(unit)
+        budget = offered(t, spent, unit, window)
+        publish = budget > 0 and dissimilarity > variance(budget)
+        if publish:
+            last = estimate(budget, streams[t][1])
+        spent.append(budget if publish else 0.0)
+        np.testing.assert_allclose(release.counts[t], users * last, rtol=1e-9)
+        np.testing.assert_allclose(release.log_likelihoods[:, t], told, atol=1e-9)
+    assert (epsilon == 1.0) == (sum(spent) == 0)
+    spread = np.ptp(release.log_likelihoods, axis=-1)
+    in_window = [spread[:, start : start + window].sum(axis=1).max() for start in range(6 - window + 1)]
+    assert max(in_window) <= epsilon + 1e-9
+    assert leakage(release).max() <= 6 // window * epsilon + 1e-9
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,16 @@ def test_posteriors_are_those_of_the_filter_and_leakage_never_exceeds_temporal_p
     assert measured.max() <= adversary.bound(budgets) + 1e-9
 
 
+def covariance_of_counts(setting):
+    pi, matrix = setting.adversary.initial, setting.adversary.transitions.toarray()
+    covariance = np.zeros((5, 6, 5, 6))
+    for s in range(5):
+        for t in range(s, 5):
+            joint = np.diag(pi) @ np.linalg.matrix_power(matrix, t - s) - np.outer(pi, pi)
+            covariance[s, :, t], covariance[t, :, s] = setting.n_users * joint, setting.n_users * joint.T
+    return covariance.reshape(30, 30)
+
+
 NEVER = np.inf
 VARIANCES = [[1.0] * 5, [NEVER, 3, NEVER, NEVER, 0.1], [400.0, 2, 9, NEVER, 5], [NEVER] * 5]
 
@@ -54,13 +64,7 @@ def test_smoothing_is_the_estimate_from_everything_at_once(setting, variances):
     noisy = setting.counts + np.random.default_rng(3).normal(size=(5, 6))
     noisy[np.isinf(variances)] = np.nan
     # The same estimate from the covariance of all counts together.
-    pi, matrix = setting.adversary.initial, setting.adversary.transitions.toarray()
-    covariance = np.zeros((5, 6, 5, 6))
-    for s in range(5):
-        for t in range(s, 5):
-            joint = np.diag(pi) @ np.linalg.matrix_power(matrix, t - s) - np.outer(pi, pi)
-            covariance[s, :, t], covariance[t, :, s] = setting.n_users * joint, setting.n_users * joint.T
-    covariance = covariance.reshape(30, 30)
+    covariance = covariance_of_counts(setting)
     seen = np.repeat(np.isfinite(variances), 6)
     total = covariance[np.ix_(seen, seen)] + np.diag(np.repeat(variances, 6)[seen])
     surprise = (noisy - setting.expected_counts).ravel()[seen]
@@ -68,6 +72,19 @@ def test_smoothing_is_the_estimate_from_everything_at_once(setting, variances):
     np.testing.assert_allclose(comparison.infer_counts(noisy, variances, setting), expected, atol=1e-9)
     without_noise = comparison.infer_counts(setting.counts, np.full(5, 1e-9), setting)
     np.testing.assert_allclose(without_noise, setting.counts, atol=1e-4)
+
+
+@pytest.mark.parametrize("correlation", [0.6, -0.5])
+@pytest.mark.parametrize("variance", [0.3, 40.0])
+def test_smoothing_follows_correlated_noise(setting, correlation, variance):
+    noisy = setting.counts + np.random.default_rng(3).normal(size=(5, 6))
+    distances = np.abs(np.subtract.outer(range(5), range(5)))
+    noise = variance * np.kron(float(correlation) ** distances, np.eye(6))
+    surprise = (noisy - setting.expected_counts).ravel()
+    covariance = covariance_of_counts(setting)
+    expected = setting.expected_counts + (covariance @ np.linalg.solve(covariance + noise, surprise)).reshape(5, 6)
+    found = comparison.infer_counts(noisy, np.full(5, variance), setting, correlation)
+    np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 2.0])

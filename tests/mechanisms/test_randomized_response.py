@@ -45,6 +45,10 @@ def test_counts_of_many_users_are_unbiased(kind):
     expected = np.array([[20_000, 40_000, 0], [20_000, 0, 40_000]])
     # Five standard deviations of a report, at most 1/2, over the share of the truth, at least 0.23 at this budget.
     assert found == pytest.approx(expected, abs=5 * 0.5 * np.sqrt(60_000) / 0.23)
+    # Independent users: the variance of a count is the sum of those of their reports, by Bernoulli's formula.
+    told = np.where(np.eye(3, dtype=bool), 0.5, 1 / (np.e + 1)) if kind is UnaryEncoding else mechanism.matrix()
+    variance = (told * (1 - told)).mean() / (told[0, 0] - told[0, 1]) ** 2
+    assert mechanism.mean_variance == pytest.approx(variance, rel=1e-12)
     if kind is KaryRandomizedResponse:
         shares = np.bincount(reports[:20_000, 0], minlength=3) / 20_000
         assert shares == pytest.approx(mechanism.matrix()[0], abs=5 * 0.5 / np.sqrt(20_000))

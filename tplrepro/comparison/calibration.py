@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.linalg import block_diag
 
 from tplrepro.blas import one_blas_thread
 from tplrepro.comparison.catalogue import CountMechanism
@@ -77,36 +78,40 @@ def measured_leakage(told: ArrayLike, pairs: ArrayLike | None = None) -> np.ndar
     return np.where(np.isnan(ratios), 0.0, ratios).max(axis=-1, initial=0.0)
 
 
-def infer_counts(noisy: np.ndarray, variances: np.ndarray, setting: Setting) -> np.ndarray:
+def infer_counts(noisy: np.ndarray, variances: np.ndarray, setting: Setting, correlation: float = 0.0) -> np.ndarray:
     """The best linear estimate of counts from noisy ones, given the number of users and their chain.
 
     Users move independently by the chain, so that the counts of one time have the mean N pi and the covariance
     N (diag(pi) - pi pi^T), and those of the next are P^T times these plus innovations: a Kalman filter, and smoothing
     in the form of Bryson and Frazier, which inverts no singular covariance. The `variances` (T,) of the noise of each
-    count are infinite where nothing was published; of the data in `setting` only the number of users is used.
+    count are infinite where nothing was published; of the data in `setting` only the number of users is used. Noise of
+    one variance whose values at consecutive times have a `correlation` is followed beside the counts.
     """
     pi = setting.adversary.initial
     step = setting.adversary.transitions.toarray().T
     stationary = setting.n_users * (np.diag(pi) - np.outer(pi, pi))
+    seen = np.eye(pi.size)
+    if correlation != 0.0:
+        step, stationary = block_diag(step, correlation * seen), block_diag(stationary, variances[0] * seen)
+        variances, seen = np.zeros(len(variances)), np.hstack((seen, seen))
     innovations = stationary - step @ stationary @ step.T
-    mean, covariance = np.zeros(pi.size), stationary  # of the counts less N pi
+    mean, covariance = np.zeros(len(step)), stationary  # of the counts less N pi
     filtered = []
     for values, variance in zip(np.asarray(noisy, dtype=float), variances, strict=True):
-        gain, weighed = np.zeros_like(covariance), np.zeros_like(mean)
+        closed, weighed = np.eye(len(step)), np.zeros(len(step))
         if np.isfinite(variance):
-            total = covariance + variance * np.eye(pi.size)
-            surprise = values - setting.n_users * pi - mean
-            gain = np.linalg.solve(total, covariance).T
-            weighed = np.linalg.solve(total, surprise)
-            mean = mean + covariance @ weighed
-            covariance = covariance - gain @ covariance
-        filtered.append((mean, covariance, gain, weighed))
+            total = seen @ covariance @ seen.T + variance * np.eye(pi.size)
+            told = seen.T @ np.linalg.solve(total, np.column_stack((seen, values - setting.n_users * pi - seen @ mean)))
+            weighed = told[:, -1]
+            closed = closed - covariance @ told[:, :-1]
+            mean, covariance = mean + covariance @ weighed, closed @ covariance
+        filtered.append((mean, covariance, closed, weighed))
         mean, covariance = step @ mean, step @ covariance @ step.T + innovations
     inferred, later = np.empty((len(filtered), pi.size)), np.zeros_like(mean)
     for t in range(len(filtered) - 1, -1, -1):
-        mean, covariance, gain, weighed = filtered[t]
-        inferred[t] = setting.n_users * pi + mean + covariance @ later
-        later = step.T @ (weighed + later - gain.T @ later)
+        mean, covariance, closed, weighed = filtered[t]
+        inferred[t] = setting.n_users * pi + (mean + covariance @ later)[: pi.size]
+        later = step.T @ (weighed + closed.T @ later)
     return inferred
 
 
@@ -118,11 +123,11 @@ def simulate(
     crowd = setting.sample(n_users, people)
     with one_blas_thread():
         release = mechanism.release(crowd, parameter, noise)
-        told = crowd.adversary.told(release.log_likelihoods)
+        told = crowd.adversary.told(release.log_likelihoods, release.staying)
         if release.counts is None or release.variances is None:
             inferred = crowd.adversary.posteriors(told).sum(axis=0)
         else:
-            inferred = infer_counts(release.counts, release.variances, crowd)
+            inferred = infer_counts(release.counts, release.variances, crowd, release.correlation)
 
     def error(estimate: np.ndarray) -> float:
         return float(np.abs(estimate - crowd.counts).mean())

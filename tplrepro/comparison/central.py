@@ -1,9 +1,10 @@
 """Mechanisms of a trusted server, which sees everybody and publishes noisy counts.
 
-All add Laplace noise of scale 2 / epsilon_t to each count of time t (moving one user changes two counts by 1), and
-differ in the budgets over time. Event-level, group and DP_T budgets are fixed in advance. Budget absorption (Kellaris,
-Papadopoulos, Xiao, Papadias: Differentially Private Event Sequences over Infinite Streams, VLDB 2014) publishes only
-where the counts have changed, and then spends what it saved, within epsilon in any window of w times.
+Laplace noise has scale 2 / epsilon_t in each count of time t (moving one user changes two counts by 1). Event-level,
+group and DP_T budgets are fixed in advance; the schemes of `window` publish only where the counts have changed.
+Gaussian noise has the same variance at every time, and may be correlated over time. It is then that of a banded matrix
+mechanism with one subdiagonal (Choquette-Choo et al.: (Amplified) Banded Matrix Factorization, NeurIPS 2023): C^-1
+times white noise, where C subtracts from each value `correlation` times the one before.
 
 The adversary knows all other users: there are N independent runs, each user the target of one. The counts given are
 those of the first run.
@@ -13,10 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.comparison.setting import Setting, SimulatedRelease
+from tplrepro.comparison.window import WindowScheme
 from tplrepro.mechanisms import LaplaceNoise
 from tplrepro.validation import check_budgets, check_horizon, check_level
 
-__all__ = ["release_by_absorption", "release_laplace"]
+__all__ = ["release_by_window", "release_gaussian", "release_laplace"]
 
 #: How much the counts of one time change, in sum, when one user moves.
 SENSITIVITY = 2.0
@@ -32,14 +34,36 @@ def release_laplace(setting: Setting, epsilons: ArrayLike, rng: np.random.Genera
     return SimulatedRelease(told, setting.counts + noise[0], np.ravel(laplace.mean_square))
 
 
-def release_by_absorption(
-    setting: Setting, epsilon: float, rng: np.random.Generator, *, window: int
+def release_gaussian(
+    setting: Setting, shift: float, rng: np.random.Generator, *, correlation: float = 0.0
 ) -> SimulatedRelease:
-    """Budget absorption: epsilon nats in any `window` consecutive times.
+    """Counts with Gaussian noise of standard deviation sqrt(2) / `shift`, the L2 distance over the noise multiplier.
 
-    Half of the budget, epsilon / (2 w) a time, decides by a noisy mean change of the counts whether to publish; of the
-    other half each time gets as much, and a published time takes what the times before it have not used, after which as
-    many times publish nothing. A time that publishes nothing repeats the last counts, at first the chain's.
+    `correlation`, above -1 and below 1, is that of the noise of one count at consecutive times (a stationary AR(1)).
+    """
+    if not -1.0 < correlation < 1.0:
+        raise ValueError(f"correlation must be above -1 and below 1, found {correlation!r}; 0 is independent noise")
+    variance = 2.0 / check_level(shift, "shift") ** 2
+    steps = np.full(setting.horizon, variance * (1.0 - correlation**2))
+    steps[0] = variance  # of the noise given that of the time before
+    noise = rng.normal(size=setting.present.shape) * np.sqrt(steps)[:, None]
+    for t in range(1, setting.horizon):
+        noise[:, t] += correlation * noise[:, t - 1]
+    # Likelihoods of counts less `correlation` times those of the time before, given the target's cells at both.
+    seen = setting.present + noise
+    seen[:, 1:] -= correlation * seen[:, :-1]
+    told = seen / steps[:, None]
+    told[:, :-1] -= correlation * told[:, 1:]
+    return SimulatedRelease(told, setting.counts + noise[0], np.full(setting.horizon, variance), correlation)
+
+
+def release_by_window(
+    setting: Setting, epsilon: float, rng: np.random.Generator, *, window: int, scheme: WindowScheme
+) -> SimulatedRelease:
+    """Budget absorption or distribution: epsilon nats in any `window` consecutive times.
+
+    A noisy mean change of the counts decides whether to publish: where it is larger than the error of what the scheme
+    may spend. A time that publishes nothing repeats the last counts, at first the chain's.
     """
     w = check_horizon(window, "window")
     unit = check_level(epsilon, "epsilon") / (2 * w)
@@ -49,16 +73,14 @@ def release_by_absorption(
     doubt = deciding.sample((runs, horizon), rng)
     noise = LaplaceNoise(1.0).sample((runs, horizon, n), rng)
     last = np.tile(setting.expected_counts, (runs, 1))
-    spent_on, spent_units = np.full(runs, -1), np.zeros(runs, dtype=int)
-    told = np.zeros((runs, horizon, n))
+    spent, told = np.zeros((runs, horizon)), np.zeros((runs, horizon, n))
     shown, variances = np.empty((horizon, n)), np.empty(horizon)
     for t in range(horizon):
         own = setting.present[:, t]
         others = setting.counts[t] - own
-        skipped = np.maximum(spent_units - 1, 0)
-        asked = (spent_on < 0) | (t - spent_on > skipped)
-        units = np.minimum(np.where(spent_on < 0, t + 1, t - spent_on - skipped), w)
-        scale = SENSITIVITY / (unit * np.maximum(units, 1))
+        units = scheme(spent[:, :t], w)
+        asked = units > 0
+        scale = SENSITIVITY / (unit * np.where(asked, units, 1.0))
         apart = np.abs(others - last)
         change = (apart.sum(axis=1, keepdims=True) + np.abs(others + 1 - last) - apart) / n  # for each cell
         happened = (change * own).sum(axis=1)
@@ -68,8 +90,7 @@ def release_by_absorption(
         log_repeat = np.where(asked[:, None], deciding.log_cdf(scale[:, None] - change), 0.0)
         told[:, t] = np.where(publish[:, None], log_publish, log_repeat)
         last = np.where(publish[:, None], others + values, last)
-        spent_on = np.where(publish, t, spent_on)
-        spent_units = np.where(publish, units, spent_units)
+        spent[:, t] = np.where(publish, units, 0.0)
         shown[t] = last[0]
         variances[t] = 2 * scale[0] ** 2 if publish[0] else np.inf
     return SimulatedRelease(told, shown, variances)

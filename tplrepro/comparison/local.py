@@ -1,21 +1,24 @@
 """Mechanisms without trust: each user perturbs her own cell at each time, and all N users are targets.
 
-Randomised response and unary encoding are local differential privacy. DPHMM ([5]) adds K-norm noise, fitted to a policy
-graph, to the position. Sequence information privacy ([3]) answers by the belief about the user's next cell, which the
-chain and her outputs so far tell (Eq. (13) of [3]): the mechanism changes with the history, which is public.
+Randomised response and unary encoding are local differential privacy. LBD and LBA are the schemes of `window` on
+reports (Ren, Shi, Yu, Yang, Zhao, Xu: LDP-IDS, SIGMOD 2022). DPHMM ([5]) adds K-norm noise, fitted to a policy graph,
+to the position. Sequence information privacy ([3]) answers by the belief about the user's next cell, which the chain
+and her outputs so far tell (Eq. (13) of [3]): the mechanism changes with the history, which is public.
 """
 
 import numpy as np
 
 from tplrepro.comparison.setting import Setting, SimulatedRelease
+from tplrepro.comparison.window import WindowScheme
 from tplrepro.dphmm.mechanisms import KNormMechanism
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.markov.filtering import condition, log_probabilities, log_product
 from tplrepro.mechanisms import KaryRandomizedResponse, UnaryEncoding
 from tplrepro.sip.optimal import OptimalResponse
-from tplrepro.validation import check_level
+from tplrepro.validation import check_horizon, check_level
 
-__all__ = ["release_by_policy", "release_conditional_response", "release_optimal_response", "release_reports"]
+__all__ = ["release_by_policy", "release_conditional_response", "release_optimal_response"]
+__all__ += ["release_reports", "release_reports_by_window"]
 
 
 def release_reports(
@@ -25,6 +28,35 @@ def release_reports(
     mechanism = by(epsilon, setting.n_cells)
     outputs = mechanism.sample(setting.paths, rng)
     return SimulatedRelease(mechanism.log_likelihood(outputs), mechanism.unbiased_counts(outputs))
+
+
+def release_reports_by_window(
+    setting: Setting, epsilon: float, rng: np.random.Generator, *, window: int, scheme: WindowScheme
+) -> SimulatedRelease:
+    """LBA or LBD: randomised response within epsilon nats in any `window` consecutive times.
+
+    All users report with epsilon / (2 w) at every time. The mean square by which the counts of these reports differ
+    from the last published ones, less what their noise explains, decides: where it is larger than the variance of
+    counts from reports with what the scheme may spend, all report once more, and these counts are published.
+    """
+    w = check_horizon(window, "window")
+    unit = check_level(epsilon, "epsilon") / (2 * w)
+    deciding = KaryRandomizedResponse(unit, setting.n_cells)
+    told, counts = np.empty(setting.present.shape), np.empty(setting.counts.shape)
+    spent, last = np.zeros((1, setting.horizon)), setting.expected_counts
+    for t, (first, second) in enumerate(one.spawn(2) for one in rng.spawn(setting.horizon)):
+        reports = deciding.sample(setting.paths[:, t], first)
+        told[:, t] = deciding.log_likelihood(reports)
+        units = float(scheme(spent[:, :t], w)[0])
+        apart = np.mean((deciding.unbiased_counts(reports) - last) ** 2) - setting.n_users * deciding.mean_variance
+        if units > 0:
+            publishing = KaryRandomizedResponse(unit * units, setting.n_cells)
+            if apart > setting.n_users * publishing.mean_variance:
+                reports = publishing.sample(setting.paths[:, t], second)
+                told[:, t] += publishing.log_likelihood(reports)
+                spent[0, t], last = units, publishing.unbiased_counts(reports)
+        counts[t] = last
+    return SimulatedRelease(told, counts)
 
 
 def release_by_policy(

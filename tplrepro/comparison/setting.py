@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.temporal import temporal_privacy_leakage
-from tplrepro.markov.filtering import output_log_likelihoods
+from tplrepro.markov.filtering import forward_backward, output_log_likelihoods
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import FrozenArrays, check_horizon, frozen
 
@@ -39,15 +39,32 @@ class Adversary:
     @cached_property
     def backward(self) -> PrivacyLossFunction:
         """Loss function of Pr(l^{t-1} | l^t); homogeneous, because the chain is stationary."""
-        return PrivacyLossFunction(self.transitions.reverse(self.initial))
+        return PrivacyLossFunction(self.reversed)
+
+    @cached_property
+    def reversed(self) -> TransitionMatrix:
+        """Pr(l^{t-1} | l^t)."""
+        return self.transitions.reverse(self.initial)
 
     def bound(self, epsilons: ArrayLike) -> float:
         """The largest TPL of releases whose one-time losses are at most `epsilons` (T,); nats."""
         return float(temporal_privacy_leakage(epsilons, self.backward, self.forward).tpl.max())
 
-    def told(self, log_likelihoods: ArrayLike) -> np.ndarray:
-        """log Pr(all outputs | l_t = k), (..., T, n), see `output_log_likelihoods`."""
-        return output_log_likelihoods(log_likelihoods, self.transitions, self.initial)
+    def told(self, log_likelihoods: ArrayLike, staying: float = 0.0) -> np.ndarray:
+        """log Pr(all outputs | l_t = k), (..., T, n), see `output_log_likelihoods`.
+
+        `staying` is added to the log-likelihood of each step into the same cell, as noise that is correlated does.
+        """
+        if staying == 0.0:
+            return output_log_likelihoods(log_likelihoods, self.transitions, self.initial)
+        # Weighted steps are another chain's, and a likelihood of the cells that they start from.
+        weights = self.transitions.toarray() * np.exp(staying * np.eye(self.initial.size) - max(staying, 0.0))
+        sums = weights.sum(axis=1)
+        chain = TransitionMatrix(weights / sums[:, None])
+        likelihoods = np.array(log_likelihoods, dtype=float)
+        likelihoods[..., :-1, :] += np.log(sums)
+        marginals = forward_backward(np.zeros(likelihoods.shape[-2:]), chain, self.initial).log_priors
+        return output_log_likelihoods(likelihoods, chain, self.initial) + marginals - np.log(self.initial)
 
     def posteriors(self, told: np.ndarray) -> np.ndarray:
         """Pr(l_t = k | all outputs), (..., T, n), from `told`; every cell is possible before anything is released."""
@@ -127,12 +144,21 @@ class SimulatedRelease(FrozenArrays):
     `log_likelihoods` (m, T, n) is, for each of m targets, log Pr(output at t | the target is in cell k, earlier
     outputs), up to a constant of each time. `counts` (T, n) are as released, without any model; None for mechanisms
     that give no such counts. `variances` (T,) are those of the noise of each count of a trusted server, infinite where
-    nothing was published; None if users perturb their own data.
+    nothing was published; None if users perturb their own data. The noise of one count at consecutive times has this
+    `correlation`; where it is not 0, variances are equal, and each step into the same cell is likelier by `staying`.
     """
 
     log_likelihoods: np.ndarray
     counts: np.ndarray | None = None
     variances: np.ndarray | None = None
+    correlation: float = 0.0
+
+    @property
+    def staying(self) -> float:
+        """What is to be added to the log-likelihood of a step into the same cell: see `Adversary.told`."""
+        if self.correlation == 0.0 or self.variances is None:
+            return 0.0
+        return float(self.correlation / (1.0 - self.correlation**2) / self.variances[0])
 
 
 def setting_from_sequences(

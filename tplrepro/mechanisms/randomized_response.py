@@ -2,7 +2,7 @@
 
 Each user perturbs her own value, and trusts nobody: epsilon-local differential privacy. Both mechanisms have the same
 methods, which take arrays of any shape: `sample` values, `log_likelihood` of what was released for every value that it
-may stand for, and the `unbiased_counts` of many users.
+may stand for, the `unbiased_counts` of many users, and their `mean_variance` over values, a user.
 """
 
 from dataclasses import dataclass
@@ -38,6 +38,10 @@ class _LocalMechanism:
     def __post_init__(self):
         vars(self).update(epsilon=check_level(self.epsilon, "epsilon"), n=check_horizon(self.n, "n"))
 
+    def _mean_variance(self, own: float, other: float) -> float:
+        """Of counts of values that are told with these probabilities by who holds them, and by who does not."""
+        return (own * (1 - own) + (self.n - 1) * other * (1 - other)) / self.n / (own - other) ** 2
+
 
 class KaryRandomizedResponse(_LocalMechanism):
     """The own value with odds e^epsilon against each other one.
@@ -71,6 +75,11 @@ class KaryRandomizedResponse(_LocalMechanism):
         hit = np.asarray(outputs)[..., None] == np.arange(self.n)
         return (hit.sum(axis=0) - len(hit) * (1 - self.truth) / self.n) / self.truth
 
+    @property
+    def mean_variance(self) -> float:
+        other = (1 - self.truth) / self.n
+        return self._mean_variance(other + self.truth, other)
+
 
 class UnaryEncoding(_LocalMechanism):
     """A bit a value: the own one is kept with probability 1/2, others are set with 1/(e^epsilon + 1).
@@ -101,3 +110,7 @@ class UnaryEncoding(_LocalMechanism):
     def unbiased_counts(self, bits: ArrayLike) -> np.ndarray:
         """As of `KaryRandomizedResponse`, from bits (users, ..., n)."""
         return (np.asarray(bits) - self.others).sum(axis=0) / (0.5 - self.others)
+
+    @property
+    def mean_variance(self) -> float:
+        return self._mean_variance(0.5, self.others)
