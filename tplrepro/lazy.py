@@ -9,7 +9,8 @@ __all__ = ["extra", "lazy_names"]
 
 # The extra of pyproject.toml that brings a library, by the name under which it is imported.
 EXTRAS = {
-    **{"dp_accounting": "events", "opendp": "counts", "pulp": "solvers", "yaml": "workflow"},
+    **{"dp_accounting": "events", "opendp": "counts", "yaml": "workflow"},
+    **dict.fromkeys(("highspy", "pulp"), "solvers"),
     **dict.fromkeys(("hmmlearn", "pooch", "pyarrow", "pyproj"), "data"),
 }
 

@@ -1,5 +1,8 @@
 """The linear-fractional programme through CBC and HiGHS against exhaustion and the worked examples."""
 
+from itertools import permutations
+
+import highspy
 import numpy as np
 import pulp
 import pytest
@@ -8,13 +11,12 @@ from tests.leakage.matrices import FIG_3, KINDS, random_matrix
 from tests.leakage.oracles import brute_force_loss, pair_loss_mpmath
 from tplrepro.leakage import linear_program
 
-SOLVERS = ("CBC", "HiGHS")
+SOLVERS = ("CBC", "HiGHS", "highspy")
 TOLERANCE = 1e-7  # absolute; what the module promises
 
 
 def pair_loss(q, d, alpha, solver, formulation):
-    chosen = linear_program._solver(solver, formulation)
-    return linear_program._Programme(d, alpha, chosen, formulation).solve(q)
+    return next(linear_program.pair_losses([d, q, *np.eye(len(d))[2:]], alpha, solver, formulation))
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -46,11 +48,38 @@ def test_all_pairs_equal_brute_force_in_silence(solver, capfd):
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize("formulation", ["scaled", "pairwise"])
+def test_a_programme_kept_in_memory_equals_each_pair_by_itself(formulation):
+    """From pair to pair HiGHS starts from the optimum before: every pair of every kind, not the largest alone."""
+    rng = np.random.default_rng(3)
+    for kind in KINDS:
+        P, alpha = random_matrix(rng, kind, 6), rng.uniform(0.01, linear_program.LARGEST_ALPHA[formulation])
+        values = linear_program.pair_losses(P, alpha, solver="highspy", formulation=formulation)
+        expected = [float(pair_loss_mpmath(q, d, alpha)) for d, q in permutations(P, 2)]
+        assert list(values) == pytest.approx(expected, rel=0, abs=TOLERANCE)
+
+
+@pytest.mark.parametrize("failures", [1, 2])
+def test_a_programme_without_a_way_on_from_the_optimum_before_starts_anew(monkeypatch, failures):
+    status, lost, cleared = highspy.Highs.getModelStatus, [highspy.HighsModelStatus.kUnknown] * failures, []
+    monkeypatch.setattr(highspy.Highs, "getModelStatus", lambda self: lost.pop() if lost else status(self))
+    monkeypatch.setattr(highspy.Highs, "clearSolver", lambda self: cleared.append(self))
+    if failures == 1:
+        assert linear_program.loss(np.eye(2), 1.0, solver="highspy") == pytest.approx(1.0, rel=0, abs=TOLERANCE)
+    else:
+        with pytest.raises(ValueError, match=r"highspy found no optimum at alpha=1 \(status 'Unknown'\)"):
+            linear_program.loss(np.eye(2), 1.0, solver="highspy")
+    assert len(cleared) == 1
+
+
 def test_the_pairwise_formulation_has_the_papers_constraints():
     for formulation, constraints in (("pairwise", 5 * 4 + 1), ("scaled", 2 * 5 + 1)):
         chosen = linear_program._solver("HiGHS", formulation)
         programme = linear_program._Programme(np.full(5, 0.2), 1.0, chosen, formulation)
         assert programme.model.numConstraints() == constraints
+        kept = linear_program._solver("highspy", formulation)
+        linear_program._Kept(np.full(5, 0.2), 1.0, kept, formulation)
+        assert (kept.getNumRow(), kept.getNumCol()) == (constraints, 5 + (formulation == "scaled"))
 
 
 @pytest.mark.parametrize(("solver", "name", "remedy"), [("CBC", "PULP_CBC_CMD", "pulp"), ("HiGHS", "HiGHS", "highspy")])

@@ -122,8 +122,8 @@ def _saturation(largest: float, budgets: np.ndarray) -> str | None:
     return (
         f"the leakage is saturated: TPL reaches {total:g} nats, the sum of the budgets of all {budgets.size} releases, "
         "because at each step two states are told apart for certain (the witnesses name them); for less choose "
-        "fewer states and larger steps, such as state_window=1 with a window of 4 or more, or by smoothing= an adversary "
-        "who is less sure"
+        "fewer states and larger steps, such as state_window=1 with a window of 4 or more, or by smoothing= an "
+        "adversary who is less sure"
     )
 
 
