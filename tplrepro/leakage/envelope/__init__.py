@@ -30,8 +30,9 @@ from tplrepro.markov.transition import TransitionMatrix
 
 __all__ = ["SMALL", "best_pair", "compile_kernels", "joint_hull", "leakages_of_small"]
 
-# Steps that any call takes.
+# Steps that any call takes, and that each column of a pair takes in the hull of few rows.
 CALL = 50
+PASSES = 4
 
 
 def joint_hull(matrix, progress: bool = False) -> np.ndarray:
@@ -39,7 +40,7 @@ def joint_hull(matrix, progress: bool = False) -> np.ndarray:
 
     Its vertices (K, 5) in order of growing alpha (falling d): d(S), gap(S), 1 - q(S), and the numbers of rows q and d.
     """
-    kernels.expect(matrix.n_states**3 + CALL)
+    kernels.expect((PASSES if matrix.n_states <= SMALL else 1) * matrix.n_states**3 + CALL)
     if matrix.is_sparse:
         points = sparse.joint_hull(matrix.probabilities, matrix.background, progress)
     else:
@@ -80,7 +81,7 @@ def leakages_of_small(matrices: np.ndarray, budgets: np.ndarray) -> np.ndarray:
     They have the bits of `accumulate_steps` with their `PrivacyLossFunction`s. NaN, for one to be asked instead, where
     rows are nearly disjoint or numbers out of range.
     """
-    kernels.expect(matrices.size * matrices.shape[2] + CALL)
+    kernels.expect(PASSES * matrices.size * matrices.shape[2] + CALL)
     rows = np.ascontiguousarray(matrices).view()
     rows.setflags(write=False)
     return kernels.ascend_each(*kernels.hulls_of_few(rows), np.array(budgets))

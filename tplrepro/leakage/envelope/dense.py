@@ -68,6 +68,8 @@ CAPS = ((1, 0.25, 16), (4, 0.0, 16))
 def joint_hull(rows: np.ndarray, progress: bool = False) -> np.ndarray:
     """The joint hull of all ordered pairs of `rows` (n, n), read-only, C-contiguous and row-stochastic."""
     n = rows.shape[0]
+    if n <= SMALL:
+        return kernels.hulls_of_few(rows[None])[0]
     different = next((i for i in range(1, n) if (rows[i] != rows[0]).any()), None)
     if different is None:
         return NO_POINTS
@@ -75,9 +77,6 @@ def joint_hull(rows: np.ndarray, progress: bool = False) -> np.ndarray:
     first = (different, 0) if (rows[different] > rows[0]).any() else (0, different)
     largest = rows.max(axis=0)
     far = kernels.last_slopes(rows, largest)
-    if n <= SMALL:
-        every = np.stack(np.divmod(np.arange(n * n), n), axis=1)
-        return kernels.grow(NO_POINTS, rows, np.concatenate(([first], every)), far)
     tiles, sample = tiles_of(rows, np.float32), spread_pairs(n, max(n, SAMPLED_PAIRS))
     points = _first_hull([first, *_steepest(rows, far, largest)], rows, far, tiles, sample[:n])
 

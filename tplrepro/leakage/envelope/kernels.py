@@ -68,10 +68,12 @@ STEEPEST = 1e300
 TIE = 1e-15
 # Bounds from sparse rows are compared with this much room, so that rounding never dismisses a pair.
 ROOM = 1.0 + 1e-12
-# `may_leave` settles a pair if it is inside by this, absolute and as a share of each q_k/d_k, far above all rounding.
-WELL = 1e-12
+# `mark_near` settles a pair if it is inside by this, absolute or as a share of each q_k/d_k, far above all rounding of
+# single precision, with a hull that grows by at most so many pairs.
+WELL = 1e-5
+SEEDS = 32
 # Rows d side by side are filled up to a multiple of this many, so that no loop over them has a remainder.
-LANES = 16
+LANES = 8
 # Columns that are summed up before they are added to the total: rounding errors grow with the longer of the two sums.
 CHUNK = 64
 # Rows d that go through a chunk of a tile together.
@@ -435,54 +437,109 @@ def grow(points, rows, candidates, far):
     return points
 
 
-# All pairs of few dense rows, which are those of one row q with all rows d, side by side.
+# All pairs of few dense rows, those of one row q with all rows d side by side, in single precision.
 
 
 @inner(fastmath=EXACT_ORDER)
-def may_leave(rows, i, columns, least, hull, room, found):
-    """Mark the columns (rows d) that with q = row i may leave the hull: all others are inside at each of its edges.
+def excesses_of_few(columns, least, slope, used, totals):
+    """Put the excess at a little less than the slope into totals[i, j] for q = row i, d = row j; the largest, its pair.
 
-    They are so by more than TIE and the rounding of this sum: to add one of them would leave the hull as it is. `least`
-    is the smallest entry of each of the columns' rows, most of which no entry of q exceeds at steep slopes.
+    `columns` holds the rows d side by side, `least` the smallest entry of each column, which most entries of q do not
+    exceed at steep slopes. No sum is too small by more than WELL.
     """
-    used, total = room
-    found[:] = False
-    for e in range(hull.shape[1]):
-        slope = (1.0 + hull[SLOPE, e]) * (1.0 - WELL)
-        support = max(hull[SUPPORT, e] - WELL, 0.0)
+    zero = np.float32(0.0)
+    level = np.float32(min((1.0 + slope) * (1.0 - WELL), 1e30))
+    best, best_i, best_j = zero, np.int64(0), np.int64(0)
+    for i in range(least.size):
         size = 0
         for k in range(least.size):
             used[size] = k
-            size += rows[i, k] > slope * least[k]
-        total[:] = 0.0
+            size += columns[k, i] > level * least[k]
+        totals[i, :] = zero
         m = 0
         while m + 4 <= size:  # four at a time, as in `add_maxima`
             k_a, k_b, k_c, k_g = used[m], used[m + 1], used[m + 2], used[m + 3]
-            a, b, c, g = rows[i, k_a], rows[i, k_b], rows[i, k_c], rows[i, k_g]
-            for j in range(total.size):
-                total[j] += (max(a - slope * columns[k_a, j], 0.0) + max(b - slope * columns[k_b, j], 0.0)) + (
-                    max(c - slope * columns[k_c, j], 0.0) + max(g - slope * columns[k_g, j], 0.0)
+            a, b, c, g = columns[k_a, i], columns[k_b, i], columns[k_c, i], columns[k_g, i]
+            for j in range(totals.shape[1]):
+                totals[i, j] += (max(a - level * columns[k_a, j], zero) + max(b - level * columns[k_b, j], zero)) + (
+                    max(c - level * columns[k_c, j], zero) + max(g - level * columns[k_g, j], zero)
                 )
             m += 4
         while m < size:
-            k_a, a = used[m], rows[i, used[m]]
-            for j in range(total.size):
-                total[j] += max(a - slope * columns[k_a, j], 0.0)
+            k_a, a = used[m], columns[used[m], i]
+            for j in range(totals.shape[1]):
+                totals[i, j] += max(a - level * columns[k_a, j], zero)
             m += 1
-        for j in range(total.size):
-            found[j] |= total[j] > support
+        largest = zero
+        for j in range(totals.shape[1]):
+            largest = max(largest, totals[i, j])
+        if largest > best:
+            best, best_i, best_j = largest, np.int64(i), np.argmax(totals[i])
+    return best, best_i, best_j
+
+
+@inner()
+def mark_steep(rows, largest, least, slope, near):
+    """Mark the pairs with an excess at a little less than the slope, however small it is."""
+    level = (1.0 + slope) * (1.0 - WELL)
+    for k in range(least.size):
+        if largest[k] > level * least[k]:
+            for i in range(least.size):
+                if rows[i, k] > level * least[k]:
+                    for j in range(least.size):
+                        near[i, j] |= rows[i, k] > level * rows[j, k]
+
+
+@inner()
+def mark_near(rows, columns, largest, least, room, near):
+    """Mark in near[i, j] the pairs of rows q = i and d = j that may be on the hull, or leave a vertex out of it.
+
+    All others are inside by WELL at each edge of a hull that begins with the largest ratio and grows by the best pair
+    at one edge after the other, as long as that is worth it.
+    """
+    n, left = least.size, SEEDS
+    used, totals = room
+    steep = 0
+    for k in range(n):
+        if largest[k] * least[steep] > largest[steep] * least[k]:
+            steep = k
+    i, j = np.argmax(rows[:, steep]), np.argmin(rows[:, steep])
+    points = add_pair(np.empty((0, 5)), prefix_points(rows, i, j, n))
+    hull = edges(points)
+    near[:] = False
+    e = 0
+    while e < hull.shape[1]:
+        slope, support = hull[SLOPE, e], hull[SUPPORT, e]
+        if support < 2.0 * WELL:
+            mark_steep(rows, largest, least, slope, near)
+        else:
+            best, i, j = excesses_of_few(columns, least, slope, used, totals)
+            if best > support + 2.0 * WELL and left > 0:
+                points = add_pair(points, prefix_points(rows, i, j, n))
+                before, hull, left = hull, edges(points), left - 1
+                at = e
+                e = 0
+                while e < at and hull[SLOPE, e] == before[SLOPE, e]:
+                    e += 1
+                continue
+            limit = np.float32(support - WELL)
+            for i in range(n):
+                for j in range(near.shape[1]):
+                    near[i, j] |= totals[i, j] > limit
+        e += 1
 
 
 @kernel()
 def hulls_of_few(matrices):
     """The hulls of many matrices (M, n, n) of few rows, one after the other: that of m has rows first[m]:first[m + 1].
 
-    Each is what `grow` makes of all pairs in order, bit for bit; it has no vertices if all rows are equal.
+    Each is what `grow` makes of the pairs near the hull, in order, and so of all pairs, but that another of points may
+    be met first that agree up to rounding. It has no vertices if all rows are equal.
     """
     n, pending = matrices.shape[1], np.empty((PENDING, 3))
     width = -(-n // LANES) * LANES
-    columns, found = np.ones((n, width)), np.empty(width, dtype=np.bool_)
-    room = np.empty(n + 1, dtype=np.int64), np.empty(width)
+    columns, near = np.ones((n, width), dtype=np.float32), np.empty((n, width), dtype=np.bool_)
+    room = np.empty(n + 1, dtype=np.int64), np.empty((n, width), dtype=np.float32)
     hulls, first = np.empty((4 * matrices.shape[0], 5)), np.zeros(matrices.shape[0] + 1, dtype=np.int64)
     for m in range(matrices.shape[0]):
         rows, first[m + 1] = matrices[m], first[m]
@@ -499,26 +556,22 @@ def hulls_of_few(matrices):
                 different, upwards = i, above
         if different == 0:
             continue
+        mark_near(rows, columns, largest, least, room, near)
         far, points = last_slopes(rows, largest), hulls[:0]
+        hull = edges(points)
         # Of two rows that differ, one may exceed the other nowhere, if their sums differ by rounding.
         i, j = np.int64(0), -1
         q, d = (different, i) if upwards else (i, different)
         while i < n:
-            points = add_pair(points, prefix_points(rows, q, d, n))
-            if is_diagonal(points):
-                break
-            hull = edges(points)
-            if j < 0:
-                may_leave(rows, i, columns, least, hull, room, found)
-            while i < n:
-                j += 1
-                if j == n:
-                    i, j = i + 1, -1
-                    if i < n:
-                        may_leave(rows, i, columns, least, hull, room, found)
-                elif found[j] and i != j and sticks_out(rows, i, j, n, far[j], hull, pending):
-                    q, d = i, j
+            if near[q, d] and q != d and sticks_out(rows, q, d, n, far[d], hull, pending):
+                points = add_pair(points, prefix_points(rows, q, d, n))
+                if is_diagonal(points):
                     break
+                hull = edges(points)
+            j += 1
+            if j == n:
+                i, j = i + 1, np.int64(0)
+            q, d = i, j
         first[m + 1] += points.shape[0]
         if first[m + 1] > hulls.shape[0]:
             longer = np.empty((2 * first[m + 1], 5))
