@@ -11,6 +11,7 @@ __all__ = ["extra", "lazy_names"]
 EXTRAS = {
     **{"dp_accounting": "events", "opendp": "counts", "yaml": "workflow"},
     **dict.fromkeys(("highspy", "pulp"), "solvers"),
+    **dict.fromkeys(("jax", "jaxlib", "keras"), "attack"),
     **dict.fromkeys(("hmmlearn", "pooch", "pyarrow", "pyproj"), "data"),
 }
 

@@ -35,7 +35,7 @@ dependencies:
       - --editable .[counts,dask,data,events,explore,solvers]
 """
 PYTHON = "3.11"
-PINNED_EXTRAS = ("browser", "counts", "dask", "data", "events", "explore", "solvers", "test", "workflow")
+PINNED_EXTRAS = ("attack", "browser", "counts", "dask", "data", "events", "explore", "solvers", "test", "workflow")
 
 
 def direct_dependencies(root=ROOT):

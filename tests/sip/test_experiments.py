@@ -6,41 +6,6 @@ from hypothesis import strategies as st
 from tplrepro import sip
 
 
-def streams(rng, length, count):
-    """`count` sequences of each of two users, who change between 0 and 1 seldom, or often; all begin with 0."""
-    changes = {user: rng.random((count, length - 1)) < share for user, share in {"slow": 0.1, "fast": 0.8}.items()}
-    return {user: list(np.pad(own, [(0, 0), (1, 0)]).cumsum(axis=1) % 2) for user, own in changes.items()}
-
-
-def test_users_are_told_apart_and_noise_hides_them():
-    rng = np.random.default_rng(3)
-    train, test = streams(rng, 200, 2), streams(rng, 40, 20)
-    classifier = sip.MarkovClassifier(2).fit(train)
-    assert sip.identification_rate(classifier, test) > 0.95
-    hidden = {user: rng.integers(0, 2, (20, 40)) for user in test}
-    assert sip.identification_rate(classifier, hidden) < 0.8
-
-
-def test_likelihood_of_outputs_is_the_sum_over_hidden_sequences():
-    classifier = sip.MarkovClassifier(2).fit(streams(np.random.default_rng(4), 50, 1))
-    channel = sip.RandomizedResponse(0.7).matrix([0.5, 0.5])
-    outputs = [0, 1, 1]
-    told = channel[:, outputs].T
-    found = classifier.log_likelihood(outputs, told)
-    for i in range(2):
-        joint = sip.markov_sequences(classifier.initial[i], classifier.steps[i], 3)
-        expected = sum(joint[x] * np.prod([channel[x[k], outputs[k]] for k in range(3)]) for x in np.ndindex(2, 2, 2))
-        assert found[i] == pytest.approx(np.log(expected), rel=1e-12)
-    # The same as statements about the previous symbol, too; and without noise.
-    pairs = [told[0], *(np.tile(row, (2, 1)) for row in told[1:])]
-    assert classifier.log_likelihood(outputs, pairs) == pytest.approx(found, rel=1e-12)
-    assert classifier.predict(outputs, told) in ("slow", "fast")
-    long = [0, 1] * 2000
-    exact = classifier.log_likelihood(long)
-    assert exact.min() < -1000  # so the likelihood itself would underflow
-    assert classifier.log_likelihood(long, np.eye(2)[long]) == pytest.approx(exact, rel=1e-12)
-
-
 @settings(max_examples=40)
 @given(st.floats(0.02, 0.98), st.floats(0.0, 1.0), st.floats(0.1, 3.0))
 def test_closed_forms_of_example_1(p1, phi, epsilon):

@@ -1,39 +1,32 @@
-"""The experiments of [3]: two correlated bits (Figs. 3, 4), sequences to release, and whose they are (Fig. 8).
+"""The experiments of [3]: two correlated bits (Figs. 3, 4), and sequences to release (Figs. 6 to 9).
 
 Two bits (Example 1): X_1 is 1 with probability P_1; X_2 differs from X_1 with probability phi. The noise N_k is 1 if
 Y_k differs from X_k. Everything is summed exactly over the sixteen outcomes.
 
 [3] uses recordings ("MOJO") that are not published; here gaze is that of GazeGraph (8 people, six desktop activities,
 30 Hz), or of any folder in that layout, or a synthetic stand-in.
-
-For re-identification the paper trains recurrent networks on half of each user's stream; here it is a Markov chain a
-user, and the user whose chain gives a released sequence the largest likelihood. The paper's "data pattern" adversary
-knows the mechanism: with `likelihoods`, what it does are the emissions of a hidden Markov model.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.datasets.preparation import Prepared, prepare
-from tplrepro.markov.sequences import Sequences, as_sequences
-from tplrepro.markov.transition import TransitionMatrix
+from tplrepro.markov.sequences import Sequences
 from tplrepro.search import largest_within
 from tplrepro.sip.leakage import joint_information
 from tplrepro.sip.release import Belief, SymbolChain
-from tplrepro.sip.response import BeliefMechanism, check_symbols
-from tplrepro.validation import check_horizon, check_smoothing
+from tplrepro.sip.response import BeliefMechanism
+from tplrepro.validation import check_horizon
 
 __all__ = [
-    "MarkovClassifier",
     "TwoStepNoise",
     "gaze_cells",
     "grid_distance",
     "halves",
-    "identification_rate",
     "least_leakage",
     "merge_rare",
     "second_beliefs",
@@ -105,66 +98,6 @@ def halves(sequences: Sequences, length: int, most: int | None = None) -> tuple[
         count = len(pieces) if most is None else min(len(pieces), most)
         test[user] = [pieces[i] for i in np.linspace(0, len(pieces) - 1, count).astype(int)]
     return {user: [s[: s.size // 2] for s in own if s.size >= 2] for user, own in grouped.items()}, test
-
-
-class MarkovClassifier:
-    """One Markov chain a user, with `smoothing` > 0 added to every count, and the most likely user of a sequence.
-
-    >>> classifier = MarkovClassifier(2).fit({"a": [[0, 0, 0, 0]], "b": [[0, 1, 0, 1]]})
-    >>> classifier.predict([1, 0, 1, 0]), classifier.predict([0, 0, 0])
-    ('b', 'a')
-    """
-
-    def __init__(self, n_symbols: int, smoothing: float = 0.1):
-        if check_smoothing(smoothing) == 0:
-            raise ValueError("smoothing must be positive, found 0; give the number added to each count")
-        self.n_symbols, self.smoothing = check_horizon(n_symbols, "n_symbols"), smoothing
-        self.users: list = []
-
-    def fit(self, sequences: Mapping[object, Sequence[ArrayLike]]) -> Self:
-        """Estimate from a dict user -> list of sequences of symbols; returns itself."""
-        if len(sequences) < 2:
-            raise ValueError(f"identification needs at least two users, found {len(sequences)}; give more")
-        own = [as_sequences(sequences[user], self.n_symbols) for user in sequences]
-        counts = np.array([np.bincount(coded.values, minlength=self.n_symbols) for coded in own]) + self.smoothing
-        self.users = list(sequences)
-        self.initial = counts / counts.sum(axis=1, keepdims=True)
-        self.steps = np.array([TransitionMatrix.from_sequences(coded, smoothing=self.smoothing) for coded in own])
-        return self
-
-    def log_likelihood(self, sequence: ArrayLike, likelihoods: Sequence[np.ndarray] | None = None) -> np.ndarray:
-        """Log-likelihood of an output sequence (T,) for each user, (users,).
-
-        `likelihoods` are T arrays (n,), a(y_k|.) of a mechanism; from the second on they may be (n, n):
-        Pr(y_k | previous symbol, symbol). Without them, the sequence is taken as it stands.
-        """
-        if not self.users:
-            raise ValueError("the classifier has not been fitted, found no users; call fit first")
-        symbols = check_symbols(sequence, self.n_symbols)
-        with np.errstate(divide="ignore"):
-            if likelihoods is None:
-                steps = np.log(self.steps[:, symbols[:-1], symbols[1:]]).sum(axis=1)
-                return np.log(self.initial[:, symbols[0]]) + steps
-            logs = np.log(self.initial * likelihoods[0])
-            for told in likelihoods[1:]:
-                # Smoothed steps have no zeros: beside each user's largest weight, nothing that is lost matters.
-                top = np.maximum(logs.max(axis=1, keepdims=True), np.finfo(float).min)
-                steps = self.steps if told.ndim == 1 else self.steps * told
-                carried = np.exp(logs - top)[:, None, :] @ steps
-                logs = top + np.log(carried[:, 0]) + (np.log(told) if told.ndim == 1 else 0.0)
-        return np.logaddexp.reduce(logs, axis=1)
-
-    def predict(self, sequence: ArrayLike, likelihoods: Sequence[np.ndarray] | None = None) -> Any:
-        """The most likely user; arguments as for `log_likelihood`."""
-        return self.users[int(np.argmax(self.log_likelihood(sequence, likelihoods)))]
-
-
-def identification_rate(classifier: MarkovClassifier, sequences: Mapping[object, Sequence[ArrayLike]]) -> float:
-    """Share of sequences (dict user -> list) whose user is found."""
-    found = [classifier.predict(sequence) == user for user, own in sequences.items() for sequence in own]
-    if not found:
-        raise ValueError("a rate needs at least one sequence, found none; give the sequences of each user")
-    return float(np.mean(found))
 
 
 @dataclass(frozen=True)

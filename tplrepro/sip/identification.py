@@ -1,0 +1,215 @@
+"""Whose sequence it is (Fig. 8 of [3]): adversaries who learn how each user moves from the first half of a recording.
+
+[3] trains recurrent networks on half of each user's stream, and lets them read the outputs as they stand ("data only"),
+or with "the data correlation estimated from frequency (for the whole data stream)". Of the latter the paper says no
+more. Here that adversary knows the chain and the mechanism, and reads what they make of the outputs: the probability
+of each symbol at each time given all outputs (`smoothed_symbols`).
+
+Beside the network stands a Markov chain for each user, and the user whose chain gives a released sequence the largest
+likelihood. With `likelihoods`, what the mechanism does are the emissions of a hidden Markov model.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Protocol, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tplrepro.lazy import extra
+from tplrepro.markov.filtering import forward_backward, log_probabilities
+from tplrepro.markov.sequences import as_sequences
+from tplrepro.markov.transition import TransitionMatrix
+from tplrepro.sip.release import SymbolChain
+from tplrepro.sip.response import check_symbols
+from tplrepro.validation import check_horizon, check_smoothing
+
+__all__ = ["MarkovClassifier", "RecurrentClassifier", "identification_rate", "smoothed_symbols"]
+
+#: Sequences for one step of the network's training, and the length of a step.
+TOGETHER, STEP = 64, 3e-3
+
+
+class Classifier(Protocol):
+    """Says of sequences whose they are, (m,)."""
+
+    def predict(self, sequences: Sequence[ArrayLike]) -> np.ndarray: ...
+
+
+class MarkovClassifier:
+    """One Markov chain a user, with `smoothing` > 0 added to every count, and the most likely user of a sequence.
+
+    >>> classifier = MarkovClassifier(2).fit({"a": [[0, 0, 0, 0]], "b": [[0, 1, 0, 1]]})
+    >>> classifier.predict([[1, 0, 1, 0], [0, 0, 0]]).tolist()
+    ['b', 'a']
+    """
+
+    def __init__(self, n_symbols: int, smoothing: float = 0.1):
+        if check_smoothing(smoothing) == 0:
+            raise ValueError("smoothing must be positive, found 0; give the number added to each count")
+        self.n_symbols, self.smoothing = check_horizon(n_symbols, "n_symbols"), smoothing
+        self.users: list = []
+
+    def fit(self, sequences: Mapping[object, Sequence[ArrayLike]]) -> Self:
+        """Estimate from a dict user -> list of sequences of symbols; returns itself."""
+        _check_users(sequences)
+        own = [as_sequences(sequences[user], self.n_symbols) for user in sequences]
+        counts = np.array([np.bincount(coded.values, minlength=self.n_symbols) for coded in own]) + self.smoothing
+        self.users = list(sequences)
+        self.initial = counts / counts.sum(axis=1, keepdims=True)
+        self.steps = np.array([TransitionMatrix.from_sequences(coded, smoothing=self.smoothing) for coded in own])
+        return self
+
+    def log_likelihood(self, sequence: ArrayLike, likelihoods: Sequence[np.ndarray] | None = None) -> np.ndarray:
+        """Log-likelihood of an output sequence (T,) for each user, (users,).
+
+        `likelihoods` are T arrays (n,), a(y_k|.) of a mechanism; from the second on they may be (n, n):
+        Pr(y_k | previous symbol, symbol). Without them, the sequence is taken as it stands.
+        """
+        _check_fitted(self.users)
+        symbols = check_symbols(sequence, self.n_symbols)
+        with np.errstate(divide="ignore"):
+            if likelihoods is None:
+                steps = np.log(self.steps[:, symbols[:-1], symbols[1:]]).sum(axis=1)
+                return np.log(self.initial[:, symbols[0]]) + steps
+            logs = np.log(self.initial * likelihoods[0])
+            for told in likelihoods[1:]:
+                # Smoothed steps have no zeros: beside each user's largest weight, nothing that is lost matters.
+                top = np.maximum(logs.max(axis=1, keepdims=True), np.finfo(float).min)
+                steps = self.steps if told.ndim == 1 else self.steps * told
+                carried = np.exp(logs - top)[:, None, :] @ steps
+                logs = top + np.log(carried[:, 0]) + (np.log(told) if told.ndim == 1 else 0.0)
+        return np.logaddexp.reduce(logs, axis=1)
+
+    def predict(
+        self, sequences: Sequence[ArrayLike], likelihoods: Sequence[Sequence[np.ndarray]] | None = None
+    ) -> np.ndarray:
+        """The most likely user of each sequence, (m,); for each, arguments as for `log_likelihood`."""
+        known = [None] * len(sequences) if likelihoods is None else likelihoods
+        read = zip(sequences, known, strict=True)
+        return np.array([self.users[int(np.argmax(self.log_likelihood(*one)))] for one in read])
+
+
+class RecurrentClassifier:
+    """A recurrent network that says whose a sequence is: gated recurrent units and a softmax over the users.
+
+    Needs the extra "attack" (Keras, by default on JAX). It starts from random weights, passes `epochs` times over what
+    it learns from in random order, and minimises the cross-entropy by Adam. The same `rng` gives the same network on
+    the same machine.
+    """
+
+    def __init__(self, n_symbols: int, *, units: int = 32, epochs: int = 15):
+        self.n_symbols, self.units = check_horizon(n_symbols, "n_symbols"), check_horizon(units, "units")
+        self.epochs = check_horizon(epochs, "epochs")
+        self.users: list = []
+
+    def fit(self, sequences: Mapping[object, Sequence[ArrayLike]], *, rng: np.random.Generator) -> Self:
+        """Learn from a dict user -> list of sequences of one length; returns itself.
+
+        A sequence is (T,) symbols, or (T, n) probabilities of them, as from `smoothed_symbols`.
+        """
+        _check_users(sequences)
+        os.environ.setdefault("KERAS_BACKEND", "jax")
+        with extra():
+            import keras
+        seeds = iter(rng.integers(2**31, size=3).tolist())
+        recurrent = keras.layers.GRU(
+            self.units,
+            kernel_initializer=keras.initializers.GlorotUniform(next(seeds)),
+            recurrent_initializer=keras.initializers.Orthogonal(seed=next(seeds)),
+        )
+        told = keras.layers.Dense(
+            len(sequences), activation="softmax", kernel_initializer=keras.initializers.GlorotUniform(next(seeds))
+        )
+        self.network = keras.Sequential([keras.layers.Input((None, self.n_symbols)), recurrent, told])
+        self.network.compile(keras.optimizers.Adam(STEP), "sparse_categorical_crossentropy")
+        inputs = self._inputs([sequence for own in sequences.values() for sequence in own])
+        targets = np.repeat(np.arange(len(sequences)), list(map(len, sequences.values())))
+        for _ in range(self.epochs):
+            order = rng.permutation(len(inputs))
+            self.network.fit(inputs[order], targets[order], batch_size=TOGETHER, shuffle=False, verbose=0)
+        self.users = list(sequences)
+        return self
+
+    def predict(self, sequences: Sequence[ArrayLike]) -> np.ndarray:
+        """The user that the network holds most likely for each sequence, (m,); sequences as for `fit`."""
+        _check_fitted(self.users)
+        found = self.network.predict(self._inputs(sequences), batch_size=4 * TOGETHER, verbose=0)
+        return np.array(self.users)[found.argmax(axis=1)]
+
+    def _inputs(self, sequences):
+        """Probabilities of the symbols, (m, T, n), in the precision of the network."""
+        first = np.asarray(sequences[0])
+        if any(np.shape(sequence)[:1] != first.shape[:1] for sequence in sequences):
+            raise ValueError(
+                f"the network reads sequences of one length, found {sorted({len(s) for s in sequences})[:5]}; cut them"
+            )
+        one = np.eye(self.n_symbols, dtype=np.float32)
+        return np.array([one[check_symbols(s, self.n_symbols)] if np.ndim(s) == 1 else s for s in sequences], one.dtype)
+
+
+def identification_rate(classifier: Classifier, sequences: Mapping[object, Sequence[ArrayLike]]) -> float:
+    """Share of sequences (dict user -> list) whose user is found."""
+    found = [classifier.predict(own) == user for user, own in sequences.items() if len(own)]
+    if not found:
+        raise ValueError("a rate needs at least one sequence, found none; give the sequences of each user")
+    return float(np.concatenate(found).mean())
+
+
+def smoothed_symbols(
+    chain: SymbolChain, likelihoods: Sequence[Sequence[np.ndarray]], symbols: ArrayLike | None = None
+) -> np.ndarray:
+    """Pr(X_k = x | all outputs) by a chain and the mechanism, (m, T, n), for m sequences of T outputs.
+
+    `likelihoods` are those of `release_sequences`. For batches, `symbols` (batches, w) are the symbols of each, and the
+    result is (m, T w, n).
+
+    >>> chain = SymbolChain.first_order([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]])
+    >>> smoothed_symbols(chain, [[np.array([0.8, 0.2]), np.array([0.5, 0.5])]]).round(2).tolist()
+    [[[0.8, 0.2], [0.74, 0.26]]]
+    """
+    plain = TransitionMatrix(chain.toarray(), normalize=True)
+    given_previous: dict[int, tuple[TransitionMatrix, np.ndarray]] = {}
+
+    def of_previous(told):
+        """Steps of the chain given an output that depends on both symbols, and its likelihood given the first one."""
+        if id(told) not in given_previous:
+            joint = plain.toarray() * told[np.ix_(chain.symbols, chain.symbols)]
+            total = joint.sum(axis=1)
+            rows = np.where(total[:, None] > 0, joint, plain.toarray())
+            given_previous[id(told)] = TransitionMatrix(rows, normalize=True), log_probabilities(total)
+        return given_previous[id(told)]
+
+    def one(told):
+        logs, steps = np.zeros((len(told), chain.symbols.size)), []
+        for k, likelihood in enumerate(told):
+            if likelihood.ndim == 1:
+                logs[k] += log_probabilities(likelihood)[chain.symbols]
+                steps.append(plain)
+            else:
+                step, total = of_previous(likelihood)
+                logs[k - 1] += total
+                steps.append(step)
+        return forward_backward(logs, steps[1:], chain.start).smoothed
+
+    if all(likelihood.ndim == 1 for told in likelihoods for likelihood in told):
+        logs = log_probabilities(np.array(likelihoods))[..., chain.symbols]
+        found = forward_backward(logs, plain, chain.start).smoothed
+    else:
+        found = np.array([one(told) for told in likelihoods])
+    last = np.eye(chain.n_symbols)[chain.symbols]
+    if symbols is None:
+        return found @ last
+    digits = np.asarray(symbols)
+    each = [found @ np.eye(digits.max() + 1)[digit] for digit in digits.T]
+    return np.stack(each, axis=2).reshape(len(found), -1, digits.max() + 1)
+
+
+def _check_users(sequences):
+    if len(sequences) < 2:
+        raise ValueError(f"identification needs at least two users, found {len(sequences)}; give more")
+
+
+def _check_fitted(users):
+    if not users:
+        raise ValueError("the classifier has not been fitted, found no users; call fit first")
