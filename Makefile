@@ -27,7 +27,7 @@ $(shell rm -f $(READY))
 endif
 endif
 
-.PHONY: help env figures explore lab test test-slow test-browser test-notebooks lint size format notebooks publish-figures claims bench bench-cold lock clean clean-all
+.PHONY: help env figures own-data explore lab test test-slow test-browser test-notebooks lint size format notebooks publish-figures claims bench bench-cold lock clean clean-all
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -65,6 +65,12 @@ publish-figures: $(READY) ## copy the batch's figures into figures/, to be commi
 
 claims: $(READY) ## judge the papers' statements by the published records, and render docs/claims (RECORDS=folder: a trial)
 	@$(PY) -m workflow.claims $(if $(RECORDS),--records "$$RECORDS" --profile "$$PROFILE")
+
+# The notebook's parameters, where make was given them: USER, for one, is always in the environment.
+OWN := FILE USER TIME STATE LATITUDE LONGITUDE CELL_KM STEP MAX_GAP TIME_FORMAT SMOOTHING ALPHA DELTA HORIZON EPSILON COUNTS SENSITIVITY
+
+own-data: $(READY) ## leakage and budgets for your own file (FILE=my.csv USER=user TIME=day STATE=place ALPHA=1 HORIZON=30)
+	@$(PY) -m workflow.own_data $(foreach name,$(OWN),$(if $(filter command,$(origin $(name))),$(name)))
 
 explore: $(READY) ## serve the interactive notebook as a page (PORT=8866, THEME=dark)
 	@$(PY) -m workflow.explore $(if $(PORT),--port $(PORT)) $(if $(THEME),--theme $(THEME))

@@ -19,7 +19,7 @@ from workflow.configuration import ROOT, read_notebooks, read_profile
 from workflow.fingerprint import fingerprint, of_modules, result_path, write_status
 from workflow.kernel_environment import kernel_environment
 
-__all__ = ["run_notebook", "main"]
+__all__ = ["execute", "run_notebook", "main"]
 
 
 class TimeLimitError(Exception):
@@ -40,7 +40,7 @@ def run_notebook(name, profile_name, threads=None, root=ROOT):
     settings = {"command": f"make figures PROFILE={profile_name}", "real_data": True, "threads": threads, "root": root}
     os.environ.update(kernel_environment(build / "figures", profile_name, **settings))
     started = time.time()
-    error = _execute(entry.path(root), partial, before["parameters"], profile)
+    error = execute(entry.path(root), partial, before["parameters"], profile)
     path = build / "figures" / f"{name}.json"
     record = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     if error is None and entry.figure and not (record and path.stat().st_mtime >= started - 1):
@@ -75,7 +75,7 @@ def main(arguments=None):
     return 0 if status["status"] == "ok" else 1
 
 
-def _execute(source, target, parameters, profile):
+def execute(source, target, parameters, profile):
     """Error message of the first failing cell, or of a notebook that takes longer than the profile allows; or None."""
     import papermill
     from papermill.exceptions import PapermillExecutionError

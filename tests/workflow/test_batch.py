@@ -104,7 +104,7 @@ def test_a_notebook_that_saves_nothing_has_failed_and_only_limits_what_runs(repo
             run_notebook.write_status(status["notebook"], profile_name, status | {"batch": number}, root)
         return 1
 
-    monkeypatch.setattr(run_notebook, "_execute", lambda *given: None)
+    monkeypatch.setattr(run_notebook, "execute", lambda *given: None)
     monkeypatch.setattr(batch, "_snakemake", snakemake)
     with mock.patch.dict(os.environ):
         status, words = repository.batch("a/none")

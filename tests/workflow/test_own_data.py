@@ -1,0 +1,146 @@
+"""Somebody's file through `make own-data`: files of five shapes, the noisy series, and what each mistake says."""
+
+import json
+import os
+import re
+from unittest import mock
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tplrepro import temporal_privacy_leakage
+from tplrepro.datasets import read_sequences
+from tplrepro.markov import TransitionMatrix
+from workflow import own_data
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Runs the notebook; gives the exit status, the printed lines, and the folder of results."""
+    monkeypatch.setattr(own_data, "TARGET", tmp_path / "own_data")
+
+    def run(**words):
+        with mock.patch.dict(os.environ, {name: str(word) for name, word in words.items()}):
+            status = own_data.main(list(words))
+        return status, capsys.readouterr(), tmp_path / "own_data"
+
+    return run
+
+
+def visits(people=12, days=20, seed=0):
+    rng = np.random.default_rng(seed)
+    rows = [
+        (f"p{who}", f"2024-05-{day + 1:02}", place)
+        for who in range(people)
+        for day, place in enumerate(rng.choice(["home", "NA", "a, b"], days))
+    ]
+    return pd.DataFrame(rows, columns=["who", "day", "place"])
+
+
+@pytest.mark.notebook
+def test_budgets_noisy_counts_and_record_of_a_file(run, tmp_path):
+    path, series = tmp_path / "visits.csv", tmp_path / "counts.csv"
+    visits().to_csv(path, index=False)
+    pd.DataFrame({"day": [f"d{t}" for t in range(6)], "home": range(100, 106), "other": range(6)}).to_csv(
+        series, index=False
+    )
+    status, printed, folder = run(
+        FILE=path, USER="who", TIME="day", STATE="place", ALPHA="1", HORIZON="6", COUNTS=series, DELTA="1e-6"
+    )
+    assert (status, printed.err) == (0, "")
+    budgets = pd.read_csv(folder / "budgets.csv")
+    sequences = read_sequences(path, user="who", time="day", state="place")
+    backward, forward = (
+        TransitionMatrix.from_sequences(sequences, smoothing=1.0, direction=d) for d in ("backward", "forward")
+    )
+    for scheme in budgets.columns[1:5]:
+        assert temporal_privacy_leakage(budgets[scheme], backward, forward).tpl.max() <= 1 + 1e-8  # nine digits
+    assert (folder / "figure.png").stat().st_size > 10_000
+    record = json.loads((folder / "figure.json").read_text())
+    assert (record["results"]["states"], record["data"], len(record["inputs"])) == (3, "real (unverified)", 1)
+    noisy = pd.read_csv(folder / "noisy_counts.csv")
+    assert (noisy.shape, *noisy.dtypes) == ((6, 2), np.int64, np.int64)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", ["one user", "positions", "XES", "sessions", "100 MB"])
+def test_files_of_other_shapes(run, tmp_path, shape):
+    path, words = tmp_path / "data.csv", {}
+    rng = np.random.default_rng(1)
+    if shape == "one user":
+        visits(people=1, days=30).drop(columns="who").to_csv(path, index=False)
+        words = {"STEP": "1D"}
+    elif shape == "positions":
+        n = 3000
+        frame = pd.DataFrame(
+            {
+                "id": rng.integers(0, 20, n),
+                "timestamp": pd.Timestamp("2024-01-01", tz="Europe/Berlin")
+                + pd.to_timedelta(rng.integers(0, 10**6, n), unit="s"),
+            }
+        )
+        frame.assign(lat=39.9 + rng.random(n) / 20, lon=116.3 + rng.random(n) / 20).to_parquet(path)
+        words = {"CELL_KM": 2, "STEP": "1h", "MAX_GAP": "6h"}
+    elif shape == "XES":
+        path = tmp_path / "log.xes"
+        name, date = '<string key="concept:name" value="{}"/>', '<date key="time:timestamp" value="2024-01-0{}"/>'
+        event = f"<event>{name}{date}</event>"
+        trace = f"<trace>{name}{{}}</trace>"
+        traces = [
+            trace.format(k, "".join(event.format("abc"[rng.integers(3)], day) for day in range(1, 9)))
+            for k in range(30)
+        ]
+        path.write_text(f'<?xml version="1.0" encoding="UTF-8"?><log xes.version="1.0">{"".join(traces)}</log>')
+    elif shape == "sessions":
+        path.write_text("".join(" -1 ".join(map(str, rng.integers(1, 9, 10))) + " -1 -2\n" for _ in range(50)))
+    else:
+        n = 3_000_000
+        users, places = rng.integers(0, 20_000, n), rng.integers(0, 100, n)
+        times = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 86_400 * 60, n), unit="s")
+        pd.DataFrame({"user": users, "time": times, "place": np.char.add("place ", places.astype(str))}).to_csv(
+            path, index=False
+        )
+        assert path.stat().st_size > 100e6
+    status, printed, folder = run(FILE=path, HORIZON="10", **words)
+    assert (status, printed.err) == (0, "")
+    assert len(pd.read_csv(folder / "budgets.csv")) == 10
+
+
+@pytest.mark.notebook
+@pytest.mark.parametrize(
+    ("change", "words", "message"),
+    [
+        (
+            lambda frame: frame,
+            {"STATE": "plce"},
+            "state must be a column of .*, found 'plce'; give state= one of 'who', ",
+        ),
+        (
+            lambda frame: frame.assign(place="home"),
+            {},
+            "there must be steps between at least two states, found 228 steps and 1",
+        ),
+        (lambda frame: frame.iloc[:0], {}, "there must be observations, found no row in"),
+    ],
+)
+def test_each_mistake_has_its_sentence(run, tmp_path, change, words, message):
+    path = tmp_path / "visits.csv"
+    change(visits()).to_csv(path, index=False)
+    status, printed, _ = run(**{"FILE": path, "USER": "who", "TIME": "day", "STATE": "place"} | words)
+    assert status == 1
+    assert re.search(message, printed.err)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({}, "FILE must name a file of observations, found none; such as: make own-data FILE=my.csv"),
+        ({"FILE": __file__, "ALPHA": "one"}, "ALPHA must be a float, found 'one'; give such as 1.0"),
+        ({"FILE": "/no/such.csv"}, "there must be a file /no/such.csv, found none; check its name"),
+    ],
+)
+def test_words_are_checked_before_anything_runs(run, words, message):
+    status, printed, folder = run(**words)
+    assert (status, folder.exists()) == (2, False)
+    assert message in printed.err

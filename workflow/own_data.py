@@ -1,0 +1,78 @@
+"""Run the notebook explore/own_data on somebody's file: what ``make own-data FILE=my.csv USER=user ALPHA=1`` does.
+
+Each word that make was given is a parameter of the notebook, FILE its path. Figure, budgets, noisy counts, records and
+the executed notebook appear under ``build/own_data``.
+"""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+from workflow.configuration import ROOT, Notebook
+from workflow.kernel_environment import kernel_environment
+from workflow.run_notebook import execute
+
+__all__ = ["main", "parameters_of"]
+
+NOTEBOOK = Notebook("explore/own_data", "explore/own_data")
+SAVED_AS = {"figure": "figure", "budgets": "budgets", "counts": "noisy_counts"}
+TARGET = ROOT / "build" / "own_data"
+HOURS = 12.0
+
+
+def main(names):
+    """Parameters are those variables of the environment that are named; returns the exit status."""
+    given = {name: os.environ[name] for name in names}
+    try:
+        parameters = parameters_of(given)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    shutil.rmtree(TARGET, ignore_errors=True)  # nothing of another file's stays
+    TARGET.mkdir(parents=True)
+    os.environ.update(kernel_environment(TARGET, "own data", "make own-data", real_data=True))
+    print(f"Running {NOTEBOOK.path().relative_to(ROOT)} on {parameters['path']}", flush=True)
+    source, executed = str(NOTEBOOK.path()), TARGET / "own_data.ipynb"
+    error = execute(
+        source, executed, parameters | {"saved_as": SAVED_AS}, SimpleNamespace(name="own data", hours=HOURS)
+    )
+    if error is not None:
+        print(f"{error}\nThe notebook as far as it came: {executed}", file=sys.stderr)
+        return 1
+    print("\n".join(os.path.relpath(path) for path in sorted(TARGET.iterdir()) if path.is_file()))
+    return 0
+
+
+def parameters_of(given):
+    """Parameters (dict) from text by upper-case name; ValueError where one is not there or not of its kind.
+
+    >>> parameters_of({"FILE": "/", "ALPHA": "1", "HORIZON": "30"})
+    {'path': '/', 'alpha': 1.0, 'horizon': 30}
+    """
+    if not given.get("FILE"):
+        raise ValueError(
+            "FILE must name a file of observations, found none; such as: make own-data FILE=my.csv ALPHA=1"
+        )
+    declared = NOTEBOOK.declared_parameters()
+    parameters = {}
+    for name, text in given.items():
+        key = "path" if name == "FILE" else name.lower()
+        kind = type(declared[key])
+        try:
+            parameters[key] = kind(text)
+        except ValueError:
+            raise ValueError(
+                f"{name} must be a {kind.__name__}, found {text!r}; give such as {declared[key]}"
+            ) from None
+    for key in ("path", "counts"):
+        if parameters.get(key):
+            parameters[key] = str(Path(parameters[key]).expanduser().resolve())
+            if not Path(parameters[key]).exists():
+                raise ValueError(f"there must be a file {parameters[key]}, found none; check its name")
+    return parameters
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
