@@ -119,7 +119,8 @@ def _page(content, verdicts, counts, root):
         if "text" in section:
             parts.append(section["text"].strip())
         rows = [_row(claim, verdicts.get(claim.id), notebooks) for claim in section["claims"]]
-        parts.append(markdown_table(("the paper", "ours", "decided by", "verdict"), rows))
+        if rows:
+            parts.append(markdown_table(("the paper", "ours", "decided by", "verdict"), rows))
     parts.append(content.get("end", "").strip())
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -133,7 +134,9 @@ def _row(claim, verdict, notebooks):
         by = f"[{claim.record}](../../notebooks/{notebooks[owner].notebook}.ipynb)"
     else:
         tests = [claim.test] if isinstance(claim.test, str) else claim.test or []
-        by = ", ".join(f"[{test.rpartition('/')[2]}](../../{test.partition('::')[0]})" for test in tests)
+        by = ", ".join(
+            f'[{Path(file).name}](../../{file} "{name}")' for file, _, name in (t.partition("::") for t in tests)
+        )
     words = OPEN if verdict is None else verdict.words
     if claim.erratum:
         words += f" ([erratum](../{claim.erratum}))"

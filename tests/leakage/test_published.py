@@ -58,6 +58,16 @@ def test_transition_points_fall_where_ratios_tie():
             assert (points[:, 1:] <= points[:, :-1]).all()
 
 
+@given(st.lists(st.floats(0, 1), min_size=4, max_size=4))
+def test_theorem_10_two_functions_change_places_at_most_once(sums):
+    """The pieces are (q u + 1)/(d u + 1), u = e^alpha - 1; where they nearly agree, rounding decides."""
+    q, d, other_q, other_d = sums
+    u = np.expm1(np.linspace(0.01, 10, 300))
+    difference = (q * u + 1) * (other_d * u + 1) - (other_q * u + 1) * (d * u + 1)
+    sign = np.sign(difference[np.abs(difference) > 1e-9 * (1 + u) ** 2])
+    assert np.count_nonzero(np.diff(sign)) <= 1
+
+
 def test_tables_hold_every_ordered_pair_in_order():
     tables = published.algorithm_2(FIG_4)
     assert tables.qM.shape == tables.dM.shape == tables.aM.shape == (6, 3)
