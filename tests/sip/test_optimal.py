@@ -98,7 +98,7 @@ def test_any_prices_bound_the_cost_under_other_distances(belief, epsilon, seed):
         linprog(mass * (column - prices), A_eq=mass[None], b_eq=[1.0], bounds=(0, odds + 1)).fun for column in cost.T
     ]
     assert lower_bound(mass, cost, odds, prices) == pytest.approx(mass @ prices + min(inner), rel=1e-6, abs=1e-6)
-    w, best = solve_interior(mass, cost, odds, 1e-9)
+    w, best, _ = solve_interior(mass, cost, odds, 1e-9)
     value, marginal = float(mass @ (w * cost).sum(axis=1)), mass @ w
     assert (w <= (odds + 1) * marginal * (1 + 1e-9)).all()
     assert w.sum(axis=1) == pytest.approx(1.0, abs=1e-9)

@@ -14,6 +14,7 @@ from tplrepro.lazy import lazy_names as _lazy_names
 _NAMES = {
     "batch": ("BatchResponse", "batch_belief", "batch_chain", "batch_distance", "decode_batch", "encode_batches"),
     "experiments": (
+        "cell_distance",
         "gaze_cells",
         "grid_distance",
         "halves",
@@ -31,6 +32,7 @@ _NAMES = {
         "mutual_information",
         "sequence_leakage",
     ),
+    "observed": ("BatchDistance", "Batches", "observed_batches"),
     "optimal": ("OptimalResponse",),
     "published": ("ConditionalRandomizedResponse", "RandomizedResponse", "TemporalRandomizedResponse", "release_tops"),
     "release": (

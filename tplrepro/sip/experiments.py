@@ -24,6 +24,7 @@ from tplrepro.validation import check_horizon
 
 __all__ = [
     "TwoStepNoise",
+    "cell_distance",
     "gaze_cells",
     "grid_distance",
     "halves",
@@ -67,8 +68,18 @@ def grid_distance(columns: int, rows: int) -> np.ndarray:
     >>> grid_distance(2, 2).round(3).tolist()[0]
     [0.0, 1.0, 1.0, 1.414]
     """
-    down, across = np.divmod(np.arange(check_horizon(columns, "columns") * check_horizon(rows, "rows")), columns)
-    return np.hypot(np.subtract.outer(across, across), np.subtract.outer(down, down))
+    cells = np.arange(check_horizon(columns, "columns") * check_horizon(rows, "rows"))
+    return cell_distance(cells[:, None], cells, columns)
+
+
+def cell_distance(x: ArrayLike, y: ArrayLike, columns: int) -> np.ndarray:
+    """The same between two arrays of cells that broadcast, for grids of which no table fits.
+
+    >>> float(cell_distance(0, 10_099, 100))
+    140.71602609511115
+    """
+    (down, across), (other_down, other_across) = np.divmod(x, columns), np.divmod(y, columns)
+    return np.hypot(across - other_across, down - other_down)
 
 
 def merge_rare(sequences: Sequences, keep: int) -> Sequences:

@@ -14,7 +14,7 @@ changes are sums of terms that do not cancel near the optimum.
 """
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, lu_factor, lu_solve
 
 __all__ = ["lower_bound", "solve_interior"]
 
@@ -24,8 +24,10 @@ MOST_STEPS = 300
 SHARES = 0.99, 0.9999
 
 
-def solve_interior(b: np.ndarray, cost: np.ndarray, odds: float, gap: float) -> tuple[np.ndarray, np.ndarray]:
-    """w (n, m) and nu (n,) for positive masses b (n,), which sum to 1, and costs (n, m).
+def solve_interior(
+    b: np.ndarray, cost: np.ndarray, odds: float, gap: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """w (n, m), nu (n,) and kappa (m,) for positive masses b (n,), which sum to 1, and costs (n, m).
 
     Steps are made until the duality gap is below the share `gap` of the cost, or rounding prevents more.
     """
@@ -57,7 +59,7 @@ def solve_interior(b: np.ndarray, cost: np.ndarray, odds: float, gap: float) -> 
         primal += forward * change
         dual += backward * other
         nu += backward * of_nu
-    return primal[0], nu
+    return primal[0], nu, cap * (b @ dual[1])
 
 
 def _length(values: np.ndarray, changes: np.ndarray) -> float:
@@ -75,10 +77,7 @@ def _newton(primal: np.ndarray, dual: np.ndarray, b: np.ndarray, cap: float, bey
     pivot, root = alpha + beta**2 * gamma, np.sqrt(b)
     added = root[:, None] * of_s * (cap * np.sqrt(gamma))
     taken = root[:, None] * (inverse - of_s * (beta * gamma * cap)) / np.sqrt(pivot)
-    matrix = added @ added.T - taken @ taken.T
-    matrix[np.diag_indices(b.size)] += inverse.sum(axis=1)
-    unit = 1.0 / np.sqrt(np.diagonal(matrix))
-    factor, unit = _factor(matrix * unit * unit[:, None]), unit * root
+    solve = _solver(inverse.sum(axis=1), added, taken)
     # What rounding has made s and zeta too small by.
     of_primal = cap * (b @ primal[0]) - primal[0] - primal[1]
     of_dual = beyond + dual[1] - cap * (b @ dual[1]) - dual[0]
@@ -91,7 +90,7 @@ def _newton(primal: np.ndarray, dual: np.ndarray, b: np.ndarray, cap: float, bey
         first, second = b @ pulled, cap * (b @ (ratio[1] + of_s * right))
         kappa = (beta * gamma * second - first) / pivot
         lacking = pulled.sum(axis=1) + inverse @ kappa + of_s @ (cap * gamma * (second - beta * kappa))
-        nu = unit / b * cho_solve(factor, -unit * lacking)
+        nu = solve(-root * lacking) / root
         first, second = first + (nu * b) @ inverse, second + cap * ((nu * b) @ of_s)
         kappa = (beta * gamma * second - first) / pivot
         room = cap * gamma * (second - beta * kappa)  # by which K q grows
@@ -102,6 +101,29 @@ def _newton(primal: np.ndarray, dual: np.ndarray, b: np.ndarray, cap: float, bey
         return change, other, nu
 
     return direction
+
+
+def _solver(diagonal: np.ndarray, added: np.ndarray, taken: np.ndarray):
+    """Solves diag + added @ added.T - taken @ taken.T for a right side; in m unknowns where that is much less work."""
+    n, m = added.shape
+    if n < 4 * m:
+        matrix = added @ added.T - taken @ taken.T
+        matrix[np.diag_indices(n)] += diagonal
+        unit = 1.0 / np.sqrt(np.diagonal(matrix))
+        factor = _factor(matrix * unit * unit[:, None])
+        return lambda right: unit * cho_solve(factor, unit * right)
+    both, signs = np.hstack([added, taken]), np.repeat([1.0, -1.0], m)
+    scaled = both / diagonal[:, None]
+    factor = lu_factor(np.diag(signs) + scaled.T @ both)
+
+    def solve(right: np.ndarray) -> np.ndarray:
+        found, left = np.zeros(n), right
+        for _ in range(3):  # refined: the columns of `taken` all but cancel the diagonal
+            found = found + left / diagonal - scaled @ lu_solve(factor, scaled.T @ left)
+            left = right - diagonal * found - both @ (signs * (both.T @ found))
+        return found
+
+    return solve
 
 
 def _factor(matrix: np.ndarray) -> tuple[np.ndarray, bool]:

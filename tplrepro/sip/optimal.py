@@ -7,16 +7,19 @@ Under Hamming distance `tplrepro.sip.hamming` solves it for any alphabet. For ot
 in the one-sided form of `hamming`, and its prices prove that no response costs less than the bound reported.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.blas import one_blas_thread
+from tplrepro.sip.generation import generated_response
 from tplrepro.sip.hamming import LARGEST_BUDGET, constant_response, hamming_response, mix_dense, usable_budget
 from tplrepro.sip.interior_point import lower_bound, solve_interior
-from tplrepro.sip.response import BeliefMechanism, Response, check_distance
+from tplrepro.sip.response import BeliefMechanism, Distance, Response, check_distance
 from tplrepro.validation import check_distribution, frozen
 
 __all__ = ["OptimalResponse"]
@@ -27,15 +30,18 @@ AGREEMENT = 1e-8
 GAP = 1e-9
 #: Symbols of smaller belief are answered as those that cannot occur.
 NEGLIGIBLE = 1e-18
-#: Memory for the responses to the last beliefs, under distances other than Hamming.
-RECENT_BYTES = 32_000_000
+#: Symbols that can occur, up to which a function of distances is written out.
+FEW = 150
+#: Memory for the responses to the last beliefs under an array of distances, and how many are kept under a function.
+RECENT_BYTES, RECENT_GENERATED = 32_000_000, 16
 
 
 class OptimalResponse(BeliefMechanism):
     """The response of least expected distance among all whose leakage is at most epsilon, which it never exceeds.
 
-    `distance` is "hamming", or an array (n, n) of distances between symbols, finite and not negative: a response among
-    400 symbols takes 1 to 3 seconds.
+    `distance` is "hamming"; an array (n, n) of distances between symbols, finite and not negative: a response among 400
+    symbols takes 1 to 3 seconds; or a function of two arrays of symbols that broadcast against each other, for more of
+    them. Outputs are then symbols that the belief holds possible, and a distance may be infinite.
 
     `response(belief).bound` is a proven lower bound of the cost. Up to a budget of 20 nats the response's own cost
     agrees with it to 1e-8, under a matrix of distances to 1e-8 of the cost or 1e-11 of the largest distance; beyond,
@@ -50,26 +56,44 @@ class OptimalResponse(BeliefMechanism):
     0.3605
     """
 
-    def __init__(self, epsilon: float, distance: str | ArrayLike = "hamming"):
+    def __init__(self, epsilon: float, distance: Distance = "hamming"):
         super().__init__(epsilon)
-        table = frozen(check_distance(distance, max((*np.shape(distance), 1)[0], 1)))
-        self.distance: str | np.ndarray = distance if isinstance(distance, str) else table
+        self.distance: Any = distance
+        solve: Callable[[np.ndarray, Any, float], Response]
+        if callable(distance):
+            solve, size = _function_response, RECENT_GENERATED
+        else:
+            table = frozen(check_distance(distance, max((*np.shape(distance), 1)[0], 1)))
+            self.distance = distance if isinstance(distance, str) else table
+            solve, size = _distance_response, max(1, RECENT_BYTES // table.nbytes)
         # Many users start from the same belief and see the same outputs.
-        recent = lru_cache(max(1, RECENT_BYTES // table.nbytes))
-        self._recent = recent(lambda belief: _distance_response(np.frombuffer(belief), table, self.epsilon))
+        self._recent = lru_cache(size)(lambda belief: solve(np.frombuffer(belief), self.distance, self.epsilon))
 
     def __reduce__(self):
         return type(self), (self.epsilon, self.distance)
 
     def response(self, belief: ArrayLike) -> Response:
-        table = None if isinstance(self.distance, str) else self.distance
+        table = self.distance if isinstance(self.distance, np.ndarray) else None
         beta = check_distribution(belief, None if table is None else len(table), "a belief")
         if usable_budget(self.epsilon) <= 0:
             return constant_response(beta, table)
-        if table is None:
+        if isinstance(self.distance, str):
             return hamming_response(beta, self.epsilon)
         with one_blas_thread():
             return self._recent(beta.tobytes())
+
+
+def _function_response(belief: np.ndarray, distance: Callable[..., np.ndarray], epsilon: float) -> Response:
+    """As `_distance_response` where the symbols that can occur are few, else by generation."""
+    possible = np.flatnonzero(belief)
+    if possible.size > FEW:
+        return generated_response(belief, distance, epsilon)
+    table = np.asarray(distance(possible[:, None], possible), dtype=float)
+    found = _distance_response(belief[possible], table, epsilon)
+    row_class = np.full(belief.size, len(found.table))  # what cannot occur gives nothing away
+    row_class[possible] = found.row_class
+    rows = np.vstack([found.table, found.w_marginal])
+    return replace(found, belief=belief, labels=possible[found.labels], row_class=row_class, table=rows)
 
 
 def _distance_response(belief: np.ndarray, distance: np.ndarray, epsilon: float) -> Response:
@@ -80,7 +104,7 @@ def _distance_response(belief: np.ndarray, distance: np.ndarray, epsilon: float)
     scale = float((b @ d).min())
     if scale == 0:  # one output does no harm
         return constant_response(belief, distance, 0.0)
-    w, nu = solve_interior(b, _costs(b, d / scale, usable_budget(epsilon)), np.exp(usable_budget(epsilon)), GAP)
+    w, nu, _ = solve_interior(b, _costs(b, d / scale, usable_budget(epsilon)), np.exp(usable_budget(epsilon)), GAP)
     table = np.tile(b @ w, (belief.size, 1))  # symbols that cannot occur, or hardly, give nothing away
     table[possible] = w
     response = mix_dense(belief, table, epsilon, distance)

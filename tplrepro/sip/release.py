@@ -10,7 +10,7 @@ Chains estimated from data assign probability 0 to steps never seen. `restart` i
 symbol is drawn from the initial distribution whatever the context, which keeps a chain sparse and everything possible.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any, Self
@@ -22,7 +22,7 @@ from tplrepro.markov.filtering import LOWEST, condition, log_probabilities, log_
 from tplrepro.markov.sequences import Sequences, as_sequences
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.sip.published import TemporalRandomizedResponse
-from tplrepro.sip.response import BeliefMechanism, Response, check_distance, check_symbols
+from tplrepro.sip.response import BeliefMechanism, Distance, Response, check_symbols, distance_function
 from tplrepro.validation import FrozenArrays, check_choice, check_distribution, check_horizon, check_probability
 
 __all__ = [
@@ -47,6 +47,7 @@ class SymbolChain(FrozenArrays):
     symbols: np.ndarray  # (c,), last symbol of each context; the first n contexts are the symbols
     restart: np.ndarray  # (c,), probability of drawing the next symbol from `initial`
     labels: np.ndarray | None = None  # (n,), what each symbol stands for
+    widths: np.ndarray | None = None  # (n,), for batches that occur: how many symbols each holds, which is no secret
 
     @classmethod
     def first_order(cls, initial: ArrayLike, transition: TransitionMatrix | ArrayLike) -> Self:
@@ -139,6 +140,12 @@ class Belief(FrozenArrays):
         """The same after an output of this likelihood given each symbol, (n,)."""
         return self._after(likelihood if self.chain.order_1 else likelihood[self.chain.symbols])
 
+    def among(self, possible: np.ndarray) -> "Belief":
+        """The belief once it is known that the next symbol is among those that a mask (n,) names."""
+        mask = possible if self.chain.order_1 else possible[self.chain.symbols]
+        logs = log_probabilities(self.weights) if self.log_weights is None else self.log_weights
+        return self._of_logs(condition(logs, log_probabilities(mask))[0])
+
     def unobserved(self) -> "Belief":
         """The belief about the next symbol where no output is taken into account."""
         return self._after(np.ones_like(self.weights))
@@ -150,7 +157,9 @@ class Belief(FrozenArrays):
             weights = self.chain.predict(posterior)
             return Belief(self.chain, weights / weights.sum())
         logs = log_probabilities(self.weights) if self.log_weights is None else self.log_weights
-        logs = self.chain.log_predict(condition(logs, log_probabilities(likelihood))[0])
+        return self._of_logs(self.chain.log_predict(condition(logs, log_probabilities(likelihood))[0]))
+
+    def _of_logs(self, logs: np.ndarray) -> "Belief":
         weights = np.exp(logs)
         return Belief(self.chain, weights / weights.sum(), logs if (weights[logs > -np.inf] < LOWEST).any() else None)
 
@@ -192,7 +201,8 @@ def chain_from_sequences(
     matrix = coo_array((np.ones(steps[0].size), steps), shape=(symbols.size, symbols.size)).tocsr()
     again = np.full(symbols.size, check_probability(restart, "restart"))
     again[dead] = 1.0
-    return SymbolChain(start, TransitionMatrix(matrix, normalize=True), symbols, again, coded.labels)
+    matrix = TransitionMatrix(matrix, normalize=True)
+    return SymbolChain(start, matrix, symbols, again, coded.labels, getattr(coded, "widths", None))
 
 
 @dataclass(frozen=True)
@@ -207,11 +217,16 @@ class ReleasedSymbol:
 
 
 def release_sequence(
-    mechanism: BeliefMechanism, sequence: ArrayLike, chain: SymbolChain, *, rng: np.random.Generator
+    mechanism: BeliefMechanism | Mapping[int, BeliefMechanism],
+    sequence: ArrayLike,
+    chain: SymbolChain,
+    *,
+    rng: np.random.Generator,
 ) -> Iterator[ReleasedSymbol]:
     """Release a sequence online, one symbol after the other, and keep the adversary's belief up to date.
 
-    `sequence` (T,) are symbols 0..n-1, T >= 1, else ValueError; `chain` is what the adversary knows.
+    `sequence` (T,) are symbols 0..n-1, T >= 1, else ValueError; `chain` is what the adversary knows. For batches that
+    occur (`observed_batches`), `mechanism` may be a dict from each width to the mechanism for its batches.
 
     >>> from tplrepro.sip import ConditionalRandomizedResponse
     >>> chain = SymbolChain.first_order([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]])
@@ -223,16 +238,20 @@ def release_sequence(
 
 
 def _releases(mechanism, symbols, chain, rng):
-    belief, known, bounded = Belief.start(chain), {}, True
+    belief, known, bounded, widths = Belief.start(chain), {}, True, chain.widths
+    several = widths is not None and np.ptp(widths) > 0
     for symbol in symbols.tolist():
-        response = mechanism.response(belief.current, **known)
+        if several:
+            belief = belief.among(widths == widths[symbol])
+        own = mechanism[int(widths[symbol])] if isinstance(mechanism, Mapping) else mechanism
+        response = own.response(belief.current, **known)
         output = response.sample(symbol, rng)
         told = response.column(output)
         kept = told if output == symbol else response.column(symbol)
         yield ReleasedSymbol(symbol, output, response.leakage if bounded else float("inf"), float(kept[symbol]), told)
-        if mechanism.uses_previous:
+        if own.uses_previous:
             # It has no single matrix: its adversary keeps to the chain.
-            belief, known, bounded = belief.unobserved(), {"previous": symbol}, mechanism.same_supports
+            belief, known, bounded = belief.unobserved(), {"previous": symbol}, own.same_supports
         else:
             belief = belief.given(told)
 
@@ -254,22 +273,22 @@ class ReleasedSequences:
 
 
 def release_sequences(
-    mechanism: BeliefMechanism,
+    mechanism: BeliefMechanism | Mapping[int, BeliefMechanism],
     sequences: Iterable[ArrayLike],
     chain: SymbolChain,
     *,
     rng: np.random.Generator,
-    distance: ArrayLike | None = None,
+    distance: Distance | None = None,
     keep_likelihoods: bool = False,
 ) -> ReleasedSequences:
     """Release sequences one after the other, each from the start of the chain, and say what that cost and leaked.
 
-    Arguments are as in `release_sequence`; `distance` (n, n) is between symbols.
+    Arguments are as in `release_sequence`; `distance` between symbols is as in `OptimalResponse`.
     """
     own, known = getattr(sequences, "labels", None), chain.labels
     if own is not None and known is not None and not np.array_equal(own, known):
         raise ValueError(f"chain and sequences must have the same states, found {known} and {own}; code both alike")
-    table = None if distance is None else check_distance(distance, chain.n_symbols)
+    between = None if distance is None else distance_function(distance, chain.n_symbols)
     told = cache(mechanism.likelihood) if isinstance(mechanism, TemporalRandomizedResponse) else None
     outputs, likelihoods, measured = [], [], []
     for sequence in sequences:
@@ -278,7 +297,7 @@ def release_sequences(
         if keep_likelihoods:
             later = [told(step.output) if told else step.likelihood for step in steps[1:]]
             likelihoods.append([steps[0].likelihood, *later])
-        far = [1 - step.kept if table is None else table[step.symbol, step.output] for step in steps]
+        far = [1 - step.kept if between is None else float(between(step.symbol, step.output)) for step in steps]
         measured += [(1 - step.kept, cost, step.leakage) for step, cost in zip(steps, far, strict=True)]
     errors, distances, leakages = np.transpose(measured)
     return ReleasedSequences(
@@ -300,7 +319,7 @@ class ExpectedRelease(FrozenArrays):
 
 
 def expected_release(
-    mechanism: BeliefMechanism, chain: SymbolChain, horizon: int, distance: str | ArrayLike = "hamming"
+    mechanism: BeliefMechanism, chain: SymbolChain, horizon: int, distance: Distance = "hamming"
 ) -> ExpectedRelease:
     """Expected costs and largest leakages of T releases, over all n^(T-1) histories of outputs.
 

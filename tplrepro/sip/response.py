@@ -5,17 +5,21 @@ of thousands of symbols a response is never written out, but kept as a few rows 
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.markov.filtering import log_probabilities
-from tplrepro.validation import as_numbers, check_choice, check_entries, check_horizon, check_level
+from tplrepro.validation import as_numbers, check_choice, check_entries, check_horizon, check_level, frozen
 
-__all__ = ["BeliefMechanism", "Response", "check_distance", "check_symbols", "draw"]
+__all__ = ["BeliefMechanism", "Distance", "Response", "check_distance", "check_symbols", "distance_function", "draw"]
 
+#: "hamming", an array (n, n), or a function of two arrays of symbols that broadcast against each other.
+Distance: TypeAlias = str | ArrayLike | Callable[..., np.ndarray]
 #: Responses over more symbols than this are not written out as a matrix (it would take 800 MB).
 LARGEST_MATRIX = 10_000
 
@@ -116,12 +120,14 @@ class Response:
         """Draw the output for symbol x; ValueError if the belief rules x out: nothing bounds what its output tells."""
         return draw(self.row(self.checked_symbol(x, true=True)), rng)
 
-    def cost(self, distance: str | ArrayLike = "hamming") -> float:
+    def cost(self, distance: Distance = "hamming") -> float:
         """Expected distance between input and output (Eq. (14) of [3])."""
         if isinstance(distance, str) and distance == "hamming":
             return float((self.belief * (1.0 - self.kept())).sum())
-        values = check_distance(distance, self.belief.size)
-        return float(sum(b * (values[x] @ self.row(x)) for x, b in enumerate(self.belief) if b > 0))
+        between = distance_function(distance, self.belief.size)
+        possible = np.flatnonzero(self.belief)
+        b = self.belief[possible]
+        return float(sum(b @ (between(possible, y) * self.column(y)[possible]) for y in self.labels[self.output > 0]))
 
     def checked_symbol(self, x: int, true: bool = False) -> int:
         if not isinstance(x, (int, np.integer)) or not 0 <= x < self.belief.size:
@@ -194,3 +200,16 @@ def check_distance(distance: str | ArrayLike, n: int) -> np.ndarray:
         raise ValueError(f"distances between {n} symbols must have shape ({n}, {n}), found {values.shape}; resize them")
     check_entries(values, "distances")
     return values
+
+
+def distance_function(distance: Distance, n: int) -> Callable[..., np.ndarray]:
+    """The distances between two arrays of symbols that broadcast against each other, as a function of them."""
+    if callable(distance):
+        return distance
+    if isinstance(distance, str) and distance == "hamming":
+        return np.not_equal
+    return partial(_look_up, frozen(check_distance(distance, n)))
+
+
+def _look_up(values: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return values[x, y]

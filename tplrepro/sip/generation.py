@@ -1,0 +1,202 @@
+"""Responses among many symbols under any distance: outputs are generated where they pay, inputs merged where alike.
+
+The one-sided programme of `tplrepro.sip.hamming` has n^2 unknowns, but an optimal response often needs few outputs: the
+posterior of each holds at most K = e^eps + 1 times what the belief holds, so about K of them serve everybody.
+
+1. *Outputs.* The programme over a few outputs has prices nu(x) of the inputs and kappa(y) of the outputs. What another
+   output y would save is g - g(y), g(y) = min { sum_x b(x) (c(x, y) - nu(x)) w(x) : 0 <= w <= K, sum_x b(x) w(x) = 1 }.
+   The best ones among symbols near the present outputs, and a sample of all, are added until none saves much.
+2. *Inputs.* The most probable are kept apart. The others are one class where they prefer the same two outputs at prices
+   kappa and differ little in by how much; the members of a class are answered alike, at the mean of their costs.
+3. Where many symbols have a belief of 1/K or more, each answers for itself, which the budget allows (Theorem 4 of [3]);
+   what is sought is the response to the others, which may also be one of them.
+
+The result keeps the budget, through `mix` as always. How near it comes to the least cost is measured in the tests.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from tplrepro.blas import one_blas_thread
+from tplrepro.sip.hamming import mix, usable_budget
+from tplrepro.sip.interior_point import solve_interior
+from tplrepro.sip.response import Response
+
+__all__ = ["generated_response"]
+
+#: Symbols of smaller belief are answered as those that cannot occur.
+NEGLIGIBLE = 1e-18
+#: Beyond this many symbols of belief 1/K or more, they answer for themselves.
+MOST_COMMON = 24
+#: Most probable symbols kept apart as inputs, and symbols that stand for all others; outputs at most; neighbours tried.
+APART, STANDING, MOST_OUTPUTS, NEIGHBOURS = 160, 160, 48, 12
+#: Inputs that prefer the same two outputs are told apart by the share of the cost by which they do.
+LEVELS = np.array([0.01, 0.05, 0.15, 0.4, 1.0])
+#: Rounds of generation at most, outputs added in each, and the share of the cost that a round must save.
+ROUNDS, ADDED, WORTH = 12, 8, 1e-3
+#: At which share of the cost the programme of a round is solved.
+GAP = 1e-6
+#: Outputs of a smaller share of 1/K are left out.
+SLIGHT = 1e-4
+#: Distances computed at once.
+BLOCK = 4_000_000
+
+
+def generated_response(belief: np.ndarray, distance: Callable[..., np.ndarray], epsilon: float) -> Response:
+    """A response of little expected distance with leakage at most `epsilon`; see above."""
+    with one_blas_thread():
+        return _Generation(belief, distance, usable_budget(epsilon)).response(epsilon)
+
+
+@dataclass(frozen=True, eq=False)
+class _Solved:
+    """The programme over some outputs, solved for classes of inputs."""
+
+    outputs: np.ndarray  # (m,)
+    table: np.ndarray  # (k, m), distances of all symbols
+    of: np.ndarray  # (k,), class of each symbol; the last class are those that answer for themselves, if there are such
+    w: np.ndarray  # (c, m), and a column more for one of those, if there are such
+    nu: np.ndarray  # (c,)
+    kappa: np.ndarray  # (m,), and one more
+    cost: float
+
+
+class _Generation:
+    """The programme over the k symbols that can occur, numbered in falling order of belief."""
+
+    def __init__(self, belief: np.ndarray, distance: Callable[..., np.ndarray], budget: float):
+        order = np.argsort(-belief, kind="stable")
+        self.belief, self.distance = belief, distance
+        self.order = order[: np.count_nonzero(belief > NEGLIGIBLE)]
+        self.b = belief[self.order] / belief[self.order].sum()
+        self.odds = float(np.exp(budget))
+        self.cap = self.odds + 1.0
+        common = int(np.searchsorted(-self.b, -1.0 / self.cap, side="right"))
+        self.n_own = common if common > MOST_COMMON else 0
+        self.sample, self.sample_mass = self.few()
+        self.most = int(max(2, min(MOST_OUTPUTS, self.cap + 1, 4 * BLOCK // self.b.size)))
+        if self.n_own:
+            tried = np.arange(min(self.n_own, max(1, BLOCK // self.b.size)))
+            table = self.between(np.arange(self.b.size), tried)
+            self.nearest = np.argmin(table, axis=1)  # of the symbols that answer for themselves
+            self.to_nearest = np.take_along_axis(table, self.nearest[:, None], axis=1)[:, 0]
+
+    def between(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.asarray(self.distance(self.order[x][:, None], self.order[y]), dtype=float)
+
+    def few(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of those that do not answer for themselves: the most probable, and others at equal steps of belief."""
+        end = min(self.n_own + APART, self.b.size)
+        rest = end + np.argsort(self.order[end:], kind="stable")
+        steps = np.cumsum(self.b[rest])
+        aims = (np.arange(STANDING if rest.size else 0) + 0.5) / STANDING
+        standing, counts = np.unique(rest[np.searchsorted(steps[:-1], steps[-1:].sum() * aims)], return_counts=True)
+        mass = self.b[end:].sum() * counts / STANDING
+        return np.append(np.arange(self.n_own, end), standing), np.append(self.b[self.n_own : end], mass)
+
+    def first_outputs(self) -> np.ndarray:
+        """Those symbols of the sample that lower the mean distance to the nearest one the most, one after the other."""
+        table = self.between(self.sample, self.sample)
+        far = 1.0 + table[np.isfinite(table)].max()
+        nearest = np.minimum(far, self.to_nearest[self.sample]) if self.n_own else np.full(self.sample.size, far)
+        chosen = []
+        for _ in range(min(self.most, self.sample.size)):
+            chosen.append(int(np.argmin(self.sample_mass @ np.minimum(table, nearest[:, None]))))
+            nearest = np.minimum(nearest, table[:, chosen[-1]])
+        return np.unique(self.sample[chosen])
+
+    def solve(self, outputs: np.ndarray, kappa: np.ndarray | None) -> _Solved:
+        """Merge inputs that are alike at prices kappa of the outputs, and solve the programme for them."""
+        table = self.between(np.arange(self.b.size), outputs)
+        mean = self.b @ table
+        costs = (1 - 1 / self.odds) * table + mean / self.odds
+        if self.n_own:  # what is sent to one that answers for itself; its own distance from all is not looked at
+            costs = np.column_stack([costs, (1 - 1 / self.odds) * self.to_nearest + mean.mean() / self.odds])
+        of = self.classes(costs - (0.0 if kappa is None else kappa))
+        mass = np.bincount(of, self.b)
+        merged = np.column_stack([np.bincount(of, self.b * column) for column in costs.T]) / mass[:, None]
+        if self.n_own:
+            merged[-1] = merged.max() + 1.0  # they stay
+            merged[-1, -1] = mean.mean() / self.odds
+        scale = float((mass @ merged).min())
+        w, nu, kappa = solve_interior(mass, merged / scale, self.odds, GAP)
+        cost = float(mass @ np.einsum("xy,xy->x", w, merged))
+        return _Solved(outputs, table, of, w, scale * nu, scale * kappa, cost)
+
+    def classes(self, costs: np.ndarray) -> np.ndarray:
+        """Numbers of the classes, (k,): those that answer for themselves last."""
+        k, m = costs.shape
+        first = np.argmin(costs, axis=1)
+        key = first
+        if m > 1:
+            at_first = costs[np.arange(k), first]
+            costs[np.arange(k), first] = np.inf
+            second = np.argmin(costs, axis=1)
+            more = costs[np.arange(k), second] - at_first
+            level = np.searchsorted(LEVELS * float(self.b @ more), more)
+            key = (first * m + second) * (LEVELS.size + 1) + level
+        if self.n_own:
+            key = key * (int(self.nearest.max()) + 1) + self.nearest
+        end = min(self.n_own + APART, k)
+        key[self.n_own : end] = -1 - np.arange(self.n_own, end)
+        key[: self.n_own] = key.max() + 1
+        return np.unique(key, return_inverse=True)[1]
+
+    def more_outputs(self, solved: _Solved) -> tuple[np.ndarray, np.ndarray]:
+        """The outputs in use and those that save most, with prices; a new one is tried at the highest."""
+        m = solved.outputs.size
+        q = np.bincount(solved.of, self.b) @ solved.w
+        near = np.argpartition(solved.table, min(NEIGHBOURS, self.b.size - 1), axis=0)[:NEIGHBOURS]
+        tried = np.setdiff1d(np.append(self.sample, near[near >= self.n_own]), solved.outputs)
+        table = self.between(self.sample, tried)
+        costs = (1 - 1 / self.odds) * table + (self.sample_mass @ table) / self.odds
+        worth = _filled(costs - solved.nu[solved.of[self.sample]][:, None], self.sample_mass, 1.0 / self.cap)
+        used = q[:m] >= SLIGHT / self.cap
+        room = max(1, min(ADDED, self.most - np.count_nonzero(used)))
+        added = tried[np.argsort(worth, kind="stable")[:room]]
+        kappa = np.concatenate([solved.kappa[:m][used], np.full(added.size, solved.kappa.max()), solved.kappa[m:]])
+        return np.append(solved.outputs[used], added), kappa
+
+    def response(self, epsilon: float) -> Response:
+        if not self.sample.size:  # all answer for themselves
+            row_class = np.where(self.belief > NEGLIGIBLE, -1, 0)
+            return mix(Response(self.belief, self.order, 0.0, self.b, self.b[None], row_class), epsilon)
+        best = self.solve(self.first_outputs(), None)
+        for _ in range(ROUNDS):
+            solved = self.solve(*self.more_outputs(best))
+            if not solved.cost < best.cost:
+                break
+            saved, best = best.cost - solved.cost, solved
+            if saved < WORTH * best.cost:
+                break
+        return self.whole(best, epsilon)
+
+    def whole(self, solved: _Solved, epsilon: float) -> Response:
+        """The response to all symbols that the solution for classes is, within the budget."""
+        mass = np.bincount(solved.of, self.b)
+        m, own = solved.outputs.size, self.n_own
+        table = np.maximum(solved.w, 0.0)
+        table[:, mass @ table < SLIGHT / self.cap] = 0.0
+        if own:
+            table[-1] = np.eye(m + 1)[-1]
+            spread = np.zeros((len(table), own))
+            spread[solved.of, self.nearest] = table[solved.of, -1]  # alike in a class but the last, which is left out
+            table = np.column_stack([table[:, :m], spread])[:-1]
+        table /= table.sum(axis=1, keepdims=True)
+        labels = np.append(solved.outputs, np.arange(own))
+        row_class = np.full(self.belief.size, len(table))
+        row_class[self.order] = np.where(np.arange(self.b.size) < own, -1, solved.of)
+        marginal = np.bincount(row_class[self.order[own:]], self.b[own:], len(table)) @ table
+        marginal[m:] += self.b[:own]
+        table = np.vstack([table, marginal / marginal.sum()])  # for symbols that cannot occur, or hardly
+        return mix(Response(self.belief, self.order[labels], 0.0, marginal, table, row_class), epsilon)
+
+
+def _filled(values: np.ndarray, mass: np.ndarray, amount: float) -> np.ndarray:
+    """The least mean of values (n, m) over a share `amount` of the masses (n,), for each column."""
+    order = np.argsort(values, axis=0)
+    before = np.cumsum(mass[order], axis=0) - mass[order]
+    taken = np.clip(amount - before, 0.0, mass[order])
+    return (taken * np.take_along_axis(values, order, axis=0)).sum(axis=0) / amount
