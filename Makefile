@@ -1,4 +1,4 @@
-# Only make and Python 3.11 or newer are needed: everything else is installed into .venv from requirements.lock.
+# Only make and Python 3.11 or newer are needed: the rest is installed into .venv from requirements.lock.
 #
 #   make figures [PROFILE=paper] [ONLY=tkde2019/fig3] [JOBS=2]    regenerate every figure that is out of date
 #   make test                                                     pass the tests
@@ -20,6 +20,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 # Written last, so that an environment whose making was interrupted never counts as made.
 READY := $(VENV)/ready
+MORE := $(VENV)/ready-more
 # An environment whose interpreter is gone is made anew.
 ifneq ($(wildcard $(READY)),)
 ifneq ($(shell $(PY) -c "print('works')" 2>/dev/null),works)
@@ -57,7 +58,13 @@ $(READY): requirements.lock pyproject.toml
 	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .; \
 	touch $(READY)
 
-figures: $(READY) ## regenerate every figure that is out of date (PROFILE=quick or paper, ONLY=paper/figure)
+# What the paper profile and the site need beyond that.
+$(MORE): requirements-more.lock $(READY)
+	@echo "Environment: adding what the paper profile and the site need"
+	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-more.lock
+	@touch $(MORE)
+
+figures: $(if $(filter paper,$(PROFILE)),$(MORE),$(READY)) ## regenerate every figure that is out of date (PROFILE=quick or paper, ONLY=paper/figure)
 	@$(PY) -m workflow.batch --profile "$$PROFILE" $(if $(JOBS),--jobs "$$JOBS") $(if $(ONLY),--only $$ONLY)
 
 publish-figures: $(READY) ## copy the batch's figures into figures/, to be committed

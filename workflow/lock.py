@@ -1,7 +1,8 @@
 """Pin the environment: every package with its version and hashes, for every platform and Python from 3.11 on.
 
-uv does the work, in a temporary environment of its own. No address of a package index enters the file. The direct
-dependencies go into environment.yml as well, in the versions that Python 3.11 gets.
+uv does the work, in a temporary environment of its own. No address of a package index enters the files:
+requirements.lock is what figures and tests need, requirements-more.lock what the paper profile and the site need beyond
+it. The direct dependencies of the first go into environment.yml as well, in the versions that Python 3.11 gets.
 """
 
 import re
@@ -20,7 +21,10 @@ from workflow.configuration import ROOT
 
 __all__ = ["direct_dependencies", "pinned_versions", "environment_file", "main"]
 
-HEADER = "# Environment of make figures and make test: names, versions and hashes. Written by make lock.\n"
+HEADERS = {
+    "requirements.lock": "# Environment of make figures and make test: names, versions and hashes.",
+    "requirements-more.lock": "# What make docs and PROFILE=paper need beyond requirements.lock.",
+}
 ENVIRONMENT = """\
 # For conda users and Binder: the direct dependencies, pinned as in requirements.lock. Written by make lock.
 name: tplrepro
@@ -35,7 +39,7 @@ dependencies:
       - --editable .[counts,dask,data,events,explore,solvers]
 """
 PYTHON = "3.11"
-PINNED_EXTRAS = ("attack", "browser", "counts", "dask", "data", "events", "explore", "solvers", "test", "workflow")
+PINNED_EXTRAS = ("browser", "counts", "dask", "data", "events", "explore", "solvers", "test", "workflow")
 
 
 def direct_dependencies(root=ROOT):
@@ -65,22 +69,25 @@ def environment_file(root=ROOT):
 
 
 def main():
-    """Write requirements.lock and environment.yml."""
-    target = ROOT / "requirements.lock"
+    """Write requirements.lock, requirements-more.lock and environment.yml."""
+    lock, more = (ROOT / name for name in HEADERS)
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
         binaries = Path(folder, "bin")
         subprocess.run([binaries / "python", "-m", "pip", "install", "--quiet", "uv"], check=True)
         resolved = Path(folder, "resolved.txt")
         # uv keeps the versions of an existing output, so only what must change does.
-        resolved.write_bytes(target.read_bytes() if target.is_file() else b"")
-        options = (
-            "--quiet --universal --generate-hashes --no-annotate --no-header --no-emit-package tplrepro --extra lock"
-        )
-        command = [binaries / "uv", "pip", "compile", *options.split(), "--python-version", PYTHON, "--output-file"]
-        subprocess.run([*command, resolved, "pyproject.toml", *sys.argv[1:]], cwd=ROOT, check=True)
-        pins = [line for line in resolved.read_text().splitlines(keepends=True) if not line.startswith(("#", "-"))]
-    target.write_text(HEADER + "".join(pins), encoding="utf-8")
+        resolved.write_text("".join(path.read_text(encoding="utf-8") for path in (lock, more) if path.is_file()))
+        options = "--quiet --universal --generate-hashes --no-annotate --no-header --no-emit-package tplrepro"
+        command = [binaries / "uv", "pip", "compile", *options.split(), "--python-version", PYTHON, "--extra", "lock"]
+        pins = []
+        for extras in (["--extra", "more"], []):
+            subprocess.run(
+                [*command, *extras, "--output-file", resolved, "pyproject.toml", *sys.argv[1:]], cwd=ROOT, check=True
+            )
+            pins.append(re.findall(r"^[^\s#-].*\n(?: .*\n)*", resolved.read_text(), re.MULTILINE))
+    for path, own in ((lock, pins[1]), (more, [pin for pin in pins[0] if pin not in pins[1]])):
+        path.write_text(HEADERS[path.name] + " Written by make lock.\n" + "".join(own), encoding="utf-8")
     (ROOT / "environment.yml").write_text(environment_file(), encoding="utf-8")
     return 0
 
