@@ -171,13 +171,13 @@ def sweep(
 
     first = _end(lambda parameter: outcome(parameter).leakage, low, -1)
     last = _end(lambda parameter: outcome(parameter).leakage_near, high, 1)
-    grid = list(product(seeds, np.geomspace(first, last, points).tolist()))
+    grid = list(product(np.geomspace(first, last, points).tolist(), seeds))
     rows = []
     with progress_bar(len(grid), progress, mechanism.name, "release") as bar:
-        for seed, parameter in grid:
+        for parameter, seed in grid:  # what depends on the parameter alone is found once
             rows.append(astuple(simulate(mechanism, parameter, setting, n_users, seed, quantile)))
             bar.update()
-    return Outcome(*np.array(rows).T.reshape(-1, len(seeds), points))
+    return Outcome(*np.array(rows).T.reshape(-1, points, len(seeds)).swapaxes(1, 2))
 
 
 def at_equal_leakage(swept: Outcome, target: float, near: bool = False) -> Calibrated:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.temporal import temporal_privacy_leakage
-from tplrepro.markov.filtering import forward_backward, output_log_likelihoods
+from tplrepro.markov.filtering import messages
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import FrozenArrays, check_horizon, frozen
 
@@ -51,20 +51,18 @@ class Adversary:
         return float(temporal_privacy_leakage(epsilons, self.backward, self.forward).tpl.max())
 
     def told(self, log_likelihoods: ArrayLike, staying: float = 0.0) -> np.ndarray:
-        """log Pr(all outputs | l_t = k), (..., T, n), see `output_log_likelihoods`.
+        """log Pr(all outputs | l_t = k), (..., T, n), up to a summand of each time: `output_log_likelihoods`.
 
-        `staying` is added to the log-likelihood of each step into the same cell, as noise that is correlated does.
+        Here the chain is stationary and all cells are possible, so that messages from both sides do. `staying` is added
+        to the log-likelihood of each step into the same cell, as noise that is correlated does.
         """
-        if staying == 0.0:
-            return output_log_likelihoods(log_likelihoods, self.transitions, self.initial)
-        # Weighted steps are another chain's, and a likelihood of the cells that they start from.
-        weights = self.transitions.toarray() * np.exp(staying * np.eye(self.initial.size) - max(staying, 0.0))
-        sums = weights.sum(axis=1)
-        chain = TransitionMatrix(weights / sums[:, None])
-        likelihoods = np.array(log_likelihoods, dtype=float)
-        likelihoods[..., :-1, :] += np.log(sums)
-        marginals = forward_backward(np.zeros(likelihoods.shape[-2:]), chain, self.initial).log_priors
-        return output_log_likelihoods(likelihoods, chain, self.initial) + marginals - np.log(self.initial)
+        told = np.asarray(log_likelihoods, dtype=float)
+        weights = np.exp(staying * np.eye(self.initial.size) - max(staying, 0.0))
+        before, after = (
+            messages(side, [chain.toarray() * weights] * (told.shape[-2] - 1))
+            for side, chain in ((told, self.reversed), (told[..., ::-1, :], self.transitions))
+        )
+        return before + told + after[..., ::-1, :]
 
     def posteriors(self, told: np.ndarray) -> np.ndarray:
         """Pr(l_t = k | all outputs), (..., T, n), from `told`; every cell is possible before anything is released."""
