@@ -22,8 +22,11 @@ __all__ = [
     "PALETTE",
     "SINGLE_COLUMN",
     "DOUBLE_COLUMN",
+    "BAND",
     "use_style",
     "subplots",
+    "line_styles",
+    "legend_below",
     "figure_bytes",
     "save_figure",
     "save_table",
@@ -42,6 +45,9 @@ PALETTE = (
     "#F0E442",  # yellow
     "#000000",
 )
+
+# What the curves are to keep to, such as the budget: a broad grey band behind them.
+BAND = {"color": "0.6", "linewidth": 5, "alpha": 0.4, "linestyle": "-", "marker": ""}
 
 # Software versions and dates, which Matplotlib would write into a file.
 UNSTEADY = {".png": ("Software",), ".pdf": ("Creator", "Producer", "CreationDate"), ".svg": ("Creator", "Date")}
@@ -126,6 +132,29 @@ def subplots(
     return plt.subplots(
         rows, cols, figsize=(SINGLE_COLUMN if columns == 1 else DOUBLE_COLUMN, panel_height * rows), **kwargs
     )
+
+
+def line_styles(names: Iterable[str]) -> dict[str, dict]:
+    """Colour, dashes and marker of each name, the same in all panels; each line is thinner than the one before it.
+
+    So a line that lies on an earlier one, drawn in this order, hides nothing of it.
+    """
+    import matplotlib as mpl
+
+    use_style()
+    names, cycle = list(dict.fromkeys(names)), list(mpl.rcParams["axes.prop_cycle"])
+    widths = [2.6 - 1.6 * i / max(len(names) - 1, 1) for i in range(len(names))]
+    sizes = [2.5 * width**0.5 + 1.5 for width in widths]
+    return {
+        name: cycle[i % len(cycle)] | {"linewidth": width, "markersize": size}
+        for i, (name, width, size) in enumerate(zip(names, widths, sizes, strict=True))
+    }
+
+
+def legend_below(figure: "Figure", axes: Iterable, ncols: int) -> None:
+    """One legend for all panels below them: what `axes` name, each once."""
+    named = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=ncols)
 
 
 def save_figure(
