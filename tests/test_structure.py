@@ -87,7 +87,7 @@ def test_numba_belongs_to_the_kernels_alone():
     assert [path.name for path in files if importing.search(path.read_text("utf-8"))] == ["kernels.py"]
 
 
-LIBRARIES = ("dp_accounting", "hmmlearn", "jax", "keras", "opendp", "pooch", "pulp", "pyarrow", "pyproj")
+LIBRARIES = ("dp_accounting", "hmmlearn", "jax", "keras", "matplotlib", "opendp", "pooch", "pulp", "pyarrow", "pyproj")
 PRIVACY = "P = [[0.8, 0.2], [0.1, 0.9]]; budgets = tpl.allocate_by_quantification(1.0, P, P, horizon=5)"
 
 
@@ -97,6 +97,8 @@ PRIVACY = "P = [[0.8, 0.2], [0.1, 0.9]]; budgets = tpl.allocate_by_quantificatio
         (f"{PRIVACY}; tpl.temporal_privacy_leakage(budgets, P, P)", None, None),
         (f"{PRIVACY}; tpl.release_counts([1] * 5, budgets, sensitivity=1)", "opendp", "counts"),
         ("tpl.linear_program.loss", "pulp", "solvers"),
+        ("tpl.figures.use_style()", "matplotlib", "figures"),
+        ("tpl.dphmm.drawing", "matplotlib", "figures"),
         ("tpl.sip.RecurrentClassifier(2).fit({1: [[0, 1]], 2: [[1, 0]]}, rng=None)", "keras", "attack"),
         ("tpl.datasets.kosarak", "pyarrow", "data"),
         ("tpl.datasets.Grid(tpl.datasets.LOS_ANGELES, 1.0)", "pyproj", "data"),

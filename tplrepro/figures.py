@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tplrepro.lazy import extra
 from tplrepro.provenance import provenance, repository_folder, write_with_record
 
 if TYPE_CHECKING:
@@ -63,8 +64,9 @@ def use_style() -> None:
     Okabe-Ito colours with a line style and a marker each, so that the curves are told apart in grey as well;
     no text below 7 pt at the width the figure is printed; fonts embedded as TrueType in PDF.
     """
-    import matplotlib as mpl
-    from cycler import cycler
+    with extra():
+        import matplotlib as mpl
+        from cycler import cycler
 
     backend = mpl.get_backend()
     mpl.rcdefaults()

@@ -9,7 +9,7 @@ __all__ = ["extra", "lazy_names"]
 
 # The extra of pyproject.toml that brings a library, by the name under which it is imported.
 EXTRAS = {
-    **{"dp_accounting": "events", "opendp": "counts", "yaml": "workflow"},
+    **{"dp_accounting": "events", "matplotlib": "figures", "opendp": "counts", "yaml": "workflow"},
     **dict.fromkeys(("highspy", "pulp"), "solvers"),
     **dict.fromkeys(("jax", "jaxlib", "keras"), "attack"),
     **dict.fromkeys(("hmmlearn", "pooch", "pyarrow", "pyproj"), "data"),

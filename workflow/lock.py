@@ -47,7 +47,7 @@ def direct_dependencies(root=ROOT):
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     wanted = sum((extras[extra] for extra in PINNED_EXTRAS), project["dependencies"])
-    return sorted(canonicalize_name(Requirement(line).name) for line in wanted)
+    return sorted({canonicalize_name(Requirement(line).name) for line in wanted})
 
 
 def pinned_versions(root=ROOT, python=PYTHON):
