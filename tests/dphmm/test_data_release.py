@@ -7,6 +7,7 @@ import pytest
 import tplrepro as tpl
 from tests.dphmm.policies import START, F, categorical, running_example
 from tplrepro import dphmm
+from tplrepro.dphmm import data_release
 from tplrepro.dphmm.running_example import TRANSITIONS
 from tplrepro.markov.filtering import forward_backward
 
@@ -101,3 +102,76 @@ def test_one_step_on_300_states_takes_less_than_100_ms():
     steps = dphmm.release(np.zeros(8, int), policy, f, 1.0, P, np.full(300, 1 / 300), rng=rng)
     # The best of several: the machine may be busy with other things.
     assert min(timeit.repeat(lambda: next(steps), number=1, repeat=8)) < 0.1
+
+
+def test_what_a_setting_keeps_changes_no_release(monkeypatch):
+    walk = np.random.default_rng(0).integers(6, size=12)
+    found = []
+    for kept in (128, 2, 0):
+        setting = dphmm.DataRelease(categorical(), F, np.full((6, 6), 1 / 6), kept=kept)
+        runs = [setting.series(walk, epsilon, START, rng=np.random.default_rng(3)) for epsilon in (0.5, 2.0)]
+        walk[0] = 1
+        found.append([[step.z.tolist() for step in run] for run in runs])
+        one = running_example(walk, epsilon=2.0, transitions=np.full((6, 6), 1 / 6), rng=np.random.default_rng(3))
+        assert found[-1][1] == [step.z.tolist() for step in one]
+    assert found[0] == found[1] == found[2]
+    # A set that was met is not protected again.
+    setting = dphmm.DataRelease(categorical(), F, np.full((6, 6), 1 / 6))
+    list(setting.series(walk, 1.0, START, rng=np.random.default_rng(3)))
+    monkeypatch.setattr(data_release, "protect", None)
+    assert len(list(setting.series(walk, 1.0, START, rng=np.random.default_rng(3)))) == 12
+
+
+def test_a_chain_that_changes_over_time():
+    shift, stay = np.roll(np.eye(6), 1, axis=1), np.eye(6)
+    mixed = (shift + stay) / 2
+    steps = list(running_example([1, 2, 2, 3], transitions=[shift, stay, mixed]))
+    priors = [step.prior for step in steps]
+    for before, matrix, after in zip(steps[:-1], [shift, stay, mixed], priors[1:], strict=True):
+        assert after == pytest.approx(before.posterior @ matrix)
+    likelihoods = np.array([step.mechanism.log_density(step.z, F) for step in steps])
+    assert forward_backward(likelihoods, [shift, stay, mixed], START).priors == pytest.approx(np.array(priors))
+    same = running_example([1, 2, 4], transitions=[TRANSITIONS] * 2)
+    assert [s.z.tolist() for s in same] == [s.z.tolist() for s in running_example([1, 2, 4])]
+
+
+def test_several_queries_at_a_timestamp_keep_the_sum_of_their_budgets():
+    second = np.array([[0, 0], [1, 0], [1, 1], [0, 9], [5, 5], [1, 2]], dtype=float)
+    queries, budgets = {"place": F, "load": second}, {"place": 0.6, "load": [0.3, 0.2, 0.1]}
+    steps = list(running_example([4, 2, 1], answers=queries, epsilon=budgets, transitions=np.full((6, 6), 1 / 6)))
+    assert [(step.time, step.query) for step in steps] == [(t, name) for t in range(3) for name in queries]
+    for first, other in zip(steps[::2], steps[1::2], strict=True):
+        assert np.array_equal(other.log_prior, first.log_posterior)
+        assert first.policy == other.policy
+        spent = first.mechanism.epsilon + other.mechanism.epsilon
+        assert [first.mechanism.epsilon, other.mechanism.epsilon] == [0.6, budgets["load"][first.time]]
+        possible = first.policy.possible
+        # Definition 4.4 for both answers together: Theorem 7.1 on whatever is released.
+        norms = sum(
+            s.mechanism.epsilon * s.mechanism.hull.pairwise_norms(f, f) for s, f in ((first, F), (other, second))
+        )
+        for state in possible:
+            assert np.sort(norms[state, possible])[1] <= spent * (1 + 1e-9)
+        for i, j in first.policy.edge_array:
+            assert norms[i, j] <= spent * (1 + 1e-9)
+        log_density = sum(s.mechanism.log_density(s.z, f) for s, f in ((first, F), (other, second)))
+        assert np.ptp(log_density[possible]) <= first.constrained_epsilon + other.constrained_epsilon
+        expected = first.prior * np.exp(log_density)
+        assert other.posterior == pytest.approx(expected / expected.sum())
+    one = running_example([4, 2, 1], answers={"place": F}, epsilon={"place": 1.0})
+    assert [s.z.tolist() for s in one] == [s.z.tolist() for s in running_example([4, 2, 1], epsilon=1.0)]
+
+
+def test_the_method_and_the_edges_insisted_on_reach_the_graph():
+    prior, bare = np.full(6, 1 / 6), dphmm.PolicyGraph.from_edges(6, [])
+    for method in ("greedy", "stepwise", "optimal"):
+        step = first_step(2, prior, policy=bare, method=method, insisted=[(2, 5)])
+        assert step.added_edges == dphmm.protect(bare, F, method, [(2, 5)]).added_edges
+        assert (2, 5) in step.added_edges
+        assert step.mechanism.gap == 0 or method != "optimal"
+
+
+def test_laplace_noise_for_states_that_share_their_answers():
+    step = first_step(2, np.full(6, 1 / 6), answers=np.ones(6), mechanism="laplace")
+    assert step.z.tolist() == [1.0]
+    assert step.constrained_epsilon == 0

@@ -44,7 +44,7 @@ def test_mobility_model_keeps_cells_that_reach_each_other(model):
 @pytest.mark.parametrize("delta", [None, 0.05])
 def test_evaluate_repeats_the_release(model, delta):
     policy = PolicyGraph.transition(model.transitions) if delta is None else PolicyGraph.complete(16)
-    table = evaluation.evaluate(model, policy, 0.7, delta, seed=4)
+    table = evaluation.evaluate(model, policy, [0.7], delta, seed=4)
     assert len(table) == 24
     assert (table["degree_of_protection"] >= 2).all()
     for i, trajectory in enumerate(model.trajectories):
@@ -58,14 +58,14 @@ def test_evaluate_repeats_the_release(model, delta):
             assert row.degree_of_protection == degree_of_protection(step.policy, model.answers)[step.perturbed_state]
     # Where one state is possible, nothing is released: here from 0 only to 1, from 1 only to 2.
     model = _model([[0, 1, 2, 0, 1, 2, 0, 1, 2, 2, 0, 1]], np.arange(6.0).reshape(3, 2), 1, 5)
-    table = evaluation.evaluate(model, PolicyGraph.complete(3), 1.0, seed=0)
+    table = evaluation.evaluate(model, PolicyGraph.complete(3), [1.0], seed=0)
     assert (table["released"].any(), table["released"][0], np.isnan(table["error"][0])) == (True, False, True)
 
 
 def test_compare_and_growth(model):
     table = evaluation.compare({"grid": model}, {"grid": 1.0}, [0.5, 1.0], delta=0.01, seed=0)
     assert table["method"].unique().tolist() == ["DPHMM, G_util", "DPHMM, G_trs", "DPLS"]
-    assert table.columns[:3].tolist() == ["data", "epsilon", "method"]
+    assert table.columns[:4].tolist() == ["data", "method", "trajectory", "epsilon"]
     assert len(table) == 2 * 3 * 24
     growth = evaluation.time_growth([9, 16], 1.0, seed=0, repeats=1)
     assert growth["states"].tolist() == [9, 16]

@@ -134,3 +134,38 @@ def test_states_that_share_their_answers_need_no_noise(kind, edges):
     assert mechanism.sample(2.0, 3, np.random.default_rng(0)).tolist() == [[2.0]] * 3
     assert mechanism.log_density(2.0, f[:, None]).tolist() == [0, 0, -np.inf, -np.inf]
     assert mechanism.error == 0
+
+
+@given(st.integers(0, 100_000), st.integers(1, 3), st.booleans(), st.floats(0.05, 5))
+@settings(max_examples=30)
+def test_constrained_adversarial_privacy_is_what_a_search_over_outputs_finds(seed, d, whole, epsilon):
+    rng = np.random.default_rng(seed)
+    policy, f = random_policy(rng, 7, d, whole=whole)
+    prior = rng.dirichlet(np.ones(7)) * (rng.random(7) < 0.7)
+    prior = prior / prior.sum() if prior.any() else np.full(7, 1 / 7)
+    states = np.flatnonzero(prior)
+    for mechanism in (kind(policy, f, epsilon) for kind in ALL):
+        outputs = np.vstack([f[states], *(mechanism.sample(f[i], 40, rng) for i in states)])
+        log_density = mechanism.log_density(outputs[:, None], f[states])
+        evidence = np.logaddexp.reduce(log_density + np.log(prior[states]), axis=1)
+        gains = (log_density - evidence[:, None])[~np.isneginf(evidence)]
+        found = mechanism.adversarial_epsilon(prior)
+        assert gains.max() == pytest.approx(found, abs=1e-8)  # attained at an answer
+        # Theorem 11.4: the constrained DP level between the states bounds it for every prior on them, ...
+        factor = dphmm.constrained_dp_factor(dphmm.PolicyGraph(7).constrain(states), f, mechanism.body)
+        assert found <= epsilon * factor * (1 + 1e-9) + 1e-12
+        # ... and priors on them come close to it.
+        norms = mechanism.body.pairwise_norms(f[states], f[states])
+        i, j = np.unravel_index(np.argmax(norms), norms.shape)
+        extreme = np.zeros(7)
+        extreme[states] = 1e-9
+        extreme[states[j]] += 1 - extreme.sum()
+        if i != j and np.isfinite(factor) and epsilon * factor < 10:
+            assert mechanism.adversarial_epsilon(extreme) == pytest.approx(epsilon * factor, abs=1e-4)
+
+
+def test_for_one_prior_adversarial_privacy_is_no_constrained_differential_privacy():
+    # Two states as likely as each other: no output more than doubles a probability, whatever the noise.
+    flat = dphmm.KNormMechanism(categorical().constrain([1, 2, 4]), F, 1.0)
+    assert flat.adversarial_epsilon([0, 0.5, 0, 0, 0.5, 0]) == pytest.approx(np.log(2))
+    assert dphmm.constrained_dp_factor(categorical().constrain([1, 2, 4]), F) == np.inf

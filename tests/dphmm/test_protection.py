@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tests.dphmm.policies import F, algorithm_4, categorical, linear_norm, random_policy
 from tplrepro import dphmm
 from tplrepro.dphmm import protection
+from tplrepro.dphmm.running_example import COUNTS, PATIENT_EDGES
 
 
 @pytest.mark.parametrize(
@@ -69,7 +70,9 @@ def test_the_result_is_protectable_and_contains_the_policy(seed, d, whole, metho
     rng = np.random.default_rng(seed)
     policy, f = random_policy(rng, 12, d, density=0.02, whole=whole)
     policy = policy.constrain(rng.permutation(12)[: rng.integers(2, 13)])
-    result, hull, added = protection.protect(policy, f, method)
+    found = protection.protect(policy, f, method)
+    result, hull, added = found.policy, found.hull, found.added_edges
+    assert found.gap == 0 if method == "optimal" else np.isnan(found.gap)
     assert dphmm.is_protectable(result, f)
     assert result == policy.connect(added)
     assert result.n_edges == policy.n_edges + len(added)
@@ -108,23 +111,114 @@ def test_with_one_exposed_state_no_set_of_edges_does_better(d, seed):
             assert dphmm.sensitivity_hull(other, f).volume >= best * (1 - 1e-9)
 
 
-def test_with_several_exposed_states_algorithm_3_need_not_be_optimal(monkeypatch):
-    # Two exposed states: each step is optimal, the two together are not; all pairs of edges decide.
-    policy, ratios = dphmm.PolicyGraph.from_edges(5, [(0, 1), (0, 2)]), []
-    for f in np.random.default_rng(0).integers(-4, 5, (300, 5, 2)).astype(float):
-        exposed = dphmm.exposed_states(policy, f)
-        if exposed.size == 2 and dphmm.sensitivity_hull(policy, f).dimension == 2:
-            more = (np.delete(f, state, axis=0) - f[state] for state in exposed)
-            joint = min(dphmm.SensitivityHull([*policy.differences(f), *pair]).volume for pair in product(*more))
-            found = [protection.protect(policy, f, method)[1].volume for method in ("stepwise", "optimal")]
-            ratios.append(np.divide(found, joint))
-    assert np.min(ratios) >= 1 - 1e-9
-    stepwise, optimal = np.max(ratios, axis=0)
-    assert stepwise > 1.05
-    assert optimal <= 1 + 1e-9
-    monkeypatch.setattr(protection, "MOST_HULLS", 1)
-    with pytest.raises(ValueError, match="take method 'stepwise'"):
-        protection.protect(policy, f, "optimal")
+def exhaustive(policy, f):
+    """Dimension and volume of the smallest hull under which nobody is exposed, over all connections of the exposed."""
+    exposed = dphmm.exposed_states(policy, f)
+    others = [[(i, j) for j in policy.possible if j != i] for i in exposed]
+    return min(
+        (hull.dimension, hull.volume)
+        for hull in (dphmm.sensitivity_hull(policy.connect(edges), f) for edges in product(*others))
+    )
+
+
+@pytest.mark.parametrize(("n", "d"), [*product(range(2, 8), [1, 2, 3])])
+def test_the_optimum_is_that_of_an_exhaustive_search(n, d):
+    tried = 0
+    for seed in range(200):
+        rng = np.random.default_rng([n, d, seed])
+        policy, f = random_policy(rng, n, d, density=0.1, whole=seed % 2)
+        if dphmm.exposed_states(policy, f).size <= (4 if n < 6 else 3) and not dphmm.is_protectable(policy, f):
+            found, least = protection.protect(policy, f, "optimal"), exhaustive(policy, f)
+            assert (found.hull.dimension, found.gap) == (least[0], 0)
+            assert found.hull.volume == pytest.approx(least[1])
+            tried += 1
+            if tried == 3:
+                break
+    assert tried or n == 2 or d == 1
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_no_supergraph_at_all_does_better_than_the_optimum(d):
+    # All 1,024 graphs on five states, not only those that connect exposed ones.
+    pairs = [*combinations(range(5), 2)]
+    for seed in range(4 - d):
+        policy, f = random_policy(np.random.default_rng([d, seed]), 5, d, density=0.1, whole=True)
+        best, missing = protection.protect(policy, f, "optimal"), [pair for pair in pairs if pair not in policy.edges]
+        for edges in chain.from_iterable(combinations(missing, size) for size in range(len(missing) + 1)):
+            other = policy.connect(edges)
+            hull = dphmm.sensitivity_hull(other, f)
+            if hull.dimension == best.hull.dimension and hull.volume < best.hull.volume * (1 - 1e-9):
+                assert not dphmm.is_protectable(other, f, hull)
+
+
+def test_stepwise_is_never_better_and_sometimes_much_worse():
+    ratios = []
+    for seed in range(60):  # 1,000 of them: benchmarks/run.py
+        rng = np.random.default_rng(seed)
+        policy, f = random_policy(rng, int(rng.integers(3, 10)), 2, density=0.08, whole=seed % 2)
+        hulls = [protection.protect(policy, f, method).hull for method in ("stepwise", "greedy", "optimal")]
+        *others, best = [(hull.dimension, hull.volume * (1 + 1e-9)) for hull in hulls]
+        assert best <= (min(others)[0], min(others)[1] * (1 + 1e-9))
+        ratios.append(hulls[0].volume / hulls[2].volume if hulls[0].dimension == hulls[2].dimension else np.inf)
+    assert np.median(ratios) == pytest.approx(1)
+    assert np.max(ratios) > 1.2
+
+
+def test_beyond_the_size_that_is_searched_the_gap_is_said(monkeypatch):
+    f, policy = np.random.default_rng(0).normal(size=(40, 2)), dphmm.PolicyGraph.from_edges(40, [])
+    least = protection.protect(policy, f, "optimal")
+    assert least.gap == 0
+    stepwise = protection.protect(policy, f, "stepwise").hull.volume
+    gaps = []
+    for most in range(0, 120, 20):
+        monkeypatch.setattr(protection, "MOST_HULLS", most)
+        found = protection.protect(policy, f, "optimal")
+        assert least.hull.volume * (1 - 1e-9) <= found.hull.volume <= stepwise * (1 + 1e-9)
+        assert found.hull.volume <= least.hull.volume * (1 + found.gap) * (1 + 1e-9)
+        assert dphmm.is_protectable(found.policy, f)
+        gaps.append(found.gap)
+    assert gaps[0] == np.inf
+    assert any(0 < gap < np.inf for gap in gaps)
+    assert gaps == sorted(gaps, reverse=True)
+
+
+@pytest.mark.parametrize("method", protection.METHODS)
+def test_edges_that_the_user_insists_on_come_first(method):
+    # Footnote 3: s_3 is exposed and hidden by s_6, not by the state that the method would take.
+    G = categorical().constrain([2, 3, 4, 5])
+    found = protection.protect(G, F, method, [(5, 2), (0, 2), (3, 4)])
+    assert found.added_edges == [(2, 5)]  # s_1 is impossible; s_4 and s_5 are not exposed
+    assert found.policy == G.connect([(2, 5)])
+    assert found.hull.volume == pytest.approx(20)
+    # Footnote 5: a whole graph of the user's; the method has nothing left to do, here or where it is of no use.
+    whole = dphmm.PolicyGraph.from_edges(5, [(0, 4), (1, 4), (2, 4), (3, 4)])
+    bare, f = dphmm.PolicyGraph.from_edges(5, []), np.array([[0.0, 0], [1, 0], [0, 1], [1, 1], [9, 9]])
+    assert dphmm.protectable_graph(bare, f, method, whole) == whole
+    rest = dphmm.protectable_graph(bare, f, method, [(0, 4)])
+    assert (0, 4) in rest.edges
+    assert dphmm.is_protectable(rest, f)
+
+
+def test_null_nodes_protect_existence():
+    # Example 5.3 with the null node of Fig. 2c: no existence is leaked by more than epsilon, with the edges of Fig. 2b.
+    f = np.vstack([COUNTS, [0, 0]])
+    patients = dphmm.PolicyGraph.from_edges(6, PATIENT_EDGES)
+    assert dphmm.unbounded_dp_factor(patients, COUNTS) == pytest.approx(2)
+    both = patients.with_null()
+    assert both.n_edges == 2 + 6
+    assert dphmm.unbounded_dp_factor(both, f) == pytest.approx(1)
+    mechanism, without = dphmm.KNormMechanism(both, f, 0.7), dphmm.KNormMechanism(patients, COUNTS, 0.7)
+    z = f - [0.3, 0.2]
+    losses = [
+        np.abs(each.log_density(z, COUNTS[:, None]) - each.log_density(z, [0, 0])) for each in (mechanism, without)
+    ]
+    assert losses[0].max() <= 0.7 * (1 + 1e-9) < losses[1].max()
+    # Which node hides s_6, unprotected in Fig. 2b (DoP 1 beside equal answers)? The null node is one to choose from.
+    alone = dphmm.PolicyGraph.from_edges(3, [(0, 1)]).with_null([]).constrain([0, 1, 2, 3])
+    answers = [[0.0, 5], [1, 5], [0, 1], [0, 0]]
+    assert dphmm.exposed_states(alone, answers).tolist() == [2, 3]
+    assert protection.protect(alone, answers).added_edges == [(2, 3)]
+    assert patients.constrain([1, 2]).with_null().edge_array.tolist() == [[1, 6], [2, 6]]
 
 
 def test_an_edgeless_policy_is_built_from_nothing():

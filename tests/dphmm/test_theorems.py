@@ -63,6 +63,22 @@ def test_theorem_7_2_on_all_possible_sequences():
     assert np.ptp(totals) <= sum(step.constrained_epsilon for step in steps)
 
 
+def test_theorem_7_1_needs_one_state_that_hides_an_exposed_one_in_every_query():
+    # s_5 is near s_2 in the first query and near s_4 in the second. Made for each query by itself, the graphs leave no
+    # state that is within the sum of the budgets of s_5.
+    first, second = np.array([[0.0], [0.1], [9], [9.1], [1]]), np.array([[9.0], [9.1], [0], [0.1], [1]])
+    G = dphmm.PolicyGraph.from_edges(5, [(0, 1), (2, 3)])
+
+    def least_loss(*graphs):
+        pairs = list(zip(graphs, (first, second), strict=True))
+        norms = sum(0.5 * dphmm.sensitivity_hull(graph, f).norm(f - f[4]) for graph, f in pairs)
+        return np.min(norms[:4])
+
+    assert least_loss(*(dphmm.protectable_graph(G, f) for f in (first, second))) > 4
+    joint = dphmm.protectable_graph(G, np.hstack([first, second]))
+    assert least_loss(joint, joint) <= 1
+
+
 def _against_adversary(possible, adversary_states):
     """Noise for the constraint C against an adversary with constraint C^A: exposed states and broken edges of hers."""
     hull = dphmm.KNormMechanism.protecting(categorical().constrain(possible), F, 1.0).hull
@@ -109,3 +125,28 @@ def test_example_11_2_the_attack_on_local_differential_privacy():
     z = local.sample(1, rng)
     weights = np.exp([local.mechanisms[s].log_density(z, F[s]) for s in range(6)])
     assert local.posterior(z, np.full(6, 1 / 6)) == pytest.approx(weights / weights.sum())
+
+
+def test_laplace_noise_fitted_to_the_true_neighbourhood_is_attacked_by_its_scale():
+    # s_1 - s_2 - s_3 on a line: s_1's neighbourhood has sensitivity 1, s_2's has 4. Far out the wider noise is likelier
+    # beyond every bound, so epsilon-LocalDP bounds no loss between connected states.
+    f, G = [0.0, 1.0, 4.0], dphmm.PolicyGraph.from_edges(3, [(0, 1), (1, 2)])
+    local = dphmm.LocalMechanism(G, f, 1.0, mechanism="laplace")
+    for state, scale in ((0, 1), (1, 4), (2, 3)):
+        z = 2.5
+        density = -abs(z - f[state]) / scale - np.log(2 * scale)
+        assert local.log_likelihood([z])[state] == pytest.approx(density)
+    losses = [np.subtract(*local.log_likelihood([z])[[1, 0]]) for z in (-4.0, -40.0, -400.0)]
+    assert losses == sorted(losses)
+    assert losses[0] > 1
+    assert losses[-1] > 290
+    # DPHMM with Laplace noise on the same graph keeps the bound everywhere.
+    uniform = dphmm.LaplaceMechanism(G, f, 1.0)
+    assert abs(uniform.log_density(-400.0, 0.0) - uniform.log_density(-400.0, 1.0)) <= 1
+    # On average the adversary knows more than under DPHMM: the mean probability of the true state.
+    rng, prior = np.random.default_rng(0), np.full(3, 1 / 3)
+    named = [[local.posterior(local.sample(s, rng), prior)[s] for s in (0, 1, 2)] for _ in range(400)]
+    assert np.mean(named) > 0.4
+    # States with equal answers need no noise, and Laplace's is none then.
+    same = dphmm.LocalMechanism(dphmm.PolicyGraph.from_edges(4, [(0, 1), (2, 3)]), [2.0, 2, 5, 5], 1.0, "laplace")
+    assert same.posterior([2.0], np.full(4, 0.25)).tolist() == [0.5, 0.5, 0, 0]

@@ -1,10 +1,12 @@
 """The evaluation of [5] (section 8): degree of protection, error and runtime along trajectories.
 
-`evaluate` releases each trajectory once under one policy, and records for each timestamp what Figs. 10 to 13 average.
+`evaluate` releases each trajectory under one policy, once for each budget, and records for each timestamp what Figs. 10
+to 13 average.
 """
 
 import timeit
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from time import perf_counter
 from typing import Any
 
@@ -13,7 +15,7 @@ import pandas as pd
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 
-from tplrepro.dphmm.data_release import release
+from tplrepro.dphmm.data_release import KEPT, DataRelease, release
 from tplrepro.dphmm.mobility import MobilityModel
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.dphmm.protection import degree_of_protection
@@ -25,7 +27,7 @@ __all__ = ["compare", "evaluate", "grid_of_states", "time_growth"]
 def compare(
     models: Mapping[str, MobilityModel],
     radii: Mapping[str, float],
-    epsilons: Iterable[float],
+    epsilons: Sequence[float],
     *,
     delta: float,
     seed: int,
@@ -33,8 +35,8 @@ def compare(
     """`evaluate` of the three methods of section 8 on each model, for each budget.
 
     For each name of data a model and the radius r of its G_util, km; budgets of a release, nats; `delta` of the
-    baseline DPLS, a complete graph on the delta-location set. The rows are those of `evaluate` with data, epsilon and
-    method in front.
+    baseline DPLS, a complete graph on the delta-location set. The rows are those of `evaluate` with data and method in
+    front.
     """
     tables: dict[tuple, pd.DataFrame] = {}
     for name, model in models.items():
@@ -44,46 +46,46 @@ def compare(
             "DPLS": (PolicyGraph.complete(len(model.answers)), delta),
         }
         tables |= {
-            (name, epsilon, method): evaluate(model, policy, epsilon, share, seed=seed)
-            for epsilon in epsilons
+            (name, method): evaluate(model, policy, epsilons, share, seed=seed)
             for method, (policy, share) in policies.items()
         }
-    keys = ["data", "epsilon", "method"]
+    keys = ["data", "method"]
     return pd.concat(tables, names=keys).reset_index(level=keys).reset_index(drop=True)
 
 
 def evaluate(
-    model: MobilityModel, policy: PolicyGraph, epsilon: float, delta: float | None = None, *, seed: int
+    model: MobilityModel,
+    policy: PolicyGraph,
+    epsilons: Sequence[float],
+    delta: float | None = None,
+    *,
+    seed: int,
+    method: str = "greedy",
+    kept: int = KEPT,
 ) -> pd.DataFrame:
     """Release all trajectories of a model under one policy, by the planar isotropic mechanism of section 8.
 
     Where only one state is possible nothing is released and the prior is kept, as no privacy is possible; such
     timestamps have `released` False and no other values.
 
-    `epsilon` and `delta` as in `release`; trajectory i draws from the generator of (seed, i), whatever the policy. A
-    row for each trajectory and timestamp: trajectory, time (from 1); released; possible: |C_t|; degree_of_protection of
-    the true state (of its surrogate, where it is outside the delta-location set); error: ||z - f(s)||_2, km;
-    added_edges; seconds of the release.
+    `epsilons` are the budgets of a release, `delta`, `method` and `kept` as in `DataRelease`: with kept = 0 each
+    release finds its protection anew, as Algorithm 2 is printed. Trajectory i draws from the generator of (seed, i),
+    whatever the policy and the budget. A row for each trajectory, budget and timestamp: trajectory, epsilon, time (from
+    1); released; possible: |C_t|; degree_of_protection of the true state (of its surrogate, where it is outside the
+    delta-location set); error: ||z - f(s)||_2, km; added_edges; seconds of the release.
     """
     f, rows = model.answers, []
-    for i, trajectory in enumerate(model.trajectories):
-        steps = release(
-            trajectory[1:],
-            policy,
-            f,
-            epsilon,
-            model.transitions,
-            model.transitions.row(trajectory[0]),
-            mechanism="planar isotropic",
-            delta=delta,
-            skip=True,
-            rng=np.random.default_rng([seed, i]),
-        )
+    setting = DataRelease(
+        policy, f, model.transitions, mechanism="planar isotropic", method=method, delta=delta, skip=True, kept=kept
+    )
+    for (i, trajectory), epsilon in product(enumerate(model.trajectories), epsilons):
+        start, rng = model.transitions.row(trajectory[0]), np.random.default_rng([seed, i])
+        steps = setting.series(trajectory[1:], epsilon, start, rng=rng)
         for time, state in enumerate(trajectory[1:].tolist(), start=1):
             started = perf_counter()
             step = next(steps)
             seconds = perf_counter() - started
-            row: dict[str, Any] = {"trajectory": i, "time": time, "released": step is not None}
+            row: dict[str, Any] = {"trajectory": i, "epsilon": epsilon, "time": time, "released": step is not None}
             if step is not None:
                 row |= {
                     "possible": step.policy.possible.size,

@@ -12,6 +12,7 @@ bits of the released numbers; round them before publication (rounding costs no p
 except on a flat hull, where a grid would tell the lines apart).
 """
 
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Self
 
@@ -19,15 +20,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.dphmm.constraint import as_answers, as_vectors
-from tplrepro.dphmm.hull import SensitivityHull, cross_polytope, l1_sensitivity, sensitivity_hull
+from tplrepro.dphmm.hull import SensitivityHull, l1_sensitivity, sensitivity_hull
 from tplrepro.dphmm.policy_graph import PolicyGraph
-from tplrepro.dphmm.protection import NoPrivacyError, is_protectable, protect
+from tplrepro.dphmm.protection import NoPrivacyError, Protection, is_protectable, protect
 from tplrepro.markov.filtering import condition, log_probabilities
 from tplrepro.mechanisms.k_norm import SLACK, KNormNoise
 from tplrepro.mechanisms.laplace import LaplaceNoise
-from tplrepro.validation import check_distribution, check_level
+from tplrepro.validation import check_choice, check_distribution, check_level
 
-__all__ = ["KNormMechanism", "LaplaceMechanism", "LocalMechanism", "PlanarIsotropicMechanism"]
+__all__ = ["MECHANISMS", "KNormMechanism", "LaplaceMechanism", "LocalMechanism", "PlanarIsotropicMechanism"]
 
 
 class KNormMechanism:
@@ -39,8 +40,9 @@ class KNormMechanism:
     answers : array-like (N, d) or (N,), f
     epsilon : float > 0, nats: the loss between connected states
 
-    `added_edges` are the pairs of states that `protecting` added to the policy. NoPrivacyError if the policy has no
-    edge: answers would be released as they are (allowed where states share each answer).
+    `added_edges` are the pairs of states that `protecting` added to the policy, `gap` that of `Protection`.
+    NoPrivacyError if the policy has no edge: answers would be released as they are (allowed where states share each
+    answer).
 
     Example 5.2 of [5]: noise along a segment; s_5 (index 4) gives itself away.
 
@@ -58,6 +60,7 @@ class KNormMechanism:
         self.answers = as_answers(answers, policy.n_states)
         self.epsilon = check_level(epsilon, "epsilon")
         self.added_edges: list[tuple[int, int]] = []
+        self.gap = np.nan
         if policy.n_edges == 0 and not is_protectable(policy, self.answers):
             raise NoPrivacyError(
                 f"a mechanism needs a policy that connects some of its {policy.possible.size} possible states, "
@@ -65,12 +68,23 @@ class KNormMechanism:
             )
 
     @classmethod
-    def protecting(cls, policy: PolicyGraph, answers: ArrayLike, epsilon: float, method: str = "greedy") -> Self:
+    def protecting(
+        cls,
+        policy: PolicyGraph,
+        answers: ArrayLike,
+        epsilon: float,
+        method: str = "greedy",
+        insisted: PolicyGraph | Iterable = (),
+    ) -> Self:
         """The mechanism of a policy made protectable; parameters and errors also as in `protectable_graph`."""
-        protectable, hull, added = protect(policy, answers, method)
-        mechanism = cls(protectable, answers, epsilon)
-        mechanism.hull = hull
-        mechanism.added_edges = sorted((min(pair), max(pair)) for pair in added)
+        return cls.fitted(protect(policy, answers, method, insisted), answers, epsilon)
+
+    @classmethod
+    def fitted(cls, protection: Protection, answers: ArrayLike, epsilon: float) -> Self:
+        """The mechanism of what `protect` found for the same answers."""
+        mechanism = cls(protection.policy, answers, epsilon)
+        mechanism.hull = protection.hull
+        mechanism.added_edges, mechanism.gap = protection.added_edges, protection.gap
         return mechanism
 
     @cached_property
@@ -87,6 +101,22 @@ class KNormMechanism:
     def error(self) -> float:
         """Root mean square Euclidean error, sqrt(E||z - f(s)||_2^2) (Eq. (3) of [5]); exact, in the answers' unit."""
         return float(np.sqrt(self._noise.mean_square))
+
+    def adversarial_epsilon(self, prior: ArrayLike) -> float:
+        """max log(Pr(s_i | z) / Pr(s_i)) over outputs z and the states of a prior (N,): Definition 11.2 of [5]; nats.
+
+        Exact: the ratio is largest at z = f(s_i), where no state's loss exceeds its largest. It is less than the
+        constrained DP level between these states, and comes arbitrarily close to it as the prior varies on them, which
+        is the equivalence of Theorem 11.4: for one prior there is none.
+
+        >>> mechanism = KNormMechanism(PolicyGraph.complete(2), [0, 1], epsilon=1.0)
+        >>> [round(mechanism.adversarial_epsilon([share, 1 - share]), 4) for share in (0.5, 0.001)]
+        [0.3799, 0.9983]
+        """
+        p = check_distribution(prior, self.policy.n_states, "prior")
+        states = np.flatnonzero(p)
+        norms = (1 + self.body.slack) * self.body.pairwise_norms(self.answers[states], self.answers[states])
+        return float(-np.log(np.exp(-self.epsilon * norms) @ p[states]).min())
 
     def sample(self, answer: ArrayLike, size: int | None = None, rng: np.random.Generator | None = None) -> np.ndarray:
         """Released values z for the true answer (d,): (d,), or (size, d) if `size` is given; `rng` is required."""
@@ -136,7 +166,7 @@ class LaplaceMechanism(KNormMechanism):
 
     @property
     def body(self) -> SensitivityHull:
-        return cross_polytope(self.answers.shape[1], l1_sensitivity(self.policy, self.answers))
+        return SensitivityHull(l1_sensitivity(self.policy, self.answers) * np.eye(self.answers.shape[1]))
 
     @property
     def error(self) -> float:
@@ -165,12 +195,22 @@ class PlanarIsotropicMechanism(KNormMechanism):
             )
 
 
+#: The mechanisms by name.
+MECHANISMS: dict[str, type[KNormMechanism]] = {
+    "k-norm": KNormMechanism,
+    "laplace": LaplaceMechanism,
+    "planar isotropic": PlanarIsotropicMechanism,
+}
+
+
 class LocalMechanism:
-    """K-norm noise fitted to the neighbourhood of the true state alone, to be attacked, not to be used.
+    """Noise fitted to the neighbourhood of the true state alone, to be attacked, not to be used.
 
     It is epsilon-LocalDP (Definition 11.1 of [5]), but the shape of its noise depends on the secret: where
-    neighbourhoods span different lines, the released value tells which one it lies on, and with it the state.
-    Parameters as in `KNormMechanism`, but each possible state has a neighbour; `mechanisms` holds that of each.
+    neighbourhoods span different lines, K-norm noise tells which one it lies on, and with it the state. Laplace noise
+    fills the space, but its scale differs, and far from the answers the likelihood ratio exceeds every bound.
+    Parameters as in `KNormMechanism`, but each possible state has a neighbour; `mechanism` is "k-norm", "laplace" or
+    "planar isotropic", and `mechanisms` holds that of each state.
 
     Example 11.2 of [5]: the value released for s_4 (index 3) lies on the line through f(s_4) and f(s_6).
 
@@ -182,13 +222,14 @@ class LocalMechanism:
     [0.0, 0.0, 0.0, 1.0, 0.0, 0.0]
     """
 
-    def __init__(self, policy: PolicyGraph, answers: ArrayLike, epsilon: float):
+    def __init__(self, policy: PolicyGraph, answers: ArrayLike, epsilon: float, mechanism: str = "k-norm"):
+        check_choice(mechanism, "mechanism", MECHANISMS)
         self.policy = policy
         self.answers = as_answers(answers, policy.n_states)
         # Definition 11.1 compares any two states of the neighbourhood, not the true one with each.
         complete = PolicyGraph.complete(policy.n_states)
         self.mechanisms = {
-            state: KNormMechanism(complete.constrain(policy.neighbors(state)), self.answers, epsilon)
+            state: MECHANISMS[mechanism](complete.constrain(policy.neighbors(state)), self.answers, epsilon)
             for state in policy.possible.tolist()
         }
 
@@ -206,7 +247,7 @@ class LocalMechanism:
         logs = np.full(self.policy.n_states, -np.inf)
         for state, mechanism in self.mechanisms.items():
             logs[state] = mechanism.log_density(z, self.answers[state])
-        dimensions = {state: self.mechanisms[state].hull.dimension for state in np.flatnonzero(np.isfinite(logs))}
+        dimensions = {state: self.mechanisms[state].body.dimension for state in np.flatnonzero(np.isfinite(logs))}
         logs[[state for state in dimensions if dimensions[state] > min(dimensions.values())]] = -np.inf
         return logs
 

@@ -99,6 +99,6 @@ def mobility_model(sequences: Sequences, centres: ArrayLike, n_trajectories: int
         )
     return MobilityModel(
         answers=np.asarray(centres, dtype=float)[kept],
-        transitions=TransitionMatrix.from_counts(counts[kept][:, kept]),
+        transitions=TransitionMatrix.from_counts(counts[kept][:, kept], sparse=True),
         trajectories=np.array([run[: horizon + 1] for run in longest[:n_trajectories] if len(run) > horizon]),
     )

@@ -44,7 +44,7 @@ class PolicyGraph(FrozenArrays):
     def __init__(self, n_states: int, edges: Iterable = ()):
         self.n_states = check_horizon(n_states, "n_states")
         self.possible = frozen(np.arange(self.n_states))
-        self.edge_array = frozen(_checked_edges(edges, self.n_states))
+        vars(self)["edge_array"] = frozen(_checked_edges(edges, self.n_states))
 
     @classmethod
     def from_edges(cls, n_states: int, edges: Iterable) -> "PolicyGraph":
@@ -55,7 +55,7 @@ class PolicyGraph(FrozenArrays):
     def complete(cls, n_states: int) -> "PolicyGraph":
         """Complete protection, G_cplt: each state is hidden among all."""
         graph = cls(n_states)
-        return graph._copy(_clique(graph.possible), graph.possible)
+        return graph._copy(None, graph.possible)
 
     @classmethod
     def categorical(cls, categories: Iterable, n_states: int | None = None) -> "PolicyGraph":
@@ -109,7 +109,7 @@ class PolicyGraph(FrozenArrays):
         if kept.size == self.possible.size:
             return self
         if self.is_complete:
-            return self._copy(_clique(kept), kept)
+            return self._copy(None, kept)
         is_kept = np.isin(np.arange(self.n_states), kept)
         return self._copy(self.edge_array[is_kept[self.edge_array].all(axis=1)], kept)
 
@@ -122,6 +122,19 @@ class PolicyGraph(FrozenArrays):
         if not len(more):
             return self
         return self._copy(_sorted_edges(np.vstack([self.edge_array, more]), self.n_states), self.possible)
+
+    def with_null(self, states: ArrayLike | None = None) -> "PolicyGraph":
+        """This graph and a null node N, "no such record", connected to `states`, by default to all possible ones.
+
+        It makes them unbounded neighbours (Definition 3.4 of [5]): their existence is protected. Its answer is 0, so
+        append a row of zeros to f. For databases only: a Markov chain always has a state (section 4.1).
+
+        >>> sorted(PolicyGraph.from_edges(3, [(0, 1)]).with_null([1, 2]).edges)
+        [(0, 1), (1, 3), (2, 3)]
+        """
+        chosen = self.possible if states is None else check_states(states, self.n_states)
+        more = PolicyGraph(self.n_states + 1)._copy(self.edge_array.copy(), np.append(self.possible, self.n_states))
+        return more.connect(np.column_stack([chosen, np.full(len(chosen), self.n_states)]))
 
     @cached_property
     def graph(self) -> Any:
@@ -137,14 +150,22 @@ class PolicyGraph(FrozenArrays):
     def edges(self) -> Any:
         return self.graph.edges
 
+    @cached_property
+    def edge_array(self) -> np.ndarray:
+        return frozen(_clique(self.possible))  # of a complete graph, when somebody asks; others hold theirs
+
     @property
     def n_edges(self) -> int:
-        return len(self.edge_array)
+        return len(self.edge_array) if "edge_array" in vars(self) else self._most_edges
 
     @property
     def is_complete(self) -> bool:
         """Whether all possible states are connected with each other."""
-        return self.n_edges == self.possible.size * (self.possible.size - 1) // 2
+        return self.n_edges == self._most_edges
+
+    @property
+    def _most_edges(self) -> int:
+        return self.possible.size * (self.possible.size - 1) // 2
 
     def differences(self, answers: ArrayLike) -> np.ndarray:
         """f(s_i) - f(s_j) of each edge, (m, d): half of the columns of Delta f (Definition 5.1 of [5])."""
@@ -160,15 +181,18 @@ class PolicyGraph(FrozenArrays):
     @cached_property
     def disconnected(self) -> np.ndarray:
         """Possible states without an edge, ascending."""
+        if self.is_complete and self.possible.size > 1:
+            return frozen(self.possible[:0])
         return frozen(self.possible[~np.isin(self.possible, self.edge_array)])
 
-    def _copy(self, edge_array: np.ndarray, possible: np.ndarray) -> "PolicyGraph":
-        """A graph of edges known to be valid between possible states."""
+    def _copy(self, edge_array: np.ndarray | None, possible: np.ndarray) -> "PolicyGraph":
+        """A graph of edges known to be valid between possible states, of all of them if None."""
         copy = object.__new__(PolicyGraph)
         copy.n_states = self.n_states
         copy.possible = frozen(possible)
-        copy.edge_array = edge_array
-        copy.edge_array.setflags(write=False)
+        if edge_array is not None:
+            edge_array.setflags(write=False)
+            vars(copy)["edge_array"] = edge_array
         return copy
 
     def __eq__(self, other: object) -> bool:

@@ -7,9 +7,11 @@ e^epsilon (Theorem 5.2).
 A graph becomes protectable by connecting each exposed state to one other state: to the one with the nearest answer
 (Algorithm 1), or to the one that makes the volume of K grow least (Algorithm 3, in any dimension). Each connection
 enlarges K and may protect other states as well, so the exposed states are found again after each step. The optimum of
-Eq. (5) is found among all such connections: hulls only grow, so a search from the smallest hull on ends at it.
+Eq. (5) is found among all such connections by branch and bound.
 """
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import takewhile
 
@@ -24,17 +26,19 @@ from tplrepro.validation import check_choice
 __all__ = [
     "METHODS",
     "NoPrivacyError",
+    "Protection",
     "constrained_dp_factor",
     "degree_of_protection",
     "exposed_states",
     "is_protectable",
     "protect",
     "protectable_graph",
+    "unbounded_dp_factor",
 ]
 
 #: Algorithms 1 and 3 and Eq. (5) of [5].
 METHODS = ("greedy", "stepwise", "optimal")
-#: Hulls that the search for the optimum may build: some ten seconds of them.
+#: Hulls that the search for the optimum may build: half a minute of them.
 MOST_HULLS = 10_000
 #: Rows of the matrix of pairwise norms that are held at a time: 8 MB for 2,000 states.
 ROWS = 512
@@ -109,13 +113,59 @@ def constrained_dp_factor(policy: PolicyGraph, answers: ArrayLike, hull: Sensiti
     return float((1 + hull.slack) * np.ptp((f - f[0]) @ hull.halfspaces.T, axis=0).max(initial=0.0))
 
 
-def protectable_graph(policy: PolicyGraph, answers: ArrayLike, method: str = "greedy") -> PolicyGraph:
+def unbounded_dp_factor(policy: PolicyGraph, answers: ArrayLike, hull: SensitivityHull | None = None) -> float:
+    """max ||f(s_j)||_K over possible states; parameters as in `degree_of_protection`.
+
+    In a database, where f(s_j) is what the record s_j adds to the answer, the loss about the existence of a record is
+    at most epsilon times that (Theorem 5.3 (2) of [5]); at most 1 where all are connected to a null node.
+
+    >>> f, G = [[1, 0], [0, 0], [1, 0], [0, 1], [1, 0], [0, 1]], PolicyGraph.from_edges(6, [(0, 1), (2, 3)])
+    >>> round(unbounded_dp_factor(G, f), 6), round(unbounded_dp_factor(G.with_null(), [*f, [0, 0]]), 6)
+    (2.0, 1.0)
+    """
+    f = as_answers(answers, policy.n_states)[policy.possible]
+    hull = sensitivity_hull(policy, answers) if hull is None else hull
+    return float((1 + hull.slack) * hull.norm(f).max())
+
+
+@dataclass(frozen=True, eq=False)
+class Protection:
+    """A protectable graph and its noise's body.
+
+    Attributes
+    ----------
+    policy : PolicyGraph, in which no possible state is exposed
+    hull : SensitivityHull, K(policy, f)
+    added_edges : list of pairs (i, j), i < j, that the policy had not before
+    gap : float, of method "optimal": the least volume of Eq. (5) is at least volume / (1 + gap)
+        0 if this is the least; infinite if a flatter hull is not ruled out; NaN for the other methods.
+    """
+
+    policy: PolicyGraph
+    hull: SensitivityHull
+    added_edges: list[tuple[int, int]]
+    gap: float = np.nan
+
+
+def protectable_graph(
+    policy: PolicyGraph, answers: ArrayLike, method: str = "greedy", insisted: PolicyGraph | Iterable = ()
+) -> PolicyGraph:
     """A supergraph of `policy` on the same possible states in which no state is exposed; itself if none is.
 
-    `policy` and `answers` as in `degree_of_protection`; the method is "greedy" (Algorithm 1 of [5]), "stepwise"
-    (Algorithm 3: the smallest volume after each step, which is optimal for one exposed state, but need not be for
-    several) or "optimal" (Eq. (5): the smallest volume; exponential in the number of exposed states, so ValueError
-    where more than 10,000 hulls would be compared). NoPrivacyError if only one state is possible.
+    Parameters
+    ----------
+    policy : PolicyGraph over N states, constrained to the possible ones
+    answers : array-like (N, d) or (N,), f
+    method : str
+        "greedy": Algorithm 1 of [5]. "stepwise": Algorithm 3, the smallest volume after each step; optimal for one
+        exposed state, not for several. "optimal": Eq. (5), the smallest volume, if the search proves it with 10,000
+        hulls, in half a minute: 150 exposed states in the plane, some 60 in space, 6 in four dimensions. Beyond, the
+        best graph found, never larger than the other two, and the `gap` of `protect` bounds by how much.
+    insisted : PolicyGraph or pairs of states
+        The user's own choice of who hides whom (footnotes 3 and 5 of [5]): an exposed state gets all its edges among
+        these to possible states. The method then connects those that are still exposed.
+
+    NoPrivacyError if only one state is possible.
 
     Example 6.1 of [5]: s_3 (index 2) is exposed; the area grows least by the edge to s_4.
 
@@ -125,14 +175,22 @@ def protectable_graph(policy: PolicyGraph, answers: ArrayLike, method: str = "gr
     [(2, 3)]
     >>> sorted(set(protectable_graph(G, f, "greedy").edges) - set(G.edges))
     [(2, 4)]
+    >>> sorted(set(protectable_graph(G, f, insisted=[(2, 5), (0, 1)]).edges) - set(G.edges))
+    [(2, 5)]
     """
-    return protect(policy, answers, method)[0]
+    return protect(policy, answers, method, insisted).policy
 
 
 def protect(
-    policy: PolicyGraph, answers: ArrayLike, method: str = "greedy"
-) -> tuple[PolicyGraph, SensitivityHull, list[tuple[int, int]]]:
-    """The protectable graph, its sensitivity hull and the edges added; parameters as in `protectable_graph`."""
+    policy: PolicyGraph, answers: ArrayLike, method: str = "greedy", insisted: PolicyGraph | Iterable = ()
+) -> Protection:
+    """`protectable_graph` with its hull, the edges added, and what is known of the optimum; parameters as there.
+
+    >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
+    >>> found = protect(PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]]).constrain([2, 3, 4, 5]), f, "optimal")
+    >>> found.added_edges, round(found.hull.volume, 6), found.gap
+    ([(2, 3)], 14.0, 0.0)
+    """
     check_choice(method, "method", METHODS)
     f = as_answers(answers, policy.n_states)
     possible = policy.possible
@@ -143,16 +201,35 @@ def protect(
         )
     hull = sensitivity_hull(policy, f)
     exposed = exposed_states(policy, f, hull)
-    added: list[tuple[int, int]] = []
+    gap = np.nan
+    wanted = insisted if isinstance(insisted, PolicyGraph) else PolicyGraph.from_edges(policy.n_states, insisted)
+    own = wanted.edge_array
+    own = own[np.isin(own, exposed).any(axis=1) & np.isin(own, possible).all(axis=1)]
+    if len(own):
+        policy = policy.connect(own)
+        hull = sensitivity_hull(policy, f)
+        exposed = exposed_states(policy, f, hull)
+    start = hull, f, possible, exposed
     if method == "optimal":
-        hull, added = _smallest(hull, f, possible, exposed)
-        return policy.connect(added), hull, added
+        tried = [_one_by_one(*start, by_volume=by_volume) for by_volume in (True, False)]
+        hull, added, gap = _smallest(*start, *min(tried, key=lambda each: _size(each[0])))
+    else:
+        hull, added = _one_by_one(*start, by_volume=method == "stepwise")
+    pairs = {(min(pair), max(pair)) for pair in [*added, *own.tolist()]}
+    return Protection(policy.connect(added), hull, sorted(pairs), gap)
+
+
+def _one_by_one(
+    hull: SensitivityHull, f: np.ndarray, possible: np.ndarray, exposed: np.ndarray, *, by_volume: bool
+) -> tuple[SensitivityHull, list[tuple[int, int]]]:
+    """Algorithm 3, or Algorithm 1: the hull, and the edge of each exposed state in turn."""
     growing = GrowingHull(hull)
+    added: list[tuple[int, int]] = []
     while exposed.size:
         state, others = exposed[0], possible[possible != exposed[0]]
         differences = f[others] - f[state]
         distances = np.linalg.norm(differences, axis=1)
-        if method == "stepwise":
+        if by_volume:
             dimensions, volumes = growing.hull.extended_volumes(differences)
             # A flat body has volume 0 in the space around it; among flat ones their own volume decides. Equal volumes
             # are common there (all apexes at one height), and among them the nearest answer decides.
@@ -167,7 +244,7 @@ def protect(
             exposed = remaining[sum(takewhile(bool, hidden)) :]
         else:
             exposed = _exposed(growing.hull, f, possible, remaining)
-    return policy.connect(added), growing.hull, added
+    return growing.hull, added
 
 
 def _exposed(hull: SensitivityHull, f: np.ndarray, possible: np.ndarray, states: np.ndarray) -> np.ndarray:
@@ -175,31 +252,57 @@ def _exposed(hull: SensitivityHull, f: np.ndarray, possible: np.ndarray, states:
     return states[hull.pairwise_contains(f[states], f[possible]).sum(axis=1) == 1]
 
 
-def _connected(
-    hull: SensitivityHull, f: np.ndarray, possible: np.ndarray, exposed: np.ndarray, state: int, other: int
-) -> tuple[SensitivityHull, np.ndarray]:
-    """The hull with one edge more, and the states that are exposed then: one that was hidden stays so."""
-    hull = hull.extended(f[other] - f[state])
-    remaining = exposed[(exposed != state) & (exposed != other)]
-    return hull, _exposed(hull, f, possible, remaining)
+def _size(hull: SensitivityHull) -> tuple[int, float]:
+    """Of two hulls the flatter one is smaller: its volume in the space around them is 0."""
+    return hull.dimension, hull.volume
 
 
 def _smallest(
-    hull: SensitivityHull, f: np.ndarray, possible: np.ndarray, exposed: np.ndarray
-) -> tuple[SensitivityHull, list[tuple[int, int]]]:
-    """The smallest hull under which no state is exposed, of least dimension first, and the edges that make it."""
-    queue: list[tuple] = [(0, 0.0, [], hull, exposed)]
-    for _ in range(MOST_HULLS):
-        *_, added, hull, exposed = heappop(queue)
-        if added:
-            hull, exposed = _connected(hull, f, possible, exposed, *added[-1])
+    hull: SensitivityHull,
+    f: np.ndarray,
+    possible: np.ndarray,
+    exposed: np.ndarray,
+    best: SensitivityHull,
+    best_edges: list[tuple[int, int]],
+) -> tuple[SensitivityHull, list[tuple[int, int]], float]:
+    """The smallest hull under which no state is exposed, the edges that make it, and the gap.
+
+    Branch and bound from a first solution. Hulls only grow, so that a hull is no larger than any that is made from it,
+    and each exposed state must be connected to some other in the end: the least extension that hides the state which
+    is hardest to hide is a bound, and that state's connections are the branches.
+    """
+    queue: list[tuple] = [((0, 0.0), 0, [], hull, exposed)]
+    built, seen = 0, set()
+
+    def improves(size: tuple[int, float]) -> bool:
+        return size < (best.dimension, best.volume * (1 - 1e-12))
+
+    while queue and improves(queue[0][0]) and built < MOST_HULLS:
+        bound, _, edges, hull, exposed = heappop(queue)
+        if edges:
+            built += 1
+            state, other = edges[-1]
+            hull = hull.extended(f[other] - f[state])
+            exposed = _exposed(hull, f, possible, exposed[(exposed != state) & (exposed != other)])
         if not exposed.size:
-            return hull, added
-        others = possible[possible != exposed[0]]
-        sizes = zip(*hull.extended_volumes(f[others] - f[exposed[0]]), others.tolist(), strict=True)
-        for dimension, volume, other in sizes:
-            heappush(queue, (dimension, volume, [*added, (int(exposed[0]), other)], hull, exposed))
-    raise ValueError(
-        f"the smallest hull must be among the first {MOST_HULLS:,} built, found none with {exposed.size} states still "
-        "exposed; take method 'stepwise'"
-    )
+            if improves(_size(hull)):
+                best, best_edges = hull, edges
+            continue
+        vectors = (f[possible] - f[exposed][:, None]).reshape(-1, f.shape[1])
+        dimensions, volumes = (sizes.reshape(len(exposed), -1) for sizes in hull.extended_volumes(vectors))
+        dimensions[exposed[:, None] == possible] = f.shape[1] + 1  # no state hides itself
+        flattest = dimensions.min(axis=1)
+        least = np.where(dimensions == flattest[:, None], volumes, np.inf).min(axis=1)
+        hardest = np.lexsort((least, flattest))[-1]
+        state = int(exposed[hardest])
+        sizes = zip(dimensions[hardest].tolist(), volumes[hardest].tolist(), strict=True)
+        for size, other in zip(sizes, possible.tolist(), strict=True):
+            more = [*edges, (state, other)]
+            made = frozenset(map(frozenset, more))
+            if state != other and improves(size) and made not in seen:
+                seen.add(made)
+                heappush(queue, (max(bound, size), len(seen), more, hull, exposed))
+    if not queue or not improves(queue[0][0]):
+        return best, best_edges, 0.0
+    dimension, volume = queue[0][0]
+    return best, best_edges, best.volume / volume - 1 if dimension == best.dimension else np.inf

@@ -23,6 +23,7 @@ __all__ = [
     "forward_backward",
     "log_probabilities",
     "log_product",
+    "matrices_over_time",
     "messages",
     "output_log_likelihoods",
 ]
@@ -89,12 +90,11 @@ def forward_backward(
             f"log_likelihoods must have shape (..., T, n) with T >= 1, found {likelihoods.shape}; one row is an output"
         )
     *_, horizon, n = likelihoods.shape
-    matrices: Any = [transitions]
-    if isinstance(transitions, (list, tuple)) and all(
-        isinstance(item, TransitionMatrix) or np.ndim(item) == 2 for item in transitions
-    ):
-        matrices = transitions
-    steps = [*map(as_transition_matrix, matrices)] * (1 if matrices is transitions else horizon - 1)
+    matrices = matrices_over_time(transitions)
+    if matrices is None:
+        steps = [as_transition_matrix(transitions)] * (horizon - 1)
+    else:
+        steps = [*map(as_transition_matrix, matrices)]
     if len(steps) != horizon - 1:
         raise ValueError(
             f"{horizon} outputs need {horizon - 1} transition matrices, found {len(steps)}; give one for all steps, or "
@@ -132,6 +132,14 @@ def output_log_likelihoods(log_likelihoods: ArrayLike, transitions: Any, initial
     smoothed = forward_backward(log_likelihoods, transitions, initial).log_smoothed
     marginals = forward_backward(np.zeros(smoothed.shape[-2:]), transitions, initial).log_priors
     return smoothed - np.where(np.isneginf(marginals), np.nan, marginals)
+
+
+def matrices_over_time(transitions: Any) -> Sequence | None:
+    """The matrices of a list of them, one for each step; None for one matrix, which may be a list of rows."""
+    several = isinstance(transitions, (list, tuple)) and all(
+        isinstance(item, TransitionMatrix) or np.ndim(item) == 2 for item in transitions
+    )
+    return transitions if several else None
 
 
 def messages(log_likelihoods: np.ndarray, steps: Sequence[TransitionMatrix | np.ndarray | None]) -> np.ndarray:
