@@ -59,7 +59,9 @@ def check_states(states: ArrayLike, n_states: int, name: str = "states") -> np.n
     array = np.asanyarray(list(states) if isinstance(states, (set, frozenset)) else states)
     if array.dtype == bool and array.shape == (n_states,):
         return np.flatnonzero(array)
-    return np.unique(check_values(array, n_states, name))
+    given = np.zeros(n_states, dtype=bool)
+    given[check_values(array, n_states, name)] = True
+    return np.flatnonzero(given)
 
 
 def as_numbered_chain(transitions: TransitionMatrix | ArrayLike) -> TransitionMatrix:

@@ -103,7 +103,7 @@ class PolicyGraph(FrozenArrays):
 
         States that are impossible already stay so. ValueError if a state is unknown or none is left.
         """
-        kept = np.intersect1d(check_states(states, self.n_states), self.possible)
+        kept = np.intersect1d(check_states(states, self.n_states), self.possible, assume_unique=True)
         if kept.size == 0:
             raise ValueError("a constraint must leave at least one possible state, found none; check the prior")
         if kept.size == self.possible.size:

@@ -70,7 +70,8 @@ def degree_of_protection(
     f = as_answers(answers, policy.n_states)
     hull = sensitivity_hull(policy, f) if hull is None else hull
     possible = policy.possible
-    wanted = possible if states is None else np.intersect1d(check_states(states, policy.n_states), possible)
+    given = possible if states is None else check_states(states, policy.n_states)
+    wanted = np.intersect1d(given, possible, assume_unique=True)
     counts = np.zeros(policy.n_states, dtype=int)
     for rows in np.split(wanted, range(ROWS, wanted.size, ROWS)):
         counts[rows] = hull.pairwise_contains(f[rows], f[possible]).sum(axis=1)

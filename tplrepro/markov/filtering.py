@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
 
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.validation import FrozenArrays, as_numbers, check_distribution
@@ -218,14 +219,18 @@ def log_product(log_weights: np.ndarray, matrix: Any, *, transpose: bool = False
     elif stored.nnz and stored.data.min() < 0:
         # Where less is stored than the background, the product is a difference: good if not much below its parts.
         doubtful |= product < 0.01 * _multiply(weights, abs(stored), background, transpose)
-    for j in np.flatnonzero(doubtful.any(axis=0)).tolist():
+    columns = np.flatnonzero(doubtful.any(axis=0))
+    if background is None and columns.size:  # all lines at once: each takes a sparse matrix as long
+        lines = stored[columns] if transpose else stored[:, columns].T
+        lines = csr_array(lines)
+    for position, j in enumerate(columns.tolist()):
         runs = np.flatnonzero(doubtful[:, j])
         if background is None:
-            line = stored[[j]] if transpose else stored[:, [j]]
-            line = (line if isinstance(line, np.ndarray) else line.toarray()).ravel()
+            own = slice(*lines.indptr[position : position + 2])
+            terms = flat[np.ix_(runs, lines.indices[own])] + log_probabilities(lines.data[own])
         else:
-            line = matrix.row(j) if transpose else matrix.column(j)
-        result[runs, j] = _log_sum(flat[runs] + log_probabilities(line))
+            terms = flat[runs] + log_probabilities(matrix.row(j) if transpose else matrix.column(j))
+        result[runs, j] = _log_sum(terms)
     return (result + top).reshape(logs.shape)
 
 
