@@ -28,7 +28,7 @@ $(shell rm -f $(READY))
 endif
 endif
 
-.PHONY: help env figures own-data explore lab test test-slow test-browser test-notebooks lint size format notebooks publish-figures claims bench bench-cold lock clean clean-all
+.PHONY: help env figures own-data explore lab test test-slow test-browser test-notebooks lint size format notebooks publish-figures claims bench bench-cold docs lock clean clean-all
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -119,6 +119,9 @@ bench: $(READY) ## measure, and write docs/benchmarks.md
 
 bench-cold: $(READY) ## measure first calls alone, in an empty cache of compiled kernels
 	@$(PY) benchmarks/run.py cold
+
+docs: $(MORE) ## build the site in build/site/html
+	@$(PY) -m workflow.site
 
 lint: $(READY) ## check style, types and the configuration
 	@$(PY) -m ruff check --output-format concise .

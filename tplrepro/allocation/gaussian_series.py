@@ -88,7 +88,7 @@ def correlate_series_noise(
     ----------
     mu, covariance, change : as in `allocate_series_noise`, T <= 1,000
     band : int from 0 to T - 1
-        Noise is stationary, and more than so many times apart independent: Cov(z_s, z_t) depends on |s - t| <= band.
+        Noise is stationary, and more than so many times apart independent: Cov(z_s, z_t) depends on `|s - t| <= band`.
     workload : array-like (k, T), optional
         The linear answers whose total variance is to be least (to 1e-4); by default each value by itself.
 

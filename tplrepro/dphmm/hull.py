@@ -46,7 +46,7 @@ class SensitivityHull(FrozenArrays):
     volume : float, `dimension`-dimensional: area of a polygon, length of a segment, 1 for a point
     facet_vertices, cone_volumes : ndarray (F, dimension, d) and (F,), the simplices from 0 over the facets
     slack : float, by how much of K the half-spaces are wider
-    halfspaces : ndarray (h, d), one row a of each pair of facets |a . v| <= 1; of a point only 0
+    halfspaces : ndarray (h, d), one row a of each pair of facets `|a . v| <= 1`; of a point only 0
 
     >>> K = SensitivityHull([[1, -1], [0, 1]])
     >>> K.dimension, round(K.volume, 6)

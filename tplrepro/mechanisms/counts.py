@@ -44,7 +44,7 @@ def release_counts(
     series : array-like (T,) or (T, n), whole numbers or floats: one count, or those of n cells, at each time point
     epsilons : array-like (T,) or float, budgets in nats, finite and > 0, for Laplace noise
     sensitivity : float > 0
-        The largest change in the sum of |counts| of one time point when one user changes her value there: 2 for a
+        The largest change in the sum of `|counts|` of one time point when one user changes her value there: 2 for a
         histogram ([1]), 1 for a single count ([2] takes 1 throughout). For Gaussian noise the largest Euclidean length
         of that change: sqrt(2) for a histogram.
     mechanism : "opendp", "opendp-gaussian" or "numpy"

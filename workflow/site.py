@@ -1,0 +1,127 @@
+"""Build the site: ``make docs`` lays its sources out under build/site as they stand in the repository, and runs Sphinx.
+
+So links between pages, notebooks and figures hold in both places. What is listed is generated: the gallery from
+config/notebooks.yaml, the API from the public names of the package.
+"""
+
+import importlib
+import inspect
+import re
+import subprocess
+import sys
+from itertools import groupby
+
+import nbformat
+
+import tplrepro
+from workflow.configuration import ROOT, read_notebooks
+
+__all__ = ["api_pages", "gallery", "lay_out", "main"]
+
+PAGES = ("REPRODUCING.md", "ARTIFACT.md", "CONTRIBUTING.md", "CHANGELOG.md", "data/README.md")
+PAPERS = {
+    "tkde2019": "Quantifying Differential Privacy in Continuous Data Release under Temporal Correlations (TKDE 2019)",
+    "icde2017": "Quantifying Differential Privacy under Temporal Correlations (ICDE 2017)",
+    "sip2023": "Online Context-aware Data Release with Sequence Information Privacy (2023)",
+    "eventlog2022": "Quantifying Temporal Privacy Leakage in Continuous Event Data Publishing (2022)",
+    "dphmm2016": "DPHMM: Customizable Data Release with Differential Privacy via Hidden Markov Model (2016)",
+    "datasets": "Data sets",
+    "explore": "Beyond the papers",
+}
+ROOMS = ("", "markov", "allocation", "mechanisms", "dphmm", "sip", "eventlog", "datasets", "comparison")
+
+
+def main():
+    """Lay out and build; Sphinx's exit status, where any warning is an error."""
+    source, target = ROOT / "build" / "site" / "source", ROOT / "build" / "site" / "html"
+    lay_out(source)
+    options = ["-W", "--keep-going", "-q", "-j", "auto", "-d", str(ROOT / "build" / "site" / "cache")]
+    status = subprocess.run(
+        [sys.executable, "-m", "sphinx", *options, *sys.argv[1:], str(source), str(target)]
+    ).returncode
+    print(f"The site: {target.relative_to(ROOT)}/index.html" if status == 0 else "The site has defects, listed above")
+    return status
+
+
+def lay_out(source, root=ROOT):
+    """Copy pages, notebooks and figures, and write what is generated; files that did not change keep their times."""
+    wanted = {path: root / path for path in PAGES if (root / path).is_file()}
+    for folder, pattern in (("docs", "*.md"), ("notebooks", "*.ipynb"), ("figures", "*.png"), ("tests", "*.py")):
+        wanted |= {path.relative_to(root).as_posix(): path for path in (root / folder).rglob(pattern)}
+    site = root / "docs" / "site"
+    wanted = {name: path for name, path in wanted.items() if site not in path.parents and ".ipynb_" not in name}
+    wanted |= {path.relative_to(site).as_posix(): path for path in site.rglob("*") if path.is_file()}
+    texts = {name: path.read_bytes() for name, path in wanted.items()}
+    # An anchor that GitHub knows, in MyST's words.
+    anchor = re.compile(rb'<a id="([\w-]+)"></a>')
+    texts |= {name: anchor.sub(rb"[]{#\1}", text) for name, text in texts.items() if name.endswith(".md")}
+    texts |= {name: text.encode() for name, text in {"docs/gallery.md": gallery(root), **api_pages()}.items()}
+    present = {path for path in source.rglob("*") if path.is_file()}
+    for stale in present - {source / name for name in texts}:
+        stale.unlink()
+    for name, content in texts.items():
+        path = source / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.is_file() or path.read_bytes() != content:
+            path.write_bytes(content)
+
+
+def gallery(root=ROOT):
+    """The page of all figures as cards, by paper, and the list of all notebooks."""
+    lines = [
+        "# Gallery",
+        "",
+        "Each card leads to the notebook, with its outputs; download it there, or open it in Jupyter.",
+        "",
+    ]
+    entries, seen = read_notebooks(root), set()
+    for paper, group in groupby(entries, lambda name: name.split("/")[0]):
+        lines += [f"## {PAPERS[paper]}", "", "::::{grid} 1 2 3 3", ":gutter: 2", ""]
+        for name in group:
+            entry = entries[name]
+            seen.add(entry.notebook)
+            lines += [f":::{{grid-item-card}} {name.split('/')[1].replace('_', ' ')}"]
+            lines += [f":link: /notebooks/{entry.notebook}", ":link-type: doc"]
+            if (root / "figures" / f"{name}.png").is_file():
+                lines += [f":img-top: /figures/{name}.png"]
+            lines += ["", title_of(entry.path(root)), ":::", ""]
+        lines += ["::::", ""]
+    return "\n".join(
+        [*lines, "```{toctree}", ":hidden:", "", *(f"/notebooks/{name}" for name in sorted(seen)), "```", ""]
+    )
+
+
+def title_of(path):
+    """The heading of a notebook."""
+    first = nbformat.read(path, as_version=4).cells[0].source
+    return first.split("\n")[0].lstrip("# ")
+
+
+def api_pages():
+    """Name to text: a page for each room of the package, with all its public names, each described once."""
+    pages, described = {}, {}
+    for room in ROOMS:
+        module = importlib.import_module(f"tplrepro.{room}".rstrip("."))
+        lines = [f"# {module.__name__}", "", inspect.getdoc(module).split("\n")[0], "", "```{eval-rst}"]
+        lines += [f".. currentmodule:: {module.__name__}", ""]
+        again = []
+        for name in module._EXPORTS:
+            value = getattr(module, name)
+            kind = "class" if inspect.isclass(value) else "function" if callable(value) else "data"
+            if kind == "class" and issubclass(value, BaseException):
+                kind = "exception"
+            if id(value) in described and kind != "data":
+                again.append(f"{name}: see {described[id(value)]}")
+                continue
+            described[id(value)] = f"{module.__name__}.{name}"
+            lines += [f".. auto{kind}:: {name}"] + ["   :members:"] * (kind == "class") + [""]
+        lines += [*again, "```", ""]
+        pages[f"docs/api/{module.__name__}.md"] = "\n".join(lines)
+    names = [page.removeprefix("docs/api/").removesuffix(".md") for page in pages]
+    index = ["# API", "", *inspect.getdoc(tplrepro).split("\n")[:1], ""]
+    pages["docs/api/index.md"] = "\n".join([*index, "```{toctree}", *names, "```", ""])
+    return pages
+
+
+if __name__ == "__main__":
+    sys.exit(main())
