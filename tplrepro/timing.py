@@ -27,7 +27,8 @@ def cpu_seconds(call: Callable[[], Any]) -> tuple[Any, float]:
     value, spent = _round(call, 1)
     if spent >= LONG:
         return value, spent
-    count, times = 1, []
+    count = 1
+    times: list[float] = []
     while len(times) < (1 if count == 1 else 3):
         value, spent = _round(call, count)
         if spent >= SHORTEST_ROUND:
