@@ -8,6 +8,7 @@ SHELL := /bin/sh
 
 PROFILE ?= quick
 ONLY ?=
+USERS ?= 10000000
 JOBS ?=
 # What users set reaches the shell as variables of its own, so that no word of it is taken for a command.
 export PROFILE ONLY JOBS RECORDS ARGS
@@ -28,7 +29,7 @@ $(shell rm -f $(READY))
 endif
 endif
 
-.PHONY: help env figures own-data explore lab test test-slow test-browser test-notebooks lint size format notebooks publish-figures claims bench bench-cold docs lock clean clean-all
+.PHONY: help env figures own-data explore lab test test-slow test-browser test-notebooks lint size format notebooks publish-figures claims bench bench-users bench-cold docs lock clean clean-all
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -116,6 +117,9 @@ notebooks: $(READY) ## execute the notebooks in place, to be committed (ONLY=pap
 
 bench: $(READY) ## measure, and write docs/benchmarks.md
 	@$(PY) benchmarks/run.py
+
+bench-users: $(READY) ## leakage of ten million users on two workers of Dask, of which one is killed (USERS=1000000)
+	@$(PY) benchmarks/run.py users
 
 bench-cold: $(READY) ## measure first calls alone, in an empty cache of compiled kernels
 	@$(PY) benchmarks/run.py cold

@@ -1,16 +1,21 @@
 """Measure the package against its baselines in one run and write docs/benchmarks.md (`make bench`).
 
-    python benchmarks/run.py                 # everything: some ten minutes, on a machine that does nothing else
-    python benchmarks/run.py one whole       # some sections only
+    python benchmarks/run.py                      # a quarter of an hour on a machine that does nothing else
+    python benchmarks/run.py one whole            # some sections only
+    USERS=1000000 python benchmarks/run.py users  # apart, of ten million by default; so is `nothing`, a fresh clone
 
 Times are wall-clock medians after a warm-up, so compiled functions are loaded. Baselines and package take turns, so
-that a drift of the machine's speed meets both.
+that a drift of the machine's speed meets both. The page is written after each section and keeps what the others held:
+each says when, where and from which commit it was measured.
 """
 
+import asyncio
 import json
 import os
 import platform
+import re
 import resource
+import shutil
 import signal
 import statistics
 import subprocess
@@ -18,12 +23,16 @@ import sys
 import tempfile
 import threading
 import time
+import tomllib
+import traceback
 import warnings
+from importlib.metadata import distribution
 from pathlib import Path
 
 import joblib
 import numba
 import numpy as np
+from packaging.requirements import Requirement
 from threadpoolctl import threadpool_limits
 
 import tplrepro as tpl
@@ -33,6 +42,8 @@ from tplrepro.markov import Sequences
 
 ROOT = Path(__file__).resolve().parent.parent
 SECTIONS = {}
+# Run by name only.
+APART = ("users", "nothing")
 
 
 def section(name, title):
@@ -108,7 +119,7 @@ def whole_function():
     yield ratio_line("n = 200: Algorithms 2 + 4 (NumPy) on [0, 10], ours on [0, ∞)", base, ours, "500")
     yield ""
     yield PLAIN_HEAD
-    for n, time_aim, memory_aim in ((200, "", ""), (1000, "2 s", "150 MB"), (2000, "", "")):
+    for n, time_aim, memory_aim in ((200, "1.5 ms", ""), (1000, "2 s", "150 MB"), (2000, "", "")):
         found = json.loads(in_process("whole_function_of", n))
         yield f"| n = {n:,}, seconds | {show(found['seconds'])} | {time_aim} |"
         yield (
@@ -122,7 +133,7 @@ def whole_function():
 @section("growth", "From fifty to ten thousand states")
 def growth():
     sizes = (50, 100, 200, 500, 1000, 2000, 5000, 10_000)
-    aims = {200: "1.5 ms", 5000: "20 s", 10_000: "4 min, 2,400 MB"}
+    aims = {200: "1.5 ms", 5000: "one 8 s, whole 20 s", 10_000: "4 min, 2,400 MB"}
     peak = numba.config.NUMBA_NUM_THREADS * measured_peak()
     found = [json.loads(in_process("whole_function_of", n)) for n in sizes]
     limit = "full pass at the peak of single precision"
@@ -272,9 +283,32 @@ def sparse():
             for smoothing in (1e-4, 0.01, 1.0):
                 found = json.loads(in_process("sparse_function_of", str(path), smoothing))
                 what = f"{name}: {found['states']:,} pages, {found['transitions']:,} transitions, s = {smoothing:g}"
-                yield f"| {what}: one L(α), slowest of α = 0.1, 1, 10 | {show(found['one'])} | 3 s |"
-                yield f"| the same: whole function, {found['vertices']} vertices | {show(found['whole'])} | 20 s |"
+                yield f"| {what}: one L(α), slowest of α = 0.1, 1, 10 | {show(found['one'])} | 1 s |"
+                yield f"| the same: whole function, {found['vertices']} vertices | {show(found['whole'])} | 8 s |"
                 yield f"| the same: peak memory, Python included | {found['memory'] / 1e6:.0f} MB | 2,000 MB |"
+        found = json.loads(in_process("file_to_budgets", str(full)))
+        what = "synthetic sessions of the official size: file to ten budgets, both sides"
+        yield f"| {what} | {show(found['whole'])} | 15 s |"
+        for what in ("read", "matrices", "budgets"):
+            yield f"| of which {what} | {show(found[what])} | |"
+        yield f"| the same: peak memory, Python included | {found['memory'] / 1e6:.0f} MB | 1,000 MB |"
+
+
+def file_to_budgets(path: str) -> None:
+    from tplrepro.datasets import kosarak
+
+    found = {"read": time.perf_counter()}
+    sequences = kosarak.to_sequences(kosarak.load(path))
+    found["matrices"] = time.perf_counter()
+    sides = [
+        tpl.TransitionMatrix.from_sequences(sequences, n_states=sequences.n_states, smoothing=0.01, direction=direction)
+        for direction in ("backward", "forward")
+    ]
+    found["budgets"] = time.perf_counter()
+    tpl.allocate_by_quantification(1.0, *sides, horizon=10)
+    starts = [*found.values(), time.perf_counter()]
+    found = dict(zip(found, np.diff(starts).tolist(), strict=True))
+    print(json.dumps(found | {"whole": starts[-1] - starts[0], "memory": peak()}))
 
 
 def sparse_function_of(path: str, smoothing: str) -> None:
@@ -321,22 +355,36 @@ def population():
     yield PLAIN_HEAD
     what = "users, 20 states, 50 steps each, both sides, T = 10"
     yield f"| {users:,} {what}, two processes | {spent:.1f} s, {users / spent:,.0f} users/s | 30,000 users/s |"
-    users = 1_000_000
+    one = processor(lambda: tpl.population_leakage(data.select(np.arange(20_000)), budgets)) / 20_000
+    yield f"| CPU time a user, in one process | {show(one)} | 67 µs |"
+
+
+@section("users", "Ten million users on two workers of Dask, of which one is killed")
+def ten_million_users():
+    users = int(os.environ.get("USERS", 10**7))
     found = json.loads(in_process("population_on_dask", users))
-    what = f"{users:,} {what}, two workers of Dask, of which one is killed"
-    yield f"| {what} | {found['seconds']:.0f} s, {users / found['seconds']:,.0f} users/s | |"
-    yield f"| the same, most memory of a worker | {found['worker'] / 1e6:.0f} MB | |"
-    yield f"| the same, memory beyond the sequences | {found['more'] / users:.0f} bytes a user | |"
+    yield PLAIN_HEAD
+    what = f"{users:,} users, 20 states, 50 steps each, both sides, T = 10"
+    rate = users / found["seconds"]
+    yield f"| {what} | {found['seconds']:.0f} s, {rate:,.0f} users/s | 30,000 users/s |"
+    yield f"| CPU time a user, with what workers need to start | {show(found['cpu'] / users)} | 67 µs |"
+    yield f"| workers killed and replaced on the way | {found['killed']} | 1 |"
+    yield f"| most memory of a worker, after the first 8,000 users | {found['first'] / 1e6:.0f} MB | |"
+    yield f"| most memory of a worker, after all | {found['worker'] / 1e6:.0f} MB | the same |"
+    what = f"memory of who asks, beyond the sequences ({found['sequences'] / 1e9:.2f} GB)"
+    yield f"| {what} | {found['more'] / users:.0f} bytes a user | 16 T + 85 |"
 
 
 def walking_users(users: int) -> Sequences:
     rng, n, length = np.random.default_rng(0), 20, 50
     cumulative = np.cumsum(tpl.smoothed(tpl.strongest(n, seed=1), 0.05).probabilities, axis=1)
+    following = (cumulative[:, None] < (np.arange(256) / 256)[:, None]).sum(axis=2, dtype=np.uint8).clip(0, n - 1)
     walks = rng.integers(0, n, (users, length), dtype=np.uint8)
     for start in range(0, users, 100_000):
         part = walks[start : start + 100_000]
+        draws = rng.integers(0, 256, part.shape, dtype=np.uint8)
         for t in range(1, length):
-            part[:, t] = (cumulative[part[:, t - 1]] < rng.random(len(part))[:, None]).sum(axis=1).clip(0, n - 1)
+            part[:, t] = following[part[:, t - 1], draws[:, t]]
     return Sequences(walks.ravel(), np.arange(users + 1) * length, np.arange(n), np.arange(users))
 
 
@@ -344,31 +392,50 @@ def population_on_dask(users: int) -> None:
     from distributed import Client, LocalCluster
 
     data, budgets = walking_users(users), [0.1] * 10
+    some = data.select(np.arange(8000))
     options = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
     with LocalCluster(**options) as cluster, Client(cluster) as client, joblib.parallel_config(backend="dask"):
-        tpl.population_leakage(data.select(np.arange(8000)), budgets)
-        before = peak()
-        threading.Timer(3.0, os.kill, (client.run(os.getpid).popitem()[1], signal.SIGKILL)).start()
-        spent = seconds(lambda: tpl.population_leakage(data, budgets, batch_size=4096))
-        more, worker = peak() - before, max(client.run(peak).values())
-    print(json.dumps({"seconds": spent, "more": more, "worker": worker}))
+        tpl.population_leakage(some, budgets)
+        before, first, workers = peak(), max(client.run(peak).values()), set(client.run(os.getpid).values())
+        threading.Timer(3.0, os.kill, (min(workers), signal.SIGKILL)).start()
+        start, used = time.perf_counter(), time.process_time()
+        tpl.population_leakage(data, budgets, batch_size=4096, progress=True)
+        found = {"seconds": time.perf_counter() - start, "more": peak() - before, "first": first}
+        found |= {"worker": max(client.run(peak).values()), "sequences": data.values.nbytes + data.offsets.nbytes}
+        found["killed"] = len(workers - set(client.run(os.getpid).values()))
+    of_workers, own = resource.getrusage(resource.RUSAGE_CHILDREN), time.process_time() - used
+    print(json.dumps(found | {"cpu": own + of_workers.ru_utime + of_workers.ru_stime}))
 
 
 @section("page", "The interactive page")
 def page():
     from tplrepro.explore import LeakagePage
 
+    yield "A slider is dragged; what the browser draws comes on top."
+    yield ""
     yield PLAIN_HEAD
-    for states, horizon in ((2, 10), (50, 100)):
+    for privacy, states, horizon in (("pure ε", 2, 10), ("pure ε", 50, 100), ("(ε, δ)", 2, 10), ("(ε, δ)", 50, 50)):
         opened = LeakagePage(horizon=horizon)
         opened.forward.kind.value, opened.forward.size.entry.value = "generated", states
-        moves = iter(np.geomspace(0.05, 5.0, 250))
-        begun = time.process_time()
-        (times,) = in_turn(200, lambda: setattr(opened.epsilon.slider, "value", next(moves)))  # noqa: B023
-        used = (time.process_time() - begun) / 201
-        what = f"n = {states}, T = {horizon}: a move of ε, all that the kernel computes"
-        yield f"| {what}, median time | {show(statistics.median(times))} | 50 ms with the drawing |"
-        yield f"| {what}, mean CPU time | {show(used)} | |"
+        opened.privacy.value = privacy
+        moves, rest = asyncio.run(dragged(opened))
+        what = f"{privacy}, n = {states}, T = {horizon}"
+        yield f"| {what}: a move of ε, median time | {show(statistics.median(moves))} | 50 ms with the drawing |"
+        yield f"| {what}: the finer result once it rests, CPU time | {show(rest)} | |"
+
+
+async def dragged(opened) -> tuple[list[float], float]:
+    times = []
+    for epsilon in np.geomspace(0.05, 5.0, 120).tolist():
+        start, shown = time.perf_counter(), opened.analysis
+        opened.epsilon.slider.value = epsilon
+        while opened.analysis is shown and time.perf_counter() < start + 1.0:
+            await asyncio.sleep(0)
+        if opened.analysis is not shown:  # else the slider's next mark is the same
+            times.append(time.perf_counter() - start)
+    start = time.process_time()
+    await asyncio.sleep(0.5)
+    return times, time.process_time() - start
 
 
 def peak() -> int:
@@ -466,7 +533,44 @@ def processor(call) -> float:
     return min(times)
 
 
-@section("import", "Import")
+@section("batch", "The quick batch in a fresh clone, with environment and caches at hand")
+def batch():
+    with tempfile.TemporaryDirectory() as folder:
+        clone = Path(folder) / "clone"
+        aside = shutil.ignore_patterns(".git", ".venv*", ".snakemake", "build", "shared", ".*_cache", ".hypothesis")
+        shutil.copytree(ROOT, clone, ignore=aside)
+        environment = os.environ | {"PYTHONPATH": str(clone)}
+        environment.pop("TPLREPRO_DATA", None)
+        command = [sys.executable, "-m", "workflow.batch", "--profile", "quick"]
+        start = time.perf_counter()
+        done = subprocess.run(command, cwd=clone, env=environment, capture_output=True, text=True)
+        spent = time.perf_counter() - start
+    if done.returncode:
+        raise RuntimeError(done.stdout[-3000:] + done.stderr[-1000:])
+    rows = re.findall(r"^(\S+/\S+) +([0-9.]+)  \S.*ok$", done.stdout, re.MULTILINE)
+    yield PLAIN_HEAD
+    yield f"| `make figures`: all {len(rows)} notebooks, no data | {show(spent)} | 150 s |"
+    yield f"| the notebooks' own time, {os.cpu_count()} at once | {sum(float(took) for _, took in rows):.0f} s | |"
+    for name, took in sorted(rows, key=lambda row: -float(row[1]))[:6]:
+        yield f"| of which {name} | {took} s | |"
+
+
+@section("nothing", "A fresh clone from nothing")
+def from_nothing():
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(["git", "clone", "--quiet", ROOT, "clone"], cwd=folder, check=True)
+        took = {}
+        for target in ("env", "figures"):
+            settings = {"cwd": Path(folder) / "clone", "check": True, "stdout": subprocess.DEVNULL}
+            environment = {name: value for name, value in os.environ.items() if name != "TPLREPRO_DATA"}
+            took[target] = seconds(lambda t=target, s=settings, e=environment: subprocess.run(["make", t], env=e, **s))
+        size = sum(path.lstat().st_size for path in Path(folder, "clone", ".venv").rglob("*"))
+    yield PLAIN_HEAD
+    yield f"| `make figures`, no data | {show(sum(took.values()))} | 300 s |"
+    yield f"| of which the environment, {size / 1e6:,.0f} MB | {show(took['env'])} | |"
+
+
+@section("import", "Import, and what is installed")
 def importing():
     command = [sys.executable, "-c", "import tplrepro"]
     bare = [sys.executable, "-c", "pass"]
@@ -475,13 +579,33 @@ def importing():
     yield PLAIN_HEAD
     beyond = statistics.median(times) - statistics.median(without)
     yield f"| `import tplrepro`, beyond starting Python | {show(beyond)} | 0.5 s |"
+    sizes = installed()
+    yield f"| the package alone, bytecode and pip included | {sum(sizes.values()) / 1e6:.0f} MB | 600 MB |"
+    for name in sorted(sizes, key=sizes.get, reverse=True)[:8]:
+        yield f"| of which {name} | {sizes[name] / 1e6:.0f} MB | |"
+
+
+def installed() -> dict[str, int]:
+    """Bytes of the package, of all distributions that it needs without an extra, and of pip."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    sizes = {"tplrepro": sum(path.stat().st_size for path in (ROOT / "tplrepro").rglob("*.py*") if path.is_file())}
+    waiting = ["pip", *project["dependencies"]]
+    while waiting:
+        needed = Requirement(waiting.pop())
+        if needed.name in sizes or (needed.marker and not needed.marker.evaluate({"extra": ""})):
+            continue
+        found = distribution(needed.name)
+        files = [Path(found.locate_file(path)) for path in found.files or ()]
+        sizes[needed.name] = sum(path.stat().st_size for path in files if path.is_file())
+        waiting += found.requires or ()
+    return sizes
 
 
 def in_process(function: str, *arguments, environment=()) -> str:
     """Run one function of this file in a process of its own and return what it prints."""
     command = [sys.executable, __file__, "--call", function, *map(str, arguments)]
     environment = os.environ | dict(environment)
-    return subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment).stdout
 
 
 def machine() -> str:
@@ -508,23 +632,45 @@ def main(arguments: list[str]) -> None:
         "",
         "Written by `make bench`; every ratio comes from one run, in which baseline and package took turns. Times are",
         "wall-clock medians with compiled functions loaded. The baselines are the paper's algorithms vectorised with",
-        "NumPy (`tplrepro.published`) and its linear programme through PuLP (`tplrepro.linear_program`).",
-        "",
-        f"Machine: {machine()}.",
+        "NumPy (`tplrepro.published`) and its linear programme through PuLP (`tplrepro.linear_program`). Each section",
+        "says when, from which commit and on which machine it was measured.",
     ]
-    target = ROOT / "docs" / "benchmarks.md"
-    bodies = earlier(target) if arguments else {}
-    for name in arguments or SECTIONS:
+    target, failed = ROOT / "docs" / "benchmarks.md", []
+    measured = f"{time.strftime('%Y-%m-%d')}, commit {code_measured()}, {machine()}"
+    for name in arguments or [name for name in SECTIONS if name not in APART]:
         title, function = SECTIONS[name]
         print(f"{title} ...", flush=True)
         start = time.perf_counter()
-        bodies[title] = "\n".join(function())
-        print(f"{bodies[title]}\n({time.perf_counter() - start:.0f} s)", flush=True)
+        try:
+            lines = list(function())
+        except Exception:
+            traceback.print_exc()
+            failed.append(name)
+            continue
+        lines += ["", f"*{measured}; {time.perf_counter() - start:.0f} s.*"]
+        print(*lines, sep="\n", flush=True)
+        write_page(target, head, earlier(target) | {title: "\n".join(lines)})
+    print(f"wrote {target.relative_to(ROOT)}")
+    if failed:
+        raise SystemExit(f"sections that failed, of which the page keeps what it had: {', '.join(failed)}")
+
+
+def code_measured() -> str:
+    """The commit, and whether anything else than the page itself differs from it."""
+    git = ["git", "-C", str(ROOT)]
+    try:
+        commit = subprocess.check_output([*git, "rev-parse", "--short=10", "HEAD"], text=True).strip()
+        status = [*git, "status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)docs/benchmarks.md"]
+        return commit + (" with changes" if subprocess.check_output(status) else "")
+    except (OSError, subprocess.SubprocessError):
+        return "no commit"
+
+
+def write_page(target: Path, head: list[str], bodies: dict[str, str]) -> None:
     parts = [f"## {title}\n\n{bodies[title]}" for title, _ in SECTIONS.values() if title in bodies]
     partial = target.with_suffix(".partial")
     partial.write_text("\n\n".join(["\n".join(head), *parts]) + "\n", encoding="utf-8")
     partial.replace(target)
-    print(f"wrote {target.relative_to(ROOT)}")
 
 
 def earlier(target: Path) -> dict[str, str]:
