@@ -11,8 +11,9 @@ import yaml
 from packaging.utils import canonicalize_name
 
 import tplrepro
-from workflow.configuration import ROOT, sources
+from workflow.configuration import ROOT, read_notebooks
 from workflow.lock import direct_dependencies, environment_file, pinned_versions
+from workflow.site import gallery
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 LOCK = (ROOT / "requirements.lock").read_text()
@@ -91,9 +92,11 @@ def test_tests_that_the_documents_cite_exist():
             assert (file, name) in defined, f"{document.name} cites {file}::{name}"
 
 
-def test_readme_lists_every_notebook_once_its_example_prints_what_it_says_and_its_test_command_is_run(capsys):
+def test_gallery_shows_every_entry_and_the_readme_is_short_prints_what_it_says_and_its_test_command_is_run(capsys):
+    linked = re.findall(r"^:link: /notebooks/([\w/]+)$", gallery(), re.MULTILINE)
+    assert linked == [entry.notebook for entry in read_notebooks().values()]
     readme = (ROOT / "README.md").read_text()
-    assert sorted(re.findall(r"\(notebooks/([\w/]+)\.ipynb\)", readme)) == sorted(sources())
+    assert readme.count("\n") <= 90
     code, printed = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", readme, re.S).groups()
     exec(code, {})
     assert capsys.readouterr().out == printed
