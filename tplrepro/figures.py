@@ -48,7 +48,7 @@ PALETTE = (
 )
 
 # What the curves are to keep to, such as the budget: a broad grey band behind them.
-BAND = {"color": "0.6", "linewidth": 5, "alpha": 0.4, "linestyle": "-", "marker": ""}
+BAND = {"color": "0.6", "zorder": 1, "linewidth": 5, "alpha": 0.4, "linestyle": "-", "marker": ""}
 
 # Software versions and dates, which Matplotlib would write into a file.
 UNSTEADY = {".png": ("Software",), ".pdf": ("Creator", "Producer", "CreationDate"), ".svg": ("Creator", "Date")}

@@ -41,6 +41,21 @@ def test_likelihood_of_outputs_is_the_sum_over_hidden_sequences():
     assert classifier.log_likelihood(long, np.eye(2)[long]) == pytest.approx(exact, rel=1e-12)
 
 
+def test_likelihood_of_batches_is_the_sum_over_hidden_sequences():
+    classifier = sip.MarkovClassifier(2).fit(streams(np.random.default_rng(4), 50, 1))
+    symbols = np.array([[0, 0, 1], [1, 0, 1], [1, 1, 1]])
+    told = np.array([[0.7, 0.2, 0.1], [0.5, 0.3, 0.2]])
+    found = classifier.log_likelihood([0, 2], told, symbols=symbols)
+    for i in range(2):
+        joint = sip.markov_sequences(classifier.initial[i], classifier.steps[i], 6)
+        expected = sum(
+            joint[tuple(np.concatenate([symbols[a], symbols[b]]))] * told[0, a] * told[1, b]
+            for a, b in np.ndindex(3, 3)
+        )
+        assert found[i] == pytest.approx(np.log(expected), rel=1e-12)
+    assert classifier.predict([[0, 2]], [told], symbols)[0] == classifier.users[int(np.argmax(found))]
+
+
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("temporal", [False, True])
 def test_smoothed_symbols_are_the_sum_over_all_sequences(order, temporal):

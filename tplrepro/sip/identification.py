@@ -60,34 +60,56 @@ class MarkovClassifier:
         self.steps = np.array([TransitionMatrix.from_sequences(coded, smoothing=self.smoothing) for coded in own])
         return self
 
-    def log_likelihood(self, sequence: ArrayLike, likelihoods: Sequence[np.ndarray] | None = None) -> np.ndarray:
+    def log_likelihood(
+        self,
+        sequence: ArrayLike,
+        likelihoods: Sequence[np.ndarray] | None = None,
+        symbols: ArrayLike | None = None,
+    ) -> np.ndarray:
         """Log-likelihood of an output sequence (T,) for each user, (users,).
 
         `likelihoods` are T arrays (n,), a(y_k|.) of a mechanism; from the second on they may be (n, n):
-        Pr(y_k | previous symbol, symbol). Without them, the sequence is taken as it stands.
+        Pr(y_k | previous symbol, symbol). Without them, the sequence is taken as it stands. They may be those of
+        batches, whose `symbols` are then to be given, (batches, w).
         """
         _check_fitted(self.users)
-        symbols = check_symbols(sequence, self.n_symbols)
+        if likelihoods is not None:
+            return self._hidden(likelihoods, *self._batches(symbols))
+        own = check_symbols(sequence, self.n_symbols)
         with np.errstate(divide="ignore"):
-            if likelihoods is None:
-                steps = np.log(self.steps[:, symbols[:-1], symbols[1:]]).sum(axis=1)
-                return np.log(self.initial[:, symbols[0]]) + steps
-            logs = np.log(self.initial * likelihoods[0])
+            return np.log(self.initial[:, own[0]]) + np.log(self.steps[:, own[:-1], own[1:]]).sum(axis=1)
+
+    def _batches(self, symbols):
+        """For each user a batch's probability at the start (users, m) and after a symbol (users, n, m); how it ends."""
+        digits = np.arange(self.n_symbols)[:, None] if symbols is None else np.asarray(symbols)
+        inside = self.steps[:, digits[:, :-1], digits[:, 1:]].prod(axis=2)
+        ends = np.eye(self.n_symbols)[digits[:, -1]]
+        return self.initial[:, digits[:, 0]] * inside, self.steps[:, :, digits[:, 0]] * inside[:, None], ends
+
+    def _hidden(self, likelihoods, first, steps, ends):
+        with np.errstate(divide="ignore"):
+            logs = np.log((first * likelihoods[0]) @ ends)
             for told in likelihoods[1:]:
                 # Smoothed steps have no zeros: beside each user's largest weight, nothing that is lost matters.
                 top = np.maximum(logs.max(axis=1, keepdims=True), np.finfo(float).min)
-                steps = self.steps if told.ndim == 1 else self.steps * told
-                carried = np.exp(logs - top)[:, None, :] @ steps
-                logs = top + np.log(carried[:, 0]) + (np.log(told) if told.ndim == 1 else 0.0)
+                carried = np.exp(logs - top)[:, None, :] @ (steps if told.ndim == 1 else steps * told)
+                logs = top + np.log((carried[:, 0] * (told if told.ndim == 1 else 1.0)) @ ends)
         return np.logaddexp.reduce(logs, axis=1)
 
     def predict(
-        self, sequences: Sequence[ArrayLike], likelihoods: Sequence[Sequence[np.ndarray]] | None = None
+        self,
+        sequences: Sequence[ArrayLike],
+        likelihoods: Sequence[Sequence[np.ndarray]] | None = None,
+        symbols: ArrayLike | None = None,
     ) -> np.ndarray:
         """The most likely user of each sequence, (m,); for each, arguments as for `log_likelihood`."""
-        known = [None] * len(sequences) if likelihoods is None else likelihoods
-        read = zip(sequences, known, strict=True)
-        return np.array([self.users[int(np.argmax(self.log_likelihood(*one)))] for one in read])
+        _check_fitted(self.users)
+        if likelihoods is None:
+            scores = [self.log_likelihood(sequence) for sequence in sequences]
+        else:
+            batches = self._batches(symbols)
+            scores = [self._hidden(told, *batches) for told in likelihoods]
+        return np.array(self.users)[np.argmax(scores, axis=1)]
 
 
 class RecurrentClassifier:
