@@ -34,6 +34,15 @@ endif
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
 
+# Installing what a lock file names takes minutes, in which it says how far it is.
+define install
+rm -f $(VENV)/failed; \
+	{ $(PY) -m pip install --disable-pip-version-check --progress-bar off --use-pep517 --require-hashes -r $(1) \
+	    || touch $(VENV)/failed; } | awk '/^Collecting/ { if (++n % 40 == 0) print "Environment: " n " packages found"; fflush() } \
+	    /^Installing collected/ { print "Environment: installing them, a minute or two"; fflush() }'; \
+	[ ! -e $(VENV)/failed ]
+endef
+
 env: $(READY) ## make the environment in .venv
 
 $(READY): requirements.lock pyproject.toml
@@ -55,15 +64,14 @@ $(READY): requirements.lock pyproject.toml
 	    rm -rf $(VENV); \
 	    "$$found" -m venv $(VENV); \
 	fi; \
-	$(PY) -m pip install --quiet --disable-pip-version-check --use-pep517 --require-hashes -r requirements.lock; \
+	$(call install,requirements.lock); \
 	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .; \
 	touch $(READY)
 
 # What the paper profile and the site need beyond that.
 $(MORE): requirements-more.lock $(READY)
 	@echo "Environment: adding what the paper profile and the site need"
-	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-more.lock
-	@touch $(MORE)
+	@set -e; $(call install,requirements-more.lock); touch $(MORE)
 
 figures: $(if $(filter paper,$(PROFILE)),$(MORE),$(READY)) ## regenerate every figure that is out of date (PROFILE=quick or paper, ONLY=paper/figure)
 	@$(PY) -m workflow.batch --profile "$$PROFILE" $(if $(JOBS),--jobs "$$JOBS") $(if $(ONLY),--only $$ONLY)

@@ -1,0 +1,63 @@
+"""The wheel in empty environments of each Python, and the steps of the Dockerfile in a copy of the tracked files."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from workflow.configuration import ROOT
+
+pytestmark = pytest.mark.slow
+DOCTESTS = ("leakage/loss_function.py", "leakage/temporal.py", "allocation/published.py", "markov/transition.py")
+
+
+def run(*words, **given):
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, **given)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", folder, ROOT)
+    return next(folder.glob("*.whl"))
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14"])
+def test_the_wheel_alone_runs_the_readme_example_and_doctests(wheel, version, tmp_path):
+    python = shutil.which(f"python{version}")
+    if python is None or subprocess.run([python, "--version"], capture_output=True).returncode:
+        pytest.skip(f"Python {version} is not installed")
+    run(python, "-m", "venv", tmp_path / "env")
+    own = tmp_path / "env" / "bin" / "python"
+    run(own, "-m", "pip", "install", "--quiet", f"{wheel}[counts]")
+    code, printed = re.search(
+        r"```python\n(.*?)```\n\n```text\n(.*?)```", (ROOT / "README.md").read_text(), re.S
+    ).groups()
+    assert run(own, "-c", code, cwd=tmp_path) == printed
+    package = Path(run(own, "-c", "import tplrepro; print(tplrepro.__path__[0])", cwd=tmp_path).strip())
+    assert ROOT not in package.parents
+    for name in DOCTESTS:
+        module = f"tplrepro.{name.removesuffix('.py').replace('/', '.')}"
+        test = f"import doctest, importlib; print(doctest.testmod(importlib.import_module('{module}'), optionflags=12))"
+        found = re.search(r"failed=(\d+), attempted=(\d+)", run(own, "-W", "ignore", "-c", test, cwd=tmp_path))
+        assert found[1] == "0"
+        assert int(found[2]) > 0
+
+
+def test_the_steps_of_the_dockerfile_make_a_figure(tmp_path):
+    tracked = run("git", "-C", ROOT, "ls-files", "-z").split("\0")
+    for name in filter(None, tracked):
+        if (ROOT / name).is_file():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, tmp_path / name)
+    lines = (ROOT / "Dockerfile").read_text().splitlines()
+    steps = [line.removeprefix("RUN ") for line in lines[lines.index("COPY . .") :] if line.startswith("RUN ")]
+    assert steps == ["make env"]
+    for step in [*steps, "make figures ONLY=tkde2019/fig3"]:
+        run("sh", "-c", step, cwd=tmp_path)
+    assert (tmp_path / "build/quick/figures/tkde2019/fig3.png").is_file()
