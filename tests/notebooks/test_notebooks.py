@@ -117,9 +117,18 @@ CHANGED = {
     "tkde2019/table2": [{"stay": 1.0}, {"horizon": 1, "window": 1}],
     "icde2017/fig3": [{"stay": 1.0}, {"horizon": 1}, {"epsilon": 3.0, "window": 20}],
     "icde2017/fig4": [{"epsilon_large": 0.1}, {"horizon": 1}],
+    "tkde2019/fig6a": [{"sizes": [4, 9], "lp_sizes": [3], "kept_sizes": [4], "repeats": 1, "alpha": 5.0}],
+    "tkde2019/fig6b": [{"sizes": [4, 9], "ends": [2.0], "repeats": 1}],
+    "tkde2019/fig6c": [{"horizons": [1, 3], "n": 5, "repeats": 1}],
+    "tkde2019/fig6d": [{"alphas": [0.5, 25.0], "n": 6, "lp_n": 4, "repeats": 1}],
+    "tkde2019/lp_agreement": [{"n": 2, "matrices": 1, "through_pulp": 1, "alphas": [15.0]}],
+    "icde2017/fig5": [{"sizes": [4, 6], "lp_sizes": [5], "limit": 0.01, "alphas": [15.0], "repeats": 1, "n_alpha": 4}],
     "icde2017/fig6": [{"epsilons": [0.5], "n": 5, "n_large": 3}, {"s_values": [1.0, 0.1], "n": 4, "n_large": 5}],
     "icde2017/fig7": [{"alpha": 3.0, "horizon": 2}, {"horizon": 1}],
     "icde2017/fig8": [{"horizons": [5, 1], "s_values": [1.0, 0.1], "n": 5, "samples": 10}],
+    "eventlog2022/leakage_per_release": [{"windows": [3], "max_releases": 1, "n_cases": 20}],
+    "eventlog2022/published_rule": [{"windows": [2], "max_releases": 1, "n_cases": 20, "n_matrices": 3}],
+    "eventlog2022/states_and_runtime": [{"sizes": [3], "max_releases": 1, "n_cases": 20}],
 }
 
 
