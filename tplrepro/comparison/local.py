@@ -6,9 +6,6 @@ to the position. Sequence information privacy ([3]) answers by the belief about 
 and her outputs so far tell (Eq. (13) of [3]): the mechanism changes with the history, which is public.
 """
 
-from collections.abc import Callable
-from functools import lru_cache
-
 import numpy as np
 
 from tplrepro.comparison.setting import Setting, SimulatedRelease
@@ -17,8 +14,7 @@ from tplrepro.dphmm.mechanisms import KNormMechanism
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.markov.filtering import condition, log_probabilities, log_product
 from tplrepro.mechanisms import KaryRandomizedResponse, UnaryEncoding
-from tplrepro.sip.optimal import OptimalResponse
-from tplrepro.sip.response import Response
+from tplrepro.sip.hamming import hamming_tables
 from tplrepro.validation import check_horizon, check_level
 
 __all__ = ["release_by_policy", "release_conditional_response", "release_optimal_response"]
@@ -104,27 +100,18 @@ def release_optimal_response(setting: Setting, epsilon: float, rng: np.random.Ge
     Users with the same outputs so far share a belief, and a response. It answers with few cells only, so that there are
     no unbiased counts.
     """
-    respond, n = _responses(epsilon), setting.n_cells
+    level, n = check_level(epsilon, "epsilon"), setting.n_cells
     draws = rng.random(setting.paths.shape)
     beliefs, group = setting.adversary.initial[None], np.zeros(setting.n_users, dtype=np.intp)
     told = np.empty(setting.present.shape)
     for t in range(setting.horizon):
-        responses = [respond(belief.tobytes()) for belief in beliefs]
-        inputs, which = np.unique(group * n + setting.paths[:, t], return_inverse=True)
-        rows = np.stack([responses[code // n].row(code % n) for code in inputs.tolist()])
-        outputs = _draw(rows[which], draws[:, t])
+        tables = hamming_tables(beliefs, level)
+        outputs = _draw(tables[group, setting.paths[:, t]], draws[:, t])
         histories, group = np.unique(group * n + outputs, return_inverse=True)
-        likelihood = np.stack([responses[code // n].column(code % n) for code in histories.tolist()])
+        likelihood = tables[histories // n, :, histories % n]
         told[:, t] = log_probabilities(likelihood)[group]
         beliefs = _next_beliefs(setting, beliefs[histories // n], likelihood)
     return SimulatedRelease(told)
-
-
-@lru_cache(maxsize=1)
-def _responses(epsilon: float) -> Callable[[bytes], Response]:
-    """Responses to beliefs, of which the crowds of other seeds meet many again."""
-    mechanism = OptimalResponse(epsilon)
-    return lru_cache(maxsize=20_000)(lambda belief: mechanism.response(np.frombuffer(belief)))
 
 
 def _draw(distributions: np.ndarray, uniform: np.ndarray) -> np.ndarray:
