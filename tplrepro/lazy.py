@@ -1,8 +1,10 @@
 """Public names that are imported on first use (PEP 562), so that importing a package loads none of its modules."""
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from difflib import SequenceMatcher
 from importlib import import_module
 
 __all__ = ["extra", "lazy_names"]
@@ -13,6 +15,23 @@ EXTRAS = {
     **dict.fromkeys(("highspy", "pulp"), "solvers"),
     **dict.fromkeys(("jax", "jaxlib", "keras"), "attack"),
     **dict.fromkeys(("hmmlearn", "pooch", "pyarrow", "pyproj"), "data"),
+}
+
+# What others call a thing, and what it is called here.
+OUR_WORDS = {
+    **{"bpl": "temporal", "fpl": "temporal", "tpl": "temporal", "compute": "privacy", "quantify": "temporal"},
+    **{"fit": "transition", "estimate": "transition", "markov": "transition", "chain": "transition"},
+    **{"load": "read sequences", "open": "read", "csv": "sequences", "data": "sequences"},
+    **{"budget": "allocate", "budgets": "allocate", "split": "allocate", "schedule": "allocate", "plan": "allocate"},
+    **{"calibrate": "allocate", "epsilon": "allocate", "noise": "release", "noisy": "release", "add": "counts"},
+    **{
+        "publish": "release",
+        "perturb": "release",
+        "mechanism": "noise",
+        "odometer": "accountant",
+        "filter": "accountant",
+    },
+    **{"ledger": "accountant", "graph": "policy", "hull": "sensitivity", "users": "population", "log": "xes"},
 }
 
 
@@ -61,7 +80,10 @@ def lazy_names(
 
     def attribute(name: str):
         if name not in names:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            near = "" if name.startswith("_") else ", ".join(_nearest(name))
+            raise AttributeError(
+                f"module {package!r} has no attribute {name!r}" + f"; the nearest are {near}" * bool(near)
+            )
         with extra():
             module = import_module(full[name])
         value = getattr(module, name) if name in exports else module
@@ -69,3 +91,23 @@ def lazy_names(
         return value
 
     return attribute, lambda: sorted(names), names
+
+
+def _nearest(name: str) -> list[str]:
+    """Public names of all rooms that share a word with a name, or nearly are it, the nearest first; at most four."""
+    package = import_module("tplrepro")
+    rooms = [package, *(getattr(package, room) for room in package._MODULES)]
+    wanted, ranked = _words(name), []
+    for room in rooms:
+        for public in getattr(room, "_EXPORTS", ()):
+            alike = SequenceMatcher(None, name.lower(), public.lower()).ratio()
+            shared = len(wanted & _words(public))
+            if shared or alike > 0.75:
+                ranked.append((-shared, len(room.__name__), -alike, f"{room.__name__}.{public}"))
+    return [full for *_, full in sorted(ranked)[:4]]
+
+
+def _words(name: str) -> set[str]:
+    """Beginnings of the words of a name, and of those that we use for them."""
+    words = {word.lower() for word in re.findall("[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)}
+    return {own[:6] for word in words for own in (word, *OUR_WORDS.get(word, "").split())} - {"from", "by", "of", "the"}
