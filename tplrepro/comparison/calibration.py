@@ -72,10 +72,12 @@ def measured_leakage(told: ArrayLike, pairs: ArrayLike | None = None) -> np.ndar
     values = np.asarray(told, dtype=float)
     if pairs is None:
         return np.nanmax(values, axis=-1) - np.nanmin(values, axis=-1)
-    first, second = np.asarray(pairs, dtype=np.intp).reshape(-1, 2).T
-    with np.errstate(invalid="ignore"):
-        ratios = np.abs(values[..., first] - values[..., second])
-    return np.where(np.isnan(ratios), 0.0, ratios).max(axis=-1, initial=0.0)
+    largest = np.zeros(values.shape[:-1])
+    by_cell = np.ascontiguousarray(np.moveaxis(values, -1, 0))
+    for first, second in np.asarray(pairs, dtype=np.intp).reshape(-1, 2):
+        with np.errstate(invalid="ignore"):
+            np.fmax(largest, np.abs(by_cell[first] - by_cell[second]), out=largest)
+    return largest
 
 
 def infer_counts(noisy: np.ndarray, variances: np.ndarray, setting: Setting, correlation: float = 0.0) -> np.ndarray:
