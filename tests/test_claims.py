@@ -139,6 +139,7 @@ def test_a_notebook_run_by_hand_at_the_published_values_counts_as_such(repositor
 
 def test_a_notebook_never_fails_over_a_claim(repository):
     assert "fails: NameError" in shown(repository, parameters={})[0][-1]
+    assert "these are others" in shown(repository, profile="interactive", parameters={})[0][-1]
     (repository / "docs/claims/tkde2019.yaml").unlink()
     assert shown(repository) == []
 

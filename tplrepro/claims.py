@@ -29,9 +29,7 @@ __all__ = [
     "judge",
     "markdown_table",
     "mean_with_interval",
-    "our_number",
     "read_claims",
-    "size_of",
     "verdicts",
 ]
 
@@ -82,7 +80,6 @@ class Claim:
 class Verdict:
     """What the numbers say of a claim: one of `KINDS`, in words with which part or why, and our number."""
 
-    claim: Claim
     kind: str
     words: str
     ours: str
@@ -129,10 +126,8 @@ def judge(claim: Claim, record: Mapping | None = None) -> Verdict:
     ('reproduced', '1.00 nats')
     """
     names = _names(claim, record or {})
-    filling = _Filling(claim)
-    ours, part, why, note = (
-        filling.vformat(text, (), names) for text in (claim.ours, claim.part, claim.why, claim.note)
-    )
+    texts = (claim.ours, claim.part, claim.why, claim.note)
+    ours, part, why, note = (_Filling(claim).vformat(text, (), names) for text in texts)
     if claim.predicate is not None:
         holds = bool(_evaluate(claim, claim.predicate, names))
     else:
@@ -151,12 +146,7 @@ def judge(claim: Claim, record: Mapping | None = None) -> Verdict:
         kind, cause = KINDS[2], f": {part}; {why}"
     else:
         kind, cause = KINDS[3], f": {why}"
-    return Verdict(claim, kind, kind + cause + (f". {note}" if note else ""), ours)
-
-
-def our_number(claim: Claim, record: Mapping) -> str:
-    """Our number alone, at whatever values; ClaimError if the record does not hold it."""
-    return _Filling(claim).vformat(claim.ours, (), _names(claim, record))
+    return Verdict(kind, kind + cause + (f". {note}" if note else ""), ours)
 
 
 def mean_with_interval(samples: ArrayLike, level: float = 0.95) -> dict:
@@ -172,16 +162,6 @@ def mean_with_interval(samples: ArrayLike, level: float = 0.95) -> dict:
         raise ValueError(f"samples must be at least two repeats, got {values.size}; repeat the experiment")
     half = t.ppf((1 + level) / 2, values.size - 1) * values.std(ddof=1) / np.sqrt(values.size)
     return {"value": values.mean(), "low": values.mean() - half, "high": values.mean() + half, "repeats": values.size}
-
-
-def size_of(record: Mapping) -> str:
-    """Profile at whose values a record was made; one made by hand at a published record's values has its profile."""
-    published = repository_folder() / "figures" / f"{record['name']}.json"
-    if record["profile"] == "interactive" and published.is_file():
-        known = json.loads(published.read_text(encoding="utf-8"))
-        if known["parameters"] == record["parameters"]:
-            return known["profile"]
-    return record["profile"]
 
 
 @dataclass(frozen=True)
@@ -214,23 +194,32 @@ def verdicts(name: str) -> Verdicts:
     paper, rows = name.split("/")[0], []
     page = repository_folder() / "docs" / "claims" / f"{paper}.yaml"
     record = json.loads((output_folder() / f"{name}.json").read_text(encoding="utf-8"))
-    size = size_of(record)
+    size = _size(record)
     for claim in claims_of(read_claims(page)) if page.is_file() else ():
         if claim.record != name:
             continue
+        judged = size == "paper" or (size == "quick" and claim.quick)
+        ours, words = "", "judged at the paper's values" + ("" if size == "quick" else ", and these are others")
         try:
-            ours = our_number(claim, record)
-            if size == "paper" or (size == "quick" and claim.quick):
-                words = judge(claim, record).words
-            else:
-                words = "judged at the paper's values" + ("" if size == "quick" else ", and these are others")
+            ours = _Filling(claim).vformat(claim.ours, (), _names(claim, record))
+            words = judge(claim, record).words if judged else words
         except ClaimError as problem:
-            ours, words = "", str(problem)
+            words = str(problem) if judged else words
         links = f"[claim](../../docs/claims/{paper}.md#{claim.id})"
         if claim.erratum:
             links += f", [erratum](../../docs/{claim.erratum})"
         rows.append((f"{claim.place}: {claim.statement}", ours, f"{words} ({links})"))
     return Verdicts(rows)
+
+
+def _size(record):
+    """Profile at whose values a record was made; one made by hand at a published record's values has its profile."""
+    published = repository_folder() / "figures" / f"{record['name']}.json"
+    if record["profile"] == "interactive" and published.is_file():
+        known = json.loads(published.read_text(encoding="utf-8"))
+        if known["parameters"] == record["parameters"]:
+            return known["profile"]
+    return record["profile"]
 
 
 def _names(claim, record):

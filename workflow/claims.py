@@ -1,8 +1,8 @@
 """Render the claims pages, docs/claims.md and docs/claims/<paper>.md, from docs/claims/<paper>.yaml and the records.
 
-A claim whose record is missing, of another profile than the paper's, or from modified code has no verdict, and the exit
-status is then 1. ``--records build/quick/figures --profile quick`` is a trial: it judges the records of a batch by the
-claims that are marked ``quick``, allows modified code, and writes below ``build/claims``.
+A claim whose record is missing, of another profile than the paper's, from modified code or from synthetic data has no
+verdict, and the exit status is then 1. ``--records build/quick/figures --profile quick`` is a trial: it judges the
+records of a batch by the claims that are marked ``quick``, allows modified code, and writes below ``build/claims``.
 """
 
 import argparse
@@ -101,6 +101,10 @@ def _record(claim, records, profile, trial):
         raise ClaimError(
             f"{claim.id}: the record {claim.record}.json must be of the profile {profile}, got {record['profile']}; "
             f"run make figures PROFILE={profile} and publish"
+        )
+    if not trial and record["data"] == "synthetic":
+        raise ClaimError(
+            f"{claim.id}: the record {claim.record}.json is from synthetic data; set TPLREPRO_DATA, run again"
         )
     if not trial and (record["commit"] or {"modified": True})["modified"]:
         raise ClaimError(f"{claim.id}: the record {claim.record}.json is from modified code; commit and run it again")

@@ -72,7 +72,7 @@ def repository(tmp_path):
 def publish(repository, folder="figures", **facts):
     path = repository / folder / "tkde2019/fig3.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    record = {"name": "tkde2019/fig3", "profile": "paper", "parameters": {}, "results": {"x": 1}}
+    record = {"name": "tkde2019/fig3", "profile": "paper", "data": "none", "parameters": {}, "results": {"x": 1}}
     path.write_text(json.dumps(record | {"commit": {"id": "c", "modified": False}} | facts))
 
 
@@ -99,6 +99,7 @@ def test_a_page_has_our_numbers_verdicts_and_their_counts(repository):
         ({"profile": "quick"}, "must be of the profile paper, got quick; run make figures PROFILE=paper and publish"),
         ({"commit": {"id": "c", "modified": True}}, "is from modified code; commit and run it again"),
         ({"commit": None}, "is from modified code"),
+        ({"data": "synthetic"}, "is from synthetic data; set TPLREPRO_DATA, run again"),
         ({"results": {}}, "tkde2019/fig3 has no 'x' in its results; record it"),
         ({"results": {"x": 2}}, "one: does not hold (2), and no cause is given; say why"),
     ],
