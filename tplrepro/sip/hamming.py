@@ -78,12 +78,15 @@ def mix_dense(belief: np.ndarray, table: np.ndarray, epsilon: float, cost: np.nd
         w = np.divide(w, sums, out=np.zeros_like(w), where=sums > 0)
         w[~possible] = belief @ w  # a symbol that cannot occur gives nothing away
         found.append(mix(Response(belief, everyone, 0.0, belief @ w, w, everyone), epsilon))
-    return min(found, key=lambda response: response.cost(cost), default=constant_response(belief, cost))
+    return min(
+        found,
+        key=lambda response: response.cost(cost),
+        default=constant_response(belief, int(np.argmin(belief @ cost))),
+    )
 
 
-def constant_response(belief: np.ndarray, cost: np.ndarray | None = None, bound: float = -np.inf) -> Response:
-    """The best output that does not depend on the input; `cost` None is Hamming distance. Its leakage is 0."""
-    label = int(np.argmax(belief)) if cost is None else int(np.argmin(belief @ cost))
+def constant_response(belief: np.ndarray, label: int, bound: float = -np.inf) -> Response:
+    """Always the same output. Its leakage is 0."""
     always = np.ones((1, 1))
     return Response(belief, np.array([label]), 1.0, always[0], always, np.zeros(belief.size, dtype=np.intp), bound)
 

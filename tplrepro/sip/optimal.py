@@ -31,7 +31,7 @@ GAP = 1e-9
 #: Symbols of smaller belief are answered as those that cannot occur.
 NEGLIGIBLE = 1e-18
 #: Symbols that can occur, up to which a function of distances is written out.
-FEW = 150
+FEW = 250
 #: Memory for the responses to the last beliefs under an array of distances, and how many are kept under a function.
 RECENT_BYTES, RECENT_GENERATED = 32_000_000, 16
 
@@ -76,7 +76,7 @@ class OptimalResponse(BeliefMechanism):
         table = self.distance if isinstance(self.distance, np.ndarray) else None
         beta = check_distribution(belief, None if table is None else len(table), "a belief")
         if usable_budget(self.epsilon) <= 0:
-            return constant_response(beta, table)
+            return constant_response(beta, int(np.argmax(beta) if table is None else np.argmin(beta @ table)))
         if isinstance(self.distance, str):
             return hamming_response(beta, self.epsilon)
         with one_blas_thread():
@@ -103,7 +103,7 @@ def _distance_response(belief: np.ndarray, distance: np.ndarray, epsilon: float)
     b = b / b.sum()
     scale = float((b @ d).min())
     if scale == 0:  # one output does no harm
-        return constant_response(belief, distance, 0.0)
+        return constant_response(belief, int(np.argmin(belief @ distance)), 0.0)
     w, nu, _ = solve_interior(b, _costs(b, d / scale, usable_budget(epsilon)), np.exp(usable_budget(epsilon)), GAP)
     table = np.tile(b @ w, (belief.size, 1))  # symbols that cannot occur, or hardly, give nothing away
     table[possible] = w
