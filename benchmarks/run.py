@@ -522,8 +522,8 @@ def waits():
     if recorded.is_file():
         yield f"| Event logs: BPI 2012 read | {show(processor(lambda: tpl.eventlog.read_xes(recorded)))} | 3 s |"
     yield ""
-    yield "Where an aim is missed, the profile is flat: a symbol of SIP takes some 370 calls, of which none has more than"
-    yield "6 %; of reading XES, the XML parser and its 2.7 million calls of two handlers of a few lines take 85 %."
+    yield "Where an aim is missed, the profile is flat: a symbol of SIP takes some 370 calls, none of more than 6 %; of"
+    yield "reading XES, the XML parser and its 2.7 million calls of two handlers of a few lines take 85 %."
 
 
 def processor(call) -> float:
