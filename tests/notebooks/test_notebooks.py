@@ -129,6 +129,11 @@ CHANGED = {
     "eventlog2022/leakage_per_release": [{"windows": [3], "max_releases": 1, "n_cases": 20}],
     "eventlog2022/published_rule": [{"windows": [2], "max_releases": 1, "n_cases": 20, "n_matrices": 3}],
     "eventlog2022/states_and_runtime": [{"sizes": [3], "max_releases": 1, "n_cases": 20}],
+    "dphmm2016/running_example": [{"epsilon": 5.0, "radius": 0.5, "n_samples": 4}],
+    "dphmm2016/fig10": [{"n_trajectories": 1, "horizon": 2, "sizes": [9], "repeats": 1}],
+    "dphmm2016/fig11": [{"n_trajectories": 1, "horizon": 2, "window": 1}],
+    "dphmm2016/fig12": [{"n_trajectories": 1, "horizon": 1, "epsilons": [0.5]}],
+    "dphmm2016/fig13": [{"n_trajectories": 1, "horizon": 2, "geolife_radii": [1.0], "gowalla_radii": [30.0]}],
 }
 
 

@@ -7,7 +7,7 @@ to 13 average.
 import timeit
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -15,13 +15,14 @@ import pandas as pd
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 
+from tplrepro.claims import mean_with_interval
 from tplrepro.dphmm.data_release import KEPT, DataRelease, release
 from tplrepro.dphmm.mobility import MobilityModel
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.dphmm.protection import degree_of_protection
 from tplrepro.markov.transition import TransitionMatrix
 
-__all__ = ["compare", "evaluate", "grid_of_states", "time_growth"]
+__all__ = ["compare", "evaluate", "grid_of_states", "over_trajectories", "time_growth"]
 
 
 def compare(
@@ -31,6 +32,7 @@ def compare(
     *,
     delta: float,
     seed: int,
+    kept: int = KEPT,
 ) -> pd.DataFrame:
     """`evaluate` of the three methods of section 8 on each model, for each budget.
 
@@ -46,7 +48,7 @@ def compare(
             "DPLS": (PolicyGraph.complete(len(model.answers)), delta),
         }
         tables |= {
-            (name, method): evaluate(model, policy, epsilons, share, seed=seed)
+            (name, method): evaluate(model, policy, epsilons, share, seed=seed, kept=kept)
             for method, (policy, share) in policies.items()
         }
     keys = ["data", "method"]
@@ -72,7 +74,7 @@ def evaluate(
     release finds its protection anew, as Algorithm 2 is printed. Trajectory i draws from the generator of (seed, i),
     whatever the policy and the budget. A row for each trajectory, budget and timestamp: trajectory, epsilon, time (from
     1); released; possible: |C_t|; degree_of_protection of the true state (of its surrogate, where it is outside the
-    delta-location set); error: ||z - f(s)||_2, km; added_edges; seconds of the release.
+    delta-location set); error: ||z - f(s)||_2, km; added_edges; CPU seconds of the release.
     """
     f, rows = model.answers, []
     setting = DataRelease(
@@ -82,9 +84,9 @@ def evaluate(
         start, rng = model.transitions.row(trajectory[0]), np.random.default_rng([seed, i])
         steps = setting.series(trajectory[1:], epsilon, start, rng=rng)
         for time, state in enumerate(trajectory[1:].tolist(), start=1):
-            started = perf_counter()
+            started = process_time()
             step = next(steps)
-            seconds = perf_counter() - started
+            seconds = process_time() - started
             row: dict[str, Any] = {"trajectory": i, "epsilon": epsilon, "time": time, "released": step is not None}
             if step is not None:
                 row |= {
@@ -100,8 +102,14 @@ def evaluate(
     return pd.DataFrame(rows)
 
 
+def over_trajectories(releases: pd.DataFrame, quantity: str) -> dict | float:
+    """The mean of a column of `evaluate` over trajectories, with its interval; without it for a single trajectory."""
+    means = releases.groupby("trajectory")[quantity].mean()
+    return mean_with_interval(means) if len(means) > 1 else float(means.mean())
+
+
 def time_growth(sizes: Iterable[int], epsilon: float, *, seed: int, repeats: int = 5) -> pd.DataFrame:
-    """Seconds of one release, all of n states equally likely, on a square grid with G_trs and with G_cplt.
+    """CPU seconds of one release, all of n states equally likely, on a square grid with G_trs and with G_cplt.
 
     A row for each of the `sizes` |C_t|: states, G_trs, complete; of the `repeats` the fastest counts, after a warm-up.
     """
@@ -112,7 +120,7 @@ def time_growth(sizes: Iterable[int], epsilon: float, *, seed: int, repeats: int
         def first_release() -> None:
             next(release([0], policy, answers, epsilon, transitions, np.full(n, 1 / n), rng=rng))
 
-        return min(timeit.repeat(first_release, number=1, repeat=repeats + 1)[1:])
+        return min(timeit.repeat(first_release, number=1, repeat=repeats + 1, timer=process_time)[1:])
 
     rows = []
     for n in sizes:
