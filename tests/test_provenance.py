@@ -1,5 +1,6 @@
 import hashlib
 import json
+import os
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -54,6 +55,10 @@ def test_record_is_json_and_has_what_a_reader_needs(monkeypatch):
     assert (read["profile"], read["command"], read["data"]) == ("paper", "make figures PROFILE=paper", "none")
     assert {"python", "tplrepro", "numpy", "scipy", "numba"} <= set(read["versions"])
     assert read["time_utc"].endswith("Z")
+    assert read["machine"]["cores"] == os.cpu_count()
+    assert len(read["machine"]["processor"]) > 2
+    assert read["cost"]["cpu_seconds"] > 0.1
+    assert 20 < read["cost"]["peak_megabytes"] < 100_000
 
 
 def test_parameters_are_those_of_the_parameters_cell_and_of_what_is_injected_below(monkeypatch):

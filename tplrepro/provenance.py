@@ -14,6 +14,7 @@ import platform
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -56,6 +57,8 @@ def provenance(name: str, results: dict | None = None, data: str = "none", input
         "commit": _commit(),
         "modules": sorted(name for name in sys.modules if name.partition(".")[0] == "tplrepro"),
         "versions": _versions(),
+        "machine": _machine(),
+        "cost": _cost(),
         "time_utc": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
 
@@ -189,6 +192,30 @@ def _commit():
         return {"id": git("rev-parse", "HEAD"), "modified": bool(changed)}
     except (OSError, subprocess.SubprocessError):
         return None
+
+
+def _machine():
+    """Processor, its cores, and the memory in gigabytes: what running times depend on."""
+    found = {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()}
+    with suppress(OSError, IndexError):  # of other systems than Linux
+        named = Path("/proc/cpuinfo").read_text(encoding="utf-8").partition("model name")[2]
+        found["processor"] = named.splitlines()[0].strip(" \t:") or found["processor"]
+        found["gigabytes"] = round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30)
+    return found
+
+
+def _cost():
+    """CPU seconds of this process and its children so far, and the largest memory that one of them held."""
+    try:
+        import resource
+    except ImportError:  # of other systems than Unix
+        return {"cpu_seconds": round(time.process_time(), 1)}
+    used = [resource.getrusage(of) for of in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return {
+        "cpu_seconds": round(sum(part.ru_utime + part.ru_stime for part in used), 1),
+        "peak_megabytes": round(max(part.ru_maxrss for part in used) / unit),
+    }
 
 
 def _versions():

@@ -65,6 +65,7 @@ def test_killed_interrupted_and_repaired_the_batch_runs_the_rest_only(repository
     assert "value 0.75" in json.dumps(nbformat.read(repository.result("a/one"), as_version=4))
     record = json.loads((build / "figures/a/one.json").read_text())
     assert (record["results"], record["command"]) == ({"value": 0.75}, "make figures PROFILE=quick")
+    assert 0 < record["cost"]["seconds"] < 600
     before = repository.result("a/one").stat().st_mtime_ns
 
     # After the repair what failed and what was killed run again, until an interrupt.
