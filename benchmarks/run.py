@@ -39,6 +39,7 @@ import tplrepro as tpl
 from tplrepro import linear_program, published
 from tplrepro.leakage.envelope import compile_kernels
 from tplrepro.markov import Sequences
+from tplrepro.provenance import machine as this_machine
 
 ROOT = Path(__file__).resolve().parent.parent
 SECTIONS = {}
@@ -631,12 +632,9 @@ def in_process(function: str, *arguments, environment=()) -> str:
 
 
 def machine() -> str:
-    model = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.is_file():
-        model = next((line.split(":")[1].strip() for line in cpuinfo.open() if line.startswith("model name")), model)
+    this = this_machine()
     return (
-        f"{model}, {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}, "
+        f"{this['processor']}, {this['cores']} cores, {platform.system()}, Python {platform.python_version()}, "
         f"NumPy {np.__version__}, Numba {numba.__version__}"
     )
 

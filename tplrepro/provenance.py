@@ -27,6 +27,7 @@ __all__ = [
     "file_digests",
     "files_of",
     "literal_assignments",
+    "machine",
     "notebook_parameters",
     "provenance",
     "repository_folder",
@@ -57,7 +58,7 @@ def provenance(name: str, results: dict | None = None, data: str = "none", input
         "commit": _commit(),
         "modules": sorted(name for name in sys.modules if name.partition(".")[0] == "tplrepro"),
         "versions": _versions(),
-        "machine": _machine(),
+        "machine": machine(),
         "cost": _cost(),
         "time_utc": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
@@ -194,9 +195,9 @@ def _commit():
         return None
 
 
-def _machine():
+def machine() -> dict:
     """Processor, its cores, and the memory in gigabytes: what running times depend on."""
-    found = {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()}
+    found: dict = {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()}
     with suppress(OSError, IndexError):  # of other systems than Linux
         named = Path("/proc/cpuinfo").read_text(encoding="utf-8").partition("model name")[2]
         found["processor"] = named.splitlines()[0].strip(" \t:") or found["processor"]
