@@ -53,10 +53,6 @@ def render(records=None, profile="paper", root=ROOT):
         pages[f"claims/{path.stem}.md"] = _page(content, found, counts, root)
         cells = [str(counts[kind] or "") for kind in (*KINDS, OPEN)]
         overview.append([f"[{content['title']}](claims/{path.stem}.md)", str(len(claims)), *cells])
-    for page in sorted((root / "docs" / "claims").glob("*.md"), key=_order):
-        if not page.with_suffix(".yaml").is_file():
-            title = page.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# Claims of ")
-            overview.append([f"[{title}](claims/{page.name}), by hand", *[""] * (len(KINDS) + 2)])
     heads = ["claims of", "in all", *KINDS, OPEN]
     if not any(row[-1] for row in overview):
         heads, overview = heads[:-1], [row[:-1] for row in overview]
