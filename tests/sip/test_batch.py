@@ -3,7 +3,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.sip.oracles import budgets, least_cost, second_order_sequences
+from tests.sip.oracles import budgets, distances_in_a_square, least_cost, second_order_sequences
 from tplrepro import sip
 
 STEP = np.array([[0.9, 0.1], [0.2, 0.8]])
@@ -43,6 +43,29 @@ def test_gradient_descent_stays_on_the_simplex_and_within_the_budget(p, epsilon,
     uniform = float((belief @ mechanism.distance).mean())
     assert least - 1e-8 <= cost <= uniform + 1e-12
     assert cost < 0.8 * uniform or (p, epsilon, width) != (0.5, 1.0, 2)  # the drawn ones need not improve as much
+
+
+@settings(max_examples=10)
+@given(st.integers(0, 99), st.floats(0.2, 3.0))
+def test_memory_of_earlier_batches_never_pays(seed, epsilon):
+    """The best response to (earlier, current) costs what the best to the current alone does: docs/errata/sip2023.md."""
+    rng = np.random.default_rng(seed)
+    joint, distance = rng.dirichlet(np.full(9, 0.5)), distances_in_a_square(rng, 3)
+    with_memory = np.tile(distance, (3, 3))  # between pairs: that of their current batches
+    longer, shorter = least_cost(joint, with_memory, epsilon), least_cost(joint.reshape(3, 3).sum(0), distance, epsilon)
+    assert longer == pytest.approx(shorter, abs=1e-8)
+
+
+@settings(max_examples=10)
+@given(st.integers(0, 99), st.floats(0.3, 3.0), st.integers(1, 3))
+def test_gradient_descent_from_instantaneous_release_is_never_worse_than_that(seed, epsilon, width):
+    rng = np.random.default_rng(seed)
+    belief = sip.batch_belief(rng.dirichlet(np.ones(2)), rng.dirichlet(np.ones(2), 2), width)
+    mechanism = sip.BatchResponse(epsilon, width, 2, method="gradient", start="instantaneous")
+    response = mechanism.response(belief)
+    assert sip.instantaneous_leakage(response.matrix(), belief) <= epsilon
+    single = sip.sequence_leakage(sip.OptimalResponse(epsilon / width), belief.reshape((2,) * width))
+    assert response.cost(mechanism.distance) <= single.costs.sum() + 1e-9
 
 
 def test_longer_batches_cost_less_for_the_same_total_budget():

@@ -115,3 +115,32 @@ def test_the_temporal_variant_leaks_without_bound_where_supports_differ():
     prior = sip.markov_sequences(full[0], full, 3)
     same = sip.sequence_leakage(sip.TemporalRandomizedResponse(1.0, full), prior)
     assert same.sequence == pytest.approx(sip.sequence_leakage(sip.RandomizedResponse(1.0), prior).sequence)
+
+
+@settings(max_examples=10)
+@given(st.floats(0.1, 0.9), st.floats(0.2, 2.0), st.integers(0, 99))
+def test_delta_and_pufferfish_are_those_of_their_definitions_path_by_path(p, epsilon, seed):
+    steps = np.random.default_rng(seed).dirichlet(np.ones(2), 2)
+    prior = sip.markov_sequences([p, 1 - p], steps, 3)
+    found = sip.sequence_leakage(sip.RandomizedResponse(epsilon), prior)
+    keep = np.exp(epsilon) / (1 + np.exp(epsilon))
+    paths = list(np.ndindex(2, 2, 2))
+    told = np.array([[np.prod(np.where(np.equal(x, y), keep, 1 - keep)) for y in paths] for x in paths])
+    joint = np.array([prior[x] for x in paths])[:, None] * told
+    posterior = joint / joint.sum(axis=0)
+    for level in (0.3, 0.9, 1.7):
+        exceeded = np.abs(np.log(posterior / joint.sum(axis=1, keepdims=True))) > level
+        assert found.delta(level) == pytest.approx(joint[exceeded].sum(), abs=1e-12)
+    assert found.delta(found.sequence * (1 + 1e-12)) == 0.0
+    for t in range(3):
+        of_secret = np.array([sum(joint[k] for k, x in enumerate(paths) if x[t] == value) for value in (0, 1)])
+        of_secret /= of_secret.sum(axis=1, keepdims=True)
+        assert found.pufferfish[t] == pytest.approx(np.abs(np.log(of_secret[0] / of_secret[1])).max(), rel=1e-9)
+        assert found.pufferfish[t] <= found.local_differential_privacy + 1e-9
+
+
+def test_delta_is_within_theorem_2():
+    prior = sip.markov_sequences([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], 6)
+    found = sip.sequence_leakage(sip.OptimalResponse(0.3), prior)
+    for delta in (0.5, 0.1, 1e-3):
+        assert found.delta(sip.compose([0.3] * 6, delta)) <= 2 * delta  # each side by delta

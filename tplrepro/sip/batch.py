@@ -88,8 +88,12 @@ def batch_chain(initial: ArrayLike, transition: TransitionMatrix | ArrayLike, wi
 class BatchResponse(OptimalResponse):
     """Release of batches of w symbols within a budget of `epsilon` nats for each batch; n^w may be at most 1,024.
 
-    `distance` is as in `OptimalResponse`, between symbols; batches add it up. `method` is "exact" (problem (30) by
-    linear programming) or "gradient" (Algorithm 2 of [3], with steps of length phi = `step`).
+    `distance` is "hamming" or an array, as in `OptimalResponse`, between symbols; batches add it up. `method` is
+    "exact" (the optimum of problem (30)) or "gradient" (Algorithm 2 of [3], with steps of length phi = `step`). The algorithm is
+    published as printed, for comparison: an entry that has met its constraint never moves again, so that it ends where
+    the first ones to stop leave it, in 15 of 30 random cases at a higher cost than that of always telling the same
+    batch. With `start` "instantaneous" it starts from instantaneous release of each symbol, the budget split evenly,
+    and cannot end worse than that; "uniform" is the paper's start.
 
     >>> belief = batch_belief([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], 2)
     >>> exact = BatchResponse(1.0, width=2, n_symbols=2)
@@ -106,24 +110,46 @@ class BatchResponse(OptimalResponse):
         distance: str | ArrayLike = "hamming",
         method: str = "exact",
         step: float = 1e-2,
+        start: str = "uniform",
     ):
         check_choice(method, "method", ("exact", "gradient"))
+        check_choice(start, "start", ("uniform", "instantaneous"))
         if not 0 < step < np.inf:
             raise ValueError(f"step must be a positive step length, found {step}; give such as 0.01")
         super().__init__(epsilon, batch_distance(n_symbols, width, distance))
         self.width, self.n_symbols, self.method, self.step = width, n_symbols, method, step
+        single = OptimalResponse(self.epsilon / width, distance)
+        self.instantaneous = single if start == "instantaneous" else None
 
     def response(self, belief: ArrayLike) -> Response:
         if self.method == "exact":
             return super().response(belief)
         beta = check_distribution(belief, len(self.distance), "a belief")
-        rows = _gradient_descent(beta, np.asarray(self.distance), self.epsilon, self.step)
+        rows = np.full((beta.size, beta.size), 1.0 / beta.size)
+        if self.instantaneous is not None:
+            rows = _instantaneous(beta.reshape((self.n_symbols,) * self.width), self.instantaneous)
+        rows = _gradient_descent(beta, np.asarray(self.distance), self.epsilon, self.step, rows)
         return Response(beta, np.arange(beta.size), 0.0, beta @ rows, rows, np.arange(beta.size))
 
 
-def _gradient_descent(belief: np.ndarray, distance: np.ndarray, epsilon: float, step: float) -> np.ndarray:
-    """Algorithm 2 of [3]: rows (n, n), from uniform ones along the gradient until each entry has met its constraint."""
-    rows = np.full(distance.shape, 1.0 / belief.size)
+def _instantaneous(joint: np.ndarray, mechanism: OptimalResponse) -> np.ndarray:
+    """Rows (n^w, n^w) of releasing the w symbols of a batch, of joint distribution (n,) * w, one after the other."""
+    n, batches = joint.shape[0], np.indices(joint.shape).reshape(joint.ndim, -1)
+    rows = np.ones((joint.size, 1))
+    for symbols in batches:
+        weights = joint.reshape(-1, 1) * rows
+        beliefs = np.array([np.bincount(symbols, weight, minlength=n) for weight in weights.T])
+        beliefs[beliefs.sum(axis=1) == 0] = 1.0  # after outputs that cannot be
+        beliefs /= beliefs.sum(axis=1, keepdims=True)
+        told = np.array([mechanism.response(belief).matrix()[symbols] for belief in beliefs])
+        rows = (rows[:, :, None] * told.transpose(1, 0, 2)).reshape(joint.size, -1)
+    return rows
+
+
+def _gradient_descent(
+    belief: np.ndarray, distance: np.ndarray, epsilon: float, step: float, rows: np.ndarray
+) -> np.ndarray:
+    """Algorithm 2 of [3]: rows (n, n), from given ones along the gradient until each entry has met its constraint."""
     gradient = distance * (belief / belief.max())[:, None]  # one step length for all, whatever the scale of the belief
     possible = np.repeat((belief > 0)[:, None], belief.size, axis=1)
     active = possible.copy()

@@ -8,11 +8,11 @@ posterior of each holds at most K = e^eps + 1 times what the belief holds, so ab
    The best ones among symbols near the present outputs, and a sample of all, are added until none saves much.
 2. *Inputs.* The most probable are kept apart. The others are one class where they prefer the same two outputs at prices
    kappa and differ little in by how much; the members of a class are answered alike, at the mean of their costs.
-3. Where many symbols have a belief of 1/K or more, each answers for itself, which the budget allows (Theorem 4 of [3]);
-   what is sought is the response to the others, which may also be one of them.
+3. Where many symbols have a belief of 1/K or more, each answers for itself, which the budget allows (Theorem 4); what
+   is sought is the response to the others, which may also be one of them.
 
-The result keeps the budget, through `mix` as always. Among 300 symbols it costs 1.5 % more than the least cost on average
-where 64 outputs are enough, which is to say where K is smaller or the belief is uneven; else up to twice as much.
+The result keeps the budget, through `mix` as always. Among 300 symbols, budgets of 1 to 8, it cost at most 6 % more than
+the least cost in 14 cases of 16, and 17 and 34 % more where K and the number of likely symbols were both large.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ MOST_COMMON = 8
 APART, STANDING, MOST_OUTPUTS, NEIGHBOURS = 160, 160, 64, 12
 #: Inputs that prefer the same two of few outputs are told apart by how much they do, beside the mean.
 FINE, LEVELS = 32, np.array([0.02, 0.1, 0.4])
-#: Rounds at most, outputs added in each, the share of the cost that one is to save, and how many in a row may save less.
+#: Rounds at most, outputs added in each, the share of the cost that one is to save, how many in a row may save less.
 ROUNDS, ADDED, WORTH, PATIENCE = 10, 8, 2e-3, 2
 #: At which share of the cost the programme of a round is solved.
 GAP = 1e-5

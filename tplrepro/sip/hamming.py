@@ -148,7 +148,7 @@ def hamming_tables(beliefs: np.ndarray, epsilon: float) -> np.ndarray:
     """
     (m, n), runs = beliefs.shape, np.arange(len(beliefs))
     if usable_budget(epsilon) <= 0:
-        return np.array([constant_response(belief, None).matrix() for belief in beliefs])
+        return np.array([constant_response(belief, int(np.argmax(belief))).matrix() for belief in beliefs])
     odds = float(np.exp(usable_budget(epsilon)))
     cap, order = odds + 1.0, np.argsort(-beliefs, axis=1, kind="stable")
     b = np.take_along_axis(beliefs, order, axis=1)

@@ -8,7 +8,7 @@ sequences for symbols, the same number is the batched (BIL, Definition 3) or the
 Theorem 1: IILs add up to a bound of the SIL. Theorem 3: IIL <= LDP level <= 2 IIL, the second where every x can occur.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,6 +23,7 @@ from tplrepro.validation import (
     check_budgets,
     check_distribution,
     check_horizon,
+    check_level,
     check_probability,
 )
 
@@ -136,7 +137,25 @@ class SequenceLeakage(FrozenArrays):
     instantaneous: np.ndarray  # (T,), the largest IIL at each time over all output histories (Eq. (7))
     mutual_information: float  # I(X_1..T; Y_1..T)
     local_differential_privacy: float  # the LDP level over sequences that can occur (Eq. (9))
+    pufferfish: np.ndarray  # (T,), Pufferfish level (Definition 5): secrets X_t = x, all pairs, this prior the scenario
     costs: np.ndarray  # (T,), probability that output and input differ at each time
+    prior: np.ndarray = field(repr=False)  # (N,), probability of each sequence of inputs that can occur
+    likelihoods: np.ndarray = field(repr=False)  # (N, M), of each sequence of outputs given it
+
+    def delta(self, epsilon: float) -> float:
+        """The least delta of (epsilon, delta)-SIP (Eq. (6)): Pr(|log Pr(X | Y) / Pr(X)| > epsilon), epsilon in nats.
+
+        Zero from `sequence` on; Theorem 2 bounds it.
+
+        >>> from tplrepro.sip import RandomizedResponse
+        >>> prior = markov_sequences([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], 3)
+        >>> found = sequence_leakage(RandomizedResponse(1.0), prior)
+        >>> [round(found.delta(epsilon), 4) for epsilon in (0.5, 1.0, found.sequence)]
+        [0.5688, 0.1037, 0.0]
+        """
+        joint, outputs = self.prior[:, None] * self.likelihoods, self.prior @ self.likelihoods
+        leakages = np.abs(log_probabilities(self.likelihoods) - np.log(outputs))
+        return float(joint[leakages > check_level(epsilon, "epsilon")].sum())
 
 
 def sequence_leakage(mechanism: BeliefMechanism, prior: ArrayLike) -> SequenceLeakage:
@@ -180,10 +199,22 @@ def sequence_leakage(mechanism: BeliefMechanism, prior: ArrayLike) -> SequenceLe
             longer.append(told[:, None] * rows[:, belief @ rows > 0])
         likelihood = np.hstack(longer)
     table, beliefs = likelihood[flat > 0], flat[flat > 0]
+    symbols = np.array(np.unravel_index(np.flatnonzero(flat), joint.shape))
+    pufferfish = [_secret_leakage(table, beliefs, own) for own in symbols]
     return SequenceLeakage(
         instantaneous_leakage(table, beliefs),
         instantaneous,
         mutual_information(table, beliefs),
         local_differential_privacy(table),
+        np.array(pufferfish),
         costs,
+        beliefs,
+        table,
     )
+
+
+def _secret_leakage(table: np.ndarray, beliefs: np.ndarray, secrets: np.ndarray) -> float:
+    """The largest log-ratio of Pr(y | secret) between two secrets, (N,) a sequence of inputs."""
+    members = np.unique(secrets)[:, None] == secrets
+    rows = (members * beliefs) @ table
+    return local_differential_privacy(rows / rows.sum(axis=1, keepdims=True))
