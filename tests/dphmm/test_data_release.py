@@ -169,6 +169,9 @@ def test_the_method_and_the_edges_insisted_on_reach_the_graph():
         assert step.added_edges == dphmm.protect(bare, F, method, [(2, 5)]).added_edges
         assert (2, 5) in step.added_edges
         assert step.mechanism.gap == 0 or method != "optimal"
+    # An iterator is read once, for all timestamps.
+    steps = running_example([2, 2], policy=bare, insisted=iter([(2, 5)]), transitions=np.full((6, 6), 1 / 6))
+    assert [(2, 5) in step.added_edges for step in list(steps)[1:]] == [True]
 
 
 def test_laplace_noise_for_states_that_share_their_answers():

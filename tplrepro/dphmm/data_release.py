@@ -19,7 +19,7 @@ from tplrepro.dphmm.constraint import as_answers, as_numbered_chain, check_share
 from tplrepro.dphmm.hull import sensitivity_hull
 from tplrepro.dphmm.mechanisms import MECHANISMS, KNormMechanism
 from tplrepro.dphmm.policy_graph import PolicyGraph
-from tplrepro.dphmm.protection import METHODS, Protection, constrained_dp_factor, protect
+from tplrepro.dphmm.protection import METHODS, Protection, as_policy, constrained_dp_factor, protect
 from tplrepro.markov.filtering import condition, log_probabilities, log_product, matrices_over_time
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import FrozenArrays, check_budgets, check_choice, check_distribution, frozen
@@ -185,7 +185,8 @@ class DataRelease:
         check_share(0.0 if delta is None else delta, "delta")
         if threshold and delta is not None:
             raise ValueError(f"threshold and delta exclude each other, found {threshold} and {delta}; give one of them")
-        self.policy, self._kind, self._method, self._insisted = policy, MECHANISMS[mechanism], method, insisted
+        self.policy, self._kind, self._method = policy, MECHANISMS[mechanism], method
+        self._insisted = as_policy(insisted, n)
         self._threshold, self._delta, self._skip = threshold, delta, skip
         self._protections: OrderedDict[bytes, dict[str | None, tuple[Protection, float]]] = OrderedDict()
         self._kept = kept

@@ -27,6 +27,7 @@ __all__ = [
     "METHODS",
     "NoPrivacyError",
     "Protection",
+    "as_policy",
     "constrained_dp_factor",
     "degree_of_protection",
     "exposed_states",
@@ -203,8 +204,7 @@ def protect(
     hull = sensitivity_hull(policy, f)
     exposed = exposed_states(policy, f, hull)
     gap = np.nan
-    wanted = insisted if isinstance(insisted, PolicyGraph) else PolicyGraph.from_edges(policy.n_states, insisted)
-    own = wanted.edge_array
+    own = as_policy(insisted, policy.n_states).edge_array
     own = own[np.isin(own, exposed).any(axis=1) & np.isin(own, possible).all(axis=1)]
     if len(own):
         policy = policy.connect(own)
@@ -218,6 +218,17 @@ def protect(
         hull, added = _one_by_one(*start, by_volume=method == "stepwise")
     pairs = {(min(pair), max(pair)) for pair in [*added, *own.tolist()]}
     return Protection(policy.connect(added), hull, sorted(pairs), gap)
+
+
+def as_policy(insisted: PolicyGraph | Iterable, n_states: int) -> PolicyGraph:
+    """The edges that the user insists on as a graph over N states."""
+    graph = insisted if isinstance(insisted, PolicyGraph) else PolicyGraph.from_edges(n_states, insisted)
+    if graph.n_states != n_states:
+        raise ValueError(
+            f"insisted must be a graph over the policy's {n_states} states, found {graph.n_states}; "
+            "build both over 0..N-1"
+        )
+    return graph
 
 
 def _one_by_one(
