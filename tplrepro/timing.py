@@ -1,7 +1,7 @@
 """How long calls take, as the figures of runtimes measure it.
 
-CPU seconds of this process and of those that it started and that are over, such as CBC's: what other work takes on the
-machine does not count, and of several threads each does. First calls warm up, and their time counts only if they are
+CPU seconds of this process and of those that it started, such as CBC's: what other work takes on the machine does not
+count, and of several threads each does. First calls warm up, and their time counts only if they are
 long: a short call is repeated until a round of calls is well above the clock's resolution.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from time import process_time
 from typing import Any
 
-__all__ = ["cpu_seconds"]
+__all__ = ["cpu_clock", "cpu_seconds"]
 
 LONG, SHORTEST_ROUND = 0.2, 0.005  # seconds
 
@@ -39,12 +39,13 @@ def cpu_seconds(call: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def _round(call, count):
-    began = _clock()
+    began = cpu_clock()
     for _ in range(count):
         value = call()
-    return value, _clock() - began
+    return value, cpu_clock() - began
 
 
-def _clock():
+def cpu_clock() -> float:
+    """CPU seconds so far of this process and of those that it started and that are over."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return process_time() + children.ru_utime + children.ru_stime
