@@ -298,6 +298,9 @@ def sparse():
         yield f"| the same: peak memory, Python included | {found['memory'] / 1e6:.0f} MB | 1,000 MB |"
         yield ""
         yield "The budgets' time is that of the two whole functions, nearly all of it of the forward one."
+    yield ""
+    yield "At the official size one L(α) looks at 3 to 8 million pairs, about 0.2 µs of one core each, and before that"
+    yield "sorts, sums up and groups the rows, on one core, which takes 0.3 to 0.4 s."
 
 
 def file_to_budgets(path: str) -> None:

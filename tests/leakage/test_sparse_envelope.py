@@ -8,8 +8,8 @@ import scipy.sparse
 
 import tplrepro as tpl
 from tests.leakage.oracles import loss_mpmath
-from tplrepro.leakage.envelope.kernels import FEW, exceeding, sums_of_largest
-from tplrepro.leakage.envelope.sparse import _Search, group_rows, sparse_rows
+from tplrepro.leakage.envelope.kernels import may_exceed_each, sums_of_largest
+from tplrepro.leakage.envelope.sparse import GROUP, _Search, group_rows, lowest, sparse_rows
 
 ALPHAS = np.array([1e-200, *np.geomspace(1e-9, 600.0, 60), 1e5])
 
@@ -65,8 +65,8 @@ def test_disjoint_supports_are_found_in_any_order_of_rows(order):
 def test_sums_of_largest_entries():
     stored = scipy.sparse.csr_array([[0.5, 0.3, 0.0], [0.0, 0.1, 0.0], [0, 0, 0.2]])
     P = tpl.TransitionMatrix(stored, background=[0.2, 0.45, 0.4])
-    rows = sparse_rows(P.probabilities, P.background)
-    top, size, low = sums_of_largest(rows)
+    low = lowest(P.probabilities, P.background)
+    top, size = sums_of_largest(sparse_rows(P.probabilities, P.background, low))
     # In the second row the background, above the stored entry, comes first.
     np.testing.assert_allclose(top, [0.5, 0.8, 1.0, 0.9, 1.0, 0.8, 1.0])
     assert size.tolist() == [1, 2, 3, 2, 3, 2, 3]
@@ -77,17 +77,17 @@ def test_sums_of_largest_entries():
 def test_groups_bound_their_members(kind):
     rng = np.random.default_rng(15)
     P = random_sparse_matrix(rng, kind, 30)
-    dense, rows = P.toarray(), sparse_rows(P.probabilities, P.background)
-    low, order = dense.min(axis=1), rng.permutation(30)
-    for largest, bound in ((True, np.max), (False, np.min)):
-        groups = group_rows(rows, order, 4, None if largest else low)
-        for g in range(8):
-            own = slice(groups.start[g], groups.start[g + 1])
-            row = np.full(30, groups.background[g])
-            row[groups.column[own]] = groups.value[own]
-            exact = bound(dense[order[4 * g : 4 * g + 4]], axis=0)
-            assert (row >= exact).all() if largest else (row <= exact).all()
-            assert (np.diff(groups.value[own]) <= 0).all()
+    dense = P.toarray()
+    low = lowest(P.probabilities, P.background)
+    assert (low == dense.min(axis=1)).all()
+    groups = group_rows(P.probabilities, low, 4)
+    for g in range(8):
+        own = slice(groups.start[g], groups.start[g + 1])
+        row = np.full(30, groups.background[g])
+        row[groups.column[own]] = groups.value[own]
+        assert (row <= dense[4 * g : 4 * g + 4].min(axis=0)).all()
+        assert groups.low[g] == row.min()
+        assert (np.diff(groups.value[own]) <= 0).all()
 
 
 # Popular pages have many successors: the pairs that the bound does not dismiss. The last is several groups and threads.
@@ -100,22 +100,32 @@ def test_long_tailed_chains(n, power, smoothing):
     assert tpl.privacy_loss(P, 2.0) == pytest.approx(dense(2.0), rel=1e-12)
 
 
-def test_which_pairs_exceed_a_tangent_also_where_rows_store_many_columns():
-    n = 2 * FEW
-    rng = np.random.default_rng(8)
-    counts = (rng.random((n, n)) < 0.02) * rng.integers(1.0, 6.0, (n, n)).astype(float)
-    counts[:11] = (rng.random((11, n)) < rng.uniform(0.4, 1.0, (11, 1))) * rng.integers(1.0, 6.0, (11, n))  # around FEW
-    P = tpl.TransitionMatrix.from_counts(scipy.sparse.csr_array(counts), 0.01, sparse=True)
-    rows = P.toarray()
-    members, candidates = np.arange(20), rng.permutation(n)  # the backgrounds in any order
-    search = _Search(P.probabilities, P.background, 8)
-    for slope in (0.4, 5.0):
-        excess = np.maximum(rows[candidates] - (1.0 + slope) * rows[members, None], 0.0).sum(axis=2)
-        limit = np.median(excess)
-        found = exceeding(members, candidates, search.rows, search.work[0], limit / slope, slope)
-        clear, same = np.abs(excess - limit) > 1e-10, members[:, None] == candidates
-        assert (found == (excess > limit))[clear & ~same].all()
-        assert not found[same].any()
+@pytest.mark.parametrize("kind", ["smoothed", "any background", "popular"])
+def test_pairs_that_may_exceed_caps_are_those_that_do(kind):
+    rng, n = np.random.default_rng(8), 200
+    P = random_sparse_matrix(rng, "smoothed" if kind == "popular" else kind, n)
+    if kind == "popular":  # rows of all sizes
+        counts = (rng.random((n, n)) < rng.uniform(0.01, 1.0, (n, 1))) * rng.integers(1.0, 6.0, (n, n))
+        P = tpl.TransitionMatrix.from_counts(scipy.sparse.csr_array(counts.astype(float)), 0.01, sparse=True)
+    search = _Search(P.probabilities, P.background)
+    rows, work = P.toarray()[search.order], search.work[0]
+    slopes = np.array([0.0, 0.4, 5.0, 1e3, 1e6])
+    for first in range(0, n, GROUP):
+        stop = min(first + GROUP, n)
+        excess = np.maximum(rows - (1.0 + slopes[:, None, None]) * rows[first:stop, None, None], 0.0).sum(axis=3)
+        caps = np.median(excess, axis=(0, 2))
+        caps[-1] = 0.0
+        exceeds = (excess > caps[:, None]).any(axis=1)  # (members, q)
+        search.selected = rng.permutation(n)  # the backgrounds in any order
+        _, bounds = search.left_over(first, slopes, caps, work)
+        assert set(exceeds.any(axis=0).nonzero()[0]) <= set(bounds.candidates.tolist())
+        for j in range(first, stop):
+            found = bounds.candidates[may_exceed_each(bounds, search.rows, j, search.rows, work)]
+            exact = exceeds[j - first].nonzero()[0]
+            assert set(exact) <= set(found.tolist())
+            if kind != "any background":
+                clear = (np.abs(excess[j - first] - caps[:, None]) > 1e-10).all(axis=0)
+                assert set(found[clear[found]].tolist()) <= set(exact)
     whole = tpl.PrivacyLossFunction(P)
     for alpha in (1e-3, 0.5, 3.0):
         assert tpl.privacy_loss(P, alpha) == pytest.approx(whole(alpha), rel=1e-12)

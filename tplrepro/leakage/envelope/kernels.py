@@ -26,6 +26,7 @@ from tplrepro.leakage import vertex
 __all__ = [
     "ROOM",
     "PENDING",
+    "Bounds",
     "Screen",
     "SparseRows",
     "Workspace",
@@ -36,8 +37,7 @@ __all__ = [
     "chain",
     "compress",
     "edges",
-    "exceeding",
-    "exceeding_popular",
+    "excess_over",
     "excesses",
     "expect",
     "extend",
@@ -50,7 +50,7 @@ __all__ = [
     "improve_partners",
     "is_diagonal",
     "last_slopes",
-    "mattering",
+    "may_exceed_each",
     "prefix_points",
     "room_for",
     "rounding_error",
@@ -84,10 +84,6 @@ RUN = 16
 SLOPE, SUPPORT, D = 0, 1, 2
 # Intervals of slopes that one pair may leave to be settled later.
 PENDING = 64
-# Up to this many stored entries of row d, a sparse pair is first tried at the cost of these; rows d that store more are
-# tried so many at a time.
-FEW = 500
-SIDE = 8
 
 # Inputs are finite. EXACT_ORDER keeps the order of operations, which small differences need; FAST lets sums be in any
 # order, and so vectorised. Compensated sums are compiled with neither.
@@ -875,21 +871,26 @@ def improve(rows, tile, start, largest, inverse, first, stop, best):
 
 
 class SparseRows(NamedTuple):
-    """Rows i: entries value[start[i]:start[i + 1]], falling, at `column`; everywhere else `background[i]`."""
+    """Rows i: entries value[start[i]:start[i + 1]], falling, at `column`; everywhere else `background[i]`. The smallest
+    of all is low[i].
+    """
 
     start: np.ndarray
     column: np.ndarray
     value: np.ndarray
     background: np.ndarray
+    low: np.ndarray
 
 
 class Workspace(NamedTuple):
-    """Room for one row d spread out (its entries, -1 where it stores none, and their runs) and for one pair.
+    """Room for one row d spread out (its entries, -1 where it stores none, the sums of its least entries, and runs of
+    equal ones) and for one pair.
 
     `dense` is -1 everywhere but between `scatter` and `gather`, `taken` is 0. `pair` is `buffer`, read-only.
     """
 
     dense: np.ndarray
+    sum_of_least: np.ndarray
     run_of: np.ndarray
     run_value: np.ndarray
     run_size: np.ndarray
@@ -897,6 +898,19 @@ class Workspace(NamedTuple):
     buffer: np.ndarray
     pair: np.ndarray
     pending: np.ndarray
+
+
+class Bounds(NamedTuple):
+    """Candidates q, and bounds on their excess at few slopes, with a cap at each: it is at most excess[c, e] less
+    x fall[c, e] with a row d whose smallest entry is low + x.
+    """
+
+    candidates: np.ndarray
+    low: float
+    excess: np.ndarray
+    fall: np.ndarray
+    slope: np.ndarray
+    cap: np.ndarray
 
 
 @kernel()
@@ -915,15 +929,13 @@ def falling(start, value):
 
 @kernel()
 def sums_of_largest(rows):
-    """top_i(m) and m for the m that matter, row i's from start[i] + i on; and the smallest entry of each row."""
+    """top_i(m) and m for the m that matter, row i's from start[i] + i on."""
     value, n = rows.value, rows.background.size
-    top, size, low = np.empty(value.size + n), np.empty(value.size + n), np.empty(n)
+    top, size = np.empty(value.size + n), np.empty(value.size + n)
     for i in range(n):
         k, stop = rows.start[i], rows.start[i + 1]
         missing = n - (stop - k)
         b = rows.background[i] if missing > 0 else 0.0
-        last = value[stop - 1] if missing < n else b
-        low[i] = min(last, b) if missing > 0 else last
         total = count = 0.0
         for at in range(k + i, stop + i + 1):
             if at == k + i and (k == stop or value[k] < b):  # the background's turn
@@ -932,7 +944,7 @@ def sums_of_largest(rows):
                 total, count = total + value[k], count + 1.0
                 k += 1
             top[at], size[at] = total, count
-    return top, size, low
+    return top, size
 
 
 @kernel()
@@ -947,7 +959,10 @@ def scatter(j, rows, work):
             runs += 1
         work.run_size[runs - 1] += 1
         work.run_of[c] = runs - 1
-    return runs, rows.start[j + 1] - rows.start[j], rows.background[j]
+    stored = rows.start[j + 1] - rows.start[j]
+    for k in range(stored):
+        work.sum_of_least[k + 1] = work.sum_of_least[k] + rows.value[rows.start[j + 1] - 1 - k]
+    return runs, stored, rows.background[j]
 
 
 @inner()
@@ -1009,145 +1024,140 @@ def compress(i, rows, scattered, work):
 
 
 @kernel()
-def mattering(candidates, rows, j, rows_d, hull, inverse, best, work):
-    """Candidates q among `rows` that with row j of `rows_d` leave the hull, or, if it has no vertices, exceed the
-    tangent of slope `best` from (-inverse, 0).
+def excess_over(low, candidates, rows, top, size, slopes):
+    """The excess of each candidate q at each slope, (candidates, slopes), over a row that is `low` everywhere; `top`
+    and `size` as from `sums_of_largest`.
     """
-    kept = np.empty(candidates.size, dtype=np.int64)
-    size = 0
-    scattered = scatter(j, rows_d, work)
-    for i in candidates:
-        pair, far = compress(i, rows, scattered, work)
-        matters = (
-            sticks_out(*pair, far, hull, work.pending)
-            if hull.shape[1] > 1
-            else excess(*pair, best) > best * inverse * (1.0 + TIE)
-        )
-        if matters:
-            kept[size] = i
-            size += 1
-    gather(j, rows_d, work)
-    return kept[:size]
+    start, value, background = rows.start, rows.value, rows.background
+    bounds = np.zeros((candidates.size, slopes.size))
+    for c in range(candidates.size):
+        i = candidates[c]
+        first, stop = start[i], start[i + 1]
+        for e in range(slopes.size):
+            level = (1.0 + slopes[e]) * low
+            k, end = first, stop  # the entries above the level
+            while k < end:
+                middle = (k + end) >> 1
+                if value[middle] > level:
+                    k = middle + 1
+                else:
+                    end = middle
+            last = i + k - 1 + (background[i] > level and stop - first < background.size)
+            if last >= first + i:
+                bounds[c, e] = max(top[last] - size[last] * level, 0.0)
+    return bounds
+
+
+@inner()
+def may_exceed(c, rows, j, rows_d, bounds, under, work):
+    """Whether q, candidate c, may exceed, with row j of `rows_d`, which is spread out, the cap on the excess at some
+    slope.
+
+    Entries of row q, the largest first, lower the bound over a row that is `low` everywhere until it is under the cap,
+    as it mostly is after a few. `under[e]` is where the last search for the background ended.
+    """
+    i, low = bounds.candidates[c], rows_d.low[j]
+    above = low - bounds.low
+    n, b = rows.background.size, rows.background[i]
+    first, stop = rows.start[i], rows.start[i + 1]
+    stop_d, b_d = rows_d.start[j + 1], rows_d.background[j]
+    stored_d = stop_d - rows_d.start[j]
+    # Entries under the background would raise the bound again: then the background's own share is left in it.
+    base = b if rows.low[i] >= b else 0.0
+    for e in range(bounds.slope.size):
+        bound = bounds.excess[c, e] - above * bounds.fall[c, e]
+        cap = max(bounds.cap[e] * (1.0 - 1e-11) - 1e-13, 0.0)
+        if bound <= cap and cap > 0.0:
+            continue
+        slope = 1.0 + bounds.slope[e]
+        level = slope * low
+        if cap == 0.0:  # which no rounded sum tells, but that no entry exceeds its level
+            if b * ROOM > level:
+                return True
+            k = first
+            while k < stop and rows.value[k] * ROOM > level:
+                d = work.dense[rows.column[k]]
+                if rows.value[k] * ROOM > slope * (d if d >= 0.0 else b_d):
+                    return True
+                k += 1
+            continue
+        if base > level:  # what the bound has too much if row q is its background everywhere
+            t = under[e]
+            while t < stored_d and slope * rows_d.value[stop_d - 1 - t] < base:
+                t += 1
+            while t > 0 and slope * rows_d.value[stop_d - t] >= base:
+                t -= 1
+            under[e] = t
+            of_stored = slope * work.sum_of_least[t] + (stored_d - t) * base
+            bound -= of_stored + (n - stored_d) * min(slope * b_d, base) - n * level
+        k = first
+        while bound > cap and k < stop:
+            d = work.dense[rows.column[k]]
+            own = slope * (d if d >= 0.0 else b_d)
+            bound -= max(min(rows.value[k], own), level) - max(min(base, own), level)
+            k += 1
+        if bound > cap:
+            return True
+    return bounds.slope.size == 0
 
 
 @kernel()
-def extend(j, candidates, rows, work, points):
-    """Add to the hull what sticks out of it among the pairs (q = row i, d = row j), i in candidates."""
-    scattered = scatter(j, rows, work)
-    hull = edges(points)
-    for i in candidates:
-        pair, far = compress(i, rows, scattered, work)
-        if i != j and sticks_out(*pair, far, hull, work.pending):
-            new = prefix_points(*pair)
-            for m in range(new.shape[0]):
-                new[m, 3], new[m, 4] = i, j
-            points = add_pair(points, new)
-            hull = edges(points)
-            if is_diagonal(points):
-                break
-    gather(j, rows, work)
+def may_exceed_each(bounds, rows, j, rows_d, work):
+    """Which candidates q may exceed the caps with row j of `rows_d`, which is nowhere under `bounds.low`."""
+    found = np.empty(bounds.candidates.size, dtype=np.bool_)
+    under = np.zeros(bounds.slope.size, dtype=np.int64)
+    scatter(j, rows_d, work)
+    for c in range(found.size):
+        found[c] = may_exceed(c, rows, j, rows_d, bounds, under, work)
+    gather(j, rows_d, work)
+    return found
+
+
+@kernel()
+def extend(first, stop, bounds, rows, work, points):
+    """Add to the hull what sticks out of it among the pairs of a candidate q and a row d of first..stop that may exceed
+    the caps.
+    """
+    hull, under = edges(points), np.zeros(bounds.slope.size, dtype=np.int64)
+    for j in range(first, stop):
+        scattered = scatter(j, rows, work)
+        under[:] = 0
+        for c in range(bounds.candidates.size):
+            i = bounds.candidates[c]
+            if i == j or not may_exceed(c, rows, j, rows, bounds, under, work):
+                continue
+            pair, far = compress(i, rows, scattered, work)
+            if sticks_out(*pair, far, hull, work.pending):
+                new = prefix_points(*pair)
+                for m in range(new.shape[0]):
+                    new[m, 3], new[m, 4] = i, j
+                points = add_pair(points, new)
+                hull = edges(points)
+                if is_diagonal(points):
+                    break
+        gather(j, rows, work)
     return points
 
 
 @kernel()
-def steepen(j, candidates, rows, work, inverse, best):
-    """The steepest tangent from (-inverse, 0) among the pairs with d = row j, if steeper than `best`; and its row i."""
-    scattered = scatter(j, rows, work)
-    best_i = -1
-    for i in candidates:
-        pair, _ = compress(i, rows, scattered, work)
-        if i != j and excess(*pair, best) > best * inverse * (1.0 + TIE):
-            slope = best_slope(*pair, inverse, best)
-            if slope > best:
-                best, best_i = slope, i
-    gather(j, rows, work)
-    return best, best_i
-
-
-@kernel()
-def exceeding(members, candidates, rows, work, inverse, best):
-    """Which rows q (columns) exceed the tangent with which rows d (rows), where rounding counts as yes.
-
-    Row q is spread out instead of row d, so that a pair costs as much as row d stores, which is little for most; for
-    the others see `exceeding_popular`.
+def steepen(first, stop, bounds, rows, work, inverse, best):
+    """The steepest tangent from (-inverse, 0) among the same pairs, if steeper than `best`, and its rows i and j. The
+    cap, at one slope if any, follows it.
     """
-    start, column, value, background = rows
-    dense, prefix = work.dense, work.buffer[0]
-    result = np.zeros((members.size, candidates.size), dtype=np.bool_)
-    limit = best * inverse * (1.0 - 1e-11) - 1e-13
-    for at in range(candidates.size):
-        i = candidates[at]
-        first, stop, b = start[i], start[i + 1], background[i]
-        prefix[0] = 0.0
-        for k in range(first, stop):
-            dense[column[k]] = value[k]
-            prefix[k - first + 1] = prefix[k - first] + value[k]
-        for m in range(members.size):
-            j = members[m]
-            if i == j or start[j + 1] - start[j] > FEW:
+    under = np.zeros(bounds.slope.size, dtype=np.int64)
+    best_i = best_j = -1
+    for j in range(first, stop):
+        scattered = scatter(j, rows, work)
+        under[:] = 0
+        for c in range(bounds.candidates.size):
+            i = bounds.candidates[c]
+            if i == j or not may_exceed(c, rows, j, rows, bounds, under, work):
                 continue
-            # What exceeds row j's background, then corrected where row j stores something.
-            level = (1.0 + best) * background[j]
-            low, high = first, stop
-            while low < high:
-                middle = (low + high) >> 1
-                if value[middle] > level:
-                    low = middle + 1
-                else:
-                    high = middle
-            total = prefix[low - first] - (low - first) * level + (dense.size - (stop - first)) * max(b - level, 0.0)
-            for k in range(start[j], start[j + 1]):
-                q = dense[column[k]] if dense[column[k]] >= 0.0 else b
-                total += max(q - (1.0 + best) * value[k], 0.0) - max(q - level, 0.0)
-            result[m, at] = total > limit
-        for k in range(first, stop):
-            dense[column[k]] = -1.0
-    popular, used = np.empty(SIDE, dtype=np.int64), 0
-    for m in range(members.size):
-        if start[members[m] + 1] - start[members[m]] > FEW:
-            popular[used] = m
-            used += 1
-        if used == SIDE or (used > 0 and m + 1 == members.size):
-            exceeding_popular(popular[:used], members, candidates, rows, best, limit, result)
-            used = 0
-    return result
-
-
-@kernel()
-def exceeding_popular(popular, members, candidates, rows, best, limit, result):
-    """The same for rows d that store many columns, the members numbered `popular`: spread out side by side, so that an
-    entry of row q is looked up once for all.
-    """
-    start, column, value, background = rows
-    n, slope = background.size, 1.0 + best
-    levels = np.full((n, SIDE), 2.0)  # which no entry exceeds
-    # Sums of the smallest levels of each row d, and how many of them lie under the background of row q.
-    sums, under, total = np.zeros((SIDE, n + 1)), np.zeros(SIDE, dtype=np.int64), np.zeros(SIDE)
-    for e in range(popular.size):
-        j = members[popular[e]]
-        for k in range(n):
-            levels[k, e] = slope * background[j]
-        for k in range(start[j], start[j + 1]):
-            levels[column[k], e] = slope * value[k]
-            at = start[j + 1] - 1 - (k - start[j])
-            sums[e, k - start[j] + 1] = sums[e, k - start[j]] + slope * value[at]
-    for at in range(candidates.size):
-        i = candidates[at]
-        b = background[i]
-        for e in range(popular.size):
-            j = members[popular[e]]
-            size, stop, t = start[j + 1] - start[j], start[j + 1], under[e]
-            # Candidates mostly come in order of their backgrounds.
-            while t < size and slope * value[stop - 1 - t] < b:
-                t += 1
-            while t > 0 and slope * value[stop - t] >= b:
-                t -= 1
-            under[e] = t
-            total[e] = t * b - sums[e, t] + (n - size) * max(b - slope * background[j], 0.0)
-        # What exceeds the levels if row q is its background everywhere, then corrected where it stores something.
-        for k in range(start[i], start[i + 1]):
-            for e in range(SIDE):
-                level = levels[column[k], e]
-                total[e] += max(value[k] - level, 0.0) - max(b - level, 0.0)
-        for e in range(popular.size):
-            result[popular[e], at] = i != members[popular[e]] and total[e] > limit
+            pair, _ = compress(i, rows, scattered, work)
+            if excess(*pair, best) > best * inverse * (1.0 + TIE):
+                slope = best_slope(*pair, inverse, best)
+                if slope > best:
+                    best, best_i, best_j = slope, i, j
+                    bounds.cap[:] = best * inverse
+        gather(j, rows, work)
+    return best, best_i, best_j

@@ -6,10 +6,12 @@ inside the hull if m low_j >= D(top_i(m)) for all m, where D(q) is the d at whic
 low_j >= tau_i with tau_i = max_m D(top_i(m)) / m: one number a row. Rows j are visited in order of growing low_j, each
 against the rows i with tau_i > low_j, until there are none.
 
-That bound forgets which columns row j stores, which matters where popular states share their successors. So rows are
-visited in groups: a group of rows d against a group of rows q, then against its members, then parts of the group, and
-single rows only against what is left. A group has a row of its own that bounds its members: as q the largest entry of
-each column, as d the smallest. What that leaves inside the hull no pair of members can bring out.
+That bound forgets which columns row j stores, which matters where popular states share their successors. So a pair is
+looked at until its excess is known to stay under a cap at each of a few slopes (a screen, see `dense`; for one tangent
+its own slope): the excess over low_j everywhere, known from sums of the largest entries of row i, is lowered by what
+row j takes from the entries of row i, the largest first, of which few are enough for most. Rows j come in groups, and
+first as a row that bounds them all, the smallest entry of each column: what that leaves inside the hull no member
+brings out.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -19,25 +21,27 @@ from scipy.sparse import csr_array
 
 from tplrepro.leakage.envelope import kernels
 from tplrepro.leakage.envelope.dense import NO_POINTS, tangent_point
-from tplrepro.leakage.envelope.kernels import FEW, PENDING, ROOM, SIDE, SparseRows, Workspace
+from tplrepro.leakage.envelope.kernels import PENDING, ROOM, Bounds, SparseRows, Workspace
 from tplrepro.progress import progress_bar
 
-__all__ = ["best_pair", "group_rows", "joint_hull", "sparse_rows"]
+__all__ = ["best_pair", "group_rows", "joint_hull", "lowest", "sparse_rows"]
 
 GROUP = 64
-# A part of a group: small where single pairs are dear, as for the hull, larger where they are cheap.
-SMALL_PART, LARGE_PART = 8, 32
+# Rows d that are tried against all rows q first, so that later groups meet a hull that is nearly the last.
+SEEDS = 4
+# Shares of the support to try in turn as caps, and the most slopes that they may take.
+SHARES, SLOPES = (0.9999, 0.999, 0.99, 0.9), 64
 
 
 def joint_hull(probabilities, background: np.ndarray, progress: bool = False) -> np.ndarray:
     """The joint hull of all ordered pairs of rows of a csr_array (n, n) over `background` (n,)."""
-    search = _Search(probabilities, background, SMALL_PART)
+    search = _Search(probabilities, background)
     points = NO_POINTS
-    for j in search.order.tolist():  # the first row from which another differs upwards
-        points = kernels.extend(j, search.order, search.rows, search.work[0], points)
-        if points.size:
+    for k, j in enumerate(search.first):
+        points = kernels.extend(j, j + 1, search.unbounded, search.rows, search.work[0], points)
+        if points.size and k + 1 >= SEEDS:
             break
-    else:
+    if not points.size:
         return points
 
     def reach(q):
@@ -45,11 +49,8 @@ def joint_hull(probabilities, background: np.ndarray, progress: bool = False) ->
         return np.interp(q, d + gap, d) + np.maximum(q - (d[-1] + gap[-1]), 0.0)
 
     def visit(first, work):
-        found = points
-        for members, left in search.left_over(first, (kernels.edges(points), 0.0, 0.0), work):
-            for j in members.tolist():
-                found = kernels.extend(j, left, search.rows, work, found)
-        return found
+        stop, bounds = search.left_over(first, *_caps(points), work)
+        return kernels.extend(first, stop, bounds, search.rows, work, points)
 
     with progress_bar(search.n, progress, "joint hull", "row") as bar:
         for results in search.rounds(reach, visit):
@@ -59,21 +60,21 @@ def joint_hull(probabilities, background: np.ndarray, progress: bool = False) ->
             if kernels.is_diagonal(points):
                 break
         bar.update(search.n - bar.n)
+    points[:, 3:] = search.order[points[:, 3:].astype(int)]
     return points
 
 
 def best_pair(probabilities, background: np.ndarray, alpha: float) -> tuple[float, float, float]:
     """(d(S), gap(S), 1 - q(S)) of the pair and set that attain L(alpha), 0 < alpha <= 700; 0, 0, 1 if L = 0."""
-    search = _Search(probabilities, background, LARGE_PART)
+    search = _Search(probabilities, background)
     rows, work = search.rows, search.work[0]
     inverse = 1.0 / np.expm1(alpha)
-    no_hull = kernels.edges(NO_POINTS)
-    for j in search.order.tolist():
-        slope, i = kernels.steepen(j, search.order, rows, work, inverse, 0.0)
-        if i >= 0:
-            best = slope, i, j
+    best = 0.0, -1, -1
+    for k, j in enumerate(search.first):
+        best = max(best, kernels.steepen(j, j + 1, search.unbounded, rows, work, inverse, best[0]))
+        if best[0] > 0.0 and k + 1 >= SEEDS:
             break
-    else:
+    if best[0] == 0.0:
         return 0.0, 0.0, 1.0
 
     def reach(q):
@@ -81,17 +82,9 @@ def best_pair(probabilities, background: np.ndarray, alpha: float) -> tuple[floa
         return (q - best[0] * inverse) / (1.0 + best[0])
 
     def visit(first, work):
-        found = best
-        for members, left in search.left_over(first, (no_hull, inverse, best[0]), work):
-            # Rows that store many columns come first, and each may find a steeper tangent, which leaves fewer pairs.
-            step = SIDE if np.diff(rows.start)[members[0]] > FEW else members.size
-            for some in np.split(members, range(step, members.size, step)):
-                exceeds = kernels.exceeding(some, left, rows, work, inverse, found[0])
-                for at in exceeds.any(axis=1).nonzero()[0]:
-                    slope, i = kernels.steepen(some[at], left[exceeds[at]], rows, work, inverse, found[0])
-                    if i >= 0:
-                        found = slope, i, some[at]
-        return found
+        slope = np.array([best[0]])
+        stop, bounds = search.left_over(first, slope, slope * inverse, work)
+        return max(best, kernels.steepen(first, stop, bounds, search.rows, work, inverse, best[0]))
 
     for results in search.rounds(reach, visit):
         best = max(results)
@@ -100,42 +93,57 @@ def best_pair(probabilities, background: np.ndarray, alpha: float) -> tuple[floa
     return tangent_point(kernels.prefix_points(*pair), inverse)
 
 
-def sparse_rows(matrix, background) -> SparseRows:
-    """Each row's entries of a csr_array over its background (n,), in order of falling value."""
+def _caps(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Few slopes, the hull's last with cap 0 among them, and caps on the excess there that keep a pair inside it."""
+    hull = kernels.edges(points)
+    slopes, support = hull[kernels.SLOPE], hull[kernels.SUPPORT]
+    edge = np.arange(slopes.size - 1)
+    for share in SHARES:
+        caps = share * support[:-1]
+        chosen = kernels.chain(slopes[:-1], caps, edge, slopes[-1], hull, SLOPES)
+        if chosen.size:
+            return np.append(slopes[chosen], slopes[-1]), np.append(caps[chosen], 0.0)
+    return np.empty(0), np.empty(0)
+
+
+def sparse_rows(matrix, background: np.ndarray, low: np.ndarray) -> SparseRows:
+    """Each row's entries of a csr_array over its background (n,), in order of falling value; `low`: the smallest."""
     start, value = matrix.indptr.astype(np.int64), matrix.data.astype(float)
     order = kernels.falling(start, value)
-    return SparseRows(start, matrix.indices[order].astype(np.int64), value[order], np.array(background, dtype=float))
+    return SparseRows(start, matrix.indices[order].astype(np.int64), value[order], background, low)
 
 
-def group_rows(rows: SparseRows, order: np.ndarray, size: int, low: np.ndarray | None = None) -> SparseRows:
-    """The bounds of groups of `size` rows, taken in `order`: entrywise largest, or smallest if `low`, that of each row,
-    is given.
-    """
-    n, first = order.size, np.arange(0, order.size, size)
-    matrix = csr_array((rows.value, rows.column, rows.start), shape=(n, n))[order]
-    start = matrix.indptr[np.append(first, n)]
+def lowest(matrix, background: np.ndarray) -> np.ndarray:
+    """The smallest entry of each row of a csr_array over its background (n,)."""
+    stored = np.diff(matrix.indptr)
+    low = np.where(stored < matrix.shape[1], background, 1.0)
+    some = stored > 0
+    low[some] = np.minimum(low[some], np.minimum.reduceat(matrix.data, matrix.indptr[:-1][some]))
+    return low
+
+
+def group_rows(matrix, low: np.ndarray, size: int) -> SparseRows:
+    """The entrywise smallest of each `size` rows of a csr_array (n, n); `low`: the smallest entry of each row."""
+    n, first = low.size, np.arange(0, low.size, size)
     # By columns, each group's entries of one column lie next to each other.
-    columns = csr_array((matrix.data, matrix.indices, start), shape=(first.size, n)).tocsc()
+    shape = first.size, n
+    columns = csr_array((matrix.data, matrix.indices, matrix.indptr[np.append(first, n)]), shape=shape).tocsc()
     column = np.repeat(np.arange(n), np.diff(columns.indptr))
     run = np.flatnonzero(np.diff(column * first.size + columns.indices, prepend=-1))
-    group = columns.indices[run]
-    if low is None:
-        background = np.maximum.reduceat(rows.background[order], first)
-        bounds = np.maximum(np.maximum.reduceat(columns.data, run), background[group])
-    else:
-        background = np.minimum.reduceat(low[order], first)
-        # Only columns that all of them store are known to be larger than the smallest entry.
-        members = np.diff(np.append(first, n))
-        bounds = np.minimum.reduceat(columns.data, run)
-        whole = np.diff(np.append(run, column.size)) == members[group]
-        run, group, bounds = run[whole], group[whole], bounds[whole]
-    return sparse_rows(csr_array((bounds, (group, column[run])), shape=(first.size, n)), background)
+    # Only columns that all of them store are known to be larger than the smallest entry.
+    members = np.diff(np.append(first, n))
+    whole = np.diff(np.append(run, column.size)) == members[columns.indices[run]]
+    least = np.minimum.reduceat(columns.data, run)[whole]
+    place = columns.indices[run[whole]], column[run[whole]]
+    of_groups = np.minimum.reduceat(low, first)
+    return sparse_rows(csr_array((least, place), shape=shape), of_groups, of_groups)
 
 
 def _workspace(n: int) -> Workspace:
     buffer = np.empty((2, 2 * n + 2))
     return Workspace(
         dense=np.full(n, -1.0),
+        sum_of_least=np.zeros(n + 1),
         run_of=np.zeros(n, dtype=np.int64),
         run_value=np.empty(n + 1),
         run_size=np.empty(n + 1, dtype=np.int64),
@@ -147,18 +155,20 @@ def _workspace(n: int) -> Workspace:
 
 
 class _Search:
-    """Which pairs of rows are worth a look: rows d in order of growing smallest entry, in groups; rows q in groups."""
+    """Which pairs of rows are worth a look: rows, kept by growing smallest entry, as d in groups."""
 
-    def __init__(self, probabilities, background, part: int):
-        self.rows = sparse_rows(probabilities, background)
+    def __init__(self, probabilities, background):
         self.n = background.size
-        *self.top, low = kernels.sums_of_largest(self.rows)
+        low = lowest(probabilities, background)
         self.order = np.argsort(low, kind="stable")
-        self.low = low[self.order]
-        self.groups_d = group_rows(self.rows, self.order, GROUP, low)
-        self.part = part
-        self.parts_d = group_rows(self.rows, self.order, part, low)
-        self.groups_q = group_rows(self.rows, self.order, GROUP)
+        matrix, self.low = probabilities[self.order], low[self.order]
+        self.rows = sparse_rows(matrix, background[self.order], self.low)
+        self.top = kernels.sums_of_largest(self.rows)
+        self.groups = group_rows(matrix, self.low, GROUP)
+        spread = np.geomspace(1, self.n, SEEDS).astype(int) - 1
+        self.first = dict.fromkeys([*spread.tolist(), *range(self.n)])  # until two rows differ
+        none, no_bounds = np.empty(0), np.empty((self.n, 0))
+        self.unbounded = Bounds(np.arange(self.n), 0.0, no_bounds, no_bounds, none, none)
         self.threads = kernels.thread_count(self.n, 2000)
         self.work = [_workspace(self.n) for _ in range(self.threads)]
 
@@ -173,24 +183,21 @@ class _Search:
                 if r < 16 or r % 16 == 0:  # they cost a pass over all entries, and old ones are only wider
                     top, size = self.top
                     tau = np.maximum.reduceat(reach(top) / size, self.rows.start[:-1] + np.arange(self.n))
-                    tau = np.maximum(tau, 0.0)[self.order] * ROOM
+                    tau = np.maximum(tau, 0.0) * ROOM
                 now = starts[at : at + self.threads]
-                self.selected = tau > self.low[now[0]]
-                if not self.selected.any():
+                self.selected = np.flatnonzero(tau > self.low[now[0]])
+                if not self.selected.size:
                     return
                 yield list(pool.map(visit, now, self.work)) if self.threads > 1 else [visit(now[0], self.work[0])]
 
-    def left_over(self, first: int, test, work):
-        """Parts of a group of rows d, each with the rows q that the bounds leave; `test`: `mattering`'s hull or
-        tangent.
-        """
-        groups = np.flatnonzero(np.logical_or.reduceat(self.selected, range(0, self.n, GROUP)))
-        groups = kernels.mattering(groups, self.groups_q, first // GROUP, self.groups_d, *test, work)
-        selected = np.zeros(self.n, dtype=bool)
-        for g in groups.tolist():
-            selected[g * GROUP : (g + 1) * GROUP] = self.selected[g * GROUP : (g + 1) * GROUP]
-        kept = kernels.mattering(self.order[selected], self.rows, first // GROUP, self.groups_d, *test, work)
-        for part in range(first // self.part, -(-min(first + GROUP, self.n) // self.part)):
-            left = kernels.mattering(kept, self.rows, part, self.parts_d, *test, work) if kept.size else kept
-            if left.size:
-                yield self.order[part * self.part : (part + 1) * self.part], left
+    def left_over(self, first: int, slopes, caps, work):
+        """Where a group of rows d ends, and the rows q that may exceed the caps with the row that bounds the group."""
+        stop = min(first + GROUP, self.n)
+        low, high = self.low[first], self.low[stop - 1]
+        excess = kernels.excess_over(low, self.selected, self.rows, *self.top, slopes)
+        bounds = Bounds(self.selected, low, excess, np.zeros_like(excess), slopes, caps)
+        left = kernels.may_exceed_each(bounds, self.rows, first // GROUP, self.groups, work)
+        candidates, excess = self.selected[left], excess[left]
+        at_high = kernels.excess_over(high, candidates, self.rows, *self.top, slopes)
+        fall = (excess - at_high) / max(high - low, 1e-300)  # on the chord: the excess is convex in low
+        return stop, Bounds(candidates, low, excess, fall, slopes, caps)
