@@ -10,6 +10,15 @@ from workflow.preloaded import module_command
 __all__ = ["kernel_environment"]
 
 
+SETTINGS = """c = get_config()
+# Errors only: at every start the kernel warns that it speaks unencrypted TCP to this same machine.
+c.IPKernelApp.log_level = 40
+# nbval runs cells without history, in which records look for the parameters.
+keep = "lambda info, cells=In: info.store_history or cells.append(info.raw_cell)"
+c.IPKernelApp.exec_lines = [f"get_ipython().events.register('pre_run_cell', {keep})"]
+"""
+
+
 def kernel_environment(figures, profile, command, *, real_data, threads=None, root=ROOT):
     """Environment variables (dict) of a process that starts notebook kernels.
 
@@ -19,8 +28,7 @@ def kernel_environment(figures, profile, command, *, real_data, threads=None, ro
     """
     ipython = root / "build" / "ipython"
     settings = ipython / "profile_default" / "ipython_kernel_config.py"
-    # Errors only: at every start the kernel warns that it speaks unencrypted TCP to this same machine.
-    write_whole(settings, b"c = get_config()\nc.IPKernelApp.log_level = 40\n")
+    write_whole(settings, SETTINGS.encode())
     kernel = root / "build" / "jupyter" / "kernels" / "python3" / "kernel.json"
     words = module_command("ipykernel_launcher", "-f", "{connection_file}")
     write_whole(kernel, json.dumps({"argv": words, "display_name": "Python 3", "language": "python"}).encode())
