@@ -89,11 +89,12 @@ class BatchResponse(OptimalResponse):
     """Release of batches of w symbols within a budget of `epsilon` nats for each batch; n^w may be at most 1,024.
 
     `distance` is "hamming" or an array, as in `OptimalResponse`, between symbols; batches add it up. `method` is
-    "exact" (the optimum of problem (30)) or "gradient" (Algorithm 2 of [3], with steps of length phi = `step`). The algorithm is
-    published as printed, for comparison: an entry that has met its constraint never moves again, so that it ends where
-    the first ones to stop leave it, in 15 of 30 random cases at a higher cost than that of always telling the same
-    batch. With `start` "instantaneous" it starts from instantaneous release of each symbol, the budget split evenly,
-    and cannot end worse than that; "uniform" is the paper's start.
+    "exact" (the optimum of problem (30)) or "gradient" (Algorithm 2 of [3], with steps of length phi = `step`).
+
+    The algorithm is kept as printed, for comparison: an entry that has met its constraint never moves again, so that it
+    ends where the first ones to stop leave it, in 15 of 30 random cases at a higher cost than that of always telling
+    the same batch. With `start` "instantaneous" it starts from instantaneous release of each symbol, the budget split
+    evenly, and cannot end worse than that; "uniform" is the paper's start.
 
     >>> belief = batch_belief([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], 2)
     >>> exact = BatchResponse(1.0, width=2, n_symbols=2)

@@ -11,8 +11,8 @@ posterior of each holds at most K = e^eps + 1 times what the belief holds, so ab
 3. Where many symbols have a belief of 1/K or more, each answers for itself, which the budget allows (Theorem 4); what
    is sought is the response to the others, which may also be one of them.
 
-The result keeps the budget, through `mix` as always. Among 300 symbols, budgets of 1 to 8, it cost at most 6 % more than
-the least cost in 14 cases of 16, and 17 and 34 % more where K and the number of likely symbols were both large.
+The result keeps the budget, through `mix` as always. Among 300 symbols, at budgets of 1 to 8, it cost at most 6 % more
+than the least cost in 14 cases of 16, and 17 and 34 % more where K and the number of likely symbols were both large.
 """
 
 from collections.abc import Callable
