@@ -516,6 +516,17 @@ def waits():
             spent = processor(lambda m=mechanism, c=chain: list(tpl.sip.release_sequence(m, sessions[0], c, rng=rng)))
             what = f"{pages:,} pages, order {order}, {type(mechanism).__name__}"
             yield f"| SIP: release of a symbol, {what} | {show(spent / 30)} | 0.3 ms |"
+    for n in (10_000, 100_000, 1_000_000):
+        rng = np.random.default_rng(n)
+        belief = 0.05 * rng.dirichlet(np.full(n, 0.5))
+        belief[:20] += 0.95 / 20
+        distance = tpl.sip.BatchDistance(rng.integers(0, 50, (n, 5)))
+        belief /= belief.sum()
+        for name, own in {"Hamming between batches": "hamming", "changed symbols, output generation": distance}.items():
+            if n < 1_000_000 or name.startswith("Hamming"):
+                spent = processor(lambda d=own, b=belief: tpl.sip.OptimalResponse(2.0, d).response(b))
+                assert tpl.sip.OptimalResponse(2.0, own).leakage(belief) <= 2.0
+                yield f"| SIP: response among {n:,} batches of 5, {name}, ε = 2 | {show(spent)} | |"
     for d, radius, aim in ((4, 0.5, "0.2 s"), (5, 0.9, "1 s")):
         answers = np.random.default_rng(d).normal(size=(400, d))
         policy, even = tpl.dphmm.PolicyGraph.utility(answers, radius), np.full(400, 1 / 400)
