@@ -134,6 +134,7 @@ CHANGED = {
     "dphmm2016/fig11": [{"n_trajectories": 1, "horizon": 2, "window": 1}],
     "dphmm2016/fig12": [{"n_trajectories": 1, "horizon": 1, "epsilons": [0.5]}],
     "dphmm2016/fig13": [{"n_trajectories": 1, "horizon": 2, "geolife_radii": [1.0], "gowalla_radii": [30.0]}],
+    "explore/comparison": [{"n_users": 20, "n_seeds": 2, "points": 2, "target": 0.5, "horizon": 3, "users": 3}],
     "explore/tightness": [{"epsilon": 0.3, "horizon": 1, "horizons": [2], "sizes": [3], "matrices": 2, "users": 2}],
     "explore/budgets": [{"level": 3.0, "horizons": [2], "horizon": 1, "day": 5, "users": 2, "sessions": 50}],
     "explore/profiles": [{"horizons": [2, 3], "lengths": [1], "delta": 1e-3, "users": 2, "sessions": 50}],
