@@ -43,8 +43,8 @@ rule notebook:
         f"build/{PROFILE.name}/notebooks/{{name}}.ipynb",
     log:
         f"build/{PROFILE.name}/logs/{{name}}.log",
-    # A notebook that measures time takes every core, so nothing runs beside it; the others go first.
-    threads: lambda wildcards: workflow.cores if ENTRIES[wildcards.name].timing else 1
+    # A notebook that measures time takes every core, so nothing runs beside it where times are evidence.
+    threads: lambda wildcards: workflow.cores if ENTRIES[wildcards.name].timing and PROFILE.alone else 1
     priority: 1
     shell:
         f"{shlex.join(module_command('workflow.run_notebook'))} {{wildcards.name}} --profile {PROFILE.name}"

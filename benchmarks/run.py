@@ -145,13 +145,14 @@ def growth():
             f"| {n:,} | {show(of['one'])} | {show(of['seconds'])} | {of['more'] / 1e6:.0f} MB | "
             f"{show(n * (n - 1) * n / peak)} | {aims.get(n, '')} |"
         )
-    large = [k for k, n in enumerate(sizes) if n >= 500]
-    powers = [
-        np.polyfit(np.log([sizes[k] for k in large]), np.log([found[k][what] for k in large]), 1)[0]
-        for what in ("one", "seconds")
-    ]
-    yield ""
-    yield f"Fitted growth from n = 500 on: one L(α) n^{powers[0]:.2f}, the whole function n^{powers[1]:.2f}."
+    for first in (sizes[0], 500):
+        large = [k for k, n in enumerate(sizes) if n >= first]
+        one, whole = (
+            np.polyfit(np.log([sizes[k] for k in large]), np.log([found[k][what] for k in large]), 1)[0]
+            for what in ("one", "seconds")
+        )
+        yield ""
+        yield f"Fitted growth from n = {first} on: one L(α) n^{one:.2f}, the whole function n^{whole:.2f}."
 
 
 def whole_function_of(n: int) -> None:

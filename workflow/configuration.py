@@ -41,7 +41,7 @@ class Notebook:
     name: str  # paper/figure
     notebook: str  # its place under notebooks/
     data: tuple = ()  # folders below TPLREPRO_DATA that it reads
-    timing: bool = False  # measures running time, so nothing may run beside it
+    timing: bool = False  # measures running time, so nothing may run beside it where that counts
     figure: bool = True  # saves a figure or table under its own name
 
     def path(self, root=ROOT):
@@ -65,6 +65,7 @@ class Profile:
         dict  # parameters by the name of the entry; those of a notebook's parameters cell hold where it is silent
     )
     hours: float = 24.0  # that a notebook may take
+    alone: bool = True  # whether nothing runs beside a notebook that measures time
 
 
 def read_notebooks(root=ROOT):
@@ -95,12 +96,12 @@ def read_profile(profile, root=ROOT):
     known = sorted(path.stem for path in folder.glob("*.yaml") if path.stem != "notebooks")
     if profile not in known:
         raise ConfigurationError(f"PROFILE must be one of {', '.join(known)}, got {profile!r}; write PROFILE=quick")
-    content = _only(_read(folder / f"{profile}.yaml"), f"{profile}.yaml", "hours", "notebooks")
+    content = _only(_read(folder / f"{profile}.yaml"), f"{profile}.yaml", "alone", "hours", "notebooks")
     hours = content.get("hours", Profile.hours)
     if type(hours) not in (int, float) or not 0 < hours < math.inf:
         raise ConfigurationError(f"{profile}.yaml: hours must be a positive number, got {hours!r}; correct it")
     notebooks = {name: parameters or {} for name, parameters in (content.get("notebooks") or {}).items()}
-    return Profile(profile, notebooks, hours)
+    return Profile(profile, notebooks, hours, content.get("alone", True) is not False)
 
 
 def _only(facts, where, *allowed):

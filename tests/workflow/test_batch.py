@@ -173,7 +173,8 @@ def test_a_terminated_batch_ends_its_notebooks(repository, hung):
 
 @pytest.mark.slow
 @pytest.mark.notebook
-def test_timing_notebooks_run_alone(repository):
+@pytest.mark.parametrize("alone", [True, False])
+def test_timing_notebooks_run_alone_where_times_are_evidence(repository, alone):
     """Each notebook notes when it began and ended; nothing may overlap with the one that measures."""
     note = "import pathlib, time\nbegan = time.time()\ntime.sleep(0.7)\n"
     note += "pathlib.Path(folder, label).write_text(f'{began} {time.time()}')"
@@ -181,8 +182,8 @@ def test_timing_notebooks_run_alone(repository):
     for name in names:
         repository.notebook(f"a/{name}", note, parameters=f"folder = {str(repository.root)!r}\nlabel = {name!r}")
     facts = "\n".join(f"a/{name}: {{figure: false, timing: {name == 'timing'}}}" for name in names)
-    repository.configure(facts, "notebooks:\n" + "\n".join(f"  a/{name}: {{}}" for name in names))
+    repository.configure(facts, f"alone: {alone}\nnotebooks:\n" + "\n".join(f"  a/{name}: {{}}" for name in names))
     assert repository.batch()[0] == 0
     spans = {name: tuple(map(float, (repository.root / name).read_text().split())) for name in names}
     began, ended = spans.pop("timing")
-    assert all(end <= began or start >= ended for start, end in spans.values())
+    assert all(end <= began or start >= ended for start, end in spans.values()) == alone

@@ -58,7 +58,7 @@ def test_what_is_no_cell_of_parameters_is_named(one, source, tag, problem):
         ("quick", "notebooks: {a/one: {seed: 1.5}}", "wants int for 'seed' as in its default 1, got float 1.5"),
         ("quick", "notebooks: {}", "quick.yaml: does not mention a/one; add the line 'a/one: {}'"),
         ("quick", f"hours: 0\n{OF_ONE}", "quick.yaml: hours must be a positive number, got 0; correct it"),
-        ("quick", "notebook: {}", "quick.yaml may say hours, notebooks, got notebook; correct it"),
+        ("quick", "notebook: {}", "quick.yaml may say alone, hours, notebooks, got notebook; correct it"),
         ("quick", "- a", "quick.yaml: must be a mapping, got list"),
         ("quick", "a: [", "quick.yaml: must be YAML"),
         ("notebooks", "a/one: {timimg: true}", "a/one may say data, figure, notebook, timing, got timimg; correct it"),
