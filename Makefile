@@ -76,8 +76,8 @@ $(MORE): requirements-more.lock $(READY)
 figures: $(if $(filter paper,$(PROFILE)),$(MORE),$(READY)) ## regenerate every figure that is out of date (PROFILE=quick or paper, ONLY=paper/figure)
 	@$(PY) -m workflow.batch --profile "$$PROFILE" $(if $(JOBS),--jobs "$$JOBS") $(if $(ONLY),--only $$ONLY)
 
-publish-figures: $(READY) ## copy the batch's figures into figures/, to be committed
-	@$(PY) -m workflow.publish_figures --profile "$$PROFILE"
+publish-figures: $(READY) ## copy the paper profile's figures into figures/, to be committed
+	@$(PY) -m workflow.publish_figures $(if $(filter command,$(origin PROFILE)),--profile "$$PROFILE")
 
 claims: $(READY) ## judge the papers' statements by the published records, and render docs/claims (RECORDS=folder: a trial)
 	@$(PY) -m workflow.claims $(if $(RECORDS),--records "$$RECORDS" --profile "$$PROFILE")

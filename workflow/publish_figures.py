@@ -1,7 +1,7 @@
 """Copy a batch's figures into ``figures/``, where they are committed.
 
-Only figures of a batch that is up to date are copied, and none that was computed from a synthetic stand-in: the
-committed figures show real data or none.
+Published evidence is the paper profile's, from code that is committed. Only figures of a batch that is up to date are
+copied, and none that was computed from a synthetic stand-in: the committed figures show real data or none.
 """
 
 import argparse
@@ -17,21 +17,28 @@ __all__ = ["publish", "main"]
 SUFFIXES = (".png", ".pdf", ".csv", ".json")
 
 
-def publish(profile_name="quick", root=ROOT):
+PUBLISHED = "paper"
+AGAIN = "run make figures PROFILE=paper (same TPLREPRO_DATA)"
+
+
+def publish(root=ROOT):
     """Copy the figures; returns the names of those copied, and one sentence for each that was refused."""
     notebooks = read_notebooks(root)
-    stale = set(outdated(notebooks, read_profile(profile_name, root), root))
-    source = root / "build" / profile_name / "figures"
+    stale = set(outdated(notebooks, read_profile(PUBLISHED, root), root))
+    source = root / "build" / PUBLISHED / "figures"
     copied, refused = [], []
     for record in sorted(source.rglob("*.json")):
         name = record.relative_to(source).with_suffix("").as_posix()
         owner = owner_of(name, notebooks)
         if owner is None:
             continue
+        facts = json.loads(record.read_text(encoding="utf-8"))
         if owner in stale:
-            refused.append(f"{name}: notebooks/{owner}.ipynb is not up to date; run make figures (same TPLREPRO_DATA)")
-        elif json.loads(record.read_text(encoding="utf-8"))["data"] == "synthetic":
-            refused.append(f"{name}: computed from synthetic data; set TPLREPRO_DATA and run make figures")
+            refused.append(f"{name}: notebooks/{owner}.ipynb is not up to date; {AGAIN}")
+        elif facts["data"] == "synthetic":
+            refused.append(f"{name}: computed from synthetic data; set TPLREPRO_DATA, {AGAIN}")
+        elif (facts["commit"] or {}).get("modified", True):
+            refused.append(f"{name}: made from files that are not committed; commit, {AGAIN}")
         else:
             for suffix in SUFFIXES:
                 file = record.with_name(record.stem + suffix)
@@ -45,18 +52,25 @@ def publish(profile_name="quick", root=ROOT):
 
 
 def main(arguments=None):
-    """Publish the figures of a profile."""
+    """Publish the figures of the paper profile."""
     parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--profile", default="quick")
+    parser.add_argument("--profile", default=PUBLISHED)
     options = parser.parse_args(arguments)
-    copied, refused = publish(options.profile)
-    for name in copied:
-        commit = json.loads((ROOT / "figures" / f"{name}.json").read_text(encoding="utf-8"))["commit"] or {}
-        warning = "  (made from files that are not committed: commit, run again)"
-        print(f"figures/{name}{warning if commit.get('modified', True) else ''}")
+    if options.profile != PUBLISHED:
+        print(
+            f"PROFILE must be {PUBLISHED}, whose figures are evidence, got {options.profile!r}; leave it out",
+            file=sys.stderr,
+        )
+        return 2
+    copied, refused = publish()
+    records = [json.loads((ROOT / "figures" / f"{name}.json").read_text(encoding="utf-8")) for name in copied]
+    commits = {record["commit"]["id"] for record in records}
+    print(*(f"figures/{name}" for name in copied), sep="\n")
     for reason in refused:
         print(f"not published: {reason}", file=sys.stderr)
-    return 1 if refused or not copied else 0
+    if len(commits) > 1:
+        print(f"published, but from {len(commits)} commits: for one, make clean and {AGAIN}", file=sys.stderr)
+    return 1 if refused or len(commits) != 1 else 0
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import pytest
 
 from tplrepro.datasets import registry
 from workflow.fingerprint import fingerprint, is_current, of_modules, write_status
-from workflow.publish_figures import publish
+from workflow.publish_figures import AGAIN, main, publish
 
 
 @pytest.fixture
@@ -76,27 +76,35 @@ def test_data_count_by_name_size_and_time(one, monkeypatch, tmp_path):
     assert changed(one, before) == {"data"}
 
 
-def save(repository, name, data, suffixes=(".png", ".pdf")):
+def save(repository, name, data, suffixes=(".png", ".pdf"), modified=False):
+    facts = {"data": data, "commit": {"id": "c", "modified": modified}}
     for suffix in (*suffixes, ".json"):
-        repository.write(f"build/quick/figures/{name}{suffix}", json.dumps({"data": data}))
+        repository.write(f"build/paper/figures/{name}{suffix}", json.dumps(facts))
 
 
 def test_current_figures_of_real_data_or_none_are_copied_and_what_is_no_longer_saved_goes(repository):
     repository.of("a/one", "a/two")  # a finished batch of two notebooks, without having run it
     for name in ("a/one", "a/two"):
-        repository.write(f"build/quick/notebooks/{name}.ipynb", "{}")
-        write_status(name, "quick", {"fingerprint": fingerprint(*repository.entry(name))}, repository.root)
+        repository.write(f"build/paper/notebooks/{name}.ipynb", "{}")
+        write_status(name, "paper", {"fingerprint": fingerprint(*repository.entry(name))}, repository.root)
     save(repository, "a/removed", "none")
-    assert publish("quick", repository.root) == ([], [])
+    assert publish(repository.root) == ([], [])
     save(repository, "a/one", "synthetic")
-    synthetic = "a/one: computed from synthetic data; set TPLREPRO_DATA and run make figures"
-    assert publish("quick", repository.root) == ([], [synthetic])
+    synthetic = f"a/one: computed from synthetic data; set TPLREPRO_DATA, {AGAIN}"
+    assert publish(repository.root) == ([], [synthetic])
+    save(repository, "a/one", "none", modified=True)
+    assert publish(repository.root) == ([], [f"a/one: made from files that are not committed; commit, {AGAIN}"])
     folder = repository.write("figures/a/one.csv", "old").parent
     save(repository, "a/one", "none")
     save(repository, "a/two_detail", "real", suffixes=(".csv",))
-    assert publish("quick", repository.root) == (["a/one", "a/two_detail"], [])
+    assert publish(repository.root) == (["a/one", "a/two_detail"], [])
     published = ["one.json", "one.pdf", "one.png", "two_detail.csv", "two_detail.json"]
     assert sorted(path.name for path in folder.iterdir()) == published
     repository.write("tplrepro/module.py", "answer = 43\n")
-    older = publish("quick", repository.root)[1][0]
-    assert older == "a/one: notebooks/a/one.ipynb is not up to date; run make figures (same TPLREPRO_DATA)"
+    older = publish(repository.root)[1][0]
+    assert older == f"a/one: notebooks/a/one.ipynb is not up to date; {AGAIN}"
+
+
+def test_another_profile_is_not_published(capsys):
+    assert main(["--profile", "quick"]) == 2
+    assert "PROFILE must be paper, whose figures are evidence, got 'quick'; leave it out" in capsys.readouterr().err
