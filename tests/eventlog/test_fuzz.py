@@ -38,7 +38,7 @@ def csv_events(data):
         at = field.end()
     header, *rows = (row for row in rows if row not in ([], [""]))
     assert {len(row) for row in rows} == {len(header)}
-    header = [name.casefold().replace("_", " ").strip() for name in header]
+    header = [name.casefold().translate(dict.fromkeys(map(ord, " _-"))) for name in header]
     places = [header.index(next(name for name in ALIASES[column] if name in header)) for column in COLUMNS]
     return [[row[place] for place in places] for row in rows]
 
