@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tplrepro.claims import KINDS, ClaimError, claims_of, judge, markdown_table, read_claims
 from tplrepro.provenance import write_whole
-from workflow.configuration import ROOT, owner_of, read_notebooks
+from workflow.configuration import ROOT, from_committed_code, owner_of, read_notebooks
 
 __all__ = ["main", "render"]
 
@@ -102,7 +102,7 @@ def _record(claim, records, profile, trial):
         raise ClaimError(
             f"{claim.id}: the record {claim.record}.json is from synthetic data; set TPLREPRO_DATA, run again"
         )
-    if not trial and (record["commit"] or {"modified": True})["modified"]:
+    if not trial and not from_committed_code(record):
         raise ClaimError(f"{claim.id}: the record {claim.record}.json is from modified code; commit and run it again")
     if profile != "paper" and not claim.quick:
         raise NotJudgedError

@@ -20,6 +20,7 @@ __all__ = [
     "ConfigurationError",
     "Notebook",
     "Profile",
+    "from_committed_code",
     "owner_of",
     "read_notebooks",
     "read_profile",
@@ -88,6 +89,11 @@ def sources(root=ROOT):
 def owner_of(name, notebooks):
     """The entry that saves this figure: its own, or one that saves further figures as ``<its name>_<something>``."""
     return next((known for known in notebooks if name == known or name.startswith(f"{known}_")), None)
+
+
+def from_committed_code(record):
+    """Whether a record was made from a commit alone, as evidence must be."""
+    return not (record["commit"] or {"modified": True})["modified"]
 
 
 def read_profile(profile, root=ROOT):

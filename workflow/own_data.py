@@ -8,9 +8,8 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
-from workflow.configuration import ROOT, Notebook
+from workflow.configuration import ROOT, Notebook, Profile
 from workflow.kernel_environment import kernel_environment
 from workflow.run_notebook import execute
 
@@ -19,7 +18,6 @@ __all__ = ["main", "parameters_of"]
 NOTEBOOK = Notebook("explore/own_data", "explore/own_data")
 SAVED_AS = {"figure": "figure", "budgets": "budgets", "counts": "noisy_counts"}
 TARGET = ROOT / "build" / "own_data"
-HOURS = 12.0
 
 
 def main(names):
@@ -35,9 +33,7 @@ def main(names):
     os.environ.update(kernel_environment(TARGET, "own data", "make own-data", real_data=True))
     print(f"Running {NOTEBOOK.path().relative_to(ROOT)} on {parameters['path']}", flush=True)
     source, executed = str(NOTEBOOK.path()), TARGET / "own_data.ipynb"
-    error = execute(
-        source, executed, parameters | {"saved_as": SAVED_AS}, SimpleNamespace(name="own data", hours=HOURS)
-    )
+    error = execute(source, executed, parameters | {"saved_as": SAVED_AS}, Profile("own_data", {}))
     if error is not None:
         print(f"{error}\nThe notebook as far as it came: {executed}", file=sys.stderr)
         return 1

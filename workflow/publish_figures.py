@@ -9,7 +9,7 @@ import json
 import shutil
 import sys
 
-from workflow.configuration import ROOT, owner_of, read_notebooks, read_profile
+from workflow.configuration import ROOT, from_committed_code, owner_of, read_notebooks, read_profile
 from workflow.fingerprint import outdated
 
 __all__ = ["publish", "main"]
@@ -37,7 +37,7 @@ def publish(root=ROOT):
             refused.append(f"{name}: notebooks/{owner}.ipynb is not up to date; {AGAIN}")
         elif facts["data"] == "synthetic":
             refused.append(f"{name}: computed from synthetic data; set TPLREPRO_DATA, {AGAIN}")
-        elif (facts["commit"] or {}).get("modified", True):
+        elif not from_committed_code(facts):
             refused.append(f"{name}: made from files that are not committed; commit, {AGAIN}")
         else:
             for suffix in SUFFIXES:

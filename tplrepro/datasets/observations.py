@@ -19,7 +19,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from tplrepro.datasets.grid import Box, Grid
-from tplrepro.datasets.reading import DataFormatError, describe_content
+from tplrepro.datasets.reading import DataFormatError, describe_content, separator_of
 from tplrepro.datasets.time_steps import fixed_steps, observed_sequences
 from tplrepro.markov.sequences import USUAL_NAMES, Sequences, whole_numbers
 
@@ -113,10 +113,7 @@ def read_sequences(
 
 
 def _columns(wanted: Mapping[str, Hashable], names: list, source: str) -> dict[str, Hashable]:
-    """The column that holds each thing wanted: the one given, else one of a usual name, which users and times may lack.
-
-    Where a number is given for one that has no such name, all are told by number.
-    """
+    """The column that holds each thing wanted: by name or usual name; users and times need none."""
     usual = {str(name).casefold().strip(): name for name in reversed(names)}
     found = {}
     for thing, given in wanted.items():
@@ -157,8 +154,7 @@ def _read_file(path: Path, wanted: Mapping[str, Hashable]) -> pd.DataFrame:
             first = stream.read(1 << 16).removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0].strip(b"\r")
         if not first:
             raise DataFormatError("there must be a table, found an empty first line; export it again", path)
-        separator = max(",;\t", key=first.decode("utf-8", "replace").count)
-        form = pa.csv.ParseOptions(delimiter=separator, newlines_in_values=True)
+        form = pa.csv.ParseOptions(delimiter=separator_of(first.decode("utf-8", "replace")), newlines_in_values=True)
         names = pa.csv.read_csv(pa.BufferReader(first + b"\n"), parse_options=form).column_names
         numbered = any(isinstance(given, int) for given in wanted.values())
         columns = _columns(wanted, [*range(len(names))] if numbered else names, str(path))

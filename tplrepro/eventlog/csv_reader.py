@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from tplrepro.datasets.reading import DataFormatError, describe_content, line_blocks, with_end
+from tplrepro.datasets.reading import DataFormatError, describe_content, line_blocks, separator_of, with_end
 from tplrepro.eventlog.events import as_log
 from tplrepro.eventlog.log import ACTIVITY, CASE, TIMESTAMP
 from tplrepro.validation import check_choice
@@ -92,7 +92,7 @@ def _rows(
     header = next(again, "")
     if not header.strip():
         raise DataFormatError("expected a table of events, found an empty file; export the log again", path, 1)
-    separator = separator or max(",;\t", key=header.count)
+    separator = separator or separator_of(header)
     if len(separator) != 1 or separator in '"\r\n':
         raise ValueError(f"separator must be one character, found {separator!r}; replace it in {path} by a comma")
     reader, line = csv.reader(lines, delimiter=separator, strict=True), 1
