@@ -34,6 +34,10 @@ def test_where_all_batches_occur_they_are_those_of_the_full_alphabet():
     numbers = np.arange(9)
     assert batches.distance(between)(numbers[:, None], numbers) == pytest.approx(sip.batch_distance(3, 2, between))
     assert batches[0].tolist() == sip.encode_batches(everything, 3, 2).tolist()
+    without_the_last = sip.observed_batches([[0, 1, 1, 0]], 2, n_symbols=3)
+    assert without_the_last.distance(between)(0, 1) == between[0, 1] + between[1, 0]
+    with pytest.raises(ValueError, match=r"distances between 2 symbols must have shape \(2, 2\), found \(1, 1\)"):
+        without_the_last.distance(between[:1, :1])
     belief = rng.dirichlet(np.ones(9))
     one = sip.OptimalResponse(1.0, batches.distance(between)).response(belief)
     other = sip.BatchResponse(1.0, 2, 3, between).response(belief)

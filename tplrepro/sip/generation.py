@@ -11,8 +11,9 @@ posterior of each holds at most K = e^eps + 1 times what the belief holds, so ab
 3. Where many symbols have a belief of 1/K or more, each answers for itself, which the budget allows (Theorem 4); what
    is sought is the response to the others, which may also be one of them.
 
-The result keeps the budget, through `mix` as always. Among 300 symbols, at budgets of 1 to 8, it cost at most 6 % more
-than the least cost in 14 cases of 16, and 17 and 34 % more where K and the number of likely symbols were both large.
+The result keeps the budget, through `mix` as always. No bound of its cost is proven: `bound` is -inf. Among 300
+symbols, at budgets of 1 to 8, it cost at most 6 % more than the least cost in 14 cases of 16, and 17 and 34 % more where
+K and the number of likely symbols were both large.
 """
 
 from collections.abc import Callable
@@ -48,7 +49,7 @@ BLOCK = 4_000_000
 
 
 def generated_response(belief: np.ndarray, distance: Callable[..., np.ndarray], epsilon: float) -> Response:
-    """A response of little expected distance with leakage at most `epsilon`; see above."""
+    """A response of little expected distance with leakage at most `epsilon`; how little is not proven, see above."""
     with one_blas_thread():
         return _Generation(belief, distance, usable_budget(epsilon)).response(epsilon)
 

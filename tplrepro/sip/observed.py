@@ -69,7 +69,8 @@ class BatchDistance(FrozenArrays):
     between: Any = "hamming"
 
     def __post_init__(self):
-        object.__setattr__(self, "between", distance_function(self.between, int(self.symbols.max()) + 1))
+        n = max([int(self.symbols.max()) + 1, *np.shape(self.between)[:1]])  # the last symbols may occur in no batch
+        object.__setattr__(self, "between", distance_function(self.between, n))
         super().__post_init__()
 
     def __call__(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:

@@ -43,7 +43,11 @@ class OptimalResponse(BeliefMechanism):
     symbols takes 1 to 3 seconds; or a function of two arrays of symbols that broadcast against each other, for more of
     them. Outputs are then symbols that the belief holds possible, and a distance may be infinite.
 
-    `response(belief).bound` is a proven lower bound of the cost. Up to a budget of 20 nats the response's own cost
+    More than 250 possible symbols under a function are answered by output generation, with a `bound` of -inf: nothing
+    is proven of how near its cost is to the least. Among 300 symbols, at budgets of 1 to 8, it was 2 to 4 % above on
+    average and at most 34 %, where both the budget and the number of likely symbols were large.
+
+    Else `response(belief).bound` is a proven lower bound of the cost. Up to a budget of 20 nats the response's own cost
     agrees with it to 1e-8, under a matrix of distances to 1e-8 of the cost or 1e-11 of the largest distance; beyond,
     the response is that of 20 nats, and its cost at most 3e-9 of the largest distance above any other.
 
