@@ -26,6 +26,7 @@ __all__ = [
     "Verdict",
     "Verdicts",
     "claims_of",
+    "head_of",
     "judge",
     "markdown_table",
     "mean_with_interval",
@@ -169,9 +170,10 @@ class Verdicts:
     """A table of statements, our numbers and verdicts, as notebooks show it."""
 
     rows: list[tuple[str, str, str]]
+    head: str = "the paper"
 
     def _repr_markdown_(self) -> str:
-        return markdown_table(("the paper", "ours", "verdict"), self.rows)
+        return markdown_table((self.head, "ours", "verdict"), self.rows)
 
     def __repr__(self) -> str:
         return f"{len(self.rows)} claims"
@@ -209,7 +211,16 @@ def verdicts(name: str) -> Verdicts:
         if claim.erratum:
             links += f", [erratum](../../docs/{claim.erratum})"
         rows.append((f"{claim.place}: {claim.statement}", ours, f"{words} ({links})"))
-    return Verdicts(rows)
+    return Verdicts(rows, head_of(paper))
+
+
+def head_of(page: str) -> str:
+    """The head of a page's column of statements.
+
+    >>> head_of("tkde2019"), head_of("explore")  # no paper says what our own notebooks do
+    ('the paper', 'statement')
+    """
+    return "statement" if page in ("datasets", "explore") else "the paper"
 
 
 def _size(record):

@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from tplrepro.claims import KINDS, ClaimError, claims_of, judge, markdown_table, read_claims
+from tplrepro.claims import KINDS, ClaimError, claims_of, head_of, judge, markdown_table, read_claims
 from tplrepro.provenance import write_whole
 from workflow.configuration import ROOT, from_committed_code, owner_of, read_notebooks
 
@@ -50,7 +50,7 @@ def render(records=None, profile="paper", root=ROOT):
             except NotJudgedError:
                 pass
         counts = Counter(found[claim.id].kind if claim.id in found else OPEN for claim in claims)
-        pages[f"claims/{path.stem}.md"] = _page(content, found, counts, root)
+        pages[f"claims/{path.stem}.md"] = _page(content, found, counts, head_of(path.stem), root)
         cells = [str(counts[kind] or "") for kind in (*KINDS, OPEN)]
         overview.append([f"[{content['title']}](claims/{path.stem}.md)", str(len(claims)), *cells])
     heads = ["claims of", "in all", *KINDS, OPEN]
@@ -109,7 +109,7 @@ def _record(claim, records, profile, trial):
     return record
 
 
-def _page(content, verdicts, counts, root):
+def _page(content, verdicts, counts, head, root):
     notebooks = read_notebooks(root)
     told = [f"{counts[kind]} {'with ' * (kind == OPEN)}{kind}" for kind in (*KINDS, OPEN) if counts[kind]]
     parts = [f"# Claims of {content['title']}", content["introduction"].strip()]
@@ -120,7 +120,7 @@ def _page(content, verdicts, counts, root):
             parts.append(section["text"].strip())
         rows = [_row(claim, verdicts.get(claim.id), notebooks) for claim in section["claims"]]
         if rows:
-            parts.append(markdown_table(("the paper", "ours", "decided by", "verdict"), rows))
+            parts.append(markdown_table((head, "ours", "decided by", "verdict"), rows))
     parts.append(content.get("end", "").strip())
     return "\n\n".join(part for part in parts if part) + "\n"
 

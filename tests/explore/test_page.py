@@ -1,6 +1,7 @@
 """The page without a browser: what the controls cause, how often, and what is said about mistakes."""
 
 import io
+import json
 import re
 import statistics
 import time
@@ -8,21 +9,27 @@ from html import escape
 from itertools import product
 from unittest.mock import Mock
 
+import nbformat
 import numpy as np
 import pytest
 
 import tplrepro as tpl
+from tplrepro.datasets import read_sequences
 from tplrepro.explore import page as module
 from tplrepro.explore import scheduling, sources
 from tplrepro.explore.browser import NAMES
 from tplrepro.explore.glossary import GLOSSARY, about, glossary_html
 from tplrepro.explore.matrices import EXAMPLES, example
+from tplrepro.explore.notebook import result_notebook
 from tplrepro.explore.page import LeakagePage
 from tplrepro.explore.plots import CURRENT, PANELS, curves
 from tplrepro.explore.report import file_name, saved_figure
 from tplrepro.explore.scheduling import REST, Scheduler
 from tplrepro.explore.sequences import from_dataset
 from tplrepro.explore.sources import DATASET, GENERATED, MATRIX_FILE, REVERSED, SAME, SEQUENCES_FILE, TEXT
+from workflow.configuration import Profile
+from workflow.kernel_environment import kernel_environment
+from workflow.run_notebook import execute
 
 BACKWARD, FORWARD = example("Fig. 8 of TKDE 2019")
 
@@ -277,6 +284,69 @@ def test_saved_budgets_are_those_of_the_package_and_saved_figures_the_same_each_
         content, again = (saved_figure(page.analysis, suffix, "Synthetic data") for _ in range(2))
         assert (content, content[: len(begin)]) == (again, begin)
         assert file_name(page.analysis, CURRENT, suffix) == f"leakage-chosen-budgets-alpha-1-T-10{suffix}"
+
+
+SHOWN = """
+import json
+analysis = result
+found = {scheme.name: list(scheme.budgets) for scheme in analysis.schemes if scheme.budgets is not None}
+noises = {noise.name: list(noise.tpl) for noise in analysis.noises}
+print("SHOWN", json.dumps([list(analysis.leakage.tpl), found, noises, analysis.supremum, str(analysis.sides[0])]))
+"""
+
+
+def shown_by(analysis):
+    """What `SHOWN` prints of an analysis."""
+    printed = Mock()
+    exec(SHOWN, {"result": analysis, "print": printed})
+    return json.loads(printed.call_args.args[1])
+
+
+@pytest.mark.notebook
+def test_a_saved_notebook_computes_what_the_page_shows(page, tmp_path, monkeypatch):
+    """Of a file of sequences at a delta, and its command gives the same chain by make own-data."""
+    page.forward.kind.value = SEQUENCES_FILE
+    rows = [f"u{k % 3},{t},{('home', 'x y', 'bar')[(k * t + k) % 3]}" for k in range(5) for t in range(k, 9)]
+    upload(page.forward.sequence_file, "\n".join(["user,time,state", *rows]).encode())
+    page.privacy.value, page.epsilon.entry.value, page.browser.download = module.WITH_DELTA, 0.15, Mock()
+    page.save[".ipynb"].click()
+    name, kind, content = page.browser.download.call_args.args
+    assert (name, kind) == ("leakage-chosen-budgets-alpha-1-T-10-delta-1e-06.ipynb", "application/x-ipynb+json")
+    notebook = nbformat.reads(content.decode(), as_version=4)
+    nbformat.validate(notebook)
+    origin = notebook.cells[0].source
+    command = "FILE=file.csv SMOOTHING=1.0 ALPHA=1.0 HORIZON=10 EPSILON=0.15 SENSITIVITY=2.0"
+    assert ("forward CSV of sequences (file.csv, 1 added to counts)" in origin, command in origin) == (True, True)
+    notebook.cells.append(nbformat.v4.new_code_cell(SHOWN))
+    nbformat.write(notebook, tmp_path / "saved.ipynb")
+    for variable, value in kernel_environment(tmp_path, "quick", "test", real_data=False).items():
+        monkeypatch.setenv(variable, value)
+    error = execute(tmp_path / "saved.ipynb", tmp_path / "out.ipynb", {"alpha": 2.0}, Profile("quick", {}))
+    assert error is None
+    executed = nbformat.read(tmp_path / "out.ipynb", as_version=4)
+    printed = executed.cells[-1].outputs[0].text
+    page.alpha.entry.value = 2.0  # by papermill there, by hand here
+    assert json.loads(printed.removeprefix("SHOWN ")) == shown_by(page.analysis)
+    (tmp_path / "file.csv").write_text("\n".join(["user,time,state", *rows]))
+    sequences = read_sequences(tmp_path / "file.csv")
+    for direction in ("backward", "forward"):
+        chain = tpl.TransitionMatrix.from_sequences(sequences, smoothing=1.0, direction=direction)
+        mine = getattr(page.analysis.inputs, direction).matrix
+        assert (chain.states, np.array_equal(chain, mine)) == (mine.states, True)
+
+
+@pytest.mark.parametrize("begun", EXAMPLES)
+def test_a_saved_notebook_holds_the_inputs_of_the_page(begun):
+    page = LeakagePage(begun)
+    page.adversary.value = "forward only"
+    page.unequal.value, page.budgets.value = True, "0.5, 0.2 x 8, 0.7"
+    code = json.loads(result_notebook(page.analysis, "words"))["cells"][1]["source"]
+    given = {}
+    exec(code, given)
+    inputs = page.analysis.inputs
+    assert (given["backward"], given["delta"], given["epsilons"]) == (None, None, inputs.epsilons.tolist())
+    again = tpl.TransitionMatrix(given["forward"], states=given["states"])
+    assert (again.states, np.array_equal(again, inputs.forward.matrix)) == (inputs.forward.matrix.states, True)
 
 
 @pytest.mark.parametrize(

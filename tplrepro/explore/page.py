@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable
 from functools import lru_cache, partial
 from html import escape
+from shlex import quote
 from typing import Any
 
 import ipywidgets
@@ -17,10 +18,11 @@ from tplrepro.explore.browser import Browser, LivePlots
 from tplrepro.explore.controls import NumberControl, card, dropdown, note
 from tplrepro.explore.glossary import glossary_html
 from tplrepro.explore.noises import LAPLACE, PURE
+from tplrepro.explore.notebook import result_notebook
 from tplrepro.explore.plots import CURRENT
 from tplrepro.explore.scheduling import Scheduler
 from tplrepro.explore.schemes import SCHEMES
-from tplrepro.explore.sources import MatrixSource
+from tplrepro.explore.sources import MATCHING, SEQUENCES_FILE, MatrixSource
 from tplrepro.explore.text import MAX_RELEASES, format_budgets, parse_budgets
 from tplrepro.figures import output_folder
 from tplrepro.leakage.temporal import as_loss_function
@@ -81,7 +83,7 @@ class LeakagePage(ipywidgets.VBox):
         self.saved_scheme = dropdown("Budgets of", (CURRENT, *SCHEMES))
         self.save = {
             suffix: ipywidgets.Button(description=f"Save {what} ({suffix[1:].upper()})")
-            for what, suffix in (("budgets", ".csv"), ("figure", ".svg"), ("figure", ".pdf"))
+            for what, suffix in (("budgets", ".csv"), ("figure", ".svg"), ("figure", ".pdf"), ("notebook", ".ipynb"))
         }
         self.saved, self.link = note(), note().add_class("tplr-address")
         self.status = ipywidgets.HTML().add_class("tplr-status")
@@ -197,6 +199,22 @@ class LeakagePage(ipywidgets.VBox):
             words.append(f"left out of the address that was opened: {', '.join(self._refused)}")
         self.link.value = escape("; ".join(words))
 
+    def _origin(self) -> str:
+        """Where the inputs of a saved notebook come from, in Markdown."""
+        words = ["Synthetic data: no conclusion about people may be drawn from these numbers.\n\n" * self.synthetic]
+        words += [f"Saved by `make explore`. Matrices: forward {self.forward.origin}, backward {self.backward.origin}."]
+        if self.browser.query:
+            words += [f"At the address of the page, `?{self.browser.query}` gives the same inputs, but no files."]
+        source = self.forward
+        both = self.adversary.value == BOTH and self.backward.kind.value == MATCHING
+        if both and source.kind.value == SEQUENCES_FILE and not (source.drop.value or self.unequal.value):
+            controls = source.smoothing, self.alpha, self.horizon, self.epsilon, self.sensitivity
+            names = "SMOOTHING ALPHA HORIZON EPSILON SENSITIVITY".split()
+            given = " ".join(f"{name}={control.value}" for name, control in zip(names, controls, strict=True))
+            command = f"make own-data FILE={quote(source.sequence_file.name)} {given}"
+            words += [f"From the file itself, where it has a line an observation, with intervals: `{command}`."]
+        return " ".join(words).strip()
+
     def _tell(self, problems: list[str]) -> None:
         self.problems = problems
         self.status.value = report.problem_html(problems)
@@ -252,6 +270,8 @@ class LeakagePage(ipywidgets.VBox):
         try:
             if suffix == ".csv":
                 content = report.budgets_table(self.analysis, name)
+            elif suffix == ".ipynb":
+                content = result_notebook(self.analysis, self._origin())
             else:
                 content = report.saved_figure(self.analysis, suffix, "Synthetic data" if self.synthetic else "")
             file = report.file_name(self.analysis, name, suffix)

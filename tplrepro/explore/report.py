@@ -20,6 +20,7 @@ __all__ += ["saved_figure", "schemes_html", "summary_html", "supremum_words"]
 
 #: What a browser needs to know about a file.
 MEDIA_TYPES = {".csv": "text/csv", ".svg": "image/svg+xml", ".pdf": "application/pdf"}
+MEDIA_TYPES |= {".ipynb": "application/x-ipynb+json"}
 
 #: How columns of a saved file begin.
 COLUMNS = {LAPLACE: "laplace", PURE: "pure", GAUSSIAN: "gaussian"}

@@ -105,6 +105,18 @@ class MatrixSource(ipywidgets.VBox):
         source = self.followed or self
         return source.kind.value == DATASET and dataset(source.dataset.value).synthetic
 
+    @property
+    def origin(self) -> str:
+        """Where the matrix comes from, in words."""
+        smoothing, kind = f", {self.smoothing.value:g} added to counts", self.kind.value
+        more = {
+            EXAMPLE: self.example.value,
+            MATRIX_FILE: self.matrix_file.name,
+            SEQUENCES_FILE: self.sequence_file.name + smoothing,
+            DATASET: self.dataset.value + smoothing,
+        }
+        return f"{kind} ({more[kind]})" if kind in more else kind
+
     def matrix(self, direction: str | None = None) -> TransitionMatrix:
         """The matrix that the controls describe, or its counterpart in the other direction; a ValueError if none."""
         _, make = self._kinds[self.kind.value]
