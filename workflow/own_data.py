@@ -1,13 +1,16 @@
 """Run the notebook explore/own_data on somebody's file: what ``make own-data FILE=my.csv USER=user ALPHA=1`` does.
 
-Each word that make was given is a parameter of the notebook, FILE its path. Figure, budgets, noisy counts, records and
-the executed notebook appear under ``build/own_data``.
+Each word that make was given is a parameter of the notebook, FILE its path. What the notebook says is printed; figure,
+budgets, noisy counts, records and the executed notebook appear under ``build/own_data``.
 """
 
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
+
+import nbformat
 
 from workflow.configuration import ROOT, Notebook, Profile
 from workflow.kernel_environment import kernel_environment
@@ -35,8 +38,15 @@ def main(names):
     source, executed = str(NOTEBOOK.path()), TARGET / "own_data.ipynb"
     error = execute(source, executed, parameters | {"saved_as": SAVED_AS}, Profile("own_data", {}))
     if error is not None:
+        words = re.compile(rf"\b({'|'.join(NOTEBOOK.declared_parameters())})=")
+        error = words.sub(lambda name: name[0].upper(), error)  # as make knows them
         print(f"{error}\nThe notebook as far as it came: {executed}", file=sys.stderr)
         return 1
+    for cell in nbformat.read(executed, as_version=4).cells:
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            if "image/png" not in data:
+                print(output.get("text", data.get("text/plain", "")).rstrip())
     print("\n".join(os.path.relpath(path) for path in sorted(TARGET.iterdir()) if path.is_file()))
     return 0
 

@@ -94,6 +94,18 @@ def test_files_without_a_header_and_a_folder_of_one_file_a_user(tmp_path):
     assert [own for _, own in listed(by_name)] == [own for _, own in expected]
 
 
+def test_several_people_are_not_taken_for_one_in_silence():
+    with pytest.warns(
+        UserWarning, match="all rows of the DataFrame are taken for one user's, .*; give user= the column"
+    ):
+        together = read_sequences(FRAME, time="day", state="place")
+    assert len(set(together.users.tolist())) == 1
+    # None of these is in two states at once.
+    for frame in (FRAME.assign(day=range(5)), FRAME.assign(place="bar"), FRAME.drop(columns="day")):
+        read_sequences(frame, state="place")
+    read_sequences(FRAME, **NAMES)
+
+
 def test_spmf(tmp_path):
     path = tmp_path / "clicks.txt"
     path.write_text("1 -1 3 -1 1 -1 -2\n3 -1 -2\n")

@@ -49,6 +49,9 @@ def test_budgets_noisy_counts_and_record_of_a_file(run, tmp_path):
         FILE=path, USER="who", TIME="day", STATE="place", ALPHA="1", HORIZON="6", COUNTS=series, DELTA="1e-6"
     )
     assert (status, printed.err) == (0, "")
+    for said in ("visits.csv: 12 users, 12 sequences, 3 states, 228 steps", "mean error", "90% interval"):
+        assert said in printed.out
+    assert "<Figure" not in printed.out
     budgets = pd.read_csv(folder / "budgets.csv")
     sequences = read_sequences(path, user="who", time="day", state="place")
     backward, forward = (
@@ -114,7 +117,7 @@ def test_files_of_other_shapes(run, tmp_path, shape):
         (
             lambda frame: frame,
             {"STATE": "plce"},
-            "state must be a column of .*, found 'plce'; give state= one of 'who', ",
+            "state must be a column of .*, found 'plce'; give STATE= one of 'who', ",
         ),
         (
             lambda frame: frame.assign(place="home"),

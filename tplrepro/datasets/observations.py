@@ -7,6 +7,7 @@ at the place that the offset or zone of a time names.
 """
 
 import re
+import warnings
 from collections.abc import Hashable, Mapping
 from contextlib import suppress
 from datetime import timedelta
@@ -17,6 +18,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
+from numpy.typing import ArrayLike
 
 from tplrepro.datasets.grid import Box, Grid
 from tplrepro.datasets.reading import DataFormatError, describe_content, separator_of
@@ -53,9 +55,9 @@ def read_sequences(
     data : DataFrame, or path of a CSV, Parquet or SPMF file, or of a folder of CSV or Parquet files
     user, time, state : names of columns, or in CSV files without a header their numbers from 0; by default those of
         `USUAL_NAMES` that there are
-        Without users each file is one; without times rows are in order. Times are time stamps, text in ISO 8601 or as
-        `time_format` says (see `strptime`), or numbers, of seconds where `step` is given. A row without a state ends
-        a sequence.
+        Without users each file is one, with a warning where she is in two states at once; without times rows are in
+        order. Times are time stamps, text in ISO 8601 or as `time_format` says (see `strptime`), or numbers, of
+        seconds where `step` is given. A row without a state ends a sequence.
     latitude, longitude, cell_km : in place of `state`, columns of degrees of WGS 84 and the side of the cells of a
         `Grid` over `box`, (south, north, west, east), by default around all of them
         States are named by row and column of the grid. A position outside ends a sequence.
@@ -103,6 +105,12 @@ def read_sequences(
         around = [float(edge(one)) for one in degrees for edge in (np.nanmin, np.nanmax)]
         grid = Grid(Box(*(around if box is None else box)), cell_km)
         cells = grid.cell(*degrees)
+    if "user" not in frame and "time" in frame and _elsewhere_at_once(instants, cells):
+        warnings.warn(
+            f"all rows of {source} are taken for one user's, though some share a time and not the state; give user= "
+            "the column that tells users apart",
+            stacklevel=2,
+        )
     reports = pd.DataFrame({"user": codes, "time": instants if step is None else clock, "cell": cells})
     if step is None:
         found = observed_sequences(reports, max_gap=max_gap)
@@ -110,6 +118,14 @@ def read_sequences(
         found = fixed_steps(reports, step, step if max_gap is None else max_gap)
     labels = np.asarray(states)[found.labels] if cell_km is None else np.array(grid.labels(found.labels))
     return Sequences.from_flat(labels[found.values], found.offsets, np.asarray(users)[found.users])
+
+
+def _elsewhere_at_once(instants: ArrayLike, cells: np.ndarray) -> bool:
+    """Whether two rows have the same time and different states."""
+    times = np.asarray(instants)
+    order = np.lexsort((cells, times))
+    times, places = times[order], cells[order]
+    return bool(((times[1:] == times[:-1]) & (places[1:] != places[:-1])).any())
 
 
 def _columns(wanted: Mapping[str, Hashable], names: list, source: str) -> dict[str, Hashable]:
@@ -202,7 +218,8 @@ def _times(column: pd.Series, time_format: str | None, source: str) -> tuple[np.
         first = np.argmax(wrong)
         raise ValueError(
             f"times must all be numbers, or in the format {form}, all with an offset from UTC or all without, found "
-            f"{texts[first]!r} in row {np.argmax(codes == first)} of {source}; give such as time_format='%d.%m.%Y'"
+            f"{texts[first]!r} in row {np.argmax(codes == first)} of {source}; give such as "
+            "time_format='%d.%m.%Y %H:%M'"
         )
     return instants.to_numpy()[codes], clock.to_numpy()[codes]
 
