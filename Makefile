@@ -29,7 +29,7 @@ $(shell rm -f $(READY))
 endif
 endif
 
-.PHONY: help env figures own-data explore lab test test-slow test-browser test-notebooks lint size format notebooks publish-figures claims bench bench-users bench-cold docs lock clean clean-all
+.PHONY: help env figures own-data explore lab test test-slow test-browser test-notebooks lint size format notebooks publish-figures claims bench bench-users bench-cold docs docs-links lock clean clean-all
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -134,6 +134,9 @@ bench-cold: $(READY) ## measure first calls alone, in an empty cache of compiled
 
 docs: $(MORE) ## build the site in build/site/html
 	@$(PY) -m workflow.site
+
+docs-links: $(MORE) ## follow the site's links to elsewhere, over the network
+	@$(PY) -m workflow.site linkcheck
 
 lint: $(READY) ## check style, types and the configuration
 	@$(PY) -m ruff check --output-format concise .

@@ -84,6 +84,7 @@ class Verdict:
     kind: str
     words: str
     ours: str
+    random: bool = False  # one of the numbers has an interval over repeats
 
 
 def read_claims(path: Path) -> dict:
@@ -147,7 +148,8 @@ def judge(claim: Claim, record: Mapping | None = None) -> Verdict:
         kind, cause = KINDS[2], f": {part}; {why}"
     else:
         kind, cause = KINDS[3], f": {why}"
-    return Verdict(kind, kind + cause + (f". {note}" if note else ""), ours)
+    words = kind + cause + (f". {note}" if note else "")
+    return Verdict(kind, words, ours, any(f"{name}_low" in names for name in claim.numbers or {}))
 
 
 def mean_with_interval(samples: ArrayLike, level: float = 0.95) -> dict:

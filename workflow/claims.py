@@ -1,8 +1,11 @@
 """Render the claims pages, docs/claims.md and docs/claims/<paper>.md, from docs/claims/<paper>.yaml and the records.
 
+With them come what `workflow.artifact` says of running it: ARTIFACT.md, codecheck.yml, a part of REPRODUCING.md.
+
 A claim whose record is missing, of another profile than the paper's, from modified code or from synthetic data has no
 verdict, and the exit status is then 1. ``--records build/quick/figures --profile quick`` is a trial: it judges the
-records of a batch by the claims that are marked ``quick``, allows modified code, and writes below ``build/claims``.
+records of a batch by the claims that are marked ``quick``, whose verdicts must be the published ones, allows modified
+code, and writes below ``build/claims``.
 """
 
 import argparse
@@ -13,6 +16,7 @@ from pathlib import Path
 
 from tplrepro.claims import KINDS, ClaimError, claims_of, head_of, judge, markdown_table, read_claims
 from tplrepro.provenance import write_whole
+from workflow import artifact
 from workflow.configuration import ROOT, from_committed_code, owner_of, read_notebooks
 
 __all__ = ["main", "render"]
@@ -35,9 +39,9 @@ claim has no verdict while its record is not that of the paper profile, computed
 
 
 def render(records=None, profile="paper", root=ROOT):
-    """Pages by path below docs, and one sentence for each claim without a verdict; a folder of `records` is a trial."""
+    """Pages by path, and one sentence for each claim without a verdict; a folder of `records` is a trial."""
     trial, records = records is not None, Path(records or root / "figures")
-    pages, problems, overview = {}, [], []
+    pages, problems, overview, judged = {}, [], [], []
     for path in sorted((root / "docs" / "claims").glob("*.yaml"), key=_order):
         content = read_claims(path)
         claims = claims_of(content)
@@ -45,20 +49,23 @@ def render(records=None, profile="paper", root=ROOT):
         for claim in claims:
             try:
                 found[claim.id] = judge(claim, _record(claim, records, profile, trial) if claim.record else None)
+                if trial and claim.record:
+                    _agree(claim, found[claim.id], root)
             except ClaimError as problem:
                 problems.append(f"{path.stem}: {problem}")
             except NotJudgedError:
                 pass
+        judged += [(path.stem, claim, found.get(claim.id)) for claim in claims]
         counts = Counter(found[claim.id].kind if claim.id in found else OPEN for claim in claims)
-        pages[f"claims/{path.stem}.md"] = _page(content, found, counts, head_of(path.stem), root)
+        pages[f"docs/claims/{path.stem}.md"] = _page(content, found, counts, head_of(path.stem), root)
         cells = [str(counts[kind] or "") for kind in (*KINDS, OPEN)]
         overview.append([f"[{content['title']}](claims/{path.stem}.md)", str(len(claims)), *cells])
     heads = ["claims of", "in all", *KINDS, OPEN]
     if not any(row[-1] for row in overview):
         heads, overview = heads[:-1], [row[:-1] for row in overview]
     sums = [str(sum(int(row[column] or 0) for row in overview)) for column in range(1, len(heads))]
-    pages["claims.md"] = f"{INTRODUCTION}\n{markdown_table(heads, [*overview, ['all', *sums]])}\n"
-    return pages, problems
+    pages["docs/claims.md"] = f"{INTRODUCTION}\n{markdown_table(heads, [*overview, ['all', *sums]])}\n"
+    return pages | ({} if trial else artifact.render(judged, root)), problems
 
 
 class NotJudgedError(Exception):
@@ -72,12 +79,12 @@ def main(arguments=None):
     parser.add_argument("--profile", default="paper", help="profile that the records must have")
     options = parser.parse_args(arguments)
     pages, problems = render(options.records, options.profile)
-    folder = ROOT / "build" / "claims" if options.records else ROOT / "docs"
+    folder = ROOT / "build" / "claims" if options.records else ROOT
     for name, text in pages.items():
         write_whole(folder / name, text.encode())
     for problem in problems:
         print(problem, file=sys.stderr)
-    print(f"{len(pages)} pages written to {folder.relative_to(ROOT)}/; {len(problems)} claims without a verdict")
+    print(f"{len(pages)} pages rendered{' in build/claims' * bool(options.records)}; {len(problems)} problems")
     return 1 if problems else 0
 
 
@@ -107,6 +114,19 @@ def _record(claim, records, profile, trial):
     if profile != "paper" and not claim.quick:
         raise NotJudgedError
     return record
+
+
+def _agree(claim, verdict, root):
+    """A trial's verdict must be that on the published record, where there is one."""
+    try:
+        published = judge(claim, _record(claim, root / "figures", "paper", trial=False))
+    except ClaimError:
+        return
+    if published.kind != verdict.kind:
+        raise ClaimError(
+            f"{claim.id}: {verdict.kind} here ({verdict.ours}), published as {published.kind} ({published.ours}); "
+            "look which is right, or drop quick"
+        )
 
 
 def _page(content, verdicts, counts, head, root):

@@ -1,7 +1,8 @@
 """Copy a batch's figures into ``figures/``, where they are committed.
 
 Published evidence is the paper profile's, from code that is committed. Only figures of a batch that is up to date are
-copied, and none that was computed from a synthetic stand-in: the committed figures show real data or none.
+copied, and none in which a stand-in took the place of a data set. Where the whole batch is, what else ``figures/`` has
+goes. What a quick batch took is noted beside.
 """
 
 import argparse
@@ -9,10 +10,12 @@ import json
 import shutil
 import sys
 
+from tplrepro.provenance import write_whole
+from workflow.artifact import QUICK_COSTS, batch_costs
 from workflow.configuration import ROOT, from_committed_code, owner_of, read_notebooks, read_profile
 from workflow.fingerprint import outdated
 
-__all__ = ["publish", "main"]
+__all__ = ["main", "note_quick_costs", "publish"]
 
 SUFFIXES = (".png", ".pdf", ".csv", ".json")
 
@@ -35,7 +38,7 @@ def publish(root=ROOT):
         facts = json.loads(record.read_text(encoding="utf-8"))
         if owner in stale:
             refused.append(f"{name}: notebooks/{owner}.ipynb is not up to date; {AGAIN}")
-        elif facts["data"] == "synthetic":
+        elif facts["data"] == "synthetic" and notebooks[owner].data:
             refused.append(f"{name}: computed from synthetic data; set TPLREPRO_DATA, {AGAIN}")
         elif not from_committed_code(facts):
             refused.append(f"{name}: made from files that are not committed; commit, {AGAIN}")
@@ -48,7 +51,21 @@ def publish(root=ROOT):
                 if file.is_file():
                     shutil.copyfile(file, target)
             copied.append(name)
+    if not stale and not refused:
+        for file in (root / "figures").rglob("*.*"):
+            if file.relative_to(root / "figures").with_suffix("").as_posix() not in copied:
+                file.unlink()
     return copied, refused
+
+
+def note_quick_costs(root=ROOT):
+    """Note what each notebook of a quick batch took; returns whether there is one, whole and up to date."""
+    notebooks = read_notebooks(root)
+    if outdated(notebooks, read_profile("quick", root), root):
+        return False
+    costs = batch_costs(root / "build" / "quick" / "figures", "quick", notebooks)
+    write_whole(root / QUICK_COSTS, (json.dumps(costs, indent=1) + "\n").encode())
+    return True
 
 
 def main(arguments=None):
@@ -68,6 +85,8 @@ def main(arguments=None):
     print(*(f"figures/{name}" for name in copied), sep="\n")
     for reason in refused:
         print(f"not published: {reason}", file=sys.stderr)
+    if not note_quick_costs():
+        print(f"{QUICK_COSTS} stays as it is: make figures has the quick batch to run", file=sys.stderr)
     if len(commits) > 1:
         print(f"published, but from {len(commits)} commits: for one, make clean and {AGAIN}", file=sys.stderr)
     return 1 if refused or len(commits) != 1 else 0

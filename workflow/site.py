@@ -32,14 +32,14 @@ ROOMS = ("", "markov", "allocation", "mechanisms", "dphmm", "sip", "eventlog", "
 
 
 def main():
-    """Lay out and build; Sphinx's exit status, where any warning is an error."""
-    source, target = ROOT / "build" / "site" / "source", ROOT / "build" / "site" / "html"
+    """Lay out and build; Sphinx's exit status, where any warning is an error. An argument names another builder."""
+    builder = sys.argv[1] if len(sys.argv) > 1 else "html"
+    source, target = ROOT / "build" / "site" / "source", ROOT / "build" / "site" / builder
     lay_out(source)
     options = ["-W", "--keep-going", "-q", "-j", "auto", "-d", str(ROOT / "build" / "site" / "cache")]
-    status = subprocess.run(
-        [sys.executable, "-m", "sphinx", *options, *sys.argv[1:], str(source), str(target)]
-    ).returncode
-    print(f"The site: {target.relative_to(ROOT)}/index.html" if status == 0 else "The site has defects, listed above")
+    status = subprocess.run([sys.executable, "-m", "sphinx", "-b", builder, *options, source, target]).returncode
+    written = target.relative_to(ROOT) / ("index.html" if builder == "html" else "output.txt")
+    print(f"The site: {written}" if status == 0 else "The site has defects, listed above")
     return status
 
 

@@ -1,25 +1,30 @@
 """The claims pages say what the published records say, and the committed notebooks what the pages say."""
 
 import json
+import os
 import re
 import shutil
+from unittest import mock
 
+import jsonschema
 import nbformat
 import pytest
 import yaml
 
 from tplrepro.claims import KINDS, claims_of, read_claims
 from workflow.claims import OPEN, render
-from workflow.configuration import ROOT, owner_of, read_notebooks
+from workflow.configuration import ROOT, owner_of, read_notebooks, read_profile
+from workflow.kernel_environment import kernel_environment
+from workflow.run_notebook import execute
 
-NOTEBOOKS = read_notebooks()
+NOTEBOOKS, QUICK = read_notebooks(), read_profile("quick")
 STATED = [claim for path in sorted((ROOT / "docs" / "claims").glob("*.yaml")) for claim in claims_of(read_claims(path))]
 
 
 def test_the_committed_pages_are_what_make_claims_renders():
     pages, problems = render()
     for name, text in pages.items():
-        assert (ROOT / "docs" / name).read_text() == text, "run make claims"
+        assert (ROOT / name).read_text() == text, f"{name}: run make claims"
     published = [json.loads(path.read_text()) for path in (ROOT / "figures").rglob("*.json")]
     if all(record["profile"] == "paper" for record in published):
         assert problems == []
@@ -40,10 +45,10 @@ RECORDS = sorted({claim.record for claim in STATED if claim.record})
 def test_the_notebook_shows_each_claim_and_judges_those_that_mean_something_at_its_size_as_the_page_does(record):
     """nbval compares what the notebooks show with a new run, so this holds for today's code."""
     owner = owner_of(record, NOTEBOOKS)
-    if NOTEBOOKS[owner].notebook != owner:
-        pytest.skip("committed with the values of another figure")
-    shown, pages = outputs(owner), render()[0]
-    page = pages[f"claims/{record.partition('/')[0]}.md"]
+    if QUICK.notebooks[owner]:
+        pytest.skip("committed with the values of another figure; the next test runs it")
+    shown = outputs(owner)
+    page = (ROOT / "docs/claims" / f"{record.partition('/')[0]}.md").read_text()
     for claim in (claim for claim in STATED if claim.record == record):
         verdict = shown[claim.id].rsplit(" | ", 1)[1]
         if not claim.quick:
@@ -53,6 +58,18 @@ def test_the_notebook_shows_each_claim_and_judges_those_that_mean_something_at_i
         assert kind in KINDS, claim.id
         row = next(line for line in page.splitlines() if f'id="{claim.id}"' in line)
         assert re.search(rf" \| ({re.escape(kind)}|{OPEN})", row), f"{claim.id}: {kind} at the quick profile's size"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name, given in QUICK.notebooks.items() if given])
+def test_what_a_notebook_makes_with_other_values_than_its_own_comes_to_the_published_verdicts(name, tmp_path):
+    environment = kernel_environment(tmp_path, "quick", "pytest", real_data=False)
+    with mock.patch.dict(os.environ, environment, clear=True):
+        failure = execute(NOTEBOOKS[name].path(), tmp_path / "executed.ipynb", QUICK.notebooks[name], QUICK)
+    assert failure is None
+    problems = [problem for problem in render(tmp_path, "quick")[1] if "found none" not in problem]
+    assert problems == []
+    assert any(claim.quick for claim in STATED if claim.record == name)
 
 
 @pytest.fixture
@@ -74,20 +91,21 @@ def publish(repository, folder="figures", **facts):
     path.parent.mkdir(parents=True, exist_ok=True)
     record = {"name": "tkde2019/fig3", "profile": "paper", "data": "none", "parameters": {}, "results": {"x": 1}}
     path.write_text(json.dumps(record | {"commit": {"id": "c", "modified": False}} | facts))
+    return path
 
 
 def test_a_page_has_our_numbers_verdicts_and_their_counts(repository):
     publish(repository)
     pages, problems = render(root=repository)
     assert problems == []
-    assert pages["claims/tkde2019.md"] == (
+    assert pages["docs/claims/tkde2019.md"] == (
         "# Claims of T\n\nI\n\n**Summary.** Of 2 statements: 1 reproduced, 1 not reproduced.\n\n## S\n\nSome.\n\n"
         "| the paper | ours | decided by | verdict |\n| --- | --- | --- | --- |\n"
         '| <a id="one"></a>Fig. 3: it is x | 1 | [tkde2019/fig3](../../notebooks/tkde2019/fig3.ipynb) | reproduced |\n'
         '| <a id="two"></a>Fig. 3: it is x | 1 | [tkde2019/fig3](../../notebooks/tkde2019/fig3.ipynb) '
         "| not reproduced: x is 1 |\n"
     )
-    assert pages["claims.md"].endswith(
+    assert pages["docs/claims.md"].endswith(
         "| [T](claims/tkde2019.md) | 2 | 1 |  |  | 1 |  |\n| all | 2 | 1 | 0 | 0 | 1 | 0 |\n"
     )
 
@@ -110,11 +128,127 @@ def test_a_claim_without_a_record_that_counts_has_no_verdict(repository, facts, 
     pages, problems = render(root=repository)
     assert message in problems[0]
     assert len(problems) == 2
-    assert "Of 2 statements: 2 with no verdict yet." in pages["claims/tkde2019.md"]
+    assert "Of 2 statements: 2 with no verdict yet." in pages["docs/claims/tkde2019.md"]
 
 
 def test_a_trial_judges_a_quick_batch_by_what_means_something_there(repository):
     publish(repository, "build", profile="quick", commit={"id": "c", "modified": True})
     pages, problems = render(repository / "build", "quick", repository)
     assert problems == []
-    assert "Of 2 statements: 1 not reproduced, 1 with no verdict yet." in pages["claims/tkde2019.md"]
+    assert "Of 2 statements: 1 not reproduced, 1 with no verdict yet." in pages["docs/claims/tkde2019.md"]
+
+
+def test_a_trial_says_where_its_verdict_is_not_the_published_one(repository):
+    change(repository, lambda claims: claims[1].update(predicate="x > 2", part="p", part_if="x > 1"))
+    publish(repository, results={"x": 2})
+    publish(repository, "build", profile="quick")
+    assert render(repository / "build", "quick", repository)[1] == [
+        "tkde2019: two: not reproduced here (1), published as in part (2); look which is right, or drop quick"
+    ]
+
+
+COST = {"cost": {"cpu_seconds": 80.0, "peak_megabytes": 512, "seconds": 90.0}, "time_utc": "2026-01-01T10:00:00Z"}
+COST |= {"machine": {"processor": "Some", "cores": 2}}
+
+
+@pytest.fixture
+def artifact(repository):
+    """The repository with what is rendered beside the claims pages."""
+    for name in ("ARTIFACT.md", "REPRODUCING.md", "CITATION.cff"):
+        shutil.copy(ROOT / name, repository / name)
+    facts = {"id": "three", "place": "Theorem", "statement": "it holds", "ours": "tried"}
+    change(repository, lambda claims: claims.append(facts | {"test": ["tests/a.py::b", "tests/a.py::c"]}))
+    change(repository, lambda claims: claims.append(facts | {"id": "four", "why": "unknown"}))
+    return repository
+
+
+def change(repository, edit):
+    path = repository / "docs/claims/tkde2019.yaml"
+    content = yaml.safe_load(path.read_text())
+    edit(content["sections"][0]["claims"])
+    path.write_text(yaml.safe_dump(content))
+
+
+def rendered(repository, name):
+    """What stands between the marks, line by line."""
+    text = render(root=repository)[0][name]
+    (region,) = re.findall(r"<!-- rendered by make claims -->\n\n(.*)\n<!-- end of what is rendered -->", text, re.S)
+    return text, region.splitlines()
+
+
+def test_the_artefacts_table_has_command_number_tolerance_and_minutes_of_what_a_record_or_a_test_decides(artifact):
+    publish(artifact, **COST)
+    text, (_, _, one, two, three) = rendered(artifact, "ARTIFACT.md")
+    run = "`make figures PROFILE=paper ONLY=tkde2019/fig3`"
+    start = "[Fig. 3](docs/claims/tkde2019.md#one): it is x"
+    assert one == f"| {start} | {run} | 1 | reproduced | digits shown | 1.5 |"
+    assert two.endswith(f" | {run} | 1 | not reproduced | digits shown | 1.5 |")
+    tests = "`.venv/bin/python -m pytest -p no:nbval tests/a.py::b tests/a.py::c`"
+    assert three.endswith(f"#three): it holds | {tests} | tried | reproduced | the test passes |  |")
+    (artifact / "ARTIFACT.md").write_text(text)
+    assert render(root=artifact)[0]["ARTIFACT.md"] == text
+    publish(artifact, results={"x": {"value": 1, "low": 0.5, "high": 2}}, **COST)
+    assert "| 1 (0.5 to 2) | reproduced | its interval |" in rendered(artifact, "ARTIFACT.md")[0]
+    publish(artifact, profile="quick", **COST)
+    assert rendered(artifact, "ARTIFACT.md")[1][2] == f"| {start} | {run} |  |  | no verdict yet |  |"
+    change(artifact, lambda claims: claims[0].update(record="tkde2019/fig6a"))
+    publish(artifact, **COST).rename(artifact / "figures/tkde2019/fig6a.json")
+    assert "| 1 | reproduced | the verdict alone | 1.5 |" in rendered(artifact, "ARTIFACT.md")[1][2]
+
+
+def test_what_the_profiles_take_comes_from_the_published_records_and_the_quick_costs(artifact):
+    assert rendered(artifact, "REPRODUCING.md")[1][3].startswith("| paper | not measured yet |")
+    publish(artifact, **COST)
+    later = COST | {"cost": {"seconds": 60.0, "peak_megabytes": 700}, "time_utc": "2026-01-01T10:03:30Z"}
+    path = publish(artifact, **later)
+    path.rename(path.with_name("fig4.json"))
+    publish(artifact, **COST)
+    quick = {"tkde2019/fig3": COST | {"cost": {"seconds": 2.4, "peak_megabytes": 300}}}
+    (artifact / "docs/quick_costs.json").write_text(json.dumps(quick))
+    lines = rendered(artifact, "REPRODUCING.md")[1]
+    assert lines[2:4] == ["| quick | 1 | 0 | 0 | 300 | Some, 2 cores |", "| paper | 2 | 5 | 2 | 700 | Some, 2 cores |"]
+    assert lines[7:9] == ["| tkde2019/fig3 | 2 | 300 | 1.5 | 512 |", "| tkde2019/fig4 |  |  | 1.0 | 700 |"]
+    assert len(lines) == 7 + len(NOTEBOOKS)
+
+
+# The author's part of the CODECHECK configuration file, version 1.0, written from its specification.
+AUTHOR = {"type": "object", "required": ["name"], "properties": {"ORCID": {"pattern": r"^(\d{4}-){3}\d{3}[\dX]$"}}}
+FILE = {"type": "object", "required": ["file"], "properties": {"file": {"pattern": r"^[^/]"}}}
+PAPER = {"type": "object", "required": ["title", "authors", "reference"]}
+CODECHECK = {
+    "type": "object",
+    "required": ["version", "manifest", "paper"],
+    "properties": {
+        "version": {"const": "https://codecheck.org.uk/spec/config/1.0/"},
+        "manifest": {"type": "array", "minItems": 1, "items": FILE},
+        "paper": PAPER | {"properties": {"authors": {"type": "array", "minItems": 1, "items": AUTHOR}}},
+    },
+}
+
+
+def test_the_codecheck_manifest_is_valid_and_has_each_published_figure_once():
+    text = (ROOT / "codecheck.yml").read_text(encoding="utf-8")
+    assert text.startswith("---\n")
+    content = yaml.safe_load(text)
+    jsonschema.validate(content, CODECHECK)
+    files = [ROOT / item["file"] for item in content["manifest"]]
+    assert [path for path in files if not path.is_file()] == []
+    records = {path.with_suffix("") for path in (ROOT / "figures").rglob("*.json")}
+    assert sorted(path.with_suffix("") for path in files) == sorted(records)
+    assert content["paper"]["title"] == yaml.safe_load((ROOT / "CITATION.cff").read_text())["title"]
+
+
+def test_a_release_fills_in_the_codecheck_reference_and_the_orcid(artifact):
+    publish(artifact)
+    citation = yaml.safe_load((artifact / "CITATION.cff").read_text())
+    person = {"given-names": "Jo", "family-names": "Poe", "orcid": "https://orcid.org/0000-0002-1825-0097"}
+    citation |= {"authors": [person], "doi": "10.5281/zenodo.1", "repository-code": "https://example.org/r"}
+    (artifact / "CITATION.cff").write_text(yaml.safe_dump(citation))
+    content = yaml.safe_load(render(root=artifact)[0]["codecheck.yml"])
+    jsonschema.validate(content, CODECHECK)
+    assert content["paper"]["authors"] == [{"name": "Jo Poe", "ORCID": "0000-0002-1825-0097"}]
+    assert content["paper"]["reference"] == "https://doi.org/10.5281/zenodo.1"
+    assert content["repository"] == "https://example.org/r"
+    (item,) = content["manifest"]
+    assert item["file"] == "figures/tkde2019/fig3.json"
+    assert item["comment"].startswith("tkde2019/fig3: Fig. 3 of Cao et al. (TKDE 2019)")

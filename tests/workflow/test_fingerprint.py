@@ -4,7 +4,7 @@ import pytest
 
 from tplrepro.datasets import registry
 from workflow.fingerprint import fingerprint, is_current, of_modules, write_status
-from workflow.publish_figures import AGAIN, main, publish
+from workflow.publish_figures import AGAIN, main, note_quick_costs, publish
 
 
 @pytest.fixture
@@ -84,6 +84,7 @@ def save(repository, name, data, suffixes=(".png", ".pdf"), modified=False):
 
 def test_current_figures_of_real_data_or_none_are_copied_and_what_is_no_longer_saved_goes(repository):
     repository.of("a/one", "a/two")  # a finished batch of two notebooks, without having run it
+    repository.write("config/notebooks.yaml", "a/one: {data: [kosarak]}\na/two:\n")
     for name in ("a/one", "a/two"):
         repository.write(f"build/paper/notebooks/{name}.ipynb", "{}")
         write_status(name, "paper", {"fingerprint": fingerprint(*repository.entry(name))}, repository.root)
@@ -95,14 +96,27 @@ def test_current_figures_of_real_data_or_none_are_copied_and_what_is_no_longer_s
     save(repository, "a/one", "none", modified=True)
     assert publish(repository.root) == ([], [f"a/one: made from files that are not committed; commit, {AGAIN}"])
     folder = repository.write("figures/a/one.csv", "old").parent
+    repository.write("figures/a/three_of_old.json", "{}")
     save(repository, "a/one", "none")
-    save(repository, "a/two_detail", "real", suffixes=(".csv",))
+    save(repository, "a/two_detail", "synthetic", suffixes=(".csv",))  # its own example, in the place of no data set
     assert publish(repository.root) == (["a/one", "a/two_detail"], [])
     published = ["one.json", "one.pdf", "one.png", "two_detail.csv", "two_detail.json"]
     assert sorted(path.name for path in folder.iterdir()) == published
     repository.write("tplrepro/module.py", "answer = 43\n")
     older = publish(repository.root)[1][0]
     assert older == f"a/one: notebooks/a/one.ipynb is not up to date; {AGAIN}"
+    assert sorted(path.name for path in folder.iterdir()) == published
+
+
+def test_a_whole_quick_batchs_costs_are_noted(repository):
+    repository.of("a/one")
+    assert not note_quick_costs(repository.root)
+    repository.write("build/quick/notebooks/a/one.ipynb", "{}")
+    write_status("a/one", "quick", {"fingerprint": fingerprint(*repository.entry("a/one"))}, repository.root)
+    facts = {"cost": {"seconds": 1.5, "peak_megabytes": 300}, "machine": {"cores": 2}, "time_utc": "now"}
+    repository.write("build/quick/figures/a/one.json", json.dumps(facts | {"profile": "quick", "results": {}}))
+    assert note_quick_costs(repository.root)
+    assert json.loads((repository.root / "docs/quick_costs.json").read_text()) == {"a/one": facts}
 
 
 def test_another_profile_is_not_published(capsys):

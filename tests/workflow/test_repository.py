@@ -72,7 +72,10 @@ def test_make_hands_settings_over_as_words_and_none_of_them_to_the_shell(tmp_pat
     assert not (tmp_path / "attacked").exists()
 
 
-@pytest.mark.parametrize("document", ["README.md", "REPRODUCING.md", "CHANGELOG.md", "data/README.md"])
+DOCUMENTS = ("README.md", "REPRODUCING.md", "ARTIFACT.md", "CONTRIBUTING.md", "CHANGELOG.md", "data/README.md")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
 def test_commands_and_links_in_the_documents_exist(document):
     text, folder = (ROOT / document).read_text(), (ROOT / document).parent
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
@@ -128,10 +131,12 @@ FACTS = {
     "type": {"enum": ["article", "conference-paper", "unpublished", "report", "software", "dataset"]},
 }
 PLACE = "year doi identifiers journal collection-title volume number issue start end"
+ADDRESS = {"type": "string", "pattern": "^https://"}
 CITATION = mapping(
     "cff-version message title authors",
-    "type version date-released repository-code license abstract keywords references doi identifiers",
+    "type version date-released repository-code url license abstract keywords references doi identifiers",
     **FACTS,
+    **{"repository-code": ADDRESS, "url": ADDRESS},
     keywords=some({"type": "string"}),
     references=some(mapping("type title authors", PLACE, **FACTS)),
 )
@@ -142,6 +147,15 @@ def test_citation_file_is_valid_names_the_five_papers_and_has_the_version_and_li
     jsonschema.validate(citation, CITATION)
     assert PROJECT["version"] == tplrepro.__version__ == str(citation["version"])
     assert PROJECT["license"] == citation["license"] == "Apache-2.0"
+    dated = re.search(r"^## \[(.*?)\](?:, not yet released| - (\S+))$", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    released = str(citation["date-released"]) if "date-released" in citation else None
+    assert dated.groups() == (PROJECT["version"], released)
+    # What a release fills in is valid once it is.
+    filled = (ROOT / "CITATION.cff").read_text()
+    for name in ("date-released", "repository-code", "url", "doi"):
+        assert re.search(rf"^(# )?{name}: ", filled, re.M)
+        filled = filled.replace(f"# {name}: ", f"{name}: ")
+    jsonschema.validate(yaml.safe_load(filled), CITATION)
     assert "Apache License" in (ROOT / "LICENSE").read_text()
     # An archive that reads .zenodo.json would ignore CITATION.cff.
     assert not (ROOT / ".zenodo.json").exists()

@@ -1,0 +1,149 @@
+"""What a reviewer runs and what it takes: ``make claims`` renders it into ARTIFACT.md, REPRODUCING.md, codecheck.yml.
+
+Minutes and memory of the paper profile are those of the published records; those of the quick profile stand in
+``docs/quick_costs.json``, which ``make publish-figures`` writes.
+"""
+
+import json
+import re
+from datetime import datetime, timedelta
+
+import yaml
+
+from tplrepro.claims import markdown_table
+from workflow.configuration import ROOT, owner_of, read_notebooks
+from workflow.site import title_of
+
+__all__ = ["QUICK_COSTS", "batch_costs", "render"]
+
+QUICK_COSTS = "docs/quick_costs.json"
+REGION = re.compile(r"(<!-- rendered by make claims -->\n).*(<!-- end of what is rendered -->)", re.DOTALL)
+CODECHECKER = """# Rendered by make claims from CITATION.cff, config/notebooks.yaml and figures/. make figures
+# PROFILE=paper, then make publish-figures, write the files again. The codechecker adds codechecker, report, summary
+# and certificate.
+# Version 1.0 of the specification, because 2.0 asks for an ORCID of every author.
+"""
+
+
+def render(judged, root=ROOT):
+    """Texts by path; `judged` has each paper's name, claim, and verdict or None."""
+    notebooks, costs = read_notebooks(root), _costs(root)
+    regions = {"ARTIFACT.md": _claims(judged, notebooks, costs["paper"]), "REPRODUCING.md": _takes(notebooks, costs)}
+    texts = {name: (root / name).read_text(encoding="utf-8") for name in regions if (root / name).is_file()}
+    pages = {name: _with_region(text, regions[name]) for name, text in texts.items()}
+    if (root / "CITATION.cff").is_file():
+        pages["codecheck.yml"] = _codecheck(notebooks, root)
+    return pages
+
+
+def batch_costs(folder, profile, notebooks):
+    """What each notebook of a batch took, by the records that it left in this folder."""
+    records = {name: folder / f"{name}.json" for name in notebooks}
+    read = {name: json.loads(path.read_text(encoding="utf-8")) for name, path in records.items() if path.is_file()}
+    return {
+        name: {key: record[key] for key in ("cost", "machine", "time_utc")}
+        for name, record in read.items()
+        if record["profile"] == profile and "seconds" in record.get("cost", {})
+    }
+
+
+def _costs(root):
+    quick = root / QUICK_COSTS
+    return {
+        "quick": json.loads(quick.read_text(encoding="utf-8")) if quick.is_file() else {},
+        "paper": batch_costs(root / "figures", "paper", read_notebooks(root)),
+    }
+
+
+def _with_region(text, rendered):
+    return REGION.sub(lambda found: f"{found[1]}\n{rendered}\n{found[2]}", text)
+
+
+def _claims(judged, notebooks, costs):
+    """The table of what can be run: claim, command, what comes out, how near it must be, and for how long."""
+    rows = []
+    for paper, claim, verdict in judged:
+        if claim.record:
+            owner = owner_of(claim.record, notebooks)
+            command = f"`make figures PROFILE=paper ONLY={owner}`"
+            took = f"{costs[owner]['cost']['seconds'] / 60:.1f}" if owner in costs else ""
+        elif claim.test:
+            owner, took = None, ""
+            tests = [claim.test] if isinstance(claim.test, str) else claim.test
+            command = f"`.venv/bin/python -m pytest -p no:nbval {' '.join(tests)}`"
+        else:
+            continue
+        tolerance = "no verdict yet"
+        if verdict is not None:
+            timing = owner is not None and notebooks[owner].timing
+            tolerance = "the test passes" if owner is None else "the verdict alone" if timing else "digits shown"
+            tolerance = "its interval" if verdict.random and not timing else tolerance
+        expected = (verdict.ours, verdict.kind) if verdict else ("", "")
+        name = f"[{claim.place}](docs/claims/{paper}.md#{claim.id}): {claim.statement}"
+        rows.append((name, command, *expected, tolerance, took))
+    return markdown_table(("claim", "command", "expected", "verdict", "tolerance", "minutes"), rows) + "\n"
+
+
+def _takes(notebooks, costs):
+    """Minutes and memory of each profile, and of each notebook in it."""
+    heads = ("profile", "notebooks", "minutes in all", "minutes one after another", "most memory, MB", "measured on")
+    profiles = []
+    for profile, took in costs.items():
+        parts = [facts["cost"] for facts in took.values()]
+        if not took:
+            profiles.append((profile, *["not measured yet"] * 5))
+            continue
+        each = f"{sum(part['seconds'] for part in parts) / 60:.0f}"
+        most = str(max(part["peak_megabytes"] for part in parts))
+        machines = {"{processor}, {cores} cores".format(**facts["machine"]) for facts in took.values()}
+        profiles.append((profile, str(len(took)), f"{_minutes(took):.0f}", each, most, "; ".join(sorted(machines))))
+    rows = []
+    for name in notebooks:
+        cells = [name]
+        for took, unit, form in ((costs["quick"], 1, ".0f"), (costs["paper"], 60, ".1f")):
+            cost = took.get(name, {}).get("cost")
+            cells += [format(cost["seconds"] / unit, form), str(cost["peak_megabytes"])] if cost else ["", ""]
+        rows.append(cells)
+    each = markdown_table(("notebook", "quick, seconds", "quick, MB", "paper, minutes", "paper, MB"), rows)
+    return f"{markdown_table(heads, profiles)}\n\n{each}\n"
+
+
+def _minutes(took):
+    """From the first start to the last end."""
+    ends = {name: datetime.fromisoformat(facts["time_utc"]) for name, facts in took.items()}
+    starts = [end - timedelta(seconds=took[name]["cost"]["seconds"]) for name, end in ends.items()]
+    return (max(ends.values()) - min(starts)).total_seconds() / 60
+
+
+def _codecheck(notebooks, root):
+    """The author's part of a CODECHECK configuration file."""
+    citation = yaml.safe_load((root / "CITATION.cff").read_text(encoding="utf-8"))
+    authors = []
+    for author in citation["authors"]:
+        parts = (author.get(part, "") for part in ("given-names", "name-particle", "family-names"))
+        named = {"name": author.get("name") or " ".join(filter(None, parts))}
+        orcid = author.get("orcid", "").rpartition("/")[2]
+        authors.append(named | ({"ORCID": orcid} if orcid else {}))
+    place = citation.get("url") or citation.get("repository-code")
+    reference = f"https://doi.org/{citation['doi']}" if "doi" in citation else place
+    manifest = []
+    for record in sorted((root / "figures").rglob("*.json")):
+        name = record.relative_to(root / "figures").with_suffix("").as_posix()
+        owner = owner_of(name, notebooks)
+        if owner is not None:
+            suffix = next(suffix for suffix in (".png", ".csv", ".json") if record.with_suffix(suffix).is_file())
+            facts = {"file": f"figures/{name}{suffix}", "comment": f"{name}: {title_of(notebooks[owner].path(root))}"}
+            manifest.append((list(notebooks).index(owner), facts))
+    content = {
+        "version": "https://codecheck.org.uk/spec/config/1.0/",
+        "paper": {
+            "title": citation["title"],
+            "authors": authors,
+            "reference": reference or "unpublished; CITATION.cff lists the papers that it reproduces",
+        },
+        "source": "data/README.md says where each data set comes from, and under which licence",
+        "manifest": [facts for _, facts in sorted(manifest, key=lambda pair: pair[0])],
+    }
+    if "repository-code" in citation:
+        content["repository"] = citation["repository-code"]
+    return f"---\n{CODECHECKER}{yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120)}"

@@ -1,0 +1,74 @@
+"""Whether two batches agree: ``python -m workflow.compare_records one/figures other/figures`` lists what differs.
+
+Of a record everything counts but when it was made and what that cost. Of notebooks that measure times, numbers with a
+fraction among the results are times, as are those in tables and pictures: they are not compared.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from workflow.configuration import owner_of, read_notebooks
+
+__all__ = ["differences", "main"]
+
+NOT_COMPARED = ("cost", "time_utc")
+
+
+def differences(one, other, notebooks=None):
+    """One sentence for each part of a record, and each file, that is not the same in both folders."""
+    notebooks, (one, other) = notebooks or read_notebooks(), map(Path, (one, other))
+    names = [{path.relative_to(folder) for path in folder.rglob("*.*")} for folder in (one, other)]
+    found = [f"{name.as_posix()}: only in {one if name in names[0] else other}" for name in sorted(names[0] ^ names[1])]
+    for name in sorted(names[0] & names[1]):
+        owner = owner_of(name.with_suffix("").as_posix(), notebooks)
+        timing = owner is not None and notebooks[owner].timing
+        contents = [(folder / name).read_bytes() for folder in (one, other)]
+        if name.suffix == ".json":
+            parts = _differing(*map(json.loads, contents), timing)
+            found += [f"{name.as_posix()}: {part}" for part in parts]
+        elif contents[0] != contents[1] and not timing:
+            found.append(f"{name.as_posix()}: other bytes")
+    return found
+
+
+def main(arguments=None):
+    """Compare the records, tables and pictures of two batches; the exit status is 1 where they differ."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("one", help="a folder of figures: build/paper/figures")
+    parser.add_argument("other")
+    options = parser.parse_args(arguments)
+    found = differences(options.one, options.other)
+    records = len(list(Path(options.one).rglob("*.json")))
+    print(*found, f"{records} records compared, {len(found)} differences", sep="\n")
+    return 1 if found else 0
+
+
+def _differing(one, other, timing):
+    """Parts of a record that differ, each with its first differing value and how far numbers are apart."""
+    leaves = [dict(_leaves(record)) for record in (one, other)]
+    parts = {}
+    for path in dict.fromkeys([*leaves[0], *leaves[1]]):
+        values = [known.get(path, "nothing") for known in leaves]
+        times = timing and path[0] == "results" and all(type(value) is float for value in values)
+        if values[0] != values[1] and path[0] not in NOT_COMPARED and not times:
+            parts.setdefault(path[: 1 + (path[0] in ("parameters", "results"))], []).append(values)
+    for path, pairs in parts.items():
+        words = f"{' / '.join(map(str, path))}: {pairs[0][0]!r} and {pairs[0][1]!r}"
+        apart = [abs(a - b) / max(abs(a), abs(b)) for a, b in pairs if {type(a), type(b)} <= {int, float}]
+        words += f", relative {max(apart):.1e} at most" if apart else ""
+        yield words + (f"; {len(pairs)} values in all" if len(pairs) > 1 else "")
+
+
+def _leaves(value, path=()):
+    """All numbers and strings of a record with the keys that lead there."""
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    if not isinstance(value, dict | list) or not value:
+        yield path, value
+    for key, part in parts:
+        yield from _leaves(part, (*path, key))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
