@@ -437,16 +437,26 @@ def grow(points, rows, candidates, far):
 
 
 @inner(fastmath=EXACT_ORDER)
-def excesses_of_few(columns, least, slope, used, totals):
+def excesses_of_few(columns, least, slope, enough, used, totals):
     """Put the excess at a little less than the slope into totals[i, j] for q = row i, d = row j; the largest, its pair.
 
     `columns` holds the rows d side by side, `least` the smallest entry of each column, which most entries of q do not
-    exceed at steep slopes. No sum is too small by more than WELL.
+    exceed at steep slopes. No sum is too small by more than WELL, but 0 stands for those of a row q that does not come
+    to `enough` even over the smallest entries.
     """
     zero = np.float32(0.0)
     level = np.float32(min((1.0 + slope) * (1.0 - WELL), 1e30))
     best, best_i, best_j = zero, np.int64(0), np.int64(0)
+    over_least = totals[least.size]
+    over_least[:] = zero
+    for k in range(least.size):
+        of_least = level * np.float32(least[k])
+        for i in range(over_least.size):
+            over_least[i] += max(columns[k, i] - of_least, zero)
     for i in range(least.size):
+        if over_least[i] < enough:
+            totals[i, :] = zero
+            continue
         size = 0
         for k in range(least.size):
             used[size] = k
@@ -509,7 +519,7 @@ def mark_near(rows, columns, largest, least, room, near):
         if support < 2.0 * WELL:
             mark_steep(rows, largest, least, slope, near)
         else:
-            best, i, j = excesses_of_few(columns, least, slope, used, totals)
+            best, i, j = excesses_of_few(columns, least, slope, support - 2.0 * WELL, used, totals)
             if best > support + 2.0 * WELL and left > 0:
                 points = add_pair(points, prefix_points(rows, i, j, n))
                 before, hull, left = hull, edges(points), left - 1
@@ -535,7 +545,7 @@ def hulls_of_few(matrices):
     n, pending = matrices.shape[1], np.empty((PENDING, 3))
     width = -(-n // LANES) * LANES
     columns, near = np.ones((n, width), dtype=np.float32), np.empty((n, width), dtype=np.bool_)
-    room = np.empty(n + 1, dtype=np.int64), np.empty((n, width), dtype=np.float32)
+    room = np.empty(n + 1, dtype=np.int64), np.empty((n + 1, width), dtype=np.float32)
     hulls, first = np.empty((4 * matrices.shape[0], 5)), np.zeros(matrices.shape[0] + 1, dtype=np.int64)
     for m in range(matrices.shape[0]):
         rows, first[m + 1] = matrices[m], first[m]
