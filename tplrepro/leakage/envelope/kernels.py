@@ -546,6 +546,7 @@ def hulls_of_few(matrices):
     width = -(-n // LANES) * LANES
     columns, near = np.ones((n, width), dtype=np.float32), np.empty((n, width), dtype=np.bool_)
     room = np.empty(n + 1, dtype=np.int64), np.empty((n + 1, width), dtype=np.float32)
+    pairs = np.empty((n * n + 1, 2), dtype=np.int64)
     hulls, first = np.empty((4 * matrices.shape[0], 5)), np.zeros(matrices.shape[0] + 1, dtype=np.int64)
     for m in range(matrices.shape[0]):
         rows, first[m + 1] = matrices[m], first[m]
@@ -566,18 +567,20 @@ def hulls_of_few(matrices):
         far, points = last_slopes(rows, largest), hulls[:0]
         hull = edges(points)
         # Of two rows that differ, one may exceed the other nowhere, if their sums differ by rounding.
-        i, j = np.int64(0), -1
-        q, d = (different, i) if upwards else (i, different)
-        while i < n:
-            if near[q, d] and q != d and sticks_out(rows, q, d, n, far[d], hull, pending):
+        pairs[0, 0], pairs[0, 1] = (different, np.int64(0)) if upwards else (np.int64(0), different)
+        found = np.int64(near[pairs[0, 0], pairs[0, 1]])
+        for i in range(n):
+            near[i, i] = False
+            for j in range(n):
+                pairs[found, 0], pairs[found, 1] = i, j
+                found += near[i, j]
+        for c in range(found):
+            q, d = pairs[c, 0], pairs[c, 1]
+            if sticks_out(rows, q, d, n, far[d], hull, pending):
                 points = add_pair(points, prefix_points(rows, q, d, n))
                 if is_diagonal(points):
                     break
                 hull = edges(points)
-            j += 1
-            if j == n:
-                i, j = i + 1, np.int64(0)
-            q, d = i, j
         first[m + 1] += points.shape[0]
         if first[m + 1] > hulls.shape[0]:
             longer = np.empty((2 * first[m + 1], 5))
