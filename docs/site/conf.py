@@ -1,5 +1,8 @@
 """Sphinx's settings; `workflow/site.py` lays the sources out and runs it."""
 
+from docutils.nodes import Element, SkipNode
+from latex2mathml.converter import convert
+
 import tplrepro
 
 project = "tplrepro"
@@ -10,7 +13,6 @@ extensions = [
     "myst_nb",
     "numpydoc",
     "sphinx.ext.autodoc",
-    "sphinx.ext.mathjax",
     "sphinx_design",
 ]
 html_theme = "furo"
@@ -21,9 +23,33 @@ nb_execution_mode = "off"  # the committed outputs are shown; `make test` compar
 nb_merge_streams = True
 myst_enable_extensions = ["colon_fence", "dollarmath", "amsmath", "attrs_inline"]
 myst_heading_anchors = 4
+html_math_renderer = "mathml"  # what browsers draw by themselves: nothing comes from a network
 default_role = "code"
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 suppress_warnings = ["myst.header"]  # notebooks begin a cell at any level
+
+
+def formula(display):
+    """Write a formula as MathML."""
+
+    def visit(translator, node):
+        translator.body.append(convert(node.astext(), display=display))
+        raise SkipNode
+
+    return visit, None
+
+
+def anchors_of_page(app, doctree):
+    """MyST takes an anchor for that of the last page that has one of its name; each page keeps its own."""
+    slugs = app.env.metadata[app.env.docname].setdefault("myst_slugs", {})
+    for node in doctree.findall(Element):
+        slugs |= {name: (0, name, "") for name in node["ids"] if name not in slugs}
+
+
+def setup(app):
+    """Register how formulas are written, and what links find."""
+    app.add_html_math_renderer("mathml", formula("inline"), formula("block"))
+    app.connect("doctree-read", anchors_of_page)

@@ -21,7 +21,7 @@ __all__ = ["MatrixSource"]
 
 EXAMPLE, TEXT, GENERATED = "an example", "text", "generated"
 MATRIX_FILE, SEQUENCES_FILE, DATASET = "CSV of a matrix", "CSV of sequences", "a data set"
-MATCHING, REVERSED = "what belongs to the forward matrix", "Bayesian reversal of the forward"
+MATCHING, REVERSED = "matching the forward", "Bayesian reversal"
 
 # What was read or computed last is kept, so that the slider of another quantity does not repeat it.
 keep = lru_cache(maxsize=8)
