@@ -150,3 +150,18 @@ def test_laplace_noise_fitted_to_the_true_neighbourhood_is_attacked_by_its_scale
     # States with equal answers need no noise, and Laplace's is none then.
     same = dphmm.LocalMechanism(dphmm.PolicyGraph.from_edges(4, [(0, 1), (2, 3)]), [2.0, 2, 5, 5], 1.0, "laplace")
     assert same.posterior([2.0], np.full(4, 0.25)).tolist() == [0.5, 0.5, 0, 0]
+
+
+def test_transition_protection_holds_after_an_exposed_state_only_if_it_has_two_successors():
+    """Section 4.2, of G_trs: "even if the true state were exposed, the next one would still be protected"."""
+    steps = np.array([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [1.0, 0.0, 0.0]])
+    graph = dphmm.PolicyGraph.transition(steps)
+    for state, exposed in ((0, []), (1, []), (2, [0])):
+        after = graph.constrain(np.flatnonzero(steps[state]))
+        assert dphmm.exposed_states(after, np.eye(3)[:, :2]).tolist() == exposed
+
+
+def test_complete_graphs_are_protectable():
+    rng = np.random.default_rng(0)
+    for n in (2, 5, 20):
+        assert dphmm.exposed_states(dphmm.PolicyGraph.complete(n), rng.normal(size=(n, 2))).size == 0

@@ -140,3 +140,12 @@ def test_identical_rows_leak_nothing_but_epsilon(n):
         assert published.algorithm_5(alpha, function, 0.5) == 0.5
     assert published.algorithm_5([1.0, 2.0], function, 0.5).tolist() == [0.5, 0.5]
     assert published.algorithm_6(0.5, tables) == (0.5, 0, 0)
+
+
+def test_the_top_function_changes_between_transition_points_too():
+    """So comparing functions at these alone would not do (section 4.4 of [1])."""
+    tables = published.algorithm_2(random_matrix(np.random.default_rng(1), "dense", 6))
+    points = np.unique(tables.aM[np.isfinite(tables.aM)])
+    intersections = published.algorithm_4(tables, 1e-6, 20.0).aArr[:-1]
+    assert intersections.size
+    assert np.abs(np.subtract.outer(intersections, points)).min(axis=1).max() > 1e-3

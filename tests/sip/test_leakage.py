@@ -144,3 +144,22 @@ def test_delta_is_within_theorem_2():
     found = sip.sequence_leakage(sip.OptimalResponse(0.3), prior)
     for delta in (0.5, 0.1, 1e-3):
         assert found.delta(sip.compose([0.3] * 6, delta)) <= 2 * delta  # each side by delta
+
+
+@pytest.mark.parametrize("kind", [sip.ConditionalRandomizedResponse, sip.OptimalResponse, sip.RandomizedResponse])
+def test_mutual_information_of_releases_adds_up_given_earlier_outputs(kind):
+    """By the chain rule; a release tells of the earlier symbols only what it tells of its own."""
+    initial, step, mechanism = np.array([0.3, 0.7]), np.array([[0.9, 0.1], [0.2, 0.8]]), kind(1.0)
+    first = mechanism.response(initial).matrix()
+    total = sip.mutual_information(first, initial)
+    for told in first.T:
+        belief = initial * told / (initial @ told) @ step
+        total += initial @ told * sip.mutual_information(mechanism.response(belief).matrix(), belief)
+    prior = sip.markov_sequences(initial, step, 2)
+    assert sip.sequence_leakage(mechanism, prior).mutual_information == pytest.approx(total, rel=1e-12)
+
+
+def test_an_adversary_with_another_prior_may_learn_more_but_at_most_the_local_level():
+    rows = sip.OptimalResponse(1.0).response([0.5, 0.5]).matrix()
+    assert sip.instantaneous_leakage(rows, [0.5, 0.5]) <= 1.0
+    assert 1.4 < sip.instantaneous_leakage(rows, [0.01, 0.99]) <= sip.local_differential_privacy(rows) <= 2.0

@@ -12,8 +12,8 @@ posterior of each holds at most K = e^eps + 1 times what the belief holds, so ab
    is sought is the response to the others, which may also be one of them.
 
 The result keeps the budget, through `mix` as always. No bound of its cost is proven: `bound` is -inf. Among 300
-symbols, at budgets of 1 to 8, it cost at most 6 % more than the least cost in 14 cases of 16, and 17 and 34 % more where
-K and the number of likely symbols were both large.
+symbols, at budgets of 1 to 8, it cost at most 6 % more than the least cost in 14 cases of 16, and 17 and 34 % more
+where K and the number of likely symbols were both large.
 """
 
 from collections.abc import Callable
