@@ -1,5 +1,6 @@
-"""The site as a reader sees it: built without a warning, each kind of page opened at two widths, in light and dark."""
+"""The site, and what `make own-data` leaves, as read at two widths, in light and dark, and without a network."""
 
+import os
 import subprocess
 import sys
 
@@ -14,8 +15,11 @@ PAGES = (
     "docs/guide/counts",
     "docs/api/tplrepro",
     "docs/claims/tkde2019",
+    "docs/theory/profiles",
     "notebooks/tkde2019/fig3",
+    "notebooks/explore/own_data",
 )
+SCREENS = pytest.mark.parametrize(("width", "scheme"), [(1300, "light"), (400, "dark")])
 
 
 @pytest.fixture(scope="module")
@@ -26,15 +30,61 @@ def site():
     return (ROOT / "build" / "site" / "html").as_uri()
 
 
-@pytest.mark.parametrize("path", PAGES)
-@pytest.mark.parametrize(("width", "scheme"), [(1300, "light"), (400, "dark")])
-def test_pages_show_their_text_and_pictures_and_fit_the_screen(site, browser, path, width, scheme):
-    page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
-    page.goto(f"{site}/{path}.html")
-    assert page.locator("h1").inner_text().strip("¶# ")
+def opened(browser, address, width, scheme, name):
+    """A page of a file, of which nothing is missing or wider than the screen, and its screenshot."""
+    page, elsewhere = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme), []
+    page.on("request", lambda request: request.url.startswith(("file:", "data:")) or elsewhere.append(request.url))
+    page.goto(address)
+    page.screenshot(path=ROOT / "build" / "browser" / f"{name}-{width}-{scheme}.png", full_page=True)
+    assert page.locator("h1").first.inner_text().strip("¶# ")
     broken = page.evaluate("[...document.images].filter(image => image.complete && !image.naturalWidth).length")
     assert broken == 0
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    return page, elsewhere
+
+
+@pytest.mark.parametrize("path", PAGES)
+@SCREENS
+def test_pages_show_their_text_and_pictures_and_fit_the_screen(site, browser, path, width, scheme):
+    page, elsewhere = opened(browser, f"{site}/{path}.html", width, scheme, f"site-{path.replace('/', '-')}")
+    assert elsewhere == []
     background = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (sum(map(int, background.strip("rgba()").split(",")[:3])) > 3 * 128) == (scheme == "light")
+    article = page.locator("article").inner_text()
+    assert "\\(" not in article  # formulas are drawn
+    if path == "docs/theory/profiles":
+        heights = "[...document.querySelectorAll('article math')].map(one => one.getBoundingClientRect().height)"
+        found = page.evaluate(heights)
+        assert len(found) > 100
+        assert min(found) > 5
+    page.close()
+
+
+@pytest.fixture(scope="module")
+def own_data(tmp_path_factory):
+    """The notebook that `make own-data` ran on a file of somebody's, as a page."""
+    from nbconvert import HTMLExporter
+
+    folder = tmp_path_factory.mktemp("own_data")
+    times = [(who, day) for who in range(9) for day in range(20)]
+    rows = [f"p{who},2024-05-{day + 1:02},{('home', 'büro', 'a; b')[(who * day + day // 2) % 3]}" for who, day in times]
+    (folder / "visits.csv").write_text("\n".join(["Who?,When seen,Where", *rows]), encoding="utf-8")
+    given = {"FILE": str(folder / "visits.csv"), "USER": "Who?", "TIME": "When seen", "STATE": "Where", "HORIZON": "8"}
+    code = "import sys, pathlib; from workflow import own_data; own_data.TARGET = pathlib.Path(sys.argv[1]); "
+    command = [sys.executable, "-c", code + "sys.exit(own_data.main(sys.argv[2:]))", folder / "out", *given]
+    environment = {name: value for name, value in os.environ.items() if name != "MPLBACKEND"} | given
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+    text, _ = HTMLExporter(mathjax_url="", require_js_url="").from_filename(folder / "out" / "own_data.ipynb")
+    (folder / "own_data.html").write_text(text, encoding="utf-8")
+    return (folder / "own_data.html").as_uri()
+
+
+@SCREENS
+def test_own_data_is_read_at_any_width(own_data, browser, width, scheme):
+    page, _ = opened(browser, own_data, width, scheme, "own-data")
+    text = page.locator("main").inner_text()
+    for said in ("visits.csv: 9 users", "büro", "smallest error (T known)", "90% interval"):
+        assert said in text
+    assert page.locator("main img").count() == 1
     page.close()
