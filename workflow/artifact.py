@@ -70,7 +70,7 @@ def _claims(judged, notebooks, costs):
         elif claim.test:
             owner, took = None, ""
             tests = [claim.test] if isinstance(claim.test, str) else claim.test
-            command = f"`.venv/bin/python -m pytest -p no:nbval {' '.join(tests)}`"
+            command = f"`.venv/bin/pytest -p no:nbval {' '.join(tests)}`"
         else:
             continue
         tolerance = "no verdict yet"

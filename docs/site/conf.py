@@ -21,6 +21,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 nb_execution_mode = "off"  # the committed outputs are shown; `make test` compares them
 nb_merge_streams = True
+nb_render_markdown_format = "myst"  # the tables of verdicts, whose links lead to pages of the site
 myst_enable_extensions = ["colon_fence", "dollarmath", "amsmath", "attrs_inline"]
 myst_heading_anchors = 4
 html_math_renderer = "mathml"  # what browsers draw by themselves: nothing comes from a network

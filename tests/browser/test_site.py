@@ -16,6 +16,7 @@ PAGES = (
     "docs/api/tplrepro",
     "docs/claims/tkde2019",
     "docs/theory/profiles",
+    "ARTIFACT",
     "notebooks/tkde2019/fig3",
     "notebooks/explore/own_data",
 )

@@ -183,7 +183,7 @@ def test_the_artefacts_table_has_command_number_tolerance_and_minutes_of_what_a_
     start = "[Fig. 3](docs/claims/tkde2019.md#one): it is x"
     assert one == f"| {start} | {run} | 1 | reproduced | digits shown | 1.5 |"
     assert two.endswith(f" | {run} | 1 | not reproduced | digits shown | 1.5 |")
-    tests = "`.venv/bin/python -m pytest -p no:nbval tests/a.py::b tests/a.py::c`"
+    tests = "`.venv/bin/pytest -p no:nbval tests/a.py::b tests/a.py::c`"
     assert three.endswith(f"#three): it holds | {tests} | tried | reproduced | the test passes |  |")
     (artifact / "ARTIFACT.md").write_text(text)
     assert render(root=artifact)[0]["ARTIFACT.md"] == text
