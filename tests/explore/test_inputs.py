@@ -108,6 +108,10 @@ MISTAKES = {
             "needs a column state or place .*, found who, when, where; give user,",
         ),
         (
+            "customer,time,state\n7,1,home\n8,1,office\n7,2,bar",
+            "one user cannot be in two states at the same time; name the column of users user .*, found customer, time",
+        ),
+        (
             "state,hour\na,7\nb,9",
             "beside others one of users .* or times .*, found state, hour; give user,time,state above lines such as",
         ),

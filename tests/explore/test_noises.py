@@ -103,7 +103,7 @@ def test_what_is_wrong_with_a_delta_is_said_and_the_last_result_stays(monkeypatc
     page = LeakagePage()
     page.privacy.value, before = WITH_DELTA, page.analysis
     for control, bad, message in (
-        (page.delta, 1.0, "delta must be greater than 0 and less than 1"),
+        (page.delta, 1.0, "noise: Probability δ must be a finite number greater than 0 and at most 0.5, found 1; move"),
         (page.cells, 0, "noise: Cells changed must be a whole number, at least 1, found 0"),
         (page.epsilon, 60.0, "budgets with a δ must be at most 50 nats"),
     ):

@@ -156,10 +156,12 @@ class LeakagePage(ipywidgets.VBox):
         epsilons = read("budgets", self._epsilons)
         alpha, sensitivity = (read("releases", control.checked) for control in (self.alpha, self.sensitivity))
         with_delta = self.privacy.value == WITH_DELTA
-        cells = read("noise", self.cells.checked) if with_delta else 1
+        cells, delta = 1, None
+        if with_delta:
+            cells, delta = read("noise", self.cells.checked), read("noise", partial(self.delta.checked, 0.5))
         if problems:
             raise ValueError("\n".join(problems))
-        noise = {"delta": self.delta.value if with_delta else None, "mechanism": self.mechanism.value, "cells": cells}
+        noise = {"delta": delta, "mechanism": self.mechanism.value, "cells": cells}
         return Inputs(loss_function(backward), loss_function(forward), epsilons, alpha, sensitivity, **noise)
 
     def _epsilons(self) -> np.ndarray:

@@ -126,6 +126,11 @@ def _observations(rows: list[list[str]]) -> list[list[str]] | None:
         texts = [row[time] for row in table]
         numbers: list = [number(text) for text in texts]
         table = [table[k] for k in np.argsort(texts if None in numbers else numbers, kind="stable")]
+        if user is None and len({row[time] for row in table}) < len({(row[time], row[state]) for row in table}):
+            raise ValueError(
+                f"one user cannot be in two states at the same time; name the column of users {USUAL_NAMES['user'][0]} "
+                f"(or {', '.join(USUAL_NAMES['user'][1:])}), found {', '.join(rows[0])}"
+            )
     grouped: dict[str, list[str]] = {}
     for row in table:
         grouped.setdefault("" if user is None else row[user], []).append(row[state])
