@@ -139,7 +139,8 @@ def subplots(
 def line_styles(names: Iterable[str]) -> dict[str, dict]:
     """Colour, dashes and marker of each name, the same in all panels; each line is thinner than the one before it.
 
-    So a line that lies on an earlier one, drawn in this order, hides nothing of it.
+    So a line that lies on an earlier one, drawn in this order, hides nothing of it. Where colours run out, lines are grey
+    and their markers hollow.
     """
     import matplotlib as mpl
 
@@ -148,7 +149,9 @@ def line_styles(names: Iterable[str]) -> dict[str, dict]:
     widths = [2.6 - 1.6 * i / max(len(names) - 1, 1) for i in range(len(names))]
     sizes = [2.5 * width**0.5 + 1.5 for width in widths]
     return {
-        name: cycle[i % len(cycle)] | {"linewidth": width, "markersize": size}
+        name: cycle[i % len(cycle)]
+        | {"linewidth": width, "markersize": size}
+        | ({"color": "0.45", "markerfacecolor": "white"} if i >= len(cycle) else {})
         for i, (name, width, size) in enumerate(zip(names, widths, sizes, strict=True))
     }
 
