@@ -139,8 +139,8 @@ def subplots(
 def line_styles(names: Iterable[str]) -> dict[str, dict]:
     """Colour, dashes and marker of each name, the same in all panels; each line is thinner than the one before it.
 
-    So a line that lies on an earlier one, drawn in this order, hides nothing of it. Where colours run out, lines are grey
-    and their markers hollow.
+    So a line that lies on an earlier one, drawn in this order, hides nothing of it. Where colours run out, lines are
+    grey and their markers hollow.
     """
     import matplotlib as mpl
 
