@@ -1,5 +1,7 @@
 """The interactive page as a person uses it in Chromium: sliders, files, mistakes, budgets; widths and themes."""
 
+import json
+
 import numpy as np
 import pytest
 from dp_accounting import GaussianDpEvent
@@ -151,7 +153,9 @@ def test_budgets_and_figure_are_saved(page, saved_folder):
     assert page.download("link", f"download {name}") == (name, content)
     figure = page.download("button", "Save figure (SVG)")
     assert figure[1].startswith(b"<?xml")
-    for saved, downloaded in ((name, content), figure):
+    notebook = page.download("button", "Save notebook (IPYNB)")
+    assert json.loads(notebook[1])["cells"][1]["metadata"] == {"tags": ["parameters"]}
+    for saved, downloaded in ((name, content), figure, notebook):
         assert (saved_folder / "explore" / saved).read_bytes() == downloaded
 
 
