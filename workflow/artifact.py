@@ -5,6 +5,7 @@ Minutes and memory of the paper profile are those of the published records; thos
 """
 
 import json
+import math
 import re
 from datetime import datetime, timedelta
 
@@ -66,7 +67,7 @@ def _claims(judged, notebooks, costs):
         if claim.record:
             owner = owner_of(claim.record, notebooks)
             command = f"`make figures PROFILE=paper ONLY={owner}`"
-            took = f"{costs[owner]['cost']['seconds'] / 60:.1f}" if owner in costs else ""
+            took = _tenths(costs[owner]["cost"]["seconds"] / 60) if owner in costs else ""
         elif claim.test:
             owner, took = None, ""
             tests = [claim.test] if isinstance(claim.test, str) else claim.test
@@ -100,12 +101,17 @@ def _takes(notebooks, costs):
     rows = []
     for name in notebooks:
         cells = [name]
-        for took, unit, form in ((costs["quick"], 1, ".0f"), (costs["paper"], 60, ".1f")):
+        for took in costs.values():
             cost = took.get(name, {}).get("cost")
-            cells += [format(cost["seconds"] / unit, form), str(cost["peak_megabytes"])] if cost else ["", ""]
+            cells += [_tenths(cost["seconds"] / 60), str(cost["peak_megabytes"])] if cost else ["", ""]
         rows.append(cells)
-    each = markdown_table(("notebook", "quick, seconds", "quick, MB", "paper, minutes", "paper, MB"), rows)
+    each = markdown_table(("notebook", "quick, minutes", "quick, MB", "paper, minutes", "paper, MB"), rows)
     return f"{markdown_table(heads, profiles)}\n\n{each}\n"
+
+
+def _tenths(minutes):
+    """Rounded up: nothing takes no time."""
+    return f"{math.ceil(10 * minutes) / 10:.1f}"
 
 
 def _minutes(took):

@@ -207,7 +207,7 @@ def test_what_the_profiles_take_comes_from_the_published_records_and_the_quick_c
     (artifact / "docs/quick_costs.json").write_text(json.dumps(quick))
     lines = rendered(artifact, "REPRODUCING.md")[1]
     assert lines[2:4] == ["| quick | 1 | 0 | 0 | 300 | Some, 2 cores |", "| paper | 2 | 5 | 2 | 700 | Some, 2 cores |"]
-    assert lines[7:9] == ["| tkde2019/fig3 | 2 | 300 | 1.5 | 512 |", "| tkde2019/fig4 |  |  | 1.0 | 700 |"]
+    assert lines[7:9] == ["| tkde2019/fig3 | 0.1 | 300 | 1.5 | 512 |", "| tkde2019/fig4 |  |  | 1.0 | 700 |"]
     assert len(lines) == 7 + len(NOTEBOOKS)
 
 
