@@ -203,7 +203,8 @@ def verdicts(name: str) -> Verdicts:
         if claim.record != name:
             continue
         judged = size == "paper" or (size == "quick" and claim.quick)
-        ours, words = "", "judged at the paper's values" + ("" if size == "quick" else ", and these are others")
+        values = "the paper's values" if head_of(paper) == "the paper" else "the paper profile's values"
+        ours, words = "", f"judged at {values}" + ("" if size == "quick" else ", and these are others")
         try:
             ours = _Filling(claim).vformat(claim.ours, (), _names(claim, record))
             words = judge(claim, record).words if judged else words
