@@ -3,18 +3,20 @@
 Most pairs are settled by a screen, slopes with caps on the excess, without looking at them one by one.
 If s(mu) is at most cap_l at slope mu_l for every l, and the polygon through the points (mu_l, cap_l) runs under the
 hull's support function h, then s, being convex, is under h as well. The excesses of one row d against many rows q at
-one slope are vectorised over a tile of rows q, in single precision where the caps leave room for its rounding:
+one slope are vectorised over a tile of rows q, in single precision:
 
     s(mu) = sum_k max(q_k, c_k) - sum_k c_k,    c_k = (1 + mu) d_k,
 
 over the columns in which some row exceeds c_k; the others add nothing, which leaves few at steep slopes. The sum is
 compared with the cap plus a bound on its error, so what is settled is settled rigorously (`kernels.find_outside`).
+Where the caps leave no room for that, as where all rows are nearly equal, the smallest entry of each column is taken
+off q_k and c_k before they are rounded, which leaves the excess as it is.
 """
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,12 +28,22 @@ __all__ = [
     "NO_POINTS",
     "SAMPLED_PAIRS",
     "best_pair",
+    "Offset",
     "choose_screen",
     "joint_hull",
+    "offset_of",
     "spread_pairs",
     "tangent_point",
     "tiles_of",
 ]
+
+
+class Offset(NamedTuple):
+    """What is taken off each column (n,), and the most that it leaves of a row's sum."""
+
+    column: np.ndarray
+    mass: float
+
 
 # A hull without vertices.
 NO_POINTS = np.empty((0, 5))
@@ -56,8 +68,6 @@ FIRST = 4
 # Pairs, and slopes, of the sample from which a screen is chosen.
 SAMPLED_PAIRS = 100
 SAMPLED_SLOPES = 24
-# The unit roundoff of each precision.
-ROUNDOFF = {np.float32: 2.0**-24, np.float64: 2.0**-53}
 # Powers of the inverse of the plastic number, which spread points evenly over a square.
 PLASTIC = np.array([0.7548776662466927, 0.5698402909980532])
 # Caps to try in turn: which of the sample's excesses from the top, how far from it to the support, and how many slopes
@@ -77,7 +87,8 @@ def joint_hull(rows: np.ndarray, progress: bool = False) -> np.ndarray:
     first = (different, 0) if (rows[different] > rows[0]).any() else (0, different)
     largest = rows.max(axis=0)
     far = kernels.last_slopes(rows, largest)
-    tiles, sample = tiles_of(rows, np.float32), spread_pairs(n, max(n, SAMPLED_PAIRS))
+    offset = offset_of(rows, least=False)
+    tiles, sample = tiles_of(rows, offset), spread_pairs(n, max(n, SAMPLED_PAIRS))
     points = _first_hull([first, *_steepest(rows, far, largest)], rows, far, tiles, sample[:n])
 
     threads = kernels.thread_count(n, 100)
@@ -89,16 +100,16 @@ def joint_hull(rows: np.ndarray, progress: bool = False) -> np.ndarray:
             if kernels.is_diagonal(points):
                 break
             hull = kernels.edges(points)
-            screen, precision = choose_screen(rows, far, hull, largest, sample[:SAMPLED_PAIRS])
-            if tiles[0][1].dtype != precision:
-                tiles = tiles_of(rows, precision)
+            screen, needed = choose_screen(rows, far, hull, largest, sample[:SAMPLED_PAIRS])
+            if needed.mass != offset.mass:
+                offset, tiles = needed, tiles_of(rows, needed)
             marks = np.zeros((stop - start, n), dtype=np.float32)
             bounds = np.linspace(0, stop - start, parts + 1).astype(int)
 
-            def work(k, start=start, hull=hull, screen=screen, tiles=tiles, marks=marks, bounds=bounds):
+            def work(k, start=start, hull=hull, screen=screen, tiles=tiles, offset=offset, marks=marks, bounds=bounds):
                 own = marks[bounds[k] : bounds[k + 1]]
                 for at, tile in tiles:
-                    kernels.find_outside(rows, tile, at, largest, far, hull, screen, start + bounds[k], own)
+                    kernels.find_outside(rows, tile, at, *offset, largest, far, hull, screen, start + bounds[k], own)
 
             _each(work, parts, threads)
             points = kernels.grow(points, rows, _marked_pairs(marks, start), far)
@@ -111,17 +122,19 @@ def best_pair(rows: np.ndarray, alpha: float) -> tuple[float, float, float]:
     n = rows.shape[0]
     inverse = 1.0 / np.expm1(alpha)
     largest = rows.max(axis=0)
-    tiles = tiles_of(rows, np.float32)
+    offset = offset_of(rows, least=False)
+    tiles = tiles_of(rows, offset)
 
     def scan(first, stop, best):
         for at, tile in tiles:
-            best = max(best, kernels.improve(rows, tile, at, largest, inverse, first, stop, best[0]))
+            best = max(best, kernels.improve(rows, tile, at, *offset, largest, inverse, first, stop, best[0]))
         return best
 
     best = scan(0, min(n, FIRST), (0.0, -1, -1))
     # Bounds in single precision leave too many pairs to be looked at where its rounding counts.
-    if best[0] * inverse < 100.0 * kernels.rounding_error(n, largest.sum(), ROUNDOFF[np.float32]):
-        tiles = tiles_of(rows, np.float64)
+    if best[0] * inverse < 100.0 * kernels.rounding_error(n, offset.mass, largest.sum()):
+        offset = offset_of(rows, least=True)
+        tiles = tiles_of(rows, offset)
     threads = kernels.thread_count(n, 300)
     parts = 1 if threads == 1 else PARTS * threads
     bounds = np.linspace(min(n, FIRST), n, parts + 1).astype(int)
@@ -129,19 +142,20 @@ def best_pair(rows: np.ndarray, alpha: float) -> tuple[float, float, float]:
     return (0.0, 0.0, 1.0) if i < 0 else tangent_point(kernels.prefix_points(rows, i, j, n), inverse)
 
 
-def choose_screen(rows, far, hull, largest, sample) -> tuple[Screen, type]:
+def choose_screen(rows, far, hull, largest, sample) -> tuple[Screen, Offset]:
     """Few slopes whose caps most of a sample of SAMPLED_PAIRS keep, an empty screen if there are none, as where pairs
-    tie; and the precision of the sums that are compared with the caps.
+    tie; and the offset at which the sums that are compared with the caps are exact enough.
     """
     slopes, support, _ = hull
     n = rows.shape[0]
     at = _spread_edges(slopes, SAMPLED_SLOPES)
     excesses = np.sort(kernels.excesses(rows, sample, slopes[at]), axis=1)
     usual_far = np.partition(far, n - 1 - n // 100)[n - 1 - n // 100]
-    for precision in (np.float32, np.float64):
+    for least in (False, True):
         # Caps leave room for the rounding of the sums that are compared with them; near the last slope no room is left,
         # but there usually is no excess either.
-        room = 8.0 * kernels.rounding_error(n, largest.sum(), ROUNDOFF[precision])
+        offset = offset_of(rows, least)
+        room = 8.0 * kernels.rounding_error(n, offset.mass, largest.sum() - offset.column.sum())
         if support[0] < 8.0 * room:
             continue
         edge = np.flatnonzero((support >= room) | (slopes >= min(usual_far, slopes[-1])))
@@ -153,8 +167,8 @@ def choose_screen(rows, far, hull, largest, sample) -> tuple[Screen, type]:
             chosen = kernels.chain(slopes[edge], caps, edge, usual_far, hull, most)
             # Where pairs tie, the hull is as low as most of them, and no screen settles them.
             if chosen.size > 0 and caps[0] > excesses[0, SAMPLED_PAIRS // 2]:
-                return Screen(slopes[edge[chosen]], caps[chosen], edge[chosen]), precision
-    return Screen(np.empty(0), np.empty(0), np.empty(0, dtype=np.int64)), np.float64
+                return Screen(slopes[edge[chosen]], caps[chosen], edge[chosen]), offset
+    return Screen(np.empty(0), np.empty(0), np.empty(0, dtype=np.int64)), offset
 
 
 def spread_pairs(n: int, count: int) -> np.ndarray:
@@ -212,21 +226,31 @@ def _marked_pairs(marks: np.ndarray, first: int) -> np.ndarray:
     return np.stack((i, first + j), axis=1)
 
 
-def tiles_of(rows: np.ndarray, precision: type) -> list[tuple[int, np.ndarray]]:
-    """The transpose in parts: for each tile its first row and its rows as columns, (n, width), padded with zeros."""
+def offset_of(rows: np.ndarray, least: bool) -> Offset:
+    """What is taken off each column of `rows` (n, n): its smallest entry, or nothing."""
+    if not least:
+        return Offset(np.zeros(rows.shape[1]), 1.0)
+    column = rows.min(axis=0)
+    return Offset(column, rows.sum(axis=1).max() - column.sum() + 2.0**-50)  # more than the rounding of the sums
+
+
+def tiles_of(rows: np.ndarray, offset: Offset) -> list[tuple[int, np.ndarray]]:
+    """The transpose less the offset in parts, in single precision: for each tile its first row and its rows as columns,
+    (n, width), padded with zeros.
+    """
     n, parts = rows.shape[0], -(-rows.shape[0] // WIDTH)
     limits = [part * n // parts for part in range(parts + 1)]
-    return [(start, _transposed(rows[start:stop], precision)) for start, stop in pairwise(limits)]
+    return [(start, _transposed(rows[start:stop], offset)) for start, stop in pairwise(limits)]
 
 
-def _transposed(rows: np.ndarray, precision: type) -> np.ndarray:
+def _transposed(rows: np.ndarray, offset: Offset) -> np.ndarray:
     # Each row of it begins with a cache line, as loads that cross two of them cost twice as much.
-    per_line = LINE // np.dtype(precision).itemsize
+    per_line = LINE // np.dtype(np.float32).itemsize
     width, height = -(-rows.shape[0] // per_line) * per_line, rows.shape[1]
-    buffer = np.zeros(height * width + per_line, dtype=precision)
+    buffer = np.zeros(height * width + per_line, dtype=np.float32)
     skipped = -buffer.ctypes.data % LINE // buffer.itemsize
     tile = buffer[skipped : skipped + height * width].reshape(height, width)
-    tile[:, : rows.shape[0]] = rows.T
+    tile[:, : rows.shape[0]] = rows.T if offset.mass == 1.0 else (rows - offset.column).T
     return tile
 
 

@@ -4,10 +4,9 @@ the recursion of `vertex`.
 It is one file because Numba keeps compiled functions on disk and compiles one anew if its own file has changed, but not
 if a function or constant that it uses has changed in another. A small problem is solved before Numba is loaded, so
 kernels run as they are written until more is expected of them, with the same results. Then each is compiled on its
-first call, and for one type of argument only, but for tiles, which may be of single or double precision: rows are
-read-only, C-contiguous float64, whether those of a dense matrix or a sparse pair in its workspace, and pairs of rows
-are C-contiguous int64. np.int64(0) stands where 0 itself, to Numba a type of its own, would have a kernel compiled once
-more.
+first call, and for one type of argument only: rows are read-only, C-contiguous float64, whether those of a dense matrix
+or a sparse pair in its workspace, tiles float32, and pairs of rows C-contiguous int64. np.int64(0) stands where 0
+itself, to Numba a type of its own, would have a kernel compiled once more.
 
 Points are rows d(S), gap(S), 1 - q(S) of an array, see the package's docstring, and behind them the numbers of the two
 rows q and d, which a float holds exactly. All sums that enter a result are compensated. Kernels release the GIL.
@@ -293,8 +292,8 @@ def edges(points):
     """The hull of k vertices as kernels take it (3, k + 1): its edges' slopes, 0 first and the tangent through the
     origin last; its support function there; each vertex's d, and 0.
     """
-    hull = np.zeros((3, points.shape[0] + 1))
-    d = gap = 0.0
+    hull = np.empty((3, points.shape[0] + 1))
+    d = gap = hull[SLOPE, 0] = hull[D, points.shape[0]] = 0.0
     for e in range(points.shape[0], 0, -1):  # from the origin on
         rise, run = points[e - 1, 1] - gap, points[e - 1, 0] - d
         hull[SLOPE, e] = rise / run if run > rise / STEEPEST else STEEPEST
@@ -317,8 +316,8 @@ def hull_in_order(points):
 
     A point that exceeds the chord of its neighbours by less than the fraction TIE of its gap is left out.
     """
-    stack = np.zeros((points.shape[0] + 1, 5))  # under the first vertex lies the origin (S empty)
-    top = 0
+    stack = np.empty((points.shape[0] + 1, 5))
+    top = stack[0, 0] = stack[0, 1] = 0  # under the first vertex lies the origin (S empty)
     for k in range(points.shape[0]):
         d, gap = points[k, 0], points[k, 1]
         if gap <= stack[top, 1] * (1.0 + TIE):
@@ -480,7 +479,9 @@ def excesses_of_few(columns, least, slope, enough, used, totals):
         for j in range(totals.shape[1]):
             largest = max(largest, totals[i, j])
         if largest > best:
-            best, best_i, best_j = largest, np.int64(i), np.argmax(totals[i])
+            best, best_i, best_j = largest, np.int64(i), np.int64(0)
+            while totals[i, best_j] < largest:
+                best_j += 1
     return best, best_i, best_j
 
 
@@ -509,7 +510,10 @@ def mark_near(rows, columns, largest, least, room, near):
     for k in range(n):
         if largest[k] * least[steep] > largest[steep] * least[k]:
             steep = k
-    i, j = np.argmax(rows[:, steep]), np.argmin(rows[:, steep])
+    i = j = np.int64(0)
+    for k in range(n):
+        i = k if rows[k, steep] > rows[i, steep] else i
+        j = k if rows[k, steep] < rows[j, steep] else j
     points = add_pair(np.empty((0, 5)), prefix_points(rows, i, j, n))
     hull = edges(points)
     near[:] = False
@@ -544,8 +548,9 @@ def hulls_of_few(matrices):
     """
     n, pending = matrices.shape[1], np.empty((PENDING, 3))
     width = -(-n // LANES) * LANES
-    columns, near = np.ones((n, width), dtype=np.float32), np.empty((n, width), dtype=np.bool_)
-    room = np.empty(n + 1, dtype=np.int64), np.empty((n + 1, width), dtype=np.float32)
+    columns, near = np.empty((n, width), np.float32), np.empty((n, width), dtype=np.bool_)
+    columns[:] = 1.0
+    room = np.empty(n + 1, dtype=np.int64), np.empty((n + 1, width), np.float32)
     pairs = np.empty((n * n + 1, 2), dtype=np.int64)
     hulls, first = np.empty((4 * matrices.shape[0], 5)), np.zeros(matrices.shape[0] + 1, dtype=np.int64)
     for m in range(matrices.shape[0]):
@@ -594,7 +599,8 @@ def hulls_of_few(matrices):
     return hulls[: first[-1]], first
 
 
-# Many pairs of dense rows at once: one row d against a tile of rows q, tile[k, i] being column k of the tile's row i.
+# Many pairs of dense rows at once: one row d against a tile of rows q. tile[k, i] is column k of the tile's row i less
+# an offset of the column, in single precision.
 
 
 class Screen(NamedTuple):
@@ -608,8 +614,9 @@ class Screen(NamedTuple):
 @kernel(fastmath=FAST)
 def last_slopes(rows, largest):
     """For each row d a slope from which on its excess is 0 whatever the row q; `largest`: each column's entry."""
-    last = np.full(rows.shape[0], 1e-300)
+    last = np.empty(rows.shape[0])
     for j in range(rows.shape[0]):
+        last[j] = 1e-300
         for k in range(rows.shape[1]):
             d, gap = rows[j, k], largest[k] - rows[j, k]
             if gap > last[j] * d:
@@ -628,24 +635,25 @@ def excesses(rows, pairs, slopes):
 
 
 @kernel()
-def rounding_error(columns, base, unit):
-    """Bound on the error of sum_k max(q_k, c_k) - sum_k c_k as `bound_excesses` computes it, base = sum_k c_k.
+def rounding_error(columns, mass, base):
+    """Bound on the error of sum_k max(q_k, c_k) - sum_k c_k as `bound_excesses` computes it from a tile in single
+    precision, mass = sum_k q_k and base = sum_k c_k, both less the tile's offsets.
 
-    Rounding q and c to the tile's precision, whose unit roundoff is `unit`, costs unit (1 + 2 base), and the last sum
-    as much; each term passes through at most two additions in its group of four, CHUNK/4 in its chunk and one for each
-    chunk.
+    Rounding q and c to single precision costs unit (mass + 2 base), and the last sum as much; each term passes through
+    at most two additions in its group of four, CHUNK/4 in its chunk and one for each chunk. Taking off the offsets,
+    1 - mass together, costs a few roundings of double precision.
     """
-    return (CHUNK // 4 + columns // CHUNK + 8) * unit * (1.0 + base)
+    return (CHUNK // 4 + columns // CHUNK + 8) * 2.0**-24 * (mass + base) + 2.0**-50 * (1.0 - mass)
 
 
-@kernel()
+@inner()
 def room_for(tile):
     """For each of a group of rows d the columns in use, their levels and number; and room for sums over a chunk."""
-    columns, levels = np.empty((GROUP, tile.shape[0]), dtype=np.int64), np.empty((GROUP, tile.shape[0]), tile.dtype)
-    return columns, levels, np.zeros(GROUP, dtype=np.int64), np.empty(tile.shape[1], tile.dtype)
+    columns, levels = np.empty((GROUP, tile.shape[0]), np.int64), np.empty((GROUP, tile.shape[0]), np.float32)
+    return columns, levels, np.zeros(GROUP, dtype=np.int64), np.empty(tile.shape[1], np.float32)
 
 
-@kernel()
+@inner()
 def use(m, n, room):
     """Begin with all columns for row m of the group."""
     columns, _, size, _ = room
@@ -655,8 +663,8 @@ def use(m, n, room):
 
 
 @inner(fastmath=FAST)
-def set_levels(rows, j, mu, largest, room, m):
-    """Put (1 + mu) d for d = row j next to the columns in use, and return their sum.
+def set_levels(rows, offset, j, mu, largest, room, m):
+    """Put (1 + mu) d less the offset for d = row j next to the columns in use, and return their sum.
 
     A column is no more in use from where on no row of the matrix, `largest`, exceeds (1 + mu) d there.
     """
@@ -665,7 +673,7 @@ def set_levels(rows, j, mu, largest, room, m):
     for c in range(size[m]):
         k = columns[m, c]
         level = (1.0 + mu) * rows[j, k]
-        columns[m, kept], levels[m, kept] = k, level
+        columns[m, kept], levels[m, kept] = k, level - offset[k]
         kept += largest[k] > level
     size[m] = kept
     base = 0.0
@@ -675,16 +683,16 @@ def set_levels(rows, j, mu, largest, room, m):
 
 
 @kernel()
-def bound_excesses(tile, rows, first, mu, largest, room, bounds):
+def bound_excesses(tile, offset, mass, rows, first, mu, largest, room, bounds):
     """bounds[m, i] >= s(mu) for d = row first + m and each row q of the tile, for a group with columns in use.
 
     Their sums are as many at a time as stay in cache, with the rows of the tile, for the whole group.
     """
     size, longest = room[2], 0
     for m in range(GROUP):
-        base = set_levels(rows, first + m, mu, largest, room, m) if size[m] > 0 else 0.0
+        base = set_levels(rows, offset, first + m, mu, largest, room, m) if size[m] > 0 else 0.0
         # Assigned to an array's element, the shift takes the tile's precision.
-        bounds[m, :] = rounding_error(size[m], base, 0.5 * np.finfo(tile.dtype).eps) - base
+        bounds[m, :] = rounding_error(size[m], mass, base) - base
         longest = max(longest, size[m])
     for start in range(0, longest, CHUNK):
         for m in range(GROUP):
@@ -778,7 +786,7 @@ def sticks_out_above(rows, i, j, size, bounds, used, screen, far, hull, pending)
 
 
 @kernel()
-def find_outside(rows, tile, start, largest, far, hull, screen, first, found):
+def find_outside(rows, tile, start, offset, mass, largest, far, hull, screen, first, found):
     """Mark in found[j - first, start + i] the pairs (q = row i in the tile, d = row j) that stick out of the hull.
 
     The mark is the largest share of the support that the excess has at a slope of the screen, and > 0.
@@ -787,7 +795,7 @@ def find_outside(rows, tile, start, largest, far, hull, screen, first, found):
     n, slopes = rows.shape[1], screen.slope.size
     width = min(tile.shape[1], n - start)
     used = np.empty(GROUP, dtype=np.int64)
-    bounds = np.empty((slopes, GROUP, tile.shape[1]), dtype=tile.dtype)
+    bounds = np.empty((slopes, GROUP, tile.shape[1]), np.float32)
     of_pair = np.empty(slopes)
     above = np.empty(width, dtype=np.bool_)
     for at in range(0, found.shape[0], GROUP):
@@ -801,7 +809,7 @@ def find_outside(rows, tile, start, largest, far, hull, screen, first, found):
                 while used[m] < slopes and screen.slope[used[m]] < last:
                     used[m] += 1
         for a in range(slopes):
-            bound_excesses(tile, rows, first + at, screen.slope[a], largest, room, bounds[a])
+            bound_excesses(tile, offset, mass, rows, first + at, screen.slope[a], largest, room, bounds[a])
         for m in range(size):
             j = first + at + m
             above[:] = used[m] == 0
@@ -827,7 +835,7 @@ def improve_partners(tile, first, rows, slopes, found, best):
     """Put the best q of the tile into found[0::2, 0] and the best d into found[1::2, 1], where better than `best`."""
     n = rows.shape[1]
     width = min(tile.shape[1], n - first)
-    room, totals = room_for(tile), np.empty((GROUP, tile.shape[1]), dtype=tile.dtype)
+    room, totals = room_for(tile), np.empty((GROUP, tile.shape[1]), np.float32)
     use(np.int64(0), n, room)
     levels = room[1]
     for m in range(found.shape[0]):
@@ -840,18 +848,20 @@ def improve_partners(tile, first, rows, slopes, found, best):
         totals[0, :] = 0.0
         for start in range(0, n, CHUNK):
             add_maxima(tile, np.int64(0), start, min(start + CHUNK, n), room, totals)
-        at = np.argmax(totals[0, :width])
+        at = np.int64(0)
+        for i in range(width):
+            at = i if totals[0, i] > totals[0, at] else at
         if totals[0, at] > best[m] and first + at != fixed:
             best[m], found[m, m % 2] = totals[0, at], first + at
 
 
 @kernel()
-def improve(rows, tile, start, largest, inverse, first, stop, best):
+def improve(rows, tile, start, offset, mass, largest, inverse, first, stop, best):
     """Scan the pairs of rows q in the tile and rows d in first..stop; the steepest tangent found from (-inverse, 0)."""
     n = rows.shape[1]
     best_i, best_j = -1, -1
     room = room_for(tile)
-    bounds = np.empty((GROUP, tile.shape[1]), dtype=tile.dtype)
+    bounds = np.empty((GROUP, tile.shape[1]), np.float32)
     for at in range(first, stop, GROUP):
         group = range(at, min(at + GROUP, stop))
         room[2][:] = 0
@@ -861,7 +871,7 @@ def improve(rows, tile, start, largest, inverse, first, stop, best):
                 of_largest += max((largest[k] - rows[j, k]) - best * rows[j, k], 0.0)
             if of_largest > best * inverse:
                 use(j - at, n, room)
-        bound_excesses(tile, rows, at, best, largest, room, bounds)
+        bound_excesses(tile, offset, mass, rows, at, best, largest, room, bounds)
         for j in group:
             for i in range(min(tile.shape[1], n - start)):
                 # Bounds at the slope with which the group began hold from there on.
@@ -1042,7 +1052,7 @@ def excess_over(low, candidates, rows, top, size, slopes):
     and `size` as from `sums_of_largest`.
     """
     start, value, background = rows.start, rows.value, rows.background
-    bounds = np.zeros((candidates.size, slopes.size))
+    bounds = np.empty((candidates.size, slopes.size))
     for c in range(candidates.size):
         i = candidates[c]
         first, stop = start[i], start[i + 1]
@@ -1056,8 +1066,7 @@ def excess_over(low, candidates, rows, top, size, slopes):
                 else:
                     end = middle
             last = i + k - 1 + (background[i] > level and stop - first < background.size)
-            if last >= first + i:
-                bounds[c, e] = max(top[last] - size[last] * level, 0.0)
+            bounds[c, e] = max(top[last] - size[last] * level, 0.0) if last >= first + i else 0.0
     return bounds
 
 
