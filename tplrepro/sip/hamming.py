@@ -126,15 +126,26 @@ def _solve_window(
 
 def hamming_response(belief: np.ndarray, epsilon: float) -> Response:
     """The response of least expected Hamming distance with leakage at most `epsilon`; `bound` is its proven cost."""
-    order = np.argsort(-belief, kind="stable")[: np.count_nonzero(belief)]
-    b, odds = belief[order], float(np.exp(usable_budget(epsilon)))
-    allocation = allocate(b, odds)
+    odds = float(np.exp(usable_budget(epsilon)))
+    worth = (belief >= 1.0 / (odds + 1.0)) | (belief > belief.max() / odds**2)  # no others are served
+    order = _falling(belief, worth)
+    allocation = allocate(belief[order], odds)
+    if not allocation.attained:
+        order = _falling(belief, belief > 0.0)
+        allocation = allocate(belief[order], odds)
+    b = belief[order]
     found, utility = (_fill if allocation.attained else _by_window)(b, odds, allocation)
     row_class = np.full(belief.size, len(found.table))  # what cannot occur gives nothing away: its row is the marginal
     row_class[order] = found.row_class
     table = np.vstack([found.table, found.w_marginal / found.w_marginal.sum()])
     bound = 1.0 - utility if epsilon <= LARGEST_BUDGET else 0.0
     return mix(Response(belief, order[found.labels], 0.0, found.base, table, row_class, bound), epsilon)
+
+
+def _falling(belief, first):
+    """The symbols that can occur: `first` those chosen, by falling belief, then the others as they come."""
+    chosen = np.flatnonzero(first)
+    return np.append(chosen[np.argsort(-belief[chosen], kind="stable")], np.flatnonzero((belief > 0.0) & ~first))
 
 
 def hamming_tables(beliefs: np.ndarray, epsilon: float) -> np.ndarray:
@@ -198,7 +209,7 @@ def hamming_tables(beliefs: np.ndarray, epsilon: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Allocation:
-    """The knapsack's optimum, on beliefs in falling order."""
+    """The knapsack's optimum."""
 
     bound: float  # of the probability of keeping the truth
     q: np.ndarray  # (m,), what each of the symbols gets that are served in full: the m most probable ones
@@ -207,16 +218,16 @@ class Allocation:
 
 
 def allocate(b: np.ndarray, odds: float) -> Allocation:
-    """Solve the knapsack.
+    """Solve the knapsack, for beliefs of which those worth serving stand first, in falling order.
 
     >>> beliefs = [0.95, 0.05], [0.3, 0.2, 0.2, 0.2, 0.1], [0.32, 0.29, 0.21, 0.18]
     >>> [allocate(np.array(b), np.e).attained for b in beliefs]
     [True, True, False]
     """
     cap = odds + 1.0
-    n_common = int(np.searchsorted(-b, -1.0 / cap, side="right"))
+    n_common = np.count_nonzero(b >= 1.0 / cap)
     left = b[n_common:].sum()
-    worth = int(np.searchsorted(-b, -b[0] / odds**2, side="left"))  # those before it have E^2 b > b[0]
+    worth = np.count_nonzero(b > b[0] / odds**2)  # those before it have E^2 b > b[0]
     n_full = int(np.floor(cap * left))
     part = cap * left - n_full if cap * left - n_full >= 1e-12 else 0.0
     if n_common + n_full >= max(worth, n_common):
