@@ -127,8 +127,7 @@ def _solve_window(
 def hamming_response(belief: np.ndarray, epsilon: float) -> Response:
     """The response of least expected Hamming distance with leakage at most `epsilon`; `bound` is its proven cost."""
     odds = float(np.exp(usable_budget(epsilon)))
-    worth = (belief >= 1.0 / (odds + 1.0)) | (belief > belief.max() / odds**2)  # no others are served
-    order = _falling(belief, worth)
+    order = _falling(belief, np.logical_or(*_common_and_worth(belief, odds)))  # no others are served
     allocation = allocate(belief[order], odds)
     if not allocation.attained:
         order = _falling(belief, belief > 0.0)
@@ -225,9 +224,8 @@ def allocate(b: np.ndarray, odds: float) -> Allocation:
     [True, True, False]
     """
     cap = odds + 1.0
-    n_common = np.count_nonzero(b >= 1.0 / cap)
+    n_common, worth = (int(np.count_nonzero(chosen)) for chosen in _common_and_worth(b, odds))
     left = b[n_common:].sum()
-    worth = np.count_nonzero(b > b[0] / odds**2)  # those before it have E^2 b > b[0]
     n_full = int(np.floor(cap * left))
     part = cap * left - n_full if cap * left - n_full >= 1e-12 else 0.0
     if n_common + n_full >= max(worth, n_common):
@@ -242,6 +240,11 @@ def allocate(b: np.ndarray, odds: float) -> Allocation:
         if b[n_served] < NEGLIGIBLE:
             q[0], part = q[0] + part / cap, 0.0  # z would add at most its belief; the bound stands
     return Allocation(bound, q, part, bool(part == 0.0 or cap * b[n_served:].sum() >= 1.0))
+
+
+def _common_and_worth(b, odds):
+    """Which beliefs are common, at least 1/K, and which are worth serving, E^2 b > max b."""
+    return b >= 1.0 / (odds + 1.0), b > b.max() / odds**2
 
 
 def _fill(b, odds, allocation) -> tuple[Response, float]:
