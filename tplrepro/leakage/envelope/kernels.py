@@ -1071,66 +1071,68 @@ def excess_over(low, candidates, rows, top, size, slopes):
 
 
 @inner()
-def may_exceed(c, rows, j, rows_d, bounds, under, work):
-    """Whether q, candidate c, may exceed, with row j of `rows_d`, which is spread out, the cap on the excess at some
-    slope.
+def may_exceed(bounds, rows, j, rows_d, work):
+    """Numbers of the candidates q that may exceed, with row j of `rows_d`, which is spread out, the cap on the excess
+    at some slope.
 
     Entries of row q, the largest first, lower the bound over a row that is `low` everywhere until it is under the cap,
-    as it mostly is after a few. `under[e]` is where the last search for the background ended.
+    as it mostly is after a few. One loop over all: a call for each would take ten times as long as what is computed.
     """
-    i, low = bounds.candidates[c], rows_d.low[j]
-    above = low - bounds.low
-    n, b = rows.background.size, rows.background[i]
-    first, stop = rows.start[i], rows.start[i + 1]
+    found = np.empty(bounds.candidates.size, dtype=np.int64)
+    many = 0
+    n, above = rows.background.size, rows_d.low[j] - bounds.low
     stop_d, b_d = rows_d.start[j + 1], rows_d.background[j]
     stored_d = stop_d - rows_d.start[j]
-    # Entries under the background would raise the bound again: then the background's own share is left in it.
-    base = b if rows.low[i] >= b else 0.0
-    for e in range(bounds.slope.size):
-        bound = bounds.excess[c, e] - above * bounds.fall[c, e]
-        cap = max(bounds.cap[e] * (1.0 - 1e-11) - 1e-13, 0.0)
-        if bound <= cap and cap > 0.0:
-            continue
-        slope = 1.0 + bounds.slope[e]
-        level = slope * low
-        if cap == 0.0:  # which no rounded sum tells, but that no entry exceeds its level
-            if b * ROOM > level:
-                return True
-            k = first
-            while k < stop and rows.value[k] * ROOM > level:
-                d = work.dense[rows.column[k]]
-                if rows.value[k] * ROOM > slope * (d if d >= 0.0 else b_d):
-                    return True
-                k += 1
-            continue
-        if base > level:  # what the bound has too much if row q is its background everywhere
-            t = under[e]
-            while t < stored_d and slope * rows_d.value[stop_d - 1 - t] < base:
-                t += 1
-            while t > 0 and slope * rows_d.value[stop_d - t] >= base:
-                t -= 1
-            under[e] = t
-            of_stored = slope * work.sum_of_least[t] + (stored_d - t) * base
-            bound -= of_stored + (n - stored_d) * min(slope * b_d, base) - n * level
-        k = first
-        while bound > cap and k < stop:
-            d = work.dense[rows.column[k]]
-            own = slope * (d if d >= 0.0 else b_d)
-            bound -= max(min(rows.value[k], own), level) - max(min(base, own), level)
-            k += 1
-        if bound > cap:
-            return True
-    return bounds.slope.size == 0
+    under = np.zeros(bounds.slope.size, dtype=np.int64)  # where the last search for the background ended
+    for c in range(found.size):
+        i = bounds.candidates[c]
+        b, first, stop = rows.background[i], rows.start[i], rows.start[i + 1]
+        # Entries under the background would raise the bound again: then the background's own share is left in it.
+        base = b if rows.low[i] >= b else 0.0
+        exceeds = bounds.slope.size == 0
+        for e in range(bounds.slope.size):
+            bound = bounds.excess[c, e] - above * bounds.fall[c, e]
+            cap = max(bounds.cap[e] * (1.0 - 1e-11) - 1e-13, 0.0)
+            if bound <= cap and cap > 0.0:
+                continue
+            slope = 1.0 + bounds.slope[e]
+            level = slope * rows_d.low[j]
+            if cap == 0.0:  # which no rounded sum tells, but that no entry exceeds its level
+                exceeds = b * ROOM > level
+                k = first
+                while not exceeds and k < stop and rows.value[k] * ROOM > level:
+                    d = work.dense[rows.column[k]]
+                    exceeds = rows.value[k] * ROOM > slope * (d if d >= 0.0 else b_d)
+                    k += 1
+            else:
+                if base > level:  # what the bound has too much if row q is its background everywhere
+                    t = under[e]
+                    while t < stored_d and slope * rows_d.value[stop_d - 1 - t] < base:
+                        t += 1
+                    while t > 0 and slope * rows_d.value[stop_d - t] >= base:
+                        t -= 1
+                    under[e] = t
+                    of_stored = slope * work.sum_of_least[t] + (stored_d - t) * base
+                    bound -= of_stored + (n - stored_d) * min(slope * b_d, base) - n * level
+                k = first
+                while bound > cap and k < stop:
+                    d = work.dense[rows.column[k]]
+                    own = slope * (d if d >= 0.0 else b_d)
+                    bound -= max(min(rows.value[k], own), level) - max(min(base, own), level)
+                    k += 1
+                exceeds = bound > cap
+            if exceeds:
+                break
+        found[many] = c
+        many += exceeds
+    return found[:many]
 
 
 @kernel()
 def may_exceed_each(bounds, rows, j, rows_d, work):
-    """Which candidates q may exceed the caps with row j of `rows_d`, which is nowhere under `bounds.low`."""
-    found = np.empty(bounds.candidates.size, dtype=np.bool_)
-    under = np.zeros(bounds.slope.size, dtype=np.int64)
+    """Numbers of the candidates q that may exceed the caps with row j of `rows_d`, nowhere under `bounds.low`."""
     scatter(j, rows_d, work)
-    for c in range(found.size):
-        found[c] = may_exceed(c, rows, j, rows_d, bounds, under, work)
+    found = may_exceed(bounds, rows, j, rows_d, work)
     gather(j, rows_d, work)
     return found
 
@@ -1140,13 +1142,12 @@ def extend(first, stop, bounds, rows, work, points):
     """Add to the hull what sticks out of it among the pairs of a candidate q and a row d of first..stop that may exceed
     the caps.
     """
-    hull, under = edges(points), np.zeros(bounds.slope.size, dtype=np.int64)
+    hull = edges(points)
     for j in range(first, stop):
         scattered = scatter(j, rows, work)
-        under[:] = 0
-        for c in range(bounds.candidates.size):
+        for c in may_exceed(bounds, rows, j, rows, work):
             i = bounds.candidates[c]
-            if i == j or not may_exceed(c, rows, j, rows, bounds, under, work):
+            if i == j:
                 continue
             pair, far = compress(i, rows, scattered, work)
             if sticks_out(*pair, far, hull, work.pending):
@@ -1166,14 +1167,12 @@ def steepen(first, stop, bounds, rows, work, inverse, best):
     """The steepest tangent from (-inverse, 0) among the same pairs, if steeper than `best`, and its rows i and j. The
     cap, at one slope if any, follows it.
     """
-    under = np.zeros(bounds.slope.size, dtype=np.int64)
     best_i = best_j = -1
     for j in range(first, stop):
         scattered = scatter(j, rows, work)
-        under[:] = 0
-        for c in range(bounds.candidates.size):
+        for c in may_exceed(bounds, rows, j, rows, work):
             i = bounds.candidates[c]
-            if i == j or not may_exceed(c, rows, j, rows, bounds, under, work):
+            if i == j:
                 continue
             pair, _ = compress(i, rows, scattered, work)
             if excess(*pair, best) > best * inverse * (1.0 + TIE):
