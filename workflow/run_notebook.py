@@ -72,6 +72,7 @@ def main(arguments=None):
     parser.add_argument("--profile", default="quick")
     parser.add_argument("--threads", type=int)
     options = parser.parse_args(arguments)
+    (ROOT / "build").mkdir(exist_ok=True)
     with open(ROOT / "build" / "running", "a", encoding="utf-8") as running:
         fcntl.flock(running, fcntl.LOCK_SH)  # no other batch starts meanwhile, even if ours is killed
         print(f"process {os.getpid()} runs {options.notebook};", file=running, flush=True)

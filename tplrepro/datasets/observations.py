@@ -18,7 +18,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
-from numpy.typing import ArrayLike
 
 from tplrepro.datasets.grid import Box, Grid
 from tplrepro.datasets.reading import DataFormatError, describe_content, separator_of
@@ -105,12 +104,14 @@ def read_sequences(
         around = [float(edge(one)) for one in degrees for edge in (np.nanmin, np.nanmax)]
         grid = Grid(Box(*(around if box is None else box)), cell_km)
         cells = grid.cell(*degrees)
-    if "user" not in frame and "time" in frame and _elsewhere_at_once(instants, cells):
-        warnings.warn(
-            f"all rows of {source} are taken for one user's, though some share a time and not the state; give user= "
-            "the column that tells users apart",
-            stacklevel=2,
-        )
+    if "user" not in frame and "time" in frame:
+        visits = pd.DataFrame({"time": instants, "cell": cells}).drop_duplicates()
+        if visits["time"].duplicated().any():
+            warnings.warn(
+                f"all rows of {source} are taken for one user's, though some share a time and not the state; give "
+                "user= the column that tells users apart",
+                stacklevel=2,
+            )
     reports = pd.DataFrame({"user": codes, "time": instants if step is None else clock, "cell": cells})
     if step is None:
         found = observed_sequences(reports, max_gap=max_gap)
@@ -118,14 +119,6 @@ def read_sequences(
         found = fixed_steps(reports, step, step if max_gap is None else max_gap)
     labels = np.asarray(states)[found.labels] if cell_km is None else np.array(grid.labels(found.labels))
     return Sequences.from_flat(labels[found.values], found.offsets, np.asarray(users)[found.users])
-
-
-def _elsewhere_at_once(instants: ArrayLike, cells: np.ndarray) -> bool:
-    """Whether two rows have the same time and different states."""
-    times = np.asarray(instants)
-    order = np.lexsort((cells, times))
-    times, places = times[order], cells[order]
-    return bool(((times[1:] == times[:-1]) & (places[1:] != places[:-1])).any())
 
 
 def _columns(wanted: Mapping[str, Hashable], names: list, source: str) -> dict[str, Hashable]:
