@@ -227,7 +227,7 @@ def rate():
     yield "The peak reads eight rows of 2 kB that stay in the first-level cache. On one core the innermost loop by"
     yield "itself reached 0.9 of it on tiles of 128 rows, which stay there, too, and 0.7 on tiles of 512, which come"
     yield "from the second level; but passes with narrower tiles were no faster, as levels are computed anew for each."
-    yield "With levels, bounds and scans a pass reached 0.53; transposing, on one core, and starting threads add to it."
+    yield "Levels, bounds and scans take the rest, and transposing, on one core, and starting threads add to it."
 
 
 @numba.njit(fastmath=True)

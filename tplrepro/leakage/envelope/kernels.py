@@ -1165,7 +1165,7 @@ def extend(first, stop, bounds, rows, work, points):
 @kernel()
 def steepen(first, stop, bounds, rows, work, inverse, best):
     """The steepest tangent from (-inverse, 0) among the same pairs, if steeper than `best`, and its rows i and j. The
-    cap, at one slope if any, follows it.
+    cap, at one slope if any, follows it from the next row d on.
     """
     best_i = best_j = -1
     for j in range(first, stop):
