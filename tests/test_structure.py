@@ -133,3 +133,11 @@ def test_import_is_light(words, absent):
     if words == "tplrepro":
         # Half a second is the promise; the interpreter's own start and a busy machine get as much again.
         assert time.perf_counter() - started < 1.0
+
+
+def test_an_old_name_gives_a_sentence_with_the_new_one(monkeypatch):
+    from tplrepro.lazy import RENAMED
+
+    monkeypatch.setitem(RENAMED, "sip.old", "tplrepro.sip.new")
+    with pytest.raises(AttributeError, match=r"tplrepro\.sip\.old was renamed in 0\.3: use tplrepro\.sip\.new"):
+        tpl.sip.old  # noqa: B018

@@ -34,6 +34,11 @@ OUR_WORDS = {
     **{"ledger": "accountant", "graph": "policy", "hull": "sensitivity", "users": "population", "log": "xes"},
 }
 
+# Public names of 0.2 that 0.3 renamed or moved -> what to use instead, which ends the error message of an access to the
+# old name. Keys are written "tpl.old" for a name of the package itself, "sip.old" for one of a room, "gowalla.old" for
+# one of a module below it, and "PolicyGraph.old" for a member of a class.
+RENAMED: dict[str, str] = {}
+
 
 @contextmanager
 def extra() -> Iterator[None]:
@@ -80,6 +85,7 @@ def lazy_names(
 
     def attribute(name: str):
         if name not in names:
+            _refuse_renamed(package, name)
             near = "" if name.startswith("_") else ", ".join(_nearest(name))
             raise AttributeError(
                 f"module {package!r} has no attribute {name!r}" + f"; the nearest are {near}" * bool(near)
@@ -91,6 +97,28 @@ def lazy_names(
         return value
 
     return attribute, lambda: sorted(names), names
+
+
+def moved_names(module: str) -> Callable:
+    """`__getattr__` for a module that is no package, from which public names went: it says where they are.
+
+    >>> moved_names("tplrepro.datasets.gowalla")("absent")
+    Traceback (most recent call last):
+    AttributeError: module 'tplrepro.datasets.gowalla' has no attribute 'absent'
+    """
+
+    def attribute(name: str):
+        _refuse_renamed(module, name)
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+
+    return attribute
+
+
+def _refuse_renamed(module: str, name: str) -> None:
+    """AttributeError that names the successor, if the table has one."""
+    room = "tpl" if module == "tplrepro" else module.rpartition(".")[2]
+    if f"{room}.{name}" in RENAMED:
+        raise AttributeError(f"{module}.{name} was renamed in 0.3: use {RENAMED[f'{room}.{name}']}")
 
 
 def _nearest(name: str) -> list[str]:
