@@ -37,10 +37,10 @@ from packaging.requirements import Requirement
 from threadpoolctl import threadpool_limits
 
 import tplrepro as tpl
+from experiments.provenance import machine as this_machine
 from tplrepro import linear_program, published
 from tplrepro.leakage.envelope import compile_kernels
 from tplrepro.markov import Sequences
-from tplrepro.provenance import machine as this_machine
 from tplrepro.sip.hamming import hamming_response, hamming_tables
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -442,7 +442,7 @@ def population_on_dask(users: int) -> None:
 
 @section("page", "The interactive page")
 def page():
-    from tplrepro.explore import LeakagePage
+    from page import LeakagePage
 
     yield "A slider is dragged; what the browser draws comes on top."
     yield ""

@@ -17,15 +17,14 @@ import tplrepro as tpl
 PACKAGE = Path(tpl.__file__).parent
 #: From the ground up; a room imports itself and what is below it, never a room of its own floor.
 FLOORS = (
-    {"blas", "lazy", "progress", "provenance", "search", "validation"},
-    {"figures", "mechanisms"},
-    {"claims", "markov"},
+    {"blas", "files", "lazy", "progress", "search", "validation"},
+    {"mechanisms"},
+    {"markov"},
     {"datasets", "leakage"},
     {"allocation"},
     {"dphmm", "eventlog", "sip"},
-    {"comparison", "explore"},
 )
-ROOMS = ("allocation", "comparison", "datasets", "dphmm", "eventlog", "explore", "markov", "mechanisms", "sip")
+ROOMS = ("allocation", "datasets", "dphmm", "eventlog", "markov", "mechanisms", "sip")
 
 
 def test_nothing_imports_upward_or_in_a_circle():
@@ -49,6 +48,11 @@ def test_nothing_imports_upward_or_in_a_circle():
     floor = {room: height for height, rooms in enumerate(FLOORS) for room in rooms}
     rooms = {(source.split(".")[1], target.split(".")[1]) for source, target in imports.edges}
     assert [(upper, lower) for upper, lower in rooms if upper != lower and floor[upper] <= floor[lower]] == []
+
+
+def test_the_package_imports_nothing_from_the_folders_beside_it():
+    importing = re.compile(r"^\s*(import|from) (experiments|page|workflow|benchmarks|tests)\b", re.M)
+    assert [path.name for path in PACKAGE.rglob("*.py") if importing.search(path.read_text("utf-8"))] == []
 
 
 def own_functions(thing):
@@ -97,9 +101,6 @@ PRIVACY = "P = [[0.8, 0.2], [0.1, 0.9]]; budgets = tpl.allocate_by_quantificatio
         (f"{PRIVACY}; tpl.temporal_privacy_leakage(budgets, P, P)", None, None),
         (f"{PRIVACY}; tpl.release_counts([1] * 5, budgets, sensitivity=1)", "opendp", "counts"),
         ("tpl.linear_program.loss", "pulp", "solvers"),
-        ("tpl.figures.use_style()", "matplotlib", "figures"),
-        ("tpl.dphmm.drawing", "matplotlib", "figures"),
-        ("tpl.sip.RecurrentClassifier(2).fit({1: [[0, 1]], 2: [[1, 0]]}, rng=None)", "keras", "attack"),
         ("tpl.datasets.kosarak", "pyarrow", "data"),
         ("tpl.datasets.Grid(tpl.datasets.LOS_ANGELES, 1.0)", "pyproj", "data"),
         ("tpl.temporal_privacy_profile(['event'], None, None)", "dp_accounting", "events"),
@@ -122,7 +123,7 @@ HEAVY = ("numba", "pandas", "matplotlib", "networkx", "scipy", "pyarrow", "opend
     [
         ("tplrepro", HEAVY),
         ("tplrepro.leakage.loss_function", ["numba"]),  # loaded for the first function only
-        ("tplrepro as tpl; tpl.allocation.allocate_by_upper_bound; tpl.explore.analyse", WIDGETS),
+        ("tplrepro as tpl, page; tpl.allocation.allocate_by_upper_bound; page.analyse", WIDGETS),
     ],
 )
 def test_import_is_light(words, absent):

@@ -68,13 +68,9 @@ _EXPORTS = {
 # public submodules, reached as attributes
 _MODULES = {
     "allocation": "allocation",
-    "comparison": "comparison",
     "datasets": "datasets",
     "dphmm": "dphmm",
     "eventlog": "eventlog",
-    "explore": "explore",
-    "claims": "claims",
-    "figures": "figures",
     "leakage": "leakage",
     "linear_program": "leakage.linear_program",
     "markov": "markov",

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 import yaml
 
-from tplrepro.claims import markdown_table
+from experiments.claims import markdown_table
 from workflow.configuration import ROOT, owner_of, read_notebooks
 from workflow.site import title_of
 

@@ -14,8 +14,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from tplrepro.claims import KINDS, ClaimError, claims_of, head_of, judge, markdown_table, read_claims
-from tplrepro.provenance import write_whole
+from experiments.claims import KINDS, ClaimError, claims_of, head_of, judge, markdown_table, read_claims
+from tplrepro.files import write_whole
 from workflow import artifact
 from workflow.configuration import ROOT, from_committed_code, owner_of, read_notebooks
 

@@ -13,8 +13,8 @@ import time
 
 import nbformat
 
+from tplrepro.files import write_whole
 from tplrepro.leakage.envelope import compile_kernels
-from tplrepro.provenance import write_whole
 from workflow.configuration import ROOT, sources
 from workflow.kernel_environment import kernel_environment
 from workflow.preloaded import preloaded

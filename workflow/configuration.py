@@ -12,7 +12,7 @@ from pathlib import Path
 import nbformat
 import yaml
 
-from tplrepro.provenance import literal_assignments
+from experiments.provenance import literal_assignments
 
 __all__ = [
     "ROOT",

@@ -3,7 +3,7 @@
 import json
 import os
 
-from tplrepro.provenance import write_whole
+from tplrepro.files import write_whole
 from workflow.configuration import ROOT
 from workflow.preloaded import module_command
 
@@ -22,7 +22,7 @@ c.IPKernelApp.exec_lines = [f"get_ipython().events.register('pre_run_cell', {kee
 def kernel_environment(figures, profile, command, *, real_data, threads=None, root=ROOT):
     """Environment variables (dict) of a process that starts notebook kernels.
 
-    `figures` is where `tplrepro.figures.save_figure` writes; `profile` and `command` go into the records. Without
+    `figures` is where `experiments.figures.save_figure` writes; `profile` and `command` go into the records. Without
     `real_data`, ``TPLREPRO_DATA`` and downloads are hidden, so that the stand-ins are read whatever is there.
     `threads` limits Numba, OpenMP and BLAS.
     """

@@ -10,7 +10,7 @@ import json
 import shutil
 import sys
 
-from tplrepro.provenance import write_whole
+from tplrepro.files import write_whole
 from workflow.artifact import QUICK_COSTS, batch_costs
 from workflow.configuration import ROOT, from_committed_code, owner_of, read_notebooks, read_profile
 from workflow.fingerprint import outdated

@@ -15,7 +15,7 @@ import time
 
 import nbformat
 
-from tplrepro.provenance import write_whole
+from tplrepro.files import write_whole
 from workflow.configuration import ROOT, read_notebooks, read_profile
 from workflow.fingerprint import fingerprint, of_modules, result_path, write_status
 from workflow.kernel_environment import kernel_environment

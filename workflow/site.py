@@ -28,7 +28,7 @@ PAPERS = {
     "datasets": "Data sets",
     "explore": "Beyond the papers",
 }
-ROOMS = ("", "markov", "allocation", "mechanisms", "dphmm", "sip", "eventlog", "datasets", "comparison")
+ROOMS = ("", "markov", "allocation", "mechanisms", "dphmm", "sip", "eventlog", "datasets")
 
 
 def main():

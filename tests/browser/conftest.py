@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.explore.serving import serve, wait_until
+from tests.page.serving import serve, wait_until
 from workflow.explore import page_command
 
 FLAGS = (

@@ -7,14 +7,14 @@ import pytest
 from dp_accounting import GaussianDpEvent
 
 import tplrepro as tpl
+from page import Inputs, analyse, example
+from page.glossary import GLOSSARY
 from tests.browser.conftest import CURVE
-from tplrepro import explore
-from tplrepro.explore.glossary import GLOSSARY
 from workflow.configuration import ROOT
 
 pytestmark = pytest.mark.browser
 
-BACKWARD, FORWARD = explore.example("Fig. 8 of TKDE 2019")
+BACKWARD, FORWARD = example("Fig. 8 of TKDE 2019")
 GYM = '<img src=x onerror="window.broken=1">'
 MATRIX = f"home,office,{GYM}\n0.6,0.3,0.1\n0.2,0.7,0.1\n0.8,0.1,0.1\n".encode()
 
@@ -117,7 +117,7 @@ def test_a_matrix_is_uploaded_its_labels_are_words_and_after_a_bad_file_the_page
     forward = tpl.TransitionMatrix([[0.6, 0.3, 0.1], [0.2, 0.7, 0.1], [0.8, 0.1, 0.1]], states=["home", "office", GYM])
     assert_leakage(page, np.full(10, 0.1), forward.reverse(), forward)
     sides = map(tpl.PrivacyLossFunction, (forward.reverse(), forward))
-    for side in explore.analyse(explore.Inputs(*sides, np.full(10, 0.1), alpha=1.0)).sides:
+    for side in analyse(Inputs(*sides, np.full(10, 0.1), alpha=1.0)).sides:
         assert "gains most by telling '" in str(side)
         page.wait_for_text(str(side))
     page.wait_for_text("<img src=x")

@@ -5,8 +5,8 @@ from itertools import product
 import numpy as np
 from scipy.optimize import linprog, nnls
 
+from experiments.dphmm.running_example import TRANSITIONS
 from tplrepro import dphmm
-from tplrepro.dphmm.running_example import TRANSITIONS
 
 #: The running example, written out again from the paper's text.
 F = np.array([[1, 2, 3, 0, 4, 1], [0, 1, 0, 1, 2, 2]], dtype=float).T

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 import tplrepro as tpl
+from experiments.dphmm.running_example import TRANSITIONS
 from tests.dphmm.policies import START, F, categorical, running_example
 from tplrepro import dphmm
 from tplrepro.dphmm import data_release
-from tplrepro.dphmm.running_example import TRANSITIONS
 from tplrepro.markov.filtering import forward_backward
 
 

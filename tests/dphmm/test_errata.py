@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from experiments.dphmm.running_example import ATTACKED_EDGES
 from tests.dphmm.policies import F, categorical
 from tplrepro import dphmm
-from tplrepro.dphmm.running_example import ATTACKED_EDGES
 
 
 def test_laplace_noise_of_the_appendix_has_scale_1_and_variance_2():

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from experiments.dphmm.running_example import TRANSITIONS
 from tests.dphmm.policies import START, F, categorical, running_example
 from tplrepro import TransitionMatrix, dphmm
 from tplrepro.dphmm import KNormMechanism, PolicyGraph, SensitivityHull
 from tplrepro.dphmm.constraint import as_answers
-from tplrepro.dphmm.running_example import TRANSITIONS
 
 EDGELESS = categorical().constrain([0, 1, 4])
 LABELLED = TransitionMatrix(TRANSITIONS, states=[0, 1, 2, 3, 5, 4])

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tplrepro as tpl
+from experiments.dphmm.running_example import TRANSITIONS
 from tests.dphmm.policies import F, categorical
 from tplrepro.dphmm import PolicyGraph, delta_location_set, possible_states, sensitivity_hull
-from tplrepro.dphmm.running_example import TRANSITIONS
 
 
 def test_the_categorical_policy_of_figure_3_and_the_constraint_of_figure_8():

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.dphmm.running_example import COUNTS, PATIENT_EDGES
 from tests.dphmm.policies import F, algorithm_4, categorical, linear_norm, random_policy
 from tplrepro import dphmm
 from tplrepro.dphmm import protection
-from tplrepro.dphmm.running_example import COUNTS, PATIENT_EDGES
 
 
 @pytest.mark.parametrize(

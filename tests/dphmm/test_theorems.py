@@ -5,9 +5,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from experiments.dphmm.running_example import ANSWERS, ATTACKED_EDGES, COUNTS, PATIENT_EDGES, TRANSITIONS
 from tests.dphmm.policies import START, F, categorical, running_example
 from tplrepro import dphmm
-from tplrepro.dphmm.running_example import ANSWERS, ATTACKED_EDGES, COUNTS, PATIENT_EDGES, TRANSITIONS
 from tplrepro.markov.filtering import ImpossibleOutputError
 
 

@@ -148,7 +148,7 @@ CHANGED = {
 def test_changed_parameters_give_a_figure(name, parameters, tmp_path, monkeypatch):
     """Without a kernel and without files of pictures, which take seconds each."""
     monkeypatch.setenv("TPLREPRO_FIGURES", str(tmp_path))
-    monkeypatch.setattr("tplrepro.figures.figure_bytes", lambda figure, suffix: figure.canvas.draw() or b"")
+    monkeypatch.setattr("experiments.figures.figure_bytes", lambda figure, suffix: figure.canvas.draw() or b"")
     monkeypatch.setattr("matplotlib.pyplot.show", lambda: None)
     names = {}
     for cell in nbformat.read(NOTEBOOKS[name].path(), as_version=4).cells:

@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from experiments.sip import identification, settings
 from tplrepro import sip
 from tplrepro.markov.filtering import ImpossibleOutputError
 from tplrepro.markov.sequences import as_sequences
@@ -17,7 +18,7 @@ NEVER_0 = sip.SymbolChain.first_order([0.0, 1.0], np.eye(2))
 TEMPORAL = sip.TemporalRandomizedResponse(1.0, np.eye(2))
 LABELLED = sip.chain_from_sequences([["a", "b"]])
 RESPONSE = RR(0.7).response([0.5, 0.5])
-FITTED = sip.MarkovClassifier(2).fit({"a": [[0, 1]], "b": [[1, 1]]})
+FITTED = identification.MarkovClassifier(2).fit({"a": [[0, 1]], "b": [[1, 1]]})
 MECHANISMS = (CRR, sip.OptimalResponse, RR)
 
 
@@ -30,12 +31,15 @@ MECHANISMS = (CRR, sip.OptimalResponse, RR)
         (lambda: sip.encode_batches([0, 1], 2, 3), "must hold a batch of 3 symbols, found 2"),
         (lambda: sip.chain_from_sequences([[0, 1]], 2, restart=1.5), "restart must be a probability; found 1.5"),
         (lambda: sip.SymbolChain.first_order([0.2, 0.3, 0.5], np.eye(2)), r"shape \(2,\), found \(3,\)"),
-        (lambda: sip.MarkovClassifier(2, smoothing=0), "smoothing must be positive"),
-        (lambda: sip.MarkovClassifier(2).fit({"a": [[0, 1]]}), "needs at least two users, found 1"),
-        (lambda: sip.MarkovClassifier(2).predict([[0]]), "has not been fitted"),
-        (lambda: sip.RecurrentClassifier(2).predict([[0]]), "has not been fitted"),
-        (lambda: sip.RecurrentClassifier(2).fit({}, rng=RNG), "needs at least two users, found 0"),
-        (lambda: sip.identification_rate(FITTED, {"a": []}), "a rate needs at least one sequence, found none"),
+        (lambda: identification.MarkovClassifier(2, smoothing=0), "smoothing must be positive"),
+        (lambda: identification.MarkovClassifier(2).fit({"a": [[0, 1]]}), "needs at least two users, found 1"),
+        (lambda: identification.MarkovClassifier(2).predict([[0]]), "has not been fitted"),
+        (lambda: identification.RecurrentClassifier(2).predict([[0]]), "has not been fitted"),
+        (lambda: identification.RecurrentClassifier(2).fit({}, rng=RNG), "needs at least two users, found 0"),
+        (
+            lambda: identification.identification_rate(FITTED, {"a": []}),
+            "a rate needs at least one sequence, found none",
+        ),
         (lambda: sip.mutual_information([[1, 0], [0.5, 0.4]], [0.5, 0.5]), r"row a\(.\|1\) must .* found sum 0.9"),
         (lambda: sip.instantaneous_leakage(np.eye(3), [0.5, 0.5]), r"over 2 symbols must .* found shape \(3, 3\)"),
         (lambda: sip.compose([0.1], 1.0), "delta must be a probability from 0 to below 1, found 1"),
@@ -65,7 +69,10 @@ MECHANISMS = (CRR, sip.OptimalResponse, RR)
         *[(partial(kind(1.0).response, [0.5, 0.6]), "a belief must be .* found sum 1.1") for kind in MECHANISMS],
         (lambda: sip.instantaneous_leakage(np.eye(2), [0.5, 0.6]), "a belief must be .* found sum 1.1"),
         *[(partial(kind, 0.0), "epsilon must be a finite level in nats, greater than 0") for kind in MECHANISMS],
-        (lambda: sip.two_step_noise(CRR(1.0), CRR(1.0), 1.5, 0.5), "a belief must be non-negative .* minimum -0.5"),
+        (
+            lambda: settings.two_step_noise(CRR(1.0), CRR(1.0), 1.5, 0.5),
+            "a belief must be non-negative .* minimum -0.5",
+        ),
     ],
 )
 def test_what_is_refused(call, message):

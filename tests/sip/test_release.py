@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from experiments.sip import identification
 from tests.sip.oracles import second_order_sequences
 from tplrepro import TransitionMatrix, sip
 from tplrepro.markov.sequences import as_sequences
@@ -131,7 +132,7 @@ def test_the_temporal_variant_is_given_the_previous_symbol_and_tells_it():
     found = sip.release_sequences(mechanism, [[0, 1, 2]], on_a_cycle, rng=rng, keep_likelihoods=True)
     assert found.largest_leakage == np.inf
     # The likelihood of the outputs, by summing over all inputs, is that of the classifier's forward recursion.
-    classifier = sip.MarkovClassifier(3).fit({"a": [[0, 1, 2, 0]], "b": [[0, 0, 1, 1]]})
+    classifier = identification.MarkovClassifier(3).fit({"a": [[0, 1, 2, 0]], "b": [[0, 0, 1, 1]]})
     outputs, belief = found.outputs[0], np.full(3, 1 / 3)
     for i in range(2):
         total = 0.0

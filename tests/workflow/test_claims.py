@@ -11,7 +11,7 @@ import nbformat
 import pytest
 import yaml
 
-from tplrepro.claims import KINDS, claims_of, read_claims
+from experiments.claims import KINDS, claims_of, read_claims
 from workflow.claims import OPEN, render
 from workflow.configuration import ROOT, owner_of, read_notebooks, read_profile
 from workflow.kernel_environment import kernel_environment

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tplrepro.datasets.reading import DataFormatError, describe_content, file_blocks
+from tplrepro.files import write_whole
 from tplrepro.lazy import extra
-from tplrepro.provenance import write_whole
 from tplrepro.validation import check_choice
 
 __all__ = ["DatasetNotFoundError", "SOURCES", "Source", "cache_folder", "data_folder", "fetch", "locate"]

@@ -1,8 +1,7 @@
 """DPHMM [5]: release answers about the state of a Markov chain with differential privacy on a policy graph.
 
 One module for each concept: `policy_graph` (section 4.2), `constraint` (Definition 4.1, Theorem 4.1), `hull` (section
-5.1), `protection` (sections 5.2, 5.3 and 6.1), `mechanisms` (sections 3.1 and 11.5), `data_release` (section 6.2),
-`mobility` and `evaluation` (section 8), `running_example`, `drawing`.
+5.1), `protection` (sections 5.2, 5.3 and 6.1), `mechanisms` (sections 3.1 and 11.5), `data_release` (section 6.2).
 """
 
 from tplrepro.lazy import lazy_names as _lazy_names
@@ -32,6 +31,5 @@ _EXPORTS = {
     "ReleaseStep": "data_release",
     "LocalMechanism": "mechanisms",
 }
-_MODULES = ("drawing", "evaluation", "mobility", "running_example")
 
-__getattr__, __dir__, __all__ = _lazy_names(__name__, _EXPORTS, _MODULES)
+__getattr__, __dir__, __all__ = _lazy_names(__name__, _EXPORTS)

@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tplrepro.files import write_whole
 from tplrepro.leakage.temporal import temporal_privacy_leakage
 from tplrepro.markov.sequences import Sequences, as_sequences, count_transitions
 from tplrepro.markov.shrinkage import matrices_of_few, own_matrix, pooled_matrix
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.progress import progress_bar
-from tplrepro.provenance import write_whole
 from tplrepro.validation import FrozenArrays, as_numbers, check_budgets, check_horizon, check_smoothing
 
 __all__ = ["PopulationLeakage", "population_leakage"]

@@ -13,17 +13,6 @@ from tplrepro.lazy import lazy_names as _lazy_names
 
 _NAMES = {
     "batch": ("BatchResponse", "batch_belief", "batch_chain", "batch_distance", "decode_batch", "encode_batches"),
-    "experiments": (
-        "cell_distance",
-        "gaze_cells",
-        "grid_distance",
-        "halves",
-        "least_leakage",
-        "merge_rare",
-        "second_beliefs",
-        "two_step_noise",
-    ),
-    "identification": ("MarkovClassifier", "RecurrentClassifier", "identification_rate", "smoothed_symbols"),
     "leakage": (
         "compose",
         "instantaneous_leakage",

@@ -1,0 +1,279 @@
+"""Claims as code: a paper's statement, the numbers of a record that it is judged by, and the verdict that they give.
+
+``docs/claims/<paper>.yaml`` holds the statements. `judge` evaluates the predicate of one on a record that
+`experiments.figures` wrote; `verdicts` shows those of one notebook as its last line; ``make claims`` renders the pages.
+A predicate is a Python expression of numbers, parameters of the notebook and `FUNCTIONS`; no number is ever typed.
+"""
+
+import ast
+import json
+import string
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from experiments.figures import output_folder
+from experiments.provenance import repository_folder
+from tplrepro.lazy import extra
+
+KINDS = ("reproduced", "reproduced with an erratum", "in part", "not reproduced", "not checkable here")
+FUNCTIONS = {
+    "all": np.all,
+    "any": np.any,
+    "close": lambda a, b, rtol=1e-9, atol=0.0: bool(np.allclose(a, b, rtol=rtol, atol=atol)),
+    **{f.__name__: f for f in (abs, len, list, max, min, range, round, sorted, sum, zip)},
+    **{f.__name__: f for f in (np.array, np.diff, np.exp, np.isfinite, np.isinf, np.log, np.mean, np.median, np.sqrt)},
+}
+_NOT_ALLOWED = (ast.Attribute, ast.Lambda, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom, ast.JoinedStr)
+
+
+class ClaimError(ValueError):
+    """A claim that does not say what it must, or whose record does not hold what it needs."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One statement of a paper; texts may hold ``{expression:format}`` of its numbers."""
+
+    id: str
+    place: str  # in the paper
+    statement: str  # in our words
+    record: str | None = None  # "tkde2019/fig3"
+    numbers: Mapping | None = None  # name -> key of the record's results, or [key, key below it, ...]
+    predicate: str | None = None  # whether the statement holds
+    test: str | list | None = None  # "tests/leakage/test_published.py::test_name", where tests decide
+    ours: str = ""  # our number
+    erratum: str | None = None  # "errata.md#anchor" below docs: true only once this is corrected
+    part: str = ""  # which part holds
+    part_if: str | None = None  # predicate of the part
+    why: str = ""  # not wholly reproduced, or not checkable
+    note: str = ""
+    quick: bool = False  # the predicate means something at the quick profile's size
+
+    def __post_init__(self):
+        ways = [bool(self.predicate), bool(self.test), bool(self.why) and not self.predicate and not self.test]
+        if sum(ways) != 1 or (self.predicate and not self.record):
+            raise ClaimError(
+                f"{self.id}: must have a record with a predicate, or a test, or only why it is not checkable; "
+                "name what decides"
+            )
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the numbers say of a claim: one of `KINDS`, in words with which part or why, and our number."""
+
+    kind: str
+    words: str
+    ours: str
+    random: bool = False  # one of the numbers has an interval over repeats
+
+
+def read_claims(path: Path) -> dict:
+    """The content of ``docs/claims/<paper>.yaml``: title, introduction, and sections, each with its list of claims."""
+    with extra():
+        import yaml
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    for section in content["sections"]:
+        for facts in section["claims"]:
+            unknown = sorted(set(facts) - set(Claim.__annotations__))
+            if unknown:
+                raise ClaimError(f"{path.name}: {facts.get('id')} may not say {', '.join(unknown)}; correct it")
+        section["claims"] = [Claim(**facts) for facts in section["claims"]]
+    names = [claim.id for claim in claims_of(content)]
+    if len(set(names)) < len(names):
+        raise ClaimError(f"{path.name}: ids must differ, got {max(names, key=names.count)} twice; rename one")
+    return content
+
+
+def claims_of(content: Mapping) -> list[Claim]:
+    """All claims of a paper, in order."""
+    return [claim for section in content["sections"] for claim in section["claims"]]
+
+
+def judge(claim: Claim, record: Mapping | None = None) -> Verdict:
+    """The verdict on a claim by the record of its notebook; None for what tests decide, or nothing can.
+
+    Raises
+    ------
+    ClaimError
+        If the record lacks a number, an expression fails, or a statement turns out not to hold and no cause is given,
+        or to hold although one is.
+
+    Examples
+    --------
+    >>> claim = Claim("sum", "Table 2", "T releases leak T epsilon", "tkde2019/table2",
+    ...               numbers={"leakage": "user level"}, predicate="close(leakage, horizon * epsilon)",
+    ...               ours="{leakage:.2f} nats")
+    >>> verdict = judge(claim, {"parameters": {"horizon": 10, "epsilon": 0.1}, "results": {"user level": 1.0}})
+    >>> verdict.kind, verdict.ours
+    ('reproduced', '1.00 nats')
+    """
+    names = _names(claim, record or {})
+    texts = (claim.ours, claim.part, claim.why, claim.note)
+    ours, part, why, note = (_Filling(claim).vformat(text, (), names) for text in texts)
+    if claim.predicate is not None:
+        holds = bool(_evaluate(claim, claim.predicate, names))
+    else:
+        holds = claim.test is not None and not claim.why
+    if holds and (why or part):
+        raise ClaimError(
+            f"{claim.id}: holds ({ours}), though a cause is given why not; drop part and why, or look again"
+        )
+    if not holds and not why:
+        raise ClaimError(f"{claim.id}: does not hold ({ours}), and no cause is given; say why")
+    if holds:
+        kind, cause = KINDS[1 if claim.erratum else 0], ""
+    elif claim.predicate is None and claim.test is None:
+        kind, cause = KINDS[4], f": {why}"
+    elif part and (claim.part_if is None or _evaluate(claim, claim.part_if, names)):
+        kind, cause = KINDS[2], f": {part}; {why}"
+    else:
+        kind, cause = KINDS[3], f": {why}"
+    words = kind + cause + (f". {note}" if note else "")
+    return Verdict(kind, words, ours, any(f"{name}_low" in names for name in claim.numbers or {}))
+
+
+def mean_with_interval(samples: ArrayLike, level: float = 0.95) -> dict:
+    """Mean of independent repeats with Student's interval, as a record holds it and `Claim.ours` shows it.
+
+    >>> {name: round(float(part), 2) for name, part in mean_with_interval([1.0, 2.0, 3.0]).items()}
+    {'value': 2.0, 'low': -0.48, 'high': 4.48, 'repeats': 3.0}
+    """
+    from scipy.stats import t
+
+    values = np.asarray(samples, dtype=float).ravel()
+    if values.size < 2:
+        raise ValueError(f"samples must be at least two repeats, got {values.size}; repeat the experiment")
+    half = t.ppf((1 + level) / 2, values.size - 1) * values.std(ddof=1) / np.sqrt(values.size)
+    return {"value": values.mean(), "low": values.mean() - half, "high": values.mean() + half, "repeats": values.size}
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """A table of statements, our numbers and verdicts, as notebooks show it."""
+
+    rows: list[tuple[str, str, str]]
+    head: str = "the paper"
+
+    def _repr_markdown_(self) -> str:
+        return markdown_table((self.head, "ours", "verdict"), self.rows)
+
+    def __repr__(self) -> str:
+        return f"{len(self.rows)} claims"
+
+
+def markdown_table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Lines of a Markdown table."""
+    heads = list(heads)
+    cells = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(
+        "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row) + " |" for row in cells
+    )
+
+
+def verdicts(name: str) -> Verdicts:
+    """Statements of the paper that the notebook of this name judges, by the record that it has just written.
+
+    At other values than the paper's it says where a claim is judged, and it never fails.
+    """
+    paper, rows = name.split("/")[0], []
+    page = repository_folder() / "docs" / "claims" / f"{paper}.yaml"
+    record = json.loads((output_folder() / f"{name}.json").read_text(encoding="utf-8"))
+    size = _size(record)
+    for claim in claims_of(read_claims(page)) if page.is_file() else ():
+        if claim.record != name:
+            continue
+        judged = size == "paper" or (size == "quick" and claim.quick)
+        values = "the paper's values" if head_of(paper) == "the paper" else "the paper profile's values"
+        ours, words = "", f"judged at {values}" + ("" if size == "quick" else ", and these are others")
+        try:
+            ours = _Filling(claim).vformat(claim.ours, (), _names(claim, record))
+            words = judge(claim, record).words if judged else words
+        except ClaimError as problem:
+            words = str(problem) if judged else words
+        links = f"[claim](../../docs/claims/{paper}.md#{claim.id})"
+        if claim.erratum:
+            links += f", [erratum](../../docs/{claim.erratum})"
+        rows.append((f"{claim.place}: {claim.statement}", ours, f"{words} ({links})"))
+    return Verdicts(rows, head_of(paper))
+
+
+def head_of(page: str) -> str:
+    """The head of a page's column of statements.
+
+    >>> head_of("tkde2019"), head_of("explore")  # no paper says what our own notebooks do
+    ('the paper', 'statement')
+    """
+    return "statement" if page in ("datasets", "explore") else "the paper"
+
+
+def _size(record):
+    """Profile at whose values a record was made; one made by hand at a published record's values has its profile."""
+    published = repository_folder() / "figures" / f"{record['name']}.json"
+    if record["profile"] == "interactive" and published.is_file():
+        known = json.loads(published.read_text(encoding="utf-8"))
+        if known["parameters"] == record["parameters"]:
+            return known["profile"]
+    return record["profile"]
+
+
+def _names(claim, record):
+    """Parameters of the notebook and the claim's numbers, by name; `_low` and `_high` of one with an interval."""
+    names = dict(record.get("parameters", {}))
+    for name, path in (claim.numbers or {}).items():
+        found = record.get("results", {})
+        for key in path if isinstance(path, list) else [path]:
+            try:
+                found = found[key]
+            except (KeyError, IndexError, TypeError):
+                raise ClaimError(f"{claim.id}: {claim.record} has no {path!r} in its results; record it") from None
+        if isinstance(found, dict) and {"value", "low", "high"} <= found.keys():
+            names |= {f"{name}_{end}": _number(found[end]) for end in ("low", "high")}
+            found = found["value"]
+        names[name] = _number(found)
+    return names
+
+
+def _number(value):
+    """A list of numbers as an array; "inf", "-inf" and "nan" are numbers that JSON does not have."""
+    try:
+        return float(value) if isinstance(value, str) else np.array(value, float) if isinstance(value, list) else value
+    except ValueError:
+        return value
+
+
+def _evaluate(claim, expression, names):
+    try:
+        tree = ast.parse(expression.strip(), mode="eval")
+        bad = [node for node in ast.walk(tree) if isinstance(node, _NOT_ALLOWED)]
+        if bad:
+            raise SyntaxError(f"{ast.unparse(bad[0])} is not allowed")
+        return eval(compile(tree, claim.id, "eval"), {"__builtins__": {}} | FUNCTIONS | names)
+    except Exception as error:
+        raise ClaimError(f"{claim.id}: {expression!r} fails: {type(error).__name__}: {error}; correct it") from None
+
+
+class _Filling(string.Formatter):
+    """Replaces ``{expression:format}``; arrays are listed, and a number with an interval shows it."""
+
+    def __init__(self, claim):
+        self.claim = claim
+
+    def get_field(self, field, args, names):
+        value = _evaluate(self.claim, field, names)
+        ends = [names.get(f"{field}_{end}") for end in ("low", "high")]
+        return (value, None if None in ends else ends), field
+
+    def format_field(self, found, spec):
+        value, ends = found
+        try:
+            if isinstance(value, np.ndarray | list | tuple):
+                return ", ".join(format(part, spec) for part in np.ravel(value).tolist())
+            text = format(value, spec)
+            return text if ends is None else f"{text} ({' to '.join(format(end, spec) for end in ends)})"
+        except (TypeError, ValueError) as error:
+            raise ClaimError(f"{self.claim.id}: cannot write {value!r} as {spec!r}: {error}; correct it") from None

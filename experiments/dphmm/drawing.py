@@ -1,0 +1,78 @@
+"""Drawings of policy graphs and sensitivity hulls in the plane, as in Figs. 3 to 9, 14 and 15 of [5]."""
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import networkx
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator
+from numpy.typing import ArrayLike
+
+from experiments.figures import PALETTE
+from tplrepro.dphmm.constraint import as_answers
+from tplrepro.dphmm.hull import SensitivityHull
+from tplrepro.dphmm.policy_graph import PolicyGraph
+
+__all__ = ["draw_hull", "draw_policy", "draw_transitions", "plain_log_scale"]
+
+
+def draw_policy(
+    axes: Axes,
+    policy: PolicyGraph,
+    answers: ArrayLike,
+    *,
+    added: Iterable = (),
+    exposed: Collection[int] = (),
+    impossible: bool = True,
+) -> None:
+    """States s_1 ... s_N at their answers (N, 2), and the edges of the policy.
+
+    `added` edges are dashed, `exposed` states marked, impossible states grey or left out.
+    """
+    graph = networkx.Graph(policy.graph)
+    if impossible:
+        graph.add_nodes_from(range(policy.n_states))
+    outlines = {state: "black" if state in policy.graph else "#b0b0b0" for state in graph}
+    outlines |= {int(state): PALETTE[1] for state in exposed}
+    new = {frozenset(edge) for edge in added}
+    styles = ["--" if frozenset(edge) in new else "-" for edge in graph.edges]
+    colors = [PALETTE[style == "--"] for style in styles]
+    _draw(axes, graph, answers, style=styles, edge_color=colors, edgecolors=[outlines[state] for state in graph])
+
+
+def draw_transitions(axes: Axes, matrix: ArrayLike, answers: ArrayLike) -> None:
+    """States at their answers and an arrow for each transition of positive probability; staying is not drawn."""
+    graph = networkx.DiGraph(np.argwhere(np.asarray(matrix) > 0).tolist())
+    graph.remove_edges_from(list(networkx.selfloop_edges(graph)))
+    _draw(axes, graph, answers, edgecolors="black", connectionstyle="arc3,rad=0.14", arrowsize=7)
+
+
+def draw_hull(
+    axes: Axes, hull: SensitivityHull, centre: ArrayLike = (0.0, 0.0), *, fill: bool = True, **style: Any
+) -> None:
+    """The body `centre` + K in the plane; a flat hull is drawn as its segment. `style` is that of the outline."""
+    outline: dict[str, Any] = {"color": PALETTE[2], "linestyle": "-", "marker": "", "zorder": 1.5} | style
+    corners = np.asarray(centre) + hull.vertices
+    corners = np.vstack([corners, corners[:1]])
+    if fill and hull.dimension == 2:
+        axes.fill(*corners.T, color=outline["color"], alpha=0.15, linewidth=0, zorder=1)
+    axes.plot(*corners.T, **outline)
+
+
+def plain_log_scale(axes: Axes) -> None:
+    """A logarithmic vertical axis with plain numbers at 1, 2 and 5."""
+    axes.set_yscale("log")
+    axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter("{x:g}")
+
+
+def _draw(axes: Axes, graph: networkx.Graph, answers: ArrayLike, **styles) -> None:
+    f = as_answers(answers)
+    names = {state: f"$s_{{{state + 1}}}$" for state in graph}
+    styles = {"node_size": 130, "font_size": 7, "node_color": "white", "edge_color": PALETTE[0]} | styles
+    networkx.draw_networkx(graph, dict(enumerate(f)), labels=names, ax=axes, hide_ticks=False, **styles)
+    margin = 0.16 * np.ptp(f, axis=0).max() + 0.1
+    (left, bottom), (right, top) = f.min(axis=0) - margin, f.max(axis=0) + margin
+    axes.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")

@@ -1,0 +1,142 @@
+"""The evaluation of [5] (section 8): degree of protection, error and runtime along trajectories.
+
+`evaluate` releases each trajectory under one policy, once for each budget, and records for each timestamp what Figs. 10
+to 13 average.
+"""
+
+import timeit
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+from time import process_time
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import csr_array
+from scipy.spatial.distance import cdist
+
+from experiments.claims import mean_with_interval
+from experiments.dphmm.mobility import MobilityModel
+from tplrepro.dphmm.data_release import KEPT, DataRelease, release
+from tplrepro.dphmm.policy_graph import PolicyGraph
+from tplrepro.dphmm.protection import degree_of_protection
+from tplrepro.markov.transition import TransitionMatrix
+
+__all__ = ["compare", "evaluate", "grid_of_states", "over_trajectories", "time_growth"]
+
+
+def compare(
+    models: Mapping[str, MobilityModel],
+    radii: Mapping[str, float],
+    epsilons: Sequence[float],
+    *,
+    delta: float,
+    seed: int,
+    kept: int = KEPT,
+) -> pd.DataFrame:
+    """`evaluate` of the three methods of section 8 on each model, for each budget.
+
+    For each name of data a model and the radius r of its G_util, km; budgets of a release, nats; `delta` of the
+    baseline DPLS, a complete graph on the delta-location set. The rows are those of `evaluate` with data and method in
+    front.
+    """
+    tables: dict[tuple, pd.DataFrame] = {}
+    for name, model in models.items():
+        policies = {
+            "DPHMM, G_util": (PolicyGraph.utility(model.answers, radii[name]), None),
+            "DPHMM, G_trs": (PolicyGraph.transition(model.transitions), None),
+            "DPLS": (PolicyGraph.complete(len(model.answers)), delta),
+        }
+        tables |= {
+            (name, method): evaluate(model, policy, epsilons, share, seed=seed, kept=kept)
+            for method, (policy, share) in policies.items()
+        }
+    keys = ["data", "method"]
+    return pd.concat(tables, names=keys).reset_index(level=keys).reset_index(drop=True)
+
+
+def evaluate(
+    model: MobilityModel,
+    policy: PolicyGraph,
+    epsilons: Sequence[float],
+    delta: float | None = None,
+    *,
+    seed: int,
+    method: str = "greedy",
+    kept: int = KEPT,
+) -> pd.DataFrame:
+    """Release all trajectories of a model under one policy, by the planar isotropic mechanism of section 8.
+
+    Where only one state is possible nothing is released and the prior is kept, as no privacy is possible; such
+    timestamps have `released` False and no other values.
+
+    `epsilons` are the budgets of a release, `delta`, `method` and `kept` as in `DataRelease`: with kept = 0 each
+    release finds its protection anew, as Algorithm 2 is printed. Trajectory i draws from the generator of (seed, i),
+    whatever the policy and the budget. A row for each trajectory, budget and timestamp: trajectory, epsilon, time (from
+    1); released; possible: |C_t|; degree_of_protection of the true state (of its surrogate, where it is outside the
+    delta-location set); error: ||z - f(s)||_2, km; added_edges; CPU seconds of the release.
+    """
+    f, rows = model.answers, []
+    setting = DataRelease(
+        policy, f, model.transitions, mechanism="planar isotropic", method=method, delta=delta, skip=True, kept=kept
+    )
+    for (i, trajectory), epsilon in product(enumerate(model.trajectories), epsilons):
+        start, rng = model.transitions.row(trajectory[0]), np.random.default_rng([seed, i])
+        steps = setting.series(trajectory[1:], epsilon, start, rng=rng)
+        for time, state in enumerate(trajectory[1:].tolist(), start=1):
+            started = process_time()
+            step = next(steps)
+            seconds = process_time() - started
+            row: dict[str, Any] = {"trajectory": i, "epsilon": epsilon, "time": time, "released": step is not None}
+            if step is not None:
+                row |= {
+                    "possible": step.policy.possible.size,
+                    "degree_of_protection": degree_of_protection(
+                        step.policy, f, step.mechanism.hull, [step.perturbed_state]
+                    ).max(),
+                    "error": float(np.linalg.norm(step.z - f[state])),
+                    "added_edges": len(step.added_edges),
+                    "seconds": seconds,
+                }
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def over_trajectories(releases: pd.DataFrame, quantity: str) -> dict | float:
+    """The mean of a column of `evaluate` over trajectories, with its interval; without it for a single trajectory."""
+    means = releases.groupby("trajectory")[quantity].mean()
+    return mean_with_interval(means) if len(means) > 1 else float(means.mean())
+
+
+def time_growth(sizes: Iterable[int], epsilon: float, *, seed: int, repeats: int = 5) -> pd.DataFrame:
+    """CPU seconds of one release, all of n states equally likely, on a square grid with G_trs and with G_cplt.
+
+    A row for each of the `sizes` |C_t|: states, G_trs, complete; of the `repeats` the fastest counts, after a warm-up.
+    """
+
+    def seconds(policy: PolicyGraph, answers: np.ndarray, transitions: TransitionMatrix) -> float:
+        n, rng = policy.n_states, np.random.default_rng(seed)
+
+        def first_release() -> None:
+            next(release([0], policy, answers, epsilon, transitions, np.full(n, 1 / n), rng=rng))
+
+        return min(timeit.repeat(first_release, number=1, repeat=repeats + 1, timer=process_time)[1:])
+
+    rows = []
+    for n in sizes:
+        grid = grid_of_states(n)
+        policies = {"G_trs": PolicyGraph.transition(grid[1]), "complete": PolicyGraph.complete(n)}
+        rows.append({"states": n} | {name: seconds(policy, *grid) for name, policy in policies.items()})
+    return pd.DataFrame(rows)
+
+
+def grid_of_states(n_states: int, reach: float = 1.5) -> tuple[np.ndarray, TransitionMatrix]:
+    """Answers (n, 2) on a square grid, and a chain that moves to cells at most `reach` away.
+
+    >>> answers, transitions = grid_of_states(9)
+    >>> PolicyGraph.transition(transitions).n_edges
+    36
+    """
+    side = int(np.ceil(np.sqrt(n_states)))
+    answers = np.stack(np.divmod(np.arange(n_states), side), axis=1).astype(float)
+    return answers, TransitionMatrix(csr_array(cdist(answers, answers) <= reach), normalize=True)

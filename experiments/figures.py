@@ -1,0 +1,231 @@
+"""Figures: one look for all of them, and a record beside each that says where it came from.
+
+`save_figure` writes a picture (PNG and PDF) together with its provenance, a JSON file of the same stem: the
+commit, the parameters, the versions, the SHA-256 of the data files that were read, and the numbers that the
+figure rests on. `save_table` does the same for a table. Everything lands under the folder that the variable
+``TPLREPRO_FIGURES`` names, ``build/figures`` of the repository by default.
+"""
+
+import io
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from experiments.provenance import provenance, repository_folder, write_with_record
+from tplrepro.lazy import extra
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+# Okabe and Ito's eight colours, told apart by readers with any form of colour blindness; black comes last
+# because it is the axes' colour.
+PALETTE = (
+    "#0072B2",  # blue
+    "#D55E00",  # vermillion
+    "#009E73",  # bluish green
+    "#CC79A7",  # reddish purple
+    "#E69F00",  # orange
+    "#56B4E9",  # sky blue
+    "#F0E442",  # yellow
+    "#000000",
+)
+
+# What the curves are to keep to, such as the budget: a broad grey band behind them.
+BAND = {"color": "0.6", "zorder": 1, "linewidth": 5, "alpha": 0.4, "linestyle": "-", "marker": ""}
+
+# Software versions and dates, which Matplotlib would write into a file.
+UNSTEADY = {".png": ("Software",), ".pdf": ("Creator", "Producer", "CreationDate"), ".svg": ("Creator", "Date")}
+
+# Widths of the IEEE two-column layout, in inches.
+SINGLE_COLUMN = 3.5
+DOUBLE_COLUMN = 7.16
+
+
+def use_style() -> None:
+    """Set Matplotlib's defaults for every figure of the repository, whatever the user's own are.
+
+    Okabe-Ito colours with a line style and a marker each, so that the curves are told apart in grey as well;
+    no text below 7 pt at the width the figure is printed; fonts embedded as TrueType in PDF.
+    """
+    with extra():
+        import matplotlib as mpl
+        from cycler import cycler
+
+    backend = mpl.get_backend()
+    mpl.rcdefaults()
+    mpl.rcParams.update(
+        {
+            "backend": backend,
+            "figure.figsize": (SINGLE_COLUMN, 2.5),
+            "figure.dpi": 110,
+            "figure.constrained_layout.use": True,
+            "savefig.dpi": 300,
+            "font.size": 8,
+            "axes.titlesize": 8,
+            "axes.labelsize": 8,
+            "xtick.labelsize": 7,
+            "ytick.labelsize": 7,
+            "legend.fontsize": 7,
+            "legend.frameon": False,
+            "legend.handlelength": 2.6,
+            "figure.titlesize": 9,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.grid": True,
+            "grid.color": "#d9d9d9",
+            "grid.linewidth": 0.5,
+            "axes.axisbelow": True,
+            "lines.linewidth": 1.3,
+            "lines.markersize": 4,
+            "axes.prop_cycle": cycler(color=PALETTE)
+            + cycler(linestyle=["-", "--", "-.", ":", "-", "--", "-.", ":"])
+            + cycler(marker=["o", "s", "^", "D", "v", "P", "X", "*"]),
+            "pdf.fonttype": 42,
+            "svg.hashsalt": "tplrepro",
+        }
+    )
+
+
+def subplots(
+    rows: int = 1, cols: int = 1, columns: int | None = None, panel_height: float = 2.2, **kwargs: Any
+) -> "tuple[Figure, Any]":
+    """Figure and axes at the width of one or two printed columns, in the house style.
+
+    Parameters
+    ----------
+    rows, cols : int
+        Number of panels down and across.
+    columns : {1, 2}, optional
+        Printed columns that the figure spans; by default 1 for a single panel across, otherwise 2.
+    panel_height : float
+        Height of one row of panels, in inches.
+    **kwargs
+        Passed to `matplotlib.pyplot.subplots` (``sharex``, ``squeeze``, ...), whose axes are returned.
+
+    Raises
+    ------
+    ValueError
+        If `columns` is neither 1 nor 2.
+    """
+    import matplotlib.pyplot as plt
+
+    if columns is None:
+        columns = 1 if cols == 1 else 2
+    if columns not in (1, 2):
+        raise ValueError(f"columns must be 1 or 2, got {columns!r}; choose one or two printed columns")
+    use_style()
+    return plt.subplots(
+        rows, cols, figsize=(SINGLE_COLUMN if columns == 1 else DOUBLE_COLUMN, panel_height * rows), **kwargs
+    )
+
+
+def line_styles(names: Iterable[str]) -> dict[str, dict]:
+    """Colour, dashes and marker of each name, the same in all panels; each line is thinner than the one before it.
+
+    So a line that lies on an earlier one, drawn in this order, hides nothing of it. Where colours run out, lines are
+    grey and their markers hollow.
+    """
+    import matplotlib as mpl
+
+    use_style()
+    names, cycle = list(dict.fromkeys(names)), list(mpl.rcParams["axes.prop_cycle"])
+    widths = [2.6 - 1.6 * i / max(len(names) - 1, 1) for i in range(len(names))]
+    sizes = [2.5 * width**0.5 + 1.5 for width in widths]
+    return {
+        name: cycle[i % len(cycle)]
+        | {"linewidth": width, "markersize": size}
+        | ({"color": "0.45", "markerfacecolor": "white"} if i >= len(cycle) else {})
+        for i, (name, width, size) in enumerate(zip(names, widths, sizes, strict=True))
+    }
+
+
+def legend_below(figure: "Figure", axes: Iterable, ncols: int) -> None:
+    """One legend for all panels below them: what `axes` name, each once."""
+    named = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=ncols)
+
+
+def save_figure(
+    figure: "Figure",
+    name: str,
+    *,
+    results: dict | None = None,
+    data: str = "none",
+    inputs: Iterable = (),
+    table: "DataFrame | None" = None,
+) -> None:
+    """Write a figure as PNG and PDF with its provenance beside it, the notebook's parameters included.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+    name : str
+        Paper and figure, ``"tkde2019/fig3"``.
+    results : dict, optional
+        Numbers that the figure shows or that the text quotes: numbers, strings, lists, dicts and arrays of them; an
+        infinity or NaN is written as a string.
+    data : {"none", "real", "real (unverified)", "synthetic"}
+        What the figure was computed from; unverified is what no published checksum confirms. "synthetic" puts the
+        words "synthetic data" into the figure's title where the author left them out.
+    inputs : iterable of path
+        Data files that were read; required when `data` is real. Folders stand for all files in them.
+    table : pandas.DataFrame, optional
+        The plotted numbers, written as CSV under the same stem (no index, nine significant digits).
+
+    Raises
+    ------
+    ValueError
+        If `name` is not a relative path without a suffix, if `data` is none of these kinds, or if `data`
+        is real and no input file is named.
+    """
+    target, record = _target(name), provenance(name, results, data, inputs)
+    if data == "synthetic":
+        _say_synthetic(figure)
+    contents = {suffix: figure_bytes(figure, suffix) for suffix in (".png", ".pdf")}
+    if table is not None:
+        contents[".csv"] = _comma_separated(table)
+    write_with_record(target, contents, record)
+
+
+def figure_bytes(figure: "Figure", suffix: str) -> bytes:
+    """A figure as ".png", ".pdf" or ".svg", without dates and versions: the same figure has the same bytes."""
+    # The constrained layout settles the second time; without the first, saving twice would differ.
+    if (layout := figure.get_layout_engine()) is not None:
+        layout.execute(figure)
+    content = io.BytesIO()
+    figure.savefig(content, format=suffix.removeprefix("."), dpi=300, metadata=dict.fromkeys(UNSTEADY[suffix]))
+    return content.getvalue()
+
+
+def save_table(
+    table: "DataFrame", name: str, *, results: dict | None = None, data: str = "none", inputs: Iterable = ()
+) -> None:
+    """Write a table as CSV with its provenance beside it; arguments and errors as for `save_figure`."""
+    write_with_record(_target(name), {".csv": _comma_separated(table)}, provenance(name, results, data, inputs))
+
+
+def output_folder() -> Path:
+    """Folder under which figures are written: ``TPLREPRO_FIGURES``, or ``build/figures`` of the repository."""
+    named = os.environ.get("TPLREPRO_FIGURES")
+    return Path(named) if named else repository_folder() / "build" / "figures"
+
+
+def _target(name):
+    path = Path(name)
+    if path.is_absolute() or ".." in path.parts or path.suffix or not path.name:
+        raise ValueError(
+            f"name must be a relative path without a suffix, got {str(name)!r}; write it like 'tkde2019/fig3'"
+        )
+    return output_folder() / path
+
+
+def _comma_separated(table):
+    return table.to_csv(index=False, float_format="%.9g", lineterminator="\n").encode()
+
+
+def _say_synthetic(figure):
+    title = figure.get_suptitle()
+    if not any("synthetic data" in words.lower() for words in [title, *(axes.get_title() for axes in figure.axes)]):
+        figure.suptitle(f"{title} (synthetic data)" if title else "Synthetic data")

@@ -1,0 +1,1 @@
+"""The experiments of [3]: their settings, and attackers that identify an activity."""

@@ -1,0 +1,289 @@
+"""The page: controls on one side, leakages, plots and budgets on the other."""
+
+import base64
+import os
+from collections.abc import Callable
+from functools import lru_cache, partial
+from html import escape
+from shlex import quote
+from typing import Any
+
+import ipywidgets
+import numpy as np
+
+from experiments.figures import output_folder
+from experiments.provenance import repository_folder
+from page import report
+from page.address import LONGEST, read_query, write_query
+from page.analysis import Analysis, Inputs, analyse
+from page.browser import Browser, LivePlots
+from page.controls import NumberControl, card, dropdown, note
+from page.glossary import glossary_html
+from page.noises import LAPLACE, PURE
+from page.notebook import result_notebook
+from page.plots import CURRENT
+from page.scheduling import Scheduler
+from page.schemes import SCHEMES
+from page.sources import MATCHING, SEQUENCES_FILE, MatrixSource
+from page.text import MAX_RELEASES, format_budgets, parse_budgets
+from tplrepro.files import write_whole
+from tplrepro.leakage.temporal import as_loss_function
+
+__all__ = ["LeakagePage"]
+
+PURE_EPSILON, WITH_DELTA = "pure ε", "(ε, δ)"
+BOTH, BACKWARD, FORWARD = "both", "backward only", "forward only"
+SYNTHETIC = "<p class='tplr-synthetic'>Synthetic data: no conclusion about people may be drawn from these numbers.</p>"
+ABOUT_CELLS = (
+    "Gaussian noise has the variance of Laplace noise. A user's change moves so many cells of the answer, each by an "
+    "equal part of the sensitivity: 2 for someone who moves between two counts; 1 is the worst case."
+)
+
+FIRST = "Fig. 8 of TKDE 2019"
+#: Kept for matrices that a user goes back to.
+loss_function = lru_cache(maxsize=8)(as_loss_function)
+
+
+class LeakagePage(ipywidgets.VBox):
+    """An interactive page on the leakage of a series of releases, and on the budgets that bound it.
+
+    It begins with the matrices `example`, a key of `EXAMPLES`, the budget `epsilon` of each of `horizon` releases, the
+    level `alpha` of alpha-DP_T to allocate, in nats, and the `sensitivity` of the released counts, or with what the
+    address asks for, if the page has one of its own. `analysis` is the last valid result, and `problems` says what is
+    wrong with the input.
+    """
+
+    def __init__(
+        self, example: str = FIRST, epsilon: float = 0.1, horizon: int = 10, alpha: float = 1.0, sensitivity: float = 2
+    ):
+        self.problems: list[str] = []
+        self._refused: list[str] = []  # of the address
+        self._changed = Scheduler(self._update, self._complete).request
+        self.epsilon = NumberControl("ε (nats)", epsilon, 0.001, 10.0, "logarithmic")
+        self.horizon = NumberControl("Releases T", horizon, 1, 100, "whole")
+        self.alpha = NumberControl("Target α (nats)", alpha, 0.01, 10.0, "logarithmic")
+        self.sensitivity = NumberControl("Sensitivity", sensitivity, 1, 10)
+        self.privacy = ipywidgets.ToggleButtons(
+            description="Leakage in", options=[PURE_EPSILON, WITH_DELTA], tooltip="pure ε, or ε at a δ"
+        )
+        self.delta = NumberControl("Probability δ", 1e-6, 1e-12, 0.1, "logarithmic")
+        self.mechanism = dropdown("Budgets by", (LAPLACE, PURE))
+        self.cells = NumberControl("Cells changed", 2, 1, 10, "whole")
+        self.adversary = ipywidgets.ToggleButtons(
+            description="Adversary knows", options=[BOTH, BACKWARD, FORWARD], tooltip="what the adversary knows"
+        )
+        self.forward = MatrixSource("forward", self._changed, example)
+        self.backward = MatrixSource("backward", self._changed, example, self.forward)
+        self.unequal = ipywidgets.Checkbox(description="different budgets for each release", indent=False)
+        self.budgets = ipywidgets.Textarea(
+            rows=4, continuous_update=False, tooltip="budgets of each release in nats", placeholder="0.5, 0.2 x 8, 0.7"
+        )
+        self.scheme = dropdown("Those of", SCHEMES, list(SCHEMES)[2])
+        self.fill = ipywidgets.Button(description="Take these budgets")
+        self.reset = ipywidgets.Button(description="Reset to ε")
+        self.saved_scheme = dropdown("Budgets of", (CURRENT, *SCHEMES))
+        self.save = {
+            suffix: ipywidgets.Button(description=f"Save {what} ({suffix[1:].upper()})")
+            for what, suffix in (("budgets", ".csv"), ("figure", ".svg"), ("figure", ".pdf"), ("notebook", ".ipynb"))
+        }
+        self.saved, self.link = note(), note().add_class("tplr-address")
+        self.status = ipywidgets.HTML().add_class("tplr-status")
+        self.about_delta = note()
+        self.title, self.summary, self.table = ipywidgets.HTML(), ipywidgets.HTML(), ipywidgets.HTML()
+        self.browser = Browser()
+        self.analysis: Analysis = analyse(self._inputs())
+        self.plots = LivePlots(self.analysis)
+        self._show()
+        super().__init__([self.browser, self._columns()])
+        self.add_class("tplr-page")
+        numbers = "epsilon horizon alpha sensitivity delta cells".split()
+        for name in (*numbers, "mechanism", "adversary", "budgets"):
+            getattr(self, name).observe(self._changed, "value")
+        self.privacy.observe(self._switch_privacy, "value")
+        self.unequal.observe(self._switch_budgets, "value")
+        self.fill.on_click(self._fill)
+        self.reset.on_click(self._reset)
+        for suffix, button in self.save.items():
+            button.on_click(partial(self._save, suffix))
+        self._values = (
+            {name: getattr(self, name).entry for name in numbers} | self.forward.values | self.backward.values
+        )
+        self._values |= {name: getattr(self, name) for name in "privacy mechanism adversary budgets unequal".split()}
+        self._initial = {name: control.value for name, control in self._values.items()}
+        self._refused = read_query(os.environ.get("QUERY_STRING", ""), self._values)
+        self._write_address()
+
+    def _columns(self) -> ipywidgets.Box:
+        self._editor = ipywidgets.VBox(
+            [self.budgets, note("nats, separated by commas; 0.2 x 8 is eight times 0.2")], layout={"display": "none"}
+        )
+        self._at_delta = ipywidgets.VBox([self.delta, self.mechanism, self.cells, note(ABOUT_CELLS)])
+        self._at_delta.layout.display = "none"
+        filling = ipywidgets.Box([self.fill, self.reset]).add_class("tplr-buttons")
+        saving = ipywidgets.Box([*self.save.values()]).add_class("tplr-buttons")
+        inputs = [
+            card("Pure ε, or ε at a δ", self.privacy, self._at_delta),
+            card("What the adversary knows", self.adversary, self.forward, self.backward).add_class("tplr-adversary"),
+            card("Budgets of each release", self.unequal, self._editor, self.scheme, filling),
+            card("Save", self.saved_scheme, saving, self.saved, self.link),
+        ]
+        plots = ipywidgets.VBox([self.plots]).add_class("tplr-plots")
+        shown = self.title, self.summary, plots, self.about_delta, self.table
+        results = [*(part.add_class("tplr-result") for part in shown), ipywidgets.HTML(glossary_html())]
+        columns = [
+            card("Releases", self.epsilon, self.horizon, self.alpha, self.sensitivity).add_class("tplr-releases"),
+            ipywidgets.VBox(inputs).add_class("tplr-inputs"),
+            ipywidgets.VBox([self.status, *results]).add_class("tplr-results"),
+        ]
+        return ipywidgets.Box(columns).add_class("tplr-columns")
+
+    def _inputs(self) -> Inputs:
+        """What the controls say; all that is wrong with it goes into one error, a line a problem."""
+        problems: list[str] = []
+
+        def read(what: str, make: Callable) -> Any:
+            try:
+                return make()
+            except ValueError as error:
+                problems.append(f"{what}: {error}")
+                return None
+
+        known, follows = self.adversary.value, self.backward.followed
+        forward = read("forward matrix", self.forward.matrix) if known != BACKWARD or follows else None
+        again = follows and problems  # what follows the forward matrix has its problems
+        backward = read("backward matrix", self.backward.matrix) if known != FORWARD and not again else None
+        if known == BACKWARD:
+            forward = None
+        epsilons = read("budgets", self._epsilons)
+        alpha, sensitivity = (read("releases", control.checked) for control in (self.alpha, self.sensitivity))
+        with_delta = self.privacy.value == WITH_DELTA
+        cells, delta = 1, None
+        if with_delta:
+            cells, delta = read("noise", self.cells.checked), read("noise", partial(self.delta.checked, 0.5))
+        if problems:
+            raise ValueError("\n".join(problems))
+        noise = {"delta": delta, "mechanism": self.mechanism.value, "cells": cells}
+        return Inputs(loss_function(backward), loss_function(forward), epsilons, alpha, sensitivity, **noise)
+
+    def _epsilons(self) -> np.ndarray:
+        horizon = self.horizon.checked(MAX_RELEASES)
+        if self.unequal.value:
+            return parse_budgets(self.budgets.value, horizon)
+        return np.full(horizon, self.epsilon.checked())
+
+    def _update(self) -> None:
+        """Read the controls, and show the new result or what is wrong; nothing is raised."""
+        problems = []
+        try:
+            self.analysis = analyse(self._inputs(), self.analysis, complete=False)
+        except ValueError as error:
+            problems = str(error).split("\n")
+        except Exception as error:  # a page must not end in a traceback
+            problems = [f"unexpected {type(error).__name__}: {error}; change the input back, and please report this"]
+        self._tell(problems)
+        if not problems:
+            self._show()
+
+    def _complete(self) -> None:
+        if self.analysis.pending:
+            self.analysis = analyse(self.analysis.inputs, self.analysis)
+            self._show()
+        self._write_address()
+
+    def _write_address(self) -> None:
+        """Put the inputs into the address of the page, and say so."""
+        query = write_query(self._values, self._initial)
+        fits = len(query) <= LONGEST
+        self.browser.query = query if fits else ""
+        words = ["the address of this page holds these inputs, but no files"]
+        if not fits:
+            words = ["these inputs are too long for an address: save them"]
+        if self._refused:
+            words.append(f"left out of the address that was opened: {', '.join(self._refused)}")
+        self.link.value = escape("; ".join(words))
+
+    def _origin(self) -> str:
+        """Where the inputs of a saved notebook come from, in Markdown."""
+        words = ["Synthetic data: no conclusion about people may be drawn from these numbers.\n\n" * self.synthetic]
+        words += [f"Saved by `make explore`. Matrices: forward {self.forward.origin}, backward {self.backward.origin}."]
+        if self.browser.query:
+            words += [f"At the address of the page, `?{self.browser.query}` gives the same inputs, but no files."]
+        source = self.forward
+        both = self.adversary.value == BOTH and self.backward.kind.value == MATCHING
+        if both and source.kind.value == SEQUENCES_FILE and not (source.drop.value or self.unequal.value):
+            controls = source.smoothing, self.alpha, self.horizon, self.epsilon, self.sensitivity
+            names = "SMOOTHING ALPHA HORIZON EPSILON SENSITIVITY".split()
+            given = " ".join(f"{name}={control.value}" for name, control in zip(names, controls, strict=True))
+            command = f"make own-data FILE={quote(source.sequence_file.name)} {given}"
+            words += [f"From the file itself, where it has a line an observation, with intervals: `{command}`."]
+        return " ".join(words).strip()
+
+    def _tell(self, problems: list[str]) -> None:
+        self.problems = problems
+        self.status.value = report.problem_html(problems)
+        (self.add_class if problems else self.remove_class)("tplr-stale")
+        for button in self.save.values():
+            button.disabled = bool(problems)
+
+    def _show(self) -> None:
+        analysis = self.analysis
+        self.synthetic = False
+        for source, function in ((self.backward, analysis.inputs.backward), (self.forward, analysis.inputs.forward)):
+            if function is None:
+                source.about.value = "not known to this adversary"
+            else:
+                source.describe(function.matrix)
+                self.synthetic |= source.synthetic
+        self.title.value = SYNTHETIC if self.synthetic else ""
+        self.summary.value = report.summary_html(analysis)
+        self.table.value = report.schemes_html(analysis)
+        self.about_delta.value = report.delta_html(analysis)
+        self.plots.update(analysis)
+
+    def _switch_privacy(self, change) -> None:
+        self._at_delta.layout.display = None if change.new == WITH_DELTA else "none"
+        self._changed()
+
+    def _switch_budgets(self, change) -> None:
+        self._editor.layout.display = None if change.new else "none"
+        self.epsilon.slider.disabled = self.epsilon.entry.disabled = change.new
+        if change.new and not self.budgets.value.strip():
+            self.budgets.value = format_budgets(self.analysis.inputs.epsilons)
+        self._changed()
+
+    def _fill(self, _) -> None:
+        self._complete()
+        try:
+            self.budgets.value = format_budgets(report.budgets_of(self.analysis, self.scheme.value))
+        except ValueError as error:
+            return self._tell([f"budgets: {error}"])
+        self.horizon.entry.value = self.analysis.inputs.epsilons.size
+        self.unequal.value = True
+        self._changed()
+
+    def _reset(self, _) -> None:
+        self.budgets.value = ""
+        self.unequal.value = False
+        self._changed()
+
+    def _save(self, suffix: str, _) -> None:
+        """Write the file below the folder for figures, and have the browser download it as well."""
+        self._complete()
+        name = self.saved_scheme.value if suffix == ".csv" else CURRENT
+        try:
+            if suffix == ".csv":
+                content = report.budgets_table(self.analysis, name)
+            elif suffix == ".ipynb":
+                content = result_notebook(self.analysis, self._origin())
+            else:
+                content = report.saved_figure(self.analysis, suffix, "Synthetic data" if self.synthetic else "")
+            file = report.file_name(self.analysis, name, suffix)
+            path = output_folder() / "explore" / file
+            write_whole(path, content)
+        except (ValueError, OSError) as error:
+            self.saved.value = f"<span class='tplr-bad' role='alert'>{escape(str(error))}</span>"
+            return
+        self.browser.download(file, report.MEDIA_TYPES[suffix], content)
+        link = f"data:{report.MEDIA_TYPES[suffix]};base64,{base64.b64encode(content).decode()}"
+        download = f"<a class='tplr-link' download='{escape(file)}' href='{link}'>download {escape(file)}</a>"
+        self.saved.value = f"saved as {escape(os.path.relpath(path, repository_folder()))}, and {download}"

@@ -1,0 +1,127 @@
+"""Mechanisms in which users perturb their own data: the laws behind likelihoods and counts, and what they leak."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from experiments import comparison
+from tplrepro import sip
+from tplrepro.dphmm import KNormMechanism, PolicyGraph
+from tplrepro.mechanisms import KaryRandomizedResponse, UnaryEncoding
+
+LOCAL = {
+    "randomised response": partial(comparison.release_reports, by=KaryRandomizedResponse),
+    "unary encoding": partial(comparison.release_reports, by=UnaryEncoding),
+    "published": comparison.release_conditional_response,
+    "exact": comparison.release_optimal_response,
+    "LBA": partial(comparison.release_reports_by_window, window=2, scheme=comparison.by_absorption),
+    "LBD": partial(comparison.release_reports_by_window, window=2, scheme=comparison.by_distribution),
+    "policy": lambda s, *given: comparison.release_by_policy(s, *given, policy=PolicyGraph.utility(s.positions, 1.0)),
+}
+
+
+@pytest.mark.parametrize("name", ["randomised response", "unary encoding", "published"])
+@pytest.mark.parametrize("epsilon", [0.3, 1.5])
+def test_counts_are_unbiased(setting, name, epsilon):
+    rng = np.random.default_rng(4)
+    counts = np.array([LOCAL[name](setting, epsilon, rng).counts for _ in range(400)])
+    z = (counts.mean(axis=0) - setting.counts) / (counts.std(axis=0) / np.sqrt(400))
+    assert np.abs(z).max() < 4.5
+    assert np.sqrt((z**2).mean()) < 1.4
+
+
+@pytest.mark.parametrize(("name", "times"), [("randomised response", 1), ("unary encoding", 1), ("exact", 2)])
+def test_reports_keep_their_budget_and_the_exact_response_twice(setting, name, times, leakage):
+    release = LOCAL[name](setting, 0.8, np.random.default_rng(0))
+    largest = np.ptp(release.log_likelihoods, axis=-1).max()
+    assert largest <= times * 0.8 + 1e-9
+    assert largest == pytest.approx(0.8) or name == "exact"
+    assert leakage(release).max() <= setting.adversary.bound(np.full(5, times * 0.8)) + 1e-9
+    assert (release.counts is None) == (name == "exact")
+
+
+@pytest.mark.parametrize("name", LOCAL)
+def test_posteriors_are_calibrated(crowd, name):
+    """Users drawn from the chain are where the posterior says, as often as it says: likelihoods are the true ones."""
+    rng = np.random.default_rng(8)
+    people = crowd(rng, 4000, 3)
+    told = people.adversary.told(LOCAL[name](people, 1.2, rng).log_likelihoods)
+    believed = people.adversary.posteriors(told)
+    for low, high in [(0, 0.1), (0.1, 0.3), (0.3, 0.6), (0.6, 1.0)]:
+        chosen = (believed > low) & (believed <= high)
+        expected, variance = believed[chosen].sum(), (believed[chosen] * (1 - believed[chosen])).sum()
+        if chosen.sum() >= 300:
+            assert abs(people.present[chosen].sum() - expected) < 4 * np.sqrt(3 * variance)  # three times of a user
+
+
+@pytest.mark.parametrize("name", ["absorption", "distribution"])
+@pytest.mark.parametrize(("epsilon", "window"), [(12.0, 2), (40.0, 3), (16.0, 1), (1.0, 3)])
+def test_schemes_of_ren_keep_their_promise_for_a_window(crowd, leakage, schemes, name, epsilon, window):
+    """Algorithms 3 and 4 of Ren et al. with frequencies and the variances printed there; reports are the release's."""
+    people, (scheme, offered) = crowd(np.random.default_rng(3), 3000, 6), schemes[name]
+    release = comparison.release_reports_by_window(
+        people, epsilon, np.random.default_rng(1), window=window, scheme=scheme
+    )
+    n, users, unit = people.n_cells, people.n_users, epsilon / (2 * window)
+
+    def variance(budget):  # Eq. (2) there, averaged over the values, whose frequencies sum to 1
+        e = np.exp(budget)
+        return (n - 2 + e) / (users * (e - 1) ** 2) + (n - 2) / (users * n * (e - 1))
+
+    streams = [one.spawn(2) for one in np.random.default_rng(1).spawn(6)]
+    last, spent = people.expected_counts / users, []
+    for t, own in enumerate(people.paths.T):
+        told = np.zeros((users, n))
+
+        def estimate(budget, rng, own=own, told=told):
+            mechanism = KaryRandomizedResponse(budget, n)
+            outputs = mechanism.sample(own, rng)
+            told += np.log(mechanism.matrix()[:, outputs].T)
+            lie = mechanism.matrix()[0, 1]
+            return (np.bincount(outputs, minlength=n) / users - lie) / (mechanism.matrix()[0, 0] - lie)
+
+        dissimilarity = np.mean((estimate(unit, streams[t][0]) - last) ** 2) - variance(unit)
+        budget = offered(t, spent, unit, window)
+        publish = budget > 0 and dissimilarity > variance(budget)
+        if publish:
+            last = estimate(budget, streams[t][1])
+        spent.append(budget if publish else 0.0)
+        np.testing.assert_allclose(release.counts[t], users * last, rtol=1e-9)
+        np.testing.assert_allclose(release.log_likelihoods[:, t], told, atol=1e-9)
+    assert (epsilon == 1.0) == (sum(spent) == 0)
+    spread = np.ptp(release.log_likelihoods, axis=-1)
+    in_window = [spread[:, start : start + window].sum(axis=1).max() for start in range(6 - window + 1)]
+    assert max(in_window) <= epsilon + 1e-9
+    assert leakage(release).max() <= 6 // window * epsilon + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("name", "published"), [("published", sip.ConditionalRandomizedResponse), ("exact", sip.OptimalResponse)]
+)
+def test_responses_are_those_of_sip(setting, name, published):
+    """The likelihoods of each user are those of the package's response, one step after the other."""
+    mechanism, release = published(0.9), LOCAL[name](setting, 0.9, np.random.default_rng(1))
+    chain = sip.SymbolChain.first_order(setting.adversary.initial, setting.adversary.transitions)
+    for user in range(5):
+        belief = sip.Belief.start(chain)
+        for t in range(5):
+            response = mechanism.response(belief.current)
+            distances = np.abs(response.matrix() - np.exp(release.log_likelihoods[user, t])[:, None]).max(axis=0)
+            output = int(np.argmin(distances))
+            assert distances[output] < 1e-9
+            belief = belief.observe(output, response)
+
+
+GRAPHS = {"complete": PolicyGraph.complete(6), "blocks": PolicyGraph.categorical([[0, 1, 3, 4], [2, 5]])}
+
+
+@pytest.mark.parametrize("policy", ["complete", "radius", "blocks"])
+def test_policies_hide_their_pairs_within_epsilon_a_release(setting, policy):
+    graph = GRAPHS.get(policy) or PolicyGraph.utility(setting.positions, 1.0)
+    release = comparison.release_by_policy(setting, 0.5, np.random.default_rng(2), policy=graph)
+    first, second = graph.edge_array.T
+    told = release.log_likelihoods
+    assert 0.45 < np.abs(told[..., first] - told[..., second]).max() <= 0.5 + 1e-9
+    mechanism = KNormMechanism.protecting(graph, setting.positions, 0.5)
+    assert np.ptp(told, axis=-1).max() <= 0.5 * mechanism.hull.pairwise_norms(*[setting.positions] * 2).max() + 1e-9

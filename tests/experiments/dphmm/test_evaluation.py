@@ -1,0 +1,110 @@
+from functools import partial
+from itertools import product
+
+import numpy as np
+import pytest
+from matplotlib.collections import LineCollection
+
+from experiments import figures
+from experiments.dphmm import drawing, evaluation, mobility
+from experiments.dphmm.running_example import TRANSITIONS
+from tests.dphmm.policies import F, categorical
+from tplrepro.datasets import Sequences
+from tplrepro.dphmm import PolicyGraph, degree_of_protection, release, sensitivity_hull
+
+RECORDED = partial(mobility.recorded_models, step="10s", max_gap="20s", seed=0)
+
+
+def _model(walks, centres, n_trajectories, horizon):
+    k, length = np.shape(walks)
+    sequences = Sequences(np.ravel(walks), np.arange(k + 1) * length, np.arange(len(centres)), np.arange(k))
+    return mobility.mobility_model(sequences, centres, n_trajectories, horizon)
+
+
+@pytest.fixture(scope="module")
+def model():
+    rng = np.random.default_rng(0)
+    centres, chain = evaluation.grid_of_states(16)
+    walks = rng.integers(16, size=(6, 81))
+    for walk, t in product(walks, range(1, 81)):
+        walk[t] = rng.choice(16, p=chain.row(walk[t - 1]))
+    return _model(walks, centres, 3, 8)
+
+
+def test_mobility_model_keeps_cells_that_reach_each_other(model):
+    walk = [[0, 1, 0, 1, 2, 3, 2, 3, 2]]  # nobody returns from 2 or 3
+    assert repr(_model(walk, np.eye(4, 2), 2, 3)) == "MobilityModel(2 states, 1 trajectories of 3)"
+    with pytest.raises(ValueError, match="trajectories must have 6 states .* found 5 at most"):
+        _model(walk, np.eye(4, 2), 2, 5)
+    # Trajectories are possible under the model.
+    P = np.asarray(model.transitions)
+    assert model.trajectories.shape == (3, 9)
+    assert (P[model.trajectories[:, :-1], model.trajectories[:, 1:]] > 0).all()
+
+
+@pytest.mark.parametrize("delta", [None, 0.05])
+def test_evaluate_repeats_the_release(model, delta):
+    policy = PolicyGraph.transition(model.transitions) if delta is None else PolicyGraph.complete(16)
+    table = evaluation.evaluate(model, policy, [0.7], delta, seed=4)
+    assert len(table) == 24
+    assert (table["degree_of_protection"] >= 2).all()
+    for i, trajectory in enumerate(model.trajectories):
+        P, rng = model.transitions, np.random.default_rng([4, i])
+        steps = release(trajectory[1:], policy, model.answers, 0.7, P, P.row(trajectory[0]), delta=delta, rng=rng)
+        part = table[table.trajectory == i]
+        for step, state, row in zip(steps, trajectory[1:], part.itertuples(), strict=True):
+            assert row.released
+            assert row.error == pytest.approx(np.linalg.norm(step.z - model.answers[state]))
+            assert row.possible == step.policy.possible.size
+            assert row.degree_of_protection == degree_of_protection(step.policy, model.answers)[step.perturbed_state]
+    # Where one state is possible, nothing is released: here from 0 only to 1, from 1 only to 2.
+    model = _model([[0, 1, 2, 0, 1, 2, 0, 1, 2, 2, 0, 1]], np.arange(6.0).reshape(3, 2), 1, 5)
+    table = evaluation.evaluate(model, PolicyGraph.complete(3), [1.0], seed=0)
+    assert (table["released"].any(), table["released"][0], np.isnan(table["error"][0])) == (True, False, True)
+
+
+def test_compare_and_growth(model):
+    table = evaluation.compare({"grid": model}, {"grid": 1.0}, [0.5, 1.0], delta=0.01, seed=0)
+    assert table["method"].unique().tolist() == ["DPHMM, G_util", "DPHMM, G_trs", "DPLS"]
+    assert table.columns[:4].tolist() == ["data", "method", "trajectory", "epsilon"]
+    assert len(table) == 2 * 3 * 24
+    growth = evaluation.time_growth([9, 16], 1.0, seed=0, repeats=1)
+    assert growth["states"].tolist() == [9, 16]
+    assert (growth[["G_trs", "complete"]] > 0).all(axis=None)
+
+
+def test_stand_ins_take_the_place_of_missing_files(monkeypatch, tmp_path):
+    monkeypatch.delenv("TPLREPRO_DATA", raising=False)
+    monkeypatch.setenv("TPLREPRO_CACHE", str(tmp_path))
+    models, record = RECORDED(2, 6, stand_ins={"geolife": 2, "gowalla": 200})
+    assert record == {"data": "synthetic", "inputs": []}
+    assert [model.trajectories.shape for model in models.values()] == [(2, 7)] * 2
+    assert models["Geolife"].answers.shape[1] == 2
+
+
+@pytest.mark.real_data
+def test_the_real_files_hold_twenty_trajectories():
+    models, record = RECORDED(20, 100, stand_ins={"geolife": 1, "gowalla": 1})
+    assert record["data"] == "real (unverified)"  # parts of the sets have no published checksum
+    assert [model.trajectories.shape for model in models.values()] == [(20, 101)] * 2
+
+
+@pytest.mark.parametrize("impossible", [True, False])
+def test_each_edge_and_state_is_drawn_once_added_edges_dashed_and_hulls_about_their_centre(impossible):
+    axes = figures.subplots()[1]
+    graph = categorical().connect([(0, 1)]).constrain([0, 1, 2])
+    drawing.draw_policy(axes, graph, F, added=[(1, 0)], exposed=np.array([2]), impossible=impossible)
+    edges = next(each for each in axes.collections if isinstance(each, LineCollection))
+    assert [segment.tolist() for segment in edges.get_segments()] == [[[1, 0], [2, 1]], [[2, 1], [3, 0]]]
+    assert [pattern is None for _, pattern in edges.get_linestyle()] == [False, True]
+    assert sorted(text.get_text() for text in axes.texts) == [f"$s_{{{i}}}$" for i in range(1, 7 if impossible else 4)]
+    axes = figures.subplots()[1]
+    K = sensitivity_hull(categorical(), F)
+    drawing.draw_hull(axes, K, F[1])
+    assert np.array_equal(axes.lines[0].get_xydata()[:-1], K.vertices + F[1])
+    drawing.draw_hull(axes, sensitivity_hull(categorical().constrain([1, 2]), F), fill=True)
+    assert len(axes.patches) == 1
+    drawing.draw_transitions(axes, TRANSITIONS, F)
+    assert len(axes.patches) == 1 + np.count_nonzero(TRANSITIONS) - np.count_nonzero(np.diag(TRANSITIONS))
+    drawing.plain_log_scale(axes)
+    assert axes.get_yscale() == "log"

@@ -1,0 +1,116 @@
+import itertools
+
+import numpy as np
+import pytest
+
+from experiments.sip import identification
+from tplrepro import sip
+
+
+def streams(rng, length, count):
+    """`count` sequences of each of two users, who change between 0 and 1 seldom, or often; all begin with 0."""
+    changes = {user: rng.random((count, length - 1)) < share for user, share in {"slow": 0.1, "fast": 0.8}.items()}
+    return {user: list(np.pad(own, [(0, 0), (1, 0)]).cumsum(axis=1) % 2) for user, own in changes.items()}
+
+
+def test_users_are_told_apart_and_noise_hides_them():
+    rng = np.random.default_rng(3)
+    train, test = streams(rng, 200, 2), streams(rng, 40, 20)
+    classifier = identification.MarkovClassifier(2).fit(train)
+    assert identification.identification_rate(classifier, test) > 0.95
+    hidden = {user: rng.integers(0, 2, (20, 40)) for user in test}
+    assert identification.identification_rate(classifier, hidden) < 0.8
+
+
+def test_likelihood_of_outputs_is_the_sum_over_hidden_sequences():
+    classifier = identification.MarkovClassifier(2).fit(streams(np.random.default_rng(4), 50, 1))
+    channel = sip.RandomizedResponse(0.7).matrix([0.5, 0.5])
+    outputs = [0, 1, 1]
+    told = channel[:, outputs].T
+    found = classifier.log_likelihood(outputs, told)
+    for i in range(2):
+        joint = sip.markov_sequences(classifier.initial[i], classifier.steps[i], 3)
+        expected = sum(joint[x] * np.prod([channel[x[k], outputs[k]] for k in range(3)]) for x in np.ndindex(2, 2, 2))
+        assert found[i] == pytest.approx(np.log(expected), rel=1e-12)
+    # The same as statements about the previous symbol, too; and without noise.
+    pairs = [told[0], *(np.tile(row, (2, 1)) for row in told[1:])]
+    assert classifier.log_likelihood(outputs, pairs) == pytest.approx(found, rel=1e-12)
+    assert classifier.predict([outputs], [told])[0] in ("slow", "fast")
+    long = [0, 1] * 2000
+    exact = classifier.log_likelihood(long)
+    assert exact.min() < -1000  # so the likelihood itself would underflow
+    assert classifier.log_likelihood(long, np.eye(2)[long]) == pytest.approx(exact, rel=1e-12)
+
+
+def test_likelihood_of_batches_is_the_sum_over_hidden_sequences():
+    classifier = identification.MarkovClassifier(2).fit(streams(np.random.default_rng(4), 50, 1))
+    symbols = np.array([[0, 0, 1], [1, 0, 1], [1, 1, 1]])
+    told = np.array([[0.7, 0.2, 0.1], [0.5, 0.3, 0.2]])
+    found = classifier.log_likelihood([0, 2], told, symbols=symbols)
+    for i in range(2):
+        joint = sip.markov_sequences(classifier.initial[i], classifier.steps[i], 6)
+        expected = sum(
+            joint[tuple(np.concatenate([symbols[a], symbols[b]]))] * told[0, a] * told[1, b]
+            for a, b in np.ndindex(3, 3)
+        )
+        assert found[i] == pytest.approx(np.log(expected), rel=1e-12)
+    assert classifier.predict([[0, 2]], [told], symbols)[0] == classifier.users[int(np.argmax(found))]
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("temporal", [False, True])
+def test_smoothed_symbols_are_the_sum_over_all_sequences(order, temporal):
+    rng, n, length = np.random.default_rng(5), 3, 4
+    recorded = [rng.integers(0, n, 40), [0, 0, 1, 1, 2, 2, 0]]
+    chain = sip.chain_from_sequences(recorded, n, order, restart=0.2)
+    steps = sip.chain_from_sequences(
+        [[0, 1, 0, 2, 2]], n
+    ).transition  # 0 does not follow 0, so outputs rule symbols out
+    mechanism = sip.TemporalRandomizedResponse(0.7, steps) if temporal else sip.OptimalResponse(0.7)
+    pieces = [[0, 1, 0, 2], [2, 2, 0, 1]]
+    found = sip.release_sequences(mechanism, pieces, chain, rng=rng, keep_likelihoods=True)
+    matrix = chain.toarray()
+    for told, smoothed in zip(
+        found.likelihoods, identification.smoothed_symbols(chain, found.likelihoods), strict=True
+    ):
+        expected = np.zeros((length, n))
+        for path in itertools.product(range(chain.symbols.size), repeat=length):
+            x = chain.symbols[list(path)]
+            weight = chain.start[path[0]] * np.prod([matrix[a, b] for a, b in itertools.pairwise(path)])
+            for k in range(length):
+                weight *= told[k][x[k]] if told[k].ndim == 1 else told[k][x[k - 1], x[k]]
+            expected[range(length), x] += weight
+        assert smoothed == pytest.approx(expected / expected[0].sum(), rel=1e-9, abs=1e-12)
+
+
+def test_smoothed_symbols_of_batches_are_those_of_their_places():
+    transition = [[0.9, 0.1], [0.3, 0.7]]
+    chain = sip.batch_chain([0.5, 0.5], transition, 2)
+    told = [[np.array([0.4, 0.3, 0.2, 0.1]), np.array([0.1, 0.1, 0.7, 0.1])]]
+    found = identification.smoothed_symbols(chain, told, symbols=sip.decode_batch(np.arange(4), 2, 2))
+    expected = np.zeros((4, 2))
+    for x, weight in np.ndenumerate(sip.markov_sequences([0.5, 0.5], transition, 4)):
+        expected[range(4), list(x)] += weight * told[0][0][2 * x[0] + x[1]] * told[0][1][2 * x[2] + x[3]]
+    assert found.shape == (1, 4, 2)
+    assert found[0] == pytest.approx(expected / expected[0].sum(), rel=1e-12)
+
+
+@pytest.mark.slow  # the network is compiled for each seed
+def test_the_network_finds_who_is_who_and_is_the_same_for_the_same_seed():
+    pytest.importorskip("jax", reason="needs the extra attack")
+    rng = np.random.default_rng(6)
+    train, test = streams(rng, 20, 200), streams(rng, 20, 50)
+    train["fast"] = train["fast"][:150]
+    one, same, other = (
+        identification.RecurrentClassifier(2, units=8, epochs=30).fit(train, rng=np.random.default_rng(seed))
+        for seed in (1, 1, 2)
+    )
+    assert identification.identification_rate(one, test) > 0.95
+    first, second, third = ([np.asarray(w.value) for w in found.network.weights] for found in (one, same, other))
+    assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+    assert not np.array_equal(first[0], third[0])
+    # A symbol is the certainty of it; of what says nothing, all is the same.
+    assert (one.predict(test["slow"]) == one.predict(np.eye(2)[np.array(test["slow"])])).all()
+    assert len(set(one.predict(np.full((5, 20, 2), 0.5)).tolist())) == 1
+    with pytest.raises(ValueError, match=r"of one length, found \[2, 3\]; cut them"):
+        one.predict([[0, 1, 1], [0, 1]])

@@ -1,0 +1,161 @@
+"""Claims: verdicts follow the numbers, what a claim lacks is an error, notebooks show them at whatever values."""
+
+import json
+import re
+
+import pytest
+import yaml
+
+from experiments import claims
+from experiments.claims import Claim, ClaimError, judge
+from workflow.configuration import ROOT
+
+RECORD = {
+    "name": "tkde2019/fig3",
+    "profile": "paper",
+    "parameters": {"epsilon": 0.1, "horizon": 10},
+    "results": {
+        "BPL, s = 0.5": [0.1, 0.25],
+        "error (km)": {"value": 1.4432, "low": 1.3, "high": 1.6},
+        "supremum": "inf",
+        "by": [{"n": 5}],
+    },
+}
+
+
+def claim(**facts):
+    return Claim("some", "Fig. 3", "It grows", "tkde2019/fig3", numbers={"bpl": "BPL, s = 0.5"}, **facts)
+
+
+@pytest.mark.parametrize(
+    ("facts", "kind", "words"),
+    [
+        ({"predicate": "bpl[0] == epsilon"}, "reproduced", "reproduced"),
+        (
+            {"predicate": "all(diff(bpl) > 0)", "erratum": "errata.md#a"},
+            "reproduced with an erratum",
+        )
+        * 1
+        + ("reproduced with an erratum",),
+        ({"predicate": "len(bpl) > horizon", "why": "only {len(bpl)}"}, "not reproduced", "not reproduced: only 2"),
+        (
+            {"predicate": "bpl[1] > 1", "part": "it grows to {bpl[1]:.1f}", "why": "not to 1"},
+            "in part",
+            "in part: it grows to 0.2; not to 1",
+        ),
+        ({"predicate": "bpl[1] > 1", "part": "a", "part_if": "bpl[1] > 2", "why": "b"},)
+        + ("not reproduced",) * 1
+        + ("not reproduced: b",),
+        ({"predicate": "True", "note": "{epsilon} nats"}, "reproduced", "reproduced. 0.1 nats"),
+    ],
+)
+def test_the_verdict_follows_the_numbers(facts, kind, words):
+    verdict = judge(claim(**facts), RECORD)
+    assert (verdict.kind, verdict.words) == (kind, words)
+
+
+def test_what_tests_decide_and_what_nothing_can():
+    assert judge(Claim("a", "b", "c", test="tests/experiments/test_claims.py")).kind == "reproduced"
+    assert judge(Claim("a", "b", "c", test="tests/experiments/test_claims.py", why="d")).kind == "not reproduced"
+    assert judge(Claim("a", "b", "c", why="Gurobi")).words == "not checkable here: Gurobi"
+
+
+def test_intervals_arrays_and_infinities_are_written_from_the_record():
+    numbers = {"bpl": "BPL, s = 0.5", "error": "error (km)", "top": "supremum", "n": ["by", 0, "n"]}
+    facts = {"predicate": "error_low < error < error_high and isinf(top)", "numbers": numbers}
+    ours = "{bpl:.2f}; {error:.2f} km; {top}; {n} states; {2 * error:.1f}"
+    assert judge(Claim("a", "b", "c", "tkde2019/fig3", ours=ours, **facts), RECORD).ours == (
+        "0.10, 0.25; 1.44 (1.30 to 1.60) km; inf; 5 states; 2.9"
+    )
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ({"predicate": "bpl[1] > 1"}, r"some: does not hold \(\), and no cause is given; say why"),
+        ({"predicate": "True", "why": "x"}, r"some: holds \(\), though a cause is given why not"),
+        ({"predicate": "other > 1"}, "some: 'other > 1' fails: NameError: name 'other' is not defined; correct it"),
+        ({"predicate": "bpl.sum()"}, "some: 'bpl.sum\\(\\)' fails: SyntaxError: bpl.sum is not allowed; correct it"),
+        ({"predicate": "open('x')"}, "NameError: name 'open' is not defined"),
+        ({"predicate": "True", "ours": "{epsilon:d}"}, "some: cannot write 0.1 as 'd'"),
+        ({}, "some: must have a record with a predicate, or a test, or only why it is not checkable"),
+        ({"predicate": "True", "test": "x"}, "some: must have a record with a predicate, or a test"),
+    ],
+)
+def test_errors(facts, message):
+    with pytest.raises(ClaimError, match=message):
+        judge(claim(**facts), RECORD)
+    with pytest.raises(ClaimError, match=r"a: tkde2019/fig3 has no \['by', 1\] in its results; record it"):
+        judge(Claim("a", "b", "c", "tkde2019/fig3", numbers={"n": ["by", 1]}, predicate="n"), RECORD)
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    """A repository with one paper of two claims, whose notebook has just written `RECORD`."""
+    (tmp_path / "Snakefile").touch()
+    one = {"id": "one", "place": "Fig. 3", "statement": "a | b", "record": "tkde2019/fig3", "quick": True}
+    both = [one | {"predicate": "epsilon < 1", "ours": "{epsilon:.2f}"}, {**one, "id": "two", "quick": False}]
+    both[1] |= {"predicate": "horizon == 10", "erratum": "errata.md#one"}
+    page = {"title": "T", "introduction": "I", "sections": [{"title": "S", "claims": both}]}
+    for name in ("docs/claims", "figures/tkde2019", "build/figures/tkde2019"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "docs/claims/tkde2019.yaml").write_text(yaml.safe_dump(page))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TPLREPRO_FIGURES", raising=False)
+    return tmp_path
+
+
+def write(path, **facts):
+    path.write_text(json.dumps(RECORD | facts))
+
+
+def shown(repository, **facts):
+    write(repository / "build/figures/tkde2019/fig3.json", **facts)
+    lines = claims.verdicts("tkde2019/fig3")._repr_markdown_().splitlines()
+    return [re.split(r"(?<!\\) \| ", line.strip("| ")) for line in lines[2:]]
+
+
+def test_a_notebook_shows_its_verdicts_at_the_papers_values_alone(repository):
+    first, second = shown(repository)
+    assert first == ["Fig. 3: a \\| b", "0.10", "reproduced ([claim](../../docs/claims/tkde2019.md#one))"]
+    links = "[claim](../../docs/claims/tkde2019.md#two), [erratum](../../docs/errata.md#one)"
+    assert second[-1] == f"reproduced with an erratum ({links})"
+    quick = [cells[-1] for cells in shown(repository, profile="quick")]
+    assert quick == [first[-1], f"judged at the paper's values ({links})"]
+    changed = [cells[1:] for cells in shown(repository, profile="interactive", parameters={"epsilon": 2})]
+    assert changed[0] == ["2.00", first[-1].replace("reproduced", "judged at the paper's values, and these are others")]
+    assert "and these are others" in changed[1][1]
+
+
+def test_a_notebook_run_by_hand_at_the_published_values_counts_as_such(repository):
+    assert "these are others" in shown(repository, profile="interactive")[0][-1]
+    write(repository / "figures/tkde2019/fig3.json")
+    assert shown(repository, profile="interactive")[0][-1].startswith("reproduced")
+    assert (
+        "these are others"
+        in shown(repository, profile="interactive", parameters={"epsilon": 0.2, "horizon": 10})[0][-1]
+    )
+
+
+def test_a_notebook_never_fails_over_a_claim(repository):
+    assert "fails: NameError" in shown(repository, parameters={})[0][-1]
+    assert "these are others" in shown(repository, profile="interactive", parameters={})[0][-1]
+    (repository / "docs/claims/tkde2019.yaml").unlink()
+    assert shown(repository) == []
+
+
+PAPERS = sorted((ROOT / "docs" / "claims").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", PAPERS, ids=lambda path: path.stem)
+def test_claims_name_tests_and_errata_that_exist_and_type_no_number_of_ours(path):
+    """Settings may be typed: s = 0.05."""
+    for stated in claims.claims_of(claims.read_claims(path)):
+        for test in [stated.test] if isinstance(stated.test, str) else stated.test or []:
+            file, _, name = test.partition("::")
+            assert f"def {name.partition('[')[0]}" in (ROOT / file).read_text(), stated.id
+        if stated.erratum:
+            file, _, anchor = stated.erratum.partition("#")
+            assert f'<a id="{anchor}"></a>' in (ROOT / "docs" / file).read_text(), stated.id
+        assert not re.search(r"(?<!= )\b\d+\.\d", re.sub(r"\{.*?\}", "", stated.ours)) or stated.test, stated.id
+        assert stated.record is None or stated.record.startswith(("datasets/", "explore/", path.stem))

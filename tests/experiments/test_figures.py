@@ -1,0 +1,90 @@
+import json
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_rgb
+
+from experiments import figures
+
+
+def draw():
+    figure, axes = figures.subplots(1, 2)
+    for axis in axes:
+        axis.plot([1, 2, 3], [0.1, 0.2, 0.3], label="BPL")
+        axis.set(xlabel="time", ylabel="leakage (nats)", title="panel")
+        axis.legend()
+    return figure
+
+
+def test_picture_document_and_record_stand_side_by_side_and_the_same_figure_has_the_same_bytes(figures_folder):
+    figure = draw()
+    for suffix in (".png", ".pdf"):
+        assert len({figures.figure_bytes(drawn, suffix) for drawn in (figure, draw(), figure)}) == 1
+    figures.save_figure(figure, "paper/fig1")
+    paths = sorted((figures_folder / "paper").iterdir())  # nothing half-written is left
+    assert [path.name for path in paths] == ["fig1.json", "fig1.pdf", "fig1.png"]
+    _, document, picture = (path.read_bytes() for path in paths)
+    assert (document[:4], picture[:4]) == (b"%PDF", b"\x89PNG")
+    # As wide as printed columns at 300 dots an inch.
+    assert plt.imread(paths[2]).shape[1] == pytest.approx(300 * figures.DOUBLE_COLUMN, abs=1)
+    assert figures.subplots()[0].get_figwidth() == figures.SINGLE_COLUMN
+    with pytest.raises(ValueError, match="columns must be 1 or 2, got 3; choose one or two printed columns"):
+        figures.subplots(columns=3)
+
+
+def test_text_has_seven_points_and_lines_differ_in_grey_whatever_the_users_own_settings():
+    with plt.rc_context({"font.size": 30, "lines.linewidth": 9, "axes.prop_cycle": plt.cycler(color=["r"])}):
+        figure = draw()
+        figure.draw_without_rendering()
+        assert 7 <= min(text.get_fontsize() for text in figure.findobj(plt.Text) if text.get_text()) < 10
+        line = figure.axes[0].lines[0]
+        assert line.get_linewidth() < 2
+        assert to_rgb(line.get_color()) == to_rgb(figures.PALETTE[0])
+        styles = [(entry["linestyle"], entry["marker"]) for entry in plt.rcParams["axes.prop_cycle"]]
+        assert len(set(styles)) == len(styles) == len(figures.PALETTE)
+
+
+def test_each_of_many_lines_has_a_style_of_its_own():
+    styles = figures.line_styles(range(12))
+    assert len({(own["color"], own["linestyle"], own["marker"]) for own in styles.values()}) == 12
+
+
+def test_synthetic_data_alone_are_called_synthetic_in_the_title(figures_folder, tmp_path):
+    file = tmp_path / "observations.csv"
+    file.write_text("1\n")
+    figure = draw()
+    figures.save_figure(figure, "real/fig1", data="real", inputs=[file])
+    assert figure.get_suptitle() == ""
+    figures.save_figure(figure, "synthetic/fig1", data="synthetic")
+    assert "synthetic data" in figure.get_suptitle().lower()
+    assert json.loads((figures_folder / "synthetic" / "fig1.json").read_text())["data"] == "synthetic"
+    figure.suptitle("Counts")
+    for _ in range(2):  # the author's own words stay, and what is said is said once
+        figures.save_figure(figure, "synthetic/fig1", data="synthetic")
+        assert figure.get_suptitle() == "Counts (synthetic data)"
+
+
+def test_a_wrong_name_or_record_is_refused_before_anything_is_written(figures_folder):
+    for name in ("/fig1", "../fig1", "paper/fig1.png", ""):
+        with pytest.raises(ValueError, match="name must be a relative path without a suffix, got .*write it like"):
+            figures.save_figure(draw(), name)
+    with pytest.raises(ValueError, match=r"one of none, real, real \(unverified\), synthetic, got 'made up'"):
+        figures.save_figure(draw(), "wrong/fig1", data="made up")
+    assert not (figures_folder / "wrong").exists()
+
+
+def test_table_beside_the_figure_and_alone(figures_folder, monkeypatch, tmp_path):
+    table = pd.DataFrame({"t": [1, 2], "leakage": [0.1, np.log(2)]})
+    figures.save_figure(draw(), "table/fig1", table=table)
+    figures.save_table(table, "table/alone", results={"rows": 2})
+    expected = "t,leakage\n1,0.1\n2,0.693147181\n"
+    assert all((figures_folder / "table" / f"{name}.csv").read_text() == expected for name in ("fig1", "alone"))
+    assert json.loads((figures_folder / "table" / "alone.json").read_text())["results"] == {"rows": 2}
+    # Without a setting they go to the build folder of the repository.
+    (tmp_path / "Snakefile").touch()
+    (tmp_path / "notebooks").mkdir()
+    monkeypatch.chdir(tmp_path / "notebooks")
+    monkeypatch.delenv("TPLREPRO_FIGURES")
+    assert figures.output_folder() == tmp_path / "build" / "figures"

@@ -1,0 +1,154 @@
+from math import inf
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tplrepro as tpl
+from page.analysis import Inputs, analyse, critical_budget
+from page.matrices import KINDS, example, generate
+from page.report import critical_words, problem_html, schemes_html, summary_html
+from page.schemes import PENDING, mean_error
+from page.sequences import from_dataset, from_text
+
+BACKWARD, FORWARD = map(tpl.PrivacyLossFunction, example("Fig. 8 of TKDE 2019"))
+
+
+def inputs(epsilon=0.1, horizon=6, alpha=1.0, backward=BACKWARD, forward=FORWARD, sensitivity=2.0):
+    return Inputs(backward, forward, np.full(horizon, epsilon), alpha, sensitivity)
+
+
+@pytest.mark.parametrize("known", [(BACKWARD, FORWARD), (BACKWARD, None), (None, FORWARD)])
+def test_everything_is_what_the_package_says(known):
+    result = analyse(inputs(backward=known[0], forward=known[1]))
+    expected, found = tpl.temporal_privacy_leakage([0.1] * 6, *known), result.leakage
+    assert np.array_equal([found.bpl, found.fpl, found.tpl], [expected.bpl, expected.fpl, expected.tpl])
+    seven = tpl.allocate_by_upper_bound(1.0, *known)
+    eight = tpl.allocate_by_quantification(1.0, *known, 6)
+    best = tpl.allocation.allocate_optimally(1.0, *known, 6)
+    assert mean_error(best, 2.0) < mean_error(eight, 2.0) == pytest.approx(np.mean(2.0 / eight))
+    for scheme, budgets in zip(result.schemes, ([1 / 6] * 6, [seven] * 6, eight, best), strict=True):
+        assert np.array_equal(scheme.budgets, budgets)
+        assert scheme.largest_tpl == tpl.temporal_privacy_leakage(budgets, *known).tpl.max() <= 1.0
+    functions = [function for function in known if function is not None]
+    for side, function in zip(result.sides, functions, strict=True):
+        assert side.function is function
+        assert np.array_equal(side.losses, function(side.alphas))
+        assert side.supremum == function.supremum(0.1) < side.alphas[-1]
+    assert result.supremum == sum(function.supremum(0.1) for function in functions) - 0.1 * (len(functions) - 1)
+
+
+def test_curves_have_their_breakpoints_and_the_witness_of_the_step_to_the_largest_leakage():
+    matrices = map(tpl.PrivacyLossFunction, example("Example 4 of TKDE 2019"))
+    result = analyse(inputs(alpha=3.0, **dict(zip(("backward", "forward"), matrices, strict=True))))
+    for side, before in zip(result.sides, (result.leakage.bpl[-2], result.leakage.fpl[1]), strict=True):
+        assert np.array_equal(side.breakpoints, side.function.breakpoints)
+        assert np.isin(side.breakpoints, side.alphas).all()
+        assert (np.diff(side.alphas) > 0).all()
+        assert side.witness == side.function.witness(before)
+        assert side.witness.loss + 0.1 == pytest.approx(result.leakage.bpl.max(), rel=1e-14)
+
+
+@settings(max_examples=60)
+@given(st.integers(2, 6), st.integers(0, 10**6), st.sampled_from([0.0, 0.3, 0.6]))
+def test_supremum_is_finite_below_the_critical_budget_and_only_there(n, seed, zeros):
+    function = tpl.PrivacyLossFunction(tpl.random_matrix(n, seed, zeros=zeros))
+    critical = critical_budget(function)
+    if critical == inf:
+        assert function.supremum(50.0) < inf
+        return
+    assert function.supremum(max(critical * (1 + 1e-12), 1e-12)) == inf
+    if critical > 0:
+        assert function.supremum(critical * (1 - 1e-12)) < inf
+        # By its meaning: no budget below alpha - L(alpha) for large alpha is ever overtaken.
+        assert 500.0 - function(500.0) == pytest.approx(critical, abs=1e-12)
+
+
+@pytest.mark.parametrize("rest", [0.3, 1e-3, 1e-9, 1e-13])
+def test_critical_budget_is_right_to_4e_15_where_q_is_almost_1(rest):
+    matrix = tpl.TransitionMatrix([[1.0 - rest, rest], [0.0, 1.0]])
+    mpmath.mp.dps = 40
+    exact = float(-mpmath.log1p(-mpmath.mpf(float(matrix.probabilities[0, 1]))))
+    assert exact - 4e-15 <= critical_budget(tpl.PrivacyLossFunction(matrix)) <= exact
+
+
+def test_it_is_said_whether_the_leakage_of_both_sides_is_bounded():
+    result = analyse(inputs(backward=tpl.PrivacyLossFunction([[0.5, 0.5], [0.5, 0.5]]), forward=None))
+    assert "gains nothing from the correlation" in str(result.sides[0])
+    assert (result.supremum, result.critical) == (0.1, inf)
+    moderate = tpl.PrivacyLossFunction([[0.8, 0.2], [0.0, 1.0]])
+    assert analyse(inputs(epsilon=0.2, backward=moderate)).supremum < inf
+    result = analyse(inputs(epsilon=0.25, backward=moderate))
+    assert (result.critical, result.supremum) == (critical_budget(moderate), inf)
+    assert all(words in summary_html(result) for words in ("below 0.22314 nats", "grows without bound"))
+    result = analyse(inputs(backward=tpl.PrivacyLossFunction(tpl.strongest(3)), forward=None))
+    equal, seven, *_ = result.schemes
+    assert (equal.budgets is None, seven.budgets) == (False, None)
+    assert "has no finite supremum for any budget" in seven.message
+    assert seven.message.split(":")[0] in schemes_html(result)
+    assert critical_words(result.critical) == "for no budget: the leakage grows without bound"
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"sensitivity": 1}, {"epsilon": 2}, {"alpha": 2}, {"horizon": 7}, {"forward": None}]
+)
+def test_what_an_earlier_analysis_gives_is_what_a_fresh_one_says(changes):
+    result, fresh = analyse(inputs(**changes), analyse(inputs())), analyse(inputs(**changes))
+    assert np.array_equal(result.leakage.tpl, fresh.leakage.tpl)
+    assert summary_html(result) == summary_html(fresh)
+    assert schemes_html(result) == schemes_html(fresh)
+
+
+def test_nothing_that_a_caller_does_later_changes_a_result():
+    budgets = np.full(6, 0.1)
+    result = analyse(Inputs(BACKWARD, FORWARD, budgets, alpha=1.0))
+    budgets[:] = 9.0
+    assert analyse(result.inputs, result).leakage.epsilons.tolist() == result.inputs.epsilons.tolist() == [0.1] * 6
+    arrays = [value for part in (*result.sides, *result.schemes) for value in vars(part).values()]
+    assert not any(array.flags.writeable for array in arrays if isinstance(array, np.ndarray))
+
+
+def test_long_calculations_wait_and_are_not_lost():
+    quick = analyse(inputs(), complete=False)
+    assert quick.pending
+    assert [scheme.message for scheme in quick.schemes] == ["", "", "", PENDING]
+    assert PENDING in schemes_html(quick)
+    full = analyse(inputs(), quick)
+    assert not full.pending
+    assert analyse(inputs(epsilon=0.3), full, complete=False).schemes[3] is full.schemes[3]
+
+
+def test_generated_matrices():
+    for kind, matrix in zip(KINDS, (tpl.strongest(5), tpl.random_matrix(5, 7)), strict=True):
+        assert np.array_equal(generate(kind, 5, 0.1, 7), tpl.smoothed(matrix, 0.1))
+    with pytest.raises(ValueError, match="number of states must be at most 300 here, found 301"):
+        generate(KINDS[0], 301, 0.1, 0)
+
+
+def test_states_that_are_never_left_need_smoothing_or_are_left_out():
+    observed = from_text("a,b,a,b,end")
+    with pytest.raises(ValueError, match="state 'end' .*; give smoothing > 0, or drop"):
+        observed.matrices(0.0)
+    assert list(observed.matrices(0.0, drop=True)[0].states) == ["a", "b"]
+    assert observed.matrices(0.1)[1].n_states == 3
+
+
+@pytest.mark.parametrize("missing", [True, pytest.param(False, marks=pytest.mark.real_data)])
+@pytest.mark.parametrize("name", ["Gaze", "Gowalla", "Kosarak"])
+def test_a_missing_data_set_is_replaced_by_a_stand_in_that_is_called_synthetic(name, missing, monkeypatch, tmp_path):
+    if missing:
+        monkeypatch.delenv("TPLREPRO_DATA", raising=False)
+        monkeypatch.setenv("TPLREPRO_CACHE", str(tmp_path))
+    observed = from_dataset(name)
+    assert (observed.synthetic, observed.title.endswith(" (synthetic data)")) == (missing, missing)
+    assert observed.matrices(1.0)[0].n_states == len(observed.states) <= 40
+
+
+def test_labels_are_escaped_wherever_they_are_shown():
+    evil = "<script>alert(1)</script>"
+    matrix = tpl.TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], states=[evil, "b"])
+    result = analyse(inputs(backward=tpl.PrivacyLossFunction(matrix), forward=None))
+    assert evil in str(result.sides[0])
+    assert "<script" not in summary_html(result) + schemes_html(result) + problem_html([evil])

@@ -1,0 +1,167 @@
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tplrepro as tpl
+from page.matrices import MAX_STATES, format_matrix, parse_matrix, reverse
+from page.sequences import parse_sequences
+from page.text import MAX_RELEASES, decode, format_budgets, parse_budgets
+
+ROWS = [[0.8, 0.2], [0.1, 0.9]]
+UNNAMED = ["0.8,0.2\n0.1,0.9", "0.8, 0.2,\n\n# comment\n0.1, 0.9,\n", "0.8 0.2\n.1 .9", "0.8\t0.2\n0.1\t0.9"]
+UNNAMED += ["0,8;0,2\n0,1;0,9", "4/5, 1/5\n1/10, 9/10", "[[0.8, 0.2], [0.1, 0.9]]", "[0.8 0.2; 0.1 0.9]"]
+UNNAMED += ["np.array([[0.8, 0.2],\n       [0.1, 0.9]])", "P = [0.8, 0.2;\n 0.1, 0.9]"]
+
+
+@pytest.mark.parametrize(
+    ("text", "states"),
+    [
+        *((text, [0, 1]) for text in UNNAMED),
+        ("home,office\n0.8,0.2\n0.1,0.9", ["home", "office"]),
+        (",home,office\nhome,0.8,0.2\noffice,0.1,0.9", ["home", "office"]),
+        ("from\\to,home,office\nhome,0.8,0.2\noffice,0.1,0.9", ["home", "office"]),
+        ("home 0.8 0.2\noffice 0.1 0.9", ["home", "office"]),
+        (",0,1\n0,0.8,0.2\n1,0.1,0.9", [0, 1]),
+        ("1,2\n0.8,0.2\n0.1,0.9", [1, 2]),
+        ("from,7,8\n7,0.8,0.2\n8,0.1,0.9", [7, 8]),
+        ('"a, b",c\n0.8,0.2\n0.1,0.9', ["a, b", "c"]),
+    ],
+)
+def test_a_matrix_is_read_from_many_layouts(text, states):
+    matrix = parse_matrix(text)
+    assert list(matrix.states) == states
+    assert np.allclose(matrix.probabilities, ROWS, rtol=1e-15)
+
+
+@settings(max_examples=30)
+@given(st.integers(2, 6), st.integers(0, 10**6), st.booleans(), st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=20))
+def test_matrices_and_budgets_are_read_back_exactly(n, seed, named, budgets):
+    states = [f"place {k}" for k in range(n)] if named else None
+    matrix = tpl.TransitionMatrix(tpl.random_matrix(n, seed).probabilities, states=states)
+    again = parse_matrix(format_matrix(matrix))
+    assert np.array_equal(again.probabilities, matrix.probabilities)
+    assert list(again.states) == list(matrix.states)
+    assert parse_budgets(format_budgets(budgets), len(budgets)).tolist() == budgets
+
+
+@given(st.text(max_size=60))
+@settings(max_examples=200)
+def test_no_text_ends_in_anything_but_a_matrix_or_a_message(text):
+    for parse in (parse_matrix, parse_sequences, lambda text: parse_budgets(text, 3)):
+        try:
+            parse(text)
+            message = ";"
+        except ValueError as error:
+            message = str(error)
+        assert ";" in message  # the remedy follows it
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a,b,a\nb,b", [["a", "b", "a"], ["b", "b"]]),
+        ("1 2 3 1", [[1, 2, 3, 1]]),
+        ("1;2\n2;1", [[1, 2], [2, 1]]),
+        ("a,b,,b,a", [["a", "b"], ["b", "a"]]),
+        ("a,b,,,\nb,a,,,", [["a", "b"], ["b", "a"]]),
+        ("a,b,NaN,b,a", [["a", "b"], ["b", "a"]]),
+        ("user,state\nu,a\nv,b\nu,b\nv,b", [["a", "b"], ["b", "b"]]),
+        ("time,user,cell\n10,u,5\n9,u,6\n100,u,5", [[6, 5, 5]]),
+        ("user,time,location\nu,2020-01-02,a\nu,2020-01-01,b", [["b", "a"]]),
+        ("user,day,place\n7,2,home\n9,1,gym\n7,1,office\n9,2,gym", [["gym", "gym"], ["office", "home"]]),
+        ("state\na\nb", [["a", "b"]]),
+        ("day,night\nnight,day", [["day", "night"], ["night", "day"]]),
+        ("cell,home\nhome,cell", [["cell", "home"], ["home", "cell"]]),
+        ("user,state\nu,a\nu,\nu,b\nu,a", [["a"], ["b", "a"]]),
+    ],
+)
+def test_sequences_are_read_from_lines_or_observations(text, expected):
+    assert parse_sequences(text) == expected
+
+
+MISTAKES = {
+    parse_matrix: [
+        ("", "at least one line, found no text; give one row of a matrix"),
+        (" \n,,\n\xa0\n# only a comment", "at least one line, found no text"),
+        ("abc", "entries must be numbers, at least 0, found 'abc' in line 1, entry 1"),
+        ("0.8,0.2\n0.1,?", "entries must be .*, found '\\?' in line 2, entry 2; give probabilities"),
+        ("0.5,,0.5\n1,0,0\n0,0,1", "entries must be .*, found nothing in line 1, entry 2"),
+        ("0.8,0.2\n0.1,0.9\n0.5,0.5", r"must be square, found shape \(3, 2\)"),
+        ("0.8,0.2\n1", "each row must have 2 entries like the first, found 1 in line 2"),
+        ("# P\n0.8,0.2\n0.1,1", 'rows must sum to 1, found 1.1 in line 3; correct it, or tick "divide each row'),
+        ("nan,1\n0.5,0.5", "must be numbers, at least 0, found 'nan' in line 1, entry 1"),
+        ("1.5,-0.5\n0.5,0.5", "must be numbers, at least 0, found '-0.5' in line 1, entry 2"),
+        ("a,a\n0.5,0.5\n0.5,0.5", "states must be distinct, found 'a' more than once"),
+        (",a,b\nb,0.5,0.5\na,0.5,0.5", "must name the same states, found .'b', 'a'. and .'a', 'b'.; sort them"),
+        ("a,b,c\n0.5,0.5\n0.5,0.5", "must name 2 columns, found 3 labels; name each once"),
+        ("\n".join(["1"] * (MAX_STATES + 1)), f"of states must be at most {MAX_STATES} here, found {MAX_STATES + 1}"),
+    ],
+    partial(parse_matrix, normalize=True): [
+        ("1,9\n0,0", "must have a sum greater than 0, found 0 in line 2; correct it$")
+    ],
+    parse_sequences: [
+        (
+            "who,when,where\n7,1,home\n7,2,office",
+            "needs a column state or place .*, found who, when, where; give user,",
+        ),
+        (
+            "customer,time,state\n7,1,home\n8,1,office\n7,2,bar",
+            "one user cannot be in two states at the same time; name the column of users user .*, found customer, time",
+        ),
+        (
+            "state,hour\na,7\nb,9",
+            "beside others one of users .* or times .*, found state, hour; give user,time,state above lines such as",
+        ),
+        ("a\nb\n", "need at least one step, found 2 states apart; give .* one sequence a line, such as home,office"),
+        (",".join(f"s{k}" for k in range(MAX_STATES + 1)), f"of states must be at most {MAX_STATES} here, found"),
+    ],
+    partial(parse_budgets, horizon=3): [
+        ("0.1, 0.2", "one budget a release, found 2 for T = 3; edit or reset them"),
+        ("0.1, much, 0.2", "budgets must be numbers in nats greater than 0, .* found 'much' as entry 2"),
+        ("0.1, 0, 0.2", "budgets must be numbers in nats greater than 0, .* found '0' as entry 2; separate"),
+        (f"0.1 x {10**12}", f"repeated at most {MAX_RELEASES} times"),
+        ("0.1 x 0", "budgets must be numbers in nats"),
+        ("0.1*y", "budgets must be numbers in nats"),
+    ],
+    partial(decode, name="m.png"): [
+        (b"\x89PNG\xff", "m.png must be text in UTF-8, found byte 0x89; save"),
+        (b"a\0b", "found binary content"),
+        (b" \n", "must not be empty"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "message"), [(parse, *case) for parse, cases in MISTAKES.items() for case in cases]
+)
+def test_what_is_wrong_is_said(parse, text, message):
+    with pytest.raises(ValueError, match=message):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [np.eye(3), [[0.5, 0.5, 0, 0], [0.25, 0.75, 0, 0], [0, 0, 0, 1], [0, 0, 0.5, 0.5]], [[0.8, 0.2], [0.1, 0.9]]],
+)
+def test_a_reversal_is_that_of_bayes_from_every_stationary_distribution(rows):
+    forward = tpl.TransitionMatrix(rows)
+    law = np.linalg.matrix_power(np.array(forward), 4096)  # from each state to the law of its class
+    for weights in (np.full(forward.n_states, 1 / forward.n_states), np.arange(1.0, forward.n_states + 1)):
+        expected = forward.reverse(weights / weights.sum() @ law)
+        assert np.allclose(reverse(forward), expected, rtol=1e-12, atol=1e-300)
+
+
+def test_where_a_reversal_is_not_defined_the_page_says_what_it_can_do():
+    for rows in ([[0.8, 0.2], [0.0, 1.0]], [[0.5, 0.25, 0.25], [0, 1, 0], [0, 0, 1]]):
+        with pytest.raises(ValueError, match='; give the backward matrix itself, or choose "same as forward"$'):
+            reverse(tpl.TransitionMatrix(rows))
+
+
+def test_budgets_rows_to_divide_and_files_are_written_in_several_ways():
+    assert parse_budgets("0.5 0.2*3;0.7", 5).tolist() == [0.5, 0.2, 0.2, 0.2, 0.7]
+    assert parse_budgets("1e-3 × 2\n0.25", 3).tolist() == [1e-3, 1e-3, 0.25]
+    assert parse_matrix("4,1\n1,9", normalize=True).probabilities.tolist() == ROWS
+    assert {decode("café,1".encode(name)) for name in ("utf-8", "utf-8-sig", "utf-16")} == {"café,1"}

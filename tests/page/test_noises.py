@@ -1,0 +1,123 @@
+"""What the page says with a delta: bounds of the package for each kind of noise, coarse ones while a slider moves."""
+
+import io
+import sys
+from dataclasses import replace
+from unittest.mock import Mock
+
+import numpy as np
+import pytest
+from dp_accounting import GaussianDpEvent, LaplaceDpEvent
+
+import tplrepro as tpl
+from page.analysis import Inputs, analyse
+from page.leakage_page import PURE_EPSILON, WITH_DELTA, LeakagePage
+from page.matrices import example
+from page.noises import GAUSSIAN, LAPLACE, LIVE, PURE, gaussian_multipliers, grid_of
+from page.plots import CURRENT, PANELS, curves, draw
+from page.report import COLUMNS, budgets_table, delta_html, file_name, summary_html
+
+SIDES = tuple(map(tpl.PrivacyLossFunction, example("Fig. 8 of TKDE 2019")))
+BUDGETS = np.array([0.5, 0.2, 0.2, 0.3])
+INPUTS = Inputs(*SIDES, BUDGETS, alpha=1.0, delta=1e-6, cells=3)
+
+
+def bounds(events, delta=1e-6, sides=SIDES):
+    profile = tpl.temporal_privacy_profile(events, *sides, grid=grid_of(BUDGETS, True))
+    series = (profile.backward, profile.forward, profile.both)
+    return [part.epsilon(delta).tolist() for part in series] + [profile.user_level.epsilon(delta)]
+
+
+@pytest.mark.parametrize("sides", [SIDES, (SIDES[0], None), (None, SIDES[1])])
+@pytest.mark.parametrize("mechanism", [LAPLACE, PURE])
+def test_bounds_are_those_of_the_package_and_another_delta_costs_no_profile(mechanism, sides):
+    events = {
+        LAPLACE: [LaplaceDpEvent(1 / epsilon) for epsilon in BUDGETS],
+        PURE: BUDGETS.tolist(),
+        GAUSSIAN: [GaussianDpEvent(m) for m in gaussian_multipliers(BUDGETS, 3)],
+    }
+    result = analyse(replace(INPUTS, mechanism=mechanism, backward=sides[0], forward=sides[1]))
+    again = analyse(replace(result.inputs, delta=1e-3, alpha=2.0), result)
+    for found, delta in ((result, 1e-6), (again, 1e-3)):
+        assert [noise.name for noise in found.noises] == [mechanism, GAUSSIAN]
+        for noise in found.noises:
+            expected = bounds(events[noise.name], delta, sides)
+            assert [noise.bpl.tolist(), noise.fpl.tolist(), noise.tpl.tolist(), noise.user_level] == expected
+    assert [noise.profile for noise in again.noises] == [noise.profile for noise in result.noises]
+    assert (result.noises[0].tpl <= result.leakage.tpl * (1 + 1e-12)).all()  # rounded up
+    fresh = analyse(replace(result.inputs, cells=1), result).noises[1]
+    assert (fresh.tpl > result.noises[1].tpl).all()
+
+
+def test_gaussian_noise_has_the_variance_of_laplace_noise():
+    sensitivity, cells = 3.0, 4
+    changes = np.full(cells, sensitivity / cells)
+    scales = gaussian_multipliers(BUDGETS, cells) * np.linalg.norm(changes)
+    assert scales**2 == pytest.approx(2 * (sensitivity / BUDGETS) ** 2, rel=1e-14)
+    assert (scales <= np.sqrt(2) * sensitivity / BUDGETS).all()
+
+
+@pytest.mark.parametrize("horizon", [LIVE, LIVE + 1])
+def test_while_a_slider_moves_bounds_are_coarse_or_pending_and_never_below_those_at_rest(horizon):
+    inputs = replace(INPUTS, epsilons=np.full(horizon, 0.1))
+    moving = analyse(inputs, complete=False)
+    full = analyse(inputs, moving)
+    assert (moving.pending, full.pending) == (True, False)
+    assert ("being computed" in summary_html(moving).split("Gaussian")[1]) == (horizon > LIVE)
+    for coarse, fine in zip(moving.noises, full.noises, strict=True):
+        assert coarse.grid > fine.grid
+        assert (
+            (coarse.tpl is None) if horizon > LIVE else ((fine.tpl <= coarse.tpl) & (coarse.tpl < 1.1 * fine.tpl)).all()
+        )
+    assert analyse(inputs, full, complete=False).noises[0].profile is full.noises[0].profile
+
+
+def test_the_switch_shows_two_panels_their_meaning_and_what_is_saved_has_its_delta(figures_folder):
+    page, pure = LeakagePage(), [panel["title"] for panel in PANELS if panel["order"] == 0]
+    page.browser.download = Mock()
+    assert (page.about_delta.value, page._at_delta.layout.display) == ("", "none")
+    page.privacy.value, page.delta.entry.value = WITH_DELTA, 1e-5
+    assert page._at_delta.layout.display is None
+    for words in ("at δ = 1e-05", "upper bounds", "not the exact leakage", "deviation 28.28, or 20 times the L2"):
+        assert words in page.about_delta.value
+    gaussian = page.analysis.noises[1].tpl
+    assert np.array_equal(curves(page.analysis)["leakage of Gaussian noise at δ: TPL"][1], gaussian)
+    shown = float(summary_html(page.analysis).partition("gaussian-tpl'>at most ")[2].split()[0])
+    assert gaussian.max() <= shown < 1.001 * gaussian.max()
+    titles = [axis.get_title() for axis in draw(page.analysis).axes]
+    assert titles == ["leakage of the budgets at δ = 1e-05", "leakage of Gaussian noise at δ = 1e-05", *pure]
+    page.save[".csv"].click()
+    name, _, content = page.browser.download.call_args.args
+    assert name == file_name(page.analysis, CURRENT, ".csv") == "budgets-chosen-budgets-alpha-1-T-10-delta-1e-05.csv"
+    table = np.genfromtxt(io.BytesIO(content), delimiter=",", names=True)
+    assert (table["delta"] == 1e-5).all()
+    for noise in page.analysis.noises:
+        assert np.array_equal(table[f"{COLUMNS[noise.name]}_tpl_at_delta"], noise.tpl)
+    page.privacy.value = PURE_EPSILON
+    assert (page.analysis.noises, delta_html(page.analysis)) == ((), "")
+    assert [axis.get_title() for axis in draw(page.analysis).axes] == pure
+    assert b"delta" not in budgets_table(page.analysis, CURRENT)
+
+
+def test_what_is_wrong_with_a_delta_is_said_and_the_last_result_stays(monkeypatch):
+    page = LeakagePage()
+    page.privacy.value, before = WITH_DELTA, page.analysis
+    for control, bad, message in (
+        (page.delta, 1.0, "noise: Probability δ must be a finite number greater than 0 and at most 0.5, found 1; move"),
+        (page.cells, 0, "noise: Cells changed must be a whole number, at least 1, found 0"),
+        (page.epsilon, 60.0, "budgets with a δ must be at most 50 nats"),
+    ):
+        good, control.entry.value = control.value, bad
+        assert message in page.problems[0]
+        control.entry.value = good
+    assert page.problems == []
+    page.delta.entry.value = 1e-300
+    assert "no finite bound at so small a δ" in page.summary.value
+    monkeypatch.setitem(sys.modules, "dp_accounting", None)
+    page.privacy.value = PURE_EPSILON
+    before = page.analysis
+    page.privacy.value = WITH_DELTA
+    assert "install it with 'pip install dp-accounting', or choose pure ε" in page.problems[0]
+    assert page.analysis is before
+    page.privacy.value = PURE_EPSILON
+    assert page.problems == []

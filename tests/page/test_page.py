@@ -1,0 +1,421 @@
+"""The page without a browser: what the controls cause, how often, and what is said about mistakes."""
+
+import io
+import json
+import re
+import statistics
+import time
+from html import escape
+from itertools import product
+from unittest.mock import Mock
+
+import nbformat
+import numpy as np
+import pytest
+
+import tplrepro as tpl
+from page import leakage_page as module
+from page import scheduling, sources
+from page.browser import NAMES
+from page.glossary import GLOSSARY, about, glossary_html
+from page.leakage_page import LeakagePage
+from page.matrices import EXAMPLES, example
+from page.notebook import result_notebook
+from page.plots import CURRENT, PANELS, curves
+from page.report import file_name, saved_figure
+from page.scheduling import REST, Scheduler
+from page.sequences import from_dataset
+from page.sources import DATASET, GENERATED, MATRIX_FILE, REVERSED, SAME, SEQUENCES_FILE, TEXT
+from tplrepro.datasets import read_sequences
+from workflow.configuration import Profile
+from workflow.kernel_environment import kernel_environment
+from workflow.run_notebook import execute
+
+BACKWARD, FORWARD = example("Fig. 8 of TKDE 2019")
+
+
+class Clock(dict):
+    """Stands in for the event loop: calls back when told to, the calls of one delay."""
+
+    def __call__(self, delay, callback):
+        call = Mock(delay=delay)
+        self[call] = callback
+        call.cancel = lambda: self.pop(call, None)
+        return call
+
+    def run(self, delay):
+        return sum(self.pop(call)() is None for call in [call for call in self if call.delay == delay])
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(scheduling, "run_later", clock)
+    return clock
+
+
+@pytest.fixture
+def page():
+    return LeakagePage()
+
+
+def upload(control, content, size=1):
+    with control.hold_trait_notifications():
+        control.name, control.content, control.size = "file.csv", memoryview(content), size
+        control.value += 1
+
+
+def test_a_burst_of_changes_is_one_computation_and_one_long_one_when_they_cease(clock, monkeypatch, page):
+    analyse = Mock(side_effect=module.analyse)
+    monkeypatch.setattr(module, "analyse", analyse)
+    for step in range(50):
+        page.epsilon.slider.value = 0.11 + 0.01 * step
+        page.alpha.slider.value = 1.1 + 0.01 * step
+    page.horizon.slider.value = 30
+    assert analyse.call_count == 0
+    assert clock.run(0.0) == 1
+    assert analyse.call_count == 1
+    assert page.analysis.inputs.epsilons.size == 30
+    assert page.analysis.pending
+    page.alpha.entry.value = 5.0  # between the update and its rest: the long calculation waits until changes cease
+    assert (clock.run(REST), clock.run(0.0), clock.run(REST)) == (0, 1, 1)
+    assert not page.analysis.pending
+
+
+def test_updates_do_not_nest_and_one_that_fails_does_not_block_the_next(clock):
+    order = []
+
+    def update():
+        order.append("begin")
+        if len(order) < 3:
+            scheduler.request()
+        order.append("end")
+
+    scheduler = Scheduler(update, lambda: order.append("complete"))
+    scheduler.request()
+    assert [clock.run(delay) for delay in (0.0, 0.0, REST)] == [1, 1, 1]
+    assert order == ["begin", "end"] * 2 + ["complete"]
+    failing = Scheduler(lambda: 1 / 0, lambda: None)
+    for _ in range(2):
+        failing.request()
+        with pytest.raises(ZeroDivisionError):
+            clock.run(0.0)
+
+
+def test_the_kernels_part_of_an_update_is_fast(page):
+    page.forward.kind.value, page.adversary.value = GENERATED, "forward only"
+    page.forward.size.entry.value, page.horizon.entry.value = 50, 100
+    times = []
+    for step in range(15):
+        started = time.perf_counter()
+        page.epsilon.slider.value = 0.2 + 0.01 * step
+        times.append(time.perf_counter() - started)
+    assert (page.analysis.inputs.epsilons.size, page.analysis.inputs.forward.matrix.n_states) == (100, 50)
+    # Of the tenth of a second that an update may take, the drawing in the browser needs the most.
+    assert statistics.median(times) < 0.05
+
+
+def drawn(page, name):
+    return np.asarray(getattr(page.plots, f"curve_{NAMES.index(name)}")[1], dtype=float)
+
+
+def test_curves_follow_the_controls_and_only_those_that_changed_are_sent(page):
+    changed = []
+    page.plots.observe(lambda change: changed.append(NAMES[int(change.name.removeprefix("curve_"))]))
+    page.sensitivity.entry.value = 3.0
+    assert set(changed) == {name for name in curves(page.analysis) if name.startswith("error of")}
+    changed.clear()
+    page.epsilon.slider.value = 0.3
+    series = {"BPL", "FPL", "TPL", "ε", "leakage − ε", "supremum"}
+    assert set(changed) == series | {f"budget of {CURRENT}", f"error of {CURRENT}"}
+    expected = tpl.temporal_privacy_leakage(np.full(10, page.epsilon.value), BACKWARD, FORWARD)
+    assert np.array_equal([drawn(page, name) for name in ("BPL", "TPL")], [expected.bpl, expected.tpl])
+    page.alpha.entry.value = 2.0
+    best = tpl.allocation.allocate_optimally(2.0, BACKWARD, FORWARD, 10)
+    assert np.array_equal(drawn(page, "error of smallest error (T known)"), 3.0 / best)
+    page.adversary.value = "backward only"
+    assert drawn(page, "L forward").size == 0
+    assert page.forward.about.value == "not known to this adversary"
+
+
+def test_each_curve_of_each_example_is_drawn_once_and_has_its_own_look():
+    for name in EXAMPLES:
+        assert sorted(NAMES) == sorted(curves(LeakagePage(name).analysis))
+    for panel in PANELS:
+        looks = [(curve["mode"], curve["dash"], curve["marker"]) for curve in panel["curves"]]
+        colours = [curve["colour"] for curve in panel["curves"] if curve["mode"] != "markers"]
+        assert [len(set(kind)) for kind in (looks, colours)] == [len(looks), len(colours)]
+
+
+def test_a_typed_number_stays_though_a_slider_rounds_it_and_one_out_of_range_is_said(page):
+    page.epsilon.entry.value = 0.123456
+    page.epsilon.slider.value = 10 ** (round(np.log10(0.123456) * 100) / 100)  # what a browser sends back
+    assert page.epsilon.value == 0.123456
+    for control, value in product((page.epsilon, page.alpha, page.sensitivity), (0.0, -1.0, float("inf"))):
+        good, before = control.value, page.analysis
+        control.entry.value = value
+        (problem,), words = (
+            page.problems,
+            f"{control.label} must be a finite number greater than 0, found {value:g}; move",
+        )
+        assert (words in problem, page.analysis) == (True, before)
+        control.entry.value = good
+    page.horizon.entry.value = 500  # beyond the slider
+    assert (page.horizon.slider.value, page.analysis.inputs.epsilons.size) == (100, 500)
+    page.horizon.slider.value = 99
+    assert page.horizon.value == 99
+
+
+def test_matrices_come_from_many_sources_and_are_edited_as_text():
+    page = LeakagePage("four places of a weekday")
+    forward = example("four places of a weekday")[1]
+    for kind, expected in ((None, forward.reverse()), (SAME, forward), (REVERSED, forward.reverse())):
+        page.backward.kind.value = kind or page.backward.kind.value
+        assert np.array_equal(page.analysis.inputs.backward.matrix, expected)
+    page.forward.example.value = "home and office"
+    assert page.analysis.inputs.backward.matrix.n_states == 2
+    page.forward.kind.value = SEQUENCES_FILE
+    upload(page.forward.sequence_file, b"a,b,b,c\nb,a,a\n")
+    page.backward.kind.value = page.backward.kind.options[0]
+    expected = tpl.TransitionMatrix.from_sequences([[*"abbc"], [*"baa"]], smoothing=1, direction="backward")
+    assert np.array_equal(page.analysis.inputs.backward.matrix, expected)
+    assert page.problems == []
+    page.forward.kind.value = MATRIX_FILE
+    upload(page.forward.matrix_file, b"x,y\n0.75,0.25\n0.5,0.5\n")
+    page.forward.edit.click()
+    assert page.forward.kind.value == TEXT
+    assert page.forward.text.value == ", x, y\nx, 0.75, 0.25\ny, 0.5, 0.5"
+    page.forward.text.value = "0.9 0.1\n0.5 0.5"
+    assert page.analysis.inputs.forward.matrix.probabilities.tolist() == [[0.9, 0.1], [0.5, 0.5]]
+
+
+def test_a_synthetic_data_set_is_called_synthetic(page, monkeypatch, tmp_path):
+    monkeypatch.delenv("TPLREPRO_DATA", raising=False)
+    monkeypatch.setenv("TPLREPRO_CACHE", str(tmp_path))
+    monkeypatch.setattr(sources, "dataset", sources.keep(from_dataset))  # nothing read before
+    page.forward.dataset.value, page.forward.kind.value = "Gaze", DATASET
+    assert "Synthetic data" in page.title.value
+    assert "(synthetic data): 12 states" in page.forward.about.value
+    page.forward.kind.value = GENERATED
+    assert page.title.value == ""
+
+
+def test_a_bad_file_leaves_the_last_good_result(page):
+    before = page.analysis
+    page.forward.kind.value = MATRIX_FILE
+    row = "one row of probabilities a line, such as 0.8,0.2"
+    assert page.problems == [f"forward matrix: no file has been chosen yet; choose a CSV of {row}"]
+    assert row in page.forward.form.children[1].value
+    too_large = "must be at most 5 MB here, found 80.0 MB; estimate its matrix"  # it is not sent
+    for size, message in {0: "must not be empty", 80_000_000: too_large}.items():
+        upload(page.forward.matrix_file, b"", size)
+        (problem,) = page.problems
+        assert problem.startswith(f"forward matrix: file.csv {message}")
+        assert "role='alert'" in page.status.value
+        assert page.analysis is before
+        assert all(button.disabled for button in page.save.values())
+    upload(page.forward.matrix_file, b"0.8,0.2\n0.1,0.9\n")
+    assert (page.problems, page.status.value) == ([], "")
+    assert not any(button.disabled for button in page.save.values())
+
+
+def test_mistakes_are_said_together_and_even_a_fault_of_the_page_is_a_message(page, monkeypatch):
+    page.backward.kind.value = GENERATED
+    (problem,) = page.problems
+    assert problem.startswith("all matrices must have the same states in the same order, found [2, 10]")
+    page.backward.kind.value = MATRIX_FILE
+    for horizon in (0, 2.5, 2000):  # 2.5 is not taken for 25 or 2
+        page.horizon.entry.value = horizon
+        message = f"budgets: Releases T must be a whole number, at least 1 and at most 1000, found {horizon}; move its"
+        assert [problem.startswith(message) for problem in page.problems] == [False, True]
+    page.horizon.entry.value = 5
+    page.adversary.value = "forward only"
+    assert page.problems == []
+    page.forward.example.value, page.adversary.value = "strongest correlation", "both"
+    page.backward.kind.value = REVERSED
+    assert page.problems == []  # the identity is its own
+    page.forward.example.value = "Fig. 3 of TKDE 2019, moderate"
+    assert page.problems[0].startswith("backward matrix: reversal needs every state to be reached")
+    monkeypatch.setattr(module, "analyse", lambda *args, **kwargs: 1 / 0)
+    page.backward.kind.value = SAME
+    assert page.problems[0].startswith("unexpected ZeroDivisionError: division by zero; ")
+
+
+def test_budgets_of_each_release_are_typed_or_taken_exactly_from_a_scheme(page):
+    page.unequal.value = True
+    page.budgets.value = "0.5, 0.2 x 8, 0.7"
+    assert page.analysis.inputs.epsilons.tolist() == [0.5, *[0.2] * 8, 0.7]
+    page.horizon.entry.value = 12
+    assert page.problems[0].startswith("budgets: there must be one budget a release, found 10 for T = 12")
+    page.reset.click()
+    assert page.analysis.inputs.epsilons.tolist() == [0.1] * 12
+    for scheme in page.analysis.schemes:
+        page.scheme.value = scheme.name
+        page.fill.click()
+        assert page.problems == []
+        assert np.array_equal(page.analysis.inputs.epsilons, scheme.budgets)
+
+
+def test_a_scheme_without_budgets_can_be_neither_saved_nor_taken_and_a_bad_folder_is_said(monkeypatch):
+    page = LeakagePage("strongest correlation")
+    page.scheme.value = page.saved_scheme.value = "Algorithm 7 (any T)"
+    page.save[".csv"].click()
+    assert "no finite supremum" in page.saved.value
+    page.fill.click()
+    assert page.problems[0].startswith("budgets: Algorithm 7 (any T) has no budgets: the backward leakage has no")
+    monkeypatch.setenv("TPLREPRO_FIGURES", __file__)
+    page.saved_scheme.value = CURRENT
+    page.save[".csv"].click()
+    assert "Not a directory" in page.saved.value
+
+
+def test_saved_budgets_are_those_of_the_package_and_saved_figures_the_same_each_time(figures_folder, page):
+    page.browser.download = Mock()
+    page.saved_scheme.value = "Algorithm 8 (T known)"
+    page.save[".csv"].click()
+    expected = tpl.allocate_by_quantification(1.0, BACKWARD, FORWARD, 10)
+    name, kind, content = page.browser.download.call_args.args
+    assert (name, kind) == ("budgets-Algorithm-8-alpha-1-T-10.csv", "text/csv")
+    assert content.startswith(b"release,epsilon,laplace_scale,bpl,fpl,tpl\n1,")
+    assert np.array_equal(np.loadtxt(io.BytesIO(content), delimiter=",", skiprows=1)[:, 1], expected)
+    assert (figures_folder / "explore" / name).read_bytes() == content
+    assert f"download='{name}' href='data:text/csv;base64," in page.saved.value
+    for suffix, begin in {".svg": b"<?xml", ".pdf": b"%PDF"}.items():
+        content, again = (saved_figure(page.analysis, suffix, "Synthetic data") for _ in range(2))
+        assert (content, content[: len(begin)]) == (again, begin)
+        assert file_name(page.analysis, CURRENT, suffix) == f"leakage-chosen-budgets-alpha-1-T-10{suffix}"
+
+
+SHOWN = """
+import json
+analysis = result
+found = {scheme.name: list(scheme.budgets) for scheme in analysis.schemes if scheme.budgets is not None}
+noises = {noise.name: list(noise.tpl) for noise in analysis.noises}
+print("SHOWN", json.dumps([list(analysis.leakage.tpl), found, noises, analysis.supremum, str(analysis.sides[0])]))
+"""
+
+
+def shown_by(analysis):
+    """What `SHOWN` prints of an analysis."""
+    printed = Mock()
+    exec(SHOWN, {"result": analysis, "print": printed})
+    return json.loads(printed.call_args.args[1])
+
+
+@pytest.mark.notebook
+def test_a_saved_notebook_computes_what_the_page_shows(page, tmp_path, monkeypatch):
+    """Of a file of sequences at a delta, and its command gives the same chain by make own-data."""
+    page.forward.kind.value = SEQUENCES_FILE
+    rows = [f"u{k % 3},{t},{('home', 'x y', 'bar')[(k * t + k) % 3]}" for k in range(5) for t in range(k, 9)]
+    upload(page.forward.sequence_file, "\n".join(["user,time,state", *rows]).encode())
+    page.privacy.value, page.epsilon.entry.value, page.browser.download = module.WITH_DELTA, 0.15, Mock()
+    page.save[".ipynb"].click()
+    name, kind, content = page.browser.download.call_args.args
+    assert (name, kind) == ("leakage-chosen-budgets-alpha-1-T-10-delta-1e-06.ipynb", "application/x-ipynb+json")
+    notebook = nbformat.reads(content.decode(), as_version=4)
+    nbformat.validate(notebook)
+    origin = notebook.cells[0].source
+    command = "FILE=file.csv SMOOTHING=1.0 ALPHA=1.0 HORIZON=10 EPSILON=0.15 SENSITIVITY=2.0"
+    assert ("forward CSV of sequences (file.csv, 1 added to counts)" in origin, command in origin) == (True, True)
+    notebook.cells.append(nbformat.v4.new_code_cell(SHOWN))
+    nbformat.write(notebook, tmp_path / "saved.ipynb")
+    for variable, value in kernel_environment(tmp_path, "quick", "test", real_data=False).items():
+        monkeypatch.setenv(variable, value)
+    error = execute(tmp_path / "saved.ipynb", tmp_path / "out.ipynb", {"alpha": 2.0}, Profile("quick", {}))
+    assert error is None
+    executed = nbformat.read(tmp_path / "out.ipynb", as_version=4)
+    printed = executed.cells[-1].outputs[0].text
+    page.alpha.entry.value = 2.0  # by papermill there, by hand here
+    assert json.loads(printed.removeprefix("SHOWN ")) == shown_by(page.analysis)
+    (tmp_path / "file.csv").write_text("\n".join(["user,time,state", *rows]))
+    sequences = read_sequences(tmp_path / "file.csv")
+    for direction in ("backward", "forward"):
+        chain = tpl.TransitionMatrix.from_sequences(sequences, smoothing=1.0, direction=direction)
+        mine = getattr(page.analysis.inputs, direction).matrix
+        assert (chain.states, np.array_equal(chain, mine)) == (mine.states, True)
+
+
+@pytest.mark.parametrize("begun", EXAMPLES)
+def test_a_saved_notebook_holds_the_inputs_of_the_page(begun):
+    page = LeakagePage(begun)
+    page.adversary.value = "forward only"
+    page.unequal.value, page.budgets.value = True, "0.5, 0.2 x 8, 0.7"
+    code = json.loads(result_notebook(page.analysis, "words"))["cells"][1]["source"]
+    given = {}
+    exec(code, given)
+    inputs = page.analysis.inputs
+    assert (given["backward"], given["delta"], given["epsilons"]) == (None, None, inputs.epsilons.tolist())
+    again = tpl.TransitionMatrix(given["forward"], states=given["states"])
+    assert (again.states, np.array_equal(again, inputs.forward.matrix)) == (inputs.forward.matrix.states, True)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "marks"), [(0.1, ["good", "good"]), (0.15, ["good", "bad"]), (1.0, ["bad", "bad"])]
+)
+def test_a_mark_says_at_which_level_it_holds_and_the_other_level_stands_beside_it(epsilon, marks):
+    page = LeakagePage(epsilon=epsilon)
+    page.privacy.value = module.WITH_DELTA
+    found = re.findall(r"class='tplr-(good|bad)'><abbr title='[^']+'>(event|user) level</abbr>", page.summary.value)
+    assert found[:2] == list(zip(marks, ("event", "user"), strict=True))
+    assert [level for _, level in found] == ["event", "user"] * 3  # of pure epsilon, Laplace and Gaussian noise
+    assert len(re.findall("tplr-good|tplr-bad", page.summary.value)) == len(found)
+
+
+def test_each_word_is_explained_where_it_stands_and_in_a_list(page):
+    shown = page.summary.value + page.table.value
+    legend = {curve["label"]: curve["about"] for panel in PANELS for curve in panel["curves"]}
+    for word in ("TPL", "Algorithm 7", "Algorithm 8", "Supremum", "event level", "user level", "smallest error"):
+        assert f"<abbr title='{escape(about(word))}'>{word}</abbr>" in shown
+    assert page.sensitivity.slider.tooltip == GLOSSARY["sensitivity"]
+    assert all(legend.values())
+    assert {legend[word] for word in ("BPL", "FPL", "TPL", "L backward")} == {
+        GLOSSARY[w] for w in ("BPL", "FPL", "TPL", "L")
+    }
+    assert all(escape(sentence) in glossary_html() for sentence in GLOSSARY.values())
+    # The target and the axis of L have names of their own.
+    assert not any("α" in panel["x"] + panel["title"] for panel in PANELS)
+
+
+def test_the_chosen_budgets_are_seen_under_those_of_another_scheme():
+    for panel in PANELS[2:4]:
+        first, *others = panel["curves"]
+        assert first["label"] == CURRENT
+        assert all(first["width"] > 2 * curve["width"] for curve in others)
+
+
+def opened(query, monkeypatch, **begun):
+    """The page as its server opens it by an address."""
+    monkeypatch.setenv("QUERY_STRING", query)
+    return LeakagePage(**begun)
+
+
+def test_an_address_opens_the_page_with_the_inputs_that_it_was_taken_from(page, monkeypatch):
+    assert page.browser.query == ""
+    page.epsilon.entry.value, page.horizon.entry.value = 0.123456789012345, 7
+    page.privacy.value, page.mechanism.value, page.adversary.value = module.WITH_DELTA, module.PURE, "both"
+    page.forward.text.value, page.forward.kind.value = ", a b, c&d\na b, 0.7, 0.3\nc&d, 1/8, 7/8", TEXT
+    page.backward.kind.value, page.backward.size.entry.value = REVERSED, 5
+    page.unequal.value, page.budgets.value = True, "0.5, 0.2 x 5, 0.7"
+    again = opened(f"token=0123&{page.browser.query}&theme=dark", monkeypatch)
+    assert again.browser.query == page.browser.query
+    for side in ("backward", "forward"):
+        first, second = (getattr(one.analysis.inputs, side).matrix for one in (page, again))
+        assert (second.states, np.array_equal(first, second)) == (["a b", "c&d"], True)
+    for name in ("tpl", "bpl", "fpl"):
+        assert np.array_equal(*(getattr(one.analysis.leakage, name) for one in (page, again)))
+    assert [noise.name for noise in again.analysis.noises] == [noise.name for noise in page.analysis.noises]
+    assert (again.epsilon.value, again.unequal.value, again.problems) == (0.123456789012345, True, [])
+
+
+def test_what_an_address_cannot_ask_for_is_said(monkeypatch):
+    query = "epsilon=inf&alpha=much&horizon=20&adversary=nobody&forward_drop=1&broken=1&sensitivity=<b>&cells=nan"
+    page = opened(query, monkeypatch, alpha=2.0)
+    assert (page.horizon.value, page.alpha.value, page.epsilon.value, page.problems) == (20, 2.0, 0.1, [])
+    left_out = "epsilon=inf, alpha=much, sensitivity=<b>, cells=nan, forward_drop=1, adversary=nobody"
+    assert escape(f"left out of the address that was opened: {left_out}") in page.link.value
+    assert page.browser.query == "horizon=20.0"
+    page = opened("horizon=0", monkeypatch)  # a value that the control itself would take
+    assert page.problems[0].startswith("budgets: Releases T must be a whole number")
+    page.horizon.entry.value = 10
+    page.forward.text.value = "# " + "long " * 1000
+    assert (page.browser.query, "too long for an address" in page.link.value) == ("", True)

@@ -1,0 +1,102 @@
+"""Who gets a page and a kernel of its server: those with the link, under this machine's own names."""
+
+import http.client
+import re
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlsplit
+
+import psutil
+import pytest
+
+from tests.page.serving import serve, wait_until
+from workflow.explore import lab_command, page_command, page_environment
+from workflow.page_server import FewKernels
+
+SOCKET = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "a" * 22}
+EVIL = "http://evil.example"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """At most two pages, and three seconds for a kernel without one; its browser keeps what it is given to open."""
+    folder = tmp_path_factory.mktemp("server")
+    browser = folder / "browser"
+    browser.write_text('#!/bin/sh\necho "$@" > "$0.opens"\ncp "${1#file://}" "$0.opened"\n')
+    browser.chmod(0o755)
+    limits = ["--FewKernels.limit=2", "--FewKernels.cull_idle_timeout=3", "--FewKernels.cull_interval=1"]
+    variables = {"BROWSER": f"{browser} %s", "JUPYTER_TOKEN": ""}
+    with serve([*page_command(), *limits], folder, **variables) as (process, address, token):
+        yield psutil.Process(process.pid), urlsplit(address), token, browser
+
+
+@pytest.fixture
+def ask(server):
+    """Status, headers and text of the answer to a request; all kernels of earlier ones have ended."""
+    process, address, _, _ = server
+    wait_until(lambda: not process.children())
+
+    def ask(path, headers=(), method="GET"):
+        connection = http.client.HTTPConnection(address.hostname, address.port, timeout=60)
+        connection.putrequest(method, path, skip_host="Host" in headers)
+        for header in dict(headers).items():
+            connection.putheader(*header)
+        connection.endheaders()
+        answer = connection.getresponse()
+        text = "" if answer.status == 101 else answer.read().decode()
+        connection.close()
+        return answer.status, answer, text
+
+    return ask
+
+
+def test_the_link_is_opened_but_stands_in_no_argument_and_without_it_nothing_starts(server, ask):
+    process, address, token, browser = server
+    wait_until(browser.with_suffix(".opened").exists)
+    assert f"url={address.geturl()}?token={token}" in browser.with_suffix(".opened").read_text()
+    assert token not in browser.with_suffix(".opens").read_text() + " ".join(process.cmdline())
+    assert [ask(path)[0] for path in ("/", "/?token=0")] == [302, 302]  # to a form that asks for the token
+    rebound = {"Host": "evil.example"}  # a name that was made to point here: DNS rebinding
+    assert [ask(path, rebound)[0] for path in (f"/?token={token}", "/login")] == [403, 403]
+    assert process.children() == []
+
+
+def test_another_page_gets_nothing_by_the_cookie_of_this_one(server, ask):
+    status, answer, text = ask(f"/?token={server[2]}")
+    assert (status, "SameSite=Strict" in answer.getheader("Set-Cookie")) == (200, True)
+    own = {"Cookie": answer.getheader("Set-Cookie").partition(";")[0]}
+    other, rebound = own | {"Origin": EVIL}, own | {"Origin": EVIL, "Host": "evil.example"}
+    kernel = re.search(r'"kernelId": *"([^"]+)"', text)[1]
+    for path in (f"/api/kernels/{kernel}/channels", f"/voila/execution/{kernel}"):
+        assert [ask(path, SOCKET | headers)[0] for headers in ({}, other, rebound, own)] == [403, 403, 403, 101]
+    assert [ask(f"/api/kernels/{kernel}", headers)[0] for headers in ({}, rebound, own)] == [403, 403, 200]
+    assert ask("/", other)[0] == 403
+    farewell = f"/voila/api/shutdown/{kernel}"
+    assert [ask(farewell, headers, "POST")[0] for headers in ({}, other, rebound)] == [403, 404, 403]
+    assert len(server[0].children()) == 1
+    assert ask(farewell, own, "POST")[0] == 204
+    assert server[0].children() == []
+
+
+def test_kernels_are_few_and_end_when_their_page_is_gone(server, ask):
+    with ThreadPoolExecutor(5) as pool:
+        answers = list(pool.map(ask, [f"/?token={server[2]}"] * 5))
+    assert sorted(status for status, _, _ in answers) == [200, 200, 503, 503, 503]
+    assert len(server[0].children()) == 2
+    assert any("503: at most 2 pages may be open at once; close one" in text for _, _, text in answers)
+    wait_until(lambda: not server[0].children())
+
+
+def test_the_page_is_served_on_this_machine_alone_and_loads_nothing_from_elsewhere():
+    command = page_command(8999, browser=False)
+    assert {"--Voila.ip=127.0.0.1", "--port=8999", "--no-browser", "--template=tplrepro"} <= set(command)
+    limits = FewKernels.limit, FewKernels.cull_idle_timeout, FewKernels.cull_interval
+    assert [limit.default_value for limit in limits] == [6, 600, 60]
+    template = page_environment()["JUPYTER_PATH"].split(":")[0]
+    assert subprocess.run(["grep", "-rl", "://", template], capture_output=True).stdout == b""
+
+
+@pytest.mark.slow
+def test_jupyterlab_starts_as_root_too(tmp_path):
+    with serve([*lab_command(), "--no-browser"], tmp_path) as (process, _, token):
+        assert (process.poll(), len(token)) == (None, 48)
