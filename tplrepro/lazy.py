@@ -37,7 +37,29 @@ OUR_WORDS = {
 # Public names of 0.2 that 0.3 renamed or moved -> what to use instead, which ends the error message of an access to the
 # old name. Keys are written "tpl.old" for a name of the package itself, "sip.old" for one of a room, "gowalla.old" for
 # one of a module below it, and "PolicyGraph.old" for a member of a class.
-RENAMED: dict[str, str] = {}
+RENAMED: dict[str, str] = {
+    "tpl.comparison": "experiments.comparison, in the repository",
+    "tpl.explore": "the folder page/ of the repository",
+    "tpl.claims": "experiments.claims, in the repository",
+    "tpl.figures": "experiments.figures, in the repository",
+    "tpl.timing": "experiments.timing, in the repository",
+    "tpl.provenance": "experiments.provenance, in the repository",
+    "dphmm.drawing": "experiments.dphmm.drawing, in the repository",
+    "dphmm.evaluation": "experiments.dphmm.evaluation, in the repository",
+    "dphmm.mobility": "experiments.dphmm.mobility, in the repository",
+    "dphmm.running_example": "experiments.dphmm.running_example, in the repository",
+    "sip.cell_distance": "experiments.sip.settings.cell_distance, in the repository",
+    "sip.gaze_cells": "experiments.sip.settings.gaze_cells, in the repository",
+    "sip.grid_distance": "experiments.sip.settings.grid_distance, in the repository",
+    "sip.halves": "experiments.sip.settings.halves, in the repository",
+    "sip.least_leakage": "experiments.sip.settings.least_leakage, in the repository",
+    "sip.second_beliefs": "experiments.sip.settings.second_beliefs, in the repository",
+    "sip.two_step_noise": "experiments.sip.settings.two_step_noise, in the repository",
+    "sip.MarkovClassifier": "experiments.sip.identification.MarkovClassifier, in the repository",
+    "sip.RecurrentClassifier": "experiments.sip.identification.RecurrentClassifier, in the repository",
+    "sip.identification_rate": "experiments.sip.identification.identification_rate, in the repository",
+    "sip.smoothed_symbols": "experiments.sip.identification.smoothed_symbols, in the repository",
+}
 
 
 @contextmanager
