@@ -36,18 +36,23 @@ dependencies:
   - pip
   - pip:
 {pins}
-      - --editable .[counts,dask,data,events,explore,solvers]
+      - --editable .[counts,dask,data,events,solvers]
 """
 PYTHON = "3.11"
-PINNED_EXTRAS = ("browser", "counts", "dask", "data", "events", "explore", "solvers", "test", "workflow")
+PINNED_EXTRAS = ("counts", "dask", "data", "events", "solvers")
+PINNED_GROUPS = ("browser", "page", "test", "workflow")
 
 
 def direct_dependencies(root=ROOT):
     """Canonical names of the packages that pyproject.toml names and requirements.lock pins."""
-    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = project["optional-dependencies"]
-    wanted = sum((extras[extra] for extra in PINNED_EXTRAS), project["dependencies"])
-    return sorted({canonicalize_name(Requirement(line).name) for line in wanted})
+    content = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    project, groups = content["project"], content["dependency-groups"]
+    lines = [
+        *project["dependencies"],
+        *(line for extra in PINNED_EXTRAS for line in project["optional-dependencies"][extra]),
+        *(line for group in PINNED_GROUPS for line in groups[group]),
+    ]
+    return sorted({canonicalize_name(Requirement(line).name) for line in lines})
 
 
 def pinned_versions(root=ROOT, python=PYTHON):
@@ -79,11 +84,12 @@ def main():
         # uv keeps the versions of an existing output, so only what must change does.
         resolved.write_text("".join(path.read_text(encoding="utf-8") for path in (lock, more) if path.is_file()))
         options = "--quiet --universal --generate-hashes --no-annotate --no-header --no-emit-package tplrepro"
-        command = [binaries / "uv", "pip", "compile", *options.split(), "--python-version", PYTHON, "--extra", "lock"]
+        command = [binaries / "uv", "pip", "compile", *options.split(), "--python-version", PYTHON, "--group", "lock"]
+        command += [word for extra in PINNED_EXTRAS for word in ("--extra", extra)]
         pins = []
-        for extras in (["--extra", "more"], []):
+        for groups in (["--group", "more"], []):
             subprocess.run(
-                [*command, *extras, "--output-file", resolved, "pyproject.toml", *sys.argv[1:]], cwd=ROOT, check=True
+                [*command, *groups, "--output-file", resolved, "pyproject.toml", *sys.argv[1:]], cwd=ROOT, check=True
             )
             pins.append(re.findall(r"^[^\s#-].*\n(?: .*\n)*", resolved.read_text(), re.MULTILINE))
     for path, own in ((lock, pins[1]), (more, [pin for pin in pins[0] if pin not in pins[1]])):
