@@ -11,11 +11,12 @@ __all__ = ["extra", "lazy_names"]
 
 # The extra of pyproject.toml that brings a library, by the name under which it is imported.
 EXTRAS = {
-    **{"dp_accounting": "events", "matplotlib": "figures", "opendp": "counts", "yaml": "workflow"},
+    **{"dp_accounting": "events", "opendp": "counts"},
     **dict.fromkeys(("highspy", "pulp"), "solvers"),
-    **dict.fromkeys(("jax", "jaxlib", "keras"), "attack"),
     **dict.fromkeys(("hmmlearn", "pooch", "pyarrow", "pyproj"), "data"),
 }
+# Optional libraries that no extra brings.
+OPTIONAL = ("matplotlib",)
 
 # What others call a thing, and what it is called here.
 OUR_WORDS = {
@@ -75,9 +76,10 @@ def extra() -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         library = (error.name or "").partition(".")[0]
-        if library not in EXTRAS:
+        if library not in EXTRAS and library not in OPTIONAL:
             raise
-        remedy = f'install it with: pip install "tplrepro[{EXTRAS[library]}]"'
+        package = f'"tplrepro[{EXTRAS[library]}]"' if library in EXTRAS else library
+        remedy = f"install it with: pip install {package}"
         raise ModuleNotFoundError(f"{library} must be installed, found none; {remedy}", name=error.name) from None
 
 
