@@ -1,41 +1,53 @@
 """One comparison of all notions: the same data, the same adversary, the same task, at equal measured leakage.
 
-`setting` says who is where, what the adversary knows and what a mechanism releases; `central` and `local` hold the
-mechanisms with a trusted server and without, `catalogue` what each notion promises, `calibration` measures what
-releases leak and brings mechanisms to equal leakage. Nothing imports this folder.
+`setting` holds the true locations and what the adversary knows; `central` and `local` hold the mechanisms with and
+without a trusted server; `catalogue` says what each notion promises; `calibration` measures what releases leak and
+finds the parameters at which mechanisms leak equally.
 """
 
-from tplrepro.lazy import lazy_names as _lazy_names
+from experiments.comparison.calibration import (
+    at_equal_leakage,
+    at_guarantee,
+    infer_counts,
+    realised_leakage,
+    simulate,
+    sweep,
+)
+from experiments.comparison.catalogue import mechanisms, notions
+from experiments.comparison.central import release_by_window, release_gaussian, release_laplace
+from experiments.comparison.local import (
+    release_by_policy,
+    release_conditional_response,
+    release_optimal_response,
+    release_reports,
+    release_reports_by_window,
+)
+from experiments.comparison.markov_quilt import quilt_budget, quilt_level
+from experiments.comparison.setting import Adversary, Setting, setting_from_sequences
+from experiments.comparison.window import by_absorption, by_distribution
 
-_EXPORTS = {
-    "Setting": "setting",
-    "setting_from_sequences": "setting",
-    "Adversary": "setting",
-    "measured_leakage": "calibration",
-    "SimulatedRelease": "setting",
-    "release_laplace": "central",
-    "release_gaussian": "central",
-    "release_by_window": "central",
-    "by_absorption": "window",
-    "by_distribution": "window",
-    "quilt_budget": "markov_quilt",
-    "quilt_level": "markov_quilt",
-    "release_reports": "local",
-    "release_reports_by_window": "local",
-    "release_by_policy": "local",
-    "release_conditional_response": "local",
-    "release_optimal_response": "local",
-    "infer_counts": "calibration",
-    "CountMechanism": "catalogue",
-    "Notion": "catalogue",
-    "mechanisms": "catalogue",
-    "notions": "catalogue",
-    "Outcome": "calibration",
-    "Calibrated": "calibration",
-    "simulate": "calibration",
-    "sweep": "calibration",
-    "at_equal_leakage": "calibration",
-    "at_guarantee": "calibration",
-}
-
-__getattr__, __dir__, __all__ = _lazy_names(__name__, _EXPORTS)
+__all__ = [
+    "Adversary",
+    "Setting",
+    "at_equal_leakage",
+    "at_guarantee",
+    "by_absorption",
+    "by_distribution",
+    "infer_counts",
+    "mechanisms",
+    "notions",
+    "quilt_budget",
+    "quilt_level",
+    "realised_leakage",
+    "release_by_policy",
+    "release_by_window",
+    "release_conditional_response",
+    "release_gaussian",
+    "release_laplace",
+    "release_optimal_response",
+    "release_reports",
+    "release_reports_by_window",
+    "setting_from_sequences",
+    "simulate",
+    "sweep",
+]

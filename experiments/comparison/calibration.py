@@ -1,10 +1,10 @@
-"""Mechanisms at equal measured leakage: sweep the parameter, and read off the error where the leakage is as wanted.
+"""Mechanisms at equal measured leakage: sweep the parameter, and interpolate the error at the target leakage.
 
-A seed stands for a crowd of users and all the noise; within a seed every parameter meets the same draws (common random
-numbers), so that curves are smooth. The leakage of a seed is a high quantile over its users of the largest leakage
-about any time: a mean would hide the users who are exposed, and the maximum of a sample grows with its size and belongs
-to a single run. It is realised, not worst-case: the privacy loss of outputs that were drawn, which temporal privacy
-leakage (Eq. (2) of [1]) bounds over all outputs.
+Each seed fixes the simulated users and the noise; all parameters use the same draws of a seed (common random numbers),
+so the curves are smooth. The leakage of a seed is a high quantile over its users of the largest leakage about any time:
+a mean would hide the exposed users, and a maximum grows with the size of the sample. The leakage is realised, not
+worst-case: it is the privacy loss of the outputs that were drawn, which temporal privacy leakage (Eq. (2) of [1])
+bounds over all outputs.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,21 +24,18 @@ from tplrepro.progress import progress_bar
 from tplrepro.search import largest_within
 from tplrepro.validation import FrozenArrays, check_level
 
-__all__ = ["Calibrated", "Outcome", "at_equal_leakage", "at_guarantee"]
-__all__ += ["infer_counts", "measured_leakage", "simulate", "sweep"]
-
 #: Parameters beyond these are not tried.
 SMALLEST, LARGEST = 1e-6, 1e6
 
 
 @dataclass(frozen=True)
 class Outcome(FrozenArrays):
-    """What a mechanism gives: floats for one seed at one parameter, arrays (S, P) for S seeds at P parameters each.
+    """Leakage and error of a mechanism: floats for one seed and parameter, or arrays (S, P) for S seeds, P parameters.
 
     `leakage` and `leakage_near` are the quantile of the measured leakage between all cells and between neighbours,
-    `largest` is the largest between all; nats. `error` is the mean absolute error of the counts as released, users a
-    cell and time, NaN if none are; `inferred_error` that of the counts inferred with the public chain, `prior_error`
-    that of the counts that the chain expects without any release.
+    `largest` is the maximum between all cells; nats. `error` is the mean absolute error of the released counts (users
+    per cell and time), NaN if no counts are released; `inferred_error` that of the counts inferred with the public
+    chain; `prior_error` that of the counts expected without any release.
     """
 
     parameter: Any
@@ -52,24 +49,24 @@ class Outcome(FrozenArrays):
 
 @dataclass(frozen=True, eq=False)
 class Calibrated(FrozenArrays):
-    """What each seed gives at the wanted leakage, (S,) each; NaN where its curve does not reach that leakage."""
+    """Parameter and errors of each seed at the target leakage, (S,) each; NaN where its curve does not reach it."""
 
     parameter: np.ndarray
     error: np.ndarray
     inferred_error: np.ndarray
 
 
-def measured_leakage(told: ArrayLike, pairs: ArrayLike | None = None) -> np.ndarray:
+def realised_leakage(log_likelihoods: ArrayLike, pairs: ArrayLike | None = None) -> np.ndarray:
     """The largest realised log-likelihood ratio between two cells at each time, (..., T), nats.
 
-    `told` (..., T, n) is log Pr(all outputs | l_t = k), NaN for cells that are impossible at that time. By default all
-    pairs of possible cells are compared, else those given (m, 2). Infinite where a possible cell is ruled out.
+    `log_likelihoods` (..., T, n) are log Pr(all outputs | l_t = k), NaN for cells that are impossible at that time.
+    All pairs of possible cells are compared, or only `pairs` (m, 2). Infinite where a possible cell is ruled out.
 
-    >>> told = [[0.0, 1.0, 3.0]]
-    >>> measured_leakage(told).tolist(), measured_leakage(told, [(0, 1), (1, 2)]).tolist()
+    >>> log_likelihoods = [[0.0, 1.0, 3.0]]
+    >>> realised_leakage(log_likelihoods).tolist(), realised_leakage(log_likelihoods, [(0, 1), (1, 2)]).tolist()
     ([3.0], [2.0])
     """
-    values = np.asarray(told, dtype=float)
+    values = np.asarray(log_likelihoods, dtype=float)
     if pairs is None:
         return np.nanmax(values, axis=-1) - np.nanmin(values, axis=-1)
     largest = np.zeros(values.shape[:-1])
@@ -81,31 +78,34 @@ def measured_leakage(told: ArrayLike, pairs: ArrayLike | None = None) -> np.ndar
 
 
 def infer_counts(noisy: np.ndarray, variances: np.ndarray, setting: Setting, correlation: float = 0.0) -> np.ndarray:
-    """The best linear estimate of counts from noisy ones, given the number of users and their chain.
+    """The best linear estimate of the counts from noisy counts, given the number of users and their chain.
 
-    Users move independently by the chain, so that the counts of one time have the mean N pi and the covariance
-    N (diag(pi) - pi pi^T), and those of the next are P^T times these plus innovations: a Kalman filter, and smoothing
-    in the form of Bryson and Frazier, which inverts no singular covariance. The `variances` (T,) of the noise of each
-    count are infinite where nothing was published; of the data in `setting` only the number of users is used. Noise of
-    one variance whose values at consecutive times have a `correlation` is followed beside the counts.
+    Users move independently by the chain, so the counts of one time have mean N pi and covariance
+    N (diag(pi) - pi pi^T), and the next counts are P^T times these plus innovations. This is a Kalman filter, with the
+    smoother of Bryson and Frazier, which inverts no singular covariance. The noise `variances` (T,) are infinite where
+    nothing was published. Of the data in `setting`, only the number of users is used. If the noise has a `correlation`
+    over time, the noise is part of the state.
     """
     pi = setting.adversary.initial
     step = setting.adversary.transitions.toarray().T
     stationary = setting.n_users * (np.diag(pi) - np.outer(pi, pi))
-    seen = np.eye(pi.size)
+    observation = np.eye(pi.size)
     if correlation != 0.0:
-        step, stationary = block_diag(step, correlation * seen), block_diag(stationary, variances[0] * seen)
-        variances, seen = np.zeros(len(variances)), np.hstack((seen, seen))
+        step = block_diag(step, correlation * observation)
+        stationary = block_diag(stationary, variances[0] * observation)
+        variances = np.zeros(len(variances))
+        observation = np.hstack((observation, observation))
     innovations = stationary - step @ stationary @ step.T
-    mean, covariance = np.zeros(len(step)), stationary  # of the counts less N pi
+    mean, covariance = np.zeros(len(step)), stationary  # of the counts minus N pi
     filtered = []
     for values, variance in zip(np.asarray(noisy, dtype=float), variances, strict=True):
         closed, weighed = np.eye(len(step)), np.zeros(len(step))
         if np.isfinite(variance):
-            total = seen @ covariance @ seen.T + variance * np.eye(pi.size)
-            told = seen.T @ np.linalg.solve(total, np.column_stack((seen, values - setting.n_users * pi - seen @ mean)))
-            weighed = told[:, -1]
-            closed = closed - covariance @ told[:, :-1]
+            total = observation @ covariance @ observation.T + variance * np.eye(pi.size)
+            residual = values - setting.n_users * pi - observation @ mean
+            solved = observation.T @ np.linalg.solve(total, np.column_stack((observation, residual)))
+            weighed = solved[:, -1]
+            closed = closed - covariance @ solved[:, :-1]
             mean, covariance = mean + covariance @ weighed, closed @ covariance
         filtered.append((mean, covariance, closed, weighed))
         mean, covariance = step @ mean, step @ covariance @ step.T + innovations
@@ -120,21 +120,21 @@ def infer_counts(noisy: np.ndarray, variances: np.ndarray, setting: Setting, cor
 def simulate(
     mechanism: CountMechanism, parameter: float, setting: Setting, n_users: int, seed: int, quantile: float
 ) -> Outcome:
-    """Release the counts of a crowd of `n_users` drawn from `setting`, and measure; the quantile is over users."""
+    """Release the counts of `n_users` users drawn from `setting`, and measure; the quantile is over users."""
     people, noise = np.random.default_rng(seed).spawn(2)
     crowd = setting.sample(n_users, people)
     with one_blas_thread():
         release = mechanism.release(crowd, parameter, noise)
-        told = crowd.adversary.told(release.log_likelihoods, release.staying)
+        log_likelihoods = crowd.adversary.output_log_likelihoods(release.log_likelihoods, release.staying)
         if release.counts is None or release.variances is None:
-            inferred = crowd.adversary.posteriors(told).sum(axis=0)
+            inferred = crowd.adversary.posteriors(log_likelihoods).sum(axis=0)
         else:
             inferred = infer_counts(release.counts, release.variances, crowd, release.correlation)
 
     def error(estimate: np.ndarray) -> float:
         return float(np.abs(estimate - crowd.counts).mean())
 
-    worst, near = (measured_leakage(told, pairs).max(axis=-1) for pairs in (None, crowd.near))
+    worst, near = (realised_leakage(log_likelihoods, pairs).max(axis=-1) for pairs in (None, crowd.near))
     return Outcome(
         parameter=parameter,
         leakage=_quantile(worst, quantile),
@@ -157,10 +157,10 @@ def sweep(
     quantile: float = 0.95,
     progress: bool = False,
 ) -> Outcome:
-    """Outcomes for parameters whose measured leakage runs from about `low` to about `high`, between neighbours too.
+    """Outcomes at parameters whose measured leakage runs from about `low` to about `high` nats.
 
-    The ends are found with the first seed: `low` for the leakage between all cells, `high` for that between neighbours,
-    which is never larger; nats. The `points` >= 2 parameters in all are equally spaced on a logarithmic scale.
+    The first seed determines the ends: the leakage between all cells is about `low`, that between neighbours, which is
+    never larger, about `high`. The `points` >= 2 parameters are equally spaced on a logarithmic scale. Raises
     ValueError if the mechanism does not reach such leakages.
     """
     low, high = check_level(low, "low"), check_level(high, "high")
@@ -176,7 +176,7 @@ def sweep(
     grid = list(product(np.geomspace(first, last, points).tolist(), seeds))
     rows = []
     with progress_bar(len(grid), progress, mechanism.name, "release") as bar:
-        for parameter, seed in grid:  # what depends on the parameter alone is found once
+        for parameter, seed in grid:  # a parameter's budgets are computed once and cached
             rows.append(astuple(simulate(mechanism, parameter, setting, n_users, seed, quantile)))
             bar.update()
     return Outcome(*np.array(rows).T.reshape(-1, points, len(seeds)).swapaxes(1, 2))
@@ -199,7 +199,7 @@ def at_equal_leakage(swept: Outcome, target: float, near: bool = False) -> Calib
 
 
 def at_guarantee(mechanism: CountMechanism, setting: Setting, target: float) -> float:
-    """The largest parameter with which theory bounds the leakage of any outputs by `target` nats; NaN if none does."""
+    """The largest parameter for which theory bounds the leakage of all outputs by `target` nats; NaN if none."""
     level = check_level(target, "target")
 
     def within(parameter: float) -> bool:
@@ -209,7 +209,7 @@ def at_guarantee(mechanism: CountMechanism, setting: Setting, target: float) -> 
 
 
 def _crossing(leakages: np.ndarray, values: np.ndarray, wanted: float) -> float:
-    """The value where the logarithmic leakages pass `wanted` for good; the last before, if that leaks nothing."""
+    """The value where the log leakages last cross `wanted`; the value before the crossing if that leaks nothing."""
     below = np.flatnonzero(leakages <= wanted)
     if not below.size or below[-1] + 1 == leakages.size:
         return np.nan
@@ -221,7 +221,7 @@ def _crossing(leakages: np.ndarray, values: np.ndarray, wanted: float) -> float:
 
 
 def _end(leakage: Callable[[float], float], wanted: float, side: int) -> float:
-    """A parameter whose leakage is at most (side -1) or at least (1) as wanted, up to a factor of 1.3 the last one."""
+    """The extreme parameter whose leakage is at most (side -1) or at least (side 1) `wanted`, up to a factor of 1.3."""
 
     def reaches(size: float) -> bool:  # true for small sizes
         return side * (leakage(size**-side) - wanted) >= 0
@@ -241,7 +241,7 @@ def _end(leakage: Callable[[float], float], wanted: float, side: int) -> float:
 
 
 def _quantile(values: np.ndarray, quantile: float) -> float:
-    """An order statistic, never between two values, so that infinite ones stay infinite.
+    """An order statistic: it never interpolates, so infinite values stay infinite.
 
     >>> _quantile(np.array([4.0, 1.0, 3.0, 2.0]), 0.5), _quantile(np.array([1.0, np.inf]), 0.5)
     (3.0, inf)

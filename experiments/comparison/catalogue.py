@@ -1,10 +1,10 @@
-"""The notions compared: the mechanism behind each, the level that it promises, and what the promise is worth here.
+"""The notions compared: the mechanism behind each, the level that it promises, and the leakage that theory allows.
 
-A mechanism has one parameter. A notion reads that parameter as a level: Laplace noise of the same budget epsilon at
-every time is epsilon-DP for one event if nothing is correlated, T epsilon for a whole user, w epsilon for a window of w
-times, and alpha-DP_T with the alpha that Algorithm 7 of [1] finds for this chain. So these are one mechanism, and
-equal measured leakage makes them the same; the Markov quilts of the same chain read it once more. Algorithm 8, the
-optimal budgets and the schemes within a window spend unequally.
+Each mechanism has one parameter, and a notion translates that parameter into a level. Laplace noise with the same
+budget epsilon at every time, for example, is epsilon-DP for one event if nothing is correlated, T epsilon-DP for a
+whole user, w epsilon-DP for a window of w times, and alpha-DP_T with the alpha of Algorithm 7 of [1] for this chain.
+These notions share one mechanism, so at equal measured leakage they are equal. Algorithm 8, the optimal budgets and the
+w-event schemes spend unequally over time.
 """
 
 from collections.abc import Callable
@@ -26,23 +26,20 @@ from tplrepro.allocation import (
 from tplrepro.dphmm.mechanisms import KNormMechanism
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.dphmm.protection import constrained_dp_factor
-from tplrepro.lazy import extra
 from tplrepro.leakage.temporal_profile import temporal_privacy_profile
 from tplrepro.mechanisms import KaryRandomizedResponse, UnaryEncoding, gaussian_epsilon, gaussian_mu
 from tplrepro.validation import check_horizon
 
-__all__ = ["DELTA", "CountMechanism", "Notion", "mechanisms", "notions"]
-
-#: Of Gaussian noise, whose loss no epsilon bounds for sure.
+#: The delta of Gaussian noise, whose privacy loss is unbounded.
 DELTA = 1e-6
 
 
 @dataclass(frozen=True)
 class CountMechanism:
-    """A way to release counts over time, with one parameter; `bound` is what any outputs leak about one time at most.
+    """A way to release counts over time, with one parameter.
 
-    `trusts_server` if a server sees the true data. The bound is by theory, in nats, infinite if none is known; that of
-    Gaussian noise holds with a delta of `DELTA`.
+    `trusts_server` says whether a server sees the true data. `bound` is the largest leakage about one time that theory
+    allows, over all outputs; nats, infinite if no bound is known. For Gaussian noise it holds with delta = `DELTA`.
     """
 
     name: str
@@ -53,7 +50,7 @@ class CountMechanism:
 
 @dataclass(frozen=True)
 class Notion:
-    """A reading of the named mechanism's parameter as the level of a privacy notion, and its inverse; both in nats."""
+    """Translates the parameter of the named mechanism into the level of a privacy notion, and back; both in nats."""
 
     name: str
     mechanism: str
@@ -76,7 +73,7 @@ def mechanisms(setting: Setting, window: int, block: float, radius: float) -> di
     schemes = {"absorption": by_absorption, "distribution": by_distribution}
 
     def windows_bound(s: Setting, level: float) -> float:
-        """As many windows cover all times."""
+        """The level times the number of windows that cover all times."""
         return level * -(-s.horizon // window)
 
     def within_window(release: Callable, name: str, scheme: str, trusts: bool) -> CountMechanism:
@@ -96,7 +93,7 @@ def mechanisms(setting: Setting, window: int, block: float, radius: float) -> di
             partial(_correlated_bound, correlation),
         ),
         *(_policy_mechanism(name, graph) for name, graph in policies.items()),
-        # A factor e^epsilon either way from the marginal is e^(2 epsilon) between two cells.
+        # A factor e^epsilon from the marginal in either direction is e^(2 epsilon) between two cells.
         CountMechanism(
             "SIP, exact", False, local.release_optimal_response, lambda s, level: _equal_bound(s, 2 * level)
         ),
@@ -158,10 +155,9 @@ def _equal_bound(setting, epsilon):
 
 
 def _gaussian_bound(setting, shift):
-    if shift > 10.0:  # the bound of a composition will do, and profiles reach no farther
+    if shift > 10.0:  # profiles do not reach this far; the bound by composition is used
         return gaussian_epsilon(shift * np.sqrt(setting.horizon), DELTA)
-    with extra():
-        from dp_accounting import GaussianDpEvent
+    from dp_accounting import GaussianDpEvent
 
     adversary = setting.adversary
     releases = [(GaussianDpEvent(1 / shift), setting.horizon)]
@@ -174,22 +170,23 @@ def _gaussian_shift(setting, level):
 
 
 def _persistence(adversary: Adversary) -> float:
-    """The correlation of being in a cell with being in it one time later, all cells together."""
+    """Correlation between being in a cell and being in it one time later, over all cells."""
     pi, staying = adversary.initial, np.diag(adversary.transitions.toarray())
     return float(pi @ (staying - pi) / (pi @ (1 - pi)))
 
 
 def _correlated_bound(correlation: float, setting: Setting, shift: float) -> float:
-    """What tells any two paths apart: each step changes 2 (1 + |rho|)^2 at most, by noise of a share of 1 - rho^2.
+    """The epsilon at which any two paths are indistinguishable.
 
-    The law of the outputs given one cell mixes those given paths, and mixtures are no easier to tell apart.
+    After whitening, each step shifts the squared mean by at most 2 (1 + |rho|)^2 and the noise has a share 1 - rho^2
+    of the variance. The outputs given one cell are a mixture over paths, and mixtures are no easier to distinguish.
     """
     steps = (setting.horizon - 1) * (1 + abs(correlation)) / (1 - abs(correlation))
     return gaussian_epsilon(shift * np.sqrt(1 + steps), DELTA)
 
 
 def _supremum(setting, epsilon):
-    """The alpha that Algorithm 7 needs for this budget: the TPL of endlessly many releases."""
+    """The alpha for which Algorithm 7 gives this budget: the supremum of the TPL over all times."""
     adversary = setting.adversary
     return adversary.backward.supremum(epsilon) + adversary.forward.supremum(epsilon) - epsilon
 
@@ -199,7 +196,7 @@ def _by_upper_bound(setting, level):
 
 
 def _of_chain(quilts: Callable[..., float]) -> Callable[[Setting, float], float]:
-    """The level or the budget of Markov quilts, of the chain of a setting."""
+    """The level or the budget of Markov quilts for the chain of a setting."""
     return lambda s, value: quilts(value, s.adversary.reversed, s.adversary.transitions, s.horizon)
 
 
@@ -207,7 +204,7 @@ def _release_allocated(allocate, setting, level, rng):
     return central.release_laplace(setting, _budgets(allocate, setting.adversary, level, setting.horizon), rng)
 
 
-@lru_cache(maxsize=256)  # all seeds of a sweep ask for the same
+@lru_cache(maxsize=256)  # all seeds of a sweep use the same budgets
 def _budgets(allocate: Callable, adversary: Adversary, level: float, horizon: int) -> np.ndarray:
     return allocate(level, adversary.backward, adversary.forward, horizon)
 

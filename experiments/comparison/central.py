@@ -1,13 +1,13 @@
 """Mechanisms of a trusted server, which sees everybody and publishes noisy counts.
 
-Laplace noise has scale 2 / epsilon_t in each count of time t (moving one user changes two counts by 1). Event-level,
-group and DP_T budgets are fixed in advance; the schemes of `window` publish only where the counts have changed.
-Gaussian noise has the same variance at every time, and may be correlated over time. It is then that of a banded matrix
-mechanism with one subdiagonal (Choquette-Choo et al.: (Amplified) Banded Matrix Factorization, NeurIPS 2023): C^-1
-times white noise, where C subtracts from each value `correlation` times the one before.
+Laplace noise has scale 2 / epsilon_t in each count of time t, because moving one user changes two counts by 1.
+Event-level, group and DP_T budgets are fixed in advance; the schemes of `window` publish only when the counts have
+changed. Gaussian noise has the same variance at every time and may be correlated over time: it is then the noise of a
+banded matrix mechanism with one subdiagonal (Choquette-Choo et al.: (Amplified) Banded Matrix Factorization, NeurIPS
+2023), C^-1 times white noise, where C subtracts `correlation` times the previous value from each value.
 
-The adversary knows all other users: there are N independent runs, each user the target of one. The counts given are
-those of the first run.
+The adversary knows the data of all other users, so there are N independent runs, each with another user as the target.
+The counts returned are those of the first run.
 """
 
 import numpy as np
@@ -18,26 +18,24 @@ from experiments.comparison.window import WindowScheme
 from tplrepro.mechanisms import LaplaceNoise
 from tplrepro.validation import check_budgets, check_horizon, check_level
 
-__all__ = ["release_by_window", "release_gaussian", "release_laplace"]
-
 #: How much the counts of one time change, in sum, when one user moves.
 SENSITIVITY = 2.0
 
 
 def release_laplace(setting: Setting, epsilons: ArrayLike, rng: np.random.Generator) -> SimulatedRelease:
-    """Noisy counts with a positive budget in nats for each time, (T,), or for all; draws do not depend on budgets."""
+    """Noisy counts with one budget in nats for each time (T,) or for all; draws do not depend on the budgets."""
     budgets = check_budgets(epsilons, horizon=setting.horizon)
     laplace = LaplaceNoise((SENSITIVITY / budgets)[:, None])
     noise = laplace.sample(setting.present.shape, rng)
-    # Of the counts less those of the other users, each cell of the target explains one more.
-    told = laplace.log_ratio(setting.present + noise)
-    return SimulatedRelease(told, setting.counts + noise[0], np.ravel(laplace.mean_square))
+    # The adversary subtracts the other users' counts; the target adds 1 to the count of its cell.
+    log_likelihoods = laplace.log_ratio(setting.present + noise)
+    return SimulatedRelease(log_likelihoods, setting.counts + noise[0], np.ravel(laplace.mean_square))
 
 
 def release_gaussian(
     setting: Setting, shift: float, rng: np.random.Generator, *, correlation: float = 0.0
 ) -> SimulatedRelease:
-    """Counts with Gaussian noise of standard deviation sqrt(2) / `shift`, the L2 distance over the noise multiplier.
+    """Counts with Gaussian noise of standard deviation sqrt(2) / `shift` (L2 sensitivity sqrt(2)).
 
     `correlation`, above -1 and below 1, is that of the noise of one count at consecutive times (a stationary AR(1)).
     """
@@ -45,16 +43,16 @@ def release_gaussian(
         raise ValueError(f"correlation must be above -1 and below 1, found {correlation!r}; 0 is independent noise")
     variance = 2.0 / check_level(shift, "shift") ** 2
     steps = np.full(setting.horizon, variance * (1.0 - correlation**2))
-    steps[0] = variance  # of the noise given that of the time before
+    steps[0] = variance  # variance of the noise given the noise of the previous time
     noise = rng.normal(size=setting.present.shape) * np.sqrt(steps)[:, None]
     for t in range(1, setting.horizon):
         noise[:, t] += correlation * noise[:, t - 1]
-    # Likelihoods of counts less `correlation` times those of the time before, given the target's cells at both.
-    seen = setting.present + noise
-    seen[:, 1:] -= correlation * seen[:, :-1]
-    told = seen / steps[:, None]
-    told[:, :-1] -= correlation * told[:, 1:]
-    return SimulatedRelease(told, setting.counts + noise[0], np.full(setting.horizon, variance), correlation)
+    # Likelihoods of counts minus `correlation` times the previous counts, given the target's cells at both times.
+    whitened = setting.present + noise
+    whitened[:, 1:] -= correlation * whitened[:, :-1]
+    log_likelihoods = whitened / steps[:, None]
+    log_likelihoods[:, :-1] -= correlation * log_likelihoods[:, 1:]
+    return SimulatedRelease(log_likelihoods, setting.counts + noise[0], np.full(setting.horizon, variance), correlation)
 
 
 def release_by_window(
@@ -62,35 +60,38 @@ def release_by_window(
 ) -> SimulatedRelease:
     """Budget absorption or distribution: epsilon nats in any `window` consecutive times.
 
-    A noisy mean change of the counts decides whether to publish: where it is larger than the error of what the scheme
-    may spend. A time that publishes nothing repeats the last counts, at first the chain's.
+    Publish when the noisy mean change of the counts exceeds the error of a publication with what the scheme may spend;
+    otherwise repeat the last counts, at first the expected ones.
     """
     w = check_horizon(window, "window")
     unit = check_level(epsilon, "epsilon") / (2 * w)
     runs, horizon, n = setting.present.shape
-    # The mean of n changes, of which one user can alter the sum by 2.
+    # One user changes the sum of the n changes by at most 2.
     deciding = LaplaceNoise(SENSITIVITY / n / unit)
-    doubt = deciding.sample((runs, horizon), rng)
+    deciding_noise = deciding.sample((runs, horizon), rng)
     noise = LaplaceNoise(1.0).sample((runs, horizon, n), rng)
     last = np.tile(setting.expected_counts, (runs, 1))
-    spent, told = np.zeros((runs, horizon)), np.zeros((runs, horizon, n))
-    shown, variances = np.empty((horizon, n)), np.empty(horizon)
+    spent = np.zeros((runs, horizon))
+    log_likelihoods = np.zeros((runs, horizon, n))
+    counts = np.empty((horizon, n))
+    variances = np.empty(horizon)
     for t in range(horizon):
-        own = setting.present[:, t]
-        others = setting.counts[t] - own
+        target = setting.present[:, t]
+        others = setting.counts[t] - target
         units = scheme(spent[:, :t], w)
-        asked = units > 0
-        scale = SENSITIVITY / (unit * np.where(asked, units, 1.0))
-        apart = np.abs(others - last)
-        change = (apart.sum(axis=1, keepdims=True) + np.abs(others + 1 - last) - apart) / n  # for each cell
-        happened = (change * own).sum(axis=1)
-        publish = asked & (happened + doubt[:, t] > scale)
-        values = own + noise[:, t] * scale[:, None]
+        may_publish = units > 0
+        scale = SENSITIVITY / (unit * np.where(may_publish, units, 1.0))
+        distance = np.abs(others - last)
+        # The mean change if the target were in each of the cells.
+        change = (distance.sum(axis=1, keepdims=True) + np.abs(others + 1 - last) - distance) / n
+        true_change = (change * target).sum(axis=1)
+        publish = may_publish & (true_change + deciding_noise[:, t] > scale)
+        values = target + noise[:, t] * scale[:, None]
         log_publish = deciding.log_cdf(change - scale[:, None]) + LaplaceNoise(scale[:, None]).log_ratio(values)
-        log_repeat = np.where(asked[:, None], deciding.log_cdf(scale[:, None] - change), 0.0)
-        told[:, t] = np.where(publish[:, None], log_publish, log_repeat)
+        log_repeat = np.where(may_publish[:, None], deciding.log_cdf(scale[:, None] - change), 0.0)
+        log_likelihoods[:, t] = np.where(publish[:, None], log_publish, log_repeat)
         last = np.where(publish[:, None], others + values, last)
         spent[:, t] = np.where(publish, units, 0.0)
-        shown[t] = last[0]
+        counts[t] = last[0]
         variances[t] = 2 * scale[0] ** 2 if publish[0] else np.inf
-    return SimulatedRelease(told, shown, variances)
+    return SimulatedRelease(log_likelihoods, counts, variances)

@@ -1,9 +1,9 @@
-"""Mechanisms without trust: each user perturbs her own cell at each time, and all N users are targets.
+"""Mechanisms without a trusted server: each user perturbs their cell at each time, and all N users are targets.
 
-Randomised response and unary encoding are local differential privacy. LBD and LBA are the schemes of `window` on
+Randomised response and unary encoding are locally differentially private. LBD and LBA apply the schemes of `window` to
 reports (Ren, Shi, Yu, Yang, Zhao, Xu: LDP-IDS, SIGMOD 2022). DPHMM ([5]) adds K-norm noise, fitted to a policy graph,
-to the position. Sequence information privacy ([3]) answers by the belief about the user's next cell, which the chain
-and her outputs so far tell (Eq. (13) of [3]): the mechanism changes with the history, which is public.
+to the position. The responses of sequence information privacy ([3]) depend on the belief about the user's next cell
+given the user's earlier outputs (Eq. (13) of [3]), which are public.
 """
 
 import numpy as np
@@ -17,14 +17,11 @@ from tplrepro.mechanisms import KaryRandomizedResponse, UnaryEncoding
 from tplrepro.sip.hamming import hamming_tables
 from tplrepro.validation import check_horizon, check_level
 
-__all__ = ["release_by_policy", "release_conditional_response", "release_optimal_response"]
-__all__ += ["release_reports", "release_reports_by_window"]
-
 
 def release_reports(
     setting: Setting, epsilon: float, rng: np.random.Generator, *, by: type[KaryRandomizedResponse | UnaryEncoding]
 ) -> SimulatedRelease:
-    """A report of each user at each time; the counts are unbiased."""
+    """One report per user and time, with unbiased counts."""
     mechanism = by(epsilon, setting.n_cells)
     outputs = mechanism.sample(setting.paths, rng)
     return SimulatedRelease(mechanism.log_likelihood(outputs), mechanism.unbiased_counts(outputs))
@@ -35,28 +32,33 @@ def release_reports_by_window(
 ) -> SimulatedRelease:
     """LBA or LBD: randomised response within epsilon nats in any `window` consecutive times.
 
-    All users report with epsilon / (2 w) at every time. The mean square by which the counts of these reports differ
-    from the last published ones, less what their noise explains, decides: where it is larger than the variance of
-    counts from reports with what the scheme may spend, all report once more, and these counts are published.
+    All users report with epsilon / (2 w) at every time. The mean squared difference between the counts of these
+    reports and the last published counts, minus the variance of their noise, estimates the change. When it exceeds the
+    variance of a publication with what the scheme may spend, all users report again and these counts are published.
     """
     w = check_horizon(window, "window")
     unit = check_level(epsilon, "epsilon") / (2 * w)
     deciding = KaryRandomizedResponse(unit, setting.n_cells)
-    told, counts = np.empty(setting.present.shape), np.empty(setting.counts.shape)
-    spent, last = np.zeros((1, setting.horizon)), setting.expected_counts
-    for t, (first, second) in enumerate(one.spawn(2) for one in rng.spawn(setting.horizon)):
+    log_likelihoods = np.empty(setting.present.shape)
+    counts = np.empty(setting.counts.shape)
+    spent = np.zeros((1, setting.horizon))
+    last = setting.expected_counts
+    for t, step_rng in enumerate(rng.spawn(setting.horizon)):
+        first, second = step_rng.spawn(2)
         reports = deciding.sample(setting.paths[:, t], first)
-        told[:, t] = deciding.log_likelihood(reports)
+        log_likelihoods[:, t] = deciding.log_likelihood(reports)
         units = float(scheme(spent[:, :t], w)[0])
-        apart = np.mean((deciding.unbiased_counts(reports) - last) ** 2) - setting.n_users * deciding.mean_variance
+        noise = setting.n_users * deciding.mean_variance
+        change = np.mean((deciding.unbiased_counts(reports) - last) ** 2) - noise
         if units > 0:
             publishing = KaryRandomizedResponse(unit * units, setting.n_cells)
-            if apart > setting.n_users * publishing.mean_variance:
+            if change > setting.n_users * publishing.mean_variance:
                 reports = publishing.sample(setting.paths[:, t], second)
-                told[:, t] += publishing.log_likelihood(reports)
-                spent[0, t], last = units, publishing.unbiased_counts(reports)
+                log_likelihoods[:, t] += publishing.log_likelihood(reports)
+                spent[0, t] = units
+                last = publishing.unbiased_counts(reports)
         counts[t] = last
-    return SimulatedRelease(told, counts)
+    return SimulatedRelease(log_likelihoods, counts)
 
 
 def release_by_policy(
@@ -64,8 +66,8 @@ def release_by_policy(
 ) -> SimulatedRelease:
     """A noisy position of each user at each time, by a policy over the cells that is made protectable (6.1 of [5]).
 
-    Every cell is possible at every time, so that the constraint of Definition 4.1 of [5] never binds. There are no
-    counts without a model: noise wider than a cell cannot be inverted.
+    Every cell is possible at every time, so the constraint of Definition 4.1 of [5] never binds. No counts are
+    released: noise wider than a cell cannot be inverted.
     """
     mechanism = KNormMechanism.protecting(policy, setting.positions, epsilon)
     noise = mechanism.sample(np.zeros(2), size=setting.paths.size, rng=rng).reshape(*setting.paths.shape, 2)
@@ -76,42 +78,46 @@ def release_by_policy(
 def release_conditional_response(setting: Setting, epsilon: float, rng: np.random.Generator) -> SimulatedRelease:
     """Conditional randomised response as published (Theorem 4 of [3]): with probability e^-epsilon a draw from belief.
 
-    It is `sip.ConditionalRandomizedResponse` for all users at once: one by one would take 100 times as long. The counts
-    are unbiased.
+    This is `sip.ConditionalRandomizedResponse` for all users at once, 100 times as fast as one by one. The counts are
+    unbiased.
     """
     level = check_level(epsilon, "epsilon")
     lie, truth = np.exp(-level), -np.expm1(-level)
     draws = rng.random((2, *setting.paths.shape))
     beliefs = np.tile(setting.adversary.initial, (setting.n_users, 1))
-    told, counts = np.empty(setting.present.shape), np.empty(setting.counts.shape)
+    log_likelihoods = np.empty(setting.present.shape)
+    counts = np.empty(setting.counts.shape)
     for t in range(setting.horizon):
         outputs = np.where(draws[1, :, t] < lie, _draw(beliefs, draws[0, :, t]), setting.paths[:, t])
         hit = outputs[:, None] == np.arange(setting.n_cells)
         likelihood = lie * (beliefs * hit).sum(axis=1, keepdims=True) + truth * hit
-        told[:, t] = np.log(likelihood)
+        log_likelihoods[:, t] = np.log(likelihood)
         counts[t] = (hit - lie * beliefs).sum(axis=0) / truth
         beliefs = _next_beliefs(setting, beliefs, likelihood)
-    return SimulatedRelease(told, counts)
+    return SimulatedRelease(log_likelihoods, counts)
 
 
 def release_optimal_response(setting: Setting, epsilon: float, rng: np.random.Generator) -> SimulatedRelease:
     """The exact optimum of problem (15) of [3] under Hamming distance.
 
-    Users with the same outputs so far share a belief, and a response. It answers with few cells only, so that there are
-    no unbiased counts.
+    Users with the same earlier outputs share a belief, and a response. The optimum uses few of the cells as outputs,
+    so there are no unbiased counts.
     """
-    level, n = check_level(epsilon, "epsilon"), setting.n_cells
+    level = check_level(epsilon, "epsilon")
     draws = rng.random(setting.paths.shape)
-    beliefs, group = setting.adversary.initial[None], np.zeros(setting.n_users, dtype=np.intp)
-    told = np.empty(setting.present.shape)
+    beliefs = setting.adversary.initial[None]
+    history = np.zeros(setting.n_users, dtype=np.intp)  # the row of `beliefs` for each user
+    log_likelihoods = np.empty(setting.present.shape)
     for t in range(setting.horizon):
         tables = hamming_tables(beliefs, level)
-        outputs = _draw(tables[group, setting.paths[:, t]], draws[:, t])
-        histories, group = np.unique(group * n + outputs, return_inverse=True)
-        likelihood = tables[histories // n, :, histories % n]
-        told[:, t] = log_probabilities(likelihood)[group]
-        beliefs = _next_beliefs(setting, beliefs[histories // n], likelihood)
-    return SimulatedRelease(told)
+        outputs = _draw(tables[history, setting.paths[:, t]], draws[:, t])
+        pairs = np.column_stack((history, outputs))
+        distinct, history = np.unique(pairs, axis=0, return_inverse=True)
+        before, last_output = distinct.T
+        likelihood = tables[before, :, last_output]
+        log_likelihoods[:, t] = log_probabilities(likelihood)[history]
+        beliefs = _next_beliefs(setting, beliefs[before], likelihood)
+    return SimulatedRelease(log_likelihoods)
 
 
 def _draw(distributions: np.ndarray, uniform: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The common ground of the comparison: who is where, what the adversary knows of it, and what is released."""
+"""What all mechanisms of the comparison share: the true locations, the adversary, and what a release holds."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -15,21 +15,19 @@ from tplrepro.markov.filtering import messages
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import FrozenArrays, check_horizon, frozen
 
-__all__ = ["Adversary", "Setting", "SimulatedRelease", "setting_from_sequences"]
-
 
 @dataclass(frozen=True, eq=False)
 class Adversary:
-    """She knows the chain by which the target moves, Pr(l^t | l^{t-1}), the mechanism, and all data of all other users.
+    """An adversary who knows the target's chain Pr(l^t | l^{t-1}), the mechanism, and the data of all other users.
 
-    She sees all T releases and wants to know in which of n cells the target was at one time.
+    The adversary sees all T releases and wants to know in which of n cells the target was at one time.
     """
 
     transitions: TransitionMatrix
 
     @cached_property
     def initial(self) -> np.ndarray:
-        """Distribution of the target at every time before anything is released, (n,): the stationary one."""
+        """Prior of the target's cell at every time, (n,): the stationary distribution."""
         return frozen(self.transitions.stationary())
 
     @cached_property
@@ -50,32 +48,32 @@ class Adversary:
         """The largest TPL of releases whose one-time losses are at most `epsilons` (T,); nats."""
         return float(temporal_privacy_leakage(epsilons, self.backward, self.forward).tpl.max())
 
-    def told(self, log_likelihoods: ArrayLike, staying: float = 0.0) -> np.ndarray:
-        """log Pr(all outputs | l_t = k), (..., T, n), up to a summand of each time: `output_log_likelihoods`.
+    def output_log_likelihoods(self, log_likelihoods: ArrayLike, staying: float = 0.0) -> np.ndarray:
+        """log Pr(all outputs | l_t = k), (..., T, n), up to a constant for each time.
 
-        Here the chain is stationary and all cells are possible, so that messages from both sides do. `staying` is added
-        to the log-likelihood of each step into the same cell, as noise that is correlated does.
+        The chain is stationary and all cells are possible, so it suffices to add the messages from both sides.
+        `staying` is added to the log-likelihood of each step into the same cell: the effect of correlated noise.
         """
-        told = np.asarray(log_likelihoods, dtype=float)
+        observed = np.asarray(log_likelihoods, dtype=float)
         weights = np.exp(staying * np.eye(self.initial.size) - max(staying, 0.0))
         before, after = (
-            messages(side, [chain.toarray() * weights] * (told.shape[-2] - 1))
-            for side, chain in ((told, self.reversed), (told[..., ::-1, :], self.transitions))
+            messages(side, [chain.toarray() * weights] * (observed.shape[-2] - 1))
+            for side, chain in ((observed, self.reversed), (observed[..., ::-1, :], self.transitions))
         )
-        return before + told + after[..., ::-1, :]
+        return before + observed + after[..., ::-1, :]
 
-    def posteriors(self, told: np.ndarray) -> np.ndarray:
-        """Pr(l_t = k | all outputs), (..., T, n), from `told`; every cell is possible before anything is released."""
-        weights = self.initial * np.exp(told - told.max(axis=-1, keepdims=True))
+    def posteriors(self, log_likelihoods: np.ndarray) -> np.ndarray:
+        """Pr(l_t = k | all outputs), (..., T, n), from `output_log_likelihoods`."""
+        weights = self.initial * np.exp(log_likelihoods - log_likelihoods.max(axis=-1, keepdims=True))
         return weights / weights.sum(axis=-1, keepdims=True)
 
 
 @dataclass(frozen=True, eq=False)
 class Setting(FrozenArrays):
-    """True locations, and the adversary, whose chain leaves none of the n cells for ever.
+    """True locations, and an adversary under whose chain every one of the n cells stays possible.
 
-    `paths` (N, T) is the cell 0..n-1 of each user at each time; cells have their centres at `positions` (n, 2), and
-    `near` (m, 2) are the pairs of neighbours.
+    `paths` (N, T) is the cell 0..n-1 of each user at each time, `positions` (n, 2) are the centres of the cells, and
+    `near` (m, 2) are the pairs of neighbouring cells.
     """
 
     paths: np.ndarray
@@ -94,7 +92,7 @@ class Setting(FrozenArrays):
             raise ValueError(f"positions must have shape ({n}, 2), found {self.positions.shape}; give one row a cell")
         if not (self.adversary.initial > 0).all():
             raise ValueError(
-                f"every cell must stay possible for ever, found cell {np.argmin(self.adversary.initial)} of stationary "
+                f"every cell must stay possible, found cell {np.argmin(self.adversary.initial)} of stationary "
                 "probability 0; estimate the chain with smoothing > 0"
             )
 
@@ -117,16 +115,16 @@ class Setting(FrozenArrays):
 
     @cached_property
     def counts(self) -> np.ndarray:
-        """The task: how many users are in each cell at each time, (T, n)."""
+        """Number of users in each cell at each time, (T, n): what the mechanisms release."""
         return frozen(self.present.sum(axis=0))
 
     @cached_property
     def expected_counts(self) -> np.ndarray:
-        """What the chain says without any release, (n,): N times its stationary distribution."""
+        """Expected counts without any release, (n,): N times the stationary distribution."""
         return frozen(self.n_users * self.adversary.initial)
 
     def sample(self, n_users: int, rng: np.random.Generator) -> Self:
-        """The same with `n_users` of the users, drawn without replacement; with it where there are too few."""
+        """A setting of `n_users` users drawn without replacement, or with replacement if there are fewer."""
         size = check_horizon(n_users, "n_users")
         chosen = rng.choice(self.n_users, size, replace=size > self.n_users)
         return replace(self, paths=self.paths[chosen])
@@ -140,10 +138,10 @@ class SimulatedRelease(FrozenArrays):
     """T releases, as the adversary and the reader of the counts see them.
 
     `log_likelihoods` (m, T, n) is, for each of m targets, log Pr(output at t | the target is in cell k, earlier
-    outputs), up to a constant of each time. `counts` (T, n) are as released, without any model; None for mechanisms
-    that give no such counts. `variances` (T,) are those of the noise of each count of a trusted server, infinite where
-    nothing was published; None if users perturb their own data. The noise of one count at consecutive times has this
-    `correlation`; where it is not 0, variances are equal, and each step into the same cell is likelier by `staying`.
+    outputs), up to a constant for each time. `counts` (T, n) are the counts as released; None for mechanisms that
+    release none. `variances` (T,) are the noise variances of each count of a trusted server, infinite where nothing
+    was published; None if users perturb their own data. `correlation` is that of the noise of one count at consecutive
+    times; where it is not 0, the variances are equal, and `staying` is added for each step into the same cell.
     """
 
     log_likelihoods: np.ndarray
@@ -153,7 +151,7 @@ class SimulatedRelease(FrozenArrays):
 
     @property
     def staying(self) -> float:
-        """What is to be added to the log-likelihood of a step into the same cell: see `Adversary.told`."""
+        """Added to the log-likelihood of a step into the same cell: see `Adversary.output_log_likelihoods`."""
         if self.correlation == 0.0 or self.variances is None:
             return 0.0
         return float(self.correlation / (1.0 - self.correlation**2) / self.variances[0])
@@ -162,10 +160,10 @@ class SimulatedRelease(FrozenArrays):
 def setting_from_sequences(
     sequences: Iterable[ArrayLike], positions: ArrayLike, horizon: int, smoothing: float, radius: float
 ) -> Setting:
-    """Estimate the chain from sequences of cells, and cut them into users of T times each.
+    """Estimate the chain from sequences of cells, and cut the sequences into users of T times each.
 
-    Each stretch of T = `horizon` consecutive states counts as a user of its own, all present together. Cells at most
-    `radius` apart are neighbours. ValueError if no sequence has T states.
+    Each stretch of T = `horizon` consecutive states counts as a separate user, all present at once. Cells at most
+    `radius` apart are neighbours. Raises ValueError if no sequence has T states.
 
     >>> walks = [np.array([0, 1, 0, 0, 1, 1, 0]), np.array([1])]
     >>> setting = setting_from_sequences(walks, [[0.5, 0.5], [1.5, 0.5]], horizon=3, smoothing=1.0, radius=1.0)

@@ -1,22 +1,20 @@
-"""Budgets within any w consecutive times: what a publication may spend, by absorption or by distribution.
+"""w-event budgets: what a publication may spend within any w consecutive times, by absorption or by distribution.
 
 Kellaris, Papadopoulos, Xiao, Papadias: Differentially Private Event Sequences over Infinite Streams, VLDB 2014. Half of
-the level decides, a 2w-th at each time, whether the counts have changed enough to be published; the other half pays for
-publications. Budgets are in units of epsilon / (2 w) here, so that w units may be spent in any window.
+epsilon, in w equal parts, pays for deciding at each time whether to publish; the other half pays for publications.
+Budgets here are in units of epsilon / (2 w), so w units may be spent in any window.
 """
 
 from collections.abc import Callable
 
 import numpy as np
 
-__all__ = ["WindowScheme", "by_absorption", "by_distribution"]
-
-#: What each run may spend now, (runs,) units, of those `spent` (runs, t) at the times before and the window w.
+#: Maps the units `spent` (runs, t) at earlier times and the window w to what each run may spend now, (runs,).
 WindowScheme = Callable[[np.ndarray, int], np.ndarray]
 
 
 def by_absorption(spent: np.ndarray, window: int) -> np.ndarray:
-    """A unit a time, with those that the times before have not used; what is absorbed beyond one is waited for after.
+    """Spend one unit per time, plus units left over from earlier times; after absorbing k extra units, skip k times.
 
     >>> by_absorption(np.array([[0.0, 0.0], [0.0, 2.0], [2.0, 0.0]]), 4).tolist()
     [3.0, 0.0, 1.0]
@@ -29,7 +27,7 @@ def by_absorption(spent: np.ndarray, window: int) -> np.ndarray:
 
 
 def by_distribution(spent: np.ndarray, window: int) -> np.ndarray:
-    """Half of what the window has left.
+    """Spend half of what is left in the window.
 
     >>> by_distribution(np.array([[0.0, 2.0], [2.0, 1.0]]), 2).tolist()
     [0.0, 0.5]

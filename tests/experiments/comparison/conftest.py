@@ -31,7 +31,9 @@ def mechanisms(setting):
 @pytest.fixture(scope="session")
 def leakage(setting):
     """A function from a release to the measured leakage of its runs, (m, T)."""
-    return lambda release: comparison.measured_leakage(setting.adversary.told(release.log_likelihoods))
+    return lambda release: comparison.realised_leakage(
+        setting.adversary.output_log_likelihoods(release.log_likelihoods)
+    )
 
 
 @pytest.fixture(scope="session")

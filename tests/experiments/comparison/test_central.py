@@ -122,7 +122,7 @@ def test_gaussian_likelihoods_are_those_of_all_paths(setting, correlation):
         for t, cell in enumerate(path):
             given[t, cell] += weight / initial[cell]
     expected = np.log(given)
-    found = small.adversary.told(release.log_likelihoods, release.staying)[0]
+    found = small.adversary.output_log_likelihoods(release.log_likelihoods, release.staying)[0]
     np.testing.assert_allclose(found - found[:, :1], expected - expected[:, :1], atol=1e-9)
     errors = [comparison.release_gaussian(setting, 0.8, rng, correlation=correlation).counts for _ in range(2000)]
     noise = np.moveaxis(np.array(errors) - setting.counts, 1, -1).reshape(-1, 5)

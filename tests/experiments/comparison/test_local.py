@@ -46,7 +46,7 @@ def test_posteriors_are_calibrated(crowd, name):
     """Users drawn from the chain are where the posterior says, as often as it says: likelihoods are the true ones."""
     rng = np.random.default_rng(8)
     people = crowd(rng, 4000, 3)
-    told = people.adversary.told(LOCAL[name](people, 1.2, rng).log_likelihoods)
+    told = people.adversary.output_log_likelihoods(LOCAL[name](people, 1.2, rng).log_likelihoods)
     believed = people.adversary.posteriors(told)
     for low, high in [(0, 0.1), (0.1, 0.3), (0.3, 0.6), (0.6, 1.0)]:
         chosen = (believed > low) & (believed <= high)

@@ -14,11 +14,11 @@ def test_cells_that_are_ruled_out_leak_without_bound():
     """Exact zeros: an impossible output, and a cell that is impossible whatever is released."""
     matrix, initial = np.array([[0.7, 0.3, 0], [0, 0.5, 0.5], [0.2, 0.2, 0.6]]), np.array([0.5, 0.25, 0.25])
     told = output_log_likelihoods([[0.0, -1, -2], [-np.inf, 0, -1], [0, -0.5, -0.1]], matrix, initial)
-    assert comparison.measured_leakage(told)[1] == np.inf
+    assert comparison.realised_leakage(told)[1] == np.inf
     # The two cells that remain are still to be told apart.
-    assert np.isfinite(comparison.measured_leakage(told, [(1, 2)])[1])
+    assert np.isfinite(comparison.realised_leakage(told, [(1, 2)])[1])
     never = output_log_likelihoods([[0.0, -1.0]], np.eye(2), [1.0, 0.0])
-    assert comparison.measured_leakage(never) == comparison.measured_leakage(never, [(0, 1)]) == 0
+    assert comparison.realised_leakage(never) == comparison.realised_leakage(never, [(0, 1)]) == 0
 
 
 @pytest.mark.parametrize("n", [2, 5])
@@ -27,7 +27,7 @@ def test_independent_times_leak_only_their_own_release_and_a_target_who_never_mo
     told = RNG.normal(size=(7, 4, n))
     all_told = np.ptp(told.sum(axis=1), axis=-1)[:, None]
     for matrix, expected in ((np.tile(initial, (n, 1)), np.ptp(told, axis=-1)), (np.eye(n), np.tile(all_told, 4))):
-        found = comparison.measured_leakage(output_log_likelihoods(told, matrix, initial))
+        found = comparison.realised_leakage(output_log_likelihoods(told, matrix, initial))
         np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
@@ -38,10 +38,10 @@ def test_posteriors_are_those_of_the_filter_and_leakage_never_exceeds_temporal_p
     adversary = comparison.Adversary(TransitionMatrix(0.05 / 4 + 0.95 * random_matrix(4, seed=rng).toarray()))
     told = rng.normal(size=(4, 4))
     expected = forward_backward(told, adversary.transitions, adversary.initial).smoothed
-    np.testing.assert_allclose(adversary.posteriors(adversary.told(told)), expected, atol=1e-12)
+    np.testing.assert_allclose(adversary.posteriors(adversary.output_log_likelihoods(told)), expected, atol=1e-12)
     budgets = epsilon * rng.uniform(0.2, 1, size=5)
     told = rng.integers(2, size=(200, 5, 4)) * budgets[:, None]  # the extreme outputs of epsilon_t-DP releases
-    measured = comparison.measured_leakage(adversary.told(told))
+    measured = comparison.realised_leakage(adversary.output_log_likelihoods(told))
     assert measured.max() <= adversary.bound(budgets) + 1e-9
 
 
