@@ -1,8 +1,9 @@
-"""Claims as code: a paper's statement, the numbers of a record that it is judged by, and the verdict that they give.
+"""Claims as code: a statement of a paper, the recorded numbers that decide it, and the verdict.
 
-``docs/claims/<paper>.yaml`` holds the statements. `judge` evaluates the predicate of one on a record that
-`experiments.figures` wrote; `verdicts` shows those of one notebook as its last line; ``make claims`` renders the pages.
-A predicate is a Python expression of numbers, parameters of the notebook and `FUNCTIONS`; no number is ever typed.
+``docs/claims/<paper>.yaml`` holds the statements. `judge` evaluates a statement's predicate on a record written by
+`experiments.figures`; `verdicts` shows those of one notebook in its last cell; ``make claims`` renders the pages.
+A predicate is a Python expression over recorded numbers, notebook parameters and `FUNCTIONS`; our numbers are never
+typed.
 """
 
 import ast
@@ -17,7 +18,6 @@ from numpy.typing import ArrayLike
 
 from experiments.figures import output_folder
 from experiments.provenance import repository_folder
-from tplrepro.lazy import extra
 
 KINDS = ("reproduced", "reproduced with an erratum", "in part", "not reproduced", "not checkable here")
 FUNCTIONS = {
@@ -31,7 +31,7 @@ _NOT_ALLOWED = (ast.Attribute, ast.Lambda, ast.NamedExpr, ast.Await, ast.Yield, 
 
 
 class ClaimError(ValueError):
-    """A claim that does not say what it must, or whose record does not hold what it needs."""
+    """An incomplete claim, or one whose record lacks a number that it needs."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,13 @@ class Claim:
     numbers: Mapping | None = None  # name -> key of the record's results, or [key, key below it, ...]
     predicate: str | None = None  # whether the statement holds
     test: str | list | None = None  # "tests/leakage/test_published.py::test_name", where tests decide
-    ours: str = ""  # our number
+    ours: str = ""  # our result
     erratum: str | None = None  # "errata.md#anchor" below docs: true only once this is corrected
-    part: str = ""  # which part holds
+    part: str = ""  # the part that holds
     part_if: str | None = None  # predicate of the part
-    why: str = ""  # not wholly reproduced, or not checkable
+    why: str = ""  # the cause, where it is not reproduced in full or not checkable
     note: str = ""
-    quick: bool = False  # the predicate means something at the quick profile's size
+    quick: bool = False  # the predicate is meaningful at the quick profile's size
 
     def __post_init__(self):
         ways = [bool(self.predicate), bool(self.test), bool(self.why) and not self.predicate and not self.test]
@@ -64,7 +64,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the numbers say of a claim: one of `KINDS`, in words with which part or why, and our number."""
+    """The verdict on a claim: one of `KINDS`, the same in words with part and cause, and our result."""
 
     kind: str
     words: str
@@ -73,9 +73,9 @@ class Verdict:
 
 
 def read_claims(path: Path) -> dict:
-    """The content of ``docs/claims/<paper>.yaml``: title, introduction, and sections, each with its list of claims."""
-    with extra():
-        import yaml
+    """Read ``docs/claims/<paper>.yaml``: title, introduction, and sections with their lists of claims."""
+    import yaml
+
     content = yaml.safe_load(path.read_text(encoding="utf-8"))
     for section in content["sections"]:
         for facts in section["claims"]:
@@ -85,7 +85,7 @@ def read_claims(path: Path) -> dict:
         section["claims"] = [Claim(**facts) for facts in section["claims"]]
     names = [claim.id for claim in claims_of(content)]
     if len(set(names)) < len(names):
-        raise ClaimError(f"{path.name}: ids must differ, got {max(names, key=names.count)} twice; rename one")
+        raise ClaimError(f"{path.name}: ids must differ, found {max(names, key=names.count)} twice; rename one")
     return content
 
 
@@ -95,13 +95,13 @@ def claims_of(content: Mapping) -> list[Claim]:
 
 
 def judge(claim: Claim, record: Mapping | None = None) -> Verdict:
-    """The verdict on a claim by the record of its notebook; None for what tests decide, or nothing can.
+    """The verdict on a claim. `record` is the record of its notebook; None for claims decided by tests or uncheckable.
 
     Raises
     ------
     ClaimError
-        If the record lacks a number, an expression fails, or a statement turns out not to hold and no cause is given,
-        or to hold although one is.
+        If the record lacks a number, an expression fails, a statement does not hold and no cause is given, or it holds
+        although a cause is given.
 
     Examples
     --------
@@ -137,8 +137,8 @@ def judge(claim: Claim, record: Mapping | None = None) -> Verdict:
     return Verdict(kind, words, ours, any(f"{name}_low" in names for name in claim.numbers or {}))
 
 
-def mean_with_interval(samples: ArrayLike, level: float = 0.95) -> dict:
-    """Mean of independent repeats with Student's interval, as a record holds it and `Claim.ours` shows it.
+def mean_with_interval(samples: ArrayLike, confidence: float = 0.95) -> dict:
+    """Mean of independent repeats with Student's confidence interval, in the form that records and claims use.
 
     >>> {name: round(float(part), 2) for name, part in mean_with_interval([1.0, 2.0, 3.0]).items()}
     {'value': 2.0, 'low': -0.48, 'high': 4.48, 'repeats': 3.0}
@@ -147,14 +147,14 @@ def mean_with_interval(samples: ArrayLike, level: float = 0.95) -> dict:
 
     values = np.asarray(samples, dtype=float).ravel()
     if values.size < 2:
-        raise ValueError(f"samples must be at least two repeats, got {values.size}; repeat the experiment")
-    half = t.ppf((1 + level) / 2, values.size - 1) * values.std(ddof=1) / np.sqrt(values.size)
+        raise ValueError(f"samples must be at least two repeats, found {values.size}; repeat the experiment")
+    half = t.ppf((1 + confidence) / 2, values.size - 1) * values.std(ddof=1) / np.sqrt(values.size)
     return {"value": values.mean(), "low": values.mean() - half, "high": values.mean() + half, "repeats": values.size}
 
 
 @dataclass(frozen=True)
 class Verdicts:
-    """A table of statements, our numbers and verdicts, as notebooks show it."""
+    """A table of statements, our results and verdicts, shown by notebooks."""
 
     rows: list[tuple[str, str, str]]
     head: str = "the paper"
@@ -176,9 +176,9 @@ def markdown_table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def verdicts(name: str) -> Verdicts:
-    """Statements of the paper that the notebook of this name judges, by the record that it has just written.
+    """Verdicts on the statements that the notebook `name` decides, from the record that it has just written.
 
-    At other values than the paper's it says where a claim is judged, and it never fails.
+    Where the parameters differ from the paper's, the table says at which values a claim is judged. Never fails.
     """
     paper, rows = name.split("/")[0], []
     page = repository_folder() / "docs" / "claims" / f"{paper}.yaml"
@@ -203,16 +203,16 @@ def verdicts(name: str) -> Verdicts:
 
 
 def head_of(page: str) -> str:
-    """The head of a page's column of statements.
+    """The heading of a page's column of statements.
 
-    >>> head_of("tkde2019"), head_of("explore")  # no paper says what our own notebooks do
+    >>> head_of("tkde2019"), head_of("explore")
     ('the paper', 'statement')
     """
     return "statement" if page in ("datasets", "explore") else "the paper"
 
 
 def _size(record):
-    """Profile at whose values a record was made; one made by hand at a published record's values has its profile."""
+    """Profile of a record; one made by hand with the parameters of a published record has that one's profile."""
     published = repository_folder() / "figures" / f"{record['name']}.json"
     if record["profile"] == "interactive" and published.is_file():
         known = json.loads(published.read_text(encoding="utf-8"))
@@ -222,28 +222,32 @@ def _size(record):
 
 
 def _names(claim, record):
-    """Parameters of the notebook and the claim's numbers, by name; `_low` and `_high` of one with an interval."""
+    """Notebook parameters and the claim's numbers by name; an interval of x adds x_low and x_high."""
     names = dict(record.get("parameters", {}))
     for name, path in (claim.numbers or {}).items():
-        found = record.get("results", {})
+        value = record.get("results", {})
         for key in path if isinstance(path, list) else [path]:
             try:
-                found = found[key]
+                value = value[key]
             except (KeyError, IndexError, TypeError):
                 raise ClaimError(f"{claim.id}: {claim.record} has no {path!r} in its results; record it") from None
-        if isinstance(found, dict) and {"value", "low", "high"} <= found.keys():
-            names |= {f"{name}_{end}": _number(found[end]) for end in ("low", "high")}
-            found = found["value"]
-        names[name] = _number(found)
+        if isinstance(value, dict) and {"value", "low", "high"} <= value.keys():
+            names |= {f"{name}_{end}": _number(value[end]) for end in ("low", "high")}
+            value = value["value"]
+        names[name] = _number(value)
     return names
 
 
 def _number(value):
-    """A list of numbers as an array; "inf", "-inf" and "nan" are numbers that JSON does not have."""
+    """A list of numbers as an array, and "inf", "-inf", "nan" as floats, because JSON has none; else the value."""
     try:
-        return float(value) if isinstance(value, str) else np.array(value, float) if isinstance(value, list) else value
-    except ValueError:
-        return value
+        if isinstance(value, str):
+            return float(value)
+        if isinstance(value, list):
+            return np.array(value, dtype=float)
+    except ValueError:  # text
+        pass
+    return value
 
 
 def _evaluate(claim, expression, names):
@@ -258,7 +262,7 @@ def _evaluate(claim, expression, names):
 
 
 class _Filling(string.Formatter):
-    """Replaces ``{expression:format}``; arrays are listed, and a number with an interval shows it."""
+    """Replaces ``{expression:format}``; arrays become lists, and a number with an interval is followed by it."""
 
     def __init__(self, claim):
         self.claim = claim
@@ -268,8 +272,8 @@ class _Filling(string.Formatter):
         ends = [names.get(f"{field}_{end}") for end in ("low", "high")]
         return (value, None if None in ends else ends), field
 
-    def format_field(self, found, spec):
-        value, ends = found
+    def format_field(self, value_and_interval, spec):
+        value, ends = value_and_interval
         try:
             if isinstance(value, np.ndarray | list | tuple):
                 return ", ".join(format(part, spec) for part in np.ravel(value).tolist())

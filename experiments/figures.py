@@ -1,9 +1,8 @@
-"""Figures: one look for all of them, and a record beside each that says where it came from.
+"""Figures in one style, each saved with a record of its provenance.
 
-`save_figure` writes a picture (PNG and PDF) together with its provenance, a JSON file of the same stem: the
-commit, the parameters, the versions, the SHA-256 of the data files that were read, and the numbers that the
-figure rests on. `save_table` does the same for a table. Everything lands under the folder that the variable
-``TPLREPRO_FIGURES`` names, ``build/figures`` of the repository by default.
+`save_figure` writes a picture (PNG and PDF) and a JSON record of the same stem: the commit, the parameters, the
+versions, the SHA-256 of the data files, and the numbers behind the figure. `save_table` does the same for a table.
+Files are written to the folder named by ``TPLREPRO_FIGURES``, by default ``build/figures`` of the repository.
 """
 
 import io
@@ -13,14 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from experiments.provenance import provenance, repository_folder, write_with_record
-from tplrepro.lazy import extra
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-# Okabe and Ito's eight colours, told apart by readers with any form of colour blindness; black comes last
-# because it is the axes' colour.
+# Okabe and Ito's eight colours, which readers with any form of colour blindness can distinguish; black comes last
+# because it is the colour of the axes.
 PALETTE = (
     "#0072B2",  # blue
     "#D55E00",  # vermillion
@@ -32,11 +30,11 @@ PALETTE = (
     "#000000",
 )
 
-# What the curves are to keep to, such as the budget: a broad grey band behind them.
+# A broad grey band behind the curves, for a limit such as the budget.
 BAND = {"color": "0.6", "zorder": 1, "linewidth": 5, "alpha": 0.4, "linestyle": "-", "marker": ""}
 
-# Software versions and dates, which Matplotlib would write into a file.
-UNSTEADY = {".png": ("Software",), ".pdf": ("Creator", "Producer", "CreationDate"), ".svg": ("Creator", "Date")}
+# Metadata (versions, dates) that Matplotlib would write into a file.
+VOLATILE = {".png": ("Software",), ".pdf": ("Creator", "Producer", "CreationDate"), ".svg": ("Creator", "Date")}
 
 # Widths of the IEEE two-column layout, in inches.
 SINGLE_COLUMN = 3.5
@@ -44,14 +42,13 @@ DOUBLE_COLUMN = 7.16
 
 
 def use_style() -> None:
-    """Set Matplotlib's defaults for every figure of the repository, whatever the user's own are.
+    """Set Matplotlib's defaults for every figure of the repository, regardless of the user's settings.
 
-    Okabe-Ito colours with a line style and a marker each, so that the curves are told apart in grey as well;
-    no text below 7 pt at the width the figure is printed; fonts embedded as TrueType in PDF.
+    Each Okabe-Ito colour has a line style and a marker, so curves differ in greyscale as well; no text is smaller than
+    7 pt at print width; fonts are embedded as TrueType in PDF.
     """
-    with extra():
-        import matplotlib as mpl
-        from cycler import cycler
+    import matplotlib as mpl
+    from cycler import cycler
 
     backend = mpl.get_backend()
     mpl.rcdefaults()
@@ -114,7 +111,7 @@ def subplots(
     if columns is None:
         columns = 1 if cols == 1 else 2
     if columns not in (1, 2):
-        raise ValueError(f"columns must be 1 or 2, got {columns!r}; choose one or two printed columns")
+        raise ValueError(f"columns must be 1 or 2, found {columns!r}; choose one or two printed columns")
     use_style()
     return plt.subplots(
         rows, cols, figsize=(SINGLE_COLUMN if columns == 1 else DOUBLE_COLUMN, panel_height * rows), **kwargs
@@ -122,10 +119,10 @@ def subplots(
 
 
 def line_styles(names: Iterable[str]) -> dict[str, dict]:
-    """Colour, dashes and marker of each name, the same in all panels; each line is thinner than the one before it.
+    """Colour, dashes and marker of each name, the same in all panels; each line is thinner than the previous one.
 
-    So a line that lies on an earlier one, drawn in this order, hides nothing of it. Where colours run out, lines are
-    grey and their markers hollow.
+    A line drawn later therefore never hides an earlier one at the same place. When the colours run out, lines are grey
+    with hollow markers.
     """
     import matplotlib as mpl
 
@@ -142,7 +139,7 @@ def line_styles(names: Iterable[str]) -> dict[str, dict]:
 
 
 def legend_below(figure: "Figure", axes: Iterable, ncols: int) -> None:
-    """One legend for all panels below them: what `axes` name, each once."""
+    """One legend below all panels, with each label of `axes` once."""
     named = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
     figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=ncols)
 
@@ -167,10 +164,10 @@ def save_figure(
         Numbers that the figure shows or that the text quotes: numbers, strings, lists, dicts and arrays of them; an
         infinity or NaN is written as a string.
     data : {"none", "real", "real (unverified)", "synthetic"}
-        What the figure was computed from; unverified is what no published checksum confirms. "synthetic" puts the
-        words "synthetic data" into the figure's title where the author left them out.
+        Kind of data behind the figure; "real (unverified)" means that no published checksum confirms the files.
+        "synthetic" adds the words "synthetic data" to the title if they are missing.
     inputs : iterable of path
-        Data files that were read; required when `data` is real. Folders stand for all files in them.
+        Data files that were read; required when `data` is real. A folder stands for all files in it.
     table : pandas.DataFrame, optional
         The plotted numbers, written as CSV under the same stem (no index, nine significant digits).
 
@@ -190,12 +187,12 @@ def save_figure(
 
 
 def figure_bytes(figure: "Figure", suffix: str) -> bytes:
-    """A figure as ".png", ".pdf" or ".svg", without dates and versions: the same figure has the same bytes."""
-    # The constrained layout settles the second time; without the first, saving twice would differ.
+    """A figure as ".png", ".pdf" or ".svg" without dates and versions, so that equal figures have equal bytes."""
+    # The constrained layout converges at its second execution; without the first, saving twice would differ.
     if (layout := figure.get_layout_engine()) is not None:
         layout.execute(figure)
     content = io.BytesIO()
-    figure.savefig(content, format=suffix.removeprefix("."), dpi=300, metadata=dict.fromkeys(UNSTEADY[suffix]))
+    figure.savefig(content, format=suffix.removeprefix("."), dpi=300, metadata=dict.fromkeys(VOLATILE[suffix]))
     return content.getvalue()
 
 
@@ -216,7 +213,7 @@ def _target(name):
     path = Path(name)
     if path.is_absolute() or ".." in path.parts or path.suffix or not path.name:
         raise ValueError(
-            f"name must be a relative path without a suffix, got {str(name)!r}; write it like 'tkde2019/fig3'"
+            f"name must be a relative path without a suffix, found {str(name)!r}; write it like 'tkde2019/fig3'"
         )
     return output_folder() / path
 
@@ -227,5 +224,6 @@ def _comma_separated(table):
 
 def _say_synthetic(figure):
     title = figure.get_suptitle()
-    if not any("synthetic data" in words.lower() for words in [title, *(axes.get_title() for axes in figure.axes)]):
+    titles = [title, *(axes.get_title() for axes in figure.axes)]
+    if not any("synthetic data" in words.lower() for words in titles):
         figure.suptitle(f"{title} (synthetic data)" if title else "Synthetic data")

@@ -1,7 +1,7 @@
-"""Provenance: the record that stands beside every figure and table, and the writing of both at once.
+"""Provenance: the record beside every figure and table.
 
-A record tells which code (commit, versions), which parameters and which data files (SHA-256 by a name that
-holds on every machine) a result came from, and the numbers it rests on. Machine paths never enter it.
+A record names the code (commit, versions), the parameters, the data files (SHA-256 by a name that is the same on every
+machine) and the numbers behind a result. Machine paths never enter it.
 """
 
 import ast
@@ -32,12 +32,12 @@ _LISTED_INPUTS = 40
 
 
 def provenance(name: str, results: dict | None = None, data: str = "none", inputs: Iterable = ()) -> dict:
-    """Where a result came from, ready for JSON; arguments and errors as for `experiments.figures.save_figure`."""
+    """The record of a result, ready for JSON; arguments and errors as for `experiments.figures.save_figure`."""
     if data not in DATA_KINDS:
-        raise ValueError(f"data must be one of {', '.join(DATA_KINDS)}, got {data!r}; choose one")
+        raise ValueError(f"data must be one of {', '.join(DATA_KINDS)}, found {data!r}; choose one")
     digests = file_digests(inputs)
     if data.startswith("real") and not digests:
-        raise ValueError(f"inputs must name the files read when data is {data!r}, got none; pass inputs=[paths]")
+        raise ValueError(f"inputs must name the files read when data is {data!r}, found none; pass inputs=[paths]")
     return {
         "name": str(name),
         "data": data,
@@ -58,8 +58,8 @@ def provenance(name: str, results: dict | None = None, data: str = "none", input
 def literal_assignments(source: str) -> dict:
     """Names and values of a cell of ``name = literal`` lines, in order: a notebook's parameters cell.
 
-    ValueError if the cell holds anything else: a value computed from a parameter would keep the default's value when
-    another is injected in a later cell.
+    Raises ValueError if the cell holds anything else: a value computed from a parameter would not change when
+    papermill injects another value in a later cell.
 
     Examples
     --------
@@ -74,22 +74,22 @@ def literal_assignments(source: str) -> dict:
                     declared[name] = ast.literal_eval(value)
                 except ValueError:
                     raise ValueError(
-                        f"a parameter's default must be a literal, got {ast.unparse(statement)!r}; "
+                        f"a parameter's default must be a literal, found {ast.unparse(statement)!r}; "
                         "compute in the next cell"
                     ) from None
             case _:
                 raise ValueError(
                     "the parameters cell may hold only 'name = value' lines, "
-                    f"got {ast.unparse(statement)!r}; move the rest to the next cell"
+                    f"found {ast.unparse(statement)!r}; move the rest to the next cell"
                 )
     return declared
 
 
 def notebook_parameters() -> dict:
-    """The parameters of the running notebook, as last set by its parameters cell or by papermill below it.
+    """The parameters of the running notebook, from its parameters cell and the cell that papermill injects below it.
 
-    The parameters cell is the first one run that holds only ``name = literal`` lines; what later cells of this kind say
-    about the same names counts. Empty outside a notebook.
+    The parameters cell is the first executed cell with only ``name = literal`` lines; later cells of this kind override
+    its values. Empty outside a notebook.
     """
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     parameters: dict = {}
@@ -102,8 +102,9 @@ def notebook_parameters() -> dict:
 
 
 def file_digests(inputs: Iterable) -> dict[str, str]:
-    """SHA-256 of data files, by a name that holds on every machine: the path below the folder ``TPLREPRO_DATA``; of a
-    file elsewhere, the last two parts. A folder stands for all files below it; what is neither is a ValueError.
+    """SHA-256 of data files by a name that is the same on every machine: the path below the folder ``TPLREPRO_DATA``,
+    or the last two parts of a path elsewhere. A folder stands for all files below it. Raises ValueError for a path that
+    does not exist.
     """
     named = os.environ.get("TPLREPRO_DATA")
     root = Path(named).expanduser().resolve() if named else None
@@ -123,7 +124,7 @@ def files_of(path: Path) -> list[Path]:
     files = sorted(path / part for part in below if (path / part).is_file())
     if not files:
         raise ValueError(
-            f"inputs must be files or folders of files, got {path.name!r}, which has none; name existing ones"
+            f"inputs must be files or folders of files, found {path.name!r}, which has none; name existing ones"
         )
     return files
 
@@ -145,7 +146,7 @@ def write_with_record(target: Path, contents: dict[str, bytes], record: dict) ->
 
 
 def _shortened(digests):
-    """Many files (one a trajectory) become one line: their number and the digest of all digests."""
+    """Replaces the digests of many files (trajectories) by one line: their number and the digest of all digests."""
     if len(digests) <= _LISTED_INPUTS:
         return digests
     listing = "".join(f"{digest}  {label}\n" for label, digest in digests.items())
@@ -165,7 +166,7 @@ def _commit():
         ).stdout.strip()
 
     try:
-        # The published figures themselves are written by this very run, so they do not count.
+        # The published figures are written by this run, so they do not count.
         changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)figures")
         return {"id": git("rev-parse", "HEAD"), "modified": bool(changed)}
     except (OSError, subprocess.SubprocessError):
@@ -173,7 +174,7 @@ def _commit():
 
 
 def machine() -> dict:
-    """Processor, its cores, and the memory in gigabytes: what running times depend on."""
+    """Processor, number of cores, and memory in gigabytes: running times depend on them."""
     found: dict = {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()}
     with suppress(OSError, IndexError):  # of other systems than Linux
         named = Path("/proc/cpuinfo").read_text(encoding="utf-8").partition("model name")[2]
@@ -183,7 +184,7 @@ def machine() -> dict:
 
 
 def _cost():
-    """CPU seconds of this process and its children so far, and the largest memory that one of them held."""
+    """CPU seconds of this process and its children so far, and the peak memory of the largest of them."""
     try:
         import resource
     except ImportError:  # of other systems than Unix
@@ -219,5 +220,5 @@ def _plain(value):
             return value
     raise ValueError(
         "parameters and results must be numbers, strings, lists, dicts or arrays, "
-        f"got {type(value).__name__}; convert it first"
+        f"found {type(value).__name__}; convert it first"
     )

@@ -1,8 +1,8 @@
-"""How long calls take, as the figures of runtimes measure it.
+"""CPU time of calls, for the figures of running times.
 
-CPU seconds of this process and of those that it started, such as CBC's: what other work takes on the machine does not
-count, and of several threads each does. First calls warm up, and their time counts only if they are
-long: a short call is repeated until a round of calls is well above the clock's resolution.
+CPU seconds of this process and its children, such as CBC: other work on the machine does not count, and every thread
+does. The first call is a warm-up, and its time counts only if it is long: a short call is repeated until a round of
+calls takes far longer than the resolution of the clock.
 """
 
 import resource
@@ -14,7 +14,7 @@ LONG, SHORTEST_ROUND = 0.2, 0.005  # seconds
 
 
 def cpu_seconds(call: Callable[[], Any]) -> tuple[Any, float]:
-    """What `call` returns, and the CPU seconds that one takes: of several rounds of calls the fastest round's mean.
+    """The result of `call`, and its CPU seconds: the mean over the fastest of several rounds of calls.
 
     A call of 0.2 seconds or more is made once.
 
@@ -44,6 +44,6 @@ def _round(call, count):
 
 
 def cpu_clock() -> float:
-    """CPU seconds so far of this process and of those that it started and that are over."""
+    """CPU seconds so far of this process and of its finished children."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return process_time() + children.ru_utime + children.ru_stime

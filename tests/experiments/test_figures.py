@@ -30,7 +30,7 @@ def test_picture_document_and_record_stand_side_by_side_and_the_same_figure_has_
     # As wide as printed columns at 300 dots an inch.
     assert plt.imread(paths[2]).shape[1] == pytest.approx(300 * figures.DOUBLE_COLUMN, abs=1)
     assert figures.subplots()[0].get_figwidth() == figures.SINGLE_COLUMN
-    with pytest.raises(ValueError, match="columns must be 1 or 2, got 3; choose one or two printed columns"):
+    with pytest.raises(ValueError, match="columns must be 1 or 2, found 3; choose one or two printed columns"):
         figures.subplots(columns=3)
 
 
@@ -68,9 +68,9 @@ def test_synthetic_data_alone_are_called_synthetic_in_the_title(figures_folder, 
 
 def test_a_wrong_name_or_record_is_refused_before_anything_is_written(figures_folder):
     for name in ("/fig1", "../fig1", "paper/fig1.png", ""):
-        with pytest.raises(ValueError, match="name must be a relative path without a suffix, got .*write it like"):
+        with pytest.raises(ValueError, match="name must be a relative path without a suffix, found .*write it like"):
             figures.save_figure(draw(), name)
-    with pytest.raises(ValueError, match=r"one of none, real, real \(unverified\), synthetic, got 'made up'"):
+    with pytest.raises(ValueError, match=r"one of none, real, real \(unverified\), synthetic, found 'made up'"):
         figures.save_figure(draw(), "wrong/fig1", data="made up")
     assert not (figures_folder / "wrong").exists()
 

@@ -75,8 +75,8 @@ def test_parameters_are_those_of_the_parameters_cell_and_of_what_is_injected_bel
     ("options", "message"),
     [
         ({"results": {"thing": object()}}, "parameters and results must be numbers.*got object; convert it first"),
-        ({"data": "real"}, "inputs must name the files read when data is 'real', got none; pass inputs"),
-        ({"data": "real", "inputs": ["gone"]}, "inputs must be files or folders of files, got 'gone', which has none"),
+        ({"data": "real"}, "inputs must name the files read when data is 'real', found none; pass inputs"),
+        ({"data": "real", "inputs": ["gone"]}, "inputs must be files or folders of files, found 'gone', which has none"),
     ],
 )
 def test_wrong_records_are_refused(options, message):
@@ -95,7 +95,7 @@ def test_digests_follow_links_are_never_of_nothing_and_have_names_that_hold_on_e
     for folder in (*elsewhere, geolife):
         folder.mkdir(parents=True)
     (geolife / "Data").symlink_to(tmp_path / "a")
-    with pytest.raises(ValueError, match="folders of files, got 'geolife', which has none"):
+    with pytest.raises(ValueError, match="folders of files, found 'geolife', which has none"):
         provenance("a/b", data="real", inputs=[geolife])
     for folder, content in zip(elsewhere, (b"a", b"b"), strict=True):
         (folder / "1.plt").write_bytes(content)
