@@ -74,9 +74,12 @@ def test_parameters_are_those_of_the_parameters_cell_and_of_what_is_injected_bel
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"results": {"thing": object()}}, "parameters and results must be numbers.*got object; convert it first"),
+        ({"results": {"thing": object()}}, "parameters and results must be numbers.*found object; convert it first"),
         ({"data": "real"}, "inputs must name the files read when data is 'real', found none; pass inputs"),
-        ({"data": "real", "inputs": ["gone"]}, "inputs must be files or folders of files, found 'gone', which has none"),
+        (
+            {"data": "real", "inputs": ["gone"]},
+            "inputs must be files or folders of files, found 'gone', which has none",
+        ),
     ],
 )
 def test_wrong_records_are_refused(options, message):
