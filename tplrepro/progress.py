@@ -2,8 +2,6 @@
 
 from contextlib import nullcontext
 
-__all__ = ["progress_bar"]
-
 
 def progress_bar(total: int, show: bool, description: str, unit: str):
     """A tqdm bar over `total` units; it draws nothing unless `show`, nor where stderr is not a terminal."""

@@ -8,28 +8,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = [
-    "FrozenArrays",
-    "as_numbers",
-    "check_alpha",
-    "check_budgets",
-    "check_choice",
-    "check_covariance",
-    "check_delta",
-    "check_distribution",
-    "check_entries",
-    "check_epsilon",
-    "check_horizon",
-    "check_level",
-    "check_noise_multipliers",
-    "check_probability",
-    "check_row_sums",
-    "check_smoothing",
-    "check_square",
-    "frozen",
-    "one_number",
-    "ROW_SUM_TOLERANCE",
-]
+from tplrepro.lazy import Suggesting
 
 #: Rows of a transition matrix must sum to 1 within this; probabilities written with 10 digits pass.
 ROW_SUM_TOLERANCE = 1e-9
@@ -247,7 +226,7 @@ def frozen(values: Any) -> Any:
     return result
 
 
-class FrozenArrays:
+class FrozenArrays(Suggesting):
     """A base of results that hold copies of the arrays given to them, which nobody can write to or replace.
 
     Of a sparse matrix, whose arrays anybody can replace, each reader gets an object of its own.
@@ -262,9 +241,7 @@ class FrozenArrays:
 
     def __getattr__(self, name: str) -> Any:
         held = vars(self).get("_" + name)
-        if not hasattr(held, "indptr"):
-            raise AttributeError(f"{type(self).__name__} has no attribute {name}")
-        return copy(held)
+        return copy(held) if hasattr(held, "indptr") else super().__getattr__(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if {name, "_" + name} & vars(self).keys():

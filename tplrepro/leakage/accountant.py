@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 import numpy as np
 
+from tplrepro.lazy import Suggesting
 from tplrepro.leakage.partial import Timeline, gaps
 from tplrepro.leakage.profile import PrivacyProfile, event_key
 from tplrepro.leakage.temporal import Matrix, TemporalLeakage, accumulate, loss_functions, safely_below
@@ -44,7 +45,7 @@ class _Event:
     epsilon: float
 
 
-class TemporalAccountant:
+class TemporalAccountant(Suggesting):
     """Account of the leakages of releases so far against one adversary.
 
     `backward` and `forward` are as in `temporal_privacy_leakage`, one matrix or loss function each; `grid` is as in

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tplrepro.lazy import Suggesting
 from tplrepro.leakage.vertex import (
     LARGE,
     vertex_budget,
@@ -64,7 +65,7 @@ class Witness(NamedTuple):
         )
 
 
-class PrivacyLossFunction:
+class PrivacyLossFunction(Suggesting):
     """The exact privacy loss function of a transition matrix.
 
     Parameters

@@ -20,6 +20,7 @@ from tplrepro.validation import (
     as_numbers,
     check_distribution,
     check_entries,
+    check_horizon,
     check_row_sums,
     check_smoothing,
     check_square,
@@ -133,6 +134,25 @@ class TransitionMatrix(FrozenArrays):
         matrix.data = (matrix.data + smoothing) / np.repeat(totals, np.diff(matrix.indptr))
         return cls(matrix, states=labels, background=smoothing / totals)
 
+    @classmethod
+    def random(cls, n: int, *, rng: np.random.Generator, zeros: float = 0.0) -> Self:
+        """A random matrix over n states: entries uniform on [0, 1], rows divided by their sums ([2], section VI.A).
+
+        `zeros`, in [0, 1), is the share of entries set to 0 first; at least one in each row is kept.
+
+        Examples
+        --------
+        >>> TransitionMatrix.random(2, rng=np.random.default_rng(1)).probabilities.round(4).tolist()
+        [[0.35, 0.65], [0.1319, 0.8681]]
+        """
+        n = check_horizon(n, "n")
+        if not 0.0 <= zeros < 1.0:
+            raise ValueError(f"zeros must be a share in [0, 1), found {zeros}; give the fraction of entries to clear")
+        rows = rng.random((n, n))
+        keep = rng.random((n, n)) >= zeros
+        keep[np.arange(n), rng.integers(0, n, n)] = True
+        return cls(rows * keep, normalize=True)
+
     @property
     def n_states(self) -> int:
         return len(self._states)
@@ -160,8 +180,43 @@ class TransitionMatrix(FrozenArrays):
     def __array__(self, dtype=None, copy=None):
         return np.array(self.toarray(), dtype=dtype, copy=copy)
 
-    def toarray(self) -> np.ndarray:
+    def to_numpy(self) -> np.ndarray:
+        """All probabilities as a dense array (n, n)."""
         return np.vstack([self.row(i) for i in range(self.n_states)]) if self.is_sparse else self.probabilities
+
+    toarray = to_numpy  # as SciPy calls it
+
+    def __len__(self) -> int:
+        return self.n_states
+
+    def __getitem__(self, place: tuple[int, int]) -> float:
+        """The probability in row i and column j, by their numbers: P[i, j]."""
+        i, j = place
+        return float(self.row(i)[j])
+
+    def __matmul__(self, other: "TransitionMatrix | ArrayLike") -> Any:
+        """P @ Q: the matrix of a step by P and one by Q; P @ v: an array. Dense."""
+        product = self.to_numpy() @ np.asarray(other)
+        return TransitionMatrix(product, self.states) if isinstance(other, TransitionMatrix) else product
+
+    def __rmatmul__(self, other: ArrayLike) -> np.ndarray:
+        return np.asarray(other) @ self.to_numpy()
+
+    def sample(self, length: int, *, rng: np.random.Generator, initial: ArrayLike | None = None) -> list:
+        """A path of `length` states, by their labels; the first is from `initial`, by default the stationary one.
+
+        Examples
+        --------
+        >>> P = TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], states=["home", "office"])
+        >>> P.sample(4, rng=np.random.default_rng(3))
+        ['home', 'home', 'office', 'office']
+        """
+        likely = self.stationary() if initial is None else check_distribution(initial, self.n_states, "initial")
+        path: list[int] = []
+        for _ in range(check_horizon(length, "length")):
+            path.append(int(rng.choice(self.n_states, p=likely)))
+            likely = self.row(path[-1])
+        return [self._states[k] for k in path]
 
     def row(self, index: int) -> np.ndarray:
         """Transition probabilities from the state with this number, (n,); IndexError for no state's number."""

@@ -1,0 +1,159 @@
+"""What somebody meant who wrote a name or a parameter that does not exist; read only when an error is shown."""
+
+import inspect
+import re
+from collections.abc import Iterable, Mapping
+from difflib import SequenceMatcher
+from importlib import import_module
+
+# A word of our names -> the words that others use for it.
+SYNONYMS = {
+    "accountant": {"filter", "ledger", "odometer"},
+    "allocate": {"budget", "budgets", "calibrate", "epsilon", "plan", "schedule", "split"},
+    "alpha": {"bound", "level", "target"},
+    "backward": {"b", "past"},
+    "bpl": {"backward"},
+    "compose": {"add", "record", "spend"},
+    "confidence": {"level", "probability"},
+    "counts": {"add"},
+    "delta": {"failure"},
+    "epsilon": {"budget", "budgets", "eps", "privacy"},
+    "forward": {"f", "future"},
+    "fpl": {"forward"},
+    "horizon": {"length", "n", "periods", "steps", "t", "times"},
+    "inverse": {"invert"},
+    "noise": {"mechanism", "sigma", "std"},
+    "policy": {"graph"},
+    "population": {"people", "users"},
+    "privacy": {"compute", "loss"},
+    "probabilities": {"data", "matrix", "plot", "values"},
+    "read": {"load", "open"},
+    "release": {"noise", "noisy", "perturb", "publish"},
+    "remaining": {"left"},
+    "reverse": {"backward", "bayes", "forward", "inverse", "t", "transpose"},
+    "rng": {"generator", "random", "seed", "state"},
+    "sensitivity": {"hull"},
+    "sequences": {"csv", "data", "dataframe", "estimate", "fit", "learn", "load", "train"},
+    "smoothing": {"alpha", "laplace", "prior", "pseudo"},
+    "states": {"labels", "n", "names", "order", "size"},
+    "stationary": {"equilibrium", "steady"},
+    "supremum": {"asymptote", "limit", "max", "sup"},
+    "temporal": {"bpl", "fpl", "quantify", "tpl"},
+    "tpl": {"leakage", "max", "maximum", "temporal", "worst"},
+    "transition": {"chain", "estimate", "fit", "markov", "train"},
+    "xes": {"log"},
+}
+
+# Where a word is written -> the word -> what to write instead, if none of our names is enough by itself.
+ESTIMATE = "TransitionMatrix.from_sequences(sequences)"
+INSTEAD = {
+    "tpl": {
+        **dict.fromkeys(("dataframe", "estimate", "fit", "learn", "train"), ESTIMATE),
+        **dict.fromkeys(("bound", "limit", "sup", "supremum"), "PrivacyLossFunction(P).supremum(epsilon)"),
+    },
+    "TransitionMatrix": {
+        **dict.fromkeys(("array", "matrix", "numpy"), "TransitionMatrix(rows)"),
+        "identity": "tplrepro.strongest(n)",
+        "plot": "matplotlib.pyplot.imshow(P.probabilities)",
+        **dict.fromkeys(("power", "step", "steps"), "tplrepro.markov.every_kth(P, k)"),
+        "smooth": "tplrepro.smoothed(P, s)",
+        "uniform": "TransitionMatrix(np.full((n, n), 1 / n))",
+    },
+    "PrivacyLossFunction": {
+        **dict.fromkeys(("call", "evaluate", "loss", "value"), "PrivacyLossFunction(P)(alpha)"),
+        "matrix": "PrivacyLossFunction(P)",
+    },
+    "TemporalLeakage": {
+        **dict.fromkeys(("sum", "total"), "TemporalLeakage.user_level"),
+        "max": "TemporalLeakage.tpl.max()",
+    },
+    "TemporalAccountant": dict.fromkeys(("spent", "sum", "total"), "TemporalAccountant.leakage.user_level"),
+}
+LEAST_RATIO = 0.8  # of letters that two spellings share
+MOST = 4  # suggestions in one sentence
+
+
+def for_name(owner: str | type, name: str, renamed: Mapping[str, str]) -> str:
+    """The end of a sentence about a name that a module (by its own name) or a class does not have."""
+    if name.startswith("_"):
+        return ""
+    if isinstance(owner, type):
+        places = [parent.__name__ for parent in owner.__mro__]
+        fields = [field for parent in owner.__mro__ for field in vars(parent).get("__annotations__", {})]
+        names = sorted({member for member in [*dir(owner), *fields] if not member.startswith("_")})
+        near = [f"{owner.__name__}.{member}" for member in _nearest(name, names)]
+    else:
+        places = [owner.rpartition(".")[2].replace("tplrepro", "tpl")]
+        names = _public_names()
+        near = _nearest(name, names, owner)
+        names = [public for public in names if public.rpartition(".")[0] == owner]
+    for place in places:
+        if f"{place}.{name}" in renamed:
+            return f", which was renamed in 0.3: use {renamed[f'{place}.{name}']}"
+    instead = [INSTEAD[place].get(word) for place in places if place in INSTEAD for word in _words(name)]
+    suggestions = list(dict.fromkeys([*filter(None, instead), *near]))
+    return _did_you_mean(suggestions) or f"; it has {', '.join(names) or 'no public names'}"
+
+
+def check_arguments(function, arguments: tuple, keywords: dict, renamed: Mapping[str, str]) -> None:
+    """TypeError that names the right parameters if a call does not fit the signature of a function."""
+    signature = inspect.signature(function)
+    try:
+        signature.bind(*arguments, **keywords)
+    except TypeError as error:
+        name = function.__qualname__.removesuffix(".__init__")
+        parameters = [parameter for parameter in signature.parameters if parameter not in ("self", "cls")]
+        unknown = [keyword for keyword in keywords if keyword not in signature.parameters]
+        if not unknown:
+            message = f"{name}: {error}; its parameters are {', '.join(parameters)}"
+        elif (key := f"{name}({unknown[0]}=)") in renamed:
+            message = f"parameter {unknown[0]!r} of {name} was renamed in 0.3: use {renamed[key]}"
+        else:
+            near = _did_you_mean([f"{parameter}=" for parameter in _nearest(unknown[0], parameters)])
+            message = f"{name} has no parameter {unknown[0]!r}{near or '; it has ' + ', '.join(parameters)}"
+        raise TypeError(message) from None
+
+
+def _public_names() -> list[str]:
+    """The public names of all rooms, in full: those of the package itself first."""
+    package = import_module("tplrepro")
+    rooms = [package]
+    for room in package._MODULES:
+        try:
+            rooms.append(getattr(package, room))
+        except ModuleNotFoundError:  # an extra that is not installed
+            continue
+    return [f"{room.__name__}.{name}" for room in rooms for name in getattr(room, "_EXPORTS", ())]
+
+
+def _nearest(wanted: str, names: Iterable[str], room: object = None) -> list[str]:
+    """The names that share a word with the one wanted, or are spelt like it: the nearest first, at most four."""
+    stems, ranked = _stems(_with_synonyms(_words(wanted))), []
+    for position, name in enumerate(names):
+        place, _, last = name.rpartition(".")
+        likeness = len(stems & _stems(_words(last)))
+        likeness += SequenceMatcher(None, wanted.lower(), last.lower()).ratio() > LEAST_RATIO
+        if likeness:
+            ranked.append((-likeness - 0.5 * (place == room), position, name))
+    return [name for *_, name in sorted(ranked)[:MOST]]
+
+
+def _words(name: str) -> list[str]:
+    """The words of a name in lower case, whether it is written with underscores or in capitals."""
+    return [word.lower() for word in re.findall("[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
+
+
+def _with_synonyms(words: list[str]) -> list[str]:
+    return [*words, *(our_word for our_word, others in SYNONYMS.items() if others.intersection(words))]
+
+
+def _stems(words: Iterable[str]) -> set[str]:
+    """The first letters of words, so that "budget" is "budgets"."""
+    return {word[:6] for word in words} - {"by", "from", "get", "of", "the", "to"}
+
+
+def _did_you_mean(suggestions: list[str]) -> str:
+    *others, last = suggestions[:MOST] or [""]
+    if not last:
+        return ""
+    return f"; did you mean {', '.join(others)}{' or ' if others else ''}{last}?"
