@@ -90,7 +90,7 @@ PLAIN_HEAD = "| | measured | aim |\n|---|---|---|"
 
 @section("one", "One value L(α)")
 def one_value():
-    P = tpl.random_matrix(200, seed=1).probabilities
+    P = tpl.TransitionMatrix.random(200, rng=np.random.default_rng(1)).probabilities
     yield RATIO_HEAD
     for alpha in (0.1, 1.0, 10.0):
         base, ours = in_turn(
@@ -110,7 +110,7 @@ def repeat(times, call):
 
 @section("whole", "The whole function")
 def whole_function():
-    P = tpl.random_matrix(200, seed=1).probabilities
+    P = tpl.TransitionMatrix.random(200, rng=np.random.default_rng(1)).probabilities
 
     def baseline():
         tables = published.algorithm_2(P)
@@ -162,9 +162,11 @@ def growth():
 
 
 def whole_function_of(n: int) -> None:
-    tpl.PrivacyLossFunction(tpl.random_matrix(130, seed=0))  # loads the compiled functions
-    tpl.privacy_loss(tpl.random_matrix(130, seed=0), 0.1)
-    P = tpl.random_matrix(n, seed=1)
+    tpl.PrivacyLossFunction(
+        tpl.TransitionMatrix.random(130, rng=np.random.default_rng(0))
+    )  # loads the compiled functions
+    tpl.privacy_loss(tpl.TransitionMatrix.random(130, rng=np.random.default_rng(0)), 0.1)
+    P = tpl.TransitionMatrix.random(n, rng=np.random.default_rng(1))
     before, largest, finished = resident(), 0, threading.Event()
 
     def watch():
@@ -190,7 +192,7 @@ def resident() -> int:
 
 @section("programme", "Linear programme")
 def programme():
-    P = tpl.random_matrix(30, seed=1).probabilities
+    P = tpl.TransitionMatrix.random(30, rng=np.random.default_rng(1)).probabilities
     yield RATIO_HEAD
     for formulation in ("scaled", "pairwise"):
         for solver in ("CBC", "HiGHS", "highspy"):
@@ -214,7 +216,7 @@ def programme():
 def rate():
     peak = measured_peak()
     n = 1000
-    P = tpl.random_matrix(n, seed=2)
+    P = tpl.TransitionMatrix.random(n, rng=np.random.default_rng(2))
     threads = numba.config.NUMBA_NUM_THREADS
     (times,) = in_turn(7, lambda: tpl.privacy_loss(P, 0.01))
     columns = n * (n - 1) * n / statistics.median(times)
@@ -506,7 +508,7 @@ def first_calls() -> None:
     """CPU seconds of each first call, one after the other, in a process that has compiled nothing."""
     walk = np.random.default_rng(0).integers(0, 300, 3000)
     sparse = tpl.TransitionMatrix.from_sequences([walk], n_states=300, smoothing=0.01, sparse=True)
-    P = tpl.random_matrix(200, seed=0)
+    P = tpl.TransitionMatrix.random(200, rng=np.random.default_rng(0))
     steps = {
         "first function, n = 200": lambda: tpl.PrivacyLossFunction(P),
         "then the first L(α)": lambda: tpl.privacy_loss(P, 1.0),

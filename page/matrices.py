@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from page.text import cells_of_lines, check_most, number
-from tplrepro.markov.generators import random_matrix, smoothed, strongest
+from tplrepro.markov.generators import smoothed, strongest
 from tplrepro.markov.sequences import whole_numbers
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import ROW_SUM_TOLERANCE, check_choice, check_horizon
@@ -61,7 +61,9 @@ def generate(kind: str, n: int, s: float, seed: int) -> TransitionMatrix:
     [[0.75, 0.25], [0.25, 0.75]]
     """
     check_most(check_horizon(n, "n"), "the number of states", MAX_STATES)
-    return smoothed(strongest(n) if kind == STRONGEST else random_matrix(n, seed), s)
+    if kind == STRONGEST:
+        return smoothed(strongest(n), s)
+    return smoothed(TransitionMatrix.random(n, rng=np.random.default_rng(seed)), s)
 
 
 def reverse(forward: TransitionMatrix) -> TransitionMatrix:

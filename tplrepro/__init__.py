@@ -29,7 +29,6 @@ _EXPORTS = {
     "TransitionMatrix": "markov.transition",
     "strongest": "markov.generators",
     "smoothed": "markov.generators",
-    "random_matrix": "markov.generators",
     "PrivacyLossFunction": "leakage.loss_function",
     "privacy_loss": "leakage.loss_function",
     "temporal_privacy_leakage": "leakage.temporal",

@@ -19,8 +19,16 @@ OPTIONAL = ("matplotlib",)
 
 # Public names of 0.2 that 0.3 renamed or moved -> what to use instead, which ends the error message of an access to the
 # old name. Keys are written "tpl.old" for a name of the package itself, "sip.old" for one of a room, "gowalla.old" for
-# one of a module below it, and "PolicyGraph.old" for a member of a class.
+# one of a module below it, "PolicyGraph.old" for a member of a class, and "function(old=)" for a parameter.
 RENAMED: dict[str, str] = {
+    "tpl.random_matrix": "tplrepro.TransitionMatrix.random(n, rng=numpy.random.default_rng(seed))",
+    "markov.random_matrix": "tplrepro.TransitionMatrix.random(n, rng=numpy.random.default_rng(seed))",
+    "markov.LinearGaussianSeries": "tplrepro.LinearGaussianSeries",
+    "markov.TransitionMatrix": "tplrepro.TransitionMatrix",
+    "markov.smoothed": "tplrepro.smoothed",
+    "markov.strongest": "tplrepro.strongest",
+    "leakage_interval(level=)": "confidence",
+    "LeakageInterval.level": "LeakageInterval.confidence",
     "tpl.comparison": "experiments.comparison, in the repository",
     "tpl.explore": "the folder page/ of the repository",
     "tpl.claims": "experiments.claims, in the repository",
@@ -78,9 +86,9 @@ def lazy_names(
 
     Examples
     --------
-    >>> attribute, listing, names = lazy_names("tplrepro.markov", {"strongest": "generators"})
-    >>> attribute("strongest").__module__, names
-    ('tplrepro.markov.generators', ['strongest'])
+    >>> attribute, listing, names = lazy_names("tplrepro.markov", {"every_kth": "higher_order"})
+    >>> attribute("every_kth").__module__, names
+    ('tplrepro.markov.higher_order', ['every_kth'])
     """
     names = [*exports, *modules]
     paths = modules if isinstance(modules, Mapping) else {name: name for name in modules}

@@ -54,7 +54,10 @@ def test_utility_policy_is_every_pair_within_the_radius(seed, radius):
     assert PolicyGraph.utility([0.1, 0.4], 0.3).n_edges == 1  # their difference is 0.30000000000000004
 
 
-@pytest.mark.parametrize("P", [TRANSITIONS, *(tpl.random_matrix(7, seed=seed, zeros=0.6) for seed in range(5))])
+@pytest.mark.parametrize(
+    "P",
+    [TRANSITIONS, *(tpl.TransitionMatrix.random(7, rng=np.random.default_rng(seed), zeros=0.6) for seed in range(5))],
+)
 @pytest.mark.parametrize("background", [None, 0, 0.05, np.arange(7) == 3])  # a dense matrix, and sparse ones
 def test_transition_policy_by_its_definition(P, background):
     P = np.asarray(P)

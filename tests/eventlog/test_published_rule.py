@@ -71,5 +71,5 @@ def test_it_understates_on_every_sparse_matrix():
 
 def test_without_zeros_it_is_exact():
     smooth = tpl.smoothed(tpl.TransitionMatrix(scipy.sparse.csr_array(EXAMPLE)), 0.1)
-    for rows in (tpl.random_matrix(8, seed=1), smooth):
+    for rows in (tpl.TransitionMatrix.random(8, rng=np.random.default_rng(1)), smooth):
         assert PublishedLoss(rows).at(2.0) == pytest.approx(tpl.privacy_loss(rows, 2.0), rel=1e-12)

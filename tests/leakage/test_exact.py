@@ -182,7 +182,7 @@ def test_smoothed_strongest_correlations_attain_the_bound(n, s, seed):
 def test_an_identity_as_loss_function_need_not_leak_everything():
     """Two rows of disjoint supports make the recursion T epsilon, as if each step could have the vector that is high on
     one support and low on the other."""
-    forward = tpl.random_matrix(8, 2019, zeros=0.6)
+    forward = tpl.TransitionMatrix.random(8, rng=np.random.default_rng(2019), zeros=0.6)
     backward = forward.reverse()
     assert tpl.PrivacyLossFunction(forward).is_identity
     r, bound = both([1.0] * 40, backward, forward)

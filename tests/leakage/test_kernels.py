@@ -36,7 +36,7 @@ def test_compensated_sums_are_right_to_the_last_bits(terms):
 
 
 def test_no_kernel_is_compiled_twice():
-    matrices = [tpl.random_matrix(n, seed=1) for n in (2, 60)]
+    matrices = [tpl.TransitionMatrix.random(n, rng=np.random.default_rng(1)) for n in (2, 60)]
     matrices += [tpl.smoothed(matrices[1], 1e8), tpl.TransitionMatrix(np.asfortranarray(matrices[1]))]
     walk = np.random.default_rng(0).integers(0, 300, 3000)
     sparse = tpl.TransitionMatrix.from_sequences([walk], n_states=300, smoothing=0.01, sparse=True)
@@ -125,7 +125,7 @@ def test_numba_is_loaded_when_it_is_worth_it():
     code = (
         "import sys, tplrepro as tpl; P = tpl.TransitionMatrix([[0.8, 0.2], [0.1, 0.9]]);"
         "tpl.PrivacyLossFunction(P), tpl.privacy_loss(P, 1.0); tpl.allocate_by_quantification(1.0, P, P, horizon=5);"
-        "print('numba' in sys.modules); tpl.privacy_loss(tpl.random_matrix(70, seed=0), 1.0);"
+        "print('numba' in sys.modules); tpl.privacy_loss(tpl.strongest(70), 1.0);"
         "print('numba' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -176,7 +176,12 @@ def test_a_change_to_the_kernels_compiles_them_anew(tmp_path):
 
 @cache
 def some_functions():
-    matrices = tpl.random_matrix(9, seed=1), tpl.smoothed(tpl.strongest(4), 1e-3), [[0.8, 0.2], [0.0, 1.0]], np.eye(3)
+    matrices = (
+        tpl.TransitionMatrix.random(9, rng=np.random.default_rng(1)),
+        tpl.smoothed(tpl.strongest(4), 1e-3),
+        [[0.8, 0.2], [0.0, 1.0]],
+        np.eye(3),
+    )
     return [None, *map(tpl.PrivacyLossFunction, matrices)]
 
 
@@ -237,7 +242,7 @@ def test_tiles_hold_the_transpose_less_the_offset_in_whole_cache_lines(least, n)
 
 @pytest.mark.parametrize("smoothing", [None, 1e-2, 1e3, 1e8])
 def test_the_polygon_of_caps_is_under_the_hull(smoothing):
-    P = tpl.random_matrix(150, seed=4)
+    P = tpl.TransitionMatrix.random(150, rng=np.random.default_rng(4))
     rows = (P if smoothing is None else tpl.smoothed(P, smoothing)).probabilities
     edges = kernels.edges(dense.joint_hull(rows))
     slopes, support, _ = edges
@@ -255,7 +260,7 @@ def test_the_polygon_of_caps_is_under_the_hull(smoothing):
 
 def test_the_number_of_threads_changes_nothing(monkeypatch):
     # Rows with many zeros tie; which of them is the witness must not depend on the machine.
-    rows = tpl.random_matrix(300, seed=6, zeros=0.9).probabilities
+    rows = tpl.TransitionMatrix.random(300, rng=np.random.default_rng(6), zeros=0.9).probabilities
     expected = dense.joint_hull(rows)
     for threads in (1, 2, 5):
         monkeypatch.setattr(kernels, "thread_count", lambda n, enough, threads=threads: threads)

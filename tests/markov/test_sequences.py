@@ -118,7 +118,7 @@ def test_counts_are_those_of_a_loop_and_smoothing_adds_to_each(sequences, direct
 
 def test_maximum_likelihood_recovers_a_chain_and_many_states_stay_sparse():
     rng = np.random.default_rng(0)
-    P = tpl.random_matrix(4, seed=1)
+    P = tpl.TransitionMatrix.random(4, rng=np.random.default_rng(1))
     sequence = [0]
     for _ in range(50_000):
         sequence.append(rng.choice(4, p=P.row(sequence[-1])))

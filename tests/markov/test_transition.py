@@ -117,7 +117,7 @@ def test_reverse_is_bayes_rule():
 
 @given(n=st.integers(1, 7), seed=st.integers(0, 1000), zeros=st.floats(0, 0.8))
 def test_stationary_distribution_is_kept_by_a_step(n, seed, zeros):
-    P = tpl.random_matrix(n, seed=seed, zeros=zeros)
+    P = tpl.TransitionMatrix.random(n, rng=np.random.default_rng(seed), zeros=zeros)
     if (np.abs(np.linalg.eigvals(P.probabilities) - 1) < 1e-9).sum() > 1:
         with pytest.raises(ValueError, match="closed classes"):
             P.stationary()
@@ -175,14 +175,16 @@ def test_strongest_and_random_matrices_are_seeded():
     assert (P @ P.T == np.eye(20)).all()
     assert set(P.ravel()) == {0.0, 1.0}
     assert (tpl.strongest(20, seed=1).probabilities == P).all()
-    P, again = (tpl.random_matrix(40, seed=5, zeros=0.3).probabilities for _ in range(2))
+    P, again = (
+        tpl.TransitionMatrix.random(40, rng=np.random.default_rng(5), zeros=0.3).probabilities for _ in range(2)
+    )
     assert 0.2 < (P == 0).mean() < 0.4
     assert (P == again).all()
 
 
 @pytest.mark.parametrize("s", [0.0, 0.005, 1.0, 50.0])
 def test_smoothed_is_equation_28_as_printed(s):
-    P = tpl.random_matrix(6, seed=2, zeros=0.5).probabilities
+    P = tpl.TransitionMatrix.random(6, rng=np.random.default_rng(2), zeros=0.5).probabilities
     expected = [[(p + s) / sum(x + s for x in row) for p in row] for row in P]
     assert tpl.smoothed(P, s).probabilities == pytest.approx(np.array(expected), rel=1e-14)
     sparse = tpl.smoothed(scipy.sparse.csr_array(P), s)

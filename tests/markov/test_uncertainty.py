@@ -21,14 +21,14 @@ def test_rows_follow_independent_beta_distributions_about_the_smoothed_estimate_
     assert np.quantile(stays, [0.05, 0.95]) == pytest.approx(beta(8.5, 2.5).ppf([0.05, 0.95]), abs=0.01)
     # Rows are independent, and their mean is the smoothed estimate.
     counts = np.array([[5.0, 0.0, 1.0], [0.0, 0.0, 0.0], [2.0, 2.0, 2.0]])
-    draws = np.array([P.probabilities for P in posterior_draws(counts, 0.7, 4000, np.random.default_rng(1))])
+    draws = np.array([P.probabilities for P in posterior_draws(counts, 0.7, 4000, rng=np.random.default_rng(1))])
     smoothed = tpl.TransitionMatrix.from_counts(scipy.sparse.csr_array(counts), 0.7).toarray()
     assert draws.mean(axis=0) == pytest.approx(smoothed, abs=0.015)
     assert abs(np.corrcoef(draws[:, 0, 0], draws[:, 2, 0])[0, 1]) < 0.05
     # A tiny prior does not underflow; without one, unseen steps stay impossible.
-    for P in posterior_draws(np.zeros((30, 30)), 1e-4, 20, np.random.default_rng(4)):
+    for P in posterior_draws(np.zeros((30, 30)), 1e-4, 20, rng=np.random.default_rng(4)):
         assert P.probabilities.sum(axis=1) == pytest.approx(np.ones(30))
-    P = next(posterior_draws([[3, 0], [1, 2]], 0.0, 1, np.random.default_rng(5)))
+    P = next(posterior_draws([[3, 0], [1, 2]], 0.0, 1, rng=np.random.default_rng(5)))
     assert P.row(0).tolist() == [1.0, 0.0]
     assert 0 < P.probabilities[1, 0] < 1
 
@@ -40,7 +40,7 @@ def test_bootstrap_estimates_from_the_sequences_drawn(sequences, seed, by_group)
     flat = Sequences.from_flat(np.concatenate(sequences).astype(int), np.cumsum([0, *map(len, sequences)]))
     options = {"estimate": lambda sample: [sample.labels[s].tolist() for s in sample]}
     options["groups"] = groups if by_group else None
-    draws = bootstrap_draws(flat, 3, np.random.default_rng(seed), **options)
+    draws = bootstrap_draws(flat, 3, rng=np.random.default_rng(seed), **options)
     rng = np.random.default_rng(seed)
     for drawn in draws:
         chosen = [names[k] for k in rng.integers(len(names), size=len(names))]
@@ -49,9 +49,9 @@ def test_bootstrap_estimates_from_the_sequences_drawn(sequences, seed, by_group)
 
 def test_interval_ends_are_values_of_draws_rounded_outwards():
     values = np.append(np.random.default_rng(9).permutation(39).astype(float), np.inf)
-    interval = leakage_interval(values, lambda v: v, level=0.9)
+    interval = leakage_interval(values, lambda v: v, confidence=0.9)
     assert (interval.lower, interval.median, interval.upper) == (1.0, 19.0, 38.0)
-    assert leakage_interval(values, lambda v: v, level=0.95).upper == np.inf
+    assert leakage_interval(values, lambda v: v, confidence=0.95).upper == np.inf
     arrays = leakage_interval(range(40), lambda v: np.array([v, -v]))
     assert arrays.lower.tolist() == [1.0, -38.0]
     assert arrays.values.shape == (40, 2)

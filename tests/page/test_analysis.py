@@ -54,7 +54,7 @@ def test_curves_have_their_breakpoints_and_the_witness_of_the_step_to_the_larges
 @settings(max_examples=60)
 @given(st.integers(2, 6), st.integers(0, 10**6), st.sampled_from([0.0, 0.3, 0.6]))
 def test_supremum_is_finite_below_the_critical_budget_and_only_there(n, seed, zeros):
-    function = tpl.PrivacyLossFunction(tpl.random_matrix(n, seed, zeros=zeros))
+    function = tpl.PrivacyLossFunction(tpl.TransitionMatrix.random(n, rng=np.random.default_rng(seed), zeros=zeros))
     critical = critical_budget(function)
     if critical == inf:
         assert function.supremum(50.0) < inf
@@ -121,7 +121,9 @@ def test_long_calculations_wait_and_are_not_lost():
 
 
 def test_generated_matrices():
-    for kind, matrix in zip(KINDS, (tpl.strongest(5), tpl.random_matrix(5, 7)), strict=True):
+    for kind, matrix in zip(
+        KINDS, (tpl.strongest(5), tpl.TransitionMatrix.random(5, rng=np.random.default_rng(7))), strict=True
+    ):
         assert np.array_equal(generate(kind, 5, 0.1, 7), tpl.smoothed(matrix, 0.1))
     with pytest.raises(ValueError, match="number of states must be at most 300 here, found 301"):
         generate(KINDS[0], 301, 0.1, 0)

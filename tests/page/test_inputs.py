@@ -40,7 +40,9 @@ def test_a_matrix_is_read_from_many_layouts(text, states):
 @given(st.integers(2, 6), st.integers(0, 10**6), st.booleans(), st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=20))
 def test_matrices_and_budgets_are_read_back_exactly(n, seed, named, budgets):
     states = [f"place {k}" for k in range(n)] if named else None
-    matrix = tpl.TransitionMatrix(tpl.random_matrix(n, seed).probabilities, states=states)
+    matrix = tpl.TransitionMatrix(
+        tpl.TransitionMatrix.random(n, rng=np.random.default_rng(seed)).probabilities, states=states
+    )
     again = parse_matrix(format_matrix(matrix))
     assert np.array_equal(again.probabilities, matrix.probabilities)
     assert list(again.states) == list(matrix.states)

@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tplrepro import temporal_privacy_leakage
+from tplrepro import TransitionMatrix, temporal_privacy_leakage
 from tplrepro.datasets import read_sequences
-from tplrepro.markov import TransitionMatrix
 from workflow import own_data
 
 

@@ -1,12 +1,10 @@
-"""Transition matrices for experiments: strongest correlation, Laplacian smoothing of it, random (section 6 of [1])."""
+"""Transition matrices for experiments: the strongest correlation, and Laplacian smoothing of it (section 6 of [1])."""
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.validation import check_horizon, check_smoothing
-
-__all__ = ["random_matrix", "smoothed", "strongest"]
 
 
 def strongest(n: int, seed: int | None = None) -> TransitionMatrix:
@@ -42,23 +40,3 @@ def smoothed(matrix: TransitionMatrix | ArrayLike, s: float) -> TransitionMatrix
     rows = matrix.probabilities.copy()
     rows.data = (rows.data + s) / total
     return TransitionMatrix(rows, states=matrix.states, background=(matrix.background + s) / total, normalize=True)
-
-
-def random_matrix(n: int, seed: int | None = None, zeros: float = 0.0) -> TransitionMatrix:
-    """A random matrix over n states: entries uniform on [0, 1], rows divided by their sums ([2], section VI.A).
-
-    `zeros`, in [0, 1), is the share of entries set to 0 before normalizing (at least one a row is kept).
-
-    Examples
-    --------
-    >>> random_matrix(2, seed=1).probabilities.round(4).tolist()
-    [[0.35, 0.65], [0.1319, 0.8681]]
-    """
-    n = check_horizon(n, "n")
-    if not 0.0 <= zeros < 1.0:
-        raise ValueError(f"zeros must be a share in [0, 1), found {zeros}; give the fraction of entries to clear")
-    rng = np.random.default_rng(seed)
-    rows = rng.random((n, n))
-    keep = rng.random((n, n)) >= zeros
-    keep[np.arange(n), rng.integers(0, n, n)] = True
-    return TransitionMatrix(rows * keep, normalize=True)

@@ -24,7 +24,9 @@ __all__ = ["LeakageInterval", "bootstrap_draws", "leakage_interval", "posterior_
 LARGEST_DENSE = 20_000
 
 
-def posterior_draws(counts: Any, smoothing: float, draws: int, rng: np.random.Generator) -> Iterator[TransitionMatrix]:
+def posterior_draws(
+    counts: Any, smoothing: float, draws: int, *, rng: np.random.Generator
+) -> Iterator[TransitionMatrix]:
     """Matrices from the posterior of independent Dirichlet rows.
 
     Parameters
@@ -62,8 +64,8 @@ def _posterior_draw(shape: np.ndarray, rng: np.random.Generator, states: Sequenc
 def bootstrap_draws(
     sequences: Any,
     draws: int,
-    rng: np.random.Generator,
     *,
+    rng: np.random.Generator,
     estimate: Callable[[Sequences], Any],
     groups: Iterable[Hashable] | None = None,
 ) -> Iterator:
@@ -103,15 +105,15 @@ class LeakageInterval(FrozenArrays):
     lower: float | np.ndarray  # of the shape and unit that the function returns
     median: float | np.ndarray
     upper: float | np.ndarray
-    level: float  # the probability between the ends
+    confidence: float  # the probability between the ends
     values: np.ndarray  # (draws, ...), the function of each draw
 
 
-def leakage_interval(draws: Iterable, function: Callable, level: float = 0.9) -> LeakageInterval:
+def leakage_interval(draws: Iterable, function: Callable, confidence: float = 0.9) -> LeakageInterval:
     """The interval of any function of the matrix over draws of it.
 
     `function` takes a draw and returns a number, which may be infinite, or an array of fixed shape. The ends are values
-    of draws, rounded outwards. ValueError for fewer than 2 / (1 - level) draws, or NaN.
+    of draws, rounded outwards. ValueError for fewer than 2 / (1 - confidence) draws, or NaN.
 
     Examples
     --------
@@ -121,23 +123,23 @@ def leakage_interval(draws: Iterable, function: Callable, level: float = 0.9) ->
     >>> round(float(interval.lower), 2), round(float(interval.upper), 2)  # 0.34 for the estimate
     (0.25, 0.43)
     """
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level must be a probability in (0, 1), found {level}; give such as 0.9")
+    if not 0.0 < confidence < 1.0:
+        raise ValueError(f"confidence must be a probability in (0, 1), found {confidence}; give such as 0.9")
     values = np.array([function(draw) for draw in draws], dtype=float)
-    needed = int(np.ceil(2.0 / (1.0 - level) * (1.0 - 1e-12)))
+    needed = int(np.ceil(2.0 / (1.0 - confidence) * (1.0 - 1e-12)))
     if len(values) < needed:
         raise ValueError(
-            f"an interval of level {level:g} needs at least {needed} draws, found {len(values)}; draw more or lower it"
+            f"draws must be at least {needed} for confidence {confidence:g}, found {len(values)}; draw more"
         )
     if np.isnan(values).any():
         raise ValueError(
             f"the function must return numbers, found NaN in draw {np.argwhere(np.isnan(values))[0, 0]}; correct it"
         )
-    tail = 0.5 * (1.0 - level)
+    tail = 0.5 * (1.0 - confidence)
     return LeakageInterval(
         lower=np.quantile(values, tail, axis=0, method="lower"),
         median=np.quantile(values, 0.5, axis=0, method="inverted_cdf"),
         upper=np.quantile(values, 1.0 - tail, axis=0, method="higher"),
-        level=level,
+        confidence=confidence,
         values=values,
     )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from experiments import comparison
-from tplrepro.markov import TransitionMatrix
+from tplrepro import TransitionMatrix
 
 
 @pytest.mark.parametrize("notion", comparison.notions(window=2), ids=lambda notion: notion.name)

@@ -5,7 +5,7 @@ import pytest
 import scipy.stats
 
 from experiments import comparison
-from tplrepro.markov import TransitionMatrix, random_matrix
+from tplrepro import TransitionMatrix
 
 
 def log_laplace(values, scale):
@@ -107,7 +107,7 @@ def test_schemes_offer_several_runs_what_they_offer_each(schemes, spent, window)
 def test_gaussian_likelihoods_are_those_of_all_paths(setting, correlation):
     """The joint law of all outputs given each path of the target, with the whole covariance of the noise."""
     rng = np.random.default_rng(6)
-    matrix = TransitionMatrix(random_matrix(3, seed=2).toarray())
+    matrix = TransitionMatrix(TransitionMatrix.random(3, rng=np.random.default_rng(2)).toarray())
     small = comparison.Setting(rng.integers(3, size=(3, 4)), comparison.Adversary(matrix), np.eye(3)[:, :2], [(0, 1)])
     release = comparison.release_gaussian(small, 1.3, rng, correlation=correlation)
     covariance = 2 / 1.3**2 * float(correlation) ** np.abs(np.subtract.outer(range(4), range(4)))

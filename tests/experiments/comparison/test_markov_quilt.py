@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from experiments import comparison
+from tplrepro import TransitionMatrix
 from tplrepro.leakage.exact import exact_leakage
-from tplrepro.markov import TransitionMatrix, random_matrix
 
 CHAINS = {
-    "random": random_matrix(3, seed=4).toarray(),
+    "random": TransitionMatrix.random(3, rng=np.random.default_rng(4)).toarray(),
     "not reversible": np.array([[0.1, 0.8, 0.1], [0.1, 0.1, 0.8], [0.7, 0.2, 0.1]]),
     "zeros": np.array([[0.9, 0.1, 0.0], [0.0, 0.8, 0.2], [0.3, 0.0, 0.7]]),
     "two states": np.array([[0.95, 0.05], [0.1, 0.9]]),

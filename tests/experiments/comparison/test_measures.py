@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiments import comparison
-from tplrepro.markov import TransitionMatrix, random_matrix
+from tplrepro import TransitionMatrix
 from tplrepro.markov.filtering import forward_backward, output_log_likelihoods
 
 RNG = np.random.default_rng(11)
@@ -35,7 +35,7 @@ def test_independent_times_leak_only_their_own_release_and_a_target_who_never_mo
 @given(st.integers(0, 10**6), st.floats(0.05, 3.0))
 def test_posteriors_are_those_of_the_filter_and_leakage_never_exceeds_temporal_privacy_leakage(seed, epsilon):
     rng = np.random.default_rng(seed)
-    adversary = comparison.Adversary(TransitionMatrix(0.05 / 4 + 0.95 * random_matrix(4, seed=rng).toarray()))
+    adversary = comparison.Adversary(TransitionMatrix(0.05 / 4 + 0.95 * TransitionMatrix.random(4, rng=rng).toarray()))
     told = rng.normal(size=(4, 4))
     expected = forward_backward(told, adversary.transitions, adversary.initial).smoothed
     np.testing.assert_allclose(adversary.posteriors(adversary.output_log_likelihoods(told)), expected, atol=1e-12)

@@ -25,7 +25,7 @@ from scipy.sparse import csr_array
 
 from tplrepro.leakage.envelope import dense, kernels, sparse
 from tplrepro.leakage.envelope.dense import SMALL
-from tplrepro.markov.generators import random_matrix, smoothed
+from tplrepro.markov.generators import smoothed
 from tplrepro.markov.transition import TransitionMatrix
 
 __all__ = ["SMALL", "best_pair", "compile_kernels", "joint_hull", "leakages_of_small"]
@@ -90,7 +90,8 @@ def leakages_of_small(matrices: np.ndarray, budgets: np.ndarray) -> np.ndarray:
 def compile_kernels() -> None:
     """Compile all kernels that are not kept compiled, before anything that is timed, or run in several processes."""
     kernels.expect(kernels.WORTH)
-    matrix, walk = random_matrix(60, seed=0), np.random.default_rng(0).integers(0, 300, 3000)
+    matrix = TransitionMatrix.random(60, rng=np.random.default_rng(0))
+    walk = np.random.default_rng(0).integers(0, 300, 3000)
     sparse = TransitionMatrix.from_sequences([walk], n_states=300, smoothing=0.01, sparse=True)
     for P in (matrix, smoothed(matrix, 1e8), sparse):  # for tiles of single and of double precision
         joint_hull(P)
