@@ -20,7 +20,7 @@ __all__ = ["DATASETS", "WANTED", "Observed", "from_dataset", "from_text", "parse
 
 WANTED = "user,time,state above lines such as 7,1,home and 7,2,office, or one sequence a line, such as home,office,home"
 MISSING = ("", "nan", "na", "null")
-#: Name -> the arguments of `datasets.prepare`.
+#: Name -> the arguments of `preparation.prepare`.
 DATASETS: dict[str, dict[str, Any]] = {
     "Geolife": {"cell_km": 2.0, "stand_in": {"n_users": 12, "seed": 2007, "n_trajectories": 120}},
     "Gowalla": {"cell_km": 10.0, "stand_in": {"n_users": 500, "seed": 2011}},
@@ -62,9 +62,9 @@ def from_text(text: str, title: str = "sequences") -> Observed:
 
 def from_dataset(name: str) -> Observed:
     """Counts of the steps between the most visited states of one of `DATASETS`, or of its synthetic stand-in."""
-    from tplrepro import datasets
+    from experiments.datasets import preparation
 
-    prepared = datasets.prepare(name.lower(), **DATASETS[name])
+    prepared = preparation.prepare(name.lower(), **DATASETS[name])
     counts, _ = count_transitions(prepared.sequences)
     visits = np.bincount(prepared.sequences.values, minlength=counts.shape[0])
     kept = np.sort(np.argsort(-visits, kind="stable")[:MOST_VISITED])

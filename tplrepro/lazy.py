@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import wraps
 from importlib import import_module
 from types import FunctionType, ModuleType
@@ -29,6 +29,17 @@ RENAMED: dict[str, str] = {
     "markov.strongest": "tplrepro.strongest",
     "leakage_interval(level=)": "confidence",
     "LeakageInterval.level": "LeakageInterval.confidence",
+    "datasets.prepare": "experiments.datasets.preparation.prepare, in the repository",
+    "datasets.joint_record": "experiments.datasets.preparation.joint_record, in the repository",
+    "datasets.Prepared": "experiments.datasets.preparation.Prepared, in the repository",
+    "eventlog.prepare": "experiments.datasets.event_logs.prepare_logs, in the repository",
+    "eventlog.PreparedLogs": "experiments.datasets.event_logs.PreparedLogs, in the repository",
+    "eventlog.recorded_logs": "experiments.datasets.event_logs.recorded_logs, in the repository",
+    "eventlog.synthetic": "experiments.datasets.event_logs.synthetic_log, in the repository",
+    "geolife.synthetic": "experiments.datasets.stand_ins.geolife.synthetic, in the repository",
+    "gowalla.synthetic": "experiments.datasets.stand_ins.gowalla.synthetic, in the repository",
+    "kosarak.synthetic": "experiments.datasets.stand_ins.kosarak.synthetic, in the repository",
+    "gaze.synthetic": "experiments.datasets.stand_ins.gaze.synthetic, in the repository",
     "tpl.comparison": "experiments.comparison, in the repository",
     "tpl.explore": "the folder page/ of the repository",
     "tpl.claims": "experiments.claims, in the repository",
@@ -50,6 +61,15 @@ RENAMED: dict[str, str] = {
     "sip.RecurrentClassifier": "experiments.sip.identification.RecurrentClassifier, in the repository",
     "sip.identification_rate": "experiments.sip.identification.identification_rate, in the repository",
     "sip.smoothed_symbols": "experiments.sip.identification.smoothed_symbols, in the repository",
+}
+
+# Public names whose code is in the repository's folder experiments/, which a checkout has and the wheel has not.
+IN_REPOSITORY = {
+    "tplrepro.datasets.prepare": "experiments.datasets.preparation",
+    **{
+        f"tplrepro.datasets.{name}.synthetic": f"experiments.datasets.stand_ins.{name}"
+        for name in ("gaze", "geolife", "gowalla", "kosarak")
+    },
 }
 
 
@@ -99,7 +119,7 @@ def lazy_names(
 
     def attribute(name: str) -> Any:
         if name not in names:
-            raise UnknownNameError(package, name)
+            return _from_repository(package, name)
         with extra():
             value: Any = import_module(full[name])
         if name in exports:
@@ -119,10 +139,16 @@ def moved_names(module: str) -> Callable:
     tplrepro.lazy.UnknownNameError: module 'tplrepro.datasets.gowalla' has no attribute '_absent'
     """
 
-    def attribute(name: str):
-        raise UnknownNameError(module, name)
+    return lambda name: _from_repository(module, name)
 
-    return attribute
+
+def _from_repository(module: str, name: str) -> Any:
+    """One of the names `IN_REPOSITORY`, in a checkout; otherwise an UnknownNameError."""
+    full = f"{module}.{name}"
+    if full in IN_REPOSITORY:
+        with suppress(ModuleNotFoundError):
+            return getattr(import_module(IN_REPOSITORY[full]), name)
+    raise UnknownNameError(module, name)
 
 
 class UnknownNameError(AttributeError):

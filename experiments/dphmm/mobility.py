@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 
-from tplrepro.datasets.preparation import joint_record, prepare
+from experiments.datasets.preparation import joint_record, prepare
 from tplrepro.markov.sequences import Sequences, count_transitions
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import FrozenArrays

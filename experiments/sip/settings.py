@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.datasets.preparation import Prepared, prepare
+from experiments.datasets.preparation import Prepared, prepare
 from tplrepro.markov.sequences import Sequences
 from tplrepro.search import largest_within
 from tplrepro.sip.leakage import joint_information

@@ -19,11 +19,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from experiments.datasets.stand_ins.geolife import HEADER
 from tests.datasets import plain
 from tplrepro.datasets import gaze, geolife, gowalla, grid, kosarak
 from tplrepro.datasets.reading import DataFormatError, Defects, in_time, line_blocks
 from tplrepro.datasets.registry import DatasetNotFoundError
-from tplrepro.datasets.stand_ins.geolife import HEADER
 
 LATER = f"{datetime.now(UTC) + timedelta(days=2):%Y-%m-%d}"
 

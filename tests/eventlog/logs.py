@@ -3,7 +3,8 @@
 import pandas as pd
 import pytest
 
-from tplrepro.eventlog import TransitionSystem, recorded_logs
+from experiments.datasets.event_logs import recorded_logs
+from tplrepro.eventlog import TransitionSystem
 
 COLUMNS = ["case:concept:name", "concept:name", "time:timestamp"]
 

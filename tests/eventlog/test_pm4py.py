@@ -3,8 +3,9 @@
 import pandas as pd
 import pytest
 
+from experiments.datasets.event_logs import synthetic_log
 from tests.eventlog.logs import COLUMNS, recorded
-from tplrepro.eventlog import TransitionSystem, read_xes, synthetic
+from tplrepro.eventlog import TransitionSystem, read_xes
 
 pm4py = pytest.importorskip("pm4py", reason="pm4py is not installed; pip install tplrepro[pm4py]")
 pytestmark = pytest.mark.filterwarnings("ignore")  # of pm4py and what it imports
@@ -25,15 +26,15 @@ def assert_agree(path):
 
 
 def test_stand_in(tmp_path):
-    log = synthetic(100, seed=1, path=tmp_path / "log.xes.gz")
+    log = synthetic_log(100, seed=1, path=tmp_path / "log.xes.gz")
     assert_agree(tmp_path / "log.xes.gz")
     theirs = by_pm4py(tmp_path / "log.xes.gz")
     assert set(TransitionSystem.from_log(theirs).states) == set(TransitionSystem.from_log(log).states)
 
 
 def test_what_pm4py_writes(tmp_path):
-    pm4py.write_xes(synthetic(30, seed=2), str(tmp_path / "theirs.xes"))
-    logs = (synthetic(30, seed=2), read_xes(tmp_path / "theirs.xes"))
+    pm4py.write_xes(synthetic_log(30, seed=2), str(tmp_path / "theirs.xes"))
+    logs = (synthetic_log(30, seed=2), read_xes(tmp_path / "theirs.xes"))
     ours, again = (log.groupby(COLUMNS[0])[COLUMNS[1]].apply(list).to_dict() for log in logs)
     assert again == ours
 

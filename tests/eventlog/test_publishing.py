@@ -2,8 +2,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from experiments.datasets.event_logs import synthetic_log
 from tests.eventlog.logs import log_of, published_log
-from tplrepro.eventlog import TransitionSystem, release_step, releases, synthetic
+from tplrepro.eventlog import TransitionSystem, release_step, releases
 
 LOG = log_of("abcd", "ab", "abc")
 
@@ -31,7 +32,7 @@ def test_later_cases_join_with_the_second_release():
 
 
 def test_uncertain_releases_are_seeded_and_within_the_window():
-    log = synthetic(200, seed=1)
+    log = synthetic_log(200, seed=1)
     series = [release.published for release in releases(log, 3, certain=False, rng=np.random.default_rng(5))]
     again = [release.published for release in releases(log, 3, certain=False, rng=np.random.default_rng(5))]
     assert all(np.array_equal(a, b) for a, b in zip(series, again, strict=True))
@@ -44,7 +45,7 @@ def test_uncertain_releases_are_seeded_and_within_the_window():
 
 @pytest.mark.parametrize(("certain", "state_window"), [(True, None), (False, 2)])
 def test_the_log_of_a_release_gives_its_transition_system(certain, state_window):
-    log = synthetic(30, seed=2).sample(frac=1, random_state=0)  # whatever the order of the rows
+    log = synthetic_log(30, seed=2).sample(frac=1, random_state=0)  # whatever the order of the rows
     for release in releases(log, 2, certain=certain, start=0.3, rng=np.random.default_rng(0)):
         by_log = TransitionSystem.from_log(published_log(log, release.published), state_window)
         by_paths = TransitionSystem.from_paths(release.paths, release.traces.activities, state_window)

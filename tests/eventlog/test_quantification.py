@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 
 import tplrepro as tpl
+from experiments.datasets.event_logs import synthetic_log
 from tests.eventlog.logs import log_of, published_log, random_log, recorded
-from tplrepro.eventlog import TransitionSystem, quantify_releases, read_xes, release_step, releases, synthetic
+from tplrepro.eventlog import TransitionSystem, quantify_releases, read_xes, release_step, releases
 
 
 def dense_known_rows(rows):
@@ -70,7 +71,7 @@ def test_whole_prefixes_leak_every_budget():
 
 
 def test_published_rule_understates():
-    log = synthetic(100, seed=5)
+    log = synthetic_log(100, seed=5)
     exact, rule, uniform, bayes = (
         quantify_releases(log, 0.1, 2, certain=False, rng=np.random.default_rng(1), **options)
         for options in (
@@ -90,7 +91,7 @@ def test_published_rule_understates():
 def test_fpl_of_the_first_release_grows_with_each_further_one():
     """FPL runs from the last release back; the published code runs it forward, beside the wrong release."""
     options = {"state_window": 1, "smoothing": 0.01}
-    series = [quantify_releases(synthetic(60, seed=6), 0.1, **options, max_releases=t)["fpl"] for t in (2, 4, 8)]
+    series = [quantify_releases(synthetic_log(60, seed=6), 0.1, **options, max_releases=t)["fpl"] for t in (2, 4, 8)]
     assert series[0].iloc[0] < series[1].iloc[0] < series[2].iloc[0]
     assert all(fpl.iloc[-1] == 0.1 for fpl in series)
 
@@ -119,7 +120,7 @@ def test_witness_names_the_two_traces(tmp_path):
 
 def test_witness_of_smoothed_sets(capsys):
     view = {"abstraction": "set", "direction": "suffix"}
-    found = quantify_releases(synthetic(30, seed=1), 0.1, 2, **view, smoothing=0.01, progress=True)
+    found = quantify_releases(synthetic_log(30, seed=1), 0.1, 2, **view, smoothing=0.01, progress=True)
     assert "releases" in capsys.readouterr().err
     witness = found.attrs["forward_witness"][0]
     assert witness.alpha == pytest.approx(found["fpl"].iloc[1])
@@ -141,7 +142,7 @@ def quantified_in_a_minute(log):
 
 
 def test_fifteen_thousand_events_in_under_a_minute():
-    log = synthetic(1_050, seed=11)
+    log = synthetic_log(1_050, seed=11)
     assert 14_000 < len(log) < 17_000
     assert quantified_in_a_minute(log)["states"].iloc[-1] > 5_000
 

@@ -9,9 +9,9 @@ import sys
 import pandas as pd
 import pytest
 
+from experiments.datasets.event_logs import prepare_logs, recorded_logs, synthetic_log, write_synthetic
 from tests.eventlog.logs import COLUMNS, event, named, recorded, trace, write
-from tplrepro.eventlog import DataFormatError, prepare, read_csv, read_xes, recorded_logs, synthetic
-from tplrepro.eventlog.preparation import write_synthetic
+from tplrepro.eventlog import DataFormatError, read_csv, read_xes
 
 HEAD = "case,activity,timestamp\n"
 TIMES = ("08:00:00.123Z", "08:00:00.123", "10:00:00.123000+02:00", "09:00:00.123+0100")  # as writers put them
@@ -190,7 +190,7 @@ def test_compression_is_told_by_the_content(tmp_path, name, read, text, found):
 
 
 def test_agrees_with_the_xes_reader(tmp_path):
-    log = synthetic(30, seed=6, path=tmp_path / "log.xes")
+    log = synthetic_log(30, seed=6, path=tmp_path / "log.xes")
     log.to_csv(tmp_path / "log.csv.gz", index=False)
     pd.testing.assert_frame_equal(read_csv(tmp_path / "log.csv.gz"), read_xes(tmp_path / "log.xes"))
 
@@ -281,18 +281,18 @@ def test_a_log_is_read_in_bounded_memory(tmp_path, make, fewest):
 
 
 def test_synthetic_logs_are_marked_and_repeat(tmp_path, monkeypatch):
-    log = synthetic(50, seed=4, path=tmp_path / "eventlogs" / "made.xes")
+    log = synthetic_log(50, seed=4, path=tmp_path / "eventlogs" / "made.xes")
     assert (log.attrs["synthetic"], log.attrs["generator"]["seed"]) == (True, 4)
     assert "tplrepro:synthetic" in (tmp_path / "eventlogs" / "made.xes").read_text()
-    pd.testing.assert_frame_equal(log, synthetic(50, seed=4), check_like=False)
-    assert not log.equals(synthetic(50, seed=5))
+    pd.testing.assert_frame_equal(log, synthetic_log(50, seed=4), check_like=False)
+    assert not log.equals(synthetic_log(50, seed=5))
     monkeypatch.setenv("TPLREPRO_DATA", str(tmp_path))
     assert recorded_logs() == {}  # not taken for recorded data
-    prepared = prepare(["made"], stand_in={"n_cases": 5})
+    prepared = prepare_logs(["made"], stand_in={"n_cases": 5})
     assert list(prepared.logs) == ["stand-in"]
     assert prepared.record == {"data": "synthetic", "inputs": []}
     path = write(tmp_path / "eventlogs", f"<log>{trace(event())}</log>", "own.xes")
-    prepared = prepare(["made", "own"])
+    prepared = prepare_logs(["made", "own"])
     assert prepared.record == {"data": "real", "inputs": [path]}
     assert prepared.sizes.loc["own"].tolist() == [1, 1]
 

@@ -1,10 +1,9 @@
-"""Readers, downloads, grids and synthetic stand-ins: the files that the experiments start from.
+"""Readers and downloads of data sets, grids, time steps: from files and DataFrames to sequences of states.
 
-Each of `geolife`, `gowalla`, `kosarak` and `gaze` has `fetch()` (official file into a cache), `load(path=None)`
-(official format into a tidy DataFrame) and `synthetic(...)` (a stand-in written in the official format and read back by
-the same reader). `grid` turns coordinates into cells, `time_steps` turns observations into sequences of states, and
-`prepare` does all of it: a data set's name in, sequences with their provenance out; `read_sequences` does it
-for anybody's files. Nothing downloads by itself.
+`read_sequences` reads anybody's files. Each of `geolife`, `gowalla`, `kosarak` and `gaze` has `fetch()` (the official
+file into a cache) and `load(path=None)` (the official format into a tidy DataFrame); nothing downloads by itself.
+`grid` turns coordinates into cells, `time_steps` turns observations into sequences of states. In a checkout of the
+repository, `prepare` does all of this for one data set, and `synthetic(...)` of a data set makes a stand-in.
 
 Submodules are imported on first use, because pandas and pyarrow are slow to import.
 """
@@ -18,14 +17,11 @@ _EXPORTS = {
     "LOS_ANGELES": "grid",
     "DataFormatError": "reading",
     "DatasetNotFoundError": "registry",
-    "Prepared": "preparation",
     "Sequences": "tplrepro.markov.sequences",
     "fixed_steps": "time_steps",
-    "joint_record": "preparation",
     "observed_sequences": "time_steps",
-    "prepare": "preparation",
     "read_sequences": "observations",
 }
-_MODULES = ("gaze", "geolife", "gowalla", "grid", "kosarak", "preparation", "reading", "registry", "time_steps")
+_MODULES = ("gaze", "geolife", "gowalla", "grid", "kosarak", "reading", "registry", "time_steps")
 
 __getattr__, __dir__, __all__ = _lazy_names(__name__, _EXPORTS, _MODULES)

@@ -15,7 +15,6 @@ import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,11 +22,8 @@ import pyarrow as pa
 
 from tplrepro.datasets import reading, registry
 from tplrepro.datasets.reading import DataFormatError, Defects, in_time, line_blocks, parse_table, read_rows
-from tplrepro.datasets.stand_ins.gaze import write
-from tplrepro.datasets.stand_ins.places import check_size
-from tplrepro.datasets.writing import stand_in
-
-__all__ = ["ANDERSSON2017", "GAZEGRAPH", "SCREENS", "areas", "fetch", "load", "synthetic"]
+from tplrepro.lazy import moved_names
+from tplrepro.validation import check_horizon
 
 #: Andersson et al. 2017: pixels of a screen of 1024 x 768, 500 Hz; "UH21_trial17.csv" is user UH21.
 ANDERSSON2017 = {"time": "t_s", "x": "x_px", "y": "y_px", "unit": "px"}
@@ -140,7 +136,7 @@ def areas(frame: pd.DataFrame, columns: int, rows: int, width: float, height: fl
     >>> areas(pd.DataFrame({"x": [0.0, 0.9, 1.5], "y": [0.1, 1.0, 0.5]}), 2, 2, 1.0, 1.0).tolist()
     [0, 3, -1]
     """
-    columns, rows = check_size(columns, "columns"), check_size(rows, "rows")
+    columns, rows = check_horizon(columns, "columns"), check_horizon(rows, "rows")
     if not (width > 0 and height > 0):
         raise ValueError(f"width and height must be positive, found {width} and {height}; give the screen's size")
     across, down = frame["x"].to_numpy(), frame["y"].to_numpy()
@@ -150,22 +146,4 @@ def areas(frame: pd.DataFrame, columns: int, rows: int, width: float, height: fl
     return np.where(on, row * columns + column, -1).astype(np.int32)
 
 
-def synthetic(
-    n_users: int = 8,
-    seed: int = 0,
-    path: str | Path | None = None,
-    *,
-    seconds: float = 30.0,
-    rate: float = 60.0,
-    n_recordings: int = 1,
-    layout: dict[str, Any] = GAZEGRAPH,
-) -> pd.DataFrame:
-    """Write a stand-in in the layout of one of the recorded sets, and read it back, as `geolife.synthetic` does.
-
-    The gaze rests on popular areas of interest for some 0.3 s each, more often near the last one, and jumps between
-    them; samples are lost now and then. Each user has `n_recordings` of so many `seconds` at `rate` samples a second;
-    `layout` is `GAZEGRAPH` or `ANDERSSON2017`, and `path` a folder.
-    """
-    size = SCREENS["ANDERSSON2017" if layout["unit"] == "px" else "GAZEGRAPH"]
-    options = {"seconds": seconds, "rate": rate, "n_recordings": n_recordings, "layout": layout, "size": size}
-    return stand_in(path, "gaze", partial(write, n_users=n_users, seed=seed, **options), partial(load, **layout))
+__getattr__ = moved_names(__name__)

@@ -31,12 +31,8 @@ import pandas as pd
 import pyarrow as pa
 
 from tplrepro.datasets import reading, registry
-from tplrepro.datasets.grid import BEIJING_3RD_RING
 from tplrepro.datasets.reading import DataFormatError, Defects, Positions, describe_content, in_time
-from tplrepro.datasets.stand_ins.geolife import write
-from tplrepro.datasets.writing import stand_in
-
-__all__ = ["fetch", "load", "synthetic"]
+from tplrepro.lazy import moved_names
 
 EXPECTED = "seven fields separated by commas (latitude, longitude, 0, altitude, day number, date, time)"
 MEMBER = re.compile(r"(?:^|/)(\d{1,9})/Trajectory/([^/]+)\.plt$", re.IGNORECASE)
@@ -238,21 +234,4 @@ def _frame(users: list[pa.Table], files: list[_File]) -> pd.DataFrame:
     )
 
 
-def synthetic(
-    n_users: int = 10,
-    seed: int = 0,
-    path: str | Path | None = None,
-    *,
-    n_trajectories: int | None = None,
-    seconds_between_points: float = 2.5,
-    box=BEIJING_3RD_RING,
-) -> pd.DataFrame:
-    """Write a stand-in in the official format, to `path` or a temporary file, and read it back.
-
-    Each user has a home, a work place and six more popular places within the `box`. A trajectory is a day: from home to
-    work on work days, to one more place and home again, with a point in `seconds_between_points` on the way and few
-    while staying. `n_trajectories` in all, by default 20 a user, are spread over users with a heavy tail; the official
-    sizes are 182 and 18_670. Memory stays bounded by one trajectory. The result is as `load` gives it.
-    """
-    options = {"n_trajectories": n_trajectories, "seconds_between_points": seconds_between_points, "box": box}
-    return stand_in(path, "Geolife Trajectories 1.3.zip", lambda target: write(target, n_users, seed, **options), load)
+__getattr__ = moved_names(__name__)

@@ -17,10 +17,7 @@ import pyarrow as pa
 
 from tplrepro.datasets import registry
 from tplrepro.datasets.reading import Defects, Positions, in_time, parse_table, read_rows
-from tplrepro.datasets.stand_ins.gowalla import write
-from tplrepro.datasets.writing import stand_in
-
-__all__ = ["fetch", "load", "synthetic"]
+from tplrepro.lazy import moved_names
 
 EXPECTED = "five fields separated by tabs (user, time such as 2010-10-19T23:55:27Z, latitude, longitude, location id)"
 COLUMNS = {
@@ -78,11 +75,4 @@ def _tidy(parts: list[pa.Table], path: Path, defects: Defects) -> pd.DataFrame:
     return pd.DataFrame(columns | {"time": pd.DatetimeIndex(stamps[order], tz="UTC")}, copy=False)
 
 
-def synthetic(n_users: int = 500, seed: int = 0, path: str | Path | None = None) -> pd.DataFrame:
-    """Write a stand-in in the official format, and read it back, as `geolife.synthetic` does.
-
-    Users, 196_591 at the official size, live in one of four cities, half of them in Los Angeles. Each has a home, a
-    work place and six more popular places; check-ins, of which few users have many, follow the hours of the day and
-    sometimes explore. Memory stays bounded by one batch of users. A `path` ending in .gz is compressed.
-    """
-    return stand_in(path, "loc-gowalla_totalCheckins.txt", lambda target: write(target, n_users, seed), load)
+__getattr__ = moved_names(__name__)

@@ -15,11 +15,8 @@ import pyarrow as pa
 
 from tplrepro.datasets import registry
 from tplrepro.datasets.reading import Defects, finish, parse_table, read_rows
-from tplrepro.datasets.stand_ins.kosarak import write
-from tplrepro.datasets.writing import stand_in
+from tplrepro.lazy import moved_names
 from tplrepro.markov.sequences import Sequences
-
-__all__ = ["fetch", "load", "synthetic", "to_sequences"]
 
 EXPECTED = "a line of page ids, whole numbers from 0 to 2147483647 separated by blanks"
 BLANKS = bytes.maketrans(b" \t\r", b"\n\n\n")
@@ -90,10 +87,4 @@ def _line_lengths(block: bytes) -> np.ndarray:
     return np.diff(np.searchsorted(begins, np.flatnonzero(content[1:] == 10)), prepend=0)
 
 
-def synthetic(n_users: int = 10_000, seed: int = 0, path: str | Path | None = None) -> pd.DataFrame:
-    """Write a stand-in of `n_users` sessions in the official format, and read it back, as `geolife.synthetic` does.
-
-    A session goes from a page to one of its eight links, or to any page by popularity. The official file has 990_002
-    sessions. Memory stays bounded by one batch of sessions. A `path` ending in .gz is compressed.
-    """
-    return stand_in(path, "kosarak.dat", lambda target: write(target, n_users, seed), load)
+__getattr__ = moved_names(__name__)

@@ -1,17 +1,42 @@
-"""Writes the stand-in of gaze recordings: fixations on spots of a screen, as CSV files of a given layout."""
+"""The stand-in for gaze recordings: fixations on spots of a screen, as CSV files of a given layout."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from tplrepro.datasets.stand_ins.places import check_size, popular
-from tplrepro.datasets.writing import line_bytes, synthetic_folder
-
-__all__ = ["write"]
+from experiments.datasets.stand_ins.places import check_size, popular
+from experiments.datasets.writing import line_bytes, stand_in, synthetic_folder
+from tplrepro.datasets.gaze import GAZEGRAPH, SCREENS, load
 
 N_SPOTS = 40
 
 
+def synthetic(
+    n_users: int = 8,
+    seed: int = 0,
+    path: str | Path | None = None,
+    *,
+    seconds: float = 30.0,
+    rate: float = 60.0,
+    n_recordings: int = 1,
+    layout: dict[str, Any] = GAZEGRAPH,
+) -> pd.DataFrame:
+    """Write a stand-in in the layout of one of the recorded sets, and read it back, as `geolife.synthetic` does.
+
+    The gaze rests on popular areas of interest for about 0.3 s each, often near the previous one, and jumps between
+    them; some samples are lost. Each user has `n_recordings` of `seconds` length at `rate` samples per second;
+    `layout` is `GAZEGRAPH` or `ANDERSSON2017`, and `path` a folder.
+    """
+    size = SCREENS["ANDERSSON2017" if layout["unit"] == "px" else "GAZEGRAPH"]
+    options = {"seconds": seconds, "rate": rate, "n_recordings": n_recordings, "layout": layout, "size": size}
+    return stand_in(path, "gaze", partial(write, n_users=n_users, seed=seed, **options), partial(load, **layout))
+
+
 def write(target, n_users, seed, *, seconds=30.0, rate=60.0, n_recordings=1, layout, size) -> None:
-    """Write the stand-in that `tplrepro.datasets.gaze.synthetic` reads back; `size` is that of the screen."""
+    """Write the folder; `size` is the size of the screen, other parameters as in `synthetic`."""
     n_users, n_recordings = check_size(n_users, "n_users"), check_size(n_recordings, "n_recordings")
     samples = check_size(int(seconds * rate), "seconds * rate")
     if not 1 <= rate <= 2000:

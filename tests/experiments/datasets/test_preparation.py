@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from experiments.datasets.preparation import joint_record, prepare
 from tplrepro import datasets
-from tplrepro.datasets import gaze, geolife, gowalla, joint_record, kosarak, prepare
+from tplrepro.datasets import gaze, geolife, gowalla, kosarak
 from tplrepro.datasets.registry import DATA_VARIABLE
 
 

@@ -1,23 +1,44 @@
-"""Writes the stand-in of Geolife: days of people who live, work and go out in one city, as .plt files."""
+"""The stand-in for Geolife: days of people who live, work and go out in one city, as .plt files."""
 
 import zipfile
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from experiments.datasets.stand_ins.places import check_size, city, popular
+from experiments.datasets.writing import line_bytes, stand_in, synthetic_file
+from tplrepro.datasets.geolife import load
 from tplrepro.datasets.grid import BEIJING_3RD_RING, as_box
-from tplrepro.datasets.stand_ins.places import check_size, city, popular
-from tplrepro.datasets.writing import line_bytes, synthetic_file
-
-__all__ = ["write"]
 
 HEADER = b"Geolife trajectory\r\nWGS 84\r\nAltitude is in Feet\r\nReserved 3\r\n0,2,255,My Track,0,0,2,8421376\r\n0\r\n"
 METRES_A_DEGREE = np.array([111_000.0, 85_000.0])  # in Beijing
 
 
+def synthetic(
+    n_users: int = 10,
+    seed: int = 0,
+    path: str | Path | None = None,
+    *,
+    n_trajectories: int | None = None,
+    seconds_between_points: float = 2.5,
+    box=BEIJING_3RD_RING,
+) -> pd.DataFrame:
+    """Write a stand-in in the official format, to `path` or a temporary file, and read it back.
+
+    Each user has a home, a work place and six more popular places within the `box`. A trajectory is a day: from home to
+    work on work days, to one more place and home again, with a point every `seconds_between_points` on the way and few
+    while staying. The `n_trajectories`, by default 20 per user, are spread over users with a heavy tail; the official
+    sizes are 182 and 18_670. Memory is bounded by one trajectory. Returns what `geolife.load` returns.
+    """
+    options = {"n_trajectories": n_trajectories, "seconds_between_points": seconds_between_points, "box": box}
+    return stand_in(path, "Geolife Trajectories 1.3.zip", lambda target: write(target, n_users, seed, **options), load)
+
+
 def write(target, n_users, seed, *, n_trajectories=None, seconds_between_points=2.5, box=BEIJING_3RD_RING) -> None:
-    """Write the stand-in that `tplrepro.datasets.geolife.synthetic` reads back; parameters as there."""
+    """Write the file; parameters as in `synthetic`."""
     n_users, box = check_size(n_users, "n_users"), as_box(box)
     n_trajectories = 20 * n_users if n_trajectories is None else check_size(n_trajectories, "n_trajectories")
     if n_trajectories < n_users:

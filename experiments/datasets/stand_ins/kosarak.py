@@ -1,23 +1,34 @@
-"""Writes the stand-in of Kosarak: sessions over pages of heavy-tailed popularity, in FIMI format."""
+"""The stand-in for Kosarak: sessions over pages of heavy-tailed popularity, in FIMI format."""
+
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tplrepro.datasets.stand_ins.places import check_size, heavy_tailed_counts, popular
-from tplrepro.datasets.writing import line_bytes, synthetic_file
-
-__all__ = ["write"]
+from experiments.datasets.stand_ins.places import check_size, heavy_tailed_counts, popular
+from experiments.datasets.writing import line_bytes, stand_in, synthetic_file
+from tplrepro.datasets.kosarak import load
 
 BATCH_SESSIONS = 20_000
-# Of the official file: pages, clicks a session and the most of them.
+# As in the official file: number of pages, mean and maximum clicks per session.
 N_PAGES, MEAN_LENGTH, LONGEST = 41_270, 8.1, 2_498
-LINKS = 8  # of a page
-FOLLOW = 0.6  # probability of going on by a link
+LINKS = 8  # per page
+FOLLOW = 0.6  # probability of following a link
+
+
+def synthetic(n_users: int = 10_000, seed: int = 0, path: str | Path | None = None) -> pd.DataFrame:
+    """Write a stand-in of `n_users` sessions in the official format, and read it back, as `geolife.synthetic` does.
+
+    A session goes from a page to one of its eight links, or to any page by popularity. The official file has 990_002
+    sessions. Memory is bounded by one batch of sessions. A `path` ending in .gz is compressed.
+    """
+    return stand_in(path, "kosarak.dat", lambda target: write(target, n_users, seed), load)
 
 
 def write(target, n_users, seed) -> None:
-    """Write the stand-in that `tplrepro.datasets.kosarak.synthetic` reads back; parameters as there."""
+    """Write the file; parameters as in `synthetic`."""
     n_users = check_size(n_users, "n_users")
     rng = np.random.default_rng([int(seed), 3])
     links = popular(rng, N_PAGES, (N_PAGES, LINKS))

@@ -1,8 +1,8 @@
-"""Names of event logs in, logs with their provenance out: the recorded ones, or else a synthetic stand-in.
+"""From names of event logs to logs with their provenance: recorded logs, or else a synthetic stand-in.
 
-A stand-in is written in XES and read back by the package's own reader. It is marked as synthetic twice: by an attribute
-of the log in the file, and by the note beside the file that all stand-ins of this package have. It has the format of a
-real log, and not its statistics.
+A stand-in is written in XES and read back by the package's reader. It is marked as synthetic twice: by an attribute of
+the log in the file, and by the note beside the file that all stand-ins have. It has the format of a real log, but not
+its statistics.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,14 +12,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from tplrepro.datasets import writing
+from experiments.datasets import writing
 from tplrepro.datasets.reading import read_marker
 from tplrepro.datasets.registry import data_folder
 from tplrepro.eventlog.log import ACTIVITY, CASE, TIMESTAMP
 from tplrepro.eventlog.xes_reader import read_xes
 from tplrepro.validation import check_horizon
-
-__all__ = ["PreparedLogs", "prepare", "recorded_logs", "synthetic", "write_synthetic"]
 
 HEAD = """<?xml version="1.0" encoding="UTF-8"?>
 <log xes.version="1.0" xmlns="http://www.xes-standard.org/">
@@ -37,7 +35,7 @@ N_ACTIVITIES, MEAN_LENGTH = 16, 14.5
 
 @dataclass(frozen=True, eq=False)
 class PreparedLogs:
-    """Event logs by name, and the files they come from; none for the stand-in."""
+    """Event logs by name, and the files that were read; no files for the stand-in."""
 
     logs: dict[str, pd.DataFrame]
     inputs: list[Path]
@@ -54,33 +52,33 @@ class PreparedLogs:
         return pd.DataFrame.from_dict(rows, orient="index")
 
 
-def prepare(names: Iterable[str], *, stand_in: dict | None = None) -> PreparedLogs:
-    """Those of the named logs that are found, or else one stand-in with the arguments `stand_in` of `synthetic`.
+def prepare_logs(names: Iterable[str], *, stand_in: dict | None = None) -> PreparedLogs:
+    """The named logs that are found, or else one stand-in with the arguments `stand_in` of `synthetic_log`.
 
-    >>> prepare([], stand_in={"n_cases": 3}).record
+    >>> prepare_logs([], stand_in={"n_cases": 3}).record
     {'data': 'synthetic', 'inputs': []}
     """
     wanted = set(names)
     found = {name: path for name, path in recorded_logs().items() if name in wanted}
     if not found:
-        return PreparedLogs({"stand-in": synthetic(**(stand_in or {}))}, [])
+        return PreparedLogs({"stand-in": synthetic_log(**(stand_in or {}))}, [])
     return PreparedLogs({name: read_xes(path) for name, path in found.items()}, list(found.values()))
 
 
 def recorded_logs() -> dict[str, Path]:
-    """The XES files in the folder eventlogs below TPLREPRO_DATA, by name, but for those marked as synthetic."""
+    """The XES files in the folder eventlogs below TPLREPRO_DATA, by name, except those marked as synthetic."""
     folder = data_folder()
     found = sorted([*folder.glob("eventlogs/*.xes"), *folder.glob("eventlogs/*.xes.gz")]) if folder else []
     return {path.name.split(".xes")[0]: path for path in found if read_marker(path) is None}
 
 
-def synthetic(n_cases: int = 1000, seed: int = 0, path: str | Path | None = None) -> pd.DataFrame:
+def synthetic_log(n_cases: int = 1000, seed: int = 0, path: str | Path | None = None) -> pd.DataFrame:
     """Write a synthetic log to a file, compressed if `path` ends in .gz, and read it back; by default a temporary one.
 
     A case begins with the first activity and goes on to one of two to four activities that follow each one; it ends
     after any event with the same probability. Cases start at random in one year, and hours pass between two events.
 
-    >>> log = synthetic(2, seed=1)
+    >>> log = synthetic_log(2, seed=1)
     >>> log.attrs["synthetic"], log["case:concept:name"].nunique()
     (True, 2)
     """

@@ -1,7 +1,7 @@
-"""Writing stand-ins: never a half-written file under the final name, never one that is not marked as synthetic.
+"""Writing stand-ins: never a half-written file under its final name, never a file without the mark "synthetic".
 
-A file or folder is written under a temporary name beside it and renamed when it is complete; after any failure (disk
-full, no permission, an interruption) nothing is left of it. The note that the data are synthetic is put down first.
+A file or folder is written under a temporary name and renamed when it is complete; after a failure (disk full, no
+permission, an interruption) nothing is left. The note that the data are synthetic is written first.
 """
 
 import contextlib
@@ -21,8 +21,6 @@ import pyarrow as pa
 import pyarrow.csv
 
 from tplrepro.datasets.reading import marker_path
-
-__all__ = ["line_bytes", "stand_in", "synthetic_file", "synthetic_folder"]
 
 REMEDIES = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free some space or give another path="),
@@ -64,7 +62,7 @@ def _note(note: dict) -> bytes:
 
 @contextlib.contextmanager
 def _output(path: Path) -> Iterator[Any]:
-    """A binary file that is there under its name once it is complete and on the disk."""
+    """A binary file that gets its name when it is complete and on disk."""
     with _replacing(path) as temporary, open(temporary, "xb") as raw:
         # mtime=0 and no name: the same seed gives the same bytes.
         packed = gzip.GzipFile("", "wb", compresslevel=1, fileobj=raw, mtime=0) if path.suffix == ".gz" else None
@@ -76,7 +74,7 @@ def _output(path: Path) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
-    """A temporary name beside `path` to write to, renamed to `path` at the end, or removed after any failure."""
+    """A temporary path beside `path`, renamed to `path` at the end, or removed after a failure."""
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -85,7 +83,7 @@ def _replacing(path: Path) -> Iterator[Path]:
             shutil.rmtree(path)
         os.replace(temporary, path)
     except BaseException as error:
-        shutil.rmtree(temporary, ignore_errors=True)  # which leaves a file alone
+        shutil.rmtree(temporary, ignore_errors=True)  # does nothing to a file
         temporary.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.errno in REMEDIES:
             problem = f"{os.strerror(error.errno)} while writing, so nothing was kept; {REMEDIES[error.errno]}"
@@ -94,9 +92,9 @@ def _replacing(path: Path) -> Iterator[Path]:
 
 
 def stand_in(path: str | Path | None, name: str, write: Callable, read: Callable) -> pd.DataFrame:
-    """Write a stand-in to `path` and read it back; without a path, to a temporary folder that goes away afterwards.
+    """Write a stand-in to `path` and read it back; without a path, use a temporary folder that is removed afterwards.
 
-    Then the frame's ``attrs`` name the file alone, so that the same seed gives the same frame everywhere.
+    In that case the frame's ``attrs`` hold only the name of the file, so equal seeds give equal frames everywhere.
     """
     if path is not None:
         write(Path(path))

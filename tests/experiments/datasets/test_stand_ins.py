@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from experiments.datasets import writing
 from tests.datasets import plain
-from tplrepro.datasets import fixed_steps, gaze, geolife, gowalla, grid, kosarak, writing
+from tplrepro.datasets import fixed_steps, gaze, geolife, gowalla, grid, kosarak
 from tplrepro.datasets.reading import marker_path, read_marker
 
 
@@ -61,7 +62,7 @@ def test_gaze_reads_as_by_pandas(tmp_path, layout):
 
 def test_geolife_has_stays_commutes_and_known_places():
     frame = geolife.synthetic(4, seed=1, n_trajectories=60, seconds_between_points=30)
-    assert geolife.BEIJING_3RD_RING.contains(frame["latitude"], frame["longitude"]).mean() > 0.99
+    assert grid.BEIJING_3RD_RING.contains(frame["latitude"], frame["longitude"]).mean() > 0.99
     where = frame["latitude"].round(3).astype(str) + "," + frame["longitude"].round(3).astype(str)
     for _, seen in where.groupby(frame["user"]):
         # Two stays (home and work) of about 100 m hold most of a user's points in a city of 20 km.
@@ -81,7 +82,7 @@ def test_gowalla_has_few_places_a_user_and_a_heavy_tail():
 
 
 def test_kosarak_has_a_heavy_tail_and_memory(monkeypatch):
-    monkeypatch.setattr("tplrepro.datasets.stand_ins.kosarak.N_PAGES", 2000)
+    monkeypatch.setattr("experiments.datasets.stand_ins.kosarak.N_PAGES", 2000)
     sequences = kosarak.to_sequences(kosarak.synthetic(4000, seed=0))
     counts = np.sort(np.bincount(sequences.values))[::-1]
     assert counts[:20].sum() > 0.25 * counts.sum()

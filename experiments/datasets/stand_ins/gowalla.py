@@ -1,14 +1,16 @@
-"""Writes the stand-in of Gowalla: check-ins of people in four cities, newest first, in SNAP format."""
+"""The stand-in for Gowalla: check-ins of people in four cities, newest first, in SNAP format."""
+
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from experiments.datasets.stand_ins.places import check_size, city, heavy_tailed_counts, popular
+from experiments.datasets.writing import line_bytes, stand_in, synthetic_file
+from tplrepro.datasets.gowalla import load
 from tplrepro.datasets.grid import LOS_ANGELES
-from tplrepro.datasets.stand_ins.places import check_size, city, heavy_tailed_counts, popular
-from tplrepro.datasets.writing import line_bytes, synthetic_file
-
-__all__ = ["write"]
 
 BATCH_USERS = 4096
 MEAN_CHECK_INS, MOST_CHECK_INS = 32.8, 2175  # as in the official file
@@ -18,8 +20,18 @@ CITIES = (LOS_ANGELES, (30.1, 30.5, -98.0, -97.5), (59.2, 59.5, 17.8, 18.3), (40
 SHARES = (0.5, 0.2, 0.15, 0.15)
 
 
+def synthetic(n_users: int = 500, seed: int = 0, path: str | Path | None = None) -> pd.DataFrame:
+    """Write a stand-in in the official format, and read it back, as `geolife.synthetic` does.
+
+    Users, 196_591 at the official size, live in one of four cities, half of them in Los Angeles. Each has a home, a
+    work place and six more popular places. Few users have many check-ins; check-ins follow the hours of the day and
+    sometimes explore new places. Memory is bounded by one batch of users. A `path` ending in .gz is compressed.
+    """
+    return stand_in(path, "loc-gowalla_totalCheckins.txt", lambda target: write(target, n_users, seed), load)
+
+
 def write(target, n_users, seed) -> None:
-    """Write the stand-in that `tplrepro.datasets.gowalla.synthetic` reads back; parameters as there."""
+    """Write the file; parameters as in `synthetic`."""
     n_users = check_size(n_users, "n_users")
     n_places = max(100, int(n_users * MEAN_CHECK_INS / 20))  # in each city
     rng = np.random.default_rng([int(seed), 1])

@@ -1,25 +1,23 @@
-"""What the synthetic stand-ins share: heavy-tailed popularity and activity, and the places of a city.
+"""Shared by the synthetic stand-ins: heavy-tailed popularity and activity, and the places of a city.
 
 People stay at few places (home, work and some others), commute between them at the usual hours, and choose the others
-by a popularity with a heavy tail. These are the features of recorded mobility that make it predictable, and so leak.
+by a heavy-tailed popularity. These features make recorded mobility predictable, and therefore make it leak.
 """
 
 import numpy as np
 
-__all__ = ["check_size", "city", "heavy_tailed_counts", "popular"]
-
 
 def popular(rng: np.random.Generator, n: int, size) -> np.ndarray:
-    """Ranks 0..n-1, the first ones more often: k with probability proportional to log(1 + 1 / (k + 1))."""
+    """Random ranks 0..n-1, rank k with probability proportional to log(1 + 1 / (k + 1))."""
     return np.minimum((n + 1) ** rng.random(size), n).astype(np.int64) - 1
 
 
 def city(rng: np.random.Generator, box, n_places: int) -> np.ndarray:
-    """Places within a box (south, north, west, east), in no order, gathered in districts: degrees (n_places, 2)."""
+    """Random places in districts of a box (south, north, west, east): degrees (n_places, 2)."""
     low, span = np.array([box[0], box[2]]), np.array([box[1] - box[0], box[3] - box[2]])
     districts = rng.normal(0.5, 0.22, (12, 2))
     points = districts[popular(rng, 12, n_places)] + rng.normal(0, 0.06, (n_places, 2))
-    return low + span * (0.02 + 0.96 * (points % 1))  # clipping would pile places up on the edges
+    return low + span * (0.02 + 0.96 * (points % 1))  # clipping would accumulate places on the edges
 
 
 def heavy_tailed_counts(rng: np.random.Generator, n: int, mean: float, most: int) -> np.ndarray:

@@ -1,0 +1,238 @@
+"""From the name of a data set to sequences of states with their provenance.
+
+Recorded data are read where they are found; otherwise a synthetic stand-in takes their place and says so. Positions
+become cells of a grid, gaze becomes areas of the screen, and pages are states; then time is cut into steps.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from experiments.datasets.stand_ins import gaze as gaze_stand_in
+from experiments.datasets.stand_ins import geolife as geolife_stand_in
+from experiments.datasets.stand_ins import gowalla as gowalla_stand_in
+from experiments.datasets.stand_ins import kosarak as kosarak_stand_in
+from tplrepro.datasets import gaze, geolife, gowalla, kosarak, registry
+from tplrepro.datasets.grid import BEIJING_3RD_RING, LOS_ANGELES, Box, Grid
+from tplrepro.datasets.time_steps import fixed_steps, observed_sequences
+from tplrepro.markov.sequences import Sequences
+from tplrepro.validation import check_choice
+
+PLACES = {BEIJING_3RD_RING: "Beijing", LOS_ANGELES: "Los Angeles"}
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Sequences ready to estimate a chain from, and their provenance."""
+
+    sequences: Sequences  # labelled by the numbers of cells, pages or areas
+    state_names: list[str]  # one per state: "r3c14", "page 7" or "area r0c1"
+    grid: Grid | None  # of the cells
+    title: str  # of a figure: data set, place, and "(synthetic data)" if synthetic
+    synthetic: bool
+    official: bool  # whether the files are known to be the whole published set
+    inputs: tuple[Path, ...]  # files that were read; empty for synthetic data, never for recorded data
+    observations: pd.DataFrame  # as read, with the states in a column "cell", "page" or "area", -1 outside
+
+    @property
+    def record(self) -> dict:
+        """The keywords `data` and `inputs` of `figures.save_figure` and `figures.save_table`."""
+        return joint_record(self)
+
+    def __repr__(self) -> str:
+        return f"Prepared({self.title}: {self.sequences})"
+
+
+def joint_record(*prepared: Prepared) -> dict:
+    """`Prepared.record` of a result from several data sets: synthetic if any is, with all files that were read.
+
+    >>> joint_record(prepare("kosarak", synthetic=True, stand_in={"n_users": 9}))
+    {'data': 'synthetic', 'inputs': []}
+    """
+    synthetic = any(one.synthetic for one in prepared)
+    real = "real" if all(one.official for one in prepared) else "real (unverified)"
+    return {"data": "synthetic" if synthetic else real, "inputs": [path for one in prepared for path in one.inputs]}
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """One row of the table of data sets: how it is read, what stands in for it, and how it is cut into states."""
+
+    title: str
+    cut: Mapping[str, Any]  # default arguments of the cut
+    options: Callable[[dict], dict]  # arguments of `load` that follow from the cut
+    load: Callable[..., pd.DataFrame]
+    synthetic: Callable[..., pd.DataFrame]
+    synthetic_options: Callable[[dict], dict]  # arguments of `synthetic` that follow from the cut
+    states: Callable[[pd.DataFrame, dict], tuple[Sequences, list[str], Grid | None]]
+
+
+def prepare(
+    name: str, *, path: str | Path | None = None, synthetic: bool = False, stand_in: Mapping | None = None, **cut: Any
+) -> Prepared:
+    """Sequences of states of a data set, from recorded data where they are found, else from a synthetic stand-in.
+
+    Parameters
+    ----------
+    name : {"geolife", "gowalla", "kosarak", "gaze"}
+    path : path-like, optional; by default the data are looked for as in `registry.locate`
+    synthetic : bool, whether to use the stand-in even if there are recorded data
+    stand_in : dict, optional, arguments of the set's ``synthetic``: n_users, seed, ...
+    **cut : how to make states and steps; the defaults are in `DATA_SETS`
+        geolife, gowalla: `box` and `cell_km` of a `Grid`. gaze: `layout`, "GAZEGRAPH" or "ANDERSSON2017", and the
+        numbers of `columns` and `rows` of areas. All three: `step` and `max_gap` as in `fixed_steps`, or with `step`
+        None as in `observed_sequences`. gowalla: without the official file, the file with the most check-ins in the
+        box is used.
+
+    Raises ValueError for an unknown name or cut, and if there are no two consecutive states; DatasetNotFoundError only
+    if `path` is given; DataFormatError and OSError like the readers.
+
+    >>> prepared = prepare("geolife", synthetic=True, stand_in={"n_users": 2}, cell_km=4.0)
+    >>> prepared
+    Prepared(Geolife in Beijing (synthetic data): Sequences(40 sequences, 5328 values, 5 states))
+    >>> prepared.state_names[:3]
+    ['r0c2', 'r1c1', 'r1c2']
+    """
+    check_choice(name, "name", DATA_SETS)
+    data_set = DATA_SETS[name]
+    unknown = sorted(set(cut) - set(data_set.cut))
+    if unknown:
+        allowed = ", ".join(data_set.cut) or "nothing"
+        raise ValueError(f"{name} is cut by {allowed}, found {', '.join(unknown)}; leave it out")
+    cut = {**data_set.cut, **cut}
+    observations = _observations(data_set, path, synthetic, dict(stand_in or {}), cut)
+    sequences, state_names, grid = data_set.states(observations, cut)
+    title = data_set.title.format(**cut)
+    if grid is not None:
+        title += _place(grid.box)
+    if not sequences.n_transitions:
+        raise ValueError(f"{title}: {_nothing_found(observations, cut, grid)}")
+    is_synthetic = observations.attrs["synthetic"]
+    if is_synthetic:
+        title += " (synthetic data)"
+    inputs = () if is_synthetic else (Path(observations.attrs["source"]),)
+    official = all(registry.is_official(name, path) for path in inputs)
+    return Prepared(sequences, state_names, grid, title, is_synthetic, official, inputs, observations)
+
+
+def _observations(data_set: DataSet, path, synthetic: bool, stand_in: dict, cut: dict) -> pd.DataFrame:
+    """Recorded data or, if there are none or the caller asks for it, the stand-in."""
+    options = data_set.options(cut)
+    if not synthetic:
+        try:
+            return data_set.load(path, **options)
+        except registry.DatasetNotFoundError:
+            if path is not None:
+                raise
+    return data_set.synthetic(**{**data_set.synthetic_options(cut), **stand_in})
+
+
+def _load_gowalla(path: str | Path | None, box: Box) -> pd.DataFrame:
+    """A file; without a path the official one, or else the file with the most check-ins in the box."""
+    if path is not None:
+        return gowalla.load(path, box=box)
+    located = registry.locate("gowalla")
+    if "totalCheckins" in located.name:
+        return gowalla.load(located, box=box)
+    files = sorted([*located.parent.glob("*.txt"), *located.parent.glob("*.txt.gz")])
+    visits = (gowalla.load(file, box=box) for file in files)
+    return max(visits, key=lambda part: (len(part), part.attrs["outside_box"]))
+
+
+def _box(cut: dict) -> dict:
+    return {"box": Grid(cut["box"], cut["cell_km"]).box}
+
+
+def _layout(cut: dict) -> dict:
+    check_choice(cut["layout"], "layout", gaze.SCREENS)
+    return getattr(gaze, cut["layout"])
+
+
+def _cells(observations: pd.DataFrame, cut: dict) -> tuple[Sequences, list[str], Grid]:
+    grid = Grid(cut["box"], cut["cell_km"])
+    observations["cell"] = grid.cell(observations["latitude"].to_numpy(), observations["longitude"].to_numpy())
+    sequences = _in_time(observations, cut, "cell", "user")
+    return sequences, grid.labels(sequences.labels), grid
+
+
+def _pages(observations: pd.DataFrame, cut: dict) -> tuple[Sequences, list[str], None]:
+    sequences = kosarak.to_sequences(observations)
+    return sequences, [f"page {page}" for page in sequences.labels.tolist()], None
+
+
+def _areas(observations: pd.DataFrame, cut: dict) -> tuple[Sequences, list[str], None]:
+    columns = cut["columns"]
+    observations["area"] = gaze.areas(observations, columns, cut["rows"], *gaze.SCREENS[cut["layout"]])
+    sequences = _in_time(observations, cut, "area", ["user", "recording"])
+    return sequences, [f"area r{area // columns}c{area % columns}" for area in sequences.labels.tolist()], None
+
+
+def _in_time(observations: pd.DataFrame, cut: dict, state: str, user: str | list[str]) -> Sequences:
+    if cut["step"] is None:
+        return observed_sequences(observations, max_gap=cut["max_gap"], state=state, user=user)
+    return fixed_steps(observations, cut["step"], cut["max_gap"], state=state, user=user)
+
+
+def _place(box: Box) -> str:
+    """Location of a box for a title: the named place that contains it, else its coordinates."""
+    for known, place in PLACES.items():
+        if known.contains(box[:2], box[2:]).all():
+            return f" in {place}"
+    return f", latitude {box.south:g} to {box.north:g}, longitude {box.west:g} to {box.east:g}"
+
+
+def _nothing_found(observations: pd.DataFrame, cut: dict, grid: Grid | None) -> str:
+    """Why there is no step between two states, in words."""
+    if grid is None:
+        return f"there must be sequences of two states or more, found none in {len(observations)} rows; check the file"
+    inside = int((observations["cell"] >= 0).sum())
+    outside = len(observations) - inside + observations.attrs.get("outside_box", 0)
+    return (
+        f"there must be two observations of the same user in the box {tuple(grid.box)} within max_gap, "
+        f"{cut['max_gap']!r}; found {inside} observations in it and {outside} outside; "
+        "give the box= of your region"
+    )
+
+
+#: Name -> how it is read, what stands in for it, and how it is cut into states.
+DATA_SETS = {
+    "geolife": DataSet(
+        title="Geolife",
+        cut={"box": BEIJING_3RD_RING, "cell_km": 1.0, "step": "5min", "max_gap": "30min"},
+        options=_box,
+        load=geolife.load,
+        synthetic=geolife_stand_in.synthetic,
+        synthetic_options=_box,
+        states=_cells,
+    ),
+    "gowalla": DataSet(
+        title="Gowalla",
+        cut={"box": LOS_ANGELES, "cell_km": 5.0, "step": None, "max_gap": "2D"},
+        options=_box,
+        load=_load_gowalla,
+        synthetic=gowalla_stand_in.synthetic,
+        synthetic_options=lambda cut: {},
+        states=_cells,
+    ),
+    "kosarak": DataSet(
+        title="Kosarak",
+        cut={},
+        options=lambda cut: {},
+        load=kosarak.load,
+        synthetic=kosarak_stand_in.synthetic,
+        synthetic_options=lambda cut: {},
+        states=_pages,
+    ),
+    "gaze": DataSet(
+        title="Gaze, {layout}",
+        cut={"layout": "GAZEGRAPH", "columns": 4, "rows": 3, "step": 0.2, "max_gap": 0.5},
+        options=_layout,
+        load=gaze.load,
+        synthetic=gaze_stand_in.synthetic,
+        synthetic_options=lambda cut: {"layout": _layout(cut)},
+        states=_areas,
+    ),
+}

@@ -1,0 +1,1 @@
+"""Synthetic stand-ins: one module per data set writes its official format, at any size in bounded memory."""

@@ -1,1 +1,0 @@
-"""Synthetic stand-ins: one module a data set writes the official format, at any size in bounded memory."""
