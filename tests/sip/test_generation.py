@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.sip import setups
 from tests.sip.oracles import beliefs, budgets, checked_rows, distances_in_a_square, least_cost
 from tplrepro import sip
 from tplrepro.sip.generation import generated_response
@@ -52,7 +53,7 @@ def test_few_symbols_are_answered_exactly_and_impossible_ones_by_the_marginal():
 
 def test_gaze_on_a_fine_grid_is_answered_from_few_cells():
     """Beliefs over 10,000 cells, even ones and those of a chain with restarts: Euclidean distance within the budget."""
-    distance, rng = partial(settings.cell_distance, columns=100), np.random.default_rng(0)
+    distance, rng = partial(setups.cell_distance, columns=100), np.random.default_rng(0)
     cells = np.arange(10_000)
     centre = distance(cells, 5050).mean()
     for likely in (0.0, 0.99):

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from experiments.sip import identification, settings
+from experiments.sip import identification, setups
 from tplrepro import sip
 from tplrepro.markov.filtering import ImpossibleOutputError
 from tplrepro.markov.sequences import as_sequences
@@ -70,7 +70,7 @@ MECHANISMS = (CRR, sip.OptimalResponse, RR)
         (lambda: sip.instantaneous_leakage(np.eye(2), [0.5, 0.6]), "a belief must be .* found sum 1.1"),
         *[(partial(kind, 0.0), "epsilon must be a finite level in nats, greater than 0") for kind in MECHANISMS],
         (
-            lambda: settings.two_step_noise(CRR(1.0), CRR(1.0), 1.5, 0.5),
+            lambda: setups.two_step_noise(CRR(1.0), CRR(1.0), 1.5, 0.5),
             "a belief must be non-negative .* minimum -0.5",
         ),
     ],

@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.sip import setups
 from tplrepro import sip
 
 
@@ -10,13 +11,13 @@ from tplrepro import sip
 @given(st.floats(0.02, 0.98), st.floats(0.0, 1.0), st.floats(0.1, 3.0))
 def test_closed_forms_of_example_1(p1, phi, epsilon):
     crr = sip.ConditionalRandomizedResponse(epsilon)
-    found = settings.two_step_noise(crr, crr, p1, phi)
+    found = setups.two_step_noise(crr, crr, p1, phi)
     mixed = p1 * phi + (1 - p1) * (1 - phi)
     if mixed * (1 - mixed) > 1e-12:  # Eq. (16)
         rho = (1 - 2 * phi) * np.sqrt(p1 * (1 - p1)) / np.sqrt(mixed * (1 - mixed))
         assert found.data_correlation == pytest.approx(rho, abs=1e-9)
     assert found.first == pytest.approx(2 * p1 * (1 - p1) / np.exp(epsilon), rel=1e-12)
-    weights, beliefs = settings.second_beliefs(p1, phi, crr)
+    weights, beliefs = setups.second_beliefs(p1, phi, crr)
     expected = weights @ (1 - (beliefs**2).sum(axis=1)) / np.exp(epsilon)
     assert found.second == pytest.approx(expected, rel=1e-10, abs=1e-14)
     assert found.leakages[0] == pytest.approx(crr.leakage([1 - p1, p1]))
@@ -25,19 +26,19 @@ def test_closed_forms_of_example_1(p1, phi, epsilon):
 def test_noise_is_independent_where_the_data_are_and_else_correlated_as_in_a_simulation():
     crr = sip.ConditionalRandomizedResponse(1.0)
     for p1 in (0.5, 0.95):
-        found = settings.two_step_noise(crr, crr, p1, 0.5)
+        found = setups.two_step_noise(crr, crr, p1, 0.5)
         assert found.noise_correlation == pytest.approx(0.0, abs=1e-12)
         assert found.mutual_information == pytest.approx(0.0, abs=1e-12)
-        closer = settings.two_step_noise(crr, crr, p1, 0.1)
+        closer = setups.two_step_noise(crr, crr, p1, 0.1)
         assert closer.second < found.second
         assert closer.mutual_information > 0
     rng = np.random.default_rng(8)
     crr, p1, phi, draws = sip.ConditionalRandomizedResponse(0.5), 0.7, 0.2, 40_000
-    found = settings.two_step_noise(crr, crr, p1, phi)
+    found = setups.two_step_noise(crr, crr, p1, phi)
     x1 = (rng.random(draws) < p1).astype(int)
     x2 = x1 ^ (rng.random(draws) < phi)
     y1 = (rng.random(draws) < crr.matrix([1 - p1, p1])[x1, 1]).astype(int)
-    _, beliefs = settings.second_beliefs(p1, phi, crr)
+    _, beliefs = setups.second_beliefs(p1, phi, crr)
     rows = np.array([crr.matrix(b) for b in beliefs])
     y2 = (rng.random(draws) < rows[y1, x2, 1]).astype(int)
     shown = np.corrcoef(y1 != x1, y2 != x2)[0, 1]
@@ -46,10 +47,10 @@ def test_noise_is_independent_where_the_data_are_and_else_correlated_as_in_a_sim
 
 @pytest.mark.parametrize("kind", [sip.ConditionalRandomizedResponse, sip.OptimalResponse])
 def test_least_leakage_meets_the_noise_bound(kind):
-    weights, beliefs = settings.second_beliefs(0.8, 0.2, kind(1.0))
+    weights, beliefs = setups.second_beliefs(0.8, 0.2, kind(1.0))
     for noise in (0.05, 0.1):
-        budget, leakage = settings.least_leakage(kind, beliefs, weights, noise)
+        budget, leakage = setups.least_leakage(kind, beliefs, weights, noise)
         cost = [weights @ [kind(e).response(b).cost() for b in beliefs] for e in (budget, budget - 1e-6)]
         assert cost[0] <= noise < cost[1] + 1e-9
         assert (leakage <= budget) == (kind is sip.OptimalResponse) or leakage == pytest.approx(budget)
-    assert settings.least_leakage(kind, beliefs, weights, 0.9) == (0.0, 0.0)
+    assert setups.least_leakage(kind, beliefs, weights, 0.9) == (0.0, 0.0)
