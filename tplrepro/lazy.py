@@ -27,6 +27,7 @@ RENAMED: dict[str, str] = {
     "markov.TransitionMatrix": "tplrepro.TransitionMatrix",
     "markov.smoothed": "tplrepro.smoothed",
     "markov.strongest": "tplrepro.strongest",
+    "TransitionMatrix.propagate": "distribution @ P",
     "leakage_interval(level=)": "confidence",
     "LeakageInterval.level": "LeakageInterval.confidence",
     "datasets.prepare": "experiments.datasets.preparation.prepare, in the repository",

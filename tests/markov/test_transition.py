@@ -1,4 +1,4 @@
-"""Transition matrices, dense and sparse alike: Bayes' rule, propagation, generators against Eq. (28) of TKDE 2019."""
+"""Transition matrices, dense and sparse alike: Bayes' rule, products, paths, smoothing as Eq. (28) of TKDE 2019."""
 
 import copy
 import itertools
@@ -46,7 +46,7 @@ def test_nothing_in_it_can_be_changed(made):
     with pytest.raises(AttributeError, match="cannot be changed"):
         sparse.probabilities = dense.probabilities
     assert (sparse.row(0) == first).all()
-    assert sparse.propagate(np.eye(12)[0]) == pytest.approx(first)
+    assert np.eye(12)[0] @ sparse == pytest.approx(first)
     dense.states.append("another")
     assert dense.states == ["a", "b", "c"]
 
@@ -81,7 +81,7 @@ def test_every_kind_of_matrix_is_taken_everywhere_and_nothing_of_it_gets_lost(fu
     for kind in (SWAPPED, scipy.sparse.coo_matrix(rows), scipy.sparse.csr_array(rows), rows.tolist()):
         assert function(kind) == pytest.approx(function(rows), rel=1e-12)
     P = tpl.TransitionMatrix(rows)
-    vectors = (tpl.temporal_privacy_leakage, tpl.PrivacyLossFunction(P), P.propagate, P.reverse)
+    vectors = (tpl.temporal_privacy_leakage, tpl.PrivacyLossFunction(P), P.reverse)
     vectors += (lambda w: tpl.allocate_optimally(1.0, P, P, 2, weights=w),)
     with_vectors = itertools.product(vectors, [MASKED[0], COMPLEX[0], ["1", "0"]])
     for call, lossy in [*itertools.product([function, *WITH_TABLE], LOSSY), *with_vectors]:
@@ -107,7 +107,7 @@ def test_reverse_is_bayes_rule():
     assert B.probabilities == pytest.approx((joint / joint.sum(axis=0)).T)
     assert B.states == ["a", "b", "c"]
     # Reversing twice gives the chain back; without a background a sparse matrix stays sparse.
-    assert B.reverse(P.propagate(initial)).probabilities == pytest.approx(P.probabilities)
+    assert B.reverse(initial @ P).probabilities == pytest.approx(P.probabilities)
     assert P.reverse().reverse().probabilities == pytest.approx(P.probabilities)
     sparse = tpl.TransitionMatrix(scipy.sparse.csr_array(FIG_2_FORWARD), states="abc").reverse(initial)
     assert (sparse.is_sparse, sparse.states) == (True, B.states)
@@ -123,7 +123,7 @@ def test_stationary_distribution_is_kept_by_a_step(n, seed, zeros):
             P.stationary()
         return
     p = P.stationary()
-    assert P.propagate(p) == pytest.approx(p, abs=1e-14)
+    assert p @ P == pytest.approx(p, abs=1e-14)
     assert p.sum() == pytest.approx(1.0)
     leave, enter = 1e-14 * (1 + seed), 3e-14  # a nearly decomposed chain keeps its digits
     P = tpl.TransitionMatrix([[1 - leave, leave], [enter, 1 - enter]])
@@ -137,7 +137,12 @@ def test_sparse_agrees_with_its_dense_form():
     assert (P.is_sparse, D.is_sparse) == (True, False)
     assert D.probabilities.sum(axis=1) == pytest.approx(np.ones(12))
     p = np.random.default_rng(1).dirichlet(np.ones(12))
-    assert P.propagate(p) == pytest.approx(D.propagate(p), abs=1e-15)
+    for product in (p @ P, p.tolist() @ P):
+        assert product == pytest.approx(p @ D, abs=1e-15)
+    assert P @ p == pytest.approx(D @ p, abs=1e-15)
+    assert (P @ P).states == D.states
+    assert (P @ P).to_numpy() == pytest.approx(D.to_numpy() @ D.to_numpy(), abs=1e-15)
+    assert (len(P), P[3, 4]) == (12, D.probabilities[3, 4])
     assert P.stationary() == pytest.approx(D.stationary(), abs=1e-12)
     assert P.row(3) == pytest.approx(D.row(3))
     for take in (P.row, P.column, D.row, D.column):
@@ -158,7 +163,7 @@ def test_dropping_dead_ends_keeps_what_repeated_deletion_keeps(sequences):
     names = list("abcdef")
     counts, _ = count_transitions(sequences, n_states=6)
     if not kept:
-        with pytest.raises(ValueError, match="left again and again, found none of 6"):
+        with pytest.raises(ValueError, match="reached and left, found none of 6"):
             drop_dead_ends(counts)
         return
     smaller, states = drop_dead_ends(counts)
@@ -167,6 +172,16 @@ def test_dropping_dead_ends_keeps_what_repeated_deletion_keeps(sequences):
     assert smaller.toarray().tolist() == counts.toarray()[np.ix_(states, states)].tolist()
     for counted in (smaller, smaller.T):
         tpl.TransitionMatrix.from_counts(counted)
+
+
+def test_a_path_follows_the_matrix():
+    P = tpl.TransitionMatrix([[0.9, 0.1, 0.0], [0.0, 0.5, 0.5], [1.0, 0.0, 0.0]], states="abc")
+    path = P.sample(4000, rng=np.random.default_rng(0), initial=[0, 1, 0])
+    assert path[0] == "b"
+    again = tpl.TransitionMatrix.from_sequences([path])
+    assert again.states == P.states
+    assert again.probabilities == pytest.approx(P.probabilities, abs=0.03)
+    assert {P.sample(1, rng=np.random.default_rng(seed))[0] for seed in range(30)} == set("abc")
 
 
 def test_strongest_and_random_matrices_are_seeded():

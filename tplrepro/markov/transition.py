@@ -1,9 +1,9 @@
 """Transition matrices: the adversary's knowledge of temporal correlation (Definition 3 of [1]).
 
 A forward matrix holds Pr(l^t | l^{t-1}) (row: where the user was; column: where she is now), a backward matrix
-Pr(l^{t-1} | l^t). Bayes' rule turns one into the other, given the distribution at the earlier time. Estimates are
-maximum likelihood with Laplacian smoothing (section 3.1 of [1]): (count + s) / (row total + n s). With many states, row
-i is a few stored probabilities over a constant `background[i]`, as smoothing gives it; such a matrix stays sparse.
+Pr(l^{t-1} | l^t). Bayes' rule turns one into the other, given the distribution at the earlier time. Estimates
+are maximum likelihood with Laplacian smoothing (section 3.1 of [1]): (count + s) / (row total + n s). With many
+states, row i is a few stored probabilities over a constant `background[i]`; such a matrix stays sparse.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,11 +27,10 @@ from tplrepro.validation import (
     frozen,
 )
 
-__all__ = ["TransitionMatrix", "as_transition_matrix", "checked_counts", "drop_dead_ends"]
-
 #: From this many states on, estimates are kept sparse unless asked otherwise (a dense matrix would take 128 MB).
 SPARSE_FROM = 4096
-RECTANGULAR, ROWS = "must be a rectangular array of numbers", "give n rows of n of them"
+RECTANGULAR = "must be a rectangular array of numbers"
+ROWS = "give n rows of n of them"
 
 
 class TransitionMatrix(FrozenArrays):
@@ -43,7 +42,7 @@ class TransitionMatrix(FrozenArrays):
         Rows sum to 1 within 1e-9; no negative, missing or infinite entries.
     states : sequence of n distinct hashable labels, default those of a DataFrame's rows, else 0..n-1
     normalize : divide each row by its sum first; without it, rows that do not sum to 1 are an error
-    background : float or array-like (n,), of sparse matrices: the probability of each column that row i does not store
+    background : float or array-like (n,), for sparse matrices: the probability of the columns not stored in row i
 
     Examples
     --------
@@ -73,9 +72,7 @@ class TransitionMatrix(FrozenArrays):
         if hasattr(probabilities, "tocsr"):
             self.probabilities, self.background = _checked_sparse(probabilities, background, normalize)
         elif background is not None:
-            raise ValueError(
-                "background needs a scipy.sparse matrix, found a dense array; add it to the rows, or pass csr_array"
-            )
+            raise ValueError("background needs a scipy.sparse matrix, found a dense one; add it to the rows")
         else:
             rows = np.ascontiguousarray(as_numbers(probabilities, f"a transition matrix {RECTANGULAR}", ROWS))
             check_square(rows)
@@ -97,8 +94,8 @@ class TransitionMatrix(FrozenArrays):
     ) -> Self:
         """The maximum-likelihood estimate with Laplacian smoothing, the s >= 0 added to every count.
 
-        `sequences`, `n_states` and `states` as in `as_sequences`: by default the states are the values seen. "forward"
-        estimates Pr(l^t | l^{t-1}), "backward" Pr(l^{t-1} | l^t); `sparse` is by default from 4,096 states on.
+        `sequences`, `n_states` and `states` as in `as_sequences`: by default the states are the values seen.
+        "forward" estimates Pr(l^t | l^{t-1}), "backward" Pr(l^{t-1} | l^t); `sparse` defaults to 4,096 states or more.
 
         Examples
         --------
@@ -107,13 +104,14 @@ class TransitionMatrix(FrozenArrays):
         ([7, 30], [[0.0, 1.0], [0.666667, 0.333333]])
         """
         counts, labels = count_transitions(sequences, n_states, states, direction)
-        return cls.from_counts(counts, smoothing, None if labels == list(range(len(labels))) else labels, sparse)
+        numbered = labels == list(range(len(labels)))
+        return cls.from_counts(counts, smoothing, None if numbered else labels, sparse)
 
     @classmethod
     def from_counts(
         cls, counts: Any, smoothing: float = 0.0, states: Iterable | None = None, sparse: bool | None = None
     ) -> Self:
-        """The same from counts of steps (n, n); ValueError if a state is never left and smoothing is 0.
+        """The same estimate from counts of steps (n, n); ValueError if a state is never left and smoothing is 0.
 
         Examples
         --------
@@ -126,8 +124,9 @@ class TransitionMatrix(FrozenArrays):
         totals = matrix.sum(axis=1) + n * smoothing
         if (totals == 0).any():
             raise ValueError(
-                f"every state must be left at least once, but no step starts at state {labels[np.argmin(totals)]!r} "
-                f"({int((totals == 0).sum())} such states); give smoothing > 0, or drop those states"
+                f"every state must be left at least once, but no step starts at state "
+                f"{labels[np.argmin(totals)]!r} ({int((totals == 0).sum())} such states); "
+                "give smoothing > 0, or drop those states"
             )
         if n < SPARSE_FROM if sparse is None else not sparse:
             return cls((matrix.toarray() + smoothing) / totals[:, None], states=labels)
@@ -136,7 +135,7 @@ class TransitionMatrix(FrozenArrays):
 
     @classmethod
     def random(cls, n: int, *, rng: np.random.Generator, zeros: float = 0.0) -> Self:
-        """A random matrix over n states: entries uniform on [0, 1], rows divided by their sums ([2], section VI.A).
+        """A random matrix over n states: rows of uniform numbers, divided by their sums ([2], section VI.A).
 
         `zeros`, in [0, 1), is the share of entries set to 0 first; at least one in each row is kept.
 
@@ -147,7 +146,7 @@ class TransitionMatrix(FrozenArrays):
         """
         n = check_horizon(n, "n")
         if not 0.0 <= zeros < 1.0:
-            raise ValueError(f"zeros must be a share in [0, 1), found {zeros}; give the fraction of entries to clear")
+            raise ValueError(f"zeros must be a share in [0, 1), found {zeros}; give the share of entries to clear")
         rows = rng.random((n, n))
         keep = rng.random((n, n)) >= zeros
         keep[np.arange(n), rng.integers(0, n, n)] = True
@@ -173,16 +172,19 @@ class TransitionMatrix(FrozenArrays):
         kind = f"sparse, {self.probabilities.nnz} stored" if self.is_sparse else "dense"
         if isinstance(self._states, range):
             return f"TransitionMatrix({self.n_states} states, {kind})"
-        named = [repr(label) for label in self._states]
-        named = named if len(named) <= 4 else [*named[:2], "...", named[-1]]
-        return f"TransitionMatrix({self.n_states} states {', '.join(named)}; {kind})"
+        labels = [repr(label) for label in self._states]
+        if len(labels) > 4:
+            labels[2:-1] = ["..."]
+        return f"TransitionMatrix({self.n_states} states {', '.join(labels)}; {kind})"
 
     def __array__(self, dtype=None, copy=None):
         return np.array(self.toarray(), dtype=dtype, copy=copy)
 
     def to_numpy(self) -> np.ndarray:
         """All probabilities as a dense array (n, n)."""
-        return np.vstack([self.row(i) for i in range(self.n_states)]) if self.is_sparse else self.probabilities
+        if not self.is_sparse:
+            return self.probabilities
+        return np.vstack([self.row(i) for i in range(self.n_states)])
 
     toarray = to_numpy  # as SciPy calls it
 
@@ -195,15 +197,18 @@ class TransitionMatrix(FrozenArrays):
         return float(self.row(i)[j])
 
     def __matmul__(self, other: "TransitionMatrix | ArrayLike") -> Any:
-        """P @ Q: the matrix of a step by P and one by Q; P @ v: an array. Dense."""
+        """P @ Q is the matrix of a step by P and then one by Q; P @ v is an array."""
         product = self.to_numpy() @ np.asarray(other)
         return TransitionMatrix(product, self.states) if isinstance(other, TransitionMatrix) else product
 
     def __rmatmul__(self, other: ArrayLike) -> np.ndarray:
-        return np.asarray(other) @ self.to_numpy()
+        rows = np.asarray(other)
+        if not self.is_sparse:
+            return rows @ self.probabilities
+        return rows @ self._excess + np.expand_dims(rows @ self.background, -1)
 
     def sample(self, length: int, *, rng: np.random.Generator, initial: ArrayLike | None = None) -> list:
-        """A path of `length` states, by their labels; the first is from `initial`, by default the stationary one.
+        """A path of `length` states, by their labels; the first is drawn from `initial`, by default `stationary()`.
 
         Examples
         --------
@@ -211,12 +216,13 @@ class TransitionMatrix(FrozenArrays):
         >>> P.sample(4, rng=np.random.default_rng(3))
         ['home', 'home', 'office', 'office']
         """
-        likely = self.stationary() if initial is None else check_distribution(initial, self.n_states, "initial")
-        path: list[int] = []
+        following = self._prior(initial)
+        path = []
         for _ in range(check_horizon(length, "length")):
-            path.append(int(rng.choice(self.n_states, p=likely)))
-            likely = self.row(path[-1])
-        return [self._states[k] for k in path]
+            state = rng.choice(self.n_states, p=following)
+            path.append(self._states[state])
+            following = self.row(state)
+        return path
 
     def row(self, index: int) -> np.ndarray:
         """Transition probabilities from the state with this number, (n,); IndexError for no state's number."""
@@ -224,7 +230,8 @@ class TransitionMatrix(FrozenArrays):
         if not self.is_sparse:
             return self.probabilities[index]
         matrix = self._probabilities
-        dense, stored = np.full(self.n_states, self.background[index]), slice(*matrix.indptr[index : index + 2])
+        stored = slice(*matrix.indptr[index : index + 2])
+        dense = np.full(self.n_states, self.background[index])
         dense[matrix.indices[stored]] = matrix.data[stored]
         return dense
 
@@ -233,7 +240,8 @@ class TransitionMatrix(FrozenArrays):
         self._check_index(index)
         if not self.is_sparse:
             return self.probabilities[:, index]
-        dense, stored = self.background.copy(), self.probabilities[:, [index]].tocoo()
+        dense = self.background.copy()
+        stored = self.probabilities[:, [index]].tocoo()
         dense[stored.coords[0]] = stored.data
         return dense
 
@@ -249,7 +257,7 @@ class TransitionMatrix(FrozenArrays):
 
     @property
     def excess(self) -> Any:
-        """What is stored of a sparse matrix less the background of its row: csr_array (n, n)."""
+        """The stored entries of a sparse matrix minus the background of their rows: csr_array (n, n)."""
         return copy(self._excess)
 
     def index(self, state: Any) -> int:
@@ -261,42 +269,41 @@ class TransitionMatrix(FrozenArrays):
                 f"unknown state {state!r}; the matrix has {self.n_states} states, such as {self._states[0]!r}"
             ) from None
 
-    def propagate(self, distribution: ArrayLike) -> np.ndarray:
-        p = check_distribution(distribution, self.n_states)
-        return p @ self._excess + p @ self.background if self.is_sparse else p @ self.probabilities
-
     def stationary(self) -> np.ndarray:
         """The one distribution p with p P = p, (n,); ValueError if several closed classes make it not unique."""
         return _power_iteration(self) if self.is_sparse else _state_reduction(self)
 
+    def _prior(self, initial: ArrayLike | None) -> np.ndarray:
+        return self.stationary() if initial is None else check_distribution(initial, self.n_states, "initial")
+
     def reverse(self, initial: ArrayLike | None = None) -> "TransitionMatrix":
         """Bayes' rule: from Pr(l^t | l^{t-1}) to Pr(l^{t-1} | l^t), or back.
 
-        Entry (j, i) is initial_i P_ij / sum_k initial_k P_kj for the distribution `initial` (n,) of l^{t-1}, by default
-        the stationary one; dense if there is a background. ValueError if a state is never reached.
+        Entry (j, i) is initial_i P_ij / sum_k initial_k P_kj for the distribution `initial` (n,) of l^{t-1}, by
+        default the stationary one; dense if there is a background. ValueError if a state is never reached.
         """
-        prior = self.stationary() if initial is None else check_distribution(initial, self.n_states, "initial")
+        prior = self._prior(initial)
         sparse = self.is_sparse and not self.background.any()
         joint = (self.probabilities if sparse else self.toarray()) * prior[:, None]
         reached = joint.sum(axis=0)
         if (reached <= 0).any():
             raise ValueError(
                 f"reversal needs every state to be reached, but state {self._states[np.argmin(reached)]!r} has "
-                "probability 0 after one step; give an initial distribution that reaches it, or smooth the matrix"
+                "probability 0 after one step; give an initial distribution that reaches it, or smooth"
             )
         return TransitionMatrix(joint.T, states=self._states, normalize=True)
 
 
 def as_transition_matrix(matrix: Any) -> TransitionMatrix:
-    """`matrix` itself if it is a TransitionMatrix, else one made of it (and thereby checked)."""
+    """`matrix` itself if it is a TransitionMatrix, else a new one made from it, and so checked."""
     return matrix if isinstance(matrix, TransitionMatrix) else TransitionMatrix(matrix)
 
 
 def drop_dead_ends(counts: Any, states: Iterable | None = None) -> tuple[Any, list]:
-    """Leave out states until each one that is left has a step to, and from, another one or itself.
+    """Leave out states until each remaining one has a step to, and from, a remaining one.
 
-    Real sequences end somewhere, often at a place that was seen only there: without smoothing it has no row. Returns
-    the counts, csr_array (m, m), and the labels of the states kept; ValueError if there are none.
+    Real sequences often end at a place that was seen only there: without smoothing it has no row. Returns the
+    counts, csr_array (m, m), and the labels of the states kept; ValueError if there are none.
 
     Examples
     --------
@@ -314,7 +321,7 @@ def drop_dead_ends(counts: Any, states: Iterable | None = None) -> tuple[Any, li
         kept = kept[alive]
         if kept.size == 0:
             raise ValueError(
-                f"at least one state must be left again and again, found none of {len(labels)}; "
+                f"at least one state must be reached and left, found none of {len(labels)}; "
                 "give longer sequences or smooth"
             )
         matrix = matrix[alive][:, alive]
@@ -328,7 +335,7 @@ def checked_counts(counts: Any, states: Iterable | None = None) -> tuple[Any, An
 
 
 def _without_labels(matrix: Any, states: Iterable | None) -> tuple[Any, Iterable | None]:
-    """The rows of a DataFrame, columns in the order of the rows, and their labels, unless there are `states`."""
+    """The rows of a DataFrame, with columns in the order of the rows; its labels where there are no `states`."""
     if not hasattr(matrix, "columns"):
         return matrix, states
     labels, columns = matrix.index.tolist(), matrix.columns.tolist()
@@ -336,7 +343,9 @@ def _without_labels(matrix: Any, states: Iterable | None) -> tuple[Any, Iterable
         raise ValueError(
             f"rows and columns must have the same labels once each, found {labels[:5]} and {columns[:5]}; use set_index"
         )
-    return matrix[labels].to_numpy(), labels if states is None and labels != list(range(len(labels))) else states
+    if states is None and labels != list(range(len(labels))):
+        states = labels
+    return matrix[labels].to_numpy(), states
 
 
 def _sparse(matrix: Any, name: str):
@@ -357,7 +366,8 @@ def _checked_sparse(probabilities, background, normalize: bool) -> tuple[Any, np
     matrix = _sparse(probabilities, "probabilities")
     stored = np.diff(matrix.indptr)
     background = 0.0 if background is None else background
-    rest = np.broadcast_to(as_numbers(background, "background must be numbers", "give one a row"), stored.shape)
+    rest = as_numbers(background, "background must be numbers", "give one for each row")
+    rest = np.broadcast_to(rest, stored.shape)
     check_entries(rest, "background probabilities")
     divisors = _divisors(matrix.sum(axis=1) + rest * (stored.size - stored), normalize)
     matrix.data /= np.repeat(divisors, stored)
@@ -365,21 +375,21 @@ def _checked_sparse(probabilities, background, normalize: bool) -> tuple[Any, np
 
 
 def _divisors(sums: np.ndarray, normalize: bool) -> np.ndarray:
-    """What to divide rows by: their sums, if asked to, else 1 for sums that are 1 within the tolerance."""
+    """Divisors of rows: their sums to normalize, else 1, after a check that the sums are 1."""
     if not normalize:
         check_row_sums(sums)
         return np.ones_like(sums)
     bad = ~((sums > 0) & np.isfinite(sums))
     if bad.any():
         raise ValueError(
-            f"a row must have a positive, finite sum to be normalized, found {sums[bad][0]:g} in row {np.argmax(bad)}; "
-            "give that state at least one transition, or smooth the counts"
+            f"a row must have a positive, finite sum to be normalized, found {sums[bad][0]:g} in row "
+            f"{np.argmax(bad)}; give that state at least one transition, or smooth the counts"
         )
     return sums
 
 
 def _closed_class(adjacency, states: Sequence) -> np.ndarray:
-    """The states that are never left, of a chain with only one class of them."""
+    """The numbers of the states in the only closed class; ValueError if there are several."""
     from scipy.sparse.csgraph import connected_components
 
     _, label = connected_components(adjacency, connection="strong")
@@ -388,14 +398,14 @@ def _closed_class(adjacency, states: Sequence) -> np.ndarray:
     if closed.size > 1:
         first, second = (states[int(np.argmax(label == c))] for c in closed[:2])
         raise ValueError(
-            f"the stationary distribution must be unique, found {closed.size} closed classes of states (one holds "
-            f"{first!r}, another {second!r}); give an initial distribution, or smooth the matrix"
+            f"the stationary distribution must be unique, found {closed.size} closed classes of states (one "
+            f"holds {first!r}, another {second!r}); give an initial distribution, or smooth the matrix"
         )
     return np.flatnonzero(label == closed[0])
 
 
 def _state_reduction(matrix: TransitionMatrix) -> np.ndarray:
-    """Grassmann, Taksar and Heyman: it subtracts nothing and so keeps full relative accuracy."""
+    """The algorithm of Grassmann, Taksar and Heyman, which subtracts nothing: full relative accuracy."""
     import scipy.sparse
 
     inside = _closed_class(scipy.sparse.csr_array(matrix.probabilities), matrix.states)
@@ -415,12 +425,12 @@ def _power_iteration(matrix: TransitionMatrix, tolerance: float = 1e-14, steps: 
         _closed_class(matrix.probabilities, matrix.states)
     p = np.full(matrix.n_states, 1.0 / matrix.n_states)
     for _ in range(steps):
-        following = 0.5 * (p + matrix.propagate(p))
+        following = 0.5 * (p + matrix.__rmatmul__(p / p.sum()))
         following /= following.sum()
         change = np.abs(following - p).sum()
         if change <= tolerance:
             return following
         p = following
     raise ValueError(
-        f"power iteration must reach {tolerance:g} in {steps} steps, found {change:g}; give an initial distribution"
+        f"power iteration must reach {tolerance:g} in {steps} steps, found {change:g}; give the distribution"
     )
