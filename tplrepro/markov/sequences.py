@@ -1,13 +1,11 @@
-"""Sequences of states, coded: from what people have to the numbers 0..n-1, in one place.
+"""Sequences of states, coded as the numbers 0..n-1, from every kind of input.
 
-States are labels: places, pages, activities, or any whole numbers. Their codes say where they stand among the states of
-one analysis. Sequences are kept flat, one array of codes and the offsets at which each begins: as a list of arrays, a
-million sessions would be a million Python objects.
+States are labels: places, pages, activities, or any whole numbers. The code of a state is its position among the
+states of one analysis. Sequences are stored flat, as one array of codes and the offset at which each sequence
+begins: a million sessions as a list of arrays would be a million Python objects.
 """
 
-import functools
 import itertools
-import operator
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,10 +19,8 @@ from numpy.typing import ArrayLike
 
 from tplrepro.validation import FrozenArrays, check_choice, check_horizon
 
-__all__ = ["USUAL_NAMES", "Sequences", "as_sequences", "checked_states", "count_transitions", "whole_numbers"]
-
 COLUMNS = ["user", "time", "state"]
-#: Names by which a column of somebody's table is known, in lower case, the best first.
+#: Usual names of the columns of a table, in lower case, the best first.
 USUAL_NAMES = {
     "user": ("user", "user_id", "person", "session", "sequence", "id"),
     "time": ("time", "timestamp", "datetime", "date", "day"),
@@ -36,7 +32,7 @@ USUAL_NAMES = {
 
 @dataclass(frozen=True, eq=False)
 class Sequences(FrozenArrays):
-    """Sequences of states, iterable as integer arrays; the arrays in them cannot be changed.
+    """Sequences of states, iterable as integer arrays; no array in them can be changed.
 
     Parameters
     ----------
@@ -62,27 +58,29 @@ class Sequences(FrozenArrays):
     def __post_init__(self):
         values = np.asanyarray(self.values, None if len(self.values) else np.int32)  # an empty list has no type
         offsets = np.asarray(self.offsets, dtype=np.int64)
-        labels, users = _array_of(self.labels), _array_of(self.users)
+        labels = _array_of(self.labels)
+        users = _array_of(self.users)
         checked_states(labels.tolist())
         if values.ndim != 1 or values.dtype.kind not in "iu" or np.ma.is_masked(values):
             raise ValueError(
                 f"values must be a flat array of integer codes, found {type(values).__name__} of {values.dtype}, "
-                f"shape {values.shape}; put what "
-                "they stand for into labels"
+                f"shape {values.shape}; put the states themselves into labels"
             )
         ends = offsets[[0, -1]].tolist() if offsets.ndim == 1 and offsets.size else []
         if ends != [0, len(values)] or (np.diff(offsets) < 0).any():
             raise ValueError(
                 f"offsets must rise from 0 to the number of values, {len(values)}, found "
-                f"{np.array2string(offsets, threshold=6, edgeitems=2)}; give one more than there are sequences"
+                f"{np.array2string(offsets, threshold=6, edgeitems=2)}; give one more than the sequences"
             )
         if len(users) != len(offsets) - 1:
             raise ValueError(
-                f"users must name one user a sequence, {len(offsets) - 1}, found {len(users)}; repeat who has several"
+                f"users must name the user of each of {len(offsets) - 1} sequences, found {len(users)}; "
+                "repeat a user with several"
             )
         if values.size and not 0 <= values.min() <= values.max() < len(labels):
             raise ValueError(
-                f"values must be codes from 0 to {len(labels) - 1}, found {values.min()} to {values.max()}; label each"
+                f"values must be codes from 0 to {len(labels) - 1}, found {values.min()} to {values.max()}; "
+                "give each a label"
             )
         for name, array in {"values": values, "offsets": offsets, "labels": labels, "users": users}.items():
             object.__setattr__(self, name, array)
@@ -93,7 +91,8 @@ class Sequences(FrozenArrays):
         """From states that are not codes yet, (m,); the labels are the states that occur, sorted."""
         offsets = np.asarray(offsets)
         labels, codes = _factorize(np.asarray(states), offsets)
-        return cls(codes, offsets, labels, np.asarray(np.arange(len(offsets) - 1) if users is None else users))
+        users = np.arange(len(offsets) - 1) if users is None else np.asarray(users)
+        return cls(codes, offsets, labels, users)
 
     def __len__(self) -> int:
         return len(self.users)
@@ -125,7 +124,7 @@ class Sequences(FrozenArrays):
         return self.values[to - 1], self.values[to]
 
     def select(self, which: ArrayLike) -> "Sequences":
-        """The sequences that a boolean mask (k,) or an index array names; states keep their codes."""
+        """The sequences at a boolean mask (k,) or an index array; states keep their codes."""
         which = np.asarray(which)
         lengths = self.lengths[which]
         offsets = np.concatenate([[0], np.cumsum(lengths)])
@@ -133,15 +132,15 @@ class Sequences(FrozenArrays):
         return Sequences(self.values[take], offsets, self.labels, self.users[which])
 
     def blocks(self, size: int = 1 << 20) -> Iterator["Sequences"]:
-        """These sequences in parts of about `size` values, for what takes memory for each value."""
+        """These sequences in parts of about `size` values, which limits the memory of work on each."""
         if len(self.values) <= size:
             yield self
             return
         limits = np.searchsorted(self.offsets, np.arange(0, len(self.values), size))
         for start, stop in itertools.pairwise(np.unique([*limits, len(self)]).tolist()):
             offsets = self.offsets[start : stop + 1]
-            own = self.values[offsets[0] : offsets[-1]]
-            yield Sequences(own, offsets - offsets[0], self.labels, self.users[start:stop])
+            values = self.values[offsets[0] : offsets[-1]]
+            yield Sequences(values, offsets - offsets[0], self.labels, self.users[start:stop])
 
     def by_user(self) -> dict[Any, list[np.ndarray]]:
         """The list of sequences of each user, users in order of first appearance."""
@@ -155,12 +154,12 @@ class Sequences(FrozenArrays):
 
 
 def as_sequences(data: Any, n_states: int | None = None, states: Iterable | None = None) -> Sequences:
-    """Sequences of any kind as `Sequences`; without `n_states` and `states`, the states are the values seen, sorted.
+    """Sequences of any kind as `Sequences`; by default the states are the values seen, sorted.
 
     Parameters
     ----------
-    data : Sequences, whose labels and users are kept; a DataFrame with the columns user, time and state; a mapping from
-        each user to her sequence or sequences; or an iterable of sequences
+    data : Sequences, whose labels and users are kept; a DataFrame with the columns user, time and state; a mapping
+        from each user to her sequence or sequences; or an iterable of sequences
         A sequence is 1-D, of any length, of whole numbers or of labels.
     n_states : int, optional; the states are then the whole numbers 0..n-1
     states : the labels of all states in their order, optional
@@ -176,7 +175,7 @@ def as_sequences(data: Any, n_states: int | None = None, states: Iterable | None
     Sequences(3 sequences, 5 values, 3 states)
     """
     coded = data if isinstance(data, Sequences) else _coded(data)
-    if not coded.values.size:
+    if coded.values.size == 0:
         raise ValueError("estimation needs at least one observed state, found none; give non-empty sequences")
     if states is None:
         if n_states is None or (coded is data and n_states == coded.n_states):
@@ -196,7 +195,7 @@ def as_sequences(data: Any, n_states: int | None = None, states: Iterable | None
 
 
 def checked_states(states: Any, n: int | None = None) -> Any:
-    """The distinct labels of n states, by default 0..n-1; without n, of any number of states."""
+    """The distinct labels of n states (None: any number), by default 0..n-1."""
     if states is None and n is not None:
         return range(n)
     try:
@@ -206,9 +205,10 @@ def checked_states(states: Any, n: int | None = None) -> Any:
         twice = [label for label, count in Counter(labels).items() if count > 1]
     except TypeError as error:
         raise ValueError(f"states must be labels, found {str(states)[:60]} ({error}); list them in order") from None
-    if twice or len(labels) != (len(labels) if n is None else n):
-        fault = f"distinct, found {twice[0]!r} more than once" if twice else f"{n} labels, found {len(labels)}"
-        raise ValueError(f"states must be {fault}; give each state its own label")
+    if twice:
+        raise ValueError(f"states must be distinct, found {twice[0]!r} more than once; give each its own label")
+    if n is not None and len(labels) != n:
+        raise ValueError(f"states must be {n} labels, found {len(labels)}; give each state its own label")
     return labels
 
 
@@ -217,8 +217,8 @@ def count_transitions(
 ) -> tuple[Any, list]:
     """Count the steps from state to state.
 
-    Arguments as in `as_sequences`; "forward" counts l^{t-1} -> l^t, "backward" l^t -> l^{t-1}. Returns the counts, a
-    csr_array (n, n) of floats, and the list of the n labels.
+    Arguments as in `as_sequences`; "forward" counts l^{t-1} -> l^t, "backward" l^t -> l^{t-1}. Returns the counts,
+    a csr_array (n, n) of floats, and the list of the n labels.
 
     Examples
     --------
@@ -230,14 +230,16 @@ def count_transitions(
 
     check_choice(direction, "direction", ["forward", "backward"])
     data = as_sequences(sequences, n_states, states)
-    pairs = (block.transitions()[:: 1 if direction == "forward" else -1] for block in data.blocks())
-    shape = data.n_states, data.n_states
-    counts = (scipy.sparse.coo_array((np.ones(pair[0].size), pair), shape=shape).tocsr() for pair in pairs)
-    return functools.reduce(operator.add, counts), data.labels.tolist()
+    counts = scipy.sparse.csr_array((data.n_states, data.n_states))
+    for block in data.blocks():
+        before, after = block.transitions()
+        steps = (before, after) if direction == "forward" else (after, before)
+        counts = counts + scipy.sparse.coo_array((np.ones(before.size), steps), shape=counts.shape).tocsr()
+    return counts, data.labels.tolist()
 
 
 def whole_numbers(labels: list[str]) -> list[str] | list[int]:
-    """Labels as whole numbers if all of them are written so, which "007" is not.
+    """Labels as whole numbers if all of them are written as such; "007" is not.
 
     >>> whole_numbers(["10", "-3"]), whole_numbers(["10", "007"])
     ([10, -3], ['10', '007'])
@@ -251,61 +253,60 @@ def _coded(data) -> Sequences:
     """Sequences over the values seen."""
     if hasattr(data, "columns"):
         return _from_frame(data)
-    owned: Any = enumerate(data if np.iterable(data) else [data])
+    pairs: Any = enumerate(data if np.iterable(data) else [data])
     if isinstance(data, Mapping):
-        owned = ((user, sequence) for user, own in data.items() for sequence in _sequences_of(own))
-    users, sequences = [*zip(*owned, strict=True)] or [(), ()]
+        pairs = ((user, sequence) for user, value in data.items() for sequence in _sequences_of(value))
+    users, sequences = [*zip(*pairs, strict=True)] or [(), ()]
     arrays = [_one_dimensional(sequence, position) for position, sequence in enumerate(sequences)]
-    filled = [array for array in arrays if array.size]
-    flat = np.concatenate(filled) if filled else np.empty(0, np.int32)
-    return Sequences.from_flat(flat, np.cumsum([0, *map(len, arrays)]), _array_of(users))
+    nonempty = [array for array in arrays if array.size] or [np.empty(0, np.int32)]
+    return Sequences.from_flat(np.concatenate(nonempty), np.cumsum([0, *map(len, arrays)]), _array_of(users))
 
 
 def _from_frame(frame) -> Sequences:
     if any(name not in frame.columns for name in COLUMNS):
         raise ValueError(
-            f"a DataFrame must have the columns user, time and state, found {list(frame.columns)}; rename them"
+            f"a DataFrame must have columns user, time and state, found {list(frame.columns)}; rename them"
         )
     if frame["time"].dtype.kind not in "iufMm":
         raise ValueError(
-            f"the column time must hold numbers or time stamps, found {frame['time'].dtype}; use pandas.to_datetime"
+            f"column time must hold numbers or time stamps, found {frame['time'].dtype}; use pandas.to_datetime"
         )
     missing = frame[COLUMNS].isna().any()
     if missing.any():
-        raise ValueError(f"observations must not be missing, found some in column {missing.idxmax()}; drop those rows")
+        raise ValueError(f"observations must not be missing, found some in column {missing.idxmax()}; drop them")
     ordered = frame[COLUMNS].sort_values(["user", "time"], kind="stable")
     users = ordered["user"].to_numpy()
     starts = np.flatnonzero(np.append(True, users[1:] != users[:-1])[: len(users)])
     return Sequences.from_flat(ordered["state"].to_numpy(), np.append(starts, len(users)), users[starts])
 
 
-def _sequences_of(own: Any) -> list:
-    """The sequences of one user, who may have given a single one."""
-    if _is_coded(own) or isinstance(own, str) or not np.iterable(own):
-        return [own]
-    items: Any = own if hasattr(own, "__len__") else list(own)
-    return [items] if not len(items) or np.ndim(next(iter(items))) == 0 else list(items)
+def _sequences_of(value: Any) -> list:
+    """The sequences of one user, whose value in a mapping may be a single sequence."""
+    if _is_integer_array(value) or isinstance(value, str) or not np.iterable(value):
+        return [value]
+    items: Any = value if hasattr(value, "__len__") else list(value)
+    is_single = len(items) == 0 or np.ndim(next(iter(items))) == 0
+    return [items] if is_single else list(items)
 
 
 def _one_dimensional(sequence, position: int) -> np.ndarray:
-    """A sequence of states as an array of integers, else of the objects that it holds."""
-    if _is_coded(sequence):
+    """A sequence of states as an array, of integers or of objects."""
+    if _is_integer_array(sequence):
         return sequence
     if isinstance(sequence, (str, bytes, set, frozenset, Mapping)) or not np.iterable(sequence):
         raise ValueError(
-            f"each sequence must be a list of states, found {sequence!r} at position {position}; wrap a single one in "
-            "a list"
+            f"each sequence must be a list of states, found {sequence!r} at position {position}; "
+            "wrap a single one in a list"
         )
     if isinstance(sequence, np.ma.MaskedArray):
         sequence = np.ma.filled(sequence.astype(object), np.nan)
     return np.fromiter(sequence, dtype=object)
 
 
-def _is_coded(own: Any) -> bool:
-    """Whether it is an array of integers, none of them masked."""
-    if not isinstance(own, np.ndarray) or isinstance(own, np.ma.MaskedArray):
+def _is_integer_array(value: Any) -> bool:
+    if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
         return False
-    return own.ndim == 1 and own.dtype.kind in "iu"
+    return value.ndim == 1 and value.dtype.kind in "iu"
 
 
 def _factorize(states: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -320,19 +321,19 @@ def _factorize(states: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.
         ) from None
     wrong = codes < 0
     if labels.dtype.kind in "Ofc":
-        whole = [_whole_number(label) if isinstance(label, Number) else label for label in labels.tolist()]
-        wrong |= np.array([label is None for label in [*whole, None]], dtype=bool)[codes]
-        labels = _array_of(whole)
+        converted = [_whole_number(label) if isinstance(label, Number) else label for label in labels.tolist()]
+        wrong |= np.array([label is None for label in [*converted, None]], dtype=bool)[codes]
+        labels = _array_of(converted)
     if wrong.any():
         first = int(np.argmax(wrong))
         raise ValueError(
             f"states must be whole numbers or labels, not missing, found {states[first]} in sequence "
-            f"{np.searchsorted(offsets, first, 'right') - 1}; drop it or split there, and grid what is continuous"
+            f"{np.searchsorted(offsets, first, 'right') - 1}; drop it or split there, or put numbers into bins"
         )
     try:
         order = np.argsort(labels)
     except TypeError as error:
-        raise ValueError(f"labels must be of one kind, so that they can be sorted ({error}); write all alike") from None
+        raise ValueError(f"labels must be of one kind, to be sorted, found a mix ({error}); convert them") from None
     return labels[order], np.argsort(order).astype(np.int32)[codes]
 
 
@@ -347,10 +348,7 @@ def _array_of(labels: Iterable) -> np.ndarray:
     if isinstance(labels, np.ndarray) and labels.ndim == 1:
         return labels
     labels = list(labels)
-    # Larger numbers would become floats.
-    whole = {*map(type, labels)} <= {int, np.int64} and max(map(abs, labels), default=0) < 2**63
-    return (
-        np.array(labels)
-        if whole or {*map(type, labels)} <= {str, np.str_}
-        else np.fromiter(labels, object, len(labels))
-    )
+    types = {*map(type, labels)}
+    is_text = types <= {str, np.str_}
+    is_whole = types <= {int, np.int64} and max(map(abs, labels), default=0) < 2**63  # larger ones become floats
+    return np.array(labels) if is_text or is_whole else np.fromiter(labels, object, len(labels))
