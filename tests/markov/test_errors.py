@@ -69,7 +69,10 @@ CALLS = [
         lambda: markov.posterior_draws(scipy.sparse.eye_array(20_001), 1.0, 1, rng=RNG),
         "at most 20000 states, found 20001",
     ),
-    (lambda: markov.bootstrap_draws([[0, 1], [1, 0]], 1, rng=RNG, estimate=len, groups=[1]), "one group a sequence, 2"),
+    (
+        lambda: markov.bootstrap_draws([[0, 1], [1, 0]], 1, rng=RNG, estimate=len, groups=[1]),
+        "the group of each of 2 sequences, found 1",
+    ),
     (lambda: markov.leakage_interval([1.0] * 19, float), "at least 20 for confidence 0.9, found 19"),
     (lambda: markov.leakage_interval([1.0] * 20, float, confidence=1.0), r"probability in \(0, 1\), found 1.0"),
     (lambda: markov.leakage_interval([1.0] * 19 + [np.nan], float), "found NaN in draw 19"),

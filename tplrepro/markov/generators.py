@@ -1,4 +1,4 @@
-"""Transition matrices for experiments: the strongest correlation, and Laplacian smoothing of it (section 6 of [1])."""
+"""Matrices for experiments: the strongest correlation, and Laplacian smoothing of it (section 6 of [1])."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -8,9 +8,9 @@ from tplrepro.validation import check_horizon, check_smoothing
 
 
 def strongest(n: int, seed: int | None = None) -> TransitionMatrix:
-    """The strongest correlation: one 1 in each row and column, so that one state tells the next for certain.
+    """The strongest correlation: one 1 in each row and column, so that one state determines the next.
 
-    Without a seed it is the identity ([1], section 6.2), with one a random permutation of n states ([2], section VI).
+    Without a seed it is the identity ([1], section 6.2), else a random permutation of n states ([2], section VI).
 
     Examples
     --------
@@ -25,18 +25,20 @@ def strongest(n: int, seed: int | None = None) -> TransitionMatrix:
 def smoothed(matrix: TransitionMatrix | ArrayLike, s: float) -> TransitionMatrix:
     """Laplacian smoothing, Eq. (28) of [1] exactly as printed: (p_jk + s) / sum_u (p_ju + s).
 
-    A smaller s means stronger correlation; values of s compare only for the same n. The generator published with [1]
-    adds s twice: its s = 0.05 is 0.10 here.
+    A smaller s means stronger correlation; values of s compare only for the same n. The generator published
+    with [1] adds s twice: its s = 0.05 is 0.10 here.
 
     Examples
     --------
     >>> smoothed(strongest(2), 0.5).probabilities.tolist()
     [[0.75, 0.25], [0.25, 0.75]]
     """
-    s, matrix = check_smoothing(s, "s"), as_transition_matrix(matrix)
+    s = check_smoothing(s, "s")
+    matrix = as_transition_matrix(matrix)
     total = 1.0 + matrix.n_states * s
     if not matrix.is_sparse:
         return TransitionMatrix((matrix.probabilities + s) / total, states=matrix.states, normalize=True)
     rows = matrix.probabilities.copy()
     rows.data = (rows.data + s) / total
-    return TransitionMatrix(rows, states=matrix.states, background=(matrix.background + s) / total, normalize=True)
+    background = (matrix.background + s) / total
+    return TransitionMatrix(rows, states=matrix.states, background=background, normalize=True)

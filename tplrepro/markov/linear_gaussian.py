@@ -1,18 +1,19 @@
-"""Normal series: a linear state space whose shocks are normal, such as autoregressions and moving averages."""
+"""Gaussian series: linear state spaces with normal shocks, such as autoregressions and moving averages."""
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.validation import FrozenArrays, as_numbers, check_covariance, check_horizon, check_level
 
-__all__ = ["LinearGaussianSeries", "spectral_radius"]
-
 
 @dataclass(frozen=True)
 class LinearGaussianSeries(FrozenArrays):
-    """T values x_t = value . s_t of a hidden state s_{t+1} = transition s_t + N(0, innovation), s_1 ~ N(0, initial).
+    """T values x_t = value . s_t of a hidden state s_{t+1} = transition s_t + N(0, innovation).
+
+    The first state s_1 is N(0, initial).
 
     Attributes
     ----------
@@ -41,8 +42,8 @@ class LinearGaussianSeries(FrozenArrays):
             matrix = as_numbers(getattr(self, name), f"{name} must be real numbers", "give an array")
             if matrix.shape != wanted or not np.isfinite(matrix).all():
                 raise ValueError(
-                    f"{name} must be finite numbers of shape {wanted}, found shape {matrix.shape}; give a row for each "
-                    "of the state's numbers"
+                    f"{name} must be finite numbers of shape {wanted}, found shape {matrix.shape}; "
+                    "give a row for each number of the state"
                 )
             if name in ("innovation", "initial"):
                 matrix = check_covariance(matrix, name)
@@ -51,10 +52,10 @@ class LinearGaussianSeries(FrozenArrays):
         super().__post_init__()
 
     @classmethod
-    def autoregressive(cls, coefficients: ArrayLike, horizon: int, variance: float = 1.0) -> "LinearGaussianSeries":
+    def autoregressive(cls, coefficients: ArrayLike, horizon: int, variance: float = 1.0) -> Self:
         """The stationary series x_t = sum of coefficients[k] x_{t-1-k} + innovation, of a variance > 0.
 
-        One coefficient is the correlation of neighbours in AR(1). ValueError where no stationary series has them.
+        A single coefficient is the correlation of neighbours. ValueError if no stationary series has them.
         """
         from scipy.linalg import companion, solve_discrete_lyapunov
 
@@ -64,8 +65,8 @@ class LinearGaussianSeries(FrozenArrays):
         transition = companion(np.r_[1.0, -a]) if a.ndim == 1 and np.isfinite(a).all() else unit
         if spectral_radius(transition) >= 1.0:
             raise ValueError(
-                f"coefficients must belong to a stationary series, found {a.tolist()}; give, for AR(1), a correlation "
-                "greater than -1 and less than 1"
+                f"coefficients must belong to a stationary series, found {a.tolist()}; "
+                "give, for AR(1), a correlation greater than -1 and less than 1"
             )
         if a.size == 1:
             return cls(transition, variance * (1.0 - a) * (1.0 + a) * unit, unit[0], variance * unit, horizon)
@@ -74,7 +75,7 @@ class LinearGaussianSeries(FrozenArrays):
         return cls(transition, scale * unit, unit[0], scale * (stationary + stationary.T) / 2.0, horizon)
 
     @classmethod
-    def moving_average(cls, weights: ArrayLike, horizon: int) -> "LinearGaussianSeries":
+    def moving_average(cls, weights: ArrayLike, horizon: int) -> Self:
         """x_t = sum of weights[k] u_{t-k} with independent standard normal u_t: a banded covariance."""
         values = np.atleast_1d(as_numbers(weights, "weights must be real numbers", "give an array (q + 1,)"))
         d = values.size
@@ -83,7 +84,9 @@ class LinearGaussianSeries(FrozenArrays):
     @property
     def covariance(self) -> np.ndarray:
         """Cov(x_s, x_t), (T, T)."""
-        T, K, state = self.horizon, np.zeros((self.horizon, self.horizon)), self.initial
+        T = self.horizon
+        K = np.zeros((T, T))
+        state = self.initial
         ahead = np.empty((T, self.value.size))  # value . transition^k
         ahead[0] = self.value
         for k in range(1, T):
@@ -95,7 +98,7 @@ class LinearGaussianSeries(FrozenArrays):
 
 
 def spectral_radius(matrix: np.ndarray) -> float:
-    """The largest modulus of its eigenvalues."""
+    """The largest modulus of the eigenvalues of a matrix."""
     return float(abs(np.linalg.eigvals(matrix)).max())
 
 

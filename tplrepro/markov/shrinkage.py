@@ -1,11 +1,11 @@
-"""Each user's own transition matrix, shrunk towards that of everybody.
+"""The transition matrix of each user, shrunk towards the pooled matrix of all users.
 
-A user with little data says little about her own correlation: her row i is (c_i + w p_i) / (|c_i| + w) for her counts
-c_i, the pooled row p_i and a weight w in pseudo-transitions (the posterior mean under a Dirichlet prior w p_i). Without
-pooling it is (c_i + s) / (|c_i| + n s) with a smoothing s, as of any sequences.
+Row i of a user is (c_i + w p_i) / (|c_i| + w) for her counts c_i, the pooled row p_i and a weight w in
+pseudo-transitions: the posterior mean under a Dirichlet prior w p_i. Without pooling it is
+(c_i + s) / (|c_i| + n s) with a smoothing s.
 
-`own_matrix` is the estimate of one user. `matrices_of_few` makes those of many users with few states at a time, as
-arrays with the same bits: an object for each costs ten times as much.
+`own_matrix` estimates the matrix of one user. `matrices_of_few` estimates those of many users with few states at
+once, as arrays with the same bits: one object for each user takes ten times as long.
 """
 
 from collections.abc import Iterator
@@ -17,16 +17,14 @@ from tplrepro.markov.sequences import Sequences, count_transitions
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import ROW_SUM_TOLERANCE
 
-__all__ = ["matrices_of_few", "own_matrix", "pooled_matrix"]
-
-#: Numbers in the matrices that are made at a time, few enough to stay in cache.
+#: Numbers in the matrices that are computed at a time, few enough to stay in cache.
 ENTRIES = 1 << 16
 
 
 def pooled_matrix(counts: Any, smoothing: float) -> TransitionMatrix:
-    """Everybody's matrix from counts (n, n)."""
+    """The matrix of all users together, from counts (n, n)."""
     if smoothing == 0.0:
-        # A state that nobody leaves has no row; any will do, as no user's row depends on more than its weight.
+        # A state that nobody leaves has no row: users there are taken to stay.
         empty = np.flatnonzero(np.asarray(counts.sum(axis=1)).ravel() == 0)
         counts = counts.tolil()
         counts[empty, empty] = 1.0
@@ -40,17 +38,15 @@ def own_matrix(
     counts, _ = count_transitions(sequences, direction=side)
     if prior is None or weight is None:
         return TransitionMatrix.from_counts(counts, smoothing)
+    visited = sequences.labels[None] if sequences.n_states < prior.n_states else None
+    if visited is not None or not prior.is_sparse:
+        return TransitionMatrix(_estimates(counts.toarray()[None], visited, prior, smoothing, weight)[0])
     totals = np.asarray(counts.sum(axis=1)).ravel() + weight
-    if sequences.n_states < prior.n_states:
-        rows = _among(prior, sequences.labels[None])[0]
-    elif not prior.is_sparse:
-        rows = prior.probabilities
-    else:
-        joint = (counts + weight * prior.excess).tocsr()
-        background, stored = weight * prior.background / totals, np.diff(joint.indptr)
-        joint.data = joint.data / np.repeat(totals, stored) + np.repeat(background, stored)
-        return TransitionMatrix(joint, background=background, normalize=True)
-    return TransitionMatrix((counts.toarray() + weight * rows) / totals[:, None], normalize=True)
+    joint = (counts + weight * prior.excess).tocsr()
+    background = weight * prior.background / totals
+    stored = np.diff(joint.indptr)
+    joint.data = joint.data / np.repeat(totals, stored) + np.repeat(background, stored)
+    return TransitionMatrix(joint, background=background, normalize=True)
 
 
 def matrices_of_few(
@@ -62,16 +58,20 @@ def matrices_of_few(
     visited_only: bool,
     most: int,
 ) -> Iterator[tuple[np.ndarray, dict[str, np.ndarray]]]:
-    """Numbers (M,) of users with one number n <= `most` of states, and their matrices (M, n, n) of each side.
+    """Positions (M,) of users with the same number n <= `most` of states, and their matrices (M, n, n), by side.
 
-    User u has the sequences from first[u] to first[u + 1]. Those whom `own_matrix` refuses are left out.
+    User u has the sequences from first[u] to first[u + 1]. Users whom `own_matrix` refuses are left out.
     """
-    n, owner = sequences.n_states, np.repeat(np.arange(first.size - 1), np.diff(sequences.offsets[first]))
-    state, visited, sizes = sequences.values.astype(np.int64), np.arange(n), np.full(first.size - 1, n)
+    n = sequences.n_states
+    owner = np.repeat(np.arange(first.size - 1), np.diff(sequences.offsets[first]))
+    state = sequences.values.astype(np.int64)
+    sizes = np.full(first.size - 1, n)
     if visited_only:
-        visited, state = np.unique(owner * n + state, return_inverse=True)
-        begin = np.searchsorted(visited, np.arange(first.size) * n)
-        visited, state, sizes = visited % n, state - begin[owner], np.diff(begin)
+        places, state = np.unique(owner * n + state, return_inverse=True)
+        begin = np.searchsorted(places, np.arange(first.size) * n)
+        places = places % n
+        state = state - begin[owner]
+        sizes = np.diff(begin)
     users = np.argsort(sizes, kind="stable")
     users = users[: np.searchsorted(sizes[users], most, side="right")]
     # Steps in the order of these users.
@@ -85,22 +85,23 @@ def matrices_of_few(
         size = int(sizes[users[start]])
         stop = int(np.searchsorted(sizes[users], size, side="right"))
         stop = min(stop, start + max(1, ENTRIES // size**2))
-        members, now = users[start:stop], to[steps[start] : steps[stop]]
+        members = users[start:stop]
+        now = to[steps[start] : steps[stop]]
         cells = ((place[owner[now]] - start) * size + state[now - 1]) * size + state[now]
         counts = np.bincount(cells, minlength=members.size * size**2).reshape(-1, size, size)
-        own = visited[begin[members][:, None] + np.arange(size)] if size < n else None
-        made = {
-            side: _estimates(counts.swapaxes(1, 2) if side == "backward" else counts, own, prior, smoothing, weight)
-            for side, prior in pooled.items()
-        }
-        valid = np.logical_and.reduce([np.isfinite(rows).all(axis=(1, 2)) for rows in made.values()])
-        yield members[valid], {side: rows[valid] for side, rows in made.items()}
+        visited = places[begin[members][:, None] + np.arange(size)] if size < n else None
+        matrices = {}
+        for side, prior in pooled.items():
+            steps_of_side = counts.swapaxes(1, 2) if side == "backward" else counts
+            matrices[side] = _estimates(steps_of_side, visited, prior, smoothing, weight)
+        valid = np.logical_and.reduce([np.isfinite(rows).all(axis=(1, 2)) for rows in matrices.values()])
+        yield members[valid], {side: rows[valid] for side, rows in matrices.items()}
         start = stop
 
 
 @np.errstate(all="ignore")
-def _estimates(counts, visited, prior: TransitionMatrix | None, smoothing: float, weight: float | None) -> np.ndarray:
-    """Matrices (M, n, n) with the bits of `own_matrix`, NaN where it refuses, from counts and states visited (M, n)."""
+def _estimates(counts, visited, prior: TransitionMatrix | None, smoothing: float, weight: float | None):
+    """Matrices (M, n, n) from counts and states visited (M, n); NaN for users without an estimate."""
     counts = np.ascontiguousarray(counts)  # the order of its sums depends on it
     totals = counts.sum(axis=2)
     if prior is None or weight is None:
@@ -118,12 +119,13 @@ def _estimates(counts, visited, prior: TransitionMatrix | None, smoothing: float
 
 def _among(prior: TransitionMatrix, visited: np.ndarray) -> np.ndarray:
     """Pooled rows (M, n, n) among the states visited (M, n)."""
-    at = np.repeat(visited, visited.shape[1], axis=1), np.tile(visited, visited.shape[1])
-    found = prior.probabilities[at]
+    row = np.repeat(visited, visited.shape[1], axis=1)
+    column = np.tile(visited, visited.shape[1])
+    entries = prior.probabilities[row, column]
     if prior.is_sparse:
-        found = found.toarray()
-        found = np.where(found > 0.0, found, prior.background[at[0]])
-    rows = found.reshape(*visited.shape, -1)
+        entries = entries.toarray()
+        entries = np.where(entries > 0.0, entries, prior.background[row])
+    rows = entries.reshape(*visited.shape, -1)
     mass = rows.sum(axis=2, keepdims=True)
-    # A pooled row that never leads to one of her places gives no hint: all of them alike.
+    # A pooled row that never leads to one of the places visited says nothing: all of them are alike.
     return np.where(mass > 0, rows / np.where(mass > 0, mass, 1.0), 1.0 / visited.shape[1])

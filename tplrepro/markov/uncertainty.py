@@ -1,11 +1,11 @@
-"""Uncertainty of an estimated chain: posterior and bootstrap draws of the matrix, and intervals of its leakage.
+"""Uncertainty of an estimated chain: draws of the matrix, posterior or bootstrap, and intervals of its leakage.
 
-A row of counts with a Dirichlet prior of pseudo-count s for each state has the posterior Dirichlet(count + s), whose
-mean is the estimate with Laplacian smoothing s. The bootstrap draws sequences (or users) again, with replacement.
+A row of counts with a Dirichlet prior of pseudo-count s for each state has the posterior Dirichlet(count + s),
+whose mean is the estimate with Laplacian smoothing s. The bootstrap redraws sequences (or users) with replacement.
 
-Leakage is a maximum over pairs of states and sets of columns, so that noise in the matrix raises it: draws lie above
-the leakage of the estimate more often than below, and an interval need not contain it. With a small s and rows of few
-counts a posterior draw is much more peaked than its mean; the distance between the two is a finding, not an error.
+Leakage is a maximum over pairs of states and sets of columns, so noise in the matrix raises it: draws often lie
+above the leakage of the estimate, and an interval need not contain it. With a small s and few counts a posterior
+draw is much more peaked than the mean of the posterior; this difference is a finding, not an error.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -18,8 +18,6 @@ from tplrepro.markov.sequences import Sequences, as_sequences
 from tplrepro.markov.transition import TransitionMatrix, checked_counts
 from tplrepro.validation import FrozenArrays, check_horizon, check_smoothing
 
-__all__ = ["LeakageInterval", "bootstrap_draws", "leakage_interval", "posterior_draws"]
-
 #: Posterior draws of more states (one number for each pair of them) are refused: 3.2 GB.
 LARGEST_DENSE = 20_000
 
@@ -31,7 +29,7 @@ def posterior_draws(
 
     Parameters
     ----------
-    counts : as in `TransitionMatrix.from_counts`, whose errors these draws have; transposed for backward matrices
+    counts : as in `TransitionMatrix.from_counts`, with the same errors; transposed for backward matrices
     smoothing : float >= 0, the prior pseudo-count of each state (1: uniform prior, 0.5: Jeffreys')
         0 is the improper prior under which steps never seen stay impossible.
 
@@ -42,9 +40,10 @@ def posterior_draws(
     >>> bool(abs(stays - (8 + 1) / (10 + 2)) < 0.02)
     True
     """
-    draws, smoothing = check_horizon(draws, "draws"), check_smoothing(smoothing)
+    draws = check_horizon(draws, "draws")
+    smoothing = check_smoothing(smoothing)
     table, states = checked_counts(counts)
-    TransitionMatrix.from_counts(table, smoothing, states)  # what has no estimate has no posterior
+    TransitionMatrix.from_counts(table, smoothing, states)  # counts without an estimate have no posterior
     if table.shape[0] > LARGEST_DENSE:
         raise ValueError(
             f"a draw must have at most {LARGEST_DENSE} states, found {table.shape[0]}; use bootstrap_draws"
@@ -54,10 +53,11 @@ def posterior_draws(
 
 
 def _posterior_draw(shape: np.ndarray, rng: np.random.Generator, states: Sequence) -> TransitionMatrix:
-    """Normalised Gamma variates in logarithms: for small shapes the variates themselves underflow."""
+    """Normalised gamma variates in logarithms: for small shapes the variates themselves underflow."""
     positive = shape[shape > 0]
+    variates = np.log(rng.standard_gamma(positive + 1.0))
     log = np.full(shape.shape, -np.inf)
-    log[shape > 0] = np.log(rng.standard_gamma(positive + 1.0)) + np.log1p(-rng.random(positive.shape)) / positive
+    log[shape > 0] = variates + np.log1p(-rng.random(positive.shape)) / positive
     return TransitionMatrix(np.exp(log - log.max(axis=1, keepdims=True)), states, normalize=True)
 
 
@@ -69,33 +69,40 @@ def bootstrap_draws(
     estimate: Callable[[Sequences], Any],
     groups: Iterable[Hashable] | None = None,
 ) -> Iterator:
-    """Estimates from sequences that are drawn again with replacement.
+    """Estimates from sequences that are redrawn with replacement.
 
     Parameters
     ----------
     sequences : as in `tplrepro.markov.as_sequences`
-    estimate : makes a draw of the `Sequences` drawn; their states are those of the whole sample, visited or not
-    groups : one hashable a sequence: draw groups together, such as users whose sequences are not independent
+    estimate : function of the `Sequences` drawn; their states are those of the whole sample, visited or not
+    groups : a hashable for each sequence: draw groups together, such as the sequences of one user
 
     Examples
     --------
+    >>> rng = np.random.default_rng(1)
     >>> smooth = lambda sample: TransitionMatrix.from_sequences(sample, smoothing=0.5)
-    >>> draws = bootstrap_draws([[0, 1, 1], [1, 0, 1]], draws=3, rng=np.random.default_rng(1), estimate=smooth)
+    >>> draws = bootstrap_draws([[0, 1, 1], [1, 0, 1]], draws=3, rng=rng, estimate=smooth)
     >>> [P.probabilities[1].round(3).tolist() for P in draws]
     [[0.5, 0.5], [0.833, 0.167], [0.167, 0.833]]
     """
-    draws, coded = check_horizon(draws, "draws"), as_sequences(sequences)
-    number: dict = {}  # groups by first appearance
-    group = np.array([number.setdefault(g, len(number)) for g in (range(len(coded)) if groups is None else groups)])
-    if len(group) != len(coded):
+    draws = check_horizon(draws, "draws")
+    coded = as_sequences(sequences)
+    members: dict = {}  # the sequences of each group, groups by first appearance
+    names = list(range(len(coded)) if groups is None else groups)
+    if len(names) != len(coded):
         raise ValueError(
-            f"groups must name one group a sequence, {len(coded)}, found {len(group)}; give the user of each sequence"
+            f"groups must name the group of each of {len(coded)} sequences, found {len(names)}; "
+            "give the user of each sequence"
         )
-    members = np.split(np.argsort(group, kind="stable"), np.cumsum(np.bincount(group))[:-1])
-    return (
-        estimate(coded.select(np.concatenate([members[g] for g in rng.integers(len(members), size=len(members))])))
-        for _ in range(draws)
-    )
+    for sequence, name in enumerate(names):
+        members.setdefault(name, []).append(sequence)
+    blocks = [*members.values()]
+
+    def redrawn() -> Sequences:
+        chosen = rng.integers(len(blocks), size=len(blocks))
+        return coded.select(np.concatenate([blocks[block] for block in chosen]))
+
+    return (estimate(redrawn()) for _ in range(draws))
 
 
 @dataclass(frozen=True)
@@ -112,8 +119,8 @@ class LeakageInterval(FrozenArrays):
 def leakage_interval(draws: Iterable, function: Callable, confidence: float = 0.9) -> LeakageInterval:
     """The interval of any function of the matrix over draws of it.
 
-    `function` takes a draw and returns a number, which may be infinite, or an array of fixed shape. The ends are values
-    of draws, rounded outwards. ValueError for fewer than 2 / (1 - confidence) draws, or NaN.
+    `function` takes a draw and returns a number, which may be infinite, or an array of fixed shape. The ends are
+    values of draws, rounded outwards. ValueError for fewer than 2 / (1 - confidence) draws, or NaN.
 
     Examples
     --------
@@ -132,9 +139,8 @@ def leakage_interval(draws: Iterable, function: Callable, confidence: float = 0.
             f"draws must be at least {needed} for confidence {confidence:g}, found {len(values)}; draw more"
         )
     if np.isnan(values).any():
-        raise ValueError(
-            f"the function must return numbers, found NaN in draw {np.argwhere(np.isnan(values))[0, 0]}; correct it"
-        )
+        draw = np.argwhere(np.isnan(values))[0, 0]
+        raise ValueError(f"the function must return numbers, found NaN in draw {draw}; correct it")
     tail = 0.5 * (1.0 - confidence)
     return LeakageInterval(
         lower=np.quantile(values, tail, axis=0, method="lower"),
