@@ -121,11 +121,6 @@ def messages(log_likelihoods: np.ndarray, steps: Sequence[TransitionMatrix | np.
 
     `steps` are the T - 1 matrices Pr(l_{t-1} | l_t), not checked, or None for an unknown one. The result
     (..., T, n) is zero at the first time and after an unknown step.
-
-    Examples
-    --------
-    >>> messages(np.log([[0.9, 0.1], [0.5, 0.5]]), [np.array([[0.8, 0.2], [0.2, 0.8]])]).round(4).tolist()
-    [[0.0, 0.0], [-0.3011, -1.3471]]
     """
     logs = np.zeros_like(log_likelihoods)
     for t, matrix in enumerate(steps):
@@ -139,12 +134,6 @@ def condition(log_prior: np.ndarray, log_likelihood: np.ndarray, when: str = "")
     """Bayes' rule: the log-posterior (..., n) and the log-evidence (...) of one output; errors quote `when`.
 
     ImpossibleOutputError if the output has probability zero, ValueError for NaN or +inf.
-
-    Examples
-    --------
-    >>> posterior, evidence = condition(np.log([0.5, 0.5]), np.log([0.2, 0.6]))
-    >>> np.exp(posterior).round(6).tolist(), float(np.exp(evidence).round(6))
-    ([0.25, 0.75], 0.4)
     """
     prior, likelihood = np.asarray(log_prior, dtype=float), np.asarray(log_likelihood, dtype=float)
     if likelihood.ndim == 0 or likelihood.shape[-1:] != prior.shape[-1:]:
@@ -168,11 +157,6 @@ def log_product(log_weights: np.ndarray, matrix: Any, *, transpose: bool = False
     """log(exp(w) P), or log(P exp(w)) if `transpose`, for each w (..., n); -inf where nothing leads there.
 
     `matrix` is a TransitionMatrix or a non-negative array (n, n), dense or sparse.
-
-    Examples
-    --------
-    >>> log_product(np.array([0.0, -900.0]), np.eye(2)).tolist()
-    [0.0, -900.0]
     """
     logs = np.asarray(log_weights, dtype=float)
     flat = logs.reshape(-1, logs.shape[-1])

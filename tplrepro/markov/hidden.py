@@ -1,8 +1,8 @@
-"""Chains behind unlabelled series: Baum-Welch for Gaussian hidden Markov models, through hmmlearn.
+"""Chains behind series of numbers: Baum-Welch for Gaussian hidden Markov models, by hmmlearn.
 
-Where places are not labelled (raw coordinates, say), state z_t moves by a transition matrix and emits what is observed.
-Baum-Welch (Rabiner: A Tutorial on Hidden Markov Models, 1989, section III.C) finds a local maximum of the likelihood:
-the best of several starts is kept. Leakages of its matrix are about the hidden state, not about the observation.
+For series such as raw coordinates, a hidden state z_t moves by a transition matrix and emits the observation.
+Baum-Welch (section III.C of Rabiner: A Tutorial on Hidden Markov Models, 1989) finds a local maximum of the
+likelihood; the best of several starts is kept. Leakages of its matrix are about the hidden state.
 """
 
 import warnings
@@ -16,9 +16,7 @@ from tplrepro.lazy import extra
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import FrozenArrays, as_numbers, check_horizon
 
-__all__ = ["HiddenChain", "fit_hidden_chain"]
-
-#: A start ends when the log-likelihood grows by less, nats.
+#: A start ends when its log-likelihood grows by less, in nats.
 TOLERANCE = 1e-4
 
 
@@ -33,7 +31,7 @@ class HiddenChain(FrozenArrays):
     log_likelihood: float  # of all series together, nats
     converged: bool  # the kept start ended by the tolerance, not by the cap on iterations
     iterations: int  # of the kept start
-    restarts: np.ndarray  # log-likelihood at the end of each start, NaN where it broke down
+    restarts: np.ndarray  # log-likelihood at the end of each start, NaN for a start that failed
 
 
 def fit_hidden_chain(
@@ -50,11 +48,11 @@ def fit_hidden_chain(
     ----------
     series : list of arrays (T,) or (T, d) of numbers, of any lengths T
     restarts : int >= 1; half of the starts take their means from k-means, the others from random observations
-    max_iterations : int >= 1, of each start; a warning says if it stopped the start that is kept
+    max_iterations : int >= 1, for each start; warns if it stopped the start that is kept
 
-    Series are standardised for the fit, so that units do not matter; a prior scatter of a thousandth of one
-    observation's keeps covariances positive. Rows are maximum likelihood: smooth them with `tplrepro.smoothed`.
-    ValueError for missing values, a coordinate that does not vary, too few observations, or if no start ends well.
+    Series are standardised for the fit, so units do not matter; a prior scatter of a thousandth of that of one
+    observation keeps covariances positive. Rows are not smoothed: see `tplrepro.smoothed`. ValueError for missing
+    values, a coordinate that does not vary, too few observations, or if every start fails.
 
     Examples
     --------
@@ -74,26 +72,24 @@ def fit_hidden_chain(
     _check_enough(flat, n_states)
     centre, scale = flat.mean(axis=0), flat.std(axis=0)
     if (scale <= 1e-12 * np.maximum(np.abs(centre), 1e-290)).any():
+        constant = np.argmin(scale)
         raise ValueError(
-            f"each coordinate must vary, found coordinate {np.argmin(scale)} constant at {centre[np.argmin(scale)]:g}; "
-            "leave it out"
+            f"each coordinate must vary, found coordinate {constant} constant at {centre[constant]:g}; leave it out"
         )
     standardised = (flat - centre) / scale
     models = [_start(n_states, standardised, start, rng, max_iterations) for start in range(restarts)]
-    with threadpool_limits(1):  # the matrices are small: threads cost ten times what they save on busy cores
+    with threadpool_limits(1):  # the matrices are small: threads cost more than they save
         ends = np.array([_run(model, standardised, lengths) for model in models])
     if np.isnan(ends).all():
         raise ValueError(
             f"Baum-Welch must end with a valid chain, found none in {restarts} starts; give fewer states or more data"
         )
     model = models[int(np.nanargmax(ends))]
-    history = list(model.monitor_.history)  # hmmlearn says that it converged when it runs out of iterations, too
+    history = list(model.monitor_.history)  # hmmlearn also says "converged" when it runs out of iterations
     converged = len(history) >= 2 and history[-1] - history[-2] < TOLERANCE
     if not converged:
-        warnings.warn(
-            f"Baum-Welch was stopped after {max_iterations} iterations before it converged; raise max_iterations",
-            stacklevel=2,
-        )
+        message = f"Baum-Welch stopped after {max_iterations} iterations before it converged; raise max_iterations"
+        warnings.warn(message, stacklevel=2)
     order = np.lexsort(model.means_.T[::-1])
     ends -= len(flat) * np.log(scale).sum()
     return HiddenChain(
@@ -110,36 +106,33 @@ def fit_hidden_chain(
 
 def _flat(series: Iterable[ArrayLike]) -> tuple[np.ndarray, list[int]]:
     """All observations, (m, d), and the length of each series."""
-    arrays = [
-        array
-        for array in (as_numbers(one, "series must be numbers", "split them at missing values") for one in series)
-        if array.size
-    ]
+    arrays = [as_numbers(one, "series must be numbers", "split them at missing values") for one in series]
+    arrays = [array for array in arrays if array.size]
     if not arrays:
         raise ValueError("fitting needs at least one observation, found none; give non-empty series")
     if len({array.shape[1:] for array in arrays}) > 1 or arrays[0].ndim not in (1, 2):
         raise ValueError(
-            f"each series must have shape (T,) or (T, d) with one d, found {arrays[0].shape} and others; give one d, "
-            "and wrap a single series in a list"
+            f"each series must have shape (T,) or (T, d) with one d, found {arrays[0].shape} and others; "
+            "give one d, and wrap a single series in a list"
         )
     flat = np.concatenate([array.reshape(len(array), -1) for array in arrays])
-    if not np.isfinite(flat).all():
-        raise ValueError(
-            f"observations must be finite numbers, found {flat[~np.isfinite(flat)][0]}; split series at missing values"
-        )
+    infinite = flat[~np.isfinite(flat)]
+    if infinite.size:
+        raise ValueError(f"observations must be finite, found {infinite[0]}; split series at missing values")
     return flat, [len(array) for array in arrays]
 
 
 def _check_enough(flat: np.ndarray, n_states: int) -> None:
-    distinct, width = len(np.unique(flat, axis=0)), flat.shape[1]
+    distinct = len(np.unique(flat, axis=0))
+    width = flat.shape[1]
     parameters = n_states * n_states - 1 + n_states * (width + width * (width + 1) // 2)
-    for kind, found, needed in (
+    for kind, number, needed in (
         ("distinct observations as states", distinct, n_states),
         ("observations as free parameters", len(flat), parameters),
     ):
-        if found < needed:
+        if number < needed:
             raise ValueError(
-                f"there must be at least as many {kind}, found {found} for {needed}; give fewer states or more data"
+                f"there must be as many {kind}, found {number} for {needed}; give fewer states or more data"
             )
 
 
@@ -160,14 +153,14 @@ def _start(n_states: int, flat: np.ndarray, start: int, rng: np.random.Generator
     )
     if start % 2:
         model.means_ = rng.choice(np.unique(flat, axis=0), n_states, replace=False)
-    # hmmlearn's own starts draw nearly deterministic rows, from which Baum-Welch seldom gets away.
+    # hmmlearn itself starts at nearly deterministic rows, which Baum-Welch seldom leaves.
     model.startprob_ = np.full(n_states, 1.0 / n_states)
     model.transmat_ = rng.dirichlet(np.full(n_states, 2.0), size=n_states)
     return model
 
 
 def _run(model, flat: np.ndarray, lengths: list[int]) -> float:
-    """Log-likelihood at the end of one start, NaN if it breaks down."""
+    """The log-likelihood at the end of one start, NaN if it fails."""
     try:
         model.fit(flat, lengths)
         valid = np.allclose(model.transmat_.sum(axis=1), 1.0) and np.isfinite(model.transmat_).all()

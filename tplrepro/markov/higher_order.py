@@ -1,15 +1,15 @@
 """Chains of order k as chains over k-tuples, and the chain seen every few steps.
 
-In a chain of order k the next place depends on the last k of them. With the tuple z_t = (l^{t-k+1}, ..., l^t) as state
-it is a first-order chain, to which everything in [1] applies; but the secret is then the tuple.
+In a chain of order k the next place depends on the last k places. With the tuple z_t = (l^{t-k+1}, ..., l^t) as
+state it is a first-order chain, to which everything in [1] applies, and the secret is the tuple.
 
-- The leakage is about k neighbouring places together. What one release spends on l^t alone is event-level; about the
-  tuple, the k releases that depend on it spend k budgets, as in w-event privacy with w = k.
-- Two tuples that end in different places overlap with different successors, so for k >= 2 the one-step matrix has rows
-  of disjoint supports: L is the identity and the leakage of n releases is n epsilon, whatever the data. This is an
-  artefact of the overlap, not a finding. Tuples k steps apart share no place: seen every k steps (`every_kth`) they
-  form a first-order chain as well, and each block of k releases spends k epsilon on its tuple. The leakage of that
-  chain is the meaningful one: `temporal_privacy_leakage(np.full(blocks, k * epsilon), ...)` on `every_kth(P, k)`.
+- The leakage is about k neighbouring places together. The k releases that depend on a tuple spend k budgets on
+  it, as in w-event privacy with w = k.
+- For k >= 2, tuples that end in different places have different successors. The rows of the one-step matrix then
+  have disjoint supports, L is the identity, and n releases leak n epsilon, whatever the data. This is an artefact
+  of the overlap of tuples. Tuples k steps apart share no place: seen every k steps (`every_kth`) they form a
+  first-order chain as well, and each block of k releases spends k epsilon on its tuple. Use the leakage of that
+  chain: `temporal_privacy_leakage(np.full(blocks, k * epsilon), ...)` on `every_kth(P, k)`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,8 +22,6 @@ from numpy.typing import ArrayLike
 from tplrepro.markov.sequences import Sequences, as_sequences, count_transitions
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.validation import check_horizon, check_smoothing
-
-__all__ = ["estimate_higher_order", "every_kth"]
 
 #: Most tuples that may become states, and most probabilities stored: 2**27 of them take 1.5 GB.
 MOST_TUPLES = 1_000_000
@@ -46,12 +44,12 @@ def estimate_higher_order(
     order : int >= 1, the k of the tuples
     smoothing : float >= 0, the s added to the counts of the steps that can occur: from (a, b) to each (b, c)
     tuples : "observed", "all", or a list of tuples
-        States are the tuples that occur, all k-tuples of the places that occur (smoothing then connects them all), or
-        those given, such as the states of another estimate.
-    labels : optional; what the codes 0..n-1 in the sequences stand for
+        The states: the tuples that occur, all k-tuples of the places that occur (smoothing then connects them
+        all), or those of a list, such as the states of another estimate.
+    labels : optional; the places that the codes 0..n-1 in the sequences stand for
 
-    States are labelled by tuples, for order 1 by the places themselves. ValueError if no sequence has k places, for too
-    many tuples, or a tuple without any successor to smooth over (the last of a sequence): see `drop_dead_ends`.
+    States are labelled by tuples, for order 1 by places. ValueError if no sequence has k places, for too many
+    tuples, or a tuple without a successor, such as the last of a sequence: see `drop_dead_ends`.
 
     Examples
     --------
@@ -59,14 +57,15 @@ def estimate_higher_order(
     >>> P.states, P.probabilities.tolist()
     ([('a', 'a'), ('a', 'b'), ('b', 'a')], [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
     """
-    order, smoothing = check_horizon(order, "order"), check_smoothing(smoothing)
+    order = check_horizon(order, "order")
+    smoothing = check_smoothing(smoothing)
     augmented = _augmented(sequences, order, labels)
     if not isinstance(tuples, str):
         augmented = as_sequences(augmented, states=[(place,) for place in tuples] if order == 1 else tuples)
     elif tuples == "all":
         augmented = as_sequences(augmented, states=_all_tuples(augmented.labels.tolist(), order))
     elif tuples != "observed":
-        raise ValueError(f"tuples must be 'observed', 'all' or a list of tuples, found {tuples!r}; choose one of them")
+        raise ValueError(f"tuples must be 'observed', 'all' or a list of tuples, found {tuples!r}; choose one")
     counts, states = count_transitions(augmented, direction=direction)
     if order == 1:
         return TransitionMatrix.from_counts(counts, smoothing, [place for (place,) in states])
@@ -76,7 +75,7 @@ def estimate_higher_order(
 
 
 def every_kth(matrix: TransitionMatrix | ArrayLike, k: int) -> TransitionMatrix:
-    """The chain seen every k steps: P^k; ValueError if P is sparse with a background, or P^k would not fit in memory.
+    """The chain seen every k steps: P^k; ValueError if P^k is too large, or P is sparse with a background.
 
     Examples
     --------
@@ -88,14 +87,16 @@ def every_kth(matrix: TransitionMatrix | ArrayLike, k: int) -> TransitionMatrix:
     if k == 1:
         return matrix
     if not matrix.is_sparse:
-        return TransitionMatrix(np.linalg.matrix_power(matrix.probabilities, k), states=matrix.states, normalize=True)
+        power = np.linalg.matrix_power(matrix.probabilities, k)
+        return TransitionMatrix(power, states=matrix.states, normalize=True)
     if matrix.background.any():
         raise ValueError(
-            f"the power of a sparse matrix needs background 0, found {matrix.background.max():.3g}; make it dense"
+            f"a sparse matrix must have background 0 here, found {matrix.background.max():.3g}; make it dense"
         )
     power = matrix.probabilities
     for _ in range(k - 1):
-        _check_stored(np.diff(matrix.probabilities.indptr)[power.indices].sum(), "the power")  # or fewer: they overlap
+        most = np.diff(matrix.probabilities.indptr)[power.indices].sum()  # fewer where entries coincide
+        _check_stored(most, "the power")
         power = power @ matrix.probabilities
     return TransitionMatrix(power, states=matrix.states, normalize=True)
 
@@ -106,8 +107,8 @@ def _augmented(sequences: Any, order: int, labels: Sequence | None) -> Sequences
     lengths = np.maximum(coded.lengths - (order - 1), 0)
     if not lengths.any():
         raise ValueError(
-            f"a chain of order {order} needs a sequence of at least {order} places, found at most "
-            f"{coded.lengths.max()}; give longer sequences or a lower order"
+            f"a chain of order {order} needs a sequence of at least {order} places, "
+            f"found at most {coded.lengths.max()}; give longer sequences or a lower order"
         )
     offsets = np.append(0, np.cumsum(lengths))
     first = np.repeat(coded.offsets[:-1] - offsets[:-1], lengths) + np.arange(offsets[-1])
@@ -122,20 +123,21 @@ def _all_tuples(states: list, order: int) -> list:
     n = len(places)
     if n**order > MOST_TUPLES or (order > 1 and n ** (order + 1) > MOST_STORED):
         raise ValueError(
-            f"all {order}-tuples of {n} places would be {n**order} states, more than fit; use the observed ones"
+            f"all {order}-tuples must fit in memory, found {n**order} of {n} places; use the observed ones"
         )
     return list(product(places, repeat=order))
 
 
 def _possible_steps(states: list, direction: str):
-    """A 1 where a tuple continues another: (n, n) sparse."""
+    """A sparse matrix (n, n) with a 1 for each step from a tuple to one that continues it."""
     import scipy.sparse
 
     overlaps: dict = {}
     ends = np.array([overlaps.setdefault(state[1:], len(overlaps)) for state in states])
     begins = np.array([overlaps.setdefault(state[:-1], len(overlaps)) for state in states])
     size, n = len(overlaps), len(states)
-    _check_stored((np.bincount(ends, minlength=size) * np.bincount(begins, minlength=size)).sum(), "the chain")
+    steps = np.bincount(ends, minlength=size) @ np.bincount(begins, minlength=size)
+    _check_stored(int(steps), "the chain")
     from_end = scipy.sparse.csr_array((np.ones(n), (np.arange(n), ends)), shape=(n, size))
     to_begin = scipy.sparse.csr_array((np.ones(n), (begins, np.arange(n))), shape=(size, n))
     return from_end @ to_begin if direction == "forward" else (from_end @ to_begin).T
