@@ -14,14 +14,14 @@ changes are sums of terms that do not cancel near the optimum.
 """
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, lu_factor, lu_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 __all__ = ["lower_bound", "solve_interior"]
 
 #: Newton steps; 400 symbols take 30 to 110.
 MOST_STEPS = 300
 #: Shares of the way to the boundary that a step goes, far from the optimum and near it.
-SHARES = 0.99, 0.9999
+SHARES = 0.95, 0.99
 
 
 def solve_interior(
@@ -50,9 +50,10 @@ def solve_interior(
         except LinAlgError:
             break
         change, other, _ = direction(-products)
-        # How short the way straight to the optimum is says how much centring pays.
+        # The further the straight way to the optimum is open, the less centring and the more correction pays. A full
+        # correction after a short way throws iterates to the boundary, where rounding errors decide how they go on.
         straight = min(_length(primal, change), _length(dual, other))
-        aim = 0.5 * (1.0 - straight) ** 2 * between / per_weight * weight - products - change * other
+        aim = 0.5 * (1.0 - straight) ** 2 * between / per_weight * weight - products - straight * change * other
         change, other, of_nu = direction(aim)
         share = float(np.clip(1.0 - between, *SHARES))
         forward, backward = (min(1.0, share * _length(*pair)) for pair in ((primal, change), (dual, other)))
@@ -104,26 +105,12 @@ def _newton(primal: np.ndarray, dual: np.ndarray, b: np.ndarray, cap: float, bey
 
 
 def _solver(diagonal: np.ndarray, added: np.ndarray, taken: np.ndarray):
-    """Solves diag + added @ added.T - taken @ taken.T for a right side; in m unknowns where that is much less work."""
-    n, m = added.shape
-    if n < 4 * m:
-        matrix = added @ added.T - taken @ taken.T
-        matrix[np.diag_indices(n)] += diagonal
-        unit = 1.0 / np.sqrt(np.diagonal(matrix))
-        factor = _factor(matrix * unit * unit[:, None])
-        return lambda right: unit * cho_solve(factor, unit * right)
-    both, signs = np.hstack([added, taken]), np.repeat([1.0, -1.0], m)
-    scaled = both / diagonal[:, None]
-    factor = lu_factor(np.diag(signs) + scaled.T @ both)
-
-    def solve(right: np.ndarray) -> np.ndarray:
-        found, left = np.zeros(n), right
-        for _ in range(3):  # refined: the columns of `taken` all but cancel the diagonal
-            found = found + left / diagonal - scaled @ lu_solve(factor, scaled.T @ left)
-            left = right - diagonal * found - both @ (signs * (both.T @ found))
-        return found
-
-    return solve
+    """Return the function that solves (diag + added @ added.T - taken @ taken.T) x = right for x."""
+    matrix = added @ added.T - taken @ taken.T
+    matrix[np.diag_indices(len(matrix))] += diagonal
+    unit = 1.0 / np.sqrt(np.diagonal(matrix))
+    factor = _factor(matrix * unit * unit[:, None])
+    return lambda right: unit * cho_solve(factor, unit * right)
 
 
 def _factor(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
