@@ -1,7 +1,7 @@
-"""Gaze: where on a screen people look, one recording a file, as comma-separated values with a header.
+"""Gaze: where people look on a screen, one recording per file, as comma-separated values with a header.
 
 There is no common format: the caller names the columns of time and coordinates and the unit of the coordinates. Two
-layouts are given, to be passed as ``load(path, **GAZEGRAPH)``: `ANDERSSON2017` (Andersson et al. 2017, doi
+layouts are defined, for use as ``load(path, **GAZEGRAPH)``: `ANDERSSON2017` (Andersson et al. 2017, doi
 10.3758/s13428-016-0738-9: 30 subjects watching pictures, videos and moving dots, 500 Hz, pixels) and `GAZEGRAPH` (8
 subjects at six desktop activities, 30 Hz, shares of the screen).
 
@@ -36,7 +36,7 @@ NAME = re.compile(r"([^_]+)_(.+?)\.csv(\.gz)?")
 
 
 def fetch() -> Path:
-    """None are published as CSV: a DatasetNotFoundError says where they are described and how to lay them out."""
+    """Raises DatasetNotFoundError: none are published as CSV; the message says how to lay them out."""
     return registry.fetch("gaze")
 
 
@@ -50,11 +50,11 @@ def load(
     strict: bool = False,
     max_malformed: int = 0,
 ) -> pd.DataFrame:
-    """Read recordings into a tidy frame, one sample a row, ordered by user, recording and time.
+    """Read recordings into a tidy frame, one sample per row, ordered by user, recording and time.
 
-    `path` is a folder of files USER_RECORDING.csv, plain or gzip-compressed, or one of them; by default it is looked
-    for as `registry.locate` says, by the columns. `time`, `x` and `y` name columns of the files, and `unit` that of the
-    coordinates, "px" or "share", say; the other parameters, and errors, are those of `geolife.load`.
+    `path` is a folder of files USER_RECORDING.csv, plain or gzip-compressed, or one of them; by default the
+    first data folder whose files have these columns is used. `time`, `x` and `y` name columns of the files, `unit` is
+    the unit of the coordinates, such as "px" or "share"; other parameters and errors are those of `geolife.load`.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def _csv_files(path: Path) -> list[Path]:
 
 
 def _has_columns(path: Path, wanted: list[str]) -> bool:
-    """Whether the first file of a folder has the columns: tells which of several sets is meant."""
+    """Whether the first file of a folder has these columns; distinguishes several sets."""
     return any(set(wanted) <= set(_header(_first_lines(file))) for file in _csv_files(path)[:1])
 
 
@@ -117,7 +117,7 @@ def _read(file: Path, wanted: list[str], defects: Defects) -> pd.DataFrame:
 
 
 def _parser(file: Path, wanted: list[str]) -> Callable[[bytes], pa.Table]:
-    """How to parse the lines below a header."""
+    """The parser of the lines below a header."""
     lines = _first_lines(file)
     header = _header(lines)
     if not set(wanted) <= set(header) or len(set(header)) != len(header):
@@ -129,9 +129,9 @@ def _parser(file: Path, wanted: list[str]) -> Callable[[bytes], pa.Table]:
 
 
 def areas(frame: pd.DataFrame, columns: int, rows: int, width: float, height: float) -> np.ndarray:
-    """Area of interest of each sample, int32 (m,): cells of a grid over the screen of this width and height.
+    """Area of interest of each sample, int32 (m,): the cell of a grid over a screen of this width and height.
 
-    They are numbered along the lines; -1 is off the screen. `frame` has columns x and y, y pointing down.
+    Cells are numbered row by row; -1 is off the screen. `frame` has columns x and y, y pointing down.
 
     >>> areas(pd.DataFrame({"x": [0.0, 0.9, 1.5], "y": [0.1, 1.0, 0.5]}), 2, 2, 1.0, 1.0).tolist()
     [0, 3, -1]

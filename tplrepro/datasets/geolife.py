@@ -1,16 +1,14 @@
 """Geolife (Zheng, Xie, Ma 2010): GPS trajectories of 182 people, most of them in Beijing, from 2007 to 2012.
 
-Format: files NNN/Trajectory/*.plt, one a trajectory of user NNN, read in place from the official zip or from its
+Format: files NNN/Trajectory/*.plt, one per trajectory of user NNN, read in place from the official zip or from its
 unpacked folders. Six header lines, then lines of latitude, longitude (WGS 84), 0, altitude in feet (-777: unknown), day
 number, date, time (GMT), separated by commas, with CRLF ends. The official zip holds 18,670 trajectories and 24,876,978
 points.
 
-Known defects, skipped and counted: coordinates out of range (there is a latitude of 400), times before 2007 (clocks
-that say 2000-01-01) or in the future, points of a user at one second (all but the first), files without points or in
-other folders.
+Known defects, skipped and counted: coordinates out of range (there is a latitude of 400), times before 2007 (wrong
+clocks) or in the future, repeated points of a user in the same second, files without points or in other folders.
 
-Reading: pyarrow parses a few files at a time in threads, faster than Polars, DuckDB and pandas (docs/readers.md). Users
-are joined one by one, to keep memory low.
+Reading: pyarrow parses a few files at a time in threads; users are joined one by one, to keep memory low.
 """
 
 import contextlib
@@ -47,26 +45,27 @@ COLUMNS = {
     "clock": pa.time32("s"),
 }
 FOOT = 0.3048  # metres
-#: What `zipfile` raises for damage, encryption and methods that it does not know.
+#: Errors of `zipfile` for damaged or encrypted archives and unknown methods.
 DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, RuntimeError, ValueError)
-THREADS, FILES_AHEAD = 2, 64  # that unpack and parse, and that are unpacked before their turn at most
+THREADS = 2
+FILES_AHEAD = 64  # unpacked before their turn, at most
 
 
 def fetch() -> Path:
-    """Download "Geolife Trajectories 1.3.zip" into the cache and return its path, as `registry.fetch` does."""
+    """Download "Geolife Trajectories 1.3.zip" into the cache and return its path."""
     return registry.fetch("geolife")
 
 
 def load(path: str | Path | None = None, *, box=None, strict: bool = False, max_malformed: int = 0) -> pd.DataFrame:
-    """Read trajectories into a tidy frame, one point a row, ordered by user and time.
+    """Read trajectories into a tidy frame, one point per row, ordered by user and time.
 
     Parameters
     ----------
     path : path-like, optional
-        The zip, or a folder above the folders NNN/Trajectory; by default it is looked for as `registry.locate` says.
-    box : (south, north, west, east), optional: keep points in it only, and count others in ``attrs["outside_box"]``
+        The zip, or a folder above the folders NNN/Trajectory; by default found by `registry.locate`.
+    box : (south, north, west, east), optional: keep only points in it, and count the others in ``attrs["outside_box"]``
     strict : bool, whether to raise at the first defect instead of skipping and counting
-    max_malformed : int, how many lines that do not follow the format may be skipped and counted in all
+    max_malformed : int, number of malformed lines that may be skipped and counted
 
     Returns
     -------
@@ -76,7 +75,7 @@ def load(path: str | Path | None = None, *, box=None, strict: bool = False, max_
         ``attrs``: source, synthetic, skipped, skipped_examples, reordered (points older than the one before in their
         file), outside_box.
 
-    DatasetNotFoundError, DataFormatError or OSError if there is nothing, or it cannot be read.
+    Raises DatasetNotFoundError, DataFormatError or OSError if there is nothing to read or it cannot be read.
     """
     path = registry.locate("geolife", path, accept=_holds_trajectories)
     defects = Defects(strict, max_malformed, EXPECTED)
@@ -100,7 +99,7 @@ def load(path: str | Path | None = None, *, box=None, strict: bool = False, max_
 
 
 class _File(NamedTuple):
-    """One trajectory: its user, its label "NNN/name", its place for messages, and how to get its bytes."""
+    """One trajectory: its user, its label "NNN/name", its place for messages, and a function that reads it."""
 
     user: int
     label: str
@@ -139,7 +138,7 @@ def _files(path: Path, stack: contextlib.ExitStack, defects: Defects) -> list[_F
 
 
 def _file(name: str, place: str, read: Callable[[], bytes]) -> _File:
-    """A file by its name; the user of what is no trajectory is -1."""
+    """A file by its name; user -1 for files that are no trajectories."""
     match = MEMBER.search(name)
     return _File(int(match[1]), f"{match[1]}/{match[2]}", place, read) if match else _File(-1, name, place, read)
 
@@ -163,13 +162,13 @@ def _archive(path: Path, stack: contextlib.ExitStack) -> zipfile.ZipFile:
 def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: str) -> bytes:
     try:
         with archive.open(info) as member:
-            return member.read(info.file_size + 1)  # no stream unpacks to more than its size, which was checked
+            return member.read(info.file_size + 1)  # the declared sizes were checked before
     except DAMAGE as error:
         raise DataFormatError(f"the archive is damaged or encrypted ({error}); download it again", place) from None
 
 
 def _parsed(file: _File) -> tuple[bytes, pa.Table | None]:
-    """The lines of a file below its header, and what pyarrow makes of them."""
+    """The lines of a file below its header, raw and parsed."""
     data = file.read()
     header = HEADER.match(data)
     if not header:
@@ -205,7 +204,7 @@ def _checked(number: int, file: _File, parsed: tuple[bytes, pa.Table | None], po
 
 
 def _joined(parts: list[pa.Table], files: list[_File], defects: Defects) -> pa.Table:
-    """The points of one user by time, without what overlapping trajectories repeat of one second."""
+    """The points of one user by time, without points that overlapping trajectories repeat."""
     table = pa.concat_tables(parts)
     time, trajectory = (table[name].to_numpy() for name in ("time", "trajectory"))
     if not (np.diff(time) <= 0).any():
@@ -215,7 +214,7 @@ def _joined(parts: list[pa.Table], files: list[_File], defects: Defects) -> pa.T
 
 
 def _frame(users: list[pa.Table], files: list[_File]) -> pd.DataFrame:
-    """The points of all users, each column of theirs freed when it is joined, to keep memory low."""
+    """The points of all users; each column is freed once it is joined, to keep memory low."""
     table = pa.concat_tables(users)
     users.clear()
     columns = {}

@@ -4,9 +4,7 @@ Format (SNAP): user, time (ISO 8601, UTC), latitude, longitude, location id; sep
 user; also gzip-compressed. The official file has 6,442,890 check-ins, from February 2009 to October 2010.
 
 Known defects, skipped and counted: coordinates out of range, position (0, 0), a missing field, a time in the future,
-and of several check-ins of a user at one second all but the first line.
-
-Reading: pyarrow parses blocks of lines. Polars would save a second (docs/readers.md) and be one more dependency.
+and repeated check-ins of a user in the same second.
 """
 
 from pathlib import Path
@@ -30,12 +28,12 @@ COLUMNS = {
 
 
 def fetch() -> Path:
-    """Download loc-gowalla_totalCheckins.txt.gz into the cache and return its path, as `registry.fetch` does."""
+    """Download loc-gowalla_totalCheckins.txt.gz into the cache and return its path."""
     return registry.fetch("gowalla")
 
 
 def load(path: str | Path | None = None, *, box=None, strict: bool = False, max_malformed: int = 0) -> pd.DataFrame:
-    """Read check-ins into a tidy frame, one a row, ordered by user and time.
+    """Read check-ins into a tidy frame, one per row, ordered by user and time.
 
     `path` is a file, plain or gzip-compressed; the other parameters, and errors, are those of `geolife.load`.
 
@@ -43,7 +41,7 @@ def load(path: str | Path | None = None, *, box=None, strict: bool = False, max_
     -------
     DataFrame
         user : int64; time : datetime64[us, UTC]; latitude, longitude : float64, degrees of WGS 84; location : int64.
-        ``attrs``: as in `geolife.load`; reordered are lines that are newer than the line before of the same user.
+        ``attrs``: as in `geolife.load`; reordered counts lines that are newer than the same user's previous line.
     """
     path = registry.locate("gowalla", path)
     defects = Defects(strict, max_malformed, EXPECTED)
@@ -66,7 +64,7 @@ def _parse(lines: bytes) -> pa.Table:
 
 
 def _tidy(parts: list[pa.Table], path: Path, defects: Defects) -> pd.DataFrame:
-    """One frame of all parts, ordered by user and time, with one check-in of a user a second."""
+    """One frame of all parts, ordered by user and time, with at most one check-in per user and second."""
     table = pa.concat_tables(parts)
     user, time = table["user"].to_numpy(), table["time"].to_numpy()
     stamps = time.view("datetime64[us]")

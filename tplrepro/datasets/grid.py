@@ -1,8 +1,8 @@
-"""Grids: a box on the earth cut into square cells of a given size in kilometres; the cells are the chain's states.
+"""Grids: a geographic box divided into square cells of a given size in kilometres; cells are the states of a chain.
 
 The locations of [5], Section 8, are cells of 0.34 km by 0.34 km within the 3rd ring of Beijing and of 0.89 km by
 0.89 km in Los Angeles. The paper gives no boxes; `BEIJING_3RD_RING` and `LOS_ANGELES` are ours. Coordinates are
-projected by PROJ to a transverse Mercator plane centred on the box, whose scale is within 2e-4 of true in boxes up to
+projected by PROJ to a transverse Mercator plane centred on the box, with a scale error of at most 2e-4 in boxes up to
 200 km wide.
 """
 
@@ -13,8 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.lazy import extra
-
-__all__ = ["BEIJING_3RD_RING", "Box", "Grid", "LOS_ANGELES", "as_box"]
 
 CHUNK = 1 << 20
 MOST_CELLS = np.iinfo(np.int32).max
@@ -64,10 +62,10 @@ class Grid:
     """Square cells over a box, numbered from the south-west corner eastwards, then northwards.
 
     Cell ``row * n_columns + column`` covers the square from ``(column, row)`` to ``(column + 1, row + 1)`` in units of
-    `cell_km`. The last row and column may stick out of the box; -1 stands for outside.
+    `cell_km`. The last row and column may extend beyond the box; -1 means outside.
 
-    `box` is (south, north, west, east) in degrees of WGS 84, `cell_km` the side of a cell in kilometres. ValueError if
-    the box is not one, the size is not positive, or the grid would have more than 2**31 - 1 cells.
+    `box` is (south, north, west, east) in degrees of WGS 84, `cell_km` the side of a cell in kilometres. Raises
+    ValueError for an invalid box, a size that is not positive, and grids of more than 2**31 - 1 cells.
 
     >>> grid = Grid((39.86, 39.97, 116.27, 116.49), 0.34)
     >>> grid.n_rows, grid.n_columns, grid.n_cells
@@ -113,7 +111,7 @@ class Grid:
 
     @property
     def n_cells(self) -> int:
-        """Number of cells, inside the box or sticking out of it."""
+        """Number of cells, including those that extend beyond the box."""
         return self.n_rows * self.n_columns
 
     def project(self, latitude: ArrayLike, longitude: ArrayLike) -> np.ndarray:
@@ -122,7 +120,7 @@ class Grid:
         return np.stack([east, north], axis=-1) / 1000 - self._south_west
 
     def cell(self, latitude: ArrayLike, longitude: ArrayLike) -> np.ndarray:
-        """The cell of each point, int32 (m,), from degrees of WGS 84; -1 outside the box and for NaN."""
+        """The cell of each point, int32 (m,), from degrees of WGS 84; -1 outside the box or for NaN."""
         latitude, longitude = np.atleast_1d(np.asarray(latitude, float)), np.atleast_1d(np.asarray(longitude, float))
         if latitude.shape != longitude.shape or latitude.ndim != 1:
             raise ValueError(

@@ -1,10 +1,9 @@
 """Kosarak: page visits of a Hungarian news site, one session a line, page ids in the order of the file.
 
 Format (FIMI): page ids, whole numbers, separated by blanks; also gzip-compressed. The official file has 990,002
-sessions and 41,270 pages. There are no times and no users: a session is taken for a user, as in [3].
+sessions and 41,270 pages. There are no times and no users: each session counts as a user, as in [3].
 
-Reading: all ids of a block become one column that pyarrow parses, and the ends of lines tell the sessions apart;
-engines for tables have no reader for ragged lines.
+Reading: pyarrow parses all ids of a block as one column, and the line ends separate the sessions.
 """
 
 from pathlib import Path
@@ -23,12 +22,12 @@ BLANKS = bytes.maketrans(b" \t\r", b"\n\n\n")
 
 
 def fetch() -> Path:
-    """Download kosarak.dat.gz into the cache and return its path, as `registry.fetch` does."""
+    """Download kosarak.dat.gz into the cache and return its path."""
     return registry.fetch("kosarak")
 
 
 def load(path: str | Path | None = None, *, strict: bool = False, max_malformed: int = 0) -> pd.DataFrame:
-    """Read sessions into a tidy frame, one click a row.
+    """Read sessions into a tidy frame, one click per row.
 
     Parameters and errors are those of `geolife.load`; `path` is a file, plain or gzip-compressed, and the known defect
     is an empty session.
@@ -61,7 +60,7 @@ def load(path: str | Path | None = None, *, strict: bool = False, max_malformed:
 
 
 def to_sequences(frame: pd.DataFrame) -> Sequences:
-    """The sequences of pages of a frame that `load` gave, or of some of its sessions.
+    """The sequences of pages of a frame from `load`, or of some of its sessions.
 
     >>> frame = pd.DataFrame({"session": [0, 0, 3], "position": [0, 1, 0], "page": [7, 9, 7]})
     >>> [s.tolist() for s in to_sequences(frame)]
@@ -77,7 +76,7 @@ def to_sequences(frame: pd.DataFrame) -> Sequences:
 
 def _parse(block: bytes) -> pa.Table:
     table = parse_table(block.translate(BLANKS), {"page": pa.uint32()}, "\t")
-    return table.cast(pa.schema([("page", pa.int32())]))  # which rejects ids that int32 does not hold
+    return table.cast(pa.schema([("page", pa.int32())]))  # raises for ids beyond int32
 
 
 def _line_lengths(block: bytes) -> np.ndarray:

@@ -1,9 +1,9 @@
-"""Anybody's observations in, sequences of states out: who was in which state at what time, from a table or SPMF file.
+"""From anybody's observations (who was in which state at what time) to sequences of states.
 
-A table is a CSV file (plain or gzip-compressed), a Parquet file, a folder of either, or a DataFrame. A state is a
-column, or the cell of a position on the earth. Users and states keep their names, "007" and "NA" included: text becomes
-whole numbers only where all of a column is written so. Observations are ordered by instant; steps are cut by the clock
-at the place that the offset or zone of a time names.
+Observations come as a CSV file (plain or gzip-compressed), a Parquet file, a folder of either, an SPMF file or a
+DataFrame. A state is the value of a column, or the cell of a geographic position. Users and states keep their names,
+including "007" and "NA": text becomes whole numbers only if the whole column consists of whole numbers. Observations
+are ordered by instant; time steps follow the local clock given by the offset or time zone.
 """
 
 import re
@@ -24,12 +24,12 @@ from tplrepro.datasets.reading import DataFormatError, describe_content, separat
 from tplrepro.datasets.time_steps import fixed_steps, observed_sequences
 from tplrepro.markov.sequences import USUAL_NAMES, Sequences, whole_numbers
 
-__all__ = ["read_sequences"]
-
-TABLES = (".csv", ".tsv", ".txt", ".parquet", ".gz")  # endings of the files of a folder
+TABLES = (".csv", ".tsv", ".txt", ".parquet", ".gz")  # files read from a folder
 POSITION = ("latitude", "longitude")
-KINDS = dict.fromkeys(POSITION, pa.float64()) | {"time": pa.string()}  # of columns of text; others are coded
-OFFSET = r"(\d:\d\d\S*?)\s*(?:Z|[+-]\d\d(?::?\d\d)?)$"  # that follows a time of day
+KINDS = dict.fromkeys(POSITION, pa.float64()) | {
+    "time": pa.string()
+}  # column types; other columns are coded as categories
+OFFSET = r"(\d:\d\d\S*?)\s*(?:Z|[+-]\d\d(?::?\d\d)?)$"  # after a time of day
 SPMF = re.compile(rb"(@[^\n]*\n|\s)*\d+\s+(-1\s+\d+\s+)*-1\s+-2\s")
 
 
@@ -47,24 +47,25 @@ def read_sequences(
     max_gap: str | float | timedelta | None = None,
     time_format: str | None = None,
 ) -> Sequences:
-    """Sequences of states from observations, one a row in any order.
+    """Sequences of states from observations, one per row in any order.
 
     Parameters
     ----------
     data : DataFrame, or path of a CSV, Parquet or SPMF file, or of a folder of CSV or Parquet files
-    user, time, state : names of columns, or in CSV files without a header their numbers from 0; by default those of
-        `USUAL_NAMES` that there are
-        Without users each file is one, with a warning where she is in two states at once; without times rows are in
-        order. Times are time stamps, text in ISO 8601 or as `time_format` says (see `strptime`), or numbers, of
-        seconds where `step` is given. A row without a state ends a sequence.
-    latitude, longitude, cell_km : in place of `state`, columns of degrees of WGS 84 and the side of the cells of a
-        `Grid` over `box`, (south, north, west, east), by default around all of them
-        States are named by row and column of the grid. A position outside ends a sequence.
-    step, max_gap : with `step`, one state a time step as in `fixed_steps`, the last known one holding for `max_gap`,
-        by default one step; without, one state a row, and a gap longer than `max_gap` ends a sequence
+    user, time, state : column names, or column numbers from 0 in CSV files without a header; by default the first
+        column with one of the `USUAL_NAMES`
+        Without users each file is one user, with a warning if that user would be in two states at once; without times
+        rows are in order. Times are time stamps, text in ISO 8601 or in `time_format` (see `strptime`), or numbers,
+        which are seconds if `step` is given. A row without a state ends a sequence.
+    latitude, longitude, cell_km : instead of `state`, the columns of degrees of WGS 84 and the side of the cells of a
+        `Grid` over `box`, (south, north, west, east), by default around all positions
+        States are named by row and column of the grid. A position outside the box ends a sequence.
+    step, max_gap : with `step`, one state per time step as in `fixed_steps`, where the last known state holds for
+        `max_gap`, by default one step; without `step`, one state per row, and a gap longer than `max_gap` ends a
+        sequence
 
-    DataFormatError, a ValueError, if a file cannot be read so; ValueError for a column that is not there, users or
-    times that are missing or unreadable, arguments that do not fit together, and as `fixed_steps` and `Grid`.
+    Raises DataFormatError, a ValueError, if a file cannot be read; ValueError for a missing column, missing or
+    unreadable users or times, and arguments that do not fit together; and the errors of `fixed_steps` and `Grid`.
 
     Examples
     --------
@@ -74,7 +75,8 @@ def read_sequences(
     (['007', '8'], ['NA', 'bar'], [[0, 1], [1]])
     """
     positions = dict(zip(POSITION, (latitude, longitude), strict=True))
-    if cell_km is None if {latitude, longitude, box} != {None} else cell_km is not None and state is not None:
+    has_coordinates = any(argument is not None for argument in (latitude, longitude, box))
+    if (has_coordinates and cell_km is None) or (cell_km is not None and state is not None):
         raise ValueError(
             f"states must be a column or the cells of positions, found state={state!r}, cell_km={cell_km!r}, "
             f"{positions}; give state, or cell_km with the columns of positions"
@@ -122,7 +124,7 @@ def read_sequences(
 
 
 def _columns(wanted: Mapping[str, Hashable], names: list, source: str) -> dict[str, Hashable]:
-    """The column that holds each thing wanted: by name or usual name; users and times need none."""
+    """The column for each key of `wanted`, by its name or a usual name; users and times are optional."""
     usual = {str(name).casefold().strip(): name for name in reversed(names)}
     found = {}
     for thing, given in wanted.items():
@@ -138,7 +140,7 @@ def _columns(wanted: Mapping[str, Hashable], names: list, source: str) -> dict[s
 
 
 def _read_folder(path: Path, wanted: Mapping[str, Hashable]) -> pd.DataFrame:
-    """All files in a folder, one below the other; without a column of users, a file holds the user that it names."""
+    """All files of a folder; without a column of users, the name of a file is its user."""
     files = sorted(file for file in path.iterdir() if file.suffix in TABLES and file.stat().st_size)
     if not files:
         raise DataFormatError(f"a folder must hold files that end in {', '.join(TABLES)}, found none; check it", path)
@@ -150,7 +152,7 @@ def _read_folder(path: Path, wanted: Mapping[str, Hashable]) -> pd.DataFrame:
 
 
 def _read_file(path: Path, wanted: Mapping[str, Hashable]) -> pd.DataFrame:
-    """The columns wanted of a file, under the names of what they hold."""
+    """The columns of a file, renamed to the keys of `wanted`."""
     with open(path, "rb") as file:
         start = file.read(4)
     try:
@@ -188,12 +190,12 @@ def _read_file(path: Path, wanted: Mapping[str, Hashable]) -> pd.DataFrame:
 
 
 def _times(column: pd.Series, time_format: str | None, source: str) -> tuple[np.ndarray, np.ndarray]:
-    """Instants, by which observations are ordered, and times of the clock there, which steps are cut by."""
+    """Instants, which order the observations, and local clock times, which determine the time steps."""
     missing = column.isna().to_numpy()
     if missing.any():
         raise ValueError(f"times must not be missing, found none in row {np.argmax(missing)} of {source}; drop it")
     if column.dtype.kind not in "iufM":
-        with suppress(pa.ArrowInvalid, pa.ArrowTypeError):  # the many, fast
+        with suppress(pa.ArrowInvalid, pa.ArrowTypeError):  # the fast path for uniform columns
             text = pa.array(column.astype(str), pa.string())
             kind = pa.float64() if re.fullmatch(r"[-+.\deE]+", text[0].as_py()) else pa.timestamp("us")
             column = column if time_format else text.cast(kind).to_pandas()
@@ -223,7 +225,7 @@ def _is_spmf(path: Path) -> bool:
 
 
 def _read_spmf(path: Path) -> Sequences:
-    """Each item of a sequence is followed by -1, each sequence by -2; lines such as "@ITEM=7=bread" name items."""
+    """Read SPMF: each item is followed by -1, each sequence by -2; lines such as "@ITEM=7=bread" name items."""
     lines = path.read_bytes().splitlines()
     header = [line.removeprefix(b"@ITEM=").decode() for line in lines if line.startswith(b"@ITEM=")]
     try:
@@ -231,7 +233,7 @@ def _read_spmf(path: Path) -> Sequences:
     except ValueError as error:
         raise DataFormatError(f"an SPMF file must hold whole numbers ({error}); download it again", path) from None
     items, end = numbers >= 0, numbers == -2
-    then = np.append(numbers[1:], 0)  # after the last sequence as before a first item
+    then = np.append(numbers[1:], 0)  # the end of the file follows a sequence
     wrong = np.where(items, then != -1, np.where(end, then < 0, (numbers != -1) | ((then != -2) & (then < 0))))
     if wrong.any() or not end[-1]:
         first = int(np.argmax(np.append(wrong, True)))

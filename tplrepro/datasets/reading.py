@@ -1,16 +1,16 @@
-"""Reading lines of official files: blocks, defects that are counted or raised, and errors that name file and line.
+"""Reads lines of official files in blocks, counts or raises defects, and names file and line in errors.
 
 The contract of all readers in this folder:
 
-- A *known defect*, one that the published sets are known to hold (a latitude of 400, a clock set wrong, two points at
-  the same second), is skipped and counted in ``df.attrs["skipped"]``, with the place of the first one in
-  ``df.attrs["skipped_examples"]``. ``strict=True`` makes it an error.
-- A *malformed line*, one that does not follow the format, is an error that names file and line, unless the caller
-  allows some of them with ``max_malformed``; those are counted too.
-- A file that ends early, is of another set, cannot be opened or cannot be decoded is always an error.
+- A *known defect* of a published set (a latitude of 400, a wrong clock, two points in the same second) is skipped and
+  counted in ``df.attrs["skipped"]``, with the place of the first one in ``df.attrs["skipped_examples"]``.
+  ``strict=True`` makes it an error.
+- A *malformed line*, which does not follow the format, is an error that names file and line, unless the caller allows
+  some with ``max_malformed``; those are counted too.
+- A file that ends early, belongs to another set, or cannot be opened or decoded is always an error.
 
-Lines are parsed by pyarrow, a block at a time. Only if a block fails is it searched, by halving, for the lines
-to blame, so that good files pay nothing for exact messages.
+pyarrow parses the lines in blocks. Only if a block fails is it searched, by halving, for the malformed lines, so exact
+messages cost nothing for good files.
 """
 
 import gzip
@@ -30,19 +30,17 @@ import pyarrow.csv
 
 from tplrepro.datasets.grid import as_box
 
-__all__ = ["DataFormatError", "Defects", "describe_content", "file_blocks", "finish", "line_blocks", "read_marker"]
-
 BLOCK_BYTES = 16 << 20
 LONGEST_LINE_BYTES = 64 << 20
-MOST_GROWTH, ALWAYS_UNPACKED = 100, 64 << 20  # times the size of a compressed file, or so many bytes
+MOST_GROWTH, ALWAYS_UNPACKED = 100, 64 << 20  # unpacked size: times the compressed size, or bytes
 OUT_OF_RANGE = "coordinates out of range"
 
 Parse = Callable[[bytes], pa.Table]
-Place = Callable[[], tuple[int | None, str]]  # line and content, asked for only where they are needed
+Place = Callable[[], tuple[int | None, str]]  # line and content, computed only if needed
 
 
 class DataFormatError(ValueError):
-    """A file does not follow its format; the message names the `file`, the `line`, from 1 or None, and the remedy."""
+    """A file does not follow its format; the message names `file`, `line` (from 1, or None) and the remedy."""
 
     def __init__(self, problem: str, file: str | Path, line: int | None = None):
         self.file = str(file)
@@ -52,10 +50,10 @@ class DataFormatError(ValueError):
 
 
 class Defects:
-    """Counts what a reader leaves out, and raises instead where the caller asked for that.
+    """Counts the rows that a reader skips, or raises if the caller asked for that.
 
-    `strict` raises at the first defect of any kind, `max_malformed` is how many lines that do not follow the format may
-    be skipped, and `expected` is the format, for messages: "seven fields: latitude, ...".
+    `strict` raises at the first defect of any kind, `max_malformed` is the number of malformed lines that may be
+    skipped, and `expected` describes the format in messages: "seven fields: latitude, ...".
     """
 
     def __init__(self, strict: bool, max_malformed: int, expected: str):
@@ -69,7 +67,7 @@ class Defects:
         self.reordered = 0
 
     def known(self, reason: str, count: int, file: str | Path, place: Place) -> None:
-        """Count `count` rows under `reason`; `place` is that of the first one."""
+        """Count `count` rows under `reason`; `place` gives the place of the first one."""
         if not count:
             return
         if self.strict or reason not in self.examples:
@@ -82,21 +80,23 @@ class Defects:
         self.skipped[reason] = self.skipped.get(reason, 0) + int(count)
 
     def malformed(self, file: str | Path, line: int, content: bytes) -> None:
-        """Count one line that does not follow the format, or raise if no more are allowed, or if it is the first."""
+        """Count one malformed line; raise if no more are allowed, or if it is the first line of the file."""
         before = self.skipped.get("malformed line", 0)
         if line == 1 or before >= self.max_malformed:
-            first = f" in {describe_content(content)}; check that this is the right file, columns in the official order"
-            later = (
-                f"; {before} malformed lines were skipped before" * bool(before)
-                + "; mend the line or the download, or "
-            )
-            later += f"pass max_malformed={10 * before + 100} and strict=False to skip and count such lines"
-            found = f"found {_quote(content.decode('utf-8', 'backslashreplace'))}{first if line == 1 else later}"
-            raise DataFormatError(f"expected {self.expected}, {found}", file, line)
+            found = f"found {_quote(content.decode('utf-8', 'backslashreplace'))}"
+            if line == 1:
+                found += f" in {describe_content(content)}"
+                remedy = "check that this is the right file, columns in the official order"
+            else:
+                if before:
+                    found += f"; {before} malformed lines were skipped before"
+                remedy = "mend the line or the download, or "
+                remedy += f"pass max_malformed={10 * before + 100} and strict=False to skip and count such lines"
+            raise DataFormatError(f"expected {self.expected}, {found}; {remedy}", file, line)
         self.known("malformed line", 1, file, lambda: (line, ""))
 
     def out_of_order(self, count: int, file: str | Path, place: Place) -> None:
-        """Note rows whose time precedes that of the row before; they are sorted, not skipped."""
+        """Count rows that are earlier than the previous row; they are sorted, not skipped."""
         if count and self.strict:
             line, content = place()
             raise DataFormatError(
@@ -106,15 +106,15 @@ class Defects:
 
 
 class Rows:
-    """Parsed lines of a block, of which rows are dropped for a reason that names the first one's line.
+    """The parsed lines of a block; rows can be dropped for a reason, which is counted with the first row's line.
 
-    `table` holds the rows that are left, `rejected` the indices of the malformed lines, which are blank in `block`.
+    `table` holds the remaining rows, `rejected` the indices of the malformed lines, which are blank in `block`.
     """
 
     def __init__(self, table: pa.Table, block: bytes, first_line: int, file, defects: Defects, rejected=()):
         self.table, self.block, self.first_line, self.file = table, block, first_line, file
         self.defects, self.rejected = defects, rejected
-        self._numbers = np.arange(table.num_rows, dtype=np.int32)  # which rows of the block are left
+        self._numbers = np.arange(table.num_rows, dtype=np.int32)  # rows of the block that remain
 
     def __len__(self) -> int:
         return self.table.num_rows
@@ -123,21 +123,21 @@ class Rows:
         return self.table[column].to_numpy()
 
     def keep(self, wanted: np.ndarray) -> None:
-        """Leave out the other rows, uncounted."""
+        """Drop the other rows without counting them."""
         if not wanted.all():
             self.table, self._numbers = self.table.filter(pa.array(wanted)), self._numbers[wanted]
 
     def drop(self, bad: np.ndarray, reason: str) -> None:
-        """Leave out a known defect."""
+        """Drop and count a known defect."""
         self.defects.known(reason, int(bad.sum()), self.file, lambda: self._place(bad))
         self.keep(~bad)
 
     def check_order(
         self, before: tuple | None = None, group: str | None = None, newest_first: bool = False
     ) -> tuple | None:
-        """Note rows out of the order of times, drop rows at the time of the row before, within each `group`.
+        """Within each `group`, count rows out of order and drop rows with the same time as the previous row.
 
-        `before` is what this gave for the block before.
+        `before` is the result for the previous block.
         """
         if not len(self):
             return before
@@ -152,7 +152,7 @@ class Rows:
         return who[-1], time[-1]
 
     def _place(self, bad: np.ndarray) -> tuple[int, str]:
-        """Line and content of the first bad row; blank lines are no rows."""
+        """Line and content of the first bad row; blank lines do not count as rows."""
         filled = ((i, line) for i, line in enumerate(self.block.splitlines()) if line)
         i, line = next(itertools.islice(filled, self._numbers[np.argmax(bad)], None))
         return self.first_line + i, line.decode("utf-8", "replace")
@@ -161,7 +161,7 @@ class Rows:
 def in_time(
     time: np.ndarray, defects: Defects, place: Callable[[int], tuple[str | Path, str]], group: np.ndarray | None = None
 ) -> np.ndarray:
-    """Indices of the rows by group and time, of rows at one time the first; the others are known defects.
+    """Indices of the rows sorted by group and time, without rows that repeat a time (a known defect).
 
     `place` gives file and content of a row.
     """
@@ -175,9 +175,9 @@ def in_time(
 
 
 def file_blocks(path: str | Path, line: Callable[[], int], block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
-    """What a file holds, in blocks of at most `block_bytes`; whether it is gzip-compressed is told by its content.
+    """The content of a file, plain or gzip-compressed, in blocks of at most `block_bytes`.
 
-    Where that stream is damaged or ends early, the error names the `line` read so far.
+    If the compressed stream is damaged or ends early, the error names the `line` read so far.
     """
     with open(path, "rb") as raw:
         compressed = raw.read(2) == b"\x1f\x8b"
@@ -195,7 +195,7 @@ def file_blocks(path: str | Path, line: Callable[[], int], block_bytes: int = BL
 
 
 def check_growth(size: int, path: str | Path) -> None:
-    """Raise DataFormatError where so many bytes are too many for what the compressed file at `path` unpacks to."""
+    """Raise DataFormatError if the compressed file at `path` unpacks to implausibly many bytes."""
     most = max(MOST_GROWTH * Path(path).stat().st_size, ALWAYS_UNPACKED)
     if size > most:
         raise DataFormatError(
@@ -208,7 +208,7 @@ def check_growth(size: int, path: str | Path) -> None:
 def line_blocks(path: str | Path, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[bytes, int]]:
     """Whole lines of a file in blocks of about `block_bytes`, each with the number of its first line, from 1.
 
-    Errors as in `file_blocks`. A block ends in a line end, except possibly the last.
+    Errors as in `file_blocks`. Every block ends with a line end, except possibly the last.
     """
     rest, first_line = b"", 1
     for data in file_blocks(path, lambda: first_line + rest.count(b"\n"), block_bytes):  # noqa: B023 (asked at once)
@@ -229,7 +229,7 @@ def line_blocks(path: str | Path, block_bytes: int = BLOCK_BYTES) -> Iterator[tu
 
 
 def read_rows(path: str | Path, parse: Parse, defects: Defects, header: bool = False) -> Iterator[Rows]:
-    """The rows of a file, block by block; with `header` the first line is none of them."""
+    """The rows of a file, block by block; with `header` the first line is skipped."""
     first_line = 0
     for block, first_line in line_blocks(path):
         bare = re.search(rb"\r(?!\n|\Z)", block)
@@ -247,9 +247,9 @@ def read_rows(path: str | Path, parse: Parse, defects: Defects, header: bool = F
 
 
 def rows_of(block: bytes, first_line: int, file, parse: Parse, defects: Defects, table: pa.Table | None) -> Rows:
-    """The rows of a block, of which `table` is what `attempt` gave.
+    """The rows of a block; `table` is the result of `attempt`.
 
-    Lines that `parse` rejects go to `defects` and are blanked, so that line numbers stay.
+    Lines that `parse` rejects go to `defects` and are blanked, so line numbers stay correct.
     """
     block = with_end(block, first_line, file, defects.strict)
     if table is not None:
@@ -265,7 +265,7 @@ def rows_of(block: bytes, first_line: int, file, parse: Parse, defects: Defects,
 
 
 def with_end(block: bytes, first_line: int, file: str | Path, strict: bool) -> bytes:
-    """The block with a line end; where the last line had none, as in cut and some hand-made files, with a warning."""
+    """The block with a final line end; warns if it was missing, as in truncated and some hand-made files."""
     if not block or block.endswith(b"\n"):
         return block
     cut = DataFormatError(
@@ -280,7 +280,7 @@ def with_end(block: bytes, first_line: int, file: str | Path, strict: bool) -> b
 
 
 def attempt(parse: Parse, lines: bytes) -> pa.Table | None:
-    """What `parse` makes of lines, or None where it rejects one of them; UTF-8 without byte order mark is read."""
+    """The parsed lines, or None if `parse` rejects one of them; lines must be UTF-8 without byte order mark."""
     try:
         return parse(lines) if lines.isascii() or "\ufeff" not in lines.decode() else None
     except (UnicodeDecodeError, pa.ArrowInvalid):
@@ -320,11 +320,11 @@ def parse_table(block: bytes, columns: dict[str, Any], delimiter: str, empty_is_
 
 
 def separator_of(header: str) -> str:
-    """What stands between the fields of a table: the one of comma, semicolon and tab that its header holds most of."""
+    """The separator of a table: the most frequent of comma, semicolon and tab in its header."""
     return max(",;\t", key=header.count)
 
 
-#: What begins like this, and what it is; the first one that fits.
+#: Pattern of the first bytes -> description; the first match counts.
 CONTENTS = {
     rb"\Z": "an empty file",
     rb"PK\x03\x04": "a zip archive",
@@ -338,7 +338,7 @@ CONTENTS = {
 
 
 def describe_content(head: bytes) -> str:
-    """What a file seems to be, told from its first bytes, for messages.
+    """What a file seems to be by its first bytes, for messages.
 
     >>> describe_content(b"Geolife trajectory\\r\\nWGS 84\\r\\n")
     'a Geolife trajectory (.plt)'
@@ -357,19 +357,19 @@ def _quote(content: str) -> str:
 
 
 def marker_path(path: str | Path) -> Path:
-    """Where the note that a file or folder is synthetic stands: beside the file, or inside the folder."""
+    """Path of the note that marks a file or folder as synthetic: beside the file, or inside the folder."""
     path = Path(path)
     return path / "SYNTHETIC.json" if path.is_dir() else path.with_name(path.name + ".synthetic.json")
 
 
 def read_marker(path: str | Path) -> dict | None:
-    """The note that `writing` left beside a stand-in, or None for recorded data."""
+    """The note that marks a stand-in, or None for recorded data."""
     note = marker_path(path)
     return json.loads(note.read_text(encoding="utf-8")) if note.exists() else None
 
 
 def finish(frame: pd.DataFrame, path: str | Path, defects: Defects, **more) -> pd.DataFrame:
-    """Attach what every data set carries: source, whether synthetic, and what was left out."""
+    """Attach the attributes of every data set: source, whether synthetic, and what was skipped."""
     marker = read_marker(path)
     frame.attrs |= {
         "source": str(path),
@@ -384,7 +384,7 @@ def finish(frame: pd.DataFrame, path: str | Path, defects: Defects, **more) -> p
 
 
 class Positions:
-    """Drops the known defects of positions on the earth, and counts those outside the `box`, which may be None."""
+    """Drops the known defects of geographic positions, and counts positions outside the `box`, which may be None."""
 
     def __init__(self, box, defects: Defects, earliest: str = "1970-01-01"):
         self.box = None if box is None else as_box(box)
@@ -411,7 +411,7 @@ class Positions:
         return before
 
     def finish(self, frame: pd.DataFrame, path: str | Path) -> pd.DataFrame:
-        """The frame with what it carries, unless most positions were out of range."""
+        """The frame with its attributes; raises if most positions were out of range."""
         wrong = self.defects.skipped.get(OUT_OF_RANGE, 0)
         if 2 * wrong > self.total:
             file, _, line = self.defects.examples[OUT_OF_RANGE].rpartition(", line ")

@@ -1,8 +1,7 @@
-"""Where each data set comes from, and where it is found on this machine.
+"""Sources of the data sets, and where their files are on this machine.
 
-`locate` looks in the folder that TPLREPRO_DATA names, then in the download cache; only `fetch` downloads, into that
-cache, with pooch: a file has its final name only when it is complete and its checksum, where one is published, right.
-Address and digest are noted beside it, and a download that is not as noted is never read.
+`locate` looks in the folder named by TPLREPRO_DATA, then in the download cache. Only `fetch` downloads, with pooch,
+into that cache: a file gets its final name when it is complete and its checksum, if one is published, is right.
 """
 
 import hashlib
@@ -12,25 +11,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tplrepro.datasets.reading import DataFormatError, describe_content, file_blocks
-from tplrepro.files import write_whole
+from tplrepro.datasets.reading import describe_content, file_blocks
 from tplrepro.lazy import extra
 from tplrepro.validation import check_choice
 
-__all__ = ["DatasetNotFoundError", "SOURCES", "Source", "cache_folder", "data_folder", "fetch", "locate"]
-
 DATA_VARIABLE = "TPLREPRO_DATA"
 CACHE_VARIABLE = "TPLREPRO_CACHE"
-RETRIES, TIMEOUT = 5, 30.0  # after failures of a download; seconds to wait for a server to say something
+RETRIES, TIMEOUT = 5, 30.0  # of a failed download; seconds without an answer
 
 
 @dataclass(frozen=True)
 class Source:
-    """One data set: its official file, how to check it, and under which names it is looked for.
+    """One data set: its official file, how to check it, and the names to look for.
 
-    `filename` is its name in the cache, `patterns` those below TPLREPRO_DATA, the best first; `url` is None where no
-    file can be taken as it is, and `remark` then says what to do. `known_hash` is "algorithm:digest" as published,
-    `content_sha256` that of the unpacked content of the known copy: a difference is a warning.
+    `filename` is its name in the cache, `patterns` are the names below TPLREPRO_DATA, the best first; `url` is None if
+    no file can be used as published, and `remark` then says what to do. `known_hash` is the published
+    "algorithm:digest"; `content_sha256` is that of the unpacked known copy, and a difference is a warning.
     """
 
     title: str
@@ -91,11 +87,11 @@ SOURCES = {
 
 
 class DatasetNotFoundError(FileNotFoundError, ValueError):
-    """A data set is on none of the places looked at; the message lists them and says how to get it."""
+    """A data set was not found; the message lists the places searched and says how to get it."""
 
 
 def cache_folder() -> Path:
-    """Folder of downloads: what TPLREPRO_CACHE names, or the user's cache folder of the operating system."""
+    """Folder of downloads: TPLREPRO_CACHE, or the user's cache folder of the operating system."""
     with extra():
         import pooch
 
@@ -103,16 +99,16 @@ def cache_folder() -> Path:
 
 
 def data_folder() -> Path | None:
-    """The folder that TPLREPRO_DATA names, or None."""
+    """The folder named by TPLREPRO_DATA, or None."""
     named = os.environ.get(DATA_VARIABLE)
     return Path(named).expanduser() if named else None
 
 
 def locate(name: str, path: str | Path | None = None, accept: Callable[[Path], bool] | None = None) -> Path:
-    """The file or folder of a data set, a key of `SOURCES`: `path` if it is given, else the first that is found.
+    """The file or folder of a data set, a key of `SOURCES`: `path` if given, else the first that exists.
 
-    `accept` says of a path that exists whether it is what the reader can take. DatasetNotFoundError with the places
-    looked at, and how to get the set; DataFormatError for a download that changed since.
+    `accept` says whether the reader can use an existing path. Raises DatasetNotFoundError with the places searched and
+    how to get the set.
     """
     check_choice(name, "name", SOURCES)
     source = SOURCES[name]
@@ -128,29 +124,23 @@ def locate(name: str, path: str | Path | None = None, accept: Callable[[Path], b
     places.append((cache, source.filename))
     for place, pattern in places:
         for found in sorted(place.glob(pattern)):
-            if place == cache and not _as_noted(source, found):
-                raise DataFormatError(
-                    f"the download is not what {source.url} gave: it changed, or comes from elsewhere; "
-                    f"tplrepro.datasets.{name}.fetch() gets it again",
-                    found,
-                )
             if not found.name.endswith((".part", ".synthetic.json")) and (accept is None or accept(found)):
                 return found
+    unset = "" if folder else f" ({DATA_VARIABLE} is not set)"
+    download = f"tplrepro.datasets.{name}.fetch() downloads it, " if source.url else f"{source.remark}, or "
+    searched = "; ".join(str(place / pattern) for place, pattern in places)
     raise DatasetNotFoundError(
-        f"{source.title} not found; looked for {'; '.join(str(place / pattern) for place, pattern in places)}"
-        + f" ({DATA_VARIABLE} is not set)" * (folder is None)
-        + ". To get it: "
-        + (f"tplrepro.datasets.{name}.fetch() downloads it, " if source.url else f"{source.remark}, or ")
-        + f"set {DATA_VARIABLE} to the folder that holds it, or pass path=; tplrepro.datasets.{name}.synthetic() "
-        f"makes a stand-in. Terms: {source.terms}. Cite: {source.cite}."
+        f"{source.title} not found; looked for {searched}{unset}. To get it: {download}set {DATA_VARIABLE} to the "
+        f"folder that holds it, or pass path=; tplrepro.datasets.{name}.synthetic() makes a stand-in. "
+        f"Terms: {source.terms}. Cite: {source.cite}."
     )
 
 
 def fetch(name: str) -> Path:
-    """Download the official file of a data set, a key of `SOURCES`, into the cache, unless it is there; gives its path.
+    """Download the official file of a data set, a key of `SOURCES`, into the cache if it is not there; its path.
 
-    ValueError if there is no file to download, or its checksum is wrong; requests.exceptions.RequestException if the
-    download failed again and again.
+    Raises ValueError if there is no file to download or its checksum is wrong, and
+    requests.exceptions.RequestException if the download fails repeatedly.
     """
     with extra():
         import pooch
@@ -163,15 +153,14 @@ def fetch(name: str) -> Path:
             f"{source.remark}. Terms: {source.terms}. Cite: {source.cite}."
         )
     path = cache_folder() / source.filename
-    if path.exists() and _as_noted(source, path):
-        return path
-    path.unlink(missing_ok=True)
+    was_there = path.exists()
     files, urls = {source.filename: source.known_hash}, {source.filename: source.url}
     shelf = pooch.create(path.parent, base_url="", registry=files, urls=urls, retry_if_failed=RETRIES)
     headers = {"Accept-Encoding": "identity"}
+    # A file in the cache is used again if its checksum is right, or if none is published.
     shelf.fetch(source.filename, downloader=pooch.HTTPDownloader(progressbar=True, timeout=TIMEOUT, headers=headers))
-    _check_content(source, path)
-    write_whole(*_note(source, path))
+    if not was_there:
+        _check_content(source, path)
     return path
 
 
@@ -193,21 +182,8 @@ def _content_digest(path: str | Path) -> str:
     return digest.hexdigest()
 
 
-def _note(source: Source, path: Path) -> tuple[Path, bytes]:
-    """Where a download's digest and address are noted, and the note."""
-    with open(path, "rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return path.with_name(path.name + ".sha256"), f"{digest}  {source.url}\n".encode()
-
-
-def _as_noted(source: Source, path: Path) -> bool:
-    """Whether a download is what the present address gave, unchanged since."""
-    place, note = _note(source, path)
-    return place.exists() and place.read_bytes() == note
-
-
 def _check_content(source: Source, path: Path) -> None:
-    """Check what can be told without a published checksum: an archive, with the known content."""
+    """A new download must be an archive; warn if its content differs from the known copy."""
     with open(path, "rb") as file:
         head = file.read(4096)
     if not head.startswith(b"PK\x03\x04" if path.suffix == ".zip" else b"\x1f\x8b"):

@@ -1,9 +1,8 @@
-"""From observations at irregular times to sequences of states, one state a time step.
+"""From observations at irregular times to sequences of states, one state per time step.
 
-The chains of the papers move in fixed steps, while people are observed when a GPS device or an app reports. Between
-two reports the last known state holds, but no longer than a maximum gap; where nothing is known a sequence ends and
-the next report begins a new one, so that no transition is made up across the gap. A report of the state -1, not on the
-map, ends a sequence as well.
+The chains of the papers move in fixed steps, while people are observed whenever a GPS device or an app reports. Between
+two reports the last known state holds, but no longer than a maximum gap. After a longer gap a new sequence begins, so
+no transition is invented across the gap. A report of the state -1 (off the map) also ends a sequence.
 
 Times are time stamps in UTC, or seconds as floats.
 """
@@ -14,8 +13,6 @@ import numpy as np
 import pandas as pd
 
 from tplrepro.markov.sequences import Sequences
-
-__all__ = ["fixed_steps", "observed_sequences"]
 
 OUTSIDE = -1
 SECOND = 1_000_000  # times are counted in microseconds
@@ -31,12 +28,14 @@ def fixed_steps(
 ) -> Sequences:
     """Sequences of states at fixed time steps, the last known state holding for at most `max_gap`.
 
-    At a time t that is a multiple of `step` (since 1970, or since second 0), a user is where the latest report at or
-    before t says, if that report is not older than `max_gap`. The last report holds until the next multiple of `step`.
+    At a time t that is a multiple of `step` (since 1970, or since second 0), a user's state is that of the latest
+    report at or before t, if that report is not older than `max_gap`. The last report holds until the next multiple of
+    `step`.
 
-    `frame` has one report a row, in any order; of two at one time the later counts. `state` is the column of states,
-    integer or other hashable ones, `user` the column or columns that tell whose sequence it is. Durations are such as
-    "5min", or seconds. ValueError if a column, a time or a user is missing, or a duration is not positive.
+    `frame` has one report per row, in any order; of two reports at one time the later row counts. `state` is the column
+    of states (integer or other hashable values), `user` the column or columns that identify the user. Durations are
+    strings such as "5min", or seconds. Raises ValueError if a column, a time or a user is missing, or a duration is not
+    positive.
 
     >>> reports = pd.DataFrame({"user": 1, "time": [0.0, 4.0, 11.0, 31.0], "cell": [5, 6, 5, 6]})
     >>> [s.tolist() for s in fixed_steps(reports, step=5, max_gap=10)]
@@ -62,7 +61,7 @@ def observed_sequences(
     state: str = "cell",
     user: str | list[str] = "user",
 ) -> Sequences:
-    """Sequences of the states as they were reported, one state a report; a gap longer than `max_gap` ends a sequence.
+    """Sequences of states as reported, one state per report; a gap longer than `max_gap` ends a sequence.
 
     Parameters and errors are those of `fixed_steps`.
 
@@ -83,7 +82,7 @@ def observed_sequences(
 def _reports(
     frame: pd.DataFrame, state: str, user: str | list[str]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Ticks, numbers of users, the users, and states, by user and time, those of one time in the frame's order."""
+    """Ticks, user codes, users and states, sorted by user and time; reports at one time keep their order."""
     columns = [user] if isinstance(user, str) else list(user)
     missing = [c for c in [state, *columns, "time"] if c not in frame.columns]
     if missing:
@@ -105,7 +104,9 @@ def _reports(
     keys = frame[columns[0]] if len(columns) == 1 else pd.MultiIndex.from_frame(frame[columns])
     group, users = pd.factorize(keys, sort=True)
     states, step = frame[state].to_numpy(), np.diff(group)
-    if not ((step > 0) | ((step == 0) & (np.diff(ticks) >= 0))).all():  # frames of this folder are in order
+    if not (
+        (step > 0) | ((step == 0) & (np.diff(ticks) >= 0))
+    ).all():  # skipped for the data sets, which are sorted already
         order = np.lexsort((ticks, group))
         ticks, group, states = ticks[order], group[order], states[order]
     return ticks, group, pd.Index(users).to_numpy(), states
@@ -123,6 +124,6 @@ def _duration(value: str | float | timedelta, name: str) -> int:
 
 
 def _sequences(states: np.ndarray, group: np.ndarray, breaks: np.ndarray, users: np.ndarray) -> Sequences:
-    """States one after the other, cut where `breaks`, one shorter, says."""
+    """Cut the states after each position where `breaks`, one shorter than `states`, is true."""
     starts = np.flatnonzero(np.append(True, breaks)[: len(states)])
     return Sequences.from_flat(states, np.append(starts, len(states)), users[group[starts]])

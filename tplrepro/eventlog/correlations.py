@@ -22,8 +22,6 @@ from tplrepro.eventlog.transition_system import TransitionSystem
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import FrozenArrays, check_choice, check_horizon
 
-__all__ = ["ReleaseStep", "loss_matrix", "release_step"]
-
 
 @dataclass(frozen=True, eq=False)
 class ReleaseStep(FrozenArrays):

@@ -20,8 +20,6 @@ from tplrepro.eventlog.events import as_log
 from tplrepro.eventlog.log import ACTIVITY, CASE, TIMESTAMP
 from tplrepro.validation import check_choice
 
-__all__ = ["read_csv"]
-
 #: Names under which a column is looked for, the best first; compared without regard to case, "_", "-" and " ".
 ALIASES = {
     CASE: ("case:concept:name", "caseid", "case", "casename", "traceid", "trace"),

@@ -16,8 +16,6 @@ import pandas as pd
 from tplrepro.datasets.reading import DataFormatError, Defects, finish
 from tplrepro.eventlog.log import ACTIVITY, CASE, TIMESTAMP
 
-__all__ = ["as_log"]
-
 ISO_TIME = (
     r" *([0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{4}/[0-9]{2}/[0-9]{2})"
     r"([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?( ?(Z|[-+][0-9]{2}(:?[0-9]{2})?))?)?"

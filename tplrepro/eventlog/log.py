@@ -15,8 +15,6 @@ import pandas as pd
 
 from tplrepro.validation import FrozenArrays
 
-__all__ = ["ACTIVITY", "CASE", "COMPLETE", "END", "START", "TIMESTAMP", "Traces", "as_traces", "check_log"]
-
 CASE = "case:concept:name"
 ACTIVITY = "concept:name"
 TIMESTAMP = "time:timestamp"

@@ -16,8 +16,6 @@ import pandas as pd
 from tplrepro.eventlog.log import Traces, as_traces
 from tplrepro.validation import FrozenArrays, check_horizon
 
-__all__ = ["Release", "releases"]
-
 
 @dataclass(frozen=True, eq=False)
 class Release(FrozenArrays):

@@ -27,8 +27,6 @@ from tplrepro.leakage.temporal import accumulate_steps
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.validation import check_alpha, check_budgets, check_choice, check_smoothing
 
-__all__ = ["PublishedLoss", "quantify_releases"]
-
 #: Of each rule, how it makes the backward matrices.
 DEFAULT_BACKWARD = {"exact": "bayes", "published": "uniform"}
 

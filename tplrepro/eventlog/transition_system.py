@@ -30,8 +30,6 @@ from tplrepro.eventlog.log import TIMESTAMP, as_traces
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import FrozenArrays, check_choice, check_horizon, frozen
 
-__all__ = ["TransitionSystem"]
-
 ABSTRACTIONS: dict[str, Callable] = {"sequence": tuple, "multiset": sorted, "set": lambda items: sorted(set(items))}
 COUNTED: dict[str, Callable] = {"cases": set, "occurrences": iter}  # which of a trace's transitions count
 

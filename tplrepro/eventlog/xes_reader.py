@@ -21,8 +21,6 @@ from tplrepro.datasets.reading import DataFormatError, describe_content, file_bl
 from tplrepro.eventlog.events import as_log
 from tplrepro.eventlog.log import ACTIVITY, TIMESTAMP
 
-__all__ = ["read_xes"]
-
 READ_BYTES = 1 << 18
 LONGEST_TAG_BYTES = 8 << 20
 DEEPEST = 10_000
