@@ -1,9 +1,10 @@
-"""The search for the largest number that keeps a promise, such as the largest budget within a level of leakage."""
+"""Searches for the largest number that keeps a promise, such as the largest budget within a level of leakage."""
 
 from collections.abc import Callable
+from functools import cache
 from math import sqrt
 
-__all__ = ["largest_within"]
+import numpy as np
 
 
 def largest_within(
@@ -11,8 +12,8 @@ def largest_within(
 ) -> float:
     """The largest float in [low, high] for which a monotone predicate holds, by bisection from below.
 
-    Never too large: the result has itself been tested, or is `low`, which is not tested and has to be within. The
-    smallest number for which a predicate holds is minus the largest whose negative does.
+    Never too large: the result has itself been tested, or is `low`, which is not tested and must satisfy the predicate.
+    The smallest number for which a predicate holds is minus the largest whose negative satisfies it.
 
     Parameters
     ----------
@@ -50,3 +51,33 @@ def largest_within(
         else:
             high = middle
     return low
+
+
+def fit_to_level(
+    leakage: Callable[[np.ndarray], float],
+    budgets: np.ndarray,
+    alpha: float,
+    target: float,
+    tolerance: float = 4.0 * 2.0**-52,
+) -> np.ndarray:
+    """The budgets times the largest factor, to `tolerance`, with leakage(budgets) <= target, which has been tested.
+
+    The leakage grows with the factor. No budget exceeds `alpha`, and `target` is alpha less a margin for rounding.
+    """
+    from scipy.optimize import brentq  # needs far fewer leakages than bisection, but may end above the target
+
+    @cache
+    def excess(factor: float) -> float:
+        return min(leakage(factor * budgets) / target, 2.0) - 1.0  # brentq needs finite numbers
+
+    largest = alpha / budgets.max()
+    low, high = min(1.0, largest), largest
+    while excess(low) > 0.0:
+        low, high = 0.5 * low, low
+    factor = high
+    if excess(high) > 0.0:
+        factor = brentq(excess, low, high, xtol=tolerance * low, rtol=tolerance)
+    while excess(factor) > 0.0:
+        factor = max(factor * (1.0 - tolerance), low)
+        tolerance *= 2.0
+    return factor * budgets

@@ -7,10 +7,10 @@ from tplrepro.lazy import lazy_names as _lazy_names
 
 # public name -> module of this folder that defines it
 _EXPORTS = {
-    "NoFiniteSupremumError": "calibration",
+    "NoFiniteSupremumError": "published",
     "allocate_by_upper_bound": "published",
     "allocate_by_quantification": "published",
-    "allocate_by_exact_leakage": "calibration",
+    "allocate_by_exact_leakage": "exact",
     "allocate_optimally": "optimal",
     "EndlessBudgets": "stopping",
     "allocate_noise": "noise",

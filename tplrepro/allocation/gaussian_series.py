@@ -1,11 +1,11 @@
 """Noise for a normal series: the least that keeps every value mu-GDP (`tplrepro.leakage.gaussian_series`).
 
-Independent noise of one variance, or of one for each time; or correlated noise of a stationary, banded covariance.
-1 / (1 / Var(x_t | outputs) - 1 / Var(x_t)) is the least v^T (K + noise) v - Var(x_t) over all v, v^T K_t = Var(x_t), so
-it is concave in the noise's covariance, and leakages within mu are a convex set. The least linear cost over it is
-found by cutting planes: each linear program gives a lower bound, each of its solutions a noise that keeps mu.
+The noise is independent, of one variance or of one for each time, or correlated, with a stationary, banded covariance.
+1 / (1 / Var(x_t | outputs) - 1 / Var(x_t)) is the least v^T (K + noise) v - Var(x_t) over all v with v^T K_t = Var(x_t),
+so it is concave in the noise's covariance, and the noise that keeps mu is a convex set. Cutting planes minimise a linear
+cost over it: each linear program gives a lower bound, and each of its solutions a noise that keeps mu.
 
-Without a band the answer is known: noise shaped like the series, (change / mu)^2 K / Var(x), leaks at each time as if
+Without a band there is a closed form: noise shaped like the series, (change / mu)^2 K / Var(x), leaks at each time as if
 nothing else had been released, and no noise of less variance can.
 """
 
@@ -21,14 +21,12 @@ from tplrepro.markov.linear_gaussian import LinearGaussianSeries
 from tplrepro.search import largest_within
 from tplrepro.validation import as_numbers, check_covariance, check_level
 
-__all__ = ["allocate_series_noise", "correlate_series_noise", "endless_series_noise"]
-
-#: Costs are at most so much above the least, as a share.
+#: Largest relative distance of the cost from the least.
 GAP = 1e-4
 ROUNDS = 200
-#: Variances are at most so many times that of equal independent noise, as for answers which some noise does not touch.
+#: Largest variance, as a multiple of that of equal independent noise; the cost may not depend on some of the noise.
 MOST = 100.0
-#: Times of which the programme's matrices are made.
+#: The linear programs hold matrices of this many times at most.
 MAX_TIMES = 1000
 
 
@@ -53,9 +51,9 @@ def allocate_series_noise(
     [3.6234, 3.6234, 3.6234, 3.6234, 3.6234]
     """
     mu, change = check_level(mu, "mu"), check_level(change, "change")
-    given, T = _checked(covariance, np.inf if equal else MAX_TIMES)
-    start = np.full(T, _least_equal(lambda noise: _within(mu, given, np.full(T, noise), change), mu, change))
-    return start if equal else _least_cost(mu, _dense(given), change, np.ones(T), start, np.square, np.asarray)
+    series, T = _checked(covariance, np.inf if equal else MAX_TIMES)
+    start = np.full(T, _least_equal(lambda noise: _within(mu, series, np.full(T, noise), change), mu, change))
+    return start if equal else _least_cost(mu, _dense(series), change, np.ones(T), start, np.square, np.asarray)
 
 
 def endless_series_noise(mu: float, series: LinearGaussianSeries, change: float) -> float:
@@ -88,11 +86,11 @@ def correlate_series_noise(
     ----------
     mu, covariance, change : as in `allocate_series_noise`, T <= 1,000
     band : int from 0 to T - 1
-        Noise is stationary, and more than so many times apart independent: Cov(z_s, z_t) depends on `|s - t| <= band`.
+        Cov(z_s, z_t) of the noise depends on `|s - t|` alone, and is 0 where that is more than the band.
     workload : array-like (k, T), optional
         The linear answers whose total variance is to be least (to 1e-4); by default each value by itself.
 
-    Rounding errors are on the safe side. UserWarning where 200 rounds do not come to 1e-4. ValueError as
+    Rounding errors are on the safe side. UserWarning where 200 rounds do not reach 1e-4. ValueError as
     `gaussian_series_leakage`, and for a band or workload that does not fit.
 
     Examples
@@ -102,8 +100,8 @@ def correlate_series_noise(
     [3.623, 2.13, 1.448, 1.0]
     """
     mu, change = check_level(mu, "mu"), check_level(change, "change")
-    given, T = _checked(covariance, MAX_TIMES)
-    K = _dense(given)
+    series, T = _checked(covariance, MAX_TIMES)
+    K = _dense(series)
     if band not in range(T):
         raise ValueError(f"band must be a whole number from 0 to T - 1 = {T - 1}, found {band!r}; give how many lags")
     A = np.eye(T) if workload is None else as_numbers(workload, "workload must be numbers", "give a row an answer")
@@ -133,32 +131,33 @@ def _least_cost(
     coefficients: Callable[[np.ndarray], np.ndarray],
     noise_of: Callable[[np.ndarray], np.ndarray],
 ) -> np.ndarray:
-    """The noise of numbers x with the least cost @ x, where v^T noise v = coefficients(v)^T x for each column v.
+    """The noise noise_of(x) with the least cost @ x, where v^T noise v = coefficients(v)^T x for each column v.
 
-    Kelley's cutting planes, in units of the variance that one output alone needs. What leaks too much is mixed with
-    twice the `start`, which keeps mu with room, by as much as concavity asks.
+    Kelley's cutting planes, in units of the variance that a single output needs. A noise that leaks too much is mixed
+    with twice the `start`, which leaks less than mu, in the share that concavity requires.
     """
     from scipy.optimize import linprog
 
     unit = (change / mu) ** 2
     K, variances = K / unit, np.diagonal(K) / unit
 
-    def reached(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """1 or more where the leakage is within mu, (T,), and the v of which this is the least."""
-        weights, explained, left = regression(K, noise_of(x))
-        return left * variances / explained, weights * (variances / explained)
+    def tightest(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The least v^T (K + noise) v - Var(x_t), (T,), at least 1 where mu is kept, and its v, the columns (T, T)."""
+        weights, explained, remaining = regression(K, noise_of(x))
+        return remaining * variances / explained, weights * (variances / explained)
 
     T, correlated = len(K), noise_of(start).ndim == 2
     most = MOST * start.max() / unit
     bounds = [(1.0, most)] * start.size
-    rows, least = [np.zeros((0, start.size))], [np.zeros(0)]
-    if correlated:  # variances of waves are not negative
+    rows, least = [np.zeros((0, start.size))], [np.zeros(0)]  # the constraints rows @ x >= least
+    if correlated:  # the variance of each wave is at least 0
         bounds[1:] = [(-most, most)] * (start.size - 1)
         phases = np.outer(np.arange(T), np.linspace(0.0, np.pi, 2 * T))
         rows.append(coefficients(np.hstack((np.cos(phases), np.sin(phases[:, 1:-1])))).T)
         least.append(np.zeros(len(rows[-1])))
     best = start / unit
-    inner, room = 2.0 * best, reached(2.0 * best)[0]
+    inner = 2.0 * best
+    inner_values, _ = tightest(inner)
     for _ in range(ROUNDS):
         solved = linprog(cost, -np.vstack(rows), -np.concatenate(least), bounds=bounds, method="highs")
         if cost @ best <= (1.0 + GAP) * solved.fun:
@@ -168,12 +167,13 @@ def _least_cost(
                 eigenvalues, vectors = np.linalg.eigh(noise_of(x))
                 rows.append(coefficients(vectors[:, eigenvalues < 0.0]).T)
                 least.append(np.zeros(len(rows[-1])))
-                x = x + max(-eigenvalues[0], 0.0) * (1.0 + 1e-9) * (np.arange(x.size) == 0)
-            level, v = reached(x)
-            short = level < 1.0
+                x = x.copy()
+                x[0] += max(-eigenvalues[0], 0.0) * (1.0 + 1e-9)
+            values, v = tightest(x)
+            short = values < 1.0
             rows.append(coefficients(v[:, short]).T)
             least.append((1.0 - np.sum(v * (K @ v), axis=0) + variances)[short])
-            share = np.max((1.0 - level[short]) / (room - level)[short], initial=0.0)
+            share = np.max((1.0 - values[short]) / (inner_values - values)[short], initial=0.0)
             mixed = (1.0 - share) * x + share * inner
             best = min(best, mixed, key=lambda x: cost @ x)
     else:
@@ -182,38 +182,40 @@ def _least_cost(
             f"{ROUNDS} rounds; it keeps mu, and a shorter band or series comes nearer to the least",
             stacklevel=3,
         )
-    noise, step = noise_of(unit * best), 2.0**-52
+    noise = noise_of(unit * best)
+    step = 2.0**-52
     while not _within(mu, K * unit, noise, change):
-        noise, step = noise * (1.0 + step), 2.0 * step
+        noise = noise * (1.0 + step)
+        step *= 2.0
     return noise
 
 
 def _least_equal(enough: Callable[[float], bool], mu: float, change: float) -> float:
-    """The least variance for which a predicate holds; no output may tell more than mu of its own value."""
-    alone = (change / mu) ** 2 * (1.0 - 2.0**-50)
-    high = alone
+    """The least variance for which a predicate holds, at least that of a single output."""
+    single = (change / mu) ** 2 * (1.0 - 2.0**-50)
+    high = single
     while not enough(high):
         high *= 2.0
-    return -largest_within(lambda variance: enough(-variance), -high, -max(high / 2.0, alone))
+    return -largest_within(lambda variance: enough(-variance), -high, -max(high / 2.0, single))
 
 
 def _within(mu: float, covariance: LinearGaussianSeries | ArrayLike, noise: np.ndarray, change: float) -> bool:
-    level = safely_below(mu, len(noise))
-    return change * np.sqrt(information(covariance, noise).max()) <= level
+    return change * np.sqrt(information(covariance, noise).max()) <= safely_below(mu, len(noise))
 
 
 def _checked(
     covariance: LinearGaussianSeries | ArrayLike, most: float
 ) -> tuple[LinearGaussianSeries | np.ndarray, int]:
-    """A series or its covariance, of at most so many times, and how many."""
-    given = covariance if isinstance(covariance, LinearGaussianSeries) else check_covariance(covariance)
-    T = given.horizon if isinstance(given, LinearGaussianSeries) else len(given)
+    """A series or its covariance, and its number of times, which may be at most `most`."""
+    if isinstance(covariance, LinearGaussianSeries):
+        series, T = covariance, covariance.horizon
+    else:
+        series = check_covariance(covariance)
+        T = len(series)
     if T > most:
-        raise ValueError(
-            f"the programme takes at most {most} times, found {T}; take a shorter series, or equal variances"
-        )
-    return given, T
+        raise ValueError(f"the program takes at most {most} times, found {T}; take a shorter series, or equal variances")
+    return series, T
 
 
-def _dense(given: LinearGaussianSeries | np.ndarray) -> np.ndarray:
-    return given.covariance if isinstance(given, LinearGaussianSeries) else given
+def _dense(series: LinearGaussianSeries | np.ndarray) -> np.ndarray:
+    return series.covariance if isinstance(series, LinearGaussianSeries) else series

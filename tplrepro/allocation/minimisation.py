@@ -1,7 +1,7 @@
 """Least weighted error subject to TPL <= alpha, by SLSQP with exact derivatives.
 
 The unknowns are x_t = log(epsilon_t / alpha), or their values at a few knots between which x is linear in t: the error
-is convex in them, and the problem scale-free. Derivatives run along with the recursions of [1], d BPL_t =
+is convex in them, and the problem scale-free. The recursions of [1] also give the derivatives, d BPL_t =
 L'(BPL_{t-1}) d BPL_{t-1} + d epsilon_t. The constraints are not convex (L is convex for small leakages and concave for
 large ones), so the result depends on the start.
 """
@@ -12,11 +12,10 @@ from typing import Self
 
 import numpy as np
 
-from tplrepro.allocation.calibration import fit_to_level
 from tplrepro.blas import one_blas_thread
+from tplrepro.leakage.temporal import safely_below
+from tplrepro.search import fit_to_level
 from tplrepro.validation import check_choice
-
-__all__ = ["LeastError", "Recursion", "check_power"]
 
 #: SLSQP stops when the error changes by less than this share of the start's; a few dozen iterations in practice.
 CHANGE = 1e-12
@@ -31,42 +30,46 @@ def check_power(error: str) -> int:
 
 
 class LeastError:
-    """Minimise sum_t w_t / epsilon_t^power over budgets whose TPL, which a subclass tells, is within alpha.
+    """Minimise sum_t w_t / epsilon_t^power over budgets whose TPL, computed by a subclass, is within alpha.
 
     `weights` (R,) are positive with sum 1, `knots` (N,) are the releases whose budgets are unknowns, by default all;
-    `spread` (R, N) gives log(epsilon / alpha) of all releases from those of the knots, linear between them.
+    `spread` (R, N) interpolates log(epsilon / alpha) of all releases from those of the knots.
     """
 
     def __init__(self, alpha: float, weights: np.ndarray, power: int, knots: np.ndarray | None = None):
         self.alpha, self.weights, self.power = alpha, weights, power
-        self.knots = np.arange(weights.size) if knots is None else knots
-        units = np.eye(self.knots.size)
-        self.spread = np.column_stack([np.interp(np.arange(weights.size), self.knots, unit) for unit in units])
-        self.upper = np.zeros(self.knots.size)  # no budget exceeds alpha
+        self._set_knots(np.arange(weights.size) if knots is None else knots)
+
+    def _set_knots(self, knots: np.ndarray) -> None:
+        releases = np.arange(self.weights.size)
+        self.knots = knots
+        self.spread = np.column_stack([np.interp(releases, knots, unit) for unit in np.eye(knots.size)])
+        self.upper = np.zeros(knots.size)  # no budget exceeds alpha
+
+    def on_knots(self, knots: np.ndarray) -> Self:
+        """The same problem with the budgets of these releases as unknowns."""
+        other = copy(self)
+        other._set_knots(knots)
+        return other
 
     def tpl(self, budgets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The constrained leakages (C,) of budgets (R,), and their derivative (C, N) in x."""
         raise NotImplementedError
 
-    def on_knots(self, knots: np.ndarray) -> Self:
-        """The same with unknowns at some releases alone, and the others linear between them."""
-        other = copy(self)
-        LeastError.__init__(other, self.alpha, self.weights, self.power, knots)
-        return other
-
     def largest_tpl(self, budgets: np.ndarray) -> float:
         return self.tpl(budgets)[0].max()
 
-    def cost(self, budgets: np.ndarray) -> float:
-        """The error in units of that of budgets alpha, so at least 1."""
-        return float(self.weights @ (self.alpha / budgets) ** self.power)
-
     def fit(self, budgets: np.ndarray, **options) -> np.ndarray:
         """The largest multiple of the budgets that is within alpha."""
-        return fit_to_level(self.largest_tpl, budgets, self.alpha, **options)
+        target = safely_below(self.alpha, budgets.size)
+        return fit_to_level(self.largest_tpl, budgets, self.alpha, target, **options)
+
+    def cost(self, budgets: np.ndarray) -> float:
+        """The error in units of the error of budgets alpha, so at least 1."""
+        return float(self.weights @ (self.alpha / budgets) ** self.power)
 
     def solve(self, start: np.ndarray) -> np.ndarray:
-        """Budgets (R,) to which SLSQP comes from the budgets `start`; they may exceed alpha by a rounding error."""
+        """Budgets (R,) that SLSQP reaches from the budgets `start`; they may exceed alpha by a rounding error."""
         from scipy.optimize import minimize
 
         x = np.log(start[self.knots] / self.alpha)
@@ -76,12 +79,12 @@ class LeastError:
         x = np.clip(x, lower, self.upper)
         scale = 1.0 / self.cost_of(x)[0]
 
-        @lru_cache(maxsize=1)  # SLSQP asks for the value and for the derivative one after the other
+        @lru_cache(maxsize=1)  # SLSQP asks for the value and then for the derivative
         def slack(x: bytes) -> tuple[np.ndarray, np.ndarray]:
             return self.slack(np.frombuffer(x))
 
         with one_blas_thread():
-            found = minimize(
+            solution = minimize(
                 lambda x: tuple(scale * part for part in self.cost_of(x)),
                 x,
                 jac=True,
@@ -94,7 +97,7 @@ class LeastError:
                 },
                 options={"maxiter": MAX_ITERATIONS, "ftol": CHANGE},
             ).x
-        return self.budgets(found if np.isfinite(found).all() else x)
+        return self.budgets(solution if np.isfinite(solution).all() else x)
 
     def budgets(self, x: np.ndarray) -> np.ndarray:
         return self.alpha * np.exp(self.spread @ x)
@@ -111,7 +114,7 @@ class LeastError:
 
 
 class Recursion:
-    """The recursion through the loss functions (None: not known) of R - 1 steps, as a compiled loop takes them."""
+    """The recursion through the loss functions (None: not known) of R - 1 steps, for a compiled loop."""
 
     def __init__(self, functions: list):
         number = {function: k for k, function in enumerate(dict.fromkeys(filter(None, functions)))}
@@ -121,9 +124,9 @@ class Recursion:
         self.steps = np.array([number.get(function, -1) for function in functions], dtype=int)
 
     def ascend(self, budgets: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Leakages (R,) along `budgets`, and their derivative (R, N); `change` is that of the budgets."""
+        """Leakages (R,) along `budgets`, and their derivative (R, N); `change` is the derivative of the budgets."""
         from tplrepro.leakage.envelope.kernels import ascend, expect  # Numba loads on first use
 
         expect(change.size)
-        given = self.vertices, self.first, self.steps, budgets, change
-        return ascend(*map(np.ascontiguousarray, given))
+        arguments = self.vertices, self.first, self.steps, budgets, change
+        return ascend(*map(np.ascontiguousarray, arguments))

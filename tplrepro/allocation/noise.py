@@ -1,10 +1,10 @@
 """Gaussian noise over time that keeps the temporal privacy profile within (epsilon, delta).
 
-The search works on squared shifts 1 / m_t^2 of noise multipliers m_t = sigma_t / (L2 distance), in units in which one
-release alone may have `epsilon`. Where two rows of the correlation have disjoint supports they add up, so that equal
-ones are best. Otherwise the least total variance is sought with a stand-in: each profile is taken for that of a normal
-shift of the same epsilon at delta, so that a step of correlation becomes a function of its square, in place of L in the
-recursion of TPL. What the stand-in lacks at each time is added until it tells the profiles' own epsilons.
+The search works on squared shifts 1 / m_t^2 of noise multipliers m_t = sigma_t / (L2 distance), in units in which a
+single release may have `epsilon`. Where two rows of the correlation have disjoint supports they add up, so that equal
+ones are best. Otherwise the least total variance is sought with an approximation: each profile is replaced by that of a
+normal shift with the same epsilon at delta, so that a step of correlation becomes a function of its square, in place of
+L in the recursion of TPL. The error of the approximation at each time is added until it agrees with the profiles.
 """
 
 from bisect import bisect_left
@@ -14,23 +14,21 @@ from itertools import groupby
 
 import numpy as np
 
-from tplrepro.allocation.calibration import fit_to_level
 from tplrepro.allocation.minimisation import LeastError
 from tplrepro.allocation.optimal import MANY, solve_on_knots
 from tplrepro.lazy import extra
 from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.leakage.temporal import Correlation, as_loss_function, steps_of_both_sides
+from tplrepro.leakage.temporal import Correlation, as_loss_function, safely_below, steps_of_both_sides
 from tplrepro.leakage.temporal_profile import TemporalPrivacyProfile, temporal_privacy_profile
 from tplrepro.mechanisms.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu
+from tplrepro.search import fit_to_level
 from tplrepro.validation import check_choice, check_horizon, check_level
 
-__all__ = ["allocate_noise"]
-
-TOLERANCE = 1e-5  # of squared multipliers, as a share
-CORRECTIONS = 8  # of the stand-in, at most; two or three mostly leave less than `SETTLED` of epsilon
+TOLERANCE = 1e-5  # relative, of squared multipliers
+CORRECTIONS = 8  # at most, of the approximation; usually two or three leave an error below `SETTLED` epsilon
 SETTLED = 1e-3
-DIGITS = 4  # of the logarithms of shares, so that profiles find equal releases in the middle of a long series
-POINTS = 65  # of the stand-in of a step
+DIGITS = 4  # of the logarithms of shares, so that profiles see equal releases in the middle of a long series
+POINTS = 65  # of the approximation of a step
 
 
 def allocate_noise(
@@ -58,13 +56,13 @@ def allocate_noise(
     -------
     ndarray (T,)
         Standard deviations over the largest L2 distance between the answers for two values of a user; for a histogram
-        sqrt(2) m_t is that of each cell. `temporal_privacy_profile` itself finds them within (epsilon, delta), and
-        equal ones 0.01% smaller above it.
+        the noise of each cell has the standard deviation sqrt(2) m_t. `temporal_privacy_profile` is within (epsilon,
+        delta) for them, and no longer for equal ones 0.01% smaller.
 
     ValueError as in `temporal_privacy_profile`, for an unknown method, and for a delta near the rounding of profiles.
-    Release by `release_counts(mechanism="opendp-gaussian")`, whose noise keeps them. 500 releases take 0.1 s under the
-    identity, 1 to 4 s with correlation that fades, and 30 s for 1,000 where it takes hundreds of steps; least variance
-    twice that.
+    Release with `release_counts(mechanism="opendp-gaussian")`, whose noise has these multipliers. 500 releases take
+    0.1 s under the identity and 1 to 4 s where correlation fades; 1,000 take 30 s where it takes hundreds of steps to
+    fade. Least variance takes twice as long.
 
     Examples
     --------
@@ -78,48 +76,48 @@ def allocate_noise(
     check_choice(method, "method", ("equal", "least_variance"))
     before, after, _ = steps_of_both_sides(as_loss_function, backward, forward, horizon)
     series = _Series(epsilon, delta, float(gaussian_mu(epsilon, delta)), before, after)
-    composed = np.full(horizon, epsilon / horizon)  # enough even if all releases told of one value
+    composed = np.full(horizon, epsilon / horizon)  # within epsilon even if all values are the same
     if series.largest(composed / 4.0) > epsilon:
         raise ValueError(
             f"delta must be above the rounding errors of the profiles of {horizon} releases, found {delta:g}; give a "
             "larger one, or budgets for pure DP (allocate_optimally)"
         )
     equal = series.fit(composed)
-    while series.adds_up and series.leakage(equal).max() > epsilon:  # by the rounding of other compositions
+    while series.adds_up and series.leakage(equal).max() > epsilon:  # other compositions round differently
         equal = equal * (1.0 - TOLERANCE)
     if method == "equal" or series.adds_up:
         return series.multipliers(equal)
-    found = series.fit(_least_variance(series, equal))
-    return series.multipliers(min(equal, found, key=lambda budgets: (1.0 / budgets).sum()))
+    unequal = series.fit(_least_variance(series, equal))
+    return series.multipliers(min(equal, unequal, key=lambda budgets: (1.0 / budgets).sum()))
 
 
 @dataclass(frozen=True)
 class _Series:
-    """Releases with Gaussian noise within (epsilon, delta); `alone` is the mu that one may have.
+    """Releases with Gaussian noise within (epsilon, delta), which a single release of `mu` reaches.
 
-    Its squared shifts, the budgets, are in units in which one release may have `epsilon`.
+    Budgets are squared shifts in units in which a single release may have `epsilon`.
     """
 
     epsilon: float
     delta: float
-    alone: float
+    mu: float
     before: list[PrivacyLossFunction | None]
     after: list[PrivacyLossFunction | None]
 
     @cached_property
     def adds_up(self) -> bool:
-        """Whether the value at the first or at the last time tells all others."""
+        """Whether the first or the last value determines all others."""
         return any(all(loss is not None and loss.is_identity for loss in side) for side in (self.before, self.after))
 
     def multipliers(self, budgets: np.ndarray) -> np.ndarray:
         return 1.0 / self.shift(budgets)
 
     def shift(self, budgets: np.ndarray) -> np.ndarray:
-        return self.alone * np.sqrt(budgets / self.epsilon)
+        return self.mu * np.sqrt(budgets / self.epsilon)
 
     def budget(self, epsilons: np.ndarray | float) -> np.ndarray:
-        """What one release would have to spend for each epsilon at delta."""
-        return self.epsilon * (np.asarray(gaussian_mu(epsilons, self.delta)) / self.alone) ** 2
+        """The budget of a single release with each epsilon at delta."""
+        return self.epsilon * (np.asarray(gaussian_mu(epsilons, self.delta)) / self.mu) ** 2
 
     def profile(self, budgets: np.ndarray) -> TemporalPrivacyProfile:
         with extra():
@@ -133,17 +131,18 @@ class _Series:
         return self.profile(budgets).epsilon(self.delta)
 
     def largest(self, budgets: np.ndarray) -> float:
-        """The largest of these; one composition of all releases where that is what it is."""
+        """The largest epsilon at delta; from one composition of all releases where they add up."""
         profile = self.profile(budgets)
         return float(np.max((profile.user_level if self.adds_up else profile).epsilon(self.delta)))
 
     def fit(self, budgets: np.ndarray) -> np.ndarray:
         """The largest multiple of the budgets that is within (epsilon, delta)."""
-        return fit_to_level(self.largest, budgets, self.epsilon, tolerance=TOLERANCE)
+        target = safely_below(self.epsilon, budgets.size)
+        return fit_to_level(self.largest, budgets, self.epsilon, target, tolerance=TOLERANCE)
 
 
 class _Step:
-    """The stand-in of a step of correlation: the budget that is left of one, linear between points."""
+    """The approximation of a step of correlation: the budget after it as a function of the budget before it."""
 
     def __init__(self, loss: PrivacyLossFunction, series: _Series):
         budgets = np.linspace(0.0, 2.0 * series.epsilon, POINTS)
@@ -157,67 +156,65 @@ class _Step:
             def delta_at(point: int) -> float:
                 return max(float(eta[point] * gaussian_delta(shift, before[point])), 1e-300)
 
+            # delta falls with the loss
             point = bisect_left(range(losses.size), -series.delta, key=lambda point: -delta_at(point))
             if point == 0:
                 return 0.0
             high, low = np.log([delta_at(point - 1), delta_at(point)])
             return float(losses[point - 1] + losses[1] * (high - np.log(series.delta)) / (high - low))
 
-        left = series.budget(np.array([0.0, *map(epsilon_after, shifts[1:].tolist())]))
-        self.left = np.minimum(np.maximum.accumulate(left), budgets).tolist()
+        after = series.budget(np.array([0.0, *map(epsilon_after, shifts[1:].tolist())]))
+        self.after = np.minimum(np.maximum.accumulate(after), budgets).tolist()
         self.width = float(budgets[1])
 
     def __call__(self, budget: float) -> tuple[float, float]:
-        """What is left of a budget, and its slope."""
+        """The budget after the step, linear between points, and its slope."""
         cell = min(int(budget / self.width), POINTS - 2)
-        slope = (self.left[cell + 1] - self.left[cell]) / self.width
-        return self.left[cell] + slope * (budget - cell * self.width), slope
+        slope = (self.after[cell + 1] - self.after[cell]) / self.width
+        return self.after[cell] + slope * (budget - cell * self.width), slope
 
 
 class _LeastVariance(LeastError):
-    """The sum of 1 / budget in T times of stand-ins, whose TPL lacks `lack` (T,) at each."""
+    """The sum of 1 / budget over T times by the approximation, whose TPL is corrected by `correction` (T,)."""
 
-    def __init__(self, epsilon: float, before: list, after: list, lack: np.ndarray):
-        super().__init__(epsilon, np.full(lack.size, 1.0 / lack.size), 1)
-        self.before, self.after, self.lack = before, after, lack
+    def __init__(self, epsilon: float, before: list, after: list, correction: np.ndarray):
+        T = correction.size
+        super().__init__(epsilon, np.full(T, 1.0 / T), 1)
+        self.before, self.after, self.correction = before, after, correction
 
     def tpl(self, budgets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return self._tpl(budgets, budgets[:, None] * self.spread)
-
-    def largest_tpl(self, budgets: np.ndarray) -> float:
-        return self._tpl(budgets, np.empty((budgets.size, 0)))[0].max()
-
-    def _tpl(self, budgets: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        change = budgets[:, None] * self.spread
         bpl, dbpl = _ascend(self.before, budgets, change)
-        fpl, dfpl = (a[::-1] for a in _ascend(self.after[::-1], budgets[::-1], change[::-1]))
-        return bpl + fpl - budgets + self.lack, dbpl + dfpl - change
+        fpl, dfpl = (values[::-1] for values in _ascend(self.after[::-1], budgets[::-1], change[::-1]))
+        return bpl + fpl - budgets + self.correction, dbpl + dfpl - change
 
 
 def _ascend(steps: list, budgets: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Leakages (T,) of the recursion along `budgets`, and their derivative; `change` (T, N) is that of the budgets."""
+    """Leakages (T,) along `budgets`, and their derivative (T, N); `change` is the derivative of the budgets."""
     leakages, derivative = budgets.copy(), change.copy()
     for t, step in enumerate(steps, start=1):
         if step is not None:
-            left, slope = step(float(leakages[t - 1]))
-            leakages[t] += left
+            after, slope = step(float(leakages[t - 1]))
+            leakages[t] += after
             derivative[t] += slope * derivative[t - 1]
     return leakages, derivative
 
 
 def _least_variance(series: _Series, start: np.ndarray) -> np.ndarray:
-    """Budgets (T,) of least total variance by the stand-in, corrected to the profiles; in proportion only."""
+    """Budgets (T,) in the proportions of the least total variance, by the corrected approximation."""
     steps = {loss: None if loss is None else _Step(loss, series) for loss in {*series.before, *series.after}}
-    before, after = ([steps[loss] for loss in side] for side in (series.before, series.after))
+    before = [steps[loss] for loss in series.before]
+    after = [steps[loss] for loss in series.after]
     on_knots = start.size > MANY and len(set(before)) == len(set(after)) == 1
-    found, lack = start, np.zeros(start.size)
+    budgets, correction = start, np.zeros(start.size)
     for _ in range(CORRECTIONS):
-        problem = _LeastVariance(series.epsilon, before, after, lack)
-        begin = problem.fit(found, tolerance=1e-9)
-        solved = solve_on_knots(problem, [begin]) if on_knots else [problem.solve(begin)]
-        found = np.exp(np.log(min(map(problem.fit, solved), key=problem.cost)).round(DIGITS))
-        leaked = np.minimum(series.leakage(found), 4.0 * series.epsilon)  # may be inf
-        missing = series.budget(leaked) - problem.tpl(found)[0]
-        lack = lack + missing
-        if np.abs(missing).max() <= SETTLED * series.epsilon:
+        problem = _LeastVariance(series.epsilon, before, after, correction)
+        begin = problem.fit(budgets, tolerance=1e-9)
+        solutions = solve_on_knots(problem, [begin]) if on_knots else [problem.solve(begin)]
+        budgets = np.exp(np.log(min(map(problem.fit, solutions), key=problem.cost)).round(DIGITS))
+        leakages = np.minimum(series.leakage(budgets), 4.0 * series.epsilon)  # may be inf
+        error = series.budget(leakages) - problem.tpl(budgets)[0]
+        correction = correction + error
+        if np.abs(error).max() <= SETTLED * series.epsilon:
             break
-    return found
+    return budgets

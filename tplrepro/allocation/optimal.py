@@ -1,9 +1,8 @@
 """Budgets of least expected error among all that keep the TPL within alpha, for a known number of releases.
 
 Algorithms 7 and 8 of [1] reach alpha at every time point with one budget in the middle, whatever the error. Here the
-total expected error is minimised, from several starts because the problem is not convex. In a long series the first and
-the last budgets differ from a constant in the middle: they are found on a few knots first, and refined where they
-change.
+total expected error is minimised, from several starts because the problem is not convex. In a long series only the
+first and the last budgets differ from a constant: they are sought on a few knots first, and then refined.
 """
 
 from collections.abc import Iterator
@@ -12,18 +11,19 @@ from contextlib import suppress
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.allocation.calibration import NoFiniteSupremumError
 from tplrepro.allocation.minimisation import LeastError, Recursion, check_power
-from tplrepro.allocation.published import allocate_by_quantification, allocate_by_upper_bound
+from tplrepro.allocation.published import (
+    NoFiniteSupremumError,
+    allocate_by_quantification,
+    allocate_by_upper_bound,
+)
 from tplrepro.leakage.partial import Timeline
 from tplrepro.leakage.temporal import Correlation, as_loss_function, steps_of_both_sides
 from tplrepro.validation import as_numbers, check_horizon, check_level
 
-__all__ = ["MANY", "allocate_optimally", "solve_on_knots"]
-
-CURVED = 4.0  # several local optima were seen for alpha above 8 alone; then more starts are tried
-FEW = 24  # up to so many releases every budget is an unknown, and is sought from every start
-MANY = 48  # up to so many, from the two best starts; beyond, equal weights allow knots
+CURVED = 4.0  # above this alpha more starts are tried; several local optima were seen only for alpha above 8
+FEW = 24  # up to this number of releases every budget is an unknown, and SLSQP runs from every start
+MANY = 48  # up to this number it runs from the two best starts; beyond, equal weights allow knots
 MAX_KNOTS = 96  # unknowns when knots are refined; SLSQP takes O(N^3) an iteration
 LEVEL = 1e-5  # budgets that differ by less than this share of them are the constant in the middle
 
@@ -83,13 +83,16 @@ def allocate_optimally(
     problem = _OnTimeline(alpha, timeline, weights / weights.sum(), power)
     one_matrix = all(step is side[0] for side in (before, after) for step in side)
     published = [problem.fit(np.full(size, alpha / size))]
-    published += _published(problem, before[0], after[0]) if one_matrix else []
+    if one_matrix:
+        published += _published(problem, before[0], after[0])
     starts = published[:2] + [problem.fit(shape, tolerance=1e-3) for shape in _shapes(problem)]
-    on_knots = size > MANY and size == horizon and one_matrix and np.ptp(weights) == 0.0
     if size > FEW:
-        starts = sorted(starts, key=problem.cost)[: 1 if on_knots and alpha <= CURVED else 2]
-    found = solve_on_knots(problem, starts) if on_knots else [problem.solve(start) for start in starts]
-    return min([*published, *map(problem.fit, found)], key=problem.cost)
+        starts = sorted(starts, key=problem.cost)[:2]
+    if size > MANY and size == horizon and one_matrix and np.ptp(weights) == 0.0:
+        solutions = solve_on_knots(problem, starts if alpha > CURVED else starts[:1])
+    else:
+        solutions = [problem.solve(start) for start in starts]
+    return min([*published, *map(problem.fit, solutions)], key=problem.cost)
 
 
 class _OnTimeline(LeastError):
@@ -106,7 +109,7 @@ class _OnTimeline(LeastError):
     def tpl(self, budgets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         change = budgets[:, None] * self.spread
         bpl, dbpl = self.backward.ascend(budgets, change)
-        fpl, dfpl = (a[::-1] for a in self.forward.ascend(budgets[::-1], change[::-1]))
+        fpl, dfpl = (values[::-1] for values in self.forward.ascend(budgets[::-1], change[::-1]))
         tpl, dtpl = [bpl + fpl - budgets], [dbpl + dfpl - change]
         # Before the first release and after the last one, there is less leakage than at that release.
         for _time, before, loss_b, after, loss_f in self.timeline.pauses:
@@ -124,7 +127,9 @@ class _OnTimeline(LeastError):
 
 def knots_at_the_ends(size: int, first: int, last: int, growth: float) -> np.ndarray:
     """The first and last of `size` releases, and some between them at distances that grow inwards."""
-    knots = {*range(first), *range(size - last, size), size // 2} if first + last < size else set(range(size))
+    if first + last >= size:
+        return np.arange(size)
+    knots = {*range(first), *range(size - last, size), size // 2}
     for position, direction in ((first - 1, 1), (size - last, -1)):
         distance = 1.0
         while first <= position + direction * distance < size - last and abs(position - size // 2) > distance:
@@ -135,18 +140,19 @@ def knots_at_the_ends(size: int, first: int, last: int, growth: float) -> np.nda
 
 
 def solve_on_knots(problem: LeastError, starts: list) -> list[np.ndarray]:
-    """Solve on knots that lie denser towards both ends, then with one at each budget that differs from the middle."""
+    """Solve on knots that are denser towards both ends, then with one at each budget that differs from the middle."""
     size = problem.weights.size
-    found = [problem.on_knots(knots_at_the_ends(size, 6, 6, 1.4)).solve(start) for start in starts]
-    best = min(found, key=lambda budgets: problem.cost(problem.fit(budgets, tolerance=1e-9)))
+    solutions = [problem.on_knots(knots_at_the_ends(size, 6, 6, 1.4)).solve(start) for start in starts]
+    best = min(solutions, key=lambda budgets: problem.cost(problem.fit(budgets, tolerance=1e-9)))
     middle = np.flatnonzero(np.abs(best / np.median(best) - 1.0) < LEVEL)
-    first, last = (int(middle[0]) + 4, size - int(middle[-1]) + 3) if middle.size else (size, size)
-    growth = 1.4
+    first, last, growth = size, size, 1.4
+    if middle.size:
+        first, last = int(middle[0]) + 4, size - int(middle[-1]) + 3
     if first + last > MAX_KNOTS - 20:
         share = (MAX_KNOTS - 60) / (first + last)
         first, last, growth = int(first * share), int(last * share), 1.1
     refined = problem.on_knots(knots_at_the_ends(size, first, last, growth))
-    return [*found, refined.solve(problem.fit(best, tolerance=1e-9))]
+    return [*solutions, refined.solve(problem.fit(best, tolerance=1e-9))]
 
 
 def _shapes(problem: _OnTimeline) -> Iterator[np.ndarray]:
@@ -165,7 +171,7 @@ def _shapes(problem: _OnTimeline) -> Iterator[np.ndarray]:
 
 
 def _published(problem: _OnTimeline, backward, forward) -> Iterator[np.ndarray]:
-    """Algorithms 8 and 7, made for releases at every time: fewer leak less."""
+    """Algorithms 8 and 7 for releases at every time point; releases at fewer of them leak less."""
     timeline = problem.timeline
     yield allocate_by_quantification(problem.alpha, backward, forward, timeline.horizon)[timeline.times]
     with suppress(NoFiniteSupremumError):

@@ -1,18 +1,21 @@
 """Budgets over time that keep the temporal privacy leakage within alpha (section 5 of [1]).
 
-Both schemes err on the safe side: they aim `SAFETY` below alpha and take the same off each budget, which covers the
-rounding of the recursion that computes the leakage. The conference version [2] searches over alpha^B (its Algorithms 2
-and 3) for the same budgets; its noise is Lap(1/epsilon) (sensitivity 1), in [1] Lap(2/epsilon) (sensitivity 2).
+Both schemes err on the safe side: they aim 2 `SAFETY` below alpha and subtract `SAFETY` alpha from each budget, which
+covers the rounding of the recursion that computes the leakage. The conference version [2] searches over alpha^B (its
+Algorithms 2 and 3) for the same budgets; its noise is Lap(1/epsilon) (sensitivity 1), in [1] Lap(2/epsilon)
+(sensitivity 2).
 """
 
 import numpy as np
 
-from tplrepro.allocation.calibration import NoFiniteSupremumError, largest_equal_budgets
-from tplrepro.leakage.temporal import SAFETY, Matrix, loss_functions
-from tplrepro.search import largest_within
+from tplrepro.leakage.loss_function import PrivacyLossFunction
+from tplrepro.leakage.temporal import SAFETY, Matrix, loss_functions, safely_below, temporal_privacy_leakage
+from tplrepro.search import fit_to_level, largest_within
 from tplrepro.validation import check_horizon, check_level
 
-__all__ = ["allocate_by_quantification", "allocate_by_upper_bound"]
+
+class NoFiniteSupremumError(ValueError):
+    """No positive budget keeps the leakage bounded for ever: L(alpha) is alpha on one side, or nearly alpha."""
 
 
 def allocate_by_upper_bound(alpha: float, backward: Matrix | None, forward: Matrix | None) -> float:
@@ -83,21 +86,36 @@ def allocate_by_quantification(
     [0.4998062, 0.2038721, 0.2038721, 0.7040659]
     """
     alpha, horizon = check_level(alpha), check_horizon(horizon)
-    known_b, known_f = loss_functions(backward, forward)
+    loss_b, loss_f = loss_functions(backward, forward)
     if horizon == 1:
         return np.array([alpha])
     target = alpha * (1.0 - 2.0 * SAFETY)
-    loss_b, loss_f = ((lambda level: 0.0) if function is None else function.at for function in (known_b, known_f))
 
     def within(a_b: float) -> bool:  # grows with a_b; Eq. (27) with a^F from Eq. (26)
-        return loss_f(target - loss_b(a_b)) + a_b <= target
+        return _loss_at(loss_f, target - _loss_at(loss_b, a_b)) + a_b <= target
 
     a_b = largest_within(within, 0.0, target)
-    a_f = target - loss_b(a_b)
-    sides = (known_b, a_b), (known_f, a_f)
-    middle = min(level if known is None else known.budget_for(level) for known, level in sides) - SAFETY * alpha
-    if min(a_f, a_b, middle if horizon > 2 else a_b) <= 0.0 or any(f and f.is_identity for f in (known_b, known_f)):
-        return largest_equal_budgets(alpha, known_b, known_f, horizon)
-    budgets = np.full(horizon, middle)
+    a_f = target - _loss_at(loss_b, a_b)
+    budget_b = a_b if loss_b is None else loss_b.budget_for(a_b)
+    budget_f = a_f if loss_f is None else loss_f.budget_for(a_f)
+    budgets = np.full(horizon, min(budget_b, budget_f) - SAFETY * alpha)
     budgets[0], budgets[-1] = a_b, a_f
+    if budgets.min() <= 0.0 or any(loss is not None and loss.is_identity for loss in (loss_b, loss_f)):
+        return largest_equal_budgets(alpha, loss_b, loss_f, horizon)
     return budgets
+
+
+def _loss_at(loss: PrivacyLossFunction | None, leakage: float) -> float:
+    return 0.0 if loss is None else loss.at(leakage)
+
+
+def largest_equal_budgets(
+    alpha: float, backward: PrivacyLossFunction | None, forward: PrivacyLossFunction | None, horizon: int
+) -> np.ndarray:
+    """The largest budget that, spent at each of `horizon` time points, keeps the TPL within alpha; (horizon,)."""
+    return fit_to_level(
+        lambda budgets: temporal_privacy_leakage(budgets, backward, forward).tpl.max(),
+        np.full(horizon, alpha),
+        alpha,
+        safely_below(alpha, horizon),
+    )

@@ -1,17 +1,18 @@
 """Budgets of least expected error for a series of unknown length that ends with a given probability at each step.
 
-The length T is geometric, Pr(T >= t) = (1 - p)^(t - 1), and independent of the data. Whoever releases does not know
-that a release is the last, so the level must hold at every time point whatever T turns out to be. FPL grows with each
-further release (Example 3 of [1]): the constraint is that of the endless series,
+The length T is geometric, Pr(T >= t) = (1 - p)^(t - 1), and independent of the data. Nobody knows in advance which
+release is the last, so the level must hold at every time point for every T. FPL grows with each further release
+(Example 3 of [1]), so the constraint is that of the endless series,
 
     BPL_t + FPL_t - epsilon_t <= alpha    with FPL_t the limit for T to infinity.
 
-The budgets are a few first ones and a constant tail. In the tail FPL is the supremum of Theorem 11 of [1], and BPL
-tends to its supremum monotonically, so its first and its limiting value cover the tail.
+The budgets are some first ones and then a constant tail. In the tail FPL is the supremum of Theorem 11 of [1], and BPL
+tends to its supremum monotonically, so it is enough to constrain its first and its limiting value.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -21,19 +22,17 @@ from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.temporal import SAFETY, Matrix, loss_functions
 from tplrepro.validation import FrozenArrays, check_horizon, check_level, check_probability
 
-__all__ = ["EndlessBudgets", "allocate_with_stopping"]
-
-#: Numbers K of first budgets, tried one after the other; beyond the first `EACH`, some are interpolated.
+#: Numbers K of first budgets, tried in this order; beyond the first `EACH`, some are interpolated.
 FIRST = (6, 12, 24, 48, 96, 192, 384, 768)
 EACH = 32
-MANY_STARTS = 96  # up to so many, all starts are tried
-IMPROVEMENT = 1e-7  # more are not tried once they have twice improved the expected error by less than this share
+MANY_STARTS = 96  # up to this number, SLSQP runs from all starts
+IMPROVEMENT = 1e-7  # larger numbers are not tried after two relative improvements of the error below this
 SAME = 1e-7  # first budgets above the tail's by no more than this share become part of the tail
 
 
 @dataclass(frozen=True)
 class EndlessBudgets(FrozenArrays):
-    """Budgets for as long as it takes: `first` (K,), K >= 0, then `tail` for each later release; nats."""
+    """Budgets for a series of any length: `first` (K,), K >= 0, then `tail` for each later release; nats."""
 
     first: np.ndarray
     tail: float
@@ -45,7 +44,7 @@ class EndlessBudgets(FrozenArrays):
 
     @np.errstate(over="ignore")  # inf where no double is as large
     def expected_error(self, stopping_probability: float, error: str = "absolute") -> float:
-        """E[sum of 1 / epsilon_t up to T] for a geometric T; of 1 / epsilon_t^2 for error = "squared"."""
+        """E[sum_{t <= T} 1 / epsilon_t] for a geometric T; of 1 / epsilon_t^2 for error = "squared"."""
         p, power = _checked_probability(stopping_probability), check_power(error)
         reached = (1.0 - p) ** np.arange(self.first.size + 1)
         return float((reached[:-1] / self.first**power).sum() + reached[-1] / p / self.tail**power)
@@ -66,10 +65,10 @@ def allocate_with_stopping(
     `allocate_by_upper_bound`, to which it tends as p tends to 0. A local optimum, the best from several starts, with at
     most 768 first budgets; deterministic. Takes 0.03 to 0.3 s, and 1 s where the budgets fall for hundreds of releases.
 
-    Where the series probably ends soon, or the correlation is strong, it pays to spend much at first: the budgets then
-    fall for a long time, and a series that goes on after all gets very noisy. Look at `tail`.
+    Where the series probably ends soon, or the correlation is strong, the best budgets are large at first and fall for
+    a long time, so that a series that continues gets very noisy. Look at `tail`.
 
-    Arguments and errors as in `allocate_by_upper_bound`, and ValueError for p out of range or another word for `error`.
+    Arguments and errors as in `allocate_by_upper_bound`; ValueError also for p out of range or another `error`.
 
     Examples
     --------
@@ -82,41 +81,43 @@ def allocate_with_stopping(
     (21.2487, 24.5252)
     """
     alpha, p, power = check_level(alpha), _checked_probability(stopping_probability), check_power(error)
-    known_b, known_f = loss_functions(backward, forward)
-    constant = EndlessBudgets(np.empty(0), allocate_by_upper_bound(alpha, known_b, known_f))
-    if all(loss is None or loss.is_zero for loss in (known_b, known_f)):
+    sides = loss_functions(backward, forward)
+    constant = EndlessBudgets(np.empty(0), allocate_by_upper_bound(alpha, *sides))
+    if all(loss is None or loss.is_zero for loss in sides):
         return constant
-    best, idle = constant, 0
+    best = constant
+    errors = [best.expected_error(p, error)]
     for count in FIRST:
-        problem = _Endless(alpha, known_b, known_f, p, power, count)
+        problem = _Endless(alpha, *sides, p, power, count)
         starts = [np.append(best.budgets(count), best.tail)]
         if count <= MANY_STARTS:
             starts += [problem.fit(shape, tolerance=1e-3) for shape in _shapes(problem, constant.tail, p)]
-        found = [problem.result(problem.solve(start)) for start in starts]
-        before = best.expected_error(p, error)
-        best = min([best, *filter(None, found)], key=lambda each: each.expected_error(p, error))
-        idle = 0 if best.expected_error(p, error) < before * (1.0 - IMPROVEMENT) else idle + 1
-        if idle == 2:
+        solutions = [problem.result(problem.solve(start)) for start in starts]
+        best = min([best, *filter(None, solutions)], key=lambda budgets: budgets.expected_error(p, error))
+        errors.append(best.expected_error(p, error))
+        improved = [later < earlier * (1.0 - IMPROVEMENT) for earlier, later in pairwise(errors)]
+        if improved[-2:] == [False, False]:
             break
     return best
 
 
 class _Endless(LeastError):
-    """The TPL, for a series without end, of `count` first budgets, of the first of the tail and in its limit."""
+    """The TPL in an endless series of `count` first budgets, of the first tail budget, and its limit in the tail."""
 
     def __init__(self, alpha: float, backward, forward, p: float, power: int, count: int):
         weights = p * (1.0 - p) ** np.arange(count + 1)
         weights[-1] /= p
-        near = np.arange(min(count, EACH))
-        far = np.rint(np.geomspace(EACH, count - 1, 12)).astype(int) if count > EACH else near[:0]
-        super().__init__(alpha, weights, power, np.unique(np.concatenate([near, far, [count]])))
+        knots = np.append(np.arange(min(count, EACH)), count)
+        if count > EACH:
+            knots = np.append(knots, np.rint(np.geomspace(EACH, count - 1, 12)).astype(int))
+        super().__init__(alpha, weights, power, np.unique(knots))
         self.sides = backward, forward
         self.backward, self.forward = (Recursion([loss] * count) for loss in self.sides)
-        # beyond, one supremum alone exceeds alpha
-        self.upper[-1] = np.log(min(L.budget_for(alpha) for L in (backward, forward) if L is not None) / alpha)
+        # for a larger tail, the supremum of one side alone exceeds alpha
+        self.upper[-1] = np.log(min(L.budget_for(alpha) for L in self.sides if L is not None) / alpha)
 
     def result(self, budgets: np.ndarray) -> EndlessBudgets | None:
-        """Algorithm 7's margin comes off each budget, for the rounding of the suprema."""
+        """The largest multiple within alpha, each budget less the margin of Algorithm 7 for the rounding of suprema."""
         budgets = self.fit(budgets) - SAFETY * self.alpha
         if budgets.min() <= 0.0:
             return None
@@ -132,7 +133,7 @@ class _Endless(LeastError):
         if not np.isfinite(limit_b + limit_f):
             return np.full(budgets.size + 1, np.inf), np.zeros((budgets.size + 1, self.knots.size))
         bpl, dbpl = self.backward.ascend(budgets, change)
-        # Backwards in time FPL starts from its supremum; the recursion then sees that as the last budget.
+        # Backwards in time FPL starts from its supremum, which takes the place of the last budget.
         from_end, change_f = budgets[::-1].copy(), change[::-1].copy()
         from_end[0], change_f[0] = limit_f, slope_f * dtail
         fpl, dfpl = (values[::-1] for values in self.forward.ascend(from_end, change_f))
@@ -145,15 +146,17 @@ def _supremum(loss: PrivacyLossFunction | None, epsilon: float) -> tuple[float, 
     if loss is None:
         return epsilon, 1.0
     supremum = float(loss.supremum(epsilon))
-    return supremum, 1.0 / max(1.0 - loss.slope_at(supremum), 1e-15) if np.isfinite(supremum) else 0.0
+    if not np.isfinite(supremum):
+        return supremum, 0.0
+    return supremum, 1.0 / max(1.0 - loss.slope_at(supremum), 1e-15)
 
 
 def _shapes(problem: _Endless, constant: float, p: float) -> Iterator[np.ndarray]:
-    """Budgets to start from, up to a factor: Algorithm 8's beginning, and falling ones."""
+    """Budgets to start from, up to a factor: the first budget of Algorithm 8, and falling ones."""
     size = problem.weights.size
     first, *_ = allocate_by_quantification(problem.alpha, *problem.sides, 3)
     yield np.append(first, np.full(size - 1, constant))
-    # the best under perfect correlation, where the sum of all budgets is bounded
+    # optimal under perfect correlation, where the sum of all budgets is bounded
     yield (1.0 - p) ** (np.arange(size) / (1 + problem.power))
 
 

@@ -36,7 +36,8 @@ from itertools import takewhile
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.leakage.temporal import Correlation, TemporalLeakage, arrays_of_both_sides
+from tplrepro.leakage.temporal import Correlation, Matrix, TemporalLeakage, dense, steps_of_both_sides
+from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.validation import FrozenArrays, check_budgets
 
 __all__ = ["ExactLeakage", "WorstOutputs", "exact_leakage", "worst_outputs"]
@@ -45,6 +46,8 @@ __all__ = ["ExactLeakage", "WorstOutputs", "exact_leakage", "worst_outputs"]
 MAX_WORK = 3e11
 #: Likelihood ratios reach e^(sum of budgets), which must stay a float.
 MAX_TOTAL = 700.0
+#: Larger sparse matrices are not made dense: exact leakages would take too long for them anyway.
+MAX_DENSE = 1000
 
 
 @dataclass(frozen=True)
@@ -216,6 +219,25 @@ def _checked(epsilons, backward, forward):
             "take fewer, or use temporal_privacy_leakage, the upper bound"
         )
     return budgets, before, after, max(n, 2)
+
+
+def arrays_of_both_sides(
+    backward: Correlation, forward: Correlation, horizon: int, default: int
+) -> tuple[list, list, int]:
+    """The matrices of each step on both sides (None: not known) as arrays, and the number of states or `default`."""
+    before, after, n = steps_of_both_sides(_as_dense, backward, forward, horizon)
+    if n == 1:  # the matrix of one state reveals nothing
+        before, after = [None] * len(before), [None] * len(after)
+    before, after = ([None if P is None else P.probabilities for P in side] for side in (before, after))
+    return before, after, n or default
+
+
+def _as_dense(matrix: Matrix | None) -> TransitionMatrix | None:
+    if matrix is None:
+        return None
+    P = as_transition_matrix(getattr(matrix, "matrix", matrix))
+    rows = dense(P, MAX_DENSE, "take fewer states, or temporal_privacy_leakage, the upper bound")
+    return TransitionMatrix(rows, P.states) if P.is_sparse else P
 
 
 def with_joint(epsilons: np.ndarray, past: np.ndarray, single: np.ndarray, future: np.ndarray) -> ExactLeakage:

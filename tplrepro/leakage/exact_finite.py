@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.leakage.exact import ExactLeakage, with_joint
-from tplrepro.leakage.temporal import Correlation, arrays_of_both_sides
+from tplrepro.leakage.exact import ExactLeakage, arrays_of_both_sides, with_joint
+from tplrepro.leakage.temporal import Correlation
 from tplrepro.validation import as_numbers, check_horizon
 
 __all__ = ["mechanism_leakage"]

@@ -12,7 +12,8 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.leakage.temporal import Correlation, arrays_of_both_sides
+from tplrepro.leakage.exact import arrays_of_both_sides
+from tplrepro.leakage.temporal import Correlation
 from tplrepro.validation import check_alpha, check_noise_multipliers, check_probability, one_number
 
 __all__ = ["ExactGaussianProfile"]

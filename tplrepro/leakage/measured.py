@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.leakage.temporal import Correlation, arrays_of_both_sides
+from tplrepro.leakage.exact import arrays_of_both_sides
+from tplrepro.leakage.temporal import Correlation
 from tplrepro.markov.filtering import messages
 from tplrepro.validation import FrozenArrays, as_numbers
 

@@ -1,4 +1,4 @@
-"""Leakage at every time point when only some of them are released: no release at s means epsilon_s = 0.
+"""Leakage at every time point when only some have a release: without a release at s, epsilon_s = 0.
 
 Between two releases that are g time points apart the adversary's knowledge passes through the product of the g
 matrices: BPL_s = L(BPL_r) and BPL_r' = L(BPL_r) + epsilon_r' with the loss function L of the product (Eq. (13) of [1]
@@ -28,20 +28,18 @@ from tplrepro.leakage.temporal import (
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import check_budgets, check_horizon
 
-__all__ = ["MAX_STATES", "Timeline", "gaps", "leakage_at_all_times"]
-
-#: The product of sparse matrices is dense; beyond this many states it is refused.
+#: The product of sparse matrices is dense; it is refused for more states.
 MAX_STATES = 3000
 
 
 def leakage_at_all_times(
     epsilons: ArrayLike, backward: Correlation = None, forward: Correlation = None, *, times: ArrayLike, horizon: int
 ) -> TemporalLeakage:
-    """BPL, FPL and TPL at each of T time points of which only some are released.
+    """BPL, FPL and TPL at each of T time points of which only some have a release.
 
     Parameters
     ----------
-    epsilons : array-like (R,), the budget of each release
+    epsilons : array-like (R,), the budget of each release, or one for all
     backward, forward : as in `temporal_privacy_leakage`; a list holds T - 1 matrices
     times : array-like (R,), the increasing time points of the releases in 0..T-1, or bool (T,)
     horizon : int >= 1, the number of time points T
@@ -59,22 +57,16 @@ def leakage_at_all_times(
     [0.5, 0.0, 0.0, 0.0, 0.5]
     """
     timeline = Timeline.of(backward, forward, horizon, times)
-    budgets = check_budgets(epsilons)
-    if budgets.size != timeline.times.size:
-        raise ValueError(
-            f"epsilons must hold one budget a release, found {budgets.size} for {timeline.times.size} releases; "
-            "leave out time points without a release"
-        )
-    return timeline.leakage(budgets)
+    return timeline.leakage(check_budgets(epsilons, horizon=timeline.times.size))
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """Which of T time points are released, and the loss functions between the releases and to the other times.
+    """The releases among T time points, and the loss functions between them and to the other time points.
 
-    `times` (R,) are the released ones; `backward` and `forward` hold R - 1 loss functions, one for each two successive
-    releases (None: not known); `pauses` has (time, release before or -1, its L, release after or R, its L) for each
-    other time point.
+    `times` (R,) are the time points with a release; `backward` and `forward` hold R - 1 loss functions, one for each
+    two successive releases (None: not known); `pauses` has (time, release before or -1, its L, release after or R, its
+    L) for each other time point.
     """
 
     horizon: int
@@ -85,7 +77,7 @@ class Timeline:
 
     @classmethod
     def of(cls, backward: Correlation, forward: Correlation, horizon: int, times: ArrayLike | None = None) -> Self:
-        """The timeline of an adversary; `times` None stands for all time points."""
+        """The timeline of an adversary; by default with a release at each time point."""
         horizon = check_horizon(horizon)
         points = np.arange(horizon) if times is None else _checked_times(times, horizon)
         steps_b, steps_f, _ = steps_of_both_sides(as_loss_function, backward, forward, horizon)
@@ -93,7 +85,7 @@ class Timeline:
 
     @classmethod
     def along(cls, before: Callable, after: Callable, horizon: int, points: np.ndarray) -> Self:
-        """The timeline of releases at `points`, from the loss functions of both sides between any two time points."""
+        """The timeline of releases at `points`, with loss functions before(first, last) and after(first, last)."""
         released = points.tolist()
         pauses = []
         for time in np.delete(np.arange(horizon), points).tolist():
@@ -118,15 +110,15 @@ class Timeline:
 
 
 def gaps(steps: list, name: str) -> Callable[[int, int], PrivacyLossFunction | None]:
-    """The loss function of the correlation between any two time points of one side, each made once.
+    """The loss function between any two time points on one side, each made once.
 
-    Steps that are all the same, even a single one, go on for ever.
+    If all steps are the same, they may be fewer than the time points.
     """
     uniform = all(function is steps[0] for function in steps)
 
     @cache
     def product(start: int, length: int) -> np.ndarray:
-        """Row: the known state (the later time backward, the earlier one forward); column: the other."""
+        """Rows are the later states backward, the earlier states forward."""
         if length == 1:
             return dense(steps[start].matrix, MAX_STATES, "release every time point")
         half = length // 2
@@ -134,7 +126,7 @@ def gaps(steps: list, name: str) -> Callable[[int, int], PrivacyLossFunction | N
         return later @ earlier if name == "backward" else earlier @ later
 
     @cache
-    def over(start: int, length: int) -> PrivacyLossFunction:
+    def loss_over(start: int, length: int) -> PrivacyLossFunction:
         matrix = TransitionMatrix(product(start, length), steps[start].matrix.states, normalize=True)
         return PrivacyLossFunction(matrix)
 
@@ -142,17 +134,17 @@ def gaps(steps: list, name: str) -> Callable[[int, int], PrivacyLossFunction | N
         first = 0 if uniform else start
         if None in steps[first : first + end - start]:
             return None
-        return steps[first] if end == start + 1 else over(first, end - start)
+        return steps[first] if end == start + 1 else loss_over(first, end - start)
 
     return between
 
 
-def _checked_times(given: ArrayLike, horizon: int) -> np.ndarray:
-    times = np.asanyarray(given)
+def _checked_times(times: ArrayLike, horizon: int) -> np.ndarray:
+    times = np.asanyarray(times)
     if times.dtype == bool and times.shape == (horizon,):
         times = np.flatnonzero(times)
-    points = times.ndim == 1 and times.size > 0 and times.dtype.kind in "iu"
-    if not points or times[0] < 0 or times[-1] >= horizon or (np.diff(times) <= 0).any() or np.ma.is_masked(times):
+    numbers = times.ndim == 1 and times.size > 0 and times.dtype.kind in "iu" and not np.ma.is_masked(times)
+    if not numbers or times[0] < 0 or times[-1] >= horizon or (np.diff(times) <= 0).any():
         raise ValueError(
             f"times must be one or more increasing time points in 0..{horizon - 1}, or one bool for each of them, "
             f"found {times}; sort them, and count from 0"

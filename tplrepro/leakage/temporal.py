@@ -7,25 +7,26 @@ time point to the first (Eq. (15)).
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, repeat
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tplrepro.lazy import extra
 from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
+from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import FrozenArrays, check_budgets, check_horizon
 
-__all__ = ["Correlation", "Matrix", "TemporalLeakage", "accumulate_steps", "temporal_privacy_leakage"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
 
 #: One correlation, for all steps.
 Matrix = TransitionMatrix | PrivacyLossFunction | ArrayLike
-#: The same, or one for each step; None is not known.
+#: The same, or one for each step; None means that the adversary does not know it.
 Correlation = Matrix | Sequence[Matrix | None] | None
 #: Relative margin below alpha: more than the rounding errors of one step of the recursion, of L and of their sum.
 SAFETY = 32 * 2.0**-52
-#: Larger matrices, perhaps sparse, are not made dense: exact leakages would take too long for them anyway.
-MAX_DENSE = 1000
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,8 @@ class TemporalLeakage(FrozenArrays):
     """The leakages of T releases against one adversary, (T,) each, in nats.
 
     `epsilons` are the budgets, PL_0(M^t), inf for a release without one (`TemporalAccountant`); `bpl` is the backward
-    privacy leakage, from the releases up to each time, and `fpl` the forward one, from each time on (Eqs. (13), (15) of
-    [1]).
+    privacy leakage, from the releases up to each time, and `fpl` the forward privacy leakage, from the releases from
+    each time on (Eqs. (13), (15) of [1]).
     """
 
     epsilons: np.ndarray
@@ -67,6 +68,19 @@ class TemporalLeakage(FrozenArrays):
         """Leakage about all of a user's data: the sum of the budgets, whatever the correlation (Corollary 1 of [1])."""
         return float(self.epsilons.sum())
 
+    def to_frame(self) -> "DataFrame":
+        """A DataFrame with the columns epsilon, bpl, fpl and tpl, nats; its index `time` counts from 0."""
+        from pandas import DataFrame, RangeIndex
+
+        columns = {"epsilon": self.epsilons, "bpl": self.bpl, "fpl": self.fpl, "tpl": self.tpl}
+        return DataFrame(columns, index=RangeIndex(self.epsilons.size, name="time"))
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw all leakages and the budgets over time with Matplotlib, on `ax` or on new axes, and return the axes."""
+        with extra():
+            import matplotlib  # noqa: F401 (pandas draws with it, and its error names no remedy)
+        return self.to_frame().plot(ax=ax, marker=".", ylabel="leakage (nats)")
+
 
 def check_span(first: int, last: int, horizon: int) -> None:
     """Two of `horizon` time points, the first not after the last."""
@@ -86,35 +100,36 @@ def check_window(w: int, horizon: int) -> tuple[int, int]:
 
 
 def temporal_privacy_leakage(
-    epsilons: ArrayLike, backward: Correlation = None, forward: Correlation = None
+    epsilons: ArrayLike, backward: Correlation = None, forward: Correlation = None, *, horizon: int | None = None
 ) -> TemporalLeakage:
     """BPL, FPL and TPL of a series of releases (Eqs. (11), (13), (15) of [1]).
 
     Parameters
     ----------
-    epsilons : array-like (T,), the budget of each release in nats, finite and > 0
+    epsilons : array-like (T,), the budget of each release in nats, finite and > 0; or one for all, with a horizon
     backward, forward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, or a list of T - 1 of these; optional
         Pr(l^{t-1} | l^t) and Pr(l^t | l^{t-1}). None: the adversary does not know that side. A list holds the matrix of
         each step between two time points, for correlations that change over time.
+    horizon : int >= 1, optional; the number of releases T
 
-    ValueError for budgets that are not positive and finite, matrices that are not row-stochastic, or a list of another
-    length.
+    ValueError for budgets that are not positive and finite, or not T of them, matrices that are not row-stochastic, or
+    a list of another length.
 
     Examples
     --------
-    >>> r = temporal_privacy_leakage([0.1] * 10, backward=[[0.8, 0.2], [0, 1]], forward=[[0.8, 0.2], [0, 1]])
+    >>> r = temporal_privacy_leakage(0.1, backward=[[0.8, 0.2], [0, 1]], forward=[[0.8, 0.2], [0, 1]], horizon=10)
     >>> r.bpl.round(4).tolist()  # Fig. 3 (a) of [1]
     [0.1, 0.1808, 0.2471, 0.3024, 0.3488, 0.3881, 0.4216, 0.4503, 0.475, 0.4964]
     >>> r.tpl.round(4).tolist()[:5], round(r.w_event(2), 4), round(r.user_level, 4)
     ([0.4964, 0.5558, 0.5975, 0.6239, 0.6368], 0.6975, 1.0)
     """
-    budgets = check_budgets(epsilons)
+    budgets = check_budgets(epsilons, horizon=None if horizon is None else check_horizon(horizon))
     before, after, _ = steps_of_both_sides(as_loss_function, backward, forward, budgets.size)
     return leakage_along(budgets, before, after)
 
 
 def leakage_along(budgets: np.ndarray, before: list, after: list) -> TemporalLeakage:
-    """The leakages of budgets (T,), from the loss functions (None: not known) of the T - 1 steps on both sides."""
+    """The leakages of budgets (T,), from the loss functions (None: not known) of the T - 1 steps of each side."""
     return TemporalLeakage(
         budgets,
         accumulate_steps(before, budgets),
@@ -123,19 +138,23 @@ def leakage_along(budgets: np.ndarray, before: list, after: list) -> TemporalLea
 
 
 def safely_below(alpha: float, releases: int) -> float:
-    """What the TPL in floating point must not exceed for the exact one to be within alpha, at so many releases."""
+    """The level that the TPL in floating point must not exceed for the exact TPL to be within alpha.
+
+    The rounding errors of the recursion can add up over the releases; so does the margin.
+    """
     return alpha * (1.0 - 2.0 * SAFETY - releases * 2.0**-50)
 
 
 def leakage_after(loss: PrivacyLossFunction | None, last: float | None, epsilon: float) -> float:
-    """The leakage L(last) + epsilon of a release; L or the leakage before it may be None, not known."""
+    """The leakage L(last) + epsilon of a release; without L or an earlier leakage (None) it is epsilon."""
     return epsilon if loss is None or last is None else loss.at(last) + epsilon
 
 
 def accumulate_steps(losses: Sequence, budgets: np.ndarray, step: Callable = leakage_after) -> np.ndarray:
     """Leakages along `budgets`, where losses[t - 1], with a method `at` or None, leads from time t - 1 to t."""
     steps = zip([None, *losses][: budgets.size], budgets.tolist(), strict=True)
-    return np.fromiter(accumulate(((*each, sum(1 for _ in run)) for each, run in groupby(steps)), step=step), float)
+    runs = ((loss, epsilon, len(list(run))) for (loss, epsilon), run in groupby(steps))
+    return np.fromiter(accumulate(runs, step=step), float)
 
 
 def accumulate(
@@ -143,10 +162,10 @@ def accumulate(
     last: float | None = None,
     step: Callable[[PrivacyLossFunction | None, float | None, float], float] = leakage_after,
 ) -> Iterator[float]:
-    """Leakages of releases given as runs (L, epsilon, count), after a leakage `last` (None before the first release).
+    """Leakages of releases in runs (L, epsilon, count) after the leakage `last` (None before the first release).
 
-    L is None where the adversary does not know the correlation. Within a run the recursion is monotone and reaches its
-    fixed point in floating point; the rest of the run then costs nothing.
+    L is None where the adversary does not know the correlation. Within a run the recursion is monotone, so it reaches
+    a fixed point in floating point, which is then repeated.
     """
     for loss, epsilon, count in runs:
         for done in range(count):
@@ -159,38 +178,31 @@ def accumulate(
 
 
 def as_loss_function(matrix: Matrix | None) -> PrivacyLossFunction | None:
-    """A loss function from a matrix, from one made before, or None."""
+    """The loss function of a matrix; loss functions and None stay as they are."""
     return matrix if matrix is None or isinstance(matrix, PrivacyLossFunction) else PrivacyLossFunction(matrix)
 
 
 def loss_functions(
     backward: Matrix | None, forward: Matrix | None
 ) -> tuple[PrivacyLossFunction | None, PrivacyLossFunction | None]:
-    """The loss functions of one matrix for all steps on each side, of the same states."""
-    known = as_loss_function(backward), as_loss_function(forward)
-    _number_of_states(known)
-    return known
+    """The loss functions of both sides, each for all steps, after a check that their states agree."""
+    functions = as_loss_function(backward), as_loss_function(forward)
+    _number_of_states(functions)
+    return functions
 
 
 def steps_of_both_sides(
     make: Callable, backward: Correlation, forward: Correlation, horizon: int
 ) -> tuple[list, list, int | None]:
-    """`make(matrix)` of each step on both sides, made once a matrix (None: not known), and the number of states."""
+    """`make(matrix)` for each step of both sides, called once for each matrix, and the number of states.
+
+    The number of states is None if no matrix is known.
+    """
     sides = [_listed(backward, horizon - 1, "backward"), _listed(forward, horizon - 1, "forward")]
     distinct = {id(matrix): matrix for matrices, _ in sides for matrix in matrices}
     made = {key: make(matrix) for key, matrix in distinct.items()}
     before, after = ([made[id(matrix)] for matrix in matrices] * times for matrices, times in sides)
     return before, after, _number_of_states(made.values())
-
-
-def arrays_of_both_sides(
-    backward: Correlation, forward: Correlation, horizon: int, default: int
-) -> tuple[list, list, int]:
-    """The matrices of each step on both sides (None: not known) as arrays, and the number of states or `default`."""
-    before, after, n = steps_of_both_sides(_as_dense, backward, forward, horizon)
-    # one state tells nothing; as if the adversary did not know
-    before, after = ([None if P is None or n == 1 else P.probabilities for P in side] for side in (before, after))
-    return before, after, n or default
 
 
 def dense(P: TransitionMatrix, most: int, remedy: str) -> np.ndarray:
@@ -202,29 +214,21 @@ def dense(P: TransitionMatrix, most: int, remedy: str) -> np.ndarray:
     return P.toarray()
 
 
-def _as_dense(given: Matrix | None) -> TransitionMatrix | None:
-    if given is None:
-        return None
-    P = as_transition_matrix(getattr(given, "matrix", given))
-    rows = dense(P, MAX_DENSE, "take fewer states, or temporal_privacy_leakage, the upper bound")
-    return TransitionMatrix(rows, P.states) if P.is_sparse else P
-
-
-def _number_of_states(known: Iterable) -> int | None:
-    """The states that all matrices or loss functions share (None: not known); states without names have any."""
-    states = [getattr(P, "matrix", P).states for P in known if P is not None]
-    sizes = set(map(len, states))
-    names = dict.fromkeys(tuple(labels) for labels in states if not isinstance(labels, range))
-    if len(sizes) > 1 or len(names) > 1:
-        found = sorted(sizes) if len(sizes) > 1 else " and ".join(str(list(labels[:5])) for labels in names)
+def _number_of_states(matrices: Iterable) -> int | None:
+    """The number of states that all matrices or loss functions share; a range of states agrees with any labels."""
+    states = [getattr(P, "matrix", P).states for P in matrices if P is not None]
+    sizes = sorted({len(labels) for labels in states})
+    labelled = dict.fromkeys(tuple(labels) for labels in states if not isinstance(labels, range))
+    if len(sizes) > 1 or len(labelled) > 1:
+        different = sizes if len(sizes) > 1 else " and ".join(str(list(labels[:5])) for labels in labelled)
         raise ValueError(
-            f"all matrices must have the same states in the same order, found {found}; estimate them over one set"
+            f"all matrices must have the same states in the same order, found {different}; estimate them over one set"
         )
     return max(sizes, default=None)
 
 
 def _listed(matrices: Any, steps: int, name: str) -> tuple[list, int]:
-    """The matrices of one side, and how often they are repeated for `steps` steps; rows of numbers are one matrix."""
+    """The matrices of one side, and how often to repeat them for `steps` steps; rows of numbers are one matrix."""
     several = isinstance(matrices, (list, tuple)) and not any(map(_is_row, matrices))
     if not several and not (isinstance(matrices, np.ndarray) and matrices.ndim == 3):
         return [matrices], steps

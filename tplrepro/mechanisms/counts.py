@@ -1,14 +1,14 @@
-"""Noisy series from true ones: the Laplace mechanism with a budget for each time point (Theorem 1 of [1]), or Gaussian
-noise with a multiplier for each.
+"""Noise for series of counts: Laplace noise with a budget for each time point (Theorem 1 of [1]), or Gaussian noise
+with a multiplier for each.
 
 The default is OpenDP's Laplace mechanism, whose noise is sampled exactly and is safe against attacks on floating-point
 noise; its privacy map is checked against each budget. NumPy's generator serves reproducible experiments; its noise is
-not safe against such attacks, of which a warning tells.
+not safe against such attacks, and a warning says so.
 
 Discrete Gaussian noise on the whole numbers does not keep the (epsilon, delta) of continuous noise of its scale: delta
-is up to 9% above at scale 4, 2.1 times at scale 1. Whole counts therefore get rounded Gaussian noise, which keeps it in
-any number of cells since rounding follows the noise: discrete noise on a grid 2^-39 times the scale or finer, where the
-excess is below 1e-22 of delta, and then rounded.
+is up to 9% larger at scale 4, and 2.1 times as large at scale 1. Whole counts therefore get discrete noise on a grid of
+2^-39 times the scale or finer, where delta is less than 1e-22 too large relatively, and the sum is then rounded, which
+keeps (epsilon, delta) in any number of cells.
 """
 
 import warnings
@@ -22,10 +22,8 @@ from tplrepro.lazy import extra
 from tplrepro.mechanisms.laplace import LaplaceNoise
 from tplrepro.validation import as_numbers, check_budgets, check_choice, check_noise_multipliers, one_number
 
-__all__ = ["release_counts"]
-
 LARGEST_SCALE = 2.0**57  # of Gaussian noise: 64 standard deviations fit 64 bits
-FINE = 40  # the scale in steps of the grid of Gaussian noise has so many bits
+FINE = 40  # bits of the scale of Gaussian noise in steps of its grid
 
 
 def release_counts(
@@ -48,8 +46,8 @@ def release_counts(
         histogram ([1]), 1 for a single count ([2] takes 1 throughout). For Gaussian noise the largest Euclidean length
         of that change: sqrt(2) for a histogram.
     mechanism : "opendp", "opendp-gaussian" or "numpy"
-        OpenDP adds discrete Laplace or rounded Gaussian noise to whole numbers of 64 bits; what passes their ends stays
-        there, which costs no privacy. NumPy always adds continuous Laplace noise.
+        OpenDP adds discrete Laplace or rounded Gaussian noise to whole numbers, and clips the result to 64 bits, which
+        costs no privacy. NumPy always adds continuous Laplace noise.
     rng : numpy.random.Generator, only with "numpy"
     noise_multipliers : array-like (T,) or float, finite and > 0, only with "opendp-gaussian"
         Standard deviations over the sensitivity, such as `allocate_noise` gives.
@@ -76,25 +74,28 @@ def release_counts(
     (1, 2)
     """
     check_choice(mechanism, "mechanism", ("opendp", "opendp-gaussian", "numpy"))
-    counts, gaussian = _checked_counts(series), mechanism == "opendp-gaussian"
-    given = epsilons if noise_multipliers is None else noise_multipliers
-    if given is None or (epsilons is None) != gaussian or (noise_multipliers is None) == gaussian:
-        wanted, other = ("noise_multipliers", "epsilons")[:: 1 if gaussian else -1]
-        both = {"epsilons": epsilons, "noise_multipliers": noise_multipliers}
-        found = " and ".join(name for name, values in both.items() if values is not None) or "neither"
+    counts = _checked_counts(series)
+    gaussian = mechanism == "opendp-gaussian"
+    if gaussian:
+        wanted, other = "noise_multipliers", "epsilons"
+    else:
+        wanted, other = "epsilons", "noise_multipliers"
+    arguments = {"epsilons": epsilons, "noise_multipliers": noise_multipliers}
+    if arguments[wanted] is None or arguments[other] is not None:
+        names = [name for name, values in arguments.items() if values is not None]
         raise ValueError(
-            f'mechanism="{mechanism}" needs {wanted} and no {other}, found {found}; Laplace noise has budgets in nats, '
-            "Gaussian noise its standard deviation over the sensitivity"
+            f'mechanism="{mechanism}" needs {wanted} and no {other}, found {" and ".join(names) or "neither"}; Laplace '
+            "noise has budgets in nats, Gaussian noise its standard deviation over the sensitivity"
         )
     check = check_noise_multipliers if gaussian else check_budgets
-    levels = check(given, horizon=counts.shape[0])
+    levels = check(arguments[wanted], horizon=counts.shape[0])
     remedy = "give the most that one user changes the counts of one time point, in sum"
     sensitivity = one_number(as_numbers(sensitivity, "sensitivity must be a number", remedy), "sensitivity", remedy)
     if not 0 < sensitivity < inf:
         raise ValueError(f"sensitivity must be finite and greater than 0, found {sensitivity:g}; {remedy}")
     if mechanism == "numpy":
         warnings.warn(
-            "NumPy's noise is for experiments, its lowest bits may give counts away; release them by 'opendp'",
+            "NumPy's noise is for experiments, its lowest bits may reveal counts; release them with 'opendp'",
             stacklevel=2,
         )
         scale = (sensitivity / levels).reshape(-1, *[1] * (counts.ndim - 1))
@@ -113,7 +114,10 @@ def release_counts(
         raise ValueError(
             f"noise multipliers and standard deviations must be at most 2**57, found {most:g}; reduce them"
         )
-    make = (_rounded_gaussian if whole else _gaussian) if gaussian else _laplace
+    if gaussian:
+        make = _rounded_gaussian if whole else _gaussian
+    else:
+        make = _laplace
     with extra():
         add = {level: make(whole, sensitivity, level) for level in set(levels.tolist())}
     noisy = [add[level](row.ravel().tolist()) for level, row in zip(levels.tolist(), counts, strict=True)]
@@ -154,7 +158,7 @@ def _rounded_gaussian(whole: bool, sensitivity: float, multiplier: float) -> Cal
 
 
 def _calibrated(make: Callable, whole: bool, metric, change: float, scale: float, bound: float):
-    """OpenDP's measurement with the smallest scale, from `scale` on, whose privacy map of a change is in a bound."""
+    """OpenDP's measurement with the smallest scale, from `scale` on, whose privacy map of a change is within a bound."""
     from opendp.domains import atom_domain, vector_domain  # the prelude would load all of scikit-learn
     from opendp.mod import enable_features
 
@@ -169,13 +173,13 @@ def _calibrated(make: Callable, whole: bool, metric, change: float, scale: float
 
 
 def _checked_counts(series: ArrayLike) -> np.ndarray:
-    """Counts as int64 or, where they are not whole numbers by their type, as floats."""
+    """Counts of an integer type as int64, others as floats."""
     counts = as_numbers(series, "series must be a rectangular array of counts", "give shape (T,) or (T, n)")
-    given = np.asarray(series)
-    if given.dtype.kind in "iu":
-        if given.max(initial=0) > np.iinfo(np.int64).max:
-            raise ValueError(f"whole counts must be below 2**63, found {given.max()}; give them as floats")
-        counts = given.astype(np.int64)
+    series = np.asarray(series)
+    if series.dtype.kind in "iu":
+        if series.max(initial=0) > np.iinfo(np.int64).max:
+            raise ValueError(f"whole counts must be below 2**63, found {series.max()}; give them as floats")
+        counts = series.astype(np.int64)
     if counts.ndim not in (1, 2) or counts.size == 0:
         raise ValueError(f"series must have shape (T,) or (T, n) and not be empty, found {counts.shape}; give T >= 1")
     if not np.isfinite(counts).all():

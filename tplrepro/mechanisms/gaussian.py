@@ -1,10 +1,11 @@
 """(epsilon, delta) of mu-GDP: two normal laws of variance 1 whose means are mu apart (Dong, Roth, Su, JRSS B 2022).
 
 delta(epsilon) = Q(epsilon / mu - mu / 2) - e^epsilon Q(epsilon / mu + mu / 2), Q the normal law's upper tail (Balle,
-Wang, ICML 2018). Rounding errors are added to delta, and the two inverses return what has itself been tested.
+Wang, ICML 2018). Rounding errors are added to delta, and the two inverses return numbers that they have tested.
 """
 
 from collections.abc import Callable
+from functools import cache
 from math import inf, isinf, log, sqrt
 
 import numpy as np
@@ -13,13 +14,11 @@ from numpy.typing import ArrayLike
 from tplrepro.search import largest_within
 from tplrepro.validation import SMALLEST, as_numbers, check_alpha, check_delta
 
-__all__ = ["gaussian_delta", "gaussian_epsilon", "gaussian_mu"]
-
 
 def gaussian_delta(mu: ArrayLike, epsilon: ArrayLike) -> float | np.ndarray:
     """The least delta with which mu-GDP is (epsilon, delta)-DP, rounded up; elementwise.
 
-    mu >= 0 (inf: all is told), epsilon >= 0 in nats; ValueError for others.
+    mu >= 0 (inf: the output reveals everything), epsilon >= 0 in nats; ValueError for others.
 
     Examples
     --------
@@ -65,11 +64,11 @@ def _deltas(mu: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
         density = np.exp(-low * low / 2.0)
         tail = np.where(low < 0.0, ndtr(-low), density * erfcx(low / sqrt(2.0)) / 2.0)
         other = density * erfcx(high / sqrt(2.0)) / 2.0  # e^epsilon Q(high)
-        # the rounding of low moves the logarithm of either term by up to |low| + high times as much
+        # a rounding error of low changes the logarithm of either term by up to |low| + high times as much
         rounding = 2.0**-50 * (4.0 + (abs(low) + high) * (abs(low) + high))
         deltas = np.clip(tail - other + rounding * tail, SMALLEST, 1.0)
-    deltas = np.where(abs(low) <= 40.0, deltas, np.where(low > 0.0, SMALLEST, 1.0))  # beyond, a tail is less than that
-    return np.where((mu > 0.0) & (mu < inf), deltas, np.where(mu > 0.0, 1.0, 0.0))
+    deltas = np.select([low > 40.0, low < -40.0], [SMALLEST, 1.0], deltas)  # there, the smaller tail is below SMALLEST
+    return np.select([mu == 0.0, mu == inf], [0.0, 1.0], deltas)
 
 
 def _delta(mu: float, epsilon: float) -> float:
@@ -102,9 +101,6 @@ def _check_mu(mu: ArrayLike) -> np.ndarray:
 def _elementwise(
     function: Callable[[float, float], float], first: np.ndarray, second: np.ndarray
 ) -> float | np.ndarray:
-    """Each pair once, since long series repeat themselves."""
-    pairs = np.stack(np.broadcast_arrays(first, second), axis=-1)
-    if pairs.ndim == 1:
-        return function(*pairs.tolist())
-    distinct, at = np.unique(pairs.reshape(-1, 2), axis=0, return_inverse=True)
-    return np.array([function(*pair) for pair in distinct.tolist()], dtype=float)[at].reshape(pairs.shape[:-1])
+    """The function of each pair, computed once for equal pairs."""
+    values = np.vectorize(cache(function), otypes=[float])(first, second)
+    return values if values.ndim else float(values)

@@ -1,9 +1,9 @@
 """K-norm noise: density ~ exp(-epsilon ||z||_K) on the span of a symmetric convex body K (Eq. (1) of [5]).
 
-K is cut into the simplices that 0 spans with each facet, in any dimension; a uniform point of K is a uniform point of a
-simplex chosen by its volume. The noise is that of r u with u uniform in K and r of Gamma distribution with shape d + 1
-and scale 1/epsilon (Hardt and Talwar 2010). Shape d + 1, not d: the norm of u itself has density d t^(d-1), so that
-||r u||_K has shape d. No random walk is needed, so there is no question of convergence.
+K is the union of the simplices that 0 spans with each facet, in any dimension; a uniform point of K is a uniform point
+of a simplex chosen with probability proportional to its volume. The noise is r u with u uniform in K and r of Gamma
+distribution with shape d + 1 and scale 1/epsilon (Hardt and Talwar 2010). The norm of u has density d t^(d-1), so that
+the norm of r u has a Gamma distribution with shape d. Sampling needs no random walk.
 """
 
 from dataclasses import dataclass
@@ -12,8 +12,6 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
-
-__all__ = ["SLACK", "ConvexBody", "KNormNoise", "uniform_points"]
 
 #: Relative widening of a body, or of a scale, that covers the rounding of its norms.
 SLACK = 1e-10

@@ -7,12 +7,10 @@ from numpy.typing import ArrayLike
 
 from tplrepro.validation import as_numbers, check_entries
 
-__all__ = ["LaplaceNoise"]
-
 
 @dataclass(frozen=True)
 class LaplaceNoise:
-    """Independent Laplace noise of a scale, sensitivity / epsilon.
+    """Independent Laplace noise with scale sensitivity / epsilon.
 
     Attributes
     ----------
@@ -51,7 +49,7 @@ class LaplaceNoise:
         return np.where(scale > 0, spread, np.where(distance == 0, 0.0, -np.inf))[()]
 
     def log_ratio(self, values: ArrayLike, shift: ArrayLike = 1.0) -> np.ndarray:
-        """How much likelier (log) each value is as `shift` plus noise than as noise alone; scale > 0.
+        """The log-likelihood ratio of each value as `shift` plus noise and as noise alone; scale > 0.
 
         >>> LaplaceNoise(0.5).log_ratio([2.0, 0.5, -7.0]).tolist()
         [2.0, 0.0, -2.0]

@@ -1,0 +1,62 @@
+"""Budgets in given proportions whose exact leakage (`tplrepro.leakage.exact`) is within alpha.
+
+They are larger than budgets by the upper bound of [1] where no mechanism attains that bound. Exact leakage grows with
+every budget, because larger budgets allow more likelihood vectors.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tplrepro.leakage.exact import arrays_of_both_sides, exact_leakage
+from tplrepro.leakage.temporal import Correlation, safely_below
+from tplrepro.search import fit_to_level
+from tplrepro.validation import check_budgets, check_horizon, check_level
+
+
+def allocate_by_exact_leakage(
+    alpha: float,
+    backward: Correlation,
+    forward: Correlation,
+    horizon: int | None = None,
+    *,
+    proportions: ArrayLike | None = None,
+) -> np.ndarray:
+    """The largest budgets in given proportions whose exact TPL is within alpha at every time.
+
+    Arguments as in `allocate_by_quantification`, also a list of a matrix for each step. The two sides should belong to
+    one chain (`TransitionMatrix.reverse`); the guarantee is against an adversary who knows exactly these. Instead of a
+    horizon there may be `proportions` (T,), finite and > 0, such as the budgets of another allocation.
+
+    Budgets (T,) in nats, with rounding errors on the safe side. ValueError for neither a horizon nor proportions or
+    both that disagree, if T alpha > 700, and as `exact_leakage`.
+
+    Examples
+    --------
+    >>> from tplrepro import allocate_by_quantification
+    >>> P = [[0.1, 0.1, 0.8], [0.2, 0.7, 0.1], [0.7, 0.2, 0.1]]
+    >>> published = allocate_by_quantification(1.0, P, P, horizon=4)
+    >>> published.round(4).tolist()
+    [0.5846, 0.1691, 0.1691, 0.5846]
+    >>> allocate_by_exact_leakage(1.0, P, P, proportions=published).round(4).tolist()
+    [0.6116, 0.1769, 0.1769, 0.6116]
+    """
+    alpha = check_level(alpha)
+    if horizon is None and proportions is None:
+        raise ValueError("an allocation needs a horizon or proportions, found neither; give the number of releases")
+    shape = check_budgets(
+        1.0 if proportions is None else proportions,
+        "proportions",
+        None if horizon is None else check_horizon(horizon),
+    )
+    T = shape.size
+    _, _, n = arrays_of_both_sides(backward, forward, T, default=2)
+    # more than the rounding errors of the exact leakage: T products of n terms on each side
+    margin = 16.0 * T * (n + 3) * 2.0**-52 * min(1.0 / alpha, T)
+    shape = shape / shape.max()
+    return fit_to_level(
+        lambda budgets: exact_leakage(budgets, backward, forward).tpl.max(),
+        alpha / shape.sum() * shape,  # releases that spend alpha in total are within alpha
+        alpha,
+        min(safely_below(alpha, T), alpha * (1.0 - margin)),
+        tolerance=1e-13,
+    )
