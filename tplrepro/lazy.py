@@ -47,6 +47,8 @@ RENAMED: dict[str, str] = {
     "tpl.figures": "experiments.figures, in the repository",
     "tpl.timing": "experiments.timing, in the repository",
     "tpl.provenance": "experiments.provenance, in the repository",
+    "mechanisms.KaryRandomizedResponse": "experiments.comparison.randomized_response, in the repository",
+    "mechanisms.UnaryEncoding": "experiments.comparison.randomized_response, in the repository",
     "dphmm.drawing": "experiments.dphmm.drawing, in the repository",
     "dphmm.evaluation": "experiments.dphmm.evaluation, in the repository",
     "dphmm.mobility": "experiments.dphmm.mobility, in the repository",

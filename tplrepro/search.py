@@ -12,8 +12,9 @@ def largest_within(
 ) -> float:
     """The largest float in [low, high] for which a monotone predicate holds, by bisection from below.
 
-    Never too large: the result has itself been tested, or is `low`, which is not tested and must satisfy the predicate.
-    The smallest number for which a predicate holds is minus the largest whose negative satisfies it.
+    Never too large: the result has itself been tested, or is `low`, which is not tested and must satisfy the
+    predicate. The smallest number for which a predicate holds is minus the largest whose negative satisfies
+    it.
 
     Parameters
     ----------
@@ -60,9 +61,11 @@ def fit_to_level(
     target: float,
     tolerance: float = 4.0 * 2.0**-52,
 ) -> np.ndarray:
-    """The budgets times the largest factor, to `tolerance`, with leakage(budgets) <= target, which has been tested.
+    """The budgets times the largest factor, to `tolerance`, with leakage(budgets) <= target, which has been
+    tested.
 
-    The leakage grows with the factor. No budget exceeds `alpha`, and `target` is alpha less a margin for rounding.
+    The leakage grows with the factor. No budget exceeds `alpha`, and `target` is alpha less a margin for
+    rounding.
     """
     from scipy.optimize import brentq  # needs far fewer leakages than bisection, but may end above the target
 

@@ -187,6 +187,19 @@ def check_choice(choice: Hashable, name: str, choices: Iterable[Hashable]) -> No
         raise ValueError(f"{name} must be one of {', '.join(map(repr, possible))}, found {choice!r}; choose one")
 
 
+def check_codes(values: ArrayLike, n: int, name: str) -> np.ndarray:
+    """Whole numbers 0..n-1 of any shape; ValueError for others."""
+    array = np.asarray(values)
+    if array.size and (array.dtype.kind not in "iu" or np.ma.is_masked(values)):
+        raise ValueError(
+            f"{name} must be whole numbers in 0..{n - 1}, found {type(values).__name__} of {array.dtype}; code them so"
+        )
+    unknown = array[(array < 0) | (array >= n)]
+    if unknown.size:
+        raise ValueError(f"{name} must be among 0..{n - 1}, found {unknown[0]}; drop it, or number them from 0 on")
+    return array.astype(np.intp)
+
+
 def check_horizon(horizon: SupportsIndex, name: str = "horizon") -> int:
     """A number of time points, states or draws; it must be a whole number, from 1 to 10^8."""
     try:

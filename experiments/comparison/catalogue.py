@@ -15,6 +15,7 @@ import numpy as np
 
 from experiments.comparison import central, local
 from experiments.comparison.markov_quilt import quilt_budget, quilt_level
+from experiments.comparison.randomized_response import KaryRandomizedResponse, UnaryEncoding
 from experiments.comparison.setting import Adversary, Setting, SimulatedRelease
 from experiments.comparison.window import by_absorption, by_distribution
 from tplrepro.allocation import (
@@ -27,7 +28,7 @@ from tplrepro.dphmm.mechanisms import KNormMechanism
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.dphmm.protection import constrained_dp_factor
 from tplrepro.leakage.temporal_profile import temporal_privacy_profile
-from tplrepro.mechanisms import KaryRandomizedResponse, UnaryEncoding, gaussian_epsilon, gaussian_mu
+from tplrepro.mechanisms import gaussian_epsilon, gaussian_mu
 from tplrepro.validation import check_horizon
 
 #: The delta of Gaussian noise, whose privacy loss is unbounded.
@@ -98,10 +99,10 @@ def mechanisms(setting: Setting, window: int, block: float, radius: float) -> di
             "SIP, exact", False, local.release_optimal_response, lambda s, level: _equal_bound(s, 2 * level)
         ),
         CountMechanism("SIP, published", False, local.release_conditional_response, lambda s, level: np.inf),
-        *(
-            CountMechanism(f"LDP, {name}", False, partial(local.release_reports, by=by), _equal_bound)
-            for name, by in {"randomised response": KaryRandomizedResponse, "unary encoding": UnaryEncoding}.items()
+        CountMechanism(
+            "LDP, randomised response", False, partial(local.release_reports, by=KaryRandomizedResponse), _equal_bound
         ),
+        CountMechanism("LDP, unary encoding", False, partial(local.release_reports, by=UnaryEncoding), _equal_bound),
         *(
             within_window(local.release_reports_by_window, name, scheme, False)
             for name, scheme in {"LBA": "absorption", "LBD": "distribution"}.items()

@@ -8,12 +8,12 @@ given the user's earlier outputs (Eq. (13) of [3]), which are public.
 
 import numpy as np
 
+from experiments.comparison.randomized_response import KaryRandomizedResponse, UnaryEncoding
 from experiments.comparison.setting import Setting, SimulatedRelease
 from experiments.comparison.window import WindowScheme
 from tplrepro.dphmm.mechanisms import KNormMechanism
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.markov.filtering import condition, log_probabilities, log_product
-from tplrepro.mechanisms import KaryRandomizedResponse, UnaryEncoding
 from tplrepro.sip.hamming import hamming_tables
 from tplrepro.validation import check_horizon, check_level
 

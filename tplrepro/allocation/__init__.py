@@ -1,4 +1,5 @@
-"""Budgets over time that keep the temporal privacy leakage within alpha: the published schemes and better ones.
+"""Budgets over time that keep the temporal privacy leakage within alpha: the published schemes and better
+ones.
 
 Public names are imported on first use (PEP 562).
 """

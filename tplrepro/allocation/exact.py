@@ -1,7 +1,7 @@
 """Budgets in given proportions whose exact leakage (`tplrepro.leakage.exact`) is within alpha.
 
-They are larger than budgets by the upper bound of [1] where no mechanism attains that bound. Exact leakage grows with
-every budget, because larger budgets allow more likelihood vectors.
+They are larger than budgets by the upper bound of [1] where no mechanism attains that bound. Exact leakage
+grows with every budget, because larger budgets allow more likelihood vectors.
 """
 
 import numpy as np
@@ -23,12 +23,13 @@ def allocate_by_exact_leakage(
 ) -> np.ndarray:
     """The largest budgets in given proportions whose exact TPL is within alpha at every time.
 
-    Arguments as in `allocate_by_quantification`, also a list of a matrix for each step. The two sides should belong to
-    one chain (`TransitionMatrix.reverse`); the guarantee is against an adversary who knows exactly these. Instead of a
-    horizon there may be `proportions` (T,), finite and > 0, such as the budgets of another allocation.
+    Arguments as in `allocate_by_quantification`, also a list of a matrix for each step. The two sides should
+    belong to one chain (`TransitionMatrix.reverse`); the guarantee is against an adversary who knows exactly
+    these. Instead of a horizon there may be `proportions` (T,), finite and > 0, such as the budgets of
+    another allocation.
 
-    Budgets (T,) in nats, with rounding errors on the safe side. ValueError for neither a horizon nor proportions or
-    both that disagree, if T alpha > 700, and as `exact_leakage`.
+    Budgets (T,) in nats, with rounding errors on the safe side. ValueError for neither a horizon nor
+    proportions or both that disagree, if T alpha > 700, and as `exact_leakage`.
 
     Examples
     --------

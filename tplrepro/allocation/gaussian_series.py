@@ -1,12 +1,13 @@
 """Noise for a normal series: the least that keeps every value mu-GDP (`tplrepro.leakage.gaussian_series`).
 
-The noise is independent, of one variance or of one for each time, or correlated, with a stationary, banded covariance.
-1 / (1 / Var(x_t | outputs) - 1 / Var(x_t)) is the least v^T (K + noise) v - Var(x_t) over all v with v^T K_t = Var(x_t),
-so it is concave in the noise's covariance, and the noise that keeps mu is a convex set. Cutting planes minimise a linear
-cost over it: each linear program gives a lower bound, and each of its solutions a noise that keeps mu.
+The noise is independent, of one variance or of one for each time, or correlated, with a stationary, banded
+covariance. 1 / (1 / Var(x_t | outputs) - 1 / Var(x_t)) is the least v^T (K + noise) v - Var(x_t) over all v
+with v^T K_t = Var(x_t), so it is concave in the noise's covariance, and the noise that keeps mu is a convex
+set. Cutting planes minimise a linear cost over it: each linear program gives a lower bound, and each of its
+solutions a noise that keeps mu.
 
-Without a band there is a closed form: noise shaped like the series, (change / mu)^2 K / Var(x), leaks at each time as if
-nothing else had been released, and no noise of less variance can.
+Without a band there is a closed form: noise shaped like the series, (change / mu)^2 K / Var(x), leaks at each
+time as if nothing else had been released, and no noise of less variance can.
 """
 
 from collections.abc import Callable
@@ -24,7 +25,8 @@ from tplrepro.validation import as_numbers, check_covariance, check_level
 #: Largest relative distance of the cost from the least.
 GAP = 1e-4
 ROUNDS = 200
-#: Largest variance, as a multiple of that of equal independent noise; the cost may not depend on some of the noise.
+#: Largest variance, as a multiple of that of equal independent noise; the cost may not depend on some of the
+#: noise.
 MOST = 100.0
 #: The linear programs hold matrices of this many times at most.
 MAX_TIMES = 1000
@@ -40,7 +42,8 @@ def allocate_series_noise(
     mu : float > 0, of `gaussian_mu` for a given (epsilon, delta)
     covariance, change : as in `gaussian_series_leakage`
     equal : bool
-        The least variance that is the same at all times; else variances of the least sum (to 1e-4), for T <= 1,000.
+        The least variance that is the same at all times; else variances of the least sum (to 1e-4), for T <=
+        1,000.
 
     Rounding errors are on the safe side. ValueError as `gaussian_series_leakage`.
 
@@ -80,7 +83,8 @@ def correlate_series_noise(
     *,
     workload: ArrayLike | None = None,
 ) -> np.ndarray:
-    """The covariance (T, T) of the best correlated noise that keeps values `change` apart mu-GDP at every time.
+    """The covariance (T, T) of the best correlated noise that keeps values `change` apart mu-GDP at every
+    time.
 
     Parameters
     ----------
@@ -131,10 +135,11 @@ def _least_cost(
     coefficients: Callable[[np.ndarray], np.ndarray],
     noise_of: Callable[[np.ndarray], np.ndarray],
 ) -> np.ndarray:
-    """The noise noise_of(x) with the least cost @ x, where v^T noise v = coefficients(v)^T x for each column v.
+    """The noise noise_of(x) with the least cost @ x, where v^T noise v = coefficients(v)^T x for each column
+    v.
 
-    Kelley's cutting planes, in units of the variance that a single output needs. A noise that leaks too much is mixed
-    with twice the `start`, which leaks less than mu, in the share that concavity requires.
+    Kelley's cutting planes, in units of the variance that a single output needs. A noise that leaks too much
+    is mixed with twice the `start`, which leaks less than mu, in the share that concavity requires.
     """
     from scipy.optimize import linprog
 
@@ -207,13 +212,12 @@ def _checked(
     covariance: LinearGaussianSeries | ArrayLike, most: float
 ) -> tuple[LinearGaussianSeries | np.ndarray, int]:
     """A series or its covariance, and its number of times, which may be at most `most`."""
-    if isinstance(covariance, LinearGaussianSeries):
-        series, T = covariance, covariance.horizon
-    else:
-        series = check_covariance(covariance)
-        T = len(series)
+    series = covariance if isinstance(covariance, LinearGaussianSeries) else check_covariance(covariance)
+    T = series.horizon if isinstance(series, LinearGaussianSeries) else len(series)
     if T > most:
-        raise ValueError(f"the program takes at most {most} times, found {T}; take a shorter series, or equal variances")
+        raise ValueError(
+            f"the program takes at most {most} times, found {T}; take a shorter series, or equal variances"
+        )
     return series, T
 
 

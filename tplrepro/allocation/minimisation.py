@@ -1,9 +1,9 @@
 """Least weighted error subject to TPL <= alpha, by SLSQP with exact derivatives.
 
-The unknowns are x_t = log(epsilon_t / alpha), or their values at a few knots between which x is linear in t: the error
-is convex in them, and the problem scale-free. The recursions of [1] also give the derivatives, d BPL_t =
-L'(BPL_{t-1}) d BPL_{t-1} + d epsilon_t. The constraints are not convex (L is convex for small leakages and concave for
-large ones), so the result depends on the start.
+The unknowns are x_t = log(epsilon_t / alpha), or their values at a few knots between which x is linear in t:
+the error is convex in them, and the problem scale-free. The recursions of [1] also give the derivatives, d
+BPL_t = L'(BPL_{t-1}) d BPL_{t-1} + d epsilon_t. The constraints are not convex (L is convex for small
+leakages and concave for large ones), so the result depends on the start.
 """
 
 from copy import copy
@@ -17,7 +17,8 @@ from tplrepro.leakage.temporal import safely_below
 from tplrepro.search import fit_to_level
 from tplrepro.validation import check_choice
 
-#: SLSQP stops when the error changes by less than this share of the start's; a few dozen iterations in practice.
+#: SLSQP stops when the error changes by less than this share of the start's; a few dozen iterations in
+#: practice.
 CHANGE = 1e-12
 MAX_ITERATIONS = 300
 
@@ -32,8 +33,8 @@ def check_power(error: str) -> int:
 class LeastError:
     """Minimise sum_t w_t / epsilon_t^power over budgets whose TPL, computed by a subclass, is within alpha.
 
-    `weights` (R,) are positive with sum 1, `knots` (N,) are the releases whose budgets are unknowns, by default all;
-    `spread` (R, N) interpolates log(epsilon / alpha) of all releases from those of the knots.
+    `weights` (R,) are positive with sum 1, `knots` (N,) are the releases whose budgets are unknowns, by
+    default all; `spread` (R, N) interpolates log(epsilon / alpha) of all releases from those of the knots.
     """
 
     def __init__(self, alpha: float, weights: np.ndarray, power: int, knots: np.ndarray | None = None):

@@ -1,10 +1,11 @@
 """Gaussian noise over time that keeps the temporal privacy profile within (epsilon, delta).
 
-The search works on squared shifts 1 / m_t^2 of noise multipliers m_t = sigma_t / (L2 distance), in units in which a
-single release may have `epsilon`. Where two rows of the correlation have disjoint supports they add up, so that equal
-ones are best. Otherwise the least total variance is sought with an approximation: each profile is replaced by that of a
-normal shift with the same epsilon at delta, so that a step of correlation becomes a function of its square, in place of
-L in the recursion of TPL. The error of the approximation at each time is added until it agrees with the profiles.
+The search works on squared shifts 1 / m_t^2 of noise multipliers m_t = sigma_t / (L2 distance), in units in
+which a single release may have `epsilon`. Where two rows of the correlation have disjoint supports they add
+up, so that equal ones are best. Otherwise the least total variance is sought with an approximation: each
+profile is replaced by that of a normal shift with the same epsilon at delta, so that a step of correlation
+becomes a function of its square, in place of L in the recursion of TPL. The error of the approximation at
+each time is added until it agrees with the profiles.
 """
 
 from bisect import bisect_left
@@ -40,7 +41,8 @@ def allocate_noise(
     *,
     method: str = "equal",
 ) -> np.ndarray:
-    """Gaussian noise multipliers that keep a series of releases within (epsilon, delta) about every time point.
+    """Gaussian noise multipliers that keep a series of releases within (epsilon, delta) about every time
+    point.
 
     Parameters
     ----------
@@ -49,20 +51,20 @@ def allocate_noise(
     backward, forward : as in `temporal_privacy_profile`; None where the adversary does not know that side
     horizon : int >= 1, the number of releases T
     method : "equal" or "least_variance"
-        The smallest equal multipliers, or those of least sum of squares, a local optimum that is never worse: some of
-        the first and of the last ones are smaller.
+        The smallest equal multipliers, or those of least sum of squares, a local optimum that is never worse:
+        some of the first and of the last ones are smaller.
 
     Returns
     -------
     ndarray (T,)
-        Standard deviations over the largest L2 distance between the answers for two values of a user; for a histogram
-        the noise of each cell has the standard deviation sqrt(2) m_t. `temporal_privacy_profile` is within (epsilon,
-        delta) for them, and no longer for equal ones 0.01% smaller.
+        Standard deviations over the largest L2 distance between the answers for two values of a user; for a
+        histogram the noise of each cell has the standard deviation sqrt(2) m_t. `temporal_privacy_profile` is
+        within (epsilon, delta) for them, and no longer for equal ones 0.01% smaller.
 
-    ValueError as in `temporal_privacy_profile`, for an unknown method, and for a delta near the rounding of profiles.
-    Release with `release_counts(mechanism="opendp-gaussian")`, whose noise has these multipliers. 500 releases take
-    0.1 s under the identity and 1 to 4 s where correlation fades; 1,000 take 30 s where it takes hundreds of steps to
-    fade. Least variance takes twice as long.
+    ValueError as in `temporal_privacy_profile`, for an unknown method, and for a delta near the rounding of
+    profiles. Release with `release_counts(mechanism="opendp-gaussian")`, whose noise has these multipliers.
+    500 releases take 0.1 s under the identity and 1 to 4 s where correlation fades; 1,000 take 30 s where it
+    takes hundreds of steps to fade. Least variance takes twice as long.
 
     Examples
     --------

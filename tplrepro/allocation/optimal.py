@@ -1,8 +1,9 @@
 """Budgets of least expected error among all that keep the TPL within alpha, for a known number of releases.
 
-Algorithms 7 and 8 of [1] reach alpha at every time point with one budget in the middle, whatever the error. Here the
-total expected error is minimised, from several starts because the problem is not convex. In a long series only the
-first and the last budgets differ from a constant: they are sought on a few knots first, and then refined.
+Algorithms 7 and 8 of [1] reach alpha at every time point with one budget in the middle, whatever the error.
+Here the total expected error is minimised, from several starts because the problem is not convex. In a long
+series only the first and the last budgets differ from a constant: they are sought on a few knots first, and
+then refined.
 """
 
 from collections.abc import Iterator
@@ -46,15 +47,18 @@ def allocate_optimally(
 
     Parameters
     ----------
-    alpha, backward, forward, horizon : as in `allocate_by_quantification`; also a list of a matrix for each step
+    alpha, backward, forward, horizon : as in `allocate_by_quantification`; also a list of a matrix for each
+        step
     weights : array-like (R,) of numbers > 0, optional
         How much the error of each release counts; R = T unless `times` is given. Default equal.
-    times : as in `leakage_at_all_times`, optional; the leakage stays within alpha at the other time points too
+    times : as in `leakage_at_all_times`, optional; the leakage stays within alpha at the other time points
+        too
     error : "absolute" or "squared"
 
-    Budgets (R,) in nats, each > 0. ValueError as in `allocate_by_quantification`, and if weights or times do not fit
-    the horizon. For two 50-state loss functions made before it takes 10 ms for T = 10, 0.2 to 1 s for 1,000; with
-    unequal weights, a list of matrices or `times`, each budget is an unknown of its own: 0.3 s for R = 100.
+    Budgets (R,) in nats, each > 0. ValueError as in `allocate_by_quantification`, and if weights or times do
+    not fit the horizon. For two 50-state loss functions made before it takes 10 ms for T = 10, 0.2 to 1 s for
+    1,000; with unequal weights, a list of matrices or `times`, each budget is an unknown of its own: 0.3 s
+    for R = 100.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """Budgets over time that keep the temporal privacy leakage within alpha (section 5 of [1]).
 
-Both schemes err on the safe side: they aim 2 `SAFETY` below alpha and subtract `SAFETY` alpha from each budget, which
-covers the rounding of the recursion that computes the leakage. The conference version [2] searches over alpha^B (its
-Algorithms 2 and 3) for the same budgets; its noise is Lap(1/epsilon) (sensitivity 1), in [1] Lap(2/epsilon)
-(sensitivity 2).
+Both schemes err on the safe side: they aim 2 `SAFETY` below alpha and subtract `SAFETY` alpha from each
+budget, which covers the rounding of the recursion that computes the leakage. The conference version [2]
+searches over alpha^B (its Algorithms 2 and 3) for the same budgets; its noise is Lap(1/epsilon) (sensitivity
+1), in [1] Lap(2/epsilon) (sensitivity 2).
 """
 
 import numpy as np
@@ -19,7 +19,8 @@ class NoFiniteSupremumError(ValueError):
 
 
 def allocate_by_upper_bound(alpha: float, backward: Matrix | None, forward: Matrix | None) -> float:
-    """One budget for every time point whose TPL stays within alpha however long the release (Algorithm 7 of [1]).
+    """One budget for every time point whose TPL stays within alpha however long the release (Algorithm 7 of
+    [1]).
 
     The largest epsilon with sup BPL + sup FPL - epsilon <= alpha, rounded down; nats.
 
@@ -29,8 +30,8 @@ def allocate_by_upper_bound(alpha: float, backward: Matrix | None, forward: Matr
     backward, forward : TransitionMatrix, array-like (n, n), PrivacyLossFunction or None
         None where the adversary does not know that side.
 
-    NoFiniteSupremumError, a ValueError, if no positive budget has a finite supremum, as for a matrix with two rows of
-    disjoint supports.
+    NoFiniteSupremumError, a ValueError, if no positive budget has a finite supremum, as for a matrix with two
+    rows of disjoint supports.
 
     Examples
     --------
@@ -70,14 +71,15 @@ def allocate_by_quantification(
 ) -> np.ndarray:
     """Budgets for T time points whose TPL is alpha at every one of them (Algorithm 8 of [1]).
 
-    The first and the last release get more than those between: L^B(a^B) + a^F = alpha and L^F(a^F) + a^B = alpha
-    (Eqs. (26), (27) of [1]) give epsilon_1 = a^B, epsilon_T = a^F and epsilon_t = a^B + a^F - alpha between. For T = 1
-    the budget is alpha; for T = 2 it is (a^B, a^F).
+    The first and the last release get more than those between: L^B(a^B) + a^F = alpha and L^F(a^F) + a^B =
+    alpha (Eqs. (26), (27) of [1]) give epsilon_1 = a^B, epsilon_T = a^F and epsilon_t = a^B + a^F - alpha
+    between. For T = 1 the budget is alpha; for T = 2 it is (a^B, a^F).
 
-    Where L is the identity on one side, these equations leave nothing for some releases. A finite horizon still has
-    budgets: then the largest equal ones are returned.
+    Where L is the identity on one side, these equations leave nothing for some releases. A finite horizon
+    still has budgets: then the largest equal ones are returned.
 
-    Arguments as in `allocate_by_upper_bound`; `horizon` is T >= 1, else ValueError. Budgets (T,) in nats, each > 0.
+    Arguments as in `allocate_by_upper_bound`; `horizon` is T >= 1, else ValueError. Budgets (T,) in nats,
+    each > 0.
 
     Examples
     --------

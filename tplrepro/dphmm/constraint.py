@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
-from tplrepro.mechanisms.randomized_response import check_values
-from tplrepro.validation import as_numbers, check_distribution, check_probability, frozen
+from tplrepro.validation import as_numbers, check_codes, check_distribution, check_probability, frozen
 
 __all__ = [
     "as_answers",
@@ -60,7 +59,7 @@ def check_states(states: ArrayLike, n_states: int, name: str = "states") -> np.n
     if array.dtype == bool and array.shape == (n_states,):
         return np.flatnonzero(array)
     given = np.zeros(n_states, dtype=bool)
-    given[check_values(array, n_states, name)] = True
+    given[check_codes(array, n_states, name)] = True
     return np.flatnonzero(given)
 
 

@@ -1,12 +1,14 @@
-"""Exact leakage of a jointly normal series that is released with normal noise (mu-GDP of Dong, Roth, Su, JRSS B 2022).
+"""Exact leakage of a jointly normal series that is released with normal noise (mu-GDP of Dong, Roth, Su, JRSS
+B 2022).
 
-One person's values x_1..x_T are normal with covariance K, and x + noise is released. Given x_t, all outputs are normal
-with a mean linear in x_t and a covariance that does not depend on it. What they tell of x_t is thus exactly a normal
-shift: x_t and x_t + change are mu_t-GDP apart, mu_t^2 = change^2 (1 / Var(x_t | outputs) - 1 / Var(x_t)).
+One person's values x_1..x_T are normal with covariance K, and x + noise is released. Given x_t, all outputs
+are normal with a mean linear in x_t and a covariance that does not depend on it. What they tell of x_t is
+thus exactly a normal shift: x_t and x_t + change are mu_t-GDP apart, mu_t^2 = change^2 (1 / Var(x_t |
+outputs) - 1 / Var(x_t)).
 
-`information` is mu_t^2 for a change of 1. In an AR(1) series with correlation rho and independent noise it adds up as
-BPL + FPL - epsilon do: an information I about a neighbouring value is worth rho^2 I / (1 + (1 - rho^2) Var(x) I), the
-counterpart of L(alpha), and a noise variance r adds 1/r, the counterpart of epsilon.
+`information` is mu_t^2 for a change of 1. In an AR(1) series with correlation rho and independent noise it
+adds up as BPL + FPL - epsilon do: an information I about a neighbouring value is worth rho^2 I / (1 + (1 -
+rho^2) Var(x) I), the counterpart of L(alpha), and a noise variance r adds 1/r, the counterpart of epsilon.
 """
 
 from math import sqrt
@@ -43,8 +45,8 @@ def gaussian_series_leakage(
     change : float > 0
         How far apart the two values are that must not be told apart, in units of the series.
 
-    ValueError for covariances that are not symmetric and positive semidefinite, values or noise without variance,
-    other shapes, or a change that is not positive.
+    ValueError for covariances that are not symmetric and positive semidefinite, values or noise without
+    variance, other shapes, or a change that is not positive.
 
     Examples
     --------
@@ -62,9 +64,9 @@ def gaussian_series_leakage(
 def gaussian_series_limit(series: LinearGaussianSeries, noise: LinearGaussianSeries | float, change: float) -> float:
     """The mu of a value in the middle of an endless stationary series: no series, however long, leaks more.
 
-    Arguments as in `gaussian_series_leakage`, the noise of one variance or stationary; the horizons do not matter.
-    Closed form for AR(1) with independent noise, else the Riccati equation's fixed point. ValueError also where the
-    series is not stationary.
+    Arguments as in `gaussian_series_leakage`, the noise of one variance or stationary; the horizons do not
+    matter. Closed form for AR(1) with independent noise, else the Riccati equation's fixed point. ValueError
+    also where the series is not stationary.
 
     Examples
     --------
@@ -160,9 +162,11 @@ def _joint(series: LinearGaussianSeries, noise: Any, T: int) -> tuple:
 
 
 def regression(K: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Weights (T, T), their column t those of E(x_t | outputs), and the variances (T,) they explain and leave.
+    """Weights (T, T), their column t those of E(x_t | outputs), and the variances (T,) they explain and
+    leave.
 
-    O(T^3), of a noise covariance or variances, inf where nothing is released; neither variance is a difference.
+    O(T^3), of a noise covariance or variances, inf where nothing is released; neither variance is a
+    difference.
     """
     from scipy.linalg import LinAlgError, cholesky, solve_triangular
 

@@ -1,9 +1,10 @@
 """Leakage at every time point when only some have a release: without a release at s, epsilon_s = 0.
 
-Between two releases that are g time points apart the adversary's knowledge passes through the product of the g
-matrices: BPL_s = L(BPL_r) and BPL_r' = L(BPL_r) + epsilon_r' with the loss function L of the product (Eq. (13) of [1]
-for the chain of every g-th time point), FPL likewise. This is tighter than g evaluations of the one-step L, and as
-sound. The TPL of a time point without a release can exceed that of both neighbouring releases.
+Between two releases that are g time points apart the adversary's knowledge passes through the product of the
+g matrices: BPL_s = L(BPL_r) and BPL_r' = L(BPL_r) + epsilon_r' with the loss function L of the product (Eq.
+(13) of [1] for the chain of every g-th time point), FPL likewise. This is tighter than g evaluations of the
+one-step L, and as sound. The TPL of a time point without a release can exceed that of both neighbouring
+releases.
 """
 
 from bisect import bisect
@@ -44,8 +45,8 @@ def leakage_at_all_times(
     times : array-like (R,), the increasing time points of the releases in 0..T-1, or bool (T,)
     horizon : int >= 1, the number of time points T
 
-    The `epsilons` of the result (T,) is 0 at time points without a release. ValueError for time points that are not
-    increasing or out of range, and as in `temporal_privacy_leakage`.
+    The `epsilons` of the result (T,) is 0 at time points without a release. ValueError for time points that
+    are not increasing or out of range, and as in `temporal_privacy_leakage`.
 
     Examples
     --------
@@ -64,9 +65,9 @@ def leakage_at_all_times(
 class Timeline:
     """The releases among T time points, and the loss functions between them and to the other time points.
 
-    `times` (R,) are the time points with a release; `backward` and `forward` hold R - 1 loss functions, one for each
-    two successive releases (None: not known); `pauses` has (time, release before or -1, its L, release after or R, its
-    L) for each other time point.
+    `times` (R,) are the time points with a release; `backward` and `forward` hold R - 1 loss functions, one
+    for each two successive releases (None: not known); `pauses` has (time, release before or -1, its L,
+    release after or R, its L) for each other time point.
     """
 
     horizon: int

@@ -1,7 +1,7 @@
 """Backward, forward and temporal privacy leakage of a series of releases (sections 3.2 to 3.5 of [1]).
 
-BPL_t = L(BPL_{t-1}) + epsilon_t with L of the backward matrix (Eq. (13)); FPL is the same recursion run from the last
-time point to the first (Eq. (15)).
+BPL_t = L(BPL_{t-1}) + epsilon_t with L of the backward matrix (Eq. (13)); FPL is the same recursion run from
+the last time point to the first (Eq. (15)).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 Matrix = TransitionMatrix | PrivacyLossFunction | ArrayLike
 #: The same, or one for each step; None means that the adversary does not know it.
 Correlation = Matrix | Sequence[Matrix | None] | None
-#: Relative margin below alpha: more than the rounding errors of one step of the recursion, of L and of their sum.
+#: Relative margin below alpha: more than the rounding errors of one step of the recursion, of L and of their
+#: sum.
 SAFETY = 32 * 2.0**-52
 
 
@@ -33,9 +34,9 @@ SAFETY = 32 * 2.0**-52
 class TemporalLeakage(FrozenArrays):
     """The leakages of T releases against one adversary, (T,) each, in nats.
 
-    `epsilons` are the budgets, PL_0(M^t), inf for a release without one (`TemporalAccountant`); `bpl` is the backward
-    privacy leakage, from the releases up to each time, and `fpl` the forward privacy leakage, from the releases from
-    each time on (Eqs. (13), (15) of [1]).
+    `epsilons` are the budgets, PL_0(M^t), inf for a release without one (`TemporalAccountant`); `bpl` is the
+    backward privacy leakage, from the releases up to each time, and `fpl` the forward privacy leakage, from
+    the releases from each time on (Eqs. (13), (15) of [1]).
     """
 
     epsilons: np.ndarray
@@ -106,14 +107,16 @@ def temporal_privacy_leakage(
 
     Parameters
     ----------
-    epsilons : array-like (T,), the budget of each release in nats, finite and > 0; or one for all, with a horizon
-    backward, forward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, or a list of T - 1 of these; optional
-        Pr(l^{t-1} | l^t) and Pr(l^t | l^{t-1}). None: the adversary does not know that side. A list holds the matrix of
-        each step between two time points, for correlations that change over time.
+    epsilons : array-like (T,), the budget of each release in nats, finite and > 0; or one for all, with a
+        horizon
+    backward, forward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, or a list of T - 1 of these;
+        optional
+        Pr(l^{t-1} | l^t) and Pr(l^t | l^{t-1}). None: the adversary does not know that side. A list holds the
+        matrix of each step between two time points, for correlations that change over time.
     horizon : int >= 1, optional; the number of releases T
 
-    ValueError for budgets that are not positive and finite, or not T of them, matrices that are not row-stochastic, or
-    a list of another length.
+    ValueError for budgets that are not positive and finite, or not T of them, matrices that are not
+    row-stochastic, or a list of another length.
 
     Examples
     --------
@@ -162,10 +165,11 @@ def accumulate(
     last: float | None = None,
     step: Callable[[PrivacyLossFunction | None, float | None, float], float] = leakage_after,
 ) -> Iterator[float]:
-    """Leakages of releases in runs (L, epsilon, count) after the leakage `last` (None before the first release).
+    """Leakages of releases in runs (L, epsilon, count) after the leakage `last` (None before the first
+    release).
 
-    L is None where the adversary does not know the correlation. Within a run the recursion is monotone, so it reaches
-    a fixed point in floating point, which is then repeated.
+    L is None where the adversary does not know the correlation. Within a run the recursion is monotone, so it
+    reaches a fixed point in floating point, which is then repeated.
     """
     for loss, epsilon, count in runs:
         for done in range(count):

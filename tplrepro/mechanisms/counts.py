@@ -1,14 +1,14 @@
-"""Noise for series of counts: Laplace noise with a budget for each time point (Theorem 1 of [1]), or Gaussian noise
-with a multiplier for each.
+"""Noise for series of counts: Laplace noise with a budget for each time point (Theorem 1 of [1]), or Gaussian
+noise with a multiplier for each.
 
-The default is OpenDP's Laplace mechanism, whose noise is sampled exactly and is safe against attacks on floating-point
-noise; its privacy map is checked against each budget. NumPy's generator serves reproducible experiments; its noise is
-not safe against such attacks, and a warning says so.
+The default is OpenDP's Laplace mechanism, whose noise is sampled exactly and is safe against attacks on
+floating-point noise; its privacy map is checked against each budget. NumPy's generator serves reproducible
+experiments; its noise is not safe against such attacks, and a warning says so.
 
-Discrete Gaussian noise on the whole numbers does not keep the (epsilon, delta) of continuous noise of its scale: delta
-is up to 9% larger at scale 4, and 2.1 times as large at scale 1. Whole counts therefore get discrete noise on a grid of
-2^-39 times the scale or finer, where delta is less than 1e-22 too large relatively, and the sum is then rounded, which
-keeps (epsilon, delta) in any number of cells.
+Discrete Gaussian noise on the whole numbers does not keep the (epsilon, delta) of continuous noise of its
+scale: delta is up to 9% larger at scale 4, and 2.1 times as large at scale 1. Whole counts therefore get
+discrete noise on a grid of 2^-39 times the scale or finer, where delta is less than 1e-22 too large
+relatively, and the sum is then rounded, which keeps (epsilon, delta) in any number of cells.
 """
 
 import warnings
@@ -39,15 +39,16 @@ def release_counts(
 
     Parameters
     ----------
-    series : array-like (T,) or (T, n), whole numbers or floats: one count, or those of n cells, at each time point
+    series : array-like (T,) or (T, n), whole numbers or floats: one count, or those of n cells, at each time
+        point
     epsilons : array-like (T,) or float, budgets in nats, finite and > 0, for Laplace noise
     sensitivity : float > 0
-        The largest change in the sum of `|counts|` of one time point when one user changes her value there: 2 for a
-        histogram ([1]), 1 for a single count ([2] takes 1 throughout). For Gaussian noise the largest Euclidean length
-        of that change: sqrt(2) for a histogram.
+        The largest change in the sum of `|counts|` of one time point when one user changes her value there: 2
+        for a histogram ([1]), 1 for a single count ([2] takes 1 throughout). For Gaussian noise the largest
+        Euclidean length of that change: sqrt(2) for a histogram.
     mechanism : "opendp", "opendp-gaussian" or "numpy"
-        OpenDP adds discrete Laplace or rounded Gaussian noise to whole numbers, and clips the result to 64 bits, which
-        costs no privacy. NumPy always adds continuous Laplace noise.
+        OpenDP adds discrete Laplace or rounded Gaussian noise to whole numbers, and clips the result to 64
+        bits, which costs no privacy. NumPy always adds continuous Laplace noise.
     rng : numpy.random.Generator, only with "numpy"
     noise_multipliers : array-like (T,) or float, finite and > 0, only with "opendp-gaussian"
         Standard deviations over the sensitivity, such as `allocate_noise` gives.
@@ -59,9 +60,9 @@ def release_counts(
     Raises
     ------
     ValueError
-        For counts that are not finite numbers, masked, above 64 bits, or of another length than the budgets or
-        multipliers, a sensitivity that is not positive, an unknown mechanism, a generator given to OpenDP, budgets for
-        Gaussian noise or multipliers for Laplace noise, or Gaussian noise of a scale above 2^57.
+        For counts that are not finite numbers, masked, above 64 bits, or of another length than the budgets
+        or multipliers, a sensitivity that is not positive, an unknown mechanism, a generator given to OpenDP,
+        budgets for Gaussian noise or multipliers for Laplace noise, or Gaussian noise of a scale above 2^57.
 
     Examples
     --------
@@ -75,14 +76,11 @@ def release_counts(
     """
     check_choice(mechanism, "mechanism", ("opendp", "opendp-gaussian", "numpy"))
     counts = _checked_counts(series)
+    arguments: dict = {"epsilons": epsilons, "noise_multipliers": noise_multipliers}
     gaussian = mechanism == "opendp-gaussian"
-    if gaussian:
-        wanted, other = "noise_multipliers", "epsilons"
-    else:
-        wanted, other = "epsilons", "noise_multipliers"
-    arguments = {"epsilons": epsilons, "noise_multipliers": noise_multipliers}
-    if arguments[wanted] is None or arguments[other] is not None:
-        names = [name for name, values in arguments.items() if values is not None]
+    wanted, other = reversed(arguments) if gaussian else arguments
+    names = [name for name, values in arguments.items() if values is not None]
+    if names != [wanted]:
         raise ValueError(
             f'mechanism="{mechanism}" needs {wanted} and no {other}, found {" and ".join(names) or "neither"}; Laplace '
             "noise has budgets in nats, Gaussian noise its standard deviation over the sensitivity"
@@ -114,10 +112,9 @@ def release_counts(
         raise ValueError(
             f"noise multipliers and standard deviations must be at most 2**57, found {most:g}; reduce them"
         )
+    make: Callable = _laplace
     if gaussian:
         make = _rounded_gaussian if whole else _gaussian
-    else:
-        make = _laplace
     with extra():
         add = {level: make(whole, sensitivity, level) for level in set(levels.tolist())}
     noisy = [add[level](row.ravel().tolist()) for level, row in zip(levels.tolist(), counts, strict=True)]
@@ -158,7 +155,7 @@ def _rounded_gaussian(whole: bool, sensitivity: float, multiplier: float) -> Cal
 
 
 def _calibrated(make: Callable, whole: bool, metric, change: float, scale: float, bound: float):
-    """OpenDP's measurement with the smallest scale, from `scale` on, whose privacy map of a change is within a bound."""
+    """OpenDP's measurement with the smallest scale, from `scale` on, that keeps a change within a bound."""
     from opendp.domains import atom_domain, vector_domain  # the prelude would load all of scikit-learn
     from opendp.mod import enable_features
 

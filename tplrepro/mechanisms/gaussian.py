@@ -1,7 +1,9 @@
-"""(epsilon, delta) of mu-GDP: two normal laws of variance 1 whose means are mu apart (Dong, Roth, Su, JRSS B 2022).
+"""(epsilon, delta) of mu-GDP: two normal laws of variance 1 whose means are mu apart (Dong, Roth, Su, JRSS B
+2022).
 
-delta(epsilon) = Q(epsilon / mu - mu / 2) - e^epsilon Q(epsilon / mu + mu / 2), Q the normal law's upper tail (Balle,
-Wang, ICML 2018). Rounding errors are added to delta, and the two inverses return numbers that they have tested.
+delta(epsilon) = Q(epsilon / mu - mu / 2) - e^epsilon Q(epsilon / mu + mu / 2), Q the normal law's upper tail
+(Balle, Wang, ICML 2018). Rounding errors are added to delta, and the two inverses return numbers that they
+have tested.
 """
 
 from collections.abc import Callable

@@ -1,9 +1,10 @@
 """K-norm noise: density ~ exp(-epsilon ||z||_K) on the span of a symmetric convex body K (Eq. (1) of [5]).
 
-K is the union of the simplices that 0 spans with each facet, in any dimension; a uniform point of K is a uniform point
-of a simplex chosen with probability proportional to its volume. The noise is r u with u uniform in K and r of Gamma
-distribution with shape d + 1 and scale 1/epsilon (Hardt and Talwar 2010). The norm of u has density d t^(d-1), so that
-the norm of r u has a Gamma distribution with shape d. Sampling needs no random walk.
+K is the union of the simplices that 0 spans with each facet, in any dimension; a uniform point of K is a
+uniform point of a simplex chosen with probability proportional to its volume. The noise is r u with u uniform
+in K and r of Gamma distribution with shape d + 1 and scale 1/epsilon (Hardt and Talwar 2010). The norm of u
+has density d t^(d-1), so that the norm of r u has a Gamma distribution with shape d. Sampling needs no random
+walk.
 """
 
 from dataclasses import dataclass
@@ -18,7 +19,8 @@ SLACK = 1e-10
 
 
 class ConvexBody(Protocol):
-    """A body K that is symmetric about 0, as simplices over its facets; flat ones are described on their span.
+    """A body K that is symmetric about 0, as simplices over its facets; flat ones are described on their
+    span.
 
     Attributes
     ----------

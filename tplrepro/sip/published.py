@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
-from tplrepro.mechanisms.randomized_response import KaryRandomizedResponse
 from tplrepro.sip.response import BeliefMechanism, Response, check_symbols, draw
 from tplrepro.validation import check_distribution, check_horizon, check_level, check_probability
 
@@ -74,7 +73,8 @@ def _among(belief: np.ndarray, support: np.ndarray, epsilon: float) -> Response:
     uniform = np.full(support.size, 1.0 / support.size)
     row_class = np.zeros(belief.size, dtype=np.intp)
     row_class[support] = -1
-    lie = 1.0 - KaryRandomizedResponse(epsilon, support.size).truth
+    truth = -np.expm1(-epsilon) / (1.0 + (support.size - 1) * np.exp(-epsilon))  # else the answer is uniform
+    lie = float(1.0 - truth)
     return Response(belief, support, lie, uniform, uniform[None], row_class)
 
 

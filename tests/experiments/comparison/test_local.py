@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from experiments import comparison
+from experiments.comparison.randomized_response import KaryRandomizedResponse, UnaryEncoding
 from tplrepro import sip
 from tplrepro.dphmm import KNormMechanism, PolicyGraph
-from tplrepro.mechanisms import KaryRandomizedResponse, UnaryEncoding
 
 LOCAL = {
     "randomised response": partial(comparison.release_reports, by=KaryRandomizedResponse),

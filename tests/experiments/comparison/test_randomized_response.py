@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tplrepro.mechanisms.randomized_response import KaryRandomizedResponse, UnaryEncoding
+from experiments.comparison.randomized_response import KaryRandomizedResponse, UnaryEncoding
 
 
 @given(st.floats(0.01, 5.0), st.integers(1, 5))
