@@ -58,7 +58,7 @@ CASES = [
     (lambda: with_gaps([2, 1]), "increasing time points in 0..3, .* found .2 1.; sort them"),
     (lambda: with_gaps([-1, 2]), "increasing time points"),
     (lambda: with_gaps(np.ma.masked_less([0, 2], 1), [0.1] * 2), r"found \[-- 2\]"),
-    (lambda: with_gaps([0, 2], [0.1] * 3), "one budget a release.*3 .*2"),
+    (lambda: with_gaps([0, 2], [0.1] * 3), "epsilons must be one budget or one for each release, found 3 for 2 releases"),
     # exact and measured leakages
     (lambda: tpl.exact_leakage([300.0] * 3, THREE), "at most 700 nats, found 900"),
     (lambda: tpl.exact_leakage([1e-6] * 10**6, THREE), "n = 3, T = 1000000"),
