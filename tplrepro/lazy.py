@@ -33,6 +33,7 @@ RENAMED: dict[str, str] = {
     "datasets.prepare": "experiments.datasets.preparation.prepare, in the repository",
     "datasets.joint_record": "experiments.datasets.preparation.joint_record, in the repository",
     "datasets.Prepared": "experiments.datasets.preparation.Prepared, in the repository",
+    "eventlog.ReleaseStep": "tplrepro.eventlog.StepMatrices",
     "eventlog.prepare": "experiments.datasets.event_logs.prepare_logs, in the repository",
     "eventlog.PreparedLogs": "experiments.datasets.event_logs.PreparedLogs, in the repository",
     "eventlog.recorded_logs": "experiments.datasets.event_logs.recorded_logs, in the repository",

@@ -1,11 +1,10 @@
 """Event logs released over time ([4]): how much the releases leak together about one case.
 
-A case's trace grows from release to release, and a transition system says how. Its states are the traces seen so far
-(or still to come); its probabilities are the temporal correlations that BPL, FPL and TPL need. `xes_reader` and
-`csv_reader` read logs by way of `events`, `preparation` takes what is there or writes a stand-in, `log` says what a log
-is, `transition_system` discovers the states and the probabilities of one event, `correlations` those of one release,
-`publishing` cuts a log into releases, `quantification` gives the leakage of each, or what the implementation published
-with [4] reports instead.
+The trace of a case grows from release to release. A transition system describes how: its states are the traces so far
+(or the traces still to come), and its probabilities are the temporal correlations that BPL, FPL and TPL need.
+`xes_reader` and `csv_reader` read logs with the help of `events`; `log` defines what a log is; `transition_system`
+discovers the states and the probabilities of one event; `correlations` derives those of one release; `publishing`
+divides a log into releases; `quantification` computes the leakage of each release, also by the rule published with [4].
 """
 
 from tplrepro.lazy import lazy_names as _lazy_names
@@ -16,7 +15,7 @@ _EXPORTS = {
     "read_csv": "csv_reader",
     "check_log": "log",
     "TransitionSystem": "transition_system",
-    "ReleaseStep": "correlations",
+    "StepMatrices": "correlations",
     "loss_matrix": "correlations",
     "release_step": "correlations",
     "Release": "publishing",

@@ -1,16 +1,15 @@
-"""From one event to one release: how a case's trace moves between two releases, and what the adversary makes of it.
+"""From one event to one release: the matrices by which the trace of a case moves between two releases.
 
-In a *certain* release each case that goes on publishes exactly w new events, so its state moves w transitions ahead; in
-an *uncertain* one it publishes a number of events from 0 to w, all equally likely. A case that is complete stays so.
-The forward matrix is the w-th power of the one-event matrix, or the mean of its powers 0 to w. The backward one is
-Bayes' rule on it, with the counts that leave each state or end in it as the distribution before; or, as
-published with [4], exploring backward with all predecessors equally likely ("uniform"). Where exploring runs into
-states without a known successor, probabilities are conditioned on the traces that go on; a row from which none does is
-unknown, and `loss_matrix` leaves it out.
+In a *certain* release each case that continues publishes exactly w new events, so its state moves by w transitions; in
+an *uncertain* release it publishes from 0 to w events, all equally likely. A complete case stays complete. The forward
+matrix is the w-th power of the one-event matrix, or the mean of its powers 0 to w. The backward matrix follows by
+Bayes' rule, with the counts that leave each state or end in it as prior; or, as published with [4], from exploring
+backward with all predecessors equally likely ("uniform"). Where exploring reaches states without a known successor,
+probabilities are conditioned on the traces that continue; if none does, the row is unknown, and `loss_matrix` omits it.
 
 **How rows are matched.** Both matrices of the step from release t - 1 to t are indexed by the states of the system
-discovered at t, which holds the traces of both. Rows of different releases are never matched, because only a number,
-the leakage alpha, passes from step to step: it bounds the evidence about any two traces, whichever system names them.
+discovered at t, which contains the traces of both releases. Rows of different releases never need to be matched,
+because only a number, the leakage alpha, passes from step to step: it bounds the evidence about any two traces.
 """
 
 from dataclasses import dataclass
@@ -24,8 +23,8 @@ from tplrepro.validation import FrozenArrays, check_choice, check_horizon
 
 
 @dataclass(frozen=True, eq=False)
-class ReleaseStep(FrozenArrays):
-    """Pr(state before | state) and Pr(next state | state), (n, n) over the states of the later release's system.
+class StepMatrices(FrozenArrays):
+    """Pr(previous state | state) and Pr(next state | state), (n, n), over the states of the later release's system.
 
     Rows sum to 1; unknown rows are empty.
     """
@@ -36,8 +35,8 @@ class ReleaseStep(FrozenArrays):
 
 def release_step(
     system: TransitionSystem, depth: int = 1, certain: bool = True, backward_from: str = "bayes"
-) -> ReleaseStep:
-    """The matrices of the step to the release of `system`, which is explored to a depth of that many new events.
+) -> StepMatrices:
+    """The matrices of the step to the release of `system`, in which cases publish up to `depth` new events.
 
     Each case publishes exactly `depth` >= 1 events if `certain`, else any number from 0 to `depth`. `backward_from` is
     "bayes" or "uniform".
@@ -54,20 +53,20 @@ def release_step(
     check_choice(backward_from, "backward_from", ("bayes", "uniform"))
     forward = _explored(system.counts + diags_array(system.final * 1.0), depth, certain)
     if backward_from == "uniform":
-        return ReleaseStep(_explored((system.counts.T > 0).astype(float), depth, certain), forward)
-    # A case that ended in a state without known successor may have been there before, if it published nothing.
+        return StepMatrices(_explored((system.counts.T > 0).astype(float), depth, certain), forward)
+    # A case in a state without known successor may have been there before, if it published nothing.
     stayed = np.where(system.has_successor | certain, 0.0, 1.0 / (depth + 1))
     joint = diags_array(system.visits) @ (forward + diags_array(stayed))
-    # Of ▶ the log shows nothing before it: that an uncertain release may leave a case there is no evidence.
-    return ReleaseStep(_normalized(diags_array(system.has_predecessor * 1.0) @ joint.T), forward)
+    # Nothing precedes ▶, although an uncertain release may leave a case there.
+    return StepMatrices(_normalized(diags_array(system.has_predecessor * 1.0) @ joint.T), forward)
 
 
 def loss_matrix(rows: csr_array, smoothing: float = 0.0) -> tuple[TransitionMatrix, np.ndarray] | None:
-    """The matrix whose privacy loss function is that of the known rows (n, n), and the state behind each of its rows.
+    """A matrix with the privacy loss function of the known rows (n, n), and the state of each of its rows.
 
-    None if fewer than two rows are known. Empty rows repeat the known row that is cheapest to store: L takes the
-    largest value over pairs of rows, and a row repeated adds no pair. `smoothing` >= 0 is the s of Eq. (28) of [1],
-    added to every probability of the known rows.
+    None if fewer than two rows are known. Empty rows are replaced by the known row that is cheapest to store, which
+    does not change L, a maximum over pairs of rows. `smoothing` >= 0 is the s of Eq. (28) of [1], added to every
+    probability of the known rows.
     """
     stored = np.diff(rows.indptr)
     known = np.flatnonzero(stored > 0)
@@ -81,7 +80,7 @@ def loss_matrix(rows: csr_array, smoothing: float = 0.0) -> tuple[TransitionMatr
 
 
 def _explored(one_event, depth: int, certain: bool) -> csr_array:
-    """Moves of `depth` steps, or of 0 to `depth` steps equally likely; rows unknown after one step stay empty."""
+    """Transition probabilities of `depth` steps, or of 0 to `depth` steps equally likely; unknown rows stay empty."""
     one_step = _normalized(one_event)
     moves = [one_step]
     for _ in range(depth - 1):
@@ -89,7 +88,7 @@ def _explored(one_event, depth: int, certain: bool) -> csr_array:
     if certain:
         return _normalized(moves[-1])
     known = diags_array((np.diff(one_step.indptr) > 0) * 1.0).tocsr()
-    return _normalized(sum(map(_normalized, moves), known))  # a row has as many parts as moves that can be made from it
+    return _normalized(sum(map(_normalized, moves), known))  # one term per feasible number of steps
 
 
 def _normalized(rows) -> csr_array:

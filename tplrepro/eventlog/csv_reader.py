@@ -44,16 +44,16 @@ def read_csv(
     time_format: str = "ISO8601",
     strict: bool = False,
 ) -> pd.DataFrame:
-    """Read a CSV file, plain or gzip-compressed, into the same frame as `read_xes`; other columns are left out.
+    """Read a CSV file, plain or gzip-compressed, into the same frame as `read_xes`; other columns are ignored.
 
-    DataFormatError if a column is missing, a row does not fit the header, the file is empty or not in UTF-8, or no row
-    has a case, an activity and a readable time.
+    Raises DataFormatError if a column is missing, a row does not fit the header, the file is empty or not UTF-8, or no
+    row has a case, an activity and a readable time.
 
     Parameters
     ----------
     columns : dict, optional
-        The file's name for case:concept:name, concept:name or time:timestamp, where it is none of the usual ones.
-    separator : one character, optional, between two fields; by default told from the header
+        Column names in the file for case:concept:name, concept:name or time:timestamp, if they are unusual.
+    separator : one character, optional; by default guessed from the header
     time_format : "ISO8601" (see `events`) or as for `strptime`; times without an offset are read as UTC
     strict : bool, default False
         Raise at a row without case, activity or time, or out of order, instead of counting it.
@@ -85,7 +85,7 @@ def read_csv(
 def _rows(
     path: str | Path, columns: dict[str, str], separator: str | None, strict: bool
 ) -> Iterator[tuple[str, str, str, int]]:
-    """Case, activity, time and line of each row, by RFC 4180: a field with a quote in it is quoted."""
+    """Case, activity, time and line of each row, by RFC 4180: a field that contains a quote must be quoted."""
     lines, again = tee(_lines(path, strict))
     header = next(again, "")
     if not header.strip():
@@ -115,7 +115,7 @@ def _rows(
 
 
 def _lines(path: str | Path, strict: bool) -> Iterator[str]:
-    """The lines of a file, with their ends."""
+    """The lines of a file including their line ends."""
     for block, first_line in line_blocks(path, 1 << 20):
         try:
             yield from StringIO(with_end(block, first_line, path, strict).decode("utf-8-sig"), newline="")
@@ -129,7 +129,7 @@ def _lines(path: str | Path, strict: bool) -> Iterator[str]:
 
 
 def _places(header: list[str], columns: dict[str, str], path: str | Path) -> list[int]:
-    """Where the columns of case, activity and time stand in the header."""
+    """Positions of the columns of case, activity and time in the header."""
     plain = [re.sub("[ _-]", "", column.casefold()) for column in header]
     places, missing = [], []
     for name, usual in ALIASES.items():

@@ -1,8 +1,8 @@
-"""From the events of a file, as readers meet them, to a log; one reader of times for all of them.
+"""From the events of a file to a log, with one parser of times for all readers.
 
-A time is a whole date of ISO 8601, with or without a time of day: 2022-08-03, 2022/08/03 10:00, 2022-08-03T10:00:00.1Z,
-2022-08-03 10:00:00 +02:00. What else pandas takes for one ("2022-8", "today") is unreadable, because cut and damaged
-files hold such texts; and so are the years before 1000 and from 9999 on, which stand for "unknown" and "never".
+A time is a complete ISO 8601 date, with or without a time of day: 2022-08-03, 2022/08/03 10:00, 2022-08-03T10:00:00.1Z,
+2022-08-03 10:00:00 +02:00. Other texts that pandas accepts ("2022-8", "today") are unreadable here, because truncated
+and damaged files contain such texts; so are years before 1000 and from 9999 on, which stand for "unknown" and "never".
 """
 
 from collections.abc import Iterator
@@ -20,9 +20,9 @@ ISO_TIME = (
     r" *([0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{4}/[0-9]{2}/[0-9]{2})"
     r"([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?( ?(Z|[-+][0-9]{2}(:?[0-9]{2})?))?)?"
 )
-WITH_DIGIT = "(?s).*[0-9].*"  # unlike "now" and "today", which pandas takes for times whatever the format
+WITH_DIGIT = "(?s).*[0-9].*"  # unlike "now" and "today", which pandas accepts in any format
 FIRST_TIME, LAST_TIME = pd.to_datetime(["1000-01-01", "9998-12-31"], utc=True)
-#: Events are turned into columns so many at once: as Python objects they would take several times the memory.
+#: Number of events converted into columns at once; as Python objects they take several times the memory.
 EVENTS_AT_ONCE = 1 << 14
 
 
@@ -36,12 +36,12 @@ def as_log(
     time_format: str = "ISO8601",
     names: list[str] | None = None,
 ) -> pd.DataFrame:
-    """The log of a file's `events`, which are called `unit`: case, activity, time, each perhaps empty, and line.
+    """The log of a file's `events`: case, activity, time (each may be empty) and line; messages call them `unit`.
 
-    Instead of its name an event may have the number of its case in `names`, complete when the last event is met; a case
-    without a name, the 17th, is called "trace 17". An event without case, activity or readable time is left out and
-    counted; events whose time precedes that of the event before are sorted and counted. `strict` makes either an error
-    that names file and line: see `datasets.reading`. DataFormatError with the `remedy` where no event is good.
+    With `names`, an event has the number of its case in that list, which is complete after the last event; the 17th
+    case, if it has no name, is called "trace 17". Events without case, activity or readable time are skipped and
+    counted; events out of order are sorted and counted. With `strict` both are errors that name file and line, see
+    `datasets.reading`. Raises DataFormatError with the `remedy` if no event is valid.
     """
     batches = iter(lambda: list(islice(events, EVENTS_AT_ONCE)), [])
     table = pd.concat([_columns(batch, time_format) for batch in batches] or [_columns([], time_format)])
@@ -77,7 +77,7 @@ def as_log(
 
 
 def _columns(events: list[tuple], time_format: str) -> pd.DataFrame:
-    """Case, activity, the text of a time that cannot be read, line and time, UTC where it has no offset."""
+    """Case, activity, the text of an unreadable time, line, and time (UTC if it has no offset)."""
     table = pd.DataFrame(events, columns=[CASE, ACTIVITY, "text", "line"])
     formed = table["text"].astype(str).str.fullmatch(ISO_TIME if time_format == "ISO8601" else WITH_DIGIT)
     times = pd.to_datetime(table["text"].where(formed), format=time_format, utc=True, errors="coerce").astype(
@@ -89,7 +89,7 @@ def _columns(events: list[tuple], time_format: str) -> pd.DataFrame:
 
 
 def _labels(names: list[str]) -> list[str]:
-    """The names of cases; the 17th, if it has none, is called "trace 17", or "trace 17'" where others are called so."""
+    """The names of cases; the 17th case without a name becomes "trace 17", or "trace 17'" if that name is taken."""
     unnamed, mark = [number for number, name in enumerate(names, 1) if not name], ""
     while not {f"trace {number}{mark}" for number in unnamed}.isdisjoint(names):
         mark += "'"

@@ -1,8 +1,8 @@
-"""What an event log is here: a DataFrame with one event a row, under the names that process mining uses.
+"""Event logs: DataFrames with one event per row and the column names of process mining.
 
 `case:concept:name` names the case (the individual whose privacy is at stake), `concept:name` the activity, and
-`time:timestamp` the time. A log may also hold `case:complete`, False for the cases that go on after the log ends;
-without that column every case is complete. Other columns are left alone.
+`time:timestamp` the time. A log may also have `case:complete`, False for cases that continue after the log ends;
+without that column every case is complete. Other columns are ignored.
 
 Rows of one case are its trace, in the order of their times; rows with equal times keep their order.
 """
@@ -26,10 +26,10 @@ START, END = "▶", "■"
 
 @dataclass(frozen=True, eq=False)
 class Traces(FrozenArrays):
-    """A log in whole numbers, one trace a case, in the order in which the cases start.
+    """A log as integers, one trace per case, in the order in which the cases start.
 
-    `events` are positions in `activities`, without the artificial ones: `START`, the log's in alphabetical order,
-    `END`. `times` (events,) are microseconds since 1970 UTC, case after case; 0 if the log has none.
+    `events` are positions in `activities`, which are `START`, the log's activities in alphabetical order, and `END`.
+    `times` (events,) are microseconds since 1970 UTC, case after case; 0 if the log has none.
     """
 
     events: list[tuple[int, ...]]
@@ -43,7 +43,7 @@ class Traces(FrozenArrays):
         return np.array([len(events) for events in self.events])
 
     def paths(self, published: np.ndarray) -> Counter[tuple[int, ...]]:
-        """The distinct traces of so many events each, with ▶ and, where one more is out, ■; and their cases."""
+        """The distinct traces of the first `published` events, with ▶ and perhaps ■, and their numbers of cases."""
         end = len(self.activities) - 1
         return Counter(
             (0, *events[:out], end) if out > len(events) else (0, *events[:out])
@@ -53,9 +53,9 @@ class Traces(FrozenArrays):
 
 
 def check_log(log: pd.DataFrame, timestamps: bool = True) -> pd.DataFrame:
-    """`log` itself if it is one; otherwise a ValueError says what is wrong with it.
+    """Return `log` if it is valid; otherwise raise a ValueError that says what is wrong.
 
-    A column is missing (time:timestamp may be if not `timestamps`), or a name or a time in some row, or all rows.
+    Errors: a missing column (time:timestamp is optional without `timestamps`), a missing name or time, or no rows.
     """
     if not isinstance(log, pd.DataFrame):
         raise ValueError(
@@ -90,7 +90,7 @@ def check_log(log: pd.DataFrame, timestamps: bool = True) -> pd.DataFrame:
 
 
 def as_traces(log: pd.DataFrame, timed: bool = True) -> Traces:
-    """The traces of a log; a ValueError if it is none. Times order the events of a case if it is `timed`."""
+    """The traces of a valid log; if `timed`, times order the events of a case."""
     check_log(log, timestamps=timed)
     # A category without events must not become an activity, so numbers come from the values that occur.
     case_codes, cases = pd.factorize(log[CASE].astype(object))

@@ -1,9 +1,9 @@
 """A log published over time: a first release, then new events of every case with each further one ([4]).
 
-The first release holds the events up to a time, or the first share of them. Each further release adds to every case
-that is not complete the next `window` events (certain), or a random number of them from 0 to `window` (uncertain); the
-artificial end counts as the last event of a complete case. Cases that the first release does not hold join with the
-second one, as in the implementation published with [4].
+The first release holds the events up to a time, or a first share of them. Each further release adds to every incomplete
+case the next `window` events (certain), or a random number of events from 0 to `window` (uncertain); the artificial end
+counts as the last event of a complete case. Cases that are not in the first release join in the second one, as in the
+implementation published with [4].
 """
 
 from collections import Counter
@@ -19,9 +19,9 @@ from tplrepro.validation import FrozenArrays, check_horizon
 
 @dataclass(frozen=True, eq=False)
 class Release(FrozenArrays):
-    """One release of a log, whose whole is in `traces`; `number` counts from 1.
+    """One release of the log `traces`; `number` counts from 1.
 
-    `published` (cases,) is how many events of each case are out so far, the artificial end included.
+    `published` (cases,) is the number of events of each case published so far, including the artificial end.
     """
 
     number: int
@@ -30,7 +30,7 @@ class Release(FrozenArrays):
 
     @property
     def paths(self) -> Counter[tuple[int, ...]]:
-        """The distinct traces so far, with ▶ and perhaps ■, and their numbers of cases."""
+        """The distinct traces so far, with ▶ and, if complete, ■, and their numbers of cases."""
         return self.traces.paths(self.published)
 
 
@@ -43,16 +43,16 @@ def releases(
     max_releases: int | None = None,
     rng: np.random.Generator | None = None,
 ) -> Iterator[Release]:
-    """The releases of a log, until all its events are out; ValueError if the log is none or an argument out of range.
+    """The releases of a log until all its events are published; ValueError for invalid logs or arguments.
 
     Parameters
     ----------
     log : DataFrame with columns case:concept:name, concept:name, time:timestamp
     window : int >= 1
-        New events a case and release: exactly as many if `certain` (fewer only at its end), else drawn from 0..window.
+        New events per case and release: exactly this number if `certain` (fewer at the end), else drawn from 0..window.
     start : float in (0, 1], or a time
-        The first release holds this share of the events, in the order of time (and all events at the time of the last
-        of them), or the events up to this time; a time without offset is UTC.
+        The first release holds this share of the events in the order of time (ties included), or the events up to this
+        time; a time without offset is UTC.
     max_releases : int >= 1, optional
     rng : numpy.random.Generator, required for uncertain releases
 
@@ -61,7 +61,7 @@ def releases(
     >>> [release.published.tolist() for release in releases(log)]
     [[1, 1], [2, 2], [3, 3]]
     """
-    # Checked here, not at the first step of the generator, so that errors appear where the call stands.
+    # Checked before the generator starts, so that errors are raised by the call itself.
     traces = as_traces(log)
     if not certain and not isinstance(rng, np.random.Generator):
         raise ValueError(f"uncertain releases need rng=, a numpy.random.Generator, found {rng!r}; give a seeded one")
@@ -75,7 +75,7 @@ def releases(
 
 
 def _first(traces: Traces, start: float | str | pd.Timestamp) -> np.ndarray:
-    """How much of each case the first release holds."""
+    """Number of events of each case in the first release."""
     stamp = None if isinstance(start, (int, float, np.number)) else pd.to_datetime(start, utc=True, errors="coerce")
     if isinstance(stamp, pd.Timestamp):
         cut = stamp.as_unit("us").asm8.astype(np.int64)
@@ -96,7 +96,7 @@ def _first(traces: Traces, start: float | str | pd.Timestamp) -> np.ndarray:
 def _advance(
     traces: Traces, out: np.ndarray, window: int, max_releases: int | None, rng: np.random.Generator | None
 ) -> Iterator[Release]:
-    """The releases from the first one on, which are certain if `rng` is None."""
+    """The releases, starting with the first; certain if `rng` is None."""
     full, number = traces.lengths + traces.complete, 1
     yield Release(number, out, traces)
     while (out != full).any() and number != max_releases:

@@ -1,12 +1,12 @@
 """BPL, FPL and TPL of a log released over time ([4], with the recursions of [1], Eqs. (11), (13), (15)).
 
-At each release the transition system is discovered anew, and its matrices are those of the step that led there (how
-rows are matched: see `correlations`). BPL runs from the first release to the last, FPL from the last to the first; the
-published implementation runs both from the first on, so that its FPL is not that of the release it stands beside.
+The transition system is discovered anew at each release, and its matrices describe the step to that release (see
+`correlations` for how rows are matched). BPL runs from the first release to the last, FPL from the last to the first.
+The published implementation runs both from the first, so its FPL does not belong to the release it is reported for.
 
-A pair of states without a common neighbour is told apart for certain: then L(alpha) = alpha, whatever else the log
-holds, and each release adds its whole budget. Full traces nearly always hold such a pair, and a note in the result says
-so where it happens at every release.
+If two states have no common neighbour, the adversary can distinguish them with certainty: then L(alpha) = alpha, and
+each release adds its whole budget. Full traces nearly always contain such a pair; a note in the result says so if it
+happens at every release.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ from tplrepro.leakage.temporal import accumulate_steps
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.validation import check_alpha, check_budgets, check_choice, check_smoothing
 
-#: Of each rule, how it makes the backward matrices.
+#: Rule -> how it makes the backward matrices.
 DEFAULT_BACKWARD = {"exact": "bayes", "published": "uniform"}
 
 
@@ -49,31 +49,31 @@ def quantify_releases(
     rng: np.random.Generator | None = None,
     progress: bool = False,
 ) -> pd.DataFrame:
-    """The leakage of each release of a log, about one case, to an adversary who knows the transition systems.
+    """The leakage of each release of a log about one case, to an adversary who knows the transition systems.
 
-    ValueError if the log is none, an argument is out of its range, or there are not as many budgets as releases.
+    Raises ValueError if the log or an argument is invalid, or if the number of budgets differs from that of releases.
 
     Parameters
     ----------
     log : DataFrame with columns case:concept:name, concept:name, time:timestamp
-    epsilon : float or array-like (T,), the budget of all releases, or of each of the T, in nats
-    window, certain, start, max_releases, rng : how the log is released, see `releases`
-    direction, abstraction, state_window, counting : what a state is, and how its transitions are counted;
-        `state_window` is the `window` of `TransitionSystem.from_log`
+    epsilon : float or array-like (T,), the budget of every release, or of each of the T releases, in nats
+    window, certain, start, max_releases, rng : how the log is released, as in `releases`
+    direction, abstraction, state_window, counting : definition of states and counts, as in
+        `TransitionSystem.from_log`, whose `window` is `state_window` here
     backward_from : {"bayes", "uniform"}
-        How the backward matrix of a step is made, see `release_step`; by default as the `rule` has it, which is
-        "uniform" for the published one.
-    smoothing : float >= 0, the s of Eq. (28) of [1], added to every probability: an adversary who is less sure
+        How the backward matrix of a step is made, see `release_step`; the default is "uniform" for the published rule,
+        else "bayes".
+    smoothing : float >= 0, the s of Eq. (28) of [1], added to every probability: a less certain adversary
     rule : {"exact", "published"}
-        "published" leaves out coordinates with d_j = 0 as the published implementation does, and understates.
+        "published" omits coordinates with d_j = 0 like the published implementation, and understates the leakage.
 
     Returns
     -------
     DataFrame
         release, from 1 to T; epsilon, bpl, fpl, tpl in nats; states of the transition system discovered at the
-        release; seconds spent on it. ``attrs``: backward_witness and forward_witness, T entries each: a `Witness` whose
-        states are the two traces behind BPL and FPL, or None where nothing is added (and for the published rule);
-        note: None, or that the leakage is saturated at the sum of all budgets, and what to choose instead.
+        release; seconds of computation. ``attrs``: backward_witness and forward_witness, T entries each: a `Witness`
+        with the two traces behind BPL and FPL, or None where nothing is added (and for the published rule);
+        note: None, or a statement that the leakage equals the sum of all budgets, and what to choose instead.
 
     >>> log = pd.DataFrame({"case:concept:name": list("112233"), "concept:name": list("abacab"),
     ...     "time:timestamp": pd.date_range("2022-01-01", periods=6)})
@@ -89,7 +89,7 @@ def quantify_releases(
     smoothing = check_smoothing(smoothing)
     check_budgets(epsilon, "epsilon", np.size(epsilon))
     series = releases(log, window, certain=certain, start=start, max_releases=max_releases, rng=rng)
-    before: list[StepLoss | PublishedLoss | None] = []  # of the step that led to each release but the first
+    before: list[StepLoss | PublishedLoss | None] = []  # of the step to each release except the first
     after: list[StepLoss | PublishedLoss | None] = []
     states, seconds = [], []
     for release in tqdm(series, desc="releases", unit="release", disable=not progress):
@@ -119,14 +119,14 @@ def _saturation(largest: float, budgets: np.ndarray) -> str | None:
         return None
     return (
         f"the leakage is saturated: TPL reaches {total:g} nats, the sum of the budgets of all {budgets.size} releases, "
-        "because at each step two states are told apart for certain (the witnesses name them); for less choose "
-        "fewer states and larger steps, such as state_window=1 with a window of 4 or more, or by smoothing= an "
-        "adversary who is less sure"
+        "because at each step some two states can be distinguished with certainty (the witnesses name them); for less "
+        "leakage choose fewer states and larger steps, such as state_window=1 with a window of 4 or more, or a less "
+        "certain adversary by smoothing="
     )
 
 
 class StepLoss(NamedTuple):
-    """L of one step on one side, and the two traces behind it by their labels, or None where nothing is added."""
+    """L of one step on one side, and the labels of the two traces behind it; None if nothing is added."""
 
     at: Callable[[float], float]
     witness: Callable[[float], Witness | None]
@@ -151,7 +151,7 @@ def _step_loss(
         return found._replace(state_q=q, state_d=d, columns=tuple(columns), where=where)
 
     if function.is_identity:
-        certain = witness(1.0)  # the same two traces for every alpha: no matrix is kept
+        certain = witness(1.0)  # the same two traces for every alpha
         return StepLoss(float, lambda alpha: certain._replace(alpha=alpha, loss=alpha))
     return StepLoss(function.at, (lambda _: None) if function.is_zero else witness)
 
@@ -166,10 +166,10 @@ def _witnesses(losses: list, alphas: np.ndarray) -> list[Witness | None]:
 class PublishedLoss:
     """The loss of a matrix (n, n), perhaps sparse, by the published rule, which understates the leakage.
 
-    For a pair of rows q, d the published code (supplement of [4], "Calculating Accumulative Privacy Leakage") keeps the
-    coordinates with q_j > d_j > 0 alone. Those with q_j > 0 and d_j = 0, whose ratio is infinite and which an optimal
-    solution always takes, are left out, unless some q_j is 1: then it answers L(alpha) = alpha at once. Its elimination
-    loop finds the same subset as a sort by q_j / d_j does. Pairs of rows that share no column give 0.
+    For a pair of rows q, d the published code (supplement of [4], "Calculating Accumulative Privacy Leakage") keeps
+    only the coordinates with q_j > d_j > 0. It omits those with q_j > 0 and d_j = 0, whose ratio is infinite and which
+    every optimal solution contains, unless some q_j is 1: then it returns L(alpha) = alpha. Its elimination loop finds
+    the same subset as sorting by q_j / d_j. Pairs of rows without a common column give 0.
 
     >>> rows = [[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [0.5, 0.5, 0.0]]
     >>> import tplrepro as tpl
@@ -187,7 +187,7 @@ class PublishedLoss:
         self._parts = None if certain else _shared(rows.tocsc())
 
     def at(self, alpha: float) -> float:
-        """The loss in nats at one leakage alpha; ValueError where alpha is negative or not finite."""
+        """The loss in nats at one leakage alpha; ValueError if alpha is negative or not finite."""
         alpha = float(check_alpha(alpha))
         if self._parts is None:
             return alpha
@@ -199,7 +199,7 @@ class PublishedLoss:
 
 
 def _shared(columns: scipy.sparse.csc_array) -> tuple[np.ndarray, np.ndarray]:
-    """Sums of q and of d over the kept coordinates of all pairs of rows, in order of falling q_j / d_j."""
+    """Cumulative sums of q and d over the kept coordinates of all pairs of rows, by decreasing q_j / d_j."""
     parts = []
     n = columns.shape[0]
     for start, stop in pairwise(columns.indptr):
@@ -208,6 +208,6 @@ def _shared(columns: scipy.sparse.csc_array) -> tuple[np.ndarray, np.ndarray]:
         parts.append((values[i], values[j], rows[i] * n + rows[j]))
     q, d, pair = map(np.concatenate, zip(*parts, strict=True))
     order = np.lexsort((-(q / d), pair))
-    # pandas compensates these sums: differences of one long sum would lose digits.
+    # pandas uses compensated sums; differences of one long cumulative sum would lose digits.
     sums = pd.DataFrame({"q": q[order], "d": d[order]}).groupby(pair[order]).cumsum()
     return sums["q"].to_numpy(), sums["d"].to_numpy()

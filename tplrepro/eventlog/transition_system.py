@@ -1,18 +1,18 @@
-"""Transition systems: what an adversary knows about how a trace goes on ([4], "we rely on transition systems").
+"""Transition systems: what an adversary knows about how a trace continues ([4], "we rely on transition systems").
 
-A complete trace a_1 ... a_n runs through the positions ▶, a_1, ..., a_n, ■. The state at a position is the part of the
-trace up to it (direction "prefix") or from it on ("suffix"), cut to the items nearest to it, and seen as a sequence, as
-a multiset or as a set. A transition leads from the state at one position to the state at the next.
+A complete trace a_1 ... a_n has the positions ▶, a_1, ..., a_n, ■. The state at a position is the part of the trace up
+to it (direction "prefix") or from it on ("suffix"), limited to the nearest items, as a sequence, a multiset or a set. A
+transition leads from the state at one position to the state at the next.
 
-A transition is counted by "cases", once for each case that takes it however often, or by "occurrences", each time that
-it is taken. Its forward probability is its share of what is so counted over all transitions that leave its first state;
-the backward one, by Bayes' rule, its share of what is counted over all that enter its second state. Of the single trace
-aaaaaaaaab, with one item a state, a is followed by a in 1/2 by cases (one case goes on to a, one to b) and in 8/9 by
-occurrences.
+Transitions are counted by "cases", once for each case that takes them, or by "occurrences", each time they are taken.
+The forward probability of a transition is its share of the counts of all transitions that leave its first state; the
+backward probability, by Bayes' rule, is its share of the counts of all that enter its second state. For the single
+trace aaaaaaaaab with one item per state, a is followed by a with probability 1/2 by cases (one case continues with a,
+one with b) and 8/9 by occurrences.
 
-A state at which incomplete traces end has no known successor, and ▶ no predecessor. In the matrices these states stay
-where they are, as ■ does after the end; which ones they are is said by `has_successor` and `has_predecessor`, and the
-leakages leave their rows out, as [4] does ("bounded to the traces in the state space").
+A state at which incomplete traces end has no known successor, and ▶ has no predecessor. In the matrices these states
+have a transition to themselves, like ■; `has_successor` and `has_predecessor` mark them, and the leakages omit their
+rows, as in [4] ("bounded to the traces in the state space").
 """
 
 from collections import Counter
@@ -31,16 +31,16 @@ from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import FrozenArrays, check_choice, check_horizon, frozen
 
 ABSTRACTIONS: dict[str, Callable] = {"sequence": tuple, "multiset": sorted, "set": lambda items: sorted(set(items))}
-COUNTED: dict[str, Callable] = {"cases": set, "occurrences": iter}  # which of a trace's transitions count
+COUNTED: dict[str, Callable] = {"cases": set, "occurrences": iter}  # the transitions of a trace that count
 
 
 @dataclass(frozen=True, eq=False)
 class TransitionSystem(FrozenArrays):
-    """The states of a log's traces and how often each transition was taken; sparse throughout. See `from_log`.
+    """The states of a log's traces and the counts of their transitions; sparse throughout. See `from_log`.
 
-    `counts` (n, n) are how often each transition is taken, by cases or by occurrences. `visits` (n,) are the counts
-    that leave each state, and the cases in it at the end of the log: the distribution of the state before that Bayes'
-    rule needs. `final` (n,) says whether a state is one at ■; `activities` has ▶ first and ■ last.
+    `counts` (n, n) are the counts of the transitions, by cases or by occurrences. `visits` (n,) are the counts that
+    leave each state plus the cases that end in it: the prior of Bayes' rule. `final` (n,) marks the states at ■;
+    `activities` begins with ▶ and ends with ■.
     """
 
     counts: scipy.sparse.csr_array
@@ -59,12 +59,12 @@ class TransitionSystem(FrozenArrays):
         abstraction: str = "sequence",
         counting: str = "cases",
     ) -> Self:
-        """Discover the transition system of a log; ValueError if it is none or an option is unknown.
+        """Discover the transition system of a log; ValueError for an invalid log or option.
 
         The log has columns case:concept:name, concept:name and, to order the events, time:timestamp; with a column
-        case:complete, traces where it is False have no ■. A state is made of `window` >= 1 items of a trace, the one at
-        its position and ▶ and ■ included, by default of all; `direction` is "prefix" or "suffix", `abstraction`
-        "sequence", "multiset" or "set"; `counting` is by "cases" or "occurrences".
+        case:complete, traces where it is False have no ■. A state consists of `window` >= 1 items of a trace including
+        ▶ and ■, by default of all; `direction` is "prefix" or "suffix", `abstraction` "sequence", "multiset" or "set";
+        `counting` is by "cases" or "occurrences".
 
         >>> log = pd.DataFrame({"case:concept:name": list("1122"), "concept:name": list("abac")})
         >>> system = TransitionSystem.from_log(log, window=1)
@@ -92,7 +92,7 @@ class TransitionSystem(FrozenArrays):
         abstraction: str = "sequence",
         counting: str = "cases",
     ) -> Self:
-        """The same from distinct paths and their numbers of cases.
+        """Discover the transition system of distinct paths and their numbers of cases.
 
         A path holds positions in `activities`; it begins with 0 (▶), and a complete one ends with the last (■).
         """
@@ -126,7 +126,7 @@ class TransitionSystem(FrozenArrays):
         return self.counts.shape[0]
 
     def label(self, state: int) -> tuple[str, ...]:
-        """The items that make a state; those of a multiset or set are sorted, ▶ first and ■ last."""
+        """The items of a state; those of a multiset or set are sorted, ▶ first and ■ last."""
         items = self._numbering.items(self._numbering.example[state])
         if self.direction == "suffix" and self._numbering.abstraction == "sequence":
             items = items[::-1]
@@ -139,22 +139,22 @@ class TransitionSystem(FrozenArrays):
 
     @cached_property
     def has_successor(self) -> np.ndarray:
-        """Whether a step after each state is known: a case was seen to leave it, or it is final; (n,) of bool."""
+        """Whether some case left each state, or the state is final; (n,) of bool."""
         return frozen((np.diff(self.counts.indptr) > 0) | self.final)
 
     @cached_property
     def has_predecessor(self) -> np.ndarray:
-        """Whether a case was seen to enter each state; (n,) of bool."""
+        """Whether some case entered each state; (n,) of bool."""
         return frozen(np.bincount(self.counts.indices, minlength=self.n_states) > 0)
 
     @cached_property
     def forward(self) -> TransitionMatrix:
-        """Pr(next state | state), one event ahead; final states and those without successor stay."""
+        """Pr(next state | state), one event ahead; final states and those without successor keep the state."""
         return self._as_matrix(self.counts)
 
     @cached_property
     def backward(self) -> TransitionMatrix:
-        """Pr(state before | state), one event back, by Bayes' rule; states without predecessor stay."""
+        """Pr(previous state | state), one event back, by Bayes' rule; without predecessor the state is kept."""
         return self._as_matrix(self.counts.T.tocsr())
 
     def _as_matrix(self, counts: scipy.sparse.csr_array) -> TransitionMatrix:
@@ -163,11 +163,11 @@ class TransitionSystem(FrozenArrays):
 
 
 class _TraceStates:
-    """Numbers states along paths, in the order in which they are first met.
+    """Numbers the states along paths in the order of their first occurrence.
 
-    A state is the sequence, multiset or set of the last items (all, or `window` of them) of a path up to a position. A
-    sequence and the next item determine the next sequence, and only these edges are kept: the items of each whole
-    sequence would take memory that grows with the square of a path's length.
+    A state is the sequence, multiset or set of the last items (all, or `window`) of a path up to a position. A sequence
+    and the next item determine the next sequence, and only these edges are stored: storing the items of each sequence
+    would take memory that grows with the square of a path's length.
     """
 
     def __init__(self, abstraction: str, window: int | None):

@@ -1,13 +1,12 @@
 """Reading XES, the XML format of event logs (IEEE 1849), safely and in bounded memory.
 
-Files may be plain or gzip-compressed (told by the content), with or without the XES namespace, by any writer: ProM,
-Disco, pm4py. Of a trace its `concept:name` is taken, of an event `concept:name` and `time:timestamp`; attributes nested
-in other attributes, globals, classifiers and extensions are passed over.
+Files may be plain or gzip-compressed, with or without the XES namespace, by any writer: ProM, Disco, pm4py. The reader
+uses `concept:name` of a trace, and `concept:name` and `time:timestamp` of an event; it ignores nested attributes,
+globals, classifiers and extensions.
 
-The parser is expat, fed block by block; an event takes some 160 bytes at most, however long its trace is. A file
-with a document type declaration is refused before any entity is declared, so that entities can neither be expanded
-(billion laughs) nor fetched from elsewhere: all that defusedxml would add here. Elements may neither be long without
-bound nor nested without bound.
+The parser is expat, fed in blocks; an event takes at most about 160 bytes, regardless of the length of its trace. A
+file with a document type declaration is refused before any entity is declared, so entities can neither be expanded
+(billion laughs) nor fetched; defusedxml would add nothing here. The length and nesting of elements are limited.
 """
 
 from collections.abc import Iterator
@@ -30,18 +29,18 @@ PARENTS = {"log": "", "trace": "log", "event": "trace"}
 def read_xes(path: str | Path, *, strict: bool = False) -> pd.DataFrame:
     """Read an XES log, .xes or .xes.gz, into a frame with one event a row.
 
-    With `strict`, an event without a name or a time, or out of order, is an error instead of being counted.
-    DataFormatError if the file is not XES, declares a document type, ends early, or holds no event with name and time.
+    With `strict`, an event without a name or a time, or out of order, is an error instead of being counted. Raises
+    DataFormatError if the file is not XES, declares a document type, ends early, or has no event with name and time.
 
     Returns
     -------
     DataFrame
-        case:concept:name : str, the case; a trace without a name is called by its position, "trace 17";
+        case:concept:name : str, the case; a trace without a name is called "trace 17" by its position;
         concept:name : str, the activity; time:timestamp : datetime64[us, UTC].
-        Cases stand in the order of the file, the events of a case in the order of their times. ``attrs``: source,
-        synthetic, skipped and skipped_examples (events without a name or a time, by reason), reordered (events whose
-        time precedes that of the event before), unnamed_cases, empty_cases, repeated_cases (traces whose name an
-        earlier trace has; they count as one case).
+        Cases are in the order of the file, the events of a case in the order of their times. ``attrs``: source,
+        synthetic, skipped and skipped_examples (events without a name or a time, by reason), reordered (events out of
+        order), unnamed_cases, empty_cases, repeated_cases (traces with the name of an earlier trace; they count as one
+        case).
 
     >>> import tempfile
     >>> text = '''<log><trace><string key="concept:name" value="7"/>
@@ -70,18 +69,18 @@ class _Parser:
 
     def __init__(self, path: str | Path):
         self.path = path
-        self.names: list[str] = []  # of the traces so far, perhaps empty
+        self.names: list[str] = []  # of the traces so far; may be empty
         self.empty = 0  # traces without events
-        self.met: list[tuple[int, str, str, int]] = []  # events that are still to be handed out
-        self.open: list[tuple[str, dict[str, str]]] = [("", {})]  # log, trace and event, and their attributes
-        self.nested = 0  # open elements inside these
+        self.met: list[tuple[int, str, str, int]] = []  # parsed events that were not yielded yet
+        self.open: list[tuple[str, dict[str, str]]] = [("", {})]  # open log, trace and event with their attributes
+        self.nested = 0  # number of open elements inside them
         self.expat = ParserCreate(namespace_separator=" ")
         self.expat.StartElementHandler = self._start
         self.expat.EndElementHandler = self._end
         self.expat.StartDoctypeDeclHandler = self._refuse
 
     def events(self) -> Iterator[tuple[int, str, str, int]]:
-        """Number of the trace, activity, time and line of each event; `names` is complete after the last one."""
+        """Number of the trace, activity, time and line of each event; `names` is complete after the last event."""
         fed, head = 0, b""
         for block in chain(file_blocks(self.path, lambda: self.expat.CurrentLineNumber, READ_BYTES), [b""]):
             head = head or block[:4096]
@@ -90,7 +89,7 @@ class _Parser:
                 self.expat.Parse(block, not block)
             except DataFormatError:
                 raise
-            except (ExpatError, LookupError, ValueError) as error:  # the latter two for unknown encodings
+            except (ExpatError, LookupError, ValueError) as error:  # LookupError, ValueError: unknown encodings
                 found = _described(str(error), head, not block)
                 raise self._error(f"expected an XES event log, found {found}", "mend it or download it again") from None
             if fed - self.expat.CurrentByteIndex > LONGEST_TAG_BYTES:
@@ -138,7 +137,7 @@ class _Parser:
             self.met.append((len(self.names), activity, time, self.expat.CurrentLineNumber))
         elif tag == "trace":
             self.empty += "event" not in found
-            self.names.append(found.get(ACTIVITY, ""))  # it may stand after the events
+            self.names.append(found.get(ACTIVITY, ""))  # the name may follow the events
 
 
 def _described(error: str, head: bytes, at_end: bool) -> str:
