@@ -4,7 +4,7 @@ Every public name is imported on first use (PEP 562), so that ``import tplrepro`
 
 >>> import tplrepro as tpl
 >>> tpl.__version__
-'0.2.0'
+'0.3.0'
 
 References
 ----------
@@ -22,7 +22,7 @@ Numbers in brackets stand for these papers throughout.
 
 from tplrepro.lazy import lazy_names as _lazy_names
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 # public name -> module that defines it
 _EXPORTS = {
