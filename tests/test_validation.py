@@ -40,7 +40,7 @@ def test_what_is_right_is_returned_and_a_distribution_is_copied_and_sums_to_one(
         (check_distribution, ([0.5, np.nan],), "found sum nan"),
         (check_distribution, ([0.5, 0.5], 3, "prior"), r"prior must have shape \(3,\), found \(2,\)"),
         (check_distribution, ([],), r"shape \(n,\) with n >= 1"),
-        (check_distribution, ([[1.0]],), "one probability a state"),
+        (check_distribution, ([[1.0]],), "one probability for each state"),
         *(
             (check_probability, (bad, "x"), "x must be (a probab|one num)")
             for bad in (-0.1, 2, np.nan, [0.5], None, 10**400)
@@ -71,3 +71,11 @@ def test_results_hold_copies_that_cannot_be_written_to():
     assert not result.values.flags.writeable
     assert given.flags.writeable
     assert not frozen([1, 2]).flags.writeable
+
+
+def test_warnings_name_the_line_of_the_caller_of_the_package():
+    import tplrepro as tpl
+
+    with pytest.warns(UserWarning, match="for experiments") as caught:
+        tpl.release_counts([10, 20], [0.5, 0.5], 1, mechanism="numpy", rng=np.random.default_rng(0))
+    assert caught[0].filename == __file__

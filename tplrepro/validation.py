@@ -1,6 +1,8 @@
 """Checks shared by all public functions: each error names the constraint, the value found and the remedy."""
 
 import operator
+import sys
+import warnings
 from collections.abc import Hashable, Iterable
 from copy import copy
 from typing import Any, SupportsIndex
@@ -15,14 +17,15 @@ ROW_SUM_TOLERANCE = 1e-9
 
 LARGEST = np.finfo(float).max
 SMALLEST = np.nextafter(0.0, 1.0)
-LEAST_LEVEL = 1e-300  # below, margins for rounding errors are not doubles
-MOST_COUNT = 10**8  # arrays of more numbers do not fit into most memories
+BELOW_ONE = np.nextafter(1.0, 0.0)
+LEAST_LEVEL = 1e-300  # margins for rounding errors of smaller ones underflow
+MOST_COUNT = 10**8  # arrays of more numbers do not fit in most memories
 
 
 def as_numbers(values: Any, must: str, remedy: str) -> np.ndarray:
-    """Real numbers, array-like or a scipy.sparse matrix, as a float array: themselves if they are one.
+    """Real numbers, array-like or a scipy.sparse matrix, as a float array, not copied if they are one.
 
-    ValueError, which says what they `must` be, for what would get lost on the way: masks, imaginary parts, text, dates.
+    ValueError, which says what they `must` be, for masked or complex numbers, text and dates.
 
     Examples
     --------
@@ -37,7 +40,8 @@ def as_numbers(values: Any, must: str, remedy: str) -> np.ndarray:
         array = np.asanyarray(values.toarray() if hasattr(values, "tocsr") else values)
         if np.ma.is_masked(array):
             raise TypeError("some are masked")
-        array = np.asanyarray(array.tolist()) if array.dtype.kind == "O" else array  # text among them shows itself
+        if array.dtype.kind == "O":
+            array = np.asanyarray(array.tolist())  # an array of text if there is text among them
         if array.dtype.kind not in "biufO":
             raise TypeError(f"{array.dtype} are no real numbers")
         return np.asarray(array, dtype=float)
@@ -54,14 +58,14 @@ def check_square(matrix: Any, name: str = "a transition matrix") -> None:
 
 
 def check_entries(values: np.ndarray, name: str = "probabilities") -> None:
-    """Raise ValueError unless all numbers are finite and not negative; those of a matrix are named by their place."""
+    """Raise ValueError unless all numbers are finite and not negative."""
     bad = ~((values >= 0.0) & (values <= LARGEST))
     if bad.any():
-        found = values[bad][0]
+        first = values[bad][0]
+        constraint = "not be negative" if first < 0 else "be finite numbers"
         place = " in row {}, column {}".format(*np.argwhere(bad)[0]) if values.ndim == 2 else ""
         raise ValueError(
-            f"{name} must {'not be negative' if found < 0 else 'be finite numbers'}, found {found:g}{place}; "
-            "remove missing values and check the estimate"
+            f"{name} must {constraint}, found {first:g}{place}; remove missing values and check the estimate"
         )
 
 
@@ -77,10 +81,10 @@ def check_row_sums(sums: np.ndarray) -> None:
 
 def check_distribution(distribution: ArrayLike, n: int | None = None, name: str = "distribution") -> np.ndarray:
     """A distribution over n states as a new float array (n,) whose sum is 1 to the last bits."""
-    p = as_numbers(distribution, f"{name} must be probabilities", "give one probability a state")
+    p = as_numbers(distribution, f"{name} must be probabilities", "give one for each state")
     if p.ndim != 1 or p.size == 0 or (n is not None and p.size != n):
         wanted = "(n,) with n >= 1" if n is None else f"({n},)"
-        raise ValueError(f"{name} must have shape {wanted}, found {p.shape}; give one probability a state")
+        raise ValueError(f"{name} must have shape {wanted}, found {p.shape}; give one probability for each state")
     total = p.sum()
     if not np.isfinite(total) or (p < 0).any() or abs(total - 1.0) > ROW_SUM_TOLERANCE:
         raise ValueError(
@@ -90,11 +94,15 @@ def check_distribution(distribution: ArrayLike, n: int | None = None, name: str 
     return p / total
 
 
-def check_probability(probability: ArrayLike, name: str = "probability") -> float:
-    """One number from 0 to 1."""
-    return one_number(
-        _within(probability, 0.0, 1.0, f"{name} must be a probability", "give a number from 0 to 1"), name
-    )
+def check_probability(
+    probability: ArrayLike, name: str = "probability", *, zero: bool = True, one: bool = True
+) -> float:
+    """One number from 0 to 1; `zero` and `one` say whether the ends are allowed."""
+    interval = f"{'[' if zero else '('}0, 1{']' if one else ')'}"
+    least = 0.0 if zero else SMALLEST
+    most = 1.0 if one else BELOW_ONE
+    must = f"{name} must be a probability in {interval}"
+    return one_number(_within(probability, least, most, must, "give a number within"), name)
 
 
 def check_smoothing(smoothing: ArrayLike, name: str = "smoothing") -> float:
@@ -116,25 +124,25 @@ def check_epsilon(epsilon: ArrayLike, name: str = "epsilon") -> np.ndarray:
 
 
 def check_budgets(epsilons: ArrayLike, name: str = "epsilons", horizon: int | None = None) -> np.ndarray:
-    """Budgets over time, (T,) with T >= 1, each positive and finite; with a `horizon`, T of them or one for all."""
+    """Budgets over time, (T,) with T >= 1, positive and finite; with a `horizon`, T of them or one for all."""
     return _over_time(check_epsilon(epsilons, name), name, "budget", horizon)
 
 
 def check_noise_multipliers(noise_multipliers: ArrayLike, horizon: int | None = None) -> np.ndarray:
     """Standard deviations of noise over its sensitivity, (T,), positive and finite; `horizon` as for budgets."""
-    must, remedy = "noise_multipliers must be finite and greater than 0", "give standard deviations over sensitivities"
-    values = _within(noise_multipliers, SMALLEST, LARGEST, must, remedy)
+    must = "noise_multipliers must be finite and greater than 0"
+    values = _within(noise_multipliers, SMALLEST, LARGEST, must, "give standard deviations over sensitivities")
     return _over_time(values, "noise_multipliers", "multiplier", horizon)
 
 
 def _over_time(values: np.ndarray, name: str, one: str, horizon: int | None) -> np.ndarray:
-    """Numbers of T time points, (T,) with T >= 1; with a `horizon`, T of them or one for all."""
+    """Numbers for T time points, (T,) with T >= 1; with a `horizon`, T of them or one for all."""
     if horizon is not None and values.ndim == 0:
         values = np.full(horizon, values)
     if values.ndim != 1 or values.size == 0:
         raise ValueError(
-            f"{name} must be one-dimensional and hold at least one {one}, found shape {values.shape}; give one {one} "
-            "a time point, such as [0.1] * T"
+            f"{name} must be one-dimensional and hold at least one {one}, found shape {values.shape}; "
+            f"give one {one} for each time point, such as [0.1] * T"
         )
     if horizon not in (None, values.size):
         raise ValueError(
@@ -151,10 +159,7 @@ def check_level(alpha: ArrayLike, name: str = "alpha") -> float:
 
 
 def check_covariance(given: Any, name: str = "covariance") -> np.ndarray:
-    """A covariance (n, n) as a new float array, made exactly symmetric; it must be positive semidefinite.
-
-    Both within 1e-9 of its largest entry, as estimates rounded to so many digits are.
-    """
+    """A covariance (n, n), symmetric and positive semidefinite within 1e-9, as an exactly symmetric array."""
     K = as_numbers(given, f"{name} must be a covariance of real numbers", "give an array (n, n)")
     if K.ndim != 2 or K.shape[0] != K.shape[1] or K.size == 0 or not np.isfinite(K).all():
         raise ValueError(f"{name} must be a finite (n, n) matrix, found shape {K.shape}; give Cov(x_s, x_t)")
@@ -162,8 +167,9 @@ def check_covariance(given: Any, name: str = "covariance") -> np.ndarray:
     least, tolerance = np.linalg.eigvalsh(symmetric)[0], 1e-9 * abs(K).max()
     if abs(K - symmetric).max() > tolerance or least < -tolerance:
         raise ValueError(
-            f"{name} must be symmetric and positive semidefinite, found asymmetry {2 * abs(K - symmetric).max():.3g} "
-            f"and eigenvalue {least:.3g}; estimate all entries from the same series"
+            f"{name} must be symmetric and positive semidefinite, found asymmetry "
+            f"{2 * abs(K - symmetric).max():.3g} and eigenvalue {least:.3g}; "
+            "estimate all entries from the same series"
         )
     return symmetric
 
@@ -224,12 +230,22 @@ def _within(values: ArrayLike, least: float, most: float, must: str, remedy: str
     numbers = as_numbers(values, must, remedy)
     bad = ~((numbers >= least) & (numbers <= most))
     if bad.any():
-        raise ValueError(f"{must}; found {numbers[bad].flat[0]:g}; {remedy}")
+        raise ValueError(f"{must}, found {numbers[bad].flat[0]:g}; {remedy}")
     return numbers
 
 
+def warn_caller(message: str) -> None:
+    """Warn the user at the line that called this package."""
+    frame = sys._getframe(1)
+    level = 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("tplrepro."):
+        frame = frame.f_back
+        level += 1
+    warnings.warn(message, stacklevel=level)
+
+
 def frozen(values: Any) -> Any:
-    """A copy, which nobody can write to, of an array-like or a scipy.sparse matrix of compressed rows."""
+    """A read-only copy of an array-like or a scipy.sparse matrix of compressed rows."""
     if not hasattr(values, "indptr"):
         values = np.array(values)
         values.setflags(write=False)
@@ -240,9 +256,9 @@ def frozen(values: Any) -> Any:
 
 
 class FrozenArrays(Suggesting):
-    """A base of results that hold copies of the arrays given to them, which nobody can write to or replace.
+    """A base of results that hold read-only copies of the arrays given to them.
 
-    Of a sparse matrix, whose arrays anybody can replace, each reader gets an object of its own.
+    The arrays of a sparse matrix can be replaced, so each access to one gives a new object.
     """
 
     def __post_init__(self) -> None:
@@ -258,10 +274,10 @@ class FrozenArrays(Suggesting):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if {name, "_" + name} & vars(self).keys():
-            raise AttributeError(f"{type(self).__name__} cannot be changed, found a new {name}; make another one")
+            raise AttributeError(f"{type(self).__name__} cannot be changed, found a new {name}; make a new one")
         super().__setattr__(name, value)
 
     def __setstate__(self, state: dict) -> None:
-        """What comes out of a pickle or a deep copy is frozen as well."""
+        """Arrays from a pickle or a deep copy are frozen as well."""
         vars(self).update(state)
         FrozenArrays.__post_init__(self)

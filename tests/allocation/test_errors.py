@@ -16,7 +16,7 @@ OPTIMALLY = partial(tpl.allocate_optimally, forward=FORWARD, horizon=3)
 WITH_STOPPING = partial(tpl.allocate_with_stopping, forward=FORWARD)
 
 CASES = [
-    *[(BY_BOUND, {"alpha": bad}, "alpha must be .*greater than 0; found .*choose") for bad in (0, -1, np.nan, np.inf)],
+    *[(BY_BOUND, {"alpha": bad}, "alpha must be .*greater than 0, found .*choose") for bad in (0, -1, np.nan, np.inf)],
     (BY_BOUND, {"alpha": [1.0, 2.0]}, "alpha must be one number"),
     (BY_BOUND, {"backward": [[0.8, 0.1], [0.2, 0.8]]}, "rows must sum to 1.*found 0.9 in row 0"),
     (BY_QUANTIFICATION, {"alpha": 0}, "alpha must be a finite level"),

@@ -125,7 +125,7 @@ def test_releases_between_steps_without_correlation_need_less_noise():
 
 
 ERRORS = [
-    ({"epsilon": 0.0}, "epsilon must be a finite level in nats, greater than 0; found 0; choose"),
+    ({"epsilon": 0.0}, "epsilon must be a finite level in nats, greater than 0, found 0; choose"),
     ({"delta": 0.0}, "delta must be greater than 0 and less than 1, found 0; give"),
     (
         {"delta": 1e-17},

@@ -102,7 +102,7 @@ def test_what_is_read_or_copied_cannot_change_the_account(sides):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((0,), "greater than 0; found 0"),
+        ((0,), "greater than 0, found 0"),
         ((np.nan,), "found nan"),
         ((np.inf,), "found inf"),
         (([0.1, 0.2],), "one number.*compose each budget in turn"),

@@ -418,9 +418,12 @@ def test_long_series_take_seconds(n, count):
         ([dp_event.UnsupportedDpEvent()], "one of NoOpDpEvent, .*, found UnsupportedDpEvent.*; give the epsilon"),
         ([dp_event.SampledWithReplacementDpEvent(9, 3, GAUSSIAN)], "found SampledWithReplacementDpEvent"),
         (["0.1"], "an event must be an epsilon, .* found '0.1'"),
-        ([-0.1], "an event's epsilon must be a finite privacy budget in nats, greater than 0; found -0.1"),
+        ([-0.1], "an event's epsilon must be a finite privacy budget in nats, greater than 0, found -0.1"),
         ([dp_event.GaussianDpEvent(0.0)], "noise_multiplier of an event must be finite .*found 0.0; .*NonPrivate"),
-        ([dp_event.PoissonSampledDpEvent(1.5, GAUSSIAN)], "sampling_probability must be a probability; found 1.5"),
+        (
+            [dp_event.PoissonSampledDpEvent(1.5, GAUSSIAN)],
+            r"sampling_probability must be a probability in \[0, 1\], found 1.5",
+        ),
         ([(GAUSSIAN, 0)], "the count of an event must be at least 1, found 0"),
         ([None, None], "events must hold at least one release, found none"),
         (GAUSSIAN, r"events must be a list .* found GaussianDpEvent.*; give \[event\] \* T"),
@@ -438,7 +441,7 @@ def test_bad_questions_are_named():
             r.epsilon(delta)
     with pytest.raises(ValueError, match="delta must be one number, found shape"):
         r.epsilon([1e-6, 1e-5])
-    with pytest.raises(ValueError, match="epsilon must be a finite leakage in nats, at least 0; found -1"):
+    with pytest.raises(ValueError, match="epsilon must be a finite leakage in nats, at least 0, found -1"):
         r.delta(-1.0)
     with pytest.raises(ValueError, match="w must be at most the number of time points 3, found 4; give a shorter"):
         r.w_event(4)
@@ -446,7 +449,7 @@ def test_bad_questions_are_named():
         r.profile_at(3)
     with pytest.raises(ValueError, match="0 <= first <= last < 3, found first = 2, last = 1"):
         r.composed(2, 1)
-    with pytest.raises(ValueError, match="grid must be a finite level in nats, greater than 0; found 0"):
+    with pytest.raises(ValueError, match="grid must be a finite level in nats, greater than 0, found 0"):
         gaussian(2.0, 3, FORWARD, grid=0.0)
     for deltas in ([0.1, 0.2], [1.5, 0.0], [0.5, -0.1], [np.nan], [], [[0.1]]):
         with pytest.raises(ValueError, match="deltas must be probabilities that do not rise along a grid > 0, found"):

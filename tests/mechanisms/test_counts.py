@@ -36,7 +36,7 @@ ERRORS = [
     ),
     (
         GAUSSIAN | {"noise_multipliers": -1},
-        "noise_multipliers must be finite and greater than 0; found -1; give standard",
+        "noise_multipliers must be finite and greater than 0, found -1; give standard",
     ),
     (
         GAUSSIAN | {"noise_multipliers": [1, 2]},

@@ -29,7 +29,10 @@ MECHANISMS = (CRR, sip.OptimalResponse, RR)
         (lambda: sip.BatchResponse(1.0, width=1000, n_symbols=41_270), r"10\^4615.6 batches"),
         (lambda: sip.BatchResponse(1.0, 2, 2, step=0), "step must be a positive step length, found 0"),
         (lambda: sip.encode_batches([0, 1], 2, 3), "must hold a batch of 3 symbols, found 2"),
-        (lambda: sip.chain_from_sequences([[0, 1]], 2, restart=1.5), "restart must be a probability; found 1.5"),
+        (
+            lambda: sip.chain_from_sequences([[0, 1]], 2, restart=1.5),
+            r"restart must be a probability in \[0, 1\], found 1.5",
+        ),
         (lambda: sip.SymbolChain.first_order([0.2, 0.3, 0.5], np.eye(2)), r"shape \(2,\), found \(3,\)"),
         (lambda: identification.MarkovClassifier(2, smoothing=0), "smoothing must be positive"),
         (lambda: identification.MarkovClassifier(2).fit({"a": [[0, 1]]}), "needs at least two users, found 1"),

@@ -11,7 +11,6 @@ time as if nothing else had been released, and no noise of less variance can.
 """
 
 from collections.abc import Callable
-from warnings import warn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,7 +19,7 @@ from tplrepro.leakage.gaussian_series import gaussian_series_limit, information,
 from tplrepro.leakage.temporal import safely_below
 from tplrepro.markov.linear_gaussian import LinearGaussianSeries
 from tplrepro.search import largest_within
-from tplrepro.validation import as_numbers, check_covariance, check_level
+from tplrepro.validation import as_numbers, check_covariance, check_level, warn_caller
 
 #: Largest relative distance of the cost from the least.
 GAP = 1e-4
@@ -182,10 +181,9 @@ def _least_cost(
             mixed = (1.0 - share) * x + share * inner
             best = min(best, mixed, key=lambda x: cost @ x)
     else:
-        warn(
+        warn_caller(
             f"the least noise must be found to a share of {GAP:g}, found {cost @ best / solved.fun - 1.0:.3g} after "
             f"{ROUNDS} rounds; it keeps mu, and a shorter band or series comes nearer to the least",
-            stacklevel=3,
         )
     noise = noise_of(unit * best)
     step = 2.0**-52

@@ -7,7 +7,6 @@ are ordered by instant; time steps follow the local clock given by the offset or
 """
 
 import re
-import warnings
 from collections.abc import Hashable, Mapping
 from contextlib import suppress
 from datetime import timedelta
@@ -23,6 +22,7 @@ from tplrepro.datasets.grid import Box, Grid
 from tplrepro.datasets.reading import DataFormatError, describe_content, separator_of
 from tplrepro.datasets.time_steps import fixed_steps, observed_sequences
 from tplrepro.markov.sequences import USUAL_NAMES, Sequences, whole_numbers
+from tplrepro.validation import warn_caller
 
 TABLES = (".csv", ".tsv", ".txt", ".parquet", ".gz")  # files read from a folder
 POSITION = ("latitude", "longitude")
@@ -109,10 +109,9 @@ def read_sequences(
     if "user" not in frame and "time" in frame:
         visits = pd.DataFrame({"time": instants, "cell": cells}).drop_duplicates()
         if visits["time"].duplicated().any():
-            warnings.warn(
+            warn_caller(
                 f"all rows of {source} are taken for one user's, though some share a time and not the state; give "
                 "user= the column that tells users apart",
-                stacklevel=2,
             )
     reports = pd.DataFrame({"user": codes, "time": instants if step is None else clock, "cell": cells})
     if step is None:

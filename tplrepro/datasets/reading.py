@@ -17,7 +17,6 @@ import gzip
 import itertools
 import json
 import re
-import warnings
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,6 +28,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from tplrepro.datasets.grid import as_box
+from tplrepro.validation import warn_caller
 
 BLOCK_BYTES = 16 << 20
 LONGEST_LINE_BYTES = 64 << 20
@@ -275,7 +275,7 @@ def with_end(block: bytes, first_line: int, file: str | Path, strict: bool) -> b
     )
     if strict:
         raise cut
-    warnings.warn(str(cut), UserWarning, stacklevel=4)
+    warn_caller(str(cut))
     return block + b"\n"
 
 

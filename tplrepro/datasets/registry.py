@@ -6,14 +6,13 @@ into that cache: a file gets its final name when it is complete and its checksum
 
 import hashlib
 import os
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from tplrepro.datasets.reading import describe_content, file_blocks
 from tplrepro.lazy import extra
-from tplrepro.validation import check_choice
+from tplrepro.validation import check_choice, warn_caller
 
 DATA_VARIABLE = "TPLREPRO_DATA"
 CACHE_VARIABLE = "TPLREPRO_CACHE"
@@ -195,4 +194,4 @@ def _check_content(source: Source, path: Path) -> None:
     digest = source.content_sha256 and _content_digest(path)
     if digest != source.content_sha256:
         known = f"while the one known copy has {source.content_sha256}; copies in circulation differ"
-        warnings.warn(f"{path}: the content has sha256 {digest}, {known}, so cite it", UserWarning, stacklevel=3)
+        warn_caller(f"{path}: the content has sha256 {digest}, {known}, so cite it")

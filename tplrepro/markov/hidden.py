@@ -5,7 +5,6 @@ Baum-Welch (section III.C of Rabiner: A Tutorial on Hidden Markov Models, 1989) 
 likelihood; the best of several starts is kept. Leakages of its matrix are about the hidden state.
 """
 
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -14,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from tplrepro.lazy import extra
 from tplrepro.markov.transition import TransitionMatrix
-from tplrepro.validation import FrozenArrays, as_numbers, check_horizon
+from tplrepro.validation import FrozenArrays, as_numbers, check_horizon, warn_caller
 
 #: A start ends when its log-likelihood grows by less, in nats.
 TOLERANCE = 1e-4
@@ -89,7 +88,7 @@ def fit_hidden_chain(
     converged = len(history) >= 2 and history[-1] - history[-2] < TOLERANCE
     if not converged:
         message = f"Baum-Welch stopped after {max_iterations} iterations before it converged; raise max_iterations"
-        warnings.warn(message, stacklevel=2)
+        warn_caller(message)
     order = np.lexsort(model.means_.T[::-1])
     ends -= len(flat) * np.log(scale).sum()
     return HiddenChain(

@@ -21,6 +21,7 @@ from tplrepro.validation import (
     check_distribution,
     check_entries,
     check_horizon,
+    check_probability,
     check_row_sums,
     check_smoothing,
     check_square,
@@ -145,8 +146,7 @@ class TransitionMatrix(FrozenArrays):
         [[0.35, 0.65], [0.1319, 0.8681]]
         """
         n = check_horizon(n, "n")
-        if not 0.0 <= zeros < 1.0:
-            raise ValueError(f"zeros must be a share in [0, 1), found {zeros}; give the share of entries to clear")
+        zeros = check_probability(zeros, "zeros", one=False)
         rows = rng.random((n, n))
         keep = rng.random((n, n)) >= zeros
         keep[np.arange(n), rng.integers(0, n, n)] = True

@@ -16,7 +16,7 @@ import numpy as np
 
 from tplrepro.markov.sequences import Sequences, as_sequences
 from tplrepro.markov.transition import TransitionMatrix, checked_counts
-from tplrepro.validation import FrozenArrays, check_horizon, check_smoothing
+from tplrepro.validation import FrozenArrays, check_horizon, check_probability, check_smoothing
 
 #: Posterior draws of more states (one number for each pair of them) are refused: 3.2 GB.
 LARGEST_DENSE = 20_000
@@ -130,8 +130,7 @@ def leakage_interval(draws: Iterable, function: Callable, confidence: float = 0.
     >>> round(float(interval.lower), 2), round(float(interval.upper), 2)  # 0.34 for the estimate
     (0.25, 0.43)
     """
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"confidence must be a probability in (0, 1), found {confidence}; give such as 0.9")
+    confidence = check_probability(confidence, "confidence", zero=False, one=False)
     values = np.array([function(draw) for draw in draws], dtype=float)
     needed = int(np.ceil(2.0 / (1.0 - confidence) * (1.0 - 1e-12)))
     if len(values) < needed:

@@ -11,7 +11,6 @@ discrete noise on a grid of 2^-39 times the scale or finer, where delta is less 
 relatively, and the sum is then rounded, which keeps (epsilon, delta) in any number of cells.
 """
 
-import warnings
 from collections.abc import Callable
 from math import frexp, inf, nextafter
 
@@ -20,7 +19,14 @@ from numpy.typing import ArrayLike
 
 from tplrepro.lazy import extra
 from tplrepro.mechanisms.laplace import LaplaceNoise
-from tplrepro.validation import as_numbers, check_budgets, check_choice, check_noise_multipliers, one_number
+from tplrepro.validation import (
+    as_numbers,
+    check_budgets,
+    check_choice,
+    check_noise_multipliers,
+    one_number,
+    warn_caller,
+)
 
 LARGEST_SCALE = 2.0**57  # of Gaussian noise: 64 standard deviations fit 64 bits
 FINE = 40  # bits of the scale of Gaussian noise in steps of its grid
@@ -92,10 +98,7 @@ def release_counts(
     if not 0 < sensitivity < inf:
         raise ValueError(f"sensitivity must be finite and greater than 0, found {sensitivity:g}; {remedy}")
     if mechanism == "numpy":
-        warnings.warn(
-            "NumPy's noise is for experiments, its lowest bits may reveal counts; release them with 'opendp'",
-            stacklevel=2,
-        )
+        warn_caller("NumPy's noise is for experiments, its lowest bits may reveal counts; release them with 'opendp'")
         scale = (sensitivity / levels).reshape(-1, *[1] * (counts.ndim - 1))
         return counts + LaplaceNoise(scale).sample(counts.shape, np.random.default_rng() if rng is None else rng)
     if rng is not None:
