@@ -145,12 +145,6 @@ def test_algorithm_4_with_equal_floats_often_never_ends():
         assert len(published.algorithm_4(table, 1e-3, 20).aArr) < 60
 
 
-def test_algorithm_6_must_start_from_epsilon():
-    tables = published.algorithm_2(np.full((3, 3), 1 / 3))
-    assert not tables.qM.any()  # no candidate with q > 0: as printed, the answer stays 0
-    assert published.algorithm_6(0.4, tables)[0] == 0.4
-
-
 def test_equation_39_has_wrong_signs():
     q, d, epsilon = 0.8, 0.1, 0.23
     e, limit = math.exp(epsilon), math.exp(float(supremum_mpmath(q, d, epsilon)))
@@ -279,7 +273,7 @@ def test_theorem_2_is_an_upper_bound_even_for_equal_mechanisms():
     ("epsilon", "as_printed", "twice"), [(1.0, 5.6964956, 4.841021), (0.1, 0.63337054, 0.33406095)]
 )
 def test_suprema_of_figure_7_for_both_readings_of_s(epsilon, as_printed, twice):
-    # n = 50, s = 0.005, Eq. (28); the published generator adds s twice, which is Eq. (28) with 2 s
+    # n = 50, s = 0.005, Eq. (28), and Eq. (28) with 2 s
     for s, expected in ((0.005, as_printed), (0.010, twice)):
         P = tpl.smoothed(tpl.strongest(50), s)
         assert published.algorithm_6(epsilon, published.algorithm_2(P))[0] == pytest.approx(expected, rel=1e-7)

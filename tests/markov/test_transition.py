@@ -205,6 +205,6 @@ def test_smoothed_is_equation_28_as_printed(s):
     sparse = tpl.smoothed(scipy.sparse.csr_array(P), s)
     assert sparse.is_sparse
     assert sparse.toarray() == pytest.approx(np.array(expected))
-    # The generator published with TKDE 2019 adds s twice: its 0.05 is 0.10 of Eq. (28).
+    # Adding s twice before normalising is Eq. (28) with 2 s.
     twice = (P + s + s) / (P + s + s).sum(axis=1, keepdims=True)
     assert twice == pytest.approx(tpl.smoothed(P, 2 * s).probabilities)

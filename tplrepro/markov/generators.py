@@ -25,8 +25,7 @@ def strongest(n: int, seed: int | None = None) -> TransitionMatrix:
 def smoothed(matrix: TransitionMatrix | ArrayLike, s: float) -> TransitionMatrix:
     """Laplacian smoothing, Eq. (28) of [1] exactly as printed: (p_jk + s) / sum_u (p_ju + s).
 
-    A smaller s means stronger correlation; values of s compare only for the same n. The generator published
-    with [1] adds s twice: its s = 0.05 is 0.10 here.
+    A smaller s means stronger correlation; values of s compare only for the same n.
 
     Examples
     --------
