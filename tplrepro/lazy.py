@@ -17,55 +17,51 @@ EXTRAS = {
 # Optional libraries that no extra brings.
 OPTIONAL = ("matplotlib",)
 
-# Public names of 0.2 that 0.3 renamed or moved -> what to use instead, which ends the error message of an access to the
-# old name. Keys are written "tpl.old" for a name of the package itself, "sip.old" for one of a room, "gowalla.old" for
-# one of a module below it, "PolicyGraph.old" for a member of a class, and "function(old=)" for a parameter.
+# Public names of 0.2 that 0.3 renamed -> what to use instead; the errors of accesses to old names say so.
+# Keys are "tpl.old" for a name of the package itself, "sip.old" for one of a room, "gowalla.old" for one of a
+# module in a room, "PolicyGraph.old" for a member of a class, and "function(old=)" for a parameter.
 RENAMED: dict[str, str] = {
     "tpl.random_matrix": "tplrepro.TransitionMatrix.random(n, rng=numpy.random.default_rng(seed))",
     "markov.random_matrix": "tplrepro.TransitionMatrix.random(n, rng=numpy.random.default_rng(seed))",
-    "markov.LinearGaussianSeries": "tplrepro.LinearGaussianSeries",
-    "markov.TransitionMatrix": "tplrepro.TransitionMatrix",
-    "markov.smoothed": "tplrepro.smoothed",
-    "markov.strongest": "tplrepro.strongest",
     "TransitionMatrix.propagate": "distribution @ P",
     "leakage_interval(level=)": "confidence",
     "LeakageInterval.level": "LeakageInterval.confidence",
-    "datasets.prepare": "experiments.datasets.preparation.prepare, in the repository",
-    "datasets.joint_record": "experiments.datasets.preparation.joint_record, in the repository",
-    "datasets.Prepared": "experiments.datasets.preparation.Prepared, in the repository",
     "eventlog.ReleaseStep": "tplrepro.eventlog.StepMatrices",
     "eventlog.prepare": "experiments.datasets.event_logs.prepare_logs, in the repository",
-    "eventlog.PreparedLogs": "experiments.datasets.event_logs.PreparedLogs, in the repository",
-    "eventlog.recorded_logs": "experiments.datasets.event_logs.recorded_logs, in the repository",
     "eventlog.synthetic": "experiments.datasets.event_logs.synthetic_log, in the repository",
-    "geolife.synthetic": "experiments.datasets.stand_ins.geolife.synthetic, in the repository",
-    "gowalla.synthetic": "experiments.datasets.stand_ins.gowalla.synthetic, in the repository",
-    "kosarak.synthetic": "experiments.datasets.stand_ins.kosarak.synthetic, in the repository",
-    "gaze.synthetic": "experiments.datasets.stand_ins.gaze.synthetic, in the repository",
-    "tpl.comparison": "experiments.comparison, in the repository",
     "tpl.explore": "the folder page/ of the repository",
-    "tpl.claims": "experiments.claims, in the repository",
-    "tpl.figures": "experiments.figures, in the repository",
-    "tpl.timing": "experiments.timing, in the repository",
-    "tpl.provenance": "experiments.provenance, in the repository",
     "mechanisms.KaryRandomizedResponse": "experiments.comparison.randomized_response, in the repository",
     "mechanisms.UnaryEncoding": "experiments.comparison.randomized_response, in the repository",
-    "dphmm.drawing": "experiments.dphmm.drawing, in the repository",
-    "dphmm.evaluation": "experiments.dphmm.evaluation, in the repository",
-    "dphmm.mobility": "experiments.dphmm.mobility, in the repository",
-    "dphmm.running_example": "experiments.dphmm.running_example, in the repository",
-    "sip.cell_distance": "experiments.sip.setups.cell_distance, in the repository",
-    "sip.gaze_cells": "experiments.sip.setups.gaze_cells, in the repository",
-    "sip.grid_distance": "experiments.sip.setups.grid_distance, in the repository",
-    "sip.halves": "experiments.sip.setups.halves, in the repository",
-    "sip.least_leakage": "experiments.sip.setups.least_leakage, in the repository",
-    "sip.second_beliefs": "experiments.sip.setups.second_beliefs, in the repository",
-    "sip.two_step_noise": "experiments.sip.setups.two_step_noise, in the repository",
-    "sip.MarkovClassifier": "experiments.sip.identification.MarkovClassifier, in the repository",
-    "sip.RecurrentClassifier": "experiments.sip.identification.RecurrentClassifier, in the repository",
-    "sip.identification_rate": "experiments.sip.identification.identification_rate, in the repository",
-    "sip.smoothed_symbols": "experiments.sip.identification.smoothed_symbols, in the repository",
 }
+
+# A module of the repository -> the public names of 0.2, written as above, that moved there.
+MOVED: dict[str, tuple[str, ...]] = {
+    "experiments.datasets.preparation": ("datasets.prepare", "datasets.joint_record", "datasets.Prepared"),
+    "experiments.datasets.event_logs": ("eventlog.PreparedLogs", "eventlog.recorded_logs"),
+    "experiments.datasets.stand_ins.geolife": ("geolife.synthetic",),
+    "experiments.datasets.stand_ins.gowalla": ("gowalla.synthetic",),
+    "experiments.datasets.stand_ins.kosarak": ("kosarak.synthetic",),
+    "experiments.datasets.stand_ins.gaze": ("gaze.synthetic",),
+    "experiments": ("tpl.comparison", "tpl.claims", "tpl.figures", "tpl.timing", "tpl.provenance"),
+    "experiments.dphmm": ("dphmm.drawing", "dphmm.evaluation", "dphmm.mobility", "dphmm.running_example"),
+    "experiments.sip.setups": (
+        "sip.cell_distance",
+        "sip.gaze_cells",
+        "sip.grid_distance",
+        "sip.halves",
+        "sip.least_leakage",
+        "sip.second_beliefs",
+        "sip.two_step_noise",
+    ),
+    "experiments.sip.identification": (
+        "sip.MarkovClassifier",
+        "sip.RecurrentClassifier",
+        "sip.identification_rate",
+        "sip.smoothed_symbols",
+    ),
+}
+for _module, _names in MOVED.items():
+    RENAMED |= {name: f"{_module}.{name.partition('.')[2]}, in the repository" for name in _names}
 
 # Public names whose code is in the repository's folder experiments/, which a checkout has and the wheel has not.
 IN_REPOSITORY = {
