@@ -1,7 +1,6 @@
 """What a reviewer runs and what it takes: ``make claims`` renders it into ARTIFACT.md, REPRODUCING.md, codecheck.yml.
 
-Minutes and memory of the paper profile are those of the published records; those of the quick profile stand in
-``docs/quick_costs.json``, which ``make publish-figures`` writes.
+Minutes and memory of each notebook stand in ``docs/costs.json``, which ``make publish-figures`` writes.
 """
 
 import json
@@ -12,12 +11,11 @@ from datetime import datetime, timedelta
 import yaml
 
 from experiments.claims import markdown_table
-from workflow.configuration import ROOT, owner_of, read_notebooks
+from workflow.configuration import PROFILES, ROOT, owner_of, read_notebooks
+from workflow.fingerprint import read_status
 from workflow.site import title_of
 
-__all__ = ["QUICK_COSTS", "batch_costs", "render"]
-
-QUICK_COSTS = "docs/quick_costs.json"
+COSTS = "docs/costs.json"
 REGION = re.compile(r"(<!-- rendered by make claims -->\n).*(<!-- end of what is rendered -->)", re.DOTALL)
 CODECHECKER = """# Rendered by make claims from CITATION.cff, config/notebooks.yaml and figures/. make figures
 # PROFILE=paper, then make publish-figures, write the files again. The codechecker adds codechecker, report, summary
@@ -28,7 +26,7 @@ CODECHECKER = """# Rendered by make claims from CITATION.cff, config/notebooks.y
 
 def render(judged, root=ROOT):
     """Texts by path; `judged` has each paper's name, claim, and verdict or None."""
-    notebooks, costs = read_notebooks(root), _costs(root)
+    notebooks, costs = read_notebooks(root), read_costs(root)
     regions = {"ARTIFACT.md": _claims(judged, notebooks, costs["paper"]), "REPRODUCING.md": _takes(notebooks, costs)}
     texts = {name: (root / name).read_text(encoding="utf-8") for name in regions if (root / name).is_file()}
     pages = {name: _with_region(text, regions[name]) for name, text in texts.items()}
@@ -37,23 +35,27 @@ def render(judged, root=ROOT):
     return pages
 
 
-def batch_costs(folder, profile, notebooks):
-    """What each notebook of a batch took, by the records that it left in this folder."""
-    records = {name: folder / f"{name}.json" for name in notebooks}
-    read = {name: json.loads(path.read_text(encoding="utf-8")) for name, path in records.items() if path.is_file()}
-    return {
-        name: {key: record[key] for key in ("cost", "machine", "time_utc")}
-        for name, record in read.items()
-        if record["profile"] == profile and "seconds" in record.get("cost", {})
-    }
+def batch_costs(names, profile, root=ROOT):
+    """Seconds, memory, machine and time of each notebook that the last batch of a profile ran."""
+    costs = {}
+    for name in names:
+        path = root / "build" / profile / "figures" / f"{name}.json"
+        if path.is_file():
+            record = json.loads(path.read_text(encoding="utf-8"))
+            costs[name] = {
+                "seconds": read_status(name, profile, root)["seconds"],
+                "peak_megabytes": record["cost"]["peak_megabytes"],
+                "machine": "{processor}, {cores} cores".format(**record["machine"]),
+                "time_utc": record["time_utc"],
+            }
+    return costs
 
 
-def _costs(root):
-    quick = root / QUICK_COSTS
-    return {
-        "quick": json.loads(quick.read_text(encoding="utf-8")) if quick.is_file() else {},
-        "paper": batch_costs(root / "figures", "paper", read_notebooks(root)),
-    }
+def read_costs(root=ROOT):
+    """Costs of the published batches: by profile, by notebook; empty where nothing was published."""
+    path = root / COSTS
+    costs = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return {profile: costs.get(profile, {}) for profile in PROFILES}
 
 
 def _with_region(text, rendered):
@@ -67,7 +69,7 @@ def _claims(judged, notebooks, costs):
         if claim.record:
             owner = owner_of(claim.record, notebooks)
             command = f"`make figures PROFILE=paper ONLY={owner}`"
-            took = _tenths(costs[owner]["cost"]["seconds"] / 60) if owner in costs else ""
+            took = _tenths(costs[owner]["seconds"] / 60) if owner in costs else ""
         elif claim.test:
             owner, took = None, ""
             tests = [claim.test] if isinstance(claim.test, str) else claim.test
@@ -90,19 +92,19 @@ def _takes(notebooks, costs):
     heads = ("profile", "notebooks", "minutes in all", "minutes one after another", "most memory, MB", "measured on")
     profiles = []
     for profile, took in costs.items():
-        parts = [facts["cost"] for facts in took.values()]
+        parts = list(took.values())
         if not took:
             profiles.append((profile, *["not measured yet"] * 5))
             continue
         each = f"{sum(part['seconds'] for part in parts) / 60:.0f}"
         most = str(max(part["peak_megabytes"] for part in parts))
-        machines = {"{processor}, {cores} cores".format(**facts["machine"]) for facts in took.values()}
-        profiles.append((profile, str(len(took)), f"{_minutes(took):.0f}", each, most, "; ".join(sorted(machines))))
+        machines = "; ".join(sorted({part["machine"] for part in parts}))
+        profiles.append((profile, str(len(took)), f"{_minutes(parts):.0f}", each, most, machines))
     rows = []
     for name in notebooks:
         cells = [name]
         for took in costs.values():
-            cost = took.get(name, {}).get("cost")
+            cost = took.get(name)
             cells += [_tenths(cost["seconds"] / 60), str(cost["peak_megabytes"])] if cost else ["", ""]
         rows.append(cells)
     each = markdown_table(("notebook", "quick, minutes", "quick, MB", "paper, minutes", "paper, MB"), rows)
@@ -114,11 +116,11 @@ def _tenths(minutes):
     return f"{math.ceil(10 * minutes) / 10:.1f}"
 
 
-def _minutes(took):
+def _minutes(costs):
     """From the first start to the last end."""
-    ends = {name: datetime.fromisoformat(facts["time_utc"]) for name, facts in took.items()}
-    starts = [end - timedelta(seconds=took[name]["cost"]["seconds"]) for name, end in ends.items()]
-    return (max(ends.values()) - min(starts)).total_seconds() / 60
+    ends = [datetime.fromisoformat(cost["time_utc"]) for cost in costs]
+    starts = [end - timedelta(seconds=cost["seconds"]) for end, cost in zip(ends, costs, strict=True)]
+    return (max(ends) - min(starts)).total_seconds() / 60
 
 
 def _codecheck(notebooks, root):

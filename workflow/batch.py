@@ -41,7 +41,7 @@ def run_batch(profile_name, jobs=None, only=(), root=ROOT):
         problems = [f"ONLY: no notebook is called {name!r}" for name in only if name not in entries]
     data = os.environ.get("TPLREPRO_DATA")
     if data and not os.path.isdir(os.path.expanduser(data)):
-        problems.append(f"TPLREPRO_DATA must name a folder with the data, got {data!r}; correct it, or unset it")
+        problems.append(f"TPLREPRO_DATA must name a folder with the data, found {data!r}; correct it, or unset it")
     if problems:
         _say("Nothing was run, because of the configuration:", *(f"  {problem}" for problem in problems))
         return 2
@@ -124,7 +124,10 @@ def _snakemake(profile_name, batch, waiting, jobs, lock, root):
     settings = {"real_data": True, "threads": 1, "root": root}  # threads: those of all but what measures times
     given = kernel_environment(build / "figures", profile_name, f"make figures PROFILE={profile_name}", **settings)
     given |= {"TPLREPRO_BATCH": batch, "TPLREPRO_BATCH_TOTAL": str(len(waiting))}
-    with open(build / "snakemake.log", "w", encoding="utf-8") as log, preloaded(given, root) as (environment, server):
+    with (
+        open(build / "snakemake.log", "w", encoding="utf-8") as log,
+        preloaded(given, root, len(waiting)) as (environment, server),
+    ):
         # It holds our lock and the server after our death.
         held = [file.fileno() for file in (lock, server) if file]
         process = {"cwd": root, "env": environment, "stderr": log, "stdin": subprocess.DEVNULL}

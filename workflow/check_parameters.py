@@ -35,7 +35,7 @@ def find_problems(root=ROOT, profiles=PROFILES):
     known, declared = {*SOURCES, *OTHER_DATA}, {}
     for name, entry in registered.items():
         may = f"notebooks.yaml: {name} may read {', '.join(sorted(known))}"
-        problems += [f"{may}, got data {data!r}; correct it" for data in sorted(set(entry.data) - known)]
+        problems += [f"{may}, found data {data!r}; correct it" for data in sorted(set(entry.data) - known)]
         if entry.notebook in present:
             try:
                 declared[name] = entry.declared_parameters(root)
@@ -67,7 +67,7 @@ def _problems_of(profile, registered, declared):
                 yield f"{file}: {name} has no parameter {parameter!r}; {declares}"
             elif not _fits(value, default):
                 wanted = f"{type(default).__name__} for {parameter!r} as in its default {default!r}"
-                yield f"{file}: {name} wants {wanted}, got {type(value).__name__} {value!r}"
+                yield f"{file}: {name} wants {wanted}, found {type(value).__name__} {value!r}"
 
 
 def _fits(value, default):

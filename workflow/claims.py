@@ -102,7 +102,7 @@ def _record(claim, records, profile, trial):
     record = json.loads(path.read_text(encoding="utf-8"))
     if record["profile"] != profile:
         raise ClaimError(
-            f"{claim.id}: the record {claim.record}.json must be of the profile {profile}, got {record['profile']}; "
+            f"{claim.id}: the record {claim.record}.json must be of the profile {profile}, found {record['profile']}; "
             f"run make figures PROFILE={profile} and publish"
         )
     if not trial and record["data"] == "synthetic":

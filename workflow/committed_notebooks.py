@@ -37,7 +37,7 @@ def check(names):
     ]
     figures = ROOT / "build" / "nbval" / "figures"
     environment = kernel_environment(figures, "quick", "make test", real_data=False, threads=1)
-    with preloaded(environment, ROOT) as (environment, _):
+    with preloaded(environment, ROOT, len(names)) as (environment, _):
         return subprocess.run(command, cwd=ROOT, env=environment).returncode
 
 
@@ -55,7 +55,7 @@ def refresh(path):
     for number, cell in enumerate(notebook.cells):
         for output in cell.get("outputs", ()):
             if output.output_type == "stream" and output.name == "stderr":
-                raise ValueError(f"cell {number} of {path.name} must not write to stderr, got:\n{output.text}")
+                raise ValueError(f"cell {number} of {path.name} must not write to stderr, found:\n{output.text}")
     after = nbformat.writes(clean(notebook)) + "\n"
     if after == before:
         return False

@@ -53,7 +53,7 @@ class Notebook:
         cells = nbformat.read(self.path(root), as_version=4).cells
         tagged = [cell.source for cell in cells if "parameters" in cell.metadata.get("tags", [])]
         if len(tagged) != 1:
-            raise ConfigurationError(f"must have one cell tagged parameters, got {len(tagged)}; tag the cell")
+            raise ConfigurationError(f"must have one cell tagged parameters, found {len(tagged)}; tag the cell")
         return literal_assignments(tagged[0])
 
 
@@ -101,11 +101,11 @@ def read_profile(profile, root=ROOT):
     folder = root / "config"
     known = sorted(path.stem for path in folder.glob("*.yaml") if path.stem != "notebooks")
     if profile not in known:
-        raise ConfigurationError(f"PROFILE must be one of {', '.join(known)}, got {profile!r}; write PROFILE=quick")
+        raise ConfigurationError(f"PROFILE must be one of {', '.join(known)}, found {profile!r}; write PROFILE=quick")
     content = _only(_read(folder / f"{profile}.yaml"), f"{profile}.yaml", "alone", "hours", "notebooks")
     hours = content.get("hours", Profile.hours)
     if type(hours) not in (int, float) or not 0 < hours < math.inf:
-        raise ConfigurationError(f"{profile}.yaml: hours must be a positive number, got {hours!r}; correct it")
+        raise ConfigurationError(f"{profile}.yaml: hours must be a positive number, found {hours!r}; correct it")
     notebooks = {name: parameters or {} for name, parameters in (content.get("notebooks") or {}).items()}
     return Profile(profile, notebooks, hours, content.get("alone", True) is not False)
 
@@ -113,7 +113,7 @@ def read_profile(profile, root=ROOT):
 def _only(facts, where, *allowed):
     unknown = sorted(set(facts) - set(allowed))
     if unknown:
-        raise ConfigurationError(f"{where} may say {', '.join(allowed)}, got {', '.join(unknown)}; correct it")
+        raise ConfigurationError(f"{where} may say {', '.join(allowed)}, found {', '.join(unknown)}; correct it")
     return facts
 
 
@@ -123,5 +123,5 @@ def _read(path):
     except yaml.YAMLError as error:
         raise ConfigurationError(f"{path.name}: must be YAML; {error}") from None
     if not isinstance(content, dict):
-        raise ConfigurationError(f"{path.name}: must be a mapping, got {type(content).__name__}; see its first lines")
+        raise ConfigurationError(f"{path.name}: must be a mapping, found {type(content).__name__}; see its first lines")
     return content

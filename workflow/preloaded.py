@@ -23,6 +23,8 @@ from contextlib import contextmanager, suppress
 __all__ = ["main", "module_command", "preloaded"]
 
 SOCKET = "TPLREPRO_PRELOADED"
+# A server for fewer notebooks than this takes longer to start than it saves.
+WORTHWHILE = 4
 LIBRARIES = (
     *("ipykernel.ipkernel", "papermill", "numba", "pandas", "matplotlib.pyplot"),
     *("scipy.optimize", "scipy.sparse.csgraph", "scipy.spatial", "scipy.stats"),
@@ -37,12 +39,13 @@ def module_command(*words):
 
 
 @contextmanager
-def preloaded(environment, root):
-    """Start a server; gives the environment of those who use it, and a file that holds it: it ends after the last one.
+def preloaded(environment, root, notebooks):
+    """Start a server for this many notebooks, unless they are few.
 
-    Only Linux has it: elsewhere a fork of loaded libraries is not safe, and all is as without.
+    Gives the environment of its users, and a file: the server ends when the last process that holds it open has ended.
+    Only Linux has a server, because elsewhere a fork of loaded libraries is not safe.
     """
-    if not hasattr(os, "pidfd_open"):
+    if notebooks < WORTHWHILE or not hasattr(os, "pidfd_open"):
         yield environment, None
         return
     with tempfile.TemporaryDirectory(prefix="tplrepro-") as folder:

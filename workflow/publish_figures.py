@@ -2,7 +2,7 @@
 
 Published evidence is the paper profile's, from code that is committed. Only figures of a batch that is up to date are
 copied, and none in which a stand-in took the place of a data set. Where the whole batch is, what else ``figures/`` has
-goes. What a quick batch took is noted beside.
+goes. What the notebooks of both profiles took is noted in docs/costs.json.
 """
 
 import argparse
@@ -11,15 +11,11 @@ import shutil
 import sys
 
 from tplrepro.files import write_whole
-from workflow.artifact import QUICK_COSTS, batch_costs
+from workflow.artifact import COSTS, batch_costs, read_costs
 from workflow.configuration import ROOT, from_committed_code, owner_of, read_notebooks, read_profile
 from workflow.fingerprint import outdated
 
-__all__ = ["main", "note_quick_costs", "publish"]
-
 SUFFIXES = (".png", ".pdf", ".csv", ".json")
-
-
 PUBLISHED = "paper"
 AGAIN = "run make figures PROFILE=paper (same TPLREPRO_DATA)"
 
@@ -58,14 +54,16 @@ def publish(root=ROOT):
     return copied, refused
 
 
-def note_quick_costs(root=ROOT):
-    """Note what each notebook of a quick batch took; returns whether there is one, whole and up to date."""
-    notebooks = read_notebooks(root)
-    if outdated(notebooks, read_profile("quick", root), root):
-        return False
-    costs = batch_costs(root / "build" / "quick" / "figures", "quick", notebooks)
-    write_whole(root / QUICK_COSTS, (json.dumps(costs, indent=1) + "\n").encode())
-    return True
+def note_costs(root=ROOT):
+    """Note what the notebooks of each batch took; returns the profiles whose batch is out of date, left as before."""
+    notebooks, costs, stale = read_notebooks(root), read_costs(root), []
+    for profile in costs:
+        if outdated(notebooks, read_profile(profile, root), root):
+            stale.append(profile)
+        else:
+            costs[profile] = batch_costs(notebooks, profile, root)
+    write_whole(root / COSTS, (json.dumps(costs, indent=1) + "\n").encode())
+    return stale
 
 
 def main(arguments=None):
@@ -75,7 +73,7 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
     if options.profile != PUBLISHED:
         print(
-            f"PROFILE must be {PUBLISHED}, whose figures are evidence, got {options.profile!r}; leave it out",
+            f"PROFILE must be {PUBLISHED}, whose figures are evidence, found {options.profile!r}; leave it out",
             file=sys.stderr,
         )
         return 2
@@ -85,8 +83,8 @@ def main(arguments=None):
     print(*(f"figures/{name}" for name in copied), sep="\n")
     for reason in refused:
         print(f"not published: {reason}", file=sys.stderr)
-    if not note_quick_costs():
-        print(f"{QUICK_COSTS} stays as it is: make figures has the quick batch to run", file=sys.stderr)
+    for profile in note_costs():
+        print(f"{COSTS} keeps the {profile} profile: run make figures PROFILE={profile}", file=sys.stderr)
     if len(commits) > 1:
         print(f"published, but from {len(commits)} commits: for one, make clean and {AGAIN}", file=sys.stderr)
     return 1 if refused or len(commits) != 1 else 0

@@ -15,7 +15,6 @@ import time
 
 import nbformat
 
-from tplrepro.files import write_whole
 from workflow.configuration import ROOT, read_notebooks, read_profile
 from workflow.fingerprint import fingerprint, of_modules, result_path, write_status
 from workflow.kernel_environment import kernel_environment
@@ -46,14 +45,10 @@ def run_notebook(name, profile_name, threads=None, root=ROOT):
     record = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     if error is None and entry.figure and not (record and path.stat().st_mtime >= started - 1):
         error = f"saved nothing under its own name; end it with save_figure(figure, {name!r}, ...)"
-    seconds = round(time.time() - started, 1)
-    if error is None and "cost" in record:  # the record alone is published
-        record["cost"]["seconds"] = seconds
-        write_whole(path, (json.dumps(record, indent=2) + "\n").encode())
     status = {
         "notebook": name,
         "status": "ok" if error is None else "failed",
-        "seconds": seconds,
+        "seconds": round(time.time() - started, 1),
         "data": record.get("data", "none"),
         "error": error,
         "batch": os.environ.get("TPLREPRO_BATCH", ""),

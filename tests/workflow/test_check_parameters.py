@@ -31,8 +31,8 @@ def test_this_repository_has_no_problem_and_the_notebooks_defaults_are_the_quick
     [
         *((s, "parameters", ONLY) for s in ("import numpy", "f(1)", "a, b = 1, 2", "a = b = 1", "a += 1", "a: int")),
         # It would keep its value when another a is injected.
-        ("a = 1\nb = 2 * a", "parameters", "default must be a literal, got 'b = 2 * a'; compute in the next"),
-        ("value = 1", "other", "must have one cell tagged parameters, got 0; tag the cell"),
+        ("a = 1\nb = 2 * a", "parameters", "default must be a literal, found 'b = 2 * a'; compute in the next"),
+        ("value = 1", "other", "must have one cell tagged parameters, found 0; tag the cell"),
     ],
 )
 def test_what_is_no_cell_of_parameters_is_named(one, source, tag, problem):
@@ -55,15 +55,19 @@ def test_what_is_no_cell_of_parameters_is_named(one, source, tag, problem):
             ("quick", f"notebooks: {{a/one: {{value: {value}}}}}", "a/one wants float for 'value' as in its default")
             for value in ("'x'", "true", "[1]", "null")
         ),
-        ("quick", "notebooks: {a/one: {seed: 1.5}}", "wants int for 'seed' as in its default 1, got float 1.5"),
+        ("quick", "notebooks: {a/one: {seed: 1.5}}", "wants int for 'seed' as in its default 1, found float 1.5"),
         ("quick", "notebooks: {}", "quick.yaml: does not mention a/one; add the line 'a/one: {}'"),
-        ("quick", f"hours: 0\n{OF_ONE}", "quick.yaml: hours must be a positive number, got 0; correct it"),
-        ("quick", "notebook: {}", "quick.yaml may say alone, hours, notebooks, got notebook; correct it"),
-        ("quick", "- a", "quick.yaml: must be a mapping, got list"),
+        ("quick", f"hours: 0\n{OF_ONE}", "quick.yaml: hours must be a positive number, found 0; correct it"),
+        ("quick", "notebook: {}", "quick.yaml may say alone, hours, notebooks, found notebook; correct it"),
+        ("quick", "- a", "quick.yaml: must be a mapping, found list"),
         ("quick", "a: [", "quick.yaml: must be YAML"),
-        ("notebooks", "a/one: {timimg: true}", "a/one may say data, figure, notebook, timing, got timimg; correct it"),
+        (
+            "notebooks",
+            "a/one: {timimg: true}",
+            "a/one may say data, figure, notebook, timing, found timimg; correct it",
+        ),
         ("notebooks", "a/one: {data: [geolif]}", "notebooks.yaml: a/one may read eventlogs, gaze, geolife"),
-        ("notebooks", "a/one: {data: [kosarak, geolif]}", "got data 'geolif'; correct it"),
+        ("notebooks", "a/one: {data: [kosarak, geolif]}", "found data 'geolif'; correct it"),
     ],
 )
 def test_mistakes_in_the_files_are_named_before_anything_runs(one, file, text, problem):

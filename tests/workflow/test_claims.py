@@ -114,7 +114,7 @@ def test_a_page_has_our_numbers_verdicts_and_their_counts(repository):
     ("facts", "message"),
     [
         (None, "tkde2019: one: must have a record tkde2019/fig3.json, found none; publish the paper profile's"),
-        ({"profile": "quick"}, "must be of the profile paper, got quick; run make figures PROFILE=paper and publish"),
+        ({"profile": "quick"}, "must be of the profile paper, found quick; run make figures PROFILE=paper and publish"),
         ({"commit": {"id": "c", "modified": True}}, "is from modified code; commit and run it again"),
         ({"commit": None}, "is from modified code"),
         ({"data": "synthetic"}, "is from synthetic data; set TPLREPRO_DATA, run again"),
@@ -147,8 +147,7 @@ def test_a_trial_says_where_its_verdict_is_not_the_published_one(repository):
     ]
 
 
-COST = {"cost": {"cpu_seconds": 80.0, "peak_megabytes": 512, "seconds": 90.0}, "time_utc": "2026-01-01T10:00:00Z"}
-COST |= {"machine": {"processor": "Some", "cores": 2}}
+COST = {"seconds": 90.0, "peak_megabytes": 512, "machine": "Some, 2 cores", "time_utc": "2026-01-01T10:00:00Z"}
 
 
 @pytest.fixture
@@ -156,10 +155,15 @@ def artifact(repository):
     """The repository with what is rendered beside the claims pages."""
     for name in ("ARTIFACT.md", "REPRODUCING.md", "CITATION.cff"):
         shutil.copy(ROOT / name, repository / name)
+    note_costs(repository, paper={"tkde2019/fig3": COST, "tkde2019/fig6a": COST})
     facts = {"id": "three", "place": "Theorem", "statement": "it holds", "ours": "tried"}
     change(repository, lambda claims: claims.append(facts | {"test": ["tests/a.py::b", "tests/a.py::c"]}))
     change(repository, lambda claims: claims.append(facts | {"id": "four", "why": "unknown"}))
     return repository
+
+
+def note_costs(repository, **costs):
+    (repository / "docs/costs.json").write_text(json.dumps(costs))
 
 
 def change(repository, edit):
@@ -177,7 +181,7 @@ def rendered(repository, name):
 
 
 def test_the_artefacts_table_has_command_number_tolerance_and_minutes_of_what_a_record_or_a_test_decides(artifact):
-    publish(artifact, **COST)
+    publish(artifact)
     text, (_, _, one, two, three) = rendered(artifact, "ARTIFACT.md")
     run = "`make figures PROFILE=paper ONLY=tkde2019/fig3`"
     start = "[Fig. 3](docs/claims/tkde2019.md#one): it is x"
@@ -187,24 +191,21 @@ def test_the_artefacts_table_has_command_number_tolerance_and_minutes_of_what_a_
     assert three.endswith(f"#three): it holds | {tests} | tried | reproduced | the test passes |  |")
     (artifact / "ARTIFACT.md").write_text(text)
     assert render(root=artifact)[0]["ARTIFACT.md"] == text
-    publish(artifact, results={"x": {"value": 1, "low": 0.5, "high": 2}}, **COST)
+    publish(artifact, results={"x": {"value": 1, "low": 0.5, "high": 2}})
     assert "| 1 (0.5 to 2) | reproduced | its interval |" in rendered(artifact, "ARTIFACT.md")[0]
-    publish(artifact, profile="quick", **COST)
-    assert rendered(artifact, "ARTIFACT.md")[1][2] == f"| {start} | {run} |  |  | no verdict yet |  |"
+    publish(artifact, profile="quick")
+    assert rendered(artifact, "ARTIFACT.md")[1][2] == f"| {start} | {run} |  |  | no verdict yet | 1.5 |"
     change(artifact, lambda claims: claims[0].update(record="tkde2019/fig6a"))
-    publish(artifact, **COST).rename(artifact / "figures/tkde2019/fig6a.json")
+    publish(artifact).rename(artifact / "figures/tkde2019/fig6a.json")
     assert "| 1 | reproduced | the verdict alone | 1.5 |" in rendered(artifact, "ARTIFACT.md")[1][2]
 
 
-def test_what_the_profiles_take_comes_from_the_published_records_and_the_quick_costs(artifact):
+def test_what_the_profiles_take_comes_from_the_noted_costs(artifact):
+    note_costs(artifact)
     assert rendered(artifact, "REPRODUCING.md")[1][3].startswith("| paper | not measured yet |")
-    publish(artifact, **COST)
-    later = COST | {"cost": {"seconds": 60.0, "peak_megabytes": 700}, "time_utc": "2026-01-01T10:03:30Z"}
-    path = publish(artifact, **later)
-    path.rename(path.with_name("fig4.json"))
-    publish(artifact, **COST)
-    quick = {"tkde2019/fig3": COST | {"cost": {"seconds": 2.4, "peak_megabytes": 300}}}
-    (artifact / "docs/quick_costs.json").write_text(json.dumps(quick))
+    later = COST | {"seconds": 60.0, "peak_megabytes": 700, "time_utc": "2026-01-01T10:03:30Z"}
+    quick = {"tkde2019/fig3": COST | {"seconds": 2.4, "peak_megabytes": 300}}
+    note_costs(artifact, quick=quick, paper={"tkde2019/fig3": COST, "tkde2019/fig4": later})
     lines = rendered(artifact, "REPRODUCING.md")[1]
     assert lines[2:4] == ["| quick | 1 | 0 | 0 | 300 | Some, 2 cores |", "| paper | 2 | 5 | 2 | 700 | Some, 2 cores |"]
     assert lines[7:9] == ["| tkde2019/fig3 | 0.1 | 300 | 1.5 | 512 |", "| tkde2019/fig4 |  |  | 1.0 | 700 |"]

@@ -37,7 +37,7 @@ def test_warnings_are_not_committed(repository, monkeypatch):
     before = path.read_bytes()
     warning = new_output("stream", name="stderr", text="careful")
     monkeypatch.setattr("nbclient.NotebookClient.execute", lambda self: self.nb.cells[2].outputs.append(warning))
-    with pytest.raises(ValueError, match="cell 2 of one.ipynb must not write to stderr, got:\n(.|\n)*careful"):
+    with pytest.raises(ValueError, match="cell 2 of one.ipynb must not write to stderr, found:\n(.|\n)*careful"):
         refresh(path)
     assert path.read_bytes() == before
 

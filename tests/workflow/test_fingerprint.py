@@ -2,9 +2,9 @@ import json
 
 import pytest
 
-from tplrepro.datasets import registry
+from workflow.artifact import read_costs
 from workflow.fingerprint import fingerprint, is_current, of_modules, write_status
-from workflow.publish_figures import AGAIN, main, note_quick_costs, publish
+from workflow.publish_figures import AGAIN, main, note_costs, publish
 
 
 @pytest.fixture
@@ -59,8 +59,6 @@ def test_data_count_by_name_size_and_time(one, monkeypatch, tmp_path):
     before = take(one)
     assert before["data"] == {"kosarak": "absent", "eventlogs": "absent"}
     downloaded = one.write("downloads/kosarak.dat.gz", "unpacked elsewhere")
-    place, note = registry._note(registry.SOURCES["kosarak"], downloaded)
-    place.write_bytes(note)
     assert changed(one, before) == {"data"}
     downloaded.unlink()
     monkeypatch.setenv("TPLREPRO_DATA", str(tmp_path / "data"))
@@ -108,17 +106,20 @@ def test_current_figures_of_real_data_or_none_are_copied_and_what_is_no_longer_s
     assert sorted(path.name for path in folder.iterdir()) == published
 
 
-def test_a_whole_quick_batchs_costs_are_noted(repository):
+def test_costs_of_a_batch_that_is_up_to_date_are_noted(repository):
     repository.of("a/one")
-    assert not note_quick_costs(repository.root)
+    assert note_costs(repository.root) == ["quick", "paper"]
     repository.write("build/quick/notebooks/a/one.ipynb", "{}")
-    write_status("a/one", "quick", {"fingerprint": fingerprint(*repository.entry("a/one"))}, repository.root)
-    facts = {"cost": {"seconds": 1.5, "peak_megabytes": 300}, "machine": {"cores": 2}, "time_utc": "now"}
-    repository.write("build/quick/figures/a/one.json", json.dumps(facts | {"profile": "quick", "results": {}}))
-    assert note_quick_costs(repository.root)
-    assert json.loads((repository.root / "docs/quick_costs.json").read_text()) == {"a/one": facts}
+    status = {"fingerprint": fingerprint(*repository.entry("a/one")), "seconds": 1.5}
+    write_status("a/one", "quick", status, repository.root)
+    facts = {"cost": {"cpu_seconds": 1.0, "peak_megabytes": 300}, "time_utc": "now", "results": {}}
+    record = facts | {"machine": {"processor": "Some", "cores": 2}}
+    repository.write("build/quick/figures/a/one.json", json.dumps(record))
+    assert note_costs(repository.root) == ["paper"]
+    noted = {"seconds": 1.5, "peak_megabytes": 300, "machine": "Some, 2 cores", "time_utc": "now"}
+    assert read_costs(repository.root) == {"quick": {"a/one": noted}, "paper": {}}
 
 
 def test_another_profile_is_not_published(capsys):
     assert main(["--profile", "quick"]) == 2
-    assert "PROFILE must be paper, whose figures are evidence, got 'quick'; leave it out" in capsys.readouterr().err
+    assert "PROFILE must be paper, whose figures are evidence, found 'quick'; leave it out" in capsys.readouterr().err

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="forks of 
 
 @pytest.fixture(scope="module")
 def environment():
-    with preloaded(dict(os.environ), ROOT) as (environment, held):
+    with preloaded(dict(os.environ), ROOT, 4) as (environment, held):
         yield environment
     assert held.closed
 
@@ -98,7 +98,7 @@ def test_who_asks_and_goes_disturbs_nobody(run, environment):
 
 def test_who_asks_before_the_server_has_started_waits_for_it(tmp_path):
     (tmp_path / "sitecustomize.py").write_text("import time; time.sleep(1)")
-    with preloaded(os.environ | {"PYTHONPATH": str(tmp_path)}, ROOT) as (environment, _):
+    with preloaded(os.environ | {"PYTHONPATH": str(tmp_path)}, ROOT, 4) as (environment, _):
         told_by = "import sys; print('papermill' in sys.modules)"
         (tmp_path / "tell.py").write_text(told_by)
         given = {"cwd": tmp_path, "env": environment, "capture_output": True, "timeout": 120}
@@ -107,7 +107,7 @@ def test_who_asks_before_the_server_has_started_waits_for_it(tmp_path):
 
 def test_the_server_ends_with_the_last_who_holds_it():
     start = (
-        "import os\nfrom workflow.preloaded import preloaded\nwith preloaded(dict(os.environ), '.'):\n    os.abort()"
+        "import os\nfrom workflow.preloaded import preloaded\nwith preloaded(dict(os.environ), '.', 4):\n    os.abort()"
     )
     # It writes to the same pipe, which is read to its end.
     process = subprocess.run([sys.executable, "-c", start], cwd=ROOT, capture_output=True, timeout=120)
