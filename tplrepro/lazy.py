@@ -176,8 +176,8 @@ class Suggesting(metaclass=_SuggestingClass):
     """A base of classes whose unknown attributes give suggestions, and whose objects' do."""
 
     def __getattr__(self, name: str) -> Any:
-        if name in dir(type(self)):
-            return object.__getattribute__(self, name)  # a property raised an AttributeError: raise that again
+        if any(name in vars(parent) for parent in type(self).__mro__):  # a property raised it: raise that again
+            return object.__getattribute__(self, name)
         raise UnknownNameError(type(self), name)
 
 
