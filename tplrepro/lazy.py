@@ -32,6 +32,11 @@ RENAMED: dict[str, str] = {
     "tpl.explore": "the folder page/ of the repository",
     "mechanisms.KaryRandomizedResponse": "experiments.comparison.randomized_response, in the repository",
     "mechanisms.UnaryEncoding": "experiments.comparison.randomized_response, in the repository",
+    "dphmm.possible_states": "numpy.flatnonzero(prior)",
+    "dphmm.is_protectable": "dphmm.exposed_states(...).size == 0",
+    "dphmm.unbounded_dp_factor": "dphmm.sensitivity_hull(policy, answers).norm(answers).max()",
+    "dphmm.Protection": "dphmm.protection.Protection, which dphmm.protect returns",
+    "dphmm.ReleaseStep": "dphmm.data_release.ReleasedAnswer, which dphmm.release yields",
 }
 
 # A module of the repository -> the public names of 0.2, written as above, that moved there.
@@ -44,6 +49,7 @@ MOVED: dict[str, tuple[str, ...]] = {
     "experiments.datasets.stand_ins.gaze": ("gaze.synthetic",),
     "experiments": ("tpl.comparison", "tpl.claims", "tpl.figures", "tpl.timing", "tpl.provenance"),
     "experiments.dphmm": ("dphmm.drawing", "dphmm.evaluation", "dphmm.mobility", "dphmm.running_example"),
+    "experiments.dphmm.local_mechanism": ("dphmm.LocalMechanism",),
     "experiments.sip.setups": (
         "sip.cell_distance",
         "sip.gaze_cells",

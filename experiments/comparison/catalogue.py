@@ -26,7 +26,7 @@ from tplrepro.allocation import (
 )
 from tplrepro.dphmm.mechanisms import KNormMechanism
 from tplrepro.dphmm.policy_graph import PolicyGraph
-from tplrepro.dphmm.protection import constrained_dp_factor
+from tplrepro.dphmm.protection import constrained_dp_factor, protect
 from tplrepro.leakage.temporal_profile import temporal_privacy_profile
 from tplrepro.mechanisms import gaussian_epsilon, gaussian_mu
 from tplrepro.validation import check_horizon
@@ -213,7 +213,7 @@ def _budgets(allocate: Callable, adversary: Adversary, level: float, horizon: in
 def _policy_mechanism(name: str, graph: PolicyGraph) -> CountMechanism:
     def bound(setting: Setting, epsilon: float) -> float:
         """Theorem 6.3 of [5] for one time, and TPL from one time to the next."""
-        fitted = KNormMechanism.protecting(graph, setting.positions, epsilon)
+        fitted = KNormMechanism.fitted(protect(graph, setting.positions), setting.positions, epsilon)
         return _equal_bound(setting, epsilon * constrained_dp_factor(fitted.policy, setting.positions, fitted.hull))
 
     return CountMechanism(f"DPHMM, {name}", False, partial(local.release_by_policy, policy=graph), bound)

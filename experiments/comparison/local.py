@@ -13,6 +13,7 @@ from experiments.comparison.setting import Setting, SimulatedRelease
 from experiments.comparison.window import WindowScheme
 from tplrepro.dphmm.mechanisms import KNormMechanism
 from tplrepro.dphmm.policy_graph import PolicyGraph
+from tplrepro.dphmm.protection import protect
 from tplrepro.markov.filtering import condition, log_probabilities, log_product
 from tplrepro.sip.hamming import hamming_tables
 from tplrepro.validation import check_horizon, check_level
@@ -69,7 +70,7 @@ def release_by_policy(
     Every cell is possible at every time, so the constraint of Definition 4.1 of [5] never binds. No counts are
     released: noise wider than a cell cannot be inverted.
     """
-    mechanism = KNormMechanism.protecting(policy, setting.positions, epsilon)
+    mechanism = KNormMechanism.fitted(protect(policy, setting.positions), setting.positions, epsilon)
     noise = mechanism.sample(np.zeros(2), size=setting.paths.size, rng=rng).reshape(*setting.paths.shape, 2)
     values = setting.positions[setting.paths] + noise
     return SimulatedRelease(mechanism.log_density(values[..., None, :], setting.positions))

@@ -1,7 +1,7 @@
 """The evaluation of [5] (section 8): degree of protection, error and runtime along trajectories.
 
-`evaluate` releases each trajectory under one policy, once for each budget, and records for each timestamp what Figs. 10
-to 13 average.
+`evaluate` releases each trajectory under one policy, once for each budget, and records for each timestamp
+what Figs. 10 to 13 average.
 """
 
 import timeit
@@ -30,22 +30,22 @@ def compare(
     radii: Mapping[str, float],
     epsilons: Sequence[float],
     *,
-    delta: float,
+    excluded_probability: float,
     seed: int,
     kept: int = KEPT,
 ) -> pd.DataFrame:
     """`evaluate` of the three methods of section 8 on each model, for each budget.
 
-    For each name of data a model and the radius r of its G_util, km; budgets of a release, nats; `delta` of the
-    baseline DPLS, a complete graph on the delta-location set. The rows are those of `evaluate` with data and method in
-    front.
+    `models` and `radii` (r of G_util, km) are given by name of the data; `epsilons` are budgets of a release,
+    nats; `excluded_probability` is that of the baseline DPLS, a complete graph on the delta-location set. The
+    rows are those of `evaluate`, with data and method in front.
     """
     tables: dict[tuple, pd.DataFrame] = {}
     for name, model in models.items():
         policies = {
             "DPHMM, G_util": (PolicyGraph.utility(model.answers, radii[name]), None),
             "DPHMM, G_trs": (PolicyGraph.transition(model.transitions), None),
-            "DPLS": (PolicyGraph.complete(len(model.answers)), delta),
+            "DPLS": (PolicyGraph.complete(len(model.answers)), excluded_probability),
         }
         tables |= {
             (name, method): evaluate(model, policy, epsilons, share, seed=seed, kept=kept)
@@ -59,7 +59,7 @@ def evaluate(
     model: MobilityModel,
     policy: PolicyGraph,
     epsilons: Sequence[float],
-    delta: float | None = None,
+    excluded_probability: float | None = None,
     *,
     seed: int,
     method: str = "greedy",
@@ -67,18 +67,26 @@ def evaluate(
 ) -> pd.DataFrame:
     """Release all trajectories of a model under one policy, by the planar isotropic mechanism of section 8.
 
-    Where only one state is possible nothing is released and the prior is kept, as no privacy is possible; such
-    timestamps have `released` False and no other values.
+    Where only one state is possible nothing is released and the prior is kept, as no privacy is possible;
+    such timestamps have `released` False and no other values.
 
-    `epsilons` are the budgets of a release, `delta`, `method` and `kept` as in `DataRelease`: with kept = 0 each
-    release finds its protection anew, as Algorithm 2 is printed. Trajectory i draws from the generator of (seed, i),
-    whatever the policy and the budget. A row for each trajectory, budget and timestamp: trajectory, epsilon, time (from
-    1); released; possible: |C_t|; degree_of_protection of the true state (of its surrogate, where it is outside the
-    delta-location set); error: ||z - f(s)||_2, km; added_edges; CPU seconds of the release.
+    `epsilons` are the budgets of a release; `excluded_probability`, `method` and `kept` are as in
+    `DataRelease`: with kept = 0 each release finds its protection anew, as Algorithm 2 is printed. Trajectory
+    i draws from the generator of (seed, i), whatever the policy and the budget. A row for each trajectory,
+    budget and timestamp: trajectory, epsilon, time (from 1); released; possible: |C_t|; degree_of_protection
+    of the true state (of its surrogate, where it is outside the delta-location set); error: ||z - f(s)||_2,
+    km; added_edges; CPU seconds of the release.
     """
     f, rows = model.answers, []
     setting = DataRelease(
-        policy, f, model.transitions, mechanism="planar isotropic", method=method, delta=delta, skip=True, kept=kept
+        policy,
+        f,
+        model.transitions,
+        mechanism="planar isotropic",
+        method=method,
+        excluded_probability=excluded_probability,
+        skip=True,
+        kept=kept,
     )
     for (i, trajectory), epsilon in product(enumerate(model.trajectories), epsilons):
         start, rng = model.transitions.row(trajectory[0]), np.random.default_rng([seed, i])
@@ -111,7 +119,8 @@ def over_trajectories(releases: pd.DataFrame, quantity: str) -> dict | float:
 def time_growth(sizes: Iterable[int], epsilon: float, *, seed: int, repeats: int = 5) -> pd.DataFrame:
     """CPU seconds of one release, all of n states equally likely, on a square grid with G_trs and with G_cplt.
 
-    A row for each of the `sizes` |C_t|: states, G_trs, complete; of the `repeats` the fastest counts, after a warm-up.
+    A row for each of the `sizes` |C_t|: states, G_trs, complete; of the `repeats` the fastest counts, after a
+    warm-up.
     """
 
     def seconds(policy: PolicyGraph, answers: np.ndarray, transitions: TransitionMatrix) -> float:

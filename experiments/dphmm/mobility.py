@@ -1,10 +1,11 @@
 """Models of movement for the evaluation of [5] (section 8): cells of a grid, a Markov chain over them, trajectories.
 
-The paper learns a chain from all trajectories of Geolife within Beijing's 3rd ring (cells of 0.34 km) and of Gowalla in
-Los Angeles (0.89 km), and follows 20 trajectories of 100 timestamps. It does not say how long a timestamp is, nor what
-is known at the start. Here Geolife is taken at fixed steps, Gowalla check-in by check-in; the chain is the
-maximum-likelihood estimate over the largest set of cells that all reach each other, and the cell before the first
-timestamp is public, so that possible states are few at first and become many, as section 8.1 reports.
+The paper learns a chain from all trajectories of Geolife within Beijing's 3rd ring (cells of 0.34 km) and of
+Gowalla in Los Angeles (0.89 km), and follows 20 trajectories of 100 timestamps. It does not say how long a
+timestamp is, nor what is known at the start. Here Geolife is taken at fixed steps, Gowalla check-in by
+check-in; the chain is the maximum-likelihood estimate over the largest set of cells that all reach each
+other, and the cell before the first timestamp is public, so that possible states are few at first and become
+many, as section 8.1 reports.
 """
 
 from dataclasses import dataclass
@@ -46,9 +47,9 @@ def recorded_models(
 ) -> tuple[dict[str, MobilityModel], dict]:
     """The models of Geolife and Gowalla, from the recorded files or, where there are none, from synthetic stand-ins.
 
-    `n_trajectories` and `horizon` as in `mobility_model`; `step` is the time between two timestamps on Geolife, and
-    `max_gap` how long a position holds; `stand_ins` are the numbers of users of "geolife" and "gowalla". Returns the
-    models by name, and the record of their data for `figures.save_figure`.
+    `n_trajectories` and `horizon` as in `mobility_model`; `step` is the time between two timestamps on
+    Geolife, and `max_gap` how long a position holds; `stand_ins` are the numbers of users of "geolife" and
+    "gowalla". Returns the models by name, and the record of their data for `figures.save_figure`.
     """
     cuts: dict[str, dict] = {
         "geolife": {"cell_km": 0.34, "step": step, "max_gap": max_gap},
@@ -73,8 +74,8 @@ def mobility_model(sequences: Sequences, centres: ArrayLike, n_trajectories: int
     sequences : Sequences over n cells
     centres : array-like (n, 2), km
     n_trajectories, horizon : int
-        How many trajectories of horizon + 1 states are wanted; there may be fewer. The longest sequence of each user
-        comes first, users by the length of theirs. ValueError if no sequence is long enough.
+        How many trajectories of horizon + 1 states are wanted; there may be fewer. The longest sequence of
+        each user comes first, users by the length of theirs. ValueError if no sequence is long enough.
 
     >>> walk = np.array([0, 1, 2, 1, 0, 1, 3])
     >>> sequences = Sequences(walk, np.array([0, 7]), np.arange(4), np.array([9]))

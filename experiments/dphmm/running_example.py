@@ -1,7 +1,8 @@
 """The running example of [5]: six states, a query into the plane, three categories (Figs. 3 to 9, 14 and 15).
 
-State s_1 of the paper is index 0. The transition probabilities of the paper's Fig. 4 are given there as a drawing only;
-`TRANSITIONS` is a random walk of our own that allows every sequence which its text calls possible.
+State s_1 of the paper is index 0. The transition probabilities of the paper's Fig. 4 are given there as a
+drawing only; `TRANSITIONS` is a random walk of our own that allows every sequence which its text calls
+possible.
 """
 
 import numpy as np

@@ -1,12 +1,12 @@
 """Whose sequence it is (Fig. 8 of [3]): adversaries who learn how each user moves from the first half of a recording.
 
-[3] trains recurrent networks on half of each user's stream, and lets them read the outputs as they stand ("data only"),
-or with "the data correlation estimated from frequency (for the whole data stream)". Of the latter the paper says no
-more. Here that adversary knows the chain and the mechanism, and reads what they make of the outputs: the probability
-of each symbol at each time given all outputs (`smoothed_symbols`).
+[3] trains recurrent networks on half of each user's stream, and lets them read the outputs as they stand
+("data only"), or with "the data correlation estimated from frequency (for the whole data stream)". Of the
+latter the paper says no more. Here that adversary knows the chain and the mechanism, and reads what they make
+of the outputs: the probability of each symbol at each time given all outputs (`smoothed_symbols`).
 
-Beside the network stands a Markov chain for each user, and the user whose chain gives a released sequence the largest
-likelihood. With `likelihoods`, what the mechanism does are the emissions of a hidden Markov model.
+Beside the network stands a Markov chain for each user, and the user whose chain gives a released sequence the
+largest likelihood. With `likelihoods`, what the mechanism does are the emissions of a hidden Markov model.
 """
 
 import os
@@ -69,8 +69,8 @@ class MarkovClassifier:
         """Log-likelihood of an output sequence (T,) for each user, (users,).
 
         `likelihoods` are T arrays (n,), a(y_k|.) of a mechanism; from the second on they may be (n, n):
-        Pr(y_k | previous symbol, symbol). Without them, the sequence is taken as it stands. They may be those of
-        batches, whose `symbols` are then to be given, (batches, w).
+        Pr(y_k | previous symbol, symbol). Without them, the sequence is taken as it stands. They may be those
+        of batches, whose `symbols` are then to be given, (batches, w).
         """
         _check_fitted(self.users)
         if likelihoods is not None:
@@ -90,7 +90,8 @@ class MarkovClassifier:
         with np.errstate(divide="ignore"):
             logs = np.log((first * likelihoods[0]) @ ends)
             for told in likelihoods[1:]:
-                # Smoothed steps have no zeros: beside each user's largest weight, nothing that is lost matters.
+                # Smoothed steps have no zeros: beside each user's largest weight, nothing that is lost
+                # matters.
                 top = np.maximum(logs.max(axis=1, keepdims=True), np.finfo(float).min)
                 carried = np.exp(logs - top)[:, None, :] @ (steps if told.ndim == 1 else steps * told)
                 logs = top + np.log((carried[:, 0] * (told if told.ndim == 1 else 1.0)) @ ends)
@@ -115,9 +116,9 @@ class MarkovClassifier:
 class RecurrentClassifier:
     """A recurrent network that says whose a sequence is: gated recurrent units and a softmax over the users.
 
-    Needs the extra "attack" (Keras, by default on JAX). It starts from random weights, passes `epochs` times over what
-    it learns from in random order, and minimises the cross-entropy by Adam. The same `rng` gives the same network on
-    the same machine.
+    Needs the extra "attack" (Keras, by default on JAX). It starts from random weights, passes `epochs` times
+    over what it learns from in random order, and minimises the cross-entropy by Adam. The same `rng` gives
+    the same network on the same machine.
     """
 
     def __init__(self, n_symbols: int, *, units: int = 32, epochs: int = 15):
@@ -183,8 +184,8 @@ def smoothed_symbols(
 ) -> np.ndarray:
     """Pr(X_k = x | all outputs) by a chain and the mechanism, (m, T, n), for m sequences of T outputs.
 
-    `likelihoods` are those of `release_sequences`. For batches, `symbols` (batches, w) are the symbols of each, and the
-    result is (m, T w, n).
+    `likelihoods` are those of `release_sequences`. For batches, `symbols` (batches, w) are the symbols of
+    each, and the result is (m, T w, n).
 
     >>> chain = SymbolChain.first_order([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]])
     >>> smoothed_symbols(chain, [[np.array([0.8, 0.2]), np.array([0.5, 0.5])]]).round(2).tolist()

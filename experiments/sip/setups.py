@@ -1,10 +1,10 @@
 """The experiments of [3]: two correlated bits (Figs. 3, 4), and sequences to release (Figs. 6 to 9).
 
-Two bits (Example 1): X_1 is 1 with probability P_1; X_2 differs from X_1 with probability phi. The noise N_k is 1 if
-Y_k differs from X_k. Everything is summed exactly over the sixteen outcomes.
+Two bits (Example 1): X_1 is 1 with probability P_1; X_2 differs from X_1 with probability phi. The noise N_k
+is 1 if Y_k differs from X_k. Everything is summed exactly over the sixteen outcomes.
 
-[3] uses recordings ("MOJO") that are not published; here gaze is that of GazeGraph (8 people, six desktop activities,
-30 Hz), or of any folder in that layout, or a synthetic stand-in.
+[3] uses recordings ("MOJO") that are not published; here gaze is that of GazeGraph (8 people, six desktop
+activities, 30 Hz), or of any folder in that layout, or a synthetic stand-in.
 """
 
 from collections.abc import Callable
@@ -41,7 +41,8 @@ SMALLEST_BUDGET, LARGEST_BUDGET = 1e-6, 64.0
 def gaze_cells(columns: int, rows: int, stride: int = 1, **stand_in: Any) -> Prepared:
     """Gaze as cells of a grid over the screen, seen or not, every `stride`-th sample; a sequence a recording.
 
-    Samples off the screen or lost are left out. `stand_in` are arguments of `tplrepro.datasets.gaze.synthetic`.
+    Samples off the screen or lost are left out. `stand_in` are arguments of
+    `tplrepro.datasets.gaze.synthetic`.
     """
     step = check_horizon(stride, "stride")
     stand_in = {"seconds": 60.0, "rate": 30.0, "n_recordings": 2} | stand_in
@@ -169,8 +170,8 @@ def least_leakage(
 ) -> tuple[float, float]:
     """The smallest budget with which `mechanism(budget)` has expected noise <= `noise`, and its true leakage; nats.
 
-    `noise` in (0, 1) bounds Pr(N = 1) over `beliefs` (m, n) of positive probabilities `weights` (m,). ValueError if no
-    budget up to 64 nats is enough.
+    `noise` in (0, 1) bounds Pr(N = 1) over `beliefs` (m, n) of positive probabilities `weights` (m,).
+    ValueError if no budget up to 64 nats is enough.
     """
     pairs = list(zip(np.asarray(weights), np.asarray(beliefs), strict=True))
 

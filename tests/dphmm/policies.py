@@ -58,3 +58,8 @@ def algorithm_4(policy, answers, tolerance=1e-9):
             augmented = np.vstack([points.T / scale, np.ones(len(points))])
             counts[i] += nnls(augmented, np.append(vector / scale, 1.0), maxiter=30 * len(points))[1] <= tolerance
     return counts
+
+
+def pairwise_norms(hull, vectors):
+    """||v_i - v_j||_K of vectors (n, d), (n, n)."""
+    return hull.norm(vectors[:, None] - vectors)

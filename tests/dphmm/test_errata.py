@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from experiments.dphmm.local_mechanism import LocalMechanism
 from experiments.dphmm.running_example import ATTACKED_EDGES
 from tests.dphmm.policies import F, categorical
 from tplrepro import dphmm
@@ -43,13 +44,13 @@ def test_algorithm_3_must_find_exposed_states_again_after_each_step():
 
 def test_example_11_2_belongs_to_another_graph_and_swaps_states():
     # Printed for s* = s_4: K = Conv(+-(1, 1)) and z on the line f(s_4) f(s_5).
-    local = dphmm.LocalMechanism(dphmm.PolicyGraph.from_edges(6, ATTACKED_EDGES).constrain([3, 4, 5]), F, 1.0)
+    local = LocalMechanism(dphmm.PolicyGraph.from_edges(6, ATTACKED_EDGES).constrain([3, 4, 5]), F, 1.0)
     four = local.mechanisms[3]
     assert (F[5] - F[3]).tolist() == [1, 1]
     assert four.hull.norm(F[5] - F[3]) == pytest.approx(1)
     assert four.hull.norm(F[4] - F[3]) == np.inf  # so not that line, but f(s_4) f(s_6), as the inferences below have it
     # In the graph of Fig. 3b s_4 has both neighbours, and all three states the same hull: nothing is inferred.
-    whole = dphmm.LocalMechanism(categorical().constrain([3, 4, 5]), F, 1.0)
+    whole = LocalMechanism(categorical().constrain([3, 4, 5]), F, 1.0)
     assert len({whole.mechanisms[s].hull.vertices.tobytes() for s in (3, 4, 5)}) == 1
     # Printed: "when s* = s_6, z is on the line f(s_6) f(s_5)". That is s_5; noise for s_6 fills the plane.
     assert local.mechanisms[5].hull.dimension == 2

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from experiments.dphmm.local_mechanism import LocalMechanism
 from experiments.dphmm.running_example import TRANSITIONS
 from tests.dphmm.policies import START, F, categorical, running_example
 from tplrepro import TransitionMatrix, dphmm
@@ -14,7 +15,7 @@ LABELLED = TransitionMatrix(TRANSITIONS, states=[0, 1, 2, 3, 5, 4])
 NOISE = KNormMechanism(categorical(), F, 1.0)
 
 CASES = [
-    (lambda: dphmm.delta_location_set([1.0], 1.0), r"delta must be in \[0, 1\)"),
+    (lambda: dphmm.delta_location_set([1.0], 1.0), r"excluded_probability must be in \[0, 1\)"),
     (lambda: as_answers([[1, 2, 3], [4, 5, 6]], 3), r"shape \(3, d\), found \(2, 3\); transpose it"),
     (lambda: as_answers(np.zeros((4, 2)), 3), "one row of d numbers a state"),
     (lambda: as_answers([0, np.nan], 2), r"finite, found \[nan\] for state 1"),
@@ -60,10 +61,16 @@ CASES = [
     (lambda: running_example([1], method="best"), "method must be one of 'greedy', 'stepwise', 'optimal'"),
     (lambda: running_example([1], answers=F.T), r"shape \(6, d\), found \(2, 6\); transpose it"),
     (lambda: running_example([1], epsilon=0), "epsilon must be .* found 0"),
-    (lambda: running_example([1], delta=2), "delta must be"),
-    (lambda: running_example([1], delta="0.1"), "delta must be a probability in .*, found str"),
+    (lambda: running_example([1], excluded_probability=2), "excluded_probability must be"),
+    (
+        lambda: running_example([1], excluded_probability="0.1"),
+        "excluded_probability must be a probability in .*, found str",
+    ),
     (lambda: running_example([1], threshold=-1), "threshold must be"),
-    (lambda: running_example([1], threshold=0.1, delta=0.1), "exclude each other, found 0.1 and 0.1; give one"),
+    (
+        lambda: running_example([1], threshold=0.1, excluded_probability=0.1),
+        "exclude each other, found 0.1 and 0.1; give one",
+    ),
     (lambda: running_example([1], answers={}), "one query or more, found an empty mapping"),
     (lambda: running_example([1], answers={"a": F}), r"each of the queries \['a'\], found \[None\]; give both"),
     (lambda: running_example([1], epsilon={"a": 1.0}), r"each of the queries \[None\], found \['a'\]"),
@@ -74,9 +81,8 @@ CASES = [
     ),
     (lambda: running_example([1], insisted=[(0, 6)]), "found 6; drop it"),
     (lambda: running_example([1], insisted=PolicyGraph.complete(5)), "graph over the policy's 6 states, found 5"),
-    (lambda: dphmm.LocalMechanism(categorical(), F, 1.0, "gauss"), "mechanism must be one of .* found 'gauss'"),
+    (lambda: LocalMechanism(categorical(), F, 1.0, "gauss"), "mechanism must be one of .* found 'gauss'"),
     (lambda: categorical().with_null([6]), "found 6; drop it"),
-    (lambda: NOISE.adversarial_epsilon([1, 1, 0, 0, 0, 0]), "prior must be .* sum to 1"),
     (lambda: next(running_example([6])), "found 6; drop it"),
     (lambda: next(running_example([0])), "possible under the model, found state 0 with prior 0 at time 0"),
     (lambda: list(running_example([1, 1], epsilon=[1.0])), "one budget a timestamp, found 1 for a longer series"),

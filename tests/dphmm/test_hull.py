@@ -33,7 +33,7 @@ def test_example_5_2_is_a_segment_and_without_edges_the_hull_is_a_point():
     K = sensitivity_hull(G, F)
     assert (l1_sensitivity(G, F), K.dimension, K.volume, K.vertices.tolist()) == (0, 0, 1.0, [[0.0, 0.0]])
     assert K.norm([[0, 0], [1e-9, 0]]).tolist() == [0, np.inf]
-    assert K.pairwise_norms(F[:2], F[:2]).tolist() == [[0, np.inf], [np.inf, 0]]
+    assert K.pairwise_contains(F[:2], F[:2]).tolist() == [[True, False], [False, True]]
     assert K.second_moment().tolist() == [[0, 0], [0, 0]]
 
 
@@ -57,11 +57,12 @@ def test_every_edge_lies_in_the_hull_and_no_facet_is_idle(seed, d, whole, thinne
     f = f * [1, 1, thinness][-d:] @ np.linalg.qr(rng.normal(size=(d, d)))[0]  # the thin ones aslant
     K = sensitivity_hull(policy, f)
     assert (K.norm(policy.differences(f)) <= 1).all()
-    assert (K.pairwise_norms(f, f)[tuple(policy.edge_array.T)] <= 1).all()
+    assert K.pairwise_contains(f, f)[tuple(policy.edge_array.T)].all()
+    # Vertices lie on the boundary but for the slack, which rounding asks for where K is thin.
     on_boundary = np.ones(len(K.vertices)) if K.dimension else [0]
-    assert K.norm(K.vertices) == pytest.approx(on_boundary, rel=1e-6, abs=3e-13 / thinness)
+    assert (1 + K.slack) * K.norm(K.vertices) == pytest.approx(on_boundary, rel=1e-12, abs=1e-13 / thinness)
+    assert 1e-10 <= K.slack <= max(1e-10, 3e-11 / thinness)
     assert K.norm(-K.vertices) == pytest.approx(K.norm(K.vertices))
-    assert K.norm(f - f[0]) == pytest.approx(K.pairwise_norms(f[:1], f)[0], rel=1e-9, abs=1e-9)
 
 
 # A square map, one that makes thin, or an isometry onto a line or plane in a space of more dimensions.
@@ -159,4 +160,4 @@ def test_few_half_spaces_settle_pairs_as_all_do(seed, d, whole):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hull, "SCREENS", 2)
         patch.setattr(hull, "ENTRIES", 50)
-        assert (K.pairwise_contains(f, f[:7]) == (K.pairwise_norms(f, f[:7]) <= 1)).all()
+        assert (K.pairwise_contains(f, f[:7]) == K.contains(f[:, None] - f[:7])).all()

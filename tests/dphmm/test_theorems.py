@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from experiments.dphmm.local_mechanism import LocalMechanism
 from experiments.dphmm.running_example import ANSWERS, ATTACKED_EDGES, COUNTS, PATIENT_EDGES, TRANSITIONS
 from tests.dphmm.policies import START, F, categorical, running_example
 from tplrepro import dphmm
@@ -42,7 +43,8 @@ def test_theorem_7_1_several_queries():
     # Two answers about one state: losses between connected states stay within the sum of the budgets, and those
     # between any two possible states within the sum of the constrained ones.
     other = F[:, ::-1] ** 2
-    first, second = (dphmm.KNormMechanism.protecting(categorical(), *each) for each in ((F, 0.5), (other, 0.2)))
+    protections = [dphmm.protect(categorical(), f) for f in (F, other)]
+    first, second = map(dphmm.KNormMechanism.fitted, protections, (F, other), (0.5, 0.2))
     bound = 0.5 * dphmm.constrained_dp_factor(first.policy, F) + 0.2 * dphmm.constrained_dp_factor(second.policy, other)
     rng = np.random.default_rng(0)
     for state in range(6):
@@ -81,7 +83,7 @@ def test_theorem_7_1_needs_one_state_that_hides_an_exposed_one_in_every_query():
 
 def _against_adversary(possible, adversary_states):
     """Noise for the constraint C against an adversary with constraint C^A: exposed states and broken edges of hers."""
-    hull = dphmm.KNormMechanism.protecting(categorical().constrain(possible), F, 1.0).hull
+    hull = dphmm.protect(categorical().constrain(possible), F).hull
     theirs = categorical().constrain(adversary_states)
     broken = [edge for edge in theirs.edge_array.tolist() if hull.norm(F[edge[0]] - F[edge[1]]) > 1]
     return dphmm.exposed_states(theirs, F, hull).tolist(), broken, dphmm.constrained_dp_factor(theirs, F, hull)
@@ -106,7 +108,7 @@ def test_case_2_of_section_11_6_exposes_states_that_the_mechanism_held_impossibl
 
 def test_example_11_2_the_attack_on_local_differential_privacy():
     G = dphmm.PolicyGraph.from_edges(6, ATTACKED_EDGES).constrain([3, 4, 5])
-    local = dphmm.LocalMechanism(G, F, epsilon=1.0)
+    local = LocalMechanism(G, F, epsilon=1.0)
     prior = np.array([0, 0, 0, 1, 1, 1]) / 3
     rng = np.random.default_rng(0)
     assert [local.mechanisms[s].hull.dimension for s in (3, 4, 5)] == [1, 1, 2]
@@ -121,7 +123,7 @@ def test_example_11_2_the_attack_on_local_differential_privacy():
         with pytest.raises(ImpossibleOutputError):
             local.posterior(z, [0, 0, 0, 0.5, 0.5, 0])
     # Noise that fills the plane for each state compares densities.
-    local = dphmm.LocalMechanism(dphmm.PolicyGraph.complete(6), F, epsilon=1.0)
+    local = LocalMechanism(dphmm.PolicyGraph.complete(6), F, epsilon=1.0)
     z = local.sample(1, rng)
     weights = np.exp([local.mechanisms[s].log_density(z, F[s]) for s in range(6)])
     assert local.posterior(z, np.full(6, 1 / 6)) == pytest.approx(weights / weights.sum())
@@ -131,7 +133,7 @@ def test_laplace_noise_fitted_to_the_true_neighbourhood_is_attacked_by_its_scale
     # s_1 - s_2 - s_3 on a line: s_1's neighbourhood has sensitivity 1, s_2's has 4. Far out the wider noise is likelier
     # beyond every bound, so epsilon-LocalDP bounds no loss between connected states.
     f, G = [0.0, 1.0, 4.0], dphmm.PolicyGraph.from_edges(3, [(0, 1), (1, 2)])
-    local = dphmm.LocalMechanism(G, f, 1.0, mechanism="laplace")
+    local = LocalMechanism(G, f, 1.0, mechanism="laplace")
     for state, scale in ((0, 1), (1, 4), (2, 3)):
         z = 2.5
         density = -abs(z - f[state]) / scale - np.log(2 * scale)
@@ -148,7 +150,7 @@ def test_laplace_noise_fitted_to_the_true_neighbourhood_is_attacked_by_its_scale
     named = [[local.posterior(local.sample(s, rng), prior)[s] for s in (0, 1, 2)] for _ in range(400)]
     assert np.mean(named) > 0.4
     # States with equal answers need no noise, and Laplace's is none then.
-    same = dphmm.LocalMechanism(dphmm.PolicyGraph.from_edges(4, [(0, 1), (2, 3)]), [2.0, 2, 5, 5], 1.0, "laplace")
+    same = LocalMechanism(dphmm.PolicyGraph.from_edges(4, [(0, 1), (2, 3)]), [2.0, 2, 5, 5], 1.0, "laplace")
     assert same.posterior([2.0], np.full(4, 0.25)).tolist() == [0.5, 0.5, 0, 0]
 
 

@@ -1,14 +1,14 @@
 """DPHMM [5]: release answers about the state of a Markov chain with differential privacy on a policy graph.
 
-One module for each concept: `policy_graph` (section 4.2), `constraint` (Definition 4.1, Theorem 4.1), `hull` (section
-5.1), `protection` (sections 5.2, 5.3 and 6.1), `mechanisms` (sections 3.1 and 11.5), `data_release` (section 6.2).
+One module for each concept: `policy_graph` (section 4.2), `constraint` (Definition 4.1, Theorem 4.1), `hull`
+(section 5.1), `protection` (sections 5.2, 5.3 and 6.1), `mechanisms` (sections 3.1 and 11.5), `data_release`
+(section 6.2).
 """
 
 from tplrepro.lazy import lazy_names as _lazy_names
 
 _EXPORTS = {
     "PolicyGraph": "policy_graph",
-    "possible_states": "constraint",
     "delta_location_set": "constraint",
     "SensitivityHull": "hull",
     "sensitivity_hull": "hull",
@@ -17,19 +17,14 @@ _EXPORTS = {
     "NoPrivacyError": "protection",
     "degree_of_protection": "protection",
     "exposed_states": "protection",
-    "is_protectable": "protection",
     "constrained_dp_factor": "protection",
-    "unbounded_dp_factor": "protection",
     "protectable_graph": "protection",
     "protect": "protection",
-    "Protection": "protection",
     "LaplaceMechanism": "mechanisms",
     "KNormMechanism": "mechanisms",
     "PlanarIsotropicMechanism": "mechanisms",
     "release": "data_release",
     "DataRelease": "data_release",
-    "ReleaseStep": "data_release",
-    "LocalMechanism": "mechanisms",
 }
 
 __getattr__, __dir__, __all__ = _lazy_names(__name__, _EXPORTS)

@@ -1,7 +1,7 @@
-"""Constraints: which states an adversary holds possible at a timestamp (Definition 4.1 and Theorem 4.1 of [5]).
+"""Constraints: the states that an adversary considers possible (Definition 4.1 and Theorem 4.1 of [5]).
 
-DPHMM constrains the policy graph to C_t = {s_i : p_t^-[i] > 0}. The baseline of the paper's reference [27], "DPLS",
-takes the delta-location set instead: the fewest states that hold probability 1 - delta.
+DPHMM constrains the policy graph to C_t = {s_i : p_t^-[i] > 0}. The baseline of the paper's reference [27],
+"DPLS", takes the delta-location set instead: the fewest states that hold probability 1 - delta.
 """
 
 import numpy as np
@@ -10,61 +10,45 @@ from numpy.typing import ArrayLike
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.validation import as_numbers, check_codes, check_distribution, check_probability, frozen
 
-__all__ = [
-    "as_answers",
-    "as_numbered_chain",
-    "as_vectors",
-    "check_share",
-    "check_states",
-    "delta_location_set",
-    "possible_states",
-]
 
+def delta_location_set(prior: ArrayLike, excluded_probability: float) -> np.ndarray:
+    """The fewest states with probability at least 1 - `excluded_probability` in total, (c,), ascending.
 
-def possible_states(prior: ArrayLike) -> np.ndarray:
-    """The constraint C_t, the states of positive prior probability (Definition 4.1 of [5]), (c,), ascending.
+    The paper calls that probability delta (Theorem 4.1 of [5]). Of states with equal probability those of
+    lower index come first. States of probability 0 are never included. ValueError unless `prior` is a
+    distribution (N,) and `excluded_probability` is in [0, 1).
 
-    >>> possible_states([0, 0.5, 0.5, 0]).tolist()
-    [1, 2]
-    """
-    return np.flatnonzero(check_distribution(prior, name="prior"))
-
-
-def delta_location_set(prior: ArrayLike, delta: float) -> np.ndarray:
-    """The fewest states with total probability at least 1 - delta (Theorem 4.1 of [5]), (c,), ascending.
-
-    Of states with equal probability those of lower index are taken first. States of probability 0 are never taken.
-    ValueError unless `prior` is a distribution (N,) and delta in [0, 1).
-
-    >>> delta_location_set([0.1, 0.6, 0.005, 0.295], delta=0.01).tolist()
+    >>> delta_location_set([0.1, 0.6, 0.005, 0.295], excluded_probability=0.01).tolist()
     [0, 1, 3]
     """
     p = check_distribution(prior, name="prior")
-    check_share(delta, "delta")
+    check_share(excluded_probability, "excluded_probability")
     order = np.argsort(-p, kind="stable")
     # Rounding of the sum must not cost a state: the set may only be too large.
-    count = min(np.searchsorted(np.cumsum(p[order]), 1 - delta) + 1, np.count_nonzero(p))
+    count = min(np.searchsorted(np.cumsum(p[order]), 1 - excluded_probability) + 1, np.count_nonzero(p))
     return np.sort(order[:count])
 
 
 def check_share(share: float, name: str) -> None:
-    """Raise ValueError unless `share` is a probability that may be left out, in [0, 1)."""
+    """Raise ValueError unless `share` is a probability in [0, 1)."""
     if check_probability(share, name) == 1:
-        raise ValueError(f"{name} must be in [0, 1), found 1; give the probability that may be left out, as 0.01")
+        raise ValueError(
+            f"{name} must be in [0, 1), found 1; give the probability of states to leave out, such as 0.01"
+        )
 
 
 def check_states(states: ArrayLike, n_states: int, name: str = "states") -> np.ndarray:
-    """Indices of states, or a boolean mask (N,), as distinct ascending indices; each must be one of 0..N-1."""
+    """Indices of states 0..N-1, or a boolean mask (N,), as distinct ascending indices."""
     array = np.asanyarray(list(states) if isinstance(states, (set, frozenset)) else states)
     if array.dtype == bool and array.shape == (n_states,):
         return np.flatnonzero(array)
-    given = np.zeros(n_states, dtype=bool)
-    given[check_codes(array, n_states, name)] = True
-    return np.flatnonzero(given)
+    is_named = np.zeros(n_states, dtype=bool)
+    is_named[check_codes(array, n_states, name)] = True
+    return np.flatnonzero(is_named)
 
 
 def as_numbered_chain(transitions: TransitionMatrix | ArrayLike) -> TransitionMatrix:
-    """A chain whose states are 0..N-1, as those of policies and answers are; other whole numbers would be misread."""
+    """A chain whose states are 0..N-1; other whole numbers would be mistaken for indices."""
     P = as_transition_matrix(transitions)
     for position, label in enumerate(P.states):
         if isinstance(label, (int, np.integer)) and label != position:

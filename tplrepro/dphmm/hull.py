@@ -1,12 +1,12 @@
-"""Sensitivity hulls: the convex hull K of the differences of answers over a graph's edges (Definition 5.1 of [5]).
+"""Sensitivity hulls: the convex hull K of the differences of answers over edges (Definition 5.1 of [5]).
 
-K is symmetric about 0. It may be flat (Example 5.2: a segment; without edges: the point 0); it is then described on its
-linear span: norm and density are those of the span, and vectors off it have norm infinity.
+K is symmetric about 0. It may be flat (Example 5.2: a segment; without edges: the point 0); it is then
+described on its linear span: norm and density are those of the span, and vectors off it have norm infinity.
 
-K is held as half-spaces |a . v| <= 1, so that the K-norm of v is the largest |a . v|, and as cones from 0 over its
-facets, which give volumes, moments and exact uniform samples. The half-spaces are wider than K by one part in 1e10,
-or more where K is thin: rounding then never puts an edge's difference outside, and mechanisms draw from the body so
-widened.
+K is held as half-spaces |a . v| <= 1, so that the K-norm of v is the largest |a . v|, and as cones from 0
+over its facets, which give volumes, moments and exact uniform samples. The half-spaces are wider than K by
+one part in 1e10, or more where K is thin: rounding then never puts an edge's difference outside, and
+mechanisms draw from the body so widened.
 """
 
 from math import factorial
@@ -21,11 +21,10 @@ from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.mechanisms.k_norm import SLACK
 from tplrepro.validation import FrozenArrays, as_numbers, check_horizon, check_level
 
-__all__ = ["SensitivityHull", "cross_polytope", "l1_sensitivity", "sensitivity_hull"]
-
 #: Extents below this fraction of the largest number involved are rounding, not a dimension.
 FLAT = 1e-13
-#: Half-spaces that pairs of points are tested with first, and numbers that are held at a time for those left.
+#: Half-spaces that pairs of points are tested with first, and how many numbers the test of the others holds
+#: at a time.
 SCREENS, ENTRIES = 32, 1_000_000
 #: From this dimension on, hulls grow in Qhull instead of being built anew for each vector.
 MANY_FACETS = 4
@@ -36,7 +35,8 @@ LONGEST = 1e3
 class SensitivityHull(FrozenArrays):
     """The convex hull of finite vectors (m, d) and their negatives.
 
-    `magnitude` is the size of the numbers whose differences they are: their rounding error is this times 1e-16.
+    `magnitude` is the size of the numbers whose differences they are: their rounding error is this times
+    1e-16.
 
     Attributes
     ----------
@@ -78,14 +78,15 @@ class SensitivityHull(FrozenArrays):
         self.cone_volumes = np.abs(np.linalg.det(self.facet_vertices @ self._basis)) / factorial(self.dimension)
         self.volume = float(self.cone_volumes.sum())
         self._facet_normals = normals
-        # The rounding of a . v is that of its summands, which are large and cancel where K is thin; 256: also of noise.
+        # The rounding of a . v is that of its summands, which are large and cancel where K is thin; 256: also
+        # of noise.
         summands = np.abs(normals) @ np.abs(self.vertices).max(axis=0)
         self.slack = max(SLACK, 256 * np.finfo(float).eps * float(summands.max()))
         self.halfspaces = _one_of_each_pair(normals) / (1 + self.slack)
         self.__post_init__()  # freezes them
 
     def norm(self, vectors: ArrayLike) -> np.ndarray:
-        """The Minkowski norm ||v||_K = inf{r > 0 : v in rK} of vectors (..., d), shape (...); infinite off the span."""
+        """||v||_K = inf{r > 0 : v in rK} of vectors (..., d), shape (...); infinite off the span."""
         v = as_vectors(vectors, self.ambient_dimension)
         inside = np.abs(v @ self.halfspaces.T).max(axis=-1)
         if self.dimension < self.ambient_dimension:
@@ -96,33 +97,27 @@ class SensitivityHull(FrozenArrays):
         """Whether vectors (..., d) lie in K, its boundary included; shape (...)."""
         return self.norm(vectors) <= 1
 
-    def pairwise_norms(self, left: ArrayLike, right: ArrayLike) -> np.ndarray:
-        """||f_i - f_j||_K for rows f_i of `left` (a, d) and f_j of `right` (b, d), shape (a, b).
-
-        The K-norm of a difference is the largest difference of the coordinates a . f, so that no differences are made.
-        """
-        return self._pairwise(left, right, self.halfspaces)
-
     def pairwise_contains(self, left: ArrayLike, right: ArrayLike) -> np.ndarray:
-        """Whether f_i - f_j lies in K, as in `pairwise_norms`, (a, b): a few half-spaces settle most pairs."""
+        """Whether f_i - f_j lies in K for rows f_i of `left` (a, d) and f_j of `right` (b, d), (a, b).
+
+        The K-norm of a difference is the largest difference of the coordinates a . f, for which no
+        differences of vectors are needed. A few half-spaces exclude most pairs.
+        """
         rows, columns = (as_vectors(points, self.ambient_dimension) for points in (left, right))
-        inside = self._pairwise(rows, columns, self.halfspaces[:: max(1, len(self.halfspaces) // SCREENS)]) <= 1
-        if len(self.halfspaces) >= 2 * SCREENS:
-            found = np.argwhere(inside)
-            for pairs in np.array_split(found, 1 + len(found) * len(self.halfspaces) // ENTRIES):
+        centre = columns[:1]  # coordinates about a nearby point: far from 0 they would lose digits
+        near_rows, near_columns = rows - centre, columns - centre
+        few = self.halfspaces[:: max(1, len(self.halfspaces) // SCREENS)]
+        inside = cdist(near_rows @ few.T, near_columns @ few.T, "chebyshev") <= 1
+        if self.dimension < self.ambient_dimension:
+            flat = np.eye(self.ambient_dimension) - self._basis @ self._basis.T
+            heights = cdist(near_rows @ flat, near_columns @ flat)
+            inside &= heights <= self.tolerance + FLAT * cdist(near_rows, near_columns)
+        if len(few) < len(self.halfspaces):
+            undecided = np.argwhere(inside)
+            for pairs in np.array_split(undecided, 1 + len(undecided) * len(self.halfspaces) // ENTRIES):
                 i, j = pairs.T
                 inside[i, j] = self.contains(rows[i] - columns[j])
         return inside
-
-    def _pairwise(self, left: ArrayLike, right: ArrayLike, halfspaces: np.ndarray) -> np.ndarray:
-        rows, columns = (as_vectors(points, self.ambient_dimension) for points in (left, right))
-        centre = columns[:1]  # coordinates about a nearby point: far from 0 they would lose digits
-        rows, columns = rows - centre, columns - centre
-        norms = cdist(rows @ halfspaces.T, columns @ halfspaces.T, "chebyshev")
-        if self.dimension < self.ambient_dimension:
-            flat = np.eye(self.ambient_dimension) - self._basis @ self._basis.T
-            norms[cdist(rows @ flat, columns @ flat) > self.tolerance + FLAT * cdist(rows, columns)] = np.inf
-        return norms
 
     def extended(self, vector: ArrayLike) -> "SensitivityHull":
         """The hull of K, `vector` (d,) and its negative."""
@@ -131,9 +126,9 @@ class SensitivityHull(FrozenArrays):
     def extended_volumes(self, vectors: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """Dimensions and volumes of the hulls extended by each of the vectors (k, d): two arrays (k,).
 
-        Exact, and no hull is built. A vector v beyond the facet with normal a adds (a . v - 1) times the volume of the
-        facet's cone, -v as much again; the parts do not overlap, because 0 lies in K. A vector off the span makes a
-        bipyramid over K.
+        Exact, and no hull is built. A vector v beyond the facet with normal a adds (a . v - 1) times the
+        volume of the facet's cone, -v as much again; the parts do not overlap, because 0 lies in K. A vector
+        off the span makes a bipyramid over K.
         """
         v = as_vectors(vectors, self.ambient_dimension)
         height = self._height(v)
@@ -160,7 +155,10 @@ class SensitivityHull(FrozenArrays):
 
 
 class GrowingHull:
-    """A hull that grows by one vector, and its negative, at a time; in many dimensions Qhull adds it to what it has."""
+    """A hull that grows by one vector and its negative at a time.
+
+    From four dimensions on Qhull keeps it, which is 4 to 7 times as fast there as a new hull for each vector.
+    """
 
     def __init__(self, hull: SensitivityHull):
         self._start = hull
@@ -203,8 +201,8 @@ class GrowingHull:
 def sensitivity_hull(policy: PolicyGraph, answers: ArrayLike) -> SensitivityHull:
     """The sensitivity hull K(G, f) of a policy graph and a query (Definition 5.1 of [5]).
 
-    `answers` are f, array-like (N, d) or (N,), a finite row for each of the policy's N states, else ValueError.
-    The running example of [5] (Example 5.1):
+    `answers` are f, array-like (N, d) or (N,), a finite row for each of the policy's N states, else
+    ValueError. The running example of [5] (Example 5.1):
 
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
     >>> G = PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]])
@@ -238,9 +236,9 @@ def cross_polytope(dimension: int, radius: float) -> SensitivityHull:
 
 
 def _span(points: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
-    """Points (r, d), each the farthest from the span of those before it, while one is farther than `tolerance`.
+    """Points (r, d), each the farthest from the span of those before it, and an orthonormal basis (d, r).
 
-    And an orthonormal basis (d, r) of their span.
+    They end when no point is farther than `tolerance` from the span.
     """
     chosen: list[int] = []
     basis = np.zeros((points.shape[1], 0))
@@ -255,8 +253,9 @@ def _span(points: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray]
 
 
 def _symmetric_hull(points: np.ndarray, spanning: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Of points (m, d) and their negatives: vertices (v, d), those of each facet (F, r, d), normals a, a . v <= 1."""
-    # In coordinates in which the spanning points are unit vectors no body is thin, and Qhull does not fail on one.
+    """The hull of points (m, d) and their negatives: vertices (v, d), facets (F, r, d) and normals a, a . v <= 1."""
+    # In coordinates in which the spanning points are unit vectors no body is thin, and Qhull does not fail on
+    # one.
     to_coordinates = basis @ np.linalg.inv(spanning @ basis)
     coordinates = points @ to_coordinates
     kept = _outer(coordinates)
@@ -291,10 +290,10 @@ def _one_of_each_pair(normals: np.ndarray) -> np.ndarray:
 
 
 def _outer(coordinates: np.ndarray) -> np.ndarray:
-    """Indices of the points (m, r) that may be vertices: in the plane, those not well inside a polygon of extremes.
+    """Indices of the points (m, r) that may be vertices; in the plane, most others are left out.
 
-    A graph of 300 states may have 40,000 edges, of which Qhull need see few. Eight extremes drop most points, of which
-    64 then drop most that are left.
+    A graph of 300 states may have 40,000 edges, and Qhull is slow on so many points. Those well inside a polygon
+    of 8 extreme points are dropped, then those well inside one of 64.
     """
     n, r = coordinates.shape
     kept = np.arange(n)

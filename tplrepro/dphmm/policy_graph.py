@@ -1,7 +1,7 @@
 """Policy graphs: which pairs of states must be indistinguishable (section 4.2 of [5]).
 
-States are the indices 0..N-1 throughout. A graph constrained to the possible states C_t keeps N, so that answers f stay
-(N, d), and loses the edges of impossible states.
+States are the indices 0..N-1 throughout. A graph constrained to the possible states C_t keeps N, so that
+answers f stay (N, d), and loses the edges of impossible states.
 """
 
 from collections import Counter
@@ -17,8 +17,6 @@ from numpy.typing import ArrayLike
 from tplrepro.dphmm.constraint import as_answers, as_numbered_chain, check_states
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import FrozenArrays, as_numbers, check_horizon, frozen, one_number
-
-__all__ = ["PolicyGraph"]
 
 
 class PolicyGraph(FrozenArrays):
@@ -48,7 +46,7 @@ class PolicyGraph(FrozenArrays):
 
     @classmethod
     def from_edges(cls, n_states: int, edges: Iterable) -> "PolicyGraph":
-        """The user's own policy: pairs of states in any order; an edge from a state to itself says nothing."""
+        """The user's own policy: pairs of states in any order; an edge from a state to itself is ignored."""
         return cls(n_states, edges)
 
     @classmethod
@@ -61,8 +59,8 @@ class PolicyGraph(FrozenArrays):
     def categorical(cls, categories: Iterable, n_states: int | None = None) -> "PolicyGraph":
         """Categorical protection, G_categ: each state is hidden in its category, a clique.
 
-        Categories are disjoint lists of states, else ValueError; a state in none of them stays unconnected. `n_states`
-        is by default the number of states named, which are then 0..n_states - 1.
+        Categories are disjoint lists of states, else ValueError; a state in none of them stays unconnected.
+        `n_states` is by default the number of states named, which are then 0..n_states - 1.
         """
         groups = [list(category) for category in categories]
         times_named = Counter(chain.from_iterable(groups))
@@ -75,14 +73,16 @@ class PolicyGraph(FrozenArrays):
 
     @classmethod
     def utility(cls, answers: ArrayLike, radius: float) -> "PolicyGraph":
-        """Utility-oriented policy, G_util: states whose answers are at most `radius` apart (Euclidean distance).
+        """Utility-oriented policy, G_util: edges between states whose answers are at most `radius` apart.
 
-        `answers` are f, (N, d); the radius is finite and >= 0, and a relative rounding error of 1e-12 is allowed for.
+        `answers` are f, (N, d); the radius is a Euclidean distance, finite and >= 0, to which rounding may
+        add 1e-12.
         """
         from scipy.spatial import cKDTree
 
         f = as_answers(answers)
-        radius = one_number(as_numbers(radius, "radius must be a number", "give a distance between answers"), "radius")
+        number = as_numbers(radius, "radius must be a number", "give a distance between answers")
+        radius = one_number(number, "radius")
         if not (np.isfinite(radius) and radius >= 0):
             raise ValueError(f"radius must be finite and at least 0, found {radius}; give a distance between answers")
         return cls(len(f), cKDTree(f).query_pairs(radius * (1 + 1e-12), output_type="ndarray"))
@@ -99,7 +99,7 @@ class PolicyGraph(FrozenArrays):
         return cls(P.n_states, np.column_stack(common.coords))
 
     def constrain(self, states: ArrayLike) -> "PolicyGraph":
-        """The constrained policy graph of `states` (indices or a boolean mask (N,)), G with C_t; see section 4.2.
+        """The policy graph constrained to `states` (indices or a boolean mask (N,)), section 4.2 of [5].
 
         States that are impossible already stay so. ValueError if a state is unknown or none is left.
         """
@@ -124,17 +124,19 @@ class PolicyGraph(FrozenArrays):
         return self._copy(_sorted_edges(np.vstack([self.edge_array, more]), self.n_states), self.possible)
 
     def with_null(self, states: ArrayLike | None = None) -> "PolicyGraph":
-        """This graph and a null node N, "no such record", connected to `states`, by default to all possible ones.
+        """This graph and a null node N, "no such record", connected to `states` (by default all possible ones).
 
-        It makes them unbounded neighbours (Definition 3.4 of [5]): their existence is protected. Its answer is 0, so
-        append a row of zeros to f. For databases only: a Markov chain always has a state (section 4.1).
+        It makes them unbounded neighbours (Definition 3.4 of [5]): their existence is protected. Its answer
+        is 0, so append a row of zeros to f. For databases only: a Markov chain always has a state (section
+        4.1).
 
         >>> sorted(PolicyGraph.from_edges(3, [(0, 1)]).with_null([1, 2]).edges)
         [(0, 1), (1, 3), (2, 3)]
         """
         chosen = self.possible if states is None else check_states(states, self.n_states)
-        more = PolicyGraph(self.n_states + 1)._copy(self.edge_array.copy(), np.append(self.possible, self.n_states))
-        return more.connect(np.column_stack([chosen, np.full(len(chosen), self.n_states)]))
+        possible = np.append(self.possible, self.n_states)
+        extended = PolicyGraph(self.n_states + 1)._copy(self.edge_array.copy(), possible)
+        return extended.connect(np.column_stack([chosen, np.full(len(chosen), self.n_states)]))
 
     @cached_property
     def graph(self) -> Any:
@@ -152,7 +154,7 @@ class PolicyGraph(FrozenArrays):
 
     @cached_property
     def edge_array(self) -> np.ndarray:
-        return frozen(_clique(self.possible))  # of a complete graph, when somebody asks; others hold theirs
+        return frozen(_clique(self.possible))  # for complete graphs only; others are made with their edges
 
     @property
     def n_edges(self) -> int:
@@ -213,9 +215,9 @@ def _clique(members: np.ndarray) -> np.ndarray:
 
 
 def _checked_edges(edges: Iterable, n_states: int) -> np.ndarray:
-    given: Any = edges if hasattr(edges, "shape") else [*edges]
-    array = np.asarray(given)
-    if np.ma.is_masked(given) or (array.size and (array.ndim != 2 or array.shape[1] != 2)):
+    pairs: Any = edges if hasattr(edges, "shape") else [*edges]
+    array = np.asarray(pairs)
+    if np.ma.is_masked(pairs) or (array.size and (array.ndim != 2 or array.shape[1] != 2)):
         raise ValueError(f"edges must be pairs of states, shape (m, 2), found shape {array.shape}; give pairs (i, j)")
     check_states(array.ravel(), n_states, "states of edges")
     return _sorted_edges(array.reshape(-1, 2), n_states)

@@ -1,13 +1,13 @@
 """Who is hidden by the noise, and graphs that hide everybody (sections 5.2 and 6.1 of [5]).
 
-The degree of protection DoP(s_i) counts the possible states s_j, s_i among them, whose answer lies in f(s_i) + K
-(Definition 5.2). A state with DoP 1 is exposed: no other state makes the released value as likely within a factor
-e^epsilon (Theorem 5.2).
+The degree of protection DoP(s_i) counts the possible states s_j, s_i among them, whose answer lies in f(s_i)
++ K (Definition 5.2). A state with DoP 1 is exposed: no other state makes the released value as likely within
+a factor e^epsilon (Theorem 5.2).
 
-A graph becomes protectable by connecting each exposed state to one other state: to the one with the nearest answer
-(Algorithm 1), or to the one that makes the volume of K grow least (Algorithm 3, in any dimension). Each connection
-enlarges K and may protect other states as well, so the exposed states are found again after each step. The optimum of
-Eq. (5) is found among all such connections by branch and bound.
+A graph becomes protectable by connecting each exposed state to one other state: to the one with the nearest
+answer (Algorithm 1), or to the one that makes the volume of K grow least (Algorithm 3, in any dimension).
+Each connection enlarges K and may protect other states as well, so the exposed states are found again after
+each step. The optimum of Eq. (5) is found among all such connections by branch and bound.
 """
 
 from collections.abc import Iterable
@@ -23,20 +23,6 @@ from tplrepro.dphmm.hull import GrowingHull, SensitivityHull, sensitivity_hull
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.validation import check_choice
 
-__all__ = [
-    "METHODS",
-    "NoPrivacyError",
-    "Protection",
-    "as_policy",
-    "constrained_dp_factor",
-    "degree_of_protection",
-    "exposed_states",
-    "is_protectable",
-    "protect",
-    "protectable_graph",
-    "unbounded_dp_factor",
-]
-
 #: Algorithms 1 and 3 and Eq. (5) of [5].
 METHODS = ("greedy", "stepwise", "optimal")
 #: Hulls that the search for the optimum may build: half a minute of them.
@@ -46,19 +32,23 @@ ROWS = 512
 
 
 class NoPrivacyError(ValueError):
-    """Only one state is left, or no two states are connected: nothing can hide the true state (section 11.6 of [5])."""
+    """Only one state is possible, or no two are connected: nothing can hide the true state (section 11.6 of [5])."""
 
 
 def degree_of_protection(
-    policy: PolicyGraph, answers: ArrayLike, hull: SensitivityHull | None = None, states: ArrayLike | None = None
+    policy: PolicyGraph,
+    answers: ArrayLike,
+    hull: SensitivityHull | None = None,
+    states: ArrayLike | None = None,
 ) -> np.ndarray:
-    """DoP of every state (Definition 5.2 of [5]), (N,): 0 for impossible states, at least 1 for possible ones.
+    """DoP of every state (Definition 5.2 of [5]), (N,): 0 for impossible states, else at least 1.
 
     Parameters
     ----------
     policy : PolicyGraph over N states, constrained to the possible ones
     answers : array-like (N, d) or (N,), f
-    hull : SensitivityHull, optional: the body of the noise, by default K(G, f); `cross_polytope` for Laplace noise
+    hull : SensitivityHull, optional: the body of the noise, by default K(G, f)
+        For Laplace noise it is the `cross_polytope` of the l1 sensitivity.
     states : array-like of int, optional: count for these possible states only; the others get 0
 
     Fig. 9(a) of [5]: s_2 (index 1) has lost its neighbour but is hidden among three states.
@@ -71,8 +61,8 @@ def degree_of_protection(
     f = as_answers(answers, policy.n_states)
     hull = sensitivity_hull(policy, f) if hull is None else hull
     possible = policy.possible
-    given = possible if states is None else check_states(states, policy.n_states)
-    wanted = np.intersect1d(given, possible, assume_unique=True)
+    counted = possible if states is None else check_states(states, policy.n_states)
+    wanted = np.intersect1d(counted, possible, assume_unique=True)
     counts = np.zeros(policy.n_states, dtype=int)
     for rows in np.split(wanted, range(ROWS, wanted.size, ROWS)):
         counts[rows] = hull.pairwise_contains(f[rows], f[possible]).sum(axis=1)
@@ -82,6 +72,7 @@ def degree_of_protection(
 def exposed_states(policy: PolicyGraph, answers: ArrayLike, hull: SensitivityHull | None = None) -> np.ndarray:
     """Possible states with DoP 1 (Theorem 5.2 of [5]), ascending; parameters as in `degree_of_protection`.
 
+    A policy without exposed states is protectable (Definition 5.3 of [5]).
     With Laplace noise pass its body, `cross_polytope(d, l1_sensitivity)`: it hides more (Example 5.3).
     Example 5.2 of [5]: s_5 (index 4) is exposed.
 
@@ -93,16 +84,12 @@ def exposed_states(policy: PolicyGraph, answers: ArrayLike, hull: SensitivityHul
     return alone[degree_of_protection(policy, answers, hull, alone)[alone] == 1]
 
 
-def is_protectable(policy: PolicyGraph, answers: ArrayLike, hull: SensitivityHull | None = None) -> bool:
-    """Whether every possible state has DoP > 1 (Definition 5.3 of [5]); parameters as in `degree_of_protection`."""
-    return exposed_states(policy, answers, hull).size == 0
-
-
 def constrained_dp_factor(policy: PolicyGraph, answers: ArrayLike, hull: SensitivityHull | None = None) -> float:
     """max ||f(s_j) - f(s_k)||_K over possible states; parameters as in `degree_of_protection`.
 
-    Between any two possible states the loss is at most epsilon times that, and the released value f(s_j) attains it
-    (Theorems 5.3 (1) and 6.3 of [5]). Infinite if some difference lies off the span of a flat hull.
+    Between any two possible states the loss is at most epsilon times that, and the released value f(s_j)
+    attains it (Theorems 5.3 (1) and 6.3 of [5]). Infinite if some difference lies off the span of a flat
+    hull.
 
     >>> round(constrained_dp_factor(PolicyGraph.from_edges(4, [(0, 1), (1, 2), (2, 3)]), [0, 1, 2, 3]), 6)
     3.0
@@ -111,23 +98,9 @@ def constrained_dp_factor(policy: PolicyGraph, answers: ArrayLike, hull: Sensiti
     hull = sensitivity_hull(policy, answers) if hull is None else hull
     if not np.isfinite(hull.norm(f - f[0])).all():
         return np.inf
-    # The largest norm of a difference is the widest spread along a half-space's normal; the slack covers its rounding.
+    # The largest norm of a difference is the widest spread along a half-space's normal; the slack covers its
+    # rounding.
     return float((1 + hull.slack) * np.ptp((f - f[0]) @ hull.halfspaces.T, axis=0).max(initial=0.0))
-
-
-def unbounded_dp_factor(policy: PolicyGraph, answers: ArrayLike, hull: SensitivityHull | None = None) -> float:
-    """max ||f(s_j)||_K over possible states; parameters as in `degree_of_protection`.
-
-    In a database, where f(s_j) is what the record s_j adds to the answer, the loss about the existence of a record is
-    at most epsilon times that (Theorem 5.3 (2) of [5]); at most 1 where all are connected to a null node.
-
-    >>> f, G = [[1, 0], [0, 0], [1, 0], [0, 1], [1, 0], [0, 1]], PolicyGraph.from_edges(6, [(0, 1), (2, 3)])
-    >>> round(unbounded_dp_factor(G, f), 6), round(unbounded_dp_factor(G.with_null(), [*f, [0, 0]]), 6)
-    (2.0, 1.0)
-    """
-    f = as_answers(answers, policy.n_states)[policy.possible]
-    hull = sensitivity_hull(policy, answers) if hull is None else hull
-    return float((1 + hull.slack) * hull.norm(f).max())
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,13 +132,14 @@ def protectable_graph(
     policy : PolicyGraph over N states, constrained to the possible ones
     answers : array-like (N, d) or (N,), f
     method : str
-        "greedy": Algorithm 1 of [5]. "stepwise": Algorithm 3, the smallest volume after each step; optimal for one
-        exposed state, not for several. "optimal": Eq. (5), the smallest volume, if the search proves it with 10,000
-        hulls, in half a minute: 150 exposed states in the plane, some 60 in space, 6 in four dimensions. Beyond, the
-        best graph found, never larger than the other two, and the `gap` of `protect` bounds by how much.
+        "greedy": Algorithm 1 of [5]. "stepwise": Algorithm 3, the smallest volume after each step; optimal
+        for one exposed state, not for several. "optimal": Eq. (5), the smallest volume, if the search proves
+        it with 10,000 hulls, in half a minute: 150 exposed states in the plane, some 60 in space, 6 in four
+        dimensions. Beyond, the best graph found, never larger than the other two, and the `gap` of `protect`
+        bounds by how much.
     insisted : PolicyGraph or pairs of states
-        The user's own choice of who hides whom (footnotes 3 and 5 of [5]): an exposed state gets all its edges among
-        these to possible states. The method then connects those that are still exposed.
+        The user's own choice of who hides whom (footnotes 3 and 5 of [5]): an exposed state gets all its
+        edges among these to possible states. The method then connects those that are still exposed.
 
     NoPrivacyError if only one state is possible.
 
@@ -186,11 +160,12 @@ def protectable_graph(
 def protect(
     policy: PolicyGraph, answers: ArrayLike, method: str = "greedy", insisted: PolicyGraph | Iterable = ()
 ) -> Protection:
-    """`protectable_graph` with its hull, the edges added, and what is known of the optimum; parameters as there.
+    """The graph of `protectable_graph` with its hull, added edges and optimality gap; parameters as there.
 
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
-    >>> found = protect(PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]]).constrain([2, 3, 4, 5]), f, "optimal")
-    >>> found.added_edges, round(found.hull.volume, 6), found.gap
+    >>> G = PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]]).constrain([2, 3, 4, 5])
+    >>> protection = protect(G, f, "optimal")
+    >>> protection.added_edges, round(protection.hull.volume, 6), protection.gap
     ([(2, 3)], 14.0, 0.0)
     """
     check_choice(method, "method", METHODS)
@@ -243,8 +218,8 @@ def _one_by_one(
         distances = np.linalg.norm(differences, axis=1)
         if by_volume:
             dimensions, volumes = growing.hull.extended_volumes(differences)
-            # A flat body has volume 0 in the space around it; among flat ones their own volume decides. Equal volumes
-            # are common there (all apexes at one height), and among them the nearest answer decides.
+            # A flat body has volume 0 in the space around it; among flat ones their own volume decides. Equal
+            # volumes are common there (all apexes at one height), and among them the nearest answer decides.
             volumes[dimensions > dimensions.min()] = np.inf
             distances[volumes > volumes.min() * (1 + 1e-9)] = np.inf
         nearest = int(np.argmin(distances))
@@ -279,9 +254,9 @@ def _smallest(
 ) -> tuple[SensitivityHull, list[tuple[int, int]], float]:
     """The smallest hull under which no state is exposed, the edges that make it, and the gap.
 
-    Branch and bound from a first solution. Hulls only grow, so that a hull is no larger than any that is made from it,
-    and each exposed state must be connected to some other in the end: the least extension that hides the state which
-    is hardest to hide is a bound, and that state's connections are the branches.
+    Branch and bound from a first solution. Hulls only grow, so that a hull is no larger than any that is made
+    from it, and each exposed state must be connected to some other in the end: the least extension that hides
+    the state which is hardest to hide is a bound, and that state's connections are the branches.
     """
     queue: list[tuple] = [((0, 0.0), 0, [], hull, exposed)]
     built, seen = 0, set()

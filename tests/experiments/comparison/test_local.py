@@ -7,8 +7,9 @@ import pytest
 
 from experiments import comparison
 from experiments.comparison.randomized_response import KaryRandomizedResponse, UnaryEncoding
+from tests.dphmm.policies import pairwise_norms
 from tplrepro import sip
-from tplrepro.dphmm import KNormMechanism, PolicyGraph
+from tplrepro.dphmm import KNormMechanism, PolicyGraph, protect
 
 LOCAL = {
     "randomised response": partial(comparison.release_reports, by=KaryRandomizedResponse),
@@ -123,5 +124,5 @@ def test_policies_hide_their_pairs_within_epsilon_a_release(setting, policy):
     first, second = graph.edge_array.T
     told = release.log_likelihoods
     assert 0.45 < np.abs(told[..., first] - told[..., second]).max() <= 0.5 + 1e-9
-    mechanism = KNormMechanism.protecting(graph, setting.positions, 0.5)
-    assert np.ptp(told, axis=-1).max() <= 0.5 * mechanism.hull.pairwise_norms(*[setting.positions] * 2).max() + 1e-9
+    mechanism = KNormMechanism.fitted(protect(graph, setting.positions), setting.positions, 0.5)
+    assert np.ptp(told, axis=-1).max() <= 0.5 * pairwise_norms(mechanism.hull, setting.positions).max() + 1e-9

@@ -42,15 +42,17 @@ def test_mobility_model_keeps_cells_that_reach_each_other(model):
     assert (P[model.trajectories[:, :-1], model.trajectories[:, 1:]] > 0).all()
 
 
-@pytest.mark.parametrize("delta", [None, 0.05])
-def test_evaluate_repeats_the_release(model, delta):
-    policy = PolicyGraph.transition(model.transitions) if delta is None else PolicyGraph.complete(16)
-    table = evaluation.evaluate(model, policy, [0.7], delta, seed=4)
+@pytest.mark.parametrize("excluded", [None, 0.05])
+def test_evaluate_repeats_the_release(model, excluded):
+    policy = PolicyGraph.transition(model.transitions) if excluded is None else PolicyGraph.complete(16)
+    table = evaluation.evaluate(model, policy, [0.7], excluded, seed=4)
     assert len(table) == 24
     assert (table["degree_of_protection"] >= 2).all()
     for i, trajectory in enumerate(model.trajectories):
         P, rng = model.transitions, np.random.default_rng([4, i])
-        steps = release(trajectory[1:], policy, model.answers, 0.7, P, P.row(trajectory[0]), delta=delta, rng=rng)
+        steps = release(
+            trajectory[1:], policy, model.answers, 0.7, P, P.row(trajectory[0]), excluded_probability=excluded, rng=rng
+        )
         part = table[table.trajectory == i]
         for step, state, row in zip(steps, trajectory[1:], part.itertuples(), strict=True):
             assert row.released
@@ -64,7 +66,7 @@ def test_evaluate_repeats_the_release(model, delta):
 
 
 def test_compare_and_growth(model):
-    table = evaluation.compare({"grid": model}, {"grid": 1.0}, [0.5, 1.0], delta=0.01, seed=0)
+    table = evaluation.compare({"grid": model}, {"grid": 1.0}, [0.5, 1.0], excluded_probability=0.01, seed=0)
     assert table["method"].unique().tolist() == ["DPHMM, G_util", "DPHMM, G_trs", "DPLS"]
     assert table.columns[:4].tolist() == ["data", "method", "trajectory", "epsilon"]
     assert len(table) == 2 * 3 * 24

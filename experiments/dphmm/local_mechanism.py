@@ -1,0 +1,64 @@
+"""The mechanism that section 11.5 of [5] attacks: local differential privacy on the true state's neighbourhood."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tplrepro.dphmm.constraint import as_answers
+from tplrepro.dphmm.mechanisms import MECHANISMS
+from tplrepro.dphmm.policy_graph import PolicyGraph
+from tplrepro.markov.filtering import condition, log_probabilities
+from tplrepro.validation import check_choice, check_distribution
+
+
+class LocalMechanism:
+    """Noise fitted to the neighbourhood of the true state alone.
+
+    It is epsilon-LocalDP (Definition 11.1 of [5]), but the shape of its noise depends on the secret: where
+    neighbourhoods span different lines, K-norm noise tells which one it lies on, and with it the state.
+    Laplace noise fills the space, but its scale differs, and far from the answers the likelihood ratio
+    exceeds every bound. Parameters as in `KNormMechanism`, but each possible state has a neighbour;
+    `mechanism` is "k-norm", "laplace" or "planar isotropic", and `mechanisms` holds that of each state.
+
+    Example 11.2 of [5]: the value released for s_4 (index 3) lies on the line through f(s_4) and f(s_6).
+
+    >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
+    >>> G = PolicyGraph.from_edges(6, [(3, 5), (4, 5)]).constrain([3, 4, 5])
+    >>> local = LocalMechanism(G, f, epsilon=1.0)
+    >>> z = local.sample(3, np.random.default_rng(0))
+    >>> local.posterior(z, [0, 0, 0, 1 / 3, 1 / 3, 1 / 3]).tolist()
+    [0.0, 0.0, 0.0, 1.0, 0.0, 0.0]
+    """
+
+    def __init__(self, policy: PolicyGraph, answers: ArrayLike, epsilon: float, mechanism: str = "k-norm"):
+        check_choice(mechanism, "mechanism", MECHANISMS)
+        self.policy = policy
+        self.answers = as_answers(answers, policy.n_states)
+        # Definition 11.1 compares any two states of the neighbourhood, not the true one with each.
+        complete = PolicyGraph.complete(policy.n_states)
+        self.mechanisms = {
+            state: MECHANISMS[mechanism](complete.constrain(policy.neighbors(state)), self.answers, epsilon)
+            for state in policy.possible.tolist()
+        }
+
+    def sample(self, state: int, rng: np.random.Generator) -> np.ndarray:
+        """A released value (d,) for the true state."""
+        if state not in self.mechanisms:
+            raise ValueError(f"the true state must be possible, found {state}; it is outside the constraint")
+        return self.mechanisms[state].sample(self.answers[state], rng=rng)
+
+    def log_likelihood(self, z: ArrayLike) -> np.ndarray:
+        """Log-density of z (d,) given each state, (N,), on the smallest span that holds z; -inf given other states.
+
+        A value on a line has probability 0 under noise that fills the plane.
+        """
+        logs = np.full(self.policy.n_states, -np.inf)
+        for state, mechanism in self.mechanisms.items():
+            logs[state] = mechanism.log_density(z, self.answers[state])
+        dimensions = {state: self.mechanisms[state].body.dimension for state in np.flatnonzero(np.isfinite(logs))}
+        logs[[state for state in dimensions if dimensions[state] > min(dimensions.values())]] = -np.inf
+        return logs
+
+    def posterior(self, z: ArrayLike, prior: ArrayLike) -> np.ndarray:
+        """What the adversary knows after seeing z (d,), (N,): Eq. (2) of [5]. ImpossibleOutputError if none fits."""
+        p = check_distribution(prior, self.policy.n_states, "prior")
+        return np.exp(condition(log_probabilities(p), self.log_likelihood(z))[0])
