@@ -98,11 +98,10 @@ def check_probability(
     probability: ArrayLike, name: str = "probability", *, zero: bool = True, one: bool = True
 ) -> float:
     """One number from 0 to 1; `zero` and `one` say whether the ends are allowed."""
-    interval = f"{'[' if zero else '('}0, 1{']' if one else ')'}"
-    least = 0.0 if zero else SMALLEST
-    most = 1.0 if one else BELOW_ONE
-    must = f"{name} must be a probability in {interval}"
-    return one_number(_within(probability, least, most, must, "give a number within"), name)
+    least, left = (0.0, "[") if zero else (SMALLEST, "(")
+    most, right = (1.0, "]") if one else (BELOW_ONE, ")")
+    must = f"{name} must be a probability in {left}0, 1{right}"
+    return one_number(_within(probability, least, most, must, "give such a number"), name)
 
 
 def check_smoothing(smoothing: ArrayLike, name: str = "smoothing") -> float:
@@ -176,14 +175,8 @@ def check_covariance(given: Any, name: str = "covariance") -> np.ndarray:
 
 def check_delta(delta: ArrayLike) -> np.ndarray:
     """Probabilities of a privacy failure as a float array; they must be above 0 and below 1."""
-    values = as_numbers(delta, "delta must be numbers between 0 and 1", "give a probability such as 1e-6")
-    bad = ~((values > 0.0) & (values < 1.0))
-    if bad.any():
-        raise ValueError(
-            f"delta must be greater than 0 and less than 1, found {values[bad].flat[0]:g}; give a probability such as "
-            "1e-6 (pure DP, delta = 0: temporal_privacy_leakage)"
-        )
-    return values
+    remedy = "give a probability such as 1e-6 (pure DP, delta = 0: temporal_privacy_leakage)"
+    return _within(delta, SMALLEST, BELOW_ONE, "delta must be greater than 0 and less than 1", remedy)
 
 
 def check_choice(choice: Hashable, name: str, choices: Iterable[Hashable]) -> None:
