@@ -23,6 +23,7 @@ OPTIONAL = ("matplotlib",)
 RENAMED: dict[str, str] = {
     "tpl.random_matrix": "tplrepro.TransitionMatrix.random(n, rng=numpy.random.default_rng(seed))",
     "markov.random_matrix": "tplrepro.TransitionMatrix.random(n, rng=numpy.random.default_rng(seed))",
+    "published.theorem_11": "published.algorithm_6(epsilon, tables), which evaluates the theorem",
     "TransitionMatrix.propagate": "distribution @ P",
     "tpl.TemporalPrivacyAccountant": "tplrepro.TemporalAccountant, which takes dp_accounting's events",
     "tpl.TemporalRenyiLeakage": "tplrepro.temporal_privacy_profile",

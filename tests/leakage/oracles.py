@@ -9,6 +9,8 @@ from itertools import permutations
 import mpmath
 import numpy as np
 
+from tplrepro.leakage import published
+
 DIGITS = 50
 
 
@@ -96,6 +98,12 @@ def exact_supremum(loss, epsilon, ceiling):
         middle = (low + high) / 2
         low, high = (low, middle) if loss(middle) + epsilon <= middle else (middle, high)
     return high
+
+
+def theorem_11(q, d, epsilon):
+    """The supremum for one pair of sums by Theorem 11 of [1], as Algorithm 6 evaluates it for a table of one pair."""
+    tables = published.PrecomputedTables(*np.array([[[q]], [[d]], [[np.inf]]]))
+    return published.algorithm_6(epsilon, tables)[0]
 
 
 def supremum_mpmath(q, d, epsilon, dps=60):

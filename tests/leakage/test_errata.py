@@ -12,7 +12,7 @@ import pytest
 import tplrepro as tpl
 from tests.leakage import oracles
 from tests.leakage.matrices import BACKWARD, FIG_3, FIG_4, FORWARD, SWAPPED, THREE, random_matrices
-from tests.leakage.oracles import brute_force_loss, loss_mpmath, pair_loss_mpmath, supremum_mpmath
+from tests.leakage.oracles import brute_force_loss, loss_mpmath, pair_loss_mpmath, supremum_mpmath, theorem_11
 from tplrepro.leakage import published
 
 WORKED_EXAMPLE = [0.2, 0.3, 0.5], [0.1, 0.0, 0.9]  # of Algorithm 2
@@ -158,8 +158,8 @@ def test_equation_39_has_wrong_signs():
 def test_theorem_11_has_no_supremum_at_equality():
     # the printed second case divides by 1 - q e^epsilon = 0
     assert 1 - 0.5 * math.exp(math.log(2)) == 0
-    assert published.theorem_11(0.5, 0.0, math.log(2)) == math.inf
-    assert published.theorem_11(0.5, 0.0, math.log(2) - 1e-12) == pytest.approx(math.log(0.5 / 0.5e-12), abs=1e-3)
+    assert theorem_11(0.5, 0.0, math.log(2)) == math.inf
+    assert theorem_11(0.5, 0.0, math.log(2) - 1e-12) == pytest.approx(math.log(0.5 / 0.5e-12), abs=1e-3)
 
 
 @pytest.mark.parametrize(("d", "epsilon", "expected"), [(1e-16, 0.01, 0.02010101), (1e-17, 0.5, 1.54617527)])
@@ -168,7 +168,7 @@ def test_theorem_11_first_case_cancels_for_tiny_d(d, epsilon, expected):
     exact = float(supremum_mpmath(0.5, d, epsilon))
     assert exact == pytest.approx(expected, rel=1e-7)
     assert abs(printed_theorem_11_first_case(0.5, d, epsilon) - exact) > 0.05
-    assert published.theorem_11(0.5, d, epsilon) == pytest.approx(exact, rel=1e-14)
+    assert theorem_11(0.5, d, epsilon) == pytest.approx(exact, rel=1e-14)
     assert tpl.PrivacyLossFunction([[0.5, 0.5], [1 - d, d]]).supremum(epsilon) == pytest.approx(exact, rel=1e-12)
 
 

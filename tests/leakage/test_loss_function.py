@@ -4,7 +4,8 @@ import copy
 import math
 import pickle
 import re
-from itertools import repeat
+from fractions import Fraction
+from itertools import permutations, repeat
 
 import mpmath
 import numpy as np
@@ -144,7 +145,8 @@ def test_budget_for_is_safe_and_tight(P, alpha):
     L = tpl.PrivacyLossFunction(P)
     assert L.is_identity == (((P > 0.0).astype(int) @ (P > 0.0).T) == 0).any()
     budget = L.budget_for(alpha)
-    exact = mpmath.mpf(alpha) - loss_mpmath(P, alpha, dps=400)
+    with mpmath.workdps(400):
+        exact = alpha - loss_mpmath(P, alpha, dps=400)
     assert 0.0 <= budget <= alpha
     assert budget <= exact
     if budget > 0:
@@ -152,6 +154,47 @@ def test_budget_for_is_safe_and_tight(P, alpha):
         if exact > 1e-290:
             # Pairs that tie within 1e-15 of a gap are not told apart.
             assert budget == pytest.approx(float(exact), rel=1e-9, abs=2.5e-15 * min(alpha, 1.0))
+
+
+def rows_of_exact_sum(rng, n, bits):
+    """A random matrix of multiples of 2^-bits, whose rows sum to 1 without rounding."""
+    cuts = np.sort(rng.integers(0, 2**bits + 1, (n, n - 1)), axis=1)
+    return np.diff(cuts, prepend=0, append=2**bits, axis=1) / 2.0**bits
+
+
+def assert_budgets_are_safe(P, alphas):
+    L = tpl.PrivacyLossFunction(P)
+    with mpmath.workdps(60):
+        assert all(L.budget_for(alpha) <= alpha - loss_mpmath(P, alpha) for alpha in alphas)
+
+
+def test_rounding_never_raises_a_budget():
+    """Without the margin `ROUNDING` in `budget_for`, a quarter of these budgets exceeds the exact one."""
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        assert_budgets_are_safe(rows_of_exact_sum(rng, 2, rng.integers(2, 30)), 10.0 ** rng.uniform(0, 2.8, 5))
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_rows_that_nearly_tie_never_raise_a_budget(order):
+    """The hull may keep the first of two points whose gaps differ by 2^-51, and 1 - q(S) differs far more.
+
+    Without the margin `TIES` in `budget_for`, half of these budgets exceed the exact one.
+    """
+    for rest in (2.0**-20, 2.0**-30, 2.0**-40):
+        P = np.array([[1 - rest, 0, rest], [0, 1 - rest + 2.0**-51, rest - 2.0**-51], [0, 0, 1]])
+        assert_budgets_are_safe(P[list(order)], (0.1, 1.0, 10.0))
+
+
+def test_the_hockey_stick_divergence_is_never_rounded_down():
+    """Without the margin `ROUNDING` in `support`, a third of these divergences is below the exact one."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        P = rows_of_exact_sum(rng, int(rng.integers(2, 6)), rng.integers(3, 50))
+        rows, gammas = [list(map(Fraction, row)) for row in P.tolist()], (1.0 + 10.0 ** rng.uniform(-9, 3, 5)).tolist()
+        for gamma, divergence in zip(gammas, tpl.PrivacyLossFunction(P).hockey_stick(gammas).tolist(), strict=True):
+            pairs = (zip(q, d, strict=True) for q, d in permutations(rows, 2))
+            assert divergence >= max(sum(max(a - Fraction(gamma) * b, 0) for a, b in pair) for pair in pairs)
 
 
 def test_trivial_matrices():

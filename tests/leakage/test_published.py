@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.leakage.matrices import FIG_3, FIG_4, FORWARD, KINDS, random_matrices, random_matrix
-from tests.leakage.oracles import loss_mpmath, supremum_mpmath
+from tests.leakage.oracles import loss_mpmath, supremum_mpmath, theorem_11
 from tplrepro.leakage import published
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 
@@ -121,7 +121,7 @@ def test_theorem_11_solves_the_fixed_point_equation(d, share, epsilon):
     # the conditioning in q, where d is tiny: half an ulp of q is all that 1 - q e^epsilon can resolve
     margin = abs(1 + d - q * np.exp(min(epsilon, 700))) + np.sqrt(d)
     tolerance = 1e-13 + 1e-15 / margin if margin else np.inf
-    value = published.theorem_11(q, d, epsilon)
+    value = theorem_11(q, d, epsilon)
     assert value >= epsilon
     if exact < np.inf and tolerance < 1e-3:
         assert value == pytest.approx(float(exact), rel=tolerance)

@@ -1,15 +1,15 @@
 """The temporal privacy loss function L(alpha), exact on all of [0, inf) (Eqs. (13), (15), (24) of [1]).
 
-L(alpha) is the largest log-ratio that an adversary who knows the transition matrix can draw from a leakage alpha of the
-neighbouring time point. It is kept as the vertices of the joint hull (`envelope`), one for each interval of alpha;
-evaluation is a binary search. No range has to be given in advance.
+L(alpha) is the leakage that an adversary who knows the transition matrix derives from a leakage alpha at the
+neighbouring time point. It is stored as the vertices of the joint hull (`envelope`), one for each interval of alpha;
+evaluation is a binary search.
 """
 
 from bisect import bisect_right
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cached_property
-from math import expm1, inf, isnan, log, nextafter
+from math import expm1, inf, isnan, log
 from typing import NamedTuple
 
 import numpy as np
@@ -28,21 +28,19 @@ from tplrepro.leakage.vertex import (
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.validation import as_numbers, check_alpha, check_epsilon, frozen, one_number
 
-__all__ = ["PrivacyLossFunction", "Witness", "privacy_loss"]
-
-#: Bound on the relative error of one evaluation at a vertex (measured: under 2e-15).
+#: Bound on the relative rounding error of one evaluation at a vertex (measured: under 2e-15).
 ROUNDING = 4e-15
-#: Bound on what L(alpha) is understated by, as a share of 1 - e^-alpha, where pairs of rows nearly tie (`envelope`).
+#: Where pairs of rows nearly tie, the hull understates L(alpha) by at most this share of 1 - e^-alpha (`envelope`).
 TIES = 2e-15
 
 
 class Witness(NamedTuple):
-    """The pair of states that an adversary tells apart best, and how; in words by `str`.
+    """The two states that an adversary distinguishes best, and the evidence; `str` gives it in words.
 
-    The neighbouring states `columns` speak for `state_q` (all labels); `q` and `d` are their probabilities from it and
-    from `state_d`. `alpha` is the leakage of the neighbouring time point, `loss` = L(alpha), nats; `where` says which
-    time point that is, such as "one step earlier", which a matrix does not know. A plain tuple, so that a table that
-    carries witnesses in its ``attrs`` can be written to JSON and Parquet.
+    `columns` are the states of the neighbouring time point that indicate `state_q` rather than `state_d` (all are
+    labels); `q` and `d` are their total probabilities from these two. `alpha` is the leakage of the neighbouring time
+    point, `loss` = L(alpha), in nats; `where` names that time point, such as "one step earlier". It is a plain tuple,
+    so that a table with witnesses in its ``attrs`` can be written to JSON and Parquet.
     """
 
     state_q: object
@@ -58,10 +56,11 @@ class Witness(NamedTuple):
         if not self.columns:
             return "all states are followed alike, so the adversary gains nothing from the correlation"
         named = ", ".join(map(repr, self.columns[:5])) + (", ..." if len(self.columns) > 5 else "")
+        evidence = f"{{{named}}} {self.where}" if self.where else f"{{{named}}}"
         return (
-            f"the adversary gains most by telling {self.state_q!r} from {self.state_d!r}: "
-            f"{{{named}}} {self.where}{' ' * bool(self.where)}has probability {self.q:.4g} from the first and "
-            f"{self.d:.4g} from the second, so a leakage of {self.alpha:.4g} nats there adds {self.loss:.4g} nats here"
+            f"the adversary gains most by telling {self.state_q!r} from {self.state_d!r}: {evidence} "
+            f"has probability {self.q:.4g} from the first and {self.d:.4g} from the second, "
+            f"so a leakage of {self.alpha:.4g} nats there adds {self.loss:.4g} nats here"
         )
 
 
@@ -72,7 +71,7 @@ class PrivacyLossFunction(Suggesting):
     ----------
     matrix : TransitionMatrix or array-like (n, n)
         Pr(l^{t-1} | l^t) for backward, Pr(l^t | l^{t-1}) for forward leakage; rows sum to 1, else ValueError.
-    progress : show a progress bar, worth it from n = 2,000 on
+    progress : show a progress bar, useful from n = 2,000 on
 
     Examples
     --------
@@ -88,7 +87,7 @@ class PrivacyLossFunction(Suggesting):
     """
 
     def __init__(self, matrix: TransitionMatrix | ArrayLike, progress: bool = False):
-        from tplrepro.leakage.envelope import joint_hull  # SciPy, and Numba, load on first use
+        from tplrepro.leakage.envelope import joint_hull  # loads SciPy
 
         self.matrix: TransitionMatrix = as_transition_matrix(matrix)
         # Where all rows are equal: one vertex without gap, L = 0.
@@ -99,12 +98,12 @@ class PrivacyLossFunction(Suggesting):
 
     @property
     def vertices(self) -> np.ndarray:
-        """The pairs (d, q) of Theorem 9 of [1], (K, 2), in the order in which they hold as alpha grows."""
+        """The pairs (d, q) of Theorem 9 of [1], (K, 2), in the order in which they apply as alpha grows."""
         return frozen([(d, 1.0 - rest if rest < 0.5 else d + gap) for d, gap, rest in self._sums])
 
     @property
     def breakpoints(self) -> np.ndarray:
-        """The alphas (K - 1,) at which one vertex takes over from the last; nats."""
+        """The alphas (K - 1,) at which the next vertex takes over; nats."""
         return frozen(self._breakpoints)
 
     def __repr__(self) -> str:
@@ -123,21 +122,21 @@ class PrivacyLossFunction(Suggesting):
         return losses
 
     def at(self, alpha: float) -> float:
-        """L(alpha) for one float that is known to be valid: the step of the recursions over time."""
+        """L(alpha) for one valid float, without checks: the step of the recursions over time."""
         return vertex_loss(*self._sums[bisect_right(self._breakpoints, alpha)], alpha)
 
     def slope_at(self, alpha: float) -> float:
-        """L'(alpha) for one float that is known to be valid, between 0 and 1; at a breakpoint the larger one."""
+        """L'(alpha) for one valid float, without checks; at a breakpoint the larger of the two derivatives."""
         return vertex_slope(*self._sums[bisect_right(self._breakpoints, alpha)], alpha)
 
     @cached_property
     def table(self) -> np.ndarray:
-        """The vertices (K, 4) as `vertex.ascend` takes them: d, gap, 1 - q, and the alpha up to which each holds."""
+        """The vertices (K, 4) for `vertex.ascend`: d, gap, 1 - q, and the alpha up to which each applies."""
         return frozen(np.column_stack([self._sums, [*self._breakpoints, inf]]))
 
     @cached_property
     def _budgets(self) -> list[float]:
-        """The budget that keeps the supremum at a breakpoint: budgets between two of them belong to one vertex."""
+        """The budget whose supremum is each breakpoint; budgets between two of them belong to one vertex."""
         return [vertex_budget(*vertex, alpha) for vertex, alpha in zip(self._sums, self._breakpoints, strict=False)]
 
     def hockey_stick(self, gamma: ArrayLike) -> float | np.ndarray:
@@ -158,10 +157,10 @@ class PrivacyLossFunction(Suggesting):
         return self.support(slopes) if slopes.ndim else float(self.support(slopes))
 
     def support(self, slopes: np.ndarray) -> np.ndarray:
-        """`hockey_stick` at 1 + slopes, which may be tiny and are known to be valid."""
+        """`hockey_stick` at 1 + slopes, which may be tiny, without checks."""
         highest = np.zeros_like(slopes)
         for d, gap, _ in self._sums:
-            np.maximum(highest, gap * (1.0 + ROUNDING) - slopes * (d * (1.0 - ROUNDING)), out=highest)
+            np.maximum(highest, gap * (1.0 + ROUNDING) - slopes * d, out=highest)
         return np.minimum(highest, 1.0)
 
     @property
@@ -187,10 +186,10 @@ class PrivacyLossFunction(Suggesting):
         return max(vertex_supremum(*self._sums[bisect_right(self._budgets, epsilon)], epsilon), epsilon)
 
     def budget_for(self, alpha: ArrayLike) -> float | np.ndarray:
-        """The largest budget a time point whose supremum stays within `alpha`: alpha - L(alpha), elementwise, in nats.
+        """The largest budget per time point whose supremum stays within `alpha`: alpha - L(alpha), elementwise, nats.
 
-        Rounded to the safe side: `supremum(budget_for(alpha)) <= alpha`. It is 0 where no positive budget has such a
-        supremum, as for L(alpha) = alpha.
+        It is rounded down, so that neither the exact supremum nor `supremum(budget_for(alpha))` exceeds alpha; 0 where
+        no positive budget has such a supremum, as for L(alpha) = alpha.
         """
         return _elementwise(self._budget_for, check_alpha(alpha))
 
@@ -198,17 +197,11 @@ class PrivacyLossFunction(Suggesting):
         if self.is_identity or alpha == 0.0:
             return 0.0
         budget = vertex_budget(*self._sums[bisect_right(self._breakpoints, alpha)], alpha)
-        # More than the rounding of the line above and than what the hull does not tell apart; then whatever the
-        # supremum's own rounding asks for.
-        budget = min(max(budget * (1.0 - ROUNDING) + TIES * expm1(-alpha), 0.0), alpha)
-        shrink = ROUNDING
-        while budget > 0.0 and self._supremum(budget) > alpha:
-            budget = min(nextafter(budget, 0.0), budget * (1.0 - shrink))
-            shrink *= 2.0
-        return budget
+        # The margins exceed the rounding of the line above, and the understatement of L.
+        return min(max(budget * (1.0 - ROUNDING) + TIES * expm1(-alpha), 0.0), alpha)
 
     def witness(self, alpha: float) -> Witness:
-        """The pair of states and the set of columns behind L(alpha), for one alpha as in a call.
+        """The pair of states and the set of columns that attain L(alpha), for one alpha.
 
         Examples
         --------
@@ -227,9 +220,9 @@ from the second, so a leakage of 1 nats there adds 0.7063 nats here
 
 
 def privacy_loss(matrix: TransitionMatrix | ArrayLike, alpha: float) -> float:
-    """L(alpha) for one alpha, by one O(n^3) pass over the pairs of rows, without building the function.
+    """L(alpha) for one alpha in nats, by one O(n^3) pass over the pairs of rows, without building the function.
 
-    Arguments and errors as in `PrivacyLossFunction` and its call; nats.
+    Takes the same arguments and raises the same errors as `PrivacyLossFunction` and a call of it.
 
     Examples
     --------
@@ -240,7 +233,7 @@ def privacy_loss(matrix: TransitionMatrix | ArrayLike, alpha: float) -> float:
     alpha = one_number(check_alpha(alpha), "alpha", "build PrivacyLossFunction(matrix) once and call it with the array")
     if alpha > LARGE:  # the pass works with e^alpha
         return PrivacyLossFunction(matrix).at(alpha)
-    from tplrepro.leakage.envelope import best_pair  # as above
+    from tplrepro.leakage.envelope import best_pair  # loads SciPy
 
     # Below 1e-100 the pair with the largest gap is best, and 1 / alpha may be out of range.
     return vertex_loss(*best_pair(matrix, max(alpha, 1e-100)), alpha)
@@ -252,7 +245,7 @@ def _crossing(vertex, following) -> float:
     next_d, next_gap, _ = following
     if not isnan(crossing := vertex_crossing(d, gap, next_d, next_gap)):
         return crossing
-    d, gap, next_d, next_gap = map(Fraction, (d, gap, next_d, next_gap))  # as the products are out of range
+    d, gap, next_d, next_gap = map(Fraction, (d, gap, next_d, next_gap))  # the products are out of range
     exact = (next_gap * d - gap * next_d) / (gap - next_gap)
     return log(exact.denominator) - log(exact.numerator)
 

@@ -1,27 +1,23 @@
-"""Algorithms 1 to 6 and Theorem 11 of [1] as printed, with the errata corrected, in vectorised NumPy.
+"""Algorithms 1 to 6 of [1] as printed, with the errata corrected, in vectorised NumPy.
 
 They compute the loss function of Eq. (24): with u = e^alpha - 1, L(alpha) is the largest log f over rows q, d and sets
-S of columns, where f = (q u + 1) / (d u + 1) and q, d stand for the rows' sums over S. This is the baseline of the
-runtime figures and a second opinion in the tests; `tplrepro.PrivacyLossFunction` gives the same function faster.
+S of columns, where f = (q u + 1) / (d u + 1) and q, d stand for the rows' sums over S. They are the baseline of the
+runtime figures and a second opinion in the tests; `tplrepro.PrivacyLossFunction` computes the same function faster.
 
-What differs from the printed text (docs/errata.md names the test that shows each):
+docs/errata.md lists every difference from the printed text, with the test that shows it. The main ones:
 
 - f is evaluated as 1 + x with the excess x = (q - d) u / (d u + 1), scaled by e^-alpha, and log f as log1p(x): nothing
-  overflows above alpha = 709 and no digits are lost where alpha is small.
-- Algorithm 1, line 5: the flag is cleared in every pass; cleared only once, the loop runs for ever after a removal.
-- Algorithm 1, line 10: q_j / d_j <= f becomes (q_j - d_j) / d_j <= x, and an update that would lower x is not taken. As
-  printed, f rounds to q / d from alpha of about 36 on (earlier where two rows nearly agree), the last column is removed
-  too, and the answer is 0: leakage is silently understated.
-- Algorithm 2, line 11: log((q_i - d_i) / (qArr_i d_i - dArr_i q_i) + 1); the "+ 1" is missing in print.
-- Algorithm 3, line 5: the denominator is dArr_k (e^alpha - 1) + 1.
-- Algorithm 4, lines 2 and 3, mean Algorithm 3. Its tests for equal floats, with which the recursion often never ends,
-  become a tolerance relative to x (an absolute one falls below one ulp of L as L grows).
-- Algorithms 3 to 5 answer for identical rows (L = 0), for which the search in print finds nothing.
-- Algorithm 5, line 2, means the first right end at or above alpha, a_k >= alpha > a_(k-1). Outside [a_1, a_m], where
-  the printed one has no value, ValueError is raised.
+  overflows above alpha = 709, and no digits are lost for small alpha.
+- Algorithm 1 clears its flag in every pass, compares (q_j - d_j) / d_j with x instead of q_j / d_j with f, and rejects
+  an update that would lower x. As printed, it understates the leakage from alpha of about 36 on.
+- Algorithm 2, line 11, is log((q_i - d_i) / (qArr_i d_i - dArr_i q_i) + 1); the "+ 1" is missing in print. Algorithm 3,
+  line 5, has the denominator dArr_k (e^alpha - 1) + 1.
+- Algorithm 4 calls Algorithm 3 and compares with a tolerance relative to x, where the printed one tests two floats for
+  equality and often never ends.
+- Algorithm 5 takes the first right end at or above alpha, and raises ValueError outside [a_1, a_m].
+- Algorithms 3 to 6 also accept identical rows, for which L = 0 and the supremum is epsilon.
 - Theorem 11, second case, needs epsilon strictly below log(1/q). Eq. (39) has wrong signs; the equation solved is
   d F^2 + (1 - d - q e^epsilon) F - e^epsilon (1 - q) = 0, for F - 1, in conjugate form where the root cancels.
-- Algorithm 6 starts from sup = epsilon, not 0: with identical rows the leakage is epsilon itself.
 
 Accuracy against 60-digit arithmetic: Algorithm 1 within a few ulp for every finite alpha. Algorithms 3 and 5 read
 rounded sums from tables, which costs about 1e-16 divided by the largest total variation distance between two rows.
@@ -34,11 +30,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tplrepro.lazy import moved_names
 from tplrepro.markov.transition import as_transition_matrix
 from tplrepro.validation import check_alpha, check_epsilon, one_number
 
-__all__ = ["PiecewiseFunction", "PrecomputedTables", "piecewise_coefficients", "theorem_11"]
+__all__ = ["PiecewiseFunction", "PrecomputedTables", "piecewise_coefficients"]
 __all__ += ["algorithm_1", "algorithm_2", "algorithm_3", "algorithm_4", "algorithm_5", "algorithm_6"]
+
+__getattr__ = moved_names(__name__)
 
 LARGEST = 700.0  # e^alpha is finite with room to spare
 BLOCK = 1 << 16  # entries of a block of pairs: its few temporaries stay in a core's cache
@@ -48,9 +47,9 @@ TOLERANCE = 8 * np.finfo(float).eps  # of Algorithm 4, relative, on the excess f
 def algorithm_1(P: ArrayLike, alpha: float, epsilon: float = 0.0) -> float:
     """BPL or FPL at one time point by Algorithm 1 of [1]: L(alpha) + epsilon.
 
-    All pairs of a block of rows q with every row d are solved at once; a block holds 2^16 entries or one row q, so that
-    memory is O(n^2), not n^3. One pass removes every column that violates Inequality (22), which [1] shows to be
-    allowed. `alpha` is the previous BPL or next FPL, `epsilon` the budget of the release itself, in nats.
+    All pairs of a block of rows q with every row d are solved at once, in O(n^2) memory. One pass removes every column
+    that violates Inequality (22), as section 4.2 of [1] allows. `alpha` is the previous BPL or the next FPL, `epsilon`
+    the budget of the release itself, in nats.
 
     ValueError if `P` (n, n) is not a transition matrix, or `alpha` or `epsilon` is not finite and at least 0.
 
@@ -168,8 +167,8 @@ class PiecewiseFunction(NamedTuple):
 def algorithm_4(P_or_tables: ArrayLike | PrecomputedTables, a_1: float, a_m: float) -> PiecewiseFunction:
     """Generate the privacy loss function on [a_1, a_m] by Algorithm 4 of [1].
 
-    From a transition matrix (n, n), or the output of `algorithm_2` for it; ValueError unless 0 < a_1 <= a_m <= 700. The
-    recursion keeps its intervals on a stack, and what Algorithm 3 finds at an intersection serves both halves.
+    From a transition matrix (n, n), or the output of `algorithm_2` for it; ValueError unless 0 < a_1 <= a_m <= 700. A
+    stack of intervals replaces the recursion, and both halves share the result of Algorithm 3 at an intersection.
 
     Examples
     --------
@@ -198,8 +197,8 @@ def algorithm_4(P_or_tables: ArrayLike | PrecomputedTables, a_1: float, a_m: flo
         elif _reaches(last, first, left) or middle <= left:
             piece = last
         else:
-            found = _largest_pair(middle, tables)[1:]
-            stack += [(middle, found, right, last), (left, first, middle, found)]
+            highest = _largest_pair(middle, tables)[1:]
+            stack += [(middle, highest, right, last), (left, first, middle, highest)]
             continue
         pieces.append((*piece, right))
     ends = [list(run)[-1] for _, run in groupby(pieces, key=itemgetter(0, 1))]
@@ -233,38 +232,16 @@ def algorithm_5(alpha: ArrayLike, piecewise: PiecewiseFunction, epsilon: float =
     return float(leakage) if values.ndim == 0 else leakage
 
 
-def theorem_11(q: ArrayLike, d: ArrayLike, epsilon: float) -> float | np.ndarray:
-    """Supremum over time of BPL or FPL for coefficients q and d: the four cases of Theorem 11 of [1].
-
-    Elementwise for 0 <= d <= q <= 1, in nats; `epsilon` where q = d, inf where d = 0 and epsilon >= log(1/q).
-    ValueError for coefficients out of range, or an `epsilon`, spent at each time point, that is not positive, finite.
-
-    Examples
-    --------
-    The matrices of Fig. 5(d) and (b) of [1] at epsilon = 0.23: one supremum, and none.
-
-    >>> round(theorem_11(0.8, 0.1, 0.23), 6), theorem_11(0.8, 0.0, 0.23)
-    (0.792337, inf)
-    """
-    epsilon = one_number(check_epsilon(epsilon), "epsilon")
-    q, d = np.broadcast_arrays(np.asarray(q, dtype=float), np.asarray(d, dtype=float))
-    bad = ~((d >= 0) & (q >= d) & (q <= 1))
-    if bad.any():
-        raise ValueError(
-            f"coefficients must satisfy 0 <= d <= q <= 1, found q={q[bad].flat[0]:g} and d={d[bad].flat[0]:g}; "
-            "pass the sums of two rows over the same columns"
-        )
-    limit = _fixed_point(q, d, epsilon)
-    return float(limit) if limit.ndim == 0 else limit
-
-
 def algorithm_6(epsilon: float, tables: PrecomputedTables) -> tuple[float, float, float]:
-    """Supremum over time of BPL or FPL by Algorithm 6 of [1], with the coefficients that give it.
+    """Supremum over time of BPL or FPL by Algorithm 6 of [1], with the coefficients q and d that give it.
 
-    In nats, inf where the leakage grows without limit; q and d are 0 where all rows are identical.
+    In nats, inf where the leakage grows without limit; q and d are 0 where all rows are identical. ValueError unless
+    `epsilon`, the budget of each time point, is finite and positive.
 
     Examples
     --------
+    The matrix of Fig. 5(d) of [1]:
+
     >>> supremum, q, d = algorithm_6(0.23, algorithm_2([[0.8, 0.2], [0.1, 0.9]]))
     >>> round(supremum, 6), round(q, 6), round(d, 6)
     (0.792337, 0.8, 0.1)
@@ -282,7 +259,7 @@ def algorithm_6(epsilon: float, tables: PrecomputedTables) -> tuple[float, float
 
 
 def _largest_pair(alpha: float, tables: PrecomputedTables) -> tuple[float, float, float]:
-    """The largest log f over all pairs at `alpha`, with its q and d; all rows of aM are bisected at once."""
+    """The largest log f over all pairs at `alpha`, with its q and d; bisects all rows of aM at once."""
     q_table, d_table, a_table = (table.ravel() for table in tables)
     pairs, n = tables.aM.shape
     if pairs == 0:
@@ -295,18 +272,18 @@ def _largest_pair(alpha: float, tables: PrecomputedTables) -> tuple[float, float
         exceeds = a_table[base + np.minimum(further, n) - 1] > alpha
         count = np.where((further <= n) & exceeds, further, count)
         step >>= 1
-    found = base + np.maximum(count - 1, 0)  # identical rows: count 0, coefficients 0, log f = 0
-    q, d = q_table[found], d_table[found]
+    optimal = base + np.maximum(count - 1, 0)  # identical rows: count 0, coefficients 0, log f = 0
+    q, d = q_table[optimal], d_table[optimal]
     loss = _log_f(q - d, d, alpha)
     k = int(np.argmax(loss))
     return float(loss[k]), float(q[k]), float(d[k])
 
 
 def _fixed_point(q: np.ndarray, d: np.ndarray, epsilon: float) -> np.ndarray:
-    """The alpha with alpha = log f(alpha) + epsilon, inf if there is none.
+    """The alpha with alpha = log f(alpha) + epsilon, the four cases of Theorem 11 of [1]; inf if there is none.
 
-    With e^alpha = 1 + e^epsilon g the equation is d g^2 + c g = (1 - e^-epsilon) e^-epsilon. Of the two
-    forms of its positive root each is used where it does not cancel.
+    With e^alpha = 1 + e^epsilon g the equation is d g^2 + c g = (1 - e^-epsilon) e^-epsilon. Its positive root has two
+    forms; each is used where it does not cancel.
     """
     rise, floor = _factors(epsilon)
     c = (1 - q + d) * floor - q * rise
@@ -320,15 +297,12 @@ def _fixed_point(q: np.ndarray, d: np.ndarray, epsilon: float) -> np.ndarray:
 
 
 def _factors(alpha: float | np.ndarray):
-    """1 - e^-alpha and e^-alpha: the numerator and denominator of f are scaled by e^-alpha."""
+    """1 - e^-alpha and e^-alpha, as numerator and denominator of f are scaled by e^-alpha."""
     return -np.expm1(-alpha), np.exp(-alpha)
 
 
 def _log_f(excess: np.ndarray, d: np.ndarray, alpha: float | np.ndarray) -> np.ndarray:
-    """log f from excess = q - d and d, elementwise.
-
-    Where d = 0, f = q u + 1 overflows with e^alpha; log f is then alpha + log(q (1 - e^-alpha) + e^-alpha).
-    """
+    """log f from excess = q - d and d, elementwise; for d = 0 and large alpha in a form that does not overflow."""
     rise, floor = _factors(alpha)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         loss = np.where(excess > 0, np.log1p(excess * rise / (d * rise + floor)), 0.0)
@@ -353,8 +327,7 @@ def _intersection(first: tuple[float, float], last: tuple[float, float]) -> floa
 def _reaches(piece: tuple[float, float], top: tuple[float, float], alpha: float) -> bool:
     """Whether `piece` is as high as `top` at `alpha`, up to rounding.
 
-    From `alpha` towards their intersection the relative gap of the excess only falls, so what is within the
-    tolerance at the end of a sub-domain is within it throughout.
+    The relative gap of the excess falls from `alpha` to their intersection, so the tolerance holds in between as well.
     """
     return bool(_excess(piece, alpha) >= _excess(top, alpha) * (1 - TOLERANCE))
 

@@ -1,28 +1,17 @@
 """One vertex of the joint hull: its loss, the budget that it leaves, and its supremum over time (Theorem 11 of [1]).
 
-A vertex is a pair of rows with a set S of columns, given by three sums of non-negative terms, none of which can be had
-from the others without cancellation: d = d(S), gap = q(S) - d(S), rest = 1 - q(S). The printed forms overflow for
-alpha > 709 and lose digits for small alpha; those below keep full relative accuracy on [0, 1e6] and beyond. Recursions
-ask for one number at a time, which NumPy answers ten times as slowly as `math`; curves get `vertex_losses`.
+A vertex is a pair of rows with a set S of columns, given by three sums of non-negative terms: d = d(S),
+gap = q(S) - d(S), rest = 1 - q(S). All three are stored, since computing one from the others would cancel. The printed
+forms overflow for alpha > 709 and lose digits for small alpha; those below keep full relative accuracy on [0, 1e6] and
+beyond. Recursions need one number at a time, for which `math` is ten times as fast as NumPy; `vertex_losses` serves
+curves.
 """
 
 from math import exp, expm1, hypot, inf, isnan, log, log1p, nan, sqrt
 
 import numpy as np
 
-__all__ = [
-    "LARGE",
-    "ascend",
-    "ascend_each",
-    "vertex_budget",
-    "vertex_crossing",
-    "vertex_loss",
-    "vertex_losses",
-    "vertex_slope",
-    "vertex_supremum",
-]
-
-# Beyond this exp() is near the end of the double range, and e^-alpha counts only against probabilities below 1e-300.
+# Above this, exp() approaches the end of the double range, and e^-alpha matters only beside probabilities below 1e-300.
 LARGE = 700.0
 
 
@@ -52,15 +41,15 @@ def vertex_loss(d: float, gap: float, rest: float, alpha: float) -> float:
 
 
 def vertex_losses(d: np.ndarray, gap: np.ndarray, rest: np.ndarray, alpha: np.ndarray) -> np.ndarray:
-    """`vertex_loss` of arrays of one shape, where alpha <= LARGE; elsewhere what comes out is of no use."""
-    below = np.minimum(alpha, LARGE)
-    w = -np.expm1(-below)
-    loss = np.minimum(np.log1p(gap * w / (np.exp(-below) + d * w)), alpha)
+    """`vertex_loss` of arrays of one shape; valid only where alpha <= LARGE."""
+    capped = np.minimum(alpha, LARGE)
+    w = -np.expm1(-capped)
+    loss = np.minimum(np.log1p(gap * w / (np.exp(-capped) + d * w)), alpha)
     return np.where((d == 0.0) & (rest == 0.0), alpha, loss)
 
 
 def vertex_slope(d: float, gap: float, rest: float, alpha: float) -> float:
-    """The derivative of `vertex_loss` in alpha, gap (u + 1) / ((q u + 1) (d u + 1)): from 0 to 1 (the identity).
+    """The derivative of `vertex_loss` in alpha, gap (u + 1) / ((q u + 1) (d u + 1)), between 0 and 1.
 
     >>> round(vertex_slope(0.1, 0.7, 0.2, 1.0), 10)
     0.6838068749
@@ -78,9 +67,7 @@ def vertex_slope(d: float, gap: float, rest: float, alpha: float) -> float:
 
 
 def vertex_crossing(d: float, gap: float, next_d: float, next_gap: float) -> float:
-    """The alpha at which two neighbouring vertices give the same slope, and the next one takes over; nats.
-
-    NaN where the products are out of range.
+    """The alpha, in nats, at which the next of two neighbouring vertices takes over; NaN if products are out of range.
 
     >>> round(vertex_crossing(0.2, 0.5, 0.1, 0.4), 6)
     1.466337
@@ -90,7 +77,7 @@ def vertex_crossing(d: float, gap: float, next_d: float, next_gap: float) -> flo
 
 
 def vertex_budget(d: float, gap: float, rest: float, alpha: float) -> float:
-    """alpha - L(alpha) for one vertex without cancellation: the budget whose supremum is alpha; nats.
+    """The budget whose supremum is alpha: alpha - L(alpha) for one vertex, without cancellation; nats.
 
     >>> round(vertex_budget(0.0, 0.8, 0.2, 1.0), 7)
     0.1351603
@@ -108,9 +95,9 @@ def vertex_budget(d: float, gap: float, rest: float, alpha: float) -> float:
 def vertex_supremum(d: float, gap: float, rest: float, epsilon: float) -> float:
     """The fixed point of alpha = L(alpha) + epsilon for one vertex, inf if there is none (Theorem 11 of [1]); nats.
 
-    u = e^alpha - 1 is the positive root of d u^2 + b u - D = 0 with D = e^epsilon - 1 and b = 1 - q + d - D q, taken in
-    the form that does not cancel: the printed one, with d tiny, is off on the unsafe side. For d = 0 there is one only
-    if epsilon is strictly below log(1/q).
+    u = e^alpha - 1 is the positive root of d u^2 + b u - D = 0 with D = e^epsilon - 1 and b = 1 - q + d - D q, in the
+    form that does not cancel: for tiny d the printed one errs on the unsafe side. For d = 0 there is a root only if
+    epsilon is strictly below log(1/q).
 
     >>> round(vertex_supremum(0.0, 0.8, 0.2, 0.15), 7)
     1.1922423
@@ -128,7 +115,7 @@ def vertex_supremum(d: float, gap: float, rest: float, epsilon: float) -> float:
             return log1p(2.0 * growth / (b + root))
         u = (root - b) / (2.0 * d)
         return log1p(u) if u < inf else log(root - b) - log(2.0 * d)
-    # The same with u = y e^epsilon, as e^epsilon is out of range.
+    # The same equation for u e^-epsilon, since e^epsilon is out of range.
     z = exp(-epsilon)
     b = (rest + d) * z - q
     if d == 0.0:
@@ -140,11 +127,11 @@ def vertex_supremum(d: float, gap: float, rest: float, epsilon: float) -> float:
 def ascend(
     vertices: np.ndarray, first: np.ndarray, steps: np.ndarray, budgets: np.ndarray, change: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Leakages (R,) of the recursion along `budgets`, and their derivative (R, N); `change` is that of the budgets.
+    """Leakages (R,) of the recursion along `budgets` (R,), and their derivative (R, N) if `change` is that of budgets.
 
-    Loss function f has rows from `first[f]` on of `vertices` (V, 4): d, gap, rest, and the alpha up to which they hold.
-    `steps` (R - 1,) has the number of each step's function, or -1: not known. Written for `envelope`, which compiles
-    it, as SLSQP runs it thousands of times.
+    The vertices of loss function f are the rows of `vertices` (V, 4) from `first[f]` on: d, gap, rest, and the alpha up
+    to which each applies. `steps` (R - 1,) holds the number of each step's function, or -1 if there is none.
+    `envelope.kernels` compiles this recursion, because SLSQP runs it thousands of times.
     """
     leakages, derivative = budgets.copy(), change.copy()
     for t in range(1, budgets.size):
@@ -163,8 +150,8 @@ def ascend(
 def ascend_each(points: np.ndarray, first: np.ndarray, budgets: np.ndarray) -> np.ndarray:
     """Leakages (U, T) of the recursion along `budgets` (T,) with the loss function of each of U hulls.
 
-    Hull u is `points[first[u]:first[u + 1]]`, of which d, gap and rest count. NaN where doubles do not tell: a crossing
-    is out of range, or rows are nearly disjoint (`envelope.joint_hull`). Compiled by `envelope`, too.
+    Hull u is `points[first[u]:first[u + 1]]`, rows of d, gap and rest. NaN where doubles do not decide: a crossing is
+    out of range, or rows are nearly disjoint (`envelope.joint_hull`). `envelope.kernels` compiles it.
     """
     leakages = np.empty((first.size - 1, budgets.size))
     until = np.empty(points.shape[0])
@@ -179,7 +166,7 @@ def ascend_each(points: np.ndarray, first: np.ndarray, budgets: np.ndarray) -> n
                 alpha = nan
         for t in range(budgets.size):
             low, high = start, last
-            while low < high:  # the search of `bisect_right`
+            while low < high:  # bisect_right
                 middle = (low + high) // 2
                 if alpha < until[middle]:
                     high = middle
