@@ -1,9 +1,10 @@
 """Claims as code: a statement of a paper, the recorded numbers that decide it, and the verdict.
 
-``docs/claims/<paper>.yaml`` holds the statements. `judge` evaluates a statement's predicate on a record written by
-`experiments.figures`; `verdicts` shows those of one notebook in its last cell; ``make claims`` renders the pages.
-A predicate is a Python expression over recorded numbers, notebook parameters and `FUNCTIONS`; our numbers are never
-typed.
+``docs/claims/<paper>.yaml`` holds the statements. `judge` evaluates a statement's predicate on a record
+written by `experiments.figures`; `verdicts` shows those of one notebook in its last cell; ``make claims``
+renders the pages.
+A predicate is a Python expression over recorded numbers, notebook parameters and `FUNCTIONS`; our numbers are
+never typed.
 """
 
 import ast
@@ -100,8 +101,8 @@ def judge(claim: Claim, record: Mapping | None = None) -> Verdict:
     Raises
     ------
     ClaimError
-        If the record lacks a number, an expression fails, a statement does not hold and no cause is given, or it holds
-        although a cause is given.
+        If the record lacks a number, an expression fails, a statement does not hold and no cause is given, or
+        it holds although a cause is given.
 
     Examples
     --------
@@ -178,7 +179,8 @@ def markdown_table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 def verdicts(name: str) -> Verdicts:
     """Verdicts on the statements that the notebook `name` decides, from the record that it has just written.
 
-    Where the parameters differ from the paper's, the table says at which values a claim is judged. Never fails.
+    Where the parameters differ from the paper's, the table says at which values a claim is judged. Never
+    fails.
     """
     paper, rows = name.split("/")[0], []
     page = repository_folder() / "docs" / "claims" / f"{paper}.yaml"

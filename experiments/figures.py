@@ -1,8 +1,9 @@
 """Figures in one style, each saved with a record of its provenance.
 
-`save_figure` writes a picture (PNG and PDF) and a JSON record of the same stem: the commit, the parameters, the
-versions, the SHA-256 of the data files, and the numbers behind the figure. `save_table` does the same for a table.
-Files are written to the folder named by ``TPLREPRO_FIGURES``, by default ``build/figures`` of the repository.
+`save_figure` writes a picture (PNG and PDF) and a JSON record of the same stem: the commit, the parameters,
+the versions, the SHA-256 of the data files, and the numbers behind the figure. `save_table` does the same for
+a table. Files are written to the folder named by ``TPLREPRO_FIGURES``, by default ``build/figures`` of the
+repository.
 """
 
 import io
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-# Okabe and Ito's eight colours, which readers with any form of colour blindness can distinguish; black comes last
-# because it is the colour of the axes.
+# Okabe and Ito's eight colours, which readers with any form of colour blindness can distinguish; black comes
+# last because it is the colour of the axes.
 PALETTE = (
     "#0072B2",  # blue
     "#D55E00",  # vermillion
@@ -44,8 +45,8 @@ DOUBLE_COLUMN = 7.16
 def use_style() -> None:
     """Set Matplotlib's defaults for every figure of the repository, regardless of the user's settings.
 
-    Each Okabe-Ito colour has a line style and a marker, so curves differ in greyscale as well; no text is smaller than
-    7 pt at print width; fonts are embedded as TrueType in PDF.
+    Each Okabe-Ito colour has a line style and a marker, so curves differ in greyscale as well; no text is
+    smaller than 7 pt at print width; fonts are embedded as TrueType in PDF.
     """
     import matplotlib as mpl
     from cycler import cycler
@@ -121,8 +122,8 @@ def subplots(
 def line_styles(names: Iterable[str]) -> dict[str, dict]:
     """Colour, dashes and marker of each name, the same in all panels; each line is thinner than the previous one.
 
-    A line drawn later therefore never hides an earlier one at the same place. When the colours run out, lines are grey
-    with hollow markers.
+    A line drawn later therefore never hides an earlier one at the same place. When the colours run out, lines
+    are grey with hollow markers.
     """
     import matplotlib as mpl
 
@@ -161,11 +162,11 @@ def save_figure(
     name : str
         Paper and figure, ``"tkde2019/fig3"``.
     results : dict, optional
-        Numbers that the figure shows or that the text quotes: numbers, strings, lists, dicts and arrays of them; an
-        infinity or NaN is written as a string.
+        Numbers that the figure shows or that the text quotes: numbers, strings, lists, dicts and arrays of
+        them; an infinity or NaN is written as a string.
     data : {"none", "real", "real (unverified)", "synthetic"}
-        Kind of data behind the figure; "real (unverified)" means that no published checksum confirms the files.
-        "synthetic" adds the words "synthetic data" to the title if they are missing.
+        Kind of data behind the figure; "real (unverified)" means that no published checksum confirms the
+        files. "synthetic" adds the words "synthetic data" to the title if they are missing.
     inputs : iterable of path
         Data files that were read; required when `data` is real. A folder stands for all files in it.
     table : pandas.DataFrame, optional

@@ -1,7 +1,7 @@
 """Provenance: the record beside every figure and table.
 
-A record names the code (commit, versions), the parameters, the data files (SHA-256 by a name that is the same on every
-machine) and the numbers behind a result. Machine paths never enter it.
+A record names the code (commit, versions), the parameters, the data files (SHA-256 by a name that is the same
+on every machine) and the numbers behind a result. Machine paths never enter it.
 """
 
 import ast
@@ -88,8 +88,8 @@ def literal_assignments(source: str) -> dict:
 def notebook_parameters() -> dict:
     """The parameters of the running notebook, from its parameters cell and the cell that papermill injects below it.
 
-    The parameters cell is the first executed cell with only ``name = literal`` lines; later cells of this kind override
-    its values. Empty outside a notebook.
+    The parameters cell is the first executed cell with only ``name = literal`` lines; later cells of this
+    kind override its values. Empty outside a notebook.
     """
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     parameters: dict = {}
@@ -103,8 +103,8 @@ def notebook_parameters() -> dict:
 
 def file_digests(inputs: Iterable) -> dict[str, str]:
     """SHA-256 of data files by a name that is the same on every machine: the path below the folder ``TPLREPRO_DATA``,
-    or the last two parts of a path elsewhere. A folder stands for all files below it. Raises ValueError for a path that
-    does not exist.
+    or the last two parts of a path elsewhere. A folder stands for all files below it. Raises ValueError for a
+    path that does not exist.
     """
     named = os.environ.get("TPLREPRO_DATA")
     root = Path(named).expanduser().resolve() if named else None

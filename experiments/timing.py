@@ -1,8 +1,8 @@
 """CPU time of calls, for the figures of running times.
 
-CPU seconds of this process and its children, such as CBC: other work on the machine does not count, and every thread
-does. The first call is a warm-up, and its time counts only if it is long: a short call is repeated until a round of
-calls takes far longer than the resolution of the clock.
+CPU seconds of this process and its children, such as CBC: other work on the machine does not count, and every
+thread does. The first call is a warm-up, and its time counts only if it is long: a short call is repeated
+until a round of calls takes far longer than the resolution of the clock.
 """
 
 import resource

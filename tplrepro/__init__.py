@@ -1,6 +1,7 @@
 """Differential privacy under temporal correlations: quantify the leakage, bound it, reproduce five papers.
 
-Every public name is imported on first use (PEP 562), so that ``import tplrepro`` loads neither Numba nor pandas.
+Every public name is imported on first use (PEP 562), so that ``import tplrepro`` loads neither Numba nor
+pandas.
 
 >>> import tplrepro as tpl
 >>> tpl.__version__

@@ -73,7 +73,8 @@ MOVED: dict[str, tuple[str, ...]] = {
 for _module, _names in MOVED.items():
     RENAMED |= {name: f"{_module}.{name.partition('.')[2]}, in the repository" for name in _names}
 
-# Public names whose code is in the repository's folder experiments/, which a checkout has and the wheel has not.
+# Public names whose code is in the repository's folder experiments/, which a checkout has and the wheel has
+# not.
 IN_REPOSITORY = {
     "tplrepro.datasets.prepare": "experiments.datasets.preparation",
     **{

@@ -1,8 +1,8 @@
 """One comparison of all notions: the same data, the same adversary, the same task, at equal measured leakage.
 
-`setting` holds the true locations and what the adversary knows; `central` and `local` hold the mechanisms with and
-without a trusted server; `catalogue` says what each notion promises; `calibration` measures what releases leak and
-finds the parameters at which mechanisms leak equally.
+`setting` holds the true locations and what the adversary knows; `central` and `local` hold the mechanisms
+with and without a trusted server; `catalogue` says what each notion promises; `calibration` measures what
+releases leak and finds the parameters at which mechanisms leak equally.
 """
 
 from experiments.comparison.calibration import (

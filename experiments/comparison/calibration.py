@@ -1,10 +1,10 @@
 """Mechanisms at equal measured leakage: sweep the parameter, and interpolate the error at the target leakage.
 
-Each seed fixes the simulated users and the noise; all parameters use the same draws of a seed (common random numbers),
-so the curves are smooth. The leakage of a seed is a high quantile over its users of the largest leakage about any time:
-a mean would hide the exposed users, and a maximum grows with the size of the sample. The leakage is realised, not
-worst-case: it is the privacy loss of the outputs that were drawn, which temporal privacy leakage (Eq. (2) of [1])
-bounds over all outputs.
+Each seed fixes the simulated users and the noise; all parameters use the same draws of a seed (common random
+numbers), so the curves are smooth. The leakage of a seed is a high quantile over its users of the largest
+leakage about any time: a mean would hide the exposed users, and a maximum grows with the size of the sample.
+The leakage is realised, not worst-case: it is the privacy loss of the outputs that were drawn, which temporal
+privacy leakage (Eq. (2) of [1]) bounds over all outputs.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,10 +32,10 @@ SMALLEST, LARGEST = 1e-6, 1e6
 class Outcome(FrozenArrays):
     """Leakage and error of a mechanism: floats for one seed and parameter, or arrays (S, P) for S seeds, P parameters.
 
-    `leakage` and `leakage_near` are the quantile of the measured leakage between all cells and between neighbours,
-    `largest` is the maximum between all cells; nats. `error` is the mean absolute error of the released counts (users
-    per cell and time), NaN if no counts are released; `inferred_error` that of the counts inferred with the public
-    chain; `prior_error` that of the counts expected without any release.
+    `leakage` and `leakage_near` are the quantile of the measured leakage between all cells and between
+    neighbours, `largest` is the maximum between all cells; nats. `error` is the mean absolute error of the
+    released counts (users per cell and time), NaN if no counts are released; `inferred_error` that of the
+    counts inferred with the public chain; `prior_error` that of the counts expected without any release.
     """
 
     parameter: Any
@@ -59,8 +59,9 @@ class Calibrated(FrozenArrays):
 def realised_leakage(log_likelihoods: ArrayLike, pairs: ArrayLike | None = None) -> np.ndarray:
     """The largest realised log-likelihood ratio between two cells at each time, (..., T), nats.
 
-    `log_likelihoods` (..., T, n) are log Pr(all outputs | l_t = k), NaN for cells that are impossible at that time.
-    All pairs of possible cells are compared, or only `pairs` (m, 2). Infinite where a possible cell is ruled out.
+    `log_likelihoods` (..., T, n) are log Pr(all outputs | l_t = k), NaN for cells that are impossible at that
+    time. All pairs of possible cells are compared, or only `pairs` (m, 2). Infinite where a possible cell is
+    ruled out.
 
     >>> log_likelihoods = [[0.0, 1.0, 3.0]]
     >>> realised_leakage(log_likelihoods).tolist(), realised_leakage(log_likelihoods, [(0, 1), (1, 2)]).tolist()
@@ -81,10 +82,10 @@ def infer_counts(noisy: np.ndarray, variances: np.ndarray, setting: Setting, cor
     """The best linear estimate of the counts from noisy counts, given the number of users and their chain.
 
     Users move independently by the chain, so the counts of one time have mean N pi and covariance
-    N (diag(pi) - pi pi^T), and the next counts are P^T times these plus innovations. This is a Kalman filter, with the
-    smoother of Bryson and Frazier, which inverts no singular covariance. The noise `variances` (T,) are infinite where
-    nothing was published. Of the data in `setting`, only the number of users is used. If the noise has a `correlation`
-    over time, the noise is part of the state.
+    N (diag(pi) - pi pi^T), and the next counts are P^T times these plus innovations. This is a Kalman filter,
+    with the smoother of Bryson and Frazier, which inverts no singular covariance. The noise `variances` (T,)
+    are infinite where nothing was published. Of the data in `setting`, only the number of users is used. If
+    the noise has a `correlation` over time, the noise is part of the state.
     """
     pi = setting.adversary.initial
     step = setting.adversary.transitions.toarray().T
@@ -159,9 +160,9 @@ def sweep(
 ) -> Outcome:
     """Outcomes at parameters whose measured leakage runs from about `low` to about `high` nats.
 
-    The first seed determines the ends: the leakage between all cells is about `low`, that between neighbours, which is
-    never larger, about `high`. The `points` >= 2 parameters are equally spaced on a logarithmic scale. Raises
-    ValueError if the mechanism does not reach such leakages.
+    The first seed determines the ends: the leakage between all cells is about `low`, that between neighbours,
+    which is never larger, about `high`. The `points` >= 2 parameters are equally spaced on a logarithmic
+    scale. Raises ValueError if the mechanism does not reach such leakages.
     """
     low, high = check_level(low, "low"), check_level(high, "high")
     if not (low < high and points >= 2):
@@ -185,8 +186,8 @@ def sweep(
 def at_equal_leakage(swept: Outcome, target: float, near: bool = False) -> Calibrated:
     """Parameter and errors of each seed where its measured leakage is `target`.
 
-    Leakage (between neighbouring cells if `near`), parameter and errors are interpolated on logarithmic scales, from
-    the last parameter whose leakage is below the target to the next.
+    Leakage (between neighbouring cells if `near`), parameter and errors are interpolated on logarithmic
+    scales, from the last parameter whose leakage is below the target to the next.
     """
     wanted = np.log(check_level(target, "target"))
     with np.errstate(divide="ignore"):

@@ -1,10 +1,10 @@
 """The notions compared: the mechanism behind each, the level that it promises, and the leakage that theory allows.
 
-Each mechanism has one parameter, and a notion translates that parameter into a level. Laplace noise with the same
-budget epsilon at every time, for example, is epsilon-DP for one event if nothing is correlated, T epsilon-DP for a
-whole user, w epsilon-DP for a window of w times, and alpha-DP_T with the alpha of Algorithm 7 of [1] for this chain.
-These notions share one mechanism, so at equal measured leakage they are equal. Algorithm 8, the optimal budgets and the
-w-event schemes spend unequally over time.
+Each mechanism has one parameter, and a notion translates that parameter into a level. Laplace noise with the
+same budget epsilon at every time, for example, is epsilon-DP for one event if nothing is correlated, T
+epsilon-DP for a whole user, w epsilon-DP for a window of w times, and alpha-DP_T with the alpha of Algorithm
+7 of [1] for this chain. These notions share one mechanism, so at equal measured leakage they are equal.
+Algorithm 8, the optimal budgets and the w-event schemes spend unequally over time.
 """
 
 from collections.abc import Callable
@@ -39,8 +39,9 @@ DELTA = 1e-6
 class CountMechanism:
     """A way to release counts over time, with one parameter.
 
-    `trusts_server` says whether a server sees the true data. `bound` is the largest leakage about one time that theory
-    allows, over all outputs; nats, infinite if no bound is known. For Gaussian noise it holds with delta = `DELTA`.
+    `trusts_server` says whether a server sees the true data. `bound` is the largest leakage about one time
+    that theory allows, over all outputs; nats, infinite if no bound is known. For Gaussian noise it holds
+    with delta = `DELTA`.
     """
 
     name: str
@@ -62,8 +63,8 @@ class Notion:
 def mechanisms(setting: Setting, window: int, block: float, radius: float) -> dict[str, CountMechanism]:
     """All mechanisms of the comparison, by name.
 
-    `window` is the w of w-event privacy; the policies of DPHMM connect the cells of squares of side `block`, and
-    cells within `radius`, in the unit of the positions.
+    `window` is the w of w-event privacy; the policies of DPHMM connect the cells of squares of side `block`,
+    and cells within `radius`, in the unit of the positions.
     """
     n, square = setting.n_cells, np.floor(setting.positions / block + 1e-9)
     policies = {
@@ -179,8 +180,9 @@ def _persistence(adversary: Adversary) -> float:
 def _correlated_bound(correlation: float, setting: Setting, shift: float) -> float:
     """The epsilon at which any two paths are indistinguishable.
 
-    After whitening, each step shifts the squared mean by at most 2 (1 + |rho|)^2 and the noise has a share 1 - rho^2
-    of the variance. The outputs given one cell are a mixture over paths, and mixtures are no easier to distinguish.
+    After whitening, each step shifts the squared mean by at most 2 (1 + |rho|)^2 and the noise has a share 1
+    - rho^2 of the variance. The outputs given one cell are a mixture over paths, and mixtures are no easier
+    to distinguish.
     """
     steps = (setting.horizon - 1) * (1 + abs(correlation)) / (1 - abs(correlation))
     return gaussian_epsilon(shift * np.sqrt(1 + steps), DELTA)

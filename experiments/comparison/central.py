@@ -1,13 +1,14 @@
 """Mechanisms of a trusted server, which sees everybody and publishes noisy counts.
 
-Laplace noise has scale 2 / epsilon_t in each count of time t, because moving one user changes two counts by 1.
-Event-level, group and DP_T budgets are fixed in advance; the schemes of `window` publish only when the counts have
-changed. Gaussian noise has the same variance at every time and may be correlated over time: it is then the noise of a
-banded matrix mechanism with one subdiagonal (Choquette-Choo et al.: (Amplified) Banded Matrix Factorization, NeurIPS
-2023), C^-1 times white noise, where C subtracts `correlation` times the previous value from each value.
+Laplace noise has scale 2 / epsilon_t in each count of time t, because moving one user changes two counts by
+1. Event-level, group and DP_T budgets are fixed in advance; the schemes of `window` publish only when the
+counts have changed. Gaussian noise has the same variance at every time and may be correlated over time: it is
+then the noise of a banded matrix mechanism with one subdiagonal (Choquette-Choo et al.: (Amplified) Banded
+Matrix Factorization, NeurIPS 2023), C^-1 times white noise, where C subtracts `correlation` times the
+previous value from each value.
 
-The adversary knows the data of all other users, so there are N independent runs, each with another user as the target.
-The counts returned are those of the first run.
+The adversary knows the data of all other users, so there are N independent runs, each with another user as
+the target. The counts returned are those of the first run.
 """
 
 import numpy as np
@@ -37,7 +38,8 @@ def release_gaussian(
 ) -> SimulatedRelease:
     """Counts with Gaussian noise of standard deviation sqrt(2) / `shift` (L2 sensitivity sqrt(2)).
 
-    `correlation`, above -1 and below 1, is that of the noise of one count at consecutive times (a stationary AR(1)).
+    `correlation`, above -1 and below 1, is that of the noise of one count at consecutive times (a stationary
+    AR(1)).
     """
     if not -1.0 < correlation < 1.0:
         raise ValueError(f"correlation must be above -1 and below 1, found {correlation!r}; 0 is independent noise")
@@ -47,7 +49,8 @@ def release_gaussian(
     noise = rng.normal(size=setting.present.shape) * np.sqrt(steps)[:, None]
     for t in range(1, setting.horizon):
         noise[:, t] += correlation * noise[:, t - 1]
-    # Likelihoods of counts minus `correlation` times the previous counts, given the target's cells at both times.
+    # Likelihoods of counts minus `correlation` times the previous counts, given the target's cells at both
+    # times.
     whitened = setting.present + noise
     whitened[:, 1:] -= correlation * whitened[:, :-1]
     log_likelihoods = whitened / steps[:, None]
@@ -60,8 +63,8 @@ def release_by_window(
 ) -> SimulatedRelease:
     """Budget absorption or distribution: epsilon nats in any `window` consecutive times.
 
-    Publish when the noisy mean change of the counts exceeds the error of a publication with what the scheme may spend;
-    otherwise repeat the last counts, at first the expected ones.
+    Publish when the noisy mean change of the counts exceeds the error of a publication with what the scheme
+    may spend; otherwise repeat the last counts, at first the expected ones.
     """
     w = check_horizon(window, "window")
     unit = check_level(epsilon, "epsilon") / (2 * w)

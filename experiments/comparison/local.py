@@ -1,9 +1,9 @@
 """Mechanisms without a trusted server: each user perturbs their cell at each time, and all N users are targets.
 
-Randomised response and unary encoding are locally differentially private. LBD and LBA apply the schemes of `window` to
-reports (Ren, Shi, Yu, Yang, Zhao, Xu: LDP-IDS, SIGMOD 2022). DPHMM ([5]) adds K-norm noise, fitted to a policy graph,
-to the position. The responses of sequence information privacy ([3]) depend on the belief about the user's next cell
-given the user's earlier outputs (Eq. (13) of [3]), which are public.
+Randomised response and unary encoding are locally differentially private. LBD and LBA apply the schemes of
+`window` to reports (Ren, Shi, Yu, Yang, Zhao, Xu: LDP-IDS, SIGMOD 2022). DPHMM ([5]) adds K-norm noise,
+fitted to a policy graph, to the position. The responses of sequence information privacy ([3]) depend on the
+belief about the user's next cell given the user's earlier outputs (Eq. (13) of [3]), which are public.
 """
 
 import numpy as np
@@ -33,9 +33,10 @@ def release_reports_by_window(
 ) -> SimulatedRelease:
     """LBA or LBD: randomised response within epsilon nats in any `window` consecutive times.
 
-    All users report with epsilon / (2 w) at every time. The mean squared difference between the counts of these
-    reports and the last published counts, minus the variance of their noise, estimates the change. When it exceeds the
-    variance of a publication with what the scheme may spend, all users report again and these counts are published.
+    All users report with epsilon / (2 w) at every time. The mean squared difference between the counts of
+    these reports and the last published counts, minus the variance of their noise, estimates the change. When
+    it exceeds the variance of a publication with what the scheme may spend, all users report again and these
+    counts are published.
     """
     w = check_horizon(window, "window")
     unit = check_level(epsilon, "epsilon") / (2 * w)
@@ -67,8 +68,8 @@ def release_by_policy(
 ) -> SimulatedRelease:
     """A noisy position of each user at each time, by a policy over the cells that is made protectable (6.1 of [5]).
 
-    Every cell is possible at every time, so the constraint of Definition 4.1 of [5] never binds. No counts are
-    released: noise wider than a cell cannot be inverted.
+    Every cell is possible at every time, so the constraint of Definition 4.1 of [5] never binds. No counts
+    are released: noise wider than a cell cannot be inverted.
     """
     mechanism = KNormMechanism.fitted(protect(policy, setting.positions), setting.positions, epsilon)
     noise = mechanism.sample(np.zeros(2), size=setting.paths.size, rng=rng).reshape(*setting.paths.shape, 2)
@@ -79,8 +80,8 @@ def release_by_policy(
 def release_conditional_response(setting: Setting, epsilon: float, rng: np.random.Generator) -> SimulatedRelease:
     """Conditional randomised response as published (Theorem 4 of [3]): with probability e^-epsilon a draw from belief.
 
-    This is `sip.ConditionalRandomizedResponse` for all users at once, 100 times as fast as one by one. The counts are
-    unbiased.
+    This is `sip.ConditionalRandomizedResponse` for all users at once, 100 times as fast as one by one. The
+    counts are unbiased.
     """
     level = check_level(epsilon, "epsilon")
     lie, truth = np.exp(-level), -np.expm1(-level)
@@ -101,8 +102,8 @@ def release_conditional_response(setting: Setting, epsilon: float, rng: np.rando
 def release_optimal_response(setting: Setting, epsilon: float, rng: np.random.Generator) -> SimulatedRelease:
     """The exact optimum of problem (15) of [3] under Hamming distance.
 
-    Users with the same earlier outputs share a belief, and a response. The optimum uses few of the cells as outputs,
-    so there are no unbiased counts.
+    Users with the same earlier outputs share a belief, and a response. The optimum uses few of the cells as
+    outputs, so there are no unbiased counts.
     """
     level = check_level(epsilon, "epsilon")
     draws = rng.random(setting.paths.shape)

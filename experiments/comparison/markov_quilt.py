@@ -1,11 +1,12 @@
 """The Markov Quilt Mechanism on a chain, exact (MQMExact of Song, Wang, Chaudhuri: Pufferfish Privacy Mechanisms for
 Correlated Data, SIGMOD 2017).
 
-A quilt of a time t is a set of other times that separates t from all times beyond them: on a chain the time a steps
-earlier, the time b steps later, both, or none. Its max-influence is the largest log-likelihood ratio of the states at
-the quilt between two states at t. Laplace noise with the same budget at every time keeps a level if each time has a
-quilt with  budget * (times within the quilt) + max-influence <= level: the times within are hidden as a group, and the
-times beyond reveal no more than the quilt does. Without a quilt this is group privacy, their GroupDP.
+A quilt of a time t is a set of other times that separates t from all times beyond them: on a chain the time a
+steps earlier, the time b steps later, both, or none. Its max-influence is the largest log-likelihood ratio of
+the states at the quilt between two states at t. Laplace noise with the same budget at every time keeps a
+level if each time has a quilt with  budget * (times within the quilt) + max-influence <= level: the times
+within are hidden as a group, and the times beyond reveal no more than the quilt does. Without a quilt this is
+group privacy, their GroupDP.
 """
 
 from collections.abc import Iterator

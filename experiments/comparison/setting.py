@@ -51,8 +51,9 @@ class Adversary:
     def output_log_likelihoods(self, log_likelihoods: ArrayLike, staying: float = 0.0) -> np.ndarray:
         """log Pr(all outputs | l_t = k), (..., T, n), up to a constant for each time.
 
-        The chain is stationary and all cells are possible, so it suffices to add the messages from both sides.
-        `staying` is added to the log-likelihood of each step into the same cell: the effect of correlated noise.
+        The chain is stationary and all cells are possible, so it suffices to add the messages from both
+        sides. `staying` is added to the log-likelihood of each step into the same cell: the effect of
+        correlated noise.
         """
         observed = np.asarray(log_likelihoods, dtype=float)
         weights = np.exp(staying * np.eye(self.initial.size) - max(staying, 0.0))
@@ -72,8 +73,8 @@ class Adversary:
 class Setting(FrozenArrays):
     """True locations, and an adversary under whose chain every one of the n cells stays possible.
 
-    `paths` (N, T) is the cell 0..n-1 of each user at each time, `positions` (n, 2) are the centres of the cells, and
-    `near` (m, 2) are the pairs of neighbouring cells.
+    `paths` (N, T) is the cell 0..n-1 of each user at each time, `positions` (n, 2) are the centres of the
+    cells, and `near` (m, 2) are the pairs of neighbouring cells.
     """
 
     paths: np.ndarray
@@ -137,11 +138,12 @@ class Setting(FrozenArrays):
 class SimulatedRelease(FrozenArrays):
     """T releases, as the adversary and the reader of the counts see them.
 
-    `log_likelihoods` (m, T, n) is, for each of m targets, log Pr(output at t | the target is in cell k, earlier
-    outputs), up to a constant for each time. `counts` (T, n) are the counts as released; None for mechanisms that
-    release none. `variances` (T,) are the noise variances of each count of a trusted server, infinite where nothing
-    was published; None if users perturb their own data. `correlation` is that of the noise of one count at consecutive
-    times; where it is not 0, the variances are equal, and `staying` is added for each step into the same cell.
+    `log_likelihoods` (m, T, n) is, for each of m targets, log Pr(output at t | the target is in cell k,
+    earlier outputs), up to a constant for each time. `counts` (T, n) are the counts as released; None for
+    mechanisms that release none. `variances` (T,) are the noise variances of each count of a trusted server,
+    infinite where nothing was published; None if users perturb their own data. `correlation` is that of the
+    noise of one count at consecutive times; where it is not 0, the variances are equal, and `staying` is
+    added for each step into the same cell.
     """
 
     log_likelihoods: np.ndarray
@@ -162,13 +164,14 @@ def setting_from_sequences(
 ) -> Setting:
     """Estimate the chain from sequences of cells, and cut the sequences into users of T times each.
 
-    Each stretch of T = `horizon` consecutive states counts as a separate user, all present at once. Cells at most
-    `radius` apart are neighbours. Raises ValueError if no sequence has T states.
+    Each stretch of T = `horizon` consecutive states counts as a separate user, all present at once. Cells at
+    most `radius` apart are neighbours. Raises ValueError if no sequence has T states.
 
     >>> walks = [np.array([0, 1, 0, 0, 1, 1, 0]), np.array([1])]
     >>> setting = setting_from_sequences(walks, [[0.5, 0.5], [1.5, 0.5]], horizon=3, smoothing=1.0, radius=1.0)
     >>> setting, setting.paths.tolist(), setting.counts.tolist(), setting.near.tolist()
-    (Setting(2 users, 3 times, 2 cells), [[0, 1, 0], [0, 1, 1]], [[2.0, 0.0], [0.0, 2.0], [1.0, 1.0]], [[0, 1]])
+    (Setting(2 users, 3 times, 2 cells), [[0, 1, 0], [0, 1, 1]], [[2.0, 0.0], [0.0, 2.0], [1.0, 1.0]], [[0,
+    1]])
     """
     places = np.asarray(positions, dtype=float)
     length = check_horizon(horizon)

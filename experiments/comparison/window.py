@@ -1,8 +1,8 @@
 """w-event budgets: what a publication may spend within any w consecutive times, by absorption or by distribution.
 
-Kellaris, Papadopoulos, Xiao, Papadias: Differentially Private Event Sequences over Infinite Streams, VLDB 2014. Half of
-epsilon, in w equal parts, pays for deciding at each time whether to publish; the other half pays for publications.
-Budgets here are in units of epsilon / (2 w), so w units may be spent in any window.
+Kellaris, Papadopoulos, Xiao, Papadias: Differentially Private Event Sequences over Infinite Streams, VLDB
+2014. Half of epsilon, in w equal parts, pays for deciding at each time whether to publish; the other half
+pays for publications. Budgets here are in units of epsilon / (2 w), so w units may be spent in any window.
 """
 
 from collections.abc import Callable

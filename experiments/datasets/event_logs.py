@@ -1,8 +1,8 @@
 """From names of event logs to logs with their provenance: recorded logs, or else a synthetic stand-in.
 
-A stand-in is written in XES and read back by the package's reader. It is marked as synthetic twice: by an attribute of
-the log in the file, and by the note beside the file that all stand-ins have. It has the format of a real log, but not
-its statistics.
+A stand-in is written in XES and read back by the package's reader. It is marked as synthetic twice: by an
+attribute of the log in the file, and by the note beside the file that all stand-ins have. It has the format
+of a real log, but not its statistics.
 """
 
 from collections.abc import Iterable, Iterator
@@ -75,8 +75,9 @@ def recorded_logs() -> dict[str, Path]:
 def synthetic_log(n_cases: int = 1000, seed: int = 0, path: str | Path | None = None) -> pd.DataFrame:
     """Write a synthetic log to a file, compressed if `path` ends in .gz, and read it back; by default a temporary one.
 
-    A case begins with the first activity and goes on to one of two to four activities that follow each one; it ends
-    after any event with the same probability. Cases start at random in one year, and hours pass between two events.
+    A case begins with the first activity and goes on to one of two to four activities that follow each one;
+    it ends after any event with the same probability. Cases start at random in one year, and hours pass
+    between two events.
 
     >>> log = synthetic_log(2, seed=1)
     >>> log.attrs["synthetic"], log["case:concept:name"].nunique()

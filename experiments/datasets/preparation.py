@@ -1,7 +1,8 @@
 """From the name of a data set to sequences of states with their provenance.
 
-Recorded data are read where they are found; otherwise a synthetic stand-in takes their place and says so. Positions
-become cells of a grid, gaze becomes areas of the screen, and pages are states; then time is cut into steps.
+Recorded data are read where they are found; otherwise a synthetic stand-in takes their place and says so.
+Positions become cells of a grid, gaze becomes areas of the screen, and pages are states; then time is cut
+into steps.
 """
 
 from collections.abc import Callable, Mapping
@@ -82,13 +83,13 @@ def prepare(
     synthetic : bool, whether to use the stand-in even if there are recorded data
     stand_in : dict, optional, arguments of the set's ``synthetic``: n_users, seed, ...
     **cut : how to make states and steps; the defaults are in `DATA_SETS`
-        geolife, gowalla: `box` and `cell_km` of a `Grid`. gaze: `layout`, "GAZEGRAPH" or "ANDERSSON2017", and the
-        numbers of `columns` and `rows` of areas. All three: `step` and `max_gap` as in `fixed_steps`, or with `step`
-        None as in `observed_sequences`. gowalla: without the official file, the file with the most check-ins in the
-        box is used.
+        geolife, gowalla: `box` and `cell_km` of a `Grid`. gaze: `layout`, "GAZEGRAPH" or "ANDERSSON2017", and
+        the numbers of `columns` and `rows` of areas. All three: `step` and `max_gap` as in `fixed_steps`, or
+        with `step` None as in `observed_sequences`. gowalla: without the official file, the file with the
+        most check-ins in the box is used.
 
-    Raises ValueError for an unknown name or cut, and if there are no two consecutive states; DatasetNotFoundError only
-    if `path` is given; DataFormatError and OSError like the readers.
+    Raises ValueError for an unknown name or cut, and if there are no two consecutive states;
+    DatasetNotFoundError only if `path` is given; DataFormatError and OSError like the readers.
 
     >>> prepared = prepare("geolife", synthetic=True, stand_in={"n_users": 2}, cell_km=4.0)
     >>> prepared

@@ -1,9 +1,10 @@
 """Readers and downloads of data sets, grids, time steps: from files and DataFrames to sequences of states.
 
-`read_sequences` reads anybody's files. Each of `geolife`, `gowalla`, `kosarak` and `gaze` has `fetch()` (the official
-file into a cache) and `load(path=None)` (the official format into a tidy DataFrame); nothing downloads by itself.
-`grid` turns coordinates into cells, `time_steps` turns observations into sequences of states. In a checkout of the
-repository, `prepare` does all of this for one data set, and `synthetic(...)` of a data set makes a stand-in.
+`read_sequences` reads anybody's files. Each of `geolife`, `gowalla`, `kosarak` and `gaze` has `fetch()` (the
+official file into a cache) and `load(path=None)` (the official format into a tidy DataFrame); nothing
+downloads by itself. `grid` turns coordinates into cells, `time_steps` turns observations into sequences of
+states. In a checkout of the repository, `prepare` does all of this for one data set, and `synthetic(...)` of
+a data set makes a stand-in.
 
 Submodules are imported on first use, because pandas and pyarrow are slow to import.
 """

@@ -1,14 +1,14 @@
 """Gaze: where people look on a screen, one recording per file, as comma-separated values with a header.
 
-There is no common format: the caller names the columns of time and coordinates and the unit of the coordinates. Two
-layouts are defined, for use as ``load(path, **GAZEGRAPH)``: `ANDERSSON2017` (Andersson et al. 2017, doi
-10.3758/s13428-016-0738-9: 30 subjects watching pictures, videos and moving dots, 500 Hz, pixels) and `GAZEGRAPH` (8
-subjects at six desktop activities, 30 Hz, shares of the screen).
+There is no common format: the caller names the columns of time and coordinates and the unit of the
+coordinates. Two layouts are defined, for use as ``load(path, **GAZEGRAPH)``: `ANDERSSON2017` (Andersson et
+al. 2017, doi 10.3758/s13428-016-0738-9: 30 subjects watching pictures, videos and moving dots, 500 Hz,
+pixels) and `GAZEGRAPH` (8 subjects at six desktop activities, 30 Hz, shares of the screen).
 
 Times are seconds since the beginning of a recording: there is no clock, so no time zone.
 
-Known defects, skipped and counted: lost samples, which trackers write as (0, 0) or leave empty, and repeated times (all
-but the first).
+Known defects, skipped and counted: lost samples, which trackers write as (0, 0) or leave empty, and repeated
+times (all but the first).
 """
 
 import re
@@ -53,8 +53,9 @@ def load(
     """Read recordings into a tidy frame, one sample per row, ordered by user, recording and time.
 
     `path` is a folder of files USER_RECORDING.csv, plain or gzip-compressed, or one of them; by default the
-    first data folder whose files have these columns is used. `time`, `x` and `y` name columns of the files, `unit` is
-    the unit of the coordinates, such as "px" or "share"; other parameters and errors are those of `geolife.load`.
+    first data folder whose files have these columns is used. `time`, `x` and `y` name columns of the files,
+    `unit` is the unit of the coordinates, such as "px" or "share"; other parameters and errors are those of
+    `geolife.load`.
 
     Returns
     -------

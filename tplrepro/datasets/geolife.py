@@ -1,12 +1,13 @@
 """Geolife (Zheng, Xie, Ma 2010): GPS trajectories of 182 people, most of them in Beijing, from 2007 to 2012.
 
-Format: files NNN/Trajectory/*.plt, one per trajectory of user NNN, read in place from the official zip or from its
-unpacked folders. Six header lines, then lines of latitude, longitude (WGS 84), 0, altitude in feet (-777: unknown), day
-number, date, time (GMT), separated by commas, with CRLF ends. The official zip holds 18,670 trajectories and 24,876,978
-points.
+Format: files NNN/Trajectory/*.plt, one per trajectory of user NNN, read in place from the official zip or
+from its unpacked folders. Six header lines, then lines of latitude, longitude (WGS 84), 0, altitude in feet
+(-777: unknown), day number, date, time (GMT), separated by commas, with CRLF ends. The official zip holds
+18,670 trajectories and 24,876,978 points.
 
-Known defects, skipped and counted: coordinates out of range (there is a latitude of 400), times before 2007 (wrong
-clocks) or in the future, repeated points of a user in the same second, files without points or in other folders.
+Known defects, skipped and counted: coordinates out of range (there is a latitude of 400), times before 2007
+(wrong clocks) or in the future, repeated points of a user in the same second, files without points or in
+other folders.
 
 Reading: pyarrow parses a few files at a time in threads; users are joined one by one, to keep memory low.
 """
@@ -72,8 +73,8 @@ def load(path: str | Path | None = None, *, box=None, strict: bool = False, max_
     DataFrame
         user : int32; trajectory : categorical, "NNN/name of the file"; time : datetime64[us, UTC]; latitude,
         longitude : float64, degrees of WGS 84; altitude : float32, metres, NaN where unknown.
-        ``attrs``: source, synthetic, skipped, skipped_examples, reordered (points older than the one before in their
-        file), outside_box.
+        ``attrs``: source, synthetic, skipped, skipped_examples, reordered (points older than the one before
+        in their file), outside_box.
 
     Raises DatasetNotFoundError, DataFormatError or OSError if there is nothing to read or it cannot be read.
     """

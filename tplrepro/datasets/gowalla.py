@@ -1,10 +1,11 @@
 """Gowalla: check-ins of a location-based social network, world-wide (Cho, Myers, Leskovec 2011).
 
-Format (SNAP): user, time (ISO 8601, UTC), latitude, longitude, location id; separated by tabs; newest first within a
-user; also gzip-compressed. The official file has 6,442,890 check-ins, from February 2009 to October 2010.
+Format (SNAP): user, time (ISO 8601, UTC), latitude, longitude, location id; separated by tabs; newest first
+within a user; also gzip-compressed. The official file has 6,442,890 check-ins, from February 2009 to October
+2010.
 
-Known defects, skipped and counted: coordinates out of range, position (0, 0), a missing field, a time in the future,
-and repeated check-ins of a user in the same second.
+Known defects, skipped and counted: coordinates out of range, position (0, 0), a missing field, a time in the
+future, and repeated check-ins of a user in the same second.
 """
 
 from pathlib import Path
@@ -41,7 +42,8 @@ def load(path: str | Path | None = None, *, box=None, strict: bool = False, max_
     -------
     DataFrame
         user : int64; time : datetime64[us, UTC]; latitude, longitude : float64, degrees of WGS 84; location : int64.
-        ``attrs``: as in `geolife.load`; reordered counts lines that are newer than the same user's previous line.
+        ``attrs``: as in `geolife.load`; reordered counts lines that are newer than the same user's previous
+        line.
     """
     path = registry.locate("gowalla", path)
     defects = Defects(strict, max_malformed, EXPECTED)

@@ -1,9 +1,9 @@
 """Grids: a geographic box divided into square cells of a given size in kilometres; cells are the states of a chain.
 
-The locations of [5], Section 8, are cells of 0.34 km by 0.34 km within the 3rd ring of Beijing and of 0.89 km by
-0.89 km in Los Angeles. The paper gives no boxes; `BEIJING_3RD_RING` and `LOS_ANGELES` are ours. Coordinates are
-projected by PROJ to a transverse Mercator plane centred on the box, with a scale error of at most 2e-4 in boxes up to
-200 km wide.
+The locations of [5], Section 8, are cells of 0.34 km by 0.34 km within the 3rd ring of Beijing and of 0.89 km
+by 0.89 km in Los Angeles. The paper gives no boxes; `BEIJING_3RD_RING` and `LOS_ANGELES` are ours.
+Coordinates are projected by PROJ to a transverse Mercator plane centred on the box, with a scale error of at
+most 2e-4 in boxes up to 200 km wide.
 """
 
 from dataclasses import dataclass, field
@@ -61,11 +61,11 @@ LOS_ANGELES = Box(33.6, 34.4, -118.8, -117.8)
 class Grid:
     """Square cells over a box, numbered from the south-west corner eastwards, then northwards.
 
-    Cell ``row * n_columns + column`` covers the square from ``(column, row)`` to ``(column + 1, row + 1)`` in units of
-    `cell_km`. The last row and column may extend beyond the box; -1 means outside.
+    Cell ``row * n_columns + column`` covers the square from ``(column, row)`` to ``(column + 1, row + 1)`` in
+    units of `cell_km`. The last row and column may extend beyond the box; -1 means outside.
 
-    `box` is (south, north, west, east) in degrees of WGS 84, `cell_km` the side of a cell in kilometres. Raises
-    ValueError for an invalid box, a size that is not positive, and grids of more than 2**31 - 1 cells.
+    `box` is (south, north, west, east) in degrees of WGS 84, `cell_km` the side of a cell in kilometres.
+    Raises ValueError for an invalid box, a size that is not positive, and grids of more than 2**31 - 1 cells.
 
     >>> grid = Grid((39.86, 39.97, 116.27, 116.49), 0.34)
     >>> grid.n_rows, grid.n_columns, grid.n_cells

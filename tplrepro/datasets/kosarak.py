@@ -1,7 +1,7 @@
 """Kosarak: page visits of a Hungarian news site, one session a line, page ids in the order of the file.
 
-Format (FIMI): page ids, whole numbers, separated by blanks; also gzip-compressed. The official file has 990,002
-sessions and 41,270 pages. There are no times and no users: each session counts as a user, as in [3].
+Format (FIMI): page ids, whole numbers, separated by blanks; also gzip-compressed. The official file has
+990,002 sessions and 41,270 pages. There are no times and no users: each session counts as a user, as in [3].
 
 Reading: pyarrow parses all ids of a block as one column, and the line ends separate the sessions.
 """
@@ -29,14 +29,15 @@ def fetch() -> Path:
 def load(path: str | Path | None = None, *, strict: bool = False, max_malformed: int = 0) -> pd.DataFrame:
     """Read sessions into a tidy frame, one click per row.
 
-    Parameters and errors are those of `geolife.load`; `path` is a file, plain or gzip-compressed, and the known defect
-    is an empty session.
+    Parameters and errors are those of `geolife.load`; `path` is a file, plain or gzip-compressed, and the
+    known defect is an empty session.
 
     Returns
     -------
     DataFrame
         session : int32, the number of its line in the file, from 0; position : int32, the number of the click in its
-        session, from 0; page : int32. ``attrs``: source, synthetic, skipped, skipped_examples, reordered (always 0).
+        session, from 0; page : int32. ``attrs``: source, synthetic, skipped, skipped_examples, reordered
+        (always 0).
     """
     path = registry.locate("kosarak", path)
     defects = Defects(strict, max_malformed, EXPECTED)

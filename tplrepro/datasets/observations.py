@@ -1,9 +1,10 @@
 """From anybody's observations (who was in which state at what time) to sequences of states.
 
-Observations come as a CSV file (plain or gzip-compressed), a Parquet file, a folder of either, an SPMF file or a
-DataFrame. A state is the value of a column, or the cell of a geographic position. Users and states keep their names,
-including "007" and "NA": text becomes whole numbers only if the whole column consists of whole numbers. Observations
-are ordered by instant; time steps follow the local clock given by the offset or time zone.
+Observations come as a CSV file (plain or gzip-compressed), a Parquet file, a folder of either, an SPMF file
+or a DataFrame. A state is the value of a column, or the cell of a geographic position. Users and states keep
+their names, including "007" and "NA": text becomes whole numbers only if the whole column consists of whole
+numbers. Observations are ordered by instant; time steps follow the local clock given by the offset or time
+zone.
 """
 
 import re
@@ -54,18 +55,19 @@ def read_sequences(
     data : DataFrame, or path of a CSV, Parquet or SPMF file, or of a folder of CSV or Parquet files
     user, time, state : column names, or column numbers from 0 in CSV files without a header; by default the first
         column with one of the `USUAL_NAMES`
-        Without users each file is one user, with a warning if that user would be in two states at once; without times
-        rows are in order. Times are time stamps, text in ISO 8601 or in `time_format` (see `strptime`), or numbers,
-        which are seconds if `step` is given. A row without a state ends a sequence.
+        Without users each file is one user, with a warning if that user would be in two states at once;
+        without times rows are in order. Times are time stamps, text in ISO 8601 or in `time_format` (see
+        `strptime`), or numbers, which are seconds if `step` is given. A row without a state ends a sequence.
     latitude, longitude, cell_km : instead of `state`, the columns of degrees of WGS 84 and the side of the cells of a
         `Grid` over `box`, (south, north, west, east), by default around all positions
         States are named by row and column of the grid. A position outside the box ends a sequence.
     step, max_gap : with `step`, one state per time step as in `fixed_steps`, where the last known state holds for
-        `max_gap`, by default one step; without `step`, one state per row, and a gap longer than `max_gap` ends a
-        sequence
+        `max_gap`, by default one step; without `step`, one state per row, and a gap longer than `max_gap`
+        ends a sequence
 
-    Raises DataFormatError, a ValueError, if a file cannot be read; ValueError for a missing column, missing or
-    unreadable users or times, and arguments that do not fit together; and the errors of `fixed_steps` and `Grid`.
+    Raises DataFormatError, a ValueError, if a file cannot be read; ValueError for a missing column, missing
+    or unreadable users or times, and arguments that do not fit together; and the errors of `fixed_steps` and
+    `Grid`.
 
     Examples
     --------

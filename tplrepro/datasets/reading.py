@@ -2,15 +2,15 @@
 
 The contract of all readers in this folder:
 
-- A *known defect* of a published set (a latitude of 400, a wrong clock, two points in the same second) is skipped and
-  counted in ``df.attrs["skipped"]``, with the place of the first one in ``df.attrs["skipped_examples"]``.
-  ``strict=True`` makes it an error.
-- A *malformed line*, which does not follow the format, is an error that names file and line, unless the caller allows
-  some with ``max_malformed``; those are counted too.
+- A *known defect* of a published set (a latitude of 400, a wrong clock, two points in the same second) is
+  skipped and counted in ``df.attrs["skipped"]``, with the place of the first one in
+  ``df.attrs["skipped_examples"]``. ``strict=True`` makes it an error.
+- A *malformed line*, which does not follow the format, is an error that names file and line, unless the
+  caller allows some with ``max_malformed``; those are counted too.
 - A file that ends early, belongs to another set, or cannot be opened or decoded is always an error.
 
-pyarrow parses the lines in blocks. Only if a block fails is it searched, by halving, for the malformed lines, so exact
-messages cost nothing for good files.
+pyarrow parses the lines in blocks. Only if a block fails is it searched, by halving, for the malformed lines,
+so exact messages cost nothing for good files.
 """
 
 import gzip
@@ -52,8 +52,8 @@ class DataFormatError(ValueError):
 class Defects:
     """Counts the rows that a reader skips, or raises if the caller asked for that.
 
-    `strict` raises at the first defect of any kind, `max_malformed` is the number of malformed lines that may be
-    skipped, and `expected` describes the format in messages: "seven fields: latitude, ...".
+    `strict` raises at the first defect of any kind, `max_malformed` is the number of malformed lines that may
+    be skipped, and `expected` describes the format in messages: "seven fields: latitude, ...".
     """
 
     def __init__(self, strict: bool, max_malformed: int, expected: str):
@@ -108,7 +108,8 @@ class Defects:
 class Rows:
     """The parsed lines of a block; rows can be dropped for a reason, which is counted with the first row's line.
 
-    `table` holds the remaining rows, `rejected` the indices of the malformed lines, which are blank in `block`.
+    `table` holds the remaining rows, `rejected` the indices of the malformed lines, which are blank in
+    `block`.
     """
 
     def __init__(self, table: pa.Table, block: bytes, first_line: int, file, defects: Defects, rejected=()):

@@ -1,7 +1,8 @@
 """Sources of the data sets, and where their files are on this machine.
 
-`locate` looks in the folder named by TPLREPRO_DATA, then in the download cache. Only `fetch` downloads, with pooch,
-into that cache: a file gets its final name when it is complete and its checksum, if one is published, is right.
+`locate` looks in the folder named by TPLREPRO_DATA, then in the download cache. Only `fetch` downloads, with
+pooch, into that cache: a file gets its final name when it is complete and its checksum, if one is published,
+is right.
 """
 
 import hashlib
@@ -23,9 +24,10 @@ RETRIES, TIMEOUT = 5, 30.0  # of a failed download; seconds without an answer
 class Source:
     """One data set: its official file, how to check it, and the names to look for.
 
-    `filename` is its name in the cache, `patterns` are the names below TPLREPRO_DATA, the best first; `url` is None if
-    no file can be used as published, and `remark` then says what to do. `known_hash` is the published
-    "algorithm:digest"; `content_sha256` is that of the unpacked known copy, and a difference is a warning.
+    `filename` is its name in the cache, `patterns` are the names below TPLREPRO_DATA, the best first; `url`
+    is None if no file can be used as published, and `remark` then says what to do. `known_hash` is the
+    published "algorithm:digest"; `content_sha256` is that of the unpacked known copy, and a difference is a
+    warning.
     """
 
     title: str
@@ -106,8 +108,8 @@ def data_folder() -> Path | None:
 def locate(name: str, path: str | Path | None = None, accept: Callable[[Path], bool] | None = None) -> Path:
     """The file or folder of a data set, a key of `SOURCES`: `path` if given, else the first that exists.
 
-    `accept` says whether the reader can use an existing path. Raises DatasetNotFoundError with the places searched and
-    how to get the set.
+    `accept` says whether the reader can use an existing path. Raises DatasetNotFoundError with the places
+    searched and how to get the set.
     """
     check_choice(name, "name", SOURCES)
     source = SOURCES[name]

@@ -1,8 +1,9 @@
 """From observations at irregular times to sequences of states, one state per time step.
 
-The chains of the papers move in fixed steps, while people are observed whenever a GPS device or an app reports. Between
-two reports the last known state holds, but no longer than a maximum gap. After a longer gap a new sequence begins, so
-no transition is invented across the gap. A report of the state -1 (off the map) also ends a sequence.
+The chains of the papers move in fixed steps, while people are observed whenever a GPS device or an app
+reports. Between two reports the last known state holds, but no longer than a maximum gap. After a longer gap
+a new sequence begins, so no transition is invented across the gap. A report of the state -1 (off the map)
+also ends a sequence.
 
 Times are time stamps in UTC, or seconds as floats.
 """
@@ -28,14 +29,14 @@ def fixed_steps(
 ) -> Sequences:
     """Sequences of states at fixed time steps, the last known state holding for at most `max_gap`.
 
-    At a time t that is a multiple of `step` (since 1970, or since second 0), a user's state is that of the latest
-    report at or before t, if that report is not older than `max_gap`. The last report holds until the next multiple of
-    `step`.
+    At a time t that is a multiple of `step` (since 1970, or since second 0), a user's state is that of the
+    latest report at or before t, if that report is not older than `max_gap`. The last report holds until the
+    next multiple of `step`.
 
-    `frame` has one report per row, in any order; of two reports at one time the later row counts. `state` is the column
-    of states (integer or other hashable values), `user` the column or columns that identify the user. Durations are
-    strings such as "5min", or seconds. Raises ValueError if a column, a time or a user is missing, or a duration is not
-    positive.
+    `frame` has one report per row, in any order; of two reports at one time the later row counts. `state` is
+    the column of states (integer or other hashable values), `user` the column or columns that identify the
+    user. Durations are strings such as "5min", or seconds. Raises ValueError if a column, a time or a user is
+    missing, or a duration is not positive.
 
     >>> reports = pd.DataFrame({"user": 1, "time": [0.0, 4.0, 11.0, 31.0], "cell": [5, 6, 5, 6]})
     >>> [s.tolist() for s in fixed_steps(reports, step=5, max_gap=10)]

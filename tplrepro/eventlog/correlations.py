@@ -1,15 +1,17 @@
 """From one event to one release: the matrices by which the trace of a case moves between two releases.
 
-In a *certain* release each case that continues publishes exactly w new events, so its state moves by w transitions; in
-an *uncertain* release it publishes from 0 to w events, all equally likely. A complete case stays complete. The forward
-matrix is the w-th power of the one-event matrix, or the mean of its powers 0 to w. The backward matrix follows by
-Bayes' rule, with the counts that leave each state or end in it as prior; or, as published with [4], from exploring
-backward with all predecessors equally likely ("uniform"). Where exploring reaches states without a known successor,
-probabilities are conditioned on the traces that continue; if none does, the row is unknown, and `loss_matrix` omits it.
+In a *certain* release each case that continues publishes exactly w new events, so its state moves by w
+transitions; in an *uncertain* release it publishes from 0 to w events, all equally likely. A complete case
+stays complete. The forward matrix is the w-th power of the one-event matrix, or the mean of its powers 0 to
+w. The backward matrix follows by Bayes' rule, with the counts that leave each state or end in it as prior;
+or, as published with [4], from exploring backward with all predecessors equally likely ("uniform"). Where
+exploring reaches states without a known successor, probabilities are conditioned on the traces that continue;
+if none does, the row is unknown, and `loss_matrix` omits it.
 
-**How rows are matched.** Both matrices of the step from release t - 1 to t are indexed by the states of the system
-discovered at t, which contains the traces of both releases. Rows of different releases never need to be matched,
-because only a number, the leakage alpha, passes from step to step: it bounds the evidence about any two traces.
+**How rows are matched.** Both matrices of the step from release t - 1 to t are indexed by the states of the
+system discovered at t, which contains the traces of both releases. Rows of different releases never need to
+be matched, because only a number, the leakage alpha, passes from step to step: it bounds the evidence about
+any two traces.
 """
 
 from dataclasses import dataclass
@@ -38,8 +40,8 @@ def release_step(
 ) -> StepMatrices:
     """The matrices of the step to the release of `system`, in which cases publish up to `depth` new events.
 
-    Each case publishes exactly `depth` >= 1 events if `certain`, else any number from 0 to `depth`. `backward_from` is
-    "bayes" or "uniform".
+    Each case publishes exactly `depth` >= 1 events if `certain`, else any number from 0 to `depth`.
+    `backward_from` is "bayes" or "uniform".
 
     >>> import pandas as pd
     >>> log = pd.DataFrame({"case:concept:name": list("1122"), "concept:name": list("abac")})
@@ -64,9 +66,9 @@ def release_step(
 def loss_matrix(rows: csr_array, smoothing: float = 0.0) -> tuple[TransitionMatrix, np.ndarray] | None:
     """A matrix with the privacy loss function of the known rows (n, n), and the state of each of its rows.
 
-    None if fewer than two rows are known. Empty rows are replaced by the known row that is cheapest to store, which
-    does not change L, a maximum over pairs of rows. `smoothing` >= 0 is the s of Eq. (28) of [1], added to every
-    probability of the known rows.
+    None if fewer than two rows are known. Empty rows are replaced by the known row that is cheapest to store,
+    which does not change L, a maximum over pairs of rows. `smoothing` >= 0 is the s of Eq. (28) of [1], added
+    to every probability of the known rows.
     """
     stored = np.diff(rows.indptr)
     known = np.flatnonzero(stored > 0)

@@ -1,9 +1,9 @@
 """Reading event logs from CSV files, as process-mining tools export them.
 
-The columns are found by name: the XES names that ProM and pm4py write, or the ones that Disco does. Other files need
-`columns`. The delimiter is the one of comma, semicolon and tab that occurs most in the header. Rows follow RFC 4180:
-each has as many fields as the header, and a field with a quote in it is quoted; others are errors. A last line without
-end is a warning, as in all readers: the file may have been cut there.
+The columns are found by name: the XES names that ProM and pm4py write, or the ones that Disco does. Other
+files need `columns`. The delimiter is the one of comma, semicolon and tab that occurs most in the header.
+Rows follow RFC 4180: each has as many fields as the header, and a field with a quote in it is quoted; others
+are errors. A last line without end is a warning, as in all readers: the file may have been cut there.
 """
 
 import csv
@@ -46,8 +46,8 @@ def read_csv(
 ) -> pd.DataFrame:
     """Read a CSV file, plain or gzip-compressed, into the same frame as `read_xes`; other columns are ignored.
 
-    Raises DataFormatError if a column is missing, a row does not fit the header, the file is empty or not UTF-8, or no
-    row has a case, an activity and a readable time.
+    Raises DataFormatError if a column is missing, a row does not fit the header, the file is empty or not
+    UTF-8, or no row has a case, an activity and a readable time.
 
     Parameters
     ----------

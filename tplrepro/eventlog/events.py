@@ -1,8 +1,9 @@
 """From the events of a file to a log, with one parser of times for all readers.
 
-A time is a complete ISO 8601 date, with or without a time of day: 2022-08-03, 2022/08/03 10:00, 2022-08-03T10:00:00.1Z,
-2022-08-03 10:00:00 +02:00. Other texts that pandas accepts ("2022-8", "today") are unreadable here, because truncated
-and damaged files contain such texts; so are years before 1000 and from 9999 on, which stand for "unknown" and "never".
+A time is a complete ISO 8601 date, with or without a time of day: 2022-08-03, 2022/08/03 10:00,
+2022-08-03T10:00:00.1Z, 2022-08-03 10:00:00 +02:00. Other texts that pandas accepts ("2022-8", "today") are
+unreadable here, because truncated and damaged files contain such texts; so are years before 1000 and from
+9999 on, which stand for "unknown" and "never".
 """
 
 from collections.abc import Iterator
@@ -38,10 +39,10 @@ def as_log(
 ) -> pd.DataFrame:
     """The log of a file's `events`: case, activity, time (each may be empty) and line; messages call them `unit`.
 
-    With `names`, an event has the number of its case in that list, which is complete after the last event; the 17th
-    case, if it has no name, is called "trace 17". Events without case, activity or readable time are skipped and
-    counted; events out of order are sorted and counted. With `strict` both are errors that name file and line, see
-    `datasets.reading`. Raises DataFormatError with the `remedy` if no event is valid.
+    With `names`, an event has the number of its case in that list, which is complete after the last event;
+    the 17th case, if it has no name, is called "trace 17". Events without case, activity or readable time are
+    skipped and counted; events out of order are sorted and counted. With `strict` both are errors that name
+    file and line, see `datasets.reading`. Raises DataFormatError with the `remedy` if no event is valid.
     """
     batches = iter(lambda: list(islice(events, EVENTS_AT_ONCE)), [])
     table = pd.concat([_columns(batch, time_format) for batch in batches] or [_columns([], time_format)])

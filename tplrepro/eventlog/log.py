@@ -1,8 +1,8 @@
 """Event logs: DataFrames with one event per row and the column names of process mining.
 
-`case:concept:name` names the case (the individual whose privacy is at stake), `concept:name` the activity, and
-`time:timestamp` the time. A log may also have `case:complete`, False for cases that continue after the log ends;
-without that column every case is complete. Other columns are ignored.
+`case:concept:name` names the case (the individual whose privacy is at stake), `concept:name` the activity,
+and `time:timestamp` the time. A log may also have `case:complete`, False for cases that continue after the
+log ends; without that column every case is complete. Other columns are ignored.
 
 Rows of one case are its trace, in the order of their times; rows with equal times keep their order.
 """
@@ -28,8 +28,8 @@ START, END = "▶", "■"
 class Traces(FrozenArrays):
     """A log as integers, one trace per case, in the order in which the cases start.
 
-    `events` are positions in `activities`, which are `START`, the log's activities in alphabetical order, and `END`.
-    `times` (events,) are microseconds since 1970 UTC, case after case; 0 if the log has none.
+    `events` are positions in `activities`, which are `START`, the log's activities in alphabetical order, and
+    `END`. `times` (events,) are microseconds since 1970 UTC, case after case; 0 if the log has none.
     """
 
     events: list[tuple[int, ...]]
@@ -55,7 +55,8 @@ class Traces(FrozenArrays):
 def check_log(log: pd.DataFrame, timestamps: bool = True) -> pd.DataFrame:
     """Return `log` if it is valid; otherwise raise a ValueError that says what is wrong.
 
-    Errors: a missing column (time:timestamp is optional without `timestamps`), a missing name or time, or no rows.
+    Errors: a missing column (time:timestamp is optional without `timestamps`), a missing name or time, or no
+    rows.
     """
     if not isinstance(log, pd.DataFrame):
         raise ValueError(

@@ -1,9 +1,9 @@
 """A log published over time: a first release, then new events of every case with each further one ([4]).
 
-The first release holds the events up to a time, or a first share of them. Each further release adds to every incomplete
-case the next `window` events (certain), or a random number of events from 0 to `window` (uncertain); the artificial end
-counts as the last event of a complete case. Cases that are not in the first release join in the second one, as in the
-implementation published with [4].
+The first release holds the events up to a time, or a first share of them. Each further release adds to every
+incomplete case the next `window` events (certain), or a random number of events from 0 to `window`
+(uncertain); the artificial end counts as the last event of a complete case. Cases that are not in the first
+release join in the second one, as in the implementation published with [4].
 """
 
 from collections import Counter
@@ -49,10 +49,11 @@ def releases(
     ----------
     log : DataFrame with columns case:concept:name, concept:name, time:timestamp
     window : int >= 1
-        New events per case and release: exactly this number if `certain` (fewer at the end), else drawn from 0..window.
+        New events per case and release: exactly this number if `certain` (fewer at the end), else drawn from
+        0..window.
     start : float in (0, 1], or a time
-        The first release holds this share of the events in the order of time (ties included), or the events up to this
-        time; a time without offset is UTC.
+        The first release holds this share of the events in the order of time (ties included), or the events
+        up to this time; a time without offset is UTC.
     max_releases : int >= 1, optional
     rng : numpy.random.Generator, required for uncertain releases
 

@@ -1,12 +1,13 @@
 """BPL, FPL and TPL of a log released over time ([4], with the recursions of [1], Eqs. (11), (13), (15)).
 
-The transition system is discovered anew at each release, and its matrices describe the step to that release (see
-`correlations` for how rows are matched). BPL runs from the first release to the last, FPL from the last to the first.
-The published implementation runs both from the first, so its FPL does not belong to the release it is reported for.
+The transition system is discovered anew at each release, and its matrices describe the step to that release
+(see `correlations` for how rows are matched). BPL runs from the first release to the last, FPL from the last
+to the first. The published implementation runs both from the first, so its FPL does not belong to the release
+it is reported for.
 
-If two states have no common neighbour, the adversary can distinguish them with certainty: then L(alpha) = alpha, and
-each release adds its whole budget. Full traces nearly always contain such a pair; a note in the result says so if it
-happens at every release.
+If two states have no common neighbour, the adversary can distinguish them with certainty: then L(alpha) =
+alpha, and each release adds its whole budget. Full traces nearly always contain such a pair; a note in the
+result says so if it happens at every release.
 """
 
 from collections.abc import Callable
@@ -51,7 +52,8 @@ def quantify_releases(
 ) -> pd.DataFrame:
     """The leakage of each release of a log about one case, to an adversary who knows the transition systems.
 
-    Raises ValueError if the log or an argument is invalid, or if the number of budgets differs from that of releases.
+    Raises ValueError if the log or an argument is invalid, or if the number of budgets differs from that of
+    releases.
 
     Parameters
     ----------
@@ -61,18 +63,20 @@ def quantify_releases(
     direction, abstraction, state_window, counting : definition of states and counts, as in
         `TransitionSystem.from_log`, whose `window` is `state_window` here
     backward_from : {"bayes", "uniform"}
-        How the backward matrix of a step is made, see `release_step`; the default is "uniform" for the published rule,
-        else "bayes".
+        How the backward matrix of a step is made, see `release_step`; the default is "uniform" for the
+        published rule, else "bayes".
     smoothing : float >= 0, the s of Eq. (28) of [1], added to every probability: a less certain adversary
     rule : {"exact", "published"}
-        "published" omits coordinates with d_j = 0 like the published implementation, and understates the leakage.
+        "published" omits coordinates with d_j = 0 like the published implementation, and understates the
+        leakage.
 
     Returns
     -------
     DataFrame
-        release, from 1 to T; epsilon, bpl, fpl, tpl in nats; states of the transition system discovered at the
-        release; seconds of computation. ``attrs``: backward_witness and forward_witness, T entries each: a `Witness`
-        with the two traces behind BPL and FPL, or None where nothing is added (and for the published rule);
+        release, from 1 to T; epsilon, bpl, fpl, tpl in nats; states of the transition system discovered at
+        the release; seconds of computation. ``attrs``: backward_witness and forward_witness, T entries each:
+        a `Witness` with the two traces behind BPL and FPL, or None where nothing is added (and for the
+        published rule);
         note: None, or a statement that the leakage equals the sum of all budgets, and what to choose instead.
 
     >>> log = pd.DataFrame({"case:concept:name": list("112233"), "concept:name": list("abacab"),
@@ -166,10 +170,11 @@ def _witnesses(losses: list, alphas: np.ndarray) -> list[Witness | None]:
 class PublishedLoss:
     """The loss of a matrix (n, n), perhaps sparse, by the published rule, which understates the leakage.
 
-    For a pair of rows q, d the published code (supplement of [4], "Calculating Accumulative Privacy Leakage") keeps
-    only the coordinates with q_j > d_j > 0. It omits those with q_j > 0 and d_j = 0, whose ratio is infinite and which
-    every optimal solution contains, unless some q_j is 1: then it returns L(alpha) = alpha. Its elimination loop finds
-    the same subset as sorting by q_j / d_j. Pairs of rows without a common column give 0.
+    For a pair of rows q, d the published code (supplement of [4], "Calculating Accumulative Privacy Leakage")
+    keeps only the coordinates with q_j > d_j > 0. It omits those with q_j > 0 and d_j = 0, whose ratio is
+    infinite and which every optimal solution contains, unless some q_j is 1: then it returns L(alpha) =
+    alpha. Its elimination loop finds the same subset as sorting by q_j / d_j. Pairs of rows without a common
+    column give 0.
 
     >>> rows = [[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [0.5, 0.5, 0.0]]
     >>> import tplrepro as tpl

@@ -1,18 +1,18 @@
 """Transition systems: what an adversary knows about how a trace continues ([4], "we rely on transition systems").
 
-A complete trace a_1 ... a_n has the positions ▶, a_1, ..., a_n, ■. The state at a position is the part of the trace up
-to it (direction "prefix") or from it on ("suffix"), limited to the nearest items, as a sequence, a multiset or a set. A
-transition leads from the state at one position to the state at the next.
+A complete trace a_1 ... a_n has the positions ▶, a_1, ..., a_n, ■. The state at a position is the part of the
+trace up to it (direction "prefix") or from it on ("suffix"), limited to the nearest items, as a sequence, a
+multiset or a set. A transition leads from the state at one position to the state at the next.
 
-Transitions are counted by "cases", once for each case that takes them, or by "occurrences", each time they are taken.
-The forward probability of a transition is its share of the counts of all transitions that leave its first state; the
-backward probability, by Bayes' rule, is its share of the counts of all that enter its second state. For the single
-trace aaaaaaaaab with one item per state, a is followed by a with probability 1/2 by cases (one case continues with a,
-one with b) and 8/9 by occurrences.
+Transitions are counted by "cases", once for each case that takes them, or by "occurrences", each time they
+are taken. The forward probability of a transition is its share of the counts of all transitions that leave
+its first state; the backward probability, by Bayes' rule, is its share of the counts of all that enter its
+second state. For the single trace aaaaaaaaab with one item per state, a is followed by a with probability 1/2
+by cases (one case continues with a, one with b) and 8/9 by occurrences.
 
-A state at which incomplete traces end has no known successor, and ▶ has no predecessor. In the matrices these states
-have a transition to themselves, like ■; `has_successor` and `has_predecessor` mark them, and the leakages omit their
-rows, as in [4] ("bounded to the traces in the state space").
+A state at which incomplete traces end has no known successor, and ▶ has no predecessor. In the matrices these
+states have a transition to themselves, like ■; `has_successor` and `has_predecessor` mark them, and the
+leakages omit their rows, as in [4] ("bounded to the traces in the state space").
 """
 
 from collections import Counter
@@ -38,9 +38,9 @@ COUNTED: dict[str, Callable] = {"cases": set, "occurrences": iter}  # the transi
 class TransitionSystem(FrozenArrays):
     """The states of a log's traces and the counts of their transitions; sparse throughout. See `from_log`.
 
-    `counts` (n, n) are the counts of the transitions, by cases or by occurrences. `visits` (n,) are the counts that
-    leave each state plus the cases that end in it: the prior of Bayes' rule. `final` (n,) marks the states at ■;
-    `activities` begins with ▶ and ends with ■.
+    `counts` (n, n) are the counts of the transitions, by cases or by occurrences. `visits` (n,) are the
+    counts that leave each state plus the cases that end in it: the prior of Bayes' rule. `final` (n,) marks
+    the states at ■; `activities` begins with ▶ and ends with ■.
     """
 
     counts: scipy.sparse.csr_array
@@ -61,10 +61,10 @@ class TransitionSystem(FrozenArrays):
     ) -> Self:
         """Discover the transition system of a log; ValueError for an invalid log or option.
 
-        The log has columns case:concept:name, concept:name and, to order the events, time:timestamp; with a column
-        case:complete, traces where it is False have no ■. A state consists of `window` >= 1 items of a trace including
-        ▶ and ■, by default of all; `direction` is "prefix" or "suffix", `abstraction` "sequence", "multiset" or "set";
-        `counting` is by "cases" or "occurrences".
+        The log has columns case:concept:name, concept:name and, to order the events, time:timestamp; with a
+        column case:complete, traces where it is False have no ■. A state consists of `window` >= 1 items of a
+        trace including ▶ and ■, by default of all; `direction` is "prefix" or "suffix", `abstraction`
+        "sequence", "multiset" or "set"; `counting` is by "cases" or "occurrences".
 
         >>> log = pd.DataFrame({"case:concept:name": list("1122"), "concept:name": list("abac")})
         >>> system = TransitionSystem.from_log(log, window=1)
@@ -94,7 +94,8 @@ class TransitionSystem(FrozenArrays):
     ) -> Self:
         """Discover the transition system of distinct paths and their numbers of cases.
 
-        A path holds positions in `activities`; it begins with 0 (▶), and a complete one ends with the last (■).
+        A path holds positions in `activities`; it begins with 0 (▶), and a complete one ends with the last
+        (■).
         """
         check_choice(direction, "direction", ("prefix", "suffix"))
         check_choice(abstraction, "abstraction", ABSTRACTIONS)
@@ -165,9 +166,9 @@ class TransitionSystem(FrozenArrays):
 class _TraceStates:
     """Numbers the states along paths in the order of their first occurrence.
 
-    A state is the sequence, multiset or set of the last items (all, or `window`) of a path up to a position. A sequence
-    and the next item determine the next sequence, and only these edges are stored: storing the items of each sequence
-    would take memory that grows with the square of a path's length.
+    A state is the sequence, multiset or set of the last items (all, or `window`) of a path up to a position.
+    A sequence and the next item determine the next sequence, and only these edges are stored: storing the
+    items of each sequence would take memory that grows with the square of a path's length.
     """
 
     def __init__(self, abstraction: str, window: int | None):

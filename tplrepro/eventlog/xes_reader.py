@@ -1,12 +1,13 @@
 """Reading XES, the XML format of event logs (IEEE 1849), safely and in bounded memory.
 
-Files may be plain or gzip-compressed, with or without the XES namespace, by any writer: ProM, Disco, pm4py. The reader
-uses `concept:name` of a trace, and `concept:name` and `time:timestamp` of an event; it ignores nested attributes,
-globals, classifiers and extensions.
+Files may be plain or gzip-compressed, with or without the XES namespace, by any writer: ProM, Disco, pm4py.
+The reader uses `concept:name` of a trace, and `concept:name` and `time:timestamp` of an event; it ignores
+nested attributes, globals, classifiers and extensions.
 
-The parser is expat, fed in blocks; an event takes at most about 160 bytes, regardless of the length of its trace. A
-file with a document type declaration is refused before any entity is declared, so entities can neither be expanded
-(billion laughs) nor fetched; defusedxml would add nothing here. The length and nesting of elements are limited.
+The parser is expat, fed in blocks; an event takes at most about 160 bytes, regardless of the length of its
+trace. A file with a document type declaration is refused before any entity is declared, so entities can
+neither be expanded (billion laughs) nor fetched; defusedxml would add nothing here. The length and nesting of
+elements are limited.
 """
 
 from collections.abc import Iterator
@@ -29,18 +30,19 @@ PARENTS = {"log": "", "trace": "log", "event": "trace"}
 def read_xes(path: str | Path, *, strict: bool = False) -> pd.DataFrame:
     """Read an XES log, .xes or .xes.gz, into a frame with one event a row.
 
-    With `strict`, an event without a name or a time, or out of order, is an error instead of being counted. Raises
-    DataFormatError if the file is not XES, declares a document type, ends early, or has no event with name and time.
+    With `strict`, an event without a name or a time, or out of order, is an error instead of being counted.
+    Raises DataFormatError if the file is not XES, declares a document type, ends early, or has no event with
+    name and time.
 
     Returns
     -------
     DataFrame
         case:concept:name : str, the case; a trace without a name is called "trace 17" by its position;
         concept:name : str, the activity; time:timestamp : datetime64[us, UTC].
-        Cases are in the order of the file, the events of a case in the order of their times. ``attrs``: source,
-        synthetic, skipped and skipped_examples (events without a name or a time, by reason), reordered (events out of
-        order), unnamed_cases, empty_cases, repeated_cases (traces with the name of an earlier trace; they count as one
-        case).
+        Cases are in the order of the file, the events of a case in the order of their times. ``attrs``:
+        source, synthetic, skipped and skipped_examples (events without a name or a time, by reason),
+        reordered (events out of order), unnamed_cases, empty_cases, repeated_cases (traces with the name of
+        an earlier trace; they count as one case).
 
     >>> import tempfile
     >>> text = '''<log><trace><string key="concept:name" value="7"/>

@@ -61,8 +61,8 @@ def forward_backward(
     transitions : TransitionMatrix or array-like (n, n), Pr(l_{t+1} | l_t); or a list of T - 1 of them
     initial : array-like (n,), distribution of the first state
 
-    ImpossibleOutputError if no path of states explains the outputs up to some time; ValueError for shapes that do
-    not fit, NaN or +inf, or if `initial` is not a distribution.
+    ImpossibleOutputError if no path of states explains the outputs up to some time; ValueError for shapes
+    that do not fit, NaN or +inf, or if `initial` is not a distribution.
 
     Examples
     --------
@@ -175,7 +175,8 @@ def log_product(log_weights: np.ndarray, matrix: Any, *, transpose: bool = False
         if doubtful.any():  # nearly always exact zeros: nothing leads there
             doubtful &= _multiply(np.isfinite(flat).astype(float), stored, None, transpose) > 0
     elif stored.nnz and stored.data.min() < 0:
-        # Entries below the background make the product a difference, which is good if not much below its parts.
+        # Entries below the background make the product a difference, which is good if not much below its
+        # parts.
         doubtful |= product < 0.01 * _multiply(weights, abs(stored), background, transpose)
     columns = np.flatnonzero(doubtful.any(axis=0))
     if background is None and columns.size:  # all lines at once: a single one of a sparse matrix takes as long

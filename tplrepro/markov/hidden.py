@@ -49,9 +49,9 @@ def fit_hidden_chain(
     restarts : int >= 1; half of the starts take their means from k-means, the others from random observations
     max_iterations : int >= 1, for each start; warns if it stopped the start that is kept
 
-    Series are standardised for the fit, so units do not matter; a prior scatter of a thousandth of that of one
-    observation keeps covariances positive. Rows are not smoothed: see `tplrepro.smoothed`. ValueError for missing
-    values, a coordinate that does not vary, too few observations, or if every start fails.
+    Series are standardised for the fit, so units do not matter; a prior scatter of a thousandth of that of
+    one observation keeps covariances positive. Rows are not smoothed: see `tplrepro.smoothed`. ValueError for
+    missing values, a coordinate that does not vary, too few observations, or if every start fails.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Sequences of states, coded as the numbers 0..n-1, from every kind of input.
 
-States are labels: places, pages, activities, or any whole numbers. The code of a state is its position among the
-states of one analysis. Sequences are stored flat, as one array of codes and the offset at which each sequence
-begins: a million sessions as a list of arrays would be a million Python objects.
+States are labels: places, pages, activities, or any whole numbers. The code of a state is its position among
+the states of one analysis. Sequences are stored flat, as one array of codes and the offset at which each
+sequence begins: a million sessions as a list of arrays would be a million Python objects.
 """
 
 import itertools
@@ -164,7 +164,8 @@ def as_sequences(data: Any, n_states: int | None = None, states: Iterable | None
     n_states : int, optional; the states are then the whole numbers 0..n-1
     states : the labels of all states in their order, optional
 
-    ValueError for no states, nested sequences, missing values, labels that cannot be sorted, or a state not allowed.
+    ValueError for no states, nested sequences, missing values, labels that cannot be sorted, or a state not
+    allowed.
 
     Examples
     --------
@@ -217,7 +218,8 @@ def count_transitions(
 ) -> tuple[Any, list]:
     """Count the steps from state to state.
 
-    Arguments as in `as_sequences`; "forward" counts l^{t-1} -> l^t, "backward" l^t -> l^{t-1}. Returns the counts,
+    Arguments as in `as_sequences`; "forward" counts l^{t-1} -> l^t, "backward" l^t -> l^{t-1}. Returns the
+    counts,
     a csr_array (n, n) of floats, and the list of the n labels.
 
     Examples

@@ -1,9 +1,10 @@
 """Transition matrices: the adversary's knowledge of temporal correlation (Definition 3 of [1]).
 
-A forward matrix holds Pr(l^t | l^{t-1}) (row: where the user was; column: where she is now), a backward matrix
-Pr(l^{t-1} | l^t). Bayes' rule turns one into the other, given the distribution at the earlier time. Estimates
-are maximum likelihood with Laplacian smoothing (section 3.1 of [1]): (count + s) / (row total + n s). With many
-states, row i is a few stored probabilities over a constant `background[i]`; such a matrix stays sparse.
+A forward matrix holds Pr(l^t | l^{t-1}) (row: where the user was; column: where she is now), a backward
+matrix Pr(l^{t-1} | l^t). Bayes' rule turns one into the other, given the distribution at the earlier time.
+Estimates
+are maximum likelihood with Laplacian smoothing (section 3.1 of [1]): (count + s) / (row total + n s). With
+many states, row i is a few stored probabilities over a constant `background[i]`; such a matrix stays sparse.
 """
 
 from collections.abc import Iterable, Sequence
@@ -96,7 +97,8 @@ class TransitionMatrix(FrozenArrays):
         """The maximum-likelihood estimate with Laplacian smoothing, the s >= 0 added to every count.
 
         `sequences`, `n_states` and `states` as in `as_sequences`: by default the states are the values seen.
-        "forward" estimates Pr(l^t | l^{t-1}), "backward" Pr(l^{t-1} | l^t); `sparse` defaults to 4,096 states or more.
+        "forward" estimates Pr(l^t | l^{t-1}), "backward" Pr(l^{t-1} | l^t); `sparse` defaults to 4,096 states
+        or more.
 
         Examples
         --------
@@ -279,8 +281,8 @@ class TransitionMatrix(FrozenArrays):
     def reverse(self, initial: ArrayLike | None = None) -> "TransitionMatrix":
         """Bayes' rule: from Pr(l^t | l^{t-1}) to Pr(l^{t-1} | l^t), or back.
 
-        Entry (j, i) is initial_i P_ij / sum_k initial_k P_kj for the distribution `initial` (n,) of l^{t-1}, by
-        default the stationary one; dense if there is a background. ValueError if a state is never reached.
+        Entry (j, i) is initial_i P_ij / sum_k initial_k P_kj for the distribution `initial` (n,) of l^{t-1},
+        by default the stationary one; dense if there is a background. ValueError if a state is never reached.
         """
         prior = self._prior(initial)
         sparse = self.is_sparse and not self.background.any()

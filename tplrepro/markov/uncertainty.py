@@ -1,11 +1,13 @@
 """Uncertainty of an estimated chain: draws of the matrix, posterior or bootstrap, and intervals of its leakage.
 
-A row of counts with a Dirichlet prior of pseudo-count s for each state has the posterior Dirichlet(count + s),
-whose mean is the estimate with Laplacian smoothing s. The bootstrap redraws sequences (or users) with replacement.
+A row of counts with a Dirichlet prior of pseudo-count s for each state has the posterior Dirichlet(count +
+s),
+whose mean is the estimate with Laplacian smoothing s. The bootstrap redraws sequences (or users) with
+replacement.
 
-Leakage is a maximum over pairs of states and sets of columns, so noise in the matrix raises it: draws often lie
-above the leakage of the estimate, and an interval need not contain it. With a small s and few counts a posterior
-draw is much more peaked than the mean of the posterior; this difference is a finding, not an error.
+Leakage is a maximum over pairs of states and sets of columns, so noise in the matrix raises it: draws often
+lie above the leakage of the estimate, and an interval need not contain it. With a small s and few counts a
+posterior draw is much more peaked than the mean of the posterior; this difference is a finding, not an error.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -119,8 +121,8 @@ class LeakageInterval(FrozenArrays):
 def leakage_interval(draws: Iterable, function: Callable, confidence: float = 0.9) -> LeakageInterval:
     """The interval of any function of the matrix over draws of it.
 
-    `function` takes a draw and returns a number, which may be infinite, or an array of fixed shape. The ends are
-    values of draws, rounded outwards. ValueError for fewer than 2 / (1 - confidence) draws, or NaN.
+    `function` takes a draw and returns a number, which may be infinite, or an array of fixed shape. The ends
+    are values of draws, rounded outwards. ValueError for fewer than 2 / (1 - confidence) draws, or NaN.
 
     Examples
     --------

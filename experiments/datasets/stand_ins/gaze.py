@@ -26,9 +26,9 @@ def synthetic(
 ) -> pd.DataFrame:
     """Write a stand-in in the layout of one of the recorded sets, and read it back, as `geolife.synthetic` does.
 
-    The gaze rests on popular areas of interest for about 0.3 s each, often near the previous one, and jumps between
-    them; some samples are lost. Each user has `n_recordings` of `seconds` length at `rate` samples per second;
-    `layout` is `GAZEGRAPH` or `ANDERSSON2017`, and `path` a folder.
+    The gaze rests on popular areas of interest for about 0.3 s each, often near the previous one, and jumps
+    between them; some samples are lost. Each user has `n_recordings` of `seconds` length at `rate` samples
+    per second; `layout` is `GAZEGRAPH` or `ANDERSSON2017`, and `path` a folder.
     """
     size = SCREENS["ANDERSSON2017" if layout["unit"] == "px" else "GAZEGRAPH"]
     options = {"seconds": seconds, "rate": rate, "n_recordings": n_recordings, "layout": layout, "size": size}

@@ -28,10 +28,11 @@ def synthetic(
 ) -> pd.DataFrame:
     """Write a stand-in in the official format, to `path` or a temporary file, and read it back.
 
-    Each user has a home, a work place and six more popular places within the `box`. A trajectory is a day: from home to
-    work on work days, to one more place and home again, with a point every `seconds_between_points` on the way and few
-    while staying. The `n_trajectories`, by default 20 per user, are spread over users with a heavy tail; the official
-    sizes are 182 and 18_670. Memory is bounded by one trajectory. Returns what `geolife.load` returns.
+    Each user has a home, a work place and six more popular places within the `box`. A trajectory is a day:
+    from home to work on work days, to one more place and home again, with a point every
+    `seconds_between_points` on the way and few while staying. The `n_trajectories`, by default 20 per user,
+    are spread over users with a heavy tail; the official sizes are 182 and 18_670. Memory is bounded by one
+    trajectory. Returns what `geolife.load` returns.
     """
     options = {"n_trajectories": n_trajectories, "seconds_between_points": seconds_between_points, "box": box}
     return stand_in(path, "Geolife Trajectories 1.3.zip", lambda target: write(target, n_users, seed, **options), load)

@@ -23,9 +23,10 @@ SHARES = (0.5, 0.2, 0.15, 0.15)
 def synthetic(n_users: int = 500, seed: int = 0, path: str | Path | None = None) -> pd.DataFrame:
     """Write a stand-in in the official format, and read it back, as `geolife.synthetic` does.
 
-    Users, 196_591 at the official size, live in one of four cities, half of them in Los Angeles. Each has a home, a
-    work place and six more popular places. Few users have many check-ins; check-ins follow the hours of the day and
-    sometimes explore new places. Memory is bounded by one batch of users. A `path` ending in .gz is compressed.
+    Users, 196_591 at the official size, live in one of four cities, half of them in Los Angeles. Each has a
+    home, a work place and six more popular places. Few users have many check-ins; check-ins follow the hours
+    of the day and sometimes explore new places. Memory is bounded by one batch of users. A `path` ending in
+    .gz is compressed.
     """
     return stand_in(path, "loc-gowalla_totalCheckins.txt", lambda target: write(target, n_users, seed), load)
 

@@ -21,8 +21,8 @@ FOLLOW = 0.6  # probability of following a link
 def synthetic(n_users: int = 10_000, seed: int = 0, path: str | Path | None = None) -> pd.DataFrame:
     """Write a stand-in of `n_users` sessions in the official format, and read it back, as `geolife.synthetic` does.
 
-    A session goes from a page to one of its eight links, or to any page by popularity. The official file has 990_002
-    sessions. Memory is bounded by one batch of sessions. A `path` ending in .gz is compressed.
+    A session goes from a page to one of its eight links, or to any page by popularity. The official file has
+    990_002 sessions. Memory is bounded by one batch of sessions. A `path` ending in .gz is compressed.
     """
     return stand_in(path, "kosarak.dat", lambda target: write(target, n_users, seed), load)
 

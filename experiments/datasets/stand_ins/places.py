@@ -1,7 +1,8 @@
 """Shared by the synthetic stand-ins: heavy-tailed popularity and activity, and the places of a city.
 
-People stay at few places (home, work and some others), commute between them at the usual hours, and choose the others
-by a heavy-tailed popularity. These features make recorded mobility predictable, and therefore make it leak.
+People stay at few places (home, work and some others), commute between them at the usual hours, and choose
+the others by a heavy-tailed popularity. These features make recorded mobility predictable, and therefore make
+it leak.
 """
 
 import numpy as np
