@@ -27,7 +27,7 @@ RENAMED: dict[str, str] = {
     "TransitionMatrix.propagate": "distribution @ P",
     "tpl.TemporalPrivacyAccountant": "tplrepro.TemporalAccountant, which takes dp_accounting's events",
     "tpl.TemporalRenyiLeakage": "tplrepro.temporal_privacy_profile",
-    "tpl.temporal_renyi_leakage": "tplrepro.temporal_privacy_profile([dp_accounting.ZCDpEvent(rho)] * T, backward, forward)",
+    "tpl.temporal_renyi_leakage": "tplrepro.temporal_privacy_profile, which takes dp_accounting.ZCDpEvent",
     "leakage_interval(level=)": "confidence",
     "LeakageInterval.level": "LeakageInterval.confidence",
     "eventlog.ReleaseStep": "tplrepro.eventlog.StepMatrices",
