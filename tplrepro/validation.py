@@ -136,6 +136,7 @@ def check_noise_multipliers(noise_multipliers: ArrayLike, horizon: int | None = 
 
 def _over_time(values: np.ndarray, name: str, one: str, horizon: int | None) -> np.ndarray:
     """Numbers for T time points, (T,) with T >= 1; with a `horizon`, T of them or one for all."""
+    horizon = None if horizon is None else check_horizon(horizon)
     if horizon is not None and values.ndim == 0:
         values = np.full(horizon, values)
     if values.ndim != 1 or values.size == 0:

@@ -9,11 +9,16 @@ import tplrepro as tpl
 from tests.leakage.matrices import BACKWARD, FORWARD
 from tplrepro.allocation import EndlessBudgets
 
-BY_BOUND = partial(tpl.allocate_by_upper_bound, forward=FORWARD)
-BY_QUANTIFICATION = partial(tpl.allocate_by_quantification, forward=FORWARD, horizon=3)
-BY_EXACT_LEAKAGE = partial(tpl.allocate_by_exact_leakage, forward=FORWARD)
-OPTIMALLY = partial(tpl.allocate_optimally, forward=FORWARD, horizon=3)
-WITH_STOPPING = partial(tpl.allocate_with_stopping, forward=FORWARD)
+BY_BOUND = partial(tpl.allocate_by_upper_bound, alpha=1.0, backward=BACKWARD, forward=FORWARD)
+BY_QUANTIFICATION = partial(tpl.allocate_by_quantification, alpha=1.0, backward=BACKWARD, forward=FORWARD, horizon=3)
+BY_EXACT_LEAKAGE = partial(tpl.allocate_by_exact_leakage, alpha=1.0, backward=BACKWARD, forward=FORWARD)
+OPTIMALLY = partial(tpl.allocate_optimally, alpha=1.0, backward=BACKWARD, forward=FORWARD, horizon=3)
+WITH_STOPPING = partial(tpl.allocate_with_stopping, alpha=1.0, backward=BACKWARD, forward=FORWARD)
+NOISE = partial(tpl.allocate_noise, epsilon=1.0, delta=1e-6, backward=BACKWARD, forward=FORWARD, horizon=3)
+SERIES_NOISE = partial(tpl.allocate_series_noise, mu=1.0, covariance=np.eye(2), change=1.0)
+CORRELATED = partial(tpl.correlate_series_noise, mu=1.0, covariance=np.eye(2), change=1.0, band=1)
+LONG = tpl.LinearGaussianSeries.autoregressive(0.5, 1001)
+WALK = tpl.LinearGaussianSeries([[1.0]], [[1.0]], [1.0], [[1.0]], 5)
 
 CASES = [
     *[(BY_BOUND, {"alpha": bad}, "alpha must be .*greater than 0, found .*choose") for bad in (0, -1, np.nan, np.inf)],
@@ -39,11 +44,24 @@ CASES = [
     *[(WITH_STOPPING, {"stopping_probability": p}, "0 and 1, found .*; for a known") for p in (0.0, 1.0)],
     *[(WITH_STOPPING, {"stopping_probability": p}, "must be a probability") for p in (np.nan, "0.5", None)],
     (WITH_STOPPING, {"stopping_probability": 0.1, "error": "cubed"}, "error must be"),
-    (lambda alpha, backward: EndlessBudgets(np.array([0.5]), 0.1).budgets(0), {}, "horizon must be at least 1"),
+    (EndlessBudgets(np.array([0.5]), 0.1).budgets, {"horizon": 0}, "horizon must be at least 1"),
+    (NOISE, {"epsilon": 0.0}, "epsilon must be a finite level in nats, greater than 0, found 0; choose"),
+    (NOISE, {"delta": 0.0}, "delta must be greater than 0 and less than 1, found 0; give"),
+    (NOISE, {"delta": 1e-17}, "delta must be above the rounding errors .* 3 releases, found 1e-17; give a lar"),
+    (NOISE, {"horizon": 0}, "horizon must be at least 1, found 0"),
+    (NOISE, {"method": "best"}, "method must be one of 'equal', 'least_variance', found 'best'; choose one"),
+    (NOISE, {"forward": np.eye(3)}, r"must have the same states .* found \[2, 3\]"),
+    (NOISE, {"forward": [FORWARD]}, "forward must be one matrix, or one for each .* found 1 matrices for 2 steps"),
+    (SERIES_NOISE, {"mu": 0.0}, "mu must be .*found 0"),
+    (SERIES_NOISE, {"change": -1.0}, "change must be .*found -1"),
+    (SERIES_NOISE, {"covariance": LONG, "equal": False}, "at most 1000 times, found 1001"),
+    (CORRELATED, {"band": 2}, "band must be .* from 0 to T - 1 = 1, found 2"),
+    (CORRELATED, {"workload": [1.0]}, r"shape \(k, 2\), found \(1,\)"),
+    (tpl.endless_series_noise, {"mu": 1.0, "series": WALK, "change": 1.0}, "eigenvalue of modulus 1"),
 ]
 
 
 @pytest.mark.parametrize(("allocate", "arguments", "message"), CASES)
 def test_arguments_that_cannot_be(allocate, arguments, message):
     with pytest.raises(ValueError, match=message):
-        allocate(**{"alpha": 1.0, "backward": BACKWARD} | arguments)
+        allocate(**arguments)

@@ -10,11 +10,9 @@ from hypothesis import strategies as st
 from scipy.optimize import differential_evolution
 
 import tplrepro as tpl
-from tests.allocation.oracles import as_functions, assert_derivatives, problems
+from tests.allocation.oracles import as_functions, problems
 from tests.leakage.matrices import BACKWARD, FORWARD, matrices, random_matrix
 from tests.leakage.oracles import brute_force_loss, recursion
-from tplrepro.allocation.optimal import _OnTimeline
-from tplrepro.leakage.partial import Timeline
 
 
 def absolute(budgets, weights=1.0):
@@ -82,7 +80,7 @@ WEIGHTS = st.sampled_from([2, 2, 3]).flatmap(lambda horizon: st.tuples(*[st.floa
 
 
 @given(st.floats(-1, 1.1), GRID_SIDES, GRID_SIDES, WEIGHTS.map(np.array), st.sampled_from([1, 2]))
-@settings(max_examples=30)
+@settings(max_examples=12)
 def test_no_grid_search_does_better(exponent, backward, forward, weights, power):
     alpha = 10.0**exponent
 
@@ -105,7 +103,15 @@ def test_a_global_optimiser_does_not_do_better_for_five_releases(alpha, seed):
         return absolute_of_each(scaled_to_level(logs.T, alpha, plain_tpl(*sides)))
 
     found = differential_evolution(
-        cost, [(-3, 3)] * 4, seed=seed, maxiter=80, tol=0, polish=False, vectorized=True, updating="deferred"
+        cost,
+        [(-3, 3)] * 4,
+        seed=seed,
+        maxiter=50,
+        popsize=10,
+        tol=0,
+        polish=False,
+        vectorized=True,
+        updating="deferred",
     )
     optimal = absolute(tpl.allocate_optimally(alpha, *sides, 5))
     assert optimal <= found.fun * (1 + 1e-9)
@@ -113,7 +119,7 @@ def test_a_global_optimiser_does_not_do_better_for_five_releases(alpha, seed):
 
 
 @given(problems(), st.sampled_from([2, 3, 5, 8, 30]), st.integers(0, 2**32 - 1))
-@settings(max_examples=40)
+@settings(max_examples=16)
 def test_tight_and_never_worse_than_the_published_budgets(problem, horizon, seed):
     alpha, backward, forward = problem
     known = as_functions(backward, forward)
@@ -124,7 +130,6 @@ def test_tight_and_never_worse_than_the_published_budgets(problem, horizon, seed
     assert cost <= horizon**2 / alpha * (1 + 1e-12)
     with suppress(tpl.NoFiniteSupremumError):
         assert cost <= horizon / tpl.allocate_by_upper_bound(alpha, *known)
-    assert budgets.tolist() == tpl.allocate_optimally(alpha, *known, horizon).tolist()
     # A change of the proportions that still fits does not improve the total to first order.
     for changed in budgets * np.exp(1e-4 * np.random.default_rng(seed).standard_normal((5, horizon))):
         while tpl.temporal_privacy_leakage(changed, *known).tpl.max() > alpha:
@@ -147,6 +152,7 @@ def test_one_release_time_reversed_and_a_heavier_weight():
     assert tpl.allocate_optimally(0.7, BACKWARD, FORWARD, 1).tolist() == [0.7]
     assert tpl.allocate_optimally(0.7, BACKWARD, FORWARD, 9, times=[4]).tolist() == [0.7]
     equal = tpl.allocate_optimally(1.0, BACKWARD, FORWARD, 6)
+    assert equal.tolist() == tpl.allocate_optimally(1.0, BACKWARD, FORWARD, 6).tolist()
     assert tpl.allocate_optimally(1.0, FORWARD, BACKWARD, 6)[::-1] == pytest.approx(equal, rel=1e-5)
     heavy = tpl.allocate_optimally(1.0, BACKWARD, FORWARD, 6, weights=[1, 1, 20, 1, 1, 1])
     assert heavy[2] > 1.5 * equal[2]
@@ -205,8 +211,7 @@ def test_lists_of_matrices():
 def test_knots_lose_nothing_against_all_unknowns(s):
     L = tpl.PrivacyLossFunction(tpl.smoothed(tpl.strongest(10, seed=2), s))
     budgets = tpl.allocate_optimally(2.0, L, L, 120)
-    programme = _OnTimeline(2.0, Timeline.of(L, L, 120), np.full(120, 1 / 120), 1)
-    everywhere = programme.solve(budgets)
+    everywhere = tpl.allocate_optimally(2.0, L, L, 120, weights=1 + 1e-12 * np.arange(120))  # too unequal for knots
     assert absolute(budgets) <= absolute(everywhere) * (1 + 1e-5)
 
 
@@ -219,22 +224,3 @@ def test_only_the_ends_of_a_thousand_releases_differ_from_the_constant():
     # The ends are those of a series of 40.
     short = tpl.allocate_optimally(1.0, BACKWARD, FORWARD, 40)
     assert absolute(budgets) == pytest.approx(absolute(short) + 960 / constant, rel=1e-8)
-
-
-@pytest.mark.parametrize("power", [1, 2])
-@pytest.mark.parametrize(
-    ("times", "knots"), [(None, None), (None, [0, 1, 4, 8]), ([0, 2, 3, 8], None), ([1, 5, 6], None)]
-)
-def test_derivatives_agree_with_differences(times, knots, power):
-    rng = np.random.default_rng(8)
-    backward, forward = (random_matrix(rng, "dense", 4) for _ in range(2))
-    timeline = Timeline.of(backward, forward, 9, times)
-    weights = rng.uniform(0.5, 2.0, timeline.times.size)
-    programme = _OnTimeline(1.3, timeline, weights / weights.sum(), power)
-    programme = programme if knots is None else programme.on_knots(np.array(knots))
-    x = rng.uniform(-2.5, -0.5, programme.knots.size)
-    assert_derivatives(programme, x)
-    tpl_there = tpl.leakage_at_all_times(programme.budgets(x), backward, forward, times=timeline.times, horizon=9).tpl
-    inside = np.arange(timeline.times[0], timeline.times[-1] + 1)
-    assert np.sort(programme.slack(x)[0]) == pytest.approx(np.sort(1 - tpl_there[inside] / 1.3), abs=1e-13)
-    assert programme.cost_of(x)[0] == pytest.approx(programme.cost(programme.budgets(x)))

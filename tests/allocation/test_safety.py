@@ -3,6 +3,7 @@
 Budgets by exact leakage are checked over all sequences of outputs; they are as large as can be besides.
 """
 
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -99,6 +100,13 @@ def test_very_many_budgets_within_alpha(allocation, first, monkeypatch):
         monkeypatch.setattr("tplrepro.allocation.stopping.FIRST", (3,))  # what is found first is as safe
         monkeypatch.setattr("tplrepro.allocation.minimisation.MAX_ITERATIONS", 5)
     assert_all_safe(allocation, range(first, first + CHUNK))
+
+
+@pytest.mark.parametrize("alpha", [1.0, 1.6])
+def test_the_margin_grows_with_the_number_of_releases(alpha):
+    """Under perfect correlation the exact TPL is the sum of the budgets; their sum in floating point is too small."""
+    budgets = tpl.allocate_by_quantification(alpha, np.eye(2), np.eye(2), 4000)
+    assert sum(map(Fraction, budgets.tolist())) <= Fraction(alpha)
 
 
 @pytest.mark.parametrize("alpha", [1e-6, 0.1, 1.0, 4.0])

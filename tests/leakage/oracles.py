@@ -150,3 +150,17 @@ def exhaustive_leakage(outputs, backward, forward):
         future[T - 1 - t] = (future[T - t] * x[T - t]) @ np.transpose(F)
     told = np.log(np.stack([past * x, future * x, past * x * future]))
     return np.ptp(told, axis=-1).max(axis=-1)
+
+
+def gaussian_leakage_mpmath(K, noise, change):
+    """mu_t = change sqrt(1 / Var(x_t | outputs) - 1 / Var(x_t)) of a normal series, as mpmath numbers."""
+    T = len(K)
+    noise = np.diag(np.broadcast_to(noise, T)) if np.ndim(noise) < 2 else np.asarray(noise)
+    released = [t for t in range(T) if np.isfinite(noise[t, t])]
+    with mpmath.workdps(60):
+        S = mpmath.matrix([[mpmath.mpf(K[s, t]) + mpmath.mpf(noise[s, t]) for t in released] for s in released])
+        remaining = []
+        for t in range(T):
+            k = mpmath.matrix(K[released, t])
+            remaining.append(mpmath.mpf(K[t, t]) - (k.T * mpmath.lu_solve(S, k))[0])
+        return [change * mpmath.sqrt(1 / left - 1 / mpmath.mpf(K[t, t])) for t, left in enumerate(remaining)]

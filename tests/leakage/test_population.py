@@ -88,6 +88,9 @@ def test_labels_sequences_and_sparse_matrices_agree(monkeypatch):
     expected = result.tpl
     assert result.quantile([0.0, 1.0])[1].tolist() == result.maximum.tolist() == expected.max(axis=0).tolist()
     assert result.largest[result.users.index(result.worst_user)] == expected.max()
+    assert tpl.population_leakage(users, 0.3, horizon=4).bpl.shape == (8, 4)
+    row = result.to_frame().loc[("user 3", 1)]
+    assert row.to_dict() == {"bpl": result.bpl[3, 1], "fpl": result.fpl[3, 1], "tpl": expected[3, 1]}
     named = {user: [f"cell {s}" for s in own] for user, own in users.items()}
     assert tpl.population_leakage(named, EPSILONS).tpl == pytest.approx(expected, rel=1e-13)
     offsets = np.cumsum([0, *map(len, users.values())])

@@ -115,6 +115,22 @@ def test_both_sides_have_the_same_states(analysis):
         analysis(FIG_3, np.eye(3))
 
 
+def test_one_budget_for_all_releases_a_frame_and_a_plot():
+    r = tpl.temporal_privacy_leakage(0.1, FIG_3, FIG_3, horizon=3)
+    assert r.tpl.tolist() == tpl.temporal_privacy_leakage([0.1] * 3, FIG_3, FIG_3).tpl.tolist()
+    assert tpl.leakage_at_all_times(0.1, FIG_3, FIG_3, times=[0, 1, 2], horizon=3).tpl.tolist() == r.tpl.tolist()
+    for frame in (r.to_frame(), tpl.TemporalAccountant(FIG_3, FIG_3).compose(0.1, 3).leakage.to_frame()):
+        assert frame.index.name == "time"
+        assert frame.to_dict("list") == {"epsilon": [0.1] * 3, "bpl": [*r.bpl], "fpl": [*r.fpl], "tpl": [*r.tpl]}
+    axes = r.plot()
+    assert r.plot(axes) is axes
+    assert [line.get_label() for line in axes.get_lines()] == ["epsilon", "bpl", "fpl", "tpl"] * 2
+    assert axes.get_lines()[3].get_ydata().tolist() == r.tpl.tolist()
+    for epsilons, message in ((0.1, "at least one budget"), ([0.1, 0.2], "found 2 for 3 releases; give 3")):
+        with pytest.raises(ValueError, match=message):
+            tpl.temporal_privacy_leakage(epsilons, FIG_3, horizon=None if epsilons == 0.1 else 3)
+
+
 def test_a_list_holds_a_matrix_for_each_step():
     epsilons, L = [0.1, 0.2, 0.3], tpl.PrivacyLossFunction(FIG_3)
     expected = tpl.temporal_privacy_leakage(epsilons, L, L).tpl.tolist()

@@ -93,14 +93,14 @@ def test_numpy_noise_repeats_with_its_generator_and_only_then():
 
 
 # Also at the ends of 32 bits and beyond.
-@pytest.mark.parametrize(("kind", "count"), [(float, 9), (int, 9), (int, 2**31), (np.uint64, 2**33), (int, -(2**62))])
+@pytest.mark.parametrize(("kind", "count"), [(float, 9), (np.uint64, 2**33), (int, -(2**62))])
 def test_opendp_noise_has_the_right_size(kind, count):
-    counts = np.full((3, 20_000), count, dtype=kind)
+    counts = np.full((3, 12_000), count, dtype=kind)
     noise = tpl.release_counts(counts, BUDGETS, sensitivity=2) - counts.astype(float if kind is float else np.int64)
     for row, epsilon in zip(noise, BUDGETS, strict=True):
         law = stats.laplace(scale=2 / epsilon) if kind is float else stats.dlaplace(epsilon / 2)
         size = 2 / epsilon if kind is float else 1 / np.sinh(epsilon / 2)
-        # 20,000 draws leave 0.7% to 0.9% of the mean of |X|, and 1.6% of the variance.
+        # The standard errors of 12,000 draws are 0.9% to 1.2% for the mean of |X|, and 2.1% for the variance.
         assert np.abs(row).mean() == pytest.approx(size, rel=0.06)
         assert row.var() == pytest.approx(law.var(), rel=0.1)
         assert abs(row.mean()) < 6 * np.sqrt(law.var() / row.size)
@@ -109,17 +109,17 @@ def test_opendp_noise_has_the_right_size(kind, count):
 MULTIPLIERS = [0.3, 2.0, 1e4]
 
 
-@pytest.mark.parametrize(("kind", "count"), [(float, 9), (int, 9), (np.uint64, 2**63 - 2**21), (int, 2**21 - 2**63)])
+@pytest.mark.parametrize(("kind", "count"), [(float, 9), (np.uint64, 2**63 - 2**21), (int, 2**21 - 2**63)])
 def test_gaussian_noise_is_normal_and_of_whole_counts_rounded(kind, count):
-    """Also near the ends of 64 bits, which 20,000 draws of these scales do not reach."""
-    counts = np.full((3, 20_000), count, dtype=kind)
+    """Also near the ends of 64 bits, which draws of these scales do not reach."""
+    counts = np.full((3, 12_000), count, dtype=kind)
     noisy = tpl.release_counts(counts, sensitivity=2**0.5, mechanism="opendp-gaussian", noise_multipliers=MULTIPLIERS)
     for row, scale in zip(noisy - counts.astype(noisy.dtype), 2**0.5 * np.array(MULTIPLIERS), strict=True):
         spread = (
             scale if kind is float else np.hypot(scale, 12**-0.5) if scale > 1 else np.sqrt(rounded(scale) @ SQUARES)
         )
         assert abs(row.mean()) < 6 * spread / np.sqrt(row.size)
-        assert row.std() == pytest.approx(spread, rel=0.04)  # 20,000 draws leave 0.5% to 0.7%
+        assert row.std() == pytest.approx(spread, rel=0.04)  # its standard error is 0.7% to 0.9%
         if kind is float:
             assert stats.kstest(row, stats.norm(scale=scale).cdf).pvalue > 1e-4
         elif scale < 10:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from tplrepro.leakage.exact import arrays_of_both_sides, exact_leakage
 from tplrepro.leakage.temporal import Correlation, safely_below
 from tplrepro.search import fit_to_level
-from tplrepro.validation import check_budgets, check_horizon, check_level
+from tplrepro.validation import check_budgets, check_level
 
 
 def allocate_by_exact_leakage(
@@ -44,11 +44,7 @@ def allocate_by_exact_leakage(
     alpha = check_level(alpha)
     if horizon is None and proportions is None:
         raise ValueError("an allocation needs a horizon or proportions, found neither; give the number of releases")
-    shape = check_budgets(
-        1.0 if proportions is None else proportions,
-        "proportions",
-        None if horizon is None else check_horizon(horizon),
-    )
+    shape = check_budgets(1.0 if proportions is None else proportions, "proportions", horizon)
     T = shape.size
     _, _, n = arrays_of_both_sides(backward, forward, T, default=2)
     # more than the rounding errors of the exact leakage: T products of n terms on each side

@@ -1,14 +1,14 @@
-"""Exact leakage of a jointly normal series that is released with normal noise (mu-GDP of Dong, Roth, Su, JRSS
-B 2022).
+"""Exact leakage of a jointly normal series that is released with normal noise (mu-GDP of Dong, Roth, Su, JRSS B 2022).
 
-One person's values x_1..x_T are normal with covariance K, and x + noise is released. Given x_t, all outputs
-are normal with a mean linear in x_t and a covariance that does not depend on it. What they tell of x_t is
-thus exactly a normal shift: x_t and x_t + change are mu_t-GDP apart, mu_t^2 = change^2 (1 / Var(x_t |
-outputs) - 1 / Var(x_t)).
+The values x_1..x_T of a person are normal with covariance K, and x + noise is released. Given x_t, all
+outputs are normal with a mean linear in x_t and a covariance that does not depend on it. Their information
+about x_t is therefore exactly that of a normal shift: x_t and x_t + change are mu_t-GDP apart, mu_t^2 =
+change^2 (1 / Var(x_t | outputs) - 1 / Var(x_t)).
 
 `information` is mu_t^2 for a change of 1. In an AR(1) series with correlation rho and independent noise it
-adds up as BPL + FPL - epsilon do: an information I about a neighbouring value is worth rho^2 I / (1 + (1 -
-rho^2) Var(x) I), the counterpart of L(alpha), and a noise variance r adds 1/r, the counterpart of epsilon.
+adds up as BPL + FPL - epsilon do: an information I about a neighbouring value contributes rho^2 I / (1 + (1 -
+rho^2) Var(x) I), the counterpart of L(alpha), and a noise variance r contributes 1/r, the counterpart of
+epsilon.
 """
 
 from math import sqrt
@@ -20,9 +20,7 @@ from numpy.typing import ArrayLike
 from tplrepro.markov.linear_gaussian import LinearGaussianSeries, spectral_radius
 from tplrepro.validation import LARGEST, as_numbers, check_covariance, check_level
 
-__all__ = ["gaussian_series_leakage", "gaussian_series_limit"]
-
-#: A smoothed variance has lost its digits below this share of the filtered one.
+#: A smoothed variance below this share of the filtered one has lost its digits.
 LEAST_SHARE = 1e-8
 #: A recursion has settled when its changes stop shrinking below this share of its values.
 SETTLED = 1e-12
@@ -31,10 +29,10 @@ SETTLED = 1e-12
 def gaussian_series_leakage(
     covariance: LinearGaussianSeries | ArrayLike, noise: LinearGaussianSeries | ArrayLike, change: float
 ) -> np.ndarray:
-    """What all outputs together tell of each value of a normal series: mu_t, (T,), of mu-GDP.
+    """The mu-GDP of each value of a normal series from all outputs together, (T,).
 
-    Against an adversary who knows the covariances and nothing else of the values. `gaussian_delta` and
-    `gaussian_epsilon` turn mu into (epsilon, delta).
+    The adversary knows the covariances and nothing else about the values. `gaussian_delta` and
+    `gaussian_epsilon` convert mu into (epsilon, delta).
 
     Parameters
     ----------
@@ -43,7 +41,7 @@ def gaussian_series_leakage(
     noise : float, array-like (T,) or (T, T), or LinearGaussianSeries
         A variance > 0, one for each time (inf: no release), the noise's covariance, or its model.
     change : float > 0
-        How far apart the two values are that must not be told apart, in units of the series.
+        The distance of the two values that the outputs must not distinguish, in units of the series.
 
     ValueError for covariances that are not symmetric and positive semidefinite, values or noise without
     variance, other shapes, or a change that is not positive.
@@ -76,7 +74,7 @@ def gaussian_series_limit(series: LinearGaussianSeries, noise: LinearGaussianSer
     from scipy.linalg import LinAlgError, solve_discrete_are, solve_discrete_lyapunov
 
     change = check_level(change, "change")
-    F, Q, H, c, prior, told = _joint(series, noise, 1)
+    F, Q, H, c, prior, variances = _joint(series, noise, 1)
     moved = _change(prior, F @ prior @ F.T + Q)
     if spectral_radius(F) >= 1.0 or moved > 1e-9:
         raise ValueError(
@@ -85,26 +83,26 @@ def gaussian_series_limit(series: LinearGaussianSeries, noise: LinearGaussianSer
             "and the covariance that it leaves as it is"
         )
     if F.size == 1:
-        e = 1.0 / float(told[0])
-        one_side = largest_information(float(F[0, 0]) ** 2, float(Q[0, 0] * c[0] ** 2), e)
+        e = 1.0 / float(variances[0])
+        one_side = _largest_information(float(F[0, 0]) ** 2, float(Q[0, 0] * c[0] ** 2), e)
         return change * sqrt(2.0 * one_side - e)
     try:
-        P = solve_discrete_are(F.T, H[:, None], Q, [[told[0]]])
+        P = solve_discrete_are(F.T, H[:, None], Q, [[variances[0]]])
     except LinAlgError as error:
         raise ValueError(f"the Riccati equation must have a solution, found none ({error}); add noise") from None
-    filtered, gained, closed, S = _updated(P, F, H, told[0])
+    filtered, gained, closed, S = _updated(P, F, H, variances[0])
     explained = solve_discrete_lyapunov(F, F @ gained @ F.T) + gained
     future = solve_discrete_lyapunov(closed.T, np.outer(H, H) / S)
     E, V = _variances(filtered, explained, F, future, c)
     return change * sqrt(E / V / (V + E))
 
 
-def largest_information(squared: float, rest: float, told: float) -> float:
-    """The fixed point of I = told + squared I / (1 + rest I), what an endless past tells; inf where there is none."""
-    b = 1.0 - squared - rest * told
-    root = sqrt(b * b + 4.0 * rest * told)
+def _largest_information(squared: float, rest: float, e: float) -> float:
+    """The fixed point of I = e + squared I / (1 + rest I), the information of an endless past; inf without one."""
+    b = 1.0 - squared - rest * e
+    root = sqrt(b * b + 4.0 * rest * e)
     if b > 0.0:
-        return 2.0 * told / (b + root)
+        return 2.0 * e / (b + root)
     return (root - b) / (2.0 * rest) if rest > 0.0 else np.inf
 
 
@@ -114,14 +112,14 @@ def information(covariance: Any, noise: Any) -> np.ndarray:
         return _dense_information(check_covariance(covariance, "covariance"), noise)
     if not isinstance(noise, LinearGaussianSeries) and np.ndim(noise) == 2:
         return _dense_information(covariance.covariance, noise)
-    F, Q, H, c, initial, told = _joint(covariance, noise, covariance.horizon)
-    if F.size == 1:
-        scale = float(c[0]) ** 2
-        return _scalar_information(float(F[0, 0]), scale * float(Q[0, 0]), scale * float(initial[0, 0]), told)
-    return _smoothed_information(F, Q, H, c, initial, told)
+    F, Q, H, c, initial, variances = _joint(covariance, noise, covariance.horizon)
+    if F.size > 1:
+        return _smoothed_information(F, Q, H, c, initial, variances)
+    scale = float(c[0]) ** 2
+    return _scalar_information(float(F[0, 0]), scale * float(Q[0, 0]), scale * float(initial[0, 0]), variances)
 
 
-def checked_noise(noise: Any, T: int) -> np.ndarray:
+def _checked_noise(noise: Any, T: int) -> np.ndarray:
     """A noise variance, one for each time, or a covariance, as (T,) or (T, T)."""
     values = as_numbers(noise, "noise must be variances or a covariance", "give numbers")
     if values.ndim == 0:
@@ -142,16 +140,16 @@ def checked_noise(noise: Any, T: int) -> np.ndarray:
 
 def _check_variance(least: float) -> None:
     if not least > 0.0:
-        raise ValueError(f"values must have a variance greater than 0, found {least:g}; leave out what is known anyway")
+        raise ValueError(f"values must have a variance greater than 0, found {least:g}; leave out constant values")
 
 
 def _joint(series: LinearGaussianSeries, noise: Any, T: int) -> tuple:
-    """F, Q, H, c, P of the state of series and noise together, and the variance of independent noise on top, (T,)."""
+    """F, Q, H, c, P of the joint state of series and noise, and the variances (T,) of independent noise on top."""
     from scipy.linalg import block_diag
 
     parts = series.transition, series.innovation, series.value, series.value, series.initial
     if not isinstance(noise, LinearGaussianSeries):
-        return *parts, checked_noise(noise, T)
+        return *parts, _checked_noise(noise, T)
     if noise.horizon < T:
         raise ValueError(f"noise must last for the series' horizon {T}, found {noise.horizon}; give that horizon")
     F, Q, P = (
@@ -162,11 +160,9 @@ def _joint(series: LinearGaussianSeries, noise: Any, T: int) -> tuple:
 
 
 def regression(K: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Weights (T, T), their column t those of E(x_t | outputs), and the variances (T,) they explain and
-    leave.
+    """Weights (T, T) of E(x_t | outputs) in column t, and the variances (T,) that they explain and leave.
 
-    O(T^3), of a noise covariance or variances, inf where nothing is released; neither variance is a
-    difference.
+    O(T^3); the noise is a covariance or variances, inf without a release. Neither variance is a difference.
     """
     from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
@@ -179,41 +175,38 @@ def regression(K: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray
         except LinAlgError as error:
             raise ValueError(f"outputs must have a positive definite covariance ({error}); add noise") from None
         whitened = solve_triangular(root, K[kept], lower=True)
-        weights[kept], explained = solve_triangular(root, whitened, lower=True, trans=1), np.sum(whitened**2, axis=0)
-    left = np.eye(len(K)) - weights
+        weights[kept] = solve_triangular(root, whitened, lower=True, trans=1)
+        explained = np.sum(whitened**2, axis=0)
+    residual = np.eye(len(K)) - weights
     of_noise = np.sum(weights[kept] * (released @ weights[kept]), axis=0)
-    return weights, explained, np.sum(left * (K @ left), axis=0) + of_noise
+    return weights, explained, np.sum(residual * (K @ residual), axis=0) + of_noise
 
 
 def _dense_information(K: np.ndarray, noise: Any) -> np.ndarray:
-    """The same from covariances."""
-    noise = checked_noise(noise, len(K))
+    noise = _checked_noise(noise, len(K))
     _check_variance(np.diagonal(K).min())
-    _, explained, left = regression(K, noise)
-    return explained / (left * np.diagonal(K))
+    _, explained, remaining = regression(K, noise)
+    return explained / (remaining * np.diagonal(K))
 
 
 def _scalar_information(a: float, innovation: float, variance: float, noise: np.ndarray) -> np.ndarray:
-    """The same for a state of one number: what past and future tell adds up, with the present once."""
+    """For a state of one number: the sum of the information of the past and of the future, with the present once."""
     _check_variance(variance)
-    told = (1.0 / noise).tolist()
-    past, future = [told[0]], [told[-1]]
-    known = told[0]
-    for e in told[1:]:
+    present = (1.0 / noise).tolist()
+    past = present[:1]
+    for e in present[1:]:
         following = a * a * variance + innovation
         slope, rest = a * variance / following, variance * innovation / following  # of x_{t-1} on x_t
-        known = e + slope * slope * known / (1.0 + rest * known)
-        past.append(known)
+        past.append(e + slope * slope * past[-1] / (1.0 + rest * past[-1]))
         variance = following
-    known, squared = told[-1], a * a
-    for e in told[-2::-1]:
-        known = e + squared * known / (1.0 + innovation * known)
-        future.append(known)
-    return np.array(past) + (np.array(future)[::-1] - told)
+    future, squared = present[-1:], a * a
+    for e in present[-2::-1]:
+        future.append(e + squared * future[-1] / (1.0 + innovation * future[-1]))
+    return np.array(past) + (np.array(future)[::-1] - present)
 
 
 def _smoothed_information(F, Q, H, c, P, noise: np.ndarray) -> np.ndarray:
-    """The same for any state: Kalman filter, then the backward recursion of de Jong (1989), each until it settles."""
+    """For any state: Kalman filter, then the backward recursion of de Jong (1989), each until it settles."""
     T, constant = noise.size, np.ptp(noise) == 0.0
     explained, steps, change = np.zeros_like(P), [], np.inf
     for variance in noise.tolist():
@@ -241,7 +234,7 @@ def _smoothed_information(F, Q, H, c, P, noise: np.ndarray) -> np.ndarray:
 
 
 def _updated(P: np.ndarray, F: np.ndarray, H: np.ndarray, variance: float) -> tuple:
-    """The filtered covariance, what an output explains, F (1 - gain H), and the output's variance."""
+    """The filtered covariance, the covariance an output explains, F (1 - gain H), and the output's variance."""
     ahead = P @ H
     S = float(H @ ahead) + variance
     if not S > 0.0:
@@ -253,7 +246,7 @@ def _updated(P: np.ndarray, F: np.ndarray, H: np.ndarray, variance: float) -> tu
 
 
 def _variances(filtered, explained, F, future, c) -> tuple[float, float]:
-    """The variance of a value that all outputs explain, and the one that they leave."""
+    """The variance of a value that all outputs explain, and the one that remains."""
     ahead = F @ filtered @ c
     later = float(ahead @ future @ ahead)
     before = float(c @ filtered @ c)

@@ -70,14 +70,11 @@ class PopulationLeakage(FrozenArrays):
         return self.users[int(np.argmax(self.largest))]
 
     def to_frame(self) -> "DataFrame":
-        """A DataFrame with the columns user, time (from 0), epsilon, bpl, fpl and tpl: T rows for each user; nats."""
-        from pandas import DataFrame
+        """A DataFrame with the columns bpl, fpl and tpl, and a row for each user and time (from 0); nats."""
+        from pandas import DataFrame, MultiIndex
 
-        U, T = self.bpl.shape
-        users, times = np.repeat(np.arange(U), T), np.tile(np.arange(T), U)
-        leakages = {name: getattr(self, name).ravel() for name in ("bpl", "fpl", "tpl")}
-        frame = {"user": [self.users[u] for u in users], "time": times, "epsilon": self.epsilons[times]}
-        return DataFrame(frame | leakages)
+        index = MultiIndex.from_product([self.users, range(self.epsilons.size)], names=["user", "time"])
+        return DataFrame({name: getattr(self, name).ravel() for name in ("bpl", "fpl", "tpl")}, index=index)
 
     def quantile(self, q: ArrayLike) -> np.ndarray:
         """Quantiles over users of the TPL at each time: (T,) for one q in [0, 1], (len(q), T) for several."""
@@ -103,13 +100,11 @@ def population_leakage(
 
     Parameters
     ----------
-    sequences_by_user : dict from user to her sequence or sequences of states, Sequences, DataFrame(user,
-        time, state)
+    sequences_by_user : dict from user to sequence or sequences of states, Sequences, DataFrame(user, time, state)
     epsilons, horizon : as in `temporal_privacy_leakage`
     n_states : as in `as_sequences`
     smoothing : float >= 0, added to every count of the pooled matrix (without pooling: of each user's)
-    prior_weight : the weight > 0 of a pooled row in pseudo-transitions; None: no pooling, each user's counts
-        alone
+    prior_weight : the weight > 0 of a pooled row in pseudo-transitions; None: no pooling
     sides : which of "backward", "forward" the adversary knows
     visited_only : leave out, for each user, the states where she never was: the adversary knows her places
     n_jobs, batch_size : the number of joblib workers, and of users in each task
@@ -130,7 +125,7 @@ def population_leakage(
     """
     from joblib import Parallel, delayed
 
-    budgets = check_budgets(epsilons, horizon=None if horizon is None else check_horizon(horizon))
+    budgets = check_budgets(epsilons, horizon=horizon)
     smoothing = check_smoothing(smoothing)
     batch_size = check_horizon(batch_size, "batch_size")
     if prior_weight is not None and not (prior_weight := check_smoothing(prior_weight, "prior_weight")):

@@ -126,7 +126,7 @@ def temporal_privacy_leakage(
     >>> r.tpl.round(4).tolist()[:5], round(r.w_event(2), 4), round(r.user_level, 4)
     ([0.4964, 0.5558, 0.5975, 0.6239, 0.6368], 0.6975, 1.0)
     """
-    budgets = check_budgets(epsilons, horizon=None if horizon is None else check_horizon(horizon))
+    budgets = check_budgets(epsilons, horizon=horizon)
     before, after, _ = steps_of_both_sides(as_loss_function, backward, forward, budgets.size)
     return leakage_along(budgets, before, after)
 
