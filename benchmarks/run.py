@@ -38,10 +38,11 @@ from threadpoolctl import threadpool_limits
 
 import tplrepro as tpl
 from experiments.provenance import machine as this_machine
+from experiments.sip.hamming_tables import hamming_tables
 from tplrepro import linear_program, published
 from tplrepro.leakage.envelope import compile_kernels
 from tplrepro.markov import Sequences
-from tplrepro.sip.hamming import hamming_response, hamming_tables
+from tplrepro.sip.hamming import hamming_response
 
 ROOT = Path(__file__).resolve().parent.parent
 SECTIONS = {}
@@ -542,7 +543,7 @@ def waits():
     for order in (1, 2):
         chain = tpl.sip.chain_from_sequences(sessions, pages, order=order)
         for mechanism in (tpl.sip.ConditionalRandomizedResponse(1.0), tpl.sip.OptimalResponse(1.0)):
-            spent = processor(lambda m=mechanism, c=chain: list(tpl.sip.release_sequence(m, sessions[0], c, rng=rng)))
+            spent = processor(lambda m=mechanism, c=chain: list(tpl.sip.release(sessions[0], m, c, rng=rng)))
             what = f"{pages:,} pages, order {order}, {type(mechanism).__name__}"
             yield f"| SIP: release of a symbol, {what} | {show(spent / 30)} | 0.3 ms |"
     for n in (10_000, 100_000, 1_000_000):

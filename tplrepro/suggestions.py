@@ -50,6 +50,7 @@ INSTEAD = {
     "tpl": {
         **dict.fromkeys(("dataframe", "estimate", "fit", "learn", "train"), ESTIMATE),
         **dict.fromkeys(("bound", "limit", "sup", "supremum"), "PrivacyLossFunction(P).supremum(epsilon)"),
+        "release": "tplrepro.release_counts(series, epsilons, sensitivity)",
     },
     "TransitionMatrix": {
         **dict.fromkeys(("array", "matrix", "numpy"), "TransitionMatrix(rows)"),

@@ -11,11 +11,11 @@ import numpy as np
 from experiments.comparison.randomized_response import KaryRandomizedResponse, UnaryEncoding
 from experiments.comparison.setting import Setting, SimulatedRelease
 from experiments.comparison.window import WindowScheme
+from experiments.sip.hamming_tables import hamming_tables
 from tplrepro.dphmm.mechanisms import KNormMechanism
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.dphmm.protection import protect
 from tplrepro.markov.filtering import condition, log_probabilities, log_product
-from tplrepro.sip.hamming import hamming_tables
 from tplrepro.validation import check_horizon, check_level
 
 

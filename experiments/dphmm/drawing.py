@@ -14,8 +14,6 @@ from tplrepro.dphmm.constraint import as_answers
 from tplrepro.dphmm.hull import SensitivityHull
 from tplrepro.dphmm.policy_graph import PolicyGraph
 
-__all__ = ["draw_hull", "draw_policy", "draw_transitions", "plain_log_scale"]
-
 
 def draw_policy(
     axes: Axes,

@@ -22,8 +22,6 @@ from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.dphmm.protection import degree_of_protection
 from tplrepro.markov.transition import TransitionMatrix
 
-__all__ = ["compare", "evaluate", "grid_of_states", "over_trajectories", "time_growth"]
-
 
 def compare(
     models: Mapping[str, MobilityModel],

@@ -19,8 +19,6 @@ from tplrepro.markov.sequences import Sequences, count_transitions
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import FrozenArrays
 
-__all__ = ["MobilityModel", "mobility_model", "recorded_models"]
-
 
 @dataclass(frozen=True, eq=False)
 class MobilityModel(FrozenArrays):

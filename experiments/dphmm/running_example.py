@@ -9,8 +9,6 @@ import numpy as np
 
 from tplrepro.validation import frozen
 
-__all__ = ["ANSWERS", "ATTACKED_EDGES", "CATEGORIES", "COUNTS", "PATIENT_EDGES", "TRANSITIONS"]
-
 #: f, (6, 2): temperature and noise level of each state (Example 3.2).
 ANSWERS = frozen(np.array([[1, 2, 3, 0, 4, 1], [0, 1, 0, 1, 2, 2]], dtype=float).T)
 #: Cafeteria, school and grocery (Fig. 3).

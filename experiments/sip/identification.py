@@ -20,11 +20,9 @@ from tplrepro.lazy import extra
 from tplrepro.markov.filtering import forward_backward, log_probabilities
 from tplrepro.markov.sequences import as_sequences
 from tplrepro.markov.transition import TransitionMatrix
-from tplrepro.sip.release import SymbolChain
 from tplrepro.sip.response import check_symbols
+from tplrepro.sip.sequence_release import SymbolChain
 from tplrepro.validation import check_horizon, check_smoothing
-
-__all__ = ["MarkovClassifier", "RecurrentClassifier", "identification_rate", "smoothed_symbols"]
 
 #: Sequences for one step of the network's training, and the length of a step.
 TOGETHER, STEP = 64, 3e-3

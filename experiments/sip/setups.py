@@ -18,21 +18,9 @@ from experiments.datasets.preparation import Prepared, prepare
 from tplrepro.markov.sequences import Sequences
 from tplrepro.search import largest_within
 from tplrepro.sip.leakage import joint_information
-from tplrepro.sip.release import Belief, SymbolChain
 from tplrepro.sip.response import BeliefMechanism
+from tplrepro.sip.sequence_release import Belief, SymbolChain
 from tplrepro.validation import check_horizon
-
-__all__ = [
-    "TwoStepNoise",
-    "cell_distance",
-    "gaze_cells",
-    "grid_distance",
-    "halves",
-    "least_leakage",
-    "merge_rare",
-    "second_beliefs",
-    "two_step_noise",
-]
 
 #: Budgets that `least_leakage` tries, in nats.
 SMALLEST_BUDGET, LARGEST_BUDGET = 1e-6, 64.0
@@ -81,20 +69,6 @@ def cell_distance(x: ArrayLike, y: ArrayLike, columns: int) -> np.ndarray:
     """
     (down, across), (other_down, other_across) = np.divmod(x, columns), np.divmod(y, columns)
     return np.hypot(across - other_across, down - other_down)
-
-
-def merge_rare(sequences: Sequences, keep: int) -> Sequences:
-    """The `keep` most frequent symbols, renumbered by falling frequency, and one symbol, `keep`, for all others.
-
-    >>> merge_rare(Sequences.from_flat(np.array([3, 3, 1, 2, 1, 3]), [0, 6]), 2)[0].tolist()
-    [0, 0, 1, 2, 1, 0]
-    """
-    visits = np.bincount(sequences.values, minlength=sequences.n_states)
-    kept = np.argsort(-visits, kind="stable")[: check_horizon(keep, "keep")]
-    number = np.full(sequences.n_states, keep)
-    number[kept] = np.arange(kept.size)
-    labels = np.array([*sequences.labels[kept].tolist(), "other"], dtype=object)
-    return replace(sequences, values=number[sequences.values], labels=labels)
 
 
 def halves(sequences: Sequences, length: int, most: int | None = None) -> tuple[dict, dict]:

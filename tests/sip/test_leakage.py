@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
+from experiments.sip.expected_release import expected_release
 from tests.sip.oracles import beliefs, leakage_by_loops, second_order_sequences
 from tplrepro import sip
 
@@ -72,7 +73,7 @@ def test_enumeration_agrees_with_loops_and_with_expectations(kind):
                 worst = max(worst, max(abs(np.log(value / total)) for value in values.values()))
     whole = sip.sequence_leakage(mechanism, prior)
     assert whole.sequence == pytest.approx(worst, rel=1e-10)
-    found = sip.expected_release(mechanism, sip.SymbolChain.first_order(initial, step), horizon)
+    found = expected_release(mechanism, sip.SymbolChain.first_order(initial, step), horizon)
     assert found.costs == pytest.approx(whole.costs, abs=1e-9)
     assert found.leakages == pytest.approx(whole.instantaneous, abs=1e-9)
 

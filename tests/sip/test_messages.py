@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from experiments.sip import identification, setups
+from experiments.sip.tops import release_tops
 from tplrepro import sip
 from tplrepro.markov.filtering import ImpossibleOutputError
 from tplrepro.markov.sequences import as_sequences
@@ -28,7 +29,6 @@ MECHANISMS = (CRR, sip.OptimalResponse, RR)
         (lambda: sip.BatchResponse(1.0, width=5, n_symbols=100), r"batches of 5 make 10\^10.0 batches .* shorten"),
         (lambda: sip.BatchResponse(1.0, width=1000, n_symbols=41_270), r"10\^4615.6 batches"),
         (lambda: sip.BatchResponse(1.0, 2, 2, step=0), "step must be a positive step length, found 0"),
-        (lambda: sip.encode_batches([0, 1], 2, 3), "must hold a batch of 3 symbols, found 2"),
         (
             lambda: sip.chain_from_sequences([[0, 1]], 2, restart=1.5),
             r"restart must be a probability in \[0, 1\], found 1.5",
@@ -56,19 +56,19 @@ MECHANISMS = (CRR, sip.OptimalResponse, RR)
         (lambda: sip.OptimalResponse(1.0, np.ones((2, 2))).response([0.2, 0.3, 0.5]), r"\(2,\), found \(3,\)"),
         (lambda: CRR(1.0).matrix(np.full(20_000, 1 / 20_000)), "a matrix over 20000 symbols would take 3.2 GB"),
         *[(partial(kind(1.0).sample, 0, [0.0, 1.0], RNG), "found probability 0 of symbol 0") for kind in MECHANISMS],
-        (lambda: next(sip.release_sequence(CRR(1.0), [0], NEVER_0, rng=RNG)), "found probability 0 of symbol 0"),
+        (lambda: next(sip.release([0], CRR(1.0), NEVER_0, rng=RNG)), "found probability 0 of symbol 0"),
         (lambda: RESPONSE.sample(4, RNG), "a symbol must be one of 0..1, found 4"),
         (lambda: RESPONSE.sample(0.0, RNG), "a symbol must be one of 0..1, found 0.0"),
         (lambda: RESPONSE.row(-1), "a symbol must be one of 0..1, found -1"),
         (lambda: RESPONSE.column(2), "a symbol must be one of 0..1, found 2"),
         (lambda: TEMPORAL.response([0.5, 0.5], previous=-1), "symbols must be 0..1, found -1"),
-        (lambda: sip.release_sequence(RR(1.0), [0.0, 1.0], CHAIN, rng=RNG), r"whole numbers.* shape \(2,\) of float64"),
-        (lambda: sip.encode_batches(["0", "1"], 2, 1), "whole numbers.* of <U1; code labels"),
-        (lambda: sip.release_sequences(RR(1.0), as_sequences([["a"]]), LABELLED, rng=RNG), "have the same states"),
-        (lambda: sip.release_sequence(RR(1.0), [], CHAIN, rng=RNG), r"at least one symbol, found shape \(0,\)"),
-        (lambda: sip.release_sequence(RR(1.0), [0, 2], CHAIN, rng=RNG), "symbols must be 0..1, found 0 to 2"),
-        (lambda: sip.release_tops([0], 4, 1.0, rng=RNG, smoothing=1.5), "smoothing must be a probability"),
-        (lambda: sip.release_tops([0], 4, 1.0, rng=RNG, warm_up=-3), "warm_up must be at least 1.*, found -3"),
+        (lambda: sip.release([0.0, 1.0], RR(1.0), CHAIN, rng=RNG), r"whole numbers.* shape \(2,\) of float64"),
+        (lambda: sip.release(["0", "1"], RR(1.0), CHAIN, rng=RNG), "whole numbers.* of <U1; code labels"),
+        (lambda: sip.release_sequences(as_sequences([["a"]]), RR(1.0), LABELLED, rng=RNG), "have the same states"),
+        (lambda: sip.release([], RR(1.0), CHAIN, rng=RNG), r"at least one symbol, found shape \(0,\)"),
+        (lambda: sip.release([0, 2], RR(1.0), CHAIN, rng=RNG), "symbols must be 0..1, found 0 to 2"),
+        (lambda: release_tops([0], 4, 1.0, rng=RNG, smoothing=1.5), "smoothing must be a probability"),
+        (lambda: release_tops([0], 4, 1.0, rng=RNG, warm_up=-3), "warm_up must be at least 1.*, found -3"),
         *[(partial(kind(1.0).response, [0.5, 0.6]), "a belief must be .* found sum 1.1") for kind in MECHANISMS],
         (lambda: sip.instantaneous_leakage(np.eye(2), [0.5, 0.6]), "a belief must be .* found sum 1.1"),
         *[(partial(kind, 0.0), "epsilon must be a finite level in nats, greater than 0") for kind in MECHANISMS],

@@ -33,7 +33,7 @@ def test_where_all_batches_occur_they_are_those_of_the_full_alphabet():
     between = distances_in_a_square(rng, 3)
     numbers = np.arange(9)
     assert batches.distance(between)(numbers[:, None], numbers) == pytest.approx(sip.batch_distance(3, 2, between))
-    assert batches[0].tolist() == sip.encode_batches(everything, 3, 2).tolist()
+    assert batches[0].tolist() == (everything[0:-1:2] * 3 + everything[1::2]).tolist()
     without_the_last = sip.observed_batches([[0, 1, 1, 0]], 2, n_symbols=3)
     assert without_the_last.distance(between)(0, 1) == between[0, 1] + between[1, 0]
     with pytest.raises(ValueError, match=r"distances between 2 symbols must have shape \(2, 2\), found \(1, 1\)"):
@@ -53,7 +53,7 @@ def test_the_width_of_a_batch_is_known_and_each_keeps_its_budget(order):
     mechanisms = {width: sip.OptimalResponse(0.7 * width) for width in (1, 2)}
     for own in batches.select(batches.lengths > 1):
         paths = chain.start
-        for step, width in zip(sip.release_sequence(mechanisms, own, chain, rng=rng), batches.widths[own], strict=True):
+        for step, width in zip(sip.release(own, mechanisms, chain, rng=rng), batches.widths[own], strict=True):
             paths = paths * (batches.widths == width)[chain.symbols]
             belief = np.bincount(chain.symbols, paths / paths.sum(), minlength=chain.n_symbols)
             response = mechanisms[width].response(belief)
@@ -70,7 +70,7 @@ def test_released_batches_are_read_as_symbols():
     batches = sip.observed_batches({"ann": ["x", "y", "y"], "bob": ["y", "x"]}, 2)
     chain = sip.chain_from_sequences(batches)
     found = sip.release_sequences(
-        sip.OptimalResponse(40.0), batches, chain, rng=np.random.default_rng(0), distance=batches.distance()
+        batches, sip.OptimalResponse(40.0), chain, rng=np.random.default_rng(0), distance=batches.distance()
     )
     assert [np.concatenate(batches.labels[output]).tolist() for output in found.outputs] == [
         ["x", "y", "y"],

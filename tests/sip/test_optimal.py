@@ -7,9 +7,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from experiments.sip.hamming_tables import hamming_tables
 from tests.sip.oracles import beliefs, budgets, checked_rows, distances_in_a_square, least_cost
 from tplrepro import sip
-from tplrepro.sip.hamming import allocate, hamming_tables, mix_dense, utility_bound
+from tplrepro.sip.hamming import allocate, mix_dense, utility_bound
 from tplrepro.sip.interior_point import lower_bound, solve_interior
 
 TOLERANCE = 2e-8  # the reference programme's own, and the margin below the budget

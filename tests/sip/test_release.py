@@ -89,7 +89,7 @@ def test_ids_without_n_symbols_are_labels_and_nobody_can_write_to_a_chain():
     chain = sip.chain_from_sequences(ids)
     assert chain.labels.tolist() == [7, 60_977, 10**9]
     assert (chain.toarray() == sip.chain_from_sequences([[0, 1, 0, 2, 0], [1, 0]], 3).toarray()).all()
-    found = sip.release_sequences(sip.OptimalResponse(1.0), ids, chain, rng=np.random.default_rng(0))
+    found = sip.release_sequences(ids, sip.OptimalResponse(1.0), chain, rng=np.random.default_rng(0))
     assert [len(outputs) for outputs in found.outputs] == [5, 2]
     initial = np.array([0.5, 0.5])
     for array in (sip.SymbolChain.first_order(initial, STEP).initial, sip.Belief.start(CHAIN).current):
@@ -101,7 +101,7 @@ def test_ids_without_n_symbols_are_labels_and_nobody_can_write_to_a_chain():
 
 def test_each_release_reports_its_true_leakage():
     crr, belief = sip.ConditionalRandomizedResponse(1.0), sip.Belief.start(CHAIN)
-    for step in sip.release_sequence(crr, [1, 1, 0, 1], CHAIN, rng=np.random.default_rng(4)):
+    for step in sip.release([1, 1, 0, 1], crr, CHAIN, rng=np.random.default_rng(4)):
         response = crr.response(belief.current)
         rows = response.matrix()
         assert step.leakage == pytest.approx(sip.instantaneous_leakage(rows, belief.current), rel=1e-12)
@@ -109,12 +109,12 @@ def test_each_release_reports_its_true_leakage():
         belief = belief.observe(step.output, response)
 
 
-@pytest.mark.parametrize("mechanism", [sip.RandomizedResponse(0.8), sip.OptimalResponse(1.0)])
+@pytest.mark.parametrize("mechanism", [sip.RandomizedResponse(0.8), sip.OptimalResponse(2.0)])
 def test_costs_and_leakages_of_many_releases(mechanism):
     # The mean of `kept` over releases is what sampling shows.
     rng = np.random.default_rng(0)
     sequences = [rng.integers(0, 2, 30) for _ in range(100)]
-    found = sip.release_sequences(mechanism, sequences, CHAIN, rng=rng, distance=1 - np.eye(2), keep_likelihoods=True)
+    found = sip.release_sequences(sequences, mechanism, CHAIN, rng=rng, distance=1 - np.eye(2), keep_likelihoods=True)
     assert found.mean_leakage <= found.largest_leakage <= mechanism.epsilon
     shown = np.mean(np.concatenate(found.outputs) != np.concatenate(sequences))
     assert found.distance == pytest.approx(shown)
@@ -125,11 +125,11 @@ def test_costs_and_leakages_of_many_releases(mechanism):
 def test_the_temporal_variant_is_given_the_previous_symbol_and_tells_it():
     on_a_cycle = sip.SymbolChain.first_order(np.full(3, 1 / 3), CYCLE)
     mechanism, rng = sip.TemporalRandomizedResponse(0.1, CYCLE), np.random.default_rng(0)
-    found = sip.release_sequences(mechanism, [[0, 1]] * 40, on_a_cycle, rng=rng)
+    found = sip.release_sequences([[0, 1]] * 40, mechanism, on_a_cycle, rng=rng)
     assert {int(second) for _, second in found.outputs} == {0, 1}  # never 2, which cannot follow 0
     assert not mechanism.same_supports
     assert sip.TemporalRandomizedResponse(0.7, np.full((3, 3), 1 / 3)).same_supports
-    found = sip.release_sequences(mechanism, [[0, 1, 2]], on_a_cycle, rng=rng, keep_likelihoods=True)
+    found = sip.release_sequences([[0, 1, 2]], mechanism, on_a_cycle, rng=rng, keep_likelihoods=True)
     assert found.largest_leakage == np.inf
     # The likelihood of the outputs, by summing over all inputs, is that of the classifier's forward recursion.
     classifier = identification.MarkovClassifier(3).fit({"a": [[0, 1, 2, 0]], "b": [[0, 0, 1, 1]]})

@@ -12,7 +12,7 @@
 from tplrepro.lazy import lazy_names as _lazy_names
 
 _NAMES = {
-    "batch": ("BatchResponse", "batch_belief", "batch_chain", "batch_distance", "decode_batch", "encode_batches"),
+    "batch": ("BatchResponse", "batch_belief", "batch_chain", "batch_distance"),
     "leakage": (
         "compose",
         "instantaneous_leakage",
@@ -23,13 +23,12 @@ _NAMES = {
     ),
     "observed": ("BatchDistance", "Batches", "observed_batches"),
     "optimal": ("OptimalResponse",),
-    "published": ("ConditionalRandomizedResponse", "RandomizedResponse", "TemporalRandomizedResponse", "release_tops"),
-    "release": (
+    "published": ("ConditionalRandomizedResponse", "RandomizedResponse", "TemporalRandomizedResponse"),
+    "sequence_release": (
         "Belief",
         "SymbolChain",
         "chain_from_sequences",
-        "expected_release",
-        "release_sequence",
+        "release",
         "release_sequences",
     ),
     "response": ("BeliefMechanism", "Response"),

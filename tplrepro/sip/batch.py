@@ -1,10 +1,10 @@
 """Batched release: w symbols at a time are one symbol of the alphabet of batches (section V of [3]).
 
-With memory L = 1 (Theorem 5) the mechanism sees the current batch only; the belief over the next batch (Eq. (29)) is
-that over its first symbol, carried along the chain. Problem (30) is problem (15) over n^w batches with the distance
-summed over the batch, so the exact optimum is the programme of `tplrepro.sip.optimal`. Algorithm 2 of [3], gradient
-descent, is kept beside it, repaired where it leaves the simplex of each row, and with line 13 read as Eq. (30): s / a,
-not s / (a beta).
+With memory L = 1 (Theorem 5) the mechanism sees the current batch only; the belief over the next batch (Eq.
+(29)) is that over its first symbol, carried along the chain. Problem (30) is problem (15) over n^w batches
+with the distance summed over the batch, so the exact optimum is the programme of `tplrepro.sip.optimal`.
+Algorithm 2 of [3], gradient descent, is kept beside it, repaired where it leaves the simplex of each row, and
+with line 13 read as Eq. (30): s / a, not s / (a beta).
 """
 
 import numpy as np
@@ -13,11 +13,9 @@ from numpy.typing import ArrayLike
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.sip.leakage import markov_sequences
 from tplrepro.sip.optimal import OptimalResponse
-from tplrepro.sip.release import SymbolChain
-from tplrepro.sip.response import Response, check_distance, check_symbols
+from tplrepro.sip.response import Response, check_distance
+from tplrepro.sip.sequence_release import SymbolChain
 from tplrepro.validation import check_choice, check_distribution, check_horizon
-
-__all__ = ["BatchResponse", "batch_belief", "batch_chain", "batch_distance", "decode_batch", "encode_batches"]
 
 #: Batches that a mechanism may tell apart.
 LARGEST_ALPHABET = 1024
@@ -25,7 +23,7 @@ LARGEST_ALPHABET = 1024
 SWEEPS = 5000
 
 
-def _alphabet(n_symbols: int, width: int) -> int:
+def _check_alphabet(n_symbols: int, width: int) -> None:
     n, w = check_horizon(n_symbols, "n_symbols"), check_horizon(width, "width")
     digits = w * np.log10(n)
     if digits > 15 or n**w > LARGEST_ALPHABET:
@@ -33,36 +31,18 @@ def _alphabet(n_symbols: int, width: int) -> int:
             f"{n} symbols in batches of {w} make 10^{digits:.1f} batches and a response of 10^{2 * digits - 8.1:.1f} "
             f"GB, the limit is {LARGEST_ALPHABET} batches; shorten the batch or merge symbols"
         )
-    return n**w
-
-
-def encode_batches(sequence: ArrayLike, n_symbols: int, width: int) -> np.ndarray:
-    """Numbers of the consecutive batches of a sequence; symbols beyond the last full batch are left out.
-
-    >>> encode_batches([0, 1, 1, 1, 0], 2, 2).tolist()
-    [1, 3]
-    """
-    _alphabet(n_symbols, width)
-    symbols = check_symbols(sequence, n_symbols)
-    if symbols.size < width:
-        raise ValueError(f"a sequence must hold a batch of {width} symbols, found {symbols.size}; lengthen it")
-    return symbols[: symbols.size // width * width].reshape(-1, width) @ n_symbols ** np.arange(width)[::-1]
-
-
-def decode_batch(batch: ArrayLike, n_symbols: int, width: int) -> np.ndarray:
-    """The symbols of a batch's number, (..., w): `decode_batch(3, 2, 2)` is [1, 1]."""
-    return np.asarray(batch)[..., None] // n_symbols ** np.arange(width)[::-1] % n_symbols
 
 
 def batch_distance(n_symbols: int, width: int, distance: str | ArrayLike = "hamming") -> np.ndarray:
-    """Distance between batches, (n^w, n^w): the sum over their symbols.
+    """Distance between batches, (n^w, n^w): the sum over their symbols; batch 3 of two bits is (1, 1).
 
     >>> batch_distance(2, 2).tolist()[0]
     [0.0, 1.0, 1.0, 2.0]
     """
-    digits = decode_batch(np.arange(_alphabet(n_symbols, width)), n_symbols, width)
+    _check_alphabet(n_symbols, width)
     single = check_distance(distance, n_symbols)
-    return np.sum([single[np.ix_(digit, digit)] for digit in digits.T], axis=0)
+    digits = np.indices((n_symbols,) * width).reshape(width, -1)  # the symbols of each batch
+    return np.sum([single[np.ix_(digit, digit)] for digit in digits], axis=0)
 
 
 def batch_belief(belief: ArrayLike, transition: TransitionMatrix | ArrayLike, width: int) -> np.ndarray:
@@ -72,7 +52,7 @@ def batch_belief(belief: ArrayLike, transition: TransitionMatrix | ArrayLike, wi
     [0.45, 0.05, 0.05, 0.45]
     """
     matrix = as_transition_matrix(transition).toarray()
-    _alphabet(len(matrix), width)
+    _check_alphabet(len(matrix), width)
     return markov_sequences(check_distribution(belief, len(matrix), "a belief"), matrix, width).ravel()
 
 
@@ -88,13 +68,14 @@ def batch_chain(initial: ArrayLike, transition: TransitionMatrix | ArrayLike, wi
 class BatchResponse(OptimalResponse):
     """Release of batches of w symbols within a budget of `epsilon` nats for each batch; n^w may be at most 1,024.
 
-    `distance` is "hamming" or an array, as in `OptimalResponse`, between symbols; batches add it up. `method` is
-    "exact" (the optimum of problem (30)) or "gradient" (Algorithm 2 of [3], with steps of length phi = `step`).
+    `distance` is "hamming" or an array, as in `OptimalResponse`, between symbols; batches add it up. `method`
+    is "exact" (the optimum of problem (30)) or "gradient" (Algorithm 2 of [3], with steps of length phi =
+    `step`).
 
-    The algorithm is kept as printed, for comparison: an entry that has met its constraint never moves again, so that it
-    ends where the first ones to stop leave it, in 15 of 30 random cases at a higher cost than that of always telling
-    the same batch. With `start` "instantaneous" it starts from instantaneous release of each symbol, the budget split
-    evenly, and cannot end worse than that; "uniform" is the paper's start.
+    The algorithm is kept as printed, for comparison: an entry that has met its constraint never moves again,
+    so that it ends where the first ones to stop leave it, in 15 of 30 random cases at a higher cost than that
+    of always telling the same batch. With `start` "instantaneous" it starts from instantaneous release of
+    each symbol, the budget split evenly, and cannot end worse than that; "uniform" is the paper's start.
 
     >>> belief = batch_belief([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], 2)
     >>> exact = BatchResponse(1.0, width=2, n_symbols=2)
@@ -155,8 +136,8 @@ def _gradient_descent(
     possible = np.repeat((belief > 0)[:, None], belief.size, axis=1)
     active = possible.copy()
     for _ in range(SWEEPS):
-        # The gradient is centred over the entries of a row that still move, which keeps the row on the simplex;
-        # positivity follows from the constraint.
+        # The gradient is centred over the entries of a row that still move, which keeps the row on the
+        # simplex; positivity follows from the constraint.
         centre = (gradient * active).sum(axis=1, keepdims=True) / np.maximum(active.sum(axis=1, keepdims=True), 1)
         move = np.where(active, gradient - centre, 0.0)
         trial = rows - step * move

@@ -1,23 +1,26 @@
 """Responses among many symbols under any distance: outputs are generated where they pay, inputs merged where alike.
 
-The one-sided programme of `tplrepro.sip.hamming` has n^2 unknowns, but an optimal response often needs few outputs: the
-posterior of each holds at most K = e^eps + 1 times what the belief holds, so about K of them serve everybody.
+The one-sided programme of `tplrepro.sip.hamming` has n^2 unknowns, but an optimal response often needs few
+outputs: the posterior of each holds at most K = e^eps + 1 times what the belief holds, so about K of them
+serve everybody.
 
-1. *Outputs.* The programme over a few outputs has prices nu(x) of the inputs and kappa(y) of the outputs. What another
-   output y would save is g - g(y), g(y) = min { sum_x b(x) (c(x, y) - nu(x)) w(x) : 0 <= w <= K, sum_x b(x) w(x) = 1 }.
-   The best ones among symbols near the present outputs, and a sample of all, are added until none saves much.
-2. *Inputs.* The most probable are kept apart. The others are one class where they prefer the same two outputs at prices
-   kappa and differ little in by how much; the members of a class are answered alike, at the mean of their costs.
-3. Where many symbols have a belief of 1/K or more, each answers for itself, which the budget allows (Theorem 4); what
-   is sought is the response to the others, which may also be one of them.
+1. *Outputs.* The programme over a few outputs has prices nu(x) of the inputs and kappa(y) of the outputs.
+   What another output y would save is g - g(y), g(y) = min { sum_x b(x) (c(x, y) - nu(x)) w(x) : 0 <= w <= K,
+   sum_x b(x) w(x) = 1 }. The best ones among symbols near the present outputs, and a sample of all, are added
+   until none saves much.
+2. *Inputs.* The most probable are kept apart. The others are one class where they prefer the same two outputs
+   at prices kappa and differ little in by how much; the members of a class are answered alike, at the mean of
+   their costs.
+3. Where many symbols have a belief of 1/K or more, each answers for itself, which the budget allows (Theorem
+   4); what is sought is the response to the others, which may also be one of them.
 
-4. A response decides the next belief, and that the next response, so that rounding errors would grow with each release
-   until two machines answer differently. The solution is therefore rounded, and alternatives are compared in single
-   precision: among equals the first one is taken.
+4. A response decides the next belief, and that the next response, so that rounding errors would grow with
+   each release until two machines answer differently. The solution is therefore rounded, and alternatives are
+   compared in single precision: among equals the first one is taken.
 
-The result keeps the budget, through `mix` as always. No bound of its cost is proven: `bound` is -inf. Among 300
-symbols, at budgets of 1 to 8, it cost at most 6 % more than the least cost in 14 cases of 16, and 17 and 34 % more
-where K and the number of likely symbols were both large.
+The result keeps the budget, through `mix` as always. No bound of its cost is proven: `bound` is -inf. Among
+300 symbols, at budgets of 1 to 8, it cost at most 6 % more than the least cost in 14 cases of 16, and 17 and
+34 % more where K and the number of likely symbols were both large.
 """
 
 from collections.abc import Callable
@@ -30,17 +33,17 @@ from tplrepro.sip.hamming import constant_response, mix, usable_budget
 from tplrepro.sip.interior_point import solve_interior
 from tplrepro.sip.response import Response
 
-__all__ = ["generated_response"]
-
 #: Symbols of smaller belief are answered as those that cannot occur.
 NEGLIGIBLE = 1e-18
 #: Beyond this many symbols of belief 1/K or more, they answer for themselves.
 MOST_COMMON = 8
-#: Most probable symbols kept apart as inputs, and symbols that stand for all others; outputs at most; neighbours tried.
+#: Most probable symbols kept apart as inputs, and symbols that stand for all others; outputs at most;
+#: neighbours tried.
 APART, STANDING, MOST_OUTPUTS, NEIGHBOURS = 160, 160, 64, 12
 #: Inputs that prefer the same two of few outputs are told apart by how much they do, beside the mean.
 FINE, LEVELS = 32, np.array([0.02, 0.1, 0.4])
-#: Rounds at most, outputs added in each, the share of the cost that one is to save, how many in a row may save less.
+#: Rounds at most, outputs added in each, the share of the cost that one is to save, how many in a row may
+#: save less.
 ROUNDS, ADDED, WORTH, PATIENCE = 10, 8, 2e-3, 2
 #: At which share of the cost the programme of a round is solved.
 GAP = 1e-5

@@ -1,20 +1,22 @@
 """The exact response: problem (15) of [3] in one-sided form, and its solution under Hamming distance for any alphabet.
 
-Every response within a budget eps can be written a(y|x) = q(y) / E + (1 - 1/E) w(y|x) with E = e^eps, w a response of
-the same marginal q and w(y|x) <= K q(y), K = E + 1: the two-sided constraint of the problem becomes one-sided.
-Conversely, for any response w with marginal q and largest ratio R = max w/q, mixing with a share t of q gives ratios
-between t and t + (1 - t) R, so t = max(1/E, (R - E) / (R - 1)) is enough to keep the budget. Solvers' answers go
-through this step, with R computed from the numbers at hand: no tolerance of a solver ever reaches the guarantee.
+Every response within a budget eps can be written a(y|x) = q(y) / E + (1 - 1/E) w(y|x) with E = e^eps, w a
+response of the same marginal q and w(y|x) <= K q(y), K = E + 1: the two-sided constraint of the problem
+becomes one-sided. Conversely, for any response w with marginal q and largest ratio R = max w/q, mixing with a
+share t of q gives ratios between t and t + (1 - t) R, so t = max(1/E, (R - E) / (R - 1)) is enough to keep
+the budget. Solvers' answers go through this step, with R computed from the numbers at hand: no tolerance of a
+solver ever reaches the guarantee.
 
 Under Hamming distance (proofs in docs/errata/sip2023.md) the truth is kept with probability
 
     sum_y beta(y) q(y) / E + (1 - 1/E) sum_y beta(y) w(y|y),      w(y|y) <= min(1, q(y) / beta(y), K q(y)).
 
-Its maximum over q is a knapsack: common symbols, beta(y) >= 1/K, keep their marginal; then rare ones, in falling order
-of belief, get 1/K each while E^2 beta(y) > max beta, the last one, z, perhaps a part; the most probable symbol gets the
-rest. The bound is attained if there is no such z, or if K tau >= 1 with tau the belief in z and all rarer symbols. Else
-a linear programme over a window around z and the most probable symbol, in which all rarer symbols are one, gives a
-response, and its dual a bound for all symbols. The window doubles until response and bound agree.
+Its maximum over q is a knapsack: common symbols, beta(y) >= 1/K, keep their marginal; then rare ones, in
+falling order of belief, get 1/K each while E^2 beta(y) > max beta, the last one, z, perhaps a part; the most
+probable symbol gets the rest. The bound is attained if there is no such z, or if K tau >= 1 with tau the
+belief in z and all rarer symbols. Else a linear programme over a window around z and the most probable
+symbol, in which all rarer symbols are one, gives a response, and its dual a bound for all symbols. The window
+doubles until response and bound agree.
 """
 
 from contextlib import suppress
@@ -24,9 +26,8 @@ import numpy as np
 
 from tplrepro.sip.response import Response
 
-__all__ = ["LARGEST_BUDGET", "constant_response", "hamming_response", "hamming_tables", "mix_dense", "usable_budget"]
-
-#: Beyond this budget the exact response is that of this budget: costs differ by less than 3e-9 of the distance.
+#: Beyond this budget the exact response is that of this budget: costs differ by less than 3e-9 of the
+#: distance.
 LARGEST_BUDGET = 20.0
 #: Response and bound agree when they differ by less than this share of the probability of keeping the truth.
 AGREEMENT = 1e-9
@@ -43,7 +44,8 @@ LARGEST_WINDOW = 200
 def usable_budget(epsilon: float) -> float:
     """The budget that computations aim at: below `epsilon` by more than their rounding, and at most LARGEST_BUDGET.
 
-    Below about 1e-11 it is negative: rounding alone could leak more, so the output must not depend on the input.
+    Below about 1e-11 it is negative: rounding alone could leak more, so the output must not depend on the
+    input.
     """
     return min(epsilon, LARGEST_BUDGET) - max(1e-10 * epsilon, 4e-12)
 
@@ -64,8 +66,9 @@ def mix(response: Response, epsilon: float) -> Response:
 def mix_dense(belief: np.ndarray, table: np.ndarray, epsilon: float, cost: np.ndarray) -> Response:
     """As `mix` for a full table (n, n) of w that is only nearly feasible; `cost` (n, n) chooses what to drop.
 
-    Outputs with a tiny marginal are where a solver's tolerance is large against the constraint: dropping them (their
-    inputs keep the rest of their row) can cost less than mixing the whole response. Several cuts are tried.
+    Outputs with a tiny marginal are where a solver's tolerance is large against the constraint: dropping them
+    (their inputs keep the rest of their row) can cost less than mixing the whole response. Several cuts are
+    tried.
     """
     possible, everyone = belief > 0, np.arange(belief.size)
     found = []
@@ -96,11 +99,11 @@ def _solve_window(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Minimise sum w_cost w + sum q_cost q over responses w with q = mass @ w and w <= (odds + 1) q, by HiGHS.
 
-    Rows have positive probabilities `mass` (n,); `w_cost` (n, m), `q_cost` (m,). With `elsewhere` > 0, one more output,
-    without limit or cost, has this probability.
+    Rows have positive probabilities `mass` (n,); `w_cost` (n, m), `q_cost` (m,). With `elsewhere` > 0, one
+    more output, without limit or cost, has this probability.
 
-    Returns w (n, m), or (n, m + 1) with `elsewhere`, nearly feasible to the solver's tolerance, and the dual values of
-    the rows, each divided by its mass. Raises ArithmeticError if HiGHS gives up.
+    Returns w (n, m), or (n, m + 1) with `elsewhere`, nearly feasible to the solver's tolerance, and the dual
+    values of the rows, each divided by its mass. Raises ArithmeticError if HiGHS gives up.
     """
     from scipy.optimize import linprog
     from scipy.sparse import block_array, eye_array, hstack, kron
@@ -145,65 +148,6 @@ def _falling(belief, first):
     """The symbols that can occur: `first` those chosen, by falling belief, then the others as they come."""
     chosen = np.flatnonzero(first)
     return np.append(chosen[np.argsort(-belief[chosen], kind="stable")], np.flatnonzero((belief > 0.0) & ~first))
-
-
-def hamming_tables(beliefs: np.ndarray, epsilon: float) -> np.ndarray:
-    """The matrices of `hamming_response` for many beliefs (m, n) over few symbols, (m, n, n).
-
-    The same steps for all beliefs at once, because one after the other nearly all time goes into handling small arrays;
-    beliefs for which they do not suffice are answered one by one.
-
-    >>> hamming_tables(np.array([[0.2, 0.3, 0.5]]), 1.0)[0].round(4).tolist()
-    [[0.7311, 0.085, 0.1839], [0.2442, 0.5719, 0.1839], [0.0989, 0.085, 0.8161]]
-    """
-    (m, n), runs = beliefs.shape, np.arange(len(beliefs))
-    if usable_budget(epsilon) <= 0:
-        return np.array([constant_response(belief, int(np.argmax(belief))).matrix() for belief in beliefs])
-    odds = float(np.exp(usable_budget(epsilon)))
-    cap, order = odds + 1.0, np.argsort(-beliefs, axis=1, kind="stable")
-    b = np.take_along_axis(beliefs, order, axis=1)
-    tails = np.zeros((m, n + 2))
-    tails[:, :n] = np.cumsum(b[:, ::-1], axis=1)[:, ::-1]
-    # As in `allocate`.
-    common, worth = (b >= 1.0 / cap).sum(axis=1), (b > b[:, :1] / odds**2).sum(axis=1)
-    left = cap * tails[runs, common]
-    served, part = common + np.floor(left).astype(int), left % 1.0
-    part[part < 1e-12] = 0.0
-    enough = served >= np.maximum(worth, common)
-    served, part = np.where(enough, np.maximum(worth, common), served), np.where(enough, 0.0, part)
-    full = np.arange(n) < served[:, None]
-    q = np.where(full, np.maximum(b, 1.0 / cap), 0.0)
-    q[:, 0] += np.where(part == 0.0, 1.0 - q.sum(axis=1), 0.0)
-    next_one = np.minimum(served, n - 1)
-    slight = (part > 0.0) & (b[runs, next_one] < NEGLIGIBLE)
-    q[:, 0] += np.where(slight, part / cap, 0.0)
-    part[slight] = 0.0
-    attained = (part == 0.0) | (cap * tails[runs, served] >= 1.0)
-    # As in `_fill`: what each symbol's row has of z, and of the spare columns.
-    spare = np.where(full, np.maximum(q - b, 0.0), 0.0)
-    spare[spare.sum(axis=1) == 0.0, 0] = 1.0
-    shares, rarer = spare / spare.sum(axis=1, keepdims=True), np.arange(n) > served[:, None]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        into = part * (1.0 / cap - b[runs, next_one]) / tails[runs, served + 1]
-    of_z = np.where(rarer & (part > 0.0)[:, None], into[:, None], 0.0)
-    of_z[runs, next_one] = np.where(part > 0.0, part, of_z[runs, next_one])
-    w = (1.0 - of_z)[:, :, None] * shares[:, None, :]
-    w[runs, :, next_one] += of_z
-    w[full] = np.broadcast_to(np.eye(n), w.shape)[full]
-    # As in `mix`.
-    marginal = np.einsum("mx,mxy->my", b, w)
-    largest = np.where(b[:, :, None] > 0.0, w, 0.0).max(axis=1)
-    ratio = np.divide(largest, marginal, out=np.zeros_like(b), where=marginal > 0.0).max(axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.maximum(1.0 / odds, np.where(ratio > 1.0, (ratio - odds) / (ratio - 1.0), 0.0))[:, None, None]
-        mixed = share * marginal[:, None, :] + (1.0 - share) * w
-        output = np.einsum("mx,mxy->my", b, mixed)[:, None, :]
-        leaked = np.where(output > 0.0, np.abs(np.log(mixed) - np.log(output)), 0.0).max(axis=(1, 2))
-    tables, back = np.empty_like(w), np.argsort(order, axis=1)
-    tables[...] = mixed[runs[:, None, None], back[:, :, None], back[:, None, :]]
-    for run in np.flatnonzero(~attained | (leaked > epsilon) | (b[:, -1] == 0.0)).tolist():
-        tables[run] = hamming_response(beliefs[run], epsilon).matrix()
-    return tables
 
 
 @dataclass(frozen=True)
@@ -264,7 +208,8 @@ def _fill(b, odds, allocation) -> tuple[Response, float]:
 
 def _by_window(b, odds, allocation):
     """Free a window of symbols until the dual bound is met: a response, and what none exceeds."""
-    # Without z the bound's argument still gives a response; it stands where the programme finds nothing better.
+    # Without z the bound's argument still gives a response; it stands where the programme finds nothing
+    # better.
     without, n_served, upper = allocation.q.copy(), allocation.q.size, allocation.bound
     without[0] += 1.0 - without.sum()
     lower = float(b[:n_served] @ (without / odds + 1 - 1 / odds))
@@ -315,8 +260,8 @@ def utility_bound(b: np.ndarray, odds: float, nu: np.ndarray) -> float:
         U(nu) = sum_x b(x) nu(x) + max_y max { b(y)/E + (1 - 1/E) b(y) w(y) - sum_x b(x) nu(x) w(x) :
                                                0 <= w <= K, sum_x b(x) w(x) = 1 }
 
-    (weak duality: weigh the inner maximum with q(y)). Each inner maximum fills the mass 1/K in rising order of
-    nu(x) - (1 - 1/E) [x = y], so U costs O(n log n).
+    (weak duality: weigh the inner maximum with q(y)). Each inner maximum fills the mass 1/K in rising order
+    of nu(x) - (1 - 1/E) [x = y], so U costs O(n log n).
     """
     cap, gain = odds + 1.0, 1 - 1 / odds
     order = np.argsort(nu, kind="stable")

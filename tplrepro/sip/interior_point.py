@@ -1,22 +1,21 @@
 """An interior-point method for the one-sided programme of `tplrepro.sip.hamming` under any costs.
 
-    minimise sum_x b(x) sum_y c(x, y) w(x, y)   with   sum_y w(x, y) = 1,  w >= 0,  s(x, y) = K q(y) - w(x, y) >= 0,
-    q(y) = sum_x b(x) w(x, y)
+    minimise sum_x b(x) sum_y c(x, y) w(x, y)   with   sum_y w(x, y) = 1,  w >= 0,  s(x, y) = K q(y) - w(x, y)
+    >= 0, q(y) = sum_x b(x) w(x, y)
 
-Multipliers nu(x) of the rows, kappa(y) of the marginals, rho of s >= 0 and zeta of w >= 0, all per mass b(x), satisfy
+Multipliers nu(x) of the rows, kappa(y) of the marginals, rho of s >= 0 and zeta of w >= 0, all per mass b(x),
+satisfy
 
     zeta(x, y) = c(x, y) - nu(x) + rho(x, y) - kappa(y),      kappa(y) = K sum_x b(x) rho(x, y).
 
-Mehrotra's predictor and corrector (1992) lead from an interior point to the middle of all optimal responses: symbols
-that are alike are treated alike. w, then q and kappa are eliminated from a Newton step, which leaves n equations in nu:
-a step takes O(n^2 m) for m outputs. Their matrix is what Cholesky's method leaves of a positive definite one, and all
-changes are sums of terms that do not cancel near the optimum.
+Mehrotra's predictor and corrector (1992) lead from an interior point to the middle of all optimal responses:
+symbols that are alike are treated alike. w, then q and kappa are eliminated from a Newton step, which leaves
+n equations in nu: a step takes O(n^2 m) for m outputs. Their matrix is what Cholesky's method leaves of a
+positive definite one, and all changes are sums of terms that do not cancel near the optimum.
 """
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-
-__all__ = ["lower_bound", "solve_interior"]
 
 #: Newton steps; 400 symbols take 30 to 110.
 MOST_STEPS = 300
@@ -32,7 +31,8 @@ def solve_interior(
     Steps are made until the duality gap is below the share `gap` of the cost, or rounding prevents more.
     """
     (n, m), cap = cost.shape, odds + 1.0
-    # Products of pairs are to be alike up to this: less than 1/b, so that symbols of little mass do not rule the steps.
+    # Products of pairs are to be alike up to this: less than 1/b, so that symbols of little mass do not rule
+    # the steps.
     weight = np.sqrt(1.0 / (n * b))[:, None]
     primal = np.full((2, n, m), 1.0 / m) * np.array([1.0, odds])[:, None, None]  # w and s
     rho = np.repeat(weight / odds, m, axis=1)
@@ -50,8 +50,9 @@ def solve_interior(
         except LinAlgError:
             break
         change, other, _ = direction(-products)
-        # The further the straight way to the optimum is open, the less centring and the more correction pays. A full
-        # correction after a short way throws iterates to the boundary, where rounding errors decide how they go on.
+        # The further the straight way to the optimum is open, the less centring and the more correction pays.
+        # A full correction after a short way throws iterates to the boundary, where rounding errors decide
+        # how they go on.
         straight = min(_length(primal, change), _length(dual, other))
         aim = 0.5 * (1.0 - straight) ** 2 * between / per_weight * weight - products - straight * change * other
         change, other, of_nu = direction(aim)
@@ -129,7 +130,8 @@ def lower_bound(b: np.ndarray, cost: np.ndarray, odds: float, nu: np.ndarray) ->
 
         sum_x b(x) nu(x) + min_y min { sum_x b(x) (c(x, y) - nu(x)) w(x) : 0 <= w <= K, sum_x b(x) w(x) = 1 }
 
-    (weak duality: weigh the inner minimum with q(y)), which fills the mass 1/K in rising order of c(x, y) - nu(x).
+    (weak duality: weigh the inner minimum with q(y)), which fills the mass 1/K in rising order of c(x, y) -
+    nu(x).
     """
     value = cost - nu[:, None]
     order = np.argsort(value, axis=0)

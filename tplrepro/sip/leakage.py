@@ -1,11 +1,13 @@
 """Leakage of one release, of a sequence of releases by enumeration, and the bounds that composition gives ([3]).
 
-A release is a matrix a(y|x), row x; before it the adversary believes that x has probability beta(x). Observing y
-multiplies that belief by a(y|x) / p(y), with p = sum_x beta(x) a(.|x); the instantaneous information leakage (IIL,
-Definition 2 and Eq. (12)) is the largest |log| of that factor, over the x and y that can occur. With batches or whole
-sequences for symbols, the same number is the batched (BIL, Definition 3) or the sequence information leakage (SIL).
+A release is a matrix a(y|x), row x; before it the adversary believes that x has probability beta(x).
+Observing y multiplies that belief by a(y|x) / p(y), with p = sum_x beta(x) a(.|x); the instantaneous
+information leakage (IIL, Definition 2 and Eq. (12)) is the largest |log| of that factor, over the x and y
+that can occur. With batches or whole sequences for symbols, the same number is the batched (BIL, Definition
+3) or the sequence information leakage (SIL).
 
-Theorem 1: IILs add up to a bound of the SIL. Theorem 3: IIL <= LDP level <= 2 IIL, the second where every x can occur.
+Theorem 1: IILs add up to a bound of the SIL. Theorem 3: IIL <= LDP level <= 2 IIL, the second where every x
+can occur.
 """
 
 from dataclasses import dataclass, field
@@ -27,17 +29,6 @@ from tplrepro.validation import (
     check_probability,
 )
 
-__all__ = [
-    "SequenceLeakage",
-    "compose",
-    "instantaneous_leakage",
-    "joint_information",
-    "local_differential_privacy",
-    "markov_sequences",
-    "mutual_information",
-    "sequence_leakage",
-]
-
 #: Pairs of sequences that enumeration may visit; 8 bytes each.
 LARGEST_ENUMERATION = 50_000_000
 
@@ -56,8 +47,8 @@ def _check_response_matrix(matrix: ArrayLike, n: int | None = None) -> np.ndarra
 def instantaneous_leakage(matrix: ArrayLike, belief: ArrayLike) -> float:
     """Instantaneous information leakage of a response under a belief, in nats (Definition 2, Eq. (12) of [3]).
 
-    `matrix` (n, m) has rows a(.|x), `belief` (n,) is Pr(X_k = x | earlier outputs); ValueError if one of them is no
-    distribution. Infinite if some possible output rules out a possible symbol.
+    `matrix` (n, m) has rows a(.|x), `belief` (n,) is Pr(X_k = x | earlier outputs); ValueError if one of them
+    is no distribution. Infinite if some possible output rules out a possible symbol.
 
     >>> round(instantaneous_leakage([[0.65, 0.35], [0.02, 0.98]], [0.05, 0.95]), 4)
     2.5354
@@ -102,8 +93,9 @@ def joint_information(joint: np.ndarray) -> float:
 def compose(leakages: ArrayLike, delta: float = 0.0) -> float:
     """Sequence information leakage, nats: the sum, or with delta > 0 the smaller of Theorems 1 and 2 of [3].
 
-    `leakages` (T,) are positive bounds of the IIL (or BIL) of each release; delta in [0, 1) is the probability with
-    which each side of the two-sided leakage may exceed the result. ValueError for anything else.
+    `leakages` (T,) are positive bounds of the IIL (or BIL) of each release; delta in [0, 1) is the
+    probability with which each side of the two-sided leakage may exceed the result. ValueError for anything
+    else.
 
     >>> round(compose([0.1] * 100), 4), round(compose([0.1] * 100, delta=1e-5), 4)
     (10.0, 5.8502)
@@ -161,9 +153,9 @@ class SequenceLeakage(FrozenArrays):
 def sequence_leakage(mechanism: BeliefMechanism, prior: ArrayLike) -> SequenceLeakage:
     """Exact leakages of a mechanism used at every time under a prior, the joint distribution (n,) * T of a sequence.
 
-    All sequences of inputs and of outputs are visited, and beliefs are taken from the joint distribution, not from the
-    recursion of Eq. (13): an independent check of everything else. ValueError for a prior that is no distribution or
-    too large to enumerate.
+    All sequences of inputs and of outputs are visited, and beliefs are taken from the joint distribution, not
+    from the recursion of Eq. (13): an independent check of everything else. ValueError for a prior that is no
+    distribution or too large to enumerate.
 
     >>> from tplrepro.sip import RandomizedResponse
     >>> independent = markov_sequences([0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]], 3)

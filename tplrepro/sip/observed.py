@@ -1,26 +1,29 @@
 """Batches of symbols that occur in data, not all n^w that might: the frequency table of section VI of [3].
 
-Sequences are cut into consecutive batches of w symbols, the last one of a sequence into what is left. Each batch that
-occurs is a symbol of its own, and from there on everything is as for single symbols: `chain_from_sequences` counts
-which batch follows which, `OptimalResponse` answers one batch by another, `release_sequences` follows the belief.
+Sequences are cut into consecutive batches of w symbols, the last one of a sequence into what is left. Each
+batch that occurs is a symbol of its own, and from there on everything is as for single symbols:
+`chain_from_sequences` counts which batch follows which, `OptimalResponse` answers one batch by another,
+`release_sequences` follows the belief.
 
     batches = observed_batches(sequences, 5)
     chain = chain_from_sequences(batches, restart=0.05)
     mechanisms = {w: OptimalResponse(w * epsilon, batches.distance()) for w in batches.widths}
-    released = release_sequences(mechanisms, batches, chain, rng=rng)
+    released = release_sequences(batches, mechanisms, chain, rng=rng)
     symbols = [np.concatenate(batches.labels[output]) for output in released.outputs]
 
-What such an estimate promises: under the chain estimated, no output changes the belief in any batch, or in any sequence
-of batches, by more than its budget. How many symbols a sequence has is taken as known, as it is without batches: the
-width of its last batch is, too. What it does not promise:
+What such an estimate promises: under the chain estimated, no output changes the belief in any batch, or in
+any sequence of batches, by more than its budget. How many symbols a sequence has is taken as known, as it is
+without batches: the width of its last batch is, too. What it does not promise:
 
-- A batch that the table does not hold cannot be released: fix the table beforehand, and answer such a batch as one that
-  it holds, by a rule that anybody may know. The leakage about what was answered bounds that about the batch.
-- Outputs are batches that somebody's data held. The table itself is not protected; who must not learn it needs a table
-  from public data, or one that is published with a guarantee of its own.
-- With few observations of each batch the table knows by heart what it was estimated from. The belief is then nearly
-  certain, an output adds little, and the leakage, which is measured against that belief, says nothing about an
-  adversary who has not seen the table. `restart` is what keeps it from certainty; report results for several.
+- A batch that the table does not hold cannot be released: fix the table beforehand, and answer such a batch
+  as one that it holds, by a rule that anybody may know. The leakage about what was answered bounds that about
+  the batch.
+- Outputs are batches that somebody's data held. The table itself is not protected; who must not learn it
+  needs a table from public data, or one that is published with a guarantee of its own.
+- With few observations of each batch the table knows by heart what it was estimated from. The belief is then
+  nearly certain, an output adds little, and the leakage, which is measured against that belief, says nothing
+  about an adversary who has not seen the table. `restart` is what keeps it from certainty; report results for
+  several.
 """
 
 from dataclasses import dataclass
@@ -33,8 +36,6 @@ from numpy.typing import ArrayLike
 from tplrepro.markov.sequences import Sequences, as_sequences
 from tplrepro.sip.response import Distance, distance_function
 from tplrepro.validation import FrozenArrays, check_horizon
-
-__all__ = ["BatchDistance", "Batches", "observed_batches"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -3,8 +3,9 @@
     minimise sum_x beta(x) sum_y a(y|x) D(x, y)   over responses a with  e^-eps p(y) <= a(y|x) <= e^eps p(y),
     p = sum beta(x) a(.|x)
 
-Under Hamming distance `tplrepro.sip.hamming` solves it for any alphabet. For other distances `interior_point` solves it
-in the one-sided form of `hamming`, and its prices prove that no response costs less than the bound reported.
+Under Hamming distance `tplrepro.sip.hamming` solves it for any alphabet. For other distances `interior_point`
+solves it in the one-sided form of `hamming`, and its prices prove that no response costs less than the bound
+reported.
 """
 
 from collections.abc import Callable
@@ -22,8 +23,6 @@ from tplrepro.sip.interior_point import lower_bound, solve_interior
 from tplrepro.sip.response import BeliefMechanism, Distance, Response, check_distance
 from tplrepro.validation import check_distribution, frozen
 
-__all__ = ["OptimalResponse"]
-
 #: Response and bound agree when they differ by less than this share of the bound.
 AGREEMENT = 1e-8
 #: At which share of the cost the programme is solved.
@@ -32,24 +31,28 @@ GAP = 1e-9
 NEGLIGIBLE = 1e-18
 #: Symbols that can occur, up to which a function of distances is written out.
 FEW = 250
-#: Memory for the responses to the last beliefs under an array of distances, and how many are kept under a function.
+#: Memory for the responses to the last beliefs under an array of distances, and how many are kept under a
+#: function.
 RECENT_BYTES, RECENT_GENERATED = 32_000_000, 16
 
 
 class OptimalResponse(BeliefMechanism):
     """The response of least expected distance among all whose leakage is at most epsilon, which it never exceeds.
 
-    `distance` is "hamming"; an array (n, n) of distances between symbols, finite and not negative: a response among 400
-    symbols takes 1 to 3 seconds; or a function of two arrays of symbols that broadcast against each other, for more of
-    them. Outputs are then symbols that the belief holds possible, and a distance may be infinite.
+    `distance` is "hamming"; an array (n, n) of distances between symbols, finite and not negative: a response
+    among 400 symbols takes 1 to 3 seconds; or a function of two arrays of symbols that broadcast against each
+    other, for more of them. Outputs are then symbols that the belief holds possible, and a distance may be
+    infinite.
 
-    More than 250 possible symbols under a function are answered by output generation, with a `bound` of -inf: nothing
-    is proven of how near its cost is to the least. Among 300 symbols, at budgets of 1 to 8, it was 2 to 4 % above on
-    average and at most 34 %, where both the budget and the number of likely symbols were large.
+    More than 250 possible symbols under a function are answered by output generation, with a `bound` of -inf:
+    nothing is proven of how near its cost is to the least. Among 300 symbols, at budgets of 1 to 8, it was 2
+    to 4 % above on average and at most 34 %, where both the budget and the number of likely symbols were
+    large.
 
-    Else `response(belief).bound` is a proven lower bound of the cost. Up to a budget of 20 nats the response's own cost
-    agrees with it to 1e-8, under a matrix of distances to 1e-8 of the cost or 1e-11 of the largest distance; beyond,
-    the response is that of 20 nats, and its cost at most 3e-9 of the largest distance above any other.
+    Else `response(belief).bound` is a proven lower bound of the cost. Up to a budget of 20 nats the
+    response's own cost agrees with it to 1e-8, under a matrix of distances to 1e-8 of the cost or 1e-11 of
+    the largest distance; beyond, the response is that of 20 nats, and its cost at most 3e-9 of the largest
+    distance above any other.
 
     >>> mechanism = OptimalResponse(1.0)
     >>> response = mechanism.response([0.2, 0.3, 0.5])

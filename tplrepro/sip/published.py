@@ -1,28 +1,23 @@
 """The mechanisms that [3] names: conditional randomised response, and the baselines of section VI.
 
-`RandomizedResponse` spends its budget on each symbol alone; over T symbols, LDP adds up, so a budget for the sequence
-is split. The paper compares with eps and with 2 eps, because eps-SIP implies 2 eps-LDP (Theorem 3).
+`RandomizedResponse` spends its budget on each symbol alone; over T symbols, LDP adds up, so a budget for the
+sequence is split. The paper compares with eps and with 2 eps, because eps-SIP implies 2 eps-LDP (Theorem 3).
 
-`TemporalRandomizedResponse` is what the paper calls temporal LDP: the response is limited to the successors of the
-previous true symbol. What it outputs then tells which symbols can have come before: as a statement about the sequence
-its leakage is infinite unless all rows of the transition matrix have the same support. `sequence_leakage` measures it.
+`TemporalRandomizedResponse` is what the paper calls temporal LDP: the response is limited to the successors
+of the previous true symbol. What it outputs then tells which symbols can have come before: as a statement
+about the sequence its leakage is infinite unless all rows of the transition matrix have the same support.
+`sequence_leakage` measures it.
 
-ToPS (threshold, perturbation, smoothing) is named without parameters, and its reference (Wang et al., CCS 2021) treats
-counts, not symbols. Here symbols are numbers 0..n-1; each is touched by one release of budget eps, so a sequence of T
-symbols is (T eps)-LDP.
 """
 
 from functools import cached_property
-from itertools import accumulate
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.sip.response import BeliefMechanism, Response, check_symbols, draw
-from tplrepro.validation import check_distribution, check_horizon, check_level, check_probability
-
-__all__ = ["ConditionalRandomizedResponse", "RandomizedResponse", "TemporalRandomizedResponse", "release_tops"]
+from tplrepro.validation import check_distribution
 
 
 class _TruthOrDraw(Response):
@@ -51,9 +46,10 @@ class ConditionalRandomizedResponse(BeliefMechanism):
 
         a(y|x) = beta(y) / e^eps for y != x,   a(x|x) = 1 - (1 - beta(x)) / e^eps,
 
-    is "with probability e^-eps draw from the belief, else tell the truth". Its outputs have the distribution of its
-    inputs. It does **not** keep its budget when the smallest positive belief b is below 1 / (e^eps + 1): it leaks
-    max(eps, log((e^eps - 1 + b) / (b e^eps))). `OptimalResponse` is the exact optimum of the same problem.
+    is "with probability e^-eps draw from the belief, else tell the truth". Its outputs have the distribution
+    of its inputs. It does **not** keep its budget when the smallest positive belief b is below 1 / (e^eps +
+    1): it leaks max(eps, log((e^eps - 1 + b) / (b e^eps))). `OptimalResponse` is the exact optimum of the
+    same problem.
 
     >>> mechanism = ConditionalRandomizedResponse(1.0)
     >>> mechanism.matrix([0.05, 0.95]).round(4).tolist()
@@ -121,40 +117,3 @@ class TemporalRandomizedResponse(BeliefMechanism):
         beta = check_distribution(belief, n, "a belief")
         among = np.arange(n) if previous is None else self.support(int(check_symbols([previous], n)[0]))
         return _among(beta, among, self.epsilon)
-
-
-def release_tops(
-    sequence: ArrayLike,
-    n_symbols: int,
-    epsilon: float,
-    *,
-    rng: np.random.Generator,
-    warm_up: int = 5,
-    quantile: float = 0.95,
-    smoothing: float = 0.5,
-) -> np.ndarray:
-    """Release a sequence of symbols 0..n-1 with ToPS; the outputs, an int array (T,).
-
-    1. Threshold: the first `warm_up` symbols are released with Laplace noise of scale (n - 1)/eps; a quantile of them
-       is the threshold t.
-    2. Perturbation: later symbols are cut off at t and go through a binary hierarchy over 0..t, randomised response
-       with an equal share of the budget, `epsilon` nats a symbol, at each level.
-    3. Smoothing: an exponential moving average over the outputs, with weight `smoothing` in [0, 1] for the newest,
-       rounded; this is post-processing.
-
-    >>> release_tops([3] * 8, 8, 50.0, rng=np.random.default_rng(0)).tolist()
-    [3, 3, 3, 3, 3, 3, 3, 3]
-    """
-    budget, symbols = check_level(epsilon, "epsilon"), check_symbols(sequence, n_symbols)
-    first, largest = symbols[: check_horizon(warm_up, "warm_up")], n_symbols - 1
-    noisy = first + rng.laplace(0.0, max(largest, 1) / budget, first.size)
-    highest = np.quantile(noisy, check_probability(quantile, "quantile"))
-    threshold = int(np.clip(np.ceil(highest), min(1, largest), largest))
-    levels = np.arange(threshold.bit_length())
-    digits = np.minimum(symbols[warm_up:], threshold)[:, None] >> levels & 1
-    flip = rng.random(digits.shape) < 1.0 / (1.0 + np.exp(budget / max(levels.size, 1)))
-    later = np.minimum(((digits ^ flip) << levels).sum(axis=1), threshold)
-    weight = check_probability(smoothing, "smoothing")
-    perturbed = np.append(np.clip(noisy, 0, largest), later)
-    smooth = list(accumulate(perturbed, lambda state, value: state + weight * (value - state)))
-    return np.clip(np.rint(smooth), 0, largest).astype(np.int64)

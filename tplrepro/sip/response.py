@@ -1,7 +1,8 @@
 """Responses: what a mechanism does at one time step; symbols and the distances between them.
 
-A mechanism turns a belief into a response a(y|x), and every response reports its true leakage. With alphabets of tens
-of thousands of symbols a response is never written out, but kept as a few rows over the symbols that are ever output.
+A mechanism turns a belief into a response a(y|x), and every response reports its true leakage. With alphabets
+of tens of thousands of symbols a response is never written out, but kept as a few rows over the symbols that
+are ever output.
 """
 
 from abc import ABC, abstractmethod
@@ -15,8 +16,6 @@ from numpy.typing import ArrayLike
 
 from tplrepro.markov.filtering import log_probabilities
 from tplrepro.validation import as_numbers, check_choice, check_entries, check_horizon, check_level, frozen
-
-__all__ = ["BeliefMechanism", "Distance", "Response", "check_distance", "check_symbols", "distance_function", "draw"]
 
 #: "hamming", an array (n, n), or a function of two arrays of symbols that broadcast against each other.
 Distance: TypeAlias = str | ArrayLike | Callable[..., np.ndarray]

@@ -68,7 +68,7 @@ def test_smoothed_symbols_are_the_sum_over_all_sequences(order, temporal):
     ).transition  # 0 does not follow 0, so outputs rule symbols out
     mechanism = sip.TemporalRandomizedResponse(0.7, steps) if temporal else sip.OptimalResponse(0.7)
     pieces = [[0, 1, 0, 2], [2, 2, 0, 1]]
-    found = sip.release_sequences(mechanism, pieces, chain, rng=rng, keep_likelihoods=True)
+    found = sip.release_sequences(pieces, mechanism, chain, rng=rng, keep_likelihoods=True)
     matrix = chain.toarray()
     for told, smoothed in zip(
         found.likelihoods, identification.smoothed_symbols(chain, found.likelihoods), strict=True
@@ -87,7 +87,7 @@ def test_smoothed_symbols_of_batches_are_those_of_their_places():
     transition = [[0.9, 0.1], [0.3, 0.7]]
     chain = sip.batch_chain([0.5, 0.5], transition, 2)
     told = [[np.array([0.4, 0.3, 0.2, 0.1]), np.array([0.1, 0.1, 0.7, 0.1])]]
-    found = identification.smoothed_symbols(chain, told, symbols=sip.decode_batch(np.arange(4), 2, 2))
+    found = identification.smoothed_symbols(chain, told, symbols=np.indices((2, 2)).reshape(2, -1).T)
     expected = np.zeros((4, 2))
     for x, weight in np.ndenumerate(sip.markov_sequences([0.5, 0.5], transition, 4)):
         expected[range(4), list(x)] += weight * told[0][0][2 * x[0] + x[1]] * told[0][1][2 * x[2] + x[3]]

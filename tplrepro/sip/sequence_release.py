@@ -1,13 +1,15 @@
 """Releasing sequences symbol by symbol (Algorithm 1 of [3], with any mechanism), and the belief that follows them.
 
-The belief is what the outputs so far tell about the next symbol (Eqs. (3) and (13) of [3]). A chain of order 1 or 2 is
-kept as a first-order chain over *contexts*, each with a last symbol: for order 1 the symbols themselves, for order 2
-the symbols (what is known after the first one) and the pairs. The belief is a distribution over contexts, kept in
-logarithms where it gets too small; observing y multiplies it by a(y|x) / p(y), and one step of the chain follows. A
-sparse chain costs O(nonzeros) a step and holds no table of all pairs.
+The belief is what the outputs so far tell about the next symbol (Eqs. (3) and (13) of [3]). A chain of order
+1 or 2 is kept as a first-order chain over *contexts*, each with a last symbol: for order 1 the symbols
+themselves, for order 2 the symbols (what is known after the first one) and the pairs. The belief is a
+distribution over contexts, kept in logarithms where it gets too small; observing y multiplies it by a(y|x) /
+p(y), and one step of the chain follows. A sparse chain costs O(nonzeros) a step and holds no table of all
+pairs.
 
-Chains estimated from data assign probability 0 to steps never seen. `restart` is the probability with which the next
-symbol is drawn from the initial distribution whatever the context, which keeps a chain sparse and everything possible.
+Chains estimated from data assign probability 0 to steps never seen. `restart` is the probability with which
+the next symbol is drawn from the initial distribution whatever the context, which keeps a chain sparse and
+everything possible.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,19 +25,7 @@ from tplrepro.markov.sequences import Sequences, as_sequences
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.sip.published import TemporalRandomizedResponse
 from tplrepro.sip.response import BeliefMechanism, Distance, Response, check_symbols, distance_function
-from tplrepro.validation import FrozenArrays, check_choice, check_distribution, check_horizon, check_probability
-
-__all__ = [
-    "Belief",
-    "ExpectedRelease",
-    "ReleasedSequences",
-    "ReleasedSymbol",
-    "SymbolChain",
-    "chain_from_sequences",
-    "expected_release",
-    "release_sequence",
-    "release_sequences",
-]
+from tplrepro.validation import FrozenArrays, check_choice, check_distribution, check_probability
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,9 +163,9 @@ def chain_from_sequences(
 ) -> SymbolChain:
     """Maximum-likelihood chain of order 1 or 2, sparse; contexts that are never left restart with probability 1.
 
-    `sequences` and `n_symbols` are as in `as_sequences`: by default the symbols are the values seen, and code what is
-    released alike. For order 2, a pair that was never seen counts as its last symbol. `restart` is explained above;
-    `initial` (n,) is by default the frequencies of all symbols, one added to each count.
+    `sequences` and `n_symbols` are as in `as_sequences`: by default the symbols are the values seen, and code
+    what is released alike. For order 2, a pair that was never seen counts as its last symbol. `restart` is
+    explained above; `initial` (n,) is by default the frequencies of all symbols, one added to each count.
 
     >>> chain = chain_from_sequences([[7, 30, 7, 30, 30]], order=2, restart=0.0)
     >>> chain.labels.tolist(), chain.symbols.tolist()
@@ -193,7 +183,8 @@ def chain_from_sequences(
         pairs, codes = np.unique(origin.astype(np.int64) * n + target, return_inverse=True)
         ends = np.cumsum(np.maximum(coded.lengths - 1, 0))
         earlier, later = Sequences(codes, np.append(0, ends), pairs, coded.users).transitions()
-        # From a lone symbol (the first, or after an unseen pair) and from a pair the chain goes to the pair it makes.
+        # From a lone symbol (the first, or after an unseen pair) and from a pair the chain goes to the pair
+        # it makes.
         origin, target = np.append(origin, n + earlier), np.append(n + codes, n + later)
         symbols = np.append(symbols, pairs % n)
     dead = np.setdiff1d(np.arange(symbols.size), origin)
@@ -216,22 +207,23 @@ class ReleasedSymbol:
     likelihood: np.ndarray = field(repr=False)  # (n,), a(output | .), given the previous symbol if that is used
 
 
-def release_sequence(
-    mechanism: BeliefMechanism | Mapping[int, BeliefMechanism],
+def release(
     sequence: ArrayLike,
+    mechanism: BeliefMechanism | Mapping[int, BeliefMechanism],
     chain: SymbolChain,
     *,
     rng: np.random.Generator,
 ) -> Iterator[ReleasedSymbol]:
     """Release a sequence online, one symbol after the other, and keep the adversary's belief up to date.
 
-    `sequence` (T,) are symbols 0..n-1, T >= 1, else ValueError; `chain` is what the adversary knows. For batches that
-    occur (`observed_batches`), `mechanism` may be a dict from each width to the mechanism for its batches.
+    `sequence` (T,) are symbols 0..n-1, T >= 1, else ValueError; `chain` is what the adversary knows. For
+    batches that occur (`observed_batches`), `mechanism` may be a dict from each width to the mechanism for
+    its batches.
 
     >>> from tplrepro.sip import ConditionalRandomizedResponse
     >>> chain = SymbolChain.first_order([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]])
     >>> crr, rng = ConditionalRandomizedResponse(1.0), np.random.default_rng(3)
-    >>> [(s.output, round(s.leakage, 3)) for s in release_sequence(crr, [0, 0, 1], chain, rng=rng)]
+    >>> [(s.output, round(s.leakage, 3)) for s in release([0, 0, 1], crr, chain, rng=rng)]
     [(0, 1.0), (0, 1.073), (1, 1.393)]
     """
     return _releases(mechanism, check_symbols(sequence, chain.n_symbols), chain, rng)
@@ -260,8 +252,8 @@ def _releases(mechanism, symbols, chain, rng):
 class ReleasedSequences:
     """What happened to recorded sequences; true leakages of the releases in nats.
 
-    `likelihoods` are all that each output tells an adversary: a(y|.) (n,), or Pr(y | previous symbol, symbol) (n, n)
-    for mechanisms that look at the previous symbol.
+    `likelihoods` are all that each output tells an adversary: a(y|.) (n,), or Pr(y | previous symbol, symbol)
+    (n, n) for mechanisms that look at the previous symbol.
     """
 
     outputs: list[np.ndarray]  # one a sequence
@@ -273,8 +265,8 @@ class ReleasedSequences:
 
 
 def release_sequences(
-    mechanism: BeliefMechanism | Mapping[int, BeliefMechanism],
     sequences: Iterable[ArrayLike],
+    mechanism: BeliefMechanism | Mapping[int, BeliefMechanism],
     chain: SymbolChain,
     *,
     rng: np.random.Generator,
@@ -283,7 +275,7 @@ def release_sequences(
 ) -> ReleasedSequences:
     """Release sequences one after the other, each from the start of the chain, and say what that cost and leaked.
 
-    Arguments are as in `release_sequence`; `distance` between symbols is as in `OptimalResponse`.
+    Arguments are as in `release`; `distance` between symbols is as in `OptimalResponse`.
     """
     own, known = getattr(sequences, "labels", None), chain.labels
     if own is not None and known is not None and not np.array_equal(own, known):
@@ -292,7 +284,7 @@ def release_sequences(
     told = cache(mechanism.likelihood) if isinstance(mechanism, TemporalRandomizedResponse) else None
     outputs, likelihoods, measured = [], [], []
     for sequence in sequences:
-        steps = list(release_sequence(mechanism, sequence, chain, rng=rng))
+        steps = list(release(sequence, mechanism, chain, rng=rng))
         outputs.append(np.array([step.output for step in steps]))
         if keep_likelihoods:
             later = [told(step.output) if told else step.likelihood for step in steps[1:]]
@@ -308,36 +300,3 @@ def release_sequences(
         mean_leakage=float(leakages.mean()),
         largest_leakage=float(leakages.max()),
     )
-
-
-@dataclass(frozen=True, eq=False)
-class ExpectedRelease(FrozenArrays):
-    """Exact expectations over all inputs and outputs."""
-
-    costs: np.ndarray  # (T,), expected distance at each time
-    leakages: np.ndarray  # (T,), the largest true IIL at each time over all outputs before it, nats
-
-
-def expected_release(
-    mechanism: BeliefMechanism, chain: SymbolChain, horizon: int, distance: Distance = "hamming"
-) -> ExpectedRelease:
-    """Expected costs and largest leakages of T releases, over all n^(T-1) histories of outputs.
-
-    >>> from tplrepro.sip import OptimalResponse
-    >>> chain = SymbolChain.first_order([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]])
-    >>> found = expected_release(OptimalResponse(1.0), chain, 3)
-    >>> found.costs.round(4).tolist(), bool(found.leakages.max() <= 1.0)
-    ([0.1839, 0.1547, 0.172], True)
-    """
-    costs, leakages = np.zeros((2, check_horizon(horizon)))
-    histories: Iterable = [(1.0, Belief.start(chain))]
-    for k in range(costs.size):
-        found = [(weight, belief, mechanism.response(belief.current)) for weight, belief in histories]
-        costs[k] = sum(weight * response.cost(distance) for weight, _, response in found)
-        leakages[k] = max(response.leakage for *_, response in found)
-        histories = (  # of one output more; those after the last release are not visited
-            (weight * response.marginal[y], belief.observe(int(y), response))
-            for weight, belief, response in found
-            for y in np.flatnonzero(response.marginal > 0)
-        )
-    return ExpectedRelease(costs, leakages)
