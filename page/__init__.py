@@ -1,25 +1,25 @@
-"""Choose budgets by hand: an interactive page over matrices, leakages and allocation schemes (sections 3 to 5 of [1]).
+"""The interactive page: choose budgets by hand, and see their leakage and error (sections 3 to 5 of [1]).
 
-`text`, `matrices` and `sequences` read what a user types, uploads or chooses; `analysis` and `schemes` compute
-everything that is shown, without widgets; `report` and `plots` show and save it, in words of `glossary`; `scheduling`
-decides when; `controls`, `sources`, `browser` and `address` are the parts of `leakage_page`.
-
-Public names are imported on first use (PEP 562).
+`text`, `matrices` and `sequences` read what a user types, uploads or chooses. `analysis`, `noises` and `schemes`
+compute everything that is shown, without widgets. `report`, `plots` and `notebook` show and save it, with the terms of
+`glossary`. `scheduling` decides when to compute. `controls`, `sources` and `browser` are the parts of `leakage_page`.
 """
 
-from tplrepro.lazy import lazy_names as _lazy_names
+from page.analysis import Inputs, analyse
+from page.leakage_page import LeakagePage
+from page.matrices import example
+from page.plots import draw
+from page.report import budgets_table, critical_words, supremum_words
+from page.schemes import mean_error
 
-# public name -> module of this folder that defines it
-_EXPORTS = {
-    "EXAMPLES": "matrices",
-    "Inputs": "analysis",
-    "LeakagePage": "leakage_page",
-    "analyse": "analysis",
-    "critical_words": "report",
-    "draw": "plots",
-    "example": "matrices",
-    "mean_error": "schemes",
-    "supremum_words": "report",
-}
-
-__getattr__, __dir__, __all__ = _lazy_names(__name__, _EXPORTS)
+__all__ = [
+    "Inputs",
+    "LeakagePage",
+    "analyse",
+    "budgets_table",
+    "critical_words",
+    "draw",
+    "example",
+    "mean_error",
+    "supremum_words",
+]

@@ -1,7 +1,4 @@
-"""Everything that the page shows, computed from its inputs: one frozen result, without widgets.
-
-`analyse` takes the previous result and keeps of it what does not depend on the inputs that changed.
-"""
+"""Everything that the page shows, computed from its inputs: one frozen result, without widgets."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,23 +9,25 @@ from page.noises import GAUSSIAN, LAPLACE, LIVE, Noise, grid_of, quantify
 from page.schemes import PENDING, SCHEMES, SLOW, Scheme, allocate
 from tplrepro.leakage.loss_function import PrivacyLossFunction, Witness
 from tplrepro.leakage.temporal import TemporalLeakage, temporal_privacy_leakage
-from tplrepro.validation import FrozenArrays, check_level
-
-__all__ = ["Analysis", "Inputs", "Side", "analyse", "critical_budget"]
+from tplrepro.validation import FrozenArrays
 
 
 @dataclass(frozen=True, eq=False)
 class Inputs(FrozenArrays):
     """What the leakages and budgets depend on."""
 
-    backward: PrivacyLossFunction | None  # what the adversary knows
+    backward: PrivacyLossFunction | None  # None: the adversary does not know it
     forward: PrivacyLossFunction | None
     epsilons: np.ndarray  # (T,), budgets in nats
     alpha: float  # the level of alpha-DP_T to allocate, nats
     sensitivity: float = 2.0  # of the released counts, in L1
     delta: float | None = None  # of (epsilon, delta) leakage; None for pure epsilon only
     mechanism: str = LAPLACE  # of the budgets, or PURE
-    cells: int = 2  # that a change moves by equal parts of the sensitivity
+    cells: int = 2  # that a user's change moves, each by an equal part of the sensitivity
+
+    @property
+    def functions(self) -> tuple[PrivacyLossFunction | None, PrivacyLossFunction | None]:
+        return self.backward, self.forward
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +39,7 @@ class Side(FrozenArrays):
     alphas: np.ndarray  # (160 + number of breakpoints in range,), the curve
     losses: np.ndarray  # of the same shape
     breakpoints: np.ndarray  # those in range
-    supremum: float  # of the leakage under the largest budget for ever; inf if there is none
+    supremum: float  # of the leakage if the largest budget is spent forever; inf if there is none
     critical: float  # see `critical_budget`
     witness: Witness  # at the step that leads to the largest leakage of this side
 
@@ -53,14 +52,14 @@ class Analysis:
     """All results for one set of inputs."""
 
     inputs: Inputs
-    leakage: TemporalLeakage  # of the budgets
+    leakage: TemporalLeakage
     sides: tuple[Side, ...]  # one for each matrix that the adversary knows
     schemes: tuple[Scheme, ...]  # in the order of `SCHEMES`
     noises: tuple[Noise, ...] = ()  # that of the budgets and Gaussian noise at delta; none for pure epsilon
 
     @property
     def pending(self) -> bool:
-        """Whether schemes are left to compute."""
+        """Whether something remains to be computed."""
         finest = grid_of(self.inputs.epsilons, resting=True)
         return any(scheme.message == PENDING for scheme in self.schemes) or any(n.grid > finest for n in self.noises)
 
@@ -70,93 +69,83 @@ class Analysis:
 
     @property
     def critical(self) -> float:
-        """The budget a release below which BPL, FPL and TPL stay finite for ever; nats, 0 to inf."""
+        """The budget per release below which BPL, FPL and TPL stay finite forever; nats, 0 to inf."""
         return min((side.critical for side in self.sides), default=np.inf)
 
     @property
     def supremum(self) -> float:
-        """The supremum of TPL if the largest budget is spent at every time point for ever; nats."""
+        """The supremum of TPL if the largest budget is spent at every release forever; nats."""
         return sum(side.supremum for side in self.sides) - (len(self.sides) - 1) * self.largest_budget
 
 
 def critical_budget(function: PrivacyLossFunction) -> float:
-    """The budget a release, in nats, below which the leakage has a finite supremum (Theorem 11 of [1]).
+    """The budget per release, in nats, below which the leakage has a finite supremum (Theorem 11 of [1]).
 
-    With (d, q) the vertex that holds for large alpha: inf if d > 0 or L = 0, else log(1/q), and 0 if q = 1. From that
-    budget on the leakage grows without bound; below it, it does not.
-
-    >>> critical_budget(PrivacyLossFunction([[0.8, 0.2], [0.1, 0.9]]))
-    inf
-    >>> round(critical_budget(PrivacyLossFunction([[0.8, 0.2], [0.0, 1.0]])), 6)  # log(1 / 0.8)
-    0.223144
-    >>> critical_budget(PrivacyLossFunction([[1.0, 0.0], [0.0, 1.0]]))
-    0.0
+    With (d, q) the vertex that holds for large alpha: inf if d > 0 or L = 0, else log(1/q), and 0 if q = 1.
     """
     d, _ = function.vertices[-1]
     if d > 0.0 or function.is_zero:
         return np.inf
-    # The limit of alpha - L(alpha), which no rounding of 1 - q spoils; far beyond the last breakpoint it is reached.
+    # The limit of alpha - L(alpha), unaffected by the rounding of 1 - q; reached far beyond the last breakpoint.
     return float(function.budget_for(max(1e4, 2.0 * max(function.breakpoints, default=0.0))))
 
 
 def analyse(inputs: Inputs, previous: Analysis | None = None, complete: bool = True) -> Analysis:
-    """Compute everything for the page; what does not depend on what changed since is kept of the previous result.
+    """Compute everything for the page, and reuse the schemes and profiles of `previous` whose inputs are the same.
 
-    Unless it shall be `complete`, schemes that take long stay pending, and profiles are on a coarse grid. A budget,
-    level or sensitivity that is not positive and finite, and matrices over different states, are ValueErrors.
-
-    >>> P = PrivacyLossFunction([[0.8, 0.2], [0.1, 0.9]])
-    >>> result = analyse(Inputs(P, P, np.full(5, 0.1), alpha=1.0))
-    >>> result.leakage.tpl.round(3).tolist(), round(result.supremum, 3)
-    ([0.281, 0.326, 0.34, 0.326, 0.281], 0.586)
+    Unless `complete`, slow schemes stay pending, and profiles are on a coarse grid.
     """
-    check_level(inputs.alpha)
-    check_level(inputs.sensitivity, "sensitivity")
-    matrices, horizon = (inputs.backward, inputs.forward), inputs.epsilons.size
-    leakage, sides, schemes = None, None, {}
-    if previous is not None and (previous.inputs.backward, previous.inputs.forward) == matrices:
-        same_level = previous.inputs.alpha == inputs.alpha
-        if np.array_equal(previous.inputs.epsilons, inputs.epsilons):
-            leakage, sides = previous.leakage, previous.sides if same_level else None
-        if same_level and previous.inputs.epsilons.size == horizon:
-            schemes = {scheme.name: scheme for scheme in previous.schemes if scheme.message != PENDING}
-    leakage = leakage or temporal_privacy_leakage(inputs.epsilons, *matrices)
-    sides = tuple(_sides(inputs, leakage)) if sides is None else sides
-    for name in SCHEMES.keys() - schemes:
-        if complete or name not in SLOW:
-            schemes[name] = allocate(name, inputs.alpha, *matrices, horizon)
-    in_order = tuple(schemes.get(name, Scheme(name, None, message=PENDING)) for name in SCHEMES)
-    return Analysis(inputs, leakage, sides, in_order, tuple(_noises(inputs, previous, complete)))
+    leakage = temporal_privacy_leakage(inputs.epsilons, *inputs.functions)
+    schemes = tuple(_schemes(inputs, previous, complete))
+    return Analysis(
+        inputs, leakage, tuple(_sides(inputs, leakage)), schemes, tuple(_noises(inputs, previous, complete))
+    )
+
+
+def _schemes(inputs: Inputs, previous: Analysis | None, complete: bool) -> Iterator[Scheme]:
+    horizon, reusable = inputs.epsilons.size, {}
+    if previous is not None:
+        old = previous.inputs
+        if (old.functions, old.alpha, old.epsilons.size) == (inputs.functions, inputs.alpha, horizon):
+            reusable = {scheme.name: scheme for scheme in previous.schemes if scheme.message != PENDING}
+    for name in SCHEMES:
+        if name in reusable:
+            yield reusable[name]
+        elif complete or name not in SLOW:
+            yield allocate(name, inputs.alpha, inputs.functions, horizon)
+        else:
+            yield Scheme(name, None, message=PENDING)
 
 
 def _noises(inputs: Inputs, previous: Analysis | None, complete: bool) -> Iterator[Noise]:
     if inputs.delta is None:
         return
-    known, epsilons = {}, inputs.epsilons
-    grid = grid_of(epsilons, complete) if complete or epsilons.size <= LIVE else np.inf
-    if previous is not None and np.array_equal(previous.inputs.epsilons, epsilons):
+    epsilons, grid, reusable = inputs.epsilons, np.inf, {}
+    if complete or epsilons.size <= LIVE:
+        grid = grid_of(epsilons, complete)
+    if previous is not None:
         old = previous.inputs
-        if (old.backward, old.forward, old.cells) == (inputs.backward, inputs.forward, inputs.cells):
-            known = {noise.name: noise for noise in previous.noises if noise.grid <= grid}
+        if (old.functions, old.cells) == (inputs.functions, inputs.cells) and np.array_equal(old.epsilons, epsilons):
+            reusable = {noise.name: noise for noise in previous.noises if noise.grid <= grid}
     for name in (inputs.mechanism, GAUSSIAN):
-        if name in known:
-            yield known[name].at(inputs.delta)
+        if name in reusable:
+            yield reusable[name].at(inputs.delta)
         else:
-            sides = inputs.backward, inputs.forward
-            yield quantify(name, epsilons, *sides, delta=inputs.delta, cells=inputs.cells, grid=grid)
+            yield quantify(name, epsilons, inputs.functions, inputs.delta, inputs.cells, grid)
 
 
 def _sides(inputs: Inputs, leakage: TemporalLeakage) -> Iterator[Side]:
     budget = float(inputs.epsilons.max())
-    both = ("backward", inputs.backward, leakage.bpl), ("forward", inputs.forward, leakage.fpl[::-1])
-    known = [(name, function, series) for name, function, series in both if function is not None]
+    sides = [("backward", inputs.backward, leakage.bpl), ("forward", inputs.forward, leakage.fpl[::-1])]
+    known = [(name, function, series) for name, function, series in sides if function is not None]
     suprema = [float(function.supremum(budget)) for _, function, _ in known]
-    reach = [*filter(np.isfinite, suprema), *(float(series.max()) for _, _, series in known)]
-    # In steps, so that neither the curve nor its axis changes at each move of a slider.
-    limit = 2.0 ** (np.ceil(2.0 * np.log2(1.05 * max([inputs.alpha, *reach]))) / 2.0)
+    largest = max([inputs.alpha, *filter(np.isfinite, suprema), *(float(series.max()) for _, _, series in known)])
+    # In steps, so that neither the curve nor its axis changes with every move of a slider.
+    limit = 2.0 ** (np.ceil(2.0 * np.log2(1.05 * largest)) / 2.0)
     for (name, function, series), supremum in zip(known, suprema, strict=True):
         breakpoints = function.breakpoints[function.breakpoints < limit]
         alphas = np.union1d(np.linspace(0.0, limit, 160), breakpoints)
         losses = np.asarray(function(alphas))
-        witness = function.witness(float(series[max(int(np.argmax(series)) - 1, 0)]))
+        before_peak = max(int(np.argmax(series)) - 1, 0)
+        witness = function.witness(float(series[before_peak]))
         yield Side(name, function, alphas, losses, breakpoints, supremum, critical_budget(function), witness)

@@ -1,6 +1,6 @@
 """What only the browser can do: draw, choose a file, start a download, and give every control an accessible name.
 
-Small widgets with their JavaScript and style beside them in `static`; nothing is loaded from a network.
+These small widgets keep their JavaScript and style in `static`; nothing is loaded from a network.
 """
 
 from pathlib import Path
@@ -12,9 +12,7 @@ from page.analysis import Analysis
 from page.plots import PANELS, curves
 from page.text import MAX_BYTES, decode
 
-__all__ = ["Browser", "FileInput", "LivePlots"]
-
-#: Curves in the order of the panels. Their places name what is sent, because Jupyter splits names at blanks.
+# Curves in the order of the panels; they are sent by number, because Jupyter splits names at blanks.
 NAMES = [curve["name"] for panel in PANELS for curve in panel["curves"]]
 STATIC = Path(__file__).parent / "static"
 
@@ -22,46 +20,46 @@ STATIC = Path(__file__).parent / "static"
 class FileInput(anywidget.AnyWidget):
     """A button that reads one file of at most `limit` bytes.
 
-    A larger file is not sent, because the connection to the kernel would break: `size` tells, and `content` is empty.
+    A larger file would break the connection to the kernel, so its content is not sent.
     """
 
     _esm = STATIC / "file_input.js"
     label = traitlets.Unicode().tag(sync=True)  # shown before the button
-    wanted = traitlets.Unicode()  # what the file should hold, with an example
+    wanted = traitlets.Unicode()  # what the file should contain, with an example
     limit = traitlets.Int(MAX_BYTES).tag(sync=True)
-    name = traitlets.Unicode().tag(sync=True)  # of the file chosen last
+    name = traitlets.Unicode().tag(sync=True)
     content = traitlets.Any(b"").tag(sync=True)  # a memoryview when it comes from the browser
     size = traitlets.Int().tag(sync=True)
-    value = traitlets.Int().tag(sync=True)  # grows with each choice, also of the same file
+    value = traitlets.Int().tag(sync=True)  # grows with each choice, even of the same file
 
     def text(self) -> str:
-        """The text of the file; a ValueError says what is wrong with it."""
+        """The text of the file, or ValueError."""
         if not self.name:
-            raise ValueError(f"no file has been chosen yet; choose a CSV of {self.wanted}")
+            raise ValueError(f"no file has been chosen yet; choose a CSV file with {self.wanted}")
         if self.size > self.limit:
             raise ValueError(
-                f"{self.name} must be at most {self.limit / 1e6:g} MB here, found {self.size / 1e6:.1f} MB; estimate "
-                "its matrix with tplrepro.TransitionMatrix.from_sequences and load that, or load fewer lines"
+                f"{self.name} must be at most {self.limit / 1e6:g} MB here, found {self.size / 1e6:.1f} MB; load fewer "
+                "lines, or a matrix estimated with tplrepro.TransitionMatrix.from_sequences"
             )
         return decode(bytes(self.content), self.name)
 
 
 class Browser(anywidget.AnyWidget):
-    """Style of the page, accessible names of its controls, downloads, and its address."""
+    """The style of the page, accessible names of its controls, downloads, and its address."""
 
     _esm = STATIC / "browser.js"
     _css = STATIC / "page.css"
-    query = traitlets.Unicode().tag(sync=True)  # what the address shall ask for, where the page has its own
+    query = traitlets.Unicode().tag(sync=True)  # of the page's address, unless JupyterLab shows the page
 
     def download(self, name: str, media_type: str, content: bytes) -> None:
-        """Have the browser save a file under a name."""
+        """Make the browser save a file."""
         self.send({"name": name, "type": media_type}, buffers=[content])
 
 
 class LivePlots(anywidget.AnyWidget):
-    """The panels of `plots`: one is drawn when a curve of it changed, with the latest numbers; nothing comes back.
+    """The panels of `plots`, redrawn in the browser when their curves change.
 
-    A library for plots would take ten times as long for each change as all the rest of an update.
+    A plotting library would need ten times as long for each change as the rest of an update.
     """
 
     _esm = STATIC / "plots.js"
@@ -72,7 +70,7 @@ class LivePlots(anywidget.AnyWidget):
         self.add_traits(**{name: traitlets.List(xy).tag(sync=True) for name, xy in self._values(analysis).items()})
 
     def update(self, analysis: Analysis) -> None:
-        """Show another result; only curves that changed are sent, in one message."""
+        """Show another result; only the curves that changed are sent, in one message."""
         with self.hold_sync():
             for name, values in self._values(analysis).items():
                 setattr(self, name, values)

@@ -1,52 +1,48 @@
-"""The words of the page, a sentence each: beside the mouse wherever they stand, and all of them in a list."""
+"""The terms of the page, each explained in one sentence: in tooltips and in a list."""
 
 import re
 from html import escape
 
-__all__ = ["GLOSSARY", "about", "explained", "glossary_html"]
-
-#: Word -> what it means, after [1].
+#: Term -> its meaning, after [1].
 GLOSSARY = {
-    "ε": "The privacy budget of one release in nats: what it leaks of one time point if nothing is correlated.",
-    "BPL": "Backward privacy leakage: what this and all earlier releases tell of a user's value at this time.",
-    "FPL": "Forward privacy leakage: what this and all later releases tell of a user's value at this time.",
-    "TPL": "Temporal privacy leakage, BPL + FPL − ε: what all releases together tell of a user's value at this time.",
-    "event level": "Protects a user's value at one time point, whichever it is: the largest TPL.",
-    "user level": "Protects all values of a user over time together: the sum of the budgets.",
-    "target α": "The level that is promised: no TPL may be above it. Budgets are allocated for it.",
-    "L": "The privacy loss function: what correlation carries over of the leakage at the neighbouring release.",
-    "breakpoints": "Where L changes from one pair of rows, or set of columns, of the matrix to another.",
-    "leakage − ε": "Where L lies below this line a leakage still grows; where they meet it stays.",
-    "supremum": "The least number that a leakage never exceeds, however long one goes on releasing at the largest ε.",
-    "α/T": "Equal parts of α, which keep all releases together within it: safe under any correlation, with most noise.",
-    "Algorithm 7": "One budget for each release, under which TPL stays within α however many releases there will be.",
-    "Algorithm 8": "For a known T: larger budgets at the first and the last release, so that each TPL is α.",
-    "smallest error": "For a known T: of all budgets that keep TPL within α, those with the least mean error.",
-    "the chosen budgets": "Those that the controls give: ε at each release, or the ones typed or taken from a scheme.",
-    "sensitivity": "What one user's value at one time can change of all counts in sum: 2 where she moves between two.",
+    "ε": "The privacy budget of one release, in nats: its leakage about one time point if values are uncorrelated.",
+    "BPL": "Backward privacy leakage: what this and all earlier releases reveal about a user's value at this time.",
+    "FPL": "Forward privacy leakage: what this and all later releases reveal about a user's value at this time.",
+    "TPL": "Temporal privacy leakage, BPL + FPL − ε: what all releases reveal about a user's value at this time.",
+    "event level": "Protects a user's value at any single time point. Its leakage is the largest TPL.",
+    "user level": "Protects all values of a user together. Its pure leakage is the sum of the budgets.",
+    "target α": "The promised level: no TPL may exceed it. The schemes allocate budgets for this level.",
+    "L": "The privacy loss function: the leakage at the neighbouring release that correlation carries over.",
+    "breakpoints": "The leakages at which L switches to another pair of rows or set of columns of the matrix.",
+    "leakage − ε": "A leakage grows while L lies above this line, and stays where the two meet.",
+    "supremum": "The smallest bound on the leakage if the largest ε is spent at every release forever.",
+    "α/T": "Equal parts of α: all releases together stay within α under any correlation, with the most noise.",
+    "Algorithm 7": "One budget for every release that keeps TPL within α for any number of releases.",
+    "Algorithm 8": "For a known T: larger budgets at the first and the last release, so that every TPL equals α.",
+    "smallest error": "For a known T: of all budgets that keep TPL within α, those with the smallest mean error.",
+    "the chosen budgets": "ε at each release, or a list that you type or copy from a scheme.",
+    "sensitivity": "How much one user's value can change the counts in total: 2 if a user moves between counts.",
     "δ": "The probability with which the bound on ε may fail.",
 }
 
-# A longer word goes before one that is part of it.
-WORDS = re.compile(rf"\b({'|'.join(map(re.escape, sorted(GLOSSARY, key=len, reverse=True)))})\b", re.IGNORECASE)
+# Longer terms come before those that they contain.
+TERMS = re.compile(rf"\b({'|'.join(map(re.escape, sorted(GLOSSARY, key=len, reverse=True)))})\b", re.IGNORECASE)
 
 
 def about(text: str) -> str:
-    """What the first word means that a text holds of the glossary; nothing for a text that says itself what it means.
-
-    >>> about("Algorithm 7 (any T)")
-    'One budget for each release, under which TPL stays within α however many releases there will be.'
-    """
-    found = WORDS.search(text)
-    return next((GLOSSARY[word] for word in GLOSSARY if found and word.lower() == found[0].lower()), "")
+    """The meaning of the first term in a text; empty if there is none."""
+    match = TERMS.search(text)
+    if match is None:
+        return ""
+    return next(meaning for term, meaning in GLOSSARY.items() if term.lower() == match[0].lower())
 
 
 def explained(text: str) -> str:
-    """A text as HTML in which each word of the glossary tells what it means where the mouse rests on it."""
-    return WORDS.sub(lambda word: f"<abbr title='{escape(about(word[0]))}'>{word[0]}</abbr>", escape(text))
+    """A text as HTML in which each term has its meaning as a tooltip."""
+    return TERMS.sub(lambda term: f"<abbr title='{escape(about(term[0]))}'>{term[0]}</abbr>", escape(text))
 
 
 def glossary_html() -> str:
-    """All words in a list that is opened by a click."""
-    entries = "".join(f"<dt>{escape(word)}</dt><dd>{escape(sentence)}</dd>" for word, sentence in GLOSSARY.items())
-    return f"<details class='tplr-glossary'><summary>What the words mean</summary><dl>{entries}</dl></details>"
+    """All terms, in a list that opens on a click."""
+    entries = "".join(f"<dt>{escape(term)}</dt><dd>{escape(meaning)}</dd>" for term, meaning in GLOSSARY.items())
+    return f"<details class='tplr-glossary'><summary>Glossary</summary><dl>{entries}</dl></details>"

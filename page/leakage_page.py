@@ -14,10 +14,9 @@ import numpy as np
 from experiments.figures import output_folder
 from experiments.provenance import repository_folder
 from page import report
-from page.address import LONGEST, read_query, write_query
 from page.analysis import Analysis, Inputs, analyse
 from page.browser import Browser, LivePlots
-from page.controls import NumberControl, card, dropdown, note
+from page.controls import NumberControl, card, dropdown, note, read_query, toggle, write_query
 from page.glossary import glossary_html
 from page.noises import LAPLACE, PURE
 from page.notebook import result_notebook
@@ -29,28 +28,24 @@ from page.text import MAX_RELEASES, format_budgets, parse_budgets
 from tplrepro.files import write_whole
 from tplrepro.leakage.temporal import as_loss_function
 
-__all__ = ["LeakagePage"]
-
 PURE_EPSILON, WITH_DELTA = "pure ε", "(ε, δ)"
 BOTH, BACKWARD, FORWARD = "both", "backward only", "forward only"
-SYNTHETIC = "<p class='tplr-synthetic'>Synthetic data: no conclusion about people may be drawn from these numbers.</p>"
+NOT_REAL = "Synthetic data: these numbers say nothing about real people."
 ABOUT_CELLS = (
-    "Gaussian noise has the variance of Laplace noise. A user's change moves so many cells of the answer, each by an "
-    "equal part of the sensitivity: 2 for someone who moves between two counts; 1 is the worst case."
+    "The Gaussian noise has the variance of the Laplace noise. A change of one user's value changes this many cells of "
+    "the answer, each by an equal part of the sensitivity: 2 cells if users move between counts; 1 is the worst case."
 )
-
+LONGEST_QUERY = 4000  # characters; servers refuse longer addresses
 FIRST = "Fig. 8 of TKDE 2019"
-#: Kept for matrices that a user goes back to.
+# Recent loss functions are kept for users who go back to a matrix.
 loss_function = lru_cache(maxsize=8)(as_loss_function)
 
 
 class LeakagePage(ipywidgets.VBox):
     """An interactive page on the leakage of a series of releases, and on the budgets that bound it.
 
-    It begins with the matrices `example`, a key of `EXAMPLES`, the budget `epsilon` of each of `horizon` releases, the
-    level `alpha` of alpha-DP_T to allocate, in nats, and the `sensitivity` of the released counts, or with what the
-    address asks for, if the page has one of its own. `analysis` is the last valid result, and `problems` says what is
-    wrong with the input.
+    It begins with the matrices of an `example`; inputs in the page's address replace the arguments. `analysis` is the
+    last valid result, and `problems` says what has been wrong since.
     """
 
     def __init__(
@@ -63,23 +58,19 @@ class LeakagePage(ipywidgets.VBox):
         self.horizon = NumberControl("Releases T", horizon, 1, 100, "whole")
         self.alpha = NumberControl("Target α (nats)", alpha, 0.01, 10.0, "logarithmic")
         self.sensitivity = NumberControl("Sensitivity", sensitivity, 1, 10)
-        self.privacy = ipywidgets.ToggleButtons(
-            description="Leakage in", options=[PURE_EPSILON, WITH_DELTA], tooltip="pure ε, or ε at a δ"
-        )
+        self.privacy = toggle("Leakage in", [PURE_EPSILON, WITH_DELTA], "pure ε, or ε at a δ")
         self.delta = NumberControl("Probability δ", 1e-6, 1e-12, 0.1, "logarithmic")
-        self.mechanism = dropdown("Budgets by", (LAPLACE, PURE))
+        self.mechanism = dropdown("Mechanism", (LAPLACE, PURE))
         self.cells = NumberControl("Cells changed", 2, 1, 10, "whole")
-        self.adversary = ipywidgets.ToggleButtons(
-            description="Adversary knows", options=[BOTH, BACKWARD, FORWARD], tooltip="what the adversary knows"
-        )
+        self.adversary = toggle("Adversary knows", [BOTH, BACKWARD, FORWARD], "what the adversary knows")
         self.forward = MatrixSource("forward", self._changed, example)
         self.backward = MatrixSource("backward", self._changed, example, self.forward)
-        self.unequal = ipywidgets.Checkbox(description="different budgets for each release", indent=False)
+        self.unequal = ipywidgets.Checkbox(description="a different budget for each release", indent=False)
         self.budgets = ipywidgets.Textarea(
-            rows=4, continuous_update=False, tooltip="budgets of each release in nats", placeholder="0.5, 0.2 x 8, 0.7"
+            rows=4, continuous_update=False, tooltip="budget of each release in nats", placeholder="0.5, 0.2 x 8, 0.7"
         )
-        self.scheme = dropdown("Those of", SCHEMES, list(SCHEMES)[2])
-        self.fill = ipywidgets.Button(description="Take these budgets")
+        self.scheme = dropdown("Copy from", SCHEMES, "Algorithm 8 (T known)")
+        self.fill = ipywidgets.Button(description="Use these budgets")
         self.reset = ipywidgets.Button(description="Reset to ε")
         self.saved_scheme = dropdown("Budgets of", (CURRENT, *SCHEMES))
         self.save = {
@@ -96,7 +87,12 @@ class LeakagePage(ipywidgets.VBox):
         self._show()
         super().__init__([self.browser, self._columns()])
         self.add_class("tplr-page")
-        numbers = "epsilon horizon alpha sensitivity delta cells".split()
+        # Name in the page's address -> widget with a value.
+        numbers = ("epsilon", "horizon", "alpha", "sensitivity", "delta", "cells")
+        self._values = {name: getattr(self, name).entry for name in numbers}
+        self._values |= self.forward.values | self.backward.values
+        others = ("privacy", "mechanism", "adversary", "budgets", "unequal")
+        self._values |= {name: getattr(self, name) for name in others}
         for name in (*numbers, "mechanism", "adversary", "budgets"):
             getattr(self, name).observe(self._changed, "value")
         self.privacy.observe(self._switch_privacy, "value")
@@ -105,26 +101,22 @@ class LeakagePage(ipywidgets.VBox):
         self.reset.on_click(self._reset)
         for suffix, button in self.save.items():
             button.on_click(partial(self._save, suffix))
-        self._values = (
-            {name: getattr(self, name).entry for name in numbers} | self.forward.values | self.backward.values
-        )
-        self._values |= {name: getattr(self, name) for name in "privacy mechanism adversary budgets unequal".split()}
         self._initial = {name: control.value for name, control in self._values.items()}
         self._refused = read_query(os.environ.get("QUERY_STRING", ""), self._values)
         self._write_address()
 
     def _columns(self) -> ipywidgets.Box:
         self._editor = ipywidgets.VBox(
-            [self.budgets, note("nats, separated by commas; 0.2 x 8 is eight times 0.2")], layout={"display": "none"}
+            [self.budgets, note("in nats, separated by commas; 0.2 x 8 means 0.2 eight times")]
         )
         self._at_delta = ipywidgets.VBox([self.delta, self.mechanism, self.cells, note(ABOUT_CELLS)])
-        self._at_delta.layout.display = "none"
+        self._editor.layout.display = self._at_delta.layout.display = "none"
         filling = ipywidgets.Box([self.fill, self.reset]).add_class("tplr-buttons")
         saving = ipywidgets.Box([*self.save.values()]).add_class("tplr-buttons")
         inputs = [
-            card("Pure ε, or ε at a δ", self.privacy, self._at_delta),
+            card("Pure ε or (ε, δ)", self.privacy, self._at_delta),
             card("What the adversary knows", self.adversary, self.forward, self.backward).add_class("tplr-adversary"),
-            card("Budgets of each release", self.unequal, self._editor, self.scheme, filling),
+            card("Budget of each release", self.unequal, self._editor, self.scheme, filling),
             card("Save", self.saved_scheme, saving, self.saved, self.link),
         ]
         plots = ipywidgets.VBox([self.plots]).add_class("tplr-plots")
@@ -138,7 +130,7 @@ class LeakagePage(ipywidgets.VBox):
         return ipywidgets.Box(columns).add_class("tplr-columns")
 
     def _inputs(self) -> Inputs:
-        """What the controls say; all that is wrong with it goes into one error, a line a problem."""
+        """What the controls say; one ValueError holds all problems, one per line."""
         problems: list[str] = []
 
         def read(what: str, make: Callable) -> Any:
@@ -148,18 +140,21 @@ class LeakagePage(ipywidgets.VBox):
                 problems.append(f"{what}: {error}")
                 return None
 
-        known, follows = self.adversary.value, self.backward.followed
-        forward = read("forward matrix", self.forward.matrix) if known != BACKWARD or follows else None
-        again = follows and problems  # what follows the forward matrix has its problems
-        backward = read("backward matrix", self.backward.matrix) if known != FORWARD and not again else None
-        if known == BACKWARD:
+        adversary, follows = self.adversary.value, self.backward.followed
+        backward, forward = None, None
+        if adversary != BACKWARD or follows:
+            forward = read("forward matrix", self.forward.matrix)
+        if adversary != FORWARD and not (follows and problems):  # the forward problem would be repeated
+            backward = read("backward matrix", self.backward.matrix)
+        if adversary == BACKWARD:
             forward = None
         epsilons = read("budgets", self._epsilons)
-        alpha, sensitivity = (read("releases", control.checked) for control in (self.alpha, self.sensitivity))
-        with_delta = self.privacy.value == WITH_DELTA
+        alpha = read("releases", self.alpha.checked)
+        sensitivity = read("releases", self.sensitivity.checked)
         cells, delta = 1, None
-        if with_delta:
-            cells, delta = read("noise", self.cells.checked), read("noise", partial(self.delta.checked, 0.5))
+        if self.privacy.value == WITH_DELTA:
+            cells = read("noise", self.cells.checked)
+            delta = read("noise", partial(self.delta.checked, 0.5))
         if problems:
             raise ValueError("\n".join(problems))
         noise = {"delta": delta, "mechanism": self.mechanism.value, "cells": cells}
@@ -179,8 +174,8 @@ class LeakagePage(ipywidgets.VBox):
         except ValueError as error:
             problems = str(error).split("\n")
         except Exception as error:  # a page must not end in a traceback
-            problems = [f"unexpected {type(error).__name__}: {error}; change the input back, and please report this"]
-        self._tell(problems)
+            problems = [f"unexpected {type(error).__name__}: {error}; undo the last change, and please report this"]
+        self._show_problems(problems)
         if not problems:
             self._show()
 
@@ -193,35 +188,43 @@ class LeakagePage(ipywidgets.VBox):
     def _write_address(self) -> None:
         """Put the inputs into the address of the page, and say so."""
         query = write_query(self._values, self._initial)
-        fits = len(query) <= LONGEST
-        self.browser.query = query if fits else ""
-        words = ["the address of this page holds these inputs, but no files"]
-        if not fits:
-            words = ["these inputs are too long for an address: save them"]
+        message = "The address of this page contains these inputs, but no files."
+        if len(query) > LONGEST_QUERY:
+            query, message = "", "These inputs are too long for an address: save them as a notebook."
         if self._refused:
-            words.append(f"left out of the address that was opened: {', '.join(self._refused)}")
-        self.link.value = escape("; ".join(words))
+            message += f" Ignored in the address that was opened: {', '.join(self._refused)}."
+        self.browser.query = query
+        self.link.value = escape(message)
 
     def _origin(self) -> str:
         """Where the inputs of a saved notebook come from, in Markdown."""
-        words = ["Synthetic data: no conclusion about people may be drawn from these numbers.\n\n" * self.synthetic]
-        words += [f"Saved by `make explore`. Matrices: forward {self.forward.origin}, backward {self.backward.origin}."]
+        words = f"Saved by `make explore`. Matrices: forward {self.forward.origin}, backward {self.backward.origin}."
+        if self.synthetic:
+            words = f"{NOT_REAL}\n\n{words}"
         if self.browser.query:
-            words += [f"At the address of the page, `?{self.browser.query}` gives the same inputs, but no files."]
+            words += f" The address `?{self.browser.query}` opens the page with the same inputs, but without files."
         source = self.forward
-        both = self.adversary.value == BOTH and self.backward.kind.value == MATCHING
-        if both and source.kind.value == SEQUENCES_FILE and not (source.drop.value or self.unequal.value):
-            controls = source.smoothing, self.alpha, self.horizon, self.epsilon, self.sensitivity
-            names = "SMOOTHING ALPHA HORIZON EPSILON SENSITIVITY".split()
-            given = " ".join(f"{name}={control.value}" for name, control in zip(names, controls, strict=True))
-            command = f"make own-data FILE={quote(source.sequence_file.name)} {given}"
-            words += [f"From the file itself, where it has a line an observation, with intervals: `{command}`."]
-        return " ".join(words).strip()
+        from_sequences = source.kind.value == SEQUENCES_FILE and self.backward.kind.value == MATCHING
+        if from_sequences and self.adversary.value == BOTH and not (source.drop.value or self.unequal.value):
+            parameters = {
+                "FILE": quote(source.sequence_file.name),
+                "SMOOTHING": source.smoothing.value,
+                "ALPHA": self.alpha.value,
+                "HORIZON": self.horizon.value,
+                "EPSILON": self.epsilon.value,
+                "SENSITIVITY": self.sensitivity.value,
+            }
+            command = " ".join(["make own-data", *(f"{name}={value}" for name, value in parameters.items())])
+            words += f" With intervals, from a file with one observation per line: `{command}`."
+        return words
 
-    def _tell(self, problems: list[str]) -> None:
+    def _show_problems(self, problems: list[str]) -> None:
         self.problems = problems
         self.status.value = report.problem_html(problems)
-        (self.add_class if problems else self.remove_class)("tplr-stale")
+        if problems:
+            self.add_class("tplr-stale")
+        else:
+            self.remove_class("tplr-stale")
         for button in self.save.values():
             button.disabled = bool(problems)
 
@@ -234,7 +237,7 @@ class LeakagePage(ipywidgets.VBox):
             else:
                 source.describe(function.matrix)
                 self.synthetic |= source.synthetic
-        self.title.value = SYNTHETIC if self.synthetic else ""
+        self.title.value = f"<p class='tplr-synthetic'>{NOT_REAL}</p>" if self.synthetic else ""
         self.summary.value = report.summary_html(analysis)
         self.table.value = report.schemes_html(analysis)
         self.about_delta.value = report.delta_html(analysis)
@@ -256,7 +259,7 @@ class LeakagePage(ipywidgets.VBox):
         try:
             self.budgets.value = format_budgets(report.budgets_of(self.analysis, self.scheme.value))
         except ValueError as error:
-            return self._tell([f"budgets: {error}"])
+            return self._show_problems([f"budgets: {error}"])
         self.horizon.entry.value = self.analysis.inputs.epsilons.size
         self.unequal.value = True
         self._changed()
@@ -267,12 +270,12 @@ class LeakagePage(ipywidgets.VBox):
         self._changed()
 
     def _save(self, suffix: str, _) -> None:
-        """Write the file below the folder for figures, and have the browser download it as well."""
+        """Write the file below the folder for figures, and make the browser download it as well."""
         self._complete()
         name = self.saved_scheme.value if suffix == ".csv" else CURRENT
         try:
             if suffix == ".csv":
-                content = report.budgets_table(self.analysis, name)
+                content = report.budgets_table(self.analysis, name).to_csv(lineterminator="\n").encode()
             elif suffix == ".ipynb":
                 content = result_notebook(self.analysis, self._origin())
             else:

@@ -1,27 +1,24 @@
 """Kinds of noise side by side: what the same series of budgets leaks at a delta.
 
-Gaussian noise gets the variance of each budget's Laplace noise, 2 (sensitivity / epsilon_t)^2. Where a user's change
-moves so many `cells` of the answer by equal parts of the sensitivity, the L2 sensitivity is sensitivity / sqrt(cells)
-and the multiplier sqrt(2 cells) / epsilon_t.
+Gaussian noise gets the variance of each budget's Laplace noise, 2 (sensitivity / epsilon_t)^2. If a user's change moves
+`cells` cells of the answer by equal parts of the sensitivity, the L2 sensitivity is sensitivity / sqrt(cells) and the
+multiplier sqrt(2 cells) / epsilon_t.
 """
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.profile import PrivacyProfile
 from tplrepro.leakage.temporal_profile import TemporalPrivacyProfile, temporal_privacy_profile
 from tplrepro.validation import FrozenArrays, check_delta, check_horizon
 
-__all__ = ["GAUSSIAN", "LAPLACE", "PURE", "Noise", "gaussian_multipliers", "grid_of", "quantify"]
-
 LAPLACE, PURE, GAUSSIAN = "Laplace noise", "any ε-DP mechanism", "Gaussian noise"
-#: Points of the grid in the smallest budget while a slider moves, and when it rests; and the coarsest grids, nats.
+#: Grid points in the smallest budget, and the coarsest grid in nats, while a slider moves and when it rests.
 MOVING, RESTING = (10, 0.05), (200, 0.005)
-#: A longer series is quantified when the sliders rest only; on the finest grid it would take seconds.
+#: Longer series are quantified only when the sliders rest; on the finest grid that would take seconds.
 LIVE = 50
-#: Beyond that the grid would be too long; so much is no privacy either.
+#: Larger budgets give no privacy, and their grid would be too long.
 MAX_EPSILON = 50.0
 
 
@@ -39,7 +36,7 @@ class Noise(FrozenArrays):
     user_level: float = np.nan
 
     def at(self, delta: float) -> "Noise":
-        """The same at another delta; a ValueError for one that is not between 0 and 1."""
+        """The same noise at another delta."""
         if self.profile is None or self.together is None:
             return self
         profile, together = self.profile, float(self.together.epsilon(delta))
@@ -48,7 +45,7 @@ class Noise(FrozenArrays):
 
 
 def gaussian_multipliers(epsilons: np.ndarray, cells: int) -> np.ndarray:
-    """Scale over L2 sensitivity of Gaussian noise with the variance of Laplace noise, (T,), rounded down."""
+    """Noise multipliers (T,) of Gaussian noise with the variance of Laplace noise, rounded down."""
     return np.sqrt(2.0 * check_horizon(cells, "the number of cells")) / epsilons * (1.0 - 2.0**-50)
 
 
@@ -57,49 +54,32 @@ def grid_of(epsilons: np.ndarray, resting: bool) -> float:
     points, coarsest = RESTING if resting else MOVING
     if resting:
         points = min(max(points * LIVE // epsilons.size, 2 * MOVING[0]), points)
-    # At most some 2^16 points: a Gaussian with epsilon / sqrt(2) for its shift reaches so far.
+    # About 2^16 points at most: a Gaussian shifted by epsilon / sqrt(2) reaches this far.
     reach = epsilons.max() * (epsilons.max() / 4.0 + 7.0)
     return float(max(min(epsilons.min() / points, coarsest), 1e-5, reach / 2**16))
 
 
 def quantify(
-    name: str,
-    epsilons: np.ndarray,
-    backward: PrivacyLossFunction | None,
-    forward: PrivacyLossFunction | None,
-    *,
-    delta: float,
-    cells: int = 2,
-    grid: float | None = None,
+    name: str, epsilons: np.ndarray, functions: tuple, delta: float, cells: int, grid: float | None = None
 ) -> Noise:
-    """The leakage at a delta of releases with one kind of noise; nothing is computed on a grid of inf.
+    """The leakage at a delta of releases with one kind of noise; nothing is computed on a grid of inf."""
+    from dp_accounting import GaussianDpEvent, LaplaceDpEvent
 
-    ValueError where dp_accounting is not installed, for a budget above 50 nats, and for a delta out of range.
-
-    >>> P = PrivacyLossFunction([[0.8, 0.2], [0.1, 0.9]])
-    >>> quantify("Gaussian noise", np.full(5, 0.1), P, P, delta=1e-6).tpl.round(3).tolist()
-    [0.268, 0.299, 0.307, 0.299, 0.268]
-    """
-    try:
-        from dp_accounting import GaussianDpEvent, LaplaceDpEvent
-    except ImportError:
-        raise ValueError(
-            "(ε, δ) leakage needs dp_accounting, which is not installed; install it with 'pip install dp-accounting', "
-            "or choose pure ε"
-        ) from None
     if epsilons.max() > MAX_EPSILON:
         raise ValueError(
             f"budgets with a δ must be at most {MAX_EPSILON:g} nats here, found {epsilons.max():g}; choose pure ε, or "
-            "use tplrepro.temporal_privacy_profile directly"
+            "call tplrepro.temporal_privacy_profile directly"
         )
     check_delta(delta)
-    multipliers, grid = gaussian_multipliers(epsilons, cells), grid_of(epsilons, True) if grid is None else grid
+    multipliers = gaussian_multipliers(epsilons, cells)
+    if grid is None:
+        grid = grid_of(epsilons, resting=True)
     if grid == np.inf:
         return Noise(name, grid)
-    events = {
-        LAPLACE: lambda: [LaplaceDpEvent(1.0 / epsilon) for epsilon in epsilons.tolist()],
-        PURE: lambda: epsilons.tolist(),
-        GAUSSIAN: lambda: [GaussianDpEvent(m) for m in multipliers.tolist()],
-    }
-    profile = temporal_privacy_profile(events[name](), backward, forward, grid=grid)
+    events = epsilons.tolist()
+    if name == LAPLACE:
+        events = [LaplaceDpEvent(1.0 / epsilon) for epsilon in epsilons.tolist()]
+    elif name == GAUSSIAN:
+        events = [GaussianDpEvent(multiplier) for multiplier in multipliers.tolist()]
+    profile = temporal_privacy_profile(events, *functions, grid=grid)
     return Noise(name, grid, profile, profile.user_level).at(delta)

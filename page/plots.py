@@ -1,7 +1,6 @@
-"""The panels, four and two more for a δ: which curves they show, and their looks on the page and in a saved file.
+"""The panels: their curves and looks, on the page (`static/plots.js` draws them as SVG) and in a saved figure.
 
-Colours are Okabe and Ito's, with a dash and a marker each; text and grid of the page take their colours from its theme
-(see `static/page.css`), so that the same figure is readable on light and on dark ground.
+Colours are Okabe and Ito's, each with its own dash and marker; text and grid take their colours from the page's theme.
 """
 
 from typing import Any
@@ -15,64 +14,68 @@ from page.analysis import Analysis
 from page.glossary import about
 from page.schemes import SCHEMES
 
-__all__ = ["CURRENT", "PANELS", "curves", "draw"]
-
 CURRENT = "the chosen budgets"
-#: Readable on white and on black.
-GREY = "#8c8c8c"
+GREY = "#8c8c8c"  # readable on white and on black
+MARKERS = 14  # of a curve, about: the line stays visible between them
 
-# Name, colour, dash, marker and mode of each curve, in the words of `static/plots.js`.
+# Each line style and marker in Matplotlib and in SVG (stroke-dasharray, path around the point).
+DASHES = {
+    "solid": ("-", ""),
+    "dash": ("--", "9 5"),
+    "longdash": ((0, (8, 3)), "15 6"),
+    "dashdot": ("-.", "9 4 2 4"),
+    "dot": (":", "2 4"),
+    "none": ("", None),
+}
+SHAPES = {
+    "circle": ("o", "m-3,0a3,3 0 1,0 6,0a3,3 0 1,0 -6,0"),
+    "square": ("s", "m-3,-3h6v6h-6z"),
+    "triangle": ("^", "m0,-4l4,7h-8z"),
+    "diamond": ("D", "m0,-4l4,4l-4,4l-4,-4z"),
+    "star": ("*", "m0,-6l1.4,4h4.3l-3.4,2.6l1.3,4l-3.6,-2.4l-3.6,2.4l1.3,-4l-3.4,-2.6h4.3z"),
+    "x": ("x", "m-4,-3l1,-1l3,3l3,-3l1,1l-3,3l3,3l-1,1l-3,-3l-3,3l-1,-1l3,-3z"),
+    "none": ("", None),
+}
+
+# Name, colour, dash and marker of each curve.
 LEAKAGES = [
-    ("BPL", PALETTE[0], "solid", "circle", "lines+markers"),
-    ("FPL", PALETTE[1], "dash", "square", "lines+markers"),
-    ("TPL", PALETTE[2], "dashdot", "triangle-up", "lines+markers"),
-    ("ε", PALETTE[3], "dot", "diamond", "lines+markers"),
-    ("target α", GREY, "longdash", "circle", "lines"),
+    ("BPL", PALETTE[0], "solid", "circle"),
+    ("FPL", PALETTE[1], "dash", "square"),
+    ("TPL", PALETTE[2], "dashdot", "triangle"),
+    ("ε", PALETTE[3], "dot", "diamond"),
+    ("target α", GREY, "longdash", "none"),
 ]
 LOSSES = [
-    ("L backward", PALETTE[0], "solid", "circle", "lines"),
-    ("L forward", PALETTE[1], "dash", "square", "lines"),
-    ("breakpoints", PALETTE[3], "solid", "x", "markers"),
-    ("leakage − ε", GREY, "longdash", "circle", "lines"),
-    ("supremum", PALETTE[4], "solid", "star", "markers"),
+    ("L backward", PALETTE[0], "solid", "none"),
+    ("L forward", PALETTE[1], "dash", "none"),
+    ("breakpoints", PALETTE[3], "none", "x"),
+    ("leakage − ε", GREY, "longdash", "none"),
+    ("supremum", PALETTE[4], "none", "star"),
 ]
 LOOKS = [
-    (GREY, "solid", "circle", "lines+markers"),  # broad: other budgets may be the same
-    (PALETTE[3], "dot", "diamond", "lines+markers"),
-    (PALETTE[4], "dash", "square", "lines+markers"),
-    (PALETTE[5], "dashdot", "triangle-up", "lines+markers"),
-    (PALETTE[2], "solid", "star", "lines+markers"),
+    (GREY, "solid", "circle"),  # drawn broad, because other budgets may be the same
+    (PALETTE[3], "dot", "diamond"),
+    (PALETTE[4], "dash", "square"),
+    (PALETTE[5], "dashdot", "triangle"),
+    (PALETTE[2], "solid", "star"),
 ]
+BUDGETS = [(name, *look) for name, look in zip((CURRENT, *SCHEMES), LOOKS, strict=True)]
 AT_DELTA = [*LEAKAGES[:3], ("TPL, pure ε", *LEAKAGES[3][1:]), LEAKAGES[4]]
 GAUSSIANS = [*LEAKAGES[:3], ("TPL of the budgets", *LEAKAGES[3][1:]), LEAKAGES[4]]
-BUDGETS = [(name, *look) for name, look in zip((CURRENT, *SCHEMES), LOOKS, strict=True)]
 
-#: The same dashes and markers in Matplotlib's words.
-LINES = {"solid": "-", "dash": "--", "longdash": (0, (8, 3)), "dashdot": "-.", "dot": ":"}
-MARKS = {"circle": "o", "square": "s", "triangle-up": "^", "diamond": "D", "star": "*", "x": "x"}
-
-#: Title of each panel at a delta, which begins the names of its curves -> their looks.
+# Title of each panel at a delta, with which the names of its curves begin -> their looks.
 OF_BUDGETS, OF_GAUSSIAN = "leakage of the budgets at δ", "leakage of Gaussian noise at δ"
 NOISY = {OF_BUDGETS: AT_DELTA, OF_GAUSSIAN: GAUSSIANS}
 
 
 def curves(analysis: Analysis) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """The x and y of every curve: leakages, loss functions, "budget of <scheme>" and "error of <scheme>".
-
-    Those named after a panel "... at δ" are upper bounds of (epsilon, delta) leakage.
-    What does not apply, such as the forward loss function of an adversary who does not know it, is empty.
-    """
+    """Name of each curve of `PANELS` -> its x and y, which are empty if the curve does not apply."""
     inputs, leakage = analysis.inputs, analysis.leakage
     times = np.arange(1, inputs.epsilons.size + 1)
     nothing = np.empty(0), np.empty(0)
-    drawn: dict[str, tuple[np.ndarray, np.ndarray]] = {
-        "BPL": (times, leakage.bpl),
-        "FPL": (times, leakage.fpl),
-        "TPL": (times, leakage.tpl),
-        "ε": (times, inputs.epsilons),
-        "target α": (times[[0, -1]], np.full(2, inputs.alpha)),
-    }
-    drawn |= {name: nothing for name, *_ in LOSSES}
+    drawn: dict = {curve["name"]: nothing for panel in PANELS for curve in panel["curves"]}
+    drawn |= {"BPL": (times, leakage.bpl), "FPL": (times, leakage.fpl), "TPL": (times, leakage.tpl)}
+    drawn |= {"ε": (times, inputs.epsilons), "target α": (times[[0, -1]], np.full(2, inputs.alpha))}
     for side in analysis.sides:
         drawn[f"L {side.name}"] = (side.alphas, side.losses)
     if analysis.sides:
@@ -83,15 +86,15 @@ def curves(analysis: Analysis) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         suprema = np.array([side.supremum for side in analysis.sides if np.isfinite(side.supremum)])
         drawn["supremum"] = (suprema, suprema - budget)
     for name, budgets in [(CURRENT, inputs.epsilons), *((scheme.name, scheme.budgets) for scheme in analysis.schemes)]:
-        drawn[f"budget of {name}"] = nothing if budgets is None else (times, budgets)
-        drawn[f"error of {name}"] = nothing if budgets is None else (times, inputs.sensitivity / budgets)
-    drawn |= {f"{of}: {name}": nothing for of, looks in NOISY.items() for name, *_ in looks}
-    for of, noise in zip(NOISY, analysis.noises, strict=False):
+        if budgets is not None:
+            drawn[f"budget of {name}"] = (times, budgets)
+            drawn[f"error of {name}"] = (times, inputs.sensitivity / budgets)
+    for title, noise in zip(NOISY, analysis.noises, strict=False):
         for name, bounds in {"BPL": noise.bpl, "FPL": noise.fpl, "TPL": noise.tpl}.items():
             if bounds is not None:
                 finite = np.isfinite(bounds)
-                drawn[f"{of}: {name}"] = times[finite], bounds[finite]
-        drawn[f"{of}: target α"] = drawn["target α"]
+                drawn[f"{title}: {name}"] = times[finite], bounds[finite]
+        drawn[f"{title}: target α"] = drawn["target α"]
     if analysis.noises:
         drawn[f"{OF_BUDGETS}: TPL, pure ε"] = drawn["TPL"]
         drawn[f"{OF_GAUSSIAN}: TPL of the budgets"] = drawn[f"{OF_BUDGETS}: TPL"]
@@ -99,7 +102,7 @@ def curves(analysis: Analysis) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 
 def draw(analysis: Analysis, title: str = "") -> Figure:
-    """The panels that have something to show as a Matplotlib figure in the house style."""
+    """The panels that have something to show, as a Matplotlib figure in the house style."""
     drawn = curves(analysis)
     shown = [panel for panel in PANELS if any(drawn[curve["name"]][0].size for curve in panel["curves"])]
     figure, axes = subplots(len(shown) // 2, 2, panel_height=2.5)
@@ -107,19 +110,12 @@ def draw(analysis: Analysis, title: str = "") -> Figure:
         for curve in panel["curves"]:
             x, y = drawn[curve["name"]]
             if x.size:
-                axis.plot(
-                    x,
-                    y,
-                    label=curve["label"],
-                    color=curve["colour"],
-                    linestyle=LINES[curve["dash"]] if "lines" in curve["mode"] else "",
-                    marker=MARKS[curve["marker"]] if "markers" in curve["mode"] else "",
-                    linewidth=5 if curve["width"] > 2 else None,
-                    alpha=0.55 if curve["width"] > 2 else None,
-                    markevery=max(1, x.size // 14),  # about as many markers as on the page, see `static/plots.js`
-                )
-        title_here = panel["title"].replace("at δ", f"at δ = {analysis.inputs.delta or 0:g}")
-        axis.set(title=title_here, xlabel=panel["x"], ylabel=panel["y"])
+                style = {"linestyle": curve["linestyle"], "marker": curve["marker"], "color": curve["colour"]}
+                if curve["broad"]:
+                    style |= {"linewidth": 5, "alpha": 0.55}
+                axis.plot(x, y, label=curve["label"], markevery=max(1, x.size // MARKERS), **style)
+        panel_title = panel["title"].replace("at δ", f"at δ = {analysis.inputs.delta or 0:g}")
+        axis.set(title=panel_title, xlabel=panel["x"], ylabel=panel["y"])
         if panel["logarithmic"]:
             axis.set_yscale("log")
             axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
@@ -138,15 +134,18 @@ def draw(analysis: Analysis, title: str = "") -> Figure:
 
 
 def _panel(
-    title: str, x: str, y: str, looks: list[tuple], of: str = "", logarithmic: bool = False, order: int = 0
+    title: str, x: str, y: str, looks: list[tuple], prefix: str = "", logarithmic: bool = False, order: int = 0
 ) -> dict[str, Any]:
-    """A panel without its numbers: titles, and of each curve the look and the name, which begins with `of`."""
-    keys = ("name", "label", "about", "width", "colour", "dash", "marker", "mode")
-    values = [
-        (of + name, name.partition(" (")[0], about(name), 7 if name == CURRENT else 2, *look) for name, *look in looks
-    ]
-    drawn = [dict(zip(keys, of_curve, strict=True)) for of_curve in values]
-    return {"title": title, "x": x, "y": y, "logarithmic": logarithmic, "order": order, "curves": drawn}
+    """A panel without its numbers; `prefix` begins the names of its curves."""
+    curves_of_panel = []
+    for name, colour, dash, marker in looks:
+        curve = {"name": prefix + name, "label": name.partition(" (")[0], "about": about(name), "colour": colour}
+        curve["broad"] = name == CURRENT
+        curve["linestyle"], curve["dashes"] = DASHES[dash]
+        curve["marker"], curve["shape"] = SHAPES[marker]
+        curves_of_panel.append(curve)
+    panel = {"title": title, "x": x, "y": y, "logarithmic": logarithmic, "order": order, "markers": MARKERS}
+    return panel | {"curves": curves_of_panel}
 
 
 PANELS = [
@@ -154,5 +153,5 @@ PANELS = [
     _panel("privacy loss function L", "leakage at the neighbouring release (nats)", "L (nats)", LOSSES),
     _panel("budgets of each scheme", "release t", "ε (nats)", BUDGETS, "budget of "),
     _panel("expected absolute error", "release t", "error, log scale", BUDGETS, "error of ", logarithmic=True),
-    *(_panel(of, "release t", "bound on ε (nats)", looks, f"{of}: ", order=-1) for of, looks in NOISY.items()),
+    *(_panel(title, "release t", "bound on ε (nats)", looks, f"{title}: ", order=-1) for title, looks in NOISY.items()),
 ]

@@ -1,9 +1,10 @@
-"""The results as HTML that follows the theme of the page (labels of states are escaped), and as files to save."""
+"""The results as HTML that follows the theme of the page, with escaped labels, and as files to save."""
 
 import re
 from decimal import ROUND_CEILING, Context
 from html import escape
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
@@ -15,83 +16,80 @@ from page.plots import CURRENT, draw
 from page.schemes import PENDING, mean_error
 from tplrepro.leakage.temporal import temporal_privacy_leakage
 
-__all__ = ["MEDIA_TYPES", "budgets_of", "budgets_table", "critical_words", "delta_html", "file_name", "problem_html"]
-__all__ += ["saved_figure", "schemes_html", "summary_html", "supremum_words"]
-
-#: What a browser needs to know about a file.
-MEDIA_TYPES = {".csv": "text/csv", ".svg": "image/svg+xml", ".pdf": "application/pdf"}
-MEDIA_TYPES |= {".ipynb": "application/x-ipynb+json"}
-
-#: How columns of a saved file begin.
+MEDIA_TYPES = {
+    ".csv": "text/csv",
+    ".svg": "image/svg+xml",
+    ".pdf": "application/pdf",
+    ".ipynb": "application/x-ipynb+json",
+}
+# Prefixes of the columns of a saved file.
 COLUMNS = {LAPLACE: "laplace", PURE: "pure", GAUSSIAN: "gaussian"}
 
 
 def critical_words(critical: float) -> str:
-    """For which budgets the supremum is finite.
-
-    >>> critical_words(0.22314355)
-    'below 0.22314 nats a release'
-    """
+    """For which budgets the supremum is finite, such as "below 0.22314 nats per release"."""
     if critical == np.inf:
         return "for every budget"
     if critical == 0.0:
         return "for no budget: the leakage grows without bound"
-    return f"below {critical:.5g} nats a release"
+    return f"below {critical:.5g} nats per release"
 
 
 def supremum_words(value: float) -> str:
-    return "grows without bound" if value == np.inf else f"{value:.4g} nats"
+    """A supremum in words."""
+    return "infinite (the leakage grows without bound)" if value == np.inf else f"{value:.4g} nats"
 
 
-def _noise_words(noise: Noise, alpha: float) -> str:
-    """The bounds of one kind of noise; they are not exact, so one above alpha does not say that the leakage is."""
+def _noise_html(noise: Noise, alpha: float) -> str:
+    """The bounds of one kind of noise; a bound above alpha does not show that the leakage is."""
     if noise.tpl is None:
         return f"<em>{PENDING}</em>"
     if not np.isfinite(noise.tpl).all():
         return "no finite bound at so small a δ"
     peak = int(np.argmax(noise.tpl))
     largest = float(noise.tpl[peak])
+    total = f"at most {_rounded_up(noise.user_level)}"
     return (
-        f"<strong data-number='{COLUMNS[noise.name]}-tpl'>at most {_up(largest)} nats</strong> at release {peak + 1}; "
-        + _verdicts(largest, noise.user_level, f"at most {_up(noise.user_level)}", alpha, "not shown to be within")
+        f"<strong data-number='{COLUMNS[noise.name]}-tpl'>at most {_rounded_up(largest)} nats</strong> at release "
+        f"{peak + 1}; " + _verdicts_html(largest, noise.user_level, total, alpha, above="not shown to be within")
     )
 
 
-def _verdicts(event: float, user: float, shown: str, alpha: float, beyond: str = "above") -> str:
-    """How the largest TPL and the leakage of all releases together, which says more, compare with alpha."""
-    words = [("good", "within") if level <= alpha else ("bad", beyond) for level in (event, user)]
-    return (
-        f"<span class='tplr-{words[0][0]}'>{explained('event level')} {words[0][1]} α = {alpha:g}</span>, "
-        f"<span class='tplr-{words[1][0]}'>{explained('user level')} {words[1][1]} it</span> ({shown} nats in all)"
-    )
+def _verdicts_html(event: float, user: float, total: str, alpha: float, above: str = "above") -> str:
+    """Whether the largest TPL, and the `total` leakage of all releases together, are within alpha."""
+    verdicts = []
+    for term, leakage in (("event level", event), ("user level", user)):
+        mark, words = ("good", "within") if leakage <= alpha else ("bad", above)
+        verdicts.append(f"<span class='tplr-{mark}'>{explained(term)} {words} α = {alpha:g}</span>")
+    return f"{', '.join(verdicts)} ({total} nats in total)"
 
 
-def _up(bound: float) -> str:
-    """Four digits, rounded up.
-
-    >>> _up(0.30001)
-    '0.3001'
-    """
+def _rounded_up(bound: float) -> str:
+    """Four digits: 0.3001 for 0.30001."""
     return f"{float(Context(prec=4, rounding=ROUND_CEILING).create_decimal_from_float(bound)):.4g}"
 
 
+def _range(values: np.ndarray) -> str:
+    low, high = f"{values.min():.4g}", f"{values.max():.4g}"
+    return low if np.ptp(values) == 0 else f"{low} to {high}"
+
+
 def delta_html(analysis: Analysis) -> str:
-    """What the plots at a delta show, and what does not exist for Gaussian noise; nothing for pure epsilon."""
+    """What the plots at a delta show, and what is not defined for Gaussian noise; empty for pure epsilon."""
     inputs, noises = analysis.inputs, analysis.noises
     if inputs.delta is None:
         return ""
-    multipliers = gaussian_multipliers(inputs.epsilons, inputs.cells)
-    scales = np.sqrt(2.0) * inputs.sensitivity / inputs.epsilons
-    ranges = [f"{v.min():.4g}" if np.ptp(v) == 0 else f"{v.min():.4g} to {v.max():.4g}" for v in (scales, multipliers)]
+    deviations = np.sqrt(2.0) * inputs.sensitivity / inputs.epsilons
     grids = " and ".join(dict.fromkeys(f"{noise.grid:.2g}" for noise in noises if np.isfinite(noise.grid)))
+    cells = "1 cell" if inputs.cells == 1 else f"{inputs.cells} cells"
     return (
-        f"<p>The first two plots show (ε, δ) leakage: the ε that holds at δ = {inputs.delta:g} for {noises[0].name} of "
-        f"these budgets, and for Gaussian noise of the same variance as Laplace noise: standard deviation {ranges[0]}, "
-        f"or {ranges[1]} times the L2 sensitivity {inputs.sensitivity / np.sqrt(inputs.cells):.4g} of an answer that "
-        f"changes in {inputs.cells} cell{'s' * (inputs.cells > 1)}. They are upper bounds by temporal privacy profiles "
-        f"(on a grid of {grids or '...'} nats), not the exact leakage.</p><p>Everything else is of pure ε: the other "
-        "plots, the supremum, and the budgets for α. Gaussian noise has no pure ε, so that none of these is defined "
-        "for it; tplrepro.allocate_noise gives multipliers instead.</p>"
+        f"<p>The first two plots show (ε, δ) leakage: the ε that holds at δ = {inputs.delta:g}, for {noises[0].name} "
+        f"with these budgets and for Gaussian noise with the variance of the Laplace noise. The standard deviation is "
+        f"{_range(deviations)}, which is {_range(gaussian_multipliers(inputs.epsilons, inputs.cells))} times the L2 "
+        f"sensitivity {inputs.sensitivity / np.sqrt(inputs.cells):.4g} of an answer in which {cells} change. The plots "
+        f"show upper bounds by temporal privacy profiles (on a grid of {grids or '...'} nats), not the exact leakage."
+        "</p><p>Everything else is for pure ε: the other plots, the supremum, and the budgets for α. None of these is "
+        "defined for Gaussian noise, which has no pure ε; use tplrepro.allocate_noise for noise multipliers.</p>"
     )
 
 
@@ -100,20 +98,20 @@ def summary_html(analysis: Analysis) -> str:
     leakage, inputs = analysis.leakage, analysis.inputs
     peak = int(np.argmax(leakage.tpl))
     largest = float(leakage.tpl[peak])
+    verdicts = _verdicts_html(largest, leakage.user_level, f"{leakage.user_level:.4g}", inputs.alpha)
     critical = f"<span data-number='critical'>{critical_words(analysis.critical)}</span>"
     if len(analysis.sides) > 1 and 0.0 < analysis.critical < np.inf:
         critical += f" ({'; '.join(f'{side.name} {critical_words(side.critical)}' for side in analysis.sides)})"
     rows = {
-        f"Largest TPL{', pure ε' * bool(analysis.noises)}": f"<strong data-number='tpl'>{largest:.4g} nats</strong> at "
-        f"release {peak + 1} of {inputs.epsilons.size}; "
-        + _verdicts(largest, leakage.user_level, f"{leakage.user_level:.4g}", inputs.alpha),
+        "Largest TPL, pure ε" if analysis.noises else "Largest TPL": f"<strong data-number='tpl'>{largest:.4g} nats"
+        f"</strong> at release {peak + 1} of {inputs.epsilons.size}; {verdicts}",
         "Without correlation": f"{analysis.largest_budget:.4g} nats, the largest budget",
-        "Supremum": f"<span data-number='supremum'>{supremum_words(analysis.supremum)}</span>, if that budget is "
-        "released for ever",
-        "Supremum is finite": critical,
+        "Supremum": f"<span data-number='supremum'>{supremum_words(analysis.supremum)}</span>, if the largest budget "
+        "is spent at every release forever",
+        "Finite supremum": critical,
         "Mean error": f"{mean_error(inputs.epsilons, inputs.sensitivity):.4g} (mean absolute Laplace noise)",
     }
-    rows |= {f"{noise.name} at δ = {inputs.delta:g}": _noise_words(noise, inputs.alpha) for noise in analysis.noises}
+    rows |= {f"{noise.name} at δ = {inputs.delta:g}": _noise_html(noise, inputs.alpha) for noise in analysis.noises}
     table = "".join(f"<tr><th scope='row'>{explained(name)}</th><td>{text}</td></tr>" for name, text in rows.items())
     sentences = "".join(f"<li>{escape(str(side))}.</li>" for side in analysis.sides)
     return (
@@ -123,7 +121,7 @@ def summary_html(analysis: Analysis) -> str:
 
 
 def schemes_html(analysis: Analysis) -> str:
-    """The table of allocation schemes, with a mark on the least error."""
+    """The table of allocation schemes, in which the smallest error is marked."""
     columns = ("budgets for target α", "smallest ε (nats)", "largest ε (nats)", "largest TPL (nats)", "mean error")
     head = "".join(f"<th scope='col'>{explained(text)}</th>" for text in columns)
     sensitivity = analysis.inputs.sensitivity
@@ -138,7 +136,7 @@ def schemes_html(analysis: Analysis) -> str:
             continue
         numbers = scheme.budgets.min(), scheme.budgets.max(), scheme.largest_tpl, errors[scheme.name]
         cells = "</td><td>".join(f"{number:.5g}" for number in numbers)
-        best = " <span class='tplr-good'>least</span>" if errors[scheme.name] <= least * (1 + 1e-9) else ""
+        best = " <span class='tplr-good'>smallest</span>" if errors[scheme.name] <= least * (1 + 1e-9) else ""
         rows.append(f"<tr data-scheme='{escape(scheme.name)}'>{name}<td>{cells}{best}</td></tr>")
     return (
         f"<div class='tplr-scroll'><table class='tplr-table' aria-label='Allocation schemes'>"
@@ -147,7 +145,7 @@ def schemes_html(analysis: Analysis) -> str:
 
 
 def problem_html(problems: list[str]) -> str:
-    """What is wrong with the input, one line a problem; nothing for no problem."""
+    """What is wrong with the input, one line per problem; empty if nothing is."""
     if not problems:
         return ""
     lines = "".join(f"<li>{escape(problem)}</li>" for problem in problems)
@@ -158,7 +156,7 @@ def problem_html(problems: list[str]) -> str:
 
 
 def budgets_of(analysis: Analysis, name: str) -> np.ndarray:
-    """The budgets of a scheme, or of the page itself; a ValueError says why there are none."""
+    """The chosen budgets, or those of a scheme; ValueError if it has none."""
     if name == CURRENT:
         return analysis.inputs.epsilons
     scheme = next(scheme for scheme in analysis.schemes if scheme.name == name)
@@ -167,34 +165,23 @@ def budgets_of(analysis: Analysis, name: str) -> np.ndarray:
     return scheme.budgets
 
 
-def budgets_table(analysis: Analysis, name: str) -> bytes:
-    """CSV with one line a release: its budget, the scale of its Laplace noise, and the leakages that result.
-
-    With a delta, this and the bounds of epsilon at it follow: of the budgets, and of Gaussian noise with its scale.
-    Floats are written with all their digits, so that reading the file gives the same budgets.
-    """
+def budgets_table(analysis: Analysis, name: str = CURRENT) -> pd.DataFrame:
+    """The chosen budgets or those of a scheme, one row per release, with scales of the noise and leakages."""
     budgets, inputs = budgets_of(analysis, name), analysis.inputs
-    sides, names = (inputs.backward, inputs.forward), ("bpl", "fpl", "tpl")
-    leakage = temporal_privacy_leakage(budgets, *sides)
+    leakage = temporal_privacy_leakage(budgets, *inputs.functions)
     columns: dict[str, np.ndarray | float] = {"epsilon": budgets, "laplace_scale": inputs.sensitivity / budgets}
-    columns |= {name: getattr(leakage, name) for name in names}
+    columns |= {"bpl": leakage.bpl, "fpl": leakage.fpl, "tpl": leakage.tpl}
     if inputs.delta is not None:
         columns |= {"delta": inputs.delta, "gaussian_scale": np.sqrt(2.0) * inputs.sensitivity / budgets}
         columns |= {"gaussian_multiplier": gaussian_multipliers(budgets, inputs.cells)}
-        for kind in (inputs.mechanism, GAUSSIAN):
-            noise = quantify(kind, budgets, *sides, delta=inputs.delta, cells=inputs.cells)
-            columns |= {f"{COLUMNS[kind]}_{name}_at_delta": getattr(noise, name) for name in names}
-    return (
-        pd.DataFrame(columns, index=np.arange(1, budgets.size + 1))
-        .to_csv(index_label="release", lineterminator="\n")
-        .encode()
-    )
+        for mechanism in (inputs.mechanism, GAUSSIAN):
+            noise = quantify(mechanism, budgets, inputs.functions, inputs.delta, inputs.cells)
+            columns |= {f"{COLUMNS[mechanism]}_{part}_at_delta": getattr(noise, part) for part in ("bpl", "fpl", "tpl")}
+    return pd.DataFrame(columns, index=pd.RangeIndex(1, budgets.size + 1, name="release"))
 
 
 def saved_figure(analysis: Analysis, suffix: str, title: str = "") -> bytes:
     """The figure as SVG or PDF."""
-    import matplotlib.pyplot as plt
-
     figure = draw(analysis, title)
     content = figure_bytes(figure, suffix)
     plt.close(figure)
@@ -203,7 +190,10 @@ def saved_figure(analysis: Analysis, suffix: str, title: str = "") -> bytes:
 
 def file_name(analysis: Analysis, name: str, suffix: str) -> str:
     """A name that says what is in the file, such as budgets-Algorithm-8-alpha-1-T-10.csv."""
-    words = "-".join(re.findall("[A-Za-z0-9]+", re.sub(r"\(.*\)|^the ", "", name).replace("α/T", "alpha-over-T")))
+    inputs = analysis.inputs
+    scheme = re.sub(r"\(.*\)|^the ", "", name).replace("α/T", "alpha-over-T")
     kind = "budgets" if suffix == ".csv" else "leakage"
-    delta = "" if analysis.inputs.delta is None else f"-delta-{analysis.inputs.delta:g}"
-    return f"{kind}-{words}-alpha-{analysis.inputs.alpha:g}-T-{analysis.inputs.epsilons.size}{delta}{suffix}"
+    parts = [kind, *re.findall("[A-Za-z0-9]+", scheme), f"alpha-{inputs.alpha:g}-T-{inputs.epsilons.size}"]
+    if inputs.delta is not None:
+        parts.append(f"delta-{inputs.delta:g}")
+    return "-".join(parts) + suffix

@@ -1,16 +1,13 @@
-"""When to compute: once for a burst of changes, and the long calculations only when nothing has changed for a while."""
+"""When to compute: once for a burst of changes, and the long calculations only when the changes have stopped."""
 
 import asyncio
 from collections.abc import Callable
 
-__all__ = ["Scheduler", "run_later"]
-
-#: Seconds without a change after which the long calculations begin.
-REST = 0.15
+REST = 0.15  # seconds without a change after which the long calculations begin
 
 
 def run_later(delay: float, callback: Callable[[], None]) -> asyncio.TimerHandle | None:
-    """Call back after `delay` seconds on the running event loop; at once where none runs, as in a script."""
+    """Call back after `delay` seconds on the running event loop; at once if none is running, as in a script."""
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:
@@ -20,7 +17,7 @@ def run_later(delay: float, callback: Callable[[], None]) -> asyncio.TimerHandle
 
 
 class Scheduler:
-    """Turns any number of changes into one update, followed by one completion when changes have ceased.
+    """Turns any number of changes into one update, followed by one completion when the changes stop.
 
     >>> async def burst():
     ...     scheduler = Scheduler(lambda: print("update"), lambda: print("complete"))
@@ -38,7 +35,7 @@ class Scheduler:
         self._rest: asyncio.TimerHandle | None = None
 
     def request(self, *_) -> None:
-        """Ask for an update. Takes the arguments of any observer and ignores them."""
+        """Ask for an update; takes and ignores the arguments of any observer."""
         if self._rest is not None:
             self._rest.cancel()
         if not self._requested:
@@ -48,5 +45,5 @@ class Scheduler:
     def _run(self) -> None:
         self._requested = False
         self._update()
-        if not self._requested:  # else the update itself changed something, and runs once more
+        if not self._requested:  # otherwise the update itself changed something, and runs once more
             self._rest = run_later(REST, self._complete)

@@ -1,34 +1,28 @@
-"""Matrices estimated from observed sequences: an uploaded text, or one of the data sets.
-
-A forward matrix comes from the counts of steps, the backward one from the same counts with time reversed. Of a data set
-the most visited states are kept, because the page shall answer while a slider moves; a visit to another state ends a
-sequence. A synthetic stand-in takes the place of a data set that is not found, and is called synthetic.
-"""
+"""Transition counts of observed sequences: of an uploaded text, or of one of the data sets."""
 
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from page.matrices import MAX_STATES
 from page.text import cells_of_lines, check_most, number
-from tplrepro.markov.sequences import USUAL_NAMES, count_transitions, whole_numbers
+from tplrepro.datasets import prepare, read_sequences
+from tplrepro.markov.sequences import USUAL_NAMES, Sequences, as_sequences, count_transitions, whole_numbers
 from tplrepro.markov.transition import TransitionMatrix, drop_dead_ends
 
-__all__ = ["DATASETS", "WANTED", "Observed", "from_dataset", "from_text", "parse_sequences"]
-
-WANTED = "user,time,state above lines such as 7,1,home and 7,2,office, or one sequence a line, such as home,office,home"
+WANTED = "a header such as user,time,state and rows such as 7,1,home, or one sequence per line such as home,office,home"
 MISSING = ("", "nan", "na", "null")
-#: Name -> the arguments of `preparation.prepare`.
+# Name -> the arguments of `prepare`.
 DATASETS: dict[str, dict[str, Any]] = {
     "Geolife": {"cell_km": 2.0, "stand_in": {"n_users": 12, "seed": 2007, "n_trajectories": 120}},
     "Gowalla": {"cell_km": 10.0, "stand_in": {"n_users": 500, "seed": 2011}},
     "Kosarak": {"stand_in": {"n_users": 2000, "seed": 2003}},
     "Gaze": {"stand_in": {"n_users": 8, "seed": 2017}},
 }
-#: States kept of a data set.
-MOST_VISITED = 40
+MOST_VISITED = 40  # states kept of a data set, so that the page stays quick
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,34 +31,24 @@ class Observed:
 
     counts: Any  # scipy.sparse.csr_array (n, n), steps from state (row) to state (column)
     states: list  # n labels
-    title: str  # what the counts are of
+    title: str
     synthetic: bool = False  # whether they come from a synthetic stand-in
 
     def matrices(self, smoothing: float, drop: bool = False) -> tuple[TransitionMatrix, TransitionMatrix]:
-        """The backward and the forward matrix, with `smoothing` added to each count.
-
-        With `drop`, states are left out that are never left or never entered, which have no row without smoothing. They
-        are a ValueError otherwise, and so is a sample of which no state remains.
-        """
+        """The backward and the forward matrix; `drop` leaves out states that are never left or never entered."""
         counts, states = drop_dead_ends(self.counts, self.states) if drop else (self.counts, self.states)
-        backward, forward = (TransitionMatrix.from_counts(c, smoothing, states) for c in (counts.T.tocsr(), counts))
-        return backward, forward
+        backward = TransitionMatrix.from_counts(counts.T.tocsr(), smoothing, states)
+        return backward, TransitionMatrix.from_counts(counts, smoothing, states)
 
 
 def from_text(text: str, title: str = "sequences") -> Observed:
-    """Counts of the steps in sequences as text.
-
-    >>> from_text("a, b, b\\nb, a").counts.toarray().tolist()
-    [[0.0, 1.0], [1.0, 1.0]]
-    """
+    """Counts of the steps in sequences given as text."""
     return Observed(*count_transitions(parse_sequences(text)), title=title)
 
 
 def from_dataset(name: str) -> Observed:
     """Counts of the steps between the most visited states of one of `DATASETS`, or of its synthetic stand-in."""
-    from experiments.datasets import preparation
-
-    prepared = preparation.prepare(name.lower(), **DATASETS[name])
+    prepared = prepare(name.lower(), **DATASETS[name])
     counts, _ = count_transitions(prepared.sequences)
     visits = np.bincount(prepared.sequences.values, minlength=counts.shape[0])
     kept = np.sort(np.argsort(-visits, kind="stable")[:MOST_VISITED])
@@ -72,66 +56,51 @@ def from_dataset(name: str) -> Observed:
     return Observed(counts[kept][:, kept], states, prepared.title, prepared.synthetic)
 
 
-def parse_sequences(text: str) -> list[list]:
-    """Sequences of states from text, for estimation.
+def parse_sequences(text: str) -> Sequences:
+    """One sequence per line, or a table of observations whose header names the state and the user or the time.
 
-    Two layouts: one sequence a line, its states separated by commas (semicolons, tabs, blanks); or one observation a
-    line below a header with one of `USUAL_NAMES` of states, and optionally one of users and one of times, by which
-    the observations are sorted. Where a state is missing a sequence ends, and the next one begins. States are
-    whole numbers if all of them are, else str. Text without a single step is a ValueError, and so is a line of words
-    above a column of numbers, which seems to be a header, if no word names the states.
-
-    >>> parse_sequences("home, office, home\\noffice, office")
-    [['home', 'office', 'home'], ['office', 'office']]
-    >>> parse_sequences("user,time,state\\n7,1,3\\n9,1,4\\n7,2,5")
-    [[3, 5], [4]]
+    A missing state ends a sequence. `read_sequences` reads the table.
     """
     rows = [row for _, row in cells_of_lines(text)]
-    table = _observations(rows)
-    pieces = [
-        list(run)
-        for row in (rows if table is None else table)
-        for missing, run in groupby(row, key=lambda state: state.lower() in MISSING)
-        if not missing
-    ]
-    if not any(len(piece) > 1 for piece in pieces):
-        raise ValueError(f"sequences need at least one step, found {len(pieces)} states apart; give {WANTED}")
-    states = sorted({state for piece in pieces for state in piece})
-    check_most(len(states), "the number of states", MAX_STATES)
-    label = dict(zip(states, whole_numbers(states), strict=True))
-    return [[label[state] for state in piece] for piece in pieces]
+    table = _table_of(rows)
+    if table is not None:
+        sequences = read_sequences(table)
+    else:
+        runs = [groupby(row, key=lambda state: state.lower() not in MISSING) for row in rows]
+        sequences = as_sequences([list(run) for row in runs for is_state, run in row if is_state])
+    if not sequences.n_transitions:
+        raise ValueError(f"sequences must contain a step, found {len(sequences)} separate states; give {WANTED}")
+    check_most(sequences.n_states, "the number of states", MAX_STATES)
+    labels = np.array(whole_numbers(sequences.labels.tolist()))
+    return Sequences.from_flat(labels[sequences.values], sequences.offsets)
 
 
-def _observations(rows: list[list[str]]) -> list[list[str]] | None:
-    """Sequences from a table of observations, None if the first row is no header that names a column of states."""
+def _table_of(rows: list[list[str]]) -> pd.DataFrame | None:
+    """The columns of a table of observations; None if each row is a sequence."""
     header = [cell.lower() for cell in rows[0]]
-    state, user, time = (
-        next((header.index(name) for name in names if name in header), None)
-        for names in (USUAL_NAMES[thing] for thing in ("state", "user", "time"))
-    )
-    table = [row + [""] * (len(header) - len(row)) for row in rows[1:]]
-    alone = len(header) == 1 or user is not None or time is not None
-    if state is not None and not alone and any(header[state] in map(str.lower, row) for row in table):
-        return None  # sequences, with a state of this name
-    columns = zip(header, zip(*table, strict=False), strict=False)
-    if state is None and not any(number(name) is None and None not in map(number, cells) for name, cells in columns):
-        return None
-    if state is None or not alone:
+    columns = {}
+    for thing in ("user", "time", "state"):
+        names = [name for name in USUAL_NAMES[thing] if name in header]
+        if names:
+            columns[thing] = header.index(names[0])
+    body = [row + [""] * (len(header) - len(row)) for row in rows[1:]]
+    if "state" not in columns or (len(columns) == 1 and len(header) > 1):
+        if "state" in columns:
+            is_table = all(header[columns["state"]] not in map(str.lower, row) for row in body)
+        else:  # a word above numbers is a header
+            cells = zip(header, zip(*body, strict=False), strict=False)
+            is_table = any(number(name) is None and None not in map(number, column) for name, column in cells)
+        if not is_table:
+            return None
         raise ValueError(
-            f"a table needs a column {' or '.join(USUAL_NAMES['state'])}, and beside others one of users "
-            f"({', '.join(USUAL_NAMES['user'])}) or times ({', '.join(USUAL_NAMES['time'])}), "
-            f"found {', '.join(rows[0])}; give {WANTED}"
+            f"a table must have a column of states ({', '.join(USUAL_NAMES['state'])}) and, beside other columns, one "
+            f"of users ({', '.join(USUAL_NAMES['user'])}) or times ({', '.join(USUAL_NAMES['time'])}), found "
+            f"{', '.join(rows[0])}; give {WANTED}"
         )
-    if time is not None:
-        texts = [row[time] for row in table]
-        numbers: list = [number(text) for text in texts]
-        table = [table[k] for k in np.argsort(texts if None in numbers else numbers, kind="stable")]
-        if user is None and len({row[time] for row in table}) < len({(row[time], row[state]) for row in table}):
-            raise ValueError(
-                f"one user cannot be in two states at the same time; name the column of users {USUAL_NAMES['user'][0]} "
-                f"(or {', '.join(USUAL_NAMES['user'][1:])}), found {', '.join(rows[0])}"
-            )
-    grouped: dict[str, list[str]] = {}
-    for row in table:
-        grouped.setdefault("" if user is None else row[user], []).append(row[state])
-    return list(grouped.values())
+    table = pd.DataFrame({thing: [row[k] or None for row in body] for thing, k in columns.items()})
+    if "user" not in table and "time" in table and table.drop_duplicates()["time"].duplicated().any():
+        raise ValueError(
+            f"one user cannot be in two states at the same time, found {', '.join(rows[0])}; name the column of users "
+            f"{' or '.join(USUAL_NAMES['user'])}"
+        )
+    return table

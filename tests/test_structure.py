@@ -126,7 +126,6 @@ HEAVY = ("numba", "pandas", "matplotlib", "networkx", "scipy", "pyarrow", "opend
         ("tplrepro", HEAVY),
         ("tplrepro.leakage.loss_function", ["numba"]),  # loaded for the first function only
         ("tplrepro.leakage.published", ["tplrepro.allocation", "tplrepro.leakage.loss_function", "scipy"]),
-        ("tplrepro as tpl, page; tpl.allocation.allocate_by_upper_bound; page.analyse", WIDGETS),
     ],
 )
 def test_import_is_light(words, absent):

@@ -50,7 +50,7 @@ function render({ model, el }) {
     setTimeout(() => URL.revokeObjectURL(link.href), 60000);
   };
   const address = () => {
-    if (!("voila" in document.body.dataset)) return; // the address is that of JupyterLab
+    if (!("voila" in document.body.dataset)) return; // the address belongs to JupyterLab
     const theme = new URLSearchParams(location.search).get("theme");
     const query = [model.get("query"), theme && `theme=${encodeURIComponent(theme)}`].filter(Boolean).join("&");
     history.replaceState(null, "", location.pathname + (query && `?${query}`));

@@ -1,4 +1,4 @@
-// One file, read in the browser and sent with its name; too large a file is announced but not sent.
+// Reads one file and sends it with its name; of a file that is too large, only name and size are sent.
 let number = 0;
 
 function render({ model, el }) {
@@ -25,7 +25,7 @@ function render({ model, el }) {
     model.set("value", model.get("value") + 1);
     model.save_changes();
   });
-  // The choice outlives the input, which is made anew when its form is shown again.
+  // The choice outlives the input, which is recreated whenever its form is shown.
   const used = document.createElement("span");
   used.className = "tplr-note";
   const show = () => (used.textContent = model.get("name") && !input.files.length ? `using ${model.get("name")}` : "");

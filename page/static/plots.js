@@ -1,18 +1,8 @@
-// Draws the panels as SVG: each whose numbers changed, with the latest of them, once a frame.
+// Draws the panels as SVG: at most once per frame, each panel whose numbers changed.
 
 const HEIGHT = 235;
 const EDGE = { left: 52, right: 12, top: 8, bottom: 36 };
-const MARKERS = 14; // of a curve at most: lines stay visible between them
-const NEAR = 30; // pixels from which a point is read out
-const DASHES = { solid: "", dash: "9 5", longdash: "15 6", dashdot: "9 4 2 4", dot: "2 4" };
-const SHAPES = {
-  circle: "m-3,0a3,3 0 1,0 6,0a3,3 0 1,0 -6,0",
-  square: "m-3,-3h6v6h-6z",
-  "triangle-up": "m0,-4l4,7h-8z",
-  diamond: "m0,-4l4,4l-4,4l-4,-4z",
-  star: "m0,-6l1.4,4h4.3l-3.4,2.6l1.3,4l-3.6,-2.4l-3.6,2.4l1.3,-4l-3.4,-2.6h4.3z",
-  x: "m-4,-3l1,-1l3,3l3,-3l1,1l-3,3l3,3l-1,1l-3,-3l-3,3l-1,-1l3,-3z",
-};
+const NEAR = 30; // pixels within which the tip shows a point
 
 const short = (number, digits) => String(Number(number.toPrecision(digits)));
 
@@ -43,14 +33,15 @@ function rangeOf(numbers, { fromZero = false, logarithmic = false }) {
   return [low && low - room, high + room];
 }
 
-const lineOf = ({ colour, dash, width, mode }, path) =>
-  mode.includes("lines") &&
-  `<path d="${path}" fill="none" stroke="${colour}" stroke-width="${width}" stroke-dasharray="${DASHES[dash]}"` +
-    ` opacity="${width > 2 ? 0.55 : 1}"/>`;
-const markersOf = ({ colour, marker, mode }, places) =>
-  mode.includes("markers") && `<path d="${places.map((at) => `M${at}${SHAPES[marker]}`).join("")}" fill="${colour}"/>`;
+// The dashes of a curve without a line are null, and so is the shape of one without markers (see plots.py).
+const lineOf = ({ colour, broad, dashes }, path) =>
+  dashes !== null &&
+  `<path d="${path}" fill="none" stroke="${colour}" stroke-width="${broad ? 7 : 2}" stroke-dasharray="${dashes}"` +
+    ` opacity="${broad ? 0.55 : 1}"/>`;
+const markersOf = ({ colour, shape }, places) =>
+  shape !== null && `<path d="${places.map((at) => `M${at}${shape}`).join("")}" fill="${colour}"/>`;
 
-/** The inside of the picture, and the places of all points on it. */
+/** The SVG of a panel, and the places of all its points. */
 function picture(panel, curves, width) {
   const xs = rangeOf(curves.flatMap(({ numbers }) => numbers[0]), {});
   const ys = rangeOf(curves.flatMap(({ numbers }) => numbers[1]), { ...panel, fromZero: !panel.logarithmic });
@@ -64,7 +55,7 @@ function picture(panel, curves, width) {
     const places = x.map((_, k) => [toX(x[k]), toY(y[k])]);
     places.forEach((at, k) => points.push({ at, text: `${curve.label}: ${short(x[k], 4)}, ${short(y[k], 5)}` }));
     const written = places.map((at) => `${at[0].toFixed(1)},${at[1].toFixed(1)}`);
-    const step = Math.max(1, Math.floor(x.length / MARKERS));
+    const step = Math.max(1, Math.floor(x.length / panel.markers));
     const marked = written.filter((_, k) => k % step === 0);
     return [lineOf(curve, `M${written.join("L")}`), markersOf(curve, marked)].filter(Boolean).join("");
   });
@@ -84,7 +75,7 @@ function picture(panel, curves, width) {
   return [`<path d="${grid.join("")}" class="tplr-grid"/>${texts.join("")}${parts.join("")}`, points];
 }
 
-/** One panel: its title, its picture, a legend whose entries hide and show their curves, and the point near the mouse. */
+/** A panel: title, picture, a legend whose entries hide and show their curves, and a tip for the point near the mouse. */
 function makePanel(panel, model, place) {
   place.className = "tplr-panel";
   place.style.order = panel.order;
@@ -136,7 +127,7 @@ function makePanel(panel, model, place) {
 
 function render({ model, el }) {
   const panels = structuredClone(model.get("panels"));
-  // The numbers of a curve are in an attribute named by its place among all curves.
+  // The numbers of a curve are in the attribute curve_k, where k is its place among all curves.
   panels.flatMap((panel) => panel.curves).forEach((curve, place) => (curve.key = `curve_${place}`));
   const places = panels.map(() => document.createElement("div"));
   const draws = panels.map((panel, k) => makePanel(panel, model, places[k]));

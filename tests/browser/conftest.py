@@ -137,9 +137,9 @@ shared_page = pytest.fixture(scope="module")(opened)
 @pytest.fixture
 def page(shared_page):
     """One page for all tests of a module, each beginning with the same input."""
-    if shared_page.control("different budgets for each release").is_checked():
+    if shared_page.control("a different budget for each release").is_checked():
         shared_page.press("Reset to ε")
-    shared_page.choose("Backward", "matching the forward")
+    shared_page.choose("Backward", "counterpart of forward")
     shared_page.choose("Forward", "an example")
     shared_page.choose("Example", "Fig. 8 of TKDE 2019")
     shared_page.press("both")

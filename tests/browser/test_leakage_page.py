@@ -134,7 +134,7 @@ def test_a_matrix_is_uploaded_its_labels_are_words_and_after_a_bad_file_the_page
 
 def test_text_is_edited_and_divided_by_its_sums(page):
     page.press("Edit the forward matrix as text")
-    area = page.control("forward matrix, one row of probabilities a line")
+    area = page.control("forward matrix, one row of probabilities per line")
     page.wait_until(lambda: area.input_value() == "0.8, 0.2\n0.1, 0.9")
     area.fill("3, 1\n1, 1")
     area.blur()
@@ -181,7 +181,7 @@ def test_points_are_read_out_and_curves_hidden_and_words_explained(page):
     key.click()
     page.wait_until(lambda: 0.4 <= float(panel.locator(ticks).last.text_content()) < 1)
     key.click()
-    page.tab.get_by_text("What the words mean").click()
+    page.tab.get_by_text("Glossary").click()
     page.wait_for_text(GLOSSARY["FPL"], ".tplr-glossary")
 
 
@@ -193,8 +193,8 @@ def test_what_is_made_for_paper_is_not_shown_beside_the_controls(page):
 def test_the_address_gives_the_same_page_again_and_no_token(page):
     page.type_number("Releases T", 20)
     page.choose("Forward", "text")
-    page.control("forward matrix, one row of probabilities a line").fill("0.75, 0.25\n0.5, 0.5")
-    page.control("forward matrix, one row of probabilities a line").blur()
+    page.control("forward matrix, one row of probabilities per line").fill("0.75, 0.25\n0.5, 0.5")
+    page.control("forward matrix, one row of probabilities per line").blur()
     page.wait_until(lambda: "0.75" in page.tab.url and "token" not in page.tab.url)
     forward = tpl.TransitionMatrix([[0.75, 0.25], [0.5, 0.5]])
     again = page.context.new_page()
@@ -211,7 +211,7 @@ SHOWN_PANELS = ".tplr-panels > :not([hidden])"
 def test_leakage_at_a_delta_is_switched_on_and_off(page):
     """Two plots more, first of all, and a sentence that says what they show; then the page as it was."""
     page.press("(ε, δ)")
-    page.wait_for_text("leakage: the ε that holds at δ = 1e-06 for Laplace noise of these budgets")
+    page.wait_for_text("leakage: the ε that holds at δ = 1e-06, for Laplace noise with these budgets")
     page.wait_until(lambda: page.tab.locator(SHOWN_PANELS).count() == 6)
     assert page.tab.evaluate(TOO_WIDE) == []
     panels = [page.tab.locator(f"{SHOWN_PANELS}:has-text('{title}')") for title in ("of Gaussian", "over time")]
@@ -242,7 +242,7 @@ NAMELESS = """
 def test_every_control_has_a_name(page, kind):
     page.choose("Forward", kind)
     page.choose("Backward", kind)
-    page.control("different budgets for each release").check()
+    page.control("a different budget for each release").check()
     page.tab.wait_for_timeout(500)
     page.wait_until(lambda: page.tab.evaluate(NAMELESS) == [])
 

@@ -73,7 +73,7 @@ def test_no_text_ends_in_anything_but_a_matrix_or_a_message(text):
         ("user,state\nu,a\nv,b\nu,b\nv,b", [["a", "b"], ["b", "b"]]),
         ("time,user,cell\n10,u,5\n9,u,6\n100,u,5", [[6, 5, 5]]),
         ("user,time,location\nu,2020-01-02,a\nu,2020-01-01,b", [["b", "a"]]),
-        ("user,day,place\n7,2,home\n9,1,gym\n7,1,office\n9,2,gym", [["gym", "gym"], ["office", "home"]]),
+        ("user,day,place\n7,2,home\n9,1,gym\n7,1,office\n9,2,gym", [["office", "home"], ["gym", "gym"]]),
         ("state\na\nb", [["a", "b"]]),
         ("day,night\nnight,day", [["day", "night"], ["night", "day"]]),
         ("cell,home\nhome,cell", [["cell", "home"], ["home", "cell"]]),
@@ -81,7 +81,8 @@ def test_no_text_ends_in_anything_but_a_matrix_or_a_message(text):
     ],
 )
 def test_sequences_are_read_from_lines_or_observations(text, expected):
-    assert parse_sequences(text) == expected
+    sequences = parse_sequences(text)
+    assert [sequences.labels[codes].tolist() for codes in sequences] == expected
 
 
 MISTAKES = {
@@ -97,8 +98,11 @@ MISTAKES = {
         ("nan,1\n0.5,0.5", "must be numbers, at least 0, found 'nan' in line 1, entry 1"),
         ("1.5,-0.5\n0.5,0.5", "must be numbers, at least 0, found '-0.5' in line 1, entry 2"),
         ("a,a\n0.5,0.5\n0.5,0.5", "states must be distinct, found 'a' more than once"),
-        (",a,b\nb,0.5,0.5\na,0.5,0.5", "must name the same states, found .'b', 'a'. and .'a', 'b'.; sort them"),
-        ("a,b,c\n0.5,0.5\n0.5,0.5", "must name 2 columns, found 3 labels; name each once"),
+        (
+            ",a,b\nb,0.5,0.5\na,0.5,0.5",
+            "must name the same states in the same order, found .'b', 'a'. and .'a', 'b'.; reorder them",
+        ),
+        ("a,b,c\n0.5,0.5\n0.5,0.5", "must name 2 columns, found 3 labels; name each column once"),
         ("\n".join(["1"] * (MAX_STATES + 1)), f"of states must be at most {MAX_STATES} here, found {MAX_STATES + 1}"),
     ],
     partial(parse_matrix, normalize=True): [
@@ -107,26 +111,25 @@ MISTAKES = {
     parse_sequences: [
         (
             "who,when,where\n7,1,home\n7,2,office",
-            "needs a column state or place .*, found who, when, where; give user,",
+            "must have a column of states .*, found who, when, where; give a header",
         ),
         (
             "customer,time,state\n7,1,home\n8,1,office\n7,2,bar",
-            "one user cannot be in two states at the same time; name the column of users user .*, found customer, time",
+            "one user cannot be in two states at the same time, found customer, time, state; name the column of users",
         ),
-        (
-            "state,hour\na,7\nb,9",
-            "beside others one of users .* or times .*, found state, hour; give user,time,state above lines such as",
-        ),
-        ("a\nb\n", "need at least one step, found 2 states apart; give .* one sequence a line, such as home,office"),
+        ("state,hour\na,7\nb,9", "beside other columns, one of users .* or times .*, found state, hour; give a header"),
+        ("a\nb\n", "must contain a step, found 2 separate states; give .* one sequence per line such as home,office"),
+        ("user,time,state\n7,noon,home\n7,2,office", "times must all be numbers, or in the format ISO8601"),
+        ("user,state\n7,home\n,office", "users must not be missing"),
         (",".join(f"s{k}" for k in range(MAX_STATES + 1)), f"of states must be at most {MAX_STATES} here, found"),
     ],
     partial(parse_budgets, horizon=3): [
-        ("0.1, 0.2", "one budget a release, found 2 for T = 3; edit or reset them"),
-        ("0.1, much, 0.2", "budgets must be numbers in nats greater than 0, .* found 'much' as entry 2"),
-        ("0.1, 0, 0.2", "budgets must be numbers in nats greater than 0, .* found '0' as entry 2; separate"),
+        ("0.1, 0.2", "one budget per release, found 2 for T = 3; edit them"),
+        ("0.1, much, 0.2", "budgets must be numbers greater than 0, .* found 'much' as entry 2"),
+        ("0.1, 0, 0.2", "budgets must be numbers greater than 0, .* found '0' as entry 2; separate"),
         (f"0.1 x {10**12}", f"repeated at most {MAX_RELEASES} times"),
-        ("0.1 x 0", "budgets must be numbers in nats"),
-        ("0.1*y", "budgets must be numbers in nats"),
+        ("0.1 x 0", "budgets must be numbers greater than 0"),
+        ("0.1*y", "budgets must be numbers greater than 0"),
     ],
     partial(decode, name="m.png"): [
         (b"\x89PNG\xff", "m.png must be text in UTF-8, found byte 0x89; save"),

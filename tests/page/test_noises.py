@@ -1,7 +1,6 @@
 """What the page says with a delta: bounds of the package for each kind of noise, coarse ones while a slider moves."""
 
 import io
-import sys
 from dataclasses import replace
 from unittest.mock import Mock
 
@@ -78,7 +77,12 @@ def test_the_switch_shows_two_panels_their_meaning_and_what_is_saved_has_its_del
     assert (page.about_delta.value, page._at_delta.layout.display) == ("", "none")
     page.privacy.value, page.delta.entry.value = WITH_DELTA, 1e-5
     assert page._at_delta.layout.display is None
-    for words in ("at δ = 1e-05", "upper bounds", "not the exact leakage", "deviation 28.28, or 20 times the L2"):
+    for words in (
+        "at δ = 1e-05",
+        "upper bounds",
+        "not the exact leakage",
+        "deviation is 28.28, which is 20 times the L2",
+    ):
         assert words in page.about_delta.value
     gaussian = page.analysis.noises[1].tpl
     assert np.array_equal(curves(page.analysis)["leakage of Gaussian noise at δ: TPL"][1], gaussian)
@@ -96,12 +100,12 @@ def test_the_switch_shows_two_panels_their_meaning_and_what_is_saved_has_its_del
     page.privacy.value = PURE_EPSILON
     assert (page.analysis.noises, delta_html(page.analysis)) == ((), "")
     assert [axis.get_title() for axis in draw(page.analysis).axes] == pure
-    assert b"delta" not in budgets_table(page.analysis, CURRENT)
+    assert [name for name in budgets_table(page.analysis) if "delta" in name] == []
 
 
-def test_what_is_wrong_with_a_delta_is_said_and_the_last_result_stays(monkeypatch):
+def test_what_is_wrong_with_a_delta_is_said():
     page = LeakagePage()
-    page.privacy.value, before = WITH_DELTA, page.analysis
+    page.privacy.value = WITH_DELTA
     for control, bad, message in (
         (page.delta, 1.0, "noise: Probability δ must be a finite number greater than 0 and at most 0.5, found 1; move"),
         (page.cells, 0, "noise: Cells changed must be a whole number, at least 1, found 0"),
@@ -113,11 +117,3 @@ def test_what_is_wrong_with_a_delta_is_said_and_the_last_result_stays(monkeypatc
     assert page.problems == []
     page.delta.entry.value = 1e-300
     assert "no finite bound at so small a δ" in page.summary.value
-    monkeypatch.setitem(sys.modules, "dp_accounting", None)
-    page.privacy.value = PURE_EPSILON
-    before = page.analysis
-    page.privacy.value = WITH_DELTA
-    assert "install it with 'pip install dp-accounting', or choose pure ε" in page.problems[0]
-    assert page.analysis is before
-    page.privacy.value = PURE_EPSILON
-    assert page.problems == []
