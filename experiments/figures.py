@@ -4,6 +4,7 @@
 the versions, the SHA-256 of the data files, and the numbers behind the figure. `save_table` does the same for
 a table. Files are written to the folder named by ``TPLREPRO_FIGURES``, by default ``build/figures`` of the
 repository.
+With ``TPLREPRO_PICTURES=no``, as in the check of the committed notebooks, they write records and tables alone.
 """
 
 import io
@@ -181,7 +182,8 @@ def save_figure(
     target, record = _target(name), provenance(name, results, data, inputs)
     if data == "synthetic":
         _say_synthetic(figure)
-    contents = {suffix: figure_bytes(figure, suffix) for suffix in (".png", ".pdf")}
+    suffixes = () if os.environ.get("TPLREPRO_PICTURES") == "no" else (".png", ".pdf")
+    contents = {suffix: figure_bytes(figure, suffix) for suffix in suffixes}
     if table is not None:
         contents[".csv"] = _comma_separated(table)
     write_with_record(target, contents, record)

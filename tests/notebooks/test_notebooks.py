@@ -8,6 +8,7 @@ import subprocess
 import sys
 from unittest import mock
 
+import matplotlib.pyplot as plt
 import nbformat
 import numpy as np
 import pytest
@@ -142,14 +143,8 @@ CHANGED = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "parameters"), [(name, parameters) for name, cases in CHANGED.items() for parameters in cases], ids=str
-)
-def test_changed_parameters_give_a_figure(name, parameters, tmp_path, monkeypatch):
-    """Without a kernel and without files of pictures, which take seconds each."""
-    monkeypatch.setenv("TPLREPRO_FIGURES", str(tmp_path))
-    monkeypatch.setattr("experiments.figures.figure_bytes", lambda figure, suffix: figure.canvas.draw() or b"")
-    monkeypatch.setattr("matplotlib.pyplot.show", lambda: None)
+def run_cells(name, parameters):
+    """Run a notebook's cells in this process: a kernel of its own would take seconds to start."""
     names = {}
     for cell in nbformat.read(NOTEBOOKS[name].path(), as_version=4).cells:
         if cell.cell_type == "code":
@@ -157,4 +152,41 @@ def test_changed_parameters_give_a_figure(name, parameters, tmp_path, monkeypatc
             if "parameters" in cell.metadata.get("tags", []):
                 assert parameters.keys() <= names.keys()
                 names |= parameters
+
+
+def draw():
+    for number in plt.get_fignums():
+        plt.figure(number).canvas.draw()
+    plt.close("all")
+
+
+def test_own_data_without_steps_between_states_are_refused(tmp_path):
+    path = tmp_path / "visits.csv"
+    path.write_text("user,time,state\na,1,home\na,2,home\n")
+    message = "there must be steps between at least two states, found 1 steps and 1 states; check the columns"
+    with pytest.raises(ValueError, match=message):
+        run_cells("explore/own_data", {"path": str(path)})
+
+
+# The check of the committed notebooks runs these every day; with other parameters they still take five seconds or more.
+LONG = {f"explore/{name}" for name in ("budgets", "comparison", "profiles", "tightness")}
+LONG |= {f"dphmm2016/{name}" for name in ("fig10", "fig11", "fig13")}
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        pytest.param(name, parameters, marks=[pytest.mark.slow] if name in LONG else [])
+        for name, cases in CHANGED.items()
+        for parameters in cases
+    ],
+    ids=str,
+)
+def test_changed_parameters_give_a_figure(name, parameters, tmp_path, monkeypatch):
+    """Each figure is drawn once."""
+    monkeypatch.setenv("TPLREPRO_FIGURES", str(tmp_path))
+    monkeypatch.setenv("TPLREPRO_PICTURES", "no")
+    monkeypatch.setattr("matplotlib.pyplot.show", draw)
+    run_cells(name, parameters)
+    draw()
     assert json.loads((tmp_path / f"{name}.json").read_text())["name"] == name
