@@ -50,7 +50,7 @@ def test_norm_by_linear_programming(d, seed, whole):
 
 
 @given(st.integers(0, 100_000), st.integers(1, 3), st.booleans(), st.sampled_from([1, 1e-6, 1e-9, 1e-12]))
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_every_edge_lies_in_the_hull_and_no_facet_is_idle(seed, d, whole, thinness):
     rng = np.random.default_rng(seed)
     policy, f = random_policy(rng, int(rng.integers(2, 30)), d, whole=whole)

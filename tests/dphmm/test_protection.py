@@ -26,7 +26,7 @@ def test_figures_8_and_9(possible, counts):
 
 
 @given(st.integers(0, 100_000), st.integers(1, 3), st.booleans())
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_algorithm_4_as_published_agrees_and_so_does_linear_programming(seed, d, whole):
     rng = np.random.default_rng(seed)
     policy, f = random_policy(rng, 6, d, density=0.2, whole=whole)
@@ -64,7 +64,7 @@ def test_a_flat_hull_tells_some_states_apart():
 
 
 @given(st.integers(0, 100_000), st.integers(1, 5), st.booleans(), st.sampled_from(protection.METHODS))
-@settings(max_examples=80)
+@settings(max_examples=40)
 def test_the_result_is_protectable_and_contains_the_policy(seed, d, whole, method):
     rng = np.random.default_rng(seed)
     policy, f = random_policy(rng, 12, d, density=0.02, whole=whole)

@@ -16,7 +16,7 @@ from tplrepro.sip.interior_point import lower_bound, solve_interior
 TOLERANCE = 2e-8  # the reference programme's own, and the margin below the budget
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(beliefs(), budgets)
 @example(np.array([1.0]), 1.0)
 @example(np.array([0.5, 0.5]), 1e-12)

@@ -121,10 +121,10 @@ def _instantaneous(joint: np.ndarray, mechanism: OptimalResponse) -> np.ndarray:
     for symbols in batches:
         weights = joint.reshape(-1, 1) * rows
         beliefs = np.array([np.bincount(symbols, weight, minlength=n) for weight in weights.T])
-        beliefs[beliefs.sum(axis=1) == 0] = 1.0  # after outputs that cannot be
+        beliefs[beliefs.sum(axis=1) == 0] = 1.0  # after impossible outputs
         beliefs /= beliefs.sum(axis=1, keepdims=True)
-        told = np.array([mechanism.response(belief).matrix()[symbols] for belief in beliefs])
-        rows = (rows[:, :, None] * told.transpose(1, 0, 2)).reshape(joint.size, -1)
+        responses = np.array([mechanism.response(belief).matrix()[symbols] for belief in beliefs])
+        rows = (rows[:, :, None] * responses.transpose(1, 0, 2)).reshape(joint.size, -1)
     return rows
 
 

@@ -35,8 +35,6 @@ AGREEMENT = 1e-9
 NEGLIGIBLE = 1e-8
 #: Outputs of smaller probability are left out of a solver's answer: its noise has large ratios there.
 SLIGHT_OUTPUT = 1e-9
-#: What a response computes of w alone, whatever its share.
-OF_W = ("class_mass", "own_mass", "w_marginal", "w_range")
 #: Symbols that the linear programme may free at once.
 LARGEST_WINDOW = 200
 
@@ -57,7 +55,6 @@ def mix(response: Response, epsilon: float) -> Response:
     odds = np.exp(usable_budget(epsilon))
     share = max(1.0 / odds, (ratio - odds) / (ratio - 1.0) if ratio > 1.0 else 0.0)
     mixed = replace(response, share=share, base=response.w_marginal)
-    vars(mixed).update((name, getattr(response, name)) for name in OF_W)
     if mixed.leakage > epsilon:  # cannot happen; the guarantee does not rest on that
         raise ArithmeticError(f"rounding: the response leaks {mixed.leakage!r} > {epsilon!r}; report this belief")
     return mixed
@@ -71,7 +68,7 @@ def mix_dense(belief: np.ndarray, table: np.ndarray, epsilon: float, cost: np.nd
     tried.
     """
     possible, everyone = belief > 0, np.arange(belief.size)
-    found = []
+    candidates = []
     for cut in (1e-300, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4):
         w = np.maximum(table, 0.0)
         w[:, belief @ w <= cut] = 0.0
@@ -79,10 +76,10 @@ def mix_dense(belief: np.ndarray, table: np.ndarray, epsilon: float, cost: np.nd
         if (sums[possible] <= 0).any():
             break
         w = np.divide(w, sums, out=np.zeros_like(w), where=sums > 0)
-        w[~possible] = belief @ w  # a symbol that cannot occur gives nothing away
-        found.append(mix(Response(belief, everyone, 0.0, belief @ w, w, everyone), epsilon))
+        w[~possible] = belief @ w  # impossible symbols get the marginal, which leaks nothing
+        candidates.append(mix(Response(belief, everyone, 0.0, belief @ w, w, everyone), epsilon))
     return min(
-        found,
+        candidates,
         key=lambda response: response.cost(cost),
         default=constant_response(belief, int(np.argmin(belief @ cost))),
     )
@@ -136,12 +133,13 @@ def hamming_response(belief: np.ndarray, epsilon: float) -> Response:
         order = _falling(belief, belief > 0.0)
         allocation = allocate(belief[order], odds)
     b = belief[order]
-    found, utility = (_fill if allocation.attained else _by_window)(b, odds, allocation)
-    row_class = np.full(belief.size, len(found.table))  # what cannot occur gives nothing away: its row is the marginal
-    row_class[order] = found.row_class
-    table = np.vstack([found.table, found.w_marginal / found.w_marginal.sum()])
+    solve = _fill if allocation.attained else _by_window
+    response, utility = solve(b, odds, allocation)
+    row_class = np.full(belief.size, len(response.table))  # impossible symbols get the marginal, which leaks nothing
+    row_class[order] = response.row_class
+    table = np.vstack([response.table, response.w_marginal / response.w_marginal.sum()])
     bound = 1.0 - utility if epsilon <= LARGEST_BUDGET else 0.0
-    return mix(Response(belief, order[found.labels], 0.0, found.base, table, row_class, bound), epsilon)
+    return mix(Response(belief, order[response.labels], 0.0, response.base, table, row_class, bound), epsilon)
 
 
 def _falling(belief, first):
@@ -255,7 +253,7 @@ def _window_response(b, odds, active, q):
 
 
 def utility_bound(b: np.ndarray, odds: float, nu: np.ndarray) -> float:
-    """What no response within the budget exceeds as the probability of keeping the truth, from any dual values nu (n,).
+    """An upper bound of the probability of keeping the truth within the budget, from any dual values nu (n,).
 
         U(nu) = sum_x b(x) nu(x) + max_y max { b(y)/E + (1 - 1/E) b(y) w(y) - sum_x b(x) nu(x) w(x) :
                                                0 <= w <= K, sum_x b(x) w(x) = 1 }

@@ -80,7 +80,7 @@ def _newton(primal: np.ndarray, dual: np.ndarray, b: np.ndarray, cap: float, bey
     added = root[:, None] * of_s * (cap * np.sqrt(gamma))
     taken = root[:, None] * (inverse - of_s * (beta * gamma * cap)) / np.sqrt(pivot)
     solve = _solver(inverse.sum(axis=1), added, taken)
-    # What rounding has made s and zeta too small by.
+    # By how much rounding has made s and zeta too small.
     of_primal = cap * (b @ primal[0]) - primal[0] - primal[1]
     of_dual = beyond + dual[1] - cap * (b @ dual[1]) - dual[0]
 
@@ -126,7 +126,7 @@ def _factor(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
 
 
 def lower_bound(b: np.ndarray, cost: np.ndarray, odds: float, nu: np.ndarray) -> float:
-    """What no feasible w costs less than, whatever the prices nu (n,) are.
+    """A lower bound of the cost of every feasible w, from any prices nu (n,).
 
         sum_x b(x) nu(x) + min_y min { sum_x b(x) (c(x, y) - nu(x)) w(x) : 0 <= w <= K, sum_x b(x) w(x) = 1 }
 

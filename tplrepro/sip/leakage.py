@@ -141,8 +141,8 @@ class SequenceLeakage(FrozenArrays):
 
         >>> from tplrepro.sip import RandomizedResponse
         >>> prior = markov_sequences([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], 3)
-        >>> found = sequence_leakage(RandomizedResponse(1.0), prior)
-        >>> [round(found.delta(epsilon), 4) for epsilon in (0.5, 1.0, found.sequence)]
+        >>> leakage = sequence_leakage(RandomizedResponse(1.0), prior)
+        >>> [round(leakage.delta(epsilon), 4) for epsilon in (0.5, 1.0, leakage.sequence)]
         [0.5688, 0.1037, 0.0]
         """
         joint, outputs = self.prior[:, None] * self.likelihoods, self.prior @ self.likelihoods
@@ -179,20 +179,20 @@ def sequence_leakage(mechanism: BeliefMechanism, prior: ArrayLike) -> SequenceLe
         inputs = np.arange(n ** (k + 1))
         weights = flat.reshape(inputs.size, -1).sum(axis=1)
         longer = []
-        for told in likelihood.T:
-            weight = weights * told
+        for given_inputs in likelihood.T:
+            weight = weights * given_inputs
             belief = weight / weight.sum()
             current = belief.reshape(-1, n).sum(axis=0)
-            told_before = [{"previous": x} for x in range(n)] if mechanism.uses_previous and k else [{}]
-            each = np.vstack([mechanism.response(current, **known).matrix() for known in told_before])
+            previous = [{"previous": x} for x in range(n)] if mechanism.uses_previous and k else [{}]
+            each = np.vstack([mechanism.response(current, **symbol).matrix() for symbol in previous])
             rows = np.tile(each, (inputs.size // len(each), 1))
             costs[k] += weight.sum() - weight @ rows[inputs, inputs % n]
             instantaneous[k] = max(instantaneous[k], instantaneous_leakage(rows, belief))
-            longer.append(told[:, None] * rows[:, belief @ rows > 0])
+            longer.append(given_inputs[:, None] * rows[:, belief @ rows > 0])
         likelihood = np.hstack(longer)
     table, beliefs = likelihood[flat > 0], flat[flat > 0]
     symbols = np.array(np.unravel_index(np.flatnonzero(flat), joint.shape))
-    pufferfish = [_secret_leakage(table, beliefs, own) for own in symbols]
+    pufferfish = [_secret_leakage(table, beliefs, symbols_at_time) for symbols_at_time in symbols]
     return SequenceLeakage(
         instantaneous_leakage(table, beliefs),
         instantaneous,

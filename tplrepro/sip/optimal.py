@@ -96,11 +96,11 @@ def _function_response(belief: np.ndarray, distance: Callable[..., np.ndarray], 
     if possible.size > FEW:
         return generated_response(belief, distance, epsilon)
     table = np.asarray(distance(possible[:, None], possible), dtype=float)
-    found = _distance_response(belief[possible], table, epsilon)
-    row_class = np.full(belief.size, len(found.table))  # what cannot occur gives nothing away
-    row_class[possible] = found.row_class
-    rows = np.vstack([found.table, found.w_marginal])
-    return replace(found, belief=belief, labels=possible[found.labels], row_class=row_class, table=rows)
+    response = _distance_response(belief[possible], table, epsilon)
+    row_class = np.full(belief.size, len(response.table))  # impossible symbols get the marginal, which leaks nothing
+    row_class[possible] = response.row_class
+    rows = np.vstack([response.table, response.w_marginal])
+    return replace(response, belief=belief, labels=possible[response.labels], row_class=row_class, table=rows)
 
 
 def _distance_response(belief: np.ndarray, distance: np.ndarray, epsilon: float) -> Response:

@@ -64,9 +64,9 @@ class Response:
     @cached_property
     def w_range(self) -> tuple[np.ndarray, np.ndarray]:
         """The smallest and the largest w(y|x) over possible x, for each label, (m,)."""
-        shared, own = self.table[self.class_mass > 0], self.own_mass > 0
-        lowest = np.where(own.sum() > own, 0.0, shared.min(axis=0, initial=1.0))
-        return lowest, np.maximum(shared.max(axis=0, initial=0.0), own)
+        shared, is_own = self.table[self.class_mass > 0], self.own_mass > 0
+        lowest = np.where(is_own.sum() > is_own, 0.0, shared.min(axis=0, initial=1.0))
+        return lowest, np.maximum(shared.max(axis=0, initial=0.0), is_own)
 
     @cached_property
     def leakage(self) -> float:
@@ -101,9 +101,9 @@ class Response:
         return self._over_symbols(self.share * self.base + (1 - self.share) * w)
 
     def _over_symbols(self, values: np.ndarray) -> np.ndarray:
-        whole = np.zeros(self.belief.size)
-        whole[self.labels] = values
-        return whole
+        result = np.zeros(self.belief.size)
+        result[self.labels] = values
+        return result
 
     def matrix(self) -> np.ndarray:
         """All rows, (n, n); ValueError above 10,000 symbols."""
@@ -116,7 +116,7 @@ class Response:
         return np.array([self.row(x) for x in range(n)])
 
     def sample(self, x: int, rng: np.random.Generator) -> int:
-        """Draw the output for symbol x; ValueError if the belief rules x out: nothing bounds what its output tells."""
+        """Draw the output for symbol x; ValueError if x is impossible under the belief: its leakage is unbounded."""
         return draw(self.row(self.checked_symbol(x, true=True)), rng)
 
     def cost(self, distance: Distance = "hamming") -> float:
@@ -148,7 +148,7 @@ def draw(distribution: np.ndarray, rng: np.random.Generator) -> int:
 class BeliefMechanism(ABC):
     """A mechanism that responds to a belief within a budget of `epsilon` nats; a subclass defines `response`.
 
-    One that `uses_previous` is also told the true previous symbol, `response(belief, previous=x)`.
+    If it `uses_previous`, its response also takes the true previous symbol, `response(belief, previous=x)`.
     """
 
     uses_previous = False

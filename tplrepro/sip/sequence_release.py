@@ -85,7 +85,7 @@ class SymbolChain(FrozenArrays):
         return beyond @ staying + np.einsum("i,i", constants, staying) + renewed * self.start
 
     def log_predict(self, log_weights: np.ndarray) -> np.ndarray:
-        """The same in logarithms, for what is too small to be told from 0."""
+        """The same in logarithms, for weights so small that they would underflow."""
         staying = log_product(log_weights + log_probabilities(1.0 - self.restart), self.transition)
         renewed = np.logaddexp.reduce(log_weights + log_probabilities(self.restart))
         return np.logaddexp(staying, renewed + log_probabilities(self.start))
@@ -109,7 +109,7 @@ class Belief(FrozenArrays):
 
     chain: SymbolChain
     weights: np.ndarray
-    log_weights: np.ndarray | None = None  # where some of them are too small to be told from 0
+    log_weights: np.ndarray | None = None  # where some weights would underflow
 
     @classmethod
     def start(cls, chain: SymbolChain) -> Self:
@@ -118,12 +118,12 @@ class Belief(FrozenArrays):
 
     @cached_property
     def current(self) -> np.ndarray:
-        """Pr(X_k = x | y_1 .. y_{k-1}), (n,): what a mechanism is given."""
+        """Pr(X_k = x | y_1 .. y_{k-1}), (n,), the argument of a mechanism."""
         chain = self.chain
         return self.weights if chain.order_1 else np.bincount(chain.symbols, self.weights, minlength=chain.n_symbols)
 
     def observe(self, y: int, response: Response) -> "Belief":
-        """The belief about the next symbol after output y, Eq. (13); ImpossibleOutputError if y cannot be given."""
+        """The belief about the next symbol after output y, Eq. (13); ImpossibleOutputError if y is impossible."""
         return self.given(response.column(y))
 
     def given(self, likelihood: np.ndarray) -> "Belief":
@@ -131,7 +131,7 @@ class Belief(FrozenArrays):
         return self._after(likelihood if self.chain.order_1 else likelihood[self.chain.symbols])
 
     def among(self, possible: np.ndarray) -> "Belief":
-        """The belief once it is known that the next symbol is among those that a mask (n,) names."""
+        """The belief given that the next symbol is in a mask (n,)."""
         mask = possible if self.chain.order_1 else possible[self.chain.symbols]
         logs = log_probabilities(self.weights) if self.log_weights is None else self.log_weights
         return self._of_logs(condition(logs, log_probabilities(mask))[0])
@@ -229,23 +229,28 @@ def release(
     return _releases(mechanism, check_symbols(sequence, chain.n_symbols), chain, rng)
 
 
-def _releases(mechanism, symbols, chain, rng):
-    belief, known, bounded, widths = Belief.start(chain), {}, True, chain.widths
-    several = widths is not None and np.ptp(widths) > 0
+def _releases(
+    mechanism: Any, symbols: np.ndarray, chain: SymbolChain, rng: np.random.Generator
+) -> Iterator[ReleasedSymbol]:
+    belief = Belief.start(chain)
+    widths = np.ones(chain.n_symbols, dtype=int) if chain.widths is None else chain.widths
+    has_several_widths = np.ptp(widths) > 0
+    previous: dict[str, int] = {}
+    is_bounded = True
     for symbol in symbols.tolist():
-        if several:
+        if has_several_widths:
             belief = belief.among(widths == widths[symbol])
-        own = mechanism[int(widths[symbol])] if isinstance(mechanism, Mapping) else mechanism
-        response = own.response(belief.current, **known)
+        used = mechanism[int(widths[symbol])] if isinstance(mechanism, Mapping) else mechanism
+        response = used.response(belief.current, **previous)
         output = response.sample(symbol, rng)
-        told = response.column(output)
-        kept = told if output == symbol else response.column(symbol)
-        yield ReleasedSymbol(symbol, output, response.leakage if bounded else float("inf"), float(kept[symbol]), told)
-        if own.uses_previous:
-            # It has no single matrix: its adversary keeps to the chain.
-            belief, known, bounded = belief.unobserved(), {"previous": symbol}, own.same_supports
+        likelihood = response.column(output)
+        kept = response.column(symbol)[symbol]
+        leakage = response.leakage if is_bounded else np.inf
+        yield ReleasedSymbol(symbol, output, float(leakage), float(kept), likelihood)
+        if used.uses_previous:  # there is no single matrix, so the adversary follows the chain alone
+            belief, previous, is_bounded = belief.unobserved(), {"previous": symbol}, used.same_supports
         else:
-            belief = belief.given(told)
+            belief = belief.given(likelihood)
 
 
 @dataclass(frozen=True)
@@ -273,24 +278,28 @@ def release_sequences(
     distance: Distance | None = None,
     keep_likelihoods: bool = False,
 ) -> ReleasedSequences:
-    """Release sequences one after the other, each from the start of the chain, and say what that cost and leaked.
+    """Release several sequences, each from the start of the chain, and measure their costs and leakages.
 
     Arguments are as in `release`; `distance` between symbols is as in `OptimalResponse`.
     """
-    own, known = getattr(sequences, "labels", None), chain.labels
-    if own is not None and known is not None and not np.array_equal(own, known):
-        raise ValueError(f"chain and sequences must have the same states, found {known} and {own}; code both alike")
+    labels = getattr(sequences, "labels", None)
+    if labels is not None and chain.labels is not None and not np.array_equal(labels, chain.labels):
+        raise ValueError(
+            f"chain and sequences must have the same states, found {chain.labels} and {labels}; code both alike"
+        )
     between = None if distance is None else distance_function(distance, chain.n_symbols)
-    told = cache(mechanism.likelihood) if isinstance(mechanism, TemporalRandomizedResponse) else None
+    of_pairs = cache(mechanism.likelihood) if isinstance(mechanism, TemporalRandomizedResponse) else None
     outputs, likelihoods, measured = [], [], []
     for sequence in sequences:
         steps = list(release(sequence, mechanism, chain, rng=rng))
         outputs.append(np.array([step.output for step in steps]))
         if keep_likelihoods:
-            later = [told(step.output) if told else step.likelihood for step in steps[1:]]
+            later = [of_pairs(step.output) if of_pairs else step.likelihood for step in steps[1:]]
             likelihoods.append([steps[0].likelihood, *later])
-        far = [1 - step.kept if between is None else float(between(step.symbol, step.output)) for step in steps]
-        measured += [(1 - step.kept, cost, step.leakage) for step, cost in zip(steps, far, strict=True)]
+        for step in steps:
+            changed = 1 - step.kept
+            cost = changed if between is None else float(between(step.symbol, step.output))
+            measured.append((changed, cost, step.leakage))
     errors, distances, leakages = np.transpose(measured)
     return ReleasedSequences(
         outputs,
