@@ -13,7 +13,7 @@ from dp_accounting.pld import PLDAccountant
 import tplrepro as tpl
 from tests.leakage.matrices import FIG_3, FORWARD, KINDS, random_matrix
 from tplrepro.leakage.profile import DIRECT
-from tplrepro.leakage.temporal_profile import _approach
+from tplrepro.leakage.profile_recursion import extrapolated
 from tplrepro.mechanisms.gaussian import gaussian_delta, gaussian_epsilon
 
 LOSSES = np.array([0.0, 0.1, 0.3, 0.7, 1.3, 2.5])
@@ -350,7 +350,7 @@ def test_a_guess_ahead_that_is_too_low_is_not_taken():
     for rate, lag in product([0.5, 0.745, 0.78], [0.25, 1, 4]):
         before = tpl.PrivacyProfile(np.minimum.accumulate(np.maximum(last - (new - last) / rate, 0.0)), once.grid)
         marks = [before, *bases[40:42]]
-        ahead = _approach(marks, lag, lambda base: base.compose(once).correlated(loss), spare=0.1)
+        ahead = extrapolated(marks, lag, lambda base: base.compose(once).correlated(loss), forgotten=0.1)
         for true, bound in zip(bases[42:], ahead, strict=False):
             taken.add((rate, lag))
             assert np.all(true.deltas <= bound.deltas)

@@ -1,18 +1,17 @@
 """An online account of temporal privacy leakage: compose releases as they happen, read the leakages at any time.
 
-Contract. `compose` validates first and changes the account second, costs O(1) and returns the account. Composing adds
-to the backward leakage of the new releases and **raises the forward leakage, and with it the TPL, of all past ones**: a
-past release that satisfied alpha-DP_T need not satisfy it any more (Example 3 of [1]). Budgets are part of the public
-mechanism; they must not depend on the data. Several threads may read and compose; copies go their own ways.
+Contract. `compose` validates first and changes the account second, costs O(1) and returns the account. A new
+release **raises the forward leakage, and with it the TPL, of all past releases**: a past release that
+satisfied alpha-DP_T may no longer satisfy it (Example 3 of [1]). Budgets are part of the public mechanism;
+they must not depend on the data. Several threads may read and compose; copies are independent.
 
-A release is a budget, for pure epsilon-DP, or an event of dp_accounting, such as Gaussian noise, by the conventions of
-`tplrepro.leakage.events`. `epsilon` and `delta` account for both. `bpl`, `fpl` and `tpl` are the pure leakages: exact
-for budgets and events with a bounded loss, inf where there is no pure bound.
+A release is a budget, for pure epsilon-DP, or an event of dp_accounting, such as Gaussian noise, by the
+conventions of `tplrepro.leakage.events`. `epsilon` and `delta` account for both. `bpl`, `fpl` and `tpl` are
+the pure leakages: exact for budgets and events with a bounded loss, inf without a pure bound.
 """
 
 from collections.abc import Callable
 from copy import copy, deepcopy
-from dataclasses import dataclass
 from itertools import groupby
 from math import ceil, inf, log2, ulp
 from operator import itemgetter
@@ -22,34 +21,24 @@ import numpy as np
 
 from tplrepro.lazy import Suggesting
 from tplrepro.leakage.partial import Timeline, gaps
-from tplrepro.leakage.profile import PrivacyProfile, event_key
+from tplrepro.leakage.profile import COARSEST, PrivacyProfile, Release, automatic_grid
 from tplrepro.leakage.temporal import Matrix, TemporalLeakage, accumulate, loss_functions, safely_below
-from tplrepro.leakage.temporal_profile import COARSEST, TemporalPrivacyProfile, automatic_grid, profiles_along
+from tplrepro.leakage.temporal_profile import TemporalPrivacyProfile, profiles_along
 from tplrepro.search import largest_within
 from tplrepro.validation import check_alpha, check_delta, check_epsilon, check_horizon, check_level, one_number
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
 
-__all__ = ["TemporalAccountant"]
-
-#: How far what remains may be below the largest, as a share, where it is searched for by profiles.
+#: The largest relative error of what remains when the search uses profiles.
 TOLERANCE = 2.0**-10
-
-
-@dataclass(frozen=True, eq=False)
-class _Event:
-    """An event of the ledger, and the pure bound on its loss."""
-
-    event: Any
-    epsilon: float
 
 
 class TemporalAccountant(Suggesting):
     """Account of the leakages of releases so far against one adversary.
 
-    `backward` and `forward` are as in `temporal_privacy_leakage`, one matrix or loss function each; `grid` is as in
-    `temporal_privacy_profile`, where None follows the weakest release so far.
+    `backward` and `forward` are as in `temporal_privacy_leakage`, one matrix or loss function each. `grid` is
+    as in `temporal_privacy_profile`; None adapts it to the weakest release so far.
 
     Examples
     --------
@@ -73,16 +62,17 @@ class TemporalAccountant(Suggesting):
         self._backward, self._forward = loss_functions(backward, forward)
         self._gaps = gaps([self._backward], "backward"), gaps([self._forward], "forward")
         self._grid = None if grid is None else check_level(grid, "grid")
-        self._ledger: list[tuple[float | _Event, int]] = []
-        self._events: dict = {}
-        # How many entries of the ledger were read so far, and their leakages: replaced as one by whoever reads.
+        self._ledger: list[tuple[float | Release, int]] = []
+        self._events: dict[Release, Release] = {}
+        # The number of ledger entries read so far, and their leakages: each reading replaces both at once.
         self._read = 0, TemporalLeakage(*np.empty((3, 0)))
-        # The same for profiles: also the number of each different release, and the grid.
+        # The same for profiles, with the number of each different release, and the grid.
         self._profiled: tuple[int, dict, float, TemporalPrivacyProfile | None] = 0, {}, self._grid or COARSEST, None
 
     def __getstate__(self) -> tuple:
-        # a ledger not older than what was read
-        return self._backward, self._forward, self._grid, self._read, self._profiled, self._ledger[:], {**self._events}
+        # The ledger comes last: it must not be older than the readings.
+        readings = self._read, self._profiled
+        return self._backward, self._forward, self._grid, *readings, self._ledger[:], {**self._events}
 
     def __setstate__(self, state: tuple) -> None:
         TemporalAccountant.__init__(self, *state[:2])
@@ -100,34 +90,35 @@ class TemporalAccountant(Suggesting):
         return sum(count for _, count in self._ledger)
 
     def compose(self, release: "float | DpEvent | PrivacyProfile", count: SupportsIndex = 1) -> Self:
-        """Add `count` releases, one a time point; this raises the forward leakage of the releases before.
+        """Add `count` releases, one per time point; this raises the forward leakage of the earlier releases.
 
-        A release is its budget (nats), an event of dp_accounting or a `PrivacyProfile`; a composed event is one
-        release, and one that tells nothing is `skip`. ValueError if a budget is not positive and finite, an event is
-        not known or count is not a whole number >= 1; nothing is added then.
+        A release is its budget (nats), an event of dp_accounting or a `PrivacyProfile`. A composed event is
+        one release; an event that reveals nothing is like `skip`. ValueError if a budget is not positive and
+        finite, an event is unsupported or count is not a whole number >= 1; the account then stays as it is.
         """
-        if not (type(release) is float and 0.0 < release < inf):  # the full checks cost more than all the rest
-            if hasattr(release, "to_named_tuple") or isinstance(release, PrivacyProfile):
-                release = self._event(release)
-                if release.epsilon == 0.0:
-                    return self.skip(count)
-            else:
-                release = one_number(check_epsilon(release), "epsilon", "compose each budget in turn")
-        count = check_horizon(count, "count")
-        self._ledger.append((release, count))
+        entry: float | Release
+        if type(release) is float and 0.0 < release < inf:  # the full checks cost more than everything else
+            entry = release
+        elif hasattr(release, "to_named_tuple") or isinstance(release, PrivacyProfile):
+            entry = self._event(release)
+            if entry.epsilon == 0.0:
+                return self.skip(count)
+        else:
+            entry = one_number(check_epsilon(release), "epsilon", "compose each budget in turn")
+        self._ledger.append((entry, check_horizon(count, "count")))
         return self
 
-    def _event(self, event: Any) -> _Event:
-        key = event_key(event)
-        if key not in self._events:
-            bound = PrivacyProfile.of_event(event, COARSEST).largest
-            self._events.setdefault(key, _Event(deepcopy(event), bound))
-        return self._events[key]
+    def _event(self, event: Any) -> Release:
+        release = Release(event)
+        if release not in self._events:
+            _ = release.epsilon  # refused if unsupported
+            self._events.setdefault(release, release)
+        return self._events[release]
 
     def skip(self, count: SupportsIndex = 1) -> Self:
-        """Let `count` time points pass without a release; what is known about them is as in `leakage_at_all_times`."""
+        """Let `count` time points pass without a release; their leakages are as in `leakage_at_all_times`."""
         for between in self._gaps:
-            between(0, 2)  # refused for sparse matrices of very many states, before the account changes
+            between(0, 2)  # refuses sparse matrices of very many states, before the account changes
         self._ledger.append((0.0, check_horizon(count, "count")))
         return self
 
@@ -137,11 +128,12 @@ class TemporalAccountant(Suggesting):
         Parameters
         ----------
         epsilon : float > 0, nats
-        delta : float, 0 <= delta < 1; 0 asks for pure leakages, to the last bit, others are within 0.1 %
+        delta : float, 0 <= delta < 1; with 0 the result is exact to the last bit, otherwise within 0.1 %
         noise : callable from a noise multiplier to an event, such as `GaussianDpEvent`; None: a pure budget
 
-        The budget in nats, 0 if there is none above epsilon / 8192 (for pure leakages, above the rounding errors); or
-        the smallest noise multiplier, inf if 8192 is not enough. It says nothing about the releases after the next.
+        Returns the budget in nats, or 0 if none above epsilon / 8192 is possible (with delta = 0, none above
+        the rounding errors); with `noise` the smallest noise multiplier, or inf if 8192 is not enough. It
+        says nothing about later releases.
         """
         level, delta = check_level(epsilon, "epsilon"), float(delta)
         if delta == 0.0:
@@ -152,7 +144,8 @@ class TemporalAccountant(Suggesting):
         def within(size: float) -> bool:
             release = size if noise is None else noise(1.0 / size)
             account = copy(self).compose(release)
-            return (account.tpl if delta == 0.0 else account.epsilon(delta)).max() <= level
+            leakages = account.tpl if delta == 0.0 else account.epsilon(delta)
+            return leakages.max() <= level
 
         if noise is None and delta == 0.0:
             least = level * 2.0**-50
@@ -175,61 +168,62 @@ class TemporalAccountant(Suggesting):
 
     @property
     def ledger(self) -> "tuple[tuple[float | DpEvent | PrivacyProfile, int], ...]":
-        """What was composed, in order: pairs (release, count), with 0 for time points without a release."""
+        """The releases in order: pairs (release, count), with 0 for time points without a release."""
         return tuple(
-            (deepcopy(release.event) if isinstance(release, _Event) else release, n) for release, n in self._ledger
+            (deepcopy(release.event) if isinstance(release, Release) else release, n) for release, n in self._ledger
         )
 
     def epsilon(self, delta: float) -> np.ndarray:
-        """The smallest epsilon known for (epsilon, delta)-DP_T of each release as of now, (T,), nats; 0 < delta < 1."""
+        """The smallest proven epsilon of (epsilon, delta)-DP_T of each release as of now, (T,); 0 < delta < 1."""
         check_delta(delta)
         return self.profile.epsilon(delta) if self._ledger else np.zeros(0)
 
     def delta(self, epsilon: float) -> np.ndarray:
-        """The smallest delta known for (epsilon, delta)-DP_T of each release as of now, (T,); epsilon in nats."""
+        """The smallest proven delta of (epsilon, delta)-DP_T of each release as of now, (T,); epsilon in nats."""
         check_alpha(epsilon, "epsilon")
         return self.profile.delta(epsilon) if self._ledger else np.zeros(0)
 
     @property
     def profile(self) -> TemporalPrivacyProfile:
         """All privacy profiles as of now, with their compositions; ValueError before the first time point."""
-        read, numbers, grid, known = self._profiled
+        read, numbers, grid, previous = self._profiled
         ledger = self._ledger[:]
         if len(ledger) > read:
             numbers = {**numbers}
             for release, _ in ledger[read:]:
                 if release:
                     numbers.setdefault(release, len(numbers))
-            grid, known = self._profiles_of(ledger, read, numbers, grid, known)
-            self._profiled = len(ledger), numbers, grid, known
-        if known is None:
+            grid, previous = self._profiles_of(ledger, numbers, grid, previous)
+            self._profiled = len(ledger), numbers, grid, previous
+        if previous is None:
             raise ValueError("a profile needs a time point, found none so far; compose a release first")
-        return known
+        return previous
 
     def _profiles_of(
-        self, ledger: list, read: int, numbers: dict, grid: float, known: TemporalPrivacyProfile | None
+        self, ledger: list, numbers: dict, grid: float, previous: TemporalPrivacyProfile | None
     ) -> tuple[float, TemporalPrivacyProfile]:
-        kinds = [getattr(release, "event", release) for release in numbers]
-        made: tuple = known.kinds if known else ()
-        if self._grid is None and len(kinds) > len(made):  # halved as often as the weakest release asks for
-            finest = COARSEST * 2.0 ** -ceil(log2(COARSEST / automatic_grid(kinds[len(made) :])))
-            grid, made = (finest, ()) if finest < grid else (grid, made)
-        profiles = made + tuple(PrivacyProfile.of_event(kind, grid) for kind in kinds[len(made) :])
+        kinds = [release if isinstance(release, Release) else Release(release) for release in numbers]
+        profiles: tuple = previous.kinds if previous else ()
+        if self._grid is None and len(kinds) > len(profiles):  # halve the grid until it suits the weakest release
+            finest = COARSEST * 2.0 ** -ceil(log2(COARSEST / automatic_grid(kinds[len(profiles) :])))
+            if finest < grid:
+                grid, profiles, previous = finest, (), None
+        profiles += tuple(kind.profile(grid) for kind in kinds[len(profiles) :])
         releases = np.repeat([numbers.get(release, -1) for release, _ in ledger], [n for _, n in ledger])
-        if known and made and (releases >= 0).all():
-            return grid, known.followed_by(profiles, releases, self._backward, self._forward)
+        if previous and previous.kinds and (releases >= 0).all():
+            return grid, previous.followed_by(profiles, releases, self._backward, self._forward)
         timeline = Timeline.along(*self._gaps, releases.size, np.flatnonzero(releases >= 0))
         return grid, profiles_along(profiles, releases, grid, timeline)
 
     @property
     def leakage(self) -> TemporalLeakage:
         """All leakages as of now, with their compositions."""
-        read, known = self._read
+        read, leakage = self._read
         new = self._ledger[read:]
         if new:
-            known = self._followed_by(_budgets(new), known)
-            self._read = read + len(new), known
-        return known
+            leakage = self._followed_by(_budgets(new), leakage)
+            self._read = read + len(new), leakage
+        return leakage
 
     @property
     def epsilons(self) -> np.ndarray:
@@ -251,28 +245,28 @@ class TemporalAccountant(Suggesting):
         """Temporal privacy leakage of each release as of now, (T,), nats."""
         return self.leakage.tpl
 
-    def _followed_by(self, new: list, known: TemporalLeakage) -> TemporalLeakage:
-        epsilons = np.append(known.epsilons, np.repeat([epsilon for epsilon, _ in new], [n for _, n in new]))
+    def _followed_by(self, new: list, previous: TemporalLeakage) -> TemporalLeakage:
+        epsilons = np.append(previous.epsilons, np.repeat([epsilon for epsilon, _ in new], [n for _, n in new]))
         if not epsilons.all():
             times = np.flatnonzero(epsilons)
             return Timeline.along(*self._gaps, epsilons.size, times).leakage(epsilons[times])
         runs = [(epsilon, sum(n for _, n in group)) for epsilon, group in groupby(new, key=itemgetter(0))]
-        last = float(known.bpl[-1]) if known.bpl.size else None
+        last = float(previous.bpl[-1]) if previous.bpl.size else None
         bpl = np.fromiter(accumulate(((self._backward, *run) for run in runs), last), float)
         fpl = np.fromiter(accumulate((self._forward, *run) for run in runs[::-1]), float)
         changed: list[float] = []
-        earlier = ((self._forward, float(epsilon), 1) for epsilon in known.epsilons[::-1])
-        for following, before in zip(accumulate(earlier, float(fpl[-1])), known.fpl[::-1], strict=False):
+        earlier = ((self._forward, float(epsilon), 1) for epsilon in previous.epsilons[::-1])
+        for following, before in zip(accumulate(earlier, float(fpl[-1])), previous.fpl[::-1], strict=False):
             if following == before or abs(following - before) < ulp(following):
-                break  # and so do all before it
+                break  # all earlier ones stay, too
             changed.append(following)
-        unchanged = known.fpl[: known.fpl.size - len(changed)]
+        unchanged = previous.fpl[: previous.fpl.size - len(changed)]
         return TemporalLeakage(
             epsilons,
-            np.concatenate((known.bpl, bpl)),
+            np.concatenate((previous.bpl, bpl)),
             np.concatenate((unchanged, changed[::-1], fpl[::-1])),
         )
 
 
-def _budgets(entries: list[tuple[float | _Event, int]]) -> list[tuple[float, int]]:
-    return [(release.epsilon if isinstance(release, _Event) else release, n) for release, n in entries]
+def _budgets(entries: list[tuple[float | Release, int]]) -> list[tuple[float, int]]:
+    return [(release.epsilon if isinstance(release, Release) else release, n) for release, n in entries]

@@ -1,9 +1,10 @@
-"""What an event of `dp_accounting` says about one release: a formula of its privacy profile, or how it is put together.
+"""Read an event of `dp_accounting`: the formula of its privacy profile, or the events that it consists of.
 
-Convention: the profile of an event is that between any two values of one user at one time point, and between a value
-and none. A noise multiplier is therefore the noise's scale over the largest distance between the answers for two values
-(L2 for Gaussian, L1 for Laplace noise), which gives `dp_accounting`'s own curves for ADD_OR_REMOVE_ONE: its REPLACE_ONE
-doubles the distance, which would count the change twice. Randomised response has those for REPLACE_ONE.
+Convention: the profile of an event compares any two values of one user at one time point, and a value with no
+value. A noise multiplier is therefore the noise's scale divided by the largest distance between the answers
+for two values (L2 for Gaussian, L1 for Laplace noise). This gives the curves of `dp_accounting` for
+ADD_OR_REMOVE_ONE: its REPLACE_ONE doubles the distance, which would count the change twice. Randomised
+response has the curves for REPLACE_ONE.
 """
 
 from collections.abc import Callable
@@ -16,16 +17,14 @@ from tplrepro.lazy import extra
 from tplrepro.mechanisms.gaussian import gaussian_delta
 from tplrepro.validation import check_epsilon, check_horizon, check_probability, one_number
 
-__all__ = ["Composed", "Curve", "Sampled", "pure_curve", "read_event"]
-
-#: More than the rounding of a curve, as a share of the larger of the two probabilities whose difference it is.
+#: Exceeds the rounding of a curve, relative to the larger of the two probabilities that it subtracts.
 ROUNDING = 2.0**-44
-#: More than the rounding of a few operations.
+#: Exceeds the rounding of a few operations.
 UP = 1.0 + 2.0**-49
 
 
 class Curve(NamedTuple):
-    """delta(x), rounded up, of losses x (nats); it is 0 from `largest` on; `reach` is where it is below 1e-17."""
+    """delta(x), rounded up, of losses x (nats): 0 from `largest` on, and below 1e-17 from `reach` on."""
 
     delta: Callable[[np.ndarray], np.ndarray]
     largest: float
@@ -33,7 +32,7 @@ class Curve(NamedTuple):
 
 
 class Composed(NamedTuple):
-    """Events that are released together, each so many times."""
+    """Events that are released together, each with its count."""
 
     parts: list[tuple[Any, int]]
 
@@ -46,7 +45,7 @@ class Sampled(NamedTuple):
 
 
 def pure_curve(epsilon: float, delta: float = 0.0) -> Curve:
-    """The largest profile of all (epsilon, delta)-DP mechanisms: randomised response, and nothing hidden at delta."""
+    """The largest profile of all (epsilon, delta)-DP mechanisms: randomised response that fails with delta."""
     weight = 1.0 / (exp(-epsilon) + 1.0)
 
     def curve(x: np.ndarray) -> np.ndarray:
@@ -56,9 +55,9 @@ def pure_curve(epsilon: float, delta: float = 0.0) -> Curve:
 
 
 def read_event(event: Any) -> Curve | Composed | Sampled:
-    """An event of `dp_accounting`, or a plain epsilon (nats) for a mechanism of which only pure DP is known.
+    """An event of `dp_accounting`, or a plain epsilon (nats) for any pure-DP mechanism.
 
-    ValueError for other events and for parameters out of range; the message lists what is known.
+    ValueError for other events and for parameters out of range; the message lists the supported events.
     """
     if isinstance(event, (int, float, np.number)) and not isinstance(event, bool):
         return pure_curve(one_number(check_epsilon(event, "an event's epsilon"), "an event's epsilon"))
@@ -98,8 +97,8 @@ def read_event(event: Any) -> Curve | Composed | Sampled:
 def _positive(value: Any, name: str) -> float:
     if not 0.0 < value < inf:
         raise ValueError(
-            f"{name} of an event must be finite and greater than 0, found {value}; without noise nothing "
-            "is hidden: give NonPrivateDpEvent()"
+            f"{name} of an event must be finite and greater than 0, found {value}; "
+            "without noise nothing is hidden: give NonPrivateDpEvent()"
         )
     return float(value)
 
@@ -111,11 +110,15 @@ def _gaussian(multiplier: float) -> Curve:
 
 def _laplace(multiplier: float) -> Curve:
     epsilon = UP / multiplier
-    return Curve(lambda x: np.maximum(-np.expm1((x - epsilon) / 2), 0.0) * (1.0 + ROUNDING), epsilon, epsilon)
+
+    def curve(x: np.ndarray) -> np.ndarray:
+        return np.maximum(-np.expm1((x - epsilon) / 2), 0.0) * (1.0 + ROUNDING)
+
+    return Curve(curve, epsilon, epsilon)
 
 
 def _of_losses(losses: np.ndarray, masses: np.ndarray) -> Curve:
-    """The curve of a mechanism with finitely many losses, and of their masses under the first of two laws."""
+    """The curve of a mechanism with finitely many losses, from their masses under the first distribution."""
 
     def curve(x: np.ndarray) -> np.ndarray:
         total = np.zeros_like(x)
@@ -134,8 +137,9 @@ def _discrete_laplace(parameter: float, sensitivity: int) -> Curve:
 
 
 def _randomized_response(event: Any) -> Curve | Composed:
-    noise, buckets = check_probability(event.noise_parameter, "noise_parameter"), event.num_buckets
-    if check_horizon(buckets, "num_buckets") == 1 or noise == 1.0:
+    noise = check_probability(event.noise_parameter, "noise_parameter")
+    buckets = check_horizon(event.num_buckets, "num_buckets")
+    if buckets == 1 or noise == 1.0:
         return Composed([])
     if noise == 0.0:
         return pure_curve(0.0, 1.0)
@@ -144,14 +148,17 @@ def _randomized_response(event: Any) -> Curve | Composed:
 
 
 def _zero_concentrated(rho: float, xi: float) -> Curve:
-    """The smallest over orders a of e^((a-1)(xi + rho a - x)) (1 - 1/a)^a / (a - 1), the bound known for zCDP."""
+    """The least e^((a-1)(xi + rho a - x)) (1 - 1/a)^a / (a - 1) over orders a: the bound for zCDP.
+
+    Proposition 12 of Canonne, Kamath, Steinke (NeurIPS 2020).
+    """
     reach = xi + rho + 2.0 * sqrt(40.0 * rho)
 
     def curve(x: np.ndarray) -> np.ndarray:
         smallest = np.zeros_like(x)
-        for less in np.geomspace(0.01, 100.0 * (1.0 + 1.0 / sqrt(rho)), 400).tolist():  # a - 1
-            order = less + 1.0
-            exponent = less * (xi + rho * order - x) + order * log(less / order) - log(less)
+        for excess in np.geomspace(0.01, 100.0 * (1.0 + 1.0 / sqrt(rho)), 400).tolist():  # a - 1
+            order = excess + 1.0
+            exponent = excess * (xi + rho * order - x) + order * log(excess / order) - log(excess)
             smallest = np.minimum(smallest, exponent)
         return np.exp(smallest) * (1.0 + ROUNDING)
 

@@ -1,33 +1,38 @@
-"""The exact leakage of the worst mechanism, of which BPL, FPL and TPL of [1] are upper bounds.
+"""The exact leakage of the worst mechanism; BPL, FPL and TPL of [1] are upper bounds of it.
 
-[1] defines them as suprema over outputs o_1..o_T and pairs of states of log Pr(o | l_t = i) / Pr(o | l_t = j), for the
-outputs up to t, from t on, and all of them, and bounds these by recursion. Here they are the suprema themselves, for
-the worst of all mechanisms that satisfy epsilon_t-DP at each time, adaptive ones included.
+[1] defines them as suprema over outputs o_1..o_T and pairs of states of log Pr(o | l_t = i) / Pr(o | l_t =
+j), for the outputs up to t, from t on, and all of them, and bounds them by recursion. This module computes
+the suprema themselves, for the worst of all mechanisms, also adaptive ones, that satisfy epsilon_t-DP at each
+time.
 
-The worst mechanism. All that an output says is its likelihood vector x = (Pr(o_t | l_t = k))_k, up to a factor.
-epsilon-DP means x_i <= e^epsilon x_j, so that x, scaled, lies in the box [1, e^epsilon]^n. Laplace noise of scale
-2/epsilon on the counts of one user's location (sensitivity 2) has a density proportional to exp((epsilon/2) c_k) with
-c_k = |y_k| - |y_k - 1| anywhere in [-1, 1]: the same box, all of it. No epsilon-DP mechanism leaks more.
+The worst mechanism. An output matters only by its likelihood vector x = (Pr(o_t | l_t = k))_k, up to a
+factor. epsilon-DP means x_i <= e^epsilon x_j, so that the scaled x is in the box [1, e^epsilon]^n. Laplace
+noise of scale 2/epsilon on the counts of one user's location (sensitivity 2) has a density proportional to
+exp((epsilon/2) c_k) with c_k = |y_k| - |y_k - 1| anywhere in [-1, 1], which is the whole box. No epsilon-DP
+mechanism leaks more.
 
-How. Given l_t, the outputs before t, at t and after t are independent. With m_1 = x_1 and m_t = x_t * (B m_{t-1}),
-where B holds Pr(l_{t-1} | l_t), and with w_t likewise from the other end through F, Pr(l_{t+1} | l_t),
+The algorithm. Given l_t, the outputs before t, at t and after t are independent. With m_1 = x_1 and
+m_t = x_t * (B m_{t-1}), where B holds Pr(l_{t-1} | l_t), and with w_t likewise from the other end through F,
+Pr(l_{t+1} | l_t),
 
     Pr(o | l_t = i) / Pr(o | l_t = j) = (B_i m_{t-1} / B_j m_{t-1}) (x_i / x_j) (F_i w_{t+1} / F_j w_{t+1}).
 
-For one pair (i, j) each factor is maximised alone. The middle one is e^epsilon. The first can reach r exactly if some
-outputs make a m_{t-1} >= 0, where a = B_i - r B_j. As m_{t-1} is x_{t-1} * (B m_{t-2}) and B m_{t-2} is positive, the
-best x_{t-1} has e^epsilon where a > 0 and 1 where a < 0, and turns a into the functional a' = (a * x_{t-1}) B of
-m_{t-2}. Repeated down to time 1 this maximises over all 2^(nT) vertices of the boxes in O(T n^2) operations. Newton's
-method on r (Dinkelbach's, for ratios), each step of which gives a ratio that outputs attain, ends at the largest one.
+For one pair (i, j) each factor is maximised alone. The middle factor is e^epsilon. The first can reach r if
+and only if some outputs make a m_{t-1} >= 0, where a = B_i - r B_j. As m_{t-1} is x_{t-1} * (B m_{t-2}) and B
+m_{t-2} is positive, the best x_{t-1} is e^epsilon where a > 0 and 1 where a < 0, and turns a into the
+functional a' = (a * x_{t-1}) B of m_{t-2}. Repeated down to time 1 this maximises over all 2^(nT) vertices of
+the boxes in O(T n^2) operations. Newton's method on r (Dinkelbach's, for ratios) ends at the largest ratio;
+outputs attain the ratio of each of its steps.
 
-Why [1] can be higher. It adds the largest BPL and FPL, even where different pairs of states attain them. Its step from
-t - 1 to t lets m_{t-1} be any vector with ratios within e^BPL, but outputs need not give the worst one. And mechanisms
-may have fewer likelihood vectors: `tplrepro.leakage.exact_finite`. It is exact for the BPL of the first two releases,
-the FPL of the last two, the smoothed strongest correlations of its section 6, and two states with rows (p, 1 - p),
-(q, 1 - q), p >= q; if p < q the two orders of rows alternate, while the recursion takes the leading one each time.
+Why the bound of [1] can be higher. It adds the largest BPL and FPL, even if different pairs of states attain
+them. Its step from t - 1 to t lets m_{t-1} be any vector with ratios within e^BPL, but outputs may not reach
+the worst one. And mechanisms may have fewer likelihood vectors: `tplrepro.leakage.exact_finite`. The bound is
+exact for the BPL of the first two releases, the FPL of the last two, the smoothed strongest correlations of
+section 6 of [1], and two states with rows (p, 1 - p), (q, 1 - q), p >= q; if p < q the two orders of rows
+alternate, while the recursion always takes the larger one.
 
-The backward matrix contains a prior. Each side here uses the matrix given for it; TPL is that of one chain if the two
-belong together (`TransitionMatrix.reverse`, with the distribution at each time).
+The backward matrix contains a prior. Each side uses the matrix given for it; TPL is that of one chain if the
+two belong together (`TransitionMatrix.reverse`, with the distribution at each time).
 """
 
 from dataclasses import dataclass
@@ -38,9 +43,8 @@ from numpy.typing import ArrayLike
 
 from tplrepro.leakage.temporal import Correlation, Matrix, TemporalLeakage, dense, steps_of_both_sides
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
-from tplrepro.validation import FrozenArrays, check_budgets
+from tplrepro.validation import FrozenArrays, check_budgets, check_horizon
 
-__all__ = ["ExactLeakage", "WorstOutputs", "exact_leakage", "worst_outputs"]
 
 #: Largest n^4 T^2, the order of the operations; about ten minutes.
 MAX_WORK = 3e11
@@ -52,10 +56,10 @@ MAX_DENSE = 1000
 
 @dataclass(frozen=True)
 class ExactLeakage(TemporalLeakage):
-    """The suprema that `TemporalLeakage` bounds, in nats. `composed` and `w_event` use them as Theorem 3 of [1] does.
+    """The suprema that `TemporalLeakage` bounds, in nats; `composed` and `w_event` use them as in Theorem 3 of [1].
 
-    Besides those, `joint` (T,) is the largest leakage about one pair of states from all outputs, also called `tpl`, and
-    `pairs` (T, 2) are the states that attain it: outputs speak for the first and against the second.
+    `joint` (T,) is the largest leakage about one pair of states from all outputs, also called `tpl`. `pairs`
+    (T, 2) are the two states that attain it: the outputs favour the first.
     """
 
     joint: np.ndarray
@@ -69,10 +73,11 @@ class ExactLeakage(TemporalLeakage):
 
 @dataclass(frozen=True)
 class WorstOutputs(FrozenArrays):
-    """Outputs that attain the exact TPL of one time: they speak for the first of two `states`, against the second.
+    """Outputs that attain the exact TPL of one time: they favour the first of the two `states`.
 
-    `high` (T, n) tells at each time the states whose likelihood is e^epsilon times that of the others; with Laplace
-    noise on counts, those whose released count is at least the count with the user, the others' at most that without.
+    `high` (T, n) marks at each time the states whose likelihood is e^epsilon times that of the others. With
+    Laplace noise on counts, their released counts are at least the counts with the user, and the other
+    released counts at most those without.
     """
 
     states: tuple[int, int]
@@ -80,26 +85,32 @@ class WorstOutputs(FrozenArrays):
 
 
 def exact_leakage(
-    epsilons: ArrayLike, backward: Correlation = None, forward: Correlation = None, *, released: ArrayLike | None = None
+    epsilons: ArrayLike,
+    backward: Correlation = None,
+    forward: Correlation = None,
+    *,
+    horizon: int | None = None,
+    released: ArrayLike | None = None,
 ) -> ExactLeakage:
     """The exact BPL, FPL and TPL of the worst epsilon-DP mechanism, attained by Laplace noise on counts.
 
-    Arguments as in `temporal_privacy_leakage`. `released` holds the states whose counts are released, with Laplace
-    noise of scale 2/epsilon, or 1/epsilon for a single one; by default all of them.
+    `epsilons`, `backward`, `forward` and `horizon` are as in `temporal_privacy_leakage`. `released` holds the
+    positions of the states whose counts are released, with Laplace noise of scale 2/epsilon (1/epsilon for a
+    single state); by default all states.
 
-    ValueError as there; for matrices of different sizes; for states that do not exist; if the budgets sum to more than
-    700 nats; or if n^4 T^2 is above 3e11 (n = 100 and T = 54).
+    ValueError as in `temporal_privacy_leakage`; for unknown states; if the budgets sum to more than 700 nats;
+    or if n^4 T^2 exceeds 3e11 (n = 100 and T = 54).
 
     Examples
     --------
     >>> P = [[0.2, 0.8], [1, 0]]
-    >>> exact_leakage([1.0] * 10, backward=P).bpl.round(2).tolist()
+    >>> exact_leakage(1.0, backward=P, horizon=10).bpl.round(2).tolist()
     [1.0, 1.86, 2.53, 2.93, 3.13, 3.22, 3.25, 3.26, 3.26, 3.26]
     >>> from tplrepro import temporal_privacy_leakage
     >>> temporal_privacy_leakage([1.0] * 10, backward=P).bpl.round(2).tolist()
     [1.0, 1.86, 2.68, 3.47, 4.26, 5.04, 5.82, 6.59, 7.37, 8.15]
     """
-    budgets, before, after, n = _checked(epsilons, backward, forward)
+    budgets, before, after, n = _checked(epsilons, backward, forward, horizon)
     lower, upper, local = _boxes(budgets, n, released)
     past, future = np.zeros((2, budgets.size, n, n))
     for t in range(1, budgets.size):
@@ -114,6 +125,7 @@ def worst_outputs(
     forward: Correlation = None,
     *,
     time: int,
+    horizon: int | None = None,
     released: ArrayLike | None = None,
 ) -> WorstOutputs:
     """Outputs whose likelihoods attain the exact TPL at a time (from 0); arguments and errors as `exact_leakage`.
@@ -121,14 +133,14 @@ def worst_outputs(
     Examples
     --------
     >>> P = [[0.2, 0.8], [1, 0]]
-    >>> worst = worst_outputs([1.0] * 4, backward=P, time=3)
-    >>> worst.states, worst.high.astype(int).tolist()  # the user mostly changes sides, so outputs that do are the worst
+    >>> worst = worst_outputs(1.0, backward=P, time=3, horizon=4)
+    >>> worst.states, worst.high.astype(int).tolist()  # the user mostly changes the state, and so do these outputs
     ((0, 1), [[0, 1], [1, 0], [0, 1], [1, 0]])
     """
-    budgets, before, after, n = _checked(epsilons, backward, forward)
+    budgets, before, after, n = _checked(epsilons, backward, forward, horizon)
     T = budgets.size
     if not (isinstance(time, (int, np.integer)) and 0 <= time < T):
-        raise ValueError(f"a time must be at least 0 and less than T = {T}, found {time}; times count from 0")
+        raise ValueError(f"time must be at least 0 and less than T = {T}, found {time}; times count from 0")
     lower, upper, local = _boxes(budgets, n, released)
     earlier = _chain(time, before), lower[:time], upper[:time]
     later = _chain(T - 1 - time, after[::-1]), lower[:time:-1], upper[:time:-1]
@@ -146,7 +158,8 @@ def worst_outputs(
 def _largest_ratios(chain: list, lower, upper, start) -> np.ndarray:
     """log of the largest ratio (P_i m)/(P_j m) over the outputs of the times before, for all pairs, (n, n).
 
-    P is the first matrix of the chain. The search begins at `start`: any is right, a near one is fast.
+    P is the first matrix of the chain. The search begins at `start`: any value is correct, a near one is
+    fast.
     """
     n = start.shape[0]
     ratios = np.zeros((n, n))
@@ -157,7 +170,7 @@ def _largest_ratios(chain: list, lower, upper, start) -> np.ndarray:
         gains = np.expm1(start[i, j])
         best = np.full(i.size, -1.0)
         active = np.arange(i.size)
-        while active.size:  # about four steps; each raises every ratio that is still looked for
+        while active.size:  # about four steps, each of which raises every active ratio
             attained, _ = _attained(chain, lower, upper, i[active], j[active], gains[active])
             rising = attained > best[active]
             active = active[rising]
@@ -167,10 +180,12 @@ def _largest_ratios(chain: list, lower, upper, start) -> np.ndarray:
 
 
 def _attained(chain: list, lower, upper, i, j, gains):
-    """Gains (pairs,) ((P_i - P_j) m)/(P_j m) of the outputs that maximise (P_i - P_j) m - gain P_j m for each pair, and
-    these outputs: the states of high likelihood, (pairs, n), from the last time back as far as the chain reaches.
+    """The outputs that maximise (P_i - P_j) m - gain P_j m for each pair, and their gains ((P_i - P_j) m)/(P_j m).
+
+    Returns the gains (pairs,) and the states of high likelihood, (pairs, n) for each time from the last one
+    back to the end of the chain. Gains (ratios less 1) and likelihoods less 1 keep their digits for tiny
+    budgets.
     """
-    # Gains, ratios less 1, and likelihoods less 1 keep their digits where budgets are tiny.
     difference, base = chain[0][i] - chain[0][j], chain[0][j]
     functional = difference - gains[:, None] * base
     patterns = [functional > 0]
@@ -185,18 +200,18 @@ def _attained(chain: list, lower, upper, i, j, gains):
 
 
 def _chain(t: int, steps: list) -> list:
-    """Matrices of the steps into t, t - 1, ..., back to the first or to one that the adversary does not know."""
+    """The matrices of the steps into t, t - 1, ..., back to the first, or until the adversary knows none."""
     return list(takewhile(lambda P: P is not None, reversed(steps[:t])))
 
 
 def _boxes(budgets: np.ndarray, n: int, released: ArrayLike | None):
-    """Likelihoods less 1 at their lowest and highest, (T, n) each, and the log ratios of pairs for a budget of 1."""
+    """The lowest and highest likelihoods less 1, (T, n) each, and the log ratios of pairs for a budget of 1."""
     states = np.arange(n) if released is None else np.unique(np.asarray(released))
     if states.size == 0 or states.dtype.kind not in "iu" or states.min() < 0 or states.max() >= n:
         raise ValueError(
             f"released must name some of the states 0..{n - 1}, found {states.tolist()}; give their positions"
         )
-    # the scale is sensitivity/epsilon, and a user who moves changes two of the released counts, or the only one
+    # The scale is sensitivity/epsilon. A user who moves changes two released counts, or the only one.
     high = np.isin(np.arange(n), states) * (1.0 if states.size in (1, n) else 0.5)
     low = -high if states.size < n else np.zeros(n)
     local = high[:, None] - low
@@ -204,9 +219,9 @@ def _boxes(budgets: np.ndarray, n: int, released: ArrayLike | None):
     return np.expm1(np.multiply.outer(budgets, low)), np.expm1(np.multiply.outer(budgets, high)), local
 
 
-def _checked(epsilons, backward, forward):
+def _checked(epsilons, backward, forward, horizon):
     """Budgets, the matrices of each step on both sides (None: not known), and the number of states."""
-    budgets = check_budgets(epsilons)
+    budgets = check_budgets(epsilons, horizon=None if horizon is None else check_horizon(horizon))
     before, after, n = arrays_of_both_sides(backward, forward, budgets.size, default=2)
     if budgets.sum() > MAX_TOTAL:
         raise ValueError(
@@ -241,7 +256,7 @@ def _as_dense(matrix: Matrix | None) -> TransitionMatrix | None:
 
 
 def with_joint(epsilons: np.ndarray, past: np.ndarray, single: np.ndarray, future: np.ndarray) -> ExactLeakage:
-    """The leakages from log ratios of pairs of states, (T, n, n): by outputs before each time, of it, and after it."""
+    """The leakages from the log ratios of pairs of states, (T, n, n), by the outputs before, at and after each time."""
     joint = (past + single + future).reshape(epsilons.size, -1)
     return ExactLeakage(
         epsilons,

@@ -1,11 +1,12 @@
 """The exact leakage of one given mechanism with finitely many outputs, such as randomised response.
 
-The likelihood vectors of the worst mechanism (`tplrepro.leakage.exact`) fill a box. A mechanism of few outputs has few
-of them, the columns of its response matrix Pr(o | l), and can leak less. The best output of a time is then not known
-before those of the times before it: the messages m_t = Pr(o_1..o_t | l_t) of all sequences of outputs are listed time
-by time, x_t * (B m_{t-1}) for each column x_t. The largest ratio of two linear functionals over a cone is attained at
-an extreme ray, and each step is linear for given outputs, so that a message inside the cone of the others never leads
-to the worst: it is left out if inside by a margin far above rounding. From three states on the number grows with T.
+The likelihood vectors of the worst mechanism (`tplrepro.leakage.exact`) fill a box. A mechanism with few
+outputs has few likelihood vectors, the columns of its response matrix Pr(o | l), and can leak less. Its best
+output at one time depends on the outputs before, so the messages m_t = Pr(o_1..o_t | l_t) of all sequences of
+outputs are listed time by time: x_t * (B m_{t-1}) for each column x_t. An extreme ray of a cone attains the
+largest ratio of two linear functionals, and each step is linear for given outputs. A message inside the cone
+of the others, by a margin far above rounding, is therefore left out. With three or more states the number of
+messages grows with T.
 """
 
 from collections.abc import Iterator
@@ -18,11 +19,12 @@ from tplrepro.leakage.exact import ExactLeakage, arrays_of_both_sides, with_join
 from tplrepro.leakage.temporal import Correlation
 from tplrepro.validation import as_numbers, check_horizon
 
-__all__ = ["mechanism_leakage"]
-
-MAX_MESSAGES = 200_000  # of one time before those inside the cone of the others are left out; some seconds a release
-DIGITS = 13  # in which messages must agree to count as one
-MARGIN = 1e-11  # how far inside the hull (of messages that sum to 1) a message must be to be left out
+#: Most messages of one time before inner ones are left out; a release then takes some seconds.
+MAX_MESSAGES = 200_000
+#: Messages that agree in this number of digits count as one.
+DIGITS = 13
+#: A message is left out if it is this far inside the hull of the messages, which sum to 1.
+MARGIN = 1e-11
 
 
 def mechanism_leakage(
@@ -33,16 +35,18 @@ def mechanism_leakage(
     Parameters
     ----------
     likelihoods : array-like (n, K) of numbers > 0, or a list of T of these (then without `horizon`)
-        Pr(o | l), a row for each state, a column for each output. Columns may have any factor.
+        Pr(o | l), a row for each state, a column for each output. A factor of a column has no effect.
     backward, forward : as in `temporal_privacy_leakage`
     horizon : int, the number of releases T if the mechanism is the same at all times
 
-    The `epsilons` of the result are the leakages of single outputs. ValueError for likelihoods that are not positive or
-    of another number of states than the matrices, or if more than 200,000 messages must be listed.
+    The `epsilons` of the result are the leakages of single releases. ValueError for likelihoods that are not
+    positive or have another number of states than the matrices, or if more than 200,000 messages must be
+    listed.
 
     Examples
     --------
-    Whether the user is in state 0, told truthfully with odds of e, leaks less than the worst 1-DP mechanism.
+    Whether the user is in state 0, answered truthfully with odds of e, leaks less than the worst 1-DP
+    mechanism.
 
     >>> from math import e
     >>> from tplrepro import exact_leakage, temporal_privacy_leakage
@@ -68,7 +72,7 @@ def mechanism_leakage(
 
 
 def _messages(columns: list, steps: list) -> Iterator[np.ndarray]:
-    """What the outputs before each time say about the state at that time, (messages, n) for each of T times."""
+    """The messages of the outputs before each time about the state at that time, (messages, n) for each time."""
     n = columns[0].shape[1]
     messages = np.ones((1, n))
     yield messages
@@ -87,7 +91,7 @@ def _messages(columns: list, steps: list) -> Iterator[np.ndarray]:
 
 
 def _extreme(messages: np.ndarray) -> np.ndarray:
-    """Messages without copies and without most of those inside the cone of the others."""
+    """The messages without copies, and without most of those inside the cone of the others."""
     if messages.shape[1] == 2:
         return messages[[messages[:, 0].argmin(), messages[:, 0].argmax()]]
     _, first = np.unique(np.log(messages).round(DIGITS), axis=0, return_index=True)
@@ -98,7 +102,7 @@ def _extreme(messages: np.ndarray) -> np.ndarray:
 
     try:
         facets = ConvexHull(messages[:, :-1]).equations
-    except QhullError:  # flat: all in one plane as far as Qhull can tell
+    except QhullError:  # all messages in one plane, up to Qhull's precision
         return messages
     outside = [messages[:, :-1] @ facet[:-1] + facet[-1] > -MARGIN for facet in facets]
     return messages[np.any(outside, axis=0)]
@@ -120,4 +124,5 @@ def _columns(likelihoods: Any, horizon: int | None) -> list[np.ndarray]:
                 f"likelihoods must be a table of finite numbers greater than 0, found shape {x.shape} with smallest "
                 f"{x.min(initial=np.inf)}; give Pr(o | l), and horizon = T if all releases have the same"
             )
-    return [np.ascontiguousarray(x.T) for x in tables] * (1 if horizon is None else check_horizon(horizon))
+    columns = [np.ascontiguousarray(x.T) for x in tables]
+    return columns if horizon is None else columns * check_horizon(horizon)

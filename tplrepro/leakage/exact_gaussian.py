@@ -1,10 +1,11 @@
-"""What Gaussian releases about a chain of two states leak in truth: the law of the log-likelihood ratio, not a bound.
+"""The exact leakage of Gaussian releases about a chain of two states, from the distribution of log-likelihood ratios.
 
-With l = log p(outputs | state 1) - log p(outputs | state 0) of all outputs up to one time, what they say of the state
-at the next time is log (p_11 e^l + p_10) / (p_01 e^l + p_00), to which the release there adds a normal variable: a law
-on the line, whatever the number of releases. It is analytic, and sums over a grid converge exponentially to its
-integrals: a step of a quarter of a standard deviation gives 13 digits. No privacy profile is carried from time to time,
-as `temporal_privacy_profile` does for any mechanism and any number of states (docs/theory/profiles.md).
+Let l = log p(outputs | state 1) - log p(outputs | state 0) for all outputs up to one time. The log ratio for
+the state at the next time is log (p_11 e^l + p_10) / (p_01 e^l + p_00), and the release at that time adds a
+normal variable. The result is one distribution on the line for any number of releases. It is analytic, so
+sums over a grid converge exponentially to its integrals: a step of a quarter of a standard deviation gives 13
+digits. In contrast, `temporal_privacy_profile` bounds any mechanism with any number of states
+(docs/theory/profiles.md).
 """
 
 from collections.abc import Iterable
@@ -14,12 +15,12 @@ from numpy.typing import ArrayLike
 
 from tplrepro.leakage.exact import arrays_of_both_sides
 from tplrepro.leakage.temporal import Correlation
-from tplrepro.validation import check_alpha, check_noise_multipliers, check_probability, one_number
+from tplrepro.validation import check_alpha, check_horizon, check_noise_multipliers, check_probability, one_number
 
-__all__ = ["ExactGaussianProfile"]
-
-STEPS = 4  # of the grid in one standard deviation of the last release, and in one nat
-NEGLIGIBLE = 1e-22  # probability of a grid point that is left out
+#: Grid steps in one standard deviation of the last release, and in one nat.
+STEPS = 4
+#: Grid points of smaller probability are left out.
+NEGLIGIBLE = 1e-22
 
 
 class ExactGaussianProfile:
@@ -29,23 +30,32 @@ class ExactGaussianProfile:
     ----------
     noise_multipliers : array-like (T,) of numbers > 0
         Standard deviation of the noise over the L2 distance of the answers for the two states.
-    backward, forward : as in `temporal_privacy_leakage`, of two states; without `forward` it is BPL's, without
-        `backward` FPL's, with both TPL's
+    backward, forward : as in `temporal_privacy_leakage`, of two states; BPL without `forward`, FPL without
+        `backward`, TPL with both
+    horizon : int >= 1, optional; the number of releases T, for a single multiplier
 
-    ValueError for multipliers that are not positive or matrices of another number of states.
+    ValueError for multipliers that are not positive, or for another number of states.
 
     Examples
     --------
     >>> P = [[0.8, 0.2], [0.1, 0.9]]
-    >>> exact = ExactGaussianProfile([2.0] * 6, backward=P)
+    >>> exact = ExactGaussianProfile(2.0, backward=P, horizon=6)
     >>> exact.delta(0.5).round(4).tolist()
     [0.0524, 0.0884, 0.1047, 0.1121, 0.1154, 0.1169]
     >>> exact.epsilon(1e-5).round(3).tolist()
     [1.993, 2.485, 2.669, 2.742, 2.772, 2.786]
     """
 
-    def __init__(self, noise_multipliers: ArrayLike, backward: Correlation = None, forward: Correlation = None) -> None:
-        self._shifts = 1.0 / check_noise_multipliers(noise_multipliers)
+    def __init__(
+        self,
+        noise_multipliers: ArrayLike,
+        backward: Correlation = None,
+        forward: Correlation = None,
+        *,
+        horizon: int | None = None,
+    ) -> None:
+        releases = None if horizon is None else check_horizon(horizon)
+        self._shifts = 1.0 / check_noise_multipliers(noise_multipliers, releases)
         before, after, n = arrays_of_both_sides(backward, forward, self._shifts.size, 2)
         if n != 2:
             raise ValueError(
@@ -53,42 +63,44 @@ class ExactGaussianProfile:
             )
         past = _messages(self._shifts, before)
         future = _messages(self._shifts[::-1], after[::-1])[::-1]
-        self._told = [_together(*pair) for pair in zip(past, future, strict=True)]
+        self._ratios = [_together(*pair) for pair in zip(past, future, strict=True)]
 
     def delta(self, epsilon: float) -> np.ndarray:
-        """The least delta at `epsilon` >= 0 nats, for each time (T,)."""
+        """The exact delta at `epsilon` >= 0 nats, for each time (T,)."""
         epsilon = one_number(check_alpha(epsilon, "epsilon"), "epsilon")
         return np.array([self._delta(t, epsilon) for t in range(self._shifts.size)])
 
     def epsilon(self, delta: float) -> np.ndarray:
-        """The least epsilon at `delta`, from 1e-15 on, in nats for each time (T,)."""
+        """The exact epsilon at `delta` >= 1e-15, in nats for each time (T,)."""
         from scipy.optimize import brentq
 
-        delta, found = check_probability(delta, "delta"), np.zeros(self._shifts.size)
+        delta = check_probability(delta, "delta")
         if delta < 1e-15:
             raise ValueError(f"delta must be at least 1e-15, found {delta:g}; smaller ones are lost to rounding")
-        for t in range(found.size):
+        epsilons = np.zeros(self._shifts.size)
+        for t in range(epsilons.size):
             if self._delta(t, 0.0) > delta:
                 high = 1.0
                 while self._delta(t, high) > delta:
                     high *= 2
-                found[t] = brentq(lambda x, t=t: self._delta(t, x) - delta, 0.0, high, xtol=1e-12)
-        return found
+                epsilons[t] = brentq(lambda x, t=t: self._delta(t, x) - delta, 0.0, high, xtol=1e-12)
+        return epsilons
 
     def _delta(self, t: int, x: float) -> float:
-        """Of the release at time t and all others, in the worse order of the two states."""
+        """The delta of all releases at time t, for the worse order of the two states."""
         from scipy.special import ndtr
 
-        shift, (ratios, weights) = self._shifts[t], self._told[t]
-        orders = [0.0]
-        for ratio, (other, own) in ((ratios, weights), (-ratios, weights[::-1])):
+        shift, (ratios, weights) = self._shifts[t], self._ratios[t]
+        deltas = [0.0]
+        for ratio, (denominator, numerator) in ((ratios, weights), (-ratios, weights[::-1])):
             excess = (ratio - x) / shift
-            orders.append(ndtr(excess + shift / 2) @ own - np.exp(x) * (ndtr(excess - shift / 2) @ other))
-        return max(orders)
+            above = np.exp(x) * (ndtr(excess - shift / 2) @ denominator)
+            deltas.append(ndtr(excess + shift / 2) @ numerator - above)
+        return max(deltas)
 
 
 def _messages(shifts: np.ndarray, steps: Iterable) -> list:
-    """What 0, 1, ..., T - 1 releases say of the next state: ratios (k,) and their weights given both states (2, k)."""
+    """The log ratios (k,) of 0, 1, ..., T - 1 releases for the next state, and their weights in both states (2, k)."""
     messages = [(np.zeros(1), np.ones((2, 1)))]
     for shift, matrix in zip(shifts, steps, strict=False):
         if matrix is None:
@@ -97,18 +109,19 @@ def _messages(shifts: np.ndarray, steps: Iterable) -> list:
         (ratios, weights), step = messages[-1], min(shift, 1.0) / STEPS
         reach = shift**2 / 2 + 12 * shift
         grid = step * np.arange((ratios.min() - reach) // step, (ratios.max() + reach) // step)
-        away = [(grid - ratios[:, None] - mean) / shift for mean in (-(shift**2) / 2, shift**2 / 2)]
-        density = np.exp(-np.square(away) / 2) * (step / (shift * np.sqrt(2 * np.pi)))
-        laws = (weights[:, None] @ density)[:, 0]
-        kept = laws.max(axis=0) > NEGLIGIBLE
+        scores = [(grid - ratios[:, None] - mean) / shift for mean in (-(shift**2) / 2, shift**2 / 2)]
+        density = np.exp(-np.square(scores) / 2) * (step / (shift * np.sqrt(2 * np.pi)))
+        probabilities = (weights[:, None] @ density)[:, 0]
+        kept = probabilities.max(axis=0) > NEGLIGIBLE
         with np.errstate(divide="ignore"):
             (stay, leave), (enter, remain) = np.log(matrix)
         ratios = np.logaddexp(remain + grid, enter) - np.logaddexp(leave + grid, stay)
-        messages.append((ratios[kept], matrix @ laws[:, kept]))
+        messages.append((ratios[kept], matrix @ probabilities[:, kept]))
     return messages
 
 
 def _together(past: tuple, future: tuple) -> tuple:
-    """The message of both, which are independent given the state between them."""
-    (before, given), (after, also) = past, future
-    return np.add.outer(before, after).ravel(), (given[:, :, None] * also[:, None]).reshape(2, -1)
+    """The log ratios and weights of both messages, which are independent given the state between them."""
+    (ratios, weights), (later_ratios, later_weights) = past, future
+    both = weights[:, :, None] * later_weights[:, None]
+    return np.add.outer(ratios, later_ratios).ravel(), both.reshape(2, -1)

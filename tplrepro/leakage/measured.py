@@ -1,7 +1,7 @@
-"""What given outputs leak: the log-likelihood ratios that an adversary computes from one series of releases.
+"""The leakage of observed outputs: the log-likelihood ratios that an adversary computes from one series of releases.
 
-BPL, FPL and TPL are suprema over outputs. For the outputs of one run the same ratios have values: with likelihood
-vectors x_t = Pr(o_t | l_t), they follow from the past messages B (x_{t-1} * past_{t-1}) and the future messages
+BPL, FPL and TPL are suprema over outputs. Here they are computed for the outputs of one run, with likelihood
+vectors x_t = Pr(o_t | l_t), past messages B (x_{t-1} * past_{t-1}) and future messages
 F (x_{t+1} * future_{t+1}).
 """
 
@@ -15,14 +15,12 @@ from tplrepro.leakage.temporal import Correlation
 from tplrepro.markov.filtering import messages
 from tplrepro.validation import FrozenArrays, as_numbers
 
-__all__ = ["MeasuredLeakage", "measured_leakage"]
-
 
 @dataclass(frozen=True)
 class MeasuredLeakage(FrozenArrays):
-    """The largest log-likelihood ratio of two states given the outputs up to, from, and before and after each time.
+    """The largest log-likelihood ratios of two states at each time, arrays (..., T) in nats.
 
-    Arrays (..., T), nats.
+    `bpl` uses the outputs up to the time, `fpl` the outputs from the time on, and `tpl` all outputs.
     """
 
     bpl: np.ndarray
@@ -33,15 +31,16 @@ class MeasuredLeakage(FrozenArrays):
 def measured_leakage(
     log_likelihoods: ArrayLike, backward: Correlation = None, forward: Correlation = None
 ) -> MeasuredLeakage:
-    """What outputs that were seen leak; never more than `exact_leakage` of the budgets that made them.
+    """The leakage of observed outputs; never more than `exact_leakage` of their budgets.
 
-    `log_likelihoods` (..., T, n) are log Pr(o_t | l_t = k), up to a summand at each time; leading axes are runs. Of
-    counts with Laplace noise: `LaplaceNoise.log_ratio`. ValueError where they are not finite, or of another number of
-    states than the matrices; `backward` and `forward` as in `temporal_privacy_leakage`.
+    `log_likelihoods` (..., T, n) are log Pr(o_t | l_t = k), up to a summand at each time; leading axes are
+    runs. `LaplaceNoise.log_ratio` gives them for counts with Laplace noise. `backward` and `forward` are as
+    in `temporal_privacy_leakage`. ValueError if the likelihoods are not finite, or if their number of states
+    is not that of the matrices.
 
     Examples
     --------
-    The outputs that `worst_outputs` names leak as much as any can.
+    The outputs of `worst_outputs` leak the maximum.
 
     >>> from tplrepro import exact_leakage, worst_outputs
     >>> P, epsilons = [[0.2, 0.8], [1, 0]], [1.0] * 4
@@ -62,4 +61,6 @@ def measured_leakage(
         raise ValueError(f"log-likelihoods need a column for each of the {states} states, found {n}; give all states'")
     past = messages(x, before)
     future = messages(x[..., ::-1, :], after[::-1])[..., ::-1, :]
-    return MeasuredLeakage(*(np.ptp(logs, axis=-1) for logs in (past + x, x + future, past + x + future)))
+    return MeasuredLeakage(
+        bpl=np.ptp(past + x, axis=-1), fpl=np.ptp(x + future, axis=-1), tpl=np.ptp(past + x + future, axis=-1)
+    )

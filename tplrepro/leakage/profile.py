@@ -1,21 +1,23 @@
-"""Privacy profiles delta(epsilon) of releases, and what one step of correlation makes of them.
+"""Privacy profiles delta(epsilon) of releases, and their change by one step of correlation.
 
-A profile is the largest hockey-stick divergence delta(e^x) of the laws of the outputs given any two values, for losses
-x >= 0; below 0 it follows from both orders of a pair: delta(g) = 1 - g + g delta(1/g). It is kept at the points of a
-grid, always as an upper bound: between them the dots are connected (it is convex in g = e^x), tails that are cut off
-and the error of Fourier transforms count as infinite loss, and every operation is rounded up. Independent releases
-compose by convolution of privacy loss distributions (Zhu, Dong, Wang 2022; Doroshenko et al. 2022). One step of
-correlation, with eta(g) the largest hockey-stick divergence of two rows of the transition matrix, gives
+A profile delta(e^x) is the largest hockey-stick divergence between the output distributions of any two
+values, for losses x >= 0; losses below 0 follow from both orders of a pair: delta(g) = 1 - g + g delta(1/g).
+A profile is stored on a grid of losses, always as an upper bound: it is interpolated linearly in g = e^x (it
+is convex there), truncated tails and the error of Fourier transforms count as infinite loss, and every
+operation rounds up. Independent releases compose by convolution of privacy loss distributions (Zhu, Dong,
+Wang 2022; Doroshenko et al. 2022). With eta(g) the largest hockey-stick divergence of two rows of the
+transition matrix, one step of correlation gives
 
     delta'(g) = eta(g) delta(1 + (g - 1) / eta(g))
 
-(Balle, Barthe, Gaboardi, Geumlek 2019, Theorem 1; proof and limits in docs/theory/profiles.md); a mechanism of which
-only an epsilon is known gets L(epsilon) of [1].
+(Balle, Barthe, Gaboardi, Geumlek 2019, Theorem 1; proof and limits in docs/theory/profiles.md). The bound on
+the loss itself becomes L(bound), with L of [1].
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from copy import deepcopy
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from math import exp, expm1, inf, log1p, log2, sqrt
 from typing import Any, SupportsIndex
 
@@ -26,26 +28,28 @@ from tplrepro.leakage.events import Composed, Curve, pure_curve, read_event
 from tplrepro.leakage.loss_function import ROUNDING, TIES, PrivacyLossFunction
 from tplrepro.validation import FrozenArrays, check_alpha, check_delta, check_horizon, check_probability
 
-__all__ = ["PrivacyProfile", "event_key", "loss_at"]
-
 EPS = float(np.finfo(float).eps)
-#: More than the rounding of the few operations between two upper bounds.
+#: Exceeds the rounding of the few operations between two upper bounds.
 UP = 1.0 + 16.0 * EPS
-#: Mass of the largest losses of one composition that may be counted as infinite loss.
+#: Probability of the largest losses of one composition that may count as infinite loss.
 TAIL = 2.0**-53
-#: Longer grids are thinned out: every second point stays.
+#: Longer grids keep every second point only.
 POINTS = 2**14
-#: Up to so many multiplications masses are summed up directly, without a Fourier transform and its absolute error.
+#: Up to this number of multiplications a convolution is a direct sum, without the absolute error of a Fourier
+#: transform.
 DIRECT = 2**23
+#: The coarsest and the finest automatic grid, nats; the grid points in the total variation distance of a
+#: release.
+COARSEST, FINEST, RESOLUTION = 1e-3, 1e-5, 16
 
 
 @dataclass(frozen=True, eq=False)
 class PrivacyProfile(FrozenArrays):
     """An upper bound of the privacy profile of releases.
 
-    `deltas` (J + 1,) bound delta(e^x) at the losses x_j = j `grid` (nats) and fall; the last one is the probability of
-    a loss beyond the grid, which may be infinite. `largest` bounds the loss itself: delta(e^x) = 0 from there on (pure
-    DP); inf where there is no such bound.
+    `deltas` (J + 1,) bound delta(e^x) at the losses x_j = j `grid` (nats) and do not increase; the last one
+    is the probability of a loss beyond the grid, which may be infinite. `largest` bounds the loss itself:
+    delta(e^x) = 0 from there on (pure DP); inf if there is no such bound.
 
     Examples
     --------
@@ -63,8 +67,9 @@ class PrivacyProfile(FrozenArrays):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        ends = self.deltas[[0, -1]] if self.deltas.ndim == 1 and self.deltas.size else np.full(2, np.nan)
-        if not (0.0 <= ends[1] and ends[0] <= UP and (np.diff(self.deltas) <= 0.0).all() and 0.0 < self.grid < inf):
+        deltas = self.deltas
+        valid = deltas.ndim == 1 and deltas.size > 0 and 0.0 < self.grid < inf
+        if not (valid and 0.0 <= deltas[-1] and deltas[0] <= UP and (np.diff(deltas) <= 0.0).all()):
             raise ValueError(
                 f"deltas must be probabilities that do not rise along a grid > 0, found {self.deltas} and grid "
                 f"{self.grid:g}; give upper bounds of delta(e^x) at the losses x = 0, grid, 2 grid, ..."
@@ -74,17 +79,17 @@ class PrivacyProfile(FrozenArrays):
     def of_event(cls, event: Any, grid: float) -> "PrivacyProfile":
         """The profile of one release: a DpEvent of `dp_accounting`, an epsilon (nats) for pure DP, or a profile.
 
-        ValueError for events that are not known, with those that are.
+        ValueError for unsupported events; the message lists the supported ones.
         """
         if isinstance(event, PrivacyProfile):
             return event.on(grid)
-        found = read_event(event)
-        if isinstance(found, Curve):
-            return cls._of_curve(found, grid)
-        if isinstance(found, Composed):
-            parts = (cls.of_event(part, grid).repeat(count) for part, count in found.parts)
+        parsed = read_event(event)
+        if isinstance(parsed, Curve):
+            return cls._of_curve(parsed, grid)
+        if isinstance(parsed, Composed):
+            parts = (cls.of_event(part, grid).repeat(count) for part, count in parsed.parts)
             return reduce(PrivacyProfile.compose, parts, cls.nothing(grid))
-        share, profile = found.probability, cls.of_event(found.event, grid)
+        share, profile = parsed.probability, cls.of_event(parsed.event, grid)
         return profile._mixed(lambda slopes: np.full(slopes.shape, share), _mixed_bound(share, profile.largest))
 
     @classmethod
@@ -106,32 +111,35 @@ class PrivacyProfile(FrozenArrays):
         return cls(np.minimum.accumulate(deltas), grid, curve.largest)
 
     def delta(self, epsilon: ArrayLike) -> float | np.ndarray:
-        """The smallest delta known for (epsilon, delta)-DP, elementwise; epsilon in nats, finite and >= 0."""
+        """The smallest proven delta of (epsilon, delta)-DP, elementwise; epsilon in nats, finite and >= 0."""
         losses = check_alpha(epsilon, "epsilon")
         deltas = np.where(losses >= self.largest, 0.0, np.minimum(self._at(losses), 1.0))
         return deltas if losses.ndim else float(deltas)
 
     def epsilon(self, delta: ArrayLike) -> float | np.ndarray:
-        """The smallest epsilon known for (epsilon, delta)-DP, elementwise, in nats; 0 < delta < 1.
+        """The smallest proven epsilon of (epsilon, delta)-DP, elementwise, in nats; 0 < delta < 1.
 
-        inf where the probability of an infinite loss, truncation and rounding included, is above delta.
+        inf where the probability of an infinite loss, including truncation and rounding, exceeds delta.
         """
-        wanted = check_delta(delta)
+        target = check_delta(delta)
         end = self.deltas.size - 1
-        below = self.deltas.size - np.searchsorted(self.deltas[::-1], wanted, side="right")  # the first that is
-        high, low = self.deltas[np.maximum(below - 1, 0)], self.deltas[np.minimum(below, end)]
-        share = np.divide(high - wanted, high - low, out=np.ones_like(wanted), where=high > low) * UP
-        losses = ((below - 1) * self.grid + np.log1p(np.minimum(share, 1.0) * expm1(self.grid))) * UP
-        losses = np.minimum(np.where(below == 0, 0.0, np.where(below > end, inf, losses)), self.largest)
-        return losses if wanted.ndim else float(losses)
+        first = self.deltas.size - np.searchsorted(self.deltas[::-1], target, side="right")  # point within target
+        high, low = self.deltas[np.maximum(first - 1, 0)], self.deltas[np.minimum(first, end)]
+        share = np.divide(high - target, high - low, out=np.ones_like(target), where=high > low) * UP
+        losses = ((first - 1) * self.grid + np.log1p(np.minimum(share, 1.0) * expm1(self.grid))) * UP
+        losses = np.select([first == 0, first > end], [0.0, inf], losses)
+        losses = np.minimum(losses, self.largest)
+        return losses if target.ndim else float(losses)
 
     def compose(self, other: "PrivacyProfile") -> "PrivacyProfile":
-        """The profile of both releases, which are independent given the value."""
+        """The profile of two releases that are independent given the value."""
         if self.grid != other.grid:
             grid = max(self.grid, other.grid)
             return self.on(grid).compose(other.on(grid))
-        if self.largest == 0.0 or other.largest == 0.0:
-            return other if self.largest == 0.0 else self
+        if self.largest == 0.0:
+            return other
+        if other.largest == 0.0:
+            return self
         masses, error = _convolved(*sorted((self._masses(), other._masses()), key=np.size))
         above = np.cumsum(masses[::-1])
         cut = int(np.searchsorted(above, max(TAIL, error), side="right"))
@@ -142,28 +150,31 @@ class PrivacyProfile(FrozenArrays):
 
     def repeat(self, count: SupportsIndex) -> "PrivacyProfile":
         """The profile of `count` such releases, by repeated squaring."""
-        left, power, total = check_horizon(count, "count"), self, self.nothing(self.grid)
-        while left:
-            total = total.compose(power) if left % 2 else total
-            left //= 2
-            power = power.compose(power) if left else power
-        return total
+        remaining = check_horizon(count, "count")
+        total, power = self.nothing(self.grid), self
+        while True:
+            if remaining % 2:
+                total = total.compose(power)
+            remaining //= 2
+            if not remaining:
+                return total
+            power = power.compose(power)
 
     def correlated(self, loss: PrivacyLossFunction) -> "PrivacyProfile":
-        """The profile about the value of a neighbouring time point, through the matrix of a loss function."""
+        """The profile about the value at the neighbouring time point, through the matrix of a loss function."""
         if loss.is_identity:
             return self
         return self._mixed(loss.support, loss_at(loss, self.largest))
 
     def _mixed(self, eta: Callable[[np.ndarray], np.ndarray], largest: float) -> "PrivacyProfile":
-        """The step eta(g) delta(1 + (g - 1)/eta(g)), where eta is given as a function of g - 1."""
+        """The step eta(g) delta(1 + (g - 1)/eta(g)), with eta as a function of g - 1."""
         losses = self.grid * np.arange(self.deltas.size)
         slopes = np.expm1(np.minimum(losses, 700.0)) * (1.0 - (4.0 + losses) * EPS)  # rounded down
         divergence = eta(slopes)
         if divergence[0] == 0.0:
             return self.nothing(self.grid)
         with np.errstate(divide="ignore", over="ignore"):
-            # log(1 + (g - 1)/eta), which is not less than x and keeps its relative precision
+            # log(1 + (g - 1)/eta) >= x, with its relative precision
             before = np.where(losses < 700.0, np.log1p(slopes / divergence), losses - np.log(divergence))
         deltas = divergence * self._at(before) * UP
         beyond = np.flatnonzero(before * (1.0 - 16.0 * EPS) >= losses[-1])
@@ -171,8 +182,9 @@ class PrivacyProfile(FrozenArrays):
         return PrivacyProfile(np.minimum.accumulate(kept), self.grid, largest)
 
     def _at(self, losses: np.ndarray) -> np.ndarray:
-        """The bound at losses, which may be inf, without `largest`; a loss is rounded down."""
-        below, end = losses * (1.0 - 8.0 * EPS), self.deltas.size - 1
+        """The bound at losses, which may be inf, ignoring `largest`; losses are rounded down."""
+        end = self.deltas.size - 1
+        below = losses * (1.0 - 8.0 * EPS)
         cell = np.minimum(np.floor(below / self.grid), end).astype(int)
         within = np.clip(below - cell * self.grid - 4.0 * EPS * np.minimum(below, end * self.grid), 0.0, self.grid)
         share = np.expm1(within) / expm1(self.grid) * (1.0 - 8.0 * EPS)
@@ -180,16 +192,17 @@ class PrivacyProfile(FrozenArrays):
         return (high - (high - self.deltas[np.minimum(cell + 1, end)]) * share) * UP
 
     def _masses(self) -> np.ndarray:
-        """The probabilities of the losses -J grid, ..., J grid, rounded up: a loss -x is e^-x times as likely as x."""
+        """The probabilities of the losses -J grid, ..., J grid, rounded up: Pr(-x) = e^-x Pr(x)."""
         drops = -np.diff(self.deltas) / expm1(self.grid)
         size = drops * exp(self.grid)
         masses = size - np.append(drops[1:], 0.0)
-        # What is only rounding is left out, and made up for by less than the sum of drops <= delta / grid.
+        # Masses that are only rounding are left out; the factor adds more than their sum, <= 64 EPS delta /
+        # grid.
         masses = np.where(masses > 64.0 * EPS * size, masses, 0.0) * (1.0 + 192.0 * EPS / self.grid)
         mirrored = masses * np.exp(-self.grid * np.arange(1, masses.size + 1))
-        mirrored[mirrored < 1e-30] = 0.0  # products of numbers at the end of the double range are slow
-        none = max(1.0 - self.deltas[-1] - masses.sum() - mirrored.sum(), 0.0) + 16.0 * EPS
-        return np.concatenate((mirrored[::-1], [none], masses))
+        mirrored[mirrored < 1e-30] = 0.0  # products of denormal numbers are slow
+        zero = max(1.0 - self.deltas[-1] - masses.sum() - mirrored.sum(), 0.0) + 16.0 * EPS
+        return np.concatenate((mirrored[::-1], [zero], masses))
 
     def on(self, grid: float) -> "PrivacyProfile":
         """The same bound on another grid."""
@@ -206,19 +219,45 @@ class PrivacyProfile(FrozenArrays):
         return profile
 
 
-def event_key(event: Any) -> Any:
-    """The same for events that are the same release; profiles are told apart by their identity."""
-    return event if isinstance(event, PrivacyProfile) else (type(event), repr(event))
+class Release:
+    """One release, as an event, a budget or a profile; equal for equal events, profiles only for the same object."""
+
+    def __init__(self, event: Any):
+        is_profile = isinstance(event, PrivacyProfile)
+        self.event = event if is_profile else deepcopy(event)
+        self._key: Any = event if is_profile else (type(event), repr(event))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Release) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @cached_property
+    def epsilon(self) -> float:
+        """The bound on its loss, nats; inf if there is none."""
+        return PrivacyProfile.of_event(self.event, COARSEST).largest
+
+    def profile(self, grid: float) -> PrivacyProfile:
+        """Its profile on a grid."""
+        return PrivacyProfile.of_event(self.event, grid)
+
+
+def automatic_grid(releases: Iterable[Release]) -> float:
+    """The distance between losses that suits the weakest of the releases, nats."""
+    variations = [float(release.profile(COARSEST).delta(0.0)) for release in releases]
+    finest = min((variation for variation in variations if variation > 0.0), default=1.0)
+    return min(max(finest / RESOLUTION, FINEST), COARSEST)
 
 
 def _convolved(few: np.ndarray, many: np.ndarray) -> tuple[np.ndarray, float]:
-    """Masses of the sums above 0 of two symmetric sets of losses, and the mass that they may lack by rounding."""
+    """Masses of the positive sums of two symmetric sets of losses, and the mass that rounding may have removed."""
     middle, centre = few.size // 2, many.size // 2
     masses = np.zeros(middle + centre)
     masses[:centre] += few[middle] * many[centre + 1 :]
     masses[:middle] += many[centre] * few[middle + 1 :]
     few, many = few.copy(), many.copy()
-    few[middle] = many[centre] = 0.0  # by far the largest, of which the error of a Fourier transform would depend
+    few[middle] = many[centre] = 0.0  # by far the largest masses: they would dominate the Fourier error
     if few.size * many.size <= DIRECT:
         sums, terms, error = np.convolve(few, many), few.size, 0.0
     else:
@@ -226,8 +265,8 @@ def _convolved(few: np.ndarray, many: np.ndarray) -> tuple[np.ndarray, float]:
 
         sums, terms = np.maximum(fftconvolve(few, many), 0.0), 0
         mass, others = float(few.sum()), float(many.sum())
-        norms = sqrt(few.max() * mass) * others + sqrt(many.max() * others) * mass  # and a little more
-        error = 2.0 * EPS * sqrt(sums.size) * log2(2 * sums.size) * norms  # some 50 times what was ever found
+        norms = sqrt(few.max() * mass) * others + sqrt(many.max() * others) * mass  # of products of L1 and L2
+        error = 2.0 * EPS * sqrt(sums.size) * log2(2 * sums.size) * norms  # about 50 times the largest error seen
     masses += sums[middle + centre + 1 :]
     return masses * (1.0 + 2.0 * (terms + 8) * EPS), error
 
@@ -236,7 +275,8 @@ def _from_masses(masses: np.ndarray, grid: float) -> np.ndarray:
     """The deltas at the losses 0, grid, ... from the masses of grid, 2 grid, ...: sum_j p_j (1 - e^(x - x_j))+."""
     from scipy.signal import lfilter
 
-    drops = -np.expm1(-grid) * lfilter([1.0], [1.0, -np.exp(-grid)], masses[::-1])  # no subtraction, no cancellation
+    # no subtraction, hence no cancellation
+    drops = -np.expm1(-grid) * lfilter([1.0], [1.0, -np.exp(-grid)], masses[::-1])
     return np.append(np.cumsum(drops)[::-1], 0.0) * (1.0 + 4.0 * EPS * (masses.size + 8))
 
 
@@ -247,5 +287,5 @@ def _mixed_bound(share: float, alpha: float) -> float:
 
 
 def loss_at(loss: PrivacyLossFunction, alpha: float) -> float:
-    """L(alpha), rounded up, also of an alpha without bound."""
+    """L(alpha), rounded up; alpha may be inf."""
     return min(loss.at(alpha) * (1.0 + ROUNDING) - TIES * expm1(-alpha), alpha)
