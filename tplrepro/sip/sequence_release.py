@@ -244,7 +244,7 @@ def _releases(
         response = used.response(belief.current, **previous)
         output = response.sample(symbol, rng)
         likelihood = response.column(output)
-        kept = response.column(symbol)[symbol]
+        kept = (likelihood if output == symbol else response.column(symbol))[symbol]
         leakage = response.leakage if is_bounded else np.inf
         yield ReleasedSymbol(symbol, output, float(leakage), float(kept), likelihood)
         if used.uses_previous:  # there is no single matrix, so the adversary follows the chain alone
