@@ -61,7 +61,8 @@ class Analysis:
     def pending(self) -> bool:
         """Whether something remains to be computed."""
         finest = grid_of(self.inputs.epsilons, resting=True)
-        return any(scheme.message == PENDING for scheme in self.schemes) or any(n.grid > finest for n in self.noises)
+        coarse = any(noise.grid > finest for noise in self.noises)
+        return coarse or any(scheme.message == PENDING for scheme in self.schemes)
 
     @property
     def largest_budget(self) -> float:
@@ -86,12 +87,12 @@ def critical_budget(function: PrivacyLossFunction) -> float:
     d, _ = function.vertices[-1]
     if d > 0.0 or function.is_zero:
         return np.inf
-    # The limit of alpha - L(alpha), unaffected by the rounding of 1 - q; reached far beyond the last breakpoint.
+    # The limit of alpha - L(alpha), reached beyond the last breakpoint; the rounding of 1 - q does not matter.
     return float(function.budget_for(max(1e4, 2.0 * max(function.breakpoints, default=0.0))))
 
 
 def analyse(inputs: Inputs, previous: Analysis | None = None, complete: bool = True) -> Analysis:
-    """Compute everything for the page, and reuse the schemes and profiles of `previous` whose inputs are the same.
+    """Compute everything; the schemes and profiles of `previous` whose inputs are the same are reused.
 
     Unless `complete`, slow schemes stay pending, and profiles are on a coarse grid.
     """
@@ -139,7 +140,8 @@ def _sides(inputs: Inputs, leakage: TemporalLeakage) -> Iterator[Side]:
     sides = [("backward", inputs.backward, leakage.bpl), ("forward", inputs.forward, leakage.fpl[::-1])]
     known = [(name, function, series) for name, function, series in sides if function is not None]
     suprema = [float(function.supremum(budget)) for _, function, _ in known]
-    largest = max([inputs.alpha, *filter(np.isfinite, suprema), *(float(series.max()) for _, _, series in known)])
+    peaks = [float(series.max()) for _, _, series in known]
+    largest = max([inputs.alpha, *filter(np.isfinite, suprema), *peaks])
     # In steps, so that neither the curve nor its axis changes with every move of a slider.
     limit = 2.0 ** (np.ceil(2.0 * np.log2(1.05 * largest)) / 2.0)
     for (name, function, series), supremum in zip(known, suprema, strict=True):

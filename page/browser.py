@@ -1,4 +1,4 @@
-"""What only the browser can do: draw, choose a file, start a download, and give every control an accessible name.
+"""What only the browser can do: draw, read a file, start a download, and name controls for screen readers.
 
 These small widgets keep their JavaScript and style in `static`; nothing is loaded from a network.
 """

@@ -1,4 +1,4 @@
-"""Controls of the page: a number that is dragged or typed, layout, and the values of controls in the page's address."""
+"""Controls of the page: numbers that are dragged or typed, layout, and values in the page's address."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -21,7 +21,7 @@ SCALES = {
 
 
 class NumberControl(ipywidgets.HBox):
-    """A number with a slider and an entry; the entry holds the exact value, the slider the nearest one it can show.
+    """A number: an entry holds it exactly, and a slider shows the nearest value that it can.
 
     `minimum` and `maximum` limit the slider only; `scale` is a key of `SCALES`.
     """
@@ -65,7 +65,7 @@ class NumberControl(ipywidgets.HBox):
         return float(np.clip(value, self.slider.min, self.slider.max))
 
     def _agree(self) -> bool:
-        """Whether the slider is at the step nearest to the entry; the browser moves it there and reports that."""
+        """Whether the slider is at the step nearest to the entry, to which the browser moves it."""
         return abs(self._place(self.slider.value) - self._place(self.entry.value)) <= 0.501 * self.slider.step
 
     def _dragged(self, _) -> None:
@@ -114,7 +114,7 @@ def read_query(query: str, controls: Mapping[str, Any]) -> list[str]:
         elif isinstance(control.value, float):
             value = number(text)
         try:
-            if value is None or value in (np.inf, -np.inf) or value != value:
+            if value is None or (isinstance(value, float) and not np.isfinite(value)):
                 raise ValueError
             control.value = value
         except (ValueError, traitlets.TraitError):

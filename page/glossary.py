@@ -5,7 +5,7 @@ from html import escape
 
 #: Term -> its meaning, after [1].
 GLOSSARY = {
-    "ε": "The privacy budget of one release, in nats: its leakage about one time point if values are uncorrelated.",
+    "ε": "The privacy budget of one release, in nats: what it leaks if values are uncorrelated.",
     "BPL": "Backward privacy leakage: what this and all earlier releases reveal about a user's value at this time.",
     "FPL": "Forward privacy leakage: what this and all later releases reveal about a user's value at this time.",
     "TPL": "Temporal privacy leakage, BPL + FPL − ε: what all releases reveal about a user's value at this time.",
@@ -13,7 +13,7 @@ GLOSSARY = {
     "user level": "Protects all values of a user together. Its pure leakage is the sum of the budgets.",
     "target α": "The promised level: no TPL may exceed it. The schemes allocate budgets for this level.",
     "L": "The privacy loss function: the leakage at the neighbouring release that correlation carries over.",
-    "breakpoints": "The leakages at which L switches to another pair of rows or set of columns of the matrix.",
+    "breakpoints": "The leakages at which L switches to other rows or columns of the matrix.",
     "leakage − ε": "A leakage grows while L lies above this line, and stays where the two meet.",
     "supremum": "The smallest bound on the leakage if the largest ε is spent at every release forever.",
     "α/T": "Equal parts of α: all releases together stay within α under any correlation, with the most noise.",

@@ -1,6 +1,7 @@
 """The page: controls on one side, leakages, plots and budgets on the other."""
 
 import base64
+import mimetypes
 import os
 from collections.abc import Callable
 from functools import lru_cache, partial
@@ -32,11 +33,10 @@ PURE_EPSILON, WITH_DELTA = "pure ε", "(ε, δ)"
 BOTH, BACKWARD, FORWARD = "both", "backward only", "forward only"
 NOT_REAL = "Synthetic data: these numbers say nothing about real people."
 ABOUT_CELLS = (
-    "The Gaussian noise has the variance of the Laplace noise. A change of one user's value changes this many cells of "
-    "the answer, each by an equal part of the sensitivity: 2 cells if users move between counts; 1 is the worst case."
+    "The Gaussian noise has the variance of the Laplace noise. A change of one user's value changes this many "
+    "cells of the answer, by equal parts of the sensitivity: 2 if users move between counts; 1 is the worst case."
 )
 LONGEST_QUERY = 4000  # characters; servers refuse longer addresses
-FIRST = "Fig. 8 of TKDE 2019"
 # Recent loss functions are kept for users who go back to a matrix.
 loss_function = lru_cache(maxsize=8)(as_loss_function)
 
@@ -44,12 +44,17 @@ loss_function = lru_cache(maxsize=8)(as_loss_function)
 class LeakagePage(ipywidgets.VBox):
     """An interactive page on the leakage of a series of releases, and on the budgets that bound it.
 
-    It begins with the matrices of an `example`; inputs in the page's address replace the arguments. `analysis` is the
-    last valid result, and `problems` says what has been wrong since.
+    It begins with the matrices of an `example`; inputs in the page's address replace the arguments.
+    `analysis` is the last valid result, and `problems` says what has been wrong since.
     """
 
     def __init__(
-        self, example: str = FIRST, epsilon: float = 0.1, horizon: int = 10, alpha: float = 1.0, sensitivity: float = 2
+        self,
+        example: str = "Fig. 8 of TKDE 2019",
+        epsilon: float = 0.1,
+        horizon: int = 10,
+        alpha: float = 1.0,
+        sensitivity: float = 2.0,
     ):
         self.problems: list[str] = []
         self._refused: list[str] = []  # of the address
@@ -231,7 +236,7 @@ class LeakagePage(ipywidgets.VBox):
     def _show(self) -> None:
         analysis = self.analysis
         self.synthetic = False
-        for source, function in ((self.backward, analysis.inputs.backward), (self.forward, analysis.inputs.forward)):
+        for source, function in zip((self.backward, self.forward), analysis.inputs.functions, strict=True):
             if function is None:
                 source.about.value = "not known to this adversary"
             else:
@@ -286,7 +291,8 @@ class LeakagePage(ipywidgets.VBox):
         except (ValueError, OSError) as error:
             self.saved.value = f"<span class='tplr-bad' role='alert'>{escape(str(error))}</span>"
             return
-        self.browser.download(file, report.MEDIA_TYPES[suffix], content)
-        link = f"data:{report.MEDIA_TYPES[suffix]};base64,{base64.b64encode(content).decode()}"
+        media_type = mimetypes.guess_type(file)[0] or "application/x-ipynb+json"
+        self.browser.download(file, media_type, content)
+        link = f"data:{media_type};base64,{base64.b64encode(content).decode()}"
         download = f"<a class='tplr-link' download='{escape(file)}' href='{link}'>download {escape(file)}</a>"
         self.saved.value = f"saved as {escape(os.path.relpath(path, repository_folder()))}, and {download}"

@@ -1,7 +1,7 @@
-"""Matrices that a user pastes, uploads or generates, and the examples: those of the papers' figures and the limits.
+"""Matrices that a user pastes, uploads or generates, and examples: the papers' and the limits.
 
-Text may be separated by commas, semicolons, tabs or blanks, in brackets of Python, JSON or Matlab, with fractions, and
-with labels in the first row, the first column or both.
+Entries may be separated by commas, semicolons, tabs or blanks, in brackets of Python, JSON or Matlab. They
+may be fractions. Labels may stand in the first row, the first column or both.
 """
 
 import re
@@ -19,7 +19,7 @@ MAX_STATES = 300  # larger matrices would make the page slow
 SAME = "same as forward"  # the choice of a backward matrix that needs no reversal
 KINDS = STRONGEST, RANDOM = ("strongest, smoothed", "random")  # of generated matrices
 
-# Name -> forward rows, backward rows (SAME as forward, or None for Bayes' reversal), states (None for 0..n-1).
+# Name -> forward rows, backward rows (or SAME, or None for Bayes' reversal), states (None for 0..n-1).
 EXAMPLES: dict[str, tuple] = {
     "home and office": ([[0.8, 0.2], [0.1, 0.9]], None, ["home", "office"]),
     "four places of a weekday": (
@@ -123,7 +123,8 @@ def format_matrix(matrix: TransitionMatrix) -> str:
     if list(matrix.states) == list(range(matrix.n_states)):
         return "\n".join(rows)
     labels = [re.sub(r"[,;\t\n\"]+", " ", str(label)).strip() for label in matrix.states]
-    return "\n".join([", " + ", ".join(labels)] + [f"{label}, {row}" for label, row in zip(labels, rows, strict=True)])
+    labelled = [f"{label}, {row}" for label, row in zip(labels, rows, strict=True)]
+    return "\n".join([", ".join(["", *labels]), *labelled])
 
 
 def _without_brackets(text: str) -> str:
@@ -138,7 +139,7 @@ def _without_brackets(text: str) -> str:
 
 
 def _has_header(rows: list[list[str]]) -> bool:
-    """Whether the first row is labels: not numbers, repeated by the rows' labels, or one row more than columns."""
+    """Whether the first row holds labels: words, numbers that the rows repeat, or 0..n-1 or 1..n."""
     first, others = rows[0], rows[1:]
     words = [cell for cell in first if number(cell) is None]
     has_corner = len(words) == 1 and number(first[0]) is None and len(first) > 1

@@ -1,8 +1,8 @@
 """Kinds of noise side by side: what the same series of budgets leaks at a delta.
 
-Gaussian noise gets the variance of each budget's Laplace noise, 2 (sensitivity / epsilon_t)^2. If a user's change moves
-`cells` cells of the answer by equal parts of the sensitivity, the L2 sensitivity is sensitivity / sqrt(cells) and the
-multiplier sqrt(2 cells) / epsilon_t.
+Gaussian noise gets the variance of each budget's Laplace noise, 2 (sensitivity / epsilon_t)^2. If a user's
+change moves `cells` cells of the answer by equal parts of the sensitivity, the L2 sensitivity is
+sensitivity / sqrt(cells) and the multiplier sqrt(2 cells) / epsilon_t.
 """
 
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""The result of the page as a notebook: its inputs as parameters, and the same numbers by public functions."""
+"""The result of the page as a notebook: inputs as parameters, and the same numbers by public functions."""
 
 import json
 from collections.abc import Sequence
@@ -38,11 +38,11 @@ FIGURE = "page.draw(result)\nplt.show()"
 
 
 def result_notebook(analysis: Analysis, origin: str) -> bytes:
-    """A notebook that computes and shows `analysis`; `origin`, in Markdown, says where its inputs come from."""
+    """A notebook that computes `analysis`; `origin`, in Markdown, says where the inputs come from."""
     inputs = analysis.inputs
     parameters: dict[str, Any] = {}
     states: Sequence = range(0)
-    for name, function in (("backward", inputs.backward), ("forward", inputs.forward)):
+    for name, function in zip(("backward", "forward"), inputs.functions, strict=True):
         parameters[name] = None
         if function is not None:
             parameters[name] = function.matrix.toarray().tolist()
@@ -56,7 +56,7 @@ def result_notebook(analysis: Analysis, origin: str) -> bytes:
         _cell("markdown", f"# What a series of releases leaks, and budgets for it\n\n{origin}"),
         _cell("code", assignments, tags=["parameters"]),
         _cell("code", COMPUTED),
-        _cell("markdown", "What the chosen budgets leak at each release, in nats, and the scale of their noise."),
+        _cell("markdown", "What the chosen budgets leak at each release, in nats, and the scale of the noise."),
         _cell("code", LEAKAGE),
         _cell("markdown", "Budgets of each scheme that keep the leakage at every time point within α."),
         _cell("code", SCHEMES),

@@ -1,6 +1,6 @@
-"""The panels: their curves and looks, on the page (`static/plots.js` draws them as SVG) and in a saved figure.
+"""The panels: curves and looks, on the page (`static/plots.js` draws them as SVG) and in a saved figure.
 
-Colours are Okabe and Ito's, each with its own dash and marker; text and grid take their colours from the page's theme.
+Colours are Okabe and Ito's, each with its own dash and marker; text and grid follow the page's theme.
 """
 
 from typing import Any
@@ -82,10 +82,12 @@ def curves(analysis: Analysis) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         budget, limit = analysis.largest_budget, max(side.alphas[-1] for side in analysis.sides)
         drawn["leakage − ε"] = (np.array([budget, limit]), np.array([0.0, limit - budget]))
         heights = [side.function(side.breakpoints) for side in analysis.sides]
-        drawn["breakpoints"] = (np.concatenate([s.breakpoints for s in analysis.sides]), np.concatenate(heights))
+        breakpoints = [side.breakpoints for side in analysis.sides]
+        drawn["breakpoints"] = (np.concatenate(breakpoints), np.concatenate(heights))
         suprema = np.array([side.supremum for side in analysis.sides if np.isfinite(side.supremum)])
         drawn["supremum"] = (suprema, suprema - budget)
-    for name, budgets in [(CURRENT, inputs.epsilons), *((scheme.name, scheme.budgets) for scheme in analysis.schemes)]:
+    budgets_of_schemes = {scheme.name: scheme.budgets for scheme in analysis.schemes}
+    for name, budgets in {CURRENT: inputs.epsilons, **budgets_of_schemes}.items():
         if budgets is not None:
             drawn[f"budget of {name}"] = (times, budgets)
             drawn[f"error of {name}"] = (times, inputs.sensitivity / budgets)
@@ -139,7 +141,7 @@ def _panel(
     """A panel without its numbers; `prefix` begins the names of its curves."""
     curves_of_panel = []
     for name, colour, dash, marker in looks:
-        curve = {"name": prefix + name, "label": name.partition(" (")[0], "about": about(name), "colour": colour}
+        curve = {"name": prefix + name, "label": name.partition(" (")[0], "colour": colour, "about": about(name)}
         curve["broad"] = name == CURRENT
         curve["linestyle"], curve["dashes"] = DASHES[dash]
         curve["marker"], curve["shape"] = SHAPES[marker]

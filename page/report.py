@@ -16,12 +16,6 @@ from page.plots import CURRENT, draw
 from page.schemes import PENDING, mean_error
 from tplrepro.leakage.temporal import temporal_privacy_leakage
 
-MEDIA_TYPES = {
-    ".csv": "text/csv",
-    ".svg": "image/svg+xml",
-    ".pdf": "application/pdf",
-    ".ipynb": "application/x-ipynb+json",
-}
 # Prefixes of the columns of a saved file.
 COLUMNS = {LAPLACE: "laplace", PURE: "pure", GAUSSIAN: "gaussian"}
 
@@ -166,7 +160,7 @@ def budgets_of(analysis: Analysis, name: str) -> np.ndarray:
 
 
 def budgets_table(analysis: Analysis, name: str = CURRENT) -> pd.DataFrame:
-    """The chosen budgets or those of a scheme, one row per release, with scales of the noise and leakages."""
+    """The chosen budgets or those of a scheme, with scales of the noise and leakages, one row per release."""
     budgets, inputs = budgets_of(analysis, name), analysis.inputs
     leakage = temporal_privacy_leakage(budgets, *inputs.functions)
     columns: dict[str, np.ndarray | float] = {"epsilon": budgets, "laplace_scale": inputs.sensitivity / budgets}

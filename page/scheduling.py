@@ -1,4 +1,4 @@
-"""When to compute: once for a burst of changes, and the long calculations only when the changes have stopped."""
+"""When to compute: once for a burst of changes, and slow parts only when the changes have stopped."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,7 +7,7 @@ REST = 0.15  # seconds without a change after which the long calculations begin
 
 
 def run_later(delay: float, callback: Callable[[], None]) -> asyncio.TimerHandle | None:
-    """Call back after `delay` seconds on the running event loop; at once if none is running, as in a script."""
+    """Call back after `delay` seconds on the running event loop, or at once if none is running."""
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:

@@ -1,7 +1,7 @@
 """The allocation schemes side by side: budgets for alpha-DP_T, the leakage and the error that they cause.
 
-The error of a release is the mean absolute value of its Laplace noise, sensitivity / epsilon_t (Theorem 1 of [1]); the
-error of a series is the mean over its releases.
+The error of a release is the mean absolute value of its Laplace noise, sensitivity / epsilon_t (Theorem 1
+of [1]); the error of a series is the mean over its releases.
 """
 
 from dataclasses import dataclass

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from experiments.datasets.preparation import prepare
 from page.matrices import MAX_STATES
 from page.text import cells_of_lines, check_most, number
-from tplrepro.datasets import prepare, read_sequences
+from tplrepro.datasets import read_sequences
 from tplrepro.markov.sequences import USUAL_NAMES, Sequences, as_sequences, count_transitions, whole_numbers
 from tplrepro.markov.transition import TransitionMatrix, drop_dead_ends
 
-WANTED = "a header such as user,time,state and rows such as 7,1,home, or one sequence per line such as home,office,home"
+WANTED = "a header user,time,state above rows such as 7,1,home, or one sequence per line such as home,office,home"
 MISSING = ("", "nan", "na", "null")
 # Name -> the arguments of `prepare`.
 DATASETS: dict[str, dict[str, Any]] = {
@@ -35,7 +36,7 @@ class Observed:
     synthetic: bool = False  # whether they come from a synthetic stand-in
 
     def matrices(self, smoothing: float, drop: bool = False) -> tuple[TransitionMatrix, TransitionMatrix]:
-        """The backward and the forward matrix; `drop` leaves out states that are never left or never entered."""
+        """The backward and the forward matrix; `drop` leaves out states never left or never entered."""
         counts, states = drop_dead_ends(self.counts, self.states) if drop else (self.counts, self.states)
         backward = TransitionMatrix.from_counts(counts.T.tocsr(), smoothing, states)
         return backward, TransitionMatrix.from_counts(counts, smoothing, states)
@@ -47,7 +48,7 @@ def from_text(text: str, title: str = "sequences") -> Observed:
 
 
 def from_dataset(name: str) -> Observed:
-    """Counts of the steps between the most visited states of one of `DATASETS`, or of its synthetic stand-in."""
+    """Counts of the steps between the most visited states of a data set, or of its synthetic stand-in."""
     prepared = prepare(name.lower(), **DATASETS[name])
     counts, _ = count_transitions(prepared.sequences)
     visits = np.bincount(prepared.sequences.values, minlength=counts.shape[0])
@@ -57,7 +58,7 @@ def from_dataset(name: str) -> Observed:
 
 
 def parse_sequences(text: str) -> Sequences:
-    """One sequence per line, or a table of observations whose header names the state and the user or the time.
+    """One sequence per line, or a table of observations below a header such as user,time,state.
 
     A missing state ends a sequence. `read_sequences` reads the table.
     """

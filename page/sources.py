@@ -1,7 +1,7 @@
 """Where a matrix comes from: example, text, generator, CSV of a matrix, CSV of sequences, or data set.
 
-The backward source may also follow the forward one: its counterpart (the example's, or that of the same sequences with
-time reversed), its Bayesian reversal, or the same matrix.
+The backward source may also follow the forward one: its counterpart (the example's, or that of the same
+sequences with time reversed), its Bayesian reversal, or the same matrix.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ def side_of(pair: tuple[TransitionMatrix, TransitionMatrix], direction: str) -> 
 class MatrixSource(ipywidgets.VBox):
     """The controls of one matrix, "forward" or "backward", and the matrix that they describe.
 
-    It begins with the example `chosen` and calls `changed` on each change; `forward` is the source that it may follow.
+    It begins with the example `chosen` and calls `changed` on each change; it may follow `forward`.
     """
 
     def __init__(self, direction: str, changed: Callable, chosen: str, forward: Self | None = None):

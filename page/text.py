@@ -74,7 +74,7 @@ def check_most(count: int, name: str, limit: int) -> None:
 
 
 def parse_budgets(text: str, horizon: int) -> np.ndarray:
-    """The budgets of T = `horizon` releases, (T,), in nats, such as "0.5, 0.2 x 8, 0.7" or "0.5 0.2*8 0.7"."""
+    """The budgets of T = `horizon` releases, (T,), from text such as "0.5, 0.2 x 8, 0.7"."""
     budgets: list[float] = []
     joined = re.sub(r"\s*[x×*]\s*(?=\d+(?:[\s,;]|$))", "*", text.strip())
     for entry in filter(None, re.split(r"[\s,;]+", joined)):
