@@ -1,4 +1,4 @@
-"""Serve the interactive notebook as a page (Voilà), or open it in JupyterLab; both on this machine, behind a token."""
+"""Serve the interactive notebook as a page (Voilà) or open it in JupyterLab, on this machine only, with a token."""
 
 import argparse
 import os
@@ -8,18 +8,16 @@ import sys
 from workflow.configuration import ROOT
 from workflow.kernel_environment import kernel_environment
 
-__all__ = ["lab_command", "main", "page_command", "page_environment"]
-
 NOTEBOOK = ROOT / "notebooks" / "explore" / "leakage.ipynb"
 
 
 def page_command(port=None, theme="light", browser=True):
     """The command that serves the page, by default at the first free port from 8866 on.
 
-    The theme "light" follows the reader's system; either can be asked for by ``?theme=`` in the address.
+    The theme "light" follows the reader's system; ``?theme=`` in the address sets either one.
     """
     command = [sys.executable, "-m", "workflow.page_server", str(NOTEBOOK), "--template=tplrepro", f"--theme={theme}"]
-    # The controls are there as soon as their cell has run, before the static figure below them is drawn.
+    # Show the controls as soon as their cell has run.
     command += ["--Voila.ip=127.0.0.1", "--progressive_rendering=True"]
     if port is not None:
         command += [f"--port={port}", "--Voila.port_retries=0"]
@@ -27,13 +25,13 @@ def page_command(port=None, theme="light", browser=True):
 
 
 def lab_command(port=None):
-    """The command that opens the notebook in JupyterLab, which asks for a flag where it runs as root."""
+    """The command that opens the notebook in JupyterLab, which needs a flag to run as root."""
     command = [sys.executable, "-m", "jupyterlab", str(NOTEBOOK), "--allow-root"]
     return [*command, f"--port={port}"] if port else command
 
 
 def page_environment(figures=ROOT / "build" / "figures"):
-    """Environment of the server and its kernels, which save files below `figures`."""
+    """The environment of the server and its kernels, which save files below `figures`."""
     environment = kernel_environment(figures, "quick", "make explore", real_data=True)
     ours = str(ROOT / "workflow" / "jupyter")
     environment["JUPYTER_PATH"] = os.pathsep.join([ours, environment["JUPYTER_PATH"]])

@@ -1,4 +1,4 @@
-"""Voilà for the one who started it: a token, no other host's name, no other page's requests, few kernels at once."""
+"""Voilà for its own user only: a token, no other host name, no requests from other pages, few kernels at once."""
 
 import secrets
 import threading
@@ -10,11 +10,9 @@ from tornado.web import HTTPError
 from traitlets import Integer
 from voila.app import Voila
 
-__all__ = ["FewKernels", "PageServer"]
-
 
 class FewKernels(AsyncMappingKernelManager):
-    """Each page has a kernel of its own, of some 300 MB: no page too many, and an end for those whose page is gone."""
+    """Limits the number of kernels (one per page, about 300 MB), and ends those whose page is gone."""
 
     limit = Integer(6, config=True)
     cull_idle_timeout = Integer(600, config=True)  # seconds without a connection
@@ -23,7 +21,7 @@ class FewKernels(AsyncMappingKernelManager):
 
     async def start_kernel(self, **kwargs):
         if len(self) + self.starting >= self.limit:
-            raise HTTPError(503, reason=f"at most {self.limit} pages may be open at once; close one, or wait a while")
+            raise HTTPError(503, reason=f"at most {self.limit} pages may be open at once; close one, or wait a minute")
         self.starting += 1
         try:
             return await super().start_kernel(**kwargs)
@@ -32,7 +30,7 @@ class FewKernels(AsyncMappingKernelManager):
 
 
 class PageServer(Voila):
-    """Starts kernels for whoever has the link, whatever a configuration or JUPYTER_TOKEN says."""
+    """Starts kernels only for requests with its own random token, whatever a configuration or JUPYTER_TOKEN says."""
 
     @property
     def display_url(self):
@@ -43,22 +41,22 @@ class PageServer(Voila):
         self.voila_configuration.multi_kernel_manager_class = FewKernels
         self.voila_configuration.prelaunch_hook = admit
         settings = super().init_settings()
-        # What keeps other pages from asking in the user's name. A page that is left ends its kernel by a message that
-        # can carry no further secret.
+        # Other pages cannot make requests in the user's name, because the cookie is not sent with them. The XSRF check
+        # is off, because a page that is closed ends its kernel by a message that cannot carry the XSRF token.
         self.identity_provider.cookie_options = {"samesite": "Strict"}
         return settings | {"allow_remote_access": False, "disable_check_xsrf": True}
 
     def launch_browser(self):
-        """Open a file that leads to the link, in the user's own folder: everybody may see a browser's arguments."""
+        """Open a file in the user's own folder that leads to the link; other users can see a browser's arguments."""
         page = Path(self.connection_dir, "link.html")
         page.write_text(f'<meta http-equiv="refresh" content="0;url={self.display_url}">', encoding="utf-8")
         threading.Thread(target=webbrowser.open, args=[page.as_uri()], daemon=True).start()
 
 
 def admit(handler, notebook, cwd):
-    """The notebook without its cells for paper, which would contradict the controls; nothing for another page."""
+    """The notebook without its static cells, which would contradict the controls; 403 for another page."""
     if not handler.check_origin():
-        raise HTTPError(403, reason="another page asked for this one; open the link that the server has printed")
+        raise HTTPError(403, reason="another page made this request; open the link that the server has printed")
     notebook.cells = [cell for cell in notebook.cells if "static" not in cell.metadata.get("tags", ())]
     return notebook
 

@@ -77,9 +77,9 @@ async () => {
 """
 
 
-@pytest.mark.parametrize(("states", "horizon"), [(2, 10), (50, 100)])
-def test_updates_are_fast_and_do_not_pile_up(page, states, horizon):
-    """From the key press to all panels drawn, whatever the number of states."""
+def test_updates_are_fast_and_do_not_pile_up(page):
+    """From the key press to all panels drawn."""
+    states, horizon = 50, 100
     page.choose("Forward", "generated")
     page.type_number("States n", states)
     page.type_number("Releases T", horizon)
@@ -157,16 +157,6 @@ def test_budgets_and_figure_are_saved(page, saved_folder):
     assert json.loads(notebook[1])["cells"][1]["metadata"] == {"tags": ["parameters"]}
     for saved, downloaded in ((name, content), figure, notebook):
         assert (saved_folder / "explore" / saved).read_bytes() == downloaded
-
-
-def test_a_fraction_is_not_taken_for_a_whole_number(page):
-    entry = page.control("Releases T, typed")
-    entry.fill("")
-    entry.press_sequentially("2.5")
-    entry.press("Enter")
-    page.wait_for_text("Releases T must be a whole number, at least 1 and at most 1000, found 2.5;", ".tplr-problem")
-    page.type_number("Releases T", 25)
-    page.wait_until(lambda: len(page.curve("TPL")) == 25)
 
 
 def test_points_are_read_out_and_curves_hidden_and_words_explained(page):

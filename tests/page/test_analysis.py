@@ -11,7 +11,7 @@ from page.analysis import Inputs, analyse, critical_budget
 from page.matrices import KINDS, example, generate
 from page.report import critical_words, problem_html, schemes_html, summary_html
 from page.schemes import PENDING, mean_error
-from page.sequences import from_dataset, from_text
+from page.sequences import DATASETS, from_dataset, from_text
 
 BACKWARD, FORWARD = map(tpl.PrivacyLossFunction, example("Fig. 8 of TKDE 2019"))
 
@@ -137,8 +137,10 @@ def test_states_that_are_never_left_need_smoothing_or_are_left_out():
     assert observed.matrices(0.1)[1].n_states == 3
 
 
-@pytest.mark.parametrize("missing", [True, pytest.param(False, marks=pytest.mark.real_data)])
-@pytest.mark.parametrize("name", ["Gaze", "Gowalla", "Kosarak"])
+@pytest.mark.parametrize(
+    ("name", "missing"),
+    [*((name, True) for name in DATASETS), pytest.param("Kosarak", False, marks=pytest.mark.real_data)],
+)
 def test_a_missing_data_set_is_replaced_by_a_stand_in_that_is_called_synthetic(name, missing, monkeypatch, tmp_path):
     if missing:
         monkeypatch.delenv("TPLREPRO_DATA", raising=False)

@@ -58,7 +58,7 @@ def test_gaussian_noise_has_the_variance_of_laplace_noise():
 
 @pytest.mark.parametrize("horizon", [LIVE, LIVE + 1])
 def test_while_a_slider_moves_bounds_are_coarse_or_pending_and_never_below_those_at_rest(horizon):
-    inputs = replace(INPUTS, epsilons=np.full(horizon, 0.1))
+    inputs = replace(INPUTS, epsilons=np.full(horizon, 0.5))
     moving = analyse(inputs, complete=False)
     full = analyse(inputs, moving)
     assert (moving.pending, full.pending) == (True, False)

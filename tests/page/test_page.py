@@ -3,8 +3,6 @@
 import io
 import json
 import re
-import statistics
-import time
 from html import escape
 from itertools import product
 from unittest.mock import Mock
@@ -14,8 +12,8 @@ import numpy as np
 import pytest
 
 import tplrepro as tpl
+from page import Inputs, analyse, scheduling, sources
 from page import leakage_page as module
-from page import scheduling, sources
 from page.browser import NAMES
 from page.glossary import GLOSSARY, about, glossary_html
 from page.leakage_page import LeakagePage
@@ -27,9 +25,6 @@ from page.scheduling import REST, Scheduler
 from page.sequences import from_dataset
 from page.sources import DATASET, GENERATED, MATRIX_FILE, REVERSED, SAME, SEQUENCES_FILE, TEXT
 from tplrepro.datasets import read_sequences
-from workflow.configuration import Profile
-from workflow.kernel_environment import kernel_environment
-from workflow.run_notebook import execute
 
 BACKWARD, FORWARD = example("Fig. 8 of TKDE 2019")
 
@@ -102,19 +97,6 @@ def test_updates_do_not_nest_and_one_that_fails_does_not_block_the_next(clock):
             clock.run(0.0)
 
 
-def test_the_kernels_part_of_an_update_is_fast(page):
-    page.forward.kind.value, page.adversary.value = GENERATED, "forward only"
-    page.forward.size.entry.value, page.horizon.entry.value = 50, 100
-    times = []
-    for step in range(15):
-        started = time.perf_counter()
-        page.epsilon.slider.value = 0.2 + 0.01 * step
-        times.append(time.perf_counter() - started)
-    assert (page.analysis.inputs.epsilons.size, page.analysis.inputs.forward.matrix.n_states) == (100, 50)
-    # Of the tenth of a second that an update may take, the drawing in the browser needs the most.
-    assert statistics.median(times) < 0.05
-
-
 def drawn(page, name):
     return np.asarray(getattr(page.plots, f"curve_{NAMES.index(name)}")[1], dtype=float)
 
@@ -140,7 +122,8 @@ def test_curves_follow_the_controls_and_only_those_that_changed_are_sent(page):
 
 def test_each_curve_of_each_example_is_drawn_once_and_has_its_own_look():
     for name in EXAMPLES:
-        assert sorted(NAMES) == sorted(curves(LeakagePage(name).analysis))
+        functions = map(tpl.PrivacyLossFunction, example(name))
+        assert sorted(NAMES) == sorted(curves(analyse(Inputs(*functions, np.full(10, 0.1), alpha=1.0))))
     for panel in PANELS:
         looks = [(curve["dashes"], curve["shape"]) for curve in panel["curves"]]
         colours = [curve["colour"] for curve in panel["curves"] if curve["dashes"] is not None]
@@ -271,7 +254,7 @@ def test_a_scheme_without_budgets_can_be_neither_saved_nor_taken_and_a_bad_folde
     assert "Not a directory" in page.saved.value
 
 
-def test_saved_budgets_are_those_of_the_package_and_saved_figures_the_same_each_time(figures_folder, page):
+def test_saved_budgets_are_those_of_the_package_and_figures_are_pictures(figures_folder, page):
     page.browser.download = Mock()
     page.saved_scheme.value = "Algorithm 8 (T known)"
     page.save[".csv"].click()
@@ -283,72 +266,64 @@ def test_saved_budgets_are_those_of_the_package_and_saved_figures_the_same_each_
     assert (figures_folder / "explore" / name).read_bytes() == content
     assert f"download='{name}' href='data:text/csv;base64," in page.saved.value
     for suffix, begin in {".svg": b"<?xml", ".pdf": b"%PDF"}.items():
-        content, again = (saved_figure(page.analysis, suffix, "Synthetic data") for _ in range(2))
-        assert (content, content[: len(begin)]) == (again, begin)
+        assert saved_figure(page.analysis, suffix, "Synthetic data").startswith(begin)
         assert file_name(page.analysis, CURRENT, suffix) == f"leakage-chosen-budgets-alpha-1-T-10{suffix}"
 
 
-SHOWN = """
-import json
-analysis = result
-found = {scheme.name: list(scheme.budgets) for scheme in analysis.schemes if scheme.budgets is not None}
-noises = {noise.name: list(noise.tpl) for noise in analysis.noises}
-print("SHOWN", json.dumps([list(analysis.leakage.tpl), found, noises, analysis.supremum, str(analysis.sides[0])]))
-"""
+def executed(notebook, **parameters):
+    """The names that a notebook's cells define, run with other parameters as papermill does."""
+    names = {}
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            exec(cell.source, names)
+        if "parameters" in cell.metadata.get("tags", ()):
+            names |= parameters
+    return names
 
 
-def shown_by(analysis):
-    """What `SHOWN` prints of an analysis."""
-    printed = Mock()
-    exec(SHOWN, {"result": analysis, "print": printed})
-    return json.loads(printed.call_args.args[1])
-
-
-@pytest.mark.notebook
-def test_a_saved_notebook_computes_what_the_page_shows(page, tmp_path, monkeypatch):
-    """Of a file of sequences at a delta, and its command gives the same chain by make own-data."""
+def test_a_saved_notebook_computes_what_the_page_shows(page, figures_folder):
+    """For a file of sequences at a delta; the command in it reads the same chain from the file."""
     page.forward.kind.value = SEQUENCES_FILE
     rows = [f"u{k % 3},{t},{('home', 'x y', 'bar')[(k * t + k) % 3]}" for k in range(5) for t in range(k, 9)]
-    upload(page.forward.sequence_file, "\n".join(["user,time,state", *rows]).encode())
+    content = "\n".join(["user,time,state", *rows]).encode()
+    upload(page.forward.sequence_file, content)
     page.privacy.value, page.epsilon.entry.value, page.browser.download = module.WITH_DELTA, 0.15, Mock()
     page.save[".ipynb"].click()
-    name, kind, content = page.browser.download.call_args.args
+    name, kind, saved = page.browser.download.call_args.args
     assert (name, kind) == ("leakage-chosen-budgets-alpha-1-T-10-delta-1e-06.ipynb", "application/x-ipynb+json")
-    notebook = nbformat.reads(content.decode(), as_version=4)
+    notebook = nbformat.reads(saved.decode(), as_version=4)
     nbformat.validate(notebook)
     origin = notebook.cells[0].source
-    command = "FILE=file.csv SMOOTHING=1.0 ALPHA=1.0 HORIZON=10 EPSILON=0.15 SENSITIVITY=2.0"
-    assert ("forward CSV of sequences (file.csv, 1 added to counts)" in origin, command in origin) == (True, True)
-    notebook.cells.append(nbformat.v4.new_code_cell(SHOWN))
-    nbformat.write(notebook, tmp_path / "saved.ipynb")
-    for variable, value in kernel_environment(tmp_path, "quick", "test", real_data=False).items():
-        monkeypatch.setenv(variable, value)
-    error = execute(tmp_path / "saved.ipynb", tmp_path / "out.ipynb", {"alpha": 2.0}, Profile("quick", {}))
-    assert error is None
-    executed = nbformat.read(tmp_path / "out.ipynb", as_version=4)
-    printed = executed.cells[-1].outputs[0].text
-    page.alpha.entry.value = 2.0  # by papermill there, by hand here
-    assert json.loads(printed.removeprefix("SHOWN ")) == shown_by(page.analysis)
-    (tmp_path / "file.csv").write_text("\n".join(["user,time,state", *rows]))
-    sequences = read_sequences(tmp_path / "file.csv")
+    assert "forward CSV of sequences (file.csv, 1 added to counts)" in origin
+    assert "FILE=file.csv SMOOTHING=1.0 ALPHA=1.0 HORIZON=10 EPSILON=0.15 SENSITIVITY=2.0" in origin
+    result = executed(notebook, alpha=2.0)["result"]
+    page.alpha.entry.value = 2.0
+    assert np.array_equal(result.leakage.tpl, page.analysis.leakage.tpl)
+    assert (result.supremum, str(result.sides[0])) == (page.analysis.supremum, str(page.analysis.sides[0]))
+    for ours, shown in zip(
+        (*result.schemes, *result.noises), (*page.analysis.schemes, *page.analysis.noises), strict=True
+    ):
+        series = "budgets" if hasattr(ours, "budgets") else "tpl"
+        assert (ours.name, np.array_equal(getattr(ours, series), getattr(shown, series))) == (shown.name, True)
+    (figures_folder / "file.csv").write_bytes(content)
+    sequences = read_sequences(figures_folder / "file.csv")
     for direction in ("backward", "forward"):
         chain = tpl.TransitionMatrix.from_sequences(sequences, smoothing=1.0, direction=direction)
-        mine = getattr(page.analysis.inputs, direction).matrix
-        assert (chain.states, np.array_equal(chain, mine)) == (mine.states, True)
+        shown = getattr(page.analysis.inputs, direction).matrix
+        assert (chain.states, np.array_equal(chain, shown)) == (shown.states, True)
 
 
-@pytest.mark.parametrize("begun", EXAMPLES)
-def test_a_saved_notebook_holds_the_inputs_of_the_page(begun):
-    page = LeakagePage(begun)
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_saved_notebook_holds_the_inputs_of_the_page(name):
+    page = LeakagePage(name)
     page.adversary.value = "forward only"
     page.unequal.value, page.budgets.value = True, "0.5, 0.2 x 8, 0.7"
-    code = json.loads(result_notebook(page.analysis, "words"))["cells"][1]["source"]
-    given = {}
-    exec(code, given)
+    names = {}
+    exec(json.loads(result_notebook(page.analysis, "words"))["cells"][1]["source"], names)
     inputs = page.analysis.inputs
-    assert (given["backward"], given["delta"], given["epsilons"]) == (None, None, inputs.epsilons.tolist())
-    again = tpl.TransitionMatrix(given["forward"], states=given["states"])
-    assert (again.states, np.array_equal(again, inputs.forward.matrix)) == (inputs.forward.matrix.states, True)
+    assert (names["backward"], names["delta"], names["epsilons"]) == (None, None, inputs.epsilons.tolist())
+    forward = tpl.TransitionMatrix(names["forward"], states=names["states"])
+    assert (forward.states, np.array_equal(forward, inputs.forward.matrix)) == (inputs.forward.matrix.states, True)
 
 
 @pytest.mark.parametrize(
