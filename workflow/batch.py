@@ -25,8 +25,6 @@ from workflow.fingerprint import outdated, read_status
 from workflow.kernel_environment import kernel_environment
 from workflow.preloaded import preloaded
 
-__all__ = ["run_batch", "summary", "main"]
-
 _say = partial(print, sep="\n", flush=True)
 
 

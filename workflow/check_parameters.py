@@ -9,8 +9,6 @@ import sys
 from tplrepro.datasets.registry import SOURCES
 from workflow.configuration import PROFILES, ROOT, ConfigurationError, read_notebooks, read_profile
 
-__all__ = ["find_problems", "main"]
-
 # Data sets that have no official file to download, only a folder below TPLREPRO_DATA.
 OTHER_DATA = ("eventlogs",)
 

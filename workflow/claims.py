@@ -19,8 +19,6 @@ from tplrepro.files import write_whole
 from workflow import artifact
 from workflow.configuration import ROOT, from_committed_code, owner_of, read_notebooks
 
-__all__ = ["main", "render"]
-
 OPEN = "no verdict yet"
 INTRODUCTION = """# Claims
 
@@ -84,7 +82,8 @@ def main(arguments=None):
         write_whole(folder / name, text.encode())
     for problem in problems:
         print(problem, file=sys.stderr)
-    print(f"{len(pages)} pages rendered{' in build/claims' * bool(options.records)}; {len(problems)} problems")
+    place = " in build/claims" if options.records else ""
+    print(f"{len(pages)} pages rendered{place}; {len(problems)} problems")
     return 1 if problems else 0
 
 
@@ -131,9 +130,11 @@ def _agree(claim, verdict, root):
 
 def _page(content, verdicts, counts, head, root):
     notebooks = read_notebooks(root)
-    told = [f"{counts[kind]} {'with ' * (kind == OPEN)}{kind}" for kind in (*KINDS, OPEN) if counts[kind]]
+    summary = [f"{counts[kind]} {kind}" for kind in KINDS if counts[kind]]
+    if counts[OPEN]:
+        summary.append(f"{counts[OPEN]} with {OPEN}")
     parts = [f"# Claims of {content['title']}", content["introduction"].strip()]
-    parts.append(f"**Summary.** Of {sum(counts.values())} statements: {', '.join(told)}.")
+    parts.append(f"**Summary.** Of {sum(counts.values())} statements: {', '.join(summary)}.")
     for section in content["sections"]:
         parts.append(f"## {section['title']}")
         if "text" in section:

@@ -19,8 +19,6 @@ from workflow.configuration import ROOT, sources
 from workflow.kernel_environment import kernel_environment
 from workflow.preloaded import preloaded
 
-__all__ = ["check", "clean", "main", "refresh"]
-
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 

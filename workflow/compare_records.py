@@ -11,8 +11,6 @@ from pathlib import Path
 
 from workflow.configuration import owner_of, read_notebooks
 
-__all__ = ["differences", "main"]
-
 NOT_COMPARED = ("cost", "time_utc")
 
 

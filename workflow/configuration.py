@@ -14,25 +14,12 @@ import yaml
 
 from experiments.provenance import literal_assignments
 
-__all__ = [
-    "ROOT",
-    "PROFILES",
-    "ConfigurationError",
-    "Notebook",
-    "Profile",
-    "from_committed_code",
-    "owner_of",
-    "read_notebooks",
-    "read_profile",
-    "sources",
-]
-
 ROOT = Path(__file__).resolve().parents[1]
 PROFILES = ("quick", "paper")
 
 
 class ConfigurationError(ValueError):
-    """A configuration file or a notebook that does not say what it must."""
+    """A mistake in a configuration file, or in a notebook's parameters cell."""
 
 
 @dataclass(frozen=True)
@@ -71,19 +58,19 @@ class Profile:
 
 def read_notebooks(root=ROOT):
     """Entries of the batch by name, in the order of ``config/notebooks.yaml``."""
-    found = {}
+    entries = {}
     for name, facts in _read(root / "config" / "notebooks.yaml").items():
         facts = _only(facts or {}, f"notebooks.yaml: {name}", "data", "figure", "notebook", "timing")
-        found[name] = Notebook(name, **{"notebook": name, **facts, "data": tuple(facts.get("data", ()))})
-    return found
+        entries[name] = Notebook(name, **{"notebook": name, **facts, "data": tuple(facts.get("data", ()))})
+    return entries
 
 
 def sources(root=ROOT):
-    """The notebooks under ``notebooks/`` that the entries run, each once: name to its first entry."""
-    found = {}
+    """The notebooks under ``notebooks/`` by name, each with the first entry that runs it."""
+    first = {}
     for entry in read_notebooks(root).values():
-        found.setdefault(entry.notebook, entry)
-    return found
+        first.setdefault(entry.notebook, entry)
+    return first
 
 
 def owner_of(name, notebooks):
@@ -92,8 +79,8 @@ def owner_of(name, notebooks):
 
 
 def from_committed_code(record):
-    """Whether a record was made from a commit alone, as evidence must be."""
-    return not (record["commit"] or {"modified": True})["modified"]
+    """Whether a record was made from a commit without local changes, as evidence must be."""
+    return record["commit"] is not None and not record["commit"]["modified"]
 
 
 def read_profile(profile, root=ROOT):

@@ -16,11 +16,9 @@ from experiments.provenance import ROOTS, files_of
 from tplrepro.files import write_whole
 from workflow.configuration import ROOT
 
-__all__ = ["fingerprint", "is_current", "of_modules", "outdated", "read_status", "result_path", "write_status"]
-
 
 def fingerprint(entry, profile, root=ROOT):
-    """Digests of everything that the result may depend on: readable, so that two of them tell what changed."""
+    """Digests of everything that the result may depend on: readable, so that a diff of two shows what changed."""
     content = nbformat.read(entry.path(root), as_version=4)
     source = "\n\0".join(cell.source for cell in content.cells if cell.cell_type == "code")
     files = sorted(path for folder in ROOTS for path in (root / folder).rglob("*.py"))

@@ -7,9 +7,6 @@ from tplrepro.files import write_whole
 from workflow.configuration import ROOT
 from workflow.preloaded import module_command
 
-__all__ = ["kernel_environment"]
-
-
 SETTINGS = """c = get_config()
 # Errors only: at every start the kernel warns that it speaks unencrypted TCP to this same machine.
 c.IPKernelApp.log_level = 40

@@ -19,8 +19,6 @@ from packaging.utils import canonicalize_name
 
 from workflow.configuration import ROOT
 
-__all__ = ["direct_dependencies", "pinned_versions", "environment_file", "main"]
-
 HEADERS = {
     "requirements.lock": "# Environment of make figures and make test: names, versions and hashes.",
     "requirements-more.lock": "# What make docs and PROFILE=paper need beyond requirements.lock.",
@@ -83,8 +81,9 @@ def main():
         resolved = Path(folder, "resolved.txt")
         # uv keeps the versions of an existing output, so only what must change does.
         resolved.write_text("".join(path.read_text(encoding="utf-8") for path in (lock, more) if path.is_file()))
-        options = "--quiet --universal --generate-hashes --no-annotate --no-header --no-emit-package tplrepro"
-        command = [binaries / "uv", "pip", "compile", *options.split(), "--python-version", PYTHON, "--group", "lock"]
+        options = ["--quiet", "--universal", "--generate-hashes", "--no-annotate", "--no-header"]
+        options += ["--no-emit-package", "tplrepro", "--python-version", PYTHON, "--group", "lock"]
+        command = [binaries / "uv", "pip", "compile", *options]
         command += [word for extra in PINNED_EXTRAS for word in ("--extra", extra)]
         pins = []
         for groups in (["--group", "more"], []):

@@ -16,8 +16,6 @@ from workflow.configuration import ROOT, Notebook, Profile
 from workflow.kernel_environment import kernel_environment
 from workflow.run_notebook import execute
 
-__all__ = ["main", "parameters_of"]
-
 NOTEBOOK = Notebook("explore/own_data", "explore/own_data")
 SAVED_AS = {"figure": "figure", "budgets": "budgets", "counts": "noisy_counts"}
 TARGET = ROOT / "build" / "own_data"

@@ -1,8 +1,8 @@
-"""Python with the libraries loaded: a server imports them once and forks for every notebook, which saves seconds each.
+"""A server that imports the libraries once and forks for every notebook: each starts two to three CPU seconds sooner.
 
-``python -I -S workflow/preloaded.py -m module ...`` runs a module as ``python -m module ...`` would, in a fork of the
-server that `preloaded` started. Where there is none, or where a variable differs that libraries read when loaded,
-it becomes that very command. Nothing of our own is loaded beforehand: a record still names the modules that a run used.
+``python -I -S workflow/preloaded.py -m module ...`` runs a module as ``python -m module ...`` would, but in a fork of
+the server that `preloaded` started. It runs that command itself if there is no server, or if a variable that libraries
+read when they load has another value. The server loads none of our modules, so a record still names those of its run.
 """
 
 import gc
@@ -19,8 +19,6 @@ import subprocess
 import sys
 import tempfile
 from contextlib import contextmanager, suppress
-
-__all__ = ["main", "module_command", "preloaded"]
 
 SOCKET = "TPLREPRO_PRELOADED"
 # A server for fewer notebooks than this takes longer to start than it saves.
@@ -52,7 +50,7 @@ def preloaded(environment, root, notebooks):
         environment = environment | {SOCKET: os.path.join(folder, "socket")}
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
             listener.bind(environment[SOCKET])
-            listener.listen(64)  # who asks before the server has loaded waits
+            listener.listen(64)  # requests wait until the server has loaded
             settings = {"cwd": root, "env": environment, "stdin": subprocess.PIPE, "start_new_session": True}
             settings["pass_fds"] = [listener.fileno()]
             server = subprocess.Popen([sys.executable, "-m", "workflow.preloaded", str(listener.fileno())], **settings)
@@ -61,7 +59,7 @@ def preloaded(environment, root, notebooks):
 
 
 def main():
-    """Run the module that the words name; given the descriptor of a socket instead, be the server."""
+    """Run the module named on the command line, or serve if it names the descriptor of a socket."""
     if sys.argv[1] == "-m":
         status = _ask(os.environ.get(SOCKET, ""), sys.argv[1:])
         if status is None:
@@ -74,7 +72,7 @@ def main():
 
 
 def _ask(path, words):
-    """Have the server run it, and pass signals on; its exit status, or None where no server takes it."""
+    """Exit status of the command, run by the server, or None if no server accepts it; signals are passed on."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
         try:
             server.connect(path)
@@ -90,12 +88,12 @@ def _ask(path, words):
         parent = os.getppid()
         while not select.select([server], [], [], 1.0)[0]:
             if "JPY_PARENT_PID" in os.environ and os.getppid() != parent:
-                return 1  # a kernel ends with who started it, and the server kills what nobody waits for
+                return 1  # a kernel ends with its parent, and the server kills forks without a client
         return int(server.recv(64) or 1)
 
 
 def _serve(listener):
-    """Fork for each request; returns its words in the fork, and None in the server once nobody holds it any more."""
+    """Fork for each request. Returns the command in the fork, and None in the server when its last user has ended."""
     early = _read_early(os.environ)
     _load()
     selector = selectors.DefaultSelector()
@@ -103,18 +101,18 @@ def _serve(listener):
     selector.register(listener, selectors.EVENT_READ)
     while selector.get_map():
         key = selector.select()[0][0]
-        if key.fd == 0:  # nobody holds its other end
+        if key.fd == 0:  # all processes that held the other end have ended
             selector.unregister(0)
             selector.unregister(listener)
             listener.close()
         elif key.fileobj is listener:
             connection = listener.accept()[0]
             message, descriptors, *_ = socket.recv_fds(connection, 2**20, 3)
-            words, folder, environment = json.loads(message) if message else (None, None, {})  # who asked is gone
+            words, folder, environment = json.loads(message) if message else (None, None, {})  # the client has ended
             if words is None or _read_early(environment) != early:
                 connection.close()
             elif process := os.fork():
-                with suppress(OSError):  # who asked is gone, which is seen next
+                with suppress(OSError):  # the client has ended, which the selector reports next
                     connection.send(str(process).encode())
                 selector.register(connection, selectors.EVENT_READ, process)
                 selector.register(os.pidfd_open(process), selectors.EVENT_READ, (process, connection))
@@ -127,7 +125,7 @@ def _serve(listener):
                 return words
             for descriptor in descriptors:
                 os.close(descriptor)
-        elif isinstance(key.data, int):  # who waited for it is gone
+        elif isinstance(key.data, int):  # the client has ended
             selector.unregister(key.fileobj)
             for kill in (os.kill, os.killpg):  # its group is the last thing that it makes
                 with suppress(ProcessLookupError):
@@ -145,7 +143,7 @@ def _serve(listener):
 
 
 def _become(descriptors, folder, environment):
-    """Take over from who asked: standard input and outputs, the folder and the environment."""
+    """Take over the client's standard streams, folder and environment."""
     for number, descriptor in enumerate(descriptors):
         os.dup2(descriptor, number)
         os.close(descriptor)

@@ -19,11 +19,9 @@ from workflow.configuration import ROOT, read_notebooks, read_profile
 from workflow.fingerprint import fingerprint, of_modules, result_path, write_status
 from workflow.kernel_environment import kernel_environment
 
-__all__ = ["execute", "run_notebook", "main"]
-
 
 class TimeLimitError(Exception):
-    """A notebook takes too long; no TimeoutError, which libraries catch as one of their own."""
+    """A notebook takes too long. Not a TimeoutError, because libraries catch those."""
 
 
 def run_notebook(name, profile_name, threads=None, root=ROOT):

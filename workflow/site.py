@@ -16,8 +16,6 @@ import nbformat
 import tplrepro
 from workflow.configuration import ROOT, read_notebooks
 
-__all__ = ["api_pages", "gallery", "lay_out", "main"]
-
 PAGES = ("REPRODUCING.md", "ARTIFACT.md", "CONTRIBUTING.md", "CHANGELOG.md", "data/README.md")
 PAPERS = {
     "tkde2019": "Quantifying Differential Privacy in Continuous Data Release under Temporal Correlations (TKDE 2019)",
