@@ -45,7 +45,6 @@ from tplrepro.leakage.temporal import Correlation, Matrix, TemporalLeakage, dens
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.validation import FrozenArrays, check_budgets, check_horizon
 
-
 #: Largest n^4 T^2, the order of the operations; about ten minutes.
 MAX_WORK = 3e11
 #: Likelihood ratios reach e^(sum of budgets), which must stay a float.
