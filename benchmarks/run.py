@@ -43,6 +43,7 @@ from tplrepro import linear_program, published
 from tplrepro.leakage.envelope import compile_kernels
 from tplrepro.markov import Sequences
 from tplrepro.sip.hamming import hamming_response
+from tplrepro.sip.observed import BatchDistance
 
 ROOT = Path(__file__).resolve().parent.parent
 SECTIONS = {}
@@ -550,7 +551,7 @@ def waits():
         rng = np.random.default_rng(n)
         belief = 0.05 * rng.dirichlet(np.full(n, 0.5))
         belief[:20] += 0.95 / 20
-        distance = tpl.sip.BatchDistance(rng.integers(0, 50, (n, 5)))
+        distance = BatchDistance(rng.integers(0, 50, (n, 5)))
         belief /= belief.sum()
         for name, own in {"Hamming between batches": "hamming", "changed symbols, output generation": distance}.items():
             if n < 1_000_000 or name.startswith("Hamming"):

@@ -21,7 +21,7 @@ _NAMES = {
         "mutual_information",
         "sequence_leakage",
     ),
-    "observed": ("BatchDistance", "Batches", "observed_batches"),
+    "observed": ("observed_batches",),
     "optimal": ("OptimalResponse",),
     "published": ("ConditionalRandomizedResponse", "RandomizedResponse", "TemporalRandomizedResponse"),
     "sequence_release": (
@@ -31,7 +31,6 @@ _NAMES = {
         "release",
         "release_sequences",
     ),
-    "response": ("BeliefMechanism", "Response"),
 }
 _EXPORTS = {name: module for module, names in _NAMES.items() for name in names}
 
