@@ -4,7 +4,8 @@
 the versions, the SHA-256 of the data files, and the numbers behind the figure. `save_table` does the same for
 a table. Files are written to the folder named by ``TPLREPRO_FIGURES``, by default ``build/figures`` of the
 repository.
-With ``TPLREPRO_PICTURES=no``, as in the check of the committed notebooks, they write records and tables alone.
+With ``TPLREPRO_PICTURES=no``, as in the check of the committed notebooks, they write records and tables
+alone.
 """
 
 import io

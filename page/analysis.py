@@ -87,7 +87,8 @@ def critical_budget(function: PrivacyLossFunction) -> float:
     d, _ = function.vertices[-1]
     if d > 0.0 or function.is_zero:
         return np.inf
-    # The limit of alpha - L(alpha), reached beyond the last breakpoint; the rounding of 1 - q does not matter.
+    # The limit of alpha - L(alpha), reached beyond the last breakpoint; the rounding of 1 - q does not
+    # matter.
     return float(function.budget_for(max(1e4, 2.0 * max(function.breakpoints, default=0.0))))
 
 

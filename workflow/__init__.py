@@ -2,6 +2,6 @@
 
 import sys
 
-# jsonschema, which nbformat imports, would build a parser of international addresses: two seconds in every process.
-# No notebook holds such addresses, and without the package jsonschema leaves them unchecked.
+# jsonschema, which nbformat imports, would build a parser of international addresses: two seconds in every
+# process. No notebook holds such addresses, and without the package jsonschema leaves them unchecked.
 sys.modules.setdefault("rfc3987_syntax", None)

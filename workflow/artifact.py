@@ -18,9 +18,8 @@ from workflow.site import title_of
 COSTS = "docs/costs.json"
 REGION = re.compile(r"(<!-- rendered by make claims -->\n).*(<!-- end of what is rendered -->)", re.DOTALL)
 CODECHECKER = """# Rendered by make claims from CITATION.cff, config/notebooks.yaml and figures/. make figures
-# PROFILE=paper, then make publish-figures, write the files again. The codechecker adds codechecker, report, summary
-# and certificate.
-# Version 1.0 of the specification, because 2.0 asks for an ORCID of every author.
+# PROFILE=paper, then make publish-figures, write the files again. The codechecker adds codechecker, report,
+# summary and certificate. Version 1.0 of the specification, because 2.0 asks for an ORCID of every author.
 """
 
 

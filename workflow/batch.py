@@ -1,8 +1,9 @@
 """Run every notebook of a profile that is not up to date: check, run Snakemake, summarise.
 
-Kill it at any moment and start it again: what was finished stays finished, and nothing is left half-written. The
-exit status is 0 when every notebook is up to date, 1 when one failed, 2 when the configuration is wrong, 3 when
-another batch is running, 130 after an interruption and 143 after a SIGTERM, which ends the notebooks as well.
+Kill it at any moment and start it again: what was finished stays finished, and nothing is left half-written.
+The exit status is 0 when every notebook is up to date, 1 when one failed, 2 when the configuration is wrong,
+3 when another batch is running, 130 after an interruption and 143 after a SIGTERM, which ends the notebooks
+as well.
 """
 
 import argparse

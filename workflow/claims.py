@@ -1,11 +1,12 @@
 """Render the claims pages, docs/claims.md and docs/claims/<paper>.md, from docs/claims/<paper>.yaml and the records.
 
-With them come what `workflow.artifact` says of running it: ARTIFACT.md, codecheck.yml, a part of REPRODUCING.md.
+With them come what `workflow.artifact` says of running it: ARTIFACT.md, codecheck.yml, a part of
+REPRODUCING.md.
 
-A claim whose record is missing, of another profile than the paper's, from modified code or from synthetic data has no
-verdict, and the exit status is then 1. ``--records build/quick/figures --profile quick`` is a trial: it judges the
-records of a batch by the claims that are marked ``quick``, whose verdicts must be the published ones, allows modified
-code, and writes below ``build/claims``.
+A claim whose record is missing, of another profile than the paper's, from modified code or from synthetic
+data has no verdict, and the exit status is then 1. ``--records build/quick/figures --profile quick`` is a
+trial: it judges the records of a batch by the claims that are marked ``quick``, whose verdicts must be the
+published ones, allows modified code, and writes below ``build/claims``.
 """
 
 import argparse

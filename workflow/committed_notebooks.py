@@ -1,7 +1,7 @@
 """The committed notebooks: `check` compares what they print with what is committed, `refresh` executes them anew.
 
-Both run every notebook with its defaults (the quick profile) on the stand-ins, whatever data are installed, so that its
-outputs hold on every machine. What differs from run to run is stripped.
+Both run every notebook with its defaults (the quick profile) on the stand-ins, whatever data are installed,
+so that its outputs hold on every machine. What differs from run to run is stripped.
 """
 
 import argparse
@@ -43,7 +43,8 @@ def check(names):
 def refresh(path):
     """Execute one notebook in this process and write it back; returns whether the file changed.
 
-    A cell that wrote to the standard error stream is a ValueError: a warning there belongs repaired, not committed.
+    A cell that wrote to the standard error stream is a ValueError: a warning there belongs repaired, not
+    committed.
     """
     from nbclient import NotebookClient
 

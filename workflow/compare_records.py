@@ -1,7 +1,8 @@
 """Whether two batches agree: ``python -m workflow.compare_records one/figures other/figures`` lists what differs.
 
-Of a record everything counts but when it was made and what that cost. Of notebooks that measure times, numbers with a
-fraction among the results are times, as are those in tables and pictures: they are not compared.
+Of a record everything counts but when it was made and what that cost. Of notebooks that measure times,
+numbers with a fraction among the results are times, as are those in tables and pictures: they are not
+compared.
 """
 
 import argparse

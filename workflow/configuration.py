@@ -1,8 +1,9 @@
 """Which notebooks there are, and with which parameters a profile runs them.
 
-``config/notebooks.yaml`` lists what a batch makes, by paper and figure: the notebook behind it where that has another
-name (one notebook run with several sets of parameters), the data sets that it reads, and whether it measures time (and
-must then run alone). ``config/quick.yaml`` and ``config/paper.yaml`` are profiles: parameters for each.
+``config/notebooks.yaml`` lists what a batch makes, by paper and figure: the notebook behind it where that has
+another name (one notebook run with several sets of parameters), the data sets that it reads, and whether it
+measures time (and must then run alone). ``config/quick.yaml`` and ``config/paper.yaml`` are profiles:
+parameters for each.
 """
 
 import math

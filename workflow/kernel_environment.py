@@ -19,9 +19,9 @@ c.IPKernelApp.exec_lines = [f"get_ipython().events.register('pre_run_cell', {kee
 def kernel_environment(figures, profile, command, *, real_data, threads=None, root=ROOT):
     """Environment variables (dict) of a process that starts notebook kernels.
 
-    `figures` is where `experiments.figures.save_figure` writes; `profile` and `command` go into the records. Without
-    `real_data`, ``TPLREPRO_DATA`` and downloads are hidden, so that the stand-ins are read whatever is there.
-    `threads` limits Numba, OpenMP and BLAS.
+    `figures` is where `experiments.figures.save_figure` writes; `profile` and `command` go into the records.
+    Without `real_data`, ``TPLREPRO_DATA`` and downloads are hidden, so that the stand-ins are read whatever
+    is there. `threads` limits Numba, OpenMP and BLAS.
     """
     ipython = root / "build" / "ipython"
     settings = ipython / "profile_default" / "ipython_kernel_config.py"

@@ -1,7 +1,7 @@
 """Run the notebook explore/own_data on somebody's file: what ``make own-data FILE=my.csv USER=user ALPHA=1`` does.
 
-Each word that make was given is a parameter of the notebook, FILE its path. What the notebook says is printed; figure,
-budgets, noisy counts, records and the executed notebook appear under ``build/own_data``.
+Each word that make was given is a parameter of the notebook, FILE its path. What the notebook says is
+printed; figure, budgets, noisy counts, records and the executed notebook appear under ``build/own_data``.
 """
 
 import os

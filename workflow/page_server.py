@@ -41,8 +41,9 @@ class PageServer(Voila):
         self.voila_configuration.multi_kernel_manager_class = FewKernels
         self.voila_configuration.prelaunch_hook = admit
         settings = super().init_settings()
-        # Other pages cannot make requests in the user's name, because the cookie is not sent with them. The XSRF check
-        # is off, because a page that is closed ends its kernel by a message that cannot carry the XSRF token.
+        # Other pages cannot make requests in the user's name, because the cookie is not sent with them. The
+        # XSRF check is off, because a page that is closed ends its kernel by a message that cannot carry the
+        # XSRF token.
         self.identity_provider.cookie_options = {"samesite": "Strict"}
         return settings | {"allow_remote_access": False, "disable_check_xsrf": True}
 

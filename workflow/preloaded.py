@@ -1,8 +1,9 @@
 """A server that imports the libraries once and forks for every notebook: each starts two to three CPU seconds sooner.
 
-``python -I -S workflow/preloaded.py -m module ...`` runs a module as ``python -m module ...`` would, but in a fork of
-the server that `preloaded` started. It runs that command itself if there is no server, or if a variable that libraries
-read when they load has another value. The server loads none of our modules, so a record still names those of its run.
+``python -I -S workflow/preloaded.py -m module ...`` runs a module as ``python -m module ...`` would, but in a
+fork of the server that `preloaded` started. It runs that command itself if there is no server, or if a
+variable that libraries read when they load has another value. The server loads none of our modules, so a
+record still names those of its run.
 """
 
 import gc
@@ -40,8 +41,8 @@ def module_command(*words):
 def preloaded(environment, root, notebooks):
     """Start a server for this many notebooks, unless they are few.
 
-    Gives the environment of its users, and a file: the server ends when the last process that holds it open has ended.
-    Only Linux has a server, because elsewhere a fork of loaded libraries is not safe.
+    Gives the environment of its users, and a file: the server ends when the last process that holds it open
+    has ended. Only Linux has a server, because elsewhere a fork of loaded libraries is not safe.
     """
     if notebooks < WORTHWHILE or not hasattr(os, "pidfd_open"):
         yield environment, None

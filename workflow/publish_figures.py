@@ -1,8 +1,8 @@
 """Copy a batch's figures into ``figures/``, where they are committed.
 
-Published evidence is the paper profile's, from code that is committed. Only figures of a batch that is up to date are
-copied, and none in which a stand-in took the place of a data set. Where the whole batch is, what else ``figures/`` has
-goes. What the notebooks of both profiles took is noted in docs/costs.json.
+Published evidence is the paper profile's, from code that is committed. Only figures of a batch that is up to
+date are copied, and none in which a stand-in took the place of a data set. Where the whole batch is, what
+else ``figures/`` has goes. What the notebooks of both profiles took is noted in docs/costs.json.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Build the site: ``make docs`` lays its sources out under build/site as they stand in the repository, and runs Sphinx.
 
-So links between pages, notebooks and figures hold in both places. What is listed is generated: the gallery from
-config/notebooks.yaml, the API from the public names of the package.
+So links between pages, notebooks and figures hold in both places. What is listed is generated: the gallery
+from config/notebooks.yaml, the API from the public names of the package.
 """
 
 import importlib
