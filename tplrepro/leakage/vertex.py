@@ -1,10 +1,10 @@
 """One vertex of the joint hull: its loss, the budget that it leaves, and its supremum over time (Theorem 11 of [1]).
 
-A vertex is a pair of rows with a set S of columns, given by three sums of non-negative terms: d = d(S),
-gap = q(S) - d(S), rest = 1 - q(S). All three are stored, since computing one from the others would cancel. The printed
-forms overflow for alpha > 709 and lose digits for small alpha; those below keep full relative accuracy on [0, 1e6] and
-beyond. Recursions need one number at a time, for which `math` is ten times as fast as NumPy; `vertex_losses` serves
-curves.
+A vertex is a pair of rows with a set S of columns, given by three sums of non-negative terms: d = d(S), gap =
+q(S) - d(S), rest = 1 - q(S). All three are stored, since computing one from the others would cancel. The
+printed forms overflow for alpha > 709 and lose digits for small alpha; those below keep full relative
+accuracy on [0, 1e6] and beyond. Recursions need one number at a time, for which `math` is ten times as fast
+as NumPy; `vertex_losses` serves curves.
 """
 
 from math import exp, expm1, hypot, inf, isnan, log, log1p, nan, sqrt
@@ -95,9 +95,9 @@ def vertex_budget(d: float, gap: float, rest: float, alpha: float) -> float:
 def vertex_supremum(d: float, gap: float, rest: float, epsilon: float) -> float:
     """The fixed point of alpha = L(alpha) + epsilon for one vertex, inf if there is none (Theorem 11 of [1]); nats.
 
-    u = e^alpha - 1 is the positive root of d u^2 + b u - D = 0 with D = e^epsilon - 1 and b = 1 - q + d - D q, in the
-    form that does not cancel: for tiny d the printed one errs on the unsafe side. For d = 0 there is a root only if
-    epsilon is strictly below log(1/q).
+    u = e^alpha - 1 is the positive root of d u^2 + b u - D = 0 with D = e^epsilon - 1 and b = 1 - q + d - D
+    q, in the form that does not cancel: for tiny d the printed one errs on the unsafe side. For d = 0 there
+    is a root only if epsilon is strictly below log(1/q).
 
     >>> round(vertex_supremum(0.0, 0.8, 0.2, 0.15), 7)
     1.1922423
@@ -129,9 +129,9 @@ def ascend(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Leakages (R,) of the recursion along `budgets` (R,), and their derivative (R, N) if `change` is that of budgets.
 
-    The vertices of loss function f are the rows of `vertices` (V, 4) from `first[f]` on: d, gap, rest, and the alpha up
-    to which each applies. `steps` (R - 1,) holds the number of each step's function, or -1 if there is none.
-    `envelope.kernels` compiles this recursion, because SLSQP runs it thousands of times.
+    The vertices of loss function f are the rows of `vertices` (V, 4) from `first[f]` on: d, gap, rest, and
+    the alpha up to which each applies. `steps` (R - 1,) holds the number of each step's function, or -1 if
+    there is none. `envelope.kernels` compiles this recursion, because SLSQP runs it thousands of times.
     """
     leakages, derivative = budgets.copy(), change.copy()
     for t in range(1, budgets.size):
@@ -150,8 +150,9 @@ def ascend(
 def ascend_each(points: np.ndarray, first: np.ndarray, budgets: np.ndarray) -> np.ndarray:
     """Leakages (U, T) of the recursion along `budgets` (T,) with the loss function of each of U hulls.
 
-    Hull u is `points[first[u]:first[u + 1]]`, rows of d, gap and rest. NaN where doubles do not decide: a crossing is
-    out of range, or rows are nearly disjoint (`envelope.joint_hull`). `envelope.kernels` compiles it.
+    Hull u is `points[first[u]:first[u + 1]]`, rows of d, gap and rest. NaN where doubles do not decide: a
+    crossing is out of range, or rows are nearly disjoint (`envelope.joint_hull`). `envelope.kernels` compiles
+    it.
     """
     leakages = np.empty((first.size - 1, budgets.size))
     until = np.empty(points.shape[0])

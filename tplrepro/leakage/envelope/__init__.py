@@ -4,18 +4,18 @@ With u = e^alpha - 1, two rows q and d and a set S of columns, the objective of 
 
     (q(S) u + 1) / (d(S) u + 1) = 1 + mu,    mu = gap(S) / (d(S) + 1/u),    gap(S) = q(S) - d(S),
 
-so mu is the slope of the line from (-1/u, 0) to the point (d(S), gap(S)). The maximum over all pairs and sets is the
-tangent from (-1/u, 0) to the upper hull of all these points: as alpha runs from 0 to infinity it touches the hull's
-vertices one after the other, from the largest gap to the largest gap(S)/d(S). Working with gaps instead of q(S) keeps
-full relative accuracy for small alpha and for rows that nearly agree.
+so mu is the slope of the line from (-1/u, 0) to the point (d(S), gap(S)). The maximum over all pairs and sets
+is the tangent from (-1/u, 0) to the upper hull of all these points: as alpha runs from 0 to infinity it
+touches the hull's vertices one after the other, from the largest gap to the largest gap(S)/d(S). Working with
+gaps instead of q(S) keeps full relative accuracy for small alpha and for rows that nearly agree.
 
-A pair is inside the hull exactly if its excess s(mu) = sum_k max(q_k - d_k - mu d_k, 0) stays under the hull's support
-function h at every edge slope of the hull. Both are convex, and h is linear between edge slopes, so the chord of s
-between two slopes settles everything between them unless it crosses h. `dense` evaluates a few slopes for one row d and
-many rows q at once, which settles nearly all pairs, and bisects for the rest. Only a pair that sticks out is
-sorted: its points are prefix sums in order of falling q_k/d_k (Theorem 8 of [1]). `sparse` does without looking at most
-pairs at all. All that is compiled is in `kernels`, the only module that imports Numba; blocks of rows run on a thread
-pool.
+A pair is inside the hull exactly if its excess s(mu) = sum_k max(q_k - d_k - mu d_k, 0) stays under the
+hull's support function h at every edge slope of the hull. Both are convex, and h is linear between edge
+slopes, so the chord of s between two slopes settles everything between them unless it crosses h. `dense`
+evaluates a few slopes for one row d and many rows q at once, which settles nearly all pairs, and bisects for
+the rest. Only a pair that sticks out is sorted: its points are prefix sums in order of falling q_k/d_k
+(Theorem 8 of [1]). `sparse` dismisses most pairs by a bound for each row. All compiled code is in `kernels`,
+the only module that imports Numba; blocks of rows run on a thread pool.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ from tplrepro.markov.transition import TransitionMatrix
 
 __all__ = ["SMALL", "best_pair", "compile_kernels", "joint_hull", "leakages_of_small"]
 
-# Steps that any call takes, and that each column of a pair takes in the hull of few rows.
+# Steps of each call, and of each column of a pair in the hull of few rows.
 CALL = 50
 PASSES = 4
 
@@ -78,8 +78,8 @@ def best_pair(matrix, alpha: float) -> tuple[float, float, float]:
 def leakages_of_small(matrices: np.ndarray, budgets: np.ndarray) -> np.ndarray:
     """Leakages (M, T) of the recursion along budgets (T,) with each of M dense matrices (M, n, n), n <= SMALL.
 
-    They have the bits of `accumulate_steps` with their `PrivacyLossFunction`s. NaN, for one to be asked instead, where
-    rows are nearly disjoint or numbers out of range.
+    They equal those of `accumulate_steps` with a `PrivacyLossFunction` of each bit for bit. NaN where rows
+    are nearly disjoint or numbers out of range, which needs that function.
     """
     kernels.expect(PASSES * matrices.size * matrices.shape[2] + CALL)
     rows = np.ascontiguousarray(matrices).view()
@@ -88,12 +88,12 @@ def leakages_of_small(matrices: np.ndarray, budgets: np.ndarray) -> np.ndarray:
 
 
 def compile_kernels() -> None:
-    """Compile all kernels that are not kept compiled, before anything that is timed, or run in several processes."""
+    """Compile all kernels that are not stored compiled, before something is timed or run in several processes."""
     kernels.expect(kernels.WORTH)
     matrix = TransitionMatrix.random(60, rng=np.random.default_rng(0))
     walk = np.random.default_rng(0).integers(0, 300, 3000)
     sparse = TransitionMatrix.from_sequences([walk], n_states=300, smoothing=0.01, sparse=True)
-    for P in (matrix, smoothed(matrix, 1e8), sparse):  # for tiles of single and of double precision
+    for P in (matrix, smoothed(matrix, 1e8), sparse):  # with a screen, without one, and sparse
         joint_hull(P)
         best_pair(P, 1.0)
     leakages_of_small(np.full((1, 2, 2), 0.5), np.ones(1))

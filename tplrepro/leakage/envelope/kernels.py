@@ -1,15 +1,16 @@
-"""All that Numba compiles: sums over a pair of rows, the hull of pairs' points, screens of many pairs, sparse rows; and
-the recursion of `vertex`.
+"""Everything that Numba compiles: sums over a pair of rows, the hull of pairs' points, screens of many pairs,
+sparse rows; and the recursion of `vertex`.
 
-It is one file because Numba keeps compiled functions on disk and compiles one anew if its own file has changed, but not
-if a function or constant that it uses has changed in another. A small problem is solved before Numba is loaded, so
-kernels run as they are written until more is expected of them, with the same results. Then each is compiled on its
-first call, and for one type of argument only: rows are read-only, C-contiguous float64, whether those of a dense matrix
-or a sparse pair in its workspace, tiles float32, and pairs of rows C-contiguous int64. np.int64(0) stands where 0
-itself, to Numba a type of its own, would have a kernel compiled once more.
+It is one file because Numba stores compiled functions on disk and compiles a function again if its own file
+has changed, but not if a function or constant that it uses has changed in another file. A small problem takes
+less time than loading Numba, so kernels run as plain Python until `expect` announces more work, with the same
+results. Then each is compiled on its first call, and for one type of argument only: rows are read-only,
+C-contiguous float64, both of a dense matrix and of a sparse pair in its workspace, transposed rows float32,
+and pairs of rows C-contiguous int64. Where `np.int64(0)` is written, a literal 0, which has a type of its own
+in Numba, would cause a second compilation.
 
-Points are rows d(S), gap(S), 1 - q(S) of an array, see the package's docstring, and behind them the numbers of the two
-rows q and d, which a float holds exactly. All sums that enter a result are compensated. Kernels release the GIL.
+Points are rows d(S), gap(S), 1 - q(S), i, j of an array (see the package's docstring); i and j are the
+numbers of the two rows q and d. All sums that enter a result are compensated. Kernels release the GIL.
 """
 
 import warnings
@@ -22,78 +23,41 @@ import numpy as np
 
 from tplrepro.leakage import vertex
 
-__all__ = [
-    "ROOM",
-    "PENDING",
-    "Bounds",
-    "Screen",
-    "SparseRows",
-    "Workspace",
-    "Kernel",
-    "ascend",
-    "ascend_each",
-    "bound_excesses",
-    "chain",
-    "compress",
-    "edges",
-    "excess_over",
-    "excesses",
-    "expect",
-    "extend",
-    "falling",
-    "find_outside",
-    "grow",
-    "hull_in_order",
-    "hulls_of_few",
-    "improve",
-    "improve_partners",
-    "is_diagonal",
-    "last_slopes",
-    "may_exceed_each",
-    "prefix_points",
-    "room_for",
-    "rounding_error",
-    "scatter",
-    "steepen",
-    "sums_of_largest",
-    "thread_count",
-    "use",
-]
-
-# Slopes are finite: a vertex with d(S) = 0 is tangent at every slope, and 1e300 stands for "beyond every ratio".
+# Slopes are finite: a vertex with d(S) = 0 is tangent at every slope, and 1e300 stands for "above every ratio".
 STEEPEST = 1e300
-# A point counts as outside the hull if it exceeds it by this fraction of its own gap; the loss is then off by at most
-# as much, and pairs that tie in exact arithmetic are not sorted again and again.
+# A point counts as outside the hull if it exceeds it by this fraction of its own gap. The loss is then off by
+# at most this fraction, and pairs that tie in exact arithmetic are not sorted again and again.
 TIE = 1e-15
 # Bounds from sparse rows are compared with this much room, so that rounding never dismisses a pair.
 ROOM = 1.0 + 1e-12
-# `mark_near` settles a pair if it is inside by this, absolute or as a share of each q_k/d_k, far above all rounding of
-# single precision, with a hull that grows by at most so many pairs.
+# `mark_near` dismisses a pair if it is inside by this margin, absolute or as a share of each q_k/d_k, which
+# is far above all rounding in single precision.
 WELL = 1e-5
+# The most pairs by which the hull grows in `mark_near`.
 SEEDS = 32
-# Rows d side by side are filled up to a multiple of this many, so that no loop over them has a remainder.
+# The number of rows d side by side is padded to a multiple of this, so that no loop over them has a remainder.
 LANES = 8
-# Columns that are summed up before they are added to the total: rounding errors grow with the longer of the two sums.
+# Columns that are summed before they are added to the total: rounding errors grow with the longer of the two sums.
 CHUNK = 64
-# Rows d that go through a chunk of a tile together.
+# Rows d that go through a chunk of columns together.
 GROUP = 16
-# Keys that are sorted by insertion before longer runs are merged.
+# Length of the runs of keys that are sorted by insertion, before runs are merged.
 RUN = 16
-# Rows of what `edges` returns.
+# Rows of the array that `edges` returns.
 SLOPE, SUPPORT, D = 0, 1, 2
-# Intervals of slopes that one pair may leave to be settled later.
+# The most intervals of slopes of one pair that wait to be searched.
 PENDING = 64
 
-# Inputs are finite. EXACT_ORDER keeps the order of operations, which small differences need; FAST lets sums be in any
-# order, and so vectorised. Compensated sums are compiled with neither.
+# Inputs are finite. EXACT_ORDER keeps the order of operations, which small differences need; FAST lets sums
+# be in any order, and so vectorised. Compensated sums are compiled with neither.
 EXACT_ORDER = {"nnan", "ninf", "nsz", "contract"}
 FAST = EXACT_ORDER | {"reassoc"}
-# Elementary steps that take as long uncompiled as it takes to load Numba and what it has compiled before.
+# Elementary steps that take as long uncompiled as loading Numba and its stored kernels.
 WORTH = 200_000
 
 
 class Kernel:
-    """A function that runs as it is written until `expect` finds it worth compiling: small problems need no Numba."""
+    """A function that runs as plain Python until `expect` has announced enough work to compile it."""
 
     def __init__(self, function: Callable, options: dict[str, Any]):
         self.function, self.options = function, options
@@ -119,17 +83,17 @@ class Kernel:
 
 
 def kernel(**options) -> Callable[[Callable], Kernel]:
-    """Decorator that makes a function a kernel, with options of numba.njit beside those that all have."""
+    """Decorator that makes a function a kernel; `options` of numba.njit are added to those of all kernels."""
     return lambda function: Kernel(function, options)
 
 
 def inner(**options) -> Callable[[Callable], Kernel]:
-    """`kernel` that runs compiled only in others: what would take Python's arguments costs much to compile."""
+    """A kernel that only kernels call: it is compiled without a wrapper for Python, which saves much time."""
     return kernel(no_cpython_wrapper=True, **options)
 
 
 def expect(steps: int) -> None:
-    """Announce about so many steps of kernels: once they come to more than WORTH in a process, kernels are compiled."""
+    """Announce `steps` elementary steps; when a process has announced more than WORTH, kernels are compiled."""
     Kernel.worth -= steps
 
 
@@ -146,7 +110,7 @@ def uncompiled() -> dict[str, Any]:
 
 @cache
 def load_numba():
-    """Numba, with the formulas of `vertex` known to it; it warns, once in a process, where it compiles a kernel."""
+    """Numba, with the formulas of `vertex` registered; it warns once in a process when it compiles a kernel."""
     import numba
     from numba.core import event
     from numba.extending import register_jitable
@@ -172,23 +136,23 @@ def load_numba():
     return numba
 
 
-# The recursion and its formulas lie together in `vertex`, in plain Python, whose file Numba then watches.
+# The recursion and its formulas are together in `vertex`, in plain Python, so that Numba notices changes of that file.
 ascend = kernel()(vertex.ascend)
 ascend_each = kernel()(vertex.ascend_each)
 
 
 def thread_count(n: int, enough: int) -> int:
-    """As many as Numba may use, if there are states enough to pay for starting them."""
+    """Number of threads that Numba may use; 1 for fewer states than `enough`, which do not repay starting more."""
     return 1 if n < enough else load_numba().config.NUMBA_NUM_THREADS
 
 
-# One pair of rows: `rows, i, j, size` stands for the first `size` columns of q = rows[i] and d = rows[j]. Rows are
-# indexed, not sliced: making a slice costs as much as a pass over 200 columns, and a tuple of them costs, too.
+# One pair of rows: `rows, i, j, size` stands for the first `size` columns of q = rows[i] and d = rows[j].
+# Rows are indexed, not sliced, because making a slice costs as much as a pass over 200 columns.
 
 
 @kernel()
 def add(total, lost, term):
-    """One step of a compensated sum: the total, and what the last addition to it lost."""
+    """One step of a compensated sum: the total, and the part of the term that the addition lost."""
     term -= lost
     new = total + term
     return new, (new - total) - term
@@ -289,8 +253,8 @@ def prefix_points(rows, i, j, size):
 
 @kernel()
 def edges(points):
-    """The hull of k vertices as kernels take it (3, k + 1): its edges' slopes, 0 first and the tangent through the
-    origin last; its support function there; each vertex's d, and 0.
+    """The hull of k vertices as kernels take it (3, k + 1): its edges' slopes, 0 first and the tangent
+    through the origin last; its support function there; each vertex's d, and 0.
     """
     hull = np.empty((3, points.shape[0] + 1))
     d = gap = hull[SLOPE, 0] = hull[D, points.shape[0]] = 0.0
@@ -352,10 +316,9 @@ def add_pair(points, new):
 
 @inner()
 def outside(rows, i, j, size, mu, support):
-    """The accurate form of s(mu) > h(mu), asked only where the fast sum says so; TIE is taken off each gap.
+    """The accurate form of s(mu) > h(mu), used only where the fast sum exceeds h; each gap is reduced by TIE.
 
-    Thus columns that add nothing but rounding at this slope are no part of the point: of two points the one with the
-    small gap may stick out alone.
+    Columns that add only rounding at this slope are thus not part of the point.
     """
     d_sum, gap_sum = point_at(rows, i, j, size, mu / (1.0 - TIE))
     return gap_sum * (1.0 - TIE) - mu * d_sum > support
@@ -365,7 +328,7 @@ def outside(rows, i, j, size, mu, support):
 def sticks_out(rows, i, j, size, far, hull, pending):
     """Whether the points of the pair leave the hull, given by its `edges`.
 
-    `far` is a slope from which on the excess is 0; `pending` is room for intervals still to be settled.
+    `far` is a slope above which the excess is 0; `pending` is space for intervals that are still to be searched.
     """
     s, support = excess(rows, i, j, size, 0.0), hull[SUPPORT, 0]
     if s > support * (1.0 + TIE) and outside(rows, i, j, size, 0.0, support):
@@ -404,7 +367,7 @@ def sticks_out_between(rows, i, j, size, a, mu_a, s_a, b, mu_b, s_b, hull, pendi
         chord = s_b + (s_a - s_b) * ((mu_b - mu) / (mu_b - mu_a))
         if low < b and mu < mu_b and chord > support * (1.0 + TIE):
             s = excess(rows, i, j, size, mu)
-            # With no room left, sorting the pair settles it as well.
+            # Where `pending` is full, the pair is sorted instead, which gives the same hull.
             if left == PENDING or (s > support * (1.0 + TIE) and outside(rows, i, j, size, mu, support)):
                 return True
             pending[left, 0], pending[left, 1], pending[left, 2] = b, mu_b, s_b
@@ -432,49 +395,30 @@ def grow(points, rows, candidates, far):
     return points
 
 
-# All pairs of few dense rows, those of one row q with all rows d side by side, in single precision.
+# All pairs of few dense rows. A pass in single precision leaves few pairs to be tested one by one; without
+# it, the hull of 30 rows takes 2.4 times as long, and 2,000 users with 20 states take 3.4 times as long.
 
 
 @inner(fastmath=EXACT_ORDER)
-def excesses_of_few(columns, least, slope, enough, used, totals):
+def excesses_of_few(columns, least, slope, used, totals):
     """Put the excess at a little less than the slope into totals[i, j] for q = row i, d = row j; the largest, its pair.
 
-    `columns` holds the rows d side by side, `least` the smallest entry of each column, which most entries of q do not
-    exceed at steep slopes. No sum is too small by more than WELL, but 0 stands for those of a row q that does not come
-    to `enough` even over the smallest entries.
+    `columns` holds the rows d side by side, `least` the smallest entry of each column. No sum is too small by
+    more than WELL.
     """
     zero = np.float32(0.0)
     level = np.float32(min((1.0 + slope) * (1.0 - WELL), 1e30))
     best, best_i, best_j = zero, np.int64(0), np.int64(0)
-    over_least = totals[least.size]
-    over_least[:] = zero
-    for k in range(least.size):
-        of_least = level * np.float32(least[k])
-        for i in range(over_least.size):
-            over_least[i] += max(columns[k, i] - of_least, zero)
     for i in range(least.size):
-        if over_least[i] < enough:
-            totals[i, :] = zero
-            continue
         size = 0
         for k in range(least.size):
             used[size] = k
             size += columns[k, i] > level * least[k]
         totals[i, :] = zero
-        m = 0
-        while m + 4 <= size:  # four at a time, as in `add_maxima`
-            k_a, k_b, k_c, k_g = used[m], used[m + 1], used[m + 2], used[m + 3]
-            a, b, c, g = columns[k_a, i], columns[k_b, i], columns[k_c, i], columns[k_g, i]
+        for m in range(size):
+            k_m, q = used[m], columns[used[m], i]
             for j in range(totals.shape[1]):
-                totals[i, j] += (max(a - level * columns[k_a, j], zero) + max(b - level * columns[k_b, j], zero)) + (
-                    max(c - level * columns[k_c, j], zero) + max(g - level * columns[k_g, j], zero)
-                )
-            m += 4
-        while m < size:
-            k_a, a = used[m], columns[used[m], i]
-            for j in range(totals.shape[1]):
-                totals[i, j] += max(a - level * columns[k_a, j], zero)
-            m += 1
+                totals[i, j] += max(q - level * columns[k_m, j], zero)
         largest = zero
         for j in range(totals.shape[1]):
             largest = max(largest, totals[i, j])
@@ -501,8 +445,8 @@ def mark_steep(rows, largest, least, slope, near):
 def mark_near(rows, columns, largest, least, room, near):
     """Mark in near[i, j] the pairs of rows q = i and d = j that may be on the hull, or leave a vertex out of it.
 
-    All others are inside by WELL at each edge of a hull that begins with the largest ratio and grows by the best pair
-    at one edge after the other, as long as that is worth it.
+    All others are inside by WELL at each edge of a hull that begins with the largest ratio and grows by the
+    best pair at one edge after the other, as long as that is worth it.
     """
     n, left = least.size, SEEDS
     used, totals = room
@@ -523,7 +467,7 @@ def mark_near(rows, columns, largest, least, room, near):
         if support < 2.0 * WELL:
             mark_steep(rows, largest, least, slope, near)
         else:
-            best, i, j = excesses_of_few(columns, least, slope, support - 2.0 * WELL, used, totals)
+            best, i, j = excesses_of_few(columns, least, slope, used, totals)
             if best > support + 2.0 * WELL and left > 0:
                 points = add_pair(points, prefix_points(rows, i, j, n))
                 before, hull, left = hull, edges(points), left - 1
@@ -543,14 +487,15 @@ def mark_near(rows, columns, largest, least, room, near):
 def hulls_of_few(matrices):
     """The hulls of many matrices (M, n, n) of few rows, one after the other: that of m has rows first[m]:first[m + 1].
 
-    Each is what `grow` makes of the pairs near the hull, in order, and so of all pairs, but that another of points may
-    be met first that agree up to rounding. It has no vertices if all rows are equal.
+    Each is the result of `grow` for the pairs near the hull, in order. For all pairs it would be the same,
+    except that another of several points that agree up to rounding may come first. It has no vertices if all
+    rows are equal.
     """
     n, pending = matrices.shape[1], np.empty((PENDING, 3))
     width = -(-n // LANES) * LANES
     columns, near = np.empty((n, width), np.float32), np.empty((n, width), dtype=np.bool_)
     columns[:] = 1.0
-    room = np.empty(n + 1, dtype=np.int64), np.empty((n + 1, width), np.float32)
+    room = np.empty(n + 1, dtype=np.int64), np.empty((n, width), np.float32)
     pairs = np.empty((n * n + 1, 2), dtype=np.int64)
     hulls, first = np.empty((4 * matrices.shape[0], 5)), np.zeros(matrices.shape[0] + 1, dtype=np.int64)
     for m in range(matrices.shape[0]):
@@ -571,7 +516,7 @@ def hulls_of_few(matrices):
         mark_near(rows, columns, largest, least, room, near)
         far, points = last_slopes(rows, largest), hulls[:0]
         hull = edges(points)
-        # Of two rows that differ, one may exceed the other nowhere, if their sums differ by rounding.
+        # One row may exceed the other nowhere, if their sums differ by rounding.
         pairs[0, 0], pairs[0, 1] = (different, np.int64(0)) if upwards else (np.int64(0), different)
         found = np.int64(near[pairs[0, 0], pairs[0, 1]])
         for i in range(n):
@@ -599,8 +544,8 @@ def hulls_of_few(matrices):
     return hulls[: first[-1]], first
 
 
-# Many pairs of dense rows at once: one row d against a tile of rows q. tile[k, i] is column k of the tile's row i less
-# an offset of the column, in single precision.
+# Many pairs of dense rows at once: one row d and all rows q. `transposed[k, i]` is column k of row i, in
+# single precision.
 
 
 class Screen(NamedTuple):
@@ -635,22 +580,20 @@ def excesses(rows, pairs, slopes):
 
 
 @kernel()
-def rounding_error(columns, mass, base):
-    """Bound on the error of sum_k max(q_k, c_k) - sum_k c_k as `bound_excesses` computes it from a tile in single
-    precision, mass = sum_k q_k and base = sum_k c_k, both less the tile's offsets.
+def rounding_error(columns, base):
+    """Bound on the error of sum_k max(q_k, c_k) - sum_k c_k as `bound_excesses` computes it; base = sum_k c_k.
 
-    Rounding q and c to single precision costs unit (mass + 2 base), and the last sum as much; each term passes through
-    at most two additions in its group of four, CHUNK/4 in its chunk and one for each chunk. Taking off the offsets,
-    1 - mass together, costs a few roundings of double precision.
+    Rounding q and c to single precision costs unit (1 + 2 base), and the last sum as much; each term passes
+    through at most two additions in its group of four, CHUNK/4 in its chunk and one for each chunk.
     """
-    return (CHUNK // 4 + columns // CHUNK + 8) * 2.0**-24 * (mass + base) + 2.0**-50 * (1.0 - mass)
+    return (CHUNK // 4 + columns // CHUNK + 8) * 2.0**-24 * (1.0 + base)
 
 
 @inner()
-def room_for(tile):
+def room_for(n):
     """For each of a group of rows d the columns in use, their levels and number; and room for sums over a chunk."""
-    columns, levels = np.empty((GROUP, tile.shape[0]), np.int64), np.empty((GROUP, tile.shape[0]), np.float32)
-    return columns, levels, np.zeros(GROUP, dtype=np.int64), np.empty(tile.shape[1], np.float32)
+    columns, levels = np.empty((GROUP, n), np.int64), np.empty((GROUP, n), np.float32)
+    return columns, levels, np.zeros(GROUP, dtype=np.int64), np.empty(n, np.float32)
 
 
 @inner()
@@ -663,17 +606,17 @@ def use(m, n, room):
 
 
 @inner(fastmath=FAST)
-def set_levels(rows, offset, j, mu, largest, room, m):
-    """Put (1 + mu) d less the offset for d = row j next to the columns in use, and return their sum.
+def set_levels(rows, j, mu, largest, room, m):
+    """Put (1 + mu) d for d = row j next to the columns in use, and return their sum.
 
-    A column is no more in use from where on no row of the matrix, `largest`, exceeds (1 + mu) d there.
+    A column stays in use as long as some row of the matrix, and so `largest`, exceeds (1 + mu) d there.
     """
     columns, levels, size, _ = room
     kept = 0
     for c in range(size[m]):
         k = columns[m, c]
         level = (1.0 + mu) * rows[j, k]
-        columns[m, kept], levels[m, kept] = k, level - offset[k]
+        columns[m, kept], levels[m, kept] = k, level
         kept += largest[k] > level
     size[m] = kept
     base = 0.0
@@ -683,26 +626,25 @@ def set_levels(rows, offset, j, mu, largest, room, m):
 
 
 @kernel()
-def bound_excesses(tile, offset, mass, rows, first, mu, largest, room, bounds):
-    """bounds[m, i] >= s(mu) for d = row first + m and each row q of the tile, for a group with columns in use.
+def bound_excesses(transposed, rows, first, mu, largest, room, bounds):
+    """bounds[m, i] >= s(mu) for d = row first + m and each row q = i, for a group with columns in use.
 
-    Their sums are as many at a time as stay in cache, with the rows of the tile, for the whole group.
+    The group goes through a chunk of columns together, which stays in cache.
     """
     size, longest = room[2], 0
     for m in range(GROUP):
-        base = set_levels(rows, offset, first + m, mu, largest, room, m) if size[m] > 0 else 0.0
-        # Assigned to an array's element, the shift takes the tile's precision.
-        bounds[m, :] = rounding_error(size[m], mass, base) - base
+        base = set_levels(rows, first + m, mu, largest, room, m) if size[m] > 0 else 0.0
+        bounds[m, :] = rounding_error(size[m], base) - base
         longest = max(longest, size[m])
     for start in range(0, longest, CHUNK):
         for m in range(GROUP):
             if start < size[m]:
-                add_maxima(tile, m, start, min(start + CHUNK, size[m]), room, bounds)
+                add_maxima(transposed, m, start, min(start + CHUNK, size[m]), room, bounds)
 
 
 @inner(fastmath=EXACT_ORDER)
 def add_maxima(q, m, start, stop, room, totals):
-    """Add to totals[m, i] the sum of max(q_k, level_k) over columns start..stop in use, q being the tile's row i."""
+    """Add to totals[m, i] the sum of max(q_k, level_k) over columns start..stop in use, for each row q = i."""
     columns, levels, _, part = room
     part[:] = 0.0
     # Four columns at a time, so that `part` is loaded and stored a quarter as often.
@@ -735,8 +677,8 @@ def runs_under(hull, first, last, mu_a, s_a, mu_b, s_b):
 
 @kernel()
 def chain(slopes, caps, edge, far, hull, most):
-    """Which of the caps at these slopes, that of `edge` each, make a screen: the fewest, taken greedily, that settle a
-    row d whose excesses are 0 from slope `far` on; none if that takes more than `most`.
+    """Which of the caps at these slopes, that of `edge` each, make a screen: the fewest, taken greedily, that
+    settle a row d whose excesses are 0 from slope `far` on; none if that takes more than `most`.
     """
     chosen = np.zeros(most, dtype=np.int64)
     last = hull.shape[1] - 1
@@ -765,8 +707,8 @@ def settles(screen, far, hull):
 
 @inner()
 def sticks_out_above(rows, i, j, size, bounds, used, screen, far, hull, pending):
-    """`sticks_out` for a pair above some cap: only next to that slope. bounds[l] >= s at the first `used` slopes of the
-    screen; `far` is before any further one. Bounds that say nothing are replaced by the excess.
+    """`sticks_out` for a pair above some cap: only next to that slope. bounds[l] >= s at the first `used`
+    slopes of the screen; `far` is before any further one. Bounds that say nothing are replaced by the excess.
     """
     slope, cap, edge = screen
     for a in range(used):
@@ -786,20 +728,19 @@ def sticks_out_above(rows, i, j, size, bounds, used, screen, far, hull, pending)
 
 
 @kernel()
-def find_outside(rows, tile, start, offset, mass, largest, far, hull, screen, first, found):
-    """Mark in found[j - first, start + i] the pairs (q = row i in the tile, d = row j) that stick out of the hull.
+def find_outside(rows, transposed, largest, far, hull, screen, first, marks):
+    """Mark in marks[j - first, i] the pairs (q = row i, d = row j) that stick out of the hull.
 
     The mark is the largest share of the support that the excess has at a slope of the screen, and > 0.
     """
-    pending, room = np.empty((PENDING, 3)), room_for(tile)
     n, slopes = rows.shape[1], screen.slope.size
-    width = min(tile.shape[1], n - start)
+    pending, room = np.empty((PENDING, 3)), room_for(n)
     used = np.empty(GROUP, dtype=np.int64)
-    bounds = np.empty((slopes, GROUP, tile.shape[1]), np.float32)
+    bounds = np.empty((slopes, GROUP, n), np.float32)
     of_pair = np.empty(slopes)
-    above = np.empty(width, dtype=np.bool_)
-    for at in range(0, found.shape[0], GROUP):
-        size = min(GROUP, found.shape[0] - at)
+    above = np.empty(n, dtype=np.bool_)
+    for at in range(0, marks.shape[0], GROUP):
+        size = min(GROUP, marks.shape[0] - at)
         room[2][:] = 0
         for m in range(size):
             last = far[first + at + m]
@@ -809,59 +750,60 @@ def find_outside(rows, tile, start, offset, mass, largest, far, hull, screen, fi
                 while used[m] < slopes and screen.slope[used[m]] < last:
                     used[m] += 1
         for a in range(slopes):
-            bound_excesses(tile, offset, mass, rows, first + at, screen.slope[a], largest, room, bounds[a])
+            bound_excesses(transposed, rows, first + at, screen.slope[a], largest, room, bounds[a])
         for m in range(size):
             j = first + at + m
             above[:] = used[m] == 0
             for a in range(used[m]):
-                for i in range(width):
+                for i in range(n):
                     above[i] |= bounds[a, m, i] > screen.cap[a]
-            for i in range(width):
-                if not above[i] or start + i == j:
+            for i in range(n):
+                if not above[i] or i == j:
                     continue
                 if used[m] == 0:
-                    found[at + m, start + i] = sticks_out(rows, start + i, j, n, far[j], hull, pending)
+                    marks[at + m, i] = sticks_out(rows, i, j, n, far[j], hull, pending)
                     continue
                 share = 0.0
                 for a in range(used[m]):
                     of_pair[a] = bounds[a, m, i]
                     share = max(share, of_pair[a] / hull[SUPPORT, screen.edge[a]])
-                if sticks_out_above(rows, start + i, j, n, of_pair, used[m], screen, far[j], hull, pending):
-                    found[at + m, start + i] = share
+                if sticks_out_above(rows, i, j, n, of_pair, used[m], screen, far[j], hull, pending):
+                    marks[at + m, i] = share
 
 
 @kernel()
-def improve_partners(tile, first, rows, slopes, found, best):
-    """Put the best q of the tile into found[0::2, 0] and the best d into found[1::2, 1], where better than `best`."""
+def improve_partners(transposed, rows, slopes, pairs):
+    """Of each two equal pairs (2 S, 2), tangent at slopes (S,), give the first the best q and the second the best d."""
     n = rows.shape[1]
-    width = min(tile.shape[1], n - first)
-    room, totals = room_for(tile), np.empty((GROUP, tile.shape[1]), np.float32)
+    room, totals = room_for(n), np.empty((GROUP, n), np.float32)
     use(np.int64(0), n, room)
     levels = room[1]
-    for m in range(found.shape[0]):
-        # Both excesses are, up to a factor and a constant of the fixed row, sums of maxima: of q and (1 + mu) d over q,
-        # of d and q / (1 + mu) over d.
+    for m in range(pairs.shape[0]):
+        # Both excesses are, up to a factor and a constant of the fixed row, sums of maxima: of q and (1 + mu)
+        # d over q, of d and q / (1 + mu) over d.
         factor = 1.0 + slopes[m // 2]
-        fixed = found[m, 1 - m % 2]
+        fixed = pairs[m, 1 - m % 2]
         for k in range(n):
             levels[0, k] = rows[fixed, k] * factor if m % 2 == 0 else rows[fixed, k] / factor
         totals[0, :] = 0.0
         for start in range(0, n, CHUNK):
-            add_maxima(tile, np.int64(0), start, min(start + CHUNK, n), room, totals)
-        at = np.int64(0)
-        for i in range(width):
-            at = i if totals[0, i] > totals[0, at] else at
-        if totals[0, at] > best[m] and first + at != fixed:
-            best[m], found[m, m % 2] = totals[0, at], first + at
+            add_maxima(transposed, np.int64(0), start, min(start + CHUNK, n), room, totals)
+        best = np.int64(0)
+        for i in range(n):
+            best = i if totals[0, i] > totals[0, best] else best
+        if best != fixed:
+            pairs[m, m % 2] = best
 
 
 @kernel()
-def improve(rows, tile, start, offset, mass, largest, inverse, first, stop, best):
-    """Scan the pairs of rows q in the tile and rows d in first..stop; the steepest tangent found from (-inverse, 0)."""
+def improve(rows, transposed, largest, inverse, first, stop, best):
+    """The steepest tangent from (-inverse, 0) among the pairs of any row q and rows d in first..stop, if
+    steeper than `best`, and its rows.
+    """
     n = rows.shape[1]
     best_i, best_j = -1, -1
-    room = room_for(tile)
-    bounds = np.empty((GROUP, tile.shape[1]), np.float32)
+    room = room_for(n)
+    bounds = np.empty((GROUP, n), np.float32)
     for at in range(first, stop, GROUP):
         group = range(at, min(at + GROUP, stop))
         room[2][:] = 0
@@ -871,31 +813,31 @@ def improve(rows, tile, start, offset, mass, largest, inverse, first, stop, best
                 of_largest += max((largest[k] - rows[j, k]) - best * rows[j, k], 0.0)
             if of_largest > best * inverse:
                 use(j - at, n, room)
-        bound_excesses(tile, offset, mass, rows, at, best, largest, room, bounds)
+        bound_excesses(transposed, rows, at, best, largest, room, bounds)
         for j in group:
-            for i in range(min(tile.shape[1], n - start)):
+            for i in range(n):
                 # Bounds at the slope with which the group began hold from there on.
                 if (
                     bounds[j - at, i] > best * inverse
-                    and start + i != j
-                    and excess(rows, start + i, j, n, best) > best * inverse * (1.0 + TIE)
+                    and i != j
+                    and excess(rows, i, j, n, best) > best * inverse * (1.0 + TIE)
                 ):
-                    slope = best_slope(rows, start + i, j, n, inverse, best)
+                    slope = best_slope(rows, i, j, n, inverse, best)
                     if slope > best:
-                        best, best_i, best_j = slope, start + i, j
+                        best, best_i, best_j = slope, i, j
     return best, best_i, best_j
 
 
 # Rows of a sparse matrix over a background, and a pair of them as a short dense pair.
 #
-# Columns stored in neither row of a pair all have the same ratio, so they act as one column with their total mass; so
-# do the columns that only row d stores, for each of its few distinct values. A pair then has about as many columns as
-# row q stores, and goes through the same kernels as a dense one.
+# Columns stored in neither row of a pair all have the same ratio, so they act as one column with their total
+# mass; so do the columns that only row d stores, for each of its few distinct values. A pair then has about
+# as many columns as row q stores, and goes through the same kernels as a dense one.
 
 
 class SparseRows(NamedTuple):
-    """Rows i: entries value[start[i]:start[i + 1]], falling, at `column`; everywhere else `background[i]`. The smallest
-    of all is low[i].
+    """Rows i: entries value[start[i]:start[i + 1]], falling, at `column`; everywhere else `background[i]`.
+    The smallest of all is low[i].
     """
 
     start: np.ndarray
@@ -906,8 +848,8 @@ class SparseRows(NamedTuple):
 
 
 class Workspace(NamedTuple):
-    """Room for one row d spread out (its entries, -1 where it stores none, the sums of its least entries, and runs of
-    equal ones) and for one pair.
+    """Room for one row d spread out (its entries, -1 where it stores none, the sums of its least entries, and
+    runs of equal ones) and for one pair.
 
     `dense` is -1 everywhere but between `scatter` and `gather`, `taken` is 0. `pair` is `buffer`, read-only.
     """
@@ -924,8 +866,8 @@ class Workspace(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """Candidates q, and bounds on their excess at few slopes, with a cap at each: it is at most excess[c, e] less
-    x fall[c, e] with a row d whose smallest entry is low + x.
+    """Candidates q, and bounds on their excess at few slopes, with a cap at each: it is at most excess[c, e]
+    less x fall[c, e] with a row d whose smallest entry is low + x.
     """
 
     candidates: np.ndarray
@@ -1006,7 +948,8 @@ def compress(i, rows, scattered, work):
     b_i, stored_i = rows.background[i], rows.start[i + 1] - rows.start[i]
     q, d, dense, taken = work.buffer[0], work.buffer[1], work.dense, work.taken
     used, shared, rest = 0, 0, 0.0
-    # Without branches, which nothing predicts: what is not wanted is overwritten, or counted in the last place.
+    # Branch-free, because branches would be unpredictable here: unwanted entries are overwritten, or counted
+    # in the last place.
     for k in range(rows.start[i], rows.start[i + 1]):
         value, value_j = rows.value[k], dense[rows.column[k]]
         shared += value_j >= 0.0
@@ -1048,8 +991,8 @@ def compress(i, rows, scattered, work):
 
 @kernel()
 def excess_over(low, candidates, rows, top, size, slopes):
-    """The excess of each candidate q at each slope, (candidates, slopes), over a row that is `low` everywhere; `top`
-    and `size` as from `sums_of_largest`.
+    """The excess of each candidate q at each slope, (candidates, slopes), over a row that is `low`
+    everywhere; `top` and `size` as from `sums_of_largest`.
     """
     start, value, background = rows.start, rows.value, rows.background
     bounds = np.empty((candidates.size, slopes.size))
@@ -1072,11 +1015,11 @@ def excess_over(low, candidates, rows, top, size, slopes):
 
 @inner()
 def may_exceed(bounds, rows, j, rows_d, work):
-    """Numbers of the candidates q that may exceed, with row j of `rows_d`, which is spread out, the cap on the excess
-    at some slope.
+    """Numbers of the candidates q whose excess over row j of `rows_d` (scattered) may exceed the cap at some slope.
 
-    Entries of row q, the largest first, lower the bound over a row that is `low` everywhere until it is under the cap,
-    as it mostly is after a few. One loop over all: a call for each would take ten times as long as what is computed.
+    The bound over a row that is `low` everywhere is reduced entry by entry, beginning with the largest of row
+    q, until it is under the cap. One loop covers all candidates, because a call for each would take ten times
+    as long.
     """
     found = np.empty(bounds.candidates.size, dtype=np.int64)
     many = 0
@@ -1097,7 +1040,7 @@ def may_exceed(bounds, rows, j, rows_d, work):
                 continue
             slope = 1.0 + bounds.slope[e]
             level = slope * rows_d.low[j]
-            if cap == 0.0:  # which no rounded sum tells, but that no entry exceeds its level
+            if cap == 0.0:  # a rounded sum cannot decide this, so each entry is compared with its level
                 exceeds = b * ROOM > level
                 k = first
                 while not exceeds and k < stop and rows.value[k] * ROOM > level:
@@ -1105,7 +1048,7 @@ def may_exceed(bounds, rows, j, rows_d, work):
                     exceeds = rows.value[k] * ROOM > slope * (d if d >= 0.0 else b_d)
                     k += 1
             else:
-                if base > level:  # what the bound has too much if row q is its background everywhere
+                if base > level:  # reduce the bound by what row d takes from a row q that is its background everywhere
                     t = under[e]
                     while t < stored_d and slope * rows_d.value[stop_d - 1 - t] < base:
                         t += 1
@@ -1117,8 +1060,8 @@ def may_exceed(bounds, rows, j, rows_d, work):
                 k = first
                 while bound > cap and k < stop:
                     d = work.dense[rows.column[k]]
-                    own = slope * (d if d >= 0.0 else b_d)
-                    bound -= max(min(rows.value[k], own), level) - max(min(base, own), level)
+                    level_k = slope * (d if d >= 0.0 else b_d)
+                    bound -= max(min(rows.value[k], level_k), level) - max(min(base, level_k), level)
                     k += 1
                 exceeds = bound > cap
             if exceeds:
@@ -1139,9 +1082,7 @@ def may_exceed_each(bounds, rows, j, rows_d, work):
 
 @kernel()
 def extend(first, stop, bounds, rows, work, points):
-    """Add to the hull what sticks out of it among the pairs of a candidate q and a row d of first..stop that may exceed
-    the caps.
-    """
+    """Add to the hull each pair of a candidate q and a row d of first..stop that sticks out of it."""
     hull = edges(points)
     for j in range(first, stop):
         scattered = scatter(j, rows, work)
@@ -1164,8 +1105,9 @@ def extend(first, stop, bounds, rows, work, points):
 
 @kernel()
 def steepen(first, stop, bounds, rows, work, inverse, best):
-    """The steepest tangent from (-inverse, 0) among the same pairs, if steeper than `best`, and its rows i and j. The
-    cap, at one slope if any, follows it from the next row d on.
+    """The steepest tangent from (-inverse, 0) among the same pairs, if steeper than `best`, and its rows i and j.
+
+    The cap, at one slope if any, is updated from the next row d on.
     """
     best_i = best_j = -1
     for j in range(first, stop):

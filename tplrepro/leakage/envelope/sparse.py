@@ -1,17 +1,23 @@
 """The joint hull, and one tangent to it, of a sparse matrix with a smoothing background, never made dense.
 
-No pair needs a look of its own to be dismissed. Let low_j be the smallest entry of row j as d, and top_i(m) the sum of
-the m largest entries of row i as q. Every point of the pair lies on or below the points (m low_j, top_i(m)), so all are
-inside the hull if m low_j >= D(top_i(m)) for all m, where D(q) is the d at which the hull's boundary reaches q. That is
-low_j >= tau_i with tau_i = max_m D(top_i(m)) / m: one number a row. Rows j are visited in order of growing low_j, each
-against the rows i with tau_i > low_j, until there are none.
+No pair needs a look of its own to be dismissed. Let low_j be the smallest entry of row j as d, and top_i(m)
+the sum of the m largest entries of row i as q. Every point of the pair lies on or below the points (m low_j,
+top_i(m)), so all are inside the hull if m low_j >= D(top_i(m)) for all m, where D(q) is the d at which the
+hull's boundary reaches q. That is low_j >= tau_i with tau_i = max_m D(top_i(m)) / m: one number a row. Rows j
+are visited in order of growing low_j, each against the rows i with tau_i > low_j, until there are none.
 
-That bound forgets which columns row j stores, which matters where popular states share their successors. So a pair is
-looked at until its excess is known to stay under a cap at each of a few slopes (a screen, see `dense`; for one tangent
-its own slope): the excess over low_j everywhere, known from sums of the largest entries of row i, is lowered by what
-row j takes from the entries of row i, the largest first, of which few are enough for most. Rows j come in groups, and
-first as a row that bounds them all, the smallest entry of each column: what that leaves inside the hull no member
-brings out.
+That bound ignores which columns row j stores, which matters where popular states share their successors. So
+the excess of each remaining pair is bounded at a few slopes (a screen, see `dense`; for one tangent its own
+slope): the excess over low_j everywhere, known from sums of the largest entries of row i, is reduced by row
+j's larger entries, beginning with the largest of row i, until it is below the cap. Most pairs need few
+entries.
+
+Rows j come in groups. A row q is first compared with the smallest entries of the whole group, column by
+column; if that row does not bring q out of the hull, no member of the group does.
+
+What the parts buy, as the time without one over the time with it: tau 12 to 17 for the whole function of
+23,496 Kosarak pages, 7 for one tangent; the chord in low_j (`fall` in `Bounds`) 2.0 to 3.8 and 1.5 to 6.5;
+groups 1.2 to 1.5 and 0.9 to 1.3, but 2.6 and 2.1 on sessions of the official size, with 41,270 pages.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -23,8 +29,6 @@ from tplrepro.leakage.envelope import kernels
 from tplrepro.leakage.envelope.dense import NO_POINTS, tangent_point
 from tplrepro.leakage.envelope.kernels import PENDING, ROOM, Bounds, SparseRows, Workspace
 from tplrepro.progress import progress_bar
-
-__all__ = ["best_pair", "group_rows", "joint_hull", "lowest", "sparse_rows"]
 
 GROUP = 64
 # Rows d that are tried against all rows q first, so that later groups meet a hull that is nearly the last.
