@@ -37,6 +37,7 @@ ABOUT_CELLS = (
     "cells of the answer, by equal parts of the sensitivity: 2 if users move between counts; 1 is the worst case."
 )
 LONGEST_QUERY = 4000  # characters; servers refuse longer addresses
+FIRST = "Fig. 8 of TKDE 2019"
 # Recent loss functions are kept for users who go back to a matrix.
 loss_function = lru_cache(maxsize=8)(as_loss_function)
 
@@ -49,12 +50,7 @@ class LeakagePage(ipywidgets.VBox):
     """
 
     def __init__(
-        self,
-        example: str = "Fig. 8 of TKDE 2019",
-        epsilon: float = 0.1,
-        horizon: int = 10,
-        alpha: float = 1.0,
-        sensitivity: float = 2.0,
+        self, example: str = FIRST, epsilon: float = 0.1, horizon: int = 10, alpha: float = 1.0, sensitivity: float = 2
     ):
         self.problems: list[str] = []
         self._refused: list[str] = []  # of the address

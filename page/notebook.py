@@ -28,13 +28,11 @@ for noise in result.noises:
     print(f"{noise.name} at δ = {delta:g}: at most {noise.tpl.max():.4g} nats")
 for side in result.sides:
     print(side)"""
-LEAKAGE = "page.budgets_table(result)"
 SCHEMES = """\
 for scheme in result.schemes:
     print(f"{scheme.name}:", scheme.message or f"mean error {page.mean_error(scheme.budgets, sensitivity):.4g}")
     assert scheme.budgets is None or scheme.largest_tpl <= alpha
 pd.DataFrame({scheme.name: scheme.budgets for scheme in result.schemes})"""
-FIGURE = "page.draw(result)\nplt.show()"
 
 
 def result_notebook(analysis: Analysis, origin: str) -> bytes:
@@ -57,10 +55,10 @@ def result_notebook(analysis: Analysis, origin: str) -> bytes:
         _cell("code", assignments, tags=["parameters"]),
         _cell("code", COMPUTED),
         _cell("markdown", "What the chosen budgets leak at each release, in nats, and the scale of the noise."),
-        _cell("code", LEAKAGE),
+        _cell("code", "page.budgets_table(result)"),
         _cell("markdown", "Budgets of each scheme that keep the leakage at every time point within α."),
         _cell("code", SCHEMES),
-        _cell("code", FIGURE),
+        _cell("code", "page.draw(result)\nplt.show()"),
     ]
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     notebook = {"nbformat": 4, "nbformat_minor": 4, "metadata": {"kernelspec": kernel}, "cells": cells}
