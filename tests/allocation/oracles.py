@@ -1,6 +1,8 @@
 """The equations of [1] for budgets in high precision, and random problems that the allocations must handle."""
 
 import mpmath
+import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 import tplrepro as tpl
@@ -37,3 +39,13 @@ def problems(draw, kinds=(*KINDS, "strong", "strong", None)):
     """A level alpha and the matrices of both sides; None is not known."""
     n = draw(st.integers(2, 4))
     return draw(LEVELS), draw(matrices(n, kinds)), draw(matrices(n, kinds))
+
+
+def assert_derivatives(programme, x):
+    """The derivatives of a programme's slack and cost are its central differences at x."""
+    jacobian, gradient = programme.slack(x)[1], programme.cost_of(x)[1]
+    assert np.isfinite(programme.slack(x)[0]).all()
+    for k, step in enumerate(1e-6 * np.eye(x.size)):
+        slack, cost = ([of(x + sign * step)[0] for sign in (1, -1)] for of in (programme.slack, programme.cost_of))
+        assert jacobian[:, k] == pytest.approx((slack[0] - slack[1]) / 2e-6, rel=1e-6, abs=1e-9)
+        assert gradient[k] == pytest.approx((cost[0] - cost[1]) / 2e-6, rel=1e-6, abs=1e-12)

@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from scipy.optimize import differential_evolution
 
 import tplrepro as tpl
-from tests.allocation.oracles import as_functions, problems
+from tests.allocation.oracles import as_functions, assert_derivatives, problems
 from tests.leakage.matrices import BACKWARD, FORWARD, matrices, random_matrix
 from tests.leakage.oracles import brute_force_loss, recursion
+from tplrepro.allocation.optimal import OnTimeline
+from tplrepro.leakage.partial import Timeline
 
 
 def absolute(budgets, weights=1.0):
@@ -224,3 +226,22 @@ def test_only_the_ends_of_a_thousand_releases_differ_from_the_constant():
     # The ends are those of a series of 40.
     short = tpl.allocate_optimally(1.0, BACKWARD, FORWARD, 40)
     assert absolute(budgets) == pytest.approx(absolute(short) + 960 / constant, rel=1e-8)
+
+
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize(
+    ("times", "knots"), [(None, None), (None, [0, 1, 4, 8]), ([0, 2, 3, 8], None), ([1, 5, 6], None)]
+)
+def test_derivatives_agree_with_differences(times, knots, power):
+    rng = np.random.default_rng(8)
+    backward, forward = (random_matrix(rng, "dense", 4) for _ in range(2))
+    timeline = Timeline.of(backward, forward, 9, times)
+    weights = rng.uniform(0.5, 2.0, timeline.times.size)
+    programme = OnTimeline(1.3, timeline, weights / weights.sum(), power)
+    programme = programme if knots is None else programme.on_knots(np.array(knots))
+    x = rng.uniform(-2.5, -0.5, programme.knots.size)
+    assert_derivatives(programme, x)
+    tpl_there = tpl.leakage_at_all_times(programme.budgets(x), backward, forward, times=timeline.times, horizon=9).tpl
+    inside = np.arange(timeline.times[0], timeline.times[-1] + 1)
+    assert np.sort(programme.slack(x)[0]) == pytest.approx(np.sort(1 - tpl_there[inside] / 1.3), abs=1e-13)
+    assert programme.cost_of(x)[0] == pytest.approx(programme.cost(programme.budgets(x)))

@@ -7,10 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tplrepro as tpl
-from tests.allocation.oracles import as_functions, problems
-from tests.leakage.matrices import BACKWARD, FORWARD, KINDS
+from tests.allocation.oracles import as_functions, assert_derivatives, problems
+from tests.leakage.matrices import BACKWARD, FORWARD, KINDS, random_matrix
 from tests.leakage.oracles import DIGITS, exact_loss, exact_supremum, recursion
 from tplrepro.allocation import EndlessBudgets
+from tplrepro.allocation.stopping import Endless
 
 
 def exact_endless_tpl(endless, loss_b, loss_f, alpha):
@@ -115,6 +116,15 @@ def test_nearly_deterministic_correlation():
     assert ratios == pytest.approx(np.full(11, np.sqrt(0.5)), rel=0.01)
     for horizon in (1, 30, 1000):
         assert tpl.temporal_privacy_leakage(endless.budgets(horizon), P, P).tpl.max() <= 1
+
+
+@pytest.mark.parametrize("count", [5, 50])
+def test_derivatives_agree_with_differences(count):
+    rng = np.random.default_rng(8)
+    backward, forward = as_functions(*(random_matrix(rng, "dense", 4) for _ in range(2)))
+    for sides in ((backward, forward), (backward, None), (None, forward)):
+        programme = Endless(1.3, *sides, 0.1, 1, count)
+        assert_derivatives(programme, rng.uniform(-2.5, -1.5, programme.knots.size))
 
 
 def test_the_expected_error_is_that_of_drawn_lengths():

@@ -57,7 +57,7 @@ def test_errors(arguments, message):
 
 
 def release(counts, epsilons=BUDGETS, sensitivity=1):
-    return tpl.release_counts(counts, epsilons, sensitivity, "numpy", np.random.default_rng(2017))
+    return tpl.release_counts(counts, epsilons, sensitivity, "numpy", rng=np.random.default_rng(2017))
 
 
 @pytest.mark.parametrize("mechanism", ["opendp", "opendp-gaussian", "numpy"])

@@ -84,7 +84,7 @@ def allocate_optimally(
         )
     if all(loss is None or loss.is_zero for loss in [*timeline.backward, *timeline.forward]):
         return np.full(size, alpha)
-    problem = _OnTimeline(alpha, timeline, weights / weights.sum(), power)
+    problem = OnTimeline(alpha, timeline, weights / weights.sum(), power)
     one_matrix = all(step is side[0] for side in (before, after) for step in side)
     published = [problem.fit(np.full(size, alpha / size))]
     if one_matrix:
@@ -99,7 +99,7 @@ def allocate_optimally(
     return min([*published, *map(problem.fit, solutions)], key=problem.cost)
 
 
-class _OnTimeline(LeastError):
+class OnTimeline(LeastError):
     """The TPL of a series of known length, at the releases and at the times between them."""
 
     def __init__(self, alpha: float, timeline: Timeline, weights: np.ndarray, power: int):
@@ -159,7 +159,7 @@ def solve_on_knots(problem: LeastError, starts: list) -> list[np.ndarray]:
     return [*solutions, refined.solve(problem.fit(best, tolerance=1e-9))]
 
 
-def _shapes(problem: _OnTimeline) -> Iterator[np.ndarray]:
+def _shapes(problem: OnTimeline) -> Iterator[np.ndarray]:
     """Budgets to start from, up to a factor."""
     size, steps = problem.weights.size, np.arange(problem.weights.size)
     if np.ptp(problem.weights) > 0.0:
@@ -174,7 +174,7 @@ def _shapes(problem: _OnTimeline) -> Iterator[np.ndarray]:
         yield 2.0**steps
 
 
-def _published(problem: _OnTimeline, backward, forward) -> Iterator[np.ndarray]:
+def _published(problem: OnTimeline, backward, forward) -> Iterator[np.ndarray]:
     """Algorithms 8 and 7 for releases at every time point; releases at fewer of them leak less."""
     timeline = problem.timeline
     yield allocate_by_quantification(problem.alpha, backward, forward, timeline.horizon)[timeline.times]

@@ -92,7 +92,7 @@ def allocate_with_stopping(
     best = constant
     errors = [best.expected_error(p, error)]
     for count in FIRST:
-        problem = _Endless(alpha, *sides, p, power, count)
+        problem = Endless(alpha, *sides, p, power, count)
         starts = [np.append(best.budgets(count), best.tail)]
         if count <= MANY_STARTS:
             starts += [problem.fit(shape, tolerance=1e-3) for shape in _shapes(problem, constant.tail, p)]
@@ -105,7 +105,7 @@ def allocate_with_stopping(
     return best
 
 
-class _Endless(LeastError):
+class Endless(LeastError):
     """The TPL in an endless series of `count` first budgets, of the first tail budget, and its limit in the tail."""
 
     def __init__(self, alpha: float, backward, forward, p: float, power: int, count: int):
@@ -155,7 +155,7 @@ def _supremum(loss: PrivacyLossFunction | None, epsilon: float) -> tuple[float, 
     return supremum, 1.0 / max(1.0 - loss.slope_at(supremum), 1e-15)
 
 
-def _shapes(problem: _Endless, constant: float, p: float) -> Iterator[np.ndarray]:
+def _shapes(problem: Endless, constant: float, p: float) -> Iterator[np.ndarray]:
     """Budgets to start from, up to a factor: the first budget of Algorithm 8, and falling ones."""
     size = problem.weights.size
     first, *_ = allocate_by_quantification(problem.alpha, *problem.sides, 3)

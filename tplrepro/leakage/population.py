@@ -223,10 +223,9 @@ def _leakages_of_batch(batch: tuple, folder, options: tuple) -> np.ndarray | str
     except ValueError as error:
         return str(error)
     if done is not None:
-        names = np.repeat([str(user) for user in batch[0]], shape[2])
-        times = np.tile(np.arange(shape[2]), shape[1])
-        bpl, fpl = leakages.reshape(2, -1)
-        write_whole(done, pd.DataFrame({"user": names, "time": times, "bpl": bpl, "fpl": fpl}).to_parquet())
+        index = pd.MultiIndex.from_product([map(str, batch[0]), range(shape[2])], names=["user", "time"])
+        frame = pd.DataFrame(dict(zip(("bpl", "fpl"), leakages.reshape(2, -1), strict=True)), index=index)
+        write_whole(done, frame.reset_index().to_parquet())
     return leakages
 
 

@@ -37,16 +37,15 @@ def release_counts(
     epsilons: ArrayLike | None = None,
     sensitivity: float | None = None,
     mechanism: str = "opendp",
-    rng: np.random.Generator | None = None,
     *,
+    rng: np.random.Generator | None = None,
     noise_multipliers: ArrayLike | None = None,
 ) -> np.ndarray:
     """Add noise to the counts of each time point: Laplace of scale sensitivity/epsilon_t, or Gaussian.
 
     Parameters
     ----------
-    series : array-like (T,) or (T, n), whole numbers or floats: one count, or those of n cells, at each time
-        point
+    series : array-like (T,) or (T, n), whole numbers or floats; one count or n counts for each time point
     epsilons : array-like (T,) or float, budgets in nats, finite and > 0, for Laplace noise
     sensitivity : float > 0
         The largest change in the sum of `|counts|` of one time point when one user changes her value there: 2
