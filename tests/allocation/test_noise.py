@@ -25,7 +25,7 @@ TWO = matrices(2, ("dense", "zeros", "smoothed", "near_identity", None))
 FOUR = matrices(4, ("dense", "zeros", "smoothed", "near_identity", "sharp", "sparse", None))
 
 
-@given(LEVELS, st.sampled_from([TWO, FOUR]).flatmap(lambda side: st.tuples(side, side)), st.integers(1, 6))
+@given(LEVELS, st.sampled_from([TWO, FOUR]).flatmap(lambda side: st.tuples(side, side)), st.integers(1, 4))
 @settings(max_examples=12)
 def test_within_the_level_by_profiles_and_by_the_exact_law_and_least_variance_is_no_worse(level, sides, horizon):
     epsilon, delta = level
@@ -94,7 +94,7 @@ def test_less_noise_at_higher_levels_and_for_fewer_releases():
     for method in ("equal", "least_variance"):
         most, *others = (
             (tpl.allocate_noise(epsilon, delta, BACKWARD, FORWARD, horizon, method=method) ** 2).mean()
-            for epsilon, delta, horizon in [(0.5, 1e-6, 4), (0.7, 1e-6, 4), (0.5, 1e-5, 4), (0.5, 1e-6, 3)]
+            for epsilon, delta, horizon in [(0.5, 1e-6, 3), (0.7, 1e-6, 3), (0.5, 1e-5, 3), (0.5, 1e-6, 2)]
         )
         assert max(others) < most
 
@@ -105,8 +105,11 @@ def test_long_series_are_constant_in_the_middle_and_reverse_with_time():
     assert max(least[0], least[-1]) < 0.85 * least[25]
     short = tpl.allocate_noise(1.0, 1e-6, BACKWARD, FORWARD, 24, method="least_variance")
     assert np.r_[short[:10], short[-10:]] == pytest.approx(np.r_[least[:10], least[-10:]], rel=2e-3)
-    reversed_ = tpl.allocate_noise(1.0, 1e-6, FORWARD, BACKWARD, 24, method="least_variance")
-    assert reversed_[::-1] == pytest.approx(short, rel=2e-3)
+    few, reversed_ = (
+        tpl.allocate_noise(1.0, 1e-6, *sides, 5, method="least_variance")
+        for sides in ((BACKWARD, FORWARD), (FORWARD, BACKWARD))
+    )
+    assert reversed_[::-1] == pytest.approx(few, rel=2e-3)
     each = tpl.allocate_noise(1.0, 1e-6, [BACKWARD] * 9, [FORWARD] * 9, 10)
     assert each == pytest.approx(tpl.allocate_noise(1.0, 1e-6, BACKWARD, FORWARD, 10), rel=1e-5)
 

@@ -121,7 +121,7 @@ def test_a_global_optimiser_does_not_do_better_for_five_releases(alpha, seed):
 
 
 @given(problems(), st.sampled_from([2, 3, 5, 8, 30]), st.integers(0, 2**32 - 1))
-@settings(max_examples=16)
+@settings(max_examples=12)
 def test_tight_and_never_worse_than_the_published_budgets(problem, horizon, seed):
     alpha, backward, forward = problem
     known = as_functions(backward, forward)
