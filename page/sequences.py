@@ -65,7 +65,11 @@ def parse_sequences(text: str) -> Sequences:
     rows = [row for _, row in cells_of_lines(text)]
     table = _table_of(rows)
     if table is not None:
-        sequences = read_sequences(table)
+        try:
+            sequences = read_sequences(table)
+        except ValueError as error:  # its remedy names arguments that the page does not have
+            reason = str(error).partition(";")[0].replace("the DataFrame", "the table, counted from 0")
+            raise ValueError(f"{reason}; give {WANTED}") from None
     else:
         runs = [groupby(row, key=lambda state: state.lower() not in MISSING) for row in rows]
         sequences = as_sequences([list(run) for row in runs for is_state, run in row if is_state])
