@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.allocation import allocate_by_quantification, allocate_by_upper_bound, allocate_optimally
+from tplrepro import allocate_by_quantification, allocate_by_upper_bound, allocate_optimally
 from tplrepro.leakage.temporal import temporal_privacy_leakage
 from tplrepro.validation import FrozenArrays
 

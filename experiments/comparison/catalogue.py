@@ -18,17 +18,18 @@ from experiments.comparison.markov_quilt import quilt_budget, quilt_level
 from experiments.comparison.randomized_response import KaryRandomizedResponse, UnaryEncoding
 from experiments.comparison.setting import Adversary, Setting, SimulatedRelease
 from experiments.comparison.window import by_absorption, by_distribution
-from tplrepro.allocation import (
+from tplrepro import (
     allocate_by_quantification,
     allocate_by_upper_bound,
     allocate_noise,
     allocate_optimally,
+    gaussian_epsilon,
+    gaussian_mu,
 )
 from tplrepro.dphmm.mechanisms import KNormMechanism
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.dphmm.protection import constrained_dp_factor, protect
 from tplrepro.leakage.temporal_profile import temporal_privacy_profile
-from tplrepro.mechanisms import gaussian_epsilon, gaussian_mu
 from tplrepro.validation import check_horizon
 
 #: The delta of Gaussian noise, whose privacy loss is unbounded.

@@ -27,7 +27,7 @@ def test_everything_is_what_the_package_says(known):
     assert np.array_equal([found.bpl, found.fpl, found.tpl], [expected.bpl, expected.fpl, expected.tpl])
     seven = tpl.allocate_by_upper_bound(1.0, *known)
     eight = tpl.allocate_by_quantification(1.0, *known, 6)
-    best = tpl.allocation.allocate_optimally(1.0, *known, 6)
+    best = tpl.allocate_optimally(1.0, *known, 6)
     assert mean_error(best, 2.0) < mean_error(eight, 2.0) == pytest.approx(np.mean(2.0 / eight))
     for scheme, budgets in zip(result.schemes, ([1 / 6] * 6, [seven] * 6, eight, best), strict=True):
         assert np.array_equal(scheme.budgets, budgets)

@@ -113,7 +113,7 @@ def test_curves_follow_the_controls_and_only_those_that_changed_are_sent(page):
     expected = tpl.temporal_privacy_leakage(np.full(10, page.epsilon.value), BACKWARD, FORWARD)
     assert np.array_equal([drawn(page, name) for name in ("BPL", "TPL")], [expected.bpl, expected.tpl])
     page.alpha.entry.value = 2.0
-    best = tpl.allocation.allocate_optimally(2.0, BACKWARD, FORWARD, 10)
+    best = tpl.allocate_optimally(2.0, BACKWARD, FORWARD, 10)
     assert np.array_equal(drawn(page, "error of smallest error (T known)"), 3.0 / best)
     page.adversary.value = "backward only"
     assert drawn(page, "L forward").size == 0
