@@ -13,9 +13,9 @@ sum is compared with the cap plus a bound on its error, so no pair is settled by
 are tested one by one.
 
 What the parts buy, as the time of the whole function without one over the time with it: the screen 2.6, 5.0,
-5.5 and 5.1 on random matrices of 100, 200, 500 and 1,000 states; the first hull, beyond its first pair, 3.4,
-2.1 and 4.8 on 100, 200 and 500 states, of which its better partners buy 1.3, 2.1 and 1.5; the hull of at most
-`SMALL` rows by `kernels.hulls_of_few` 5 for 30 states, and 55 for 2,000 users with 20 states.
+5.5 and 5.1 on a random matrix of 100, 200, 500 and 1,000 states; the search for better partners in the first
+hull, without which many later pairs stick out, 2.4 to 8.3 on ten such matrices; the hull of at most `SMALL` rows
+by `kernels.hulls_of_few` 5 for 30 states, and 55 for 2,000 users with 20 states.
 """
 
 from collections.abc import Callable
@@ -41,6 +41,9 @@ PARTS = 4
 SMALL = 48
 # Slopes at which the first hull takes the best pair of a sample.
 SEEDS = 8
+# Where the pairs on the first hull look for better partners, in turn: in the middle of the slopes at which they are
+# tangent, or at the last of them.
+CLIMBS = (0.5, 1.0, 0.5)
 # Rows d with which the scan for one tangent begins; nearly all other pairs then fail their first test.
 FIRST = 4
 # Pairs and slopes of the sample from which a screen is chosen.
@@ -159,17 +162,19 @@ def tangent_point(points: np.ndarray, inverse: float) -> tuple[float, float, flo
 
 
 def _first_hull(first, rows, far, transposed, sample):
-    """The hull of a first pair, the best pairs of a sample and better partners for these: few later pairs stick out."""
+    """The hull of a first pair, the best pairs of a sample and better partners for these."""
     points = kernels.grow(NO_POINTS, rows, np.array([first]), far)
     slopes = kernels.edges(points)[kernels.SLOPE]
     best = kernels.excesses(rows, sample, slopes[_spread_edges(slopes, SEEDS)]).argmax(axis=1)
     points = kernels.grow(points, rows, sample[best], far)
-    slopes, pairs = kernels.edges(points)[kernels.SLOPE], points[:, 3:].tolist()
-    starts = [k for k, pair in enumerate(pairs) if k == 0 or pair != pairs[k - 1]]
-    middle = [(start + stop) // 2 for start, stop in pairwise([*starts, len(pairs)])]
-    partners = points[starts, 3:].astype(np.int64).repeat(2, axis=0)
-    kernels.improve_partners(transposed, rows, slopes[middle], partners)
-    return kernels.grow(points, rows, partners, far)
+    for share in CLIMBS:
+        slopes, pairs = kernels.edges(points)[kernels.SLOPE], points[:, 3:].tolist()
+        starts = [k for k, pair in enumerate(pairs) if k == 0 or pair != pairs[k - 1]]
+        edge = [start + int(share * (stop - start)) for start, stop in pairwise([*starts, len(pairs)])]
+        partners = points[starts, 3:].astype(np.int64).repeat(2, axis=0)
+        kernels.improve_partners(transposed, rows, slopes[edge], partners)
+        points = kernels.grow(points, rows, partners, far)
+    return points
 
 
 def _marked_pairs(marks: np.ndarray, first: int) -> np.ndarray:
