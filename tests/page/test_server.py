@@ -52,8 +52,9 @@ def ask(server):
 
 def test_the_link_is_opened_but_stands_in_no_argument_and_without_it_nothing_starts(server, ask):
     process, address, token, browser = server
-    wait_until(browser.with_suffix(".opened").exists)
-    assert f"url={address.geturl()}?token={token}" in browser.with_suffix(".opened").read_text()
+    opened = browser.with_suffix(".opened")
+    wait_until(lambda: opened.exists() and opened.read_text())  # the file exists before it is written
+    assert f"url={address.geturl()}?token={token}" in opened.read_text()
     assert token not in browser.with_suffix(".opens").read_text() + " ".join(process.cmdline())
     assert [ask(path)[0] for path in ("/", "/?token=0")] == [302, 302]  # to a form that asks for the token
     rebound = {"Host": "evil.example"}  # a name that was made to point here: DNS rebinding
