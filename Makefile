@@ -138,10 +138,11 @@ docs: $(MORE) ## build the site in build/site/html
 docs-links: $(MORE) ## follow the site's links to elsewhere, over the network
 	@$(PY) -m workflow.site linkcheck
 
-lint: $(READY) ## check style, types and the configuration
+lint: $(READY) ## check style, types, the configuration and the size
 	@$(PY) -m ruff check --output-format concise .
 	@$(PY) -m mypy
 	@$(PY) -m workflow.check_parameters
+	@$(PY) benchmarks/size.py > /dev/null
 
 size: $(READY) ## count lines by room; an error above the budget in benchmarks/size.yaml
 	@$(PY) benchmarks/size.py
