@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import wraps
 from importlib import import_module
 from types import FunctionType, ModuleType
@@ -82,15 +82,8 @@ MOVED: dict[str, tuple[str, ...]] = {
 for _module, _names in MOVED.items():
     RENAMED |= {name: f"{_module}.{name.partition('.')[2]}, in the repository" for name in _names}
 
-# Public names whose code is in the repository's folder experiments/, which a checkout has and the wheel has
-# not.
-IN_REPOSITORY = {
-    "tplrepro.datasets.prepare": "experiments.datasets.preparation",
-    **{
-        f"tplrepro.datasets.{name}.synthetic": f"experiments.datasets.stand_ins.{name}"
-        for name in ("gaze", "geolife", "gowalla", "kosarak")
-    },
-}
+# Of these, the names that are found there in a checkout; the wheel does not have them.
+STILL_PUBLIC = ("datasets.prepare", "gaze.synthetic", "geolife.synthetic", "gowalla.synthetic", "kosarak.synthetic")
 
 
 @contextmanager
@@ -163,11 +156,16 @@ def moved_names(module: str) -> Callable:
 
 
 def _from_repository(module: str, name: str) -> Any:
-    """One of the names `IN_REPOSITORY`, in a checkout; otherwise an UnknownNameError."""
-    full = f"{module}.{name}"
-    if full in IN_REPOSITORY:
-        with suppress(ModuleNotFoundError):
-            return getattr(import_module(IN_REPOSITORY[full]), name)
+    """One of the names `STILL_PUBLIC`, in a checkout; otherwise an UnknownNameError."""
+    key = f"{module.rpartition('.')[2]}.{name}"
+    if key in STILL_PUBLIC:
+        home = next(place for place, names in MOVED.items() if key in names)
+        try:
+            with extra():
+                return getattr(import_module(home), name)
+        except ModuleNotFoundError as error:
+            if not (error.name or "").startswith("experiments"):  # a library is missing, not the folder
+                raise
     raise UnknownNameError(module, name)
 
 
