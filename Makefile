@@ -10,6 +10,7 @@ PROFILE ?= quick
 ONLY ?=
 USERS ?= 10000000
 JOBS ?=
+# Recipes start Python by exec, so that a signal to make reaches it and not only the shell between them.
 # What users set reaches the shell as variables of its own, so that no word of it is taken for a command.
 export PROFILE ONLY JOBS RECORDS ARGS
 # The browser for the tests of the page: the first of these that there is.
@@ -74,35 +75,36 @@ $(MORE): requirements-more.lock $(READY)
 	@set -e; $(call install,requirements-more.lock); touch $(MORE)
 
 figures: $(if $(filter paper,$(PROFILE)),$(MORE),$(READY)) ## regenerate every figure that is out of date (PROFILE=quick or paper, ONLY=paper/figure)
-	@$(PY) -m workflow.batch --profile "$$PROFILE" $(if $(JOBS),--jobs "$$JOBS") $(if $(ONLY),--only $$ONLY)
+	@exec $(PY) -m workflow.batch --profile "$$PROFILE" $(if $(JOBS),--jobs "$$JOBS") $(if $(ONLY),--only $$ONLY)
 
 publish-figures: $(READY) ## copy the paper profile's figures into figures/, to be committed
-	@$(PY) -m workflow.publish_figures $(if $(filter command,$(origin PROFILE)),--profile "$$PROFILE")
+	@exec $(PY) -m workflow.publish_figures $(if $(filter command,$(origin PROFILE)),--profile "$$PROFILE")
 
 claims: $(READY) ## judge the papers' statements by the published records, and render docs/claims (RECORDS=folder: a trial)
-	@$(PY) -m workflow.claims $(if $(RECORDS),--records "$$RECORDS" --profile "$$PROFILE")
+	@exec $(PY) -m workflow.claims $(if $(RECORDS),--records "$$RECORDS" --profile "$$PROFILE")
 
 # The notebook's parameters, where make was given them: USER, for one, is always in the environment.
 OWN := FILE USER TIME STATE LATITUDE LONGITUDE CELL_KM STEP MAX_GAP TIME_FORMAT SMOOTHING ALPHA DELTA HORIZON EPSILON COUNTS SENSITIVITY
 
 own-data: $(READY) ## leakage and budgets for your own file (FILE=my.csv USER=user TIME=day STATE=place ALPHA=1 HORIZON=30)
-	@$(PY) -m workflow.own_data $(foreach name,$(OWN),$(if $(filter command,$(origin $(name))),$(name)))
+	@exec $(PY) -m workflow.own_data $(foreach name,$(OWN),$(if $(filter command,$(origin $(name))),$(name)))
 
 explore: $(READY) ## serve the interactive notebook as a page (PORT=8866, THEME=dark)
-	@$(PY) -m workflow.explore $(if $(PORT),--port $(PORT)) $(if $(THEME),--theme $(THEME))
+	@exec $(PY) -m workflow.explore $(if $(PORT),--port $(PORT)) $(if $(THEME),--theme $(THEME))
 
 lab: $(READY) ## open the interactive notebook in JupyterLab (PORT=8888)
-	@$(PY) -m workflow.explore --lab $(if $(PORT),--port $(PORT))
+	@exec $(PY) -m workflow.explore --lab $(if $(PORT),--port $(PORT))
 
 # Before processes of tests start that would each compile them.
 COMPILE := $(PY) -c "from tplrepro.leakage.envelope import compile_kernels; compile_kernels()"
 
-# The notebooks fill the time in which tests wait.
+# The notebooks fill the time in which tests wait. Both run in the background: a shell acts on a signal only then.
 test: $(READY) ## run the tests, the doctests and the committed notebooks
 	@status=0; $(COMPILE); mkdir -p build; \
 	nice -n 19 $(PY) -m workflow.committed_notebooks check > build/test-notebooks.log 2>&1 & notebooks=$$!; \
-	trap 'kill $$notebooks; exit 130' INT TERM; \
-	$(PY) -m pytest -p no:nbval --numprocesses logical --dist worksteal --durations=10 || status=1; \
+	$(PY) -m pytest -p no:nbval --numprocesses logical --dist worksteal --durations=10 & tests=$$!; \
+	trap 'kill $$notebooks $$tests; wait; exit 130' HUP INT TERM; \
+	wait $$tests || status=1; \
 	echo "The committed notebooks:"; wait $$notebooks || status=1; cat build/test-notebooks.log; \
 	exit $$status
 
@@ -118,25 +120,25 @@ test-browser: $(READY) ## open the interactive page in Chromium, installed by ap
 	@CHROMIUM="$(or $(CHROMIUM),chromium)" $(PY) -m pytest -m browser tests/browser --durations=5
 
 test-notebooks: $(READY) ## run the committed notebooks alone (ONLY=paper/figure)
-	@$(PY) -m workflow.committed_notebooks check $$ONLY
+	@exec $(PY) -m workflow.committed_notebooks check $$ONLY
 
 notebooks: $(READY) ## execute the notebooks in place, to be committed (ONLY=paper/figure)
-	@$(PY) -m workflow.committed_notebooks refresh $$ONLY
+	@exec $(PY) -m workflow.committed_notebooks refresh $$ONLY
 
 bench: $(READY) ## measure, and write docs/benchmarks.md
-	@$(PY) benchmarks/run.py
+	@exec $(PY) benchmarks/run.py
 
 bench-users: $(READY) ## leakage of ten million users on two workers of Dask, of which one is killed (USERS=1000000)
-	@$(PY) benchmarks/run.py users
+	@exec $(PY) benchmarks/run.py users
 
 bench-cold: $(READY) ## measure first calls alone, in an empty cache of compiled kernels
-	@$(PY) benchmarks/run.py cold
+	@exec $(PY) benchmarks/run.py cold
 
 docs: $(MORE) ## build the site in build/site/html
-	@$(PY) -m workflow.site
+	@exec $(PY) -m workflow.site
 
 docs-links: $(MORE) ## follow the site's links to elsewhere, over the network
-	@$(PY) -m workflow.site linkcheck
+	@exec $(PY) -m workflow.site linkcheck
 
 lint: $(READY) ## check style, types, the configuration and the size
 	@$(PY) -m ruff check --output-format concise .

@@ -2,8 +2,8 @@
 
 Kill it at any moment and start it again: what was finished stays finished, and nothing is left half-written.
 The exit status is 0 when every notebook is up to date, 1 when one failed, 2 when the configuration is wrong,
-3 when another batch is running, 130 after an interruption and 143 after a SIGTERM, which ends the notebooks
-as well.
+3 when another batch is running, 130 after an interruption, 143 after a SIGTERM and 129 after a SIGHUP, which
+end the notebooks as well.
 """
 
 import argparse
@@ -21,7 +21,7 @@ import psutil
 
 from tplrepro.leakage.envelope import compile_kernels
 from workflow.check_parameters import find_problems
-from workflow.configuration import PROFILES, ROOT, read_notebooks, read_profile
+from workflow.configuration import PROFILES, ROOT, read_notebooks, read_profile, writing_problems
 from workflow.fingerprint import outdated, read_status
 from workflow.kernel_environment import kernel_environment
 from workflow.preloaded import preloaded
@@ -41,13 +41,13 @@ def run_batch(profile_name, jobs=None, only=(), root=ROOT):
     data = os.environ.get("TPLREPRO_DATA")
     if data and not os.path.isdir(os.path.expanduser(data)):
         problems.append(f"TPLREPRO_DATA must name a folder with the data, found {data!r}; correct it, or unset it")
+    build = root / "build" / profile_name
+    problems = problems or writing_problems(build)
     if problems:
-        _say("Nothing was run, because of the configuration:", *(f"  {problem}" for problem in problems))
+        _say("Nothing was run:", *(f"  {problem}" for problem in problems))
         return 2
 
     chosen = {name: entries[name] for name in (only or entries)}
-    build = root / "build" / profile_name
-    build.mkdir(parents=True, exist_ok=True)
     with open(root / "build" / "lock", "a+", encoding="utf-8") as lock:
         holder = _holder(lock, f"process {os.getpid()}, started {time.strftime('%Y-%m-%d %H:%M:%S')}")
         if holder is None:
@@ -76,6 +76,7 @@ def run_batch(profile_name, jobs=None, only=(), root=ROOT):
     if left:
         _say(f"{len(left)} of {len(chosen)} notebooks are not up to date.")
         _say(*(f"  {name}: see build/{profile_name}/partial/{name}.ipynb" for name in left if name in failed))
+        _say(*writing_problems(build))
         if not failed:
             words = (build / "snakemake.log").read_text(encoding="utf-8", errors="replace").splitlines()
             _say(f"Snakemake stopped; the end of build/{profile_name}/snakemake.log:", *words[-15:])
@@ -131,14 +132,18 @@ def _snakemake(profile_name, batch, waiting, jobs, lock, root):
         held = [file.fileno() for file in (lock, server) if file]
         process = {"cwd": root, "env": environment, "stderr": log, "stdin": subprocess.DEVNULL}
         with subprocess.Popen(command, **process, pass_fds=held) as child:
-            previous = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+            endings = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+            for number, handler in endings.items():
+                if handler != signal.SIG_IGN:  # as nohup asks
+                    signal.signal(number, lambda number, frame: sys.exit(128 + number))
             try:
                 return child.wait()
             except (KeyboardInterrupt, SystemExit) as asked:
                 _end(psutil.Process(child.pid))
                 return getattr(asked, "code", 130)
             finally:
-                signal.signal(signal.SIGTERM, previous)
+                for number, handler in endings.items():
+                    signal.signal(number, handler)
 
 
 def _end(snakemake, seconds=5):

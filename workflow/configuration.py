@@ -7,6 +7,8 @@ parameters for each.
 """
 
 import math
+import shutil
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -96,6 +98,19 @@ def read_profile(profile, root=ROOT):
         raise ConfigurationError(f"{profile}.yaml: hours must be a positive number, found {hours!r}; correct it")
     notebooks = {name: parameters or {} for name, parameters in (content.get("notebooks") or {}).items()}
     return Profile(profile, notebooks, hours, content.get("alone", True) is not False)
+
+
+def writing_problems(folder, megabytes=16):
+    """Sentences (list), none if a folder can be made where it is missing, and be written to."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+        free = shutil.disk_usage(folder).free >> 20
+    except OSError as error:
+        return [f"{folder} must be a folder that can be written to, found: {error.strerror}; work in a copy elsewhere"]
+    if free < megabytes:
+        return [f"the disk of {folder} must have {megabytes} MB free, found {free} MB; free some, and try again"]
+    return []
 
 
 def _only(facts, where, *allowed):

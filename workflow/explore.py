@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import subprocess
 import sys
 
 from workflow.configuration import ROOT
@@ -39,18 +38,16 @@ def page_environment(figures=ROOT / "build" / "figures"):
 
 
 def main(arguments=None):
-    """Run until interrupted."""
+    """Become the server, which runs until interrupted."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--lab", action="store_true", help="open the notebook in JupyterLab instead")
     parser.add_argument("--port", type=int)
     parser.add_argument("--theme", choices=["light", "dark"], default="light")
     options = parser.parse_args(arguments)
     command = lab_command(options.port) if options.lab else page_command(options.port, options.theme)
-    try:
-        return subprocess.run(command, cwd=ROOT, env=page_environment()).returncode
-    except KeyboardInterrupt:
-        return 0
+    os.chdir(ROOT)
+    os.execve(command[0], command, page_environment())  # signals reach the server itself
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

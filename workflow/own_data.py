@@ -12,7 +12,7 @@ from pathlib import Path
 
 import nbformat
 
-from workflow.configuration import ROOT, Notebook, Profile
+from workflow.configuration import ROOT, Notebook, Profile, writing_problems
 from workflow.kernel_environment import kernel_environment
 from workflow.run_notebook import execute
 
@@ -30,7 +30,9 @@ def main(names):
         print(error, file=sys.stderr)
         return 2
     shutil.rmtree(TARGET, ignore_errors=True)  # nothing of another file's stays
-    TARGET.mkdir(parents=True)
+    if problems := writing_problems(TARGET):
+        print(*problems, sep="\n", file=sys.stderr)
+        return 2
     os.environ.update(kernel_environment(TARGET, "own data", "make own-data", real_data=True))
     print(f"Running {NOTEBOOK.path().relative_to(ROOT)} on {parameters['path']}", flush=True)
     source, executed = str(NOTEBOOK.path()), TARGET / "own_data.ipynb"

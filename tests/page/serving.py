@@ -9,7 +9,7 @@ from workflow.configuration import ROOT
 from workflow.explore import page_environment
 
 
-def wait_until(holds, seconds=30, sleep=time.sleep):
+def wait_until(holds, seconds=120, sleep=time.sleep):
     """What a function returns, once that is true."""
     deadline = time.monotonic() + seconds
     while not (found := holds()):

@@ -1,9 +1,9 @@
 import json
 import os
 import re
+import shutil
 import signal
 import threading
-import time
 from contextlib import suppress
 from unittest import mock
 
@@ -11,17 +11,11 @@ import nbformat
 import psutil
 import pytest
 
+from tests.page.serving import wait_until
 from workflow import batch, run_notebook
 from workflow.fingerprint import is_current, read_status
 
 SAVE = "from experiments import figures\nfigures.save_figure(figures.subplots()[0], 'a/one', results={'value': value})"
-
-
-def wait_for(condition, seconds=120):
-    limit = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < limit, "waited too long"
-        time.sleep(0.05)
 
 
 @pytest.mark.notebook
@@ -38,8 +32,8 @@ def test_killed_interrupted_and_repaired_the_batch_runs_the_rest_only(repository
 
     # One notebook fails, which is told by its error; the next one still runs; a third is in the middle.
     with repository.running() as killed:
-        wait_for(lambda: read_status("a/bad", "quick", repository.root) and repository.result("a/one").is_file())
-        wait_for(slow.is_file)
+        wait_until(lambda: read_status("a/bad", "quick", repository.root) and repository.result("a/one").is_file())
+        wait_until(slow.is_file)
         # Two batches at once would write the same files.
         status, words = repository.batch()
         assert (status, f"Another batch is running (process {killed.pid}" in words) == (3, True)
@@ -72,7 +66,7 @@ def test_killed_interrupted_and_repaired_the_batch_runs_the_rest_only(repository
     repository.notebook("a/bad", "assert True")
     slow.unlink()
     with repository.running("--profile", "quick", "--only", "a/bad", "a/slow") as interrupted:
-        wait_for(lambda: repository.result("a/bad").is_file() and slow.is_file())
+        wait_until(lambda: repository.result("a/bad").is_file() and slow.is_file())
         os.killpg(interrupted.pid, signal.SIGINT)
         assert interrupted.wait(60) == 130
     said = r"2 of 2 notebooks to run(.|\n)*Interrupted. The same command finishes the rest."
@@ -130,6 +124,18 @@ def test_wrong_settings_are_named_before_anything_runs(repository, monkeypatch):
     assert not (repository.root / "build").exists()
 
 
+def test_a_folder_that_cannot_be_written_to_and_a_full_disk_are_named_before_anything_runs(repository, monkeypatch):
+    repository.of("a/none")
+    usage = mock.Mock(return_value=mock.Mock(free=3 << 20))
+    monkeypatch.setattr("shutil.disk_usage", usage)
+    status, words = repository.batch()
+    assert (status, "must have 16 MB free, found 3 MB; free some" in words) == (2, True)
+    shutil.rmtree(repository.root / "build")
+    repository.write("build", "a file")
+    status, words = repository.batch()
+    assert (status, "must be a folder that can be written to, found: Not a directory" in words) == (2, True)
+
+
 @pytest.fixture
 def hung(repository):
     """A notebook whose kernel keeps Python's own lock for ever: nothing but a kill ends it. Told when it is there."""
@@ -147,7 +153,7 @@ def test_a_notebook_that_hangs_fails_after_the_hours_of_its_profile(repository, 
 
     def expire():
         """The alarm that the limit has set rings as soon as the notebook hangs."""
-        wait_for(hung.exists)
+        wait_until(hung.exists)
         left.append(signal.getitimer(signal.ITIMER_REAL)[0])
         os.kill(os.getpid(), signal.SIGALRM)
 
@@ -165,7 +171,7 @@ def test_a_notebook_that_hangs_fails_after_the_hours_of_its_profile(repository, 
 @pytest.mark.notebook
 def test_a_terminated_batch_ends_its_notebooks(repository, hung):
     with repository.running("--profile", "paper") as batch:
-        wait_for(hung.exists)
+        wait_until(hung.exists)
         started = psutil.Process(batch.pid).children(recursive=True)
         batch.terminate()
         assert batch.wait(10) == 143

@@ -6,11 +6,13 @@ import subprocess
 import tomllib
 
 import jsonschema
+import psutil
 import pytest
 import yaml
 from packaging.utils import canonicalize_name
 
 import tplrepro
+from tests.page.serving import wait_until
 from workflow.configuration import ROOT, read_notebooks
 from workflow.lock import direct_dependencies, environment_file, pinned_versions
 from workflow.site import gallery
@@ -56,13 +58,30 @@ def test_lock_and_the_environment_of_conda_users_pin_every_direct_dependency_by_
     assert (direct | extras) - explained == set()
 
 
-def test_make_hands_settings_over_as_words_and_none_of_them_to_the_shell(tmp_path):
-    python = tmp_path / ".venv/bin/python"
+def environment(folder, script):
+    """An environment, made already, whose interpreter is a shell script: its body has the words in "$@"."""
+    python = folder / ".venv/bin/python"
     python.parent.mkdir(parents=True)
-    python.write_text("#!/bin/sh\n[ $1 = -c ] && echo works || printf '%s\\n' \"$@\"\n")
+    python.write_text(f"#!/bin/sh\n[ $1 = -c ] && echo works && exit\n{script}\n")
     python.chmod(0o755)
     for name in ("requirements.lock", "pyproject.toml", ".venv/ready"):
-        (tmp_path / name).touch()
+        (folder / name).touch()
+
+
+@pytest.mark.parametrize("target", ["figures", "own-data", "explore", "test-notebooks", "test"])
+def test_a_signal_to_make_ends_what_make_started(target, tmp_path):
+    environment(tmp_path, "echo $$ >> started\nexec sleep 60")
+    make = subprocess.Popen(["make", "-f", ROOT / "Makefile", target], cwd=tmp_path, stderr=subprocess.DEVNULL)
+    started = tmp_path / "started"
+    wait_until(lambda: started.is_file() and started.read_text().count("\n") == (2 if target == "test" else 1))
+    processes = [psutil.Process(int(number)) for number in started.read_text().split()]
+    make.terminate()
+    assert make.wait(10) != 0
+    assert psutil.wait_procs(processes, 10)[1] == []
+
+
+def test_make_hands_settings_over_as_words_and_none_of_them_to_the_shell(tmp_path):
+    environment(tmp_path, "printf '%s\\n' \"$@\"")
     attack = "x'; touch attacked; \"`touch attacked`"
     given = [f"{name}={attack}" for name in ("PROFILE", "ONLY", "JOBS", "ARGS")]
     for target in ("figures", "publish-figures", "test-notebooks", "notebooks", "lock"):
