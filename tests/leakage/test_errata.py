@@ -270,17 +270,29 @@ def test_theorem_2_is_an_upper_bound_even_for_equal_mechanisms():
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "as_printed", "twice"), [(1.0, 5.6964956, 4.841021), (0.1, 0.63337054, 0.33406095)]
+    ("epsilon", "as_discussed", "fitting"), [(1.0, 5.6964956, 8.1286800), (0.1, 0.63337054, 5.0923977)]
 )
-def test_suprema_of_figure_7_for_both_readings_of_s(epsilon, as_printed, twice):
-    # n = 50, s = 0.005, Eq. (28), and Eq. (28) with 2 s
-    for s, expected in ((0.005, as_printed), (0.010, twice)):
+def test_suprema_of_figure_7(epsilon, as_discussed, fitting):
+    # Eq. (28) with n = 50 and the s of the text, 0.005, then with the s that fits the text
+    for s, expected in ((0.005, as_discussed), (0.0005, fitting)):
         P = tpl.smoothed(tpl.strongest(50), s)
         assert published.algorithm_6(epsilon, published.algorithm_2(P))[0] == pytest.approx(expected, rel=1e-7)
         assert tpl.PrivacyLossFunction(P).supremum(epsilon) == pytest.approx(expected, rel=1e-7)
 
 
-def test_smoothing_twice_before_normalising_is_smoothing_with_2s():
-    P, s = np.eye(3), 0.05
-    twice = (P + s + s) / (P + s + s).sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(tpl.smoothed(P, 0.10).probabilities, twice, rtol=1e-14)
+def balance_equations(backward, forward):
+    """The coefficients of pi_i forward_ij - nu_j backward_ji = 0 in the distributions (pi, nu) before and after."""
+    n = len(forward)
+    rows = np.zeros((n, n, 2 * n))
+    for i in range(n):
+        for j in range(n):
+            rows[i, j, i], rows[i, j, n + j] = forward[i, j], -backward[j, i]
+    return rows.reshape(n * n, 2 * n)
+
+
+def test_matrices_of_figure_2_are_no_reversals_of_each_other():
+    backward = np.array([[0.1, 0.2, 0.7], [0.0, 0.0, 1.0], [0.3, 0.3, 0.4]])
+    forward = np.array([[0.2, 0.3, 0.5], [0.1, 0.1, 0.8], [0.6, 0.2, 0.2]])
+    assert np.linalg.matrix_rank(balance_equations(backward, forward)) == 6  # solved by pi = nu = 0 alone
+    reverse = tpl.TransitionMatrix(forward).reverse([0.2, 0.5, 0.3]).probabilities
+    assert np.linalg.matrix_rank(balance_equations(reverse, forward), tol=1e-12) == 5
