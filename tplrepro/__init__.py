@@ -28,10 +28,12 @@ __version__ = "0.3.0"
 # public name -> module that defines it
 _EXPORTS = {
     "TransitionMatrix": "markov.transition",
+    "condition_on": "markov.conditioning",
     "strongest": "markov.generators",
     "smoothed": "markov.generators",
     "PrivacyLossFunction": "leakage.loss_function",
     "privacy_loss": "leakage.loss_function",
+    "PriorFreeLoss": "leakage.prior_free",
     "temporal_privacy_leakage": "leakage.temporal",
     "leakage_at_all_times": "leakage.partial",
     "population_leakage": "leakage.population",

@@ -119,7 +119,7 @@ class Recursion:
 
     def __init__(self, functions: list):
         number = {function: k for k, function in enumerate(dict.fromkeys(filter(None, functions)))}
-        tables = [np.empty((0, 4)), *(function.table for function in number)]
+        tables = [np.empty((0, 5)), *(function.table for function in number)]
         self.vertices = np.concatenate(tables)
         self.first = np.cumsum([len(table) for table in tables])
         self.steps = np.array([number.get(function, -1) for function in functions], dtype=int)

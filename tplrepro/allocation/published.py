@@ -43,11 +43,9 @@ def allocate_by_upper_bound(alpha: float, backward: Matrix | None, forward: Matr
     sides = dict(zip(("backward", "forward"), loss_functions(backward, forward), strict=True))
     for name, function in sides.items():
         if function is not None and function.is_identity:
-            witness = function.witness(1.0)
             raise NoFiniteSupremumError(
-                f"the {name} leakage has no finite supremum for any budget: states {witness.state_q!r} and "
-                f"{witness.state_d!r} have no common neighbour, so L(alpha) = alpha; smooth the matrix, or use "
-                "allocate_by_quantification with a finite horizon"
+                f"the {name} leakage has no finite supremum for any budget: {function.unbounded_because()}, so "
+                "L(alpha) = alpha; smooth the matrix, or use allocate_by_quantification with a finite horizon"
             )
     target = alpha * (1.0 - 2.0 * SAFETY)
 

@@ -20,6 +20,7 @@ from tplrepro.leakage.vertex import (
     LARGE,
     vertex_budget,
     vertex_crossing,
+    vertex_inverse,
     vertex_loss,
     vertex_losses,
     vertex_slope,
@@ -87,6 +88,9 @@ class PrivacyLossFunction(Suggesting):
     (0.201532, 0.505666)
     """
 
+    #: The vertices are those of L(scale alpha) / scale.
+    scale = 1.0
+
     def __init__(self, matrix: TransitionMatrix | ArrayLike, progress: bool = False):
         from tplrepro.leakage.envelope import joint_hull  # loads SciPy
 
@@ -108,7 +112,7 @@ class PrivacyLossFunction(Suggesting):
         return frozen(self._breakpoints)
 
     def __repr__(self) -> str:
-        return f"PrivacyLossFunction({self.matrix!r}, {len(self._sums)} vertices)"
+        return f"{type(self).__name__}({self.matrix!r}, {len(self._sums)} vertices)"
 
     def __call__(self, alpha: ArrayLike) -> float | np.ndarray:
         """L(alpha) in nats, elementwise, 0 <= L(alpha) <= alpha; for alpha in nats, finite and >= 0."""
@@ -117,23 +121,24 @@ class PrivacyLossFunction(Suggesting):
             return self.at(float(values))
         at = np.searchsorted(self._breakpoints, values, side="right")
         d, gap, rest = np.array(self._sums).T[:, at]
-        losses = vertex_losses(d, gap, rest, values)
+        losses = self.scale * vertex_losses(d, gap, rest, values / self.scale)
         large = values > LARGE
         losses[large] = _elementwise(self.at, values[large])
         return losses
 
     def at(self, alpha: float) -> float:
         """L(alpha) for one valid float, without checks: the step of the recursions over time."""
-        return vertex_loss(*self._sums[bisect_right(self._breakpoints, alpha)], alpha)
+        return self.scale * vertex_loss(*self._sums[bisect_right(self._breakpoints, alpha)], alpha / self.scale)
 
     def slope_at(self, alpha: float) -> float:
         """L'(alpha) for one valid float, without checks; at a breakpoint the larger of the two derivatives."""
-        return vertex_slope(*self._sums[bisect_right(self._breakpoints, alpha)], alpha)
+        return vertex_slope(*self._sums[bisect_right(self._breakpoints, alpha)], alpha / self.scale)
 
     @cached_property
     def table(self) -> np.ndarray:
-        """The vertices (K, 4) for `vertex.ascend`: d, gap, 1 - q, and the alpha up to which each applies."""
-        return frozen(np.column_stack([self._sums, [*self._breakpoints, inf]]))
+        """The vertices (K, 5) for `vertex.ascend`: d, gap, 1 - q, the alpha up to which each applies, the scale."""
+        until = [*self._breakpoints, inf]
+        return frozen(np.column_stack([self._sums, until, np.full(len(until), self.scale)]))
 
     @cached_property
     def _budgets(self) -> list[float]:
@@ -184,7 +189,8 @@ class PrivacyLossFunction(Suggesting):
     def _supremum(self, epsilon: float) -> float:
         if self.is_identity:
             return inf
-        return max(vertex_supremum(*self._sums[bisect_right(self._budgets, epsilon)], epsilon), epsilon)
+        vertex = self._sums[bisect_right(self._budgets, epsilon)]
+        return max(self.scale * vertex_supremum(*vertex, epsilon / self.scale), epsilon)
 
     def budget_for(self, alpha: ArrayLike) -> float | np.ndarray:
         """The largest budget per time point whose supremum stays within `alpha`: alpha - L(alpha), elementwise, nats.
@@ -197,9 +203,38 @@ class PrivacyLossFunction(Suggesting):
     def _budget_for(self, alpha: float) -> float:
         if self.is_identity or alpha == 0.0:
             return 0.0
-        budget = vertex_budget(*self._sums[bisect_right(self._breakpoints, alpha)], alpha)
+        vertex = self._sums[bisect_right(self._breakpoints, alpha)]
+        budget = self.scale * vertex_budget(*vertex, alpha / self.scale)
         # The margins exceed the rounding of the line above, and the understatement of L.
         return min(max(budget * (1.0 - ROUNDING) + TIES * expm1(-alpha), 0.0), alpha)
+
+    def inverse(self, level: ArrayLike) -> float | np.ndarray:
+        """The largest alpha with L(alpha) <= level, elementwise, nats; inf where L never exceeds the level.
+
+        It is rounded down, so that `L(L.inverse(level))` does not exceed a finite level >= 0.
+
+        >>> L = PrivacyLossFunction([[0.8, 0.2], [0.1, 0.9]])
+        >>> round(L.inverse(L(1.0)), 9), L.inverse(3.0)
+        (1.0, inf)
+        """
+        return _elementwise(self.inverse_at, check_alpha(level, "level"))
+
+    def inverse_at(self, level: float) -> float:
+        """`inverse` of one valid float, without checks: the step of the filter."""
+        vertex = self._sums[bisect_right(self._losses, level)]
+        # The margins exceed the rounding of the next line, and the understatement of L.
+        certain = level * (1.0 - ROUNDING) + TIES * expm1(-level)
+        return max(self.scale * vertex_inverse(*vertex, max(certain, 0.0) / self.scale), level)
+
+    @cached_property
+    def _losses(self) -> list[float]:
+        """L at each breakpoint; levels between two of them belong to one vertex."""
+        return [self.at(alpha) for alpha in self._breakpoints]
+
+    def unbounded_because(self) -> str:
+        """Which rows make L(alpha) = alpha, if it is."""
+        witness = self.witness(1.0)
+        return f"states {witness.state_q!r} and {witness.state_d!r} have no common neighbour"
 
     def witness(self, alpha: float) -> Witness:
         """The pair of states and the set of columns that attain L(alpha), for one alpha.

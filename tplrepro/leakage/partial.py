@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.leakage.loss_function import PrivacyLossFunction
+from tplrepro.leakage.prior_free import PriorFreeLoss
 from tplrepro.leakage.temporal import (
     Correlation,
     TemporalLeakage,
@@ -128,6 +129,10 @@ def gaps(steps: list, name: str) -> Callable[[int, int], PrivacyLossFunction | N
 
     @cache
     def loss_over(start: int, length: int) -> PrivacyLossFunction:
+        along = [steps[0]] * length if uniform else steps[start : start + length]
+        if any(isinstance(step, PriorFreeLoss) for step in along):  # evidence may be about the times between, too
+            first, *later = (step if isinstance(step, PriorFreeLoss) else PriorFreeLoss(step.matrix) for step in along)
+            return first.after(later)
         matrix = TransitionMatrix(product(start, length), steps[start].matrix.states, normalize=True)
         return PrivacyLossFunction(matrix)
 

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 
 from tplrepro.files import write_whole
 from tplrepro.leakage.loss_function import PrivacyLossFunction
+from tplrepro.leakage.prior_free import PriorFreeLoss
 from tplrepro.leakage.temporal import accumulate_steps, temporal_privacy_leakage
 from tplrepro.markov.sequences import Sequences, as_sequences, count_transitions
 from tplrepro.markov.shrinkage import pooled_matrix, sparse_user_matrix, user_matrices
@@ -90,6 +91,7 @@ def population_leakage(
     smoothing: float = 1.0,
     prior_weight: float | None = 1.0,
     sides: tuple[str, ...] = SIDES,
+    prior_free: bool = False,
     visited_only: bool = False,
     n_jobs: int | None = None,
     batch_size: int = 1024,
@@ -106,6 +108,7 @@ def population_leakage(
     smoothing : float >= 0, added to every count of the pooled matrix (without pooling: of each user's)
     prior_weight : the weight > 0 of a pooled row in pseudo-transitions; None: no pooling
     sides : which of "backward", "forward" the adversary knows
+    prior_free : against any prior and any evidence about other times, by `PriorFreeLoss`
     visited_only : leave out, for each user, the states where she never was: the adversary knows her places
     n_jobs, batch_size : the number of joblib workers, and of users in each task
     folder : where to keep and find finished batches, Parquet files with the columns user, time, bpl and fpl
@@ -143,7 +146,8 @@ def population_leakage(
         pooled = {side: pooled_matrix(counts.T if side == "backward" else counts, smoothing) for side in sides}
     if folder is not None:
         Path(folder).mkdir(parents=True, exist_ok=True)
-    options = data.n_states, budgets, pooled, smoothing, prior_weight, visited_only
+    loss = PriorFreeLoss if prior_free else PrivacyLossFunction
+    options = data.n_states, budgets, pooled, smoothing, prior_weight, visited_only, loss
     bpl, fpl = (np.empty((len(users), budgets.size)) for _ in SIDES)
     starts = range(0, len(users), batch_size)
     tasks = (delayed(_leakages_of_batch)(_batch(data, first, k, k + batch_size), folder, options) for k in starts)
@@ -230,7 +234,14 @@ def _leakages_of_batch(batch: tuple, folder, options: tuple) -> np.ndarray | str
 
 
 def _leakages_of_users(
-    batch: tuple, n: int, budgets: np.ndarray, pooled: dict, smoothing: float, weight: float | None, visited_only: bool
+    batch: tuple,
+    n: int,
+    budgets: np.ndarray,
+    pooled: dict,
+    smoothing: float,
+    weight: float | None,
+    visited_only: bool,
+    loss: type[PrivacyLossFunction],
 ) -> np.ndarray:
     """BPL and FPL of each user of a batch, (2, B, T)."""
     users, first, offsets, values = batch
@@ -240,10 +251,10 @@ def _leakages_of_users(
         for u, user in enumerate(users):
             of_user = sequences.select(np.arange(first[u], first[u + 1]))
             known = {
-                side: _about(user, sparse_user_matrix, of_user, side, prior, smoothing, weight)
+                side: loss(_about(user, sparse_user_matrix, of_user, side, prior, smoothing, weight))
                 for side, prior in pooled.items()
             }
-            result = temporal_privacy_leakage(budgets, **known)
+            result = temporal_privacy_leakage(budgets, known.get("backward"), known.get("forward"))
             leakages[:, u] = result.bpl, result.fpl
         return leakages
     for members, matrices in user_matrices(first, sequences, pooled, smoothing, weight, visited_only):
@@ -255,20 +266,20 @@ def _leakages_of_users(
                     "without a step from it; give smoothing > 0 or a prior_weight"
                 )
             if side == "backward":
-                leakages[0, members] = _leakages_along(rows, budgets)
+                leakages[0, members] = _leakages_along(rows, budgets, loss)
             else:
-                leakages[1, members] = _leakages_along(rows, budgets[::-1])[:, ::-1]
+                leakages[1, members] = _leakages_along(rows, budgets[::-1], loss)[:, ::-1]
     return leakages
 
 
-def _leakages_along(matrices: np.ndarray, budgets: np.ndarray) -> np.ndarray:
-    """Leakages (M, T) of the recursion along budgets (T,) with each of M matrices (M, n, n)."""
+def _leakages_along(matrices: np.ndarray, budgets: np.ndarray, loss: type[PrivacyLossFunction]) -> np.ndarray:
+    """Leakages (M, T) of the recursion along budgets (T,) with the loss of each of M matrices (M, n, n)."""
     from tplrepro.leakage.envelope import SMALL, leakages_of_small  # Numba loads on first use
 
     leakages = np.full((len(matrices), budgets.size), np.nan)
-    if matrices.shape[1] <= SMALL:
+    if matrices.shape[1] <= SMALL and loss is PrivacyLossFunction:
         leakages = leakages_of_small(matrices, budgets)  # NaN where numbers are out of its range
     for k in np.flatnonzero(np.isnan(leakages[:, 0])):
-        loss = PrivacyLossFunction(TransitionMatrix(matrices[k]))
-        leakages[k] = accumulate_steps([loss] * (budgets.size - 1), budgets)
+        steps = [loss(TransitionMatrix(matrices[k]))] * (budgets.size - 1)
+        leakages[k] = accumulate_steps(steps, budgets)
     return leakages

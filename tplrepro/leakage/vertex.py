@@ -124,14 +124,32 @@ def vertex_supremum(d: float, gap: float, rest: float, epsilon: float) -> float:
     return epsilon + (log(root - b) - log(2.0 * d) if b < 0.0 else log(2.0 * z) - log(b + root))
 
 
+def vertex_inverse(d: float, gap: float, rest: float, loss: float) -> float:
+    """The alpha at which a vertex gives this loss, inf if it never does; nats.
+
+    >>> round(vertex_inverse(0.1, 0.7, 0.2, vertex_loss(0.1, 0.7, 0.2, 1.0)), 12)
+    1.0
+    """
+    if gap == 0.0:
+        return inf
+    if loss == 0.0 or d == rest == 0.0:
+        return loss
+    w = -expm1(-loss)
+    below = gap * exp(-loss) - d * w
+    if loss <= LARGE:
+        return log1p(w / below) if below > 0.0 else inf
+    return loss - log(gap) if d == 0.0 else loss  # too little, which is safe, for d below 1e-300
+
+
 def ascend(
     vertices: np.ndarray, first: np.ndarray, steps: np.ndarray, budgets: np.ndarray, change: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Leakages (R,) of the recursion along `budgets` (R,), and their derivative (R, N) if `change` is that of budgets.
 
-    The vertices of loss function f are the rows of `vertices` (V, 4) from `first[f]` on: d, gap, rest, and
-    the alpha up to which each applies. `steps` (R - 1,) holds the number of each step's function, or -1 if
-    there is none. `envelope.kernels` compiles this recursion, because SLSQP runs it thousands of times.
+    The vertices of loss function f are the rows of `vertices` (V, 5) from `first[f]` on: d, gap, rest, the
+    alpha up to which each applies, and the scale of leakages (`PrivacyLossFunction`). `steps` (R - 1,) holds
+    the number of each step's function, or -1 if there is none. `envelope.kernels` compiles this recursion,
+    because SLSQP runs it thousands of times.
     """
     leakages, derivative = budgets.copy(), change.copy()
     for t in range(1, budgets.size):
@@ -139,9 +157,9 @@ def ascend(
             alpha, at = leakages[t - 1], first[steps[t - 1]]
             while alpha >= vertices[at, 3]:
                 at += 1
-            d, gap, rest = vertices[at, 0], vertices[at, 1], vertices[at, 2]
-            leakages[t] += vertex_loss(d, gap, rest, alpha)
-            slope = vertex_slope(d, gap, rest, alpha)
+            d, gap, rest, scale = vertices[at, 0], vertices[at, 1], vertices[at, 2], vertices[at, 4]
+            leakages[t] += scale * vertex_loss(d, gap, rest, alpha / scale)
+            slope = vertex_slope(d, gap, rest, alpha / scale)
             for n in range(change.shape[1]):
                 derivative[t, n] += slope * derivative[t - 1, n]
     return leakages, derivative

@@ -146,6 +146,22 @@ def thread_count(n: int, enough: int) -> int:
     return 1 if n < enough else load_numba().config.NUMBA_NUM_THREADS
 
 
+@kernel(fastmath=FAST)
+def farthest(first, second, least):
+    """The largest range above `least` of the difference of a row of `first` and one of `second`, and their numbers."""
+    best_i, best_j = np.int64(0), np.int64(0)
+    for i in range(first.shape[0]):
+        for j in range(second.shape[0]):
+            high = low = first[i, 0] - second[j, 0]
+            for k in range(first.shape[1]):
+                difference = first[i, k] - second[j, k]
+                high = max(high, difference)
+                low = min(low, difference)
+            if high - low > least:
+                least, best_i, best_j = high - low, i, j
+    return least, best_i, best_j
+
+
 # One pair of rows: `rows, i, j, size` stands for the first `size` columns of q = rows[i] and d = rows[j].
 # Rows are indexed, not sliced, because making a slice costs as much as a pass over 200 columns.
 

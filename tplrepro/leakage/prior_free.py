@@ -1,0 +1,171 @@
+"""Leakage against any prior and any evidence about other times, from the cross ratio of a matrix.
+
+An adversary who knows more than the matrix (where a user was last night, whether a shop was open) still faces
+a Markov chain: evidence about other times, independent given the states there, multiplies each column k of
+the matrix by a weight h_k >= 0, after which rows are divided by their sums. Let C be the largest cross ratio
+
+    C = max P_ik P_jl / (P_il P_jk)    over rows i, j and columns k, l,    kappa = sqrt(C).
+
+By the mediant inequality, the odds of q(S) and d(S) differ at most by the factor C for any weights and any
+set S, and weights on two columns alone come as close to it as one likes. The largest loss is therefore that
+of one pair of numbers, at odds C x and x; the best x gives
+
+    L(alpha) = 2 log((kappa e^(alpha/2) + 1) / (kappa + e^(alpha/2))),
+
+which is twice the loss of the vertex d = 1 / (kappa + 1), q = kappa / (kappa + 1) at alpha / 2. C is the same
+for a matrix and for its reversal under any prior: both sides have one loss function. log C is the Hilbert
+diameter of the rows, gap = q - d = tanh(log(C) / 4) Birkhoff's contraction coefficient (G. Birkhoff, 1957; S.
+N. Cohen, E. Fausti: Hyperbolic contractivity and the Hilbert metric on probability measures, 2023,
+arXiv:2309.02413). We know of no earlier use for temporal leakage.
+"""
+
+from copy import copy
+from math import exp, inf, tanh
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tplrepro.leakage.loss_function import ROUNDING, PrivacyLossFunction, Witness
+from tplrepro.leakage.vertex import LARGE
+from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
+from tplrepro.validation import check_alpha, one_number
+
+#: Rows that are compared at once.
+BLOCK = 64
+#: Bound on the rounding error of a logarithm of a cross ratio, as a share of the largest logarithm in it.
+ERROR = 8 * 2.0**-52
+
+
+class PriorFreeLoss(PrivacyLossFunction):
+    """The loss function that holds for any prior and any evidence about other times.
+
+    It takes the place of a matrix wherever one is taken. Its leakages bound those of `PrivacyLossFunction` for
+    the same matrix, for its reversal, and for every matrix that evidence about other times makes of them
+    (`condition_on`). Where columns are possible from one state but not from another, C is infinite and
+    L(alpha) = alpha.
+
+    Parameters
+    ----------
+    matrix : TransitionMatrix or array-like (n, n)
+        Pr(l^t | l^{t-1}) or Pr(l^{t-1} | l^t); rows sum to 1, else ValueError.
+
+    Examples
+    --------
+    >>> L = PriorFreeLoss([[0.8, 0.2], [0.1, 0.9]])
+    >>> round(L.cross_ratio, 6), round(L(1.0), 6), round(L.supremum(0.1), 6), round(L.budget_for(1.0), 6)
+    (36.0, 0.70704, 0.348917, 0.29296)
+    >>> print(L.witness(1.0))
+    the adversary gains most by telling 0 from 1: {0} where other evidence leaves only it and 1 has probability 0.7844 \
+from the first and 0.09181 from the second, so a leakage of 1 nats there adds 0.707 nats here
+    """
+
+    scale = 2.0
+
+    def __init__(self, matrix: TransitionMatrix | ArrayLike):
+        self.matrix = as_transition_matrix(matrix)
+        diameter, *self._attained = _hilbert_diameter(self.matrix)
+        rest = 1.0 / (exp(diameter / 2.0) + 1.0) if diameter < LARGE else exp(-diameter / 2.0)
+        self._sums = [(rest, tanh(diameter / 4.0), rest)]
+        self._breakpoints = []
+
+    def __repr__(self) -> str:
+        return f"PriorFreeLoss({self.matrix!r}, cross ratio {self.cross_ratio:.6g})"
+
+    @property
+    def cross_ratio(self) -> float:
+        """C, at least 1, rounded up; inf also where it exceeds all doubles."""
+        ((rest, gap, _),) = self._sums
+        kappa_less_one = gap / rest if rest > 0.0 else inf
+        return 1.0 + kappa_less_one * (2.0 + kappa_less_one)
+
+    def support(self, slopes: np.ndarray) -> np.ndarray:
+        """`hockey_stick` at 1 + slopes: (kappa - sqrt(gamma))^2 / (kappa^2 - 1), 0 where gamma exceeds C."""
+        ((d, gap, _),) = self._sums
+        if gap == 0.0:
+            return np.zeros_like(slopes)
+        excess = gap * (1.0 + ROUNDING) - d * slopes / (1.0 + np.sqrt(1.0 + slopes))
+        return np.minimum(np.maximum(excess, 0.0) ** 2 / gap, 1.0)
+
+    def unbounded_because(self) -> str:
+        i, j, k, _ = (self.matrix.states[number] for number in self._attained)
+        return f"state {k!r} is possible next to {i!r} but not next to {j!r}, which evidence may bring out"
+
+    def witness(self, alpha: float) -> Witness:
+        """The two states, and the two columns to which the worst evidence restricts the neighbouring time point."""
+        alpha = one_number(check_alpha(alpha), "alpha")
+        if self.is_zero:
+            return Witness(self.matrix.states[0], self.matrix.states[0], (), 0.0, 0.0, alpha, 0.0)
+        i, j, k, other = (self.matrix.states[number] for number in self._attained)
+        ((rest, gap, _),) = self._sums
+        near, far = rest + gap, rest * exp(min(alpha / 2.0, LARGE))  # kappa and e^(alpha/2), times 1 / (kappa + 1)
+        q, d = near / (near + far), rest / (rest + near * exp(min(alpha / 2.0, LARGE)))
+        return Witness(i, j, (k,), q, d, alpha, self.at(alpha), f"where other evidence leaves only it and {other!r}")
+
+    def after(self, steps: "list[PriorFreeLoss]") -> "PriorFreeLoss":
+        """The loss function of this step and further ones together, with any evidence about the times between them.
+
+        Contraction coefficients multiply; 1 less one of them is twice `rest`.
+        """
+        combined = copy(self)
+        for step in steps:
+            rest, gap, _ = combined._sums[0]
+            other_rest, other_gap, _ = step._sums[0]
+            rest = (rest + other_rest * (1.0 - 2.0 * rest)) * (1.0 - ERROR)
+            combined._sums = [(rest, min(gap * other_gap * (1.0 + ERROR), 1.0), rest)]
+        return combined
+
+
+def _hilbert_diameter(matrix: TransitionMatrix) -> tuple[float, int, int, int, int]:
+    """log C, rounded up, and the rows i, j and columns k, l that attain it; inf if two rows differ in their support."""
+    from tplrepro.leakage.envelope import kernels  # loads SciPy
+
+    n = matrix.n_states
+    columns = np.arange(n)
+    full = matrix.is_sparse and matrix.background.all() and matrix.probabilities.data.all()
+    if not full:
+        possible = matrix.row(0) > 0.0
+        for other in range(1, n):
+            if (different := (matrix.row(other) > 0.0) != possible).any():
+                column = int(np.argmax(different))
+                i, j = (0, other) if possible[column] else (other, 0)
+                return inf, i, j, column, int(np.argmax(matrix.row(j)))
+        columns = np.flatnonzero(possible)
+    if full and matrix.is_sparse:
+        stored = matrix.probabilities.tocoo()
+        ratios = np.log(stored.data / matrix.background[stored.coords[0]])
+        high, low = np.zeros((2, n))
+        np.maximum.at(high, stored.coords[0], ratios)
+        np.minimum.at(low, stored.coords[0], ratios)
+        radius, size = high - low, np.abs(np.log([stored.data.min(), matrix.background.min()])).max()
+
+        def block(rows: np.ndarray) -> np.ndarray:
+            return np.log([matrix.row(i) for i in rows.tolist()])
+
+    else:
+        stored = matrix.probabilities[:, columns]
+        logs = np.log(stored.toarray() if matrix.is_sparse else stored)
+        size = -logs.min()
+        logs -= logs.mean(axis=0)  # a change of all rows alike, after which most are close to 0
+        radius = np.ptp(logs, axis=1)
+
+        def block(rows: np.ndarray) -> np.ndarray:
+            return logs[rows]
+
+    # The diameter of two rows is at most the sum of their distances from 0, so that few pairs need comparing.
+    order = np.argsort(-radius, kind="stable")
+    best = 0.0, 0, 0
+    kernels.expect(n * n * columns.size // 2)
+    for a in range(0, n, BLOCK):
+        first = block(order[a : a + BLOCK])
+        for b in range(a, n, BLOCK):
+            if radius[order[a]] + radius[order[b]] <= best[0]:
+                break
+            width, i, j = kernels.farthest(first, block(order[b : b + BLOCK]), best[0])
+            if width > best[0]:
+                best = width, int(order[a + i]), int(order[b + j])
+    width, i, j = best
+    if width == 0.0:
+        return 0.0, 0, 0, 0, 0
+    difference = np.log(matrix.row(i)[columns]) - np.log(matrix.row(j)[columns])
+    k, other = int(columns[np.argmax(difference)]), int(columns[np.argmin(difference)])
+    return width + ERROR * size, i, j, k, other

@@ -1,0 +1,82 @@
+"""The chain that an adversary sees who has evidence about some of a user's states."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tplrepro.markov.filtering import forward_backward, log_probabilities, matrices_over_time, messages
+from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
+from tplrepro.validation import FrozenArrays, as_numbers, check_entries
+
+
+@dataclass(frozen=True, eq=False)
+class ConditionedChain(FrozenArrays):
+    """A Markov chain given evidence: T - 1 matrices for each side, and which states are possible, bool (T, n).
+
+    `forward[t]` is Pr(l^{t+1} | l^t, evidence), `backward[t]` Pr(l^t | l^{t+1}, evidence). An impossible state
+    has the row of a possible one, which changes no leakage.
+    """
+
+    backward: list[TransitionMatrix]
+    forward: list[TransitionMatrix]
+    possible: np.ndarray
+
+
+def condition_on(
+    transitions: TransitionMatrix | ArrayLike | Sequence[TransitionMatrix | ArrayLike],
+    initial: ArrayLike,
+    evidence: ArrayLike,
+) -> ConditionedChain:
+    """The chain given what an adversary knows about a user's states from elsewhere.
+
+    Given evidence, the states are still a Markov chain, whose matrices change over time; `backward` and
+    `forward` go where a list of T - 1 matrices is taken. Evidence may raise a TPL, and so does an anchor, a
+    time at which the state is known: see the theory. `PriorFreeLoss` bounds the leakage for any evidence.
+
+    Parameters
+    ----------
+    transitions : TransitionMatrix or array-like (n, n), Pr(l^{t+1} | l^t); or a list of T - 1 of these
+    initial : array-like (n,), distribution of the first state
+    evidence : array-like (T, n), Pr(evidence about time t | l^t = k), finite and >= 0
+        A row counts up to a factor: ones are no evidence, and 1 for a single state says that the user was there.
+
+    ImpossibleOutputError if no path of states explains the evidence; ValueError for arguments of other shapes.
+    Memory is O(T n^2): all matrices are dense.
+
+    Examples
+    --------
+    >>> home_first = condition_on([[0.8, 0.2], [0.1, 0.9]], [0.5, 0.5], [[1, 0], [1, 1], [1, 1]])
+    >>> home_first.backward[1].probabilities.round(4).tolist()
+    [[0.9697, 0.0303], [0.4706, 0.5294]]
+    >>> home_first.possible.tolist()
+    [[True, False], [True, True], [True, True]]
+    """
+    likelihoods = as_numbers(evidence, "evidence must be probabilities", "give one for each time and state")
+    check_entries(likelihoods, "evidence")
+    several = matrices_over_time(transitions)
+    steps = [*map(as_transition_matrix, several or [transitions])]
+    if likelihoods.ndim != 2 or likelihoods.shape[1] != steps[0].n_states:
+        raise ValueError(
+            f"evidence must have shape (T, {steps[0].n_states}), found {likelihoods.shape}; "
+            "give a probability for each time and state, 1 where nothing is known"
+        )
+    logs = log_probabilities(likelihoods)
+    chain = forward_backward(logs, steps if several else steps[0], initial)
+    steps = steps if several else steps * (len(logs) - 1)
+    possible = np.isfinite(chain.log_smoothed)
+    later = logs + messages(logs[::-1], steps[::-1])[::-1]  # of the evidence from each time on
+    backward, forward = [], []
+    for t, step in enumerate(steps):
+        log_step = log_probabilities(step.toarray())
+        before, after = log_step + chain.log_posteriors[t][:, None], log_step + later[t + 1]
+        backward.append(_normalized(before.T, possible[t + 1], possible[t], step.states))
+        forward.append(_normalized(after, possible[t], possible[t + 1], step.states))
+    return ConditionedChain(backward, forward, possible)
+
+
+def _normalized(log_weights: np.ndarray, rows: np.ndarray, columns: np.ndarray, states: Sequence) -> TransitionMatrix:
+    """Rows divided by their sums, with impossible columns left out and impossible rows replaced."""
+    weights = np.where(columns, log_weights[np.where(rows, np.arange(rows.size), np.argmax(rows))], -np.inf)
+    return TransitionMatrix(np.exp(weights - weights.max(axis=1, keepdims=True)), states, normalize=True)
