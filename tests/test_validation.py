@@ -37,6 +37,7 @@ def test_what_is_right_is_returned_and_a_distribution_is_copied_and_sums_to_one(
     [
         (check_distribution, ([0.5, 0.6], None, "prior"), "prior must be non-negative and sum to 1 .* found sum 1.1"),
         (check_distribution, ([1.5, -0.5],), "minimum -0.5"),
+        (check_smoothing, (1e308,), "at most 1e\\+200, found 1e\\+308"),
         (check_distribution, ([0.5, np.nan],), "found sum nan"),
         (check_distribution, ([0.5, 0.5], 3, "prior"), r"prior must have shape \(3,\), found \(2,\)"),
         (check_distribution, ([],), r"shape \(n,\) with n >= 1"),

@@ -3,7 +3,7 @@
 import operator
 import sys
 import warnings
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from copy import copy
 from typing import Any, SupportsIndex
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.lazy import Suggesting
+from tplrepro.states import by_state
 
 #: Rows of a transition matrix must sum to 1 within this; probabilities written with 10 digits pass.
 ROW_SUM_TOLERANCE = 1e-9
@@ -19,6 +20,7 @@ LARGEST = np.finfo(float).max
 SMALLEST = np.nextafter(0.0, 1.0)
 BELOW_ONE = np.nextafter(1.0, 0.0)
 LEAST_LEVEL = 1e-300  # margins for rounding errors of smaller ones underflow
+MOST_SMOOTHING = 1e200  # times a number of states it is finite
 MOST_COUNT = 10**8  # arrays of more numbers do not fit in most memories
 
 
@@ -79,9 +81,13 @@ def check_row_sums(sums: np.ndarray) -> None:
         )
 
 
-def check_distribution(distribution: ArrayLike, n: int | None = None, name: str = "distribution") -> np.ndarray:
-    """A distribution over n states as a new float array (n,) whose sum is 1 to the last bits."""
-    p = as_numbers(distribution, f"{name} must be probabilities", "give one for each state")
+def check_distribution(
+    distribution: Any, states: int | Sequence | None = None, name: str = "distribution"
+) -> np.ndarray:
+    """A distribution over states, labels or their number n, as an array (n,) in their order with sum 1."""
+    n = len(states) if isinstance(states, Sequence) else states
+    aligned = by_state(distribution, states, name)
+    p = as_numbers(aligned, f"{name} must be probabilities", "give one for each state")
     if p.ndim != 1 or p.size == 0 or (n is not None and p.size != n):
         wanted = "(n,) with n >= 1" if n is None else f"({n},)"
         raise ValueError(f"{name} must have shape {wanted}, found {p.shape}; give one probability for each state")
@@ -106,8 +112,8 @@ def check_probability(
 
 def check_smoothing(smoothing: ArrayLike, name: str = "smoothing") -> float:
     """The s >= 0 that Laplacian smoothing adds to each count or probability."""
-    must = f"{name} must be finite and at least 0"
-    return one_number(_within(smoothing, 0.0, LARGEST, must, "give the s added to each count"), name)
+    must = f"{name} must be finite and at least 0, at most {MOST_SMOOTHING:g}"
+    return one_number(_within(smoothing, 0.0, MOST_SMOOTHING, must, "give the s added to each count"), name)
 
 
 def check_alpha(alpha: ArrayLike, name: str = "alpha") -> np.ndarray:
@@ -124,17 +130,17 @@ def check_epsilon(epsilon: ArrayLike, name: str = "epsilon") -> np.ndarray:
 
 def check_budgets(epsilons: ArrayLike, name: str = "epsilons", horizon: int | None = None) -> np.ndarray:
     """Budgets over time, (T,) with T >= 1, positive and finite; with a `horizon`, T of them or one for all."""
-    return _over_time(check_epsilon(epsilons, name), name, "budget", horizon)
+    return over_time(check_epsilon(epsilons, name), name, "budget", horizon)
 
 
 def check_noise_multipliers(noise_multipliers: ArrayLike, horizon: int | None = None) -> np.ndarray:
     """Standard deviations of noise over its sensitivity, (T,), positive and finite; `horizon` as for budgets."""
     must = "noise_multipliers must be finite and greater than 0"
     values = _within(noise_multipliers, SMALLEST, LARGEST, must, "give standard deviations over sensitivities")
-    return _over_time(values, "noise_multipliers", "multiplier", horizon)
+    return over_time(values, "noise_multipliers", "multiplier", horizon)
 
 
-def _over_time(values: np.ndarray, name: str, one: str, horizon: int | None) -> np.ndarray:
+def over_time(values: np.ndarray, name: str, one: str, horizon: int | None = None) -> np.ndarray:
     """Numbers for T time points, (T,) with T >= 1; with a `horizon`, T of them or one for all."""
     horizon = None if horizon is None else check_horizon(horizon)
     if horizon is not None and values.ndim == 0:

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tplrepro.markov.transition import TransitionMatrix
+from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
+from tplrepro.states import common_states
 
 #: Relative rounding error of a few operations, added on the safe side.
 ROUNDING = 2.0**-49
@@ -47,7 +48,9 @@ def _quilts(
     backward: TransitionMatrix, forward: TransitionMatrix, horizon: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """For each time, the number of times within each of its quilts, and the quilts' max-influences."""
-    sides = [_influences(matrix, horizon) for matrix in (backward, forward)]
+    matrices = as_transition_matrix(backward), as_transition_matrix(forward)
+    common_states(matrix.states for matrix in matrices)
+    sides = [_influences(matrix, horizon) for matrix in matrices]
     # The states at both ends of a quilt are independent given the state between them.
     influence = np.array([[(before + after).max() for after in sides[1]] for before in sides[0]])
     for t in range(horizon):

@@ -41,9 +41,14 @@ class KaryRandomizedResponse(_LocalMechanism):
         """Probability of reporting the value itself; otherwise the report is uniform, and may be the value, too."""
         return float(-np.expm1(-self.epsilon) / (1.0 + (self.n - 1) * np.exp(-self.epsilon)))
 
+    @property
+    def other(self) -> float:
+        """Probability of reporting each other value."""
+        return float(np.exp(-self.epsilon) / (1.0 + (self.n - 1) * np.exp(-self.epsilon)))
+
     def matrix(self) -> np.ndarray:
         """Rows Pr(output | value), (n, n)."""
-        return (1 - self.truth) / self.n + self.truth * np.eye(self.n)
+        return self.other + self.truth * np.eye(self.n)
 
     def sample(self, values: ArrayLike, rng: np.random.Generator) -> np.ndarray:
         """An output for each of the values 0..n-1, of the same shape."""
@@ -58,13 +63,12 @@ class KaryRandomizedResponse(_LocalMechanism):
 
     def unbiased_counts(self, outputs: ArrayLike) -> np.ndarray:
         """How many users hold each value, (..., n), from the outputs (users, ...)."""
-        reported = np.asarray(outputs)[..., None] == np.arange(self.n)
-        return (reported.sum(axis=0) - len(reported) * (1 - self.truth) / self.n) / self.truth
+        reported = check_codes(outputs, self.n, "outputs")[..., None] == np.arange(self.n)
+        return (reported.sum(axis=0) - len(reported) * self.other) / self.truth
 
     @property
     def mean_variance(self) -> float:
-        other = (1 - self.truth) / self.n
-        return self._mean_variance(other + self.truth, other)
+        return self._mean_variance(self.other + self.truth, self.other)
 
 
 class UnaryEncoding(_LocalMechanism):
@@ -89,13 +93,13 @@ class UnaryEncoding(_LocalMechanism):
 
     def log_likelihood(self, bits: ArrayLike) -> np.ndarray:
         """log Pr(bits | value) for every value, (..., n), of bits (..., n)."""
-        is_set = np.asarray(bits, dtype=bool)
+        is_set = check_codes(np.asarray(bits) * 1, 2, "bits") == 1
         as_other = -np.logaddexp(0.0, np.where(is_set, self.epsilon, -self.epsilon))
         return as_other.sum(axis=-1, keepdims=True) + np.log(0.5) - as_other
 
     def unbiased_counts(self, bits: ArrayLike) -> np.ndarray:
         """How many users hold each value, (..., n), from bits (users, ..., n)."""
-        return (np.asarray(bits) - self.others).sum(axis=0) / (0.5 - self.others)
+        return (check_codes(np.asarray(bits) * 1, 2, "bits") - self.others).sum(axis=0) / (0.5 - self.others)
 
     @property
     def mean_variance(self) -> float:

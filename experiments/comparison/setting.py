@@ -1,9 +1,8 @@
 """What all mechanisms of the comparison share: the true locations, the adversary, and what a release holds."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +11,9 @@ from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.temporal import temporal_privacy_leakage
 from tplrepro.markov.filtering import messages
+from tplrepro.markov.sequences import as_sequences
 from tplrepro.markov.transition import TransitionMatrix
+from tplrepro.states import by_state
 from tplrepro.validation import FrozenArrays, check_horizon, frozen
 
 
@@ -159,10 +160,8 @@ class SimulatedRelease(FrozenArrays):
         return float(self.correlation / (1.0 - self.correlation**2) / self.variances[0])
 
 
-def setting_from_sequences(
-    sequences: Iterable[ArrayLike], positions: ArrayLike, horizon: int, smoothing: float, radius: float
-) -> Setting:
-    """Estimate the chain from sequences of cells, and cut the sequences into users of T times each.
+def setting_from_sequences(sequences: Any, positions: Any, horizon: int, smoothing: float, radius: float) -> Setting:
+    """Estimate the chain from sequences, as in `as_sequences`, and cut the sequences into users of T times each.
 
     Each stretch of T = `horizon` consecutive states counts as a separate user, all present at once. Cells at
     most `radius` apart are neighbours. Raises ValueError if no sequence has T states.
@@ -173,10 +172,10 @@ def setting_from_sequences(
     (Setting(2 users, 3 times, 2 cells), [[0, 1, 0], [0, 1, 1]], [[2.0, 0.0], [0.0, 2.0], [1.0, 1.0]], [[0,
     1]])
     """
-    places = np.asarray(positions, dtype=float)
-    length = check_horizon(horizon)
-    transitions = TransitionMatrix.from_sequences(sequences, len(places), smoothing, sparse=False)
-    pieces = [s[: s.size // length * length].reshape(-1, length) for s in map(np.asarray, sequences)]
+    coded, length = as_sequences(sequences, len(positions)), check_horizon(horizon)
+    places = np.asarray(by_state(positions, coded.labels.tolist(), "positions"), dtype=float)
+    transitions = TransitionMatrix.from_sequences(coded, smoothing=smoothing, sparse=False)
+    pieces = [s[: s.size // length * length].reshape(-1, length) for s in coded]
     if not any(map(len, pieces)):
         raise ValueError(f"some sequence must have {length} states, found none so long; choose a smaller horizon")
     return Setting(

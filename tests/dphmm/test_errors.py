@@ -15,7 +15,7 @@ LABELLED = TransitionMatrix(TRANSITIONS, states=[0, 1, 2, 3, 5, 4])
 NOISE = KNormMechanism(categorical(), F, 1.0)
 
 CASES = [
-    (lambda: dphmm.delta_location_set([1.0], 1.0), r"excluded_probability must be in \[0, 1\)"),
+    (lambda: dphmm.delta_location_set([1.0], 1.0), r"excluded_probability must be a probability in \[0, 1\)"),
     (lambda: as_answers([[1, 2, 3], [4, 5, 6]], 3), r"shape \(3, d\), found \(2, 3\); transpose it"),
     (lambda: as_answers(np.zeros((4, 2)), 3), "one row of d numbers a state"),
     (lambda: as_answers([0, np.nan], 2), r"finite, found \[nan\] for state 1"),
@@ -56,7 +56,7 @@ CASES = [
     (lambda: dphmm.protectable_graph(categorical().constrain([4]), F), "two possible states, found only state 4"),
     # The arguments of a release are checked at once, the states as they are read.
     (lambda: running_example([1], initial=START * 0.9), "initial must be .* sum to 1 within 1e-09, found sum 0.9"),
-    (lambda: running_example([1], transitions=np.eye(5)), "same states, found 5 and 6"),
+    (lambda: running_example([1], transitions=np.eye(5)), r"same states in the same order, found \[5, 6\]"),
     (lambda: running_example([1], mechanism="gauss"), "mechanism must be one of .* found 'gauss'"),
     (lambda: running_example([1], method="best"), "method must be one of 'greedy', 'stepwise', 'optimal'"),
     (lambda: running_example([1], answers=F.T), r"shape \(6, d\), found \(2, 6\); transpose it"),
@@ -74,7 +74,10 @@ CASES = [
     (lambda: running_example([1], answers={}), "one query or more, found an empty mapping"),
     (lambda: running_example([1], answers={"a": F}), r"each of the queries \['a'\], found \[None\]; give both"),
     (lambda: running_example([1], epsilon={"a": 1.0}), r"each of the queries \[None\], found \['a'\]"),
-    (lambda: running_example([1], transitions=[np.eye(6), np.eye(5)]), "same states, found 5 and 6"),
+    (
+        lambda: running_example([1], transitions=[np.eye(6), np.eye(5)]),
+        r"same states in the same order, found \[5, 6\]",
+    ),
     (
         lambda: list(running_example([1] * 3, transitions=[np.eye(6)])),
         "between each two timestamps, found 1 for a longer",

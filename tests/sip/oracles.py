@@ -35,7 +35,7 @@ def checked_rows(response, belief):
     assert rows.sum(axis=1) == pytest.approx(1.0, abs=1e-12)
     assert belief @ rows == pytest.approx(response.marginal, rel=1e-9, abs=1e-12)
     assert rows.T == pytest.approx(np.array([response.column(y) for y in range(belief.size)]), rel=1e-12)
-    assert np.diagonal(rows) == pytest.approx(response.kept(), rel=1e-12)
+    assert 1 - np.diagonal(rows) == pytest.approx(response.changed(), rel=1e-9, abs=1e-12)
     assert response.leakage == pytest.approx(leakage_by_loops(rows, belief), rel=1e-6, abs=1e-9)
     changed = sum(b * (1 - row[x]) for x, (b, row) in enumerate(zip(belief, rows, strict=True)))
     assert response.cost() == pytest.approx(changed, rel=1e-9, abs=1e-12)

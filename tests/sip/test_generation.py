@@ -49,6 +49,10 @@ def test_few_symbols_are_answered_exactly_and_impossible_ones_by_the_marginal():
     assert rows[belief == 0] == pytest.approx(response.marginal[None])
     inside = table[np.ix_(possible, possible)]
     assert response.cost(table) == pytest.approx(least_cost(belief[possible], inside, 1.0), abs=1e-7)
+    assert response.bound == -np.inf  # the impossible symbol might be a better output
+    nearby, even = np.array([[0, 4, 1], [4, 0, 1], [1, 1, 0]]), [0.5, 0.5, 0.0]
+    bound, other = (sip.OptimalResponse(0.1, kind).response(even) for kind in (looked_up(nearby), nearby))
+    assert bound.bound <= other.cost(nearby) < 1.01 < bound.cost(nearby)
 
 
 def test_gaze_on_a_fine_grid_is_answered_from_few_cells():

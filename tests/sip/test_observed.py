@@ -36,7 +36,7 @@ def test_where_all_batches_occur_they_are_those_of_the_full_alphabet():
     assert batches[0].tolist() == (everything[0:-1:2] * 3 + everything[1::2]).tolist()
     without_the_last = sip.observed_batches([[0, 1, 1, 0]], 2, n_symbols=3)
     assert without_the_last.distance(between)(0, 1) == between[0, 1] + between[1, 0]
-    with pytest.raises(ValueError, match=r"distances between 2 symbols must have shape \(2, 2\), found \(1, 1\)"):
+    with pytest.raises(ValueError, match=r"distances between 3 symbols must have shape \(3, 3\), found \(1, 1\)"):
         without_the_last.distance(between[:1, :1])
     belief = rng.dirichlet(np.ones(9))
     one = sip.OptimalResponse(1.0, batches.distance(between)).response(belief)

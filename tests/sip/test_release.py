@@ -105,7 +105,7 @@ def test_each_release_reports_its_true_leakage():
         response = crr.response(belief.current)
         rows = response.matrix()
         assert step.leakage == pytest.approx(sip.instantaneous_leakage(rows, belief.current), rel=1e-12)
-        assert step.kept == pytest.approx(rows[step.symbol, step.symbol])
+        assert step.changed == pytest.approx(1 - rows[step.symbol, step.symbol])
         belief = belief.observe(step.output, response)
 
 

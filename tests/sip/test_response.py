@@ -5,6 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from experiments.sip import setups
 from experiments.sip.tops import release_tops
 from tests.sip.oracles import beliefs, budgets, checked_rows
 from tplrepro import sip
@@ -63,6 +64,15 @@ def test_randomised_response(belief, epsilon):
     assert np.diagonal(rows) == pytest.approx(odds / (odds + n - 1), rel=1e-12)
     assert sip.local_differential_privacy(rows) == pytest.approx(epsilon, rel=1e-9)
     assert response.leakage <= epsilon + 1e-12
+
+
+def test_large_budgets_lose_no_digits():
+    for epsilon in (30.0, 60.0, 300.0):
+        response = sip.RandomizedResponse(epsilon).response([0.5, 0.5])
+        assert response.cost() == pytest.approx(np.exp(-epsilon), rel=1e-12)
+        assert sip.local_differential_privacy(response.matrix()) == pytest.approx(epsilon)
+    budget, _ = setups.least_leakage(sip.RandomizedResponse, [[0.5, 0.5]], [1.0], 1e-17)
+    assert budget == pytest.approx(-np.log(1e-17))  # 39.1
 
 
 @given(beliefs(smallest=3), st.floats(0.01, 5.0), st.data())

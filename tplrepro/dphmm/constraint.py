@@ -4,10 +4,15 @@ DPHMM constrains the policy graph to C_t = {s_i : p_t^-[i] > 0}. The baseline of
 "DPLS", takes the delta-location set instead: the fewest states that hold probability 1 - delta.
 """
 
+from collections.abc import Sequence
+from numbers import Number
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
+from tplrepro.states import by_state
 from tplrepro.validation import as_numbers, check_codes, check_distribution, check_probability, frozen
 
 
@@ -22,24 +27,18 @@ def delta_location_set(prior: ArrayLike, excluded_probability: float) -> np.ndar
     [0, 1, 3]
     """
     p = check_distribution(prior, name="prior")
-    check_share(excluded_probability, "excluded_probability")
+    check_probability(excluded_probability, "excluded_probability", one=False)
     order = np.argsort(-p, kind="stable")
     # Rounding of the sum must not cost a state: the set may only be too large.
     count = min(np.searchsorted(np.cumsum(p[order]), 1 - excluded_probability) + 1, np.count_nonzero(p))
     return np.sort(order[:count])
 
 
-def check_share(share: float, name: str) -> None:
-    """Raise ValueError unless `share` is a probability in [0, 1)."""
-    if check_probability(share, name) == 1:
-        raise ValueError(
-            f"{name} must be in [0, 1), found 1; give the probability of states to leave out, such as 0.01"
-        )
-
-
 def check_states(states: ArrayLike, n_states: int, name: str = "states") -> np.ndarray:
     """Indices of states 0..N-1, or a boolean mask (N,), as distinct ascending indices."""
     array = np.asanyarray(list(states) if isinstance(states, (set, frozenset)) else states)
+    if array.dtype == bool:
+        array = np.asarray(by_state(states, n_states, name))
     if array.dtype == bool and array.shape == (n_states,):
         return np.flatnonzero(array)
     is_named = np.zeros(n_states, dtype=bool)
@@ -51,7 +50,7 @@ def as_numbered_chain(transitions: TransitionMatrix | ArrayLike) -> TransitionMa
     """A chain whose states are 0..N-1; other whole numbers would be mistaken for indices."""
     P = as_transition_matrix(transitions)
     for position, label in enumerate(P.states):
-        if isinstance(label, (int, np.integer)) and label != position:
+        if isinstance(label, Number) and label != position:
             raise ValueError(
                 f"states must be numbered 0..{P.n_states - 1}, found {label} in row {position} of the transitions; "
                 "give the numbers that `index` says, and the matrix as `toarray()`"
@@ -59,12 +58,13 @@ def as_numbered_chain(transitions: TransitionMatrix | ArrayLike) -> TransitionMa
     return P
 
 
-def as_answers(answers: ArrayLike, n_states: int | None = None) -> np.ndarray:
-    """The answers f of all states as a finite read-only array (N, d), a copy; (N,) stands for d = 1."""
+def as_answers(answers: Any, states: int | Sequence | None = None) -> np.ndarray:
+    """The answers f of all states, aligned, as a finite read-only array (N, d), a copy; (N,) stands for d = 1."""
+    answers = by_state(answers, states, "answers f")
     remedy = "give one row of d numbers a state"
     f = frozen(np.atleast_1d(as_numbers(answers, "answers f must be an array of numbers (N, d)", remedy)))
     f = f[:, None] if f.ndim == 1 else f
-    n = len(f) if n_states is None else n_states
+    n = len(f) if states is None else states if isinstance(states, int) else len(states)
     if f.ndim != 2 or f.shape[0] != n or f.shape[1] == 0:
         hint = "transpose it" if f.ndim == 2 and f.shape[1] == n else remedy
         raise ValueError(f"answers f must have shape ({n}, d), found {np.shape(answers)}; {hint}")

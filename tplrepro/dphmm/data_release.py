@@ -15,14 +15,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 
-from tplrepro.dphmm.constraint import as_answers, as_numbered_chain, check_share, check_states, delta_location_set
+from tplrepro.dphmm.constraint import as_answers, as_numbered_chain, check_states, delta_location_set
 from tplrepro.dphmm.hull import sensitivity_hull
 from tplrepro.dphmm.mechanisms import MECHANISMS, KNormMechanism
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.dphmm.protection import METHODS, Protection, as_policy, constrained_dp_factor, protect
 from tplrepro.markov.filtering import condition, log_probabilities, log_product, matrices_over_time
 from tplrepro.markov.transition import TransitionMatrix
-from tplrepro.validation import FrozenArrays, check_budgets, check_choice, check_distribution, frozen
+from tplrepro.states import common_states
+from tplrepro.validation import FrozenArrays, check_budgets, check_choice, check_distribution, check_probability, frozen
 
 #: Sets of possible states whose protection is kept: more than a series meets before all states are possible.
 KEPT = 128
@@ -155,22 +156,18 @@ class DataRelease:
         series = matrices_over_time(transitions)
         self._chain = [as_numbered_chain(each) for each in ([transitions] if series is None else series)]
         self._changes = series is not None
+        states = common_states([range(n), *(P.states for P in self._chain)], "transitions and policy") or range(n)
+        self._states = states
         queries = answers if isinstance(answers, Mapping) else {None: answers}
-        self._queries: dict[str | None, np.ndarray] = {name: as_answers(f, n) for name, f in queries.items()}
+        self._queries: dict[str | None, np.ndarray] = {name: as_answers(f, states) for name, f in queries.items()}
         if not self._queries:
             raise ValueError("answers must be those of one query or more, found an empty mapping; name a query")
         self._answers = np.hstack([*self._queries.values()])
-        for P in self._chain:
-            if P.n_states != n:
-                raise ValueError(
-                    "transitions and policy must have the same states, "
-                    f"found {P.n_states} and {n}; build both over 0..N-1"
-                )
         check_choice(mechanism, "mechanism", MECHANISMS)
         check_choice(method, "method", METHODS)
-        check_share(threshold, "threshold")
+        check_probability(threshold, "threshold", one=False)
         if excluded_probability is not None:
-            check_share(excluded_probability, "excluded_probability")
+            check_probability(excluded_probability, "excluded_probability", one=False)
             if threshold:
                 raise ValueError(
                     "threshold and excluded_probability exclude each other, "
@@ -191,7 +188,7 @@ class DataRelease:
         rng: np.random.Generator,
     ) -> Iterator[ReleasedAnswer | None]:
         """Release one series of true states; parameters, errors and results as in `release`."""
-        prior = check_distribution(initial, self.policy.n_states, "initial")
+        prior = check_distribution(initial, self._states, "initial")
         epsilons: Mapping[Any, Any] = epsilon if isinstance(epsilon, Mapping) else {None: epsilon}
         if epsilons.keys() != self._queries.keys():
             raise ValueError(

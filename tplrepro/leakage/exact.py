@@ -35,6 +35,7 @@ The backward matrix contains a prior. Each side uses the matrix given for it; TP
 two belong together (`TransitionMatrix.reverse`, with the distribution at each time).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -43,6 +44,7 @@ from numpy.typing import ArrayLike
 
 from tplrepro.leakage.temporal import Correlation, Matrix, TemporalLeakage, dense, steps_of_both_sides
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
+from tplrepro.states import common_states
 from tplrepro.validation import FrozenArrays, check_budgets, check_horizon
 
 #: Largest n^4 T^2, the order of the operations; about ten minutes.
@@ -244,6 +246,12 @@ def arrays_of_both_sides(
         before, after = [None] * len(before), [None] * len(after)
     before, after = ([None if P is None else P.probabilities for P in side] for side in (before, after))
     return before, after, n or default
+
+
+def states_of_both_sides(backward: Correlation, forward: Correlation, horizon: int) -> Sequence | None:
+    """The states that the matrices of both sides share, None if no matrix is known."""
+    before, after, _ = steps_of_both_sides(_as_dense, backward, forward, horizon)
+    return common_states(P.states for P in [*before, *after] if P is not None)
 
 
 def _as_dense(matrix: Matrix | None) -> TransitionMatrix | None:

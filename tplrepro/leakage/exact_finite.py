@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.leakage.exact import ExactLeakage, arrays_of_both_sides, with_joint
+from tplrepro.leakage.exact import ExactLeakage, arrays_of_both_sides, states_of_both_sides, with_joint
 from tplrepro.leakage.temporal import Correlation
+from tplrepro.states import by_state
 from tplrepro.validation import as_numbers, check_horizon
 
 #: Most messages of one time before inner ones are left out; a release then takes some seconds.
@@ -58,7 +59,7 @@ def mechanism_leakage(
     >>> temporal_privacy_leakage([1.0] * 4, P, P).tpl.round(3).tolist()
     [2.394, 2.862, 2.862, 2.394]
     """
-    columns = _columns(likelihoods, horizon)
+    columns = _columns(likelihoods, horizon, backward, forward)
     before, after, n = arrays_of_both_sides(backward, forward, len(columns), columns[0].shape[1])
     if any(x.shape[1] != n for x in columns):
         raise ValueError(
@@ -114,9 +115,12 @@ def _log_ratios(vectors: np.ndarray) -> np.ndarray:
     return np.array([(row - logs).max(axis=1) for row in logs])
 
 
-def _columns(likelihoods: Any, horizon: int | None) -> list[np.ndarray]:
+def _columns(likelihoods: Any, horizon: int | None, backward: Correlation, forward: Correlation) -> list[np.ndarray]:
     """The likelihood vectors of each time as rows, (K, n) each."""
     tables = likelihoods if horizon is None else [likelihoods]
+    if any(hasattr(x, "iloc") for x in tables):
+        states = states_of_both_sides(backward, forward, len(tables) if horizon is None else horizon)
+        tables = [by_state(x, states, "likelihoods") for x in tables]
     tables = [as_numbers(x, "likelihoods must be tables of numbers", "give Pr(o | l) of each time") for x in tables]
     for x in tables:
         if x.ndim != 2 or x.size == 0 or not np.isfinite(x).all() or (x <= 0).any():

@@ -6,13 +6,14 @@ F (x_{t+1} * future_{t+1}).
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from tplrepro.leakage.exact import arrays_of_both_sides
+from tplrepro.leakage.exact import arrays_of_both_sides, states_of_both_sides
 from tplrepro.leakage.temporal import Correlation
 from tplrepro.markov.filtering import messages
+from tplrepro.states import by_state
 from tplrepro.validation import FrozenArrays, as_numbers
 
 
@@ -29,7 +30,7 @@ class MeasuredLeakage(FrozenArrays):
 
 
 def measured_leakage(
-    log_likelihoods: ArrayLike, backward: Correlation = None, forward: Correlation = None
+    log_likelihoods: Any, backward: Correlation = None, forward: Correlation = None
 ) -> MeasuredLeakage:
     """The leakage of observed outputs; never more than `exact_leakage` of their budgets.
 
@@ -49,6 +50,9 @@ def measured_leakage(
     >>> measured.tpl[3].round(6).item(), exact_leakage(epsilons, backward=P).tpl[3].round(6).item()
     (2.93342, 2.93342)
     """
+    if hasattr(log_likelihoods, "iloc"):
+        labels = states_of_both_sides(backward, forward, log_likelihoods.shape[0])
+        log_likelihoods = by_state(log_likelihoods, labels, "log-likelihoods", (1,))
     x = as_numbers(log_likelihoods, "log-likelihoods must be numbers", "give log Pr(o_t | l_t)")
     if x.ndim < 2 or not np.isfinite(x).all():
         raise ValueError(

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from tplrepro.lazy import extra
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.markov.transition import TransitionMatrix
+from tplrepro.states import common_states
 from tplrepro.validation import FrozenArrays, check_budgets, check_horizon
 
 if TYPE_CHECKING:
@@ -219,16 +220,9 @@ def dense(P: TransitionMatrix, most: int, remedy: str) -> np.ndarray:
 
 
 def _number_of_states(matrices: Iterable) -> int | None:
-    """The number of states that all matrices or loss functions share; a range of states agrees with any labels."""
-    states = [getattr(P, "matrix", P).states for P in matrices if P is not None]
-    sizes = sorted({len(labels) for labels in states})
-    labelled = dict.fromkeys(tuple(labels) for labels in states if not isinstance(labels, range))
-    if len(sizes) > 1 or len(labelled) > 1:
-        different = sizes if len(sizes) > 1 else " and ".join(str(list(labels[:5])) for labels in labelled)
-        raise ValueError(
-            f"all matrices must have the same states in the same order, found {different}; estimate them over one set"
-        )
-    return max(sizes, default=None)
+    """The number of states that all matrices or loss functions share."""
+    states = common_states(getattr(P, "matrix", P).states for P in matrices if P is not None)
+    return None if states is None else len(states)
 
 
 def _listed(matrices: Any, steps: int, name: str) -> tuple[list, int]:

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
+from tplrepro.states import by_state, common_states
 from tplrepro.validation import FrozenArrays, as_numbers, check_distribution
 
 #: Products below this may have lost summands to underflow. Above it no loss matters: each is less than 1e-323.
@@ -73,6 +74,11 @@ def forward_backward(
     >>> float(np.exp(result.log_evidence).round(6))  # the sum over all four paths
     0.262
     """
+    matrices = matrices_over_time(transitions)
+    steps = [as_transition_matrix(matrix) for matrix in ([transitions] if matrices is None else matrices)]
+    states = common_states(matrix.states for matrix in steps)
+    if states is not None:
+        log_likelihoods = by_state(log_likelihoods, states, "log_likelihoods", (1,))
     likelihoods = as_numbers(log_likelihoods, "log_likelihoods must be numbers", "give -inf for impossible")
     if likelihoods.ndim < 2 or 0 in likelihoods.shape:
         raise ValueError(
@@ -80,23 +86,20 @@ def forward_backward(
             "give a row for each output"
         )
     *_, horizon, n = likelihoods.shape
-    matrices = matrices_over_time(transitions)
+    if states is None:
+        states = range(n)
     if matrices is None:
-        steps = [as_transition_matrix(transitions)] * (horizon - 1)
-    else:
-        steps = [*map(as_transition_matrix, matrices)]
+        steps = steps * (horizon - 1)
     if len(steps) != horizon - 1:
         raise ValueError(
             f"{horizon} outputs need {horizon - 1} transition matrices, found {len(steps)}; "
             "give one for all steps, or one between each two times"
         )
-    if any(matrix.n_states != n for matrix in steps):
-        raise ValueError(
-            f"log_likelihoods must have a column for each of {steps[0].n_states} states, found {n}; give all"
-        )
+    if len(states) != n:
+        raise ValueError(f"log_likelihoods must have a column for each of {len(states)} states, found {n}; give all")
     priors, posteriors = np.empty_like(likelihoods), np.empty_like(likelihoods)
     log_evidence = np.zeros(likelihoods.shape[:-2])
-    priors[..., 0, :] = log_probabilities(check_distribution(initial, n, "initial"))
+    priors[..., 0, :] = log_probabilities(check_distribution(initial, states, "initial"))
     for t in range(horizon):
         if t:
             priors[..., t, :] = log_product(posteriors[..., t - 1, :], steps[t - 1])

@@ -103,7 +103,7 @@ def every_kth(matrix: TransitionMatrix | ArrayLike, k: int) -> TransitionMatrix:
 
 def _augmented(sequences: Any, order: int, labels: Sequence | None) -> Sequences:
     """Sequences over the k-tuples that occur, sorted; each is k - 1 shorter, or empty."""
-    coded = as_sequences(sequences, None if labels is None else len(labels))
+    coded = as_sequences(sequences, states=None if labels is None else range(len(labels)))
     lengths = np.maximum(coded.lengths - (order - 1), 0)
     if not lengths.any():
         raise ValueError(

@@ -7,7 +7,6 @@ sequence begins: a million sessions as a list of arrays would be a million Pytho
 
 import itertools
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tplrepro.states import checked_states
 from tplrepro.validation import FrozenArrays, check_choice, check_horizon
 
 COLUMNS = ["user", "time", "state"]
@@ -195,24 +195,6 @@ def as_sequences(data: Any, n_states: int | None = None, states: Iterable | None
     return Sequences(codes, coded.offsets, labels, coded.users)
 
 
-def checked_states(states: Any, n: int | None = None) -> Any:
-    """The distinct labels of n states (None: any number), by default 0..n-1."""
-    if states is None and n is not None:
-        return range(n)
-    try:
-        if isinstance(states, (set, frozenset)):
-            raise TypeError("a set has no order")
-        labels = states if isinstance(states, range) else tuple(states)
-        twice = [label for label, count in Counter(labels).items() if count > 1]
-    except TypeError as error:
-        raise ValueError(f"states must be labels, found {str(states)[:60]} ({error}); list them in order") from None
-    if twice:
-        raise ValueError(f"states must be distinct, found {twice[0]!r} more than once; give each its own label")
-    if n is not None and len(labels) != n:
-        raise ValueError(f"states must be {n} labels, found {len(labels)}; give each state its own label")
-    return labels
-
-
 def count_transitions(
     sequences: Any, n_states: int | None = None, states: Iterable | None = None, direction: str = "forward"
 ) -> tuple[Any, list]:
@@ -261,7 +243,11 @@ def _coded(data) -> Sequences:
     users, sequences = [*zip(*pairs, strict=True)] or [(), ()]
     arrays = [_one_dimensional(sequence, position) for position, sequence in enumerate(sequences)]
     nonempty = [array for array in arrays if array.size] or [np.empty(0, np.int32)]
-    return Sequences.from_flat(np.concatenate(nonempty), np.cumsum([0, *map(len, arrays)]), _array_of(users))
+    # Together, int64 and uint64 would become floats, in which large labels are equal.
+    exact = None if np.result_type(*nonempty).kind in "iuO" else object
+    return Sequences.from_flat(
+        np.concatenate(nonempty, dtype=exact), np.cumsum([0, *map(len, arrays)]), _array_of(users)
+    )
 
 
 def _from_frame(frame) -> Sequences:

@@ -15,7 +15,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.markov.sequences import checked_states, count_transitions
+from tplrepro.markov.sequences import count_transitions
+from tplrepro.states import by_state, checked_states, common_states
 from tplrepro.validation import (
     FrozenArrays,
     as_numbers,
@@ -68,7 +69,8 @@ class TransitionMatrix(FrozenArrays):
         background: ArrayLike | None = None,
     ):
         if isinstance(probabilities, TransitionMatrix):
-            states = probabilities.states if states is None else states
+            named = [probabilities.states] if states is None else [checked_states(states), probabilities.states]
+            states = common_states(named, "states and the matrix")
             probabilities, background = probabilities.probabilities, probabilities.background
         probabilities, states = _without_labels(probabilities, states)
         if hasattr(probabilities, "tocsr"):
@@ -200,8 +202,10 @@ class TransitionMatrix(FrozenArrays):
 
     def __matmul__(self, other: "TransitionMatrix | ArrayLike") -> Any:
         """P @ Q is the matrix of a step by P and then one by Q; P @ v is an array."""
-        product = self.to_numpy() @ np.asarray(other)
-        return TransitionMatrix(product, self.states) if isinstance(other, TransitionMatrix) else product
+        if isinstance(other, TransitionMatrix):
+            states = common_states([self.states, other.states])
+            return TransitionMatrix(self.to_numpy() @ other.to_numpy(), states)
+        return self.to_numpy() @ np.asarray(by_state(other, self.states, "the right side"))
 
     def __rmatmul__(self, other: ArrayLike) -> np.ndarray:
         rows = np.asarray(other)
@@ -276,7 +280,7 @@ class TransitionMatrix(FrozenArrays):
         return _power_iteration(self) if self.is_sparse else _state_reduction(self)
 
     def _prior(self, initial: ArrayLike | None) -> np.ndarray:
-        return self.stationary() if initial is None else check_distribution(initial, self.n_states, "initial")
+        return self.stationary() if initial is None else check_distribution(initial, self.states, "initial")
 
     def reverse(self, initial: ArrayLike | None = None) -> "TransitionMatrix":
         """Bayes' rule: from Pr(l^t | l^{t-1}) to Pr(l^{t-1} | l^t), or back.
@@ -345,9 +349,10 @@ def _without_labels(matrix: Any, states: Iterable | None) -> tuple[Any, Iterable
         raise ValueError(
             f"rows and columns must have the same labels once each, found {labels[:5]} and {columns[:5]}; use set_index"
         )
-    if states is None and labels != list(range(len(labels))):
-        states = labels
-    return matrix[labels].to_numpy(), states
+    if states is not None:
+        named = checked_states(states, len(labels))
+        return by_state(matrix[labels], named, "the matrix", (0, 1)).to_numpy(), named
+    return matrix[labels].to_numpy(), None if labels == list(range(len(labels))) else labels
 
 
 def _sparse(matrix: Any, name: str):

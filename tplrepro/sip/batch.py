@@ -7,6 +7,8 @@ Algorithm 2 of [3], gradient descent, is kept beside it, repaired where it leave
 with line 13 read as Eq. (30): s / a, not s / (a beta).
 """
 
+from itertools import product
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -51,18 +53,18 @@ def batch_belief(belief: ArrayLike, transition: TransitionMatrix | ArrayLike, wi
     >>> batch_belief([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], 2).tolist()
     [0.45, 0.05, 0.05, 0.45]
     """
-    matrix = as_transition_matrix(transition).toarray()
-    _check_alphabet(len(matrix), width)
-    return markov_sequences(check_distribution(belief, len(matrix), "a belief"), matrix, width).ravel()
+    matrix = as_transition_matrix(transition)
+    _check_alphabet(matrix.n_states, width)
+    return markov_sequences(belief, matrix, width).ravel()
 
 
 def batch_chain(initial: ArrayLike, transition: TransitionMatrix | ArrayLike, width: int) -> SymbolChain:
-    """The chain of order 1 over batches that a chain of order 1 over symbols makes."""
+    """The chain of order 1 over batches that a chain over symbols makes; batches of named states are tuples."""
     matrix = as_transition_matrix(transition)
     after = np.array([batch_belief(row, matrix, width) for row in matrix.toarray()])
-    return SymbolChain.first_order(
-        batch_belief(initial, matrix, width), after[np.arange(after.shape[1]) % matrix.n_states]
-    )
+    states = None if isinstance(matrix.states, range) else product(matrix.states, repeat=width)
+    batches = TransitionMatrix(after[np.arange(after.shape[1]) % matrix.n_states], states)
+    return SymbolChain.first_order(batch_belief(initial, matrix, width), batches)
 
 
 class BatchResponse(OptimalResponse):

@@ -11,6 +11,7 @@ can occur.
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,11 +23,12 @@ from tplrepro.validation import (
     ROW_SUM_TOLERANCE,
     FrozenArrays,
     as_numbers,
-    check_budgets,
+    check_alpha,
     check_distribution,
     check_horizon,
     check_level,
     check_probability,
+    over_time,
 )
 
 #: Pairs of sequences that enumeration may visit; 8 bytes each.
@@ -44,6 +46,13 @@ def _check_response_matrix(matrix: ArrayLike, n: int | None = None) -> np.ndarra
     return rows
 
 
+def _rows_and_belief(matrix: Any, belief: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The rows of a response and the belief, both in the order of the rows where these have labels."""
+    labels = matrix.index.tolist() if hasattr(matrix, "iloc") else None
+    beta = check_distribution(belief, labels, "a belief")
+    return _check_response_matrix(matrix, beta.size), beta
+
+
 def instantaneous_leakage(matrix: ArrayLike, belief: ArrayLike) -> float:
     """Instantaneous information leakage of a response under a belief, in nats (Definition 2, Eq. (12) of [3]).
 
@@ -55,8 +64,7 @@ def instantaneous_leakage(matrix: ArrayLike, belief: ArrayLike) -> float:
     >>> instantaneous_leakage([[1, 0], [1, 0]], [0.5, 0.5])  # the output says nothing
     0.0
     """
-    beta = check_distribution(belief, name="a belief")
-    rows = _check_response_matrix(matrix, beta.size)
+    rows, beta = _rows_and_belief(matrix, belief)
     marginal = beta @ rows
     likelihood = rows[np.ix_(beta > 0, marginal > 0)]
     return float(np.abs(log_probabilities(likelihood) - np.log(marginal[marginal > 0])).max())
@@ -79,8 +87,8 @@ def mutual_information(matrix: ArrayLike, belief: ArrayLike) -> float:
     >>> round(mutual_information([[0.75, 0.25], [0.25, 0.75]], [0.5, 0.5]), 4)
     0.1308
     """
-    beta = check_distribution(belief, name="a belief")
-    return joint_information(beta[:, None] * _check_response_matrix(matrix, beta.size))
+    rows, beta = _rows_and_belief(matrix, belief)
+    return joint_information(beta[:, None] * rows)
 
 
 def joint_information(joint: np.ndarray) -> float:
@@ -93,19 +101,19 @@ def joint_information(joint: np.ndarray) -> float:
 def compose(leakages: ArrayLike, delta: float = 0.0) -> float:
     """Sequence information leakage, nats: the sum, or with delta > 0 the smaller of Theorems 1 and 2 of [3].
 
-    `leakages` (T,) are positive bounds of the IIL (or BIL) of each release; delta in [0, 1) is the
+    `leakages` (T,) are bounds, at least 0, of the IIL (or BIL) of each release; delta in [0, 1) is the
     probability with which each side of the two-sided leakage may exceed the result. ValueError for anything
     else.
 
     >>> round(compose([0.1] * 100), 4), round(compose([0.1] * 100, delta=1e-5), 4)
     (10.0, 5.8502)
     """
-    values = check_budgets(leakages, "leakages")
-    delta = check_probability(delta, "delta")
-    if delta == 1:
-        raise ValueError("delta must be a probability from 0 to below 1, found 1; give such as 1e-5")
+    values = over_time(check_alpha(leakages, "leakages"), "leakages", "leakage")
+    delta = check_probability(delta, "delta", one=False)
+    if delta == 0:
+        return float(values.sum())
     # The theorem's Azuma-Hoeffding argument, for unequal leakages; its batched half prints tau for sqrt(tau).
-    deviation = np.sqrt(-2 * log_probabilities(delta) * (values @ values))
+    deviation = np.sqrt(-2 * np.log(delta) * (values @ values))
     return float(min(values.sum(), values @ np.expm1(values) + deviation))
 
 
@@ -115,9 +123,10 @@ def markov_sequences(initial: ArrayLike, transition: ArrayLike, horizon: int) ->
     >>> markov_sequences([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], 2).tolist()
     [[0.45, 0.05], [0.05, 0.45]]
     """
-    joint, P = check_distribution(initial, name="a belief"), as_transition_matrix(transition).toarray()
+    matrix = as_transition_matrix(transition)
+    joint = check_distribution(initial, matrix.states, "a belief")
     for _ in range(1, check_horizon(horizon)):
-        joint = joint[..., None] * P
+        joint = joint[..., None] * matrix.toarray()
     return joint
 
 
@@ -145,9 +154,12 @@ class SequenceLeakage(FrozenArrays):
         >>> [round(leakage.delta(epsilon), 4) for epsilon in (0.5, 1.0, leakage.sequence)]
         [0.5688, 0.1037, 0.0]
         """
+        level = check_level(epsilon, "epsilon")
+        if level >= self.sequence:  # rounding must not put a pair above the largest leakage
+            return 0.0
         joint, outputs = self.prior[:, None] * self.likelihoods, self.prior @ self.likelihoods
         leakages = np.abs(log_probabilities(self.likelihoods) - np.log(outputs))
-        return float(joint[leakages > check_level(epsilon, "epsilon")].sum())
+        return float(joint[leakages > level].sum())
 
 
 def sequence_leakage(mechanism: BeliefMechanism, prior: ArrayLike) -> SequenceLeakage:

@@ -43,6 +43,7 @@ class Batches(Sequences):
     """Sequences of batches: their states are the batches that occur, each labelled by the tuple of its symbols."""
 
     symbols: np.ndarray  # (n, w), codes of the symbols of each batch; -1 beyond the end of a shorter one
+    alphabet: np.ndarray  # (m,), the symbol of each code; some may occur in no batch
 
     @cached_property
     def widths(self) -> np.ndarray:
@@ -52,14 +53,14 @@ class Batches(Sequences):
     def select(self, which: ArrayLike) -> "Batches":
         """The sequences that a boolean mask (k,) or an index array names; batches keep their numbers."""
         chosen = super().select(which)
-        return Batches(chosen.values, chosen.offsets, chosen.labels, chosen.users, self.symbols)
+        return Batches(chosen.values, chosen.offsets, chosen.labels, chosen.users, self.symbols, self.alphabet)
 
     def distance(self, between: Distance = "hamming") -> "BatchDistance":
         """Distance between batches, summed over their symbols; infinite between batches of different widths.
 
-        That between symbols is as in `OptimalResponse`.
+        That between symbols is as in `OptimalResponse`: an array has a row for each symbol of the `alphabet`.
         """
-        return BatchDistance(self.symbols, between)
+        return BatchDistance(self.symbols, distance_function(between, self.alphabet.tolist()))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,12 +68,7 @@ class BatchDistance(FrozenArrays):
     """A function of two arrays of batches that broadcast against each other: their distances."""
 
     symbols: np.ndarray
-    between: Any = "hamming"
-
-    def __post_init__(self):
-        n = max([int(self.symbols.max()) + 1, *np.shape(self.between)[:1]])  # the last symbols may occur in no batch
-        object.__setattr__(self, "between", distance_function(self.between, n))
-        super().__post_init__()
+    between: Any
 
     def __call__(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         total: Any = 0.0
@@ -91,8 +87,8 @@ def observed_batches(sequences: Any, width: int, n_symbols: int | None = None) -
     >>> batches = observed_batches([[7, 30, 30, 7, 7], [30, 7, 7, 30]], 2)
     >>> batches.labels.tolist(), [own.tolist() for own in batches]
     ([(7,), (7, 30), (30, 7)], [[1, 2, 0], [2, 1]])
-    >>> batches.widths.tolist(), batches.distance()([1, 1], [2, 0]).tolist()
-    ([1, 2, 2], [2.0, inf])
+    >>> batches.alphabet.tolist(), batches.widths.tolist(), batches.distance()([1, 1], [2, 0]).tolist()
+    ([7, 30], [1, 2, 2], [2.0, inf])
     """
     w, coded = check_horizon(width, "width"), as_sequences(sequences, n_symbols)
     counts = -(-coded.lengths // w)
@@ -105,4 +101,4 @@ def observed_batches(sequences: Any, width: int, n_symbols: int | None = None) -
     distinct, codes = np.unique(rows, axis=0, return_inverse=True)
     names: list = coded.labels.tolist()
     labels = np.fromiter((tuple(names[k] for k in row if k >= 0) for row in distinct.tolist()), object, len(distinct))
-    return Batches(codes.reshape(-1), offsets, labels, coded.users, distinct)
+    return Batches(codes.reshape(-1), offsets, labels, coded.users, distinct, coded.labels)

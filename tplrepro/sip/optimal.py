@@ -42,7 +42,7 @@ class OptimalResponse(BeliefMechanism):
     `distance` is "hamming"; an array (n, n) of distances between symbols, finite and not negative: a response
     among 400 symbols takes 1 to 3 seconds; or a function of two arrays of symbols that broadcast against each
     other, for more of them. Outputs are then symbols that the belief holds possible, and a distance may be
-    infinite.
+    infinite; where some symbols are impossible, `bound` is -inf, as they might be better outputs.
 
     More than 250 possible symbols under a function are answered by output generation, with a `bound` of -inf:
     nothing is proven of how near its cost is to the least. Among 300 symbols, at budgets of 1 to 8, it was 2
@@ -70,7 +70,7 @@ class OptimalResponse(BeliefMechanism):
         if callable(distance):
             solve, size = _function_response, RECENT_GENERATED
         else:
-            table = frozen(check_distance(distance, max((*np.shape(distance), 1)[0], 1)))
+            table = frozen(check_distance(distance, None))
             self.distance = distance if isinstance(distance, str) else table
             solve, size = _distance_response, max(1, RECENT_BYTES // table.nbytes)
         # Many users start from the same belief and see the same outputs.
@@ -100,7 +100,9 @@ def _function_response(belief: np.ndarray, distance: Callable[..., np.ndarray], 
     row_class = np.full(belief.size, len(response.table))  # impossible symbols get the marginal, which leaks nothing
     row_class[possible] = response.row_class
     rows = np.vstack([response.table, response.w_marginal])
-    return replace(response, belief=belief, labels=possible[response.labels], row_class=row_class, table=rows)
+    bound = response.bound if possible.size == belief.size else -np.inf
+    labels = possible[response.labels]
+    return replace(response, belief=belief, labels=labels, row_class=row_class, table=rows, bound=bound)
 
 
 def _distance_response(belief: np.ndarray, distance: np.ndarray, epsilon: float) -> Response:

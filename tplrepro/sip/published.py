@@ -69,8 +69,7 @@ def _among(belief: np.ndarray, support: np.ndarray, epsilon: float) -> Response:
     uniform = np.full(support.size, 1.0 / support.size)
     row_class = np.zeros(belief.size, dtype=np.intp)
     row_class[support] = -1
-    truth = -np.expm1(-epsilon) / (1.0 + (support.size - 1) * np.exp(-epsilon))  # else the answer is uniform
-    lie = float(1.0 - truth)
+    lie = float(support.size * np.exp(-epsilon) / (1.0 + (support.size - 1) * np.exp(-epsilon)))
     return Response(belief, support, lie, uniform, uniform[None], row_class)
 
 
@@ -114,6 +113,6 @@ class TemporalRandomizedResponse(BeliefMechanism):
 
     def response(self, belief: ArrayLike, previous: int | None = None) -> Response:
         n = self.transition.n_states
-        beta = check_distribution(belief, n, "a belief")
+        beta = check_distribution(belief, self.transition.states, "a belief")
         among = np.arange(n) if previous is None else self.support(int(check_symbols([previous], n)[0]))
         return _among(beta, among, self.epsilon)

@@ -6,15 +6,16 @@ are ever output.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.markov.filtering import log_probabilities
+from tplrepro.states import by_state
 from tplrepro.validation import as_numbers, check_choice, check_entries, check_horizon, check_level, frozen
 
 #: "hamming", an array (n, n), or a function of two arrays of symbols that broadcast against each other.
@@ -92,10 +93,13 @@ class Response:
             likelihood[y] = base + (1 - self.share)
         return likelihood
 
-    def kept(self) -> np.ndarray:
-        """Probability that each symbol is output unchanged, (n,)."""
+    def changed(self) -> np.ndarray:
+        """Probability that each symbol is output changed, (n,), accurate where it is small."""
         shared = self.row_class[self.labels]
-        return self._mixed(np.where(shared < 0, 1.0, self.table[shared, np.arange(self.labels.size)]))
+        leaves = np.where(shared < 0, 0.0, 1.0 - self.table[shared, np.arange(self.labels.size)])
+        result = np.ones(self.belief.size)
+        result[self.labels] = self.share * (1.0 - self.base) + (1.0 - self.share) * leaves
+        return result
 
     def _mixed(self, w: np.ndarray) -> np.ndarray:
         return self._over_symbols(self.share * self.base + (1 - self.share) * w)
@@ -122,7 +126,7 @@ class Response:
     def cost(self, distance: Distance = "hamming") -> float:
         """Expected distance between input and output (Eq. (14) of [3])."""
         if isinstance(distance, str) and distance == "hamming":
-            return float((self.belief * (1.0 - self.kept())).sum())
+            return float((self.belief * self.changed()).sum())
         between = distance_function(distance, self.belief.size)
         possible = np.flatnonzero(self.belief)
         b = self.belief[possible]
@@ -189,25 +193,29 @@ def check_symbols(sequence: ArrayLike, n_symbols: int) -> np.ndarray:
     return symbols.astype(np.int64)
 
 
-def check_distance(distance: str | ArrayLike, n: int) -> np.ndarray:
-    """A distance matrix (n, n), finite and not negative; "hamming" is 1 off the diagonal."""
+def check_distance(distance: Any, states: int | Sequence | None) -> np.ndarray:
+    """A distance matrix between states (n, n), finite and not negative; "hamming" is 1 off the diagonal."""
     if isinstance(distance, str):
         check_choice(distance, "distance, if it is not an array (n, n),", ["hamming"])
-        return 1.0 - np.eye(n)
+        return 1.0 - np.eye(len(states) if isinstance(states, Sequence) else states or 1)
+    distance = by_state(distance, states, "distances", (0, 1))
     values = as_numbers(distance, "distances must be numbers", "give an array (n, n)")
+    if states is None:
+        states = max(len(values) if values.ndim else 1, 1)
+    n = len(states) if isinstance(states, Sequence) else states
     if values.shape != (n, n):
         raise ValueError(f"distances between {n} symbols must have shape ({n}, {n}), found {values.shape}; resize them")
     check_entries(values, "distances")
     return values
 
 
-def distance_function(distance: Distance, n: int) -> Callable[..., np.ndarray]:
+def distance_function(distance: Distance, states: int | Sequence) -> Callable[..., np.ndarray]:
     """The distances between two arrays of symbols that broadcast against each other, as a function of them."""
     if callable(distance):
         return distance
     if isinstance(distance, str) and distance == "hamming":
         return np.not_equal
-    return partial(_look_up, frozen(check_distance(distance, n)))
+    return partial(_look_up, frozen(check_distance(distance, states)))
 
 
 def _look_up(values: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ the next symbol is drawn from the initial distribution whatever the context, whi
 everything possible.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any, Self
@@ -25,6 +25,7 @@ from tplrepro.markov.sequences import Sequences, as_sequences
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.sip.published import TemporalRandomizedResponse
 from tplrepro.sip.response import BeliefMechanism, Distance, Response, check_symbols, distance_function
+from tplrepro.states import common_states
 from tplrepro.validation import FrozenArrays, check_choice, check_distribution, check_probability
 
 
@@ -41,10 +42,16 @@ class SymbolChain(FrozenArrays):
 
     @classmethod
     def first_order(cls, initial: ArrayLike, transition: TransitionMatrix | ArrayLike) -> Self:
-        """A chain of order 1 from its initial distribution (n,) and transition matrix (n, n), dense or sparse."""
+        """A chain of order 1 from its initial distribution (n,) and transition matrix (n, n), whose states it keeps."""
         matrix = as_transition_matrix(transition)
-        n = matrix.n_states
-        return cls(check_distribution(initial, n, "a belief"), matrix, np.arange(n), np.zeros(n))
+        n, states = matrix.n_states, matrix.states
+        labels = None if isinstance(states, range) else np.fromiter(states, object, n)
+        return cls(check_distribution(initial, states, "a belief"), matrix, np.arange(n), np.zeros(n), labels)
+
+    @property
+    def states(self) -> Sequence:
+        """What the symbols 0..n-1 stand for."""
+        return range(self.n_symbols) if self.labels is None else self.labels.tolist()
 
     @property
     def n_symbols(self) -> int:
@@ -177,7 +184,7 @@ def chain_from_sequences(
     coded = as_sequences(sequences, n_symbols)
     n, (origin, target) = coded.n_states, coded.transitions()
     counts = np.bincount(coded.values, minlength=n) + 1.0
-    start = counts / counts.sum() if initial is None else check_distribution(initial, n, "initial")
+    start = counts / counts.sum() if initial is None else check_distribution(initial, coded.labels.tolist(), "initial")
     symbols = np.arange(n)
     if order == 2:
         pairs, codes = np.unique(origin.astype(np.int64) * n + target, return_inverse=True)
@@ -203,7 +210,7 @@ class ReleasedSymbol:
     symbol: int  # the true one; a batch's number, for batches
     output: int
     leakage: float  # true IIL, nats; infinite where a mechanism that uses the previous symbol rules earlier ones out
-    kept: float  # probability that this symbol was to be published unchanged
+    changed: float  # probability that another symbol was to be published
     likelihood: np.ndarray = field(repr=False)  # (n,), a(output | .), given the previous symbol if that is used
 
 
@@ -226,6 +233,9 @@ def release(
     >>> [(s.output, round(s.leakage, 3)) for s in release([0, 0, 1], crr, chain, rng=rng)]
     [(0, 1.0), (0, 1.073), (1, 1.393)]
     """
+    for used in mechanism.values() if isinstance(mechanism, Mapping) else [mechanism]:
+        if isinstance(used, TemporalRandomizedResponse):
+            common_states([used.transition.states, chain.states], "mechanism and chain")
     return _releases(mechanism, check_symbols(sequence, chain.n_symbols), chain, rng)
 
 
@@ -244,9 +254,9 @@ def _releases(
         response = used.response(belief.current, **previous)
         output = response.sample(symbol, rng)
         likelihood = response.column(output)
-        kept = (likelihood if output == symbol else response.column(symbol))[symbol]
+        changed = response.changed()[symbol]
         leakage = response.leakage if is_bounded else np.inf
-        yield ReleasedSymbol(symbol, output, float(leakage), float(kept), likelihood)
+        yield ReleasedSymbol(symbol, output, float(leakage), float(changed), likelihood)
         if used.uses_previous:  # there is no single matrix, so the adversary follows the chain alone
             belief, previous, is_bounded = belief.unobserved(), {"previous": symbol}, used.same_supports
         else:
@@ -282,12 +292,9 @@ def release_sequences(
 
     Arguments are as in `release`; `distance` between symbols is as in `OptimalResponse`.
     """
-    labels = getattr(sequences, "labels", None)
-    if labels is not None and chain.labels is not None and not np.array_equal(labels, chain.labels):
-        raise ValueError(
-            f"chain and sequences must have the same states, found {chain.labels} and {labels}; code both alike"
-        )
-    between = None if distance is None else distance_function(distance, chain.n_symbols)
+    if isinstance(sequences, Sequences):
+        common_states([chain.states, sequences.labels.tolist()], "chain and sequences")
+    between = None if distance is None else distance_function(distance, chain.states)
     of_pairs = cache(mechanism.likelihood) if isinstance(mechanism, TemporalRandomizedResponse) else None
     outputs, likelihoods, measured = [], [], []
     for sequence in sequences:
@@ -297,9 +304,8 @@ def release_sequences(
             later = [of_pairs(step.output) if of_pairs else step.likelihood for step in steps[1:]]
             likelihoods.append([steps[0].likelihood, *later])
         for step in steps:
-            changed = 1 - step.kept
-            cost = changed if between is None else float(between(step.symbol, step.output))
-            measured.append((changed, cost, step.leakage))
+            cost = step.changed if between is None else float(between(step.symbol, step.output))
+            measured.append((step.changed, cost, step.leakage))
     errors, distances, leakages = np.transpose(measured)
     return ReleasedSequences(
         outputs,

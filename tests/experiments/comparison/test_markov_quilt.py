@@ -66,6 +66,8 @@ def test_no_release_leaks_more_than_quilts_prove(matrix):
 def test_limits():
     same = TransitionMatrix(np.tile([0.2, 0.3, 0.5], (3, 1)))
     never = TransitionMatrix(np.eye(3))
+    with pytest.raises(ValueError, match="same states in the same order"):
+        comparison.quilt_level(0.1, np.eye(2), np.eye(3), 7)
     assert comparison.quilt_level(0.1, same, same, 7) == pytest.approx(0.1)  # nothing is correlated
     assert comparison.quilt_level(0.1, never, never, 7) == pytest.approx(0.7)  # group privacy
     # Two rows have no column in common, so that L is the identity and the bound of TPL is that of the group; two steps

@@ -36,6 +36,13 @@ def test_counts_of_many_users_are_unbiased(kind):
     for value in (3, -1, 0.5, "1"):
         with pytest.raises(ValueError, match="values must be .* 0..2, found"):
             kind(1.0, 3).sample([0, value], np.random.default_rng(5))
+    for report in (0.5, 7) if kind is KaryRandomizedResponse else ([0, 1, 2], [0.5, 0, 1]):
+        for call in (kind(1.0, 3).unbiased_counts, kind(1.0, 3).log_likelihood):
+            with pytest.raises(ValueError, match="(outputs|bits) must be .*found"):
+                call([report])
+    exact = KaryRandomizedResponse(100.0, 3)
+    assert exact.other == pytest.approx(np.exp(-100.0), rel=1e-12)
+    assert exact.mean_variance == pytest.approx(4 / 3 * np.exp(-100.0))
     told = kind(800.0, 3).log_likelihood([0] if kind is KaryRandomizedResponse else [[1, 0, 0]])
     assert np.ptp(told) == pytest.approx(800)  # nothing overflows
     values = np.repeat([[0, 2], [1, 2], [1, 0]], 20_000, axis=0)  # users at two times

@@ -1,0 +1,307 @@
+"""Every public function whose arguments belong to states, called with the same states in many forms.
+
+The result is that of plain arrays, with its state axes in the order of the states given, or there is an error; never
+another number.
+"""
+
+import dp_accounting
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+
+import tplrepro as tpl
+from experiments import comparison
+from experiments.sip.expected_release import expected_release
+from tplrepro import dphmm, markov, sip
+
+STEPS = np.array([[4, 3, 1], [1, 6, 1], [2, 2, 4]]) / 8  # eighths are the same numbers in float32
+START, ANSWERS = np.array([4, 3, 1]) / 8, np.array([[0, 0], [3, 1], [1, 5]])
+DISTANCES = np.array([[0, 1, 3], [1, 0, 2], [3, 2, 0]])
+COUNTS = np.array([[4, 3, 1], [1, 6, 1], [2, 2, 4]])
+WALKS = [[0, 1, 1, 2, 0, 2], [2, 0, 0, 1, 2, 1]]
+LIKELIHOODS = -np.array([[0.0, 0.5, 1.0], [2.0, 0.25, 0.0], [1.0, 1.0, 0.5]])
+
+
+class Plain:
+    """Arrays in the order 0, 1, 2."""
+
+    order = np.arange(3)
+    states = None
+    numbered = False  # whether no chain names the states, so that labels 0, 1, 2 are numbers
+
+    def array(self, values, axes):
+        for axis in axes:
+            values = np.take(values, self.order, axis)
+        return values
+
+    rows = array
+
+    def matrix(self, values=STEPS):
+        return tpl.TransitionMatrix(self.array(values, (0, 1)), self.states)
+
+    def walks(self):
+        return [np.argsort(self.order)[walk] for walk in WALKS]
+
+
+class Permuted(Plain):
+    """The states in another order, without labels."""
+
+    order = np.array([2, 0, 1])
+
+
+class Named(Plain):
+    """A matrix with named states; what belongs to them is a Series or DataFrame in another order, or a mapping."""
+
+    def __init__(self, states, kind="pandas"):
+        self.names, self.kind = states, kind
+
+    @property
+    def states(self):
+        self.numbered = False
+        return self.names
+
+    @property
+    def order(self):
+        return np.argsort(self.names) if self.numbered and {*self.names} == {0, 1, 2} else np.arange(3)
+
+    def matrix(self, values=STEPS):
+        return tpl.TransitionMatrix(values, self.states)
+
+    def rows(self, values, axes):
+        labels, other = pd.Index(self.names), [1, 2, 0]
+        if self.kind == "mapping":
+            return dict(zip([self.names[k] for k in other], values[other], strict=True))
+        if values.ndim == 1:
+            return pd.Series(values, labels).iloc[other]
+        frame = pd.DataFrame(values)
+        for axis in axes:
+            frame = frame.set_axis(labels, axis=axis).take(other, axis=axis)
+        return frame
+
+    def walks(self):
+        return [[self.states[k] for k in walk] for walk in WALKS]
+
+
+class As(Plain):
+    """The same numbers in arrays of another kind."""
+
+    def __init__(self, change):
+        self.change = change
+
+    def rows(self, values, axes):
+        return self.change(values)
+
+    def matrix(self, values=STEPS):
+        return tpl.TransitionMatrix(self.change(values))
+
+    def walks(self):
+        return [self.change(np.array(walk)) for walk in WALKS]
+
+
+def read_only(values):
+    values = values.copy()
+    values.setflags(write=False)
+    return values
+
+
+def non_contiguous(values):
+    return np.repeat(np.asfortranarray(values), 2, axis=0)[::2]
+
+
+def small(kind):
+    """To a smaller type where that holds the same numbers."""
+    return lambda values: values.astype(kind) if (values.astype(kind) == values).all() else values
+
+
+FORMS = {
+    "permuted": Permuted(),
+    "numbers": Named([10, 3, 7]),
+    "digits": Named([2, 0, 1]),
+    "mapping": Named([10, 3, 7], "mapping"),
+    "strings": Named(["c", "a", "b"]),
+    "categories": Named(pd.Categorical(["c", "a", "b"], categories=["b", "c", "a"]).tolist()),
+    "tuples of a frame": Named([("x", 1), ("x", 0), ("y", 1)], "mapping"),
+    "uint8": As(small(np.uint8)),
+    "float32": As(small(np.float32)),
+    "read-only": As(read_only),
+    "non-contiguous": As(non_contiguous),
+    "sparse": As(lambda values: scipy.sparse.csr_array(values) if values.ndim == 2 else values),
+    "objects": As(lambda values: values.astype(object)),
+}
+
+BOTH, ONE, NONE = (0, 1), (0,), ()
+CRR = sip.ConditionalRandomizedResponse(1.0)
+GRAPH = dphmm.PolicyGraph.complete(3)
+EPSILONS, GAUSSIAN = [0.5, 1.0, 0.5], [dp_accounting.GaussianDpEvent(2.0)] * 3
+
+
+def RNG():
+    return np.random.default_rng(0)
+
+
+def sequences(f, **options):
+    states = [*range(3)] if f.states is None else f.states
+    return markov.as_sequences(f.walks(), states=states, **options)
+
+
+def batch_distances(f):
+    batches = sip.observed_batches(sequences(f), 2)
+    widths, numbers = batches.widths, np.arange(batches.n_states)
+    table = batches.distance(f.rows(DISTANCES, BOTH))(numbers[:, None], numbers)
+    return table[np.ix_(widths == 2, widths == 2)]
+
+
+def mechanism(f):
+    return dphmm.KNormMechanism(dphmm.PolicyGraph.complete(3), f.rows(ANSWERS, ONE), 1.0)
+
+
+def edges(graph, f):
+    pairs = {tuple(sorted(f.order[list(pair)].tolist())) for pair in graph.edges}
+    return [float(pair in pairs) for pair in ((0, 1), (0, 2), (1, 2))]
+
+
+def released(f, chosen=CRR, **options):
+    chain = sip.SymbolChain.first_order(f.rows(START, ONE), f.matrix())
+    result = sip.release_sequences(sequences(f), chosen, chain, rng=RNG(), **options)
+    return [*expected_release(chosen, chain, 3).leakages, len(result.outputs)]
+
+
+def response(kind):
+    return lambda f: kind.response(f.rows(START, ONE)).matrix()
+
+
+# What is called, the axes of its result that belong to states, and the call.
+ROWS = [
+    ("TransitionMatrix", BOTH, lambda f: f.matrix().to_numpy()),
+    ("TransitionMatrix of a frame", BOTH, lambda f: tpl.TransitionMatrix(f.rows(STEPS, BOTH), f.states).to_numpy()),
+    ("stationary", ONE, lambda f: f.matrix().stationary()),
+    ("reverse", BOTH, lambda f: f.matrix().reverse(f.rows(START, ONE)).to_numpy()),
+    ("sample", NONE, lambda f: len(f.matrix().sample(4, rng=np.random.default_rng(0), initial=f.rows(START, ONE)))),
+    ("@", ONE, lambda f: f.matrix() @ f.rows(START, ONE)),
+    ("@ of two", BOTH, lambda f: (f.matrix() @ f.matrix()).to_numpy()),
+    ("from_counts", BOTH, lambda f: tpl.TransitionMatrix.from_counts(f.rows(COUNTS, BOTH), 0.5, f.states).to_numpy()),
+    ("from_sequences", BOTH, lambda f: tpl.TransitionMatrix.from_sequences(sequences(f), smoothing=0.5).to_numpy()),
+    ("smoothed", BOTH, lambda f: tpl.smoothed(f.matrix(), 0.5).to_numpy()),
+    ("count_transitions", BOTH, lambda f: markov.count_transitions(sequences(f))[0].toarray()),
+    ("drop_dead_ends", BOTH, lambda f: markov.drop_dead_ends(f.rows(COUNTS, BOTH), f.states)[0].toarray()),
+    ("estimate_higher_order", NONE, lambda f: markov.estimate_higher_order(sequences(f), 2, 1.0).n_states),
+    ("every_kth", BOTH, lambda f: markov.every_kth(f.matrix(), 2).to_numpy()),
+    ("posterior_draws", NONE, lambda f: next(markov.posterior_draws(f.rows(COUNTS, BOTH), 1, 1, rng=RNG())).n_states),
+    (
+        "forward_backward",
+        (1,),
+        lambda f: markov.forward_backward(f.rows(LIKELIHOODS, (1,)), f.matrix(), f.rows(START, ONE)).smoothed,
+    ),
+    ("PrivacyLossFunction", NONE, lambda f: tpl.PrivacyLossFunction(f.matrix())([0.5, 2.0])),
+    ("privacy_loss", NONE, lambda f: tpl.privacy_loss(f.rows(STEPS, BOTH), 1.0)),
+    ("temporal_privacy_leakage", NONE, lambda f: tpl.temporal_privacy_leakage(EPSILONS, f.matrix(), f.matrix()).tpl),
+    ("exact_leakage", NONE, lambda f: tpl.exact_leakage(EPSILONS, f.matrix(), f.matrix()).tpl),
+    (
+        "mechanism_leakage",
+        NONE,
+        lambda f: tpl.mechanism_leakage(f.rows(1.0 + ANSWERS, ONE), f.matrix(), f.matrix(), horizon=3).tpl,
+    ),
+    ("measured_leakage", NONE, lambda f: tpl.measured_leakage(f.rows(LIKELIHOODS, (1,)), f.matrix(), f.matrix()).tpl),
+    ("population_leakage", NONE, lambda f: tpl.population_leakage(sequences(f), EPSILONS).bpl),
+    ("allocate_by_upper_bound", NONE, lambda f: tpl.allocate_by_upper_bound(1.0, f.matrix(), f.matrix())),
+    ("temporal_privacy_profile", NONE, lambda f: tpl.temporal_privacy_profile(GAUSSIAN, f.matrix()).epsilon(1e-3)),
+    ("instantaneous_leakage", NONE, lambda f: sip.instantaneous_leakage(f.rows(STEPS, ONE), f.rows(START, ONE))),
+    ("mutual_information", NONE, lambda f: sip.mutual_information(f.rows(STEPS, ONE), f.rows(START, ONE))),
+    ("local_differential_privacy", NONE, lambda f: sip.local_differential_privacy(f.rows(STEPS, ONE))),
+    ("markov_sequences", BOTH, lambda f: sip.markov_sequences(f.rows(START, ONE), f.matrix(), 2)),
+    ("batch_belief", BOTH, lambda f: sip.batch_belief(f.rows(START, ONE), f.matrix(), 2).reshape(3, 3)),
+    ("batch_chain", BOTH, lambda f: sip.batch_chain(f.rows(START, ONE), f.matrix(), 2).initial.reshape(3, 3)),
+    ("batch_distance", NONE, lambda f: sip.batch_distance(3, 2, f.rows(DISTANCES, BOTH)).sum()),
+    ("SymbolChain", BOTH, lambda f: sip.SymbolChain.first_order(f.rows(START, ONE), f.matrix()).toarray()),
+    ("release_sequences", NONE, released),
+    ("with a distance", NONE, lambda f: released(f, distance=f.rows(DISTANCES, BOTH))),
+    ("previous symbols", NONE, lambda f: released(f, sip.TemporalRandomizedResponse(1.0, f.matrix()))),
+    (
+        "chain_from_sequences",
+        ONE,
+        lambda f: sip.chain_from_sequences(sequences(f), initial=f.rows(START, ONE)).initial,
+    ),
+    ("OptimalResponse", BOTH, response(sip.OptimalResponse(1.0))),
+    (
+        "OptimalResponse by distance",
+        BOTH,
+        lambda f: response(sip.OptimalResponse(1.0, f.rows(DISTANCES, BOTH)))(f),
+    ),
+    ("ConditionalRandomizedResponse", BOTH, response(CRR)),
+    ("RandomizedResponse", BOTH, response(sip.RandomizedResponse(1.0))),
+    ("TemporalRandomizedResponse", BOTH, lambda f: response(sip.TemporalRandomizedResponse(1.0, f.matrix()))(f)),
+    ("observed_batches", NONE, lambda f: batch_distances(f).sum()),
+    ("delta_location_set", NONE, lambda f: np.sort(f.order[dphmm.delta_location_set(f.rows(START, ONE), 0.2)])),
+    ("PolicyGraph.utility", NONE, lambda f: edges(dphmm.PolicyGraph.utility(f.rows(ANSWERS, ONE), 4.0), f)),
+    (
+        "PolicyGraph.transition",
+        NONE,
+        lambda f: edges(
+            dphmm.PolicyGraph.transition(f.matrix(np.tril(STEPS) / np.tril(STEPS).sum(axis=1, keepdims=True))), f
+        ),
+    ),
+    ("constrain", NONE, lambda f: np.sort(f.order[GRAPH.constrain(f.rows(START > 0.2, ONE)).possible])),
+    ("sensitivity_hull", NONE, lambda f: dphmm.sensitivity_hull(GRAPH, f.rows(ANSWERS, ONE)).volume),
+    ("l1_sensitivity", NONE, lambda f: dphmm.l1_sensitivity(GRAPH, f.rows(ANSWERS, ONE))),
+    ("degree_of_protection", ONE, lambda f: dphmm.degree_of_protection(GRAPH, f.rows(ANSWERS, ONE))),
+    ("constrained_dp_factor", NONE, lambda f: dphmm.constrained_dp_factor(GRAPH, f.rows(ANSWERS, ONE))),
+    ("protect", NONE, lambda f: edges(dphmm.protectable_graph(GRAPH, f.rows(ANSWERS, ONE)), f)),
+    ("KNormMechanism", NONE, lambda f: mechanism(f).error),
+    (
+        "dphmm.release",
+        ONE,
+        lambda f: (
+            next(dphmm.release([1], GRAPH, f.rows(ANSWERS, ONE), 1.0, f.matrix(), f.rows(START, ONE), rng=RNG())).prior
+        ),
+    ),
+    (
+        "setting_from_sequences",
+        (1,),
+        lambda f: comparison.setting_from_sequences(sequences(f), f.rows(ANSWERS, ONE), 3, 0.5, 4.0).counts,
+    ),
+    ("quilt_level", NONE, lambda f: comparison.quilt_level(0.5, f.rows(STEPS, BOTH), f.rows(STEPS, BOTH), 3)),
+]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("axes", "call"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
+def test_states_in_any_form(axes, call, form):
+    plain = np.asarray(call(Plain()), dtype=float)
+    FORMS[form].numbered = True
+    try:
+        result = call(FORMS[form])
+    except (ValueError, TypeError):
+        return
+    assert np.asarray(result, dtype=float) == pytest.approx(FORMS[form].array(plain, axes), rel=1e-9)
+
+
+def test_the_instances_that_were_wrong():
+    P = tpl.TransitionMatrix(STEPS, states=[10, 3, 7])
+    by_label = pd.Series(START, [10, 3, 7]).sort_index()
+    chain = sip.SymbolChain.first_order(by_label, P)
+    assert (chain.states, chain.initial.tolist()) == ([10, 3, 7], START.tolist())
+    assert sip.batch_chain(by_label, P, 2).states[:2] == [(10, 10), (10, 3)]
+    coded = markov.as_sequences([[10, 3, 7, 7, 10]])
+    with pytest.raises(ValueError, match="chain and sequences must have the same states in the same order"):
+        sip.release_sequences(coded, CRR, chain, rng=RNG())
+    assert P.reverse(by_label).to_numpy() == pytest.approx(P.reverse(START).to_numpy())
+    # A symbol that never occurs keeps its place, or the table is refused.
+    far = np.array([[0, 1, 3], [1, 0, 2], [3, 2, 0]])
+    assert sip.observed_batches([[0, 2], [2, 0]], 1, n_symbols=3).distance(far)(0, 1) == 3.0
+    assert sip.observed_batches([[0, 2]], 1).distance(pd.DataFrame(far).drop(1).drop(columns=1))(0, 1) == 3.0
+    with pytest.raises(ValueError, match=r"distances between 2 symbols must have shape \(2, 2\), found \(3, 3\)"):
+        sip.observed_batches([[0, 2], [2, 0]], 1).distance(far)
+    places = np.arange(8.0).reshape(4, 2)
+    for walks in (markov.as_sequences([[0, 3, 0]]), (np.array(walk) for walk in [[0, 3, 0]])):
+        setting = comparison.setting_from_sequences(walks, places, 3, 1.0, 1.0)
+        assert setting.counts.sum(axis=0).tolist() == [2, 0, 0, 1]
+    large = [2**53, 2**53 + 1]  # equal as floats, which NumPy makes of int64 and uint64 together
+    assert markov.as_sequences([np.array(large), np.array(large, np.uint64)]).labels.tolist() == large
+    with pytest.raises(ValueError, match=r"numbered 0..2, found 1.0 in row 0"):
+        dphmm.PolicyGraph.transition(tpl.TransitionMatrix(STEPS, states=[1.0, 0.0, 2.0]))
+    for call in (P.__matmul__, lambda other: markov.forward_backward(LIKELIHOODS, [P, other], START)):
+        with pytest.raises(ValueError, match=r"same order, found \[10, 3, 7\] and \[3, 7, 10\]"):
+            call(tpl.TransitionMatrix(STEPS, states=[3, 7, 10]))
+    exact = sip.release_sequences(markov.as_sequences([[10, 3, 7]], states=chain.states), CRR, chain, rng=RNG())
+    assert 1.5 < exact.largest_leakage < 1.76
