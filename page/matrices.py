@@ -10,8 +10,8 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from page.text import cells_of_lines, check_most, number
+from tplrepro.datasets.table import whole_numbers
 from tplrepro.markov.generators import smoothed, strongest
-from tplrepro.markov.sequences import whole_numbers
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import ROW_SUM_TOLERANCE, check_choice, check_horizon
 

@@ -1,5 +1,7 @@
 """Transition counts of observed sequences: of an uploaded text, or of one of the data sets."""
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -11,7 +13,8 @@ from experiments.datasets.preparation import prepare
 from page.matrices import MAX_STATES
 from page.text import cells_of_lines, check_most, number
 from tplrepro.datasets import read_sequences
-from tplrepro.markov.sequences import USUAL_NAMES, Sequences, as_sequences, count_transitions, whole_numbers
+from tplrepro.datasets.table import USUAL_NAMES, plain_name, whole_numbers
+from tplrepro.markov.sequences import Sequences, as_sequences, count_transitions
 from tplrepro.markov.transition import TransitionMatrix, drop_dead_ends
 
 WANTED = "a header user,time,state above rows such as 7,1,home, or one sequence per line such as home,office,home"
@@ -62,14 +65,17 @@ def parse_sequences(text: str) -> Sequences:
 
     A missing state ends a sequence. `read_sequences` reads the table.
     """
-    rows = [row for _, row in cells_of_lines(text)]
-    table = _table_of(rows)
-    if table is not None:
+    lines, rows = zip(*cells_of_lines(text), strict=True)
+    if _is_table(rows):
+        width = len(rows[0])
+        body = [(row + [""] * width)[:width] for row in rows[1:]]
+        table = pd.DataFrame(body, pd.Index(lines[1:], name="line"), rows[0], dtype=object).replace("", None)
+        table.attrs["source"] = "the table"
         try:
-            sequences = read_sequences(table)
-        except ValueError as error:  # its remedy names arguments that the page does not have
-            reason = str(error).partition(";")[0].replace("the DataFrame", "the table, counted from 0")
-            raise ValueError(f"{reason}; give {WANTED}") from None
+            with warnings.catch_warnings(action="error", category=UserWarning):
+                sequences = read_sequences(table)
+        except (ValueError, UserWarning) as error:  # its remedy names arguments that the page does not have
+            raise ValueError(f"{str(error).partition(';')[0]}; give {WANTED}") from None
     else:
         runs = [groupby(row, key=lambda state: state.lower() not in MISSING) for row in rows]
         sequences = as_sequences([list(run) for row in runs for is_state, run in row if is_state])
@@ -80,32 +86,21 @@ def parse_sequences(text: str) -> Sequences:
     return Sequences.from_flat(labels[sequences.values], sequences.offsets)
 
 
-def _table_of(rows: list[list[str]]) -> pd.DataFrame | None:
-    """The columns of a table of observations; None if each row is a sequence."""
-    header = [cell.lower() for cell in rows[0]]
-    columns = {}
-    for thing in ("user", "time", "state"):
-        names = [name for name in USUAL_NAMES[thing] if name in header]
-        if names:
-            columns[thing] = header.index(names[0])
-    body = [row + [""] * (len(header) - len(row)) for row in rows[1:]]
-    if "state" not in columns or (len(columns) == 1 and len(header) > 1):
-        if "state" in columns:
-            is_table = all(header[columns["state"]] not in map(str.lower, row) for row in body)
-        else:  # a word above numbers is a header
-            cells = zip(header, zip(*body, strict=False), strict=False)
-            is_table = any(number(name) is None and None not in map(number, column) for name, column in cells)
-        if not is_table:
-            return None
+def _is_table(rows: Sequence[list[str]]) -> bool:
+    """Whether the first row names the columns of a table of observations; ValueError for a table of other columns."""
+    header, body = [plain_name(cell) for cell in rows[0]], rows[1:]
+    columns = {thing: set(USUAL_NAMES[thing]).intersection(header) for thing in ("user", "time", "state")}
+    if columns["state"] and (len(header) == 1 or columns["user"] or columns["time"]):
+        return True
+    if columns["state"]:
+        is_table = all(columns["state"].isdisjoint(map(plain_name, row)) for row in body)
+    else:  # a word above numbers is a header
+        cells = zip(header, zip(*body, strict=False), strict=False)
+        is_table = any(number(name) is None and None not in map(number, column) for name, column in cells)
+    if is_table:
+        usual = {thing: ", ".join(USUAL_NAMES[thing]) for thing in columns}
         raise ValueError(
-            f"a table must have a column of states ({', '.join(USUAL_NAMES['state'])}) and, beside other columns, one "
-            f"of users ({', '.join(USUAL_NAMES['user'])}) or times ({', '.join(USUAL_NAMES['time'])}), found "
-            f"{', '.join(rows[0])}; give {WANTED}"
+            f"a table must have a column of states ({usual['state']}) and, beside other columns, one of users "
+            f"({usual['user']}) or times ({usual['time']}), found {', '.join(rows[0])}; give {WANTED}"
         )
-    table = pd.DataFrame({thing: [row[k] or None for row in body] for thing, k in columns.items()})
-    if "user" not in table and "time" in table and table.drop_duplicates()["time"].duplicated().any():
-        raise ValueError(
-            f"one user cannot be in two states at the same time, found {', '.join(rows[0])}; name the column of users "
-            f"{' or '.join(USUAL_NAMES['user'])}"
-        )
-    return table
+    return False

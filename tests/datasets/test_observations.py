@@ -124,9 +124,9 @@ def test_spmf(tmp_path):
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
-        ({}, {"user": "usr"}, "user must be a column of .*, found 'usr'; give user= one of 'who', 'day', 'place'"),
+        ({}, {"user": "usr"}, "one column of user 'usr', found 'who', 'day', 'place'.*; name it by user="),
         ({}, {"state": None}, ""),
-        ({"place": "site"}, {"state": None}, "state must be a column of .*, found None; give state= one of 'who', "),
+        ({"place": "site"}, {"state": None}, "one column of state, found 'who', 'day', 'site'.*; name it by state="),
         ({}, {"cell_km": 1.0}, "states must be a column or the cells of positions, found state='place', cell_km=1.0"),
         ({}, {"step": "1D", "time": None}, ""),
         ({"day": "z"}, {"step": "1D", "time": None}, "there must be times, found none for step='1D'"),
@@ -145,18 +145,21 @@ def test_wrong_columns_are_named(tmp_path, change, options, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "there must be a table, found an empty first line; export it again"),
+        ("", "line 1: there must be a table in UTF-8, found an empty file; unpack or export it again"),
         ("user,time,state\n", "there must be observations, found no row in "),
-        ("user,time,state\n1,1,a\n1,2\n", "there must be a table .*Expected 3 columns, got 2"),
-        ("user,time,state\n1,1,a\n,2,b\n", "users must not be missing, found none in row 1 of .*; drop it"),
-        ("user,time,state\n1,1,a\n1,,b\n", "times must not be missing, found none in row 1 of .*; drop it"),
+        (
+            "user,time,state\n1,1,a\n1,2\n",
+            "line 3: expected as many fields as in line 1, .*, found '1,2'; mend the line",
+        ),
+        ("user,time,state\n1,1,a\n,2,b\n", "users must not be missing, found none in line 3 of .*visits.csv; drop it"),
+        ("user,time,state\n1,1,a\n1,,b\n", "times must not be missing, found none in line 3 of .*visits.csv; drop it"),
         (
             "user,time,state\n1,1,a\n1,2.1.2024 10:00,b\n",
-            "times must all be numbers, or in the format ISO8601, .*found '1' in row 0",
+            "times must all be numbers, or in the format ISO8601, .*found '1' in line 2",
         ),
         (
             "user,time,state\n1,2024-01-01T10:00Z,a\n1,2024-01-02T10:00,b\n",
-            "all with an offset from UTC or all without, found '2024-01-02T10:00' in row 1",
+            "all with an offset from UTC or all without, found '2024-01-02T10:00' in line 3",
         ),
     ],
 )

@@ -308,8 +308,18 @@ WRONG = [
     ("gowalla", None, b"2010-10-19T23:55:27Z\t0\t30.2\t-97.7\t5\n", "line 1: expected five .* official order"),
     ("kosarak", None, b"1 2\n3\r4\n", "line 2: lines must end in LF or CRLF, found a CR alone; convert"),
     ("kosarak", "a.gz", b"1 2\n" * (17 << 20), r"100 times its size or 64 MiB, found \d+; if it is sound"),
-    ("gaze", None, b"t,a,b\n0,1,2\n", r"line 1: the header must have the columns \['t', 'x', 'y'\], .* found"),
-    ("gaze", None, b"t,x,y,x\n0,1,2,3\n", "and name each once, found"),
+    (
+        "gaze",
+        None,
+        b"t,a,b\n0,1,2\n",
+        "must be one column of x 'x', y 'y', found 't', 'a', 'b' in a .*; name them by time=",
+    ),
+    (
+        "gaze",
+        None,
+        b"t,x,y,x\n0,1,2,3\n",
+        "must be one column of x 'x', found 't', 'x', 'y', 'x' in a .*; name it by time=",
+    ),
     ("gaze", "plain.csv", b"t,x,y\n0,1,2\n", "the file's name must tell user and recording"),
 ]
 

@@ -10,7 +10,7 @@ import pytest
 from tests.eventlog.logs import COLUMNS, event, trace
 from tests.fuzzing import mutations, read_within_limits
 from tplrepro.eventlog import read_csv, read_xes
-from tplrepro.eventlog.csv_reader import ALIASES
+from tplrepro.datasets.table import USUAL_NAMES
 
 FIELD = re.compile(r'(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r\n|\n|\r|\Z)')
 TIME = re.compile(
@@ -39,7 +39,7 @@ def csv_events(data):
     header, *rows = (row for row in rows if row not in ([], [""]))
     assert {len(row) for row in rows} == {len(header)}
     header = [name.casefold().translate(dict.fromkeys(map(ord, " _-"))) for name in header]
-    places = [header.index(next(name for name in ALIASES[column] if name in header)) for column in COLUMNS]
+    places = [header.index(next(name for name in USUAL_NAMES[column] if name in header)) for column in COLUMNS]
     return [[row[place] for place in places] for row in rows]
 
 

@@ -115,15 +115,15 @@ MISTAKES = {
         ),
         (
             "customer,time,state\n7,1,home\n8,1,office\n7,2,bar",
-            "one user cannot be in two states at the same time, found customer, time, state; name the column of users",
+            "all rows of the table are taken for one user's, though some share a time and not the state; give a header",
         ),
         ("state,hour\na,7\nb,9", "beside other columns, one of users .* or times .*, found state, hour; give a header"),
         ("a\nb\n", "must contain a step, found 2 separate states; give .* one sequence per line such as home,office"),
         (
             "user,time,state\n7,noon,home\n7,2,office",
-            "times must all be numbers, .*, found 'noon' in row 0 of the table.*; give a header",
+            "times must all be numbers, .*, found 'noon' in line 2 of the table; give a header",
         ),
-        ("user,state\n7,home\n,office", "users must not be missing, found none in row 1 of the table.*; give a header"),
+        ("user,state\n7,home\n,office", "users must not be missing, found none in line 3 of the table; give a header"),
         (",".join(f"s{k}" for k in range(MAX_STATES + 1)), f"of states must be at most {MAX_STATES} here, found"),
     ],
     partial(parse_budgets, horizon=3): [

@@ -12,8 +12,6 @@ times (all but the first).
 """
 
 import re
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +19,8 @@ import pandas as pd
 import pyarrow as pa
 
 from tplrepro.datasets import reading, registry
-from tplrepro.datasets.reading import DataFormatError, Defects, in_time, line_blocks, parse_table, read_rows
+from tplrepro.datasets.reading import DataFormatError, Defects, in_time
+from tplrepro.datasets.table import read_header, table_blocks
 from tplrepro.lazy import moved_names
 from tplrepro.validation import check_horizon
 
@@ -63,10 +62,10 @@ def load(
         user, recording : categorical; time : float64, seconds since the recording's beginning; x, y : float64, in
         `unit`. ``attrs``: source, synthetic, unit, skipped, skipped_examples, reordered.
     """
-    wanted = [time, x, y]
-    if len(set(wanted)) != 3:
-        raise ValueError(f"time, x and y must name different columns, found {wanted}; correct the names")
-    path = registry.locate("gaze", path, accept=lambda folder: _has_columns(folder, wanted))
+    wanted = {"time": time, "x": x, "y": y}
+    if len(set(wanted.values())) != 3:
+        raise ValueError(f"time, x and y must name different columns, found {[time, x, y]}; correct the names")
+    path = registry.locate("gaze", path, accept=lambda folder: _has_columns(folder, [time, x, y]))
     defects = Defects(strict, max_malformed, f"a line of values with numbers for {time!r}, {x!r} and {y!r}")
     files = _csv_files(path)
     if not files:
@@ -85,29 +84,20 @@ def _csv_files(path: Path) -> list[Path]:
 
 def _has_columns(path: Path, wanted: list[str]) -> bool:
     """Whether the first file of a folder has these columns; distinguishes several sets."""
-    return any(set(wanted) <= set(_header(_first_lines(file))) for file in _csv_files(path)[:1])
+    return any(set(wanted) <= set(read_header(file)[1]) for file in _csv_files(path)[:1])
 
 
-def _first_lines(file: Path) -> bytes:
-    return next(line_blocks(file, 1 << 16), (b"", 1))[0]
-
-
-def _header(lines: bytes) -> list[str]:
-    line = lines.partition(b"\n")[0].decode("utf-8-sig", "replace")
-    return [column.strip() for column in line.split(",")]
-
-
-def _read(file: Path, wanted: list[str], defects: Defects) -> pd.DataFrame:
+def _read(file: Path, wanted: dict[str, str], defects: Defects) -> pd.DataFrame:
     """One recording without its defects, ordered by time."""
     match = NAME.fullmatch(file.name)
     if not match:
         raise DataFormatError("the file's name must tell user and recording, as P1_READ.csv does; rename it", file)
     tables: list[pa.Table] = []
     filled, before = False, None
-    for rows in read_rows(file, _parser(file, wanted), defects, header=True):
+    types = dict.fromkeys(wanted, pa.float64())
+    for rows in table_blocks(file, wanted, types, defects, quotes=False, argument="time=, x= and y="):
         filled |= bool(rows.block.strip())
-        rows.table = rows.table.select(wanted).rename_columns(["time", "x", "y"])
-        finite = np.isfinite([rows[name] for name in ("time", "x", "y")]).all(axis=0)
+        finite = np.isfinite([rows[name] for name in wanted]).all(axis=0)
         rows.drop(~finite | ((rows["x"] == 0) & (rows["y"] == 0)), "lost sample")
         before = rows.check_order(before)
         tables.append(rows.table)
@@ -115,18 +105,6 @@ def _read(file: Path, wanted: list[str], defects: Defects) -> pd.DataFrame:
     frame = pa.concat_tables(tables).to_pandas().assign(user=match[1], recording=match[2])
     time = frame["time"].to_numpy()
     return frame.iloc[in_time(time, defects, lambda row: (file, f"time {time[row]:g}"))]
-
-
-def _parser(file: Path, wanted: list[str]) -> Callable[[bytes], pa.Table]:
-    """The parser of the lines below a header."""
-    lines = _first_lines(file)
-    header = _header(lines)
-    if not set(wanted) <= set(header) or len(set(header)) != len(header):
-        found = f"{header if len(header) < 20 else ''} in {reading.describe_content(lines)}"
-        problem = f"the header must have the columns {wanted}, and name each once, found {found}"
-        raise DataFormatError(f"{problem}; pass the names of this file's columns, or rename one", file, 1)
-    columns = {column: pa.float64() if column in wanted else None for column in header}
-    return partial(parse_table, columns=columns, delimiter=",", empty_is_null=True)
 
 
 def areas(frame: pd.DataFrame, columns: int, rows: int, width: float, height: float) -> np.ndarray:

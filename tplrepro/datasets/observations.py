@@ -8,30 +8,30 @@ zone.
 """
 
 import re
-from collections.abc import Hashable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Hashable, Mapping
 from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.csv
+import pyarrow.compute
 import pyarrow.parquet
 
 from tplrepro.datasets.grid import Box, Grid
-from tplrepro.datasets.reading import DataFormatError, describe_content, separator_of
+from tplrepro.datasets.reading import DataFormatError
+from tplrepro.datasets.table import find_columns, parse_numbers, parse_times, read_table, whole_numbers
 from tplrepro.datasets.time_steps import fixed_steps, observed_sequences
-from tplrepro.markov.sequences import USUAL_NAMES, Sequences, whole_numbers
+from tplrepro.markov.sequences import Sequences
 from tplrepro.validation import warn_caller
 
 TABLES = (".csv", ".tsv", ".txt", ".parquet", ".gz")  # files read from a folder
 POSITION = ("latitude", "longitude")
-KINDS = dict.fromkeys(POSITION, pa.float64()) | {
-    "time": pa.string()
-}  # column types; other columns are coded as categories
+OPTIONAL = ("user", "time")
 OFFSET = r"(\d:\d\d\S*?)\s*(?:Z|[+-]\d\d(?::?\d\d)?)$"  # after a time of day
 SPMF = re.compile(rb"(@[^\n]*\n|\s)*\d+\s+(-1\s+\d+\s+)*-1\s+-2\s")
+
+Place = Callable[[int], str]  # a row -> where it stands, for messages
 
 
 def read_sequences(
@@ -84,23 +84,25 @@ def read_sequences(
             f"{positions}; give state, or cell_km with the columns of positions"
         )
     wanted = {"user": user, "time": time} | ({"state": state} if cell_km is None else positions)
-    source = "the DataFrame" if isinstance(data, pd.DataFrame) else str(data)
     if isinstance(data, pd.DataFrame):
-        columns = _columns(wanted, list(data.columns), source)
-        frame = data[[*columns.values()]].set_axis([*columns], axis=1)
-    elif (path := Path(data)).is_dir():
-        frame = _read_folder(path, wanted)
-    elif _is_spmf(path):
-        return _read_spmf(path)
+        source = data.attrs.get("source", "the DataFrame")
+        columns = find_columns(wanted, list(data.columns), source, optional=OPTIONAL)
+        frame = data.iloc[:, [*columns.values()]].set_axis([*columns], axis=1)
+        place: Place = lambda row: f"{data.index.name or 'row'} {data.index[row]} of {source}"  # noqa: E731
     else:
-        frame = _read_file(path, wanted)
+        source, path = str(data), Path(data)
+        if not path.is_dir() and _is_spmf(path):
+            return _read_spmf(path)
+        frame, place = _read_files(path, wanted)
     if frame.empty or (step is not None and "time" not in frame):
         lacking = "observations, found no row" if frame.empty else f"times, found none for step={step!r}"
         raise ValueError(f"there must be {lacking} in {source}; check the file and the names of its columns")
+    for name in frame.columns.intersection(OPTIONAL):
+        missing = frame[name].isna().to_numpy()
+        if missing.any():
+            raise ValueError(f"{name}s must not be missing, found none in {place(int(np.argmax(missing)))}; drop it")
     codes, users = pd.factorize(frame["user"]) if "user" in frame else (np.zeros(len(frame), int), [0])
-    if (codes < 0).any():
-        raise ValueError(f"users must not be missing, found none in row {np.argmax(codes < 0)} of {source}; drop it")
-    instants, clock = _times(frame["time"], time_format, source) if "time" in frame else (range(len(frame)),) * 2
+    instants, clock = _times(frame["time"], time_format, place) if "time" in frame else (np.arange(len(frame)),) * 2
     if cell_km is None:
         cells, states = pd.factorize(frame["state"])
     else:
@@ -124,100 +126,80 @@ def read_sequences(
     return Sequences.from_flat(labels[found.values], found.offsets, np.asarray(users)[found.users])
 
 
-def _columns(wanted: Mapping[str, Hashable], names: list, source: str) -> dict[str, Hashable]:
-    """The column for each key of `wanted`, by its name or a usual name; users and times are optional."""
-    usual = {str(name).casefold().strip(): name for name in reversed(names)}
-    found = {}
-    for thing, given in wanted.items():
-        column = next((usual[name] for name in USUAL_NAMES[thing] if name in usual), None) if given is None else given
-        if given not in [None, *names] or (column is None and thing not in ("user", "time")):
-            raise ValueError(
-                f"{thing} must be a column of {source}, found {given!r}; give {thing}= one of "
-                f"{', '.join(map(repr, names[:12]))}{', ...' * (len(names) > 12)}"
-            )
-        if column is not None:
-            found[thing] = column
-    return found
+def _read_files(path: Path, wanted: Mapping[str, Hashable]) -> tuple[pd.DataFrame, Place]:
+    """The wanted columns of a file, or of all files of a folder; without a column of users, each file is a user's."""
+    files = [path]
+    if path.is_dir():
+        files = sorted(file for file in path.iterdir() if file.suffix in TABLES and file.stat().st_size)
+        if not files:
+            raise DataFormatError(f"there must be files that end in {', '.join(TABLES)}, found none; check it", path)
+    tables, places = map(list, zip(*[_read_file(file, wanted) for file in files], strict=True))
+    if path.is_dir():
+        tables = [_with_user(table, file) for table, file in zip(tables, files, strict=True)]
+    joined = pa.concat_tables(tables, promote_options="permissive").unify_dictionaries()
+    frame = joined.to_pandas(integer_object_nulls=True)
+    for name in frame.columns:
+        if isinstance(frame[name].dtype, pd.CategoricalDtype):
+            frame[name] = frame[name].cat.rename_categories(whole_numbers(frame[name].cat.categories.tolist()))
+    starts = np.cumsum([0, *map(len, tables)])
+
+    def place(row: int) -> str:
+        file = int(np.searchsorted(starts, row, "right")) - 1
+        return f"{places[file](row - starts[file])} of {files[file]}"
+
+    return frame, place
 
 
-def _read_folder(path: Path, wanted: Mapping[str, Hashable]) -> pd.DataFrame:
-    """All files of a folder; without a column of users, the name of a file is its user."""
-    files = sorted(file for file in path.iterdir() if file.suffix in TABLES and file.stat().st_size)
-    if not files:
-        raise DataFormatError(f"a folder must hold files that end in {', '.join(TABLES)}, found none; check it", path)
-    frames = [_read_file(file, wanted) for file in files]
-    for frame, file in zip(frames, files, strict=True):
-        if "user" not in frame:
-            frame["user"] = file.name.partition(".")[0]
-    return pd.concat(frames, ignore_index=True)
-
-
-def _read_file(path: Path, wanted: Mapping[str, Hashable]) -> pd.DataFrame:
+def _read_file(path: Path, wanted: Mapping[str, Hashable]) -> tuple[pa.Table, Place]:
     """The columns of a file, renamed to the keys of `wanted`."""
     with open(path, "rb") as file:
-        start = file.read(4)
+        is_parquet = file.read(4) == b"PAR1"
+    if not is_parquet:
+        table, line = read_table(path, wanted, optional=OPTIONAL)
+        return table, lambda row: f"line {line(row)}"
     try:
-        if start == b"PAR1":
-            columns = _columns(wanted, pa.parquet.read_schema(path).names, str(path))
-            frame = pa.parquet.read_table(path, columns=[*columns.values()]).to_pandas()
-            return frame[[*columns.values()]].set_axis([*columns], axis=1)
-        compression = "gzip" if start.startswith(b"\x1f\x8b") else None
-        with pa.input_stream(path, compression=compression) as stream:
-            first = stream.read(1 << 16).removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0].strip(b"\r")
-        if not first:
-            raise DataFormatError("there must be a table, found an empty first line; export it again", path)
-        form = pa.csv.ParseOptions(delimiter=separator_of(first.decode("utf-8", "replace")), newlines_in_values=True)
-        names = pa.csv.read_csv(pa.BufferReader(first + b"\n"), parse_options=form).column_names
-        numbered = any(isinstance(given, int) for given in wanted.values())
-        columns = _columns(wanted, [*range(len(names))] if numbered else names, str(path))
-        kinds = {str(name): KINDS.get(thing, pa.dictionary(pa.int32(), pa.string())) for thing, name in columns.items()}
-        with pa.input_stream(path, compression=compression) as stream:
-            table = pa.csv.read_csv(
-                stream,
-                pa.csv.ReadOptions(column_names=[*map(str, range(len(names)))] if numbered else None),
-                form,
-                pa.csv.ConvertOptions(
-                    column_types=kinds, include_columns=[*kinds], null_values=[""], strings_can_be_null=True
-                ),
-            )
+        names = pa.parquet.read_schema(path).names
+        columns = {thing: names[k] for thing, k in find_columns(wanted, names, path, optional=OPTIONAL).items()}
+        table = pa.parquet.read_table(path, columns=[*columns.values()])
     except (pa.ArrowInvalid, OSError) as error:
         raise DataFormatError(
-            f"there must be a table of text in UTF-8, found {describe_content(start)} ({error}); export it again", path
+            f"there must be a whole Parquet file, found a broken one ({error}); export it again", path
         ) from None
-    frame = table.unify_dictionaries().to_pandas().set_axis([*columns], axis=1)
-    for name in frame.columns.difference([*KINDS]):
-        frame[name] = frame[name].cat.rename_categories(whole_numbers(frame[name].cat.categories.tolist()))
-    return frame
+    return table.select([*columns.values()]).rename_columns([*columns]), lambda row: f"row {row}"
 
 
-def _times(column: pd.Series, time_format: str | None, source: str) -> tuple[np.ndarray, np.ndarray]:
+def _with_user(table: pa.Table, file: Path) -> pa.Table:
+    """The table with the name of its file as its user, unless it has a column of users."""
+    if "user" in table.column_names:
+        return table
+    users = pa.array([file.name.partition(".")[0]] * table.num_rows, pa.string())
+    return table.append_column("user", users.dictionary_encode())
+
+
+def _times(column: pd.Series, time_format: str | None, place: Place) -> tuple[np.ndarray, np.ndarray]:
     """Instants, which order the observations, and local clock times, which determine the time steps."""
-    missing = column.isna().to_numpy()
-    if missing.any():
-        raise ValueError(f"times must not be missing, found none in row {np.argmax(missing)} of {source}; drop it")
-    if column.dtype.kind not in "iufM":
-        with suppress(pa.ArrowInvalid, pa.ArrowTypeError):  # the fast path for uniform columns
-            text = pa.array(column.astype(str), pa.string())
-            kind = pa.float64() if re.fullmatch(r"[-+.\deE]+", text[0].as_py()) else pa.timestamp("us")
-            column = column if time_format else text.cast(kind).to_pandas()
+    if isinstance(column.dtype, pd.DatetimeTZDtype):
+        return column.dt.tz_convert(None).to_numpy(), column.dt.tz_localize(None).to_numpy()
     if column.dtype.kind in "iufM":
-        if isinstance(column.dtype, pd.DatetimeTZDtype):
-            return column.dt.tz_convert(None).to_numpy(), column.dt.tz_localize(None).to_numpy()
         return (column.to_numpy(),) * 2
-    codes, distinct = pd.factorize(column.astype(str))
-    texts, form = pd.Series(distinct), time_format or "ISO8601"
-    there = texts.str.replace(OFFSET, r"\1", regex=True)
-    instants = pd.to_datetime(texts, format=form, utc=True, errors="coerce").dt.tz_localize(None)
-    clock = pd.to_datetime(there, format=form.replace("%z", "").strip(), errors="coerce")
-    known = there != texts
-    if (wrong := instants.isna() | clock.isna() | (known != known[0])).any():
-        first = np.argmax(wrong)
+    texts, form = column.astype(str), time_format or "ISO8601"
+    numbers = None if time_format else parse_numbers(texts)
+    if numbers is not None:
+        return numbers, numbers
+    instants = clock = parse_times(texts, form)
+    text = pa.array(texts, pa.string())
+    has_offset = pyarrow.compute.match_substring_regex(text, OFFSET).to_numpy(zero_copy_only=False)
+    if has_offset.any():
+        there = pyarrow.compute.replace_substring_regex(text, OFFSET, r"\1").to_pandas()
+        clock = parse_times(there, form.replace("%z", "").strip())
+    wrong = np.isnat(instants) | np.isnat(clock) | (has_offset != has_offset[0])
+    if wrong.any():
+        first = int(np.argmax(wrong))
         raise ValueError(
             f"times must all be numbers, or in the format {form}, all with an offset from UTC or all without, found "
-            f"{texts[first]!r} in row {np.argmax(codes == first)} of {source}; give such as "
-            "time_format='%d.%m.%Y %H:%M'"
+            f"{texts.iloc[first]!r} in {place(first)}; give such as time_format='%d.%m.%Y %H:%M'"
         )
-    return instants.to_numpy()[codes], clock.to_numpy()[codes]
+    return instants, clock
 
 
 def _is_spmf(path: Path) -> bool:

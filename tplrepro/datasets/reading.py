@@ -18,7 +18,7 @@ import itertools
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -53,14 +53,16 @@ class Defects:
     """Counts the rows that a reader skips, or raises if the caller asked for that.
 
     `strict` raises at the first defect of any kind, `max_malformed` is the number of malformed lines that may
-    be skipped, and `expected` describes the format in messages: "seven fields: latitude, ...".
+    be skipped (None: the caller cannot allow any), and `expected` describes the format in messages: "seven
+    fields: latitude, ...".
     """
 
-    def __init__(self, strict: bool, max_malformed: int, expected: str):
-        if max_malformed < 0:
+    def __init__(self, strict: bool, max_malformed: int | None, expected: str):
+        if max_malformed is not None and max_malformed < 0:
             raise ValueError(f"max_malformed must be at least 0, found {max_malformed}; give a number of lines")
         self.strict = strict
-        self.max_malformed = 0 if strict else max_malformed
+        self.can_skip = max_malformed is not None
+        self.max_malformed = 0 if strict else max_malformed or 0
         self.expected = expected
         self.skipped: dict[str, int] = {}
         self.examples: dict[str, str] = {}
@@ -90,8 +92,11 @@ class Defects:
             else:
                 if before:
                     found += f"; {before} malformed lines were skipped before"
-                remedy = "mend the line or the download, or "
-                remedy += f"pass max_malformed={10 * before + 100} and strict=False to skip and count such lines"
+                remedy = "mend the line or the download"
+                if self.can_skip:
+                    remedy += (
+                        f", or pass max_malformed={10 * before + 100} and strict=False to skip and count such lines"
+                    )
             raise DataFormatError(f"expected {self.expected}, {found}; {remedy}", file, line)
         self.known("malformed line", 1, file, lambda: (line, ""))
 
@@ -112,9 +117,11 @@ class Rows:
     `block`.
     """
 
-    def __init__(self, table: pa.Table, block: bytes, first_line: int, file, defects: Defects, rejected=()):
+    def __init__(
+        self, table: pa.Table, block: bytes, first_line: int, file, defects: Defects, rejected=(), quotes: bool = False
+    ):
         self.table, self.block, self.first_line, self.file = table, block, first_line, file
-        self.defects, self.rejected = defects, rejected
+        self.defects, self.rejected, self.quotes = defects, rejected, quotes
         self._numbers = np.arange(table.num_rows, dtype=np.int32)  # rows of the block that remain
 
     def __len__(self) -> int:
@@ -130,7 +137,7 @@ class Rows:
 
     def drop(self, bad: np.ndarray, reason: str) -> None:
         """Drop and count a known defect."""
-        self.defects.known(reason, int(bad.sum()), self.file, lambda: self._place(bad))
+        self.defects.known(reason, int(bad.sum()), self.file, lambda: self.place(np.argmax(bad)))
         self.keep(~bad)
 
     def check_order(
@@ -148,15 +155,15 @@ class Rows:
         step, same = np.diff(time, prepend=last[1]), np.diff(who, prepend=last[0]) == 0
         same[0] &= before is not None
         wrong = same & ((step > 0) if newest_first else (step < 0))
-        self.defects.out_of_order(int(wrong.sum()), self.file, lambda: self._place(wrong))
+        self.defects.out_of_order(int(wrong.sum()), self.file, lambda: self.place(np.argmax(wrong)))
         self.drop(same & (step == 0), "duplicate time")
         return who[-1], time[-1]
 
-    def _place(self, bad: np.ndarray) -> tuple[int, str]:
-        """Line and content of the first bad row; blank lines do not count as rows."""
-        filled = ((i, line) for i, line in enumerate(self.block.splitlines()) if line)
-        i, line = next(itertools.islice(filled, self._numbers[np.argmax(bad)], None))
-        return self.first_line + i, line.decode("utf-8", "replace")
+    def place(self, row: int | np.intp) -> tuple[int, str]:
+        """Line and content of one of the remaining rows; blank lines do not count as rows."""
+        filled = ((line, text) for line, text in _numbered_rows(self.block, self.first_line, self.quotes) if text)
+        line, text = next(itertools.islice(filled, self._numbers[row], None))
+        return line, text.decode("utf-8", "replace")
 
 
 def in_time(
@@ -229,10 +236,16 @@ def line_blocks(path: str | Path, block_bytes: int = BLOCK_BYTES) -> Iterator[tu
         yield rest, first_line
 
 
-def read_rows(path: str | Path, parse: Parse, defects: Defects, header: bool = False) -> Iterator[Rows]:
-    """The rows of a file, block by block; with `header` the first line is skipped."""
+def read_rows(
+    path: str | Path, parse: Parse, defects: Defects, header: bool = False, quotes: bool = False
+) -> Iterator[Rows]:
+    """The rows of a file, block by block; with `header` the first line is skipped.
+
+    With `quotes`, a field in quotes may contain line ends, and the file may begin with a byte order mark.
+    """
     first_line = 0
-    for block, first_line in line_blocks(path):
+    blocks = line_blocks(path)
+    for block, first_line in _closed_blocks(blocks) if quotes else blocks:
         bare = re.search(rb"\r(?!\n|\Z)", block)
         if bare:
             raise DataFormatError(
@@ -242,27 +255,65 @@ def read_rows(path: str | Path, parse: Parse, defects: Defects, header: bool = F
             )
         if first_line == 1 and header:
             block, first_line = block.partition(b"\n")[2], 2
-        yield rows_of(block, first_line, path, parse, defects, attempt(parse, block))
+        elif first_line == 1 and quotes:
+            block = block.removeprefix(b"\xef\xbb\xbf")
+        yield rows_of(block, first_line, path, parse, defects, attempt(parse, block), quotes)
     if not first_line:
         raise DataFormatError("the file is empty; download it again", path)
 
 
-def rows_of(block: bytes, first_line: int, file, parse: Parse, defects: Defects, table: pa.Table | None) -> Rows:
+def _closed_blocks(blocks: Iterable[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
+    """Blocks of lines, joined where a quoted field continues in the next block."""
+    whole, start = b"", 1
+    for block, first_line in blocks:
+        start = start if whole else first_line
+        whole += block
+        if whole.count(b'"') % 2 == 0:
+            yield whole, start
+            whole = b""
+    if whole:
+        yield whole, start
+
+
+def _numbered_rows(block: bytes, first_line: int, quotes: bool) -> Iterator[tuple[int, bytes]]:
+    """The rows of a block with the number of their first line; with `quotes`, a row ends outside of them."""
+    row: list[bytes] = []
+    is_open = False
+    for number, line in enumerate(block.splitlines(), first_line):
+        row.append(line)
+        is_open ^= quotes and line.count(b'"') % 2 == 1
+        if not is_open:
+            yield number + 1 - len(row), b"\n".join(row)
+            row = []
+    if row:
+        yield number + 1 - len(row), b"\n".join(row)
+
+
+def rows_of(
+    block: bytes,
+    first_line: int,
+    file,
+    parse: Parse,
+    defects: Defects,
+    table: pa.Table | None,
+    quotes: bool = False,
+) -> Rows:
     """The rows of a block; `table` is the result of `attempt`.
 
     Lines that `parse` rejects go to `defects` and are blanked, so line numbers stay correct.
     """
     block = with_end(block, first_line, file, defects.strict)
     if table is not None:
-        return Rows(table, block, first_line, file, defects)
-    lines = block.splitlines()
+        return Rows(table, block, first_line, file, defects, quotes=quotes)
+    numbered = [*_numbered_rows(block, first_line, quotes)]
+    lines = [line for _, line in numbered]
     rejected = []
     for i in _rejected(lines, parse, 0, len(lines)):
-        defects.malformed(file, first_line + i, lines[i])
+        defects.malformed(file, numbered[i][0], lines[i])
         lines[i] = b""
         rejected.append(i)
     block = b"\n".join(lines) + b"\n"
-    return Rows(parse(block), block, first_line, file, defects, rejected)
+    return Rows(parse(block), block, first_line, file, defects, rejected, quotes)
 
 
 def with_end(block: bytes, first_line: int, file: str | Path, strict: bool) -> bytes:
@@ -299,18 +350,26 @@ def _rejected(lines: list[bytes], parse: Parse, start: int, stop: int) -> Iterat
         yield from _rejected(lines, parse, middle, stop)
 
 
-def parse_table(block: bytes, columns: dict[str, Any], delimiter: str, empty_is_null: bool = False) -> pa.Table:
+def parse_table(
+    block: bytes, columns: dict[str, Any], delimiter: str, empty_is_null: bool = False, quotes: bool = False
+) -> pa.Table:
     """Parse lines with pyarrow into columns of the given types, those of type None left out.
 
-    Quotes have no meaning, so that each line stands for itself.
+    With `quotes`, fields may be quoted by RFC 4180; otherwise quotes have no meaning, so that each line stands
+    for itself.
     """
     wanted = {name: kind for name, kind in columns.items() if kind is not None}
     if any(map(pa.types.is_integer, wanted.values())) and (b"x" in block or b"X" in block):
         raise pa.ArrowInvalid("hexadecimal numbers, which pyarrow would read")
+    has_quotes = quotes and b'"' in block
+    if has_quotes and not _quotes_are_sound(block, delimiter):
+        raise pa.ArrowInvalid("a quote in a field without quotes around it, which pyarrow would read")
     return pa.csv.read_csv(
         pa.BufferReader(block),
         pa.csv.ReadOptions(column_names=list(columns), use_threads=False, block_size=max(len(block), 1)),
-        pa.csv.ParseOptions(delimiter=delimiter, quote_char=False),
+        pa.csv.ParseOptions(
+            delimiter=delimiter, quote_char='"' if has_quotes else False, newlines_in_values=has_quotes
+        ),
         pa.csv.ConvertOptions(
             column_types=wanted,
             include_columns=list(wanted),
@@ -320,9 +379,16 @@ def parse_table(block: bytes, columns: dict[str, Any], delimiter: str, empty_is_
     )
 
 
-def separator_of(header: str) -> str:
-    """The separator of a table: the most frequent of comma, semicolon and tab in its header."""
-    return max(",;\t", key=header.count)
+def _quotes_are_sound(block: bytes, delimiter: str) -> bool:
+    """Whether each quote opens a field, closes one, or is one of two within a field."""
+    content = np.frombuffer(b"\n" + block + b"\n", dtype=np.uint8)
+    quotes = np.flatnonzero(content == ord('"'))
+    before, after = (
+        content[quotes[::2] - 1],
+        content[quotes[1::2] + 1],
+    )  # of two within a field, one ends it, one begins it
+    limits = [ord(mark) for mark in f'{delimiter}\n"']
+    return len(quotes) % 2 == 0 and bool(np.isin(before, limits).all() and np.isin(after, [*limits, ord("\r")]).all())
 
 
 #: Pattern of the first bytes -> description; the first match counts.

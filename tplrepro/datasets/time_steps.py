@@ -5,7 +5,7 @@ reports. Between two reports the last known state holds, but no longer than a ma
 a new sequence begins, so no transition is invented across the gap. A report of the state -1 (off the map)
 also ends a sequence.
 
-Times are time stamps in UTC, or seconds as floats.
+Times are time stamps in UTC, or seconds as numbers. They order the reports exactly, nanoseconds included.
 """
 
 from datetime import timedelta
@@ -16,7 +16,7 @@ import pandas as pd
 from tplrepro.markov.sequences import Sequences
 
 OUTSIDE = -1
-SECOND = 1_000_000  # times are counted in microseconds
+SECOND = 1_000_000  # times are counted in microseconds, time stamps with nanoseconds in those
 
 
 def fixed_steps(
@@ -42,8 +42,9 @@ def fixed_steps(
     >>> [s.tolist() for s in fixed_steps(reports, step=5, max_gap=10)]
     [[0, 1, 1, 0, 0], [1]]
     """
-    step, max_gap = _duration(step, "step"), _duration(max_gap, "max_gap")
-    ticks, group, users, states = _reports(frame, state, user)
+    times, group, users, states = _reports(frame, state, user)
+    ticks, second = _ticks(times)
+    step, max_gap = _duration(step, "step", second), _duration(max_gap, "max_gap", second)
     last = np.append(np.diff(group) != 0, True)[: len(ticks)]
     begin = -(-ticks // step)  # the first step at or after the report
     end = np.minimum(np.where(last, begin, -(-np.append(ticks[1:], 0) // step) - 1), (ticks + max_gap) // step)
@@ -70,10 +71,11 @@ def observed_sequences(
     >>> [s.tolist() for s in observed_sequences(reports, max_gap=10)]
     [[0, 1], [0], [1]]
     """
-    ticks, group, users, states = _reports(frame, state, user)
+    times, group, users, states = _reports(frame, state, user)
     broken = np.diff(group) != 0
     if max_gap is not None:
-        broken |= np.diff(ticks) > _duration(max_gap, "max_gap")
+        ticks, second = _ticks(times)
+        broken |= np.diff(ticks) > _duration(max_gap, "max_gap", second)
     inside = states != OUTSIDE
     run = np.cumsum(~inside)
     run[1:] += np.cumsum(broken)
@@ -83,7 +85,7 @@ def observed_sequences(
 def _reports(
     frame: pd.DataFrame, state: str, user: str | list[str]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Ticks, user codes, users and states, sorted by user and time; reports at one time keep their order."""
+    """Times, user codes, users and states, sorted by user and time; reports at one time keep their order."""
     columns = [user] if isinstance(user, str) else list(user)
     missing = [c for c in [state, *columns, "time"] if c not in frame.columns]
     if missing:
@@ -97,31 +99,47 @@ def _reports(
             raise ValueError(f"column {name!r} must not miss values, found {absent}; drop those rows")
     column = frame["time"]
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
-        ticks = pd.to_datetime(column, utc=True).dt.tz_localize(None).to_numpy().astype("datetime64[us]").astype(int)
-    elif pd.api.types.is_numeric_dtype(column.dtype):
-        ticks = np.rint(column.to_numpy(dtype=float) * SECOND).astype(np.int64)
-    else:
+        column = pd.to_datetime(column, utc=True).dt.tz_localize(None)
+    elif not pd.api.types.is_numeric_dtype(column.dtype):
         raise ValueError(f"column 'time' must hold time stamps or seconds, found {column.dtype}; convert it first")
+    times = column.to_numpy()
+    numbers = times.view(np.int64) if times.dtype.kind == "M" else times  # are sorted faster
     keys = frame[columns[0]] if len(columns) == 1 else pd.MultiIndex.from_frame(frame[columns])
     group, users = pd.factorize(keys, sort=True)
     states, step = frame[state].to_numpy(), np.diff(group)
-    if not (
-        (step > 0) | ((step == 0) & (np.diff(ticks) >= 0))
-    ).all():  # skipped for the data sets, which are sorted already
-        order = np.lexsort((ticks, group))
-        ticks, group, states = ticks[order], group[order], states[order]
-    return ticks, group, pd.Index(users).to_numpy(), states
+    is_sorted = (step > 0) | ((step == 0) & (numbers[1:] >= numbers[:-1]))
+    if not is_sorted.all():  # skipped for the data sets, which are sorted already
+        order = np.lexsort((numbers, group))
+        times, group, states = times[order], group[order], states[order]
+    return times, group, pd.Index(users).to_numpy(), states
 
 
-def _duration(value: str | float | timedelta, name: str) -> int:
+def _ticks(times: np.ndarray) -> tuple[np.ndarray, int]:
+    """Times as whole numbers, and how many of these make a second."""
+    if times.dtype.kind == "M":
+        if np.datetime_data(times.dtype)[0] == "ns":
+            return times.astype(np.int64), 1000 * SECOND
+        return times.astype("datetime64[us]").astype(np.int64), SECOND
+    within = np.abs(times.astype(float)) <= 2**62 / SECOND
+    if not within.all():
+        raise ValueError(
+            f"times must be within {2**62 // SECOND} seconds of 0, found {times[np.argmin(within)]}; "
+            "convert them to time stamps"
+        )
+    if times.dtype.kind in "iu":
+        return times.astype(np.int64) * SECOND, SECOND
+    return np.rint(times * float(SECOND)).astype(np.int64), SECOND
+
+
+def _duration(value: str | float | timedelta, name: str, second: int) -> int:
     """A duration in ticks, at least one."""
     try:
         seconds = pd.Timedelta(value).total_seconds() if isinstance(value, str | timedelta) else float(value)
     except (TypeError, ValueError):
         seconds = np.nan
-    if not 1 <= np.rint(seconds * SECOND) <= 2**62:
+    if not 1 <= np.rint(seconds * second) <= 2**62:
         raise ValueError(f"{name} must be a positive duration, found {value!r}; give seconds or such as '5min'")
-    return round(seconds * SECOND)
+    return round(seconds * second)
 
 
 def _sequences(states: np.ndarray, group: np.ndarray, breaks: np.ndarray, users: np.ndarray) -> Sequences:

@@ -11,7 +11,7 @@ elements are limited.
 """
 
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from pyexpat import ExpatError, ParserCreate
 
@@ -19,11 +19,12 @@ import pandas as pd
 
 from tplrepro.datasets.reading import DataFormatError, describe_content, file_blocks
 from tplrepro.eventlog.events import as_log
-from tplrepro.eventlog.log import ACTIVITY, TIMESTAMP
+from tplrepro.eventlog.log import ACTIVITY, CASE, TIMESTAMP
 
 READ_BYTES = 1 << 18
 LONGEST_TAG_BYTES = 8 << 20
 DEEPEST = 10_000
+EVENTS_AT_ONCE = 1 << 14  # converted into columns; as Python objects they take several times the memory
 PARENTS = {"log": "", "trace": "log", "event": "trace"}
 
 
@@ -56,7 +57,13 @@ def read_xes(path: str | Path, *, strict: bool = False) -> pd.DataFrame:
     """
     parser = _Parser(path)
     remedy = "check that the export of the traces took their events and times along"
-    log = as_log(path, "event", parser.events(), strict=strict, remedy=remedy, names=parser.names)
+    events = parser.events()
+    batches = iter(lambda: list(islice(events, EVENTS_AT_ONCE)), [])
+    columns = ["number", ACTIVITY, TIMESTAMP, "line"]
+    table = pd.concat([pd.DataFrame(batch, columns=columns) for batch in batches] or [pd.DataFrame(columns=columns)])
+    lines = table.pop("line").to_numpy()
+    table[CASE] = pd.array(_labels(parser.names), dtype=str).take(table.pop("number").to_numpy(dtype=int))
+    log = as_log(path, "event", table, lambda row: int(lines[row]), strict=strict, remedy=remedy)
     named = [name for name in parser.names if name]
     log.attrs |= {
         "unnamed_cases": len(parser.names) - len(named),
@@ -146,3 +153,11 @@ def _described(error: str, head: bytes, at_end: bool) -> str:
     if head.lstrip(b"\xef\xbb\xbf \r\n\t")[:1] == b"<" or head[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return f"XML with {error.partition(': line ')[0]}" + (": the file ends early" if at_end else "")
     return describe_content(head) if head else "an empty file"
+
+
+def _labels(names: list[str]) -> list[str]:
+    """The names of cases; the 17th case without a name becomes "trace 17", or "trace 17'" if that name is taken."""
+    unnamed, mark = [number for number, name in enumerate(names, 1) if not name], ""
+    while not {f"trace {number}{mark}" for number in unnamed}.isdisjoint(names):
+        mark += "'"
+    return [name or f"trace {number}{mark}" for number, name in enumerate(names, 1)]

@@ -6,7 +6,6 @@ sequence begins: a million sessions as a list of arrays would be a million Pytho
 """
 
 import itertools
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,14 +19,6 @@ from tplrepro.states import checked_states
 from tplrepro.validation import FrozenArrays, check_choice, check_horizon
 
 COLUMNS = ["user", "time", "state"]
-#: Usual names of the columns of a table, in lower case, the best first.
-USUAL_NAMES = {
-    "user": ("user", "user_id", "person", "session", "sequence", "id"),
-    "time": ("time", "timestamp", "datetime", "date", "day"),
-    "state": ("state", "place", "cell", "location", "page", "label"),
-    "latitude": ("latitude", "lat"),
-    "longitude": ("longitude", "lon", "lng"),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,17 +211,6 @@ def count_transitions(
         steps = (before, after) if direction == "forward" else (after, before)
         counts = counts + scipy.sparse.coo_array((np.ones(before.size), steps), shape=counts.shape).tocsr()
     return counts, data.labels.tolist()
-
-
-def whole_numbers(labels: list[str]) -> list[str] | list[int]:
-    """Labels as whole numbers if all of them are written as such; "007" is not.
-
-    >>> whole_numbers(["10", "-3"]), whole_numbers(["10", "007"])
-    ([10, -3], ['10', '007'])
-    """
-    if all(re.fullmatch("0|-?[1-9][0-9]{0,17}", label) for label in labels):
-        return [int(label) for label in labels]
-    return labels
 
 
 def _coded(data) -> Sequences:

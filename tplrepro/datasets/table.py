@@ -1,0 +1,216 @@
+"""Tables of text: their columns by usual names, the rows of CSV files, and times.
+
+A CSV file is text in UTF-8, plain or gzip-compressed, with the delimiter (comma, semicolon or tab) that occurs most
+in its first line. Rows follow RFC 4180: each has as many fields as the first, and a field with a quote in it is
+quoted; any other row is an error that names its line. A last line without end is a warning: the file may be cut.
+
+A time is a complete ISO 8601 date, with or without a time of day: 2022-08-03, 2022/08/03 10:00,
+2022-08-03T10:00:00.1Z, 2022-08-03 10:00:00 +02:00. Other texts that pandas accepts ("2022-8", "today") are
+unreadable here, because truncated and damaged files contain such texts; so are years before 1000 and from 9999 on,
+which stand for "unknown" and "never". Nanoseconds are kept; with them, years are those from 1678 to 2261.
+"""
+
+import csv
+import re
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute
+
+from tplrepro.datasets.reading import (
+    DataFormatError,
+    Defects,
+    Rows,
+    describe_content,
+    line_blocks,
+    parse_table,
+    read_rows,
+)
+
+#: Usual names of the columns of a table, the best first, compared without regard to case, "_", "-" and " ".
+USUAL_NAMES = {
+    "user": ("user", "userid", "person", "session", "sequence", "id"),
+    "time": ("time", "timestamp", "datetime", "date", "day"),
+    "state": ("state", "place", "cell", "location", "page", "label"),
+    "latitude": ("latitude", "lat"),
+    "longitude": ("longitude", "lon", "lng"),
+    "case:concept:name": ("case:concept:name", "caseid", "case", "casename", "traceid", "trace"),
+    "concept:name": ("concept:name", "activity", "activityid", "activityname", "event", "eventname", "taskid", "task"),
+    "time:timestamp": (
+        "time:timestamp",
+        "completetimestamp",
+        "endtimestamp",
+        "timestamp",
+        "eventtime",
+        "starttimestamp",
+        "time",
+    ),
+}
+#: Types of the columns of a CSV file; columns of users and states repeat their texts.
+TYPES = dict.fromkeys(USUAL_NAMES, pa.string()) | {
+    **dict.fromkeys(("user", "state"), pa.dictionary(pa.int32(), pa.string())),
+    **dict.fromkeys(("latitude", "longitude"), pa.float64()),
+}
+MARK = b"\xef\xbb\xbf"
+
+ISO_TIME = (
+    r" *([0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{4}/[0-9]{2}/[0-9]{2})"
+    r"([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?( ?(Z|[-+][0-9]{2}(:?[0-9]{2})?))?)?"
+)
+WITH_DIGIT = "(?s).*[0-9].*"  # unlike "now" and "today", which pandas accepts in any format
+FIRST_TIME, LAST_TIME = np.datetime64("1000-01-01", "us"), np.datetime64("9998-12-31", "us")
+
+
+def plain_name(name: Hashable) -> str:
+    """The name of a column as in `USUAL_NAMES`."""
+    return re.sub("[ _-]", "", str(name).casefold())
+
+
+def find_columns(
+    wanted: Mapping[str, Hashable],
+    names: Sequence[Hashable],
+    source: str | Path,
+    kind: str = "",
+    optional: Sequence[str] = (),
+    argument: str = "",
+) -> dict[str, int]:
+    """The position of the column for each key of `wanted`, by its name there or by a usual name if that is None.
+
+    For the error, `source` and `kind` say where the names stand and in what kind of file, and `argument` where the
+    caller names columns.
+
+    >>> find_columns({"user": None, "state": "town"}, ["User ID", "town"], "visits.csv")
+    {'user': 0, 'state': 1}
+    """
+    plain = [plain_name(name) for name in names]
+    places, missing = {}, []
+    for thing, given in wanted.items():
+        possible: Sequence[Hashable] = USUAL_NAMES[thing] if given is None else [given]
+        present: list[Hashable] = list(plain if given is None else names)
+        column = next((column for column in possible if column in present), None)
+        if present.count(column) == 1:
+            places[thing] = present.index(column)
+        elif column is not None or given is not None or thing not in optional:
+            missing.append(thing)
+    if missing:
+        named = ", ".join(thing if wanted[thing] is None else f"{thing} {wanted[thing]!r}" for thing in missing)
+        shown = ", ".join(map(repr, names[:12])) + ", ..." * (len(names) > 12)
+        remedy = f"name {'them' if len(missing) > 1 else 'it'} by {argument or ', '.join(f'{k}=' for k in missing)}"
+        raise DataFormatError(f"there must be one column of {named}, found {shown}{kind}; {remedy}", source)
+    return places
+
+
+def read_header(path: str | Path, separator: str | None = None) -> tuple[str, list[str], str]:
+    """The separator of a table, the fields of its first line, and what the file seems to be."""
+    head = next(line_blocks(path, 1 << 16), (b"", 1))[0].removeprefix(MARK)
+    first = head.partition(b"\n")[0].rstrip(b"\r")
+    try:
+        text = first.decode()
+    except UnicodeDecodeError:
+        text = "\0"
+    if not text.strip() or "\0" in text:
+        found = describe_content(first.strip() and head)
+        raise DataFormatError(f"there must be a table in UTF-8, found {found}; unpack or export it again", path, 1)
+    separator = separator or max(",;\t", key=text.count)
+    if len(separator.encode()) != 1 or separator in '"\r\n':
+        raise ValueError(f"separator must be one character, found {separator!r}; replace it in {path} by a comma")
+    names = [field.strip() for field in next(csv.reader([text], delimiter=separator))]
+    return separator, names, describe_content(head)
+
+
+def table_blocks(
+    path: str | Path,
+    wanted: Mapping[str, Hashable],
+    types: Mapping[str, pa.DataType],
+    defects: Defects,
+    *,
+    separator: str | None = None,
+    quotes: bool = True,
+    optional: Sequence[str] = (),
+    argument: str = "",
+) -> Iterator[Rows]:
+    """The columns of a CSV file for the keys of `wanted`, block by block; empty fields are null.
+
+    If a column is given by number, the file has no header. Other arguments as in `find_columns` and `read_rows`.
+    """
+    separator, names, kind = read_header(path, separator)
+    numbered = any(isinstance(given, int) for given in wanted.values())
+    places = find_columns(wanted, range(len(names)) if numbered else names, path, f" in {kind}", optional, argument)
+    columns = dict.fromkeys(map(str, range(len(names)))) | {str(place): types[k] for k, place in places.items()}
+    parse = partial(parse_table, columns=columns, delimiter=separator, empty_is_null=True, quotes=quotes)
+    for rows in read_rows(path, parse, defects, header=not numbered, quotes=quotes):
+        rows.table = rows.table.select([str(place) for place in places.values()]).rename_columns([*places])
+        yield rows
+
+
+def read_table(
+    path: str | Path, wanted: Mapping[str, Hashable], *, strict: bool = False, **options: Any
+) -> tuple[pa.Table, Callable[[int], int]]:
+    """The columns of a CSV file in one table, and a function that gives the line of a row; see `table_blocks`."""
+    defects = Defects(strict, None, "as many fields as in line 1, any with a quote in quotes, and numbers as degrees")
+    blocks = [*table_blocks(path, wanted, TYPES, defects, **options)]
+    starts = np.cumsum([0, *map(len, blocks)])
+
+    def line(row: int) -> int:
+        block = int(np.searchsorted(starts, row, "right")) - 1
+        return blocks[block].place(row - starts[block])[0]
+
+    return pa.concat_tables([rows.table for rows in blocks]), line
+
+
+def whole_numbers(labels: list[str]) -> list[str] | list[int]:
+    """Labels as whole numbers if all of them are written as such; "007" is not.
+
+    >>> whole_numbers(["10", "-3"]), whole_numbers(["10", "007"])
+    ([10, -3], ['10', '007'])
+    """
+    if all(re.fullmatch("0|-?[1-9][0-9]{0,17}", label) for label in labels):
+        return [int(label) for label in labels]
+    return labels
+
+
+def parse_numbers(texts: pd.Series) -> np.ndarray | None:
+    """Texts as whole numbers, or else as floats; None if one of them is no number."""
+    text = pa.array(texts, pa.string())
+    for kind in (pa.int64(), pa.float64()):
+        with suppress(pa.ArrowInvalid):
+            numbers = text.cast(kind).to_numpy(zero_copy_only=False)
+            has_letters = pa.compute.any(pa.compute.match_substring_regex(text, "[^-+.0-9eE]")).as_py()
+            return None if has_letters else numbers  # "nan" and "0x10"
+    return None
+
+
+def parse_times(texts: pd.Series, time_format: str = "ISO8601") -> np.ndarray:
+    """Instants in UTC, as datetime64 without a zone; NaT for an unreadable text. Times without an offset are UTC.
+
+    `time_format` is "ISO8601" or as for `strptime`.
+    """
+    is_iso = time_format == "ISO8601"
+    instants = _uniform_times(pa.array(texts, pa.string())) if is_iso else None
+    if instants is None:
+        formed = texts.str.fullmatch(ISO_TIME if is_iso else WITH_DIGIT)
+        parsed = pd.to_datetime(texts.where(formed.astype(bool)), format=time_format, utc=True, errors="coerce")
+        instants = parsed.dt.tz_localize(None).to_numpy()
+    if np.datetime_data(instants.dtype)[0] != "ns":
+        instants = instants.astype("datetime64[us]")
+        instants[(instants < FIRST_TIME) | (instants > LAST_TIME)] = np.datetime64("NaT")
+    return instants
+
+
+def _uniform_times(text: pa.Array) -> np.ndarray | None:
+    """The instants of ISO 8601 texts that all have an offset or all have none, fast; None for others."""
+    has_minutes = pa.compute.equal(pa.compute.utf8_slice_codeunits(text, 13, 14), ":")
+    is_whole = pa.compute.or_(has_minutes, pa.compute.equal(pa.compute.binary_length(text), 10))
+    if text.null_count or not pa.compute.all(is_whole).as_py():  # pyarrow also accepts an hour without minutes
+        return None
+    for unit in ("us", "ns"):
+        for zone in (None, "UTC"):
+            with suppress(pa.ArrowInvalid):
+                return text.cast(pa.timestamp(unit, zone)).cast(pa.timestamp(unit)).to_numpy(zero_copy_only=False)
+    return None
