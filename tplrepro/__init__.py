@@ -45,6 +45,7 @@ _EXPORTS = {
     "PrivacyProfile": "leakage.profile",
     "temporal_privacy_profile": "leakage.temporal_profile",
     "TemporalAccountant": "leakage.accountant",
+    "TemporalFilter": "leakage.filter",
     "NoFiniteSupremumError": "allocation.published",
     "allocate_by_upper_bound": "allocation.published",
     "allocate_by_quantification": "allocation.published",

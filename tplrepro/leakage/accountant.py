@@ -15,11 +15,13 @@ from copy import copy, deepcopy
 from itertools import groupby
 from math import ceil, inf, log2, ulp
 from operator import itemgetter
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 import numpy as np
 
 from tplrepro.lazy import Suggesting
+from tplrepro.leakage.filter import LeakageExceededError, TemporalFilter
 from tplrepro.leakage.partial import Timeline, gaps
 from tplrepro.leakage.profile import COARSEST, PrivacyProfile, Release, automatic_grid
 from tplrepro.leakage.temporal import Matrix, TemporalLeakage, accumulate, loss_functions, safely_below
@@ -38,7 +40,9 @@ class TemporalAccountant(Suggesting):
     """Account of the leakages of releases so far against one adversary.
 
     `backward` and `forward` are as in `temporal_privacy_leakage`, one matrix or loss function each. `grid` is
-    as in `temporal_privacy_profile`; None adapts it to the weakest release so far.
+    as in `temporal_privacy_profile`; None adapts it to the weakest release so far. With `alpha` the account is
+    a filter (`TemporalFilter`): it refuses what would raise a TPL above alpha, and keeps a budget of `floor`
+    available at every later time. Budgets may then depend on what was released before.
 
     Examples
     --------
@@ -58,8 +62,18 @@ class TemporalAccountant(Suggesting):
     (0.999, 2.61)
     """
 
-    def __init__(self, backward: Matrix | None = None, forward: Matrix | None = None, *, grid: float | None = None):
+    def __init__(
+        self,
+        backward: Matrix | None = None,
+        forward: Matrix | None = None,
+        *,
+        alpha: float | None = None,
+        floor: float = 0.0,
+        grid: float | None = None,
+    ):
         self._backward, self._forward = loss_functions(backward, forward)
+        self._filter = None if alpha is None else TemporalFilter(alpha, self._backward, self._forward, floor=floor)
+        self._spending = Lock()
         self._gaps = gaps([self._backward], "backward"), gaps([self._forward], "forward")
         self._grid = None if grid is None else check_level(grid, "grid")
         self._ledger: list[tuple[float | Release, int]] = []
@@ -72,11 +86,13 @@ class TemporalAccountant(Suggesting):
     def __getstate__(self) -> tuple:
         # The ledger comes last: it must not be older than the readings.
         readings = self._read, self._profiled
-        return self._backward, self._forward, self._grid, *readings, self._ledger[:], {**self._events}
+        with self._spending:
+            entries = copy(self._filter), self._ledger[:]
+        return self._backward, self._forward, self._grid, *readings, *entries, {**self._events}
 
     def __setstate__(self, state: tuple) -> None:
         TemporalAccountant.__init__(self, *state[:2])
-        self._grid, self._read, self._profiled, self._ledger, self._events = state[2:]
+        self._grid, self._read, self._profiled, self._filter, self._ledger, self._events = state[2:]
 
     def __repr__(self) -> str:
         spent = _budgets(self._ledger)
@@ -94,7 +110,8 @@ class TemporalAccountant(Suggesting):
 
         A release is its budget (nats), an event of dp_accounting or a `PrivacyProfile`. A composed event is
         one release; an event that reveals nothing is like `skip`. ValueError if a budget is not positive and
-        finite, an event is unsupported or count is not a whole number >= 1; the account then stays as it is.
+        finite, an event is unsupported or count is not a whole number >= 1, and LeakageExceededError if the
+        account has a level alpha and a TPL would exceed it; the account then stays as it is.
         """
         entry: float | Release
         if type(release) is float and 0.0 < release < inf:  # the full checks cost more than everything else
@@ -105,7 +122,15 @@ class TemporalAccountant(Suggesting):
                 return self.skip(count)
         else:
             entry = one_number(check_epsilon(release), "epsilon", "compose each budget in turn")
-        self._ledger.append((entry, check_horizon(count, "count")))
+        return self._add(entry, check_horizon(count, "count"))
+
+    def _add(self, entry: float | Release, count: int) -> Self:
+        with self._spending:
+            if self._filter and entry:
+                self._filter.spend(_budget(entry), count)
+            elif self._filter:
+                self._filter.skip(count)
+            self._ledger.append((entry, count))
         return self
 
     def _event(self, event: Any) -> Release:
@@ -119,23 +144,60 @@ class TemporalAccountant(Suggesting):
         """Let `count` time points pass without a release; their leakages are as in `leakage_at_all_times`."""
         for between in self._gaps:
             between(0, 2)  # refuses sparse matrices of very many states, before the account changes
-        self._ledger.append((0.0, check_horizon(count, "count")))
-        return self
+        return self._add(0.0, check_horizon(count, "count"))
 
-    def remaining(self, epsilon: float, delta: float = 0.0, noise: "Callable[[float], DpEvent] | None" = None) -> float:
-        """The largest next release that keeps every TPL within (epsilon, delta), rounding errors included.
+    @property
+    def tolerated(self) -> float:
+        """The largest FPL of the next time point with which every TPL stays within the level `alpha` of the account."""
+        if self._filter is None:
+            raise ValueError("tolerated needs an account with a level, found none; make it with alpha=")
+        return self._filter.tolerated
+
+    def remaining(
+        self,
+        alpha: float | None = None,
+        delta: float = 0.0,
+        noise: "Callable[[float], DpEvent] | None" = None,
+        *,
+        floor: float = 0.0,
+        adaptive: bool = False,
+        plans: int = 1,
+    ) -> float:
+        """The largest next release that keeps every TPL within (alpha, delta), rounding errors included.
 
         Parameters
         ----------
-        epsilon : float > 0, nats
-        delta : float, 0 <= delta < 1; with 0 the result is exact to the last bit, otherwise within 0.1 %
+        alpha : float > 0, nats; by default the level and floor of the account
+        delta : float, 0 <= delta < 1; with 0 the result is exact to the last bits, otherwise within 0.1 %
+            With delta > 0 it is for plans fixed in advance: what is released must not decide about later noise.
         noise : callable from a noise multiplier to an event, such as `GaussianDpEvent`; None: a pure budget
+        floor : float >= 0, a pure budget that stays available at every later time (`TemporalFilter`); for delta = 0
+        adaptive : whether releases depend on earlier outputs; ValueError with delta > 0, unless there are `plans`
+        plans : int >= 1, the number of plans, each fixed in advance, between which outputs decide
+            Each must keep (alpha, delta / plans), and this account must hold the releases of one of them.
 
-        Returns the budget in nats, or 0 if none above epsilon / 8192 is possible (with delta = 0, none above
-        the rounding errors); with `noise` the smallest noise multiplier, or inf if 8192 is not enough. It
-        says nothing about later releases.
+        Returns the budget in nats, or 0 if none above alpha / 8192 is possible (with delta = 0, none above
+        the rounding errors); with `noise` the smallest noise multiplier, or inf if 8192 is not enough. Without
+        a floor it says nothing about later releases.
         """
-        level, delta = check_level(epsilon, "epsilon"), float(delta)
+        if alpha is None:
+            if self._filter is None:
+                raise ValueError("remaining needs a level alpha, found none; give it here or to the account")
+            return self._filter.remaining
+        plans = check_horizon(plans, "plans")
+        if delta and adaptive and plans == 1:
+            raise ValueError(
+                f"delta must be 0 if releases depend on outputs, found {delta:g}: (epsilon, delta) does not hold "
+                "then. Compose the strongest release that may be chosen at each time; or give the number of plans, "
+                "fixed in advance, between which you choose; or compose the epsilon of each release's probabilistic "
+                "DP as a pure budget, and add up the deltas"
+            )
+        delta = float(delta) / plans
+        if floor > 0.0:
+            if delta or noise:
+                raise ValueError("a floor is a pure budget, found delta or noise beside it; leave them out")
+            return self._remaining_above(alpha, floor)
+        level = check_level(alpha)
         if delta == 0.0:
             level = safely_below(level, len(self) + 1)
         else:
@@ -165,6 +227,15 @@ class TemporalAccountant(Suggesting):
         if noise is None:
             return size
         return 1.0 / size if size else inf
+
+    def _remaining_above(self, alpha: float, floor: float) -> float:
+        account = TemporalFilter(alpha, self._backward, self._forward, floor=floor)
+        try:
+            for entry, count in self._ledger[:]:
+                account.spend(_budget(entry), count) if entry else account.skip(count)
+        except LeakageExceededError:
+            return 0.0
+        return account.remaining
 
     @property
     def ledger(self) -> "tuple[tuple[float | DpEvent | PrivacyProfile, int], ...]":
@@ -268,5 +339,9 @@ class TemporalAccountant(Suggesting):
         )
 
 
+def _budget(release: float | Release) -> float:
+    return release.epsilon if isinstance(release, Release) else release
+
+
 def _budgets(entries: list[tuple[float | Release, int]]) -> list[tuple[float, int]]:
-    return [(release.epsilon if isinstance(release, Release) else release, n) for release, n in entries]
+    return [(_budget(release), n) for release, n in entries]

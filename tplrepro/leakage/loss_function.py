@@ -220,7 +220,9 @@ class PrivacyLossFunction(Suggesting):
         return _elementwise(self.inverse_at, check_alpha(level, "level"))
 
     def inverse_at(self, level: float) -> float:
-        """`inverse` of one valid float, without checks: the step of the filter."""
+        """`inverse` of one valid float or inf, without checks: the step of the filter."""
+        if level == inf:
+            return inf
         vertex = self._sums[bisect_right(self._losses, level)]
         # The margins exceed the rounding of the next line, and the understatement of L.
         certain = level * (1.0 - ROUNDING) + TIES * expm1(-level)

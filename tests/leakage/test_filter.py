@@ -1,0 +1,225 @@
+"""The filter: against the accountant's search, Algorithm 8, high precision, and every path of adaptive releases."""
+
+import pickle
+from copy import copy
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tplrepro as tpl
+from tplrepro.leakage.filter import LeakageExceededError
+
+# Fig. 8 of [1].
+BACKWARD, FORWARD = [[0.8, 0.2], [0.2, 0.8]], [[0.8, 0.2], [0.1, 0.9]]
+
+
+def random_matrix(rng, n):
+    return tpl.TransitionMatrix(rng.random((n, n)) ** 2 + 0.02, normalize=True)
+
+
+def test_with_the_greatest_floor_it_is_algorithm_8_without_a_horizon():
+    floor = tpl.allocate_by_upper_bound(1.0, BACKWARD, FORWARD)
+    account = tpl.TemporalFilter(1.0, BACKWARD, FORWARD, floor=floor)
+    budgets = []
+    for _ in range(300):
+        budgets.append(account.remaining)
+        account.spend(budgets[-1])
+    expected = tpl.allocate_by_quantification(1.0, BACKWARD, FORWARD, 301)[:-1]
+    np.testing.assert_allclose(budgets, expected, rtol=0, atol=1e-12)
+    with pytest.raises(ValueError, match="floor must keep the TPL within alpha = 1 for ever, found 0.20387"):
+        tpl.TemporalFilter(1.0, BACKWARD, FORWARD, floor=floor * (1 + 1e-9))
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["both", "backward", "forward", "prior-free"]))
+def test_what_remains_is_what_the_accountant_finds_by_search(seed, sides):
+    rng = np.random.default_rng(seed)
+    backward, forward = random_matrix(rng, 3), random_matrix(rng, 3)
+    if sides == "prior-free":
+        backward, forward = tpl.PriorFreeLoss(backward), tpl.PriorFreeLoss(forward)
+    backward, forward = None if sides == "forward" else backward, None if sides == "backward" else forward
+    account, online = tpl.TemporalAccountant(backward, forward), tpl.TemporalFilter(1.0, backward, forward)
+    for _ in range(8):
+        if rng.random() < 0.3:
+            count = int(rng.integers(1, 4))
+            account.skip(count)
+            online.skip(count)
+        rest = online.remaining
+        found = account.remaining(1.0)
+        assert rest == pytest.approx(found, abs=1e-11)
+        spent = float(rng.uniform(0.05, 0.7)) * rest
+        account.compose(spent)
+        online.spend(spent)
+    assert account.tpl.max() <= 1.0
+
+
+def test_matrices_that_change_give_the_leakages_of_lists():
+    rng = np.random.default_rng(3)
+    steps = [(random_matrix(rng, 3), random_matrix(rng, 3)) for _ in range(7)]
+    online = tpl.TemporalFilter(1.0, *steps[0])
+    budgets = [0.3 * online.remaining]
+    online.spend(budgets[0])
+    for pair in steps:
+        online.change(*pair)
+        budgets.append(0.6 * online.remaining)
+        online.spend(budgets[-1])
+    sides = [list(side) for side in zip(*steps, strict=True)]
+    before = tpl.temporal_privacy_leakage(budgets[:-1], *(side[:-1] for side in sides)).tpl.max()
+    assert tpl.temporal_privacy_leakage(budgets, *sides).tpl.max() <= 1.0
+    last = budgets[-1] / 0.6
+    assert tpl.temporal_privacy_leakage([*budgets[:-1], last], *sides).tpl.max() == pytest.approx(1.0, abs=1e-11)
+    assert before < 1.0
+    with pytest.raises(ValueError, match="same states in the same order"):
+        online.change(random_matrix(rng, 4), None)
+    with pytest.raises(ValueError, match="matrices must stay the same with a floor"):
+        tpl.TemporalFilter(1.0, BACKWARD, FORWARD, floor=0.1).change(BACKWARD, FORWARD)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_no_leakage_exceeds_alpha_in_high_precision(share):
+    """Every release spends all that remains; the loss functions have one vertex each."""
+    floor = share * tpl.allocate_by_upper_bound(0.7, BACKWARD, FORWARD)
+    account = tpl.TemporalFilter(0.7, BACKWARD, FORWARD, floor=floor)
+    budgets = []
+    for _ in range(150):
+        if (rest := account.remaining) > 0.0:
+            budgets.append(rest)
+            account.spend(rest)
+    budgets = list(map(mpmath.mpf, budgets))
+
+    def leakages(q, d, budgets):
+        last = [budgets[0]]
+        for epsilon in budgets[1:]:
+            u = mpmath.expm1(last[-1])
+            last.append(mpmath.log((mpmath.mpf(q) * u + 1) / (mpmath.mpf(d) * u + 1)) + epsilon)
+        return last
+
+    with mpmath.workdps(40):
+        bpl, fpl = leakages(0.8, 0.2, budgets), leakages(0.8, 0.1, budgets[::-1])[::-1]
+        largest = max(b + f - e for b, f, e in zip(bpl, fpl, budgets, strict=True))
+        assert 0.7 - 1e-6 < largest <= mpmath.mpf(0.7)
+
+
+def check_adaptive(rng, horizon):
+    """All output paths of one adaptive mechanism; each choice depends on the outputs before. Returns their number."""
+    n, alpha = int(rng.integers(2, 4)), float(rng.uniform(0.3, 3))
+    P, initial = random_matrix(rng, n), rng.dirichlet(np.ones(n))
+    priors = [initial]
+    for _ in range(horizon - 1):
+        priors.append(priors[-1] @ P.probabilities)
+    if rng.random() < 0.5:
+        known = tpl.PriorFreeLoss(P), tpl.PriorFreeLoss(P)
+    else:  # the reversal under this prior, at each time
+        known = None
+    floor = float(rng.choice([0.0, 0.5]))
+    if known:
+        try:
+            floor *= tpl.allocate_by_upper_bound(alpha, *known)
+        except tpl.NoFiniteSupremumError:
+            floor = 0.0
+    first = tpl.TemporalFilter(alpha, *(known or (None, None)), floor=floor if known else 0.0)
+    paths = 0
+
+    def visit(account, likelihoods):
+        nonlocal paths
+        t = len(likelihoods)
+        if t == horizon:
+            paths += 1
+            check(likelihoods)
+            return
+        if not known and t:
+            account = copy(account).change(P.reverse(priors[t - 1]), P)
+        epsilon = float(rng.choice([0.3, 0.8, 1.0])) * account.remaining
+        if epsilon == 0.0:
+            visit(copy(account).skip(), [*likelihoods, np.ones(n)])
+            return
+        extremes = rng.integers(0, 2, n)
+        keep = np.exp(epsilon) / (1 + np.exp(epsilon)) if rng.random() < 0.5 else 1 - np.exp(-epsilon) * rng.random()
+        low, high = sorted((keep, min(keep * np.exp(epsilon), 1 - (1 - keep) * np.exp(-epsilon))))
+        of_one = np.where(extremes == 1, high, low)
+        spent = copy(account).spend(epsilon)
+        visit(spent, [*likelihoods, of_one])
+        visit(spent, [*likelihoods, 1 - of_one])
+
+    def check(likelihoods):
+        for t in range(horizon):
+            past, later = np.ones(n), np.ones(n)
+            weights = initial.copy()
+            for s in range(t):
+                weights = (weights * likelihoods[s]) @ P.probabilities
+            past = weights / priors[t] if t else past
+            for s in range(horizon - 1, t, -1):
+                later = P.probabilities @ (likelihoods[s] * later)
+            outputs = past * likelihoods[t] * later
+            assert np.log(outputs.max() / outputs.min()) <= alpha * (1 + 1e-12)
+
+    visit(first, [])
+    return paths
+
+
+def test_no_path_of_adaptive_releases_leaks_more():
+    rng = np.random.default_rng(5)
+    assert sum(check_adaptive(rng, 4) for _ in range(40)) > 300
+
+
+@pytest.mark.slow
+def test_no_path_of_a_hundred_thousand_adaptive_ones_leaks_more():
+    rng, paths = np.random.default_rng(6), 0
+    while paths < 10**5:
+        paths += check_adaptive(rng, 7)
+
+
+def test_memory_does_not_grow_and_a_refused_release_spends_nothing():
+    account = tpl.TemporalFilter(1.0, BACKWARD, FORWARD, floor=0.1)
+    account.spend(0.1, 10)
+    size = len(pickle.dumps(account))
+    for budget in np.random.default_rng(0).uniform(0.05, 0.1, 5000).tolist():
+        account.spend(budget)
+    assert len(pickle.dumps(account)) == size
+    state = account.remaining, account.tolerated, account.bpl
+    with pytest.raises(
+        LeakageExceededError, match=r"epsilon must be at most 0\.\d+, .* found 0.3 for release \d+ of 900"
+    ):
+        account.spend(0.3, 900)
+    assert (account.remaining, account.tolerated, account.bpl) == state
+    assert "floor=0.1" in repr(account)
+
+
+def test_an_account_with_a_level_refuses_what_would_exceed_it_and_copies_are_independent():
+    account = tpl.TemporalAccountant(BACKWARD, FORWARD, alpha=1.0, floor=0.1)
+    account.compose(0.4).skip(2).compose(0.1, 3)
+    other = copy(account)
+    with pytest.raises(LeakageExceededError):
+        account.compose(0.9)
+    assert account.ledger == ((0.4, 1), (0.0, 2), (0.1, 3))
+    plain = tpl.TemporalAccountant(BACKWARD, FORWARD).compose(0.4).skip(2).compose(0.1, 3)
+    assert account.remaining() == plain.remaining(1.0, floor=0.1) < plain.remaining(1.0)
+    assert account.tolerated == pickle.loads(pickle.dumps(account)).tolerated
+    rest = other.remaining()
+    other.compose(rest)
+    assert account.remaining() == rest > other.remaining()
+    assert account.tpl.max() <= 1.0
+    assert tpl.TemporalAccountant(BACKWARD, FORWARD).compose(0.9).remaining(1.0, floor=0.2) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda account: account.remaining(1.0, 1e-6, adaptive=True), "delta must be 0 if releases depend on outputs"),
+        (lambda account: account.remaining(), "remaining needs a level alpha, found none"),
+        (lambda account: account.tolerated, "tolerated needs an account with a level, found none"),
+        (lambda account: account.remaining(1.0, 1e-6, floor=0.1), "a floor is a pure budget"),
+        (lambda account: account.remaining(1.0, plans=0), "plans must be"),
+    ],
+)
+def test_what_cannot_remain_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(tpl.TemporalAccountant(BACKWARD, FORWARD).compose(0.1))
+
+
+def test_plans_share_delta():
+    account = tpl.TemporalAccountant(BACKWARD, FORWARD).compose(0.1)
+    assert account.remaining(1.0, 1e-6, adaptive=True, plans=4) == account.remaining(1.0, 2.5e-7)
