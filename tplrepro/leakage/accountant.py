@@ -3,7 +3,8 @@
 Contract. `compose` validates first and changes the account second, costs O(1) and returns the account. A new
 release **raises the forward leakage, and with it the TPL, of all past releases**: a past release that
 satisfied alpha-DP_T may no longer satisfy it (Example 3 of [1]). Budgets are part of the public mechanism;
-they must not depend on the data. Several threads may read and compose; copies are independent.
+they must not depend on the data. Several threads may read and compose; copies are independent. `save` keeps
+an account in a file, for servers that restart.
 
 A release is a budget, for pure epsilon-DP, or an event of dp_accounting, such as Gaussian noise, by the
 conventions of `tplrepro.leakage.events`. `epsilon` and `delta` account for both. `bpl`, `fpl` and `tpl` are
@@ -15,6 +16,7 @@ from copy import copy, deepcopy
 from itertools import groupby
 from math import ceil, inf, log2, ulp
 from operator import itemgetter
+from os import PathLike
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
@@ -22,6 +24,7 @@ import numpy as np
 
 from tplrepro.lazy import Suggesting
 from tplrepro.leakage.filter import LeakageExceededError, TemporalFilter
+from tplrepro.leakage.ledger import Ledger
 from tplrepro.leakage.partial import Timeline, gaps
 from tplrepro.leakage.profile import COARSEST, PrivacyProfile, Release, automatic_grid
 from tplrepro.leakage.temporal import Matrix, TemporalLeakage, accumulate, loss_functions, safely_below
@@ -40,7 +43,8 @@ class TemporalAccountant(Suggesting):
     """Account of the leakages of releases so far against one adversary.
 
     `backward` and `forward` are as in `temporal_privacy_leakage`, one matrix or loss function each. `grid` is
-    as in `temporal_privacy_profile`; None adapts it to the weakest release so far. With `alpha` the account is
+    as in `temporal_privacy_profile`; None adapts it to the weakest release so far. With `alpha` the account
+    is
     a filter (`TemporalFilter`): it refuses what would raise a TPL above alpha, and keeps a budget of `floor`
     available at every later time. Budgets may then depend on what was released before.
 
@@ -74,6 +78,7 @@ class TemporalAccountant(Suggesting):
         self._backward, self._forward = loss_functions(backward, forward)
         self._filter = None if alpha is None else TemporalFilter(alpha, self._backward, self._forward, floor=floor)
         self._spending = Lock()
+        self._file: Ledger | None = None
         self._gaps = gaps([self._backward], "backward"), gaps([self._forward], "forward")
         self._grid = None if grid is None else check_level(grid, "grid")
         self._ledger: list[tuple[float | Release, int]] = []
@@ -126,12 +131,63 @@ class TemporalAccountant(Suggesting):
 
     def _add(self, entry: float | Release, count: int) -> Self:
         with self._spending:
-            if self._filter and entry:
-                self._filter.spend(_budget(entry), count)
-            elif self._filter:
-                self._filter.skip(count)
+            following = copy(self._filter)
+            if following:
+                following.spend(_budget(entry), count) if entry else following.skip(count)
+            if self._file:  # on the disk first: what is there counts, whatever happens next
+                self._file.add(_event(entry), count)
+            self._filter = following
             self._ledger.append((entry, count))
         return self
+
+    def save(self, path: str | PathLike) -> Self:
+        """Keep the account in a new file from now on: each release is on disk before `compose` returns.
+
+        The file, of JSON lines, holds everything that `open` needs. Copies of the account are not kept in it.
+        ValueError if there is a file, if another process has it open, or for labels that JSON does not have.
+        """
+        file = Ledger(path)
+        try:
+            with self._spending:
+                alpha, floor = (self._filter.alpha, self._filter.floor) if self._filter else (None, 0.0)
+                sides = {"backward": self._backward, "forward": self._forward}
+                file.create({"alpha": alpha, "floor": floor, "grid": self._grid}, sides, list(self.ledger))
+                self.close()
+                self._file = file
+        except BaseException:
+            file.close()
+            raise
+        return self
+
+    @classmethod
+    def open(cls, path: str | PathLike) -> Self:
+        """The account that `save` keeps in a file, as it was after the last release; it is kept there further.
+
+        ValueError if there is no such file, it is damaged, or another process has it open.
+        """
+        file = Ledger(path)
+        try:
+            settings, sides, entries = file.read()
+            account = cls(**sides, **settings)
+            for release, count in entries:
+                account.compose(release, count) if release else account.skip(count)
+        except BaseException:
+            file.close()
+            raise
+        account._file = file
+        return account
+
+    def close(self) -> None:
+        """Let other processes open the file, as the end of a `with` block does; the account goes on in memory only."""
+        if self._file:
+            self._file.close()
+            self._file = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def _event(self, event: Any) -> Release:
         release = Release(event)
@@ -169,7 +225,8 @@ class TemporalAccountant(Suggesting):
         ----------
         alpha : float > 0, nats; by default the level and floor of the account
         delta : float, 0 <= delta < 1; with 0 the result is exact to the last bits, otherwise within 0.1 %
-            With delta > 0 it is for plans fixed in advance: what is released must not decide about later noise.
+            With delta > 0 it is for plans fixed in advance: what is released must not decide about later
+            noise.
         noise : callable from a noise multiplier to an event, such as `GaussianDpEvent`; None: a pure budget
         floor : float >= 0, a pure budget that stays available at every later time (`TemporalFilter`); for delta = 0
         adaptive : whether releases depend on earlier outputs; ValueError with delta > 0, unless there are `plans`
@@ -177,7 +234,8 @@ class TemporalAccountant(Suggesting):
             Each must keep (alpha, delta / plans), and this account must hold the releases of one of them.
 
         Returns the budget in nats, or 0 if none above alpha / 8192 is possible (with delta = 0, none above
-        the rounding errors); with `noise` the smallest noise multiplier, or inf if 8192 is not enough. Without
+        the rounding errors); with `noise` the smallest noise multiplier, or inf if 8192 is not enough.
+        Without
         a floor it says nothing about later releases.
         """
         if alpha is None:
@@ -240,9 +298,7 @@ class TemporalAccountant(Suggesting):
     @property
     def ledger(self) -> "tuple[tuple[float | DpEvent | PrivacyProfile, int], ...]":
         """The releases in order: pairs (release, count), with 0 for time points without a release."""
-        return tuple(
-            (deepcopy(release.event) if isinstance(release, Release) else release, n) for release, n in self._ledger
-        )
+        return tuple((deepcopy(_event(release)), n) for release, n in self._ledger)
 
     def epsilon(self, delta: float) -> np.ndarray:
         """The smallest proven epsilon of (epsilon, delta)-DP_T of each release as of now, (T,); 0 < delta < 1."""
@@ -341,6 +397,10 @@ class TemporalAccountant(Suggesting):
 
 def _budget(release: float | Release) -> float:
     return release.epsilon if isinstance(release, Release) else release
+
+
+def _event(release: float | Release) -> Any:
+    return release.event if isinstance(release, Release) else release
 
 
 def _budgets(entries: list[tuple[float | Release, int]]) -> list[tuple[float, int]]:

@@ -1,0 +1,191 @@
+"""Accounts on disk: a file of JSON lines, which a server opens again after a restart.
+
+The first line holds the version, the settings and the matrices, by the SHA-256 digest of their JSON text; each
+further line is one entry [release, count]. An entry is on disk before `compose` returns, so a release that
+was made is never forgotten. A process that is killed while it writes leaves at most an incomplete last line,
+whose release was never made; it is dropped. A lock that dies with its process keeps a second one away.
+"""
+
+import json
+import os
+from hashlib import sha256
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tplrepro.files import write_whole
+from tplrepro.leakage.loss_function import PrivacyLossFunction
+from tplrepro.leakage.prior_free import PriorFreeLoss
+from tplrepro.leakage.profile import PrivacyProfile
+from tplrepro.markov.transition import TransitionMatrix
+
+FORMAT, VERSION = "tplrepro account", 1
+LOSSES = {"PrivacyLossFunction": PrivacyLossFunction, "PriorFreeLoss": PriorFreeLoss}
+
+
+class Ledger:
+    """The file of one account, locked until it is closed or its process ends."""
+
+    def __init__(self, path: str | os.PathLike):
+        self.path = Path(path).absolute()
+        self._lock = _locked(self.path)
+        self._file: Any = None
+
+    def create(self, settings: dict, sides: dict[str, PrivacyLossFunction | None], entries: list) -> None:
+        """Write a new file with these entries, (release, count) each."""
+        if self.path.exists():
+            raise ValueError(
+                f"path must be new, found a file {self.path}; use TemporalAccountant.open, or another name"
+            )
+        matrices = {name: None if loss is None else _matrix(loss) for name, loss in sides.items()}
+        digests = {name: matrix and _digest(matrix) for name, matrix in matrices.items()}
+        header = {"format": FORMAT, "version": VERSION, **settings, **digests}
+        header["matrices"] = {digests[name]: matrix for name, matrix in matrices.items() if matrix}
+        lines = [header, *([_released(release), count] for release, count in entries)]
+        write_whole(self.path, "".join(_line(line) for line in lines).encode())
+        self._append_to(self.path.stat().st_size)
+
+    def read(self) -> tuple[dict, dict, list]:
+        """Settings, loss functions of both sides, and entries; ValueError if the file is damaged."""
+        if not self.path.is_file():
+            raise ValueError(f"path must name an account's file, found none at {self.path}; make one with save(path)")
+        content = self.path.read_bytes()
+        complete = content[: content.rfind(b"\n") + 1]
+        lines = [_parsed(line, number, self.path) for number, line in enumerate(complete.splitlines(), 1)]
+        header = lines[0] if lines and isinstance(lines[0], dict) else {}
+        if (header.get("format"), header.get("version")) != (FORMAT, VERSION):
+            found = header.get("version", "another file")
+            raise ValueError(f"{self.path} must be an account of version {VERSION}, found {found}; check its name")
+        sides = {side: _loss(header["matrices"], header[side], self.path) for side in ("backward", "forward")}
+        settings = {name: header[name] for name in ("alpha", "floor", "grid")}
+        entries = [(_release(release), count) for release, count in lines[1:]]
+        self._append_to(len(complete))
+        return settings, sides, entries
+
+    def add(self, release: Any, count: int) -> None:
+        """Append one entry; when this returns it is on the disk. After an error the file is as before."""
+        line = _line([_released(release), count]).encode()
+        try:
+            self._file.write(line)
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except BaseException:
+            self._file.truncate(self._end)
+            self._file.seek(self._end)
+            raise
+        self._end += len(line)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+        self._lock.close()
+
+    def _append_to(self, end: int) -> None:
+        self._end, self._file = end, open(self.path, "r+b", buffering=0)
+        self._file.truncate(end)
+        self._file.seek(end)
+
+
+def _locked(path: Path) -> Any:
+    """A file beside the account's that this process alone has locked."""
+    try:
+        import fcntl
+    except ImportError:
+        raise ValueError("an account is locked by fcntl, found a system without it; use Linux or macOS") from None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = open(path.with_name(path.name + ".lock"), "a+", encoding="utf-8")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.seek(0)
+        owner = lock.read().strip()
+        lock.close()
+        raise ValueError(f"{path} must be open in one process only, found {owner}; close the account there") from None
+    lock.truncate(0)
+    lock.write(f"process {os.getpid()}")
+    lock.flush()
+    return lock
+
+
+def _line(content: Any) -> str:
+    return json.dumps(content, allow_nan=False, separators=(",", ":")) + "\n"
+
+
+def _parsed(line: bytes, number: int, path: Path) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError:
+        raise ValueError(f"line {number} of {path} must be JSON, found {line[:40]!r}; restore a copy") from None
+
+
+def _digest(matrix: dict) -> str:
+    return sha256(_line(matrix).encode()).hexdigest()
+
+
+def _matrix(loss: PrivacyLossFunction) -> dict:
+    """A loss function as JSON: its kind, its matrix and the labels of the states, or their number."""
+    matrix = loss.matrix
+    states = matrix.states
+    labels = (
+        states.stop
+        if isinstance(states, range)
+        else [getattr(label, "item", lambda label=label: label)() for label in states]
+    )
+    if not isinstance(labels, int) and not all(isinstance(label, (str, int, float)) for label in labels):
+        strange = next(label for label in labels if not isinstance(label, (str, int, float)))
+        raise ValueError(f"labels of states must be text or numbers to be saved, found {strange!r}; rename the states")
+    content: dict[str, Any] = {"loss": type(loss).__name__, "states": labels}
+    if not matrix.is_sparse:
+        return content | {"rows": matrix.probabilities.tolist()}
+    stored = matrix.probabilities
+    arrays = {"data": stored.data, "indices": stored.indices, "indptr": stored.indptr, "background": matrix.background}
+    return content | {name: array.tolist() for name, array in arrays.items()}
+
+
+def _loss(matrices: dict, digest: str | None, path: Path) -> PrivacyLossFunction | None:
+    if digest is None:
+        return None
+    content = matrices.get(digest, {})
+    if _digest(content) != digest:
+        raise ValueError(f"a matrix in {path} must have the digest {digest[:12]}..., found another; restore a copy")
+    states = None if isinstance(content["states"], int) else content["states"]
+    if "rows" in content:
+        return LOSSES[content["loss"]](TransitionMatrix(content["rows"], states))
+    from scipy.sparse import csr_array
+
+    parts = content["data"], content["indices"], content["indptr"]
+    n = len(content["background"])
+    matrix = TransitionMatrix(csr_array(parts, shape=(n, n)), states, background=content["background"])
+    return LOSSES[content["loss"]](matrix)
+
+
+def _released(release: Any) -> Any:
+    """A release as JSON: a budget, an event of dp_accounting by its class and fields, or a profile."""
+    if isinstance(release, (list, tuple)):
+        return [_released(part) for part in release]
+    if isinstance(release, PrivacyProfile):
+        largest = None if release.largest == inf else release.largest
+        return {"deltas": release.deltas.tolist(), "grid": release.grid, "largest": largest}
+    if hasattr(release, "to_named_tuple"):
+        fields = release.to_named_tuple()._fields[2:]  # after the names of module and class
+        return {"class": type(release).__name__} | {name: _released(getattr(release, name)) for name in fields}
+    return release.item() if isinstance(release, np.generic) else release
+
+
+def _release(content: Any) -> Any:
+    if isinstance(content, list):
+        return [_release(part) for part in content]
+    if not isinstance(content, dict):
+        return content
+    if "deltas" in content:
+        largest = inf if content["largest"] is None else content["largest"]
+        return PrivacyProfile(np.array(content["deltas"]), content["grid"], largest)
+    import dp_accounting
+
+    fields = {name: _release(value) for name, value in content.items() if name != "class"}
+    event = getattr(dp_accounting, content.get("class", ""), None)
+    if not (isinstance(event, type) and issubclass(event, dp_accounting.DpEvent)):
+        raise ValueError(f"a release must be an event of dp_accounting, found {content}; restore a copy of the file")
+    return event(**fields)
