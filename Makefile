@@ -128,7 +128,7 @@ notebooks: $(READY) ## execute the notebooks in place, to be committed (ONLY=pap
 bench: $(READY) ## measure, and write docs/benchmarks.md
 	@exec $(PY) benchmarks/run.py
 
-bench-users: $(READY) ## leakage of ten million users on two workers of Dask, of which one is killed (USERS=1000000)
+bench-users: $(READY) ## leakage of ten million users on two workers of Dask, one of them killed (USERS=1000000)
 	@exec $(PY) benchmarks/run.py users
 
 bench-cold: $(READY) ## measure first calls alone, in an empty cache of compiled kernels

@@ -135,7 +135,7 @@ def whole_function():
     yield f"| for comparison: the tables of Algorithm 2 at n = 200 | {tables / 1e6:.0f} MB | |"
     yield ""
     yield "At n = 200 one core takes 2.4 ms: 1.1 for the passes over all pairs at the slopes of the screen, 0.6 for"
-    yield "the first hull, 0.2 for the choice of the slopes, the rest for what is prepared; a second core saved no more"
+    yield "the first hull, 0.2 for the choice of the slopes, the rest for preparation; a second core saved no more"
     yield "than starting its thread costs."
 
 
@@ -229,9 +229,9 @@ def rate():
     yield f"| share of the peak of {threads} cores | {columns / (threads * peak):.2f} | 0.7 |"
     yield ""
     yield "The peak reads eight rows of 2 kB that stay in the first-level cache. On one core the innermost loop by"
-    yield "itself reached 0.9 of it on tiles of 128 rows, which stay there, too, and 0.7 on tiles of 512, which come"
-    yield "from the second level; but passes with narrower tiles were no faster, as levels are computed anew for each."
-    yield "Levels, bounds and scans take the rest, and transposing, on one core, and starting threads add to it."
+    yield "itself reached 0.9 of it on tiles of 128 rows, which also stay there, and 0.7 on tiles of 512, which come"
+    yield "from the second level. Passes with narrower tiles were no faster, because levels are computed anew for each."
+    yield "The rest goes to levels, bounds and scans, to transposing on one core, and to starting threads."
 
 
 @numba.njit(fastmath=True)
@@ -313,11 +313,11 @@ def sparse():
             yield f"| of which {what} | {show(found[what])} | |"
         yield f"| the same: peak memory, Python included | {found['memory'] / 1e6:.0f} MB | 1,000 MB |"
         yield ""
-        yield "The budgets' time is that of the two whole functions, nearly all of it of the forward one."
+        yield "The time of the budgets is that of the two whole functions, and nearly all of it is the forward one's."
     yield ""
     yield "At the official size, s = 0.01, one L(0.1) looks at 7.7 million pairs, most of them of the 192 most popular"
-    yield "pages as d. Each is dismissed by a bound of its own, four in five without a look at an entry, in one loop"
-    yield "for each row d: 0.02 µs of one core a pair, where a call for each pair took 0.2."
+    yield "pages as d. Each is rejected by its own bound, four in five without reading an entry, in one loop"
+    yield "for each row d. This takes 0.02 µs of one core per pair, while a call for each pair took 0.2."
 
 
 def file_to_budgets(path: str) -> None:
@@ -385,7 +385,7 @@ def population():
     yield f"| CPU time a user, in one process | {show(one)} | 67 µs |"
 
 
-@section("users", "Ten million users on two workers of Dask, of which one is killed")
+@section("users", "Ten million users on two workers of Dask, one of them killed")
 def ten_million_users():
     users = int(os.environ.get("USERS", 10**7))
     found = json.loads(in_process("population_on_dask", users))
@@ -448,7 +448,7 @@ def population_on_dask(users: int) -> None:
 def page():
     from page import LeakagePage
 
-    yield "A slider is dragged; what the browser draws comes on top."
+    yield "The time from dragging a slider to the new data, without the browser's drawing."
     yield ""
     yield PLAIN_HEAD
     for privacy, states, horizon in (("pure ε", 2, 10), ("pure ε", 50, 100), ("(ε, δ)", 2, 10), ("(ε, δ)", 50, 50)):
@@ -480,7 +480,7 @@ def peak() -> int:
     return 1024 * int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1])
 
 
-@section("cold", "The first call, nothing kept compiled")
+@section("cold", "The first call, without cached kernels")
 def cold():
     yield PLAIN_HEAD
     runs = [in_empty_cache("readme_example") for _ in range(3)]
@@ -491,8 +491,8 @@ def cold():
         yield f"| {what}, CPU time | {show(cpu)} | |"
     yield f"| all kernels together, CPU time | {show(sum(found.values()))} | 20 s |"
     yield ""
-    yield "About half of it is LLVM, which generates a called function anew in each of its callers; the rest is Numba's"
-    yield "own Python, above all the types of array indexing. No kernel is compiled twice."
+    yield "About half of the time goes to LLVM, which generates a called function anew in each of its callers; the rest goes to"
+    yield "Numba's Python code, above all the types of array indexing. No kernel is compiled twice."
 
 
 def in_empty_cache(function: str) -> dict:
@@ -527,7 +527,7 @@ def first_calls() -> None:
     print(json.dumps(spent))
 
 
-@section("waits", "Where a user of the other papers waits")
+@section("waits", "Calculations of the other papers")
 def waits():
     yield "Seconds of the processor, in one thread."
     yield ""
@@ -594,9 +594,9 @@ def waits():
     if recorded.is_file():
         yield f"| Event logs: BPI 2012 read | {show(processor(lambda: tpl.eventlog.read_xes(recorded)))} | 3 s |"
     yield ""
-    yield "Where an aim is missed, the profile is flat: a symbol of SIP takes some 370 calls, none of more than 6 %; of"
-    yield "reading XES, the XML parser and its 2.7 million calls of two handlers of a few lines take 85 %. Where others"
-    yield "use the same cores, one release of 30 symbols took 0.41 to 0.94 ms of CPU time a symbol, each time anew."
+    yield "If an aim is missed, the profile is flat: a symbol of SIP takes about 370 calls, each at most 6 %; in reading"
+    yield "XES, the XML parser and its 2.7 million calls of two short handlers take 85 %. On cores that others use as"
+    yield "well, one release of 30 symbols took 0.41 to 0.94 ms of CPU time per symbol in different runs."
 
 
 def processor(call) -> float:
@@ -611,7 +611,7 @@ def processor(call) -> float:
     return min(times)
 
 
-@section("batch", "The quick batch in a fresh clone, with environment and caches at hand")
+@section("batch", "The quick batch in a fresh clone, with an existing environment and caches")
 def batch():
     with tempfile.TemporaryDirectory() as folder:
         clone = Path(folder) / "clone"
@@ -634,7 +634,7 @@ def batch():
     least = min(float(took) for _, took in rows)
     yield f"| of which the shortest, which mostly starts, loads and saves | {show(least)} | |"
     yield ""
-    yield "What each notebook needs to start, load the libraries, draw and save is a third of their time or more."
+    yield "Starting, loading the libraries, drawing and saving take a third of each notebook's time or more."
 
 
 @section("nothing", "A fresh clone from nothing")
@@ -709,7 +709,7 @@ def main(arguments: list[str]) -> None:
     head = [
         "# Benchmarks",
         "",
-        "Written by `make bench`; every ratio comes from one run, in which baseline and package took turns. Times are",
+        "Written by `make bench`; every ratio comes from one run, in which baseline and package were measured in turn. Times are",
         "wall-clock medians with compiled functions loaded. The baselines are the paper's algorithms vectorised with",
         "NumPy (`tplrepro.published`) and its linear programme through PuLP (`tplrepro.linear_program`). Each section",
         "says when, from which commit and on which machine it was measured.",
