@@ -491,8 +491,8 @@ def cold():
         yield f"| {what}, CPU time | {show(cpu)} | |"
     yield f"| all kernels together, CPU time | {show(sum(found.values()))} | 20 s |"
     yield ""
-    yield "About half of the time goes to LLVM, which generates a called function anew in each of its callers; the rest goes to"
-    yield "Numba's Python code, above all the types of array indexing. No kernel is compiled twice."
+    yield "About half of the time goes to LLVM, which generates a called function anew in each of its callers; the"
+    yield "rest goes to Numba's Python code, above all the types of array indexing. No kernel is compiled twice."
 
 
 def in_empty_cache(function: str) -> dict:
@@ -594,8 +594,8 @@ def waits():
     if recorded.is_file():
         yield f"| Event logs: BPI 2012 read | {show(processor(lambda: tpl.eventlog.read_xes(recorded)))} | 3 s |"
     yield ""
-    yield "If an aim is missed, the profile is flat: a symbol of SIP takes about 370 calls, each at most 6 %; in reading"
-    yield "XES, the XML parser and its 2.7 million calls of two short handlers take 85 %. On cores that others use as"
+    yield "If an aim is missed, the profile is flat: a symbol of SIP takes about 370 calls, each at most 6 %; in"
+    yield "reading XES, the XML parser and its 2.7 million calls of two short handlers take 85 %. On cores that others use as"
     yield "well, one release of 30 symbols took 0.41 to 0.94 ms of CPU time per symbol in different runs."
 
 
@@ -709,7 +709,7 @@ def main(arguments: list[str]) -> None:
     head = [
         "# Benchmarks",
         "",
-        "Written by `make bench`; every ratio comes from one run, in which baseline and package were measured in turn. Times are",
+        "Written by `make bench`; every ratio comes from one run, measuring baseline and package in turn. Times are",
         "wall-clock medians with compiled functions loaded. The baselines are the paper's algorithms vectorised with",
         "NumPy (`tplrepro.published`) and its linear programme through PuLP (`tplrepro.linear_program`). Each section",
         "says when, from which commit and on which machine it was measured.",

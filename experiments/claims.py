@@ -214,7 +214,7 @@ def head_of(page: str) -> str:
 
 
 def _size(record):
-    """Profile of a record; one made by hand with the parameters of a published record has that one's profile."""
+    """Profile of a record; a run by hand with the parameters of a published record has that record's profile."""
     published = repository_folder() / "figures" / f"{record['name']}.json"
     if record["profile"] == "interactive" and published.is_file():
         known = json.loads(published.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""The batch that regenerates every figure; the package `tplrepro` knows nothing of it, nor of notebooks."""
+"""The batch that regenerates every figure; the package `tplrepro` does not depend on it or on notebooks."""
 
 import sys
 

@@ -1,6 +1,6 @@
-"""What a reviewer runs and what it takes: ``make claims`` renders it into ARTIFACT.md, REPRODUCING.md, codecheck.yml.
+"""Commands and costs for reviewers: ``make claims`` renders them into ARTIFACT.md, REPRODUCING.md, codecheck.yml.
 
-Minutes and memory of each notebook stand in ``docs/costs.json``, which ``make publish-figures`` writes.
+Minutes and memory of each notebook are in ``docs/costs.json``, which ``make publish-figures`` writes.
 """
 
 import json
@@ -51,7 +51,7 @@ def batch_costs(names, profile, root=ROOT):
 
 
 def read_costs(root=ROOT):
-    """Costs of the published batches: by profile, by notebook; empty where nothing was published."""
+    """Costs of the published batches: by profile, by notebook; empty if nothing was published."""
     path = root / COSTS
     costs = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     return {profile: costs.get(profile, {}) for profile in PROFILES}
@@ -62,7 +62,7 @@ def _with_region(text, rendered):
 
 
 def _claims(judged, notebooks, costs):
-    """The table of what can be run: claim, command, what comes out, how near it must be, and for how long."""
+    """The table of checks: claim, command, expected result, tolerance, and minutes."""
     rows = []
     for paper, claim, verdict in judged:
         if claim.record:
@@ -111,7 +111,7 @@ def _takes(notebooks, costs):
 
 
 def _tenths(minutes):
-    """Rounded up: nothing takes no time."""
+    """Rounded up to tenths, so that nothing takes 0.0 minutes."""
     return f"{math.ceil(10 * minutes) / 10:.1f}"
 
 

@@ -1,6 +1,6 @@
 """Run every notebook of a profile that is not up to date: check, run Snakemake, summarise.
 
-Kill it at any moment and start it again: what was finished stays finished, and nothing is left half-written.
+It can be killed at any moment and started again: finished notebooks stay finished, and no half-written file remains.
 The exit status is 0 when every notebook is up to date, 1 when one failed, 2 when the configuration is wrong,
 3 when another batch is running, 130 after an interruption, 143 after a SIGTERM and 129 after a SIGHUP, which
 end the notebooks as well.
@@ -30,9 +30,9 @@ _say = partial(print, sep="\n", flush=True)
 
 
 def run_batch(profile_name, jobs=None, only=(), root=ROOT):
-    """Run what is out of date and print the summary; returns the exit status.
+    """Run the outdated notebooks and print the summary; returns the exit status.
 
-    `jobs` notebooks run at once, by default one a processor; `only` names those to run, by default all.
+    `jobs` notebooks run at once, by default one per processor; `only` names those to run, by default all.
     """
     problems = find_problems(root, dict.fromkeys([*PROFILES, profile_name]))
     if not problems:
@@ -62,7 +62,7 @@ def run_batch(profile_name, jobs=None, only=(), root=ROOT):
             + ("real data where TPLREPRO_DATA has them." if data else "synthetic data (TPLREPRO_DATA is not set).")
         )
         if waiting:
-            compile_kernels()  # no notebook's seconds count it, and none says so
+            compile_kernels()  # before any notebook is timed or prints a message
         batch = uuid.uuid4().hex
         code = _snakemake(profile_name, batch, waiting, jobs, lock, root) if waiting else 0
     statuses = {name: read_status(name, profile_name, root) for name in chosen}
@@ -115,20 +115,20 @@ def _snakemake(profile_name, batch, waiting, jobs, lock, root):
         *("--cores", str(jobs or os.cpu_count() or 1), "--scheduler", "greedy"),
         # Its lock outlives a kill and must then be removed by hand; the operating system releases ours.
         *("--nolock", "--rerun-incomplete", "--keep-going", "--nocolor"),
-        # What is outdated the Snakefile has removed; code or times of files are no further reason.
+        # The Snakefile has removed outdated results; changed code or file times are no further reason.
         *("--rerun-triggers", "mtime"),
         *("--config", f"profile={profile_name}", "--"),
         *(f"build/{profile_name}/notebooks/{name}.ipynb" for name in waiting),
     ]
     build = root / "build" / profile_name
-    settings = {"real_data": True, "threads": 1, "root": root}  # threads: those of all but what measures times
+    settings = {"real_data": True, "threads": 1, "root": root}  # threads of the notebooks that do not measure times
     given = kernel_environment(build / "figures", profile_name, f"make figures PROFILE={profile_name}", **settings)
     given |= {"TPLREPRO_BATCH": batch, "TPLREPRO_BATCH_TOTAL": str(len(waiting))}
     with (
         open(build / "snakemake.log", "w", encoding="utf-8") as log,
         preloaded(given, root, len(waiting)) as (environment, server),
     ):
-        # It holds our lock and the server after our death.
+        # It keeps our lock and the server if we are killed.
         held = [file.fileno() for file in (lock, server) if file]
         process = {"cwd": root, "env": environment, "stderr": log, "stdin": subprocess.DEVNULL}
         with subprocess.Popen(command, **process, pass_fds=held) as child:
@@ -147,7 +147,7 @@ def _snakemake(profile_name, batch, waiting, jobs, lock, root):
 
 
 def _end(snakemake, seconds=5):
-    """End Snakemake, which then starts nothing more, and with it the notebooks and their kernels."""
+    """End Snakemake and with it the notebooks and their kernels."""
     family = [snakemake, *psutil.Process().children(recursive=True)]
     for process in family:
         with suppress(psutil.NoSuchProcess):
@@ -158,7 +158,7 @@ def _end(snakemake, seconds=5):
 
 
 def _holder(lock, words):
-    """Lock a file and write words into it; where another process has it, what that one wrote."""
+    """Lock a file and write words into it; if another process holds the lock, return its words."""
     lock.seek(0)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,7 +1,7 @@
 """Parameters are checked against the notebooks before anything runs.
 
 Papermill injects a parameter that no cell reads and only warns; a misspelt parameter then runs a whole batch
-with the default. Here the cell tagged ``parameters`` is parsed, and whatever does not fit is an error.
+with the default. Here the cell tagged ``parameters`` is parsed, and every mismatch is an error.
 """
 
 import sys
@@ -14,7 +14,7 @@ OTHER_DATA = ("eventlogs",)
 
 
 def find_problems(root=ROOT, profiles=PROFILES):
-    """Everything in the configuration that does not fit the notebooks, one sentence a problem; empty if all is well."""
+    """Mismatches between the configuration and the notebooks, one sentence each; empty if there are none."""
     try:
         registered = read_notebooks(root)
         settings = [read_profile(profile, root) for profile in profiles]
@@ -45,7 +45,7 @@ def find_problems(root=ROOT, profiles=PROFILES):
 
 
 def main():
-    """Print the problems; 0 when there is none."""
+    """Print the problems; the exit status is 0 if there are none."""
     problems = find_problems()
     print(*problems, sep="\n", end="\n" * bool(problems), file=sys.stderr)
     return 2 if problems else 0

@@ -1,7 +1,6 @@
 """Render the claims pages, docs/claims.md and docs/claims/<paper>.md, from docs/claims/<paper>.yaml and the records.
 
-With them come what `workflow.artifact` says of running it: ARTIFACT.md, codecheck.yml, a part of
-REPRODUCING.md.
+It also writes the texts of `workflow.artifact`: ARTIFACT.md, codecheck.yml, a part of REPRODUCING.md.
 
 A claim whose record is missing, of another profile than the paper's, from modified code or from synthetic
 data has no verdict, and the exit status is then 1. ``--records build/quick/figures --profile quick`` is a
@@ -23,17 +22,17 @@ from workflow.configuration import ROOT, from_committed_code, owner_of, read_not
 OPEN = "no verdict yet"
 INTRODUCTION = """# Claims
 
-Every statement of the papers' examples, theorems, tables and evaluations, our number, and a verdict:
+The statements of the papers' examples, theorems, tables and evaluations, each with our number and a verdict:
 
 - **reproduced**: our number agrees with the paper's statement;
-- **reproduced with an erratum**: it does once a misprint listed in [errata.md](errata.md) is corrected;
+- **reproduced with an erratum**: it agrees after correction of a misprint listed in [errata.md](errata.md);
 - **in part**: part of the statement holds, and the table says which;
-- **not reproduced**: it does not, and why;
-- **not checkable here**: nothing at hand decides it, and why.
+- **not reproduced**: our number disagrees, and the table says why;
+- **not checkable here**: we have nothing that decides the statement, and the table says why.
 
-The statements and their predicates stand in `docs/claims/<paper>.yaml`; `make claims` evaluates these on the published
-records in `figures/` and renders these pages. Numbers in brackets after one of ours are its interval over repeats. A
-claim has no verdict while its record is not that of the paper profile, computed from unmodified code.
+The statements and their predicates are in `docs/claims/<paper>.yaml`; `make claims` evaluates the predicates on the published
+records in `figures/` and renders these pages. Numbers in brackets after our number are its interval over repeats. A claim
+has no verdict unless its record is of the paper profile and computed from unmodified code.
 """
 
 
@@ -89,7 +88,7 @@ def main(arguments=None):
 
 
 def _order(path):
-    """As the papers are numbered in the README; what is of no paper comes last."""
+    """In the order of the papers in the README; claims of our own notebooks come last."""
     papers = ["tkde2019", "icde2017", "sip2023", "eventlog2022", "dphmm2016"]
     return (papers.index(path.stem) if path.stem in papers else len(papers), path.stem)
 
@@ -117,7 +116,7 @@ def _record(claim, records, profile, trial):
 
 
 def _agree(claim, verdict, root):
-    """A trial's verdict must be that on the published record, where there is one."""
+    """A trial's verdict must equal that on the published record, if there is one."""
     try:
         published = judge(claim, _record(claim, root / "figures", "paper", trial=False))
     except ClaimError:

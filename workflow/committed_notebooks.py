@@ -1,7 +1,7 @@
 """The committed notebooks: `check` compares what they print with what is committed, `refresh` executes them anew.
 
-Both run every notebook with its defaults (the quick profile) on the stand-ins, whatever data are installed,
-so that its outputs hold on every machine. What differs from run to run is stripped.
+Both run every notebook with its defaults (the quick profile) on the stand-ins, even if recorded data are installed,
+so its outputs hold on every machine. Parts that differ from run to run are stripped.
 """
 
 import argparse
@@ -43,8 +43,8 @@ def check(names):
 def refresh(path):
     """Execute one notebook in this process and write it back; returns whether the file changed.
 
-    A cell that wrote to the standard error stream is a ValueError: a warning there belongs repaired, not
-    committed.
+    ValueError if a cell wrote to the standard error stream: fix the cause of the warning instead of
+    committing it.
     """
     from nbclient import NotebookClient
 
@@ -64,7 +64,7 @@ def refresh(path):
 
 
 def clean(notebook):
-    """Strip what differs between machines and runs; tags, cell ids and execution counts stay."""
+    """Strip the parts that differ between machines and runs; tags, cell ids and execution counts stay."""
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     notebook.metadata = nbformat.from_dict({"kernelspec": kernel, "language_info": {"name": "python"}})
     for number, cell in enumerate(notebook.cells):
@@ -87,7 +87,7 @@ def main(arguments=None):
     unknown = [name for name in options.names if name not in notebooks]
     if unknown:
         parser.error(f"config/notebooks.yaml does not list {', '.join(unknown)}; add it there")
-    compile_kernels()  # no notebook says so
+    compile_kernels()  # before any notebook prints a message about it
     if options.what == "check":
         signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # ends what it started
         return check(options.names)

@@ -1,8 +1,7 @@
 """Whether two batches agree: ``python -m workflow.compare_records one/figures other/figures`` lists what differs.
 
-Of a record everything counts but when it was made and what that cost. Of notebooks that measure times,
-numbers with a fraction among the results are times, as are those in tables and pictures: they are not
-compared.
+Everything in a record is compared except its date and cost. For notebooks that measure times, fractional
+results, tables and pictures are not compared, because they contain times.
 """
 
 import argparse
@@ -33,7 +32,7 @@ def differences(one, other, notebooks=None):
 
 
 def main(arguments=None):
-    """Compare the records, tables and pictures of two batches; the exit status is 1 where they differ."""
+    """Compare the records, tables and pictures of two batches; the exit status is 1 if they differ."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("one", help="a folder of figures: build/paper/figures")
     parser.add_argument("other")
@@ -45,7 +44,7 @@ def main(arguments=None):
 
 
 def _differing(one, other, timing):
-    """Parts of a record that differ, each with its first differing value and how far numbers are apart."""
+    """Parts of a record that differ, each with its first differing value and the distance of the numbers."""
     leaves = [dict(_leaves(record)) for record in (one, other)]
     parts = {}
     for path in dict.fromkeys([*leaves[0], *leaves[1]]):

@@ -1,4 +1,4 @@
-"""Which notebooks there are, and with which parameters a profile runs them.
+"""The notebooks of a batch, and the parameters with which a profile runs them.
 
 ``config/notebooks.yaml`` lists what a batch makes, by paper and figure: the notebook behind it where that has
 another name (one notebook run with several sets of parameters), the data sets that it reads, and whether it
@@ -82,7 +82,7 @@ def owner_of(name, notebooks):
 
 
 def from_committed_code(record):
-    """Whether a record was made from a commit without local changes, as evidence must be."""
+    """Whether a record was made from a commit without local changes, as published evidence must be."""
     return record["commit"] is not None and not record["commit"]["modified"]
 
 
@@ -101,7 +101,7 @@ def read_profile(profile, root=ROOT):
 
 
 def writing_problems(folder, megabytes=16):
-    """Sentences (list), none if a folder can be made where it is missing, and be written to."""
+    """Sentences (list), none if a folder exists or can be created, and can be written to."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()

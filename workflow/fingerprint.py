@@ -39,7 +39,7 @@ def of_modules(whole, modules):
 
 
 def is_current(entry, profile, root=ROOT):
-    """Whether the result is there and everything that it depends on is as it was."""
+    """Whether the result exists and everything that it depends on is unchanged."""
     before = read_status(entry.name, profile.name, root).get("fingerprint")
     if before is None or not result_path(entry.name, profile.name, root).is_file():
         return False
@@ -58,7 +58,7 @@ def result_path(name, profile_name, root=ROOT):
 
 
 def read_status(name, profile_name, root=ROOT):
-    """What the last run left; empty if there was none."""
+    """The status that the last run wrote; empty if there was none."""
     path = root / "build" / profile_name / "status" / f"{name}.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
@@ -69,7 +69,7 @@ def write_status(name, profile_name, status, root=ROOT):
 
 
 def _data_state(name):
-    """Names, sizes and times of a data set's files; "absent" where the synthetic stand-in takes its place.
+    """Names, sizes and times of a data set's files; "absent" if the synthetic stand-in is used.
 
     They are where the readers would look: the data folder or the downloads; other sets are folders of the
     former.

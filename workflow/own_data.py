@@ -1,6 +1,6 @@
-"""Run the notebook explore/own_data on somebody's file: what ``make own-data FILE=my.csv USER=user ALPHA=1`` does.
+"""Run the notebook explore/own_data on a user's file, for ``make own-data FILE=my.csv USER=user ALPHA=1``.
 
-Each word that make was given is a parameter of the notebook, FILE its path. What the notebook says is
+Each variable given to make is a parameter of the notebook; FILE is its path. The notebook's messages are
 printed; figure, budgets, noisy counts, records and the executed notebook appear under ``build/own_data``.
 """
 
@@ -22,14 +22,14 @@ TARGET = ROOT / "build" / "own_data"
 
 
 def main(names):
-    """Parameters are those variables of the environment that are named; returns the exit status."""
+    """The parameters are the named variables of the environment; returns the exit status."""
     given = {name: os.environ[name] for name in names}
     try:
         parameters = parameters_of(given)
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
-    shutil.rmtree(TARGET, ignore_errors=True)  # nothing of another file's stays
+    shutil.rmtree(TARGET, ignore_errors=True)  # no result of another file remains
     if problems := writing_problems(TARGET):
         print(*problems, sep="\n", file=sys.stderr)
         return 2
@@ -52,7 +52,7 @@ def main(names):
 
 
 def parameters_of(given):
-    """Parameters (dict) from text by upper-case name; ValueError where one is not there or not of its kind.
+    """Parameters (dict) from text by upper-case name; ValueError if one does not exist or has the wrong type.
 
     >>> parameters_of({"FILE": "/", "ALPHA": "1", "HORIZON": "30"})
     {'path': '/', 'alpha': 1.0, 'horizon': 30}

@@ -33,7 +33,7 @@ READ_EARLY = ("MKL_", "MPL", "NUMBA_", "OMP_", "OPENBLAS_", "PYTHON")
 
 
 def module_command(*words):
-    """The command ``python -m ...`` with these words, which uses the server where there is one."""
+    """The command ``python -m ...`` with these words, which uses the server if there is one."""
     return [sys.executable, "-I", "-S", os.path.abspath(__file__), "-m", *words]
 
 
@@ -128,7 +128,7 @@ def _serve(listener):
                 os.close(descriptor)
         elif isinstance(key.data, int):  # the client has ended
             selector.unregister(key.fileobj)
-            for kill in (os.kill, os.killpg):  # its group is the last thing that it makes
+            for kill in (os.kill, os.killpg):  # it creates its group last
                 with suppress(ProcessLookupError):
                     kill(key.data, signal.SIGKILL)
         else:

@@ -1,8 +1,8 @@
 """Copy a batch's figures into ``figures/``, where they are committed.
 
 Published evidence is the paper profile's, from code that is committed. Only figures of a batch that is up to
-date are copied, and none in which a stand-in took the place of a data set. Where the whole batch is, what
-else ``figures/`` has goes. What the notebooks of both profiles took is noted in docs/costs.json.
+date are copied, and none in which a stand-in replaced a data set. If the whole batch is up to date, other
+files in ``figures/`` are removed. The costs of both profiles' notebooks are written to docs/costs.json.
 """
 
 import argparse
@@ -55,7 +55,7 @@ def publish(root=ROOT):
 
 
 def note_costs(root=ROOT):
-    """Note what the notebooks of each batch took; returns the profiles whose batch is out of date, left as before."""
+    """Write the costs of each batch's notebooks; returns the profiles whose batch is out of date, which stay as before."""
     notebooks, costs, stale = read_notebooks(root), read_costs(root), []
     for profile in costs:
         if outdated(notebooks, read_profile(profile, root), root):

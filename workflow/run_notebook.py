@@ -1,4 +1,4 @@
-"""Run one notebook of a batch through papermill, in a process of its own.
+"""Run one notebook of a batch through papermill, in its own process.
 
 The executed copy appears under its final name only when every cell succeeded; until then, and after a
 failure, it stands in ``build/<profile>/partial``, where it can be read.
@@ -28,7 +28,7 @@ def run_notebook(name, profile_name, threads=None, root=ROOT):
     """Execute a notebook with the profile's parameters; returns its status, which is also written."""
     entry = read_notebooks(root)[name]
     profile = read_profile(profile_name, root)
-    before = fingerprint(entry, profile, root)  # what is edited while it runs is the next batch's work
+    before = fingerprint(entry, profile, root)  # changes made while it runs are left to the next batch
     build = root / "build" / profile_name
     final = result_path(name, profile_name, root)
     partial = build / "partial" / f"{name}.ipynb"
@@ -53,7 +53,7 @@ def run_notebook(name, profile_name, threads=None, root=ROOT):
         "fingerprint": of_modules(before, record["modules"]) if error is None and record else before,
     }
     write_status(name, profile_name, status, root)
-    if error is None:  # last: a result without its status would count as outdated, not the other way round
+    if error is None:  # last: a result without its status counts as outdated
         os.replace(partial, final)
     return status
 
@@ -104,14 +104,14 @@ def execute(source, target, parameters, profile):
 
 
 def _failing_line(traceback):
-    """The line that the traceback's first arrow points at: a bare assertion says nothing else."""
+    """The line at the traceback's first arrow, because a bare assertion has no other message."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(traceback))
     arrow = re.search(r"^-+> *\d+ (.*)$", plain, re.MULTILINE)
     return arrow[1].strip() if arrow else ""
 
 
 def _progress_line(status, profile, root=ROOT):
-    """How many of the batch have run, and how this one ended, with the first line of its error."""
+    """The number of notebooks that have run, and how this one ended, with the first line of its error."""
     line = f"{status['notebook']:<34}{status['seconds']:>8.1f} s  {status['status']}"
     total = os.environ.get("TPLREPRO_BATCH_TOTAL")
     if total:

@@ -1,6 +1,6 @@
-"""Build the site: ``make docs`` lays its sources out under build/site as they stand in the repository, and runs Sphinx.
+"""Build the site: ``make docs`` copies its sources to build/site with the repository's layout, and runs Sphinx.
 
-So links between pages, notebooks and figures hold in both places. What is listed is generated: the gallery
+So links between pages, notebooks and figures work in both places. Generated are the gallery
 from config/notebooks.yaml, the API from the public names of the package.
 """
 
@@ -30,7 +30,7 @@ ROOMS = ("", "markov", "allocation", "mechanisms", "dphmm", "sip", "eventlog", "
 
 
 def main():
-    """Lay out and build; Sphinx's exit status, where any warning is an error. An argument names another builder."""
+    """Lay out and build; returns Sphinx's exit status, with warnings as errors. An argument names another builder."""
     builder = sys.argv[1] if len(sys.argv) > 1 else "html"
     source, target = ROOT / "build" / "site" / "source", ROOT / "build" / "site" / builder
     lay_out(source)
@@ -42,7 +42,7 @@ def main():
 
 
 def lay_out(source, root=ROOT):
-    """Copy pages, notebooks and figures, and write what is generated; files that did not change keep their times."""
+    """Copy pages, notebooks and figures, and write the generated pages; files that did not change keep their times."""
     wanted = {path: root / path for path in PAGES if (root / path).is_file()}
     for folder, pattern in (("docs", "*.md"), ("notebooks", "*.ipynb"), ("figures", "*.png"), ("tests", "*.py")):
         wanted |= {path.relative_to(root).as_posix(): path for path in (root / folder).rglob(pattern)}

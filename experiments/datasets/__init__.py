@@ -1,1 +1,1 @@
-"""The data sets of the experiments: recorded data where they are found, else synthetic stand-ins."""
+"""The data sets of the experiments: recorded data if they are found, otherwise synthetic stand-ins."""

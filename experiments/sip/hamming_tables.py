@@ -37,7 +37,7 @@ def hamming_tables(beliefs: np.ndarray, epsilon: float) -> np.ndarray:
     q[:, 0] += np.where(slight, part / cap, 0.0)
     part[slight] = 0.0
     attained = (part == 0.0) | (cap * tails[runs, served] >= 1.0)
-    # As in `_fill`: what each symbol's row has of z, and of the spare columns.
+    # As in `_fill`: the share of z, and of the spare columns, in each symbol's row.
     spare = np.where(full, np.maximum(q - b, 0.0), 0.0)
     spare[spare.sum(axis=1) == 0.0, 0] = 1.0
     shares, rarer = spare / spare.sum(axis=1, keepdims=True), np.arange(n) > served[:, None]

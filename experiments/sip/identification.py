@@ -1,4 +1,4 @@
-"""Whose sequence it is (Fig. 8 of [3]): adversaries who learn how each user moves from the first half of a recording.
+"""Adversaries who identify the user of a sequence (Fig. 8 of [3]), trained on the first half of each recording.
 
 [3] trains recurrent networks on half of each user's stream, and lets them read the outputs as they stand
 ("data only"), or with "the data correlation estimated from frequency (for the whole data stream)". Of the
@@ -29,13 +29,13 @@ TOGETHER, STEP = 64, 3e-3
 
 
 class Classifier(Protocol):
-    """Says of sequences whose they are, (m,)."""
+    """Predicts the user of each sequence, (m,)."""
 
     def predict(self, sequences: Sequence[ArrayLike]) -> np.ndarray: ...
 
 
 class MarkovClassifier:
-    """One Markov chain a user, with `smoothing` > 0 added to every count, and the most likely user of a sequence.
+    """One Markov chain per user, with `smoothing` > 0 added to every count; predicts the most likely user.
 
     >>> classifier = MarkovClassifier(2).fit({"a": [[0, 0, 0, 0]], "b": [[0, 1, 0, 1]]})
     >>> classifier.predict([[1, 0, 1, 0], [0, 0, 0]]).tolist()
@@ -112,7 +112,7 @@ class MarkovClassifier:
 
 
 class RecurrentClassifier:
-    """A recurrent network that says whose a sequence is: gated recurrent units and a softmax over the users.
+    """A recurrent network that predicts the user of a sequence: gated recurrent units and a softmax over the users.
 
     Needs the extra "attack" (Keras, by default on JAX). It starts from random weights, passes `epochs` times
     over what it learns from in random order, and minimises the cross-entropy by Adam. The same `rng` gives

@@ -27,7 +27,7 @@ SMALLEST_BUDGET, LARGEST_BUDGET = 1e-6, 64.0
 
 
 def gaze_cells(columns: int, rows: int, stride: int = 1, **stand_in: Any) -> Prepared:
-    """Gaze as cells of a grid over the screen, seen or not, every `stride`-th sample; a sequence a recording.
+    """Gaze as cells of a grid over the screen, seen or not, every `stride`-th sample; one sequence per recording.
 
     Samples off the screen or lost are left out. `stand_in` are arguments of
     `tplrepro.datasets.gaze.synthetic`.
@@ -62,7 +62,7 @@ def grid_distance(columns: int, rows: int) -> np.ndarray:
 
 
 def cell_distance(x: ArrayLike, y: ArrayLike, columns: int) -> np.ndarray:
-    """The same between two arrays of cells that broadcast, for grids of which no table fits.
+    """The same between two arrays of cells that broadcast, for grids too large for a table.
 
     >>> float(cell_distance(0, 10_099, 100))
     140.71602609511115
