@@ -594,9 +594,9 @@ def waits():
     if recorded.is_file():
         yield f"| Event logs: BPI 2012 read | {show(processor(lambda: tpl.eventlog.read_xes(recorded)))} | 3 s |"
     yield ""
-    yield "If an aim is missed, the profile is flat: a symbol of SIP takes about 370 calls, each at most 6 %; in"
-    yield "reading XES, the XML parser and its 2.7 million calls of two short handlers take 85 %. On cores that others use as"
-    yield "well, one release of 30 symbols took 0.41 to 0.94 ms of CPU time per symbol in different runs."
+    yield "If an aim is missed, the profile is flat: a symbol of SIP takes about 370 calls, each at most 6 %; the XML"
+    yield "parser of the XES reader and its 2.7 million calls of two short handlers take 85 % of the reading. On cores"
+    yield "that others use as well, one release of 30 symbols took 0.41 to 0.94 ms of CPU time per symbol in different runs."
 
 
 def processor(call) -> float:

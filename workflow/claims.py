@@ -28,11 +28,11 @@ The statements of the papers' examples, theorems, tables and evaluations, each w
 - **reproduced with an erratum**: it agrees after correction of a misprint listed in [errata.md](errata.md);
 - **in part**: part of the statement holds, and the table says which;
 - **not reproduced**: our number disagrees, and the table says why;
-- **not checkable here**: we have nothing that decides the statement, and the table says why.
+- **not checkable here**: nothing here decides the statement, and the table says why.
 
-The statements and their predicates are in `docs/claims/<paper>.yaml`; `make claims` evaluates the predicates on the published
-records in `figures/` and renders these pages. Numbers in brackets after our number are its interval over repeats. A claim
-has no verdict unless its record is of the paper profile and computed from unmodified code.
+The statements and their predicates are in `docs/claims/<paper>.yaml`; `make claims` evaluates the predicates on the
+published records in `figures/` and renders these pages. Numbers in brackets after our number are its interval over
+repeats. A claim has no verdict unless its record is of the paper profile and computed from unmodified code.
 """
 
 

@@ -55,7 +55,7 @@ def publish(root=ROOT):
 
 
 def note_costs(root=ROOT):
-    """Write the costs of each batch's notebooks; returns the profiles whose batch is out of date, which stay as before."""
+    """Write the costs of each batch's notebooks; returns the profiles whose batch is outdated, left as before."""
     notebooks, costs, stale = read_notebooks(root), read_costs(root), []
     for profile in costs:
         if outdated(notebooks, read_profile(profile, root), root):
