@@ -596,7 +596,7 @@ def waits():
     yield ""
     yield "If an aim is missed, the profile is flat: a symbol of SIP takes about 370 calls, each at most 6 %; the XML"
     yield "parser of the XES reader and its 2.7 million calls of two short handlers take 85 % of the reading. On cores"
-    yield "that others use as well, one release of 30 symbols took 0.41 to 0.94 ms of CPU time per symbol in different runs."
+    yield "shared with others, one release of 30 symbols took 0.41 to 0.94 ms of CPU time per symbol in different runs."
 
 
 def processor(call) -> float:
