@@ -395,7 +395,7 @@ def ten_million_users():
     yield f"| {what} | {found['seconds']:.0f} s, {rate:,.0f} users/s | 30,000 users/s |"
     yield f"| CPU time a user, with what workers need to start | {show(found['cpu'] / users)} | 67 µs |"
     yield f"| workers killed and replaced on the way | {found['killed']} | 1 |"
-    what = "users with other bits than of one process that computes each walk once, of which nothing is killed"
+    what = "users whose result differs in any bit from that of one uninterrupted process that computes each walk once"
     yield f"| {what} | {found['different']:,} | 0 |"
     yield f"| most memory of a worker, after the first 8,000 users | {found['first'] / 1e6:.0f} MB | |"
     yield f"| most memory of a worker, after all | {found['worker'] / 1e6:.0f} MB | the same |"

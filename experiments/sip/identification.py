@@ -67,8 +67,8 @@ class MarkovClassifier:
         """Log-likelihood of an output sequence (T,) for each user, (users,).
 
         `likelihoods` are T arrays (n,), a(y_k|.) of a mechanism; from the second on they may be (n, n):
-        Pr(y_k | previous symbol, symbol). Without them, the sequence is taken as it stands. They may be those
-        of batches, whose `symbols` are then to be given, (batches, w).
+        Pr(y_k | previous symbol, symbol). Without them, the outputs are taken as the true symbols. They may be
+        those of batches; then give the batches' `symbols`, (batches, w).
         """
         _check_fitted(self.users)
         if likelihoods is not None:
@@ -78,7 +78,7 @@ class MarkovClassifier:
             return np.log(self.initial[:, own[0]]) + np.log(self.steps[:, own[:-1], own[1:]]).sum(axis=1)
 
     def _batches(self, symbols):
-        """For each user a batch's probability at the start (users, m) and after a symbol (users, n, m); how it ends."""
+        """Probability of each batch at the start (users, m) and after a symbol (users, n, m), and its last symbol."""
         digits = np.arange(self.n_symbols)[:, None] if symbols is None else np.asarray(symbols)
         inside = self.steps[:, digits[:, :-1], digits[:, 1:]].prod(axis=2)
         ends = np.eye(self.n_symbols)[digits[:, -1]]
@@ -87,12 +87,11 @@ class MarkovClassifier:
     def _hidden(self, likelihoods, first, steps, ends):
         with np.errstate(divide="ignore"):
             logs = np.log((first * likelihoods[0]) @ ends)
-            for told in likelihoods[1:]:
-                # Smoothed steps have no zeros: beside each user's largest weight, nothing that is lost
-                # matters.
+            for likelihood in likelihoods[1:]:
+                # Smoothed steps have no zeros, so weights that underflow next to a user's largest one do not matter.
                 top = np.maximum(logs.max(axis=1, keepdims=True), np.finfo(float).min)
-                carried = np.exp(logs - top)[:, None, :] @ (steps if told.ndim == 1 else steps * told)
-                logs = top + np.log((carried[:, 0] * (told if told.ndim == 1 else 1.0)) @ ends)
+                carried = np.exp(logs - top)[:, None, :] @ (steps if likelihood.ndim == 1 else steps * likelihood)
+                logs = top + np.log((carried[:, 0] * (likelihood if likelihood.ndim == 1 else 1.0)) @ ends)
         return np.logaddexp.reduce(logs, axis=1)
 
     def predict(
@@ -107,7 +106,7 @@ class MarkovClassifier:
             scores = [self.log_likelihood(sequence) for sequence in sequences]
         else:
             batches = self._batches(symbols)
-            scores = [self._hidden(told, *batches) for told in likelihoods]
+            scores = [self._hidden(of_sequence, *batches) for of_sequence in likelihoods]
         return np.array(self.users)[np.argmax(scores, axis=1)]
 
 
@@ -139,10 +138,10 @@ class RecurrentClassifier:
             kernel_initializer=keras.initializers.GlorotUniform(next(seeds)),
             recurrent_initializer=keras.initializers.Orthogonal(seed=next(seeds)),
         )
-        told = keras.layers.Dense(
+        user = keras.layers.Dense(
             len(sequences), activation="softmax", kernel_initializer=keras.initializers.GlorotUniform(next(seeds))
         )
-        self.network = keras.Sequential([keras.layers.Input((None, self.n_symbols)), recurrent, told])
+        self.network = keras.Sequential([keras.layers.Input((None, self.n_symbols)), recurrent, user])
         self.network.compile(keras.optimizers.Adam(STEP), "sparse_categorical_crossentropy")
         inputs = self._inputs([sequence for own in sequences.values() for sequence in own])
         targets = np.repeat(np.arange(len(sequences)), list(map(len, sequences.values())))
@@ -192,18 +191,18 @@ def smoothed_symbols(
     plain = TransitionMatrix(chain.toarray(), normalize=True)
     given_previous: dict[int, tuple[TransitionMatrix, np.ndarray]] = {}
 
-    def of_previous(told):
+    def of_previous(likelihood):
         """Steps of the chain given an output that depends on both symbols, and its likelihood given the first one."""
-        if id(told) not in given_previous:
-            joint = plain.toarray() * told[np.ix_(chain.symbols, chain.symbols)]
+        if id(likelihood) not in given_previous:
+            joint = plain.toarray() * likelihood[np.ix_(chain.symbols, chain.symbols)]
             total = joint.sum(axis=1)
             rows = np.where(total[:, None] > 0, joint, plain.toarray())
-            given_previous[id(told)] = TransitionMatrix(rows, normalize=True), log_probabilities(total)
-        return given_previous[id(told)]
+            given_previous[id(likelihood)] = TransitionMatrix(rows, normalize=True), log_probabilities(total)
+        return given_previous[id(likelihood)]
 
-    def one(told):
-        logs, steps = np.zeros((len(told), chain.symbols.size)), []
-        for k, likelihood in enumerate(told):
+    def smoothed(of_sequence):
+        logs, steps = np.zeros((len(of_sequence), chain.symbols.size)), []
+        for k, likelihood in enumerate(of_sequence):
             if likelihood.ndim == 1:
                 logs[k] += log_probabilities(likelihood)[chain.symbols]
                 steps.append(plain)
@@ -213,11 +212,11 @@ def smoothed_symbols(
                 steps.append(step)
         return forward_backward(logs, steps[1:], chain.start).smoothed
 
-    if all(likelihood.ndim == 1 for told in likelihoods for likelihood in told):
+    if all(likelihood.ndim == 1 for of_sequence in likelihoods for likelihood in of_sequence):
         logs = log_probabilities(np.array(likelihoods))[..., chain.symbols]
         found = forward_backward(logs, plain, chain.start).smoothed
     else:
-        found = np.array([one(told) for told in likelihoods])
+        found = np.array([smoothed(of_sequence) for of_sequence in likelihoods])
     last = np.eye(chain.n_symbols)[chain.symbols]
     if symbols is None:
         return found @ last
