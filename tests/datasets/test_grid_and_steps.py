@@ -181,6 +181,7 @@ def test_users_may_have_several_columns_and_states_may_be_strings():
     [
         ({"cell": None}, {}, r"the frame must have the columns .* add \['cell'\]"),
         ({"time": [np.nan]}, {}, "column 'time' must not miss values, found 1"),
+        ({"time": [20240101123000]}, {}, "times must be within 4611686018427 seconds of 0, found 20240101123000"),
         ({"time": ["noon"]}, {}, "must hold time stamps or seconds"),
         ({"user": [np.nan]}, {}, "column 'user' must not miss values, found 1"),
         ({}, {"step": 0}, "step must be a positive duration, found 0"),

@@ -3,7 +3,10 @@
 import gzip
 import re
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -177,3 +180,78 @@ def test_times_as_given(tmp_path):
     with_zone = path.read_text().replace(":00,", ":00 +0100,")
     path.write_text(with_zone)
     assert listed(read_sequences(path, time_format="%d.%m.%Y %H:%M %z")) == [(1, ["b", "a", "c"])]
+
+
+NANOSECONDS = pd.to_datetime([1_000_002, 1_000_001], unit="ns")
+TEXTS = [f"2024-01-01T10:00:00.00000000{k}" for k in (2, 1)]
+LATER_FIRST = [
+    NANOSECONDS,
+    NANOSECONDS.tz_localize("Asia/Tokyo"),
+    pd.array(NANOSECONDS, dtype="timestamp[ns][pyarrow]"),
+    TEXTS,
+    [f"{text}+02:00" for text in TEXTS],
+    [1_700_000_000_123_456_789, 1_700_000_000_123_456_788],
+    ["1700000000123456789", "1700000000123456788"],
+    [str(2**63 + 2), str(2**63 + 1)],
+    [20240101123001, 20240101123000],  # in microseconds more than an int64
+    np.array([5, 3], dtype=np.uint8),
+    pd.array([5, 3], dtype="UInt64"),
+]
+
+
+@pytest.mark.parametrize("times", LATER_FIRST, ids=str)
+def test_times_order_observations_exactly(tmp_path, times):
+    frame = pd.DataFrame({"user": 1, "time": times, "state": ["b", "a"]})
+    for data in (frame, write(tmp_path / "a.csv", frame, "csv"), write(tmp_path / "a.parquet", frame, "parquet")):
+        assert listed(read_sequences(data)) == [(1, ["a", "b"])]
+
+
+def test_the_local_clock_of_arrow_times_cuts_steps():
+    times = pd.Series(["2024-03-31T23:30+02:00", "2024-04-01T00:30+02:00"])
+    berlin = pd.to_datetime(times, utc=True).astype("timestamp[us, tz=Europe/Berlin][pyarrow]")
+    frame = pd.DataFrame({"user": 1, "time": berlin, "state": ["c", "d"]})
+    assert listed(read_sequences(frame, step="1D")) == [(1, ["c", "d"])]
+
+
+BIG = 2**53  # floats hold BIG + 2, not BIG + 1
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "UInt64", "uint64[pyarrow]"])
+def test_large_labels_stay_apart_whatever_their_type(tmp_path, dtype):
+    frame = pd.DataFrame({"user": 1, "time": [1, 2, 3, 4], "state": pd.array([BIG + 1, BIG, None, 7], dtype=dtype)})
+    expected = [(1, [BIG + 1, BIG]), (1, [7])]
+    other = tmp_path / "other.parquet"  # as other programs write it, without pandas' types
+    pq.write_table(pa.Table.from_pandas(frame).replace_schema_metadata(None), other)
+    for data in (
+        frame,
+        write(tmp_path / "a.csv", frame, "csv"),
+        write(tmp_path / "a.parquet", frame, "parquet"),
+        other,
+    ):
+        assert listed(read_sequences(data)) == expected
+
+
+def test_labels_of_a_folder_are_of_one_kind(tmp_path):
+    for name, states in (("a", [BIG + 1, None, BIG]), ("b", [7])):
+        text = "".join(f"{time},{state or ''}\n" for time, state in enumerate(states))
+        (tmp_path / f"{name}.csv").write_text("time,state\n" + text)
+    assert listed(read_sequences(tmp_path)) == [("a", [BIG + 1]), ("a", [BIG]), ("b", [7])]
+    (tmp_path / "c.csv").write_text("time,state\n1,x\n")
+    assert read_sequences(tmp_path).labels.tolist() == ["7", str(BIG), str(BIG + 1), "x"]
+    pd.DataFrame({"time": [1], "state": [1]}).to_parquet(tmp_path / "d.parquet")
+    with pytest.raises(DataFormatError, match="a column must be of one kind in all files, found two"):
+        read_sequences(tmp_path)
+
+
+def test_defects_are_placed_where_quoted_fields_span_lines(tmp_path):
+    path = tmp_path / "visits.csv"
+    path.write_text('user,time,state\n\n1,1,"a\n""b"""\n1,2,c\n')
+    assert listed(read_sequences(path)) == [(1, ['a\n"b"', "c"])]
+    for wrong, message in (
+        (",3,c", "none in line 6 of"),
+        ('1,3,c"', "line 6: expected"),
+        ('1,3,"c', "line 6: expected"),
+    ):
+        path.write_text('user,time,state\n\n1,1,"a\n""b"""\n1,2,c\n' + wrong + "\n")
+        with pytest.raises(ValueError, match=message):
+            read_sequences(path)

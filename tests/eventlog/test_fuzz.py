@@ -9,8 +9,8 @@ import pytest
 
 from tests.eventlog.logs import COLUMNS, event, trace
 from tests.fuzzing import mutations, read_within_limits
-from tplrepro.eventlog import read_csv, read_xes
 from tplrepro.datasets.table import USUAL_NAMES
+from tplrepro.eventlog import read_csv, read_xes
 
 FIELD = re.compile(r'(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r\n|\n|\r|\Z)')
 TIME = re.compile(

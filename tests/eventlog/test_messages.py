@@ -23,6 +23,7 @@ AB = log_of("ab")
         ({"state_window": 0}, "window must be"),
         ({"backward_from": "both"}, "backward_from must be one of 'bayes', 'uniform', found 'both'"),
         ({"start": 0.0}, r"start must be a share in \(0, 1\] or a time, found 0.0"),
+        ({"start": True}, r"start must be a share in \(0, 1\] or a time, found True"),
         ({"start": "soon"}, r"start must be a share in \(0, 1\] or a time, found soon"),
         ({"start": "1999-01-01"}, "the log begins at 2022-01-01 00:00:00; give a later start"),
         ({"max_releases": 0}, "max_releases must be"),

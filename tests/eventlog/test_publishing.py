@@ -22,6 +22,14 @@ def test_certain_releases_by_hand():
     assert published(start="2022-01-01 01:30") == published(start=0.5)
     assert published(start=pd.Timestamp("2022-01-01 02:30", tz="Europe/Berlin")) == published(start=0.5)
     assert published(max_releases=2) == published()[:2]
+    assert published(start=1e-9)[0] == published(start=0.1)[0] == [1, 1, 1]  # the first hour, not the whole log
+
+
+def test_nanoseconds_order_events_and_limit_the_first_release():
+    times = pd.to_datetime([1_000_002, 1_000_001], unit="ns")
+    log = log_of("ab").assign(**{"time:timestamp": times})
+    assert [release.traces.events for release in releases(log, start=1.0)] == [[(2, 1)]]
+    assert next(releases(log, start=times[1])).published.tolist() == [1]
 
 
 def test_later_cases_join_with_the_second_release():

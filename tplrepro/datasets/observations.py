@@ -136,7 +136,12 @@ def _read_files(path: Path, wanted: Mapping[str, Hashable]) -> tuple[pd.DataFram
     tables, places = map(list, zip(*[_read_file(file, wanted) for file in files], strict=True))
     if path.is_dir():
         tables = [_with_user(table, file) for table, file in zip(tables, files, strict=True)]
-    joined = pa.concat_tables(tables, promote_options="permissive").unify_dictionaries()
+    try:
+        joined = pa.concat_tables(tables, promote_options="default").unify_dictionaries()
+    except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
+        raise DataFormatError(
+            f"a column must be of one kind in all files, found two ({error}); convert one", path
+        ) from None
     frame = joined.to_pandas(integer_object_nulls=True)
     for name in frame.columns:
         if isinstance(frame[name].dtype, pd.CategoricalDtype):
@@ -178,6 +183,8 @@ def _with_user(table: pa.Table, file: Path) -> pa.Table:
 
 def _times(column: pd.Series, time_format: str | None, place: Place) -> tuple[np.ndarray, np.ndarray]:
     """Instants, which order the observations, and local clock times, which determine the time steps."""
+    if isinstance(column.dtype, pd.ArrowDtype):
+        column = pa.array(column).to_pandas()
     if isinstance(column.dtype, pd.DatetimeTZDtype):
         return column.dt.tz_convert(None).to_numpy(), column.dt.tz_localize(None).to_numpy()
     if column.dtype.kind in "iufM":

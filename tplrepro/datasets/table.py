@@ -178,7 +178,7 @@ def whole_numbers(labels: list[str]) -> list[str] | list[int]:
 def parse_numbers(texts: pd.Series) -> np.ndarray | None:
     """Texts as whole numbers, or else as floats; None if one of them is no number."""
     text = pa.array(texts, pa.string())
-    for kind in (pa.int64(), pa.float64()):
+    for kind in (pa.int64(), pa.uint64(), pa.float64()):
         with suppress(pa.ArrowInvalid):
             numbers = text.cast(kind).to_numpy(zero_copy_only=False)
             has_letters = pa.compute.any(pa.compute.match_substring_regex(text, "[^-+.0-9eE]")).as_py()

@@ -29,7 +29,7 @@ class Traces(FrozenArrays):
     """A log as integers, one trace per case, in the order in which the cases start.
 
     `events` are positions in `activities`, which are `START`, the log's activities in alphabetical order, and
-    `END`. `times` (events,) are microseconds since 1970 UTC, case after case; 0 if the log has none.
+    `END`. `times` (events,) are datetime64 in UTC, case after case; all equal if the log has none.
     """
 
     events: list[tuple[int, ...]]
@@ -96,9 +96,9 @@ def as_traces(log: pd.DataFrame, timed: bool = True) -> Traces:
     # A category without events must not become an activity, so numbers come from the values that occur.
     case_codes, cases = pd.factorize(log[CASE].astype(object))
     activity_codes, activities = pd.factorize(log[ACTIVITY].astype(object), sort=True)
-    times = np.zeros(len(log), dtype=np.int64)
+    times = np.zeros(len(log), "datetime64[us]")
     if timed:
-        times = pd.to_datetime(log[TIMESTAMP], utc=True).to_numpy("datetime64[us]").astype(np.int64)
+        times = pd.to_datetime(log[TIMESTAMP], utc=True).dt.tz_localize(None).to_numpy()
     order = np.lexsort((times, case_codes))  # stable
     bounds = np.searchsorted(case_codes[order], np.arange(len(cases) + 1))
     by_start = np.argsort(times[order][bounds[:-1]], kind="stable")

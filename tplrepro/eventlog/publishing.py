@@ -77,19 +77,23 @@ def releases(
 
 def _first(traces: Traces, start: float | str | pd.Timestamp) -> np.ndarray:
     """Number of events of each case in the first release."""
-    stamp = None if isinstance(start, (int, float, np.number)) else pd.to_datetime(start, utc=True, errors="coerce")
+    is_number = isinstance(start, (int, float, np.number)) and not isinstance(start, bool)
+    share = float(start) if is_number else None
+    stamp = None if is_number else pd.to_datetime(start, utc=True, errors="coerce")
     if isinstance(stamp, pd.Timestamp):
-        cut = stamp.as_unit("us").asm8.astype(np.int64)
-    elif isinstance(start, (int, float, np.number)) and 0.0 < start <= 1.0:
+        cut = stamp.tz_localize(None)
+    elif share is not None and 0.0 < share <= 1.0:
         # Rounded first: 0.07 of 100 events are 7, though 0.07 * 100 is more.
-        last = int(np.ceil(round(float(start) * traces.times.size, 6))) - 1
-        cut = np.partition(traces.times, last)[last]
+        first = max(1, int(np.ceil(round(share * traces.times.size, 6))))
+        cut = pd.Timestamp(np.partition(traces.times, first - 1)[first - 1])
     else:
         raise ValueError(f"start must be a share in (0, 1] or a time, found {start}; give the first's share")
     lengths = traces.lengths
-    out = np.bincount(np.repeat(np.arange(lengths.size), lengths)[traces.times <= cut], minlength=lengths.size)
+    out = np.bincount(
+        np.repeat(np.arange(lengths.size), lengths)[pd.DatetimeIndex(traces.times) <= cut], minlength=lengths.size
+    )
     if not out.any():
-        began = pd.Timestamp(int(traces.times.min()), unit="us")
+        began = pd.Timestamp(traces.times.min())
         raise ValueError(f"the first release must hold an event, but the log begins at {began}; give a later start")
     return out + ((out == lengths) & traces.complete)
 
