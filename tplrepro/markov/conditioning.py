@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from tplrepro.markov.filtering import forward_backward, log_probabilities, matrices_over_time, messages
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
+from tplrepro.states import by_state
 from tplrepro.validation import FrozenArrays, as_numbers, check_entries
 
 
@@ -41,6 +42,7 @@ def condition_on(
     initial : array-like (n,), distribution of the first state
     evidence : array-like (T, n), Pr(evidence about time t | l^t = k), finite and >= 0
         A row counts up to a factor: ones are no evidence, and 1 for a single state says that the user was there.
+        The columns of a DataFrame are states.
 
     ImpossibleOutputError if no path of states explains the evidence; ValueError for arguments of other shapes.
     Memory is O(T n^2): all matrices are dense.
@@ -53,10 +55,11 @@ def condition_on(
     >>> home_first.possible.tolist()
     [[True, False], [True, True], [True, True]]
     """
-    likelihoods = as_numbers(evidence, "evidence must be probabilities", "give one for each time and state")
-    check_entries(likelihoods, "evidence")
     several = matrices_over_time(transitions)
     steps = [*map(as_transition_matrix, several or [transitions])]
+    aligned = by_state(evidence, steps[0].states, "evidence", axes=(1,))
+    likelihoods = as_numbers(aligned, "evidence must be probabilities", "give one for each time and state")
+    check_entries(likelihoods, "evidence")
     if likelihoods.ndim != 2 or likelihoods.shape[1] != steps[0].n_states:
         raise ValueError(
             f"evidence must have shape (T, {steps[0].n_states}), found {likelihoods.shape}; "
