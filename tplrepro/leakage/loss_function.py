@@ -6,11 +6,11 @@ alpha; evaluation is a binary search.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import cached_property
 from math import expm1, inf, isnan, log
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -95,11 +95,42 @@ class PrivacyLossFunction(Suggesting):
         from tplrepro.leakage.envelope import joint_hull  # loads SciPy
 
         self.matrix: TransitionMatrix = as_transition_matrix(matrix)
+        self._set_hull(joint_hull(self.matrix, progress))
+
+    def _set_hull(self, hull: np.ndarray) -> None:
         # Where all rows are equal: one vertex without gap, L = 0.
-        points = joint_hull(self.matrix, progress).tolist() or [(0.0, 0.0, 1.0, 0, 0)]
+        points = hull.tolist() or [(0.0, 0.0, 1.0, 0, 0)]
         self._sums: list[tuple[float, float, float]] = [(d, gap, rest) for d, gap, rest, _, _ in points]
         self._pairs: list[tuple[int, int]] = [(int(i), int(j)) for *_, i, j in points]
         self._breakpoints = [_crossing(a, b) for a, b in zip(self._sums, self._sums[1:], strict=False)]
+
+    @classmethod
+    def from_counts(cls, counts: Any, confidence: float = 0.95, states: Iterable | None = None) -> Self:
+        """The loss function of all matrices that counts of steps (n, n) do not rule out.
+
+        With probability at least `confidence`, in (0, 1), over the steps that were observed, it is above that
+        of the chain that made them; the loss function of the shares themselves is below it about half the
+        time. It is conservative, and the identity if a state was never left: with many states it needs many
+        steps from each. `counts` and `states` as in `TransitionMatrix.from_counts`; the transposed counts give
+        the backward side. `matrix` holds the shares, and `vertices` may be of no set of columns. Time and
+        memory are O(n^3).
+
+        Examples
+        --------
+        >>> steps = [[80, 20], [10, 90]]
+        >>> round(PrivacyLossFunction.from_counts(steps)(1.0), 4)
+        0.9042
+        >>> round(PrivacyLossFunction.from_counts(1000 * np.array(steps))(1.0), 4)
+        0.7166
+        >>> round(PrivacyLossFunction(TransitionMatrix.from_counts(steps))(1.0), 4)  # of the shares
+        0.7063
+        """
+        from tplrepro.leakage.estimated import hull_of_counts  # loads SciPy
+
+        function = object.__new__(cls)
+        function.matrix, hull = hull_of_counts(counts, confidence, states)
+        function._set_hull(hull)
+        return function
 
     @property
     def vertices(self) -> np.ndarray:

@@ -1,0 +1,91 @@
+"""The loss function of all matrices that counts leave: every set enumerated, coverage, and rows without steps."""
+
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+import tplrepro as tpl
+from tplrepro.leakage.estimated import radii
+
+
+def upper_end(share, radius):
+    """The largest p with KL(share || p) <= radius, by bisection."""
+
+    def excess(p):
+        terms = [q * np.log(q / r) for q, r in ((share, p), (1 - share, 1 - p)) if q > 0]
+        return sum(terms) - radius
+
+    most = 1 - 1e-16
+    return 1.0 if share >= 1 or excess(most) < 0 else brentq(excess, max(share, 1e-300), most, xtol=1e-15)
+
+
+def enumerated_loss(counts, alpha, confidence):
+    """The largest loss over all pairs of rows and sets of columns, each probability at its worse end."""
+    totals = counts.sum(axis=1)
+    radius, u, largest = radii(totals, len(counts), confidence), np.expm1(alpha), 0.0
+    for chosen in product([False, True], repeat=len(counts)):
+        if 0 < sum(chosen) < len(counts):
+            shares = counts[:, list(chosen)].sum(axis=1) / totals
+            ends = list(zip(shares.tolist(), radius.tolist(), strict=True))
+            high = [upper_end(share, r) for share, r in ends]
+            low = [1 - upper_end(1 - share, r) for share, r in ends]
+            pairs = permutations(range(len(counts)), 2)
+            largest = max([largest, *(np.log((high[i] * u + 1) / (low[j] * u + 1)) for i, j in pairs)])
+    return largest
+
+
+def random_counts(rng, n, steps):
+    return np.array([rng.multinomial(steps, row) for row in rng.dirichlet(np.ones(n), n)])
+
+
+def test_it_is_at_least_the_loss_of_every_set_and_hardly_more():
+    rng = np.random.default_rng(2)
+    ratios = []
+    for _ in range(60):
+        counts = random_counts(rng, int(rng.integers(2, 6)), int(10 ** rng.uniform(1, 5)))
+        alpha, confidence = float(10 ** rng.uniform(-1, 1)), float(rng.choice([0.5, 0.95, 0.999]))
+        loss = tpl.PrivacyLossFunction.from_counts(counts, confidence)(alpha)
+        ratios.append(loss / enumerated_loss(counts, alpha, confidence))
+    assert min(ratios) >= 1 - 1e-9
+    assert max(ratios) < 1.2
+    assert np.median(ratios) < 1.005
+
+
+@pytest.mark.slow
+def test_it_is_above_the_truth_as_often_as_it_says_and_the_shares_are_not():
+    rng = np.random.default_rng(3)
+    above = []
+    for _ in range(300):
+        n, steps = int(rng.integers(2, 8)), int(10 ** rng.uniform(1.5, 4))
+        rows = rng.dirichlet(np.ones(n), n)
+        counts = np.array([rng.multinomial(steps, row) for row in rows])
+        truth = tpl.privacy_loss(rows, 1.0)
+        plug_in = tpl.privacy_loss(tpl.TransitionMatrix.from_counts(counts), 1.0)
+        above.append((tpl.PrivacyLossFunction.from_counts(counts)(1.0) >= truth, plug_in >= truth))
+    covered, plug_in = np.mean(above, axis=0)
+    assert covered >= 0.95
+    assert plug_in < 0.9
+
+
+def test_more_steps_tighten_it_and_it_serves_wherever_a_loss_function_does():
+    counts = np.array([[80, 20], [10, 90]])
+    truth = tpl.PrivacyLossFunction(counts / 100)
+    losses = [tpl.PrivacyLossFunction.from_counts(counts * 10**k) for k in range(8)]
+    at_one = [loss(1.0) for loss in losses]
+    assert at_one == sorted(at_one, reverse=True)
+    assert at_one[-1] == pytest.approx(truth(1.0), rel=1e-2)
+    assert (losses[3].hockey_stick([1.0, 2.0]) >= truth.hockey_stick([1.0, 2.0])).all()
+    budget = tpl.allocate_by_upper_bound(1.0, losses[3], losses[3])
+    assert 0 < budget < tpl.allocate_by_upper_bound(1.0, truth, truth)
+    assert losses[3].supremum(budget) <= 1.0
+    more = tpl.PrivacyLossFunction.from_counts(counts, confidence=0.999)
+    assert more(1.0) > tpl.PrivacyLossFunction.from_counts(counts, confidence=0.5)(1.0)
+
+
+def test_a_state_that_was_never_left_may_do_anything():
+    loss = tpl.PrivacyLossFunction.from_counts([[8, 2], [0, 0]], states=["home", "work"])
+    assert (loss(2.0), loss.is_identity, loss.matrix.states) == (2.0, True, ["home", "work"])
+    with pytest.raises(ValueError, match="confidence must be a probability"):
+        tpl.PrivacyLossFunction.from_counts([[1, 1], [1, 1]], confidence=1.0)
