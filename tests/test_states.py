@@ -193,6 +193,16 @@ ROWS = [
         (1,),
         lambda f: markov.forward_backward(f.rows(LIKELIHOODS, (1,)), f.matrix(), f.rows(START, ONE)).smoothed,
     ),
+    (
+        "condition_on",
+        (1,),
+        lambda f: tpl.condition_on(f.matrix(), f.rows(START, ONE), f.rows(np.exp2(LIKELIHOODS), (1,))).possible,
+    ),
+    (
+        "backward given evidence",
+        BOTH,
+        lambda f: tpl.condition_on(f.matrix(), f.rows(START, ONE), f.rows(-LIKELIHOODS, (1,))).backward[1].to_numpy(),
+    ),
     ("PrivacyLossFunction", NONE, lambda f: tpl.PrivacyLossFunction(f.matrix())([0.5, 2.0])),
     ("privacy_loss", NONE, lambda f: tpl.privacy_loss(f.rows(STEPS, BOTH), 1.0)),
     ("temporal_privacy_leakage", NONE, lambda f: tpl.temporal_privacy_leakage(EPSILONS, f.matrix(), f.matrix()).tpl),

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy.spatial import ConvexHull
 
 from tests.dphmm.policies import F, categorical, linear_norm, random_policy
-from tplrepro.dphmm import PolicyGraph, SensitivityHull, cross_polytope, hull, l1_sensitivity, sensitivity_hull
+from tplrepro.dphmm import PolicyGraph, SensitivityHull, cross_polytope, l1_sensitivity, sensitivity_hull
 
 
 def _as_set(points):
@@ -133,31 +133,9 @@ def test_extended_volumes_are_those_of_the_hulls(seed, d, rank, whole):
         assert K.extended(v).volume == pytest.approx(built.volume)
 
 
-@given(st.integers(0, 100_000), st.integers(2, 5), st.integers(0, 5), st.booleans())
-def test_a_hull_that_grows_in_qhull_is_the_hull_of_all(seed, d, rank, whole):
-    rng = np.random.default_rng(seed)
-    points = rng.integers(-3, 4, (6, d)).astype(float) if whole else rng.normal(size=(6, d))
-    points[:, min(rank, d) :] = 0
-    growing = hull.GrowingHull(SensitivityHull(points))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hull, "MANY_FACETS", 2)
-        for length in rng.choice([0.1, 1, 5, 1e4], 6):
-            points = np.vstack([points, rng.integers(-3, 4, d) if whole else rng.normal(size=d) * length])
-            growing.add(points[-1])
-            built = SensitivityHull(points)
-            if growing.has_many_facets:
-                vectors = np.vstack([points, points[0] - points, rng.normal(size=(20, d))])
-                far = np.abs(built.norm(vectors) - 1) > 1e-9  # whole ones may lie on the boundary
-                assert (growing.contains(vectors) == built.contains(vectors))[far].all()
-                assert growing.contains(points).all()
-    assert growing.hull.volume == pytest.approx(built.volume)
-
-
-@given(st.integers(0, 100_000), st.integers(1, 5), st.booleans())
-def test_few_half_spaces_settle_pairs_as_all_do(seed, d, whole):
-    policy, f = random_policy(np.random.default_rng(seed), 20, d, density=0.05, whole=whole)
+@pytest.mark.parametrize("d", [1, 2, 4, 5])
+def test_few_half_spaces_settle_pairs_as_all_do(d):
+    policy, f = random_policy(np.random.default_rng(d), 40, d, density=0.05)
     K = sensitivity_hull(policy, f)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hull, "SCREENS", 2)
-        patch.setattr(hull, "ENTRIES", 50)
-        assert (K.pairwise_contains(f, f[:7]) == K.contains(f[:, None] - f[:7])).all()
+    assert d < 4 or len(K.halfspaces) > 64  # a few of them are tried first
+    assert (K.pairwise_contains(f, f[:7]) == K.contains(f[:, None] - f[:7])).all()

@@ -56,18 +56,6 @@ def test_memory_of_earlier_batches_never_pays(seed, epsilon):
     assert longer == pytest.approx(shorter, abs=1e-8)
 
 
-@settings(max_examples=10)
-@given(st.integers(0, 99), st.floats(0.3, 3.0), st.integers(1, 3))
-def test_gradient_descent_from_instantaneous_release_is_never_worse_than_that(seed, epsilon, width):
-    rng = np.random.default_rng(seed)
-    belief = sip.batch_belief(rng.dirichlet(np.ones(2)), rng.dirichlet(np.ones(2), 2), width)
-    mechanism = sip.BatchResponse(epsilon, width, 2, method="gradient", start="instantaneous")
-    response = mechanism.response(belief)
-    assert sip.instantaneous_leakage(response.matrix(), belief) <= epsilon
-    single = sip.sequence_leakage(sip.OptimalResponse(epsilon / width), belief.reshape((2,) * width))
-    assert response.cost(mechanism.distance) <= single.costs.sum() + 1e-9
-
-
 def test_longer_batches_cost_less_for_the_same_total_budget():
     # Four bits, a total of 2 nats, spent in one, two or four parts.
     costs = []

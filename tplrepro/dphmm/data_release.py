@@ -20,7 +20,7 @@ from tplrepro.dphmm.hull import sensitivity_hull
 from tplrepro.dphmm.mechanisms import MECHANISMS, KNormMechanism
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.dphmm.protection import METHODS, Protection, as_policy, constrained_dp_factor, protect
-from tplrepro.markov.filtering import condition, log_probabilities, log_product, matrices_over_time
+from tplrepro.markov.filtering import chain_over_time, condition, log_probabilities, log_product
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.states import common_states
 from tplrepro.validation import FrozenArrays, check_budgets, check_choice, check_distribution, check_probability, frozen
@@ -153,10 +153,9 @@ class DataRelease:
         kept: int = KEPT,
     ):
         n = policy.n_states
-        series = matrices_over_time(transitions)
-        self._chain = [as_numbered_chain(each) for each in ([transitions] if series is None else series)]
-        self._changes = series is not None
-        states = common_states([range(n), *(P.states for P in self._chain)], "transitions and policy") or range(n)
+        matrices, self._changes, states = chain_over_time(transitions)
+        self._chain = [as_numbered_chain(matrix) for matrix in matrices]
+        states = range(n) if states is None else common_states([range(n), states], "policy and transitions")
         self._states = states
         queries = answers if isinstance(answers, Mapping) else {None: answers}
         self._queries: dict[str | None, np.ndarray] = {name: as_answers(f, states) for name, f in queries.items()}

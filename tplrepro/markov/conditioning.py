@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.markov.filtering import forward_backward, log_probabilities, matrices_over_time, messages
-from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
+from tplrepro.markov.filtering import chain_over_time, forward_backward, log_probabilities, messages
+from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.states import by_state
 from tplrepro.validation import FrozenArrays, as_numbers, check_entries
 
@@ -42,7 +42,6 @@ def condition_on(
     initial : array-like (n,), distribution of the first state
     evidence : array-like (T, n), Pr(evidence about time t | l^t = k), finite and >= 0
         A row counts up to a factor: ones are no evidence, and 1 for a single state says that the user was there.
-        The columns of a DataFrame are states.
 
     ImpossibleOutputError if no path of states explains the evidence; ValueError for arguments of other shapes.
     Memory is O(T n^2): all matrices are dense.
@@ -55,19 +54,19 @@ def condition_on(
     >>> home_first.possible.tolist()
     [[True, False], [True, True], [True, True]]
     """
-    several = matrices_over_time(transitions)
-    steps = [*map(as_transition_matrix, several or [transitions])]
-    aligned = by_state(evidence, steps[0].states, "evidence", axes=(1,))
-    likelihoods = as_numbers(aligned, "evidence must be probabilities", "give one for each time and state")
+    steps, changes, states = chain_over_time(transitions)
+    evidence = by_state(evidence, states, "evidence", (1,))
+    likelihoods = as_numbers(evidence, "evidence must be probabilities", "give one for each time and state")
     check_entries(likelihoods, "evidence")
-    if likelihoods.ndim != 2 or likelihoods.shape[1] != steps[0].n_states:
+    n = likelihoods.size if states is None else len(states)  # without a step there is one time
+    if likelihoods.ndim != 2 or likelihoods.shape[1] != n:
         raise ValueError(
-            f"evidence must have shape (T, {steps[0].n_states}), found {likelihoods.shape}; "
+            f"evidence must have shape (T, {n}), found {likelihoods.shape}; "
             "give a probability for each time and state, 1 where nothing is known"
         )
     logs = log_probabilities(likelihoods)
-    chain = forward_backward(logs, steps if several else steps[0], initial)
-    steps = steps if several else steps * (len(logs) - 1)
+    chain = forward_backward(logs, steps if changes else steps[0], initial)
+    steps = steps if changes else steps * (len(logs) - 1)
     possible = np.isfinite(chain.log_smoothed)
     later = logs + messages(logs[::-1], steps[::-1])[::-1]  # of the evidence from each time on
     backward, forward = [], []

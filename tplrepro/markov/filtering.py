@@ -74,9 +74,7 @@ def forward_backward(
     >>> float(np.exp(result.log_evidence).round(6))  # the sum over all four paths
     0.262
     """
-    matrices = matrices_over_time(transitions)
-    steps = [as_transition_matrix(matrix) for matrix in ([transitions] if matrices is None else matrices)]
-    states = common_states(matrix.states for matrix in steps)
+    steps, changes, states = chain_over_time(transitions)
     if states is not None:
         log_likelihoods = by_state(log_likelihoods, states, "log_likelihoods", (1,))
     likelihoods = as_numbers(log_likelihoods, "log_likelihoods must be numbers", "give -inf for impossible")
@@ -88,7 +86,7 @@ def forward_backward(
     *_, horizon, n = likelihoods.shape
     if states is None:
         states = range(n)
-    if matrices is None:
+    if not changes:
         steps = steps * (horizon - 1)
     if len(steps) != horizon - 1:
         raise ValueError(
@@ -111,12 +109,13 @@ def forward_backward(
     return FilteredChain(priors, posteriors, smoothed, log_evidence)
 
 
-def matrices_over_time(transitions: Any) -> Sequence | None:
-    """The matrices of a list, one for each step; None for a single matrix, which may be a list of rows."""
-    several = isinstance(transitions, (list, tuple)) and all(
+def chain_over_time(transitions: Any) -> tuple[list[TransitionMatrix], bool, Sequence | None]:
+    """The matrices, whether there is one for each step (a list of rows is one matrix), and their common states."""
+    changes = isinstance(transitions, (list, tuple)) and all(
         isinstance(item, TransitionMatrix) or np.ndim(item) == 2 for item in transitions
     )
-    return transitions if several else None
+    steps = [as_transition_matrix(matrix) for matrix in (transitions if changes else [transitions])]
+    return steps, changes, common_states(matrix.states for matrix in steps)
 
 
 def messages(log_likelihoods: np.ndarray, steps: Sequence[TransitionMatrix | np.ndarray | None]) -> np.ndarray:

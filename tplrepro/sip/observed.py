@@ -26,6 +26,7 @@ without batches: the width of its last batch is, too. What it does not promise:
   several.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -68,7 +69,7 @@ class BatchDistance(FrozenArrays):
     """A function of two arrays of batches that broadcast against each other: their distances."""
 
     symbols: np.ndarray
-    between: Any
+    between: Callable[..., np.ndarray] = np.not_equal
 
     def __call__(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
         total: Any = 0.0
