@@ -1,26 +1,23 @@
-"""Responses among many symbols under any distance: outputs are generated where they pay, inputs merged where alike.
+"""Responses among many symbols under any distance, by column generation for outputs and classes of similar inputs.
 
-The one-sided programme of `tplrepro.sip.hamming` has n^2 unknowns, but an optimal response often needs few
-outputs: the posterior of each holds at most K = e^eps + 1 times what the belief holds, so about K of them
-serve everybody.
+The one-sided programme of `tplrepro.sip.hamming` has n^2 unknowns, but an optimal response often uses few outputs:
+each output's posterior is at most K = e^eps + 1 times the belief, so about K outputs are enough for all inputs.
 
-1. *Outputs.* The programme over a few outputs has prices nu(x) of the inputs and kappa(y) of the outputs.
-   What another output y would save is g - g(y), g(y) = min { sum_x b(x) (c(x, y) - nu(x)) w(x) : 0 <= w <= K,
-   sum_x b(x) w(x) = 1 }. The best ones among symbols near the present outputs, and a sample of all, are added
-   until none saves much.
-2. *Inputs.* The most probable are kept apart. The others are one class where they prefer the same two outputs
-   at prices kappa and differ little in by how much; the members of a class are answered alike, at the mean of
-   their costs.
-3. Where many symbols have a belief of 1/K or more, each answers for itself, which the budget allows (Theorem
-   4); what is sought is the response to the others, which may also be one of them.
+1. *Outputs.* The programme over a few outputs has prices nu(x) of the inputs and kappa(y) of the outputs. Another
+   output y would save g - g(y), where g(y) = min { sum_x b(x) (c(x, y) - nu(x)) w(x) : 0 <= w <= K,
+   sum_x b(x) w(x) = 1 }. In each round the best candidates near the present outputs, or in a sample of all symbols,
+   are added, until none saves much.
+2. *Inputs.* The most probable symbols are inputs of their own. Others form a class if, at prices kappa, they prefer the
+   same two outputs by similar margins; the class has one row, for the mean of its costs.
+3. If many symbols have a belief of 1/K or more, each of them is always output unchanged, which the budget allows
+   (Theorem 4). The programme then finds the response to the others.
+4. A response decides the next belief and so the next response, and rounding errors would grow with each release until
+   two machines differ. So the solution is rounded, and candidates are compared in single precision: the first of equal
+   ones is taken.
 
-4. A response decides the next belief, and that the next response, so that rounding errors would grow with
-   each release until two machines answer differently. The solution is therefore rounded, and alternatives are
-   compared in single precision: among equals the first one is taken.
-
-The result keeps the budget, through `mix` as always. No bound of its cost is proven: `bound` is -inf. Among
-300 symbols, at budgets of 1 to 8, it cost at most 6 % more than the least cost in 14 cases of 16, and 17 and
-34 % more where K and the number of likely symbols were both large.
+The result keeps the budget (see `mix`). No bound of its cost is proven: `bound` is -inf. Among 300 symbols, at budgets
+of 1 to 8, it cost at most 6 % more than the least cost in 14 of 16 cases, and 17 and 34 % more in two cases with a
+large K and many likely symbols.
 """
 
 from collections.abc import Callable
@@ -33,23 +30,22 @@ from tplrepro.sip.hamming import constant_response, mix, usable_budget
 from tplrepro.sip.interior_point import solve_interior
 from tplrepro.sip.response import Response
 
-#: Symbols of smaller belief are answered as those that cannot occur.
+#: Symbols of smaller belief are treated as impossible.
 NEGLIGIBLE = 1e-18
-#: Beyond this many symbols of belief 1/K or more, they answer for themselves.
+#: If more symbols than this have a belief of 1/K or more, they are output unchanged.
 MOST_COMMON = 8
-#: Most probable symbols kept apart as inputs, and symbols that stand for all others; outputs at most;
-#: neighbours tried.
+#: Most probable symbols that are inputs of their own; size of the sample of the others; most outputs; neighbours of
+#: each output that are tried.
 APART, STANDING, MOST_OUTPUTS, NEIGHBOURS = 160, 160, 64, 12
-#: Inputs that prefer the same two of few outputs are told apart by how much they do, beside the mean.
+#: With at most FINE outputs, classes are split by their margin between the two best, at these shares of its mean.
 FINE, LEVELS = 32, np.array([0.02, 0.1, 0.4])
-#: Rounds at most, outputs added in each, the share of the cost that one is to save, how many in a row may
-#: save less.
+#: Most rounds, outputs added in each, the share of the cost that a round must save, and how many may save less.
 ROUNDS, ADDED, WORTH, PATIENCE = 10, 8, 2e-3, 2
-#: At which share of the cost the programme of a round is solved.
+#: Duality gap of a round's programme, as a share of its cost.
 GAP = 1e-5
-#: By how much the rows of a solution may miss 1.
+#: Largest error of a row's sum in a solution.
 ROW_ERROR = 1e-6
-#: A solution is rounded to this share of its entries, divided by K. It adds less than 0.05 % to the cost.
+#: A solution is rounded to this share of its entries, divided by K, which adds less than 0.05 % to the cost.
 ROUNDING = 1 / 512
 #: Outputs of a smaller share of 1/K are left out.
 SLIGHT = 1e-4
@@ -58,7 +54,7 @@ BLOCK = 4_000_000
 
 
 def generated_response(belief: np.ndarray, distance: Callable[..., np.ndarray], epsilon: float) -> Response:
-    """A response of little expected distance with leakage at most `epsilon`; how little is not proven, see above."""
+    """A response of small expected distance with leakage at most `epsilon`; it is not proven optimal."""
     with one_blas_thread():
         return _Generation(belief, distance, usable_budget(epsilon)).response(epsilon)
 
@@ -69,10 +65,10 @@ class _Solved:
 
     outputs: np.ndarray  # (m,)
     table: np.ndarray  # (k, m), distances of all symbols
-    of: np.ndarray  # (k,), class of each symbol; the last class are those that answer for themselves, if there are such
-    w: np.ndarray  # (c, m), and a column more for one of those, if there are such
+    of: np.ndarray  # (k,), class of each symbol; symbols that are output unchanged, if any, form the last class
+    w: np.ndarray  # (c, m), with one more column for these symbols, if any
     nu: np.ndarray  # (c,)
-    kappa: np.ndarray  # (m,), and one more
+    kappa: np.ndarray  # (m,), one more if w has one
     cost: float
 
 
@@ -93,18 +89,19 @@ class _Generation:
         if self.n_own:
             tried = np.arange(min(self.n_own, max(1, BLOCK // self.b.size)))
             costs = self.costs(self.between(np.arange(self.b.size), tried), self.b)
-            self.nearest = np.argmin(costs, axis=1)  # of the symbols that answer for themselves
+            self.nearest = np.argmin(costs, axis=1)  # among the symbols that are output unchanged
             self.to_nearest = np.take_along_axis(costs, self.nearest[:, None], axis=1)[:, 0]
 
     def between(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Distances (n, m) between symbols."""
         return np.asarray(self.distance(self.order[x][:, None], self.order[y]), dtype=float)
 
     def costs(self, table: np.ndarray, mass: np.ndarray) -> np.ndarray:
-        """What outputs cost: the distance (n, m) of w, and the share of q in that of all inputs, of masses (n,)."""
+        """Costs of w (n, m): the distances, and the part of the marginal's cost, for inputs of masses (n,)."""
         return (1 - 1 / self.odds) * table + (mass @ table) / self.odds
 
     def few(self) -> tuple[np.ndarray, np.ndarray]:
-        """Of those that do not answer for themselves: the most probable, and others at equal steps of belief."""
+        """A sample of the inputs with masses: the most probable ones, and others at equal steps of belief."""
         end = min(self.n_own + APART, self.b.size)
         rest = end + np.argsort(self.order[end:], kind="stable")
         steps = np.cumsum(self.b[rest])
@@ -114,7 +111,7 @@ class _Generation:
         return np.append(np.arange(self.n_own, end), standing), np.append(self.b[self.n_own : end], mass)
 
     def first_outputs(self) -> np.ndarray:
-        """Those symbols of the sample that lower the mean distance to the nearest one the most, one after the other."""
+        """Greedy medians: each symbol of the sample that lowers the mean distance to the nearest one most."""
         table = self.between(self.sample, self.sample)
         far = 1.0 + table[np.isfinite(table)].max()
         nearest = np.minimum(far, self.to_nearest[self.sample]) if self.n_own else np.full(self.sample.size, far)
@@ -126,10 +123,10 @@ class _Generation:
         return np.unique(self.sample[chosen])
 
     def solve(self, outputs: np.ndarray, kappa: np.ndarray | None) -> _Solved:
-        """Merge inputs that are alike at prices kappa of the outputs, and solve the programme for them."""
+        """Merge similar inputs at prices kappa of the outputs, and solve the programme for the classes."""
         table = self.between(np.arange(self.b.size), outputs)
         costs = self.costs(table, self.b)
-        if self.n_own:  # what is sent to one that answers for itself
+        if self.n_own:  # one more output: the nearest symbol that is output unchanged
             costs = np.column_stack([costs, self.to_nearest])
         of = self.classes((costs - (0.0 if kappa is None else kappa)).astype(np.float32))
         mass = np.bincount(of, self.b)
@@ -140,11 +137,11 @@ class _Generation:
         w, nu, kappa = solve_interior(mass, merged / scale, self.odds, GAP)
         cost = float(mass @ np.einsum("xy,xy->x", w, merged))
         if np.abs(w.sum(axis=1) - 1.0).max() > ROW_ERROR:
-            cost = np.inf  # rounding has led the solver astray
+            cost = np.inf  # rounding errors have spoilt the solution
         return _Solved(outputs, table, of, w, scale * nu, scale * kappa, cost)
 
     def classes(self, costs: np.ndarray) -> np.ndarray:
-        """Numbers of the classes, (k,): those that answer for themselves last."""
+        """The class of each symbol, (k,); symbols that are output unchanged are in the last one."""
         k, m = costs.shape
         first = np.argmin(costs, axis=1)
         key = first
@@ -163,7 +160,7 @@ class _Generation:
         return np.unique(key, return_inverse=True)[1]
 
     def more_outputs(self, solved: _Solved) -> tuple[np.ndarray, np.ndarray]:
-        """The outputs in use and those that save most, with prices; a new one is tried at the highest."""
+        """The outputs in use and those that would save most, with prices; new ones get the highest price."""
         m = solved.outputs.size
         q = np.bincount(solved.of, self.b) @ solved.w
         near = np.argpartition(solved.table, min(NEIGHBOURS, self.b.size - 1), axis=0)[:NEIGHBOURS]
@@ -178,12 +175,12 @@ class _Generation:
         return np.append(solved.outputs[used], added), kappa
 
     def response(self, epsilon: float) -> Response:
-        if not self.sample.size:  # all answer for themselves
+        if not self.sample.size:  # all symbols are output unchanged
             row_class = np.where(self.belief > NEGLIGIBLE, -1, 0)
             return mix(Response(self.belief, self.order, 0.0, self.b, self.b[None], row_class), epsilon)
         first = self.first_outputs()
         means = self.b @ self.between(np.arange(self.b.size), first)
-        if means.min() == 0:  # one output does no harm
+        if means.min() == 0:  # a constant output costs nothing
             return constant_response(self.belief, self.order[first[np.argmin(means)]], 0.0)
         best = current = self.solve(first, None)
         idle = 0
@@ -199,7 +196,7 @@ class _Generation:
         return self.whole(best, epsilon)
 
     def whole(self, solved: _Solved, epsilon: float) -> Response:
-        """The response to all symbols that the solution for classes is, within the budget."""
+        """The response of all symbols from the solution for classes, mixed to keep the budget."""
         mass = np.bincount(solved.of, self.b)
         m, own = solved.outputs.size, self.n_own
         table = self.rounded(np.maximum(solved.w, 0.0), mass)
@@ -207,7 +204,7 @@ class _Generation:
         if own:
             table[-1] = np.eye(m + 1)[-1]
             spread = np.zeros((len(table), own))
-            spread[solved.of, self.nearest] = table[solved.of, -1]  # alike in a class but the last, which is left out
+            spread[solved.of, self.nearest] = table[solved.of, -1]  # equal in each class but the last, which is dropped
             table = np.column_stack([table[:, :m], spread])[:-1]
         table /= table.sum(axis=1, keepdims=True)
         labels = np.append(solved.outputs, np.arange(own))
@@ -215,11 +212,11 @@ class _Generation:
         row_class[self.order] = np.where(np.arange(self.b.size) < own, -1, solved.of)
         marginal = np.bincount(row_class[self.order[own:]], self.b[own:], len(table)) @ table
         marginal[m:] += self.b[:own]
-        table = np.vstack([table, marginal / marginal.sum()])  # for symbols that cannot occur, or hardly
+        table = np.vstack([table, marginal / marginal.sum()])  # the row of impossible symbols
         return mix(Response(self.belief, self.order[labels], 0.0, marginal, table, row_class), epsilon)
 
     def rounded(self, w: np.ndarray, mass: np.ndarray) -> np.ndarray:
-        """w with fewer binary digits; entries that are small beside the probability of their output are 0."""
+        """w with fewer binary digits, and 0 where it is small relative to its output's probability."""
         mantissa, exponent = np.frexp(np.where(w < ROUNDING * (mass @ w), 0.0, w))
         steps = np.ceil(self.cap / ROUNDING)
         return np.ldexp(np.rint(mantissa * steps) / steps, exponent)

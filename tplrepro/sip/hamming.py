@@ -1,11 +1,10 @@
 """The exact response: problem (15) of [3] in one-sided form, and its solution under Hamming distance for any alphabet.
 
-Every response within a budget eps can be written a(y|x) = q(y) / E + (1 - 1/E) w(y|x) with E = e^eps, w a
-response of the same marginal q and w(y|x) <= K q(y), K = E + 1: the two-sided constraint of the problem
-becomes one-sided. Conversely, for any response w with marginal q and largest ratio R = max w/q, mixing with a
-share t of q gives ratios between t and t + (1 - t) R, so t = max(1/E, (R - E) / (R - 1)) is enough to keep
-the budget. Solvers' answers go through this step, with R computed from the numbers at hand: no tolerance of a
-solver ever reaches the guarantee.
+Every response within a budget eps can be written a(y|x) = q(y) / E + (1 - 1/E) w(y|x), with E = e^eps and w a
+response of the same marginal q with w(y|x) <= K q(y), K = E + 1: the two-sided constraint becomes one-sided.
+Conversely, let a response w have marginal q and largest ratio R = max w/q. Mixed with a share t of q, its ratios lie
+between t and t + (1 - t) R, so t = max(1/E, (R - E) / (R - 1)) keeps the budget. Every solver's answer goes through
+this step with R computed from the numbers themselves, so the guarantee depends on no solver's tolerance.
 
 Under Hamming distance (proofs in docs/errata/sip2023.md) the truth is kept with probability
 
@@ -14,9 +13,9 @@ Under Hamming distance (proofs in docs/errata/sip2023.md) the truth is kept with
 Its maximum over q is a knapsack: common symbols, beta(y) >= 1/K, keep their marginal; then rare ones, in
 falling order of belief, get 1/K each while E^2 beta(y) > max beta, the last one, z, perhaps a part; the most
 probable symbol gets the rest. The bound is attained if there is no such z, or if K tau >= 1 with tau the
-belief in z and all rarer symbols. Else a linear programme over a window around z and the most probable
-symbol, in which all rarer symbols are one, gives a response, and its dual a bound for all symbols. The window
-doubles until response and bound agree.
+belief in z and all rarer symbols. Otherwise a linear programme over a window around z and the most probable symbol,
+with all rarer symbols merged, gives a response, and its dual a bound for all symbols. The window doubles until
+response and bound agree.
 """
 
 from contextlib import suppress
@@ -26,24 +25,22 @@ import numpy as np
 
 from tplrepro.sip.response import Response
 
-#: Beyond this budget the exact response is that of this budget: costs differ by less than 3e-9 of the
-#: distance.
+#: Larger budgets get the response of this one, whose cost is within 3e-9 of the distance.
 LARGEST_BUDGET = 20.0
 #: Response and bound agree when they differ by less than this share of the probability of keeping the truth.
 AGREEMENT = 1e-9
-#: A partly served symbol of smaller belief is left out: it could lower the cost by no more than that.
+#: A partly served symbol of smaller belief is left out: it would lower the cost by less than this.
 NEGLIGIBLE = 1e-8
-#: Outputs of smaller probability are left out of a solver's answer: its noise has large ratios there.
+#: Outputs of smaller probability are left out of a solver's answer, where its errors are large ratios.
 SLIGHT_OUTPUT = 1e-9
 #: Symbols that the linear programme may free at once.
 LARGEST_WINDOW = 200
 
 
 def usable_budget(epsilon: float) -> float:
-    """The budget that computations aim at: below `epsilon` by more than their rounding, and at most LARGEST_BUDGET.
+    """The budget to compute with: `epsilon` less more than the rounding error, at most LARGEST_BUDGET.
 
-    Below about 1e-11 it is negative: rounding alone could leak more, so the output must not depend on the
-    input.
+    It is negative if `epsilon` is below about 1e-11; the output must then not depend on the input.
     """
     return min(epsilon, LARGEST_BUDGET) - max(1e-10 * epsilon, 4e-12)
 
@@ -55,17 +52,16 @@ def mix(response: Response, epsilon: float) -> Response:
     odds = np.exp(usable_budget(epsilon))
     share = max(1.0 / odds, (ratio - odds) / (ratio - 1.0) if ratio > 1.0 else 0.0)
     mixed = replace(response, share=share, base=response.w_marginal)
-    if mixed.leakage > epsilon:  # cannot happen; the guarantee does not rest on that
+    if mixed.leakage > epsilon:  # a guard that should never be needed
         raise ArithmeticError(f"rounding: the response leaks {mixed.leakage!r} > {epsilon!r}; report this belief")
     return mixed
 
 
 def mix_dense(belief: np.ndarray, table: np.ndarray, epsilon: float, cost: np.ndarray) -> Response:
-    """As `mix` for a full table (n, n) of w that is only nearly feasible; `cost` (n, n) chooses what to drop.
+    """As `mix` for a full table (n, n) of w that is only nearly feasible, with the cut of least `cost` (n, n).
 
-    Outputs with a tiny marginal are where a solver's tolerance is large against the constraint: dropping them
-    (their inputs keep the rest of their row) can cost less than mixing the whole response. Several cuts are
-    tried.
+    A solver's tolerance is large relative to outputs with a tiny marginal. Dropping them, and scaling the rest of their
+    rows, can cost less than mixing the whole response.
     """
     possible, everyone = belief > 0, np.arange(belief.size)
     candidates = []
@@ -76,7 +72,7 @@ def mix_dense(belief: np.ndarray, table: np.ndarray, epsilon: float, cost: np.nd
         if (sums[possible] <= 0).any():
             break
         w = np.divide(w, sums, out=np.zeros_like(w), where=sums > 0)
-        w[~possible] = belief @ w  # impossible symbols get the marginal, which leaks nothing
+        w[~possible] = belief @ w  # impossible symbols get the marginal, which reveals nothing
         candidates.append(mix(Response(belief, everyone, 0.0, belief @ w, w, everyone), epsilon))
     return min(
         candidates,
@@ -94,17 +90,11 @@ def constant_response(belief: np.ndarray, label: int, bound: float = -np.inf) ->
 def _solve_window(
     mass: np.ndarray, w_cost: np.ndarray, q_cost: np.ndarray, odds: float, elsewhere: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Minimise sum w_cost w + sum q_cost q over responses w with q = mass @ w and w <= (odds + 1) q, by HiGHS.
-
-    Rows have positive probabilities `mass` (n,); `w_cost` (n, m), `q_cost` (m,). With `elsewhere` > 0, one
-    more output, without limit or cost, has this probability.
-
-    Returns w (n, m), or (n, m + 1) with `elsewhere`, nearly feasible to the solver's tolerance, and the dual
-    values of the rows, each divided by its mass. Raises ArithmeticError if HiGHS gives up.
-    """
+    """The w and dual values that minimise sum w_cost w + sum q_cost q, with q = mass @ w and w <= (odds + 1) q."""
     from scipy.optimize import linprog
     from scipy.sparse import block_array, eye_array, hstack, kron
 
+    # With elsewhere > 0, one more output without limit or cost has this probability. ArithmeticError if HiGHS gives up.
     n, m = w_cost.shape
     outputs, cap = m + (elsewhere > 0), odds + 1.0
     # Variables: w, row by row, then cap * q.
@@ -127,7 +117,7 @@ def _solve_window(
 def hamming_response(belief: np.ndarray, epsilon: float) -> Response:
     """The response of least expected Hamming distance with leakage at most `epsilon`; `bound` is its proven cost."""
     odds = float(np.exp(usable_budget(epsilon)))
-    order = _falling(belief, np.logical_or(*_common_and_worth(belief, odds)))  # no others are served
+    order = _falling(belief, np.logical_or(*_common_and_worth(belief, odds)))
     allocation = allocate(belief[order], odds)
     if not allocation.attained:
         order = _falling(belief, belief > 0.0)
@@ -135,7 +125,7 @@ def hamming_response(belief: np.ndarray, epsilon: float) -> Response:
     b = belief[order]
     solve = _fill if allocation.attained else _by_window
     response, utility = solve(b, odds, allocation)
-    row_class = np.full(belief.size, len(response.table))  # impossible symbols get the marginal, which leaks nothing
+    row_class = np.full(belief.size, len(response.table))  # impossible symbols get the marginal
     row_class[order] = response.row_class
     table = np.vstack([response.table, response.w_marginal / response.w_marginal.sum()])
     bound = 1.0 - utility if epsilon <= LARGEST_BUDGET else 0.0
@@ -143,7 +133,7 @@ def hamming_response(belief: np.ndarray, epsilon: float) -> Response:
 
 
 def _falling(belief, first):
-    """The symbols that can occur: `first` those chosen, by falling belief, then the others as they come."""
+    """The possible symbols: those in the mask `first` by falling belief, then the others."""
     chosen = np.flatnonzero(first)
     return np.append(chosen[np.argsort(-belief[chosen], kind="stable")], np.flatnonzero((belief > 0.0) & ~first))
 
@@ -153,13 +143,13 @@ class Allocation:
     """The knapsack's optimum."""
 
     bound: float  # of the probability of keeping the truth
-    q: np.ndarray  # (m,), what each of the symbols gets that are served in full: the m most probable ones
-    part: float  # in [0, 1), the share of 1/K that the next one, z, gets
+    q: np.ndarray  # (m,), the marginal of the m most probable symbols, which are served in full
+    part: float  # in [0, 1), the share of 1/K of the next symbol, z
     attained: bool  # whether a response attains the bound
 
 
 def allocate(b: np.ndarray, odds: float) -> Allocation:
-    """Solve the knapsack, for beliefs of which those worth serving stand first, in falling order.
+    """Solve the knapsack for beliefs in falling order, as far as they are worth serving.
 
     >>> beliefs = [0.95, 0.05], [0.3, 0.2, 0.2, 0.2, 0.1], [0.32, 0.29, 0.21, 0.18]
     >>> [allocate(np.array(b), np.e).attained for b in beliefs]
@@ -190,11 +180,11 @@ def _common_and_worth(b, odds):
 
 
 def _fill(b, odds, allocation) -> tuple[Response, float]:
-    """The transport that attains the bound, and the bound."""
+    """The response that attains the bound, and the bound."""
     n_served, part = allocation.q.size, allocation.part
     row_class = np.where(np.arange(b.size) < n_served, -1, 0)
-    spare = np.maximum(allocation.q - b[:n_served], 0.0)  # what the columns of served symbols lack
-    # Rounding can leave nothing to fill for a tail of no weight, which then goes to the first symbol.
+    spare = np.maximum(allocation.q - b[:n_served], 0.0)  # room in the columns of served symbols
+    # By rounding there may be no room for a tail of no weight, which then goes to the first symbol.
     shares = spare / spare.sum() if spare.sum() > 0 else np.eye(1, n_served)[0]
     table = [shares]
     if part > 0:
@@ -205,9 +195,8 @@ def _fill(b, odds, allocation) -> tuple[Response, float]:
 
 
 def _by_window(b, odds, allocation):
-    """Free a window of symbols until the dual bound is met: a response, and what none exceeds."""
-    # Without z the bound's argument still gives a response; it stands where the programme finds nothing
-    # better.
+    """A response over a growing window of symbols, and an upper bound of the probability of keeping the truth."""
+    # The response without z, in case the programme finds none that is better.
     without, n_served, upper = allocation.q.copy(), allocation.q.size, allocation.bound
     without[0] += 1.0 - without.sum()
     lower = float(b[:n_served] @ (without / odds + 1 - 1 / odds))
@@ -233,19 +222,19 @@ def _window_response(b, odds, active, q):
     row_class[frozen] = -1
     mass = np.bincount(row_class[row_class >= 0], b[row_class >= 0])
     own = np.eye(mass.size, m) * b[active]
-    spare = np.maximum(q[frozen] - b[frozen], 0.0)  # what the columns of frozen symbols lack
+    spare = np.maximum(q[frozen] - b[frozen], 0.0)  # room in the columns of frozen symbols
     w, dual = _solve_window(mass, -gain * own, -b[active] / odds, odds, spare.sum())
     shares = spare / spare.sum() if spare.sum() > 0 else spare
     table = np.maximum(np.hstack([w[:, :m], w[:, m:].sum(axis=1, keepdims=True) * shares]), 0.0)
     output = mass @ table + np.append(np.zeros(m), b[frozen])
     table[:, output <= SLIGHT_OUTPUT] = 0.0
-    table[:, np.argmax(output)] += np.finfo(float).tiny  # takes a row of which nothing is left
+    table[:, np.argmax(output)] += np.finfo(float).tiny  # so that no row is empty
     table /= table.sum(axis=1, keepdims=True)
     response = Response(b, np.append(active, frozen), 0.0, output, table, row_class)
     kept_truth = np.append(np.diagonal(table)[:m], np.ones(frozen.size))
     utility = float(b[response.labels] @ (response.w_marginal / odds + gain * kept_truth))
     nu = -np.append(dual, dual[-1])[row_class]
-    # For frozen symbols, what makes their terms in U(nu) tight.
+    # The values that make the terms of frozen symbols in U(nu) tight.
     cap, belief = odds + 1.0, b[frozen]
     rare = (odds * belief - (1 - cap * belief) * -dual[-1]) / (cap * belief)
     nu[frozen] = np.where(belief >= 1 / cap, belief / odds + gain, rare)
