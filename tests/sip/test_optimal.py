@@ -1,5 +1,4 @@
 import pickle
-import time
 
 import numpy as np
 import pytest
@@ -85,19 +84,6 @@ def test_an_asymmetric_distance_and_the_two_paths_for_hamming():
     assert response.cost(distance) == pytest.approx(least_cost(belief, distance, 0.8), abs=TOLERANCE)
     general = sip.OptimalResponse(0.8, (1 - np.eye(4))).response(belief)
     assert general.cost() == pytest.approx(sip.OptimalResponse(0.8).response(belief).cost(), abs=TOLERANCE)
-
-
-def test_the_exact_response_is_fast():
-    rng = np.random.default_rng(2)
-    belief = rng.dirichlet(np.ones(100))
-    for mechanism in (sip.OptimalResponse(1.0), sip.OptimalResponse(1.0, distances_in_a_square(rng, 100))):
-        mechanism.response(belief[::-1])
-        started = time.process_time()
-        response = mechanism.response(belief)
-        seconds = time.process_time() - started
-        assert response.cost(mechanism.distance) <= response.bound + 1e-6
-        # Measured: 0.002 s and 0.04 s of the processor; a busy machine gets several times that.
-        assert seconds < 0.5
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])

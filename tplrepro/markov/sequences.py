@@ -8,7 +8,7 @@ sequence begins: a million sessions as a list of arrays would be a million Pytho
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Number
 from typing import Any, Self
 
@@ -114,13 +114,13 @@ class Sequences(FrozenArrays):
         to = np.flatnonzero(inside)
         return self.values[to - 1], self.values[to]
 
-    def select(self, which: ArrayLike) -> "Sequences":
+    def select(self, which: ArrayLike) -> Self:
         """The sequences at a boolean mask (k,) or an index array; states keep their codes."""
         which = np.asarray(which)
         lengths = self.lengths[which]
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         take = np.repeat(self.offsets[:-1][which] - offsets[:-1], lengths) + np.arange(offsets[-1])
-        return Sequences(self.values[take], offsets, self.labels, self.users[which])
+        return replace(self, values=self.values[take], offsets=offsets, users=self.users[which])
 
     def blocks(self, size: int = 1 << 20) -> Iterator["Sequences"]:
         """These sequences in parts of about `size` values, which limits the memory of work on each."""

@@ -51,11 +51,6 @@ class Batches(Sequences):
         """Symbols in each batch, (n,)."""
         return np.count_nonzero(self.symbols >= 0, axis=1)
 
-    def select(self, which: ArrayLike) -> "Batches":
-        """The sequences that a boolean mask (k,) or an index array names; batches keep their numbers."""
-        chosen = super().select(which)
-        return Batches(chosen.values, chosen.offsets, chosen.labels, chosen.users, self.symbols, self.alphabet)
-
     def distance(self, between: Distance = "hamming") -> "BatchDistance":
         """Distance between batches, summed over their symbols; infinite between batches of different widths.
 

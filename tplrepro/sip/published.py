@@ -7,7 +7,6 @@ sequence is split. The paper compares with eps and with 2 eps, because eps-SIP i
 of the previous true symbol. What it outputs then tells which symbols can have come before: as a statement
 about the sequence its leakage is infinite unless all rows of the transition matrix have the same support.
 `sequence_leakage` measures it.
-
 """
 
 from functools import cached_property
@@ -21,18 +20,7 @@ from tplrepro.validation import check_distribution
 
 
 class _TruthOrDraw(Response):
-    """The truth or a draw from the belief; sampled in this order. Leakage and likelihood in closed form, for speed."""
-
-    @cached_property
-    def leakage(self) -> float:
-        possible = self.belief[self.belief > 0]
-        b, share = possible.min(), self.share
-        return float(max(np.log(1 - share + share * b) - np.log(b), -np.log(share))) if possible.size > 1 else 0.0
-
-    def column(self, y: int) -> np.ndarray:
-        likelihood = np.full(self.belief.size, self.share * self.belief[self.checked_symbol(y)])
-        likelihood[y] += 1 - self.share
-        return likelihood
+    """The truth or a draw from the belief; samples decide first which of them."""
 
     def sample(self, x: int, rng: np.random.Generator) -> int:
         own = self.checked_symbol(x, true=True)
