@@ -208,14 +208,29 @@ def check_codes(values: ArrayLike, n: int, name: str) -> np.ndarray:
 
 def check_horizon(horizon: SupportsIndex, name: str = "horizon") -> int:
     """A number of time points, states or draws; it must be a whole number, from 1 to 10^8."""
-    try:
-        value = int(operator.index(horizon))
-    except TypeError:
-        raise ValueError(f"{name} must be a whole number, found {horizon!r}; give an int") from None
+    value = check_whole(horizon, name)
     if not 1 <= value <= MOST_COUNT:
         bound = "at least 1" if value < 1 else f"at most {MOST_COUNT}"
         raise ValueError(f"{name} must be {bound}, found {value}; give how many there are")
     return value
+
+
+def check_time(time: SupportsIndex, horizon: int, name: str, remedy: str = "times count from 0") -> int:
+    """A time point of `horizon`; negative ones count from the end."""
+    value = check_whole(time, name)
+    if not -horizon <= value < horizon:
+        raise ValueError(f"{name} must be a time point in 0..{horizon - 1}, found {value}; {remedy}")
+    return value
+
+
+def check_whole(number: SupportsIndex, name: str) -> int:
+    """A whole number of any integer type."""
+    try:
+        if isinstance(number, bool):
+            raise TypeError
+        return int(operator.index(number))
+    except TypeError:
+        raise ValueError(f"{name} must be a whole number, found {number!r}; give an int") from None
 
 
 def one_number(values: np.ndarray, name: str, remedy: str = "call once for each value") -> float:
@@ -227,6 +242,8 @@ def one_number(values: np.ndarray, name: str, remedy: str = "call once for each 
 
 def _within(values: ArrayLike, least: float, most: float, must: str, remedy: str) -> np.ndarray:
     """Numbers from `least` to `most`, both included."""
+    if isinstance(values, bool) or getattr(values, "dtype", None) == np.bool_:
+        raise ValueError(f"{must}, found {values!r}; {remedy}")
     numbers = as_numbers(values, must, remedy)
     bad = ~((numbers >= least) & (numbers <= most))
     if bad.any():

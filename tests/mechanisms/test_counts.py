@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
-from scipy import stats
+from scipy import sparse, stats
 
 import tplrepro as tpl
 from tplrepro.mechanisms.counts import _gaussian, _laplace
@@ -15,7 +15,7 @@ ERRORS = [
     ({"epsilons": [1, 0, 1]}, "epsilons must be a finite privacy budget .* found 0"),
     ({"sensitivity": 0}, "sensitivity must be finite and greater than 0, found 0; give the most"),
     ({"sensitivity": np.inf}, "sensitivity must be .* found inf"),
-    ({"sensitivity": 1.5}, "whole counts change by whole numbers, found sensitivity 1.5; round it up"),
+    ({"sensitivity": 1.5}, "sensitivity of whole counts must be a whole number below .*, found 1.5; round it up"),
     ({"mechanism": "gauss"}, "mechanism must be one of 'opendp', 'opendp-gaussian', 'numpy', found 'gauss'"),
     ({"rng": np.random.default_rng(0)}, 'takes no generator, found rng; leave rng out, or pass mechanism="numpy"'),
     ({"series": []}, r"not be empty, found \(0,\)"),
@@ -173,3 +173,21 @@ def test_whole_counts_stay_at_the_ends_of_64_bits():
         noisy = tpl.release_counts(np.repeat(ends[None], 100, axis=0), sensitivity=1, **level)
         assert (np.sign(noisy) == [-1, 1]).all()
         assert (noisy == ends).any(axis=0).all()
+
+
+@pytest.mark.parametrize(
+    "counts", [sparse.csr_array([[2**60 + 1, 7]]), np.array([2**60 + 1, 7], object), [2**60 + 1, 7], [np.uint64(7)]]
+)
+def test_whole_counts_of_any_type_stay_whole(counts):
+    noisy = tpl.release_counts(counts, 100.0, 1)  # noise of scale 0.01
+    assert noisy.dtype == np.int64
+    assert noisy.tolist() == (counts.toarray() if sparse.issparse(counts) else np.array(counts)).tolist()
+
+
+@pytest.mark.parametrize(
+    ("counts", "sensitivity", "message"),
+    [([2**63, -2], 1, "below 2..63, found 9223372036854775808"), ([1, 2], 2.0**63, "below 2..63, found 9.22")],
+)
+def test_numbers_beyond_64_bits(counts, sensitivity, message):
+    with pytest.raises(ValueError, match=message):
+        tpl.release_counts(counts, 1.0, sensitivity)

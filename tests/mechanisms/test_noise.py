@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tplrepro import dphmm
 from tplrepro.dphmm import SensitivityHull, cross_polytope
 from tplrepro.mechanisms import KNormNoise, LaplaceNoise, uniform_points
 
@@ -88,3 +89,26 @@ def test_densities_and_tails_are_scipy_s_and_scales_broadcast():
     for bad in (-1.0, [1.0, np.nan], np.inf, "1"):
         with pytest.raises(ValueError, match="scale"):
             LaplaceNoise(bad)
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        [[1.7e18], [1.7e18 + 1e5]],
+        [[0, 0], [1e9, 0], [5e8, 1e-4]],
+        [[0, 0], [1e9, 1e9], [5e8, 5e8 + 1e-4]],
+        [[1.7e18, 0], [1.7e18 + 1e5, 0], [1.7e18, 1]],
+        [[0, 0, 7], [1e9, 0, 7], [5e8, 1e-20, 7]],
+    ],
+)
+def test_noise_has_every_direction_in_which_answers_differ(answers):
+    f = np.array(answers)
+    policy = dphmm.PolicyGraph.complete(len(f))
+    noise = _noise(dphmm.sensitivity_hull(policy, f), 1.0)
+    differences = policy.differences(f)
+    width = np.ptp(f, axis=0)
+    spread = np.abs(noise).mean(axis=0)
+    assert (spread[width > 0] > 0.3 * width[width > 0]).all()
+    assert not noise[:, width == 0].any()
+    tilted = differences @ [1, -1] if f.shape[1] == 2 else differences[:, 0]
+    assert np.abs(noise @ [1, -1] if f.shape[1] == 2 else noise[:, 0]).mean() > 0.3 * np.abs(tilted).max()

@@ -69,6 +69,7 @@ def endless_series_noise(mu: float, series: LinearGaussianSeries, change: float)
     6.4029
     """
     mu, change = check_level(mu, "mu"), check_level(change, "change")
+    gaussian_series_limit(series, 1.0, change)  # refuses series without a limit
     # the Riccati equation of several numbers is solved to fewer digits than the closed form of one
     level = safely_below(mu, 1) if series.value.size == 1 else mu * (1.0 - 1e-9)
     return _least_equal(lambda noise: gaussian_series_limit(series, noise, change) <= level, mu, change)

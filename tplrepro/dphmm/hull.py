@@ -22,7 +22,7 @@ from tplrepro.mechanisms.k_norm import SLACK
 from tplrepro.validation import FrozenArrays, as_numbers, check_horizon, check_level
 
 #: Extents below this fraction of the largest number involved are rounding, not a dimension.
-FLAT = 1e-13
+FLAT = 2.0**-46
 #: Half-spaces that pairs of points are tested with first, and how many numbers the test of the others holds
 #: at a time.
 SCREENS, ENTRIES = 32, 1_000_000
@@ -65,8 +65,14 @@ class SensitivityHull(FrozenArrays):
                 f"found shape {points.shape} and size {largest:g}; give one a row, in another unit"
             )
         self.ambient_dimension = points.shape[1]
-        self.tolerance = FLAT * max(largest, magnitude)
-        spanning, self._basis = _span(points, self.tolerance)
+        # A coordinate that changes by less than the rounding of another one is a dimension nevertheless: then each
+        # is measured by its own largest difference.
+        widths = np.abs(points).max(axis=0, initial=0.0)
+        tolerance = FLAT * max(largest, magnitude)
+        uneven = ((widths > 0.0) & (widths <= tolerance)).any()
+        self._unit = np.where(uneven & (widths > 0.0), widths, 1.0)
+        self.tolerance = FLAT if uneven else tolerance
+        spanning, self._basis, self._scaled_basis = _span(points, self.tolerance, self._unit)
         self.dimension = len(spanning)
         if self.dimension > 1:
             self.vertices, self.facet_vertices, normals = _symmetric_hull(points, spanning, self._basis)
@@ -109,7 +115,8 @@ class SensitivityHull(FrozenArrays):
         few = self.halfspaces[:: max(1, len(self.halfspaces) // SCREENS)]
         inside = cdist(near_rows @ few.T, near_columns @ few.T, "chebyshev") <= 1
         if self.dimension < self.ambient_dimension:
-            flat = np.eye(self.ambient_dimension) - self._basis @ self._basis.T
+            flat = np.eye(self.ambient_dimension) - self._scaled_basis @ self._scaled_basis.T
+            near_rows, near_columns = near_rows / self._unit, near_columns / self._unit
             heights = cdist(near_rows @ flat, near_columns @ flat)
             inside &= heights <= self.tolerance + FLAT * cdist(near_rows, near_columns)
         if len(few) < len(self.halfspaces):
@@ -140,7 +147,9 @@ class SensitivityHull(FrozenArrays):
     def _height(self, v: np.ndarray) -> np.ndarray:
         """How far vectors (..., d) lie off the span, 0 where that is rounding."""
         height = np.linalg.norm(v - (v @ self._basis) @ self._basis.T, axis=-1)
-        return np.where(height > self.tolerance + FLAT * np.linalg.norm(v, axis=-1), height, 0.0)
+        scaled = v / self._unit
+        off = np.linalg.norm(scaled - (scaled @ self._scaled_basis) @ self._scaled_basis.T, axis=-1)
+        return np.where(off > self.tolerance + FLAT * np.linalg.norm(scaled, axis=-1), height, 0.0)
 
     def second_moment(self) -> np.ndarray:
         """E[u u^T] of a uniform point u of K, (d, d)."""
@@ -187,7 +196,7 @@ class GrowingHull:
         """Make it the hull of itself, `vector` (d,) and its negative."""
         start = self._start
         if self._qhull is None and MANY_FACETS <= start.dimension == start.ambient_dimension:
-            spanning, basis = _span(start.vertices, start.tolerance)
+            spanning, basis, _ = _span(start.vertices, start.tolerance, start._unit)
             self._to_coordinates = basis @ np.linalg.inv(spanning @ basis)
             self._qhull = ConvexHull(start.vertices @ self._to_coordinates, incremental=True)
         self._added.append(vector)
@@ -235,21 +244,22 @@ def cross_polytope(dimension: int, radius: float) -> SensitivityHull:
     return SensitivityHull(check_level(radius, "radius") * np.eye(check_horizon(dimension, "dimension")))
 
 
-def _span(points: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
-    """Points (r, d), each the farthest from the span of those before it, and an orthonormal basis (d, r).
+def _span(points: np.ndarray, tolerance: float, unit: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Points (r, d), each the farthest from the span of those before it, and two orthonormal bases (d, r).
 
-    They end when no point is farther than `tolerance` from the span.
+    They end when no point is farther than `tolerance` from the span. Distances, and the second basis, are of
+    coordinates in multiples of `unit` (d,).
     """
     chosen: list[int] = []
-    basis = np.zeros((points.shape[1], 0))
+    scaled, basis = points / unit, np.zeros((points.shape[1], 0))
     for _ in range(min(points.shape)):
-        residual = points - (points @ basis) @ basis.T
+        residual = scaled - (scaled @ basis) @ basis.T
         lengths = np.einsum("ij,ij->i", residual, residual)
         if np.sqrt(lengths.max()) <= tolerance:
             break
         chosen.append(int(np.argmax(lengths)))
-        basis = np.linalg.qr(points[chosen].T)[0]
-    return points[chosen], basis
+        basis = np.linalg.qr(scaled[chosen].T)[0]
+    return points[chosen], np.linalg.qr(points[chosen].T)[0] if chosen else basis, basis
 
 
 def _symmetric_hull(points: np.ndarray, spanning: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, ...]:

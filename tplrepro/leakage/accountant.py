@@ -26,7 +26,7 @@ from tplrepro.lazy import Suggesting
 from tplrepro.leakage.filter import LeakageExceededError, TemporalFilter
 from tplrepro.leakage.ledger import Ledger
 from tplrepro.leakage.partial import Timeline, gaps
-from tplrepro.leakage.profile import COARSEST, PrivacyProfile, Release, automatic_grid
+from tplrepro.leakage.profile import COARSEST, PrivacyProfile, Release, automatic_grid, check_grid
 from tplrepro.leakage.temporal import Matrix, TemporalLeakage, accumulate, loss_functions, safely_below
 from tplrepro.leakage.temporal_profile import TemporalPrivacyProfile, profiles_along
 from tplrepro.search import largest_within
@@ -80,7 +80,7 @@ class TemporalAccountant(Suggesting):
         self._spending = Lock()
         self._file: Ledger | None = None
         self._gaps = gaps([self._backward], "backward"), gaps([self._forward], "forward")
-        self._grid = None if grid is None else check_level(grid, "grid")
+        self._grid = None if grid is None else check_grid(grid)
         self._ledger: list[tuple[float | Release, int]] = []
         self._events: dict[Release, Release] = {}
         # The number of ledger entries read so far, and their leakages: each reading replaces both at once.
@@ -302,12 +302,12 @@ class TemporalAccountant(Suggesting):
 
     def epsilon(self, delta: float) -> np.ndarray:
         """The smallest proven epsilon of (epsilon, delta)-DP_T of each release as of now, (T,); 0 < delta < 1."""
-        check_delta(delta)
+        delta = one_number(check_delta(delta), "delta")
         return self.profile.epsilon(delta) if self._ledger else np.zeros(0)
 
     def delta(self, epsilon: float) -> np.ndarray:
         """The smallest proven delta of (epsilon, delta)-DP_T of each release as of now, (T,); epsilon in nats."""
-        check_alpha(epsilon, "epsilon")
+        epsilon = one_number(check_alpha(epsilon, "epsilon"), "epsilon")
         return self.profile.delta(epsilon) if self._ledger else np.zeros(0)
 
     @property

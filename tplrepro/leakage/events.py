@@ -8,6 +8,7 @@ response has the curves for REPLACE_ONE.
 """
 
 from collections.abc import Callable
+from itertools import accumulate
 from math import exp, inf, log, log1p, sqrt
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from tplrepro.lazy import extra
 from tplrepro.mechanisms.gaussian import gaussian_delta
-from tplrepro.validation import check_epsilon, check_horizon, check_probability, one_number
+from tplrepro.validation import as_numbers, check_epsilon, check_horizon, check_probability, one_number
 
 #: Exceeds the rounding of a curve, relative to the larger of the two probabilities that it subtracts.
 ROUNDING = 2.0**-44
@@ -82,7 +83,11 @@ def read_event(event: Any) -> Curve | Composed | Sampled:
             check_probability(e.sampling_probability, "sampling_probability"), e.event
         ),
         dp_event.SampledWithoutReplacementDpEvent: lambda e: Sampled(
-            check_probability(e.sample_size / e.source_dataset_size, "sample_size / source_dataset_size"), e.event
+            check_probability(
+                _number(e.sample_size, "sample_size") / check_horizon(e.source_dataset_size, "source_dataset_size"),
+                "sample_size / source_dataset_size",
+            ),
+            e.event,
         ),
     }
     if type(event) not in readers:
@@ -94,13 +99,18 @@ def read_event(event: Any) -> Curve | Composed | Sampled:
     return readers[type(event)](event)
 
 
+def _number(value: Any, name: str) -> float:
+    return one_number(as_numbers(value, f"{name} of an event must be a number", "give a float"), name, "give one")
+
+
 def _positive(value: Any, name: str) -> float:
+    value = _number(value, name)
     if not 0.0 < value < inf:
         raise ValueError(
             f"{name} of an event must be finite and greater than 0, found {value}; "
             "without noise nothing is hidden: give NonPrivateDpEvent()"
         )
-    return float(value)
+    return value
 
 
 def _gaussian(multiplier: float) -> Curve:
@@ -118,15 +128,27 @@ def _laplace(multiplier: float) -> Curve:
 
 
 def _of_losses(losses: np.ndarray, masses: np.ndarray) -> Curve:
-    """The curve of a mechanism with finitely many losses, from their masses under the first distribution."""
+    """The curve of a mechanism with finitely many losses, which fall, from their masses under the first distribution.
+
+    Below the loss l_k, sum_j m_j (1 - e^(x - l_j)) = delta(l_k) + w_k (1 - e^(x - l_k)) over the losses l_j >= l_k,
+    with w_k = sum_j m_j e^(l_k - l_j). No sum has a negative term.
+    """
+    gaps = np.diff(losses)
+    weights = accumulate(zip(masses.tolist(), [0.0, *np.exp(gaps).tolist()], strict=True), _weight, initial=0.0)
+    weight = np.array([*weights][1:])
+    deltas = np.concatenate(([0.0], np.cumsum(weight[:-1] * -np.expm1(gaps))))
+    rounding = 1.0 + ROUNDING + 4.0 * losses.size * 2.0**-52
 
     def curve(x: np.ndarray) -> np.ndarray:
-        total = np.zeros_like(x)
-        for loss, mass in zip(losses.tolist(), masses.tolist(), strict=True):
-            total += mass * np.maximum(-np.expm1(x - loss), 0.0)
-        return total * (1.0 + ROUNDING)
+        k = np.maximum(np.searchsorted(-losses, -x) - 1, 0)  # the least loss above x
+        return (deltas[k] + weight[k] * np.maximum(-np.expm1(x - losses[k]), 0.0)) * rounding
 
-    return Curve(curve, float(losses.max()), float(losses.max()))
+    return Curve(curve, float(losses[0]), float(losses[0]))
+
+
+def _weight(last: float, following: tuple[float, float]) -> float:
+    mass, ratio = following
+    return mass + ratio * last
 
 
 def _discrete_laplace(parameter: float, sensitivity: int) -> Curve:

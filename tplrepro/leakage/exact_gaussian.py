@@ -23,6 +23,10 @@ STEPS = 4
 NEGLIGIBLE = 1e-22
 
 
+#: Pairs of grid points in one step, or of both sides: seconds for each.
+MAX_WORK = 4e6
+
+
 class ExactGaussianProfile:
     """The true (epsilon, delta) of Gaussian releases about a chain of two states.
 
@@ -88,14 +92,14 @@ class ExactGaussianProfile:
 
     def _delta(self, t: int, x: float) -> float:
         """The delta of all releases at time t, for the worse order of the two states."""
-        from scipy.special import ndtr
+        from scipy.special import log_ndtr, ndtr
 
         shift, (ratios, weights) = self._shifts[t], self._ratios[t]
         deltas = [0.0]
-        for ratio, (denominator, numerator) in ((ratios, weights), (-ratios, weights[::-1])):
+        for ratio, numerator in ((ratios, weights[1]), (-ratios, weights[0])):
             excess = (ratio - x) / shift
-            above = np.exp(x) * (ndtr(excess - shift / 2) @ denominator)
-            deltas.append(ndtr(excess + shift / 2) @ numerator - above)
+            above = np.exp(x - ratio + log_ndtr(excess - shift / 2))  # the weights' ratio is e^ratio
+            deltas.append((ndtr(excess + shift / 2) - above) @ numerator)
         return max(deltas)
 
 
@@ -109,6 +113,11 @@ def _messages(shifts: np.ndarray, steps: Iterable) -> list:
         (ratios, weights), step = messages[-1], min(shift, 1.0) / STEPS
         reach = shift**2 / 2 + 12 * shift
         grid = step * np.arange((ratios.min() - reach) // step, (ratios.max() + reach) // step)
+        if ratios.size * grid.size > MAX_WORK:
+            raise ValueError(
+                f"the log ratios of {len(messages)} releases must fit {MAX_WORK:g} pairs of grid points, found "
+                f"{ratios.size * grid.size:.3g}; take fewer releases, more noise or temporal_privacy_profile"
+            )
         scores = [(grid - ratios[:, None] - mean) / shift for mean in (-(shift**2) / 2, shift**2 / 2)]
         density = np.exp(-np.square(scores) / 2) * (step / (shift * np.sqrt(2 * np.pi)))
         probabilities = (weights[:, None] @ density)[:, 0]

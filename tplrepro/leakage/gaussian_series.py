@@ -74,6 +74,9 @@ def gaussian_series_limit(series: LinearGaussianSeries, noise: LinearGaussianSer
     from scipy.linalg import LinAlgError, solve_discrete_are, solve_discrete_lyapunov
 
     change = check_level(change, "change")
+    if not isinstance(series, LinearGaussianSeries):
+        kind = type(series).__name__
+        raise ValueError(f"a limit needs a LinearGaussianSeries, found {kind}; give LinearGaussianSeries(...)")
     F, Q, H, c, prior, variances = _joint(series, noise, 1)
     moved = _change(prior, F @ prior @ F.T + Q)
     if spectral_radius(F) >= 1.0 or moved > 1e-9:
@@ -121,6 +124,7 @@ def information(covariance: Any, noise: Any) -> np.ndarray:
 
 def _checked_noise(noise: Any, T: int) -> np.ndarray:
     """A noise variance, one for each time, or a covariance, as (T,) or (T, T)."""
+    noise = noise.covariance if isinstance(noise, LinearGaussianSeries) else noise
     values = as_numbers(noise, "noise must be variances or a covariance", "give numbers")
     if values.ndim == 0:
         values = np.full(T, values)

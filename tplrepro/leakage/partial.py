@@ -150,9 +150,10 @@ def _checked_times(times: ArrayLike, horizon: int) -> np.ndarray:
     if times.dtype == bool and times.shape == (horizon,):
         times = np.flatnonzero(times)
     numbers = times.ndim == 1 and times.size > 0 and times.dtype.kind in "iu" and not np.ma.is_masked(times)
-    if not numbers or times[0] < 0 or times[-1] >= horizon or (np.diff(times) <= 0).any():
+    points = times.astype(int) if numbers else times  # differences of unsigned numbers would wrap
+    if not numbers or points[0] < 0 or points[-1] >= horizon or (np.diff(points) <= 0).any():
         raise ValueError(
             f"times must be one or more increasing time points in 0..{horizon - 1}, or one bool for each of them, "
             f"found {times}; sort them, and count from 0"
         )
-    return times.astype(int)
+    return points

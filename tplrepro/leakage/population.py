@@ -133,7 +133,9 @@ def population_leakage(
     batch_size = check_horizon(batch_size, "batch_size")
     if prior_weight is not None and not (prior_weight := check_smoothing(prior_weight, "prior_weight")):
         raise ValueError("prior_weight must be finite and above 0, found 0; pass None for no pooling")
-    if not sides or any(side not in SIDES for side in sides):
+    if n_jobs is not None and (not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0):
+        raise ValueError(f"n_jobs must be a whole number but 0, found {n_jobs!r}; give 1, or -1 for all processors")
+    if not isinstance(sides, (list, tuple)) or not sides or any(side not in SIDES for side in sides):
         raise ValueError(f"sides must name 'backward', 'forward' or both, found {sides!r}; give a tuple of them")
     users, first, data = _by_user(_of_users(sequences_by_user, n_states))
     observed = np.diff(data.offsets[first])

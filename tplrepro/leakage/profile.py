@@ -26,11 +26,21 @@ from numpy.typing import ArrayLike
 
 from tplrepro.leakage.events import Composed, Curve, pure_curve, read_event
 from tplrepro.leakage.loss_function import ROUNDING, TIES, PrivacyLossFunction
-from tplrepro.validation import FrozenArrays, check_alpha, check_delta, check_horizon, check_probability
+from tplrepro.validation import (
+    FrozenArrays,
+    as_numbers,
+    check_alpha,
+    check_delta,
+    check_horizon,
+    check_level,
+    check_probability,
+)
 
 EPS = float(np.finfo(float).eps)
 #: Exceeds the rounding of the few operations between two upper bounds.
 UP = 1.0 + 16.0 * EPS
+#: The coarsest grid: e^grid must stay a float.
+MOST_GRID = 512.0
 #: Probability of the largest losses of one composition that may count as infinite loss.
 TAIL = 2.0**-53
 #: Longer grids keep every second point only.
@@ -66,9 +76,12 @@ class PrivacyProfile(FrozenArrays):
     largest: float = inf
 
     def __post_init__(self) -> None:
+        deltas = as_numbers(self.deltas, "deltas must be numbers", "give upper bounds of delta(e^x)")
+        vars(self).update(deltas=deltas, grid=check_grid(self.grid))
         super().__post_init__()
-        deltas = self.deltas
-        valid = deltas.ndim == 1 and deltas.size > 0 and 0.0 < self.grid < inf
+        if not self.largest >= 0.0:
+            raise ValueError(f"largest must be at least 0, found {self.largest}; give a bound on the loss, or inf")
+        valid = deltas.ndim == 1 and deltas.size > 0
         if not (valid and 0.0 <= deltas[-1] and deltas[0] <= UP and (np.diff(deltas) <= 0.0).all()):
             raise ValueError(
                 f"deltas must be probabilities that do not rise along a grid > 0, found {self.deltas} and grid "
@@ -104,9 +117,10 @@ class PrivacyProfile(FrozenArrays):
 
     @classmethod
     def _of_curve(cls, curve: Curve, grid: float) -> "PrivacyProfile":
-        while curve.reach > grid * (POINTS - 2):
+        grid = check_grid(grid)
+        while curve.reach > grid * (POINTS - 2) and grid <= MOST_GRID / 2.0:
             grid *= 2.0
-        losses = grid * np.arange(int(np.ceil(curve.reach / grid * UP)) + 1)
+        losses = grid * np.arange(min(int(np.ceil(curve.reach / grid * UP)) + 1, POINTS))
         deltas = np.clip(curve.delta(losses * (1.0 - 4.0 * EPS)), 0.0, 1.0)
         return cls(np.minimum.accumulate(deltas), grid, curve.largest)
 
@@ -206,7 +220,7 @@ class PrivacyProfile(FrozenArrays):
 
     def on(self, grid: float) -> "PrivacyProfile":
         """The same bound on another grid."""
-        if grid == self.grid:
+        if check_grid(grid) == self.grid:
             return self
         losses = grid * np.arange(int(np.ceil((self.deltas.size - 1) * self.grid / grid * UP)) + 1)
         return replace(self, deltas=np.minimum.accumulate(np.minimum(self._at(losses), 1.0)), grid=grid)
@@ -214,9 +228,19 @@ class PrivacyProfile(FrozenArrays):
     def _thinned(self) -> "PrivacyProfile":
         profile = self
         while profile.deltas.size > POINTS:
+            if profile.grid > MOST_GRID / 2.0:  # larger losses count as infinite
+                return replace(profile, deltas=profile.deltas[:POINTS])
             deltas = np.append(profile.deltas, profile.deltas[-1])[: profile.deltas.size // 2 * 2 + 1 : 2]
             profile = replace(profile, deltas=deltas, grid=2.0 * profile.grid)
         return profile
+
+
+def check_grid(grid: ArrayLike) -> float:
+    """A distance between losses, nats."""
+    grid = check_level(grid, "grid")
+    if grid > MOST_GRID:
+        raise ValueError(f"grid must be at most {MOST_GRID:g} nats, found {grid:g}; give a finer one, or None")
+    return grid
 
 
 class Release:

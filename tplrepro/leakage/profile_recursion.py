@@ -8,8 +8,9 @@ extrapolated.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import count, groupby, repeat
-from math import inf
+from functools import reduce
+from itertools import accumulate, count, repeat
+from math import inf, prod
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,6 +23,8 @@ from tplrepro.validation import FrozenArrays
 #: A run is extrapolated when the rest of it changes by less than SETTLED (relative) plus CHANGE (absolute);
 #: that is tried at 16 to 32 (MARKS) of the earlier profiles.
 SETTLED, CHANGE, MARKS = 1e-9, 1e-12, 32
+#: The longest period that is looked for, in steps, and its repetitions.
+MOST_PERIOD, REPEATS = 32, 4
 #: Each step adds this to a profile, so that a longer series reproduces earlier profiles within rounding.
 ROOM = 2.0**-50
 #: More than MANY different counts of equal releases are rounded up to this number of bits.
@@ -87,8 +90,9 @@ class Recursion:
         run, number = np.zeros(len(released), int), np.zeros(len(released), int)
         run[:1], number[:1] = state
         start = 1
-        for (loss, kind), group in groupby(zip(losses, released, strict=False)):
-            end = start + sum(1 for _ in group)
+        for period, steps in periods([*zip(losses, released, strict=False)]):
+            end = start + steps
+            loss, kind = period[0]
             if loss is None:
                 state = 0, 0
             elif loss.is_identity:
@@ -96,25 +100,27 @@ class Recursion:
                 run[start:end], number[start:end] = base, first + np.arange(end - start)
                 state = base, int(number[end - 1])
             else:
-                run[start:end] = self._run_of_equal_steps(state, kind, loss, end - start)
+                run[start:end] = self._run_of_periods(state, period, steps)
                 state = int(run[end - 1]), 0
             start = end
         return run, number
 
-    def _run_of_equal_steps(
-        self, state: tuple[int, int], kind: int, loss: PrivacyLossFunction, steps: int
-    ) -> np.ndarray:
-        """The runs (steps,) after each of a number of equal steps that forget."""
+    def _run_of_periods(self, state: tuple[int, int], period: list, steps: int) -> np.ndarray:
+        """The runs (steps,) after each of a number of steps that forget and repeat a period."""
         run = np.zeros(steps, int)
-        latest, last = state[0], None
-        for done, base in zip(range(steps), self._following(self._base(state), kind, loss), strict=False):
-            if done < MANY or base is last or done % _unit(done + 1) == 0:
-                latest = self._run(base)
+        length, last = len(period), self._base(state)
+        for done, base in zip(range(-(-steps // length)), self._following(last, period), strict=False):
+            repeats = done > 0 and base is last
+            bases = [*accumulate(period[:-1], self._after, initial=last), base][1:]
+            if done < MANY or repeats or done % _unit(done + 1) == 0:
+                latest = [self._run(base) for base in bases]
             else:  # one profile for several times, as for the counts of the identity
-                self.bases[latest] = highest([self.bases[latest], base])
-            run[done] = latest
-            if base is last:
-                run[done:] = latest
+                for number, higher in zip(latest, bases, strict=True):
+                    self.bases[number] = highest([self.bases[number], higher])
+            start = done * length
+            end = steps if repeats else min(start + length, steps)
+            run[start:end] = np.resize(latest, end - start)
+            if repeats:
                 break
             last = base
         return run
@@ -129,7 +135,7 @@ class Recursion:
             if loss.is_identity:
                 self._steps[key] = self._run(self._base(state), kind), 1
             else:
-                self._steps[key] = self._run(self._after(self._base(state), kind, loss)), 0
+                self._steps[key] = self._run(self._after(self._base(state), (loss, kind))), 0
         return self._steps[key]
 
     def _base(self, state: tuple[int, int]) -> PrivacyProfile:
@@ -137,18 +143,20 @@ class Recursion:
         base = self.bases[run]
         return base.compose(self.powers.of(self.kinds[run], number)) if number else base
 
-    def _after(self, base: PrivacyProfile, kind: int, loss: PrivacyLossFunction) -> PrivacyProfile:
+    def _after(self, base: PrivacyProfile, release: tuple[PrivacyLossFunction, int]) -> PrivacyProfile:
         """The profile after a release and a step that forgets; `loss_bounds` computes its `largest`."""
+        loss, kind = release
         base = base.compose(self.releases[kind]).correlated(loss)
         return replace(base, deltas=base.deltas + ROOM, largest=inf) if base.largest else base
 
-    def _following(self, base: PrivacyProfile, kind: int, loss: PrivacyLossFunction) -> Iterator[PrivacyProfile]:
-        """The profiles after 1, 2, ... releases of one kind; at the end the same profile without end."""
+    def _following(self, base: PrivacyProfile, period: list) -> Iterator[PrivacyProfile]:
+        """The profiles after 1, 2, ... periods of releases; at the end the same profile without end."""
 
         def step(base: PrivacyProfile) -> PrivacyProfile:
-            return self._after(base, kind, loss)
+            return reduce(self._after, period, base)
 
-        marks, lag, forgotten = [], 1, max(1.0 - float(loss.hockey_stick(1.0)), EPS)
+        kept = prod(float(loss.hockey_stick(1.0)) for loss, _ in period)
+        marks, lag, forgotten = [], 1, max(1.0 - kept, EPS) / len(period)
         for done in count(1):
             base = step(base)
             yield from repeat(base) if base.largest == 0.0 else [base]
@@ -164,6 +172,29 @@ class Recursion:
         self.bases.append(base)
         self.kinds.append(kind)
         return len(self.bases) - 1
+
+
+def periods(steps: list) -> Iterator[tuple[list, int]]:
+    """Consecutive runs of steps (loss function, release): a period that a run repeats, and its number of steps.
+
+    Periods of several steps that forget count from `REPEATS` repetitions on.
+    """
+    numbers: dict[tuple, int] = {}
+    codes = np.array([numbers.setdefault(step, len(numbers)) for step in steps], int)
+    forgets = np.array([loss is not None and not loss.is_identity for loss, _ in numbers], bool)
+    start = 0
+    while start < len(steps):
+        lengths = range(1, MOST_PERIOD + 1) if forgets[codes[start]] else []
+        length = next((p for p in lengths if _repeats(codes, start, p) and forgets[codes[start : start + p]].all()), 1)
+        differ = np.flatnonzero(codes[start + length :] != codes[start:-length])
+        count = length + int(differ[0]) if differ.size else len(steps) - start
+        yield steps[start : start + length], count
+        start += count
+
+
+def _repeats(codes: np.ndarray, start: int, length: int) -> bool:
+    window = codes[start : start + REPEATS * length]
+    return window.size == REPEATS * length and np.array_equal(window[length:], window[:-length])
 
 
 class Powers:

@@ -16,7 +16,7 @@ from tplrepro.lazy import extra
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.states import common_states
-from tplrepro.validation import FrozenArrays, check_budgets, check_horizon
+from tplrepro.validation import FrozenArrays, check_budgets, check_horizon, check_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,6 +86,8 @@ class TemporalLeakage(FrozenArrays):
 
 def check_span(first: int, last: int, horizon: int) -> None:
     """Two of `horizon` time points, the first not after the last."""
+    check_whole(first, "first")
+    check_whole(last, "last")
     if not 0 <= first <= last < horizon:
         raise ValueError(
             f"a composition needs 0 <= first <= last < {horizon}, found first = {first}, last = {last}; "

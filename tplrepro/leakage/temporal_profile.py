@@ -6,7 +6,7 @@ numbers); FPL likewise from the end. At time t the releases before, at and after
 value, so their profiles compose (Eq. (11)).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from itertools import starmap
@@ -17,7 +17,7 @@ import numpy as np
 
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.partial import Timeline
-from tplrepro.leakage.profile import EPS, PrivacyProfile, Release, automatic_grid
+from tplrepro.leakage.profile import EPS, PrivacyProfile, Release, automatic_grid, check_grid
 from tplrepro.leakage.profile_recursion import (
     Powers,
     Recursion,
@@ -29,7 +29,7 @@ from tplrepro.leakage.profile_recursion import (
     side_profiles,
 )
 from tplrepro.leakage.temporal import Correlation, check_span, check_window
-from tplrepro.validation import FrozenArrays, check_alpha, check_delta, check_horizon, check_level, one_number
+from tplrepro.validation import FrozenArrays, check_alpha, check_delta, check_horizon, check_time, one_number
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +57,7 @@ class ProfileSeries(FrozenArrays):
 
     def profile_at(self, t: int) -> PrivacyProfile:
         """The profile of one time point, 0 <= t < T; negative t counts from the end."""
-        if not -len(self) <= t < len(self):
-            raise ValueError(f"t must be a time point in 0..{len(self) - 1}, found {t}; times count from 0")
+        t = check_time(t, len(self), "t")
         return replace(self.profiles[self.position[t]], largest=float(self.largest[t]))
 
 
@@ -288,7 +287,7 @@ def profiles_along(
 
 def _read(events: Any, horizon: int | None, grid: float | None) -> tuple[tuple[PrivacyProfile, ...], np.ndarray, float]:
     """The different releases, the number of each time's release among them (-1: none), and the grid."""
-    several = isinstance(events, Iterable) and not isinstance(events, (str, bytes))
+    several = isinstance(events, Iterable) and not isinstance(events, (str, bytes, Set, Mapping))
     if horizon is not None and not several:
         events = [(events, check_horizon(horizon))]
     elif not several:
@@ -303,7 +302,7 @@ def _read(events: Any, horizon: int | None, grid: float | None) -> tuple[tuple[P
         numbers.append(-1 if event is None else different.setdefault(Release(event), len(different)))
     if not different:
         raise ValueError("events must hold at least one release, found none; give [event] * T")
-    grid = automatic_grid(different) if grid is None else check_level(grid, "grid")
+    grid = automatic_grid(different) if grid is None else check_grid(grid)
     releases = np.repeat(numbers, counts)
     if horizon not in (None, releases.size):
         raise ValueError(

@@ -252,8 +252,8 @@ class TransitionMatrix(FrozenArrays):
         return dense
 
     def _check_index(self, index: int) -> None:
-        if not 0 <= index < self.n_states:
-            raise IndexError(f"a state's number must be in [0, {self.n_states}), found {index}; see `states`")
+        if not (isinstance(index, (int, np.integer)) and 0 <= index < self.n_states):
+            raise IndexError(f"a state's number must be in [0, {self.n_states}), found {index!r}; see `states`")
 
     @cached_property
     def _excess(self) -> Any:

@@ -13,6 +13,7 @@ relatively, and the sum is then rounded, which keeps (epsilon, delta) in any num
 
 from collections.abc import Callable
 from math import frexp, inf, nextafter
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -106,9 +107,10 @@ def release_counts(
             'leave rng out, or pass mechanism="numpy" for reproducible noise'
         )
     whole = counts.dtype.kind == "i"
-    if whole and not gaussian and sensitivity != int(sensitivity):
+    if whole and not gaussian and not (sensitivity < 2**63 and sensitivity.is_integer()):
         raise ValueError(
-            f"whole counts change by whole numbers, found sensitivity {sensitivity}; round it up, or pass float counts"
+            f"the sensitivity of whole counts must be a whole number below 2**63, found {sensitivity}; round it up, or "
+            "pass float counts"
         )
     if gaussian and (most := max(sensitivity, 1.0) * levels.max()) > LARGEST_SCALE:
         raise ValueError(
@@ -171,14 +173,17 @@ def _calibrated(make: Callable, whole: bool, metric, change: float, scale: float
         scale = nextafter(scale, inf)
 
 
-def _checked_counts(series: ArrayLike) -> np.ndarray:
-    """Counts of an integer type as int64, others as floats."""
+def _checked_counts(series: Any) -> np.ndarray:
+    """Counts of any integer type as int64, others as floats."""
     counts = as_numbers(series, "series must be a rectangular array of counts", "give shape (T,) or (T, n)")
-    series = np.asarray(series)
-    if series.dtype.kind in "iu":
-        if series.max(initial=0) > np.iinfo(np.int64).max:
-            raise ValueError(f"whole counts must be below 2**63, found {series.max()}; give them as floats")
-        counts = series.astype(np.int64)
+    series = series.toarray() if hasattr(series, "tocsr") else series
+    values = np.asarray(series)
+    if values.dtype.kind == "O" or isinstance(series, (list, tuple)):
+        values = np.asarray(series, dtype=object)  # Python's numbers keep all digits
+    if all(isinstance(count, (int, np.integer)) and not isinstance(count, bool) for count in values.flat):
+        if values.size and int(values.max()) >= 2**63:
+            raise ValueError(f"whole counts must be below 2**63, found {values.max()}; give them as floats")
+        counts = values.astype(np.int64)
     if counts.ndim not in (1, 2) or counts.size == 0:
         raise ValueError(f"series must have shape (T,) or (T, n) and not be empty, found {counts.shape}; give T >= 1")
     if not np.isfinite(counts).all():

@@ -59,7 +59,7 @@ def gaussian_mu(epsilon: ArrayLike, delta: ArrayLike) -> float | np.ndarray:
 
 
 def _deltas(mu: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
-    from scipy.special import erfcx, ndtr
+    from scipy.special import erf, erfcx, ndtr
 
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         low, high = epsilon / mu - mu / 2.0, epsilon / mu + mu / 2.0
@@ -68,7 +68,9 @@ def _deltas(mu: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
         other = density * erfcx(high / sqrt(2.0)) / 2.0  # e^epsilon Q(high)
         # a rounding error of low changes the logarithm of either term by up to |low| + high times as much
         rounding = 2.0**-50 * (4.0 + (abs(low) + high) * (abs(low) + high))
-        deltas = np.clip(tail - other + rounding * tail, SMALLEST, 1.0)
+        deltas = tail - other + rounding * tail
+        deltas = np.where(epsilon > 0.0, deltas, erf(mu / sqrt(8.0)) * (1.0 + 2.0**-48))  # no difference
+        deltas = np.clip(deltas, SMALLEST, 1.0)
     # np.select takes longer, which searches notice; beyond 40, the smaller tail is below SMALLEST
     deltas = np.where(abs(low) <= 40.0, deltas, np.where(low > 0.0, SMALLEST, 1.0))
     return np.where((mu > 0.0) & (mu < inf), deltas, np.where(mu > 0.0, 1.0, 0.0))
