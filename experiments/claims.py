@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from experiments.figures import output_folder
-from experiments.provenance import repository_folder
+from experiments.provenance import literal_assignments, repository_folder
 
 KINDS = ("reproduced", "reproduced with an erratum", "in part", "not reproduced", "not checkable here")
 FUNCTIONS = {
@@ -214,13 +214,31 @@ def head_of(page: str) -> str:
 
 
 def _size(record):
-    """Profile of a record; a run by hand with the parameters of a published record has that record's profile."""
+    """Profile of a record; one made by hand has the profile whose parameters it has: the paper's as published, the quick
+    one's as in the notebook.
+    """
+    if record["profile"] != "interactive":
+        return record["profile"]
     published = repository_folder() / "figures" / f"{record['name']}.json"
-    if record["profile"] == "interactive" and published.is_file():
+    if published.is_file():
         known = json.loads(published.read_text(encoding="utf-8"))
         if known["parameters"] == record["parameters"]:
             return known["profile"]
-    return record["profile"]
+    notebook = repository_folder() / "notebooks" / f"{_notebook_of(record['name'])}.ipynb"
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"] if notebook.is_file() else []
+    tagged = ["".join(cell["source"]) for cell in cells if "parameters" in cell["metadata"].get("tags", ())]
+    defaults = [json.loads(json.dumps(literal_assignments(source))) for source in tagged]
+    return "quick" if record["parameters"] in defaults else "interactive"
+
+
+def _notebook_of(name):
+    """The notebook that saves this figure under its own name, or under its name with an underscore and more."""
+    import yaml
+
+    path = repository_folder() / "config" / "notebooks.yaml"
+    listed = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    owner = max((entry for entry in listed if f"{name}_".startswith(f"{entry}_")), key=len, default=name)
+    return (listed.get(owner) or {}).get("notebook", owner)
 
 
 def _names(claim, record):

@@ -8,6 +8,7 @@ import ast
 import glob
 import hashlib
 import json
+import linecache
 import math
 import os
 import platform
@@ -91,14 +92,24 @@ def notebook_parameters() -> dict:
     The parameters cell is the first executed cell with only ``name = literal`` lines; later cells of this
     kind override its values. Empty outside a notebook.
     """
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     parameters: dict = {}
-    for source in shell.user_ns.get("In", []) if shell is not None else []:
+    for source in _executed_cells():
         with suppress(SyntaxError, ValueError):  # of an ordinary cell
             assigned = literal_assignments(source)
             if not parameters or assigned.keys() <= parameters.keys():
                 parameters |= assigned
     return parameters
+
+
+def _executed_cells():
+    """Sources of the notebook's cells executed so far, in order."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if shell is None:
+        return []
+    history = [source for source in shell.user_ns.get("In", []) if source]
+    # Cells executed without history, as nbval does, are kept only for tracebacks, in files named by the kernel.
+    folder = f"ipykernel_{os.getpid()}"
+    return history or ["".join(linecache.getlines(name)) for name in linecache.cache if folder in Path(name).parts]
 
 
 def file_digests(inputs: Iterable) -> dict[str, str]:

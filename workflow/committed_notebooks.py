@@ -27,7 +27,6 @@ def check(names):
     names = names or list(sources())
     command = [
         *(sys.executable, "-m", "pytest", "--nbval"),
-        f"--nbval-sanitize-with={ROOT / 'tests' / 'notebooks' / 'sanitize.cfg'}",
         # Several notebooks at once, but each in one process: its cells come one after the other.
         *("--numprocesses", str(min(os.cpu_count() or 1, len(names), 4)), "--dist", "loadscope"),
         *("-q", "-p", "no:cacheprovider"),

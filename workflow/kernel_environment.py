@@ -7,14 +7,6 @@ from tplrepro.files import write_whole
 from workflow.configuration import ROOT
 from workflow.preloaded import module_command
 
-SETTINGS = """c = get_config()
-# Errors only: at every start the kernel warns that it speaks unencrypted TCP to this same machine.
-c.IPKernelApp.log_level = 40
-# nbval runs cells without history, in which records look for the parameters.
-keep = "lambda info, cells=In: info.store_history or cells.append(info.raw_cell)"
-c.IPKernelApp.exec_lines = [f"get_ipython().events.register('pre_run_cell', {keep})"]
-"""
-
 
 def kernel_environment(figures, profile, command, *, real_data, threads=None, root=ROOT):
     """Environment variables (dict) of a process that starts notebook kernels.
@@ -23,11 +15,9 @@ def kernel_environment(figures, profile, command, *, real_data, threads=None, ro
     Without `real_data`, ``TPLREPRO_DATA`` and downloads are hidden, so that the stand-ins are read whatever
     is there. `threads` limits Numba, OpenMP and BLAS.
     """
-    ipython = root / "build" / "ipython"
-    settings = ipython / "profile_default" / "ipython_kernel_config.py"
-    write_whole(settings, SETTINGS.encode())
     kernel = root / "build" / "jupyter" / "kernels" / "python3" / "kernel.json"
-    words = module_command("ipykernel_launcher", "-f", "{connection_file}")
+    # Errors only: at every start the kernel warns that it speaks unencrypted TCP to this same machine.
+    words = module_command("ipykernel_launcher", "--log-level=40", "-f", "{connection_file}")
     write_whole(kernel, json.dumps({"argv": words, "display_name": "Python 3", "language": "python"}).encode())
     environment = os.environ | dict(
         TPLREPRO_FIGURES=str(figures),
@@ -35,7 +25,7 @@ def kernel_environment(figures, profile, command, *, real_data, threads=None, ro
         TPLREPRO_COMMAND=command,
         # A kernel that the user installed elsewhere under the same name must not be taken.
         JUPYTER_PATH=str(root / "build" / "jupyter"),
-        IPYTHONDIR=str(ipython),
+        IPYTHONDIR=str(root / "build" / "ipython"),
         PYTHONNOUSERSITE="1",
         PYDEVD_DISABLE_FILE_VALIDATION="1",
     )

@@ -8,7 +8,7 @@ from scipy.linalg import toeplitz
 from scipy.optimize import minimize
 
 import tplrepro as tpl
-from tests.leakage.oracles import gaussian_leakage_mpmath
+from tests.oracles import gaussian_leakage_mpmath
 
 AR = tpl.LinearGaussianSeries.autoregressive
 T = 5

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from scipy.optimize import differential_evolution
 
 import tplrepro as tpl
-from tests.allocation.oracles import as_functions, assert_derivatives, problems
+from tests.allocation.problems import as_functions, assert_derivatives, problems
 from tests.leakage.matrices import BACKWARD, FORWARD, matrices, random_matrix
-from tests.leakage.oracles import brute_force_loss, recursion
+from tests.oracles import brute_force_loss, recursion
 from tplrepro.allocation.optimal import OnTimeline
 from tplrepro.leakage.partial import Timeline
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 
 import tplrepro as tpl
-from tests.allocation.oracles import exact_budgets, exact_tpl, problems
+from tests.allocation.problems import problems
 from tests.leakage.matrices import BACKWARD, FORWARD
-from tests.leakage.oracles import DIGITS, exact_loss, exact_supremum
+from tests.oracles import DIGITS, exact_budgets, exact_loss, exact_supremum, exact_tpl
 
 
 def test_the_budgets_of_figure_8_leak_alpha_at_every_time():

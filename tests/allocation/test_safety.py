@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import tplrepro as tpl
-from tests.allocation.oracles import as_functions, exact_budgets, exact_tpl
+from tests.allocation.problems import as_functions
 from tests.leakage.matrices import KINDS, SWAPPED, THREE, random_matrix
-from tests.leakage.oracles import exact_loss, exhaustive_leakage, extended_loss, recursion
+from tests.oracles import exact_budgets, exact_loss, exact_tpl, exhaustive_leakage, extended_loss, recursion
 
 ALLOCATIONS = {
     "upper bound": lambda alpha, *sides, T: np.full(T, tpl.allocate_by_upper_bound(alpha, *sides)),

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tplrepro as tpl
-from tests.allocation.oracles import as_functions, assert_derivatives, problems
+from tests.allocation.problems import as_functions, assert_derivatives, problems
 from tests.leakage.matrices import BACKWARD, FORWARD, KINDS, random_matrix
-from tests.leakage.oracles import DIGITS, exact_loss, exact_supremum, recursion
+from tests.oracles import DIGITS, exact_loss, exact_supremum, recursion
 from tplrepro.allocation import EndlessBudgets
 from tplrepro.allocation.stopping import Endless
 

@@ -5,7 +5,7 @@ import pytest
 
 import tplrepro as tpl
 from tests.eventlog.logs import by_last_activity, labelled, random_log
-from tests.leakage.oracles import loss_mpmath
+from tests.oracles import loss_mpmath
 from tplrepro.eventlog import TransitionSystem, loss_matrix, release_step
 
 

@@ -127,14 +127,16 @@ def test_a_notebook_shows_its_verdicts_at_the_papers_values_alone(repository):
     assert "and these are others" in changed[1][1]
 
 
-def test_a_notebook_run_by_hand_at_the_published_values_counts_as_such(repository):
+def test_a_notebook_run_by_hand_at_the_values_of_a_profile_counts_as_such(repository):
     assert "these are others" in shown(repository, profile="interactive")[0][-1]
+    cell = {"source": ["# Title\n", "epsilon = 0.3\n", "horizon = 10"], "metadata": {"tags": ["parameters"]}}
+    (repository / "notebooks/tkde2019").mkdir(parents=True)
+    (repository / "notebooks/tkde2019/fig3.ipynb").write_text(json.dumps({"cells": [{"metadata": {}}, cell]}))
     write(repository / "figures/tkde2019/fig3.json")
-    assert shown(repository, profile="interactive")[0][-1].startswith("reproduced")
-    assert (
-        "these are others"
-        in shown(repository, profile="interactive", parameters={"epsilon": 0.2, "horizon": 10})[0][-1]
-    )
+    published = {"epsilon": 0.1, "horizon": 10}
+    for epsilon, words in ((0.1, ("repro", "repro")), (0.3, ("repro", "judged")), (0.2, ("judged", "judged"))):
+        rows = shown(repository, profile="interactive", parameters=published | {"epsilon": epsilon})
+        assert [row[-1].startswith(word) for row, word in zip(rows, words, strict=True)] == [True, True], epsilon
 
 
 def test_a_notebook_never_fails_over_a_claim(repository):

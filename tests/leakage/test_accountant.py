@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tplrepro as tpl
-from tests.allocation.oracles import exact_tpl
 from tests.leakage.matrices import FIG_3, THREE, matrices
-from tests.leakage.oracles import exact_loss
+from tests.oracles import exact_loss, exact_tpl
 
 WEAK = [[0.6, 0.4], [0.3, 0.7]]
 ADVERSARIES = {

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import tplrepro as tpl
-from tests.leakage import oracles
+from tests import oracles
 from tests.leakage.matrices import BACKWARD, FIG_3, FIG_4, FORWARD, SWAPPED, THREE, random_matrices
-from tests.leakage.oracles import brute_force_loss, loss_mpmath, pair_loss_mpmath, supremum_mpmath, theorem_11
+from tests.oracles import brute_force_loss, loss_mpmath, pair_loss_mpmath, supremum_mpmath, theorem_11
 from tplrepro.leakage import published
 
 WORKED_EXAMPLE = [0.2, 0.3, 0.5], [0.1, 0.0, 0.9]  # of Algorithm 2

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import tplrepro as tpl
 from tests.leakage.matrices import FORWARD, KINDS, SWAPPED, THREE, matrices
-from tests.leakage.oracles import exhaustive_leakage
+from tests.oracles import exhaustive_leakage
 from tplrepro.leakage import exact_finite
 from tplrepro.mechanisms import LaplaceNoise
 

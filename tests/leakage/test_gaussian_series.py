@@ -10,7 +10,7 @@ from scipy.linalg import block_diag
 from scipy.stats import multivariate_normal
 
 import tplrepro as tpl
-from tests.leakage.oracles import gaussian_leakage_mpmath
+from tests.oracles import gaussian_leakage_mpmath
 from tplrepro.markov.linear_gaussian import LinearGaussianSeries
 
 AR = LinearGaussianSeries.autoregressive

@@ -8,7 +8,7 @@ import pulp
 import pytest
 
 from tests.leakage.matrices import FIG_3, KINDS, random_matrix
-from tests.leakage.oracles import brute_force_loss, pair_loss_mpmath
+from tests.oracles import brute_force_loss, pair_loss_mpmath
 from tplrepro.leakage import linear_program
 
 SOLVERS = ("CBC", "HiGHS", "highspy")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import tplrepro as tpl
 from tests.leakage.matrices import EXTREME, FIG_3, FIG_4, KINDS, matrices, random_matrices, random_matrix
-from tests.leakage.oracles import brute_force_loss, largest_loss, loss_mpmath, supremum_mpmath
+from tests.oracles import brute_force_loss, largest_loss, loss_mpmath, supremum_mpmath
 from tplrepro.leakage import published
 from tplrepro.leakage.vertex import vertex_loss, vertex_slope
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import tplrepro as tpl
 from tests.leakage.matrices import BACKWARD, FORWARD, KINDS, matrices, random_matrix
-from tests.leakage.oracles import brute_force_loss
+from tests.oracles import brute_force_loss
 
 
 @st.composite

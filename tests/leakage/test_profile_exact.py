@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 import tplrepro as tpl
 from tests.leakage.matrices import BACKWARD, FIG_3, FORWARD, SWAPPED, THREE, matrices
-from tests.leakage.profile_oracles import simulated_profile
+from tests.oracles import simulated_profile
 from tplrepro.leakage import exact_gaussian
 from workflow.configuration import ROOT
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.leakage.matrices import FIG_3, FIG_4, FORWARD, KINDS, random_matrices, random_matrix
-from tests.leakage.oracles import loss_mpmath, supremum_mpmath, theorem_11
+from tests.oracles import loss_mpmath, supremum_mpmath, theorem_11
 from tplrepro.leakage import published
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 
 import tplrepro as tpl
-from tests.leakage.oracles import loss_mpmath
+from tests.oracles import loss_mpmath
 from tplrepro.leakage.envelope import kernels
 from tplrepro.leakage.envelope.kernels import may_exceed_each, sums_of_largest
 from tplrepro.leakage.envelope.sparse import GROUP, _Search, group_rows, lowest, sparse_rows

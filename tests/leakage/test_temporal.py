@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import tplrepro as tpl
 from tests.leakage.matrices import BACKWARD, FIG_3, matrices
-from tests.leakage.oracles import brute_force_loss, recursion
+from tests.oracles import brute_force_loss, recursion
 
 
 @st.composite

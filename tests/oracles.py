@@ -1,4 +1,4 @@
-"""What the package computes fast, done slowly and plainly: by exhaustion, and in high precision.
+"""What the package computes fast, done slowly and plainly: by exhaustion, by simulation, and in high precision.
 
 The privacy loss function is evaluated from its definition, Eq. (24) of [1], in the form
 log f = log1p((q(S) - d(S)) u / (d(S) u + 1)) with u = e^alpha - 1, so that it stays exact where alpha is tiny.
@@ -136,6 +136,22 @@ def recursion(budgets, backward, forward):
     return bpl, fpl, [b + f - epsilon for b, f, epsilon in zip(bpl, fpl, budgets, strict=True)]
 
 
+def exact_tpl(budgets, loss_b, loss_f):
+    """TPL at each time point with 50 digits."""
+    with mpmath.workdps(DIGITS):
+        return recursion([mpmath.mpf(float(epsilon)) for epsilon in budgets], loss_b, loss_f)[2]
+
+
+def exact_budgets(alpha, loss_b, loss_f, number=mpmath.mpf, digits=30):
+    """The solution a^B, a^F of Eqs. (26), (27) of [1] and the budget between, by bisection on a^B."""
+    low, high = number(0), number(alpha)
+    while high - low > alpha * number(10) ** -digits:
+        a_b = (low + high) / 2
+        low, high = (a_b, high) if loss_f(alpha - loss_b(a_b)) + a_b <= alpha else (low, a_b)
+    a_f = alpha - loss_b(low)
+    return low, a_f, low + a_f - alpha
+
+
 def exhaustive_leakage(outputs, backward, forward):
     """BPL, FPL and TPL, (3, T), by their definition: the largest ratio of Pr(o | l_t) over all sequences of outputs, of
     which outputs[t], (k, n), says what each tells of the state at t. Matrices or None join t and t + 1.
@@ -164,3 +180,46 @@ def gaussian_leakage_mpmath(K, noise, change):
             k = mpmath.matrix(K[released, t])
             remaining.append(mpmath.mpf(K[t, t]) - (k.T * mpmath.lu_solve(S, k))[0])
         return [change * mpmath.sqrt(1 / left - 1 / mpmath.mpf(K[t, t])) for t, left in enumerate(remaining)]
+
+
+def simulated_profile(backward, forward, t, noise, horizon, x, draws, rng, chunk=50_000):
+    """delta(e^x) at time t of T releases `unit vector of the state + noise N(0, I)` and its standard error, (2, k).
+
+    Of all ordered pairs of states the largest mean of (1 - e^(x - loss))+, from `draws` series for each state.
+    """
+    x, found = np.asarray(x, dtype=float), []
+    for state in range(len(backward)):
+        sums = np.zeros((2, len(backward), x.size))
+        for size in np.diff(np.append(np.arange(0, draws, chunk), draws)):
+            given = np.full(size, state)
+            told = _told(given, len(backward), noise, rng)
+            for matrix, steps in ((backward, t), (forward, horizon - 1 - t)):
+                told += _message(np.asarray(matrix, dtype=float), given, steps, noise, rng)
+            losses = told[:, [state]] - told
+            for k, level in enumerate(x):
+                excess = -np.expm1(np.minimum(level - losses, 0.0))
+                sums[:, :, k] += excess.sum(axis=0), np.square(excess).sum(axis=0)
+        mean, square = sums / draws
+        found.append([mean, np.sqrt((square - mean**2) / draws)])
+    means, errors = np.concatenate(found, axis=1)
+    worst = means.argmax(axis=0), np.arange(x.size)
+    return np.array([means[worst], errors[worst]])
+
+
+def _told(states, n, noise, rng):
+    """log p(output | each state) up to a constant, (draws, n), of one release about `states`."""
+    return (np.eye(n)[states] + noise * rng.standard_normal((states.size, n))) / noise**2
+
+
+def _message(matrix, states, steps, noise, rng):
+    """log p(outputs of the `steps` times before or after | each state) up to a constant, drawn given `states`."""
+    path, cumulative = [], matrix.cumsum(axis=1)[:, :-1]
+    for _ in range(steps):
+        states = (rng.random((states.size, 1)) > cumulative[states]).sum(axis=1)
+        path.append(states)
+    message = np.zeros((states.size, len(matrix)))
+    for states in reversed(path):
+        message += _told(states, len(matrix), noise, rng)
+        top = message.max(axis=1, keepdims=True)
+        message = top + np.log(np.exp(message - top) @ matrix.T)
+    return message

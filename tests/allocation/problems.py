@@ -1,34 +1,16 @@
-"""The equations of [1] for budgets in high precision, and random problems that the allocations must handle."""
+"""Random problems that the allocations must handle, and derivatives checked by differences."""
 
-import mpmath
 import numpy as np
 import pytest
 from hypothesis import strategies as st
 
 import tplrepro as tpl
 from tests.leakage.matrices import KINDS, matrices
-from tests.leakage.oracles import DIGITS, recursion
 
 
 def as_functions(*sides):
     """The loss functions, made once, of matrices that are known."""
     return [None if P is None else tpl.PrivacyLossFunction(P) for P in sides]
-
-
-def exact_tpl(budgets, loss_b, loss_f):
-    """TPL at each time point with 50 digits."""
-    with mpmath.workdps(DIGITS):
-        return recursion([mpmath.mpf(float(epsilon)) for epsilon in budgets], loss_b, loss_f)[2]
-
-
-def exact_budgets(alpha, loss_b, loss_f, number=mpmath.mpf, digits=30):
-    """The solution a^B, a^F of Eqs. (26), (27) of [1] and the budget between, by bisection on a^B."""
-    low, high = number(0), number(alpha)
-    while high - low > alpha * number(10) ** -digits:
-        a_b = (low + high) / 2
-        low, high = (a_b, high) if loss_f(alpha - loss_b(a_b)) + a_b <= alpha else (low, a_b)
-    a_f = alpha - loss_b(low)
-    return low, a_f, low + a_f - alpha
 
 
 LEVELS = st.one_of(st.sampled_from([1.0, 2.0]), st.floats(-6, 1.3).map(lambda exponent: 10.0**exponent))
