@@ -1,12 +1,13 @@
 """Identify the user behind a released sequence (Fig. 8 of [3]); attackers train on the first half of each recording.
 
-[3] trains recurrent networks on half of each user's stream. They read the outputs alone ("data only"), or with "the
-data correlation estimated from frequency (for the whole data stream)", of which the paper says no more. Here the
-second adversary knows the chain and the mechanism, and reads the probability of each symbol at each time given all
-outputs (`smoothed_symbols`).
+[3] trains recurrent networks on half of each user's stream. They read the outputs alone ("data only"), or
+with "the data correlation estimated from frequency (for the whole data stream)", of which the paper says no
+more. Here the second adversary knows the chain and the mechanism, and reads the probability of each symbol
+at each time given all outputs (`smoothed_symbols`).
 
-The network is compared with one Markov chain for each user: the prediction is the user whose chain gives the released
-sequence the largest likelihood. With `likelihoods`, the mechanism gives the emissions of a hidden Markov model.
+The network is compared with one Markov chain for each user: the prediction is the user whose chain gives
+the released sequence the largest likelihood. With `likelihoods`, the mechanism gives the emissions of a
+hidden Markov model.
 """
 
 import os

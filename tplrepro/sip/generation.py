@@ -1,23 +1,24 @@
 """Responses among many symbols under any distance, by column generation for outputs and classes of similar inputs.
 
-The one-sided programme of `tplrepro.sip.hamming` has n^2 unknowns, but an optimal response often uses few outputs:
-each output's posterior is at most K = e^eps + 1 times the belief, so about K outputs are enough for all inputs.
+The one-sided programme of `tplrepro.sip.hamming` has n^2 unknowns, but an optimal response often uses few
+outputs: each output's posterior is at most K = e^eps + 1 times the belief, so about K outputs are enough
+for all inputs.
 
-1. *Outputs.* The programme over a few outputs has prices nu(x) of the inputs and kappa(y) of the outputs. Another
-   output y would save g - g(y), where g(y) = min { sum_x b(x) (c(x, y) - nu(x)) w(x) : 0 <= w <= K,
-   sum_x b(x) w(x) = 1 }. In each round the best candidates near the present outputs, or in a sample of all symbols,
-   are added, until none saves much.
-2. *Inputs.* The most probable symbols are inputs of their own. Others form a class if, at prices kappa, they prefer the
-   same two outputs by similar margins; the class has one row, for the mean of its costs.
-3. If many symbols have a belief of 1/K or more, each of them is always output unchanged, which the budget allows
-   (Theorem 4). The programme then finds the response to the others.
-4. A response decides the next belief and so the next response, and rounding errors would grow with each release until
-   two machines differ. So the solution is rounded, and candidates are compared in single precision: the first of equal
-   ones is taken.
+1. *Outputs.* The programme over a few outputs has prices nu(x) of the inputs and kappa(y) of the outputs.
+   Another output y would save g - g(y), where g(y) = min { sum_x b(x) (c(x, y) - nu(x)) w(x) : 0 <= w <= K,
+   sum_x b(x) w(x) = 1 }. In each round the best candidates near the present outputs, or in a sample of all
+   symbols, are added, until none saves much.
+2. *Inputs.* The most probable symbols are inputs of their own. Others form a class if, at prices kappa,
+   they prefer the same two outputs by similar margins; the class has one row, for the mean of its costs.
+3. If many symbols have a belief of 1/K or more, each of them is always output unchanged, which the budget
+   allows (Theorem 4). The programme then finds the response to the others.
+4. A response decides the next belief and so the next response, and rounding errors would grow with each
+   release until two machines differ. So the solution is rounded, and candidates are compared in single
+   precision: the first of equal ones is taken.
 
-The result keeps the budget (see `mix`). No bound of its cost is proven: `bound` is -inf. Among 300 symbols, at budgets
-of 1 to 8, it cost at most 6 % more than the least cost in 14 of 16 cases, and 17 and 34 % more in two cases with a
-large K and many likely symbols.
+The result keeps the budget (see `mix`). No bound of its cost is proven: `bound` is -inf. Among 300 symbols,
+at budgets of 1 to 8, it cost at most 6 % more than the least cost in 14 of 16 cases, and 17 and 34 % more
+in two cases with a large K and many likely symbols.
 """
 
 from collections.abc import Callable

@@ -1,21 +1,22 @@
 """The exact response: problem (15) of [3] in one-sided form, and its solution under Hamming distance for any alphabet.
 
-Every response within a budget eps can be written a(y|x) = q(y) / E + (1 - 1/E) w(y|x), with E = e^eps and w a
-response of the same marginal q with w(y|x) <= K q(y), K = E + 1: the two-sided constraint becomes one-sided.
-Conversely, let a response w have marginal q and largest ratio R = max w/q. Mixed with a share t of q, its ratios lie
-between t and t + (1 - t) R, so t = max(1/E, (R - E) / (R - 1)) keeps the budget. Every solver's answer goes through
-this step with R computed from the numbers themselves, so the guarantee depends on no solver's tolerance.
+Every response within a budget eps can be written a(y|x) = q(y) / E + (1 - 1/E) w(y|x), with E = e^eps and w
+a response of the same marginal q with w(y|x) <= K q(y), K = E + 1: the two-sided constraint becomes
+one-sided. Conversely, let a response w have marginal q and largest ratio R = max w/q. Mixed with a share t of
+q, its ratios lie between t and t + (1 - t) R, so t = max(1/E, (R - E) / (R - 1)) keeps the budget. Every
+solver's answer goes through this step with R computed from the numbers themselves, so the guarantee depends
+on no solver's tolerance.
 
 Under Hamming distance (proofs in docs/errata/sip2023.md) the truth is kept with probability
 
     sum_y beta(y) q(y) / E + (1 - 1/E) sum_y beta(y) w(y|y),      w(y|y) <= min(1, q(y) / beta(y), K q(y)).
 
 Its maximum over q is a knapsack: common symbols, beta(y) >= 1/K, keep their marginal; then rare ones, in
-falling order of belief, get 1/K each while E^2 beta(y) > max beta, the last one, z, perhaps a part; the most
-probable symbol gets the rest. The bound is attained if there is no such z, or if K tau >= 1 with tau the
-belief in z and all rarer symbols. Otherwise a linear programme over a window around z and the most probable symbol,
-with all rarer symbols merged, gives a response, and its dual a bound for all symbols. The window doubles until
-response and bound agree.
+falling order of belief, get 1/K each while E^2 beta(y) > max beta, the last one, z, perhaps a part; the
+most probable symbol gets the rest. The bound is attained if there is no such z, or if K tau >= 1 with tau
+the belief in z and all rarer symbols. Otherwise a linear programme over a window around z and the most
+probable symbol, with all rarer symbols merged, gives a response, and its dual a bound for all symbols. The
+window doubles until response and bound agree.
 """
 
 from contextlib import suppress
