@@ -50,7 +50,7 @@ CASES = [
     (lambda: of_three().composed(0, 3), "0 <= first <= last < 3"),
     (lambda: of_three().w_event(0), "w must be at least 1"),
     (lambda: of_three().w_event(4), "at most the number of time points 3, found 4"),
-    (lambda: tpl.TemporalAccountant().remaining(0.0), "epsilon must be a finite level in nats, greater than 0"),
+    (lambda: tpl.TemporalAccountant().remaining(0.0), "alpha must be a finite level in nats, greater than 0"),
     (lambda: tpl.TemporalAccountant().skip(0), "count must be at least 1"),
     # time points without a release
     (lambda: with_gaps([]), "one or more increasing time points"),

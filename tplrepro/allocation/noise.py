@@ -51,8 +51,9 @@ def allocate_noise(
     backward, forward : as in `temporal_privacy_profile`; None where the adversary does not know that side
     horizon : int >= 1, the number of releases T
     method : "equal" or "least_variance"
-        The smallest equal multipliers, or those of least sum of squares, a local optimum that is never worse:
-        some of the first and of the last ones are smaller.
+        The smallest equal multipliers, or ones of a smaller sum of squares, never worse: some of the first
+        and of the last ones are smaller. They come from an approximation, and need not be the best even
+        nearby: at epsilon = 7 a sum 2.8% smaller was found.
 
     Returns
     -------

@@ -1,4 +1,6 @@
-"""The linear-fractional programme (19)-(21) of [1] by solvers: what the paper's algorithms are compared with.
+"""The linear-fractional programme (19)-(21) of [1], solved by linear programming solvers.
+
+It is the baseline with which the paper compares its algorithms.
 
 For two rows q, d: maximise q.x / d.x subject to e^-alpha <= x_j / x_k <= e^alpha. The Charnes-Cooper
 substitution y = x / d.x makes it linear: maximise q.y subject to d.y = 1 and the same bounds on ratios, in
@@ -7,20 +9,20 @@ one of two formulations:
 - "scaled", n + 1 variables and 2n constraints: m <= y_j <= e^alpha m with a free scale m;
 - "pairwise", the paper's own n(n-1) constraints y_j <= e^alpha y_k.
 
-The objective given to the solver is (q - d).y / max|q - d|, which has the same maximisers since d.y = 1, so
-that rows that nearly agree do not vanish below the solver's tolerances.
+The solver maximises (q - d).y / max|q - d|. As d.y = 1, the maximum is at the same y, and the difference of
+two rows that nearly agree stays above the solver's tolerance.
 
-The solvers are "CBC" and "HiGHS" through PuLP, which writes each programme anew and starts CBC as a process
-for each; and "highspy", HiGHS without PuLP: one programme for each row d stays in memory, and from one row q
-to the next only the objective changes, so that the simplex algorithm starts from the optimum before. Its time
-is the solver's own, nearly.
+There are three solvers. PuLP runs "CBC" and "HiGHS": it builds each programme again, and starts a process for
+each run of CBC. "highspy" is HiGHS without PuLP: it keeps one programme in memory for each row d. The next
+row q changes only the objective, and the simplex algorithm starts from the last optimum. Nearly all of its
+time is spent in the solver.
 
-Accuracy: on 2,250 random pairs of rows of every kind the leakage came out within 1e-7 absolute (CBC 7e-8, as
-PuLP reads its answers with 8 digits; HiGHS and highspy 1e-8), for alpha up to 20 (scaled) and 10 (pairwise).
-The tolerance is the solvers' default of 1e-7 for the scaled formulation; the pairwise one is then off by up
-to 1e-3 and gets 1e-9. For larger alpha the coefficients 1 and e^alpha in one constraint are further apart
-than any tolerance resolves, and wrong answers come back as optimal, so it is refused. `published.algorithm_1`
-and `privacy_loss` have no such limit.
+Accuracy: for 2,250 random pairs of rows of every kind the absolute error was below 1e-7 (CBC 7e-8, because
+PuLP reads 8 digits; HiGHS and highspy 1e-8), for alpha up to 20 (scaled) and 10 (pairwise). The tolerance is
+1e-7, the solvers' default, for the scaled formulation and 1e-9 for the pairwise one, whose error is otherwise
+up to 1e-3. Larger alpha are refused: the coefficients 1 and e^alpha of one constraint then differ by more
+than the tolerances allow, and solvers return wrong answers as optimal. `published.algorithm_1` and
+`privacy_loss` have no such limit.
 """
 
 import warnings
@@ -62,9 +64,9 @@ def loss(P: ArrayLike, alpha: float, solver: str = "HiGHS", formulation: str = "
 
 
 def pair_losses(P: ArrayLike, alpha: float, solver: str = "HiGHS", formulation: str = "scaled") -> Iterator[float]:
-    """What each ordered pair of rows loses, one programme at a time: for every row d all other rows q, n(n-1) in all.
+    """The loss of each ordered pair of rows: for every row d all other rows q, n(n-1) in all.
 
-    Arguments and errors as for `loss`, which is the largest; whoever stops early has solved so many of them.
+    Arguments and errors are as for `loss`, which is the largest. Each is solved when the iterator reaches it.
 
     >>> [round(value, 6) for value in pair_losses([[0.8, 0.2], [0.0, 1.0]], 0.1)]
     [0.079184, 0.080784]
@@ -88,7 +90,7 @@ def pair_losses(P: ArrayLike, alpha: float, solver: str = "HiGHS", formulation: 
 
 
 class _Programme:
-    """The model for one row d: from row q to row q only the objective changes."""
+    """The model for one row d; rows q differ only in the objective."""
 
     def __init__(self, d: np.ndarray, alpha: float, solver, formulation: str):
         self.d, self.alpha, self.solver = d, alpha, solver
@@ -128,7 +130,7 @@ class _Programme:
 
 
 class _Kept(_Programme):
-    """The same without PuLP, kept in HiGHS, whose simplex algorithm starts from the optimum of the row q before."""
+    """The same without PuLP; HiGHS starts from the optimum for the previous row q."""
 
     def __init__(self, d: np.ndarray, alpha: float, solver, formulation: str):
         self.d, self.alpha, self.solver = d, alpha, solver
@@ -155,7 +157,7 @@ class _Kept(_Programme):
         self.solver.changeColsCost(n, np.arange(n, dtype=np.int32), objective)
         self.solver.run()
         if self.solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-            self.solver.clearSolver()  # from the optimum before it may find no way on: one pair in 20,000
+            self.solver.clearSolver()  # for one pair in 20,000 it fails from the previous optimum
             self.solver.run()
         status = self.solver.getModelStatus()
         if status != highspy.HighsModelStatus.kOptimal:
