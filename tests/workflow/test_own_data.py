@@ -115,7 +115,7 @@ def test_a_mistake_is_named_with_the_words_of_make(run, tmp_path):
     visits().to_csv(path, index=False)
     status, printed, _ = run(FILE=path, USER="who", TIME="day", STATE="plce")
     assert status == 1
-    assert re.search("state must be a column of .*, found 'plce'; give STATE= one of 'who', ", printed.err)
+    assert re.search("one column of state 'plce', found 'who', .*; name it by STATE=", printed.err)
 
 
 @pytest.mark.parametrize(

@@ -180,6 +180,7 @@ def parse_numbers(texts: pd.Series) -> np.ndarray | None:
     text = pa.array(texts, pa.string())
     for kind in (pa.int64(), pa.uint64(), pa.float64()):
         with suppress(pa.ArrowInvalid):
+            text[:1].cast(kind)  # most texts that are no numbers are refused here, at once
             numbers = text.cast(kind).to_numpy(zero_copy_only=False)
             has_letters = pa.compute.any(pa.compute.match_substring_regex(text, "[^-+.0-9eE]")).as_py()
             return None if has_letters else numbers  # "nan" and "0x10"
