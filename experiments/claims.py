@@ -214,9 +214,7 @@ def head_of(page: str) -> str:
 
 
 def _size(record):
-    """Profile of a record; one made by hand has the profile whose parameters it has: the paper's as published, the quick
-    one's as in the notebook.
-    """
+    """Profile of a record; of one made by hand, the profile with its parameters: those published, or the notebook's."""
     if record["profile"] != "interactive":
         return record["profile"]
     published = repository_folder() / "figures" / f"{record['name']}.json"

@@ -110,12 +110,12 @@ class LeakagePage(ipywidgets.VBox):
         self._editor = ipywidgets.VBox(
             [self.budgets, note("in nats, separated by commas; 0.2 x 8 means 0.2 eight times")]
         )
-        self._at_delta = ipywidgets.VBox([self.delta, self.mechanism, self.cells, note(ABOUT_CELLS)])
-        self._editor.layout.display = self._at_delta.layout.display = "none"
+        self.at_delta = ipywidgets.VBox([self.delta, self.mechanism, self.cells, note(ABOUT_CELLS)])
+        self._editor.layout.display = self.at_delta.layout.display = "none"
         filling = ipywidgets.Box([self.fill, self.reset]).add_class("tplr-buttons")
         saving = ipywidgets.Box([*self.save.values()]).add_class("tplr-buttons")
         inputs = [
-            card("Pure ε or (ε, δ)", self.privacy, self._at_delta),
+            card("Pure ε or (ε, δ)", self.privacy, self.at_delta),
             card("What the adversary knows", self.adversary, self.forward, self.backward).add_class("tplr-adversary"),
             card("Budget of each release", self.unequal, self._editor, self.scheme, filling),
             card("Save", self.saved_scheme, saving, self.saved, self.link),
@@ -245,7 +245,7 @@ class LeakagePage(ipywidgets.VBox):
         self.plots.update(analysis)
 
     def _switch_privacy(self, change) -> None:
-        self._at_delta.layout.display = None if change.new == WITH_DELTA else "none"
+        self.at_delta.layout.display = None if change.new == WITH_DELTA else "none"
         self._changed()
 
     def _switch_budgets(self, change) -> None:

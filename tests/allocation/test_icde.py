@@ -83,7 +83,7 @@ def test_the_prose_gives_the_budgets_of_figure_7_by_both_algorithms():
 
 
 @given(st.floats(0.05, 5), SIDES, st.integers(2, 6))
-@settings(max_examples=20)
+@settings(max_examples=12)
 def test_the_prose_agrees_with_the_allocations(alpha, sides, horizon):
     *_, epsilon = search(alpha, *sides, budget_with_supremum)
     assert tpl.allocate_by_upper_bound(alpha, *sides) == pytest.approx(epsilon, abs=TOLERANCE * alpha)

@@ -26,7 +26,7 @@ FOUR = matrices(4, ("dense", "zeros", "smoothed", "near_identity", "sharp", "spa
 
 
 @given(LEVELS, st.sampled_from([TWO, FOUR]).flatmap(lambda side: st.tuples(side, side)), st.integers(1, 4))
-@settings(max_examples=12)
+@settings(max_examples=8)
 def test_within_the_level_by_profiles_and_by_the_exact_law_and_least_variance_is_no_worse(level, sides, horizon):
     epsilon, delta = level
     known = tuple(P if P is None else tpl.PrivacyLossFunction(P) for P in sides)
@@ -72,7 +72,7 @@ def test_a_search_from_the_least_variance_does_not_do_better(sides, epsilon, gai
         for _ in range(20):
             leaked = epsilons(factor * shape, delta, *known).max()
             factor *= (leaked / epsilon) ** (0.9 if epsilon > 1 else 1.0)
-            if abs(leaked / epsilon - 1.0) < 1e-6:
+            if abs(leaked / epsilon - 1.0) < 1e-5:
                 break
         return (factor * shape @ shape * factor).item()
 
@@ -94,7 +94,7 @@ def test_less_noise_at_higher_levels_and_for_fewer_releases():
     for method in ("equal", "least_variance"):
         most, *others = (
             (tpl.allocate_noise(epsilon, delta, BACKWARD, FORWARD, horizon, method=method) ** 2).mean()
-            for epsilon, delta, horizon in [(0.5, 1e-6, 3), (0.7, 1e-6, 3), (0.5, 1e-5, 3), (0.5, 1e-6, 2)]
+            for epsilon, delta, horizon in [(0.5, 1e-6, 2), (0.7, 1e-6, 2), (0.5, 1e-5, 2), (0.5, 1e-6, 1)]
         )
         assert max(others) < most
 

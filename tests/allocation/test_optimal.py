@@ -121,7 +121,7 @@ def test_a_global_optimiser_does_not_do_better_for_five_releases(alpha, seed):
 
 
 @given(problems(), st.sampled_from([2, 3, 5, 8, 30]), st.integers(0, 2**32 - 1))
-@settings(max_examples=12)
+@settings(max_examples=8)
 def test_tight_and_never_worse_than_the_published_budgets(problem, horizon, seed):
     alpha, backward, forward = problem
     known = as_functions(backward, forward)
@@ -180,7 +180,7 @@ def test_subset_where_the_leakage_between_the_releases_binds(alpha):
 
 
 @given(problems(), st.integers(0, 2**32 - 1))
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_subsets_never_above_alpha_and_never_worse_than_all_releases(problem, seed):
     alpha, backward, forward = problem
     rng = np.random.default_rng(seed)

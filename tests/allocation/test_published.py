@@ -25,7 +25,7 @@ def test_the_budgets_of_figure_8_leak_alpha_at_every_time():
 
 
 @given(problems())
-@settings(max_examples=30)
+@settings(max_examples=20)
 def test_budgets_are_the_largest_ones_up_to_the_safety_margin(problem):
     alpha, backward, forward = problem
     margin = 1e-13 * alpha

@@ -72,14 +72,19 @@ def test_a_programme_without_a_way_on_from_the_optimum_before_starts_anew(monkey
     assert len(cleared) == 1
 
 
-def test_the_pairwise_formulation_has_the_papers_constraints():
-    for formulation, constraints in (("pairwise", 5 * 4 + 1), ("scaled", 2 * 5 + 1)):
-        chosen = linear_program._solver("HiGHS", formulation)
-        programme = linear_program._Programme(np.full(5, 0.2), 1.0, chosen, formulation)
-        assert programme.model.numConstraints() == constraints
-        kept = linear_program._solver("highspy", formulation)
-        linear_program._Kept(np.full(5, 0.2), 1.0, kept, formulation)
-        assert (kept.getNumRow(), kept.getNumCol()) == (constraints, 5 + (formulation == "scaled"))
+def test_the_pairwise_formulation_has_the_papers_constraints(monkeypatch):
+    sizes, P = set(), random_matrix(np.random.default_rng(4), "dense", 5)
+    solve, run = pulp.LpProblem.solve, highspy.Highs.run
+    measured = {
+        "HiGHS": (pulp.LpProblem, "solve", lambda model, *given: add(model.numConstraints()) or solve(model, *given)),
+        "highspy": (highspy.Highs, "run", lambda kept: add((kept.getNumRow(), kept.getNumCol())) or run(kept)),
+    }
+    add = sizes.add
+    for solver, patch in measured.items():
+        monkeypatch.setattr(*patch)
+        for formulation in ("pairwise", "scaled"):
+            linear_program.loss(P, 1.0, solver=solver, formulation=formulation)
+    assert sizes == {5 * 4 + 1, 2 * 5 + 1, (5 * 4 + 1, 5), (2 * 5 + 1, 5 + 1)}
 
 
 @pytest.mark.parametrize(("solver", "name", "remedy"), [("CBC", "PULP_CBC_CMD", "pulp"), ("HiGHS", "HiGHS", "highspy")])

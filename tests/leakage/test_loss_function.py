@@ -98,7 +98,7 @@ def test_larger_matrices_in_blocks_and_threads(P):
     assert_close(EXACT, P, alphas, np.log1p(best).astype(float))
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(P=ANY, alpha=st.floats(1e-3, 30.0), more=st.floats(1e-3, 20.0), seed=st.integers(0, 99))
 def test_shape_of_the_function(P, alpha, more, seed):
     rng = np.random.default_rng(seed)
@@ -119,7 +119,7 @@ def test_shape_of_the_function(P, alpha, more, seed):
     assert_close(EXACT | PUBLISHED, P, [0.0], 0.0)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(P=ANY, epsilon=st.floats(1e-4, 5.0))
 def test_supremum_is_the_fixed_point_of_the_recursion(P, epsilon):
     L = tpl.PrivacyLossFunction(P)

@@ -74,9 +74,9 @@ def test_while_a_slider_moves_bounds_are_coarse_or_pending_and_never_below_those
 def test_the_switch_shows_two_panels_their_meaning_and_what_is_saved_has_its_delta(figures_folder):
     page, pure = LeakagePage(), [panel["title"] for panel in PANELS if panel["order"] == 0]
     page.browser.download = Mock()
-    assert (page.about_delta.value, page._at_delta.layout.display) == ("", "none")
+    assert (page.about_delta.value, page.at_delta.layout.display) == ("", "none")
     page.privacy.value, page.delta.entry.value = WITH_DELTA, 1e-5
-    assert page._at_delta.layout.display is None
+    assert page.at_delta.layout.display is None
     for words in (
         "at δ = 1e-05",
         "upper bounds",

@@ -285,17 +285,18 @@ def test_a_saved_notebook_computes_what_the_page_shows(page, figures_folder):
     """For a file of sequences at a delta; the command in it reads the same chain from the file."""
     page.forward.kind.value = SEQUENCES_FILE
     rows = [f"u{k % 3},{t},{('home', 'x y', 'bar')[(k * t + k) % 3]}" for k in range(5) for t in range(k, 9)]
-    content = "\n".join(["user,time,state", *rows]).encode()
+    content = ("\n".join(["user,time,state", *rows]) + "\n").encode()
     upload(page.forward.sequence_file, content)
-    page.privacy.value, page.epsilon.entry.value, page.browser.download = module.WITH_DELTA, 0.15, Mock()
+    page.horizon.entry.value, page.epsilon.entry.value = 4, 0.15
+    page.privacy.value, page.browser.download = module.WITH_DELTA, Mock()
     page.save[".ipynb"].click()
     name, kind, saved = page.browser.download.call_args.args
-    assert (name, kind) == ("leakage-chosen-budgets-alpha-1-T-10-delta-1e-06.ipynb", "application/x-ipynb+json")
+    assert (name, kind) == ("leakage-chosen-budgets-alpha-1-T-4-delta-1e-06.ipynb", "application/x-ipynb+json")
     notebook = nbformat.reads(saved.decode(), as_version=4)
     nbformat.validate(notebook)
     origin = notebook.cells[0].source
     assert "forward CSV of sequences (file.csv, 1 added to counts)" in origin
-    assert "FILE=file.csv SMOOTHING=1.0 ALPHA=1.0 HORIZON=10 EPSILON=0.15 SENSITIVITY=2.0" in origin
+    assert "FILE=file.csv SMOOTHING=1.0 ALPHA=1.0 HORIZON=4 EPSILON=0.15 SENSITIVITY=2.0" in origin
     result = executed(notebook, alpha=2.0)["result"]
     page.alpha.entry.value = 2.0
     assert (result.supremum, str(result.sides[0])) == (page.analysis.supremum, str(page.analysis.sides[0]))
