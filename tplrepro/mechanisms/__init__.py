@@ -8,6 +8,7 @@ from tplrepro.lazy import lazy_names as _lazy_names
 
 _EXPORTS = {
     "LaplaceNoise": "laplace",
+    "event_level_budgets": "laplace",
     "KNormNoise": "k_norm",
     "uniform_points": "k_norm",
 }
