@@ -34,7 +34,7 @@ def read_csv(
     columns : dict, optional
         Column names in the file for case:concept:name, concept:name or time:timestamp, if they are unusual.
     separator : one character, optional; by default guessed from the header
-    time_format : "ISO8601" (see `events`) or as for `strptime`; times without an offset are read as UTC
+    time_format : "ISO8601" (see `datasets.table`) or as for `strptime`; times without an offset are read as UTC
     strict : bool, default False
         Raise at a row without case, activity or time, or out of order, instead of counting it.
 
