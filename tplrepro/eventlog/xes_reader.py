@@ -39,7 +39,8 @@ def read_xes(path: str | Path, *, strict: bool = False) -> pd.DataFrame:
     -------
     DataFrame
         case:concept:name : str, the case; a trace without a name is called "trace 17" by its position;
-        concept:name : str, the activity; time:timestamp : datetime64[us, UTC], or [ns, UTC] where a time has nanoseconds.
+        concept:name : str, the activity; time:timestamp : datetime64[us, UTC], or [ns, UTC] if a time has
+        nanoseconds.
         Cases are in the order of the file, the events of a case in the order of their times. ``attrs``:
         source, synthetic, skipped and skipped_examples (events without a name or a time, by reason),
         reordered (events out of order), unnamed_cases, empty_cases, repeated_cases (traces with the name of
