@@ -149,6 +149,7 @@ def test_wrong_columns_are_named(tmp_path, change, options, message):
     ("text", "message"),
     [
         ("", "line 1: there must be a table in UTF-8, found an empty file; unpack or export it again"),
+        ("user,time,state\r1,1,a\r", "line 1: lines must end in LF or CRLF, found a CR alone"),
         ("user,time,state\n", "there must be observations, found no row in "),
         (
             "user,time,state\n1,1,a\n1,2\n",
@@ -168,7 +169,7 @@ def test_wrong_columns_are_named(tmp_path, change, options, message):
 )
 def test_what_is_wrong_with_a_file_is_said(tmp_path, text, message):
     path = tmp_path / "visits.csv"
-    path.write_text(text)
+    path.write_text(text, newline="")
     with pytest.raises(ValueError, match=re.compile(message, re.S)):
         read_sequences(path)
 

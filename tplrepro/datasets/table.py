@@ -117,6 +117,8 @@ def read_header(path: str | Path, separator: str | None = None) -> tuple[str, li
     if not text.strip() or "\0" in text:
         found = describe_content(first.strip() and head)
         raise DataFormatError(f"there must be a table in UTF-8, found {found}; unpack or export it again", path, 1)
+    if "\r" in text:
+        raise DataFormatError("lines must end in LF or CRLF, found a CR alone; convert the line ends", path, 1)
     separator = separator or max(",;\t", key=text.count)
     if len(separator.encode()) != 1 or separator in '"\r\n':
         raise ValueError(f"separator must be one character, found {separator!r}; replace it in {path} by a comma")
