@@ -22,8 +22,8 @@ from workflow.preloaded import preloaded
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
-def check(names):
-    """Run nbval on the notebooks named (``tkde2019/fig3``), or on all."""
+def check(names, threads=1):
+    """Run nbval on the notebooks named (``tkde2019/fig3``), or on all, with so many threads of BLAS and Numba."""
     names = names or list(sources())
     command = [
         *(sys.executable, "-m", "pytest", "--nbval"),
@@ -33,7 +33,7 @@ def check(names):
         *(f"notebooks/{name}.ipynb" for name in names),
     ]
     figures = ROOT / "build" / "nbval" / "figures"
-    environment = kernel_environment(figures, "quick", "make test", real_data=False, threads=1)
+    environment = kernel_environment(figures, "quick", "make test", real_data=False, threads=threads)
     environment["TPLREPRO_PICTURES"] = "no"  # pictures are not compared, and each takes a second or two
     with preloaded(environment, ROOT, len(names)) as (environment, _):
         return subprocess.run(command, cwd=ROOT, env=environment).returncode
@@ -80,6 +80,7 @@ def main(arguments=None):
     """Check or refresh all notebooks, or those named."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("what", choices=("check", "refresh"))
+    parser.add_argument("--threads", type=int, default=1, help="of BLAS and Numba, for check")
     parser.add_argument("names", nargs="*", metavar="paper/figure")
     options = parser.parse_args(arguments)
     notebooks = sources()
@@ -89,7 +90,7 @@ def main(arguments=None):
     compile_kernels()  # before any notebook prints a message about it
     if options.what == "check":
         signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # ends what it started
-        return check(options.names)
+        return check(options.names, options.threads)
     figures = ROOT / "build" / "refresh" / "figures"
     os.environ.update(kernel_environment(figures, "quick", "make notebooks", real_data=False))
     os.environ.pop("TPLREPRO_DATA", None)

@@ -7,6 +7,7 @@ results, tables and pictures are not compared, because they contain times.
 import argparse
 import json
 import sys
+from math import inf
 from pathlib import Path
 
 from workflow.configuration import owner_of, read_notebooks
@@ -14,8 +15,11 @@ from workflow.configuration import owner_of, read_notebooks
 NOT_COMPARED = ("cost", "time_utc")
 
 
-def differences(one, other, notebooks=None):
-    """One sentence for each part of a record, and each file, that is not the same in both folders."""
+def differences(one, other, notebooks=None, tolerance=0.0):
+    """One sentence for each part of a record, and each file, that is not the same in both folders.
+
+    With a tolerance, numbers may differ by that share of the larger one, and tables and pictures are not compared.
+    """
     notebooks, (one, other) = notebooks or read_notebooks(), map(Path, (one, other))
     names = [{path.relative_to(folder) for path in folder.rglob("*.*")} for folder in (one, other)]
     found = [f"{name.as_posix()}: only in {one if name in names[0] else other}" for name in sorted(names[0] ^ names[1])]
@@ -24,9 +28,9 @@ def differences(one, other, notebooks=None):
         timing = owner is not None and notebooks[owner].timing
         contents = [(folder / name).read_bytes() for folder in (one, other)]
         if name.suffix == ".json":
-            parts = _differing(*map(json.loads, contents), timing)
+            parts = _differing(*map(json.loads, contents), timing, tolerance)
             found += [f"{name.as_posix()}: {part}" for part in parts]
-        elif contents[0] != contents[1] and not timing:
+        elif contents[0] != contents[1] and not timing and not tolerance:
             found.append(f"{name.as_posix()}: other bytes")
     return found
 
@@ -36,27 +40,34 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("one", help="a folder of figures: build/paper/figures")
     parser.add_argument("other")
+    parser.add_argument("--tolerance", type=float, default=0.0, help="relative; tables and pictures are then left out")
     options = parser.parse_args(arguments)
-    found = differences(options.one, options.other)
+    found = differences(options.one, options.other, tolerance=options.tolerance)
     records = len(list(Path(options.one).rglob("*.json")))
     print(*found, f"{records} records compared, {len(found)} differences", sep="\n")
     return 1 if found else 0
 
 
-def _differing(one, other, timing):
+def _differing(one, other, timing, tolerance):
     """Parts of a record that differ, each with its first differing value and the distance of the numbers."""
     leaves = [dict(_leaves(record)) for record in (one, other)]
     parts = {}
     for path in dict.fromkeys([*leaves[0], *leaves[1]]):
         values = [known.get(path, "nothing") for known in leaves]
         times = timing and path[0] == "results" and all(type(value) is float for value in values)
-        if values[0] != values[1] and path[0] not in NOT_COMPARED and not times:
+        if path[0] not in NOT_COMPARED and not times and values[0] != values[1] and _apart(*values) > tolerance:
             parts.setdefault(path[: 1 + (path[0] in ("parameters", "results"))], []).append(values)
     for path, pairs in parts.items():
         words = f"{' / '.join(map(str, path))}: {pairs[0][0]!r} and {pairs[0][1]!r}"
-        apart = [abs(a - b) / max(abs(a), abs(b)) for a, b in pairs if {type(a), type(b)} <= {int, float}]
+        apart = [distance for distance in (_apart(*pair) for pair in pairs) if distance < inf]
         words += f", relative {max(apart):.1e} at most" if apart else ""
         yield words + (f"; {len(pairs)} values in all" if len(pairs) > 1 else "")
+
+
+def _apart(one, other):
+    """The relative distance of two different numbers; inf for anything else."""
+    numbers = {type(one), type(other)} <= {int, float}
+    return abs(one - other) / max(abs(one), abs(other)) if numbers else inf
 
 
 def _leaves(value, path=()):

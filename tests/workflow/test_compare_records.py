@@ -65,3 +65,15 @@ def test_files_count_too(folders):
         f"tkde2019/fig6a.csv: only in {folders[0]}",
         "tkde2019/fig3.csv: other bytes",
     ]
+
+
+def test_within_a_tolerance_numbers_count_as_equal_and_nothing_else_does(folders):
+    path = folders[1] / "tkde2019/fig3.json"
+    change(path, results={"x": [1.0, 2.5], "n": 5})
+    path.with_suffix(".csv").write_text("2")
+    assert differences(*folders, tolerance=0.21) == []
+    assert differences(*folders, tolerance=0.19) == [
+        "tkde2019/fig3.json: results / x: 2.0 and 2.5, relative 2.0e-01 at most"
+    ]
+    change(path, results={"x": [1.0, "inf"], "n": 5})
+    assert differences(*folders, tolerance=0.21) == ["tkde2019/fig3.json: results / x: 2.0 and 'inf'"]
