@@ -1,0 +1,42 @@
+"""Budgets that different methods choose from counts of steps, for the notebook explore/estimated."""
+
+import numpy as np
+
+import tplrepro as tpl
+from tplrepro import markov
+
+
+def budget(level: float, backward, forward) -> float:
+    """The budget of Algorithm 7, 0 if there is none."""
+    try:
+        return tpl.allocate_by_upper_bound(level, backward, forward)
+    except tpl.NoFiniteSupremumError:
+        return 0.0
+
+
+def budgets_by_method(level: float, counts: np.ndarray, confidence: float, draws: int, *, rng) -> dict[str, float]:
+    """The budget of each method from counts of steps (n, n), of which each row has the same sum.
+
+    They are the observed shares, Laplacian smoothing, the smallest budget over bootstrap samples and over draws
+    of two posteriors, and the confidence sets of both sides, which share the error probability.
+    """
+
+    def of_counts(table, smoothing):
+        return budget(level, *(tpl.TransitionMatrix.from_counts(side, smoothing) for side in (table.T, table)))
+
+    def of_posterior(prior):
+        sides = (markov.posterior_draws(table, prior, draws, rng=rng) for table in (counts.T, counts))
+        return min(budget(level, *pair) for pair in zip(*sides, strict=True))
+
+    redrawn = ([rng.multinomial(row.sum(), row / row.sum()) for row in counts] for _ in range(draws))
+    one_side = 1 - (1 - confidence) / 2
+    return {
+        "shares": of_counts(counts, 1e-9),
+        "smoothing 1": of_counts(counts, 1.0),
+        "bootstrap": min(of_counts(np.array(table), 1e-9) for table in redrawn),
+        "posterior, uniform": of_posterior(1.0),
+        "posterior, Jeffreys": of_posterior(0.5),
+        "confidence set": budget(
+            level, *(tpl.PrivacyLossFunction.from_counts(table, one_side) for table in (counts.T, counts))
+        ),
+    }
