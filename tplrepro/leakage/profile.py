@@ -139,7 +139,7 @@ class PrivacyProfile(FrozenArrays):
         end = self.deltas.size - 1
         first = self.deltas.size - np.searchsorted(self.deltas[::-1], target, side="right")  # point within target
         high, low = self.deltas[np.maximum(first - 1, 0)], self.deltas[np.minimum(first, end)]
-        share = np.divide(high - target, high - low, out=np.ones_like(target), where=high > low)
+        share = np.divide(high - target, high - low, out=np.ones_like(target), where=high > low) * UP
         losses = ((first - 1) * self.grid + np.log1p(np.minimum(share, 1.0) * expm1(self.grid))) * UP
         losses = np.select([first == 0, first > end], [0.0, inf], losses)
         losses = np.minimum(losses, self.largest)
@@ -200,8 +200,8 @@ class PrivacyProfile(FrozenArrays):
         end = self.deltas.size - 1
         below = losses * (1.0 - 8.0 * EPS)
         cell = np.minimum(np.floor(below / self.grid), end).astype(int)
-        within = np.clip(below - cell * self.grid, 0.0, self.grid)
-        share = np.expm1(within) / expm1(self.grid)
+        within = np.clip(below - cell * self.grid - 4.0 * EPS * np.minimum(below, end * self.grid), 0.0, self.grid)
+        share = np.expm1(within) / expm1(self.grid) * (1.0 - 8.0 * EPS)
         high = self.deltas[cell]
         return (high - (high - self.deltas[np.minimum(cell + 1, end)]) * share) * UP
 
@@ -215,7 +215,7 @@ class PrivacyProfile(FrozenArrays):
         masses = np.where(masses > 64.0 * EPS * size, masses, 0.0) * (1.0 + 192.0 * EPS / self.grid)
         mirrored = masses * np.exp(-self.grid * np.arange(1, masses.size + 1))
         mirrored[mirrored < 1e-30] = 0.0  # products of denormal numbers are slow
-        zero = max(1.0 - self.deltas[-1] - masses.sum() - mirrored.sum(), 0.0)
+        zero = max(1.0 - self.deltas[-1] - masses.sum() - mirrored.sum(), 0.0) + 16.0 * EPS
         return np.concatenate((mirrored[::-1], [zero], masses))
 
     def on(self, grid: float) -> "PrivacyProfile":

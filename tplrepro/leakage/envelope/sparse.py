@@ -29,6 +29,7 @@ from tplrepro.leakage.envelope import kernels
 from tplrepro.leakage.envelope.dense import NO_POINTS, tangent_point
 from tplrepro.leakage.envelope.kernels import PENDING, ROOM, Bounds, SparseRows, Workspace
 from tplrepro.progress import progress_bar
+from tplrepro.validation import frozen
 
 GROUP = 64
 # Rows d that are tried against all rows q first, so that later groups meet a hull that is nearly the last.
@@ -114,7 +115,8 @@ def sparse_rows(matrix, background: np.ndarray, low: np.ndarray) -> SparseRows:
     """Each row's entries of a csr_array over its background (n,), in order of falling value; `low`: the smallest."""
     start, value = matrix.indptr.astype(np.int64), matrix.data.astype(float)
     order = kernels.falling(start, value)
-    return SparseRows(start, matrix.indices[order].astype(np.int64), value[order], background, low)
+    # A copy, because arrays of an unpickled matrix are not read-only, for which kernels would be compiled again.
+    return SparseRows(start, matrix.indices[order].astype(np.int64), value[order], frozen(background), low)
 
 
 def lowest(matrix, background: np.ndarray) -> np.ndarray:
