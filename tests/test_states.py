@@ -272,6 +272,11 @@ ROWS = [
     ("PlanarIsotropicMechanism", NONE, lambda f: dphmm.PlanarIsotropicMechanism(GRAPH, f.rows(ANSWERS, ONE), 1).error),
     ("BatchResponse", NONE, lambda f: sip.BatchResponse(1.0, 2, 3, f.rows(DISTANCES, BOTH)).distance.sum()),
     ("TemporalAccountant", NONE, lambda f: tpl.TemporalAccountant(f.matrix(), f.matrix()).compose(0.5, 3).tpl),
+    (
+        "pairwise_leakage",
+        (1, 2),
+        lambda f: tpl.pairwise_leakage(f.rows(DISTANCES, BOTH), f.matrix(), f.matrix(), horizon=3).tpl,
+    ),
     ("PriorFreeLoss", NONE, lambda f: tpl.PriorFreeLoss(f.matrix())(1.0)),
     ("allocate_by_quantification", NONE, lambda f: tpl.allocate_by_quantification(1.0, f.matrix(), f.matrix(), 3)),
     (

@@ -35,6 +35,7 @@ _EXPORTS = {
     "privacy_loss": "leakage.loss_function",
     "PriorFreeLoss": "leakage.prior_free",
     "temporal_privacy_leakage": "leakage.temporal",
+    "pairwise_leakage": "leakage.pairwise",
     "leakage_at_all_times": "leakage.partial",
     "population_leakage": "leakage.population",
     "exact_leakage": "leakage.exact",

@@ -48,6 +48,9 @@ SLOPE, SUPPORT, D = 0, 1, 2
 # The most intervals of slopes of one pair that wait to be searched.
 PENDING = 64
 
+# A flow of a tree counts as negative below this share of the numbers of which it is the difference.
+FLOW = 2.0**-48
+
 # Inputs are finite. EXACT_ORDER keeps the order of operations, which small differences need; FAST lets sums
 # be in any order, and so vectorised. Compensated sums are compiled with neither.
 EXACT_ORDER = {"nnan", "ninf", "nsz", "contract"}
@@ -1140,3 +1143,152 @@ def steepen(first, stop, bounds, rows, work, inverse, best):
                     bounds.cap[:] = best * inverse
         gather(j, rows, work)
     return best, best_i, best_j
+
+
+# For `pairwise`: the largest q x / d x over x_j <= e^D_jk x_k, by the simplex method. A basis is a tree of tight
+# constraints. `parent` (n,) has 0 as its root, and upper[m] says that m is the larger end: x_m = e^D_mp x_p.
+
+
+@inner()
+def place(parent, upper, bounds, order, y):
+    """Set y = log x, where every constraint of the tree is tight, and an order with each node after its parent."""
+    y[:] = np.nan
+    y[0], order[0], placed = 0.0, 0, 1
+    path = np.empty(parent.size, np.int64)
+    for start in range(parent.size):
+        length, m = 0, start
+        while np.isnan(y[m]):
+            path[length] = m
+            length, m = length + 1, parent[m]
+        for m in path[:length][::-1]:
+            p = parent[m]
+            y[m] = y[p] + bounds[m, p] if upper[m] else y[p] - bounds[p, m]
+            order[placed] = m
+            placed += 1
+
+
+@inner()
+def sums_of_both_sides(values, parent, order):
+    """For each node but the root, the sum of the values (n,) at and below it, and that of all others, all >= 0."""
+    below, beside, passed = values.copy(), np.zeros(values.size), values.copy()
+    for m in order[:0:-1]:
+        below[parent[m]] += below[m]
+    for m in order[1:]:
+        beside[m] = passed[parent[m]]
+        passed[parent[m]] += below[m]
+    passed[:] = 0.0
+    for m in order[:0:-1]:
+        beside[m] += passed[parent[m]]
+        passed[parent[m]] += below[m]
+    for m in order[1:]:
+        beside[m] += beside[parent[m]]
+    return below, beside
+
+
+@inner()
+def arc_to_cut(q, d, parent, upper, order, x):
+    """The node above which a cut raises q x / d x most, -1 if none does, and that ratio."""
+    gain, cost = q * x, d * x
+    ratio = gain.sum() / cost.sum()
+    gains_below, gains_beside = sums_of_both_sides(gain, parent, order)
+    costs_below, costs_beside = sums_of_both_sides(ratio * cost, parent, order)
+    cut, least = -1, 0.0
+    for m in order[1:]:
+        below, beside = gains_below[m] + costs_below[m], gains_beside[m] + costs_beside[m]
+        flow = gains_below[m] - costs_below[m] if below < beside else costs_beside[m] - gains_beside[m]
+        flow = flow if upper[m] else -flow
+        if flow < least and flow < -FLOW * min(below, beside):
+            cut, least = m, flow
+    return cut, ratio
+
+
+@inner()
+def exchange(cut, parent, upper, bounds, order, y):
+    """Cut the tree above a node, and join both parts by the constraint that is tight first as x changes in one."""
+    falls = np.zeros(parent.size, np.bool_)
+    falls[cut] = True
+    for m in order[1:]:
+        falls[m] |= falls[parent[m]]
+    above_falls = not upper[cut]
+    if above_falls:
+        falls = ~falls
+    least, high, low = np.inf, cut, cut
+    falling = np.flatnonzero(falls)
+    for j in np.flatnonzero(~falls):
+        for k in falling:
+            slack = bounds[j, k] - y[j] + y[k]
+            if slack < least:
+                least, high, low = slack, j, k
+    node, above = (high, low) if above_falls else (low, high)
+    larger, m = above_falls, -1
+    while m != cut:  # the path from the new end to the old one is turned round
+        m = node
+        node, was_larger = parent[m], upper[m]
+        parent[m], upper[m] = above, larger
+        above, larger = m, not was_larger
+
+
+@inner()
+def proved_ratio(q, d, parent, upper, order, bounds, ratio):
+    """A ratio, little above the one given, that no x exceeds: weights >= 0 of the tree's constraints prove it.
+
+    At each node, what it has, rounded up, is at most what it can take, rounded down. inf if no ratio is proved.
+    """
+    error, step = np.full(parent.size, 9 * 2.0**-53), 2.0**-52
+    for m in order[1:]:
+        error[parent[m]] += 2.0**-53  # of a sum with one more term
+    while step < 1e30:
+        level = ratio * (1.0 + step)
+        has, takes = q.copy(), level * d
+        proved = True
+        for m in order[::-1]:
+            p, rest = parent[m], has[m] * (1.0 + error[m]) - takes[m] * (1.0 - error[m])
+            if rest > 0.0:
+                if m == 0 or not upper[m]:
+                    proved = False
+                    break
+                has[p] += rest * np.exp(bounds[m, p]) * (1.0 + error[m])
+            elif m != 0 and not upper[m]:
+                takes[p] -= rest * np.exp(-bounds[p, m]) * (1.0 - error[m])
+        if proved:
+            return level
+        step *= 2.0
+    return np.inf
+
+
+@kernel()
+def largest_ratios(rows, bounds, tilted, patience, ratios):
+    """Set ratios[i, l] to a proved bound of B_i x / B_l x for x_j <= e^bounds[j, k] x_k.
+
+    `tilted` (n, n) are finite bounds without ties, which choose the trees. A search stops after `patience` exchanges
+    without a gain.
+    """
+    n = rows.shape[0]
+    columns = np.empty(0, np.int64)
+    for i in range(n):
+        for step in range(n):
+            j = step if i % 2 == 0 else n - 1 - step
+            if (rows[i] == rows[j]).all():
+                ratios[i, j] = 1.0
+                continue
+            possible = np.flatnonzero(rows[i] + rows[j] > 0.0)
+            if possible.size != columns.size or (possible != columns).any():
+                columns = possible
+                near, far = tilted[columns][:, columns], bounds[columns][:, columns]
+                finite = np.minimum(far, near)
+                parent, order = np.zeros((2, columns.size), np.int64)
+                upper, y = np.ones(columns.size, np.bool_), np.empty(columns.size)
+            q, d = rows[i][columns], rows[j][columns]
+            best, stalled = 0.0, 0
+            while True:
+                place(parent, upper, near, order, y)
+                cut, ratio = arc_to_cut(q, d, parent, upper, order, np.exp(y - y.max()))
+                stalled = 0 if ratio > best else stalled + 1
+                if cut < 0 or stalled > patience:
+                    break
+                best = max(best, ratio)
+                exchange(cut, parent, upper, near, order, y)
+            place(parent, upper, finite, order, y)
+            x = np.exp(y - y.max())
+            ratio = (q * x).sum() / (d * x).sum()
+            ratios[i, j] = proved_ratio(q, d, parent, upper, order, far, ratio)

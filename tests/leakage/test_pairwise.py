@@ -1,0 +1,219 @@
+"""Leakage pair by pair: linear programmes by SciPy, enumerated outputs, and the loss function where all pairs agree."""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import linprog
+
+import tplrepro as tpl
+from tplrepro.leakage.pairwise import _losses
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(20261123)
+
+
+def random_chain(rng, n):
+    """Rows with entries of very different sizes; in every second chain some are 0."""
+    rows = rng.dirichlet(np.full(n, 0.5), n)
+    if rng.random() < 0.5:
+        rows[:, 1:] *= rng.random((n, n - 1)) < 0.6
+        rows[:, 0] += 1e-3
+    return rows / rows.sum(axis=1, keepdims=True)
+
+
+def random_metric(rng, n):
+    """Distances along shortest ways, many of them equal in every second metric, not symmetric, some of them inf."""
+    bounds = rng.exponential(size=(n, n))
+    if rng.random() < 0.5:
+        bounds = np.ceil(3 * bounds) / 4
+    if rng.random() < 0.3:
+        bounds[rng.random((n, n)) < 0.5] = np.inf
+    np.fill_diagonal(bounds, 0.0)
+    for m in range(n):
+        bounds = np.minimum(bounds, bounds[:, m, None] + bounds[m])
+    return bounds
+
+
+def solved_losses(rows, bounds):
+    """The logarithms of the largest ratios of all pairs of rows, by one dense linear programme each."""
+    n = len(rows)
+    pairs = [(j, k) for j, k in product(range(n), repeat=2) if j != k and bounds[j, k] < np.inf]
+    constraints = np.zeros((len(pairs) + 1, n))
+    for row, (j, k) in zip(constraints, pairs, strict=False):
+        row[j], row[k] = 1.0, -np.exp(bounds[j, k])
+    losses = np.zeros((n, n))
+    for i, j in product(range(n), repeat=2):
+        found = linprog(-rows[i], constraints, np.zeros(len(constraints)), rows[[j]], [1.0], method="highs")
+        losses[i, j] = np.log(-found.fun) if found.status == 0 else np.inf
+    return losses
+
+
+def test_losses_are_those_of_linear_programmes_and_bound_them_where_a_search_stops_at_once(rng):
+    excess = []
+    for _ in range(60):
+        n = int(rng.integers(2, 7))
+        rows, bounds = random_chain(rng, n), random_metric(rng, n)
+        solved = solved_losses(rows, bounds)
+        np.testing.assert_allclose(_losses(rows, bounds), solved, atol=1e-6)  # the tolerances of the solver
+        stopped = _losses(rows, bounds, patience=-1)
+        assert (stopped >= solved - 1e-6).all()
+        finite = np.isfinite(stopped)
+        excess.append((stopped[finite] - solved[finite]).max())
+    assert max(excess) > 0.1
+
+
+def test_components_without_bounds_between_them():
+    apart = np.where(np.eye(4) == 1, 0.0, np.kron([[0.1, np.inf], [np.inf, 0.2]], np.ones((2, 2))))
+    rows = 0.1 + 0.6 * np.eye(4)  # equal likelihoods of one component hide the gain of those of the other
+    np.testing.assert_allclose(_losses(rows, apart), solved_losses(rows, apart), atol=1e-6)
+
+
+@pytest.mark.parametrize("alpha", [1e-6, 0.1, 1.0, 10.0, 50.0])
+def test_with_one_bound_for_all_pairs_it_is_the_loss_function(rng, alpha):
+    for n in (2, 5, 20):
+        rows = random_chain(rng, n)
+        losses, exact = _losses(rows, alpha * (1 - np.eye(n))), tpl.privacy_loss(rows, alpha)
+        assert exact * (1 - 1e-15) <= losses.max() <= exact + 1e-12
+        of_two = tpl.privacy_loss(np.vstack([rows[:1]] * (n - 1) + [rows[1:2]]), alpha)
+        assert max(losses[0, 1], losses[1, 0]) == pytest.approx(of_two, abs=1e-12)
+
+
+def potentials(rng, bounds, count):
+    """Likelihoods (count, n) whose logarithms differ by at most the bounds, on many of their facets."""
+    levels = rng.uniform(0, 2 * bounds[bounds < np.inf].max() + 0.1, (count, len(bounds)))
+    return np.exp((bounds + levels[:, None, :]).min(axis=2))
+
+
+def check_outputs(rng, count):
+    """No output of a random mechanism, at three times, exceeds a leakage; how close the closest comes to its TPL."""
+    n = int(rng.integers(2, 5))
+    forward = tpl.TransitionMatrix(random_chain(rng, n) * 0.98 + 0.02 / n, normalize=True)
+    backward = forward.reverse(forward.stationary())
+    metrics = [random_metric(rng, n) for _ in range(3)]
+    leakage = tpl.pairwise_leakage(metrics, backward, forward)
+    x = [potentials(rng, metric, count) for metric in metrics]
+    B, F = backward.toarray(), forward.toarray()
+    past, future = [x[0]], [x[2]]
+    for t in (1, 2):
+        past.append(x[t] * (past[-1] @ B.T))
+        future.append(x[2 - t] * (future[-1] @ F.T))
+    closest = 0.0
+    for t in range(3):
+        seen = {"bpl": past[t], "fpl": future[2 - t], "tpl": past[t] * future[2 - t] / x[t]}
+        for name, likelihoods in seen.items():
+            logs = np.log(likelihoods)
+            most = (logs[:, :, None] - logs[:, None, :]).max(axis=0)
+            bounds = getattr(leakage, name)[t]
+            assert (most <= bounds + 1e-13).all(), name  # 1e-13: rounding errors of `most`
+        finite = (bounds > 0.0) & (bounds < np.inf)
+        closest = max(closest, (most[finite] / bounds[finite]).max(initial=0.0))
+    return closest
+
+
+def test_no_output_exceeds_its_leakage(rng):
+    assert max(check_outputs(rng, 200) for _ in range(20)) > 0.9
+
+
+@pytest.mark.slow
+def test_no_output_of_a_hundred_thousand_exceeds_its_leakage(rng):
+    assert max(check_outputs(rng, 500) for _ in range(200)) > 0.99
+
+
+def test_two_states_that_nearly_swap_leak_what_the_worst_mechanism_does():
+    swap, bounds = [[0.2, 0.8], [1.0, 0.0]], 1 - np.eye(2)
+    pairs = tpl.pairwise_leakage(bounds, swap, horizon=10)
+    assert pairs.bpl[-1].max() == pytest.approx(3.26, abs=5e-3)
+    assert pairs.bpl[-1].max() == pytest.approx(tpl.exact_leakage(np.ones(10), swap).bpl[-1], rel=1e-12)
+    assert tpl.temporal_privacy_leakage(1.0, swap, horizon=10).bpl[-1] == pytest.approx(8.15, abs=5e-3)
+
+
+def test_a_lazy_walk_on_a_grid_leaks_less_about_neighbours_than_about_opposite_corners():
+    cells = np.array([*product(range(4), repeat=2)])
+    distances = np.abs(cells[:, None] - cells).sum(axis=2)
+    near = (distances == 1) / (distances == 1).sum(axis=1, keepdims=True)
+    walk = 0.5 * np.eye(16) + 0.5 * near
+    leakage = tpl.pairwise_leakage(0.2 * distances, walk, walk, horizon=10)
+    level = tpl.temporal_privacy_leakage(1.2, walk, walk, horizon=10).tpl.max()
+    found = leakage.tpl[:, distances == 1].max(), leakage.tpl.max(), level
+    assert found == pytest.approx((1.855, 8.342, 12.0), abs=1e-3)
+    # Bounds for neighbours alone imply those of all others.
+    edges = np.where(distances <= 1, 0.2 * distances, np.inf)
+    np.testing.assert_allclose(tpl.pairwise_leakage(edges, walk, walk, horizon=10).tpl, leakage.tpl, rtol=1e-12)
+
+
+def two_users(copying):
+    """Two users with two states each; each moves alone, or (with this probability) the second copies the first."""
+    alone = np.array([[0.8, 0.2], [0.2, 0.8]])
+    copied = np.kron(alone, np.ones((2, 2))) * np.eye(2).ravel()
+    chain = tpl.TransitionMatrix((1 - copying) * np.kron(alone, alone) + copying * copied)
+    users = np.array([*product(range(2), repeat=2)])
+    differing = (users[:, None] != users).sum(axis=2)
+    backward = chain.reverse(chain.stationary())
+    return tpl.pairwise_leakage(0.1 * differing, backward, chain, horizon=10), differing
+
+
+def test_users_who_copy_each_other_leak_more_about_one():
+    worst = []
+    for copying in (0.0, 0.5, 0.9):
+        leakage, differing = two_users(copying)
+        worst.append(leakage.tpl[:, differing == 1].max())
+    assert worst == pytest.approx([0.3677, 0.4654, 0.5015], abs=1e-4)
+    alone = np.array([[0.8, 0.2], [0.2, 0.8]])
+    independent = tpl.temporal_privacy_leakage(0.1, alone, alone, horizon=10).tpl.max()
+    assert worst[0] == pytest.approx(independent, rel=1e-9)
+
+
+def test_time_varying_matrices_one_side_and_labels(rng):
+    first, second = (random_chain(rng, 3) for _ in range(2))
+    metrics = [random_metric(rng, 3) for _ in range(3)]
+    leakage = tpl.pairwise_leakage(metrics, None, [first, second])
+    last = metrics[1] + solved_losses(second, metrics[2])
+    np.testing.assert_allclose(leakage.bpl, metrics)
+    np.testing.assert_allclose(leakage.fpl[1], last, atol=1e-6)
+    np.testing.assert_allclose(leakage.tpl, leakage.fpl, rtol=1e-12)
+    with pytest.raises(ValueError, match="read-only"):
+        leakage.bpl[0] = 0.0
+    labels = ["c", "a", "b"]
+    named = tpl.TransitionMatrix(first, states=labels)
+    frame = pd.DataFrame(metrics[0], labels, labels)
+    by_label = tpl.pairwise_leakage([frame.sort_index(), frame.T.sort_index().T], named)
+    np.testing.assert_array_equal(by_label.bpl, tpl.pairwise_leakage([metrics[0]] * 2, first).bpl)
+    assert tpl.pairwise_leakage(frame, horizon=2).tpl.shape == (2, 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "arguments", "message"),
+    [
+        ([[0, 1], [-1, 0]], {"horizon": 2}, "bounds must be at least 0, found -1 between 1 and 0"),
+        ([[0, np.nan], [1, 0]], {"horizon": 2}, "bounds must be at least 0, found nan"),
+        ([[0, 1], [1, 2]], {"horizon": 2}, "must be 0 between a state and itself, found 2 at 1"),
+        ([[[0, 1], [1, 0]]], {"horizon": 2}, "one matrix for each release, 2 of them, found 1"),
+        ([[0, 1], [1, 0]], {}, "horizon"),
+        ([[0, 1, 1], [1, 0, 1]], {"horizon": 2}, "must have shape"),
+        ([[0, 1], [1, 0]], {"horizon": 2, "backward": np.eye(3)}, r"between 3 states must have shape \(3, 3\)"),
+        ("many", {"horizon": 2}, "bounds must be numbers"),
+        (
+            [[0, 1], [1, 0]],
+            {"horizon": 2, "backward": tpl.PriorFreeLoss([[0.5, 0.5], [0.5, 0.5]])},
+            "must be matrices, found PriorFreeLoss",
+        ),
+    ],
+)
+def test_wrong_arguments_are_refused(bounds, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        tpl.pairwise_leakage(bounds, **arguments)
+
+
+@pytest.mark.slow
+def test_a_hundred_states_take_a_minute_at_most(rng):
+    cells = np.array([*product(range(10), repeat=2)])
+    bounds = 0.2 * np.abs(cells[:, None] - cells).sum(axis=2)
+    rows = rng.dirichlet(np.full(100, 0.5), 100)
+    losses = _losses(rows, bounds)
+    for m in range(100):  # what follows from two others
+        assert (losses <= losses[:, m, None] + losses[m] + 1e-12).all()
+    assert losses.max() <= tpl.privacy_loss(rows, bounds.max())
