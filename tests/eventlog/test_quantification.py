@@ -71,7 +71,7 @@ def test_whole_prefixes_leak_every_budget():
 
 
 def test_published_rule_understates():
-    log = synthetic_log(100, seed=5)
+    log = synthetic_log(30, seed=5)
     exact, rule, uniform, bayes = (
         quantify_releases(log, 0.1, 2, certain=False, rng=np.random.default_rng(1), **options)
         for options in (
@@ -141,6 +141,7 @@ def quantified_in_a_minute(log):
     return found
 
 
+@pytest.mark.slow
 def test_fifteen_thousand_events_in_under_a_minute():
     log = synthetic_log(1_050, seed=11)
     assert 14_000 < len(log) < 17_000

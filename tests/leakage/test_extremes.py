@@ -67,7 +67,7 @@ def test_discrete_laplace_noise_of_a_large_sensitivity():
         assert exact <= profile.deltas[j] <= exact * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("stay", [0.8, 0.99])
+@pytest.mark.parametrize("stay", [0.8, pytest.param(0.99, marks=pytest.mark.slow)])
 def test_a_schedule_that_repeats(stay):
     """The bound of the whole schedule is that of single steps; without the period it takes minutes."""
     Q = [[stay, 1.0 - stay], [1.0 - stay, stay]]
