@@ -26,9 +26,9 @@ def checked_states(states: Any, n: int | None = None) -> Any:
 def by_state(values: Any, states: int | Sequence | None, name: str, axes: tuple[int, ...] = (0,)) -> Any:
     """Values with these axes in the order of the states: labels, or n for 0..n-1, None where the values decide n.
 
-    A mapping, a pandas Series and a DataFrame are put in that order by their labels, ValueError if these are not the
-    states. An array or a list is in that order already. So is a pandas object with the default index 0..k-1, unless
-    these are the labels of the states in another order.
+    A mapping, a pandas Series and a DataFrame are put in that order by their labels, ValueError if these are
+    not the states. An array or a list is in that order already. So is a pandas object with the default index
+    0..k-1, unless these are the labels of the states in another order.
 
     Examples
     --------

@@ -1,13 +1,15 @@
 """Tables of text: their columns by usual names, the rows of CSV files, and times.
 
-A CSV file is text in UTF-8, plain or gzip-compressed, with the delimiter (comma, semicolon or tab) that occurs most
-in its first line. Rows follow RFC 4180: each has as many fields as the first, and a field with a quote in it is
-quoted; any other row is an error that names its line. A last line without end is a warning: the file may be cut.
+A CSV file is text in UTF-8, plain or gzip-compressed, with the delimiter (comma, semicolon or tab) that
+occurs most in its first line. Rows follow RFC 4180: each has as many fields as the first, and a field with a
+quote in it is quoted; any other row is an error that names its line. A last line without end is a warning:
+the file may be cut.
 
 A time is a complete ISO 8601 date, with or without a time of day: 2022-08-03, 2022/08/03 10:00,
 2022-08-03T10:00:00.1Z, 2022-08-03 10:00:00 +02:00. Other texts that pandas accepts ("2022-8", "today") are
-unreadable here, because truncated and damaged files contain such texts; so are years before 1000 and from 9999 on,
-which stand for "unknown" and "never". Nanoseconds are kept; with them, years are those from 1678 to 2261.
+unreadable here, because truncated and damaged files contain such texts; so are years before 1000 and from
+9999 on, which stand for "unknown" and "never". Nanoseconds are kept; with them, years are those from 1678 to
+2261.
 """
 
 import csv
@@ -82,8 +84,8 @@ def find_columns(
 ) -> dict[str, int]:
     """The position of the column for each key of `wanted`, by its name there or by a usual name if that is None.
 
-    For the error, `source` and `kind` say where the names stand and in what kind of file, and `argument` where the
-    caller names columns.
+    For the error, `source` and `kind` say where the names stand and in what kind of file, and `argument`
+    where the caller names columns.
 
     >>> find_columns({"user": None, "state": "town"}, ["User ID", "town"], "visits.csv")
     {'user': 0, 'state': 1}
@@ -139,7 +141,8 @@ def table_blocks(
 ) -> Iterator[Rows]:
     """The columns of a CSV file for the keys of `wanted`, block by block; empty fields are null.
 
-    If a column is given by number, the file has no header. Other arguments as in `find_columns` and `read_rows`.
+    If a column is given by number, the file has no header. Other arguments as in `find_columns` and
+    `read_rows`.
     """
     separator, names, kind = read_header(path, separator)
     numbered = any(isinstance(given, int) for given in wanted.values())

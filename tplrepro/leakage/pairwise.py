@@ -4,17 +4,18 @@ R_t[j, k] >= log Pr(o_t | j) / Pr(o_t | k) bounds the release of time t. One ste
 
     BPL_t[i, l] = R_t[i, l] + log max{B_i x / B_l x : 0 <= x_j <= e^BPL_{t-1}[j, k] x_k for all j, k}
 
-with the rows B_i of the backward matrix, since the outputs before t have likelihoods x of the state at t - 1 that are
-of this kind. With one alpha for all pairs the logarithm is L(alpha) of [1].
+with the rows B_i of the backward matrix, since the outputs before t have likelihoods x of the state at t - 1
+that are of this kind. With one alpha for all pairs the logarithm is L(alpha) of [1].
 
-The maximum is that of a linear programme whose constraints join two variables each, so that a basis is a tree of tight
-constraints and the simplex method needs O(n^2) operations an exchange. Each search starts from the tree of the pair
-before. What counts is the dual solution, weights w_jk >= 0 with
+The maximum is that of a linear programme whose constraints join two variables each, so that a basis is a tree
+of tight constraints and the simplex method needs O(n^2) operations an exchange. Each search starts from the
+tree of the pair before. What counts is the dual solution, weights w_jk >= 0 with
 
     B_im + sum_j w_jm e^D_jm - sum_k w_mk <= lambda B_lm    for all m,
 
-which proves that no x exceeds the ratio lambda. `kernels.proved_ratio` makes one from the last tree with all roundings
-on the safe side; so a search that stops early, or by a rounding error, gives a larger bound, never one that is too low.
+which proves that no x exceeds the ratio lambda. `kernels.proved_ratio` makes one from the last tree with all
+roundings on the safe side; so a search that stops early, or by a rounding error, gives a larger bound, never
+one that is too low.
 """
 
 from collections.abc import Sequence
@@ -44,8 +45,9 @@ UP = 1.0 + 2.0**-50
 class PairwiseLeakage(FrozenArrays):
     """The leakages of T releases about each ordered pair of states, (T, n, n) each, in nats.
 
-    Entry [t, i, l] bounds log Pr(outputs | l_t = i) / Pr(outputs | l_t = l): of the outputs up to time t in `bpl`, from
-    t on in `fpl`, of all in `tpl`, of time t alone in `bounds`, which are those given or the sums along shorter ways.
+    Entry [t, i, l] bounds log Pr(outputs | l_t = i) / Pr(outputs | l_t = l): of the outputs up to time t in
+    `bpl`, from t on in `fpl`, of all in `tpl`, of time t alone in `bounds`, which are those given or the sums
+    along shorter ways.
     """
 
     bounds: np.ndarray
@@ -64,22 +66,22 @@ def pairwise_leakage(
 ) -> PairwiseLeakage:
     """BPL, FPL and TPL of each ordered pair of states (section 5 of docs/theory/promises.md).
 
-    For metrics (epsilon times a distance), policy graphs, K-norm mechanisms, and users whose states are one state
-    together.
+    For metrics (epsilon times a distance), policy graphs, K-norm mechanisms, and users whose states are one
+    state together.
 
     Parameters
     ----------
     bounds : array-like (T, n, n), or (n, n) or a DataFrame with a horizon
-        R_t[j, k] >= log Pr(o_t | j) / Pr(o_t | k) in nats for all outputs of time t; 0 where j = k, inf for no bound.
-        A list may hold a DataFrame for each time. Bounds that follow from two others are lowered.
+        R_t[j, k] >= log Pr(o_t | j) / Pr(o_t | k) in nats for all outputs of time t; 0 where j = k, inf for
+        no bound. A list may hold a DataFrame for each time. Bounds that follow from two others are lowered.
     backward, forward : TransitionMatrix, array-like (n, n), or a list of T - 1 of these; optional
         Pr(l^{t-1} | l^t) and Pr(l^t | l^{t-1}). None: the adversary does not know that side.
     horizon : int >= 1, optional; the number of releases T
 
-    ValueError for bounds that are negative or of another shape, a diagonal that is not 0, states that disagree.
-    Results are upper bounds also in floating point, by about 1e-13 in most cases; with finite bounds above 30 nats it
-    may be more. One step of one side took 20 to 30 s for 100 states without zeros and for each of four metrics, 1 s for
-    50, on one shared core; and 10 ms for a walk on 16 cells.
+    ValueError for bounds that are negative or of another shape, a diagonal that is not 0, states that
+    disagree. Results are upper bounds also in floating point, by about 1e-13 in most cases; with finite
+    bounds above 30 nats it may be more. One step of one side took 20 to 30 s for 100 states without zeros and
+    for each of four metrics, 1 s for 50, on one shared core; and 10 ms for a walk on 16 cells.
 
     Examples
     --------

@@ -23,7 +23,8 @@ import numpy as np
 
 from tplrepro.leakage import vertex
 
-# Slopes are finite: a vertex with d(S) = 0 is tangent at every slope, and 1e300 stands for "above every ratio".
+# Slopes are finite: a vertex with d(S) = 0 is tangent at every slope, and 1e300 stands for "above every
+# ratio".
 STEEPEST = 1e300
 # A point counts as outside the hull if it exceeds it by this fraction of its own gap. The loss is then off by
 # at most this fraction, and pairs that tie in exact arithmetic are not sorted again and again.
@@ -35,9 +36,11 @@ ROOM = 1.0 + 1e-12
 WELL = 1e-5
 # The most pairs by which the hull grows in `mark_near`.
 SEEDS = 32
-# The number of rows d side by side is padded to a multiple of this, so that no loop over them has a remainder.
+# The number of rows d side by side is padded to a multiple of this, so that no loop over them has a
+# remainder.
 LANES = 8
-# Columns that are summed before they are added to the total: rounding errors grow with the longer of the two sums.
+# Columns that are summed before they are added to the total: rounding errors grow with the longer of the two
+# sums.
 CHUNK = 64
 # Rows d that go through a chunk of columns together.
 GROUP = 16
@@ -139,7 +142,8 @@ def load_numba():
     return numba
 
 
-# The recursion and its formulas are together in `vertex`, in plain Python, so that Numba notices changes of that file.
+# The recursion and its formulas are together in `vertex`, in plain Python, so that Numba notices changes of
+# that file.
 ascend = kernel()(vertex.ascend)
 ascend_each = kernel()(vertex.ascend_each)
 
@@ -347,7 +351,8 @@ def outside(rows, i, j, size, mu, support):
 def sticks_out(rows, i, j, size, far, hull, pending):
     """Whether the points of the pair leave the hull, given by its `edges`.
 
-    `far` is a slope above which the excess is 0; `pending` is space for intervals that are still to be searched.
+    `far` is a slope above which the excess is 0; `pending` is space for intervals that are still to be
+    searched.
     """
     s, support = excess(rows, i, j, size, 0.0), hull[SUPPORT, 0]
     if s > support * (1.0 + TIE) and outside(rows, i, j, size, 0.0, support):
@@ -1049,7 +1054,8 @@ def may_exceed(bounds, rows, j, rows_d, work):
     for c in range(found.size):
         i = bounds.candidates[c]
         b, first, stop = rows.background[i], rows.start[i], rows.start[i + 1]
-        # Entries under the background would raise the bound again: then the background's own share is left in it.
+        # Entries under the background would raise the bound again: then the background's own share is left in
+        # it.
         base = b if rows.low[i] >= b else 0.0
         exceeds = bounds.slope.size == 0
         for e in range(bounds.slope.size):
@@ -1145,8 +1151,9 @@ def steepen(first, stop, bounds, rows, work, inverse, best):
     return best, best_i, best_j
 
 
-# For `pairwise`: the largest q x / d x over x_j <= e^D_jk x_k, by the simplex method. A basis is a tree of tight
-# constraints. `parent` (n,) has 0 as its root, and upper[m] says that m is the larger end: x_m = e^D_mp x_p.
+# For `pairwise`: the largest q x / d x over x_j <= e^D_jk x_k, by the simplex method. A basis is a tree of
+# tight constraints. `parent` (n,) has 0 as its root, and upper[m] says that m is the larger end: x_m = e^D_mp
+# x_p.
 
 
 @inner()
@@ -1232,7 +1239,8 @@ def exchange(cut, parent, upper, bounds, order, y):
 def proved_ratio(q, d, parent, upper, order, bounds, ratio):
     """A ratio, little above the one given, that no x exceeds: weights >= 0 of the tree's constraints prove it.
 
-    At each node, what it has, rounded up, is at most what it can take, rounded down. inf if no ratio is proved.
+    At each node, what it has, rounded up, is at most what it can take, rounded down. inf if no ratio is
+    proved.
     """
     error, step = np.full(parent.size, 9 * 2.0**-53), 2.0**-52
     for m in order[1:]:
@@ -1260,8 +1268,8 @@ def proved_ratio(q, d, parent, upper, order, bounds, ratio):
 def largest_ratios(rows, bounds, tilted, patience, ratios):
     """Set ratios[i, l] to a proved bound of B_i x / B_l x for x_j <= e^bounds[j, k] x_k.
 
-    `tilted` (n, n) are finite bounds without ties, which choose the trees. A search stops after `patience` exchanges
-    without a gain.
+    `tilted` (n, n) are finite bounds without ties, which choose the trees. A search stops after `patience`
+    exchanges without a gain.
     """
     n = rows.shape[0]
     columns = np.empty(0, np.int64)
