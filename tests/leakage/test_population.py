@@ -168,6 +168,9 @@ def test_a_run_that_fails_loses_one_batch_and_goes_on(tmp_path, monkeypatch, n_j
         assert len(before) == 10
         bar.assert_called_with(10, True, "population", "batch")
     assert bar().__enter__().update.call_count == 20
+    damaged = next((tmp_path / "done").glob("*.parquet"))
+    damaged.write_bytes(damaged.read_bytes()[:-40])
+    assert (tpl.population_leakage(users, EPSILONS, **options).tpl == alone.tpl).all()
     # What was computed from other budgets is not taken for an answer.
     assert tpl.population_leakage(users, [0.1], **options).bpl[0] == 0.1
 

@@ -13,6 +13,7 @@ after an interruption.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -223,7 +224,8 @@ def _leakages_of_batch(batch: tuple, folder, options: tuple) -> np.ndarray | str
     done = None if folder is None else Path(folder) / f"{joblib.hash((batch, options))}.parquet"
     shape = 2, len(batch[0]), options[1].size
     if done is not None and done.is_file():
-        return pd.read_parquet(done)[["bpl", "fpl"]].to_numpy().T.reshape(shape)
+        with suppress(ValueError, OSError):  # a damaged file is made again
+            return pd.read_parquet(done)[["bpl", "fpl"]].to_numpy().T.reshape(shape)
     try:
         leakages = _leakages_of_users(batch, *options)
     except ValueError as error:
