@@ -15,7 +15,7 @@ import scipy.sparse
 import tplrepro as tpl
 from experiments import comparison
 from experiments.sip.expected_release import expected_release
-from tplrepro import dphmm, markov, sip
+from tplrepro import datasets, dphmm, eventlog, markov, sip
 
 STEPS = np.array([[4, 3, 1], [1, 6, 1], [2, 2, 4]]) / 8  # eighths are the same numbers in float32
 START, ANSWERS = np.array([4, 3, 1]) / 8, np.array([[0, 0], [3, 1], [1, 5]])
@@ -277,6 +277,9 @@ ROWS = [
         (1, 2),
         lambda f: tpl.pairwise_leakage(f.rows(DISTANCES, BOTH), f.matrix(), f.matrix(), horizon=3).tpl,
     ),
+    ("loss of counts", NONE, lambda f: tpl.PrivacyLossFunction.from_counts(f.rows(COUNTS, BOTH), 0.9, f.states)(1.0)),
+    ("published.algorithm_1", NONE, lambda f: tpl.published.algorithm_1(f.rows(STEPS, BOTH), 1.0)),
+    ("linear_program.loss", NONE, lambda f: tpl.linear_program.loss(f.rows(STEPS, BOTH), 1.0, solver="HiGHS")),
     ("PriorFreeLoss", NONE, lambda f: tpl.PriorFreeLoss(f.matrix())(1.0)),
     ("allocate_by_quantification", NONE, lambda f: tpl.allocate_by_quantification(1.0, f.matrix(), f.matrix(), 3)),
     (
@@ -317,10 +320,11 @@ PASSED_ON = {
         "TemporalFilter",
     ),
     *("LinearGaussianSeries", "sequence_leakage"),  # have no states with names
+    *("PublishedLoss", "StepMatrices", "TransitionSystem"),  # of event logs, whose states are their own
 }
 
 
-@pytest.mark.parametrize("room", [tpl, markov, sip, dphmm])
+@pytest.mark.parametrize("room", [tpl, markov, sip, dphmm, eventlog, datasets])
 def test_the_table_holds_all_public_names(room):
     public = {name: getattr(room, name) for name in room.__all__ if not name.endswith("Error")}
     calls = {name: inspect.signature(call).parameters for name, call in public.items() if callable(call)}

@@ -58,6 +58,15 @@ def test_lock_and_the_environment_of_conda_users_pin_every_direct_dependency_by_
     assert (direct | extras) - explained == set()
 
 
+@pytest.mark.slow
+def test_the_environment_of_conda_users_can_be_solved():
+    client = shutil.which("mamba") or shutil.which("conda")
+    if client is None:
+        pytest.skip("no conda client is installed")
+    command = [client, "env", "create", "--dry-run", "--name", "tplrepro-test", "--file", ROOT / "environment.yml"]
+    subprocess.run(command, check=True, capture_output=True)
+
+
 def environment(folder, script):
     """An environment, made already, whose interpreter is a shell script: its body has the words in "$@"."""
     python = folder / ".venv/bin/python"
