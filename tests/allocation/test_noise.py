@@ -99,12 +99,16 @@ def test_less_noise_at_higher_levels_and_for_fewer_releases():
         assert max(others) < most
 
 
-def test_long_series_are_constant_in_the_middle_and_reverse_with_time():
+@pytest.mark.slow
+def test_long_series_are_constant_in_the_middle():
     least = tpl.allocate_noise(1.0, 1e-6, BACKWARD, FORWARD, 50, method="least_variance")  # by knots
     assert np.ptp(least[15:-15]) <= 1e-4 * least[25]
     assert max(least[0], least[-1]) < 0.85 * least[25]
     short = tpl.allocate_noise(1.0, 1e-6, BACKWARD, FORWARD, 24, method="least_variance")
     assert np.r_[short[:10], short[-10:]] == pytest.approx(np.r_[least[:10], least[-10:]], rel=2e-3)
+
+
+def test_noise_is_reversed_with_time_and_equal_matrices_may_be_listed():
     few, reversed_ = (
         tpl.allocate_noise(1.0, 1e-6, *sides, 5, method="least_variance")
         for sides in ((BACKWARD, FORWARD), (FORWARD, BACKWARD))

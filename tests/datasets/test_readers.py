@@ -307,7 +307,10 @@ WRONG = [
     ("geolife", None, HEADER.replace(b"WGS 84\r\n", b"") + point() + b"\n", "line 1: expected six header lines"),
     ("gowalla", None, b"2010-10-19T23:55:27Z\t0\t30.2\t-97.7\t5\n", "line 1: expected five .* official order"),
     ("kosarak", None, b"1 2\n3\r4\n", "line 2: lines must end in LF or CRLF, found a CR alone; convert"),
-    ("kosarak", "a.gz", b"1 2\n" * (17 << 20), r"100 times its size or 64 MiB, found \d+; if it is sound"),
+    pytest.param(
+        *("kosarak", "a.gz", b"1 2\n" * (17 << 20), r"100 times its size or 64 MiB, found \d+; if it is sound"),
+        marks=pytest.mark.slow,
+    ),
     (
         "gaze",
         None,
@@ -324,7 +327,9 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("name", "file", "content", "message"), WRONG, ids=[row[3] for row in WRONG])
+@pytest.mark.parametrize(
+    ("name", "file", "content", "message"), WRONG, ids=[getattr(row, "values", row)[3] for row in WRONG]
+)
 def test_what_is_wrong_with_a_file_is_named(tmp_path, name, file, content, message):
     one = FORMATS[name]
     with pytest.raises(DataFormatError, match=message):

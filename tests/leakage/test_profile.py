@@ -367,6 +367,7 @@ def test_many_releases_of_a_chain_that_hardly_changes(event, most, steps):
     assert r.backward.profile_at(-1).delta(1.0) < 1.0
 
 
+@pytest.mark.slow
 def test_many_releases_of_the_identity_are_told_apart_by_their_leading_digits():
     r = gaussian(300.0, 10**5, np.eye(2))
     times = np.array([1, 100, 257, 12_345, 99_999, 10**5])
