@@ -151,6 +151,14 @@ class SensitivityHull(FrozenArrays):
         off = np.linalg.norm(scaled - (scaled @ self._scaled_basis) @ self._scaled_basis.T, axis=-1)
         return np.where(off > self.tolerance + FLAT * np.linalg.norm(scaled, axis=-1), height, 0.0)
 
+    def coordinates(self, v: np.ndarray) -> np.ndarray:
+        """Coordinates (..., r) of vectors (..., d) in the span, without what lies off it."""
+        return (v / self._unit) @ self._scaled_basis
+
+    def vector(self, coordinates: np.ndarray) -> np.ndarray:
+        """The vector in the span with these coordinates."""
+        return (coordinates @ self._scaled_basis.T) * self._unit
+
     def second_moment(self) -> np.ndarray:
         """E[u u^T] of a uniform point u of K, (d, d)."""
         # Of a simplex with vertices 0, w_1..w_r: (sum w w^T + (sum w)(sum w)^T) / ((r + 1)(r + 2)).

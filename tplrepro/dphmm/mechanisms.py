@@ -92,8 +92,21 @@ class KNormMechanism:
                 f"a sample needs one true answer, shape ({centre.shape[-1]},), and a numpy.random.Generator, "
                 f"found shape {centre.shape} and rng = {rng}; call once for each, with rng=default_rng(seed)"
             )
-        values = centre + self._draw(1 if size is None else size, rng)
+        values = self._around(centre, self._draw(1 if size is None else size, rng))
         return values[0] if size is None else values
+
+    def _around(self, centre: np.ndarray, noise: np.ndarray) -> np.ndarray:
+        """The answer plus noise.
+
+        Noise of a flat body would leave the last bits of the answer beside its span as they are, and these may
+        tell states apart. Answers that agree there but for rounding are therefore moved onto one translate of
+        the span, that of the first of them.
+        """
+        if not 0 < self.hull.dimension < centre.size:
+            return centre + noise
+        alike = np.flatnonzero(np.isfinite(self.hull.norm(centre - self.answers)))
+        origin = self.answers[alike[0]] if alike.size else centre
+        return origin + self.hull.vector(self.hull.coordinates(centre - origin) + self.hull.coordinates(noise))
 
     def log_density(self, z: ArrayLike, answer: ArrayLike) -> np.ndarray:
         """Log-density of z (..., d) given the true answer (..., d), broadcast against each other.
@@ -129,6 +142,9 @@ class LaplaceMechanism(KNormMechanism):
     >>> round(mechanism.error, 6)
     5.656854
     """
+
+    def _around(self, centre: np.ndarray, noise: np.ndarray) -> np.ndarray:
+        return centre + noise
 
     @property
     def body(self) -> SensitivityHull:
