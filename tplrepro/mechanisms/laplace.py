@@ -80,7 +80,7 @@ def event_level_budgets(strategy: Any, scale: ArrayLike, sensitivity: float = 1.
 
     Returns
     -------
-    ndarray (T,): sensitivity times the sum over answers r of |strategy[r, t]| / scale[r]
+    ndarray (T,): sensitivity times the sum over answers r of abs(strategy[r, t]) / scale[r]
 
     Examples
     --------
