@@ -89,3 +89,14 @@ def test_a_state_that_was_never_left_may_do_anything():
     assert (loss(2.0), loss.is_identity, loss.matrix.states) == (2.0, True, ["home", "work"])
     with pytest.raises(ValueError, match="confidence must be a probability"):
         tpl.PrivacyLossFunction.from_counts([[1, 1], [1, 1]], confidence=1.0)
+
+
+def test_nothing_is_computed_from_the_shares_instead(tmp_path):
+    """Their products over skipped times, and a loss function made of them again, would leak more than stated."""
+    loss = tpl.PrivacyLossFunction.from_counts([[80, 20], [10, 90]])
+    with pytest.raises(ValueError, match="steps over a time without a release need matrices"):
+        tpl.leakage_at_all_times([0.1, 0.1], loss, None, times=[0, 2], horizon=3)
+    with pytest.raises(ValueError, match="steps over a time without a release need matrices"):
+        tpl.TemporalAccountant(loss, None).skip()
+    with pytest.raises(ValueError, match="must be that of a matrix to be saved"):
+        tpl.TemporalAccountant(loss, None).save(tmp_path / "account.json")

@@ -44,9 +44,8 @@ class TemporalAccountant(Suggesting):
 
     `backward` and `forward` are as in `temporal_privacy_leakage`, one matrix or loss function each. `grid` is
     as in `temporal_privacy_profile`; None adapts it to the weakest release so far. With `alpha` the account
-    is
-    a filter (`TemporalFilter`): it refuses what would raise a TPL above alpha, and keeps a budget of `floor`
-    available at every later time. Budgets may then depend on what was released before.
+    is a filter (`TemporalFilter`): it refuses what would raise a TPL above alpha, and keeps a budget of
+    `floor` available at every later time. Budgets may then depend on what was released before.
 
     Examples
     --------
@@ -235,8 +234,7 @@ class TemporalAccountant(Suggesting):
 
         Returns the budget in nats, or 0 if none above alpha / 8192 is possible (with delta = 0, none above
         the rounding errors); with `noise` the smallest noise multiplier, or inf if 8192 is not enough.
-        Without
-        a floor it says nothing about later releases.
+        Without a floor it says nothing about later releases.
         """
         if alpha is None:
             if self._filter is None:

@@ -126,6 +126,8 @@ def _digest(matrix: dict) -> str:
 
 def _matrix(loss: PrivacyLossFunction) -> dict:
     """A loss function as JSON: its kind, its matrix and the labels of the states, or their number."""
+    if not loss.of_matrix:
+        raise ValueError(f"a loss function must be that of a matrix to be saved, found {loss!r} from counts; keep it")
     matrix = loss.matrix
     states = matrix.states
     labels = (

@@ -90,6 +90,8 @@ class PrivacyLossFunction(Suggesting):
 
     #: The vertices are those of L(scale alpha) / scale.
     scale = 1.0
+    #: Whether `matrix` determines L; otherwise (`from_counts`) nothing may be computed from the matrix instead.
+    of_matrix = True
 
     def __init__(self, matrix: TransitionMatrix | ArrayLike, progress: bool = False):
         from tplrepro.leakage.envelope import joint_hull  # loads SciPy
@@ -130,6 +132,7 @@ class PrivacyLossFunction(Suggesting):
         function = object.__new__(cls)
         function.matrix, hull = hull_of_counts(counts, confidence, states)
         function._set_hull(hull)
+        function.of_matrix = False
         return function
 
     @property

@@ -133,6 +133,11 @@ def gaps(steps: list, name: str) -> Callable[[int, int], PrivacyLossFunction | N
         if any(isinstance(step, PriorFreeLoss) for step in along):  # evidence may be about the times between, too
             first, *later = (step if isinstance(step, PriorFreeLoss) else PriorFreeLoss(step.matrix) for step in along)
             return first.after(later)
+        if not all(step.of_matrix for step in along):
+            raise ValueError(
+                f"steps over a time without a release need matrices, found {along[0]!r} from counts; "
+                "release every time point, or take PriorFreeLoss"
+            )
         matrix = TransitionMatrix(product(start, length), steps[start].matrix.states, normalize=True)
         return PrivacyLossFunction(matrix)
 
