@@ -4,11 +4,13 @@
 written by `experiments.figures`; `verdicts` shows those of one notebook in its last cell; ``make claims``
 renders the pages.
 A predicate is a Python expression over recorded numbers, notebook parameters and `FUNCTIONS`; our numbers are
-never typed.
+never typed. Where the paper prints a number, ``printed`` compares it with ours on both sides. Where the paper
+leaves a choice open, ``swept`` judges the statement at each value of that choice.
 """
 
 import ast
 import json
+import re
 import string
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -28,6 +30,7 @@ FUNCTIONS = {
     **{f.__name__: f for f in (abs, len, list, max, min, range, round, sorted, sum, zip)},
     **{f.__name__: f for f in (np.array, np.diff, np.exp, np.isfinite, np.isinf, np.log, np.mean, np.median, np.sqrt)},
 }
+PRINTED = re.compile(r"(-?[\d.,]+) ± ([\d.]+)( %)?")
 _NOT_ALLOWED = (ast.Attribute, ast.Lambda, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom, ast.JoinedStr)
 
 
@@ -45,7 +48,13 @@ class Claim:
     record: str | None = None  # "tkde2019/fig3"
     numbers: Mapping | None = None  # name -> key of the record's results, or [key, key below it, ...]
     predicate: str | None = None  # whether the statement holds
+    printed: Mapping | None = None  # expression -> "11 ± 1" or "256 ± 20 %": the paper's number and our tolerance
+    swept: Mapping | None = None  # {what: words, over: values, each: names}: judged at each value of an open choice
+    invariant: str = ""  # why the verdict stays the same whatever `workflow.mutate_claims` does to the numbers
     test: str | list | None = None  # "tests/leakage/test_published.py::test_name", where tests decide
+    breaks: Mapping | None = None  # {in: file, from: code, to: code}: a change of code that makes a test fail
+    about: str = "the paper"  # or "ours": a statement about our own method, counted apart
+    same_as: str | None = None  # "tkde2019#example-1": the same statement in another paper, counted there
     ours: str = ""  # our result
     erratum: str | None = None  # "errata.md#anchor" below docs: true only once this is corrected
     part: str = ""  # the part that holds
@@ -55,12 +64,36 @@ class Claim:
     quick: bool = False  # the predicate is meaningful at the quick profile's size
 
     def __post_init__(self):
-        ways = [bool(self.predicate), bool(self.test), bool(self.why) and not self.predicate and not self.test]
-        if sum(ways) != 1 or (self.predicate and not self.record):
+        ways = [self.by_record, bool(self.test), bool(self.why) and not self.by_record and not self.test]
+        if sum(ways) != 1 or (self.by_record and not self.record):
             raise ClaimError(
-                f"{self.id}: must have a record with a predicate, or a test, or only why it is not checkable; "
-                "name what decides"
+                f"{self.id}: must have a record with a predicate or printed numbers, or a test, or only why it is not "
+                "checkable; name what decides"
             )
+        if self.about not in ("the paper", "ours"):
+            raise ClaimError(f"{self.id}: about must be 'the paper' or 'ours', found {self.about!r}; correct it")
+        if self.swept and (set(self.swept) != {"what", "over", "each"} or self.part):
+            raise ClaimError(
+                f"{self.id}: swept must have what, over and each, and no part beside it, found {sorted(self.swept)}; "
+                "the part that holds is rendered"
+            )
+        if self.breaks and set(self.breaks) != {"in", "from", "to"}:
+            raise ClaimError(f"{self.id}: breaks must have in, from and to, found {sorted(self.breaks)}; correct it")
+        for printed in (self.printed or {}).values():
+            if not PRINTED.fullmatch(str(printed)):
+                raise ClaimError(
+                    f"{self.id}: printed must be like '11 ± 1' or '256 ± 20 %', found {printed!r}; correct it"
+                )
+
+    @property
+    def by_record(self) -> bool:
+        """Whether recorded numbers decide; a claim that nothing decides may show some, too."""
+        return bool(self.predicate or self.printed)
+
+    @property
+    def tests(self) -> list[str]:
+        """The tests that decide."""
+        return [self.test] if isinstance(self.test, str) else list(self.test or ())
 
 
 @dataclass(frozen=True)
@@ -71,6 +104,7 @@ class Verdict:
     words: str
     ours: str
     random: bool = False  # one of the numbers has an interval over repeats
+    holding: tuple[bool, ...] = ()  # at each value of a swept choice
 
 
 def read_claims(path: Path) -> dict:
@@ -95,14 +129,14 @@ def claims_of(content: Mapping) -> list[Claim]:
     return [claim for section in content["sections"] for claim in section["claims"]]
 
 
-def judge(claim: Claim, record: Mapping | None = None) -> Verdict:
-    """The verdict on a claim. `record` is the record of its notebook; None for claims decided by tests or uncheckable.
+def judge(claim: Claim, record: Mapping | None = None, outcomes: Mapping[str, str] | None = None) -> Verdict:
+    """The verdict on a claim, by the `record` of its notebook or by the `outcomes` of its tests ("passed", ...).
 
     Raises
     ------
     ClaimError
-        If the record lacks a number, an expression fails, a statement does not hold and no cause is given, or
-        it holds although a cause is given.
+        If the record lacks a number, an expression fails, a test did not pass, a statement does not hold and no
+        cause is given, or it holds although a cause is given.
 
     Examples
     --------
@@ -116,26 +150,77 @@ def judge(claim: Claim, record: Mapping | None = None) -> Verdict:
     names = _names(claim, record or {})
     texts = (claim.ours, claim.part, claim.why, claim.note)
     ours, part, why, note = (_Filling(claim).vformat(text, (), names) for text in texts)
-    if claim.predicate is not None:
-        holds = bool(_evaluate(claim, claim.predicate, names))
-    else:
-        holds = claim.test is not None and not claim.why
-    if holds and (why or part):
+    if claim.printed:
+        ours += f" (printed: {', '.join(str(text) for text in claim.printed.values())})"
+    if claim.test:
+        _require_passed(claim, outcomes or {})
+    points = _points(claim, names)
+    holding = [_holds(claim, point) if claim.by_record else bool(claim.test) and not why for _, point in points]
+    if all(holding) and (why or part):
         raise ClaimError(
             f"{claim.id}: holds ({ours}), though a cause is given why not; drop part and why, or look again"
         )
-    if not holds and not why:
+    if not all(holding) and not why:
         raise ClaimError(f"{claim.id}: does not hold ({ours}), and no cause is given; say why")
-    if holds:
-        kind, cause = KINDS[1 if claim.erratum else 0], ""
-    elif claim.predicate is None and claim.test is None:
+    if claim.swept:
+        part = _sweep_in_words(claim, [value for value, _ in points], holding)
+    if all(holding):
+        kind, cause = KINDS[1 if claim.erratum else 0], f", {part}" if part else ""
+    elif not claim.by_record and not claim.test:
         kind, cause = KINDS[4], f": {why}"
     elif part and (claim.part_if is None or _evaluate(claim, claim.part_if, names)):
         kind, cause = KINDS[2], f": {part}; {why}"
     else:
         kind, cause = KINDS[3], f": {why}"
     words = kind + cause + (f". {note}" if note else "")
-    return Verdict(kind, words, ours, any(f"{name}_low" in names for name in claim.numbers or {}))
+    random = any(f"{name}_low" in names for name in claim.numbers or {})
+    return Verdict(kind, words, ours, random, tuple(holding))
+
+
+def _require_passed(claim, outcomes):
+    for test in claim.tests:
+        outcome = outcomes.get(test, "missing")
+        if outcome != "passed":
+            raise ClaimError(f"{claim.id}: {test} must pass, found {outcome}; a claim has no verdict without its tests")
+
+
+def _points(claim, names):
+    """Each value of a swept choice with the names as they are there; a single point if nothing is swept."""
+    if not claim.swept:
+        return [(None, names)]
+    values = list(_evaluate(claim, str(claim.swept["over"]), names))
+    points = []
+    for place, value in enumerate(values):
+        here = {}
+        for name in claim.swept["each"]:
+            for known in (name, f"{name}_low", f"{name}_high"):
+                if known in names:
+                    here[known] = names[known][place]
+            if name not in here or len(names[name]) != len(values):
+                raise ClaimError(f"{claim.id}: {name} must have a number for each of {len(values)} values; record them")
+        points.append((value, names | here | {"value": value}))
+    return points
+
+
+def _holds(claim, names):
+    """Whether the predicate holds, and each printed number is met within its tolerance."""
+    for expression, text in (claim.printed or {}).items():
+        number, tolerance, percent = PRINTED.fullmatch(str(text)).groups()
+        number, tolerance = float(number.replace(",", "")), float(tolerance)
+        allowed = abs(number) * tolerance / 100 if percent else tolerance
+        if not np.all(np.abs(np.asarray(_evaluate(claim, expression, names)) - number) <= allowed * (1 + 1e-12)):
+            return False
+    return claim.predicate is None or bool(_evaluate(claim, claim.predicate, names))
+
+
+def _sweep_in_words(claim, values, holding):
+    """At which values of the swept choice the statement holds."""
+    shown = [value if isinstance(value, str) else f"{value:g}" for value in values]
+    yes = [value for value, holds in zip(shown, holding, strict=True) if holds]
+    no = [value for value, holds in zip(shown, holding, strict=True) if not holds]
+    if not no:
+        return f"at every {claim.swept['what']} tried ({', '.join(yes)})"
+    return f"at {claim.swept['what']} {', '.join(yes)}, not at {', '.join(no)}" if yes else ""
 
 
 def mean_with_interval(samples: ArrayLike, confidence: float = 0.95) -> dict:
@@ -240,7 +325,7 @@ def _notebook_of(name):
 
 
 def _names(claim, record):
-    """Notebook parameters and the claim's numbers by name; an interval of x adds x_low and x_high."""
+    """Notebook parameters and the claim's numbers by name; an interval of x (or a list of them) adds x_low, x_high."""
     names = dict(record.get("parameters", {}))
     for name, path in (claim.numbers or {}).items():
         value = record.get("results", {})
@@ -249,9 +334,12 @@ def _names(claim, record):
                 value = value[key]
             except (KeyError, IndexError, TypeError):
                 raise ClaimError(f"{claim.id}: {claim.record} has no {path!r} in its results; record it") from None
-        if isinstance(value, dict) and {"value", "low", "high"} <= value.keys():
-            names |= {f"{name}_{end}": _number(value[end]) for end in ("low", "high")}
-            value = value["value"]
+        parts = value if isinstance(value, list) and value else [value]
+        if all(isinstance(part, dict) and {"value", "low", "high"} <= part.keys() for part in parts):
+            for end in ("low", "high"):
+                ends = [part[end] for part in parts]
+                names[f"{name}_{end}"] = _number(ends if parts is value else ends[0])
+            value = [part["value"] for part in parts] if parts is value else value["value"]
         names[name] = _number(value)
     return names
 
@@ -288,13 +376,17 @@ class _Filling(string.Formatter):
     def get_field(self, field, args, names):
         value = _evaluate(self.claim, field, names)
         ends = [names.get(f"{field}_{end}") for end in ("low", "high")]
-        return (value, None if None in ends else ends), field
+        return (value, None if ends[0] is None else ends), field
 
     def format_field(self, value_and_interval, spec):
         value, ends = value_and_interval
         try:
             if isinstance(value, np.ndarray | list | tuple):
-                return ", ".join(format(part, spec) for part in np.ravel(value).tolist())
+                parts = np.ravel(value).tolist()
+                each = zip(*ends, strict=True) if ends else [None] * len(parts)
+                return ", ".join(
+                    self.format_field((part, of_part), spec) for part, of_part in zip(parts, each, strict=True)
+                )
             text = format(value, spec)
             return text if ends is None else f"{text} ({' to '.join(format(end, spec) for end in ends)})"
         except (TypeError, ValueError) as error:

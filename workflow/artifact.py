@@ -71,8 +71,7 @@ def _claims(judged, notebooks, costs):
             took = _tenths(costs[owner]["seconds"] / 60) if owner in costs else ""
         elif claim.test:
             owner, took = None, ""
-            tests = [claim.test] if isinstance(claim.test, str) else claim.test
-            command = f"`.venv/bin/pytest -p no:nbval {' '.join(tests)}`"
+            command = f"`.venv/bin/pytest -p no:nbval {' '.join(claim.tests)}`"
         else:
             continue
         tolerance = "no verdict yet"

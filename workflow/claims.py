@@ -17,12 +17,18 @@ from pathlib import Path
 from experiments.claims import KINDS, ClaimError, claims_of, head_of, judge, markdown_table, read_claims
 from tplrepro.files import write_whole
 from workflow import artifact
+from workflow.claim_tests import outcomes_of
 from workflow.configuration import ROOT, from_committed_code, owner_of, read_notebooks
 
 OPEN = "no verdict yet"
 INTRODUCTION = """# Claims
 
-The statements of the papers' examples, theorems, tables and evaluations, each with our number and a verdict:
+HEADLINE
+
+These are statements of the papers' examples, theorems, tables and evaluations. A statement that [1] and [2] share
+counts once; statements about our own methods are counted apart. We compared no plot with a plot of a paper, because
+the texts that we read have no pictures. Of [4] only the abstract and the supplement were accessible. Each statement
+has our number and a verdict:
 
 - **reproduced**: our number agrees with the paper's statement;
 - **reproduced with an erratum**: it agrees after correction of a misprint listed in [errata.md](errata.md);
@@ -31,39 +37,101 @@ The statements of the papers' examples, theorems, tables and evaluations, each w
 - **not checkable here**: nothing here decides the statement, and the table says why.
 
 The statements and their predicates are in `docs/claims/<paper>.yaml`; `make claims` evaluates the predicates on the
-published records in `figures/` and renders these pages. Numbers in brackets after our number are its interval over
-repeats. A claim has no verdict unless its record is of the paper profile and computed from unmodified code.
+published records in `figures/`, runs the tests that decide statements, and renders these pages. Numbers in brackets
+after our number are its interval over repeats; "printed: 8 ± 1" is the paper's number with the difference that we
+allow. If the paper leaves a choice open, such as a threshold, the statement is judged at several values of it, and the
+verdict says at which it holds. A claim has no verdict unless its record is of the paper profile and computed from
+unmodified code, or its tests pass. `make claims-mutate` changes the records or the code and shows which verdicts
+notice it.
 """
 
 
-def render(records=None, profile="paper", root=ROOT):
-    """Pages by path, and one sentence for each claim without a verdict; a folder of `records` is a trial."""
+def render(records=None, profile="paper", root=ROOT, outcomes=None):
+    """Pages by path, and one sentence for each claim without a verdict; a folder of `records` is a trial.
+
+    `outcomes` of the tests that decide claims are those of `workflow.claim_tests` by default.
+    """
     trial, records = records is not None, Path(records or root / "figures")
-    pages, problems, overview, judged = {}, [], [], []
-    for path in sorted((root / "docs" / "claims").glob("*.yaml"), key=_order):
-        content = read_claims(path)
-        claims = claims_of(content)
-        found = {}
-        for claim in claims:
-            try:
-                found[claim.id] = judge(claim, _record(claim, records, profile, trial) if claim.record else None)
-                if trial and claim.record:
-                    _agree(claim, found[claim.id], root)
-            except ClaimError as problem:
-                problems.append(f"{path.stem}: {problem}")
-            except NotJudgedError:
-                pass
-        judged += [(path.stem, claim, found.get(claim.id)) for claim in claims]
-        counts = Counter(found[claim.id].kind if claim.id in found else OPEN for claim in claims)
-        pages[f"docs/claims/{path.stem}.md"] = _page(content, found, counts, head_of(path.stem), root)
-        cells = [str(counts[kind] or "") for kind in (*KINDS, OPEN)]
-        overview.append([f"[{content['title']}](claims/{path.stem}.md)", str(len(claims)), *cells])
-    heads = ["claims of", "in all", *KINDS, OPEN]
-    if not any(row[-1] for row in overview):
-        heads, overview = heads[:-1], [row[:-1] for row in overview]
-    sums = [str(sum(int(row[column] or 0) for row in overview)) for column in range(1, len(heads))]
-    pages["docs/claims.md"] = f"{INTRODUCTION}\n{markdown_table(heads, [*overview, ['all', *sums]])}\n"
+    contents = {path.stem: read_claims(path) for path in sorted((root / "docs" / "claims").glob("*.yaml"), key=_order)}
+    stated = [(page, claim) for page, content in contents.items() for claim in claims_of(content)]
+    if outcomes is None:
+        outcomes = outcomes_of([test for _, claim in stated for test in claim.tests], root)
+    problems, judged = [], []
+    for page, claim in stated:
+        verdict = None
+        try:
+            found = judge(claim, _record(claim, records, profile, trial) if claim.record else None, outcomes)
+            if trial and claim.record:
+                _agree(claim, found, root)
+            verdict = found
+        except ClaimError as problem:
+            problems.append(f"{page}: {problem}")
+        except NotJudgedError:
+            pass
+        judged.append((page, claim, verdict))
+    problems += _disagreements(judged)
+    pages = {"docs/claims.md": _overview(contents, judged)}
+    for page, content in contents.items():
+        found = {claim.id: (claim, verdict) for of_page, claim, verdict in judged if of_page == page}
+        pages[f"docs/claims/{page}.md"] = _page(content, found, head_of(page), root)
     return pages | ({} if trial else artifact.render(judged, root)), problems
+
+
+def _disagreements(judged):
+    """The same statement in two papers must have one verdict; `same_as` must name a claim."""
+    kinds = {f"{page}#{claim.id}": verdict and verdict.kind for page, claim, verdict in judged}
+    problems = []
+    for page, claim, verdict in judged:
+        if claim.same_as is None or verdict is None:
+            continue
+        if claim.same_as not in kinds:
+            problems.append(f"{page}: {claim.id}: same_as must name a claim, found {claim.same_as!r}; correct it")
+        elif kinds[claim.same_as] not in (None, verdict.kind):
+            there = f"{kinds[claim.same_as]} as {claim.same_as}"
+            problems.append(f"{page}: {claim.id}: {verdict.kind} here, {there}; look which is right")
+    return problems
+
+
+def _overview(contents, judged):
+    """The page with the counts: the papers' statements, those that two papers share once, and ours apart."""
+    heads = ["statements of", "in all", *KINDS, OPEN]
+    rows, papers, ours = [], [], []
+    for page, content in contents.items():
+        of_page = [(claim, verdict) for name, claim, verdict in judged if name == page]
+        if head_of(page) == "the paper":
+            chosen = [(claim, verdict) for claim, verdict in of_page if claim.about == "the paper"]
+            papers += [(claim, verdict) for claim, verdict in chosen if claim.same_as is None]
+            ours += [(claim, verdict) for claim, verdict in of_page if claim.about == "ours"]
+            rows.append(_counted(f"[{content['title']}](claims/{page}.md)", chosen))
+    rows.append(_counted("**the papers, shared statements once**", papers))
+    if ours:
+        rows.append(_counted("our own results on the papers' pages", ours))
+    for page, content in contents.items():
+        if head_of(page) != "the paper":
+            chosen = [(claim, verdict) for name, claim, verdict in judged if name == page]
+            rows.append(_counted(f"[{content['title']}](claims/{page}.md)", chosen))
+    if not any(row[-1] for row in rows):
+        heads, rows = heads[:-1], [row[:-1] for row in rows]
+    return INTRODUCTION.replace("HEADLINE", _headline(papers)) + f"\n{markdown_table(heads, rows)}\n"
+
+
+def _counted(title, claims):
+    """A row of the overview."""
+    counts = _counts(claims)
+    return [title, str(len(claims)), *(str(counts[kind] or "") for kind in (*KINDS, OPEN))]
+
+
+def _counts(claims):
+    return Counter(verdict.kind if verdict else OPEN for _, verdict in claims)
+
+
+def _in_words(counts):
+    words = [f"{counts[kind]} {kind}" for kind in KINDS if counts[kind]]
+    return ", ".join(words + ([f"{counts[OPEN]} with {OPEN}"] if counts[OPEN] else []))
+
+
+def _headline(papers):
+    return f"**Of the {len(papers)} statements of the papers that we found: {_in_words(_counts(papers))}.**"
 
 
 class NotJudgedError(Exception):
@@ -128,18 +196,20 @@ def _agree(claim, verdict, root):
         )
 
 
-def _page(content, verdicts, counts, head, root):
+def _page(content, found, head, root):
     notebooks = read_notebooks(root)
-    summary = [f"{counts[kind]} {kind}" for kind in KINDS if counts[kind]]
-    if counts[OPEN]:
-        summary.append(f"{counts[OPEN]} with {OPEN}")
     parts = [f"# Claims of {content['title']}", content["introduction"].strip()]
-    parts.append(f"**Summary.** Of {sum(counts.values())} statements: {', '.join(summary)}.")
+    papers = [pair for pair in found.values() if pair[0].about == "the paper"]
+    ours = [pair for pair in found.values() if pair[0].about == "ours"]
+    summary = f"**Summary.** Of {len(papers)} statements: {_in_words(_counts(papers))}."
+    if ours:
+        summary += f" Of {len(ours)} about our own methods: {_in_words(_counts(ours))}."
+    parts.append(summary)
     for section in content["sections"]:
         parts.append(f"## {section['title']}")
         if "text" in section:
             parts.append(section["text"].strip())
-        rows = [_row(claim, verdicts.get(claim.id), notebooks) for claim in section["claims"]]
+        rows = [_row(claim, found[claim.id][1], notebooks) for claim in section["claims"]]
         if rows:
             parts.append(markdown_table((head, "ours", "decided by", "verdict"), rows))
     parts.append(content.get("end", "").strip())
@@ -154,14 +224,18 @@ def _row(claim, verdict, notebooks):
             raise ClaimError(f"{claim.id}: no notebook makes {claim.record!r}; see config/notebooks.yaml")
         by = f"[{claim.record}](../../notebooks/{notebooks[owner].notebook}.ipynb)"
     else:
-        tests = [claim.test] if isinstance(claim.test, str) else claim.test or []
         by = ", ".join(
-            f'[{Path(file).name}](../../{file} "{name}")' for file, _, name in (t.partition("::") for t in tests)
+            f'[{Path(file).name}](../../{file} "{name}")' for file, _, name in (t.partition("::") for t in claim.tests)
         )
+        if claim.breaks:
+            by += f"; fails if `{claim.breaks['from']}` becomes `{claim.breaks['to']}` in `{claim.breaks['in']}`"
     words = OPEN if verdict is None else verdict.words
+    if claim.invariant:
+        words += f". Changes of the numbers alone do not alter it: {claim.invariant}"
     if claim.erratum:
         words += f" ([erratum](../{claim.erratum}))"
-    return f'<a id="{claim.id}"></a>{claim.place}: {claim.statement}', verdict.ours if verdict else "", by, words
+    place = f"{claim.place} (ours)" if claim.about == "ours" else claim.place
+    return f'<a id="{claim.id}"></a>{place}: {claim.statement}', verdict.ours if verdict else "", by, words
 
 
 if __name__ == "__main__":

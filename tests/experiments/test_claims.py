@@ -55,9 +55,63 @@ def test_the_verdict_follows_the_numbers(facts, kind, words):
 
 
 def test_what_tests_decide_and_what_nothing_can():
-    assert judge(Claim("a", "b", "c", test="tests/experiments/test_claims.py")).kind == "reproduced"
-    assert judge(Claim("a", "b", "c", test="tests/experiments/test_claims.py", why="d")).kind == "not reproduced"
+    test = "tests/experiments/test_claims.py::test_errors"
+    assert judge(Claim("a", "b", "c", test=test), outcomes={test: "passed"}).kind == "reproduced"
+    assert judge(Claim("a", "b", "c", test=test, why="d"), outcomes={test: "passed"}).kind == "not reproduced"
     assert judge(Claim("a", "b", "c", why="Gurobi")).words == "not checkable here: Gurobi"
+    assert (
+        judge(Claim("a", "b", "c", "tkde2019/fig3", why="no {epsilon}"), RECORD).words == "not checkable here: no 0.1"
+    )
+
+
+@pytest.mark.parametrize("outcome", ["failed", "skipped", "missing"])
+def test_without_each_of_its_tests_passed_a_claim_has_no_verdict(outcome):
+    outcomes = {"a::b": "passed", "a::c": outcome}
+    outcomes = {name: found for name, found in outcomes.items() if found != "missing"}
+    with pytest.raises(ClaimError, match=f"some: a::c must pass, found {outcome}; a claim has no verdict without"):
+        judge(Claim("some", "b", "c", test=["a::b", "a::c"]), outcomes=outcomes)
+
+
+@pytest.mark.parametrize(
+    ("printed", "kind"),
+    [
+        ({"bpl[1]": "0.2 ± 0.05"}, "reproduced"),
+        ({"bpl[1]": "0.2 ± 0.04"}, "not reproduced"),
+        ({"bpl[1]": "0.3 ± 0.04"}, "not reproduced"),
+        ({"bpl[1]": "0.2 ± 25 %", "1e4 * bpl[0]": "1,000 ± 1"}, "reproduced"),
+        ({"bpl[1]": "0.2 ± 25 %", "1e4 * bpl[0]": "1,100 ± 1"}, "not reproduced"),
+        ({"bpl": "0.2 ± 0.06"}, "not reproduced"),
+    ],
+)
+def test_a_printed_number_is_met_from_both_sides_within_a_tolerance_that_is_shown(printed, kind):
+    why = {} if kind == "reproduced" else {"why": "because"}
+    verdict = judge(claim(printed=printed, ours="ours {bpl[1]}", **why), RECORD)
+    assert verdict.kind == kind
+    assert verdict.ours == f"ours 0.25 (printed: {', '.join(printed.values())})"
+
+
+SWEPT = {"what": "threshold", "over": "[90, 95, 98]", "each": ["time"]}
+
+
+@pytest.mark.parametrize(
+    ("predicate", "kind", "words"),
+    [
+        ("time < 12", "reproduced", "reproduced, at every threshold tried (90, 95, 98)"),
+        ("8 <= time <= 9", "in part", "in part: at threshold 90, 95, not at 98; it depends on it"),
+        ("time > value", "not reproduced", "not reproduced: it depends on it"),
+        ("time_low > 8", "in part", "in part: at threshold 98, not at 90, 95; it depends on it"),
+    ],
+)
+def test_a_statement_with_an_open_choice_is_judged_at_each_of_its_values(predicate, kind, words):
+    times = [{"value": value, "low": value - 1, "high": value + 1} for value in (8, 9, 10)]
+    why = {} if kind == "reproduced" else {"why": "it depends on it"}
+    facts = {"numbers": {"time": "times"}, "swept": SWEPT, "predicate": predicate, "ours": "{time:.0f}"}
+    stated = Claim("some", "Fig. 3", "It grows", "tkde2019/fig3", **facts, **why)
+    verdict = judge(stated, RECORD | {"results": {"times": times}})
+    assert (verdict.kind, verdict.words, verdict.ours) == (kind, words, "8 (7 to 9), 9 (8 to 10), 10 (9 to 11)")
+    assert verdict.random
+    with pytest.raises(ClaimError, match="some: time must have a number for each of 3 values; record them"):
+        judge(stated, RECORD | {"results": {"times": times[:2]}})
 
 
 def test_intervals_arrays_and_infinities_are_written_from_the_record():
@@ -78,8 +132,15 @@ def test_intervals_arrays_and_infinities_are_written_from_the_record():
         ({"predicate": "bpl.sum()"}, "some: 'bpl.sum\\(\\)' fails: SyntaxError: bpl.sum is not allowed; correct it"),
         ({"predicate": "open('x')"}, "NameError: name 'open' is not defined"),
         ({"predicate": "True", "ours": "{epsilon:d}"}, "some: cannot write 0.1 as 'd'"),
-        ({}, "some: must have a record with a predicate, or a test, or only why it is not checkable"),
-        ({"predicate": "True", "test": "x"}, "some: must have a record with a predicate, or a test"),
+        (
+            {},
+            "some: must have a record with a predicate or printed numbers, or a test, or only why it is not checkable",
+        ),
+        ({"printed": {"bpl[0]": "about 8"}}, "some: printed must be like '11 ± 1' or '256 ± 20 %', found 'about 8'"),
+        ({"predicate": "True", "swept": {"over": "bpl"}}, "some: swept must have what, over and each, and no part"),
+        ({"predicate": "True", "breaks": {"in": "a.py"}}, "some: breaks must have in, from and to, found \\['in'\\]"),
+        ({"predicate": "True", "about": "us"}, "some: about must be 'the paper' or 'ours', found 'us'; correct it"),
+        ({"predicate": "True", "test": "x"}, "some: must have a record with a predicate or printed numbers, or a test"),
     ],
 )
 def test_errors(facts, message):
@@ -153,9 +214,12 @@ PAPERS = sorted((ROOT / "docs" / "claims").glob("*.yaml"))
 def test_claims_name_tests_and_errata_that_exist_and_type_no_number_of_ours(path):
     """Settings may be typed: s = 0.05."""
     for stated in claims.claims_of(claims.read_claims(path)):
-        for test in [stated.test] if isinstance(stated.test, str) else stated.test or []:
+        for test in stated.tests:
             file, _, name = test.partition("::")
-            assert f"def {name.partition('[')[0]}" in (ROOT / file).read_text(), stated.id
+            assert f"def {name.partition('[')[0]}(" in (ROOT / file).read_text(), stated.id
+        if stated.breaks:
+            code = (ROOT / stated.breaks["in"]).read_text()
+            assert code.count(stated.breaks["from"]) == 1, f"{stated.id}: correct breaks"
         if stated.erratum:
             file, _, anchor = stated.erratum.partition("#")
             assert f'<a id="{anchor}"></a>' in (ROOT / "docs" / file).read_text(), stated.id
