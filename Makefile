@@ -30,7 +30,7 @@ $(shell rm -f $(READY))
 endif
 endif
 
-.PHONY: help env figures own-data explore lab test test-slow test-browser test-notebooks lint size mutate format notebooks publish-figures claims bench bench-users bench-cold docs docs-links lock clean clean-all
+.PHONY: help env figures own-data explore lab test test-slow test-browser test-notebooks lint size mutate format notebooks publish-figures claims claims-mutate bench bench-users bench-cold docs docs-links lock clean clean-all
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -82,6 +82,9 @@ publish-figures: $(READY) ## copy the paper profile's figures into figures/, to 
 
 claims: $(READY) ## judge the papers' statements by the published records, and render docs/claims (RECORDS=folder: a trial)
 	@exec $(PY) -m workflow.claims $(if $(RECORDS),--records "$$RECORDS" --profile "$$PROFILE")
+
+claims-mutate: $(READY) ## change the records (CODE=1: the code) on purpose, and print the claims whose verdict stays the same
+	@exec $(PY) -m workflow.mutate_claims $(if $(CODE),--code) $(if $(ONLY),--only $$ONLY)
 
 # The notebook's parameters, where make was given them: USER, for one, is always in the environment.
 OWN := FILE USER TIME STATE LATITUDE LONGITUDE CELL_KM STEP MAX_GAP TIME_FORMAT SMOOTHING ALPHA DELTA HORIZON EPSILON COUNTS SENSITIVITY

@@ -1,0 +1,111 @@
+"""Mutations of records: each form has its own, a claim that notices nothing must say why."""
+
+import json
+
+import pytest
+import yaml
+
+from experiments.claims import Claim
+from workflow.mutate_claims import break_code, mutants, mutate, report
+
+
+@pytest.mark.parametrize(
+    ("value", "results"),
+    [
+        (2, {"halve": 1.0, "double": 4.0, "10 % up": 2.2, "10 % down": 1.8}),
+        (True, {"negate": False}),
+        ("Algorithm 1", {}),
+        (
+            ["a", "b"],
+            {"swap the ends": ["b", "a"], "reverse": ["b", "a"], "flatten": ["a", "a"]},
+        ),
+        ({"value": 2.0, "low": 1.0, "repeats": 3}, {"halve": {"value": 1.0, "low": 0.5, "repeats": 3}}),
+        ("inf", {"make finite": 1000.0}),
+        ([1.0, 3.0], {"halve": [0.5, 1.5], "swap the ends": [3.0, 1.0], "flatten": [2.0, 2.0]}),
+        ([[1, 2], [3]], {"halve": [[0.5, 1.0], [1.5]], "reverse": [[3], [1, 2]], "flatten": [[1, 2], [1, 2]]}),
+        ([1, 2, 4], {"shuffle": [4, 1, 2], "swap the ends": [4, 2, 1], "reverse": [4, 2, 1], "flatten": [7 / 3] * 3}),
+        ([5.0, 5.0], {"halve": [2.5, 2.5]}),
+    ],
+)
+def test_mutations_by_form(value, results):
+    found = mutants(value)
+    assert {name: found.get(name) for name in results} == results
+    if value == [5.0, 5.0]:
+        assert not {"reverse", "flatten", "shuffle", "swap the ends"} & set(found)
+    if value in (True, "Algorithm 1"):
+        assert found == results
+
+
+RESULTS = {"x": 1.0, "y": 3.0, "series": [1.0, 2.0, 3.0]}
+
+
+def claim(predicate, **facts):
+    numbers = {name: name for name in RESULTS}
+    return Claim("some", "Fig. 3", "It grows", "tkde2019/fig3", numbers=numbers, predicate=predicate, **facts)
+
+
+def test_a_claim_notices_a_change_of_its_verdict_alone():
+    record = {"parameters": {}, "results": RESULTS}
+    noticed = {words for words, notices in mutate(claim("x < y"), record) if notices}
+    assert noticed == {"swap x, y"}
+    noticed = {words for words, notices in mutate(claim("all(diff(series) > 0)"), record) if notices}
+    assert noticed == {"swap the ends series", "reverse series", "shuffle series", "flatten series"}
+    swept = {"what": "size", "over": "[1, 2, 3]", "each": ["series"]}
+    noticed = {words for words, notices in mutate(claim("series > 1", swept=swept, why="size"), record) if notices}
+    assert "reverse series" in noticed
+    assert not any(notices for _, notices in mutate(claim("x < 100"), record))
+
+
+@pytest.fixture
+def repository(tmp_path):
+    """A repository with one claim by a record, and one by a test of one line of code."""
+    for folder in ("docs/claims", "figures/tkde2019", "tests", "tplrepro", "experiments", "page", "workflow"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "tplrepro/code.py").write_text("ONE = 1\n")
+    (tmp_path / "tests/test_code.py").write_text(
+        "import pathlib\n\ndef test_one():\n    assert pathlib.Path('tplrepro/code.py').read_text() == 'ONE = 1\\n'\n"
+    )
+    (tmp_path / "figures/tkde2019/fig3.json").write_text(json.dumps({"parameters": {}, "results": RESULTS}))
+    return tmp_path
+
+
+def state(repository, **facts):
+    stated = {"id": "some", "place": "P", "statement": "S"} | facts
+    page = {"title": "T", "introduction": "I", "sections": [{"title": "S", "claims": [stated]}]}
+    (repository / "docs/claims/tkde2019.yaml").write_text(yaml.safe_dump(page))
+
+
+@pytest.mark.parametrize(
+    ("predicate", "invariant", "problems"),
+    [
+        ("x < 1.05", None, []),
+        ("x < 100", None, ["tkde2019: some: notices no change; sharpen its predicate, or say why in invariant"]),
+        ("x < 100", "a bound", []),
+        ("x < 1.05", "a bound", ["tkde2019: some: notices a change; drop invariant"]),
+    ],
+)
+def test_the_report_lists_what_notices_nothing(repository, predicate, invariant, problems):
+    state(repository, record="tkde2019/fig3", numbers={"x": "x"}, predicate=predicate, invariant=invariant or "")
+    text, found = report(repository)
+    unaware = predicate == "x < 100"
+    assert found == problems + ["100.0% of the claims notice nothing; at most 5% may."] * unaware
+    assert (f"- tkde2019#some: {invariant or 'NO REASON'}" in text) == unaware
+    assert f"| tkde2019 | 1 | {int(unaware)} | 4 | {0 if unaware else 2} |" in text
+
+
+@pytest.mark.parametrize(
+    ("breaks", "problem"),
+    [
+        ({"in": "tplrepro/code.py", "from": "1", "to": "2"}, None),
+        ({"in": "tplrepro/code.py", "from": "ONE =", "to": "ONE ="}, "a test must fail after the change in breaks"),
+        ({"in": "tplrepro/code.py", "from": "TWO", "to": "3"}, "tplrepro/code.py must have 'TWO' once; correct breaks"),
+        (None, "must have breaks, found none; say which change of code makes a test fail"),
+    ],
+)
+def test_a_change_of_code_must_make_a_test_of_the_claim_fail(repository, breaks, problem):
+    state(repository, test="tests/test_code.py::test_one", breaks=breaks)
+    found = break_code(repository)
+    assert len(found) == (problem is not None)
+    assert problem is None or problem in found[0]
+    assert (repository / "tplrepro/code.py").read_text() == "ONE = 1\n"
