@@ -7,13 +7,14 @@ is 1 if Y_k differs from X_k. Everything is summed exactly over the sixteen outc
 activities, 30 Hz), or of any folder in that layout, or a synthetic stand-in.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from experiments import figures
 from experiments.datasets.preparation import Prepared, prepare
 from tplrepro.markov.sequences import Sequences
 from tplrepro.search import largest_within
@@ -24,6 +25,28 @@ from tplrepro.validation import check_horizon
 
 #: Budgets that `least_leakage` tries, in nats.
 SMALLEST_BUDGET, LARGEST_BUDGET = 1e-6, 64.0
+#: Place of each mechanism in the order of line styles; those that share a place are never in one figure.
+STYLES = {
+    "RR-LDP, ε": 0,
+    "temporal LDP, ε": 0,
+    "RR-LDP, 2ε": 1,
+    "temporal LDP, 2ε": 1,
+    "CRR as published": 2,
+    "exact, w = 1": 3,
+    "exact, w = 2": 4,
+    "exact, w = 4": 5,
+    "exact, w = 5": 5,
+    "gradient, w = 2": 6,
+    "exact, w = 8": 7,
+    "exact, w = 10": 7,
+    "ToPS, ε": 8,
+}
+
+
+def mechanism_styles(names: Iterable[str]) -> dict[str, dict]:
+    """Line styles by name, the same for a mechanism in all figures of [3]; other names share the last style."""
+    styles = list(figures.line_styles(map(str, range(max(STYLES.values()) + 1))).values())
+    return {name: styles[STYLES.get(name, -1)] for name in names}
 
 
 def gaze_cells(columns: int, rows: int, stride: int = 1, **stand_in: Any) -> Prepared:
