@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import linprog
 
 import tplrepro as tpl
-from tplrepro.leakage.pairwise import _losses
+from tplrepro.leakage.pairwise import log_ratios
 
 
 @pytest.fixture
@@ -58,8 +58,8 @@ def test_losses_are_those_of_linear_programmes_and_bound_them_where_a_search_sto
         n = int(rng.integers(2, 7))
         rows, bounds = random_chain(rng, n), random_metric(rng, n)
         solved = solved_losses(rows, bounds)
-        np.testing.assert_allclose(_losses(rows, bounds), solved, atol=1e-6)  # the tolerances of the solver
-        stopped = _losses(rows, bounds, patience=-1)
+        np.testing.assert_allclose(log_ratios(rows, bounds), solved, atol=1e-6)  # the tolerances of the solver
+        stopped = log_ratios(rows, bounds, patience=-1)
         assert (stopped >= solved - 1e-6).all()
         finite = np.isfinite(stopped)
         excess.append((stopped[finite] - solved[finite]).max())
@@ -69,14 +69,14 @@ def test_losses_are_those_of_linear_programmes_and_bound_them_where_a_search_sto
 def test_components_without_bounds_between_them():
     apart = np.where(np.eye(4) == 1, 0.0, np.kron([[0.1, np.inf], [np.inf, 0.2]], np.ones((2, 2))))
     rows = 0.1 + 0.6 * np.eye(4)  # equal likelihoods of one component hide the gain of those of the other
-    np.testing.assert_allclose(_losses(rows, apart), solved_losses(rows, apart), atol=1e-6)
+    np.testing.assert_allclose(log_ratios(rows, apart), solved_losses(rows, apart), atol=1e-6)
 
 
 @pytest.mark.parametrize("alpha", [1e-6, 0.1, 1.0, 10.0, 50.0])
 def test_with_one_bound_for_all_pairs_it_is_the_loss_function(rng, alpha):
     for n in (2, 5, 20):
         rows = random_chain(rng, n)
-        losses, exact = _losses(rows, alpha * (1 - np.eye(n))), tpl.privacy_loss(rows, alpha)
+        losses, exact = log_ratios(rows, alpha * (1 - np.eye(n))), tpl.privacy_loss(rows, alpha)
         assert exact * (1 - 1e-15) <= losses.max() <= exact + 1e-12
         of_two = tpl.privacy_loss(np.vstack([rows[:1]] * (n - 1) + [rows[1:2]]), alpha)
         assert max(losses[0, 1], losses[1, 0]) == pytest.approx(of_two, abs=1e-12)
@@ -213,7 +213,7 @@ def test_a_hundred_states_take_a_minute_at_most(rng):
     cells = np.array([*product(range(10), repeat=2)])
     bounds = 0.2 * np.abs(cells[:, None] - cells).sum(axis=2)
     rows = rng.dirichlet(np.full(100, 0.5), 100)
-    losses = _losses(rows, bounds)
+    losses = log_ratios(rows, bounds)
     for m in range(100):  # what follows from two others
         assert (losses <= losses[:, m, None] + losses[m] + 1e-12).all()
     assert losses.max() <= tpl.privacy_loss(rows, bounds.max())

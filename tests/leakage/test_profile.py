@@ -62,7 +62,7 @@ def joint(first, second):
     return (first[:, :, None] * second[:, None, :]).reshape(len(first), -1)
 
 
-def worst_ratio(seed):
+def worst_ratio(seed, **options):
     """The largest ratio of the true delta to the bound in one random family; the law of all outputs is enumerated."""
     rng = np.random.default_rng(seed)
     n, horizon, grid = int(rng.integers(2, 7)), int(rng.integers(1, 5)), 0.01
@@ -73,7 +73,7 @@ def worst_ratio(seed):
         some = [random_matrix(rng, rng.choice(KINDS), n) for _ in range(horizon - 1)]
         sides.append([some, [None] * (horizon - 1), some[:1] * (horizon - 1)][int(rng.choice(3, p=[0.4, 0.2, 0.4]))])
     events = [None if law is None else profile_of(law, grid) for law in laws]
-    r = tpl.temporal_privacy_profile(events, sides[0], sides[1], grid=grid)
+    r = tpl.temporal_privacy_profile(events, sides[0], sides[1], grid=grid, **options)
     before, after = known(laws, sides[0]), known(laws[::-1], sides[1][::-1])[::-1]
     ratios = [0.0]
     for t in range(horizon):

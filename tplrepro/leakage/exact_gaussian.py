@@ -106,11 +106,12 @@ class ExactGaussianProfile:
 def _messages(shifts: np.ndarray, steps: Iterable) -> list:
     """The log ratios (k,) of 0, 1, ..., T - 1 releases for the next state, and their weights in both states (2, k)."""
     messages = [(np.zeros(1), np.ones((2, 1)))]
-    for shift, matrix in zip(shifts, steps, strict=False):
+    # A sum over a grid is as good as an integral where the grid is fine for both releases that meet on it.
+    for shift, following, matrix in zip(shifts, shifts[1:], steps, strict=False):
         if matrix is None:
             messages.append((np.zeros(1), np.ones((2, 1))))
             continue
-        (ratios, weights), step = messages[-1], min(shift, 1.0) / STEPS
+        (ratios, weights), step = messages[-1], min(shift, following, 1.0) / STEPS
         reach = shift**2 / 2 + 12 * shift
         grid = step * np.arange((ratios.min() - reach) // step, (ratios.max() + reach) // step)
         if ratios.size * grid.size > MAX_WORK:

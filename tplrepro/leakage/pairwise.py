@@ -105,7 +105,7 @@ def pairwise_leakage(
     if not listed or horizon not in (None, len(listed)):
         wanted = "at least one" if horizon is None else f"{horizon} of them"
         raise ValueError(f"bounds must be one matrix for each release, {wanted}, found {len(listed)}; {REMEDY}")
-    before, after, _ = steps_of_both_sides(_transition_matrix, backward, forward, len(listed))
+    before, after, _ = steps_of_both_sides(transition_matrix, backward, forward, len(listed))
     states = common_states(P.states for P in (*before, *after) if P is not None)
     if states is None:
         states = listed[0].index.tolist() if hasattr(listed[0], "iloc") else range(len(listed[0]))
@@ -118,7 +118,7 @@ def pairwise_leakage(
     )
 
 
-def _transition_matrix(matrix: Any) -> TransitionMatrix | None:
+def transition_matrix(matrix: Any) -> TransitionMatrix | None:
     """The checked matrix of a step, None if it is not known."""
     if isinstance(matrix, PrivacyLossFunction):
         raise ValueError(
@@ -153,11 +153,11 @@ def _accumulate(matrices: list, bounds: list[np.ndarray]) -> list[np.ndarray]:
     """Leakages (n, n) along the bounds, where matrices[t - 1], or None, leads from time t - 1 to t."""
     leakages = [bounds[0]]
     for P, bound in zip(matrices, bounds[1:], strict=True):
-        leakages.append(bound if P is None else (bound + _losses(P.toarray(), leakages[-1])) * UP)
+        leakages.append(bound if P is None else (bound + log_ratios(P.toarray(), leakages[-1])) * UP)
     return leakages
 
 
-def _losses(rows: np.ndarray, known: np.ndarray, patience: int | None = None) -> np.ndarray:
+def log_ratios(rows: np.ndarray, known: np.ndarray, patience: int | None = None) -> np.ndarray:
     """log max B_i x / B_l x for each pair (i, l) of rows, (n, n), under the bounds known (n, n), closed."""
     n, largest = len(rows), known.max()
     losses = np.full((n, n), largest)

@@ -147,20 +147,7 @@ class PrivacyProfile(FrozenArrays):
 
     def compose(self, other: "PrivacyProfile") -> "PrivacyProfile":
         """The profile of two releases that are independent given the value."""
-        if self.grid != other.grid:
-            grid = max(self.grid, other.grid)
-            return self.on(grid).compose(other.on(grid))
-        if self.largest == 0.0:
-            return other
-        if other.largest == 0.0:
-            return self
-        masses, error = _convolved(*sorted((self._masses(), other._masses()), key=np.size))
-        above = np.cumsum(masses[::-1])
-        cut = int(np.searchsorted(above, max(TAIL, error), side="right"))
-        infinite = self.deltas[-1] + other.deltas[-1] + error + (above[cut - 1] if cut else 0.0)
-        deltas = _from_masses(masses[: masses.size - cut], self.grid) + infinite
-        largest = (self.largest + other.largest) * (1.0 + EPS)
-        return PrivacyProfile(np.minimum(deltas * UP, 1.0), self.grid, largest)._thinned()
+        return composed((self, self), (other, other))
 
     def repeat(self, count: SupportsIndex) -> "PrivacyProfile":
         """The profile of `count` such releases, by repeated squaring."""
@@ -196,27 +183,17 @@ class PrivacyProfile(FrozenArrays):
         return PrivacyProfile(np.minimum.accumulate(kept), self.grid, largest)
 
     def _at(self, losses: np.ndarray) -> np.ndarray:
-        """The bound at losses, which may be inf, ignoring `largest`; losses are rounded down."""
-        end = self.deltas.size - 1
-        below = losses * (1.0 - 8.0 * EPS)
-        cell = np.minimum(np.floor(below / self.grid), end).astype(int)
-        within = np.clip(below - cell * self.grid - 4.0 * EPS * np.minimum(below, end * self.grid), 0.0, self.grid)
-        share = np.expm1(within) / expm1(self.grid) * (1.0 - 8.0 * EPS)
-        high = self.deltas[cell]
-        return (high - (high - self.deltas[np.minimum(cell + 1, end)]) * share) * UP
+        """The bound at losses, which may be inf, ignoring `largest`."""
+        return interpolated(self.deltas, self.grid, losses)
 
     def _masses(self) -> np.ndarray:
-        """The probabilities of the losses -J grid, ..., J grid, rounded up: Pr(-x) = e^-x Pr(x)."""
+        """The probabilities of the losses grid, 2 grid, ..., rounded up."""
         drops = -np.diff(self.deltas) / expm1(self.grid)
         size = drops * exp(self.grid)
         masses = size - np.append(drops[1:], 0.0)
         # Masses that are only rounding are left out; the factor adds more than their sum, <= 64 EPS delta /
         # grid.
-        masses = np.where(masses > 64.0 * EPS * size, masses, 0.0) * (1.0 + 192.0 * EPS / self.grid)
-        mirrored = masses * np.exp(-self.grid * np.arange(1, masses.size + 1))
-        mirrored[mirrored < 1e-30] = 0.0  # products of denormal numbers are slow
-        zero = max(1.0 - self.deltas[-1] - masses.sum() - mirrored.sum(), 0.0) + 16.0 * EPS
-        return np.concatenate((mirrored[::-1], [zero], masses))
+        return np.where(masses > 64.0 * EPS * size, masses, 0.0) * (1.0 + 192.0 * EPS / self.grid)
 
     def on(self, grid: float) -> "PrivacyProfile":
         """The same bound on another grid."""
@@ -274,8 +251,62 @@ def automatic_grid(releases: Iterable[Release]) -> float:
     return min(max(finest / RESOLUTION, FINEST), COARSEST)
 
 
+def interpolated(deltas: np.ndarray, grid: float, losses: np.ndarray) -> np.ndarray:
+    """The bounds (..., K) at losses (K,), rounded down, maybe inf, from those (..., J) at 0, grid, 2 grid, ..."""
+    end = deltas.shape[-1] - 1
+    below = losses * (1.0 - 8.0 * EPS)
+    cell = np.minimum(np.floor(below / grid), end).astype(int)
+    within = np.clip(below - cell * grid - 4.0 * EPS * np.minimum(below, end * grid), 0.0, grid)
+    share = np.expm1(within) / expm1(grid) * (1.0 - 8.0 * EPS)
+    high = deltas[..., cell]
+    return (high - (high - deltas[..., np.minimum(cell + 1, end)]) * share) * UP
+
+
+def composed(
+    one: tuple[PrivacyProfile, PrivacyProfile], other: tuple[PrivacyProfile, PrivacyProfile]
+) -> PrivacyProfile:
+    """The profile of two releases that are independent given the value, for one ordered pair of values.
+
+    Each release is its profile for that order and the one for the reverse order; where a profile compares any
+    two values, both are the same.
+    """
+    if one[0].largest == 0.0:
+        return other[0]
+    if other[0].largest == 0.0:
+        return one[0]
+    grid = max(profile.grid for profile in (*one, *other))
+    (first, reverse), (second, second_reverse) = ([profile.on(grid) for profile in pair] for pair in (one, other))
+    sides = _all_masses(first, reverse), _all_masses(second, second_reverse)
+    masses, error = _convolved(*sorted(sides, key=np.size))
+    above = np.cumsum(masses[::-1])
+    cut = int(np.searchsorted(above, max(TAIL, error), side="right"))
+    infinite = first.deltas[-1] + second.deltas[-1] + error + (above[cut - 1] if cut else 0.0)
+    deltas = _from_masses(masses[: masses.size - cut], grid) + infinite
+    largest = (first.largest + second.largest) * (1.0 + EPS)
+    return PrivacyProfile(np.minimum(deltas * UP, 1.0), grid, largest)._thinned()
+
+
+def _all_masses(profile: PrivacyProfile, reverse: PrivacyProfile) -> np.ndarray:
+    """The probabilities of the losses -J grid, ..., J grid, rounded up: Pr(-x) = e^-x Pr(x) of the reverse order."""
+    positive = negative = profile._masses()
+    if reverse is not profile:
+        negative = reverse._masses()
+        size = max(positive.size, negative.size)
+        positive, negative = (np.pad(masses, (0, size - masses.size)) for masses in (positive, negative))
+        # Both orders of two laws have the same total variation. If that of the reverse order were larger here, these
+        # masses would be no bound at losses below 0.
+        shares = -np.expm1(-profile.grid * np.arange(1, size + 1))
+        missing = (reverse.deltas[-1] + shares @ negative) * (1.0 + size * EPS) - profile.deltas[-1] - shares @ positive
+        if size and missing > 0.0:
+            positive[0] += missing / shares[0]
+    mirrored = negative * np.exp(-profile.grid * np.arange(1, negative.size + 1))
+    mirrored[mirrored < 1e-30] = 0.0  # products of denormal numbers are slow
+    zero = 1.0 - profile.deltas[-1] - positive.sum() - mirrored.sum()
+    return np.concatenate((mirrored[::-1], [max(zero, 0.0) + 16.0 * EPS], positive))
+
+
 def _convolved(few: np.ndarray, many: np.ndarray) -> tuple[np.ndarray, float]:
-    """Masses of the positive sums of two symmetric sets of losses, and the mass that rounding may have removed."""
+    """Masses of the positive sums of two sets of losses around 0, and the mass that rounding may have removed."""
     middle, centre = few.size // 2, many.size // 2
     masses = np.zeros(middle + centre)
     masses[:centre] += few[middle] * many[centre + 1 :]
