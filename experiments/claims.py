@@ -46,7 +46,9 @@ class Claim:
     place: str  # in the paper
     statement: str  # in our words
     record: str | None = None  # "tkde2019/fig3"
-    numbers: Mapping | None = None  # name -> key of the record's results, or [key, key below it, ...]
+    numbers: Mapping | None = (
+        None  # name -> key of the record's results, or [key, key below it, ...], or {of: [such, ...]}
+    )
     predicate: str | None = None  # whether the statement holds
     printed: Mapping | None = None  # expression -> "11 ± 1" or "256 ± 20 %": the paper's number and our tolerance
     swept: Mapping | None = None  # {what: words, over: values, each: names}: judged at each value of an open choice
@@ -327,13 +329,8 @@ def _notebook_of(name):
 def _names(claim, record):
     """Notebook parameters and the claim's numbers by name; an interval of x (or a list of them) adds x_low, x_high."""
     names = dict(record.get("parameters", {}))
-    for name, path in (claim.numbers or {}).items():
-        value = record.get("results", {})
-        for key in path if isinstance(path, list) else [path]:
-            try:
-                value = value[key]
-            except (KeyError, IndexError, TypeError):
-                raise ClaimError(f"{claim.id}: {claim.record} has no {path!r} in its results; record it") from None
+    for name in claim.numbers or {}:
+        value = recorded(claim, name, record)
         parts = value if isinstance(value, list) and value else [value]
         if all(isinstance(part, dict) and {"value", "low", "high"} <= part.keys() for part in parts):
             for end in ("low", "high"):
@@ -342,6 +339,28 @@ def _names(claim, record):
             value = [part["value"] for part in parts] if parts is value else value["value"]
         names[name] = _number(value)
     return names
+
+
+def paths_of(claim: Claim, name: str) -> list[list]:
+    """The places of a claim's number in the results: one, or those of a list that the claim makes of several."""
+    given = (claim.numbers or {})[name]
+    several = given["of"] if isinstance(given, dict) else [given]
+    return [path if isinstance(path, list) else [path] for path in several]
+
+
+def recorded(claim: Claim, name: str, record: Mapping) -> object:
+    """A claim's number as it is in the record."""
+    values = []
+    for path in paths_of(claim, name):
+        value = record.get("results", {})
+        for key in path:
+            try:
+                value = value[key]
+            except (KeyError, IndexError, TypeError):
+                missing = path if len(path) > 1 else path[0]
+                raise ClaimError(f"{claim.id}: {claim.record} has no {missing!r} in its results; record it") from None
+        values.append(value)
+    return values if isinstance((claim.numbers or {})[name], dict) else values[0]
 
 
 def _number(value):

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.claims import ClaimError, claims_of, judge, markdown_table, read_claims
+from experiments.claims import ClaimError, claims_of, judge, markdown_table, paths_of, read_claims, recorded
 from experiments.provenance import ROOTS
 from workflow.claim_tests import run_tests
 from workflow.configuration import ROOT
@@ -86,19 +86,18 @@ def mutants(value):
 def mutate(claim, record):
     """What was changed, and whether the claim notices it, for every change of its numbers."""
     before = _judged(claim, record)
-    paths = {name: path if isinstance(path, list) else [path] for name, path in (claim.numbers or {}).items()}
-    values = {name: _at(record["results"], path) for name, path in paths.items()}
-    changes = [
-        ({name: value}, f"{mutation} {name}") for name in paths for mutation, value in mutants(values[name]).items()
-    ]
-    for one, other in itertools.combinations(paths, 2):
+    values = {name: recorded(claim, name, record) for name in claim.numbers or {}}
+    changes = [({name: value}, f"{words} {name}") for name in values for words, value in mutants(values[name]).items()]
+    for one, other in itertools.combinations(values, 2):
         if np.shape(values[one]) == np.shape(values[other]) and not _same(values[one], values[other]):
             changes.append(({one: values[other], other: values[one]}, f"swap {one}, {other}"))
     noticed = []
     for change, words in changes:
         mutant = copy.deepcopy(record)
         for name, value in change.items():
-            _at(mutant["results"], paths[name][:-1])[paths[name][-1]] = value
+            paths = paths_of(claim, name)
+            for path, part in zip(paths, value if isinstance(claim.numbers[name], dict) else [value], strict=True):
+                _at(mutant["results"], path[:-1])[path[-1]] = part
         noticed.append((words, _judged(claim, mutant) != before))
     return noticed
 

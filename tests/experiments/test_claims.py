@@ -150,6 +150,12 @@ def test_errors(facts, message):
         judge(Claim("a", "b", "c", "tkde2019/fig3", numbers={"n": ["by", 1]}, predicate="n"), RECORD)
 
 
+def test_a_number_may_be_a_list_of_several_results():
+    numbers = {"x": {"of": [["BPL, s = 0.5", 1], "supremum"]}, "e": {"of": ["error (km)", "error (km)"]}}
+    stated = Claim("a", "b", "c", "tkde2019/fig3", numbers=numbers, predicate="all(e_low < e)", ours="{x}; {e:.1f}")
+    assert judge(stated, RECORD).ours == "0.25, inf; 1.4 (1.3 to 1.6), 1.4 (1.3 to 1.6)"
+
+
 @pytest.fixture
 def repository(tmp_path, monkeypatch):
     """A repository with one paper of two claims, whose notebook has just written `RECORD`."""
