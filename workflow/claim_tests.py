@@ -77,7 +77,7 @@ def main(names):
 def _digest(root):
     """Of the code, the tests and the pinned environment."""
     files = [root / "requirements.lock", root / "pyproject.toml"]
-    for folder in (*ROOTS, "workflow", "tests"):
+    for folder in (*ROOTS, "tests"):
         files += sorted((root / folder).rglob("*.py"))
     digest = hashlib.sha256(sys.version.encode())
     for path in files:

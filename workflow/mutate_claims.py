@@ -89,7 +89,8 @@ def mutate(claim, record):
     values = {name: recorded(claim, name, record) for name in claim.numbers or {}}
     changes = [({name: value}, f"{words} {name}") for name in values for words, value in mutants(values[name]).items()]
     for one, other in itertools.combinations(values, 2):
-        if np.shape(values[one]) == np.shape(values[other]) and not _same(values[one], values[other]):
+        alike = type(values[one]) is type(values[other]) and np.shape(values[one]) == np.shape(values[other])
+        if alike and not _same(values[one], values[other]):
             changes.append(({one: values[other], other: values[one]}, f"swap {one}, {other}"))
     noticed = []
     for change, words in changes:
@@ -159,7 +160,7 @@ def _outcomes_after(claim, code, root):
     """Outcomes of the claim's tests in a copy of the repository with the change."""
     with tempfile.TemporaryDirectory() as folder:
         for part in (*ROOTS, "tests", "workflow"):
-            shutil.copytree(root / part, Path(folder) / part, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(root / part, Path(folder) / part)  # with compiled kernels
         for part in ("pyproject.toml", "config", "docs", "figures", "notebooks", "data"):
             (Path(folder) / part).symlink_to(root / part)
         changed = code.replace(claim.breaks["from"], claim.breaks["to"])
