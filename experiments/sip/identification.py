@@ -192,19 +192,40 @@ def smoothed_symbols(
     >>> smoothed_symbols(chain, [[np.array([0.8, 0.2]), np.array([0.5, 0.5])]]).round(2).tolist()
     [[[0.8, 0.2], [0.74, 0.26]]]
     """
-    plain = TransitionMatrix(chain.toarray(), normalize=True)
     if all(likelihood.ndim == 1 for of_sequence in likelihoods for likelihood in of_sequence):
-        logs = log_probabilities(np.array(likelihoods))[..., chain.symbols]
-        contexts = forward_backward(logs, plain, chain.start).smoothed
+        contexts = _smoothed_contexts(chain, np.array(likelihoods)[..., chain.symbols])
     else:
+        plain = TransitionMatrix(chain.toarray(), normalize=True)
         conditioned: dict[int, tuple[TransitionMatrix, np.ndarray]] = {}
         contexts = np.array([_smoothed_pairs(chain, plain, each, conditioned) for each in likelihoods])
-    last = np.eye(chain.n_symbols)[chain.symbols]
     if symbols is None:
-        return contexts @ last
+        return contexts @ np.eye(chain.n_symbols)[chain.symbols]
     digits = np.asarray(symbols)
-    each = [contexts @ np.eye(digits.max() + 1)[digit] for digit in digits.T]
-    return np.stack(each, axis=2).reshape(len(contexts), -1, digits.max() + 1)
+    unit = np.eye(digits.max() + 1)
+    each = [contexts @ unit[digit[chain.symbols]] for digit in digits.T]
+    return np.stack(each, axis=2).reshape(len(contexts), -1, len(unit))
+
+
+def _smoothed_contexts(chain: SymbolChain, told: np.ndarray) -> np.ndarray:
+    """The smoothed contexts of sequences whose outputs have likelihoods `told`, both (m, T, c)."""
+    into, constants, _ = chain.steps
+    smoothed, weights = np.empty_like(told), np.broadcast_to(chain.start, told[:, 0].shape)
+    for k in range(told.shape[1]):
+        smoothed[:, k] = _scaled(weights * told[:, k])
+        staying = smoothed[:, k] * (1.0 - chain.restart)
+        renewed = (smoothed[:, k] @ chain.restart)[:, None]
+        weights = (into @ staying.T).T + (staying @ constants)[:, None] + renewed * chain.start
+    later = np.ones_like(told[:, 0])
+    for k in reversed(range(told.shape[1] - 1)):
+        later = _scaled(later * told[:, k + 1])
+        stay = (into.T @ later.T).T + later.sum(axis=1, keepdims=True) * constants
+        later = stay * (1.0 - chain.restart) + (later @ chain.start)[:, None] * chain.restart
+        smoothed[:, k] = _scaled(smoothed[:, k] * later)
+    return smoothed
+
+
+def _scaled(weights: np.ndarray) -> np.ndarray:
+    return weights / weights.sum(axis=1, keepdims=True)
 
 
 def _smoothed_pairs(chain: SymbolChain, plain: TransitionMatrix, likelihoods, conditioned: dict) -> np.ndarray:
