@@ -218,10 +218,11 @@ def _holds(claim, names):
 def _sweep_in_words(claim, values, holding):
     """At which values of the swept choice the statement holds."""
     shown = [value if isinstance(value, str) else f"{value:g}" for value in values]
+    shown = [f"({value})" if "," in value else value for value in shown]
     yes = [value for value, holds in zip(shown, holding, strict=True) if holds]
     no = [value for value, holds in zip(shown, holding, strict=True) if not holds]
     if not no:
-        return f"at every {claim.swept['what']} tried ({', '.join(yes)})"
+        return f"at every {claim.swept['what']} tried: {', '.join(yes)}"
     return f"at {claim.swept['what']} {', '.join(yes)}, not at {', '.join(no)}" if yes else ""
 
 

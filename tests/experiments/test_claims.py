@@ -96,7 +96,7 @@ SWEPT = {"what": "threshold", "over": "[90, 95, 98]", "each": ["time"]}
 @pytest.mark.parametrize(
     ("predicate", "kind", "words"),
     [
-        ("time < 12", "reproduced", "reproduced, at every threshold tried (90, 95, 98)"),
+        ("time < 12", "reproduced", "reproduced, at every threshold tried: 90, 95, 98"),
         ("8 <= time <= 9", "in part", "in part: at threshold 90, 95, not at 98; it depends on it"),
         ("time > value", "not reproduced", "not reproduced: it depends on it"),
         ("time_low > 8", "in part", "in part: at threshold 98, not at 90, 95; it depends on it"),
