@@ -5,6 +5,7 @@ from typing import Any
 
 import networkx
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator
 from numpy.typing import ArrayLike
@@ -56,6 +57,35 @@ def draw_hull(
     if fill and hull.dimension == 2:
         axes.fill(*corners.T, color=outline["color"], alpha=0.15, linewidth=0, zorder=1)
     axes.plot(*corners.T, **outline)
+
+
+def over_time(panels: Iterable[Axes], by_time: pd.DataFrame, labels: dict[str, str], horizon: int) -> None:
+    """A panel for each quantity in `labels`, with a line for each method: columns method, time and the quantities."""
+    for panel, (quantity, label) in zip(panels, labels.items(), strict=True):
+        for method, part in by_time.groupby("method", sort=False):
+            panel.plot(part.time, part[quantity], label=method, markevery=max(1, horizon // 10))
+        panel.set(xlabel="timestamp", ylabel=label)
+        plain_log_scale(panel)
+
+
+def over_choices(
+    panels: Iterable[Axes], results: dict[str, list], data: str, labels: dict[str, str], names: list[str]
+) -> None:
+    """A panel for each quantity in `labels`, with a line for each method of `evaluation.by_choice` over `names`."""
+    for panel, (quantity, label) in zip(panels, labels.items(), strict=True):
+        for key, values in results.items():
+            if key.startswith(data) and key.endswith(f": {quantity}"):
+                with_intervals(panel, range(len(names)), values)
+        panel.set_ylabel(label)
+        panel.set_xticks(range(len(names)), names)
+        plain_log_scale(panel)
+
+
+def with_intervals(axes: Axes, x: Iterable, values: list, **style: Any) -> None:
+    """A line with the intervals of `claims.mean_with_interval`; numbers without an interval are drawn as they are."""
+    ends = [one if isinstance(one, dict) else {"value": one, "low": one, "high": one} for one in values]
+    middle, low, high = (np.array([one[end] for one in ends]) for end in ("value", "low", "high"))
+    axes.errorbar(list(x), middle, np.maximum([middle - low, high - middle], 0), capsize=2, elinewidth=0.8, **style)
 
 
 def plain_log_scale(axes: Axes) -> None:

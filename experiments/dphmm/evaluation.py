@@ -34,14 +34,14 @@ def compare(
 ) -> pd.DataFrame:
     """`evaluate` of the three methods of section 8 on each model, for each budget.
 
-    `models` and `radii` (r of G_util, km) are given by name of the data; `epsilons` are budgets of a release,
-    nats; `excluded_probability` is that of the baseline DPLS, a complete graph on the delta-location set. The
-    rows are those of `evaluate`, with data and method in front.
+    `models` are given by name, and `radii` (r of G_util, km) by its first word, the data set; `epsilons` are
+    budgets of a release, nats; `excluded_probability` is that of the baseline DPLS, a complete graph on the
+    delta-location set. The rows are those of `evaluate`, with data and method in front.
     """
     tables: dict[tuple, pd.DataFrame] = {}
     for name, model in models.items():
         policies = {
-            "DPHMM, G_util": (PolicyGraph.utility(model.answers, radii[name]), None),
+            "DPHMM, G_util": (PolicyGraph.utility(model.answers, radii[name.split()[0]]), None),
             "DPHMM, G_trs": (PolicyGraph.transition(model.transitions), None),
             "DPLS": (PolicyGraph.complete(len(model.answers)), excluded_probability),
         }
@@ -112,6 +112,34 @@ def over_trajectories(releases: pd.DataFrame, quantity: str) -> dict | float:
     """The mean of a column of `evaluate` over trajectories, with its interval; without it for a single trajectory."""
     means = releases.groupby("trajectory")[quantity].mean()
     return mean_with_interval(means) if len(means) > 1 else float(means.mean())
+
+
+def by_choice(releases: pd.DataFrame, quantities: Iterable[str]) -> dict[str, list]:
+    """`over_trajectories` for each data set, method and quantity: a list over the models of the data set.
+
+    `releases` are those of `compare`; the key is such as "Geolife, DPLS: error".
+    """
+    results: dict[str, list] = {}
+    for (name, method), part in releases.groupby(["data", "method"], sort=False):
+        for quantity in quantities:
+            key = f"{name.split()[0]}, {method}: {quantity}"
+            results[key] = [*results.get(key, []), over_trajectories(part, quantity)]
+    return results
+
+
+def ahead_over_time(by_time: pd.DataFrame, one: str, other: str) -> dict[str, list]:
+    """Shares of the timestamps at which method `one` protects more than `other`, at a smaller error.
+
+    `by_time` has a row for each data, method and time; a list over the models of each data set.
+    """
+    results: dict[str, list] = {}
+    for name, part in by_time.groupby("data", sort=False):
+        table = part.pivot(index="time", columns="method", values=["degree_of_protection", "error"])
+        more = table["degree_of_protection", one] > table["degree_of_protection", other]
+        smaller = table["error", one] < table["error", other]
+        key = f"{name.split()[0]}: share of timestamps at which {one} is ahead of {other}"
+        results[key] = [*results.get(key, []), float((more & smaller).mean())]
+    return results
 
 
 def time_growth(sizes: Iterable[int], epsilon: float, *, seed: int, repeats: int = 5) -> pd.DataFrame:

@@ -2,12 +2,14 @@
 
 The paper learns a chain from all trajectories of Geolife within Beijing's 3rd ring (cells of 0.34 km) and of
 Gowalla in Los Angeles (0.89 km), and follows 20 trajectories of 100 timestamps. It does not say how long a
-timestamp is, nor what is known at the start. Here Geolife is taken at fixed steps, Gowalla check-in by
-check-in; the chain is the maximum-likelihood estimate over the largest set of cells that all reach each
-other, and the cell before the first timestamp is public, so that possible states are few at first and become
-many, as section 8.1 reports.
+timestamp is, how long a position holds, how large Los Angeles is, nor what is known at the start. Here
+Geolife is taken at fixed steps and Gowalla check-in by check-in, for several steps, gaps and boxes. The chain
+is the maximum-likelihood estimate over the largest set of cells that all reach each other, and the cell
+before the first timestamp is public, so that possible states are few at first and become many, as section
+8.1 reports.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,27 +43,46 @@ class MobilityModel(FrozenArrays):
 
 
 def recorded_models(
-    n_trajectories: int, horizon: int, *, step: str, max_gap: str, stand_ins: dict[str, int], seed: int
+    n_trajectories: int,
+    horizon: int,
+    *,
+    cuts: Sequence[str],
+    boxes: Sequence[Sequence[float]],
+    stand_ins: dict[str, int],
+    seed: int,
 ) -> tuple[dict[str, MobilityModel], dict]:
     """The models of Geolife and Gowalla, from the recorded files or, where there are none, from synthetic stand-ins.
 
-    `n_trajectories` and `horizon` as in `mobility_model`; `step` is the time between two timestamps on
-    Geolife, and `max_gap` how long a position holds; `stand_ins` are the numbers of users of "geolife" and
-    "gowalla". Returns the models by name, and the record of their data for `figures.save_figure`.
+    `n_trajectories` and `horizon` as in `mobility_model`; `stand_ins` are the numbers of users of "geolife" and
+    "gowalla". There is a model of Geolife for each of the `cuts`, such as "10s/20s": the time between two
+    timestamps, and how long a position holds; and one of Gowalla for each of the `boxes` (south, north, west,
+    east). Returns the models by the names of `names_of`, and the record of their data for `figures.save_figure`.
     """
-    cuts: dict[str, dict] = {
-        "geolife": {"cell_km": 0.34, "step": step, "max_gap": max_gap},
-        "gowalla": {"cell_km": 0.89, "max_gap": "3D"},
-    }
-    sets = {
-        name: prepare(name, stand_in={"n_users": stand_ins[name], "seed": seed}, **cut) for name, cut in cuts.items()
-    }
-    models = {}
-    for name, one in sets.items():
+    arguments: list[dict] = [
+        {"cell_km": 0.34, "step": step, "max_gap": gap} for step, gap in (cut.split("/") for cut in cuts)
+    ]
+    arguments += [{"cell_km": 0.89, "max_gap": "3D", "box": box} for box in boxes]
+    models, sets = {}, {}
+    for name, cut in zip(names_of(cuts, boxes), arguments, strict=True):
+        data_set = name.split()[0].lower()
+        sets[data_set] = one = prepare(data_set, stand_in={"n_users": stand_ins[data_set], "seed": seed}, **cut)
         assert one.grid is not None  # both sets are positions
         centres = one.grid.centre(one.sequences.labels)
-        models[name.capitalize()] = mobility_model(one.sequences, centres, n_trajectories, horizon)
+        models[name] = mobility_model(one.sequences, centres, n_trajectories, horizon)
     return models, joint_record(*sets.values())
+
+
+def names_of(cuts: Sequence[str], boxes: Sequence[Sequence[float]]) -> list[str]:
+    """Names of the models of `recorded_models`: with the cut, and with the height and the width of the box.
+
+    >>> names_of(["10s/20s"], [(33.6, 34.4, -118.8, -117.8)])
+    ['Geolife 10s/20s', 'Gowalla 89 x 92 km']
+    """
+    names = [f"Geolife {cut}" for cut in cuts]
+    for south, north, west, east in boxes:
+        width = 111.2 * (east - west) * np.cos(np.radians((south + north) / 2))
+        names.append(f"Gowalla {111.2 * (north - south):.0f} x {width:.0f} km")
+    return names
 
 
 def mobility_model(sequences: Sequences, centres: ArrayLike, n_trajectories: int, horizon: int) -> MobilityModel:

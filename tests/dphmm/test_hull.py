@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 from scipy.spatial import ConvexHull
 
 from tests.dphmm.policies import F, categorical, linear_norm, random_policy
-from tplrepro.dphmm import PolicyGraph, SensitivityHull, cross_polytope, l1_sensitivity, sensitivity_hull
+from tplrepro.dphmm import PolicyGraph, SensitivityHull, cross_polytope, l1_sensitivity, protect, sensitivity_hull
+from tplrepro.mechanisms.k_norm import uniform_points
 
 
 def _as_set(points):
@@ -139,3 +140,17 @@ def test_few_half_spaces_settle_pairs_as_all_do(d):
     K = sensitivity_hull(policy, f)
     assert d < 5 or len(K.halfspaces) > 64  # a few of them are tried first
     assert (K.pairwise_contains(f, f[:7]) == K.contains(f[:, None] - f[:7])).all()
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_polygons_samples_and_added_edges_do_not_depend_on_last_bits(seed):
+    rng = np.random.default_rng(seed)
+    policy, answers = random_policy(rng, 40, 2, density=[0.002, 0.02, 0.2][seed % 3], whole=True)
+    nudges = 1 + 2.0**-51 * rng.integers(-1, 2, (7, 2))  # one for each row and column of the grid
+    answers, nudged = 0.34 * answers, 0.34 * answers * nudges[answers.astype(int) + 3, [0, 1]]
+    protections = [protect(policy, f) for f in (answers, nudged)]
+    assert protections[0].added_edges == protections[1].added_edges
+    one, other = (protection.hull for protection in protections)
+    assert other.vertices == pytest.approx(one.vertices, abs=1e-12)
+    samples = [uniform_points(hull, 200, np.random.default_rng(1)) for hull in (one, other)]
+    assert samples[1] == pytest.approx(samples[0], abs=1e-9)

@@ -78,3 +78,4 @@ def test_delta_location_set_is_the_smallest(seed, delta):
     # The sum of the others falls short of 1 by rounding.
     assert delta_location_set([0.1] * 10 + [0.0], 0).tolist() == list(range(10))
     assert delta_location_set([0.25, 0.25, 0.5], 0.25).tolist() == [0, 2]
+    assert delta_location_set([0.25, 0.25 + 1e-12, 0.5], 0.26).tolist() == [0, 2]  # rounding does not decide

@@ -15,12 +15,16 @@ from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.states import by_state
 from tplrepro.validation import as_numbers, check_codes, check_distribution, check_probability, frozen
 
+#: Probabilities, or distances, that differ by less of themselves count as equal.
+TIED = 1e-9
+
 
 def delta_location_set(prior: ArrayLike, excluded_probability: float) -> np.ndarray:
     """The fewest states with probability at least 1 - `excluded_probability` in total, (c,), ascending.
 
-    The paper calls that probability delta (Theorem 4.1 of [5]). Of states with equal probability those of
-    lower index come first. States of probability 0 are never included. ValueError unless `prior` is a
+    The paper calls that probability delta (Theorem 4.1 of [5]). Of states with equal probability (within one
+    part in 1e9, so that rounding does not decide) those of lower index come first. States of probability 0
+    are never included. ValueError unless `prior` is a
     distribution (N,) and `excluded_probability` is in [0, 1).
 
     >>> delta_location_set([0.1, 0.6, 0.005, 0.295], excluded_probability=0.01).tolist()
@@ -28,7 +32,9 @@ def delta_location_set(prior: ArrayLike, excluded_probability: float) -> np.ndar
     """
     p = check_distribution(prior, name="prior")
     check_probability(excluded_probability, "excluded_probability", one=False)
-    order = np.argsort(-p, kind="stable")
+    order = np.argsort(-p)
+    rank = np.append(0, np.cumsum(p[order][1:] < (1 - TIED) * p[order][:-1]))
+    order = order[np.lexsort((order, rank))]
     # Rounding of the sum must not cost a state: the set may only be too large.
     count = min(np.searchsorted(np.cumsum(p[order]), 1 - excluded_probability) + 1, np.count_nonzero(p))
     return np.sort(order[:count])

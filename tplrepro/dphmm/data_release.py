@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 
-from tplrepro.dphmm.constraint import as_answers, as_numbered_chain, check_states, delta_location_set
+from tplrepro.dphmm.constraint import TIED, as_answers, as_numbered_chain, check_states, delta_location_set
 from tplrepro.dphmm.hull import sensitivity_hull
 from tplrepro.dphmm.mechanisms import MECHANISMS, KNormMechanism
 from tplrepro.dphmm.policy_graph import PolicyGraph
@@ -108,7 +108,7 @@ def release(
     >>> released[0].policy.possible.tolist(), released[0].added_edges
     ([1, 2, 4], [(1, 4)])
     >>> [answer.z.round(3).tolist() for answer in released]
-    [[5.315, 2.729], [0.957, -1.29]]
+    [[3.413, 2.729], [1.174, -1.29]]
     """
     return DataRelease(policy, answers, transitions, **options).series(states, epsilon, initial, rng=rng)
 
@@ -258,7 +258,10 @@ class DataRelease:
             return positive[log_prior[positive] > log_probabilities(self._threshold)], perturbed
         possible = delta_location_set(np.exp(log_prior), self._excluded)
         outside = np.setdiff1d(positive, possible)
-        perturbed[outside] = possible[cKDTree(self._answers[possible]).query(self._answers[outside])[1]]
+        near = cKDTree(self._answers[possible])
+        nearest = near.query(self._answers[outside])[0] * (1 + TIED)
+        equal = near.query_ball_point(self._answers[outside], nearest)
+        perturbed[outside] = possible[[min(each) for each in equal]]
         return possible, perturbed
 
     def _protecting(self, constrained: PolicyGraph) -> dict[str | None, tuple[Protection, float]]:

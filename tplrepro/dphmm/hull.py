@@ -23,6 +23,8 @@ from tplrepro.validation import FrozenArrays, as_numbers, check_horizon, check_l
 
 #: Extents below this fraction of the largest number involved are rounding, not a dimension.
 FLAT = 2.0**-46
+#: Corners of a polygon closer to each other, or to a line, are told apart by rounding only.
+ROUNDING = 1e-12
 #: Half-spaces that pairs of points are tested with first, and how many numbers the test of the others holds
 #: at a time.
 SCREENS, ENTRIES = 32, 1_000_000
@@ -278,13 +280,36 @@ def _symmetric_hull(points: np.ndarray, spanning: np.ndarray, basis: np.ndarray)
     coordinates = points @ to_coordinates
     kept = _outer(coordinates)
     points = np.concatenate([points[kept], -points[kept]]) + 0.0  # no -0.0
-    hull = ConvexHull(np.concatenate([coordinates[kept], -coordinates[kept]]))
-    vertices = points[hull.vertices]
+    coordinates = np.concatenate([coordinates[kept], -coordinates[kept]])
+    hull = ConvexHull(coordinates)
     if points.shape[1] == 2:
-        vertices = vertices[np.argsort(np.arctan2(vertices[:, 1], vertices[:, 0]))]
-    normals = _normals(hull) @ to_coordinates.T
-    # Qhull may leave points out by rounding: the half-spaces then move out to them.
-    return vertices, points[hull.simplices], normals / max(1.0, float((points @ normals.T).max()))
+        corners = _polygon(coordinates, hull.vertices, to_coordinates)
+        facets = np.stack([corners, np.roll(corners, -1)], axis=1)
+        vertices, normals = points[corners], np.linalg.solve(coordinates[facets], np.ones((len(facets), 2, 1)))[..., 0]
+    else:
+        facets, vertices, normals = hull.simplices, points[hull.vertices], _normals(hull)
+    normals = normals @ to_coordinates.T
+    # Rounding may leave points out: the half-spaces then move out to them.
+    return vertices, points[facets], normals / max(1.0, float((points @ normals.T).max()))
+
+
+def _polygon(coordinates: np.ndarray, corners: np.ndarray, to_coordinates: np.ndarray) -> np.ndarray:
+    """The indices of a polygon's corners in an order, and a choice, that rounding does not change.
+
+    Counter-clockwise from the direction (-1, 0), which itself is last. Of corners less than `ROUNDING` apart
+    one is kept, and none that lies within `ROUNDING` of the line between its neighbours.
+    """
+    start = -to_coordinates[0]
+    turned = coordinates[corners] @ np.array([[start[0], -start[1]], [start[1], start[0]]])
+    angles = np.sign(np.linalg.det(to_coordinates)) * np.arctan2(turned[:, 1], turned[:, 0])
+    angles[angles < 1e-9] += 2 * np.pi
+    corners = corners[np.argsort(angles)]
+    steps = coordinates[np.roll(corners, -1)] - coordinates[corners]
+    corners = corners[np.linalg.norm(steps, axis=1) > ROUNDING]
+    before, at, after = (coordinates[np.roll(corners, shift)] for shift in (1, 0, -1))
+    arm, chord = at - before, after - before
+    heights = np.abs(arm[:, 0] * chord[:, 1] - arm[:, 1] * chord[:, 0]) / np.linalg.norm(chord, axis=1)
+    return corners[heights > ROUNDING]
 
 
 def _corners(points: np.ndarray) -> np.ndarray:

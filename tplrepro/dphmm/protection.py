@@ -18,7 +18,7 @@ from itertools import takewhile
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.dphmm.constraint import as_answers, check_states
+from tplrepro.dphmm.constraint import TIED, as_answers, check_states
 from tplrepro.dphmm.hull import GrowingHull, SensitivityHull, sensitivity_hull
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.validation import check_choice
@@ -221,8 +221,8 @@ def _one_by_one(
             # A flat body has volume 0 in the space around it; among flat ones their own volume decides. Equal
             # volumes are common there (all apexes at one height), and among them the nearest answer decides.
             volumes[dimensions > dimensions.min()] = np.inf
-            distances[volumes > volumes.min() * (1 + 1e-9)] = np.inf
-        nearest = int(np.argmin(distances))
+            distances[volumes > volumes.min() * (1 + TIED)] = np.inf
+        nearest = int(np.argmax(distances <= distances.min() * (1 + TIED)))  # the first of equal ones
         added.append((int(state), int(others[nearest])))
         growing.add(differences[nearest])
         remaining = exposed[(exposed != state) & (exposed != others[nearest])]

@@ -50,7 +50,7 @@ def uniform_points(body: ConvexBody, size: int, rng: np.random.Generator) -> np.
     --------
     >>> from tplrepro.dphmm import cross_polytope
     >>> uniform_points(cross_polytope(2, radius=3), 2, np.random.default_rng(0)).round(3).tolist()
-    [[-2.884, 0.012], [0.741, -0.661]]
+    [[-2.884, 0.012], [0.661, 0.741]]
     """
     chosen = np.searchsorted(np.cumsum(body.cone_volumes)[:-1], rng.random(size) * body.volume, side="right")
     # Exponentials divided by their sum are uniform weights of the vertices 0, w_1, ..., w_d.

@@ -1,7 +1,11 @@
+import os
+import subprocess
+import sys
 from functools import partial
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.collections import LineCollection
 
@@ -12,7 +16,8 @@ from tests.dphmm.policies import F, categorical
 from tplrepro.datasets import Sequences
 from tplrepro.dphmm import PolicyGraph, degree_of_protection, release, sensitivity_hull
 
-RECORDED = partial(mobility.recorded_models, step="10s", max_gap="20s", seed=0)
+BOX = (33.6, 34.4, -118.8, -117.8)
+RECORDED = partial(mobility.recorded_models, cuts=["10s/20s"], boxes=[BOX], seed=0)
 
 
 def _model(walks, centres, n_trajectories, horizon):
@@ -65,11 +70,48 @@ def test_evaluate_repeats_the_release(model, excluded):
     assert (table["released"].any(), table["released"][0], np.isnan(table["error"][0])) == (True, False, True)
 
 
+PRINT_SUMS = """
+from experiments.dphmm import evaluation, mobility
+cuts = {"cuts": ["10s/20s"], "boxes": [(33.6, 34.4, -118.8, -117.8)]}
+models, _ = mobility.recorded_models(2, 12, stand_ins={"geolife": 2, "gowalla": 200}, seed=1, **cuts)
+releases = evaluation.compare(models, {"Geolife": 1.0, "Gowalla": 2.0}, [1.0], excluded_probability=0.01, seed=5)
+columns = ["degree_of_protection", "error", "possible", "added_edges"]
+print(releases.groupby(["data", "method", "time"])[columns].sum().round(6).to_csv())
+"""
+
+
+def test_no_digit_depends_on_the_processor_or_the_number_of_threads(tmp_path):
+    # Kernels of OpenBLAS for another processor, and fewer instructions for NumPy, change last bits.
+    few = "AVX512F AVX512_SKX AVX2 FMA3"
+    machines = [("Haswell", "1", ""), ("Prescott", "2", few), ("Nehalem", "1", few)]
+    hidden = {name: str(tmp_path) for name in ("TPLREPRO_DATA", "TPLREPRO_CACHE")}
+    printed = [
+        subprocess.run(
+            [sys.executable, "-c", PRINT_SUMS],
+            env=os.environ
+            | hidden
+            | {"OPENBLAS_CORETYPE": core, "OPENBLAS_NUM_THREADS": threads, "NPY_DISABLE_CPU_FEATURES": disabled},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for core, threads, disabled in machines
+    ]
+    assert printed[0].count("\n") > 70
+    assert printed[1:] == printed[:1] * 2
+
+
 def test_compare_and_growth(model):
     table = evaluation.compare({"grid": model}, {"grid": 1.0}, [0.5, 1.0], excluded_probability=0.01, seed=0)
     assert table["method"].unique().tolist() == ["DPHMM, G_util", "DPHMM, G_trs", "DPLS"]
     assert table.columns[:4].tolist() == ["data", "method", "trajectory", "epsilon"]
     assert len(table) == 2 * 3 * 24
+    two = pd.concat([table, table.assign(data="grid twice", error=2 * table.error)])
+    found = evaluation.by_choice(two, ["error", "possible"])
+    assert [*found] == [f"grid, {name}: {each}" for name in table["method"].unique() for each in ("error", "possible")]
+    part = table[table["method"] == "DPLS"]
+    values = [each["value"] for each in found["grid, DPLS: error"]]
+    assert values == pytest.approx([part["error"].mean(), 2 * part["error"].mean()])
     growth = evaluation.time_growth([9, 16], 1.0, seed=0, repeats=1)
     assert growth["states"].tolist() == [9, 16]
     assert (growth[["G_trs", "complete"]] > 0).all(axis=None)
@@ -81,7 +123,7 @@ def test_stand_ins_take_the_place_of_missing_files(monkeypatch, tmp_path):
     models, record = RECORDED(2, 6, stand_ins={"geolife": 2, "gowalla": 200})
     assert record == {"data": "synthetic", "inputs": []}
     assert [model.trajectories.shape for model in models.values()] == [(2, 7)] * 2
-    assert models["Geolife"].answers.shape[1] == 2
+    assert models["Geolife 10s/20s"].answers.shape[1] == 2
 
 
 @pytest.mark.real_data
