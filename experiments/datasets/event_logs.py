@@ -16,6 +16,7 @@ from experiments.datasets import writing
 from tplrepro.datasets.reading import read_marker
 from tplrepro.datasets.registry import data_folder
 from tplrepro.eventlog.log import ACTIVITY, CASE, TIMESTAMP
+from tplrepro.eventlog.transition_system import TransitionSystem
 from tplrepro.eventlog.xes_reader import read_xes
 from tplrepro.validation import check_horizon
 
@@ -30,6 +31,14 @@ EVENT = f"""\t\t<event>
 \t\t\t<date key="{TIMESTAMP}" value="{{}}+00:00"/>
 \t\t</event>
 """
+#: Names of recorded logs in figures.
+TITLES = {
+    "bpic2012": "BPI 2012",
+    "bpic2013_incidents": "BPI 2013, incidents",
+    "receipt": "receipt phase",
+    "roadtraffic100traces": "road traffic fines",
+    "running-example": "running example",
+}
 N_ACTIVITIES, MEAN_LENGTH = 16, 14.5
 
 
@@ -63,6 +72,21 @@ def prepare_logs(names: Iterable[str], *, stand_in: dict | None = None) -> Prepa
     if not found:
         return PreparedLogs({"stand-in": synthetic_log(**(stand_in or {}))}, [])
     return PreparedLogs({name: read_xes(path) for name, path in found.items()}, list(found.values()))
+
+
+def entries_of(system: TransitionSystem) -> dict[str, float]:
+    """How full the matrix of single events of a transition system is.
+
+    >>> log = pd.DataFrame({CASE: list("1122"), ACTIVITY: list("abac")})
+    >>> [round(number, 2) for number in entries_of(TransitionSystem.from_log(log, window=1)).values()]
+    [1.0, 2, 0.2]
+    """
+    n = system.n_states
+    return {
+        "entries a row": system.counts.nnz / n,
+        "entries of the fullest row": int(system.counts.count_nonzero(axis=1).max()),
+        "share of pairs": system.counts.nnz / n**2,
+    }
 
 
 def recorded_logs() -> dict[str, Path]:
