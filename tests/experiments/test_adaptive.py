@@ -1,0 +1,28 @@
+"""Two plans that keep (epsilon, delta) each, and the choice between them, which does not."""
+
+import numpy as np
+import pytest
+
+import tplrepro as tpl
+from experiments import adaptive
+
+BACKWARD, FORWARD = np.array([[0.8, 0.2], [0.2, 0.8]]), np.array([[0.8, 0.2], [0.1, 0.9]])
+
+
+def test_each_plan_keeps_delta_and_the_choice_nearly_doubles_it():
+    two = adaptive.plans(1.0, 1e-5, BACKWARD, FORWARD, second=0.9)
+    for second in (two.response, two.reveal):
+        fixed = adaptive.largest_delta(1.0, two.first, [second] * 3, BACKWARD, FORWARD)
+        assert fixed == pytest.approx(1e-5, rel=1e-9)
+    chosen = adaptive.largest_delta(1.0, two.first, [two.response, two.response, two.reveal], BACKWARD, FORWARD)
+    assert 1.7e-5 < chosen <= 2e-5
+
+
+def test_the_deltas_are_those_of_profiles_for_a_fixed_plan():
+    """An upper bound by profiles, whose releases are those of the plan."""
+    two = adaptive.plans(1.0, 1e-5, BACKWARD, FORWARD, second=0.9)
+    losses = 0.001 * np.arange(2000)
+    first = np.array([np.maximum(two.first[0] - np.exp(x) * two.first[1], 0).sum() for x in losses])
+    events = [tpl.PrivacyProfile(first + 1e-16, 0.001), 0.9]
+    profiles = tpl.temporal_privacy_profile(events, BACKWARD, FORWARD, grid=0.001, pairs=True)
+    assert 1e-5 <= profiles.delta(1.0).max() <= 1.01e-5
