@@ -81,6 +81,7 @@ def test_without_each_of_its_tests_passed_a_claim_has_no_verdict(outcome):
         ({"bpl[1]": "0.2 ± 25 %", "1e4 * bpl[0]": "1,000 ± 1"}, "reproduced"),
         ({"bpl[1]": "0.2 ± 25 %", "1e4 * bpl[0]": "1,100 ± 1"}, "not reproduced"),
         ({"bpl": "0.2 ± 0.06"}, "not reproduced"),
+        ({"bpl[1]": "0.3 ± 10 %"}, "not reproduced"),
     ],
 )
 def test_a_printed_number_is_met_from_both_sides_within_a_tolerance_that_is_shown(printed, kind):
