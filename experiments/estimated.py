@@ -1,5 +1,7 @@
 """Budgets that different methods choose from counts of steps, for the notebook explore/estimated."""
 
+from functools import partial
+
 import numpy as np
 
 import tplrepro as tpl
@@ -26,7 +28,7 @@ def budgets_by_method(level: float, counts: np.ndarray, confidence: float, draws
 
     def of_posterior(prior):
         sides = (markov.posterior_draws(table, prior, draws, rng=rng) for table in (counts.T, counts))
-        return min(budget(level, *pair) for pair in zip(*sides, strict=True))
+        return tpl.allocate_for_several(partial(budget, level), zip(*sides, strict=True))
 
     redrawn = ([rng.multinomial(row.sum(), row / row.sum()) for row in counts] for _ in range(draws))
     one_side = 1 - (1 - confidence) / 2

@@ -5,6 +5,7 @@ another number.
 """
 
 import inspect
+from functools import partial
 
 import dp_accounting
 import numpy as np
@@ -217,6 +218,11 @@ ROWS = [
     ("measured_leakage", NONE, lambda f: tpl.measured_leakage(f.rows(LIKELIHOODS, (1,)), f.matrix(), f.matrix()).tpl),
     ("population_leakage", NONE, lambda f: tpl.population_leakage(sequences(f), EPSILONS).bpl),
     ("allocate_by_upper_bound", NONE, lambda f: tpl.allocate_by_upper_bound(1.0, f.matrix(), f.matrix())),
+    (
+        "allocate_for_several",
+        NONE,
+        lambda f: tpl.allocate_for_several(partial(tpl.allocate_by_upper_bound, 1.0), [(f.matrix(), f.matrix())]),
+    ),
     ("temporal_privacy_profile", NONE, lambda f: tpl.temporal_privacy_profile(GAUSSIAN, f.matrix()).epsilon(1e-3)),
     ("instantaneous_leakage", NONE, lambda f: sip.instantaneous_leakage(f.rows(STEPS, ONE), f.rows(START, ONE))),
     ("mutual_information", NONE, lambda f: sip.mutual_information(f.rows(STEPS, ONE), f.rows(START, ONE))),

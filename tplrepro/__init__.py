@@ -49,6 +49,7 @@ _EXPORTS = {
     "TemporalFilter": "leakage.filter",
     "NoFiniteSupremumError": "allocation.published",
     "allocate_by_upper_bound": "allocation.published",
+    "allocate_for_several": "allocation.several",
     "allocate_by_quantification": "allocation.published",
     "allocate_by_exact_leakage": "allocation.exact",
     "allocate_optimally": "allocation.optimal",
