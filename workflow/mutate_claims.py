@@ -111,6 +111,11 @@ def report(root=ROOT):
         found = []
         for claim in claims:
             record = json.loads((root / "figures" / f"{claim.record}.json").read_text(encoding="utf-8"))
+            try:
+                judge(claim, record)
+            except ClaimError as problem:
+                problems.append(f"{path.stem}: {problem}")
+                continue
             noticed = mutate(claim, record)
             found.append(noticed)
             aware = any(notices for _, notices in noticed)
@@ -121,7 +126,7 @@ def report(root=ROOT):
                 problems.append(f"{path.stem}: {claim.id}: notices {'a' if aware else 'no'} change; {remedy}")
         none = sum(not any(notices for _, notices in noticed) for noticed in found)
         every = [notices for noticed in found for _, notices in noticed]
-        rows.append([path.stem, len(claims), none, len(every), sum(every)])
+        rows.append([path.stem, len(found), none, len(every), sum(every)])
     sums = ["all", *(sum(row[column] for row in rows) for column in range(1, 5))]
     heads = ("claims of", "decided by records", "notice nothing", "changes", "noticed")
     table = markdown_table(heads, [[str(cell) for cell in row] for row in [*rows, sums]])

@@ -94,6 +94,13 @@ def test_the_report_lists_what_notices_nothing(repository, predicate, invariant,
     assert f"| tkde2019 | 1 | {int(unaware)} | 4 | {0 if unaware else 2} |" in text
 
 
+def test_a_claim_that_cannot_be_judged_is_reported_and_not_counted(repository):
+    state(repository, record="tkde2019/fig3", numbers={"x": "z"}, predicate="x < 100")
+    text, problems = report(repository)
+    assert problems == ["tkde2019: some: tkde2019/fig3 has no 'z' in its results; record it"]
+    assert "| tkde2019 | 0 | 0 | 0 | 0 |" in text
+
+
 @pytest.mark.parametrize(
     ("breaks", "problem"),
     [
