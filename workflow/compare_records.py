@@ -13,12 +13,15 @@ from pathlib import Path
 from workflow.configuration import owner_of, read_notebooks
 
 NOT_COMPARED = ("cost", "time_utc")
+#: With a tolerance, numbers that differ by less are equal: differences of numbers near 1 that should be 0.
+ROUNDING = 1e-12
 
 
 def differences(one, other, notebooks=None, tolerance=0.0):
     """One sentence for each part of a record, and each file, that is not the same in both folders.
 
-    With a tolerance, numbers may differ by that share of the larger one, and tables and pictures are not compared.
+    With a tolerance, numbers may differ by that share of the larger one, or by 1e-12, and tables and pictures are not
+    compared.
     """
     notebooks, (one, other) = notebooks or read_notebooks(), map(Path, (one, other))
     names = [{path.relative_to(folder) for path in folder.rglob("*.*")} for folder in (one, other)]
@@ -55,13 +58,19 @@ def _differing(one, other, timing, tolerance):
     for path in dict.fromkeys([*leaves[0], *leaves[1]]):
         values = [known.get(path, "nothing") for known in leaves]
         times = timing and path[0] == "results" and all(type(value) is float for value in values)
-        if path[0] not in NOT_COMPARED and not times and values[0] != values[1] and _apart(*values) > tolerance:
+        if path[0] not in NOT_COMPARED and not times and _differ(*values, tolerance):
             parts.setdefault(path[: 1 + (path[0] in ("parameters", "results"))], []).append(values)
     for path, pairs in parts.items():
         words = f"{' / '.join(map(str, path))}: {pairs[0][0]!r} and {pairs[0][1]!r}"
         apart = [distance for distance in (_apart(*pair) for pair in pairs) if distance < inf]
         words += f", relative {max(apart):.1e} at most" if apart else ""
         yield words + (f"; {len(pairs)} values in all" if len(pairs) > 1 else "")
+
+
+def _differ(one, other, tolerance):
+    """Whether two values differ by more than the tolerance."""
+    apart = _apart(one, other) if one != other else 0.0
+    return apart > tolerance and not (tolerance and apart < inf and abs(one - other) <= ROUNDING)
 
 
 def _apart(one, other):

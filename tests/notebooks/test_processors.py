@@ -27,6 +27,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.notebook]
 def test_committed_notebooks(processor, threads):
     command = [sys.executable, "-m", "workflow.committed_notebooks", "check", "--threads", str(threads)]
     environment = os.environ | {"OPENBLAS_CORETYPE": processor}
+    environment.pop("MPLBACKEND")  # that of our tests, which shows no figure
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-5000:]
 

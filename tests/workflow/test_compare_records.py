@@ -77,3 +77,14 @@ def test_within_a_tolerance_numbers_count_as_equal_and_nothing_else_does(folders
     ]
     change(path, results={"x": [1.0, "inf"], "n": 5})
     assert differences(*folders, tolerance=0.21) == ["tkde2019/fig3.json: results / x: 2.0 and 'inf'"]
+
+
+def test_with_a_tolerance_rounding_of_what_should_be_zero_counts_as_equal(folders):
+    one, other = (folder / "tkde2019" / "fig3.json" for folder in folders)
+    for path, value in ((one, 2.4e-13), (other, 2.9e-13)):
+        record = json.loads(path.read_text())
+        path.write_text(json.dumps(record | {"results": {"x": value}}))
+    assert differences(*folders, tolerance=1e-7) == []
+    assert len(differences(*folders)) == 1
+    other.write_text(other.read_text().replace("2.9e-13", "2.9e-11"))
+    assert len(differences(*folders, tolerance=1e-7)) == 1
