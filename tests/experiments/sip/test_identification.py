@@ -95,6 +95,22 @@ def test_smoothed_symbols_of_batches_are_those_of_their_places():
     assert found[0] == pytest.approx(expected / expected[0].sum(), rel=1e-12)
 
 
+def test_smoothed_symbols_of_batches_that_occur_at_order_2():
+    rng = np.random.default_rng(7)
+    batches = sip.observed_batches([rng.integers(0, 2, 24), [0, 0, 1, 1]], 2, 2)
+    chain = sip.chain_from_sequences(batches, batches.n_states, 2, restart=0.2)
+    found = sip.release_sequences(list(batches)[:1], sip.OptimalResponse(0.5), chain, rng=rng, keep_likelihoods=True)
+    told = found.likelihoods[0][:3]
+    expected, matrix = np.zeros((6, 2)), chain.toarray()
+    for path in itertools.product(range(chain.symbols.size), repeat=3):
+        x = chain.symbols[list(path)]
+        weight = chain.start[path[0]] * matrix[path[0], path[1]] * matrix[path[1], path[2]]
+        weight *= np.prod([told[k][x[k]] for k in range(3)])
+        expected[range(6), batches.symbols[x].ravel()] += weight
+    smoothed = identification.smoothed_symbols(chain, [told], batches.symbols)
+    assert smoothed[0] == pytest.approx(expected / expected[0].sum(), rel=1e-10)
+
+
 @pytest.mark.slow  # the network is compiled for each seed
 def test_the_network_finds_who_is_who_and_is_the_same_for_the_same_seed():
     pytest.importorskip("jax", reason="needs the extra attack")
