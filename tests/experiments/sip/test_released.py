@@ -14,12 +14,12 @@ def test_costs_of_randomised_response_are_those_of_its_matrix():
     assert found.changed == pytest.approx([(1 - matrix.diagonal()[own]).sum() for own in sessions], rel=1e-12)
 
 
-@pytest.mark.parametrize("kind", [sip.ConditionalRandomizedResponse, sip.OptimalResponse])
-def test_expected_costs_of_clicks_are_the_means_of_simulated_ones(kind):
+def test_expected_costs_of_clicks_are_the_means_of_simulated_ones():
     chain = sip.chain_from_sequences([[0, 1, 2, 0, 2, 1, 1, 0]], restart=0.2)
-    sessions, rng, draws = [np.array([0, 1, 2])], np.random.default_rng(4), 300
-    expected = clicks.click_costs(sessions * draws, kind(0.8), chain, rng=rng)
-    released = sip.release_sequences(sessions * draws, kind(0.8), chain, rng=rng)
+    sessions, rng, draws = [np.array([0, 1, 2])], np.random.default_rng(4), 1000
+    mechanism = sip.ConditionalRandomizedResponse(0.8)
+    expected = clicks.click_costs(sessions * draws, mechanism, chain, rng=rng)
+    released = sip.release_sequences(sessions * draws, mechanism, chain, rng=rng)
     wrong = np.array([own != sessions[0] for own in released.outputs]).sum(axis=1)
     far = np.array([np.abs(own - sessions[0]) for own in released.outputs]).sum(axis=1)
     assert expected.changed.mean() == pytest.approx(wrong.mean(), abs=4 * wrong.std() / np.sqrt(draws))
@@ -35,7 +35,8 @@ def test_a_gain_has_an_interval_over_sessions():
     assert less.gain_on(more)["distance"] == pytest.approx({"value": 1.0, "low": 1.0, "high": 1.0})
     uneven = clicks.SessionCosts(np.array([2.0, 4.0, 9.0]), zeros, zeros, np.array([1, 2, 3]))
     gain = less.gain_on(uneven)["distance"]
-    assert gain["low"] < gain["value"] == pytest.approx(1.5) < gain["high"]
+    assert gain["value"] == pytest.approx(1.5)
+    assert gain["low"] < 1.5 < gain["high"]
 
 
 def test_batches_of_a_huge_budget_cost_nothing_and_leakage_is_that_of_a_click():
