@@ -54,13 +54,13 @@ def test_every_format_gives_what_a_loop_gives(tmp_path_factory, rows):
         for user in sorted({user for user, *_ in rows})
     ]
     for kind in ("csv", "parquet"):
-        assert sorted(listed(read_sequences(write(folder / kind, frame, kind)))) == expected
-    assert sorted(listed(read_sequences(frame))) == expected
+        assert sorted(listed(read_sequences(write(folder / kind, frame, kind), same_time="rows"))) == expected
+    assert sorted(listed(read_sequences(frame, same_time="rows"))) == expected
     by_user = folder / "users"
     by_user.mkdir()
     for user, own in frame.groupby("user"):
         write(by_user / f"{user}.csv", own[["time", "state"]], "csv")
-    assert [own for _, own in listed(read_sequences(by_user))] == [own for _, own in expected]
+    assert [own for _, own in listed(read_sequences(by_user, same_time="rows"))] == [own for _, own in expected]
 
 
 def test_instants_order_observations_and_the_clock_there_cuts_steps():
@@ -97,16 +97,55 @@ def test_files_without_a_header_and_a_folder_of_one_file_a_user(tmp_path):
     assert [own for _, own in listed(by_name)] == [own for _, own in expected]
 
 
-def test_several_people_are_not_taken_for_one_in_silence():
-    with pytest.warns(
-        UserWarning, match="all rows of the DataFrame are taken for one user's, .*; give user= the column"
-    ):
-        together = read_sequences(FRAME, time="day", state="place")
-    assert len(set(together.users.tolist())) == 1
-    # None of these is in two states at once.
-    for frame in (FRAME.assign(day=range(5)), FRAME.assign(place="bar"), FRAME.drop(columns="day")):
+def test_several_people_are_not_taken_for_one():
+    message = "a user must be in one state at a time, .* such as in row 3 .* and row 4 .*; give user= the column"
+    with pytest.raises(ValueError, match=message):
+        read_sequences(FRAME, time="day", state="place")
+    for frame in (FRAME.assign(day=range(5)), FRAME.drop(columns="day")):  # none of these is in two states at once
         read_sequences(frame, state="place")
     read_sequences(FRAME, **NAMES)
+
+
+def test_a_user_in_two_states_at_one_time_is_an_error_until_one_is_chosen(tmp_path):
+    path = tmp_path / "visits.csv"
+    path.write_text("user,time,state\nada,1,home\nada,2,work\nada,2,bar\nada,3,home\nbob,2,bar\n")
+    message = "found another one in 1 rows, such as in line 3 of .*visits.csv and line 4 of .*; give same_time= 'first'"
+    with pytest.raises(ValueError, match=message):
+        read_sequences(path)
+    for choice, days in (
+        ("first", ["home", "work", "home"]),
+        ("last", ["home", "bar", "home"]),
+        ("rows", ["home", "work", "bar", "home"]),
+    ):
+        assert listed(read_sequences(path, same_time=choice)) == [("ada", days), ("bob", ["bar"])]
+    with pytest.raises(ValueError, match="same_time must be 'first', 'last' or 'rows', found 'both'"):
+        read_sequences(path, same_time="both")
+
+
+def test_equal_rows_count_once():
+    frame = pd.DataFrame({"user": 1, "time": [1, 1, 2], "state": ["a", "a", "b"]})
+    with pytest.warns(UserWarning, match="1 rows repeat a user, a time and a state, and count once"):
+        assert listed(read_sequences(frame)) == [(1, ["a", "b"])]
+
+
+def test_steps_hold_no_state_for_a_whole_step_unless_asked():
+    """Monday, Wednesday, Friday: without a gap nothing is a stay; with two days every other step is held."""
+    days = pd.DataFrame({"user": 1, "time": ["2024-01-01", "2024-01-03", "2024-01-05"], "state": ["a", "b", "c"]})
+    assert [own for _, own in listed(read_sequences(days, step="1D"))] == [["a"], ["b"], ["c"]]
+    with pytest.warns(UserWarning, match=r"40.0% of all states are held from an earlier step, for up to max_gap='2D'"):
+        assert listed(read_sequences(days, step="1D", max_gap="2D")) == [(1, ["a", "a", "b", "b", "c"])]
+
+
+@pytest.mark.parametrize(("unit", "many"), [("ms", 10**3), ("us", 10**6), ("ns", 10**9)])
+def test_epochs_in_other_units_are_not_taken_for_seconds(unit, many):
+    start = 1_700_000_400
+    seconds = pd.DataFrame({"user": 1, "time": [start, start + 600, start + 1200], "state": ["a", "b", "a"]})
+    frame = seconds.assign(time=seconds["time"] * many)
+    with pytest.raises(ValueError, match=f"must be seconds, found {start * many} in row 0 .*give time_unit='{unit}'"):
+        read_sequences(frame, step="10min")
+    expected = listed(read_sequences(seconds, step="10min"))
+    assert listed(read_sequences(frame, step="10min", time_unit=unit)) == expected == [(1, ["a", "b", "a"])]
+    assert listed(read_sequences(frame)) == expected  # only the order counts
 
 
 def test_spmf(tmp_path):

@@ -115,7 +115,7 @@ MISTAKES = {
         ),
         (
             "customer,time,state\n7,1,home\n8,1,office\n7,2,bar",
-            "all rows of the table are taken for one user's, though some share a time and not the state; give a header",
+            "a user must be in one state at a time, found another .* in line 2 .* and line 3 .*; give a header",
         ),
         ("state,hour\na,7\nb,9", "beside other columns, one of users .* or times .*, found state, hour; give a header"),
         ("a\nb\n", "must contain a step, found 2 separate states; give .* one sequence per line such as home,office"),

@@ -21,12 +21,15 @@ import pyarrow.parquet
 from tplrepro.datasets.grid import Box, Grid
 from tplrepro.datasets.reading import DataFormatError
 from tplrepro.datasets.table import find_columns, parse_numbers, parse_times, read_table, whole_numbers
-from tplrepro.datasets.time_steps import fixed_steps, observed_sequences
+from tplrepro.datasets.time_steps import fixed_steps, held_share, observed_sequences
 from tplrepro.markov.sequences import Sequences
 from tplrepro.validation import warn_caller
 
 TABLES = (".csv", ".tsv", ".txt", ".parquet", ".gz")  # files read from a folder
 POSITION = ("latitude", "longitude")
+UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # in a second
+WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+LATEST = 1e11  # seconds since 1970: the year 5138
 OPTIONAL = ("user", "time")
 OFFSET = r"(\d:\d\d\S*?)\s*(?:Z|[+-]\d\d(?::?\d\d)?)$"  # after a time of day
 SPMF = re.compile(rb"(@[^\n]*\n|\s)*\d+\s+(-1\s+\d+\s+)*-1\s+-2\s")
@@ -47,6 +50,8 @@ def read_sequences(
     step: str | float | timedelta | None = None,
     max_gap: str | float | timedelta | None = None,
     time_format: str | None = None,
+    time_unit: str | None = None,
+    same_time: str | None = None,
 ) -> Sequences:
     """Sequences of states from observations, one per row in any order.
 
@@ -62,12 +67,17 @@ def read_sequences(
         `Grid` over `box`, (south, north, west, east), by default around all positions
         States are named by row and column of the grid. A position outside the box ends a sequence.
     step, max_gap : with `step`, one state per time step as in `fixed_steps`, where the last known state holds for
-        `max_gap`, by default one step; without `step`, one state per row, and a gap longer than `max_gap`
-        ends a sequence
+        `max_gap`, by default less than one step; without `step`, one state per row, and a gap longer than
+        `max_gap` ends a sequence
+        A warning gives the share of states that are held from an earlier step: stays among them are assumed.
+    time_unit : "s", "ms", "us" or "ns", of times that are numbers, by default seconds
+    same_time : "first", "last" or "rows": which states of a user at one time count; "rows" are all, as steps in the
+        order of the rows
+        By default different states are an error, and equal ones count once, with a warning.
 
     Raises DataFormatError, a ValueError, if a file cannot be read; ValueError for a missing column, missing
-    or unreadable users or times, and arguments that do not fit together; and the errors of `fixed_steps` and
-    `Grid`.
+    or unreadable users or times, numbers as times that can be no seconds, a user in two states at one time, and
+    arguments that do not fit together; and the errors of `fixed_steps` and `Grid`.
 
     Examples
     --------
@@ -110,20 +120,67 @@ def read_sequences(
         around = [float(edge(one)) for one in degrees for edge in (np.nanmin, np.nanmax)]
         grid = Grid(Box(*(around if box is None else box)), cell_km)
         cells = grid.cell(*degrees)
-    if "user" not in frame and "time" in frame:
-        visits = pd.DataFrame({"time": instants, "cell": cells}).drop_duplicates()
-        if visits["time"].duplicated().any():
-            warn_caller(
-                f"all rows of {source} are taken for one user's, though some share a time and not the state; give "
-                "user= the column that tells users apart",
-            )
-    reports = pd.DataFrame({"user": codes, "time": instants if step is None else clock, "cell": cells})
+    if "time" in frame and instants.dtype.kind in "iuf" and (step is not None or max_gap is not None):
+        instants = clock = _seconds(instants, time_unit, place)
+    kept = np.arange(len(frame))
+    if "time" in frame and same_time != "rows":
+        kept = _one_state_at_a_time(codes, instants, cells, same_time, place, "user" in frame)
+    reports = pd.DataFrame({"user": codes, "time": instants if step is None else clock, "cell": cells}).iloc[kept]
     if step is None:
         found = observed_sequences(reports, max_gap=max_gap)
     else:
-        found = fixed_steps(reports, step, step if max_gap is None else max_gap)
+        found = fixed_steps(reports, step, max_gap)
+        held = 0.0 if max_gap is None else held_share(reports, step, max_gap)
+        if held > 0.0:
+            warn_caller(
+                f"{held:.1%} of all states are held from an earlier step, for up to max_gap={max_gap!r}: stays among "
+                "them are assumed, not observed; give a shorter max_gap, or none"
+            )
     labels = np.asarray(states)[found.labels] if cell_km is None else np.array(grid.labels(found.labels))
     return Sequences.from_flat(labels[found.values], found.offsets, np.asarray(users)[found.users])
+
+
+def _seconds(times: np.ndarray, unit: str | None, place: Place) -> np.ndarray:
+    """Times that are numbers, as seconds; an error if they would be centuries away."""
+    if unit not in (None, *UNITS):
+        raise ValueError(f"time_unit must be one of {', '.join(UNITS)}, found {unit!r}; give one, or no unit")
+    far = np.abs(times.astype(float)) > LATEST
+    if unit is None and far.any():
+        first = int(np.argmax(far))
+        likely = next((name for name, many in UNITS.items() if abs(times[first]) / many <= LATEST), "ns")
+        raise ValueError(
+            f"times that are numbers must be seconds, found {times[first]} in {place(first)}, after the year 5000; "
+            f"give time_unit={likely!r} for {WORDS[likely]} since 1970"
+        )
+    many = UNITS[unit or "s"]
+    return times if many == 1 else times.astype(float) / many
+
+
+def _one_state_at_a_time(
+    users: np.ndarray, times: np.ndarray, states: np.ndarray, same_time: str | None, place: Place, has_users: bool
+) -> np.ndarray:
+    """The rows (K,) that count, in order, where each user is in one state at a time."""
+    if same_time not in (None, "first", "last"):
+        raise ValueError(f"same_time must be 'first', 'last' or 'rows', found {same_time!r}; give one, or none")
+    reports = pd.DataFrame({"user": users, "time": times})
+    if not reports.duplicated().any():
+        return np.arange(len(reports))
+    if same_time is not None:
+        return np.flatnonzero(~reports.duplicated(keep=same_time).to_numpy())
+    distinct = reports.assign(state=states).drop_duplicates()
+    again = distinct.duplicated(["user", "time"]).to_numpy()
+    if again.any():
+        second = int(distinct.index[again][0])
+        first = int(np.argmax((users == users[second]) & (times == times[second])))
+        remedy = "same_time= 'first', 'last', or 'rows' if all are steps in the order of the rows"
+        if not has_users:
+            remedy = "user= the column that tells users apart, or " + remedy
+        raise ValueError(
+            f"a user must be in one state at a time, found another one in {again.sum()} rows, such as in "
+            f"{place(first)} and {place(second)}; give {remedy}"
+        )
+    warn_caller(f"{len(reports) - len(distinct)} rows repeat a user, a time and a state, and count once")
+    return distinct.index.to_numpy()
 
 
 def _read_files(path: Path, wanted: Mapping[str, Hashable]) -> tuple[pd.DataFrame, Place]:

@@ -9,6 +9,7 @@ Times are time stamps in UTC, or seconds as numbers. They order the reports exac
 """
 
 from datetime import timedelta
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,7 @@ SECOND = 1_000_000  # times are counted in microseconds, time stamps with nanose
 def fixed_steps(
     frame: pd.DataFrame,
     step: str | float | timedelta,
-    max_gap: str | float | timedelta,
+    max_gap: str | float | timedelta | None = None,
     *,
     state: str = "cell",
     user: str | list[str] = "user",
@@ -30,8 +31,8 @@ def fixed_steps(
     """Sequences of states at fixed time steps, the last known state holding for at most `max_gap`.
 
     At a time t that is a multiple of `step` (since 1970, or since second 0), a user's state is that of the
-    latest report at or before t, if that report is not older than `max_gap`. The last report holds until the
-    next multiple of `step`.
+    latest report at or before t, if that report is not older than `max_gap`; without `max_gap`, if it came after
+    the step before. The last report holds until the next multiple of `step`.
 
     `frame` has one report per row, in any order; of two reports at one time the later row counts. `state` is
     the column of states (integer or other hashable values), `user` the column or columns that identify the
@@ -42,18 +43,38 @@ def fixed_steps(
     >>> [s.tolist() for s in fixed_steps(reports, step=5, max_gap=10)]
     [[0, 1, 1, 0, 0], [1]]
     """
-    times, group, users, states = _reports(frame, state, user)
-    ticks, second = _ticks(times)
-    step, max_gap = _duration(step, "step", second), _duration(max_gap, "max_gap", second)
-    last = np.append(np.diff(group) != 0, True)[: len(ticks)]
-    begin = -(-ticks // step)  # the first step at or after the report
-    end = np.minimum(np.where(last, begin, -(-np.append(ticks[1:], 0) // step) - 1), (ticks + max_gap) // step)
-    lengths = np.where(states == OUTSIDE, 0, np.maximum(end - begin + 1, 0))
-    source = np.repeat(np.arange(len(ticks)), lengths)
+    group, users, states, begin, lengths = _steps_of_reports(frame, step, max_gap, state, user)
+    source = np.repeat(np.arange(len(states)), lengths)
     stops = np.cumsum(lengths)
     index = np.arange(len(source)) - np.repeat(stops - lengths, lengths) + begin[source]
     breaks = (np.diff(index) != 1) | (np.diff(group[source]) != 0)
     return _sequences(states[source], group[source], breaks, users)
+
+
+def held_share(
+    frame: pd.DataFrame, step: str | float | timedelta, max_gap: str | float | timedelta | None = None
+) -> float:
+    """The share of the states of `fixed_steps` that are held from an earlier step, without a report of their own.
+
+    >>> reports = pd.DataFrame({"user": 1, "time": [0.0, 4.0, 11.0, 31.0], "cell": [5, 6, 5, 6]})
+    >>> round(held_share(reports, step=5, max_gap=10), 3), held_share(reports, step=5)
+    (0.333, 0.0)
+    """
+    *_, lengths = _steps_of_reports(frame, step, max_gap, "cell", "user")
+    return float(np.maximum(lengths - 1, 0).sum() / max(lengths.sum(), 1))
+
+
+def _steps_of_reports(frame: pd.DataFrame, step: Any, max_gap: Any, state: str, user: str | list[str]) -> tuple:
+    """User codes, users and states of the sorted reports, the first step of each and the number of its steps."""
+    times, group, users, states = _reports(frame, state, user)
+    ticks, second = _ticks(times)
+    step = _duration(step, "step", second)
+    max_gap = step - 1 if max_gap is None else _duration(max_gap, "max_gap", second)
+    last = np.append(np.diff(group) != 0, True)[: len(ticks)]
+    begin = -(-ticks // step)  # the first step at or after the report
+    end = np.minimum(np.where(last, begin, -(-np.append(ticks[1:], 0) // step) - 1), (ticks + max_gap) // step)
+    lengths = np.where(states == OUTSIDE, 0, np.maximum(end - begin + 1, 0))
+    return group, users, states, begin, lengths
 
 
 def observed_sequences(
