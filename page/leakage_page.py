@@ -23,9 +23,9 @@ from page.noises import LAPLACE, PURE
 from page.notebook import result_notebook
 from page.plots import CURRENT
 from page.scheduling import Scheduler
-from page.schemes import SCHEMES
 from page.sources import MATCHING, SEQUENCES_FILE, MatrixSource
 from page.text import MAX_RELEASES, format_budgets, parse_budgets
+from tplrepro.allocation.schemes import SCHEMES
 from tplrepro.files import write_whole
 from tplrepro.leakage.temporal import as_loss_function
 

@@ -12,7 +12,7 @@ from matplotlib.ticker import LogLocator
 from experiments.figures import PALETTE, subplots
 from page.analysis import Analysis
 from page.glossary import about
-from page.schemes import SCHEMES
+from tplrepro.allocation.schemes import SCHEMES
 
 CURRENT = "the chosen budgets"
 GREY = "#8c8c8c"  # readable on white and on black

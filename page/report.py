@@ -13,7 +13,7 @@ from page.analysis import Analysis
 from page.glossary import explained
 from page.noises import GAUSSIAN, LAPLACE, PURE, Noise, gaussian_multipliers, quantify
 from page.plots import CURRENT, draw
-from page.schemes import PENDING, mean_error
+from tplrepro.allocation.schemes import PENDING, mean_error
 from tplrepro.leakage.temporal import temporal_privacy_leakage
 
 # Prefixes of the columns of a saved file.

@@ -24,7 +24,7 @@ FLOORS = (
     {"markov"},
     {"datasets", "leakage"},
     {"allocation"},
-    {"dphmm", "eventlog", "sip"},
+    {"dphmm", "eventlog", "reporting", "sip"},
 )
 ROOMS = ("allocation", "datasets", "dphmm", "eventlog", "markov", "mechanisms", "sip")
 

@@ -56,6 +56,7 @@ _EXPORTS = {
     "allocate_noise": "allocation.noise",
     "allocate_with_stopping": "allocation.stopping",
     "release_counts": "mechanisms.counts",
+    "report": "reporting.report",
     "LinearGaussianSeries": "markov.linear_gaussian",
     "gaussian_series_leakage": "leakage.gaussian_series",
     "gaussian_series_limit": "leakage.gaussian_series",

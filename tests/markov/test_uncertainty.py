@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 from scipy.stats import beta, kstest
 
 import tplrepro as tpl
-from tplrepro.markov import Sequences, bootstrap_draws, leakage_interval, posterior_draws
+from tplrepro.markov import (
+    Sequences,
+    as_sequences,
+    bootstrap_counts,
+    bootstrap_draws,
+    count_transitions,
+    leakage_interval,
+    posterior_draws,
+)
 
 TABLE = np.array([[8.0, 2.0], [1.0, 9.0]])
 LISTS = st.lists(st.lists(st.integers(0, 3), max_size=6), min_size=1, max_size=5).filter(any)
@@ -59,3 +67,18 @@ def test_interval_ends_are_values_of_draws_rounded_outwards():
     interval = leakage_interval(draws, lambda P: tpl.temporal_privacy_leakage([0.1] * 5, P.reverse(), P).tpl)
     assert interval.upper.shape == (5,)
     assert ((interval.lower >= 0.1) & (interval.lower < interval.upper) & (interval.upper <= 0.5)).all()
+
+
+def test_counts_of_redrawn_users_are_those_of_their_sequences():
+    """The same draws as by `bootstrap_draws`, whose users are groups of sequences."""
+    sequences = as_sequences({u: [[0, 1, 2, u % 3], [2], [1, 1]] for u in range(7)})
+    slow = bootstrap_draws(
+        sequences,
+        5,
+        rng=np.random.default_rng(3),
+        groups=sequences.users.tolist(),
+        estimate=lambda sample: count_transitions(sample)[0].toarray(),
+    )
+    fast = bootstrap_counts(sequences, 5, rng=np.random.default_rng(3))
+    for expected, found in zip(slow, fast, strict=True):
+        assert (found.toarray() == expected).all()

@@ -16,6 +16,7 @@ _EXPORTS = {
     "estimate_higher_order": "higher_order",
     "every_kth": "higher_order",
     "fit_hidden_chain": "hidden",
+    "bootstrap_counts": "uncertainty",
     "bootstrap_draws": "uncertainty",
     "leakage_interval": "uncertainty",
     "posterior_draws": "uncertainty",

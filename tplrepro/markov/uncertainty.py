@@ -18,6 +18,7 @@ import numpy as np
 
 from tplrepro.markov.sequences import Sequences, as_sequences
 from tplrepro.markov.transition import TransitionMatrix, checked_counts
+from tplrepro.progress import progress_bar
 from tplrepro.validation import FrozenArrays, check_horizon, check_probability, check_smoothing
 
 #: Posterior draws of more states (one number for each pair of them) are refused: 3.2 GB.
@@ -105,6 +106,41 @@ def bootstrap_draws(
         return coded.select(np.concatenate([blocks[block] for block in chosen]))
 
     return (estimate(redrawn()) for _ in range(draws))
+
+
+def bootstrap_counts(sequences: Any, draws: int, *, rng: np.random.Generator, progress: bool = False) -> Iterator[Any]:
+    """Counts of steps (n, n), csr_arrays, of users that are redrawn with replacement.
+
+    The same draws as those of `bootstrap_draws` with users as groups, from a sparse matrix of users by distinct
+    steps: a draw is one product with it. `progress` shows a bar.
+
+    Examples
+    --------
+    >>> draws = bootstrap_counts({"ann": [0, 1, 1], "bob": [1, 0, 1]}, 2, rng=np.random.default_rng(1))
+    >>> [counts.toarray().tolist() for counts in draws]
+    [[[0.0, 2.0], [1.0, 1.0]], [[0.0, 2.0], [2.0, 0.0]]]
+    """
+    import pandas as pd
+    import scipy.sparse
+
+    draws = check_horizon(draws, "draws")
+    coded = as_sequences(sequences)
+    n = coded.n_states
+    users, names = pd.factorize(coded.users, use_na_sentinel=False)
+    before, after = coded.transitions()
+    steps, kind = np.unique(before.astype(np.int64) * n + after, return_inverse=True)
+    user = np.repeat(users, np.maximum(coded.lengths - 1, 0))
+    table = scipy.sparse.coo_array((np.ones(user.size), (user, kind)), shape=(len(names), steps.size)).tocsr()
+
+    def redrawn() -> Iterator[Any]:
+        with progress_bar(draws, progress, "bootstrap", "draw") as bar:
+            for _ in range(draws):
+                chosen = rng.integers(len(names), size=len(names))
+                times = np.bincount(chosen, minlength=len(names)) @ table
+                yield scipy.sparse.coo_array((times, (steps // n, steps % n)), shape=(n, n)).tocsr()
+                bar.update()
+
+    return redrawn()
 
 
 @dataclass(frozen=True)

@@ -4,19 +4,22 @@ The error of a release is the mean absolute value of its Laplace noise, sensitiv
 of [1]); the error of a series is the mean over its releases.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro import allocate_by_quantification, allocate_by_upper_bound, allocate_optimally
+from tplrepro.allocation.optimal import allocate_optimally
+from tplrepro.allocation.published import allocate_by_quantification, allocate_by_upper_bound
 from tplrepro.leakage.temporal import temporal_privacy_leakage
 from tplrepro.validation import FrozenArrays
 
+COMPOSED = "α/T at each release"
 OPTIMAL = "smallest error (T known)"
 #: Name -> function of (alpha, backward, forward, horizon).
-SCHEMES = {
-    "α/T at each release": lambda alpha, backward, forward, horizon: np.full(horizon, alpha / horizon),
+SCHEMES: dict[str, Callable[..., np.ndarray]] = {
+    COMPOSED: lambda alpha, backward, forward, horizon: np.full(horizon, alpha / horizon),
     "Algorithm 7 (any T)": lambda alpha, backward, forward, horizon: np.full(
         horizon, allocate_by_upper_bound(alpha, backward, forward)
     ),

@@ -1,0 +1,206 @@
+"""`tpl.report`: the promise of the recommended plan, the checks, and what people read."""
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tplrepro as tpl
+from tplrepro import markov
+from tplrepro.allocation.schemes import COMPOSED
+from tplrepro.reporting import checks
+from tplrepro.reporting.command import main
+from tplrepro.reporting.plans import ESTIMATE, UPPER, rounded_down
+from tplrepro.reporting.sentences import rounded_up
+
+
+def walks(matrix, users, length, rng):
+    chain = tpl.TransitionMatrix(matrix)
+    return {f"user {u}": chain.sample(length, rng=rng) for u in range(users)}
+
+
+FADING = [[0.6, 0.4], [0.3, 0.7]]
+
+
+@pytest.fixture(scope="module")
+def advice():
+    return tpl.report(walks(FADING, 30, 60, np.random.default_rng(1)), 1.0, 12, title="<b>log</b>")
+
+
+def test_the_recommended_plan_keeps_alpha_for_its_printed_budgets(advice):
+    """Against the chain that made the data, the estimate, and the upper end."""
+    plan = advice.recommendation
+    printed = np.array([float(f"{budget:.6g}") for budget in plan.budgets])
+    assert (printed == plan.budgets).all()
+    backward = tpl.TransitionMatrix(FADING).reverse()
+    assert tpl.temporal_privacy_leakage(printed, backward, FADING).tpl.max() <= 1.0
+    counts, states = markov.count_transitions(walks(FADING, 30, 60, np.random.default_rng(1)))
+    upper = [tpl.PrivacyLossFunction.from_counts(side, 0.975, states) for side in (counts.T, counts)]
+    assert tpl.temporal_privacy_leakage(printed, *upper).tpl.max() == plan.tpl[UPPER] <= 1.0
+    assert plan.scheme != COMPOSED
+    assert plan.against == UPPER
+    assert plan.user_level == printed.sum()
+
+
+def test_every_plan_keeps_alpha_against_its_adversary(advice):
+    for plan in advice.plans:
+        assert plan.tpl[plan.against] <= 1.0
+    composed = next(plan for plan in advice.plans if plan.scheme == COMPOSED)
+    assert composed.user_level <= 1.0
+    assert {plan.against for plan in advice.plans} == {ESTIMATE, UPPER, "any prior"}
+
+
+@given(
+    st.integers(0, 1000),
+    st.integers(2, 4),
+    st.integers(1, 5),
+    st.integers(5, 30),
+    st.floats(0.1, 3.0),
+    st.integers(1, 9),
+)
+@settings(max_examples=25, deadline=None)
+def test_a_recommendation_keeps_alpha_whatever_the_data(seed, states, users, length, alpha, horizon):
+    rng = np.random.default_rng(seed)
+    sequences = {u: [0, 1, *rng.integers(0, states, length).tolist()] for u in range(users)}
+    advice = tpl.report(sequences, alpha, horizon, draws=0, anyway=True)
+    plan = advice.recommendation
+    assert plan.tpl[UPPER] <= alpha
+    assert len(advice.sentences) == 5
+    json.dumps(advice.to_dict(), allow_nan=False)
+    if plan.scheme == COMPOSED:
+        assert plan.user_level <= alpha
+
+
+@given(st.floats(1e-9, 1e9))
+def test_budgets_round_down_and_bounds_round_up(value):
+    assert value * (1 - 1e-5) <= rounded_down([value])[0] <= value
+    assert float(rounded_up(value)) >= value * (1 - 1e-12)
+
+
+def test_alpha_over_T_is_recommended_where_it_is_within_5_percent_of_the_best():
+    """Users who never move: leakage adds up, and no scheme is better."""
+    advice = tpl.report({u: [u % 2] * 50 for u in range(20)}, 1.0, 5, draws=0)
+    assert advice.recommendation.scheme == COMPOSED
+    assert "whole series" in advice.sentences[1]
+
+
+class TestChecks:
+    """Each departure from one first-order chain is doubted, and then α/T is recommended."""
+
+    def verdicts(self, sequences):
+        advice = tpl.report(sequences, 1.0, 10, draws=0)
+        return {check.name: check.verdict for check in advice.checks}, advice
+
+    def test_one_chain_is_fine(self, advice):
+        assert {check.verdict for check in advice.checks} == {checks.FINE}
+
+    def test_second_order(self):
+        """Two chains that alternate: the last place says nothing about the next, the one before does."""
+        rng = np.random.default_rng(2)
+        sticky = [[0.9, 0.1], [0.1, 0.9]]
+        pairs = [walks(sticky, 20, 40, rng) for _ in range(2)]
+        sequences = {u: [x for pair in zip(pairs[0][u], pairs[1][u], strict=True) for x in pair] for u in pairs[0]}
+        verdicts, advice = self.verdicts(sequences)
+        assert verdicts["order of the chain"] == checks.DOUBTFUL
+        assert advice.recommendation.scheme == COMPOSED
+
+    def test_a_change_half_way(self):
+        rng = np.random.default_rng(3)
+        early, late = (walks(m, 20, 40, rng) for m in ([[0.9, 0.1], [0.1, 0.9]], [[0.5, 0.5], [0.5, 0.5]]))
+        verdicts, advice = self.verdicts({u: early[u] + late[u] for u in early})
+        assert verdicts["first and second half of the time"] == checks.DOUBTFUL
+        assert advice.recommendation.scheme == COMPOSED
+
+    def test_two_kinds_of_users(self):
+        rng = np.random.default_rng(4)
+        stays, moves = (walks(m, 10, 80, rng) for m in ([[0.9, 0.1], [0.1, 0.9]], [[0.3, 0.7], [0.7, 0.3]]))
+        verdicts, advice = self.verdicts(stays | {f"{u}, other": walk for u, walk in moves.items()})
+        assert verdicts["differences between users"] == checks.DOUBTFUL
+        assert advice.recommendation.scheme == COMPOSED
+
+    def test_numbers_as_states_are_refused_unless_asked_for(self):
+        """Every state is seen once, so that smoothing makes up half of a row or more."""
+        sequences = {u: list(range(30 * u, 30 * u + 30)) for u in range(3)}
+        verdicts, advice = self.verdicts(sequences)
+        assert (verdicts["share made up"], advice.withheld) == (checks.REFUSED, True)
+        assert advice.warnings[0] in str(advice)
+        assert "The recommendation is withheld" in advice.to_html(figures=False)
+        assert not tpl.report(sequences, 1.0, 10, draws=0, anyway=True).withheld
+
+    def test_evidence_is_the_mean_log_likelihood_of_both_directions(self):
+        """Against sums over single steps."""
+        rng = np.random.default_rng(5)
+        steps = checks.Steps.of(markov.as_sequences({u: rng.integers(0, 3, 9).tolist() for u in "abc"}))
+        everything = np.ones(steps.before.size, dtype=bool)
+        found = checks.evidence_for(steps.user, steps, everything)
+        half = (steps.quarter + steps.user) % 2
+        gains = []
+        for weight in checks.WEIGHTS:
+            gain = 0.0
+            for side in (0, 1):
+                for m in np.flatnonzero(half != side):
+                    row = (half == side) & (steps.before == steps.before[m])
+                    cell = row & (steps.after == steps.after[m])
+                    p = (cell.sum() + 1 / 3) / (row.sum() + 1)
+                    own = steps.user == steps.user[m]
+                    gain += np.log(((cell & own).sum() + weight * p) / ((row & own).sum() + weight) / p) / 2
+            gains.append(gain)
+        assert found.nats == pytest.approx(np.log(np.mean(np.exp(gains))), abs=1e-12)
+        assert found.weight == checks.WEIGHTS[int(np.argmax(gains))]
+
+
+def test_labels_with_html_are_escaped(advice):
+    page = advice.to_html()
+    assert "<b>log" not in page
+    assert "&lt;b&gt;log" in page
+    assert "<script" not in page
+    assert page.count("data:image/png;base64") == 1
+
+
+def test_the_planned_releases_are_judged():
+    sequences = walks(FADING, 30, 60, np.random.default_rng(1))
+    assert tpl.report(sequences, 1.0, 12, draws=0).sentences[0].startswith("No: ")
+    assert tpl.report(sequences, 1.0, 12, epsilon=0.2, draws=0).sentences[0].startswith("Yes: ")
+    within = tpl.report(sequences, 1.0, 12, epsilon=1 / 12, draws=0)
+    assert "whole series" in within.sentences[0]
+
+
+def test_gaussian_error_stands_beside_laplace_error(advice):
+    sequences = walks(FADING, 30, 60, np.random.default_rng(1))
+    found = tpl.report(sequences, 1.0, 12, delta=1e-6, draws=0)
+    backward, forward = (
+        tpl.TransitionMatrix.from_sequences(sequences, smoothing=0.5, direction=d) for d in ("backward", "forward")
+    )
+    multiplier = tpl.allocate_noise(1.0, 1e-6, backward, forward, 12)[0]
+    expected = multiplier * np.sqrt(2.0) * np.sqrt(2.0 / np.pi)
+    assert found.table["Gaussian error"].max() == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_command(tmp_path, capsys):
+    path, page, budgets = tmp_path / "my.csv", tmp_path / "my.html", tmp_path / "budgets.csv"
+    rows = [
+        (u, t, s) for u, walk in walks(FADING, 20, 40, np.random.default_rng(6)).items() for t, s in enumerate(walk)
+    ]
+    pd.DataFrame(rows, columns=["who", "day", "place"]).to_csv(path, index=False)
+    words = [str(path), "--user", "who", "--time", "day", "--state", "place", "--alpha", "1", "--horizon", "6"]
+    assert main(["report", *words, "--draws", "0", "--html", str(page), "--budgets", str(budgets)]) == 0
+    assert capsys.readouterr().out.startswith("my.csv\n1. No: 6 releases")
+    assert page.read_text().startswith("<!doctype html>")
+    planned = pd.read_csv(budgets)
+    assert main(["report", *words, "--draws", "0", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["recommendation"]
+    assert found["budgets"] == planned[f"{found['scheme']}, {found['against']}"].tolist()
+    pd.DataFrame({"who": 1, "day": range(20), "place": range(20)}).to_csv(path, index=False)
+    assert main(["report", *words, "--draws", "0"]) == 3
+    assert re.search("WARNING: share made up", capsys.readouterr().out)
+    assert main(["report", str(tmp_path / "none.csv"), "--alpha", "1", "--horizon", "6"]) == 2
+    assert "tplrepro report: " in capsys.readouterr().err
+
+
+def test_nothing_to_report_on():
+    with pytest.raises(ValueError, match="steps between at least two states, found 3 steps and 1 states"):
+        tpl.report([[0, 0, 0, 0]], 1.0, 5)

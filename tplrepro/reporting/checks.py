@@ -1,0 +1,178 @@
+"""Is a first-order chain that all users share believable? Each check ends in one sentence.
+
+Three checks ask the same question: do steps counted by a context (the place before, the user, the half of the
+time axis) predict other steps better than steps counted without it? Each user's steps are cut into four
+quarters of time; alternating quarters make two halves, and each half predicts the other. With a context, a row
+is (c + w p) / (|c| + w) for its counts c, the row p without context, and a weight w. The gain in
+log-likelihood is averaged over both directions, and its exponential over `WEIGHTS`. If the context does not
+matter this average is at most 1 in expectation for a known p, so that it exceeds 1 / `FALSE_ALARM` with at most
+that probability (Markov's inequality).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tplrepro.markov.sequences import Sequences
+
+#: Weights w of the row without context, in steps.
+WEIGHTS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+#: Probability with which a context that does not matter is taken for one that does.
+FALSE_ALARM = 0.05
+#: Fewer steps from a state, on average, are doubtful.
+FEW_STEPS = 10.0
+
+FINE, DOUBTFUL, REFUSED = "fine", "doubtful", "refused"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check of the model: `verdict` is "fine", "doubtful" or "refused"."""
+
+    name: str
+    verdict: str
+    sentence: str  # with what to do unless fine
+    value: float  # nats of evidence, steps, or a share
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """All steps of all users, in their order; arrays (m,)."""
+
+    before: np.ndarray  # codes of states
+    after: np.ndarray
+    earlier: np.ndarray  # the state before `before`, -1 at the start of a sequence
+    user: np.ndarray  # codes of users
+    quarter: np.ndarray  # of the user's own steps, 0 to 3
+    n_states: int
+
+    @classmethod
+    def of(cls, data: Sequences) -> "Steps":
+        """The steps of `data`."""
+        import pandas as pd
+
+        users, _ = pd.factorize(data.users, use_na_sentinel=False)
+        data, users = data.select(np.argsort(users, kind="stable")), np.sort(users)
+        inside = np.ones(data.values.size, dtype=bool)
+        starts = data.offsets[:-1][data.lengths > 0]
+        inside[starts] = False
+        after = np.flatnonzero(inside)
+        earlier = np.where(inside[after - 1], data.values[after - 2], -1)
+        user = np.repeat(users, data.lengths)[after]
+        counted = np.bincount(user, minlength=1)
+        place = np.arange(user.size) - (np.cumsum(counted) - counted)[user]
+        quarter = 4 * place // np.maximum(counted[user], 1)
+        return cls(data.values[after - 1], data.values[after], earlier, user, quarter, data.n_states)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """How much better a context predicts: `nats` of log-likelihood on held-out steps, at the best `weight`."""
+
+    nats: float
+    weight: float
+
+
+def evidence_for(context: np.ndarray, steps: Steps, chosen: np.ndarray, order: int = 1) -> Evidence:
+    """Evidence that the `context` (m,) of the `chosen` steps (a mask) matters to a chain of `order` 0 or 1."""
+    n = steps.n_states
+    context, before, after = context[chosen].astype(np.int64), steps.before[chosen], steps.after[chosen]
+    half = (steps.quarter[chosen] + steps.user[chosen]) % 2
+    plain = before.astype(np.int64) if order else np.zeros(before.size, dtype=np.int64)
+    plain_rows, plain_cells = _rows_and_cells(plain, after, n)
+    rows, cells = _rows_and_cells(context * n + plain, after, n)
+    gains = np.zeros(len(WEIGHTS))
+    for side in (0, 1):
+        train, test = half == side, half != side
+        count, total = _counts_at(plain_cells, train, test), _counts_at(plain_rows, train, test)
+        expected = (count + 1.0 / n) / (total + 1.0)
+        count, total = _counts_at(cells, train, test), _counts_at(rows, train, test)
+        for k, weight in enumerate(WEIGHTS):
+            gains[k] += 0.5 * np.log((count / expected + weight) / (total + weight)).sum()
+    return Evidence(float(np.logaddexp.reduce(gains) - np.log(len(WEIGHTS))), WEIGHTS[int(np.argmax(gains))])
+
+
+def _rows_and_cells(row: np.ndarray, after: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Each step's row and cell of a table of counts, numbered without gaps."""
+    rows = np.unique(row, return_inverse=True)[1]
+    return rows, np.unique(rows.astype(np.int64) * n + after, return_inverse=True)[1]
+
+
+def _counts_at(numbers: np.ndarray, train: np.ndarray, test: np.ndarray) -> np.ndarray:
+    """How many steps of `train` have the number of each step of `test`."""
+    return np.bincount(numbers[train], minlength=numbers.max(initial=0) + 1)[numbers[test]]
+
+
+def check_order(steps: Steps) -> Check:
+    """Order 0, 1 or 2, by held-out likelihood."""
+    everything = np.ones(steps.before.size, dtype=bool)
+    first = evidence_for(steps.before, steps, everything, order=0)
+    second = evidence_for(steps.earlier, steps, steps.earlier >= 0)
+    name = "order of the chain"
+    if _matters(second):
+        words = (
+            f"the place before the last one predicts the next as well (order 2 gains {second.nats:.3g} nats on "
+            "held-out steps): use longer steps of time, or states that hold two places"
+        )
+        return Check(name, DOUBTFUL, words, second.nats)
+    if not _matters(first):
+        words = (
+            f"no correlation shows on held-out steps (order 1 gains {first.nats:.3g} nats); the promise counts on one"
+        )
+        return Check(name, FINE, words, second.nats)
+    words = f"order 1 predicts held-out steps better than order 0 (by {first.nats:.3g} nats), order 2 no better"
+    return Check(name, FINE, words, second.nats)
+
+
+def check_stationarity(steps: Steps) -> Check:
+    """One chain in both halves of each user's time."""
+    found = evidence_for(steps.quarter // 2, steps, np.ones(steps.before.size, dtype=bool))
+    name = "first and second half of the time"
+    if _matters(found):
+        words = (
+            f"the steps of the two halves differ (a chain for each gains {found.nats:.3g} nats on held-out steps): "
+            "report on the later half alone, and again when new data come"
+        )
+        return Check(name, DOUBTFUL, words, found.nats)
+    return Check(name, FINE, f"one chain predicts both halves (two gain {found.nats:.3g} nats)", found.nats)
+
+
+def check_users(steps: Steps) -> tuple[Check, float]:
+    """One chain for all users, and the weight of the pooled chain that predicts each user's other steps best."""
+    name = "differences between users"
+    people = int(steps.user.max(initial=0)) + 1
+    if people == 1:
+        words = (
+            "there is a single user: nothing is known about how others differ; name the column of users if there are"
+        )
+        return Check(name, FINE, words, 0.0), WEIGHTS[-1]
+    found = evidence_for(steps.user, steps, np.ones(steps.before.size, dtype=bool))
+    if _matters(found):
+        words = (
+            f"users have habits of their own (own chains at weight {found.weight:g} gain {found.nats:.3g} nats on "
+            "held-out steps): the shared chain promises too much to those who know a user's habits; use α/T"
+        )
+        return Check(name, DOUBTFUL, words, found.nats), found.weight
+    return Check(
+        name, FINE, f"the shared chain predicts each user (own chains gain {found.nats:.3g} nats)", found.nats
+    ), (found.weight)
+
+
+def check_amount(counts, smoothing: float) -> list[Check]:
+    """Steps from a state, and the share of a row of probabilities that smoothing makes up."""
+    moves = np.asarray(counts.sum(axis=1)).ravel()
+    mean = float(moves.mean())
+    enough = mean >= FEW_STEPS
+    words = f"{mean:.3g} steps leave a state on average, {int(moves.min())} at least"
+    remedy = "" if enough else ": use fewer states (larger cells, bins, rare ones together) or more data"
+    checks = [Check("steps a state", FINE if enough else DOUBTFUL, words + remedy, mean)]
+    share = float((smoothing / np.maximum(smoothing + moves, 1e-300)).mean())
+    words = f"smoothing makes up {share:.1%} of a row on average"
+    if share >= 0.5:
+        words += ": the correlation is a guess; use fewer states or more data"
+        return [*checks, Check("share made up", REFUSED, words, share)]
+    return [*checks, Check("share made up", FINE, words, share)]
+
+
+def _matters(evidence: Evidence) -> bool:
+    return evidence.nats > -np.log(FALSE_ALARM)

@@ -1,0 +1,93 @@
+"""A report as a page of HTML of its own: no code, no script, labels escaped, figures at reading size."""
+
+from base64 import b64encode
+from html import escape
+from io import BytesIO
+from typing import Any
+
+from tplrepro.lazy import extra
+
+STYLE = """
+body { font: 17px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
+h2 { margin-top: 2rem; }
+.warning { border: 2px solid #b00020; background: #fdecee; padding: .6rem 1rem; }
+.verdict li { margin: .5rem 0; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; font-size: 15px; }
+th, td { padding: .3rem .6rem; border-bottom: 1px solid #ccc; text-align: right; }
+th:first-child, td:first-child, th:nth-child(2), td:nth-child(2) { text-align: left; }
+.recommended { background: #e8f4ea; font-weight: 600; }
+.fine { color: #1b6e2c; } .doubtful { color: #8a5a00; } .refused { color: #b00020; }
+img { width: 100%; max-width: 52rem; }
+"""
+
+
+def page_of(report: Any, figures: bool) -> str:
+    """The page of a `Report`; ModuleNotFoundError for figures without matplotlib."""
+    title = escape(report.title or "Report")
+    size = ", ".join(f"{value:,} {name}" for name, value in report.size.items())
+    warning = ""
+    if report.warnings:
+        lines = "".join(f"<p>{escape(line)}.</p>" for line in report.warnings)
+        withheld = "<p>The recommendation is withheld.</p>" if report.withheld else ""
+        warning = f"<div class='warning' role='alert'>{lines}{withheld}</div>"
+    sentences = "".join(f"<li>{escape(sentence)}</li>" for sentence in report.sentences)
+    checks = "".join(
+        f"<li>{escape(check.name)}: <strong class='{check.verdict}'>{check.verdict}</strong>. "
+        f"{escape(check.sentence)}.</li>"
+        for check in report.checks
+    )
+    notes = "".join(f"<p>{escape(note)}</p>" for note in report.notes)
+    return (
+        f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{title}</title>"
+        f"<meta name='viewport' content='width=device-width'><style>{STYLE}</style></head><body>"
+        f"<h1>{title}</h1><p>{escape(size)}</p>{warning}<h2>Verdict</h2><ol class='verdict'>{sentences}</ol>"
+        f"<h2>All plans</h2>{_table(report)}{_figure(report) if figures else ''}"
+        f"<h2>Is the model believable?</h2><ul>{checks}</ul><h2>How certain is it?</h2>{notes}</body></html>"
+    )
+
+
+def _table(report: Any) -> str:
+    """The plans; the recommended one is marked, one without budgets says why."""
+    table = report.table
+    names = [name for name in table.columns if name != "message"]
+    chosen = report.recommendation
+    head = "".join(f"<th scope='col'>{escape(name)}</th>" for name in names)
+    rows = []
+    for row in table.to_dict("records"):
+        if row["message"]:
+            start = f"<td>{escape(row['scheme'])}</td><td>{escape(row['against'])}</td>"
+            rows.append(f"<tr>{start}<td colspan='{len(names) - 2}'>{escape(row['message'])}</td></tr>")
+            continue
+        is_chosen = chosen is not None and (row["scheme"], row["against"]) == (chosen.scheme, chosen.against)
+        mark = " class='recommended'" if is_chosen else ""
+        cells = (row[name] for name in names)
+        shown = "".join(f"<td>{escape(one if isinstance(one, str) else _number(one))}</td>" for one in cells)
+        rows.append(f"<tr{mark}>{shown}</tr>")
+    body = "".join(rows)
+    return f"<div class='scroll'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+
+
+def _number(value: float) -> str:
+    return "" if value != value else f"{value:.4g}"
+
+
+def _figure(report: Any) -> str:
+    """Budgets over time and errors of the plans, as an image within the page."""
+    with extra():
+        from matplotlib.figure import Figure
+    plans = [plan for plan in report.plans if plan.budgets is not None]
+    figure = Figure(figsize=(10, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    times = range(1, report.settings["horizon"] + 1)
+    for plan in plans:
+        left.plot(times, plan.budgets, label=f"{plan.scheme}, {plan.against}", marker="." if len(times) == 1 else None)
+    left.set(xlabel="release", ylabel="budget (nats)", yscale="log", title="Budgets")
+    colours = [line.get_color() for line in left.lines]
+    right.barh([f"{plan.scheme}\n{plan.against}" for plan in plans], [plan.error for plan in plans], color=colours)
+    right.invert_yaxis()
+    right.set(xlabel="mean absolute error of a count", title="Error, colours as on the left")
+    content = BytesIO()
+    figure.savefig(content, format="png", dpi=150)
+    image = b64encode(content.getvalue()).decode()
+    return f"<img alt='Budgets and errors of all plans' src='data:image/png;base64,{image}'>"

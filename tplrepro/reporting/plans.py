@@ -1,0 +1,108 @@
+"""The plans of a report: budgets by every scheme, what they leak to each adversary, and which is recommended.
+
+Budgets are rounded down to `DIGITS` digits, so that whoever copies them from print keeps the promise.
+"""
+
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tplrepro.allocation.schemes import COMPOSED, SCHEMES, allocate, mean_error
+from tplrepro.leakage.loss_function import PrivacyLossFunction
+from tplrepro.leakage.temporal import temporal_privacy_leakage
+from tplrepro.markov.transition import TransitionMatrix, drop_dead_ends
+from tplrepro.validation import FrozenArrays
+
+#: Significant digits of budgets.
+DIGITS = 6
+#: Up to this many states the set of chains that the counts leave possible is computed; beyond, every chain is possible.
+MOST_FOR_UPPER = 40
+#: A scheme must have an error this much below that of α/T to be recommended, for α/T keeps the whole series within α.
+WORTHWHILE = 0.05
+
+ESTIMATE, UPPER, PRIOR_FREE = "the estimate", "the upper end", "any prior"
+
+Pair = tuple[PrivacyLossFunction, PrivacyLossFunction]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan(FrozenArrays):
+    """Budgets of one scheme against one adversary, and what they leak; nats."""
+
+    scheme: str
+    against: str  # "the estimate", "the upper end" or "any prior"
+    budgets: np.ndarray | None  # (T,); None if the scheme has none
+    tpl: dict[str, float]  # largest TPL to each adversary
+    error: float = np.nan  # mean absolute Laplace noise
+    message: str = ""  # why there are no budgets
+
+    @property
+    def user_level(self) -> float:
+        """The leakage of the whole series: the sum of the budgets."""
+        return np.nan if self.budgets is None else float(np.sum(self.budgets))
+
+
+def rounded_down(numbers: ArrayLike, digits: int = DIGITS) -> np.ndarray:
+    """Each number with `digits` significant digits, never larger.
+
+    >>> rounded_down([2 / 3, 0.25]).tolist()
+    [0.666666, 0.25]
+    """
+    context = Context(prec=digits, rounding=ROUND_FLOOR)
+    return np.array([float(context.create_decimal_from_float(float(one))) for one in np.ravel(numbers)])
+
+
+def estimated_pair(counts, states: list, smoothing: float) -> Pair:
+    """Backward and forward loss functions of counts (n, n), where smoothing adds `smoothing` steps to each row.
+
+    Without smoothing, states that are never left or never entered are left out.
+    """
+    if not smoothing:
+        counts, states = drop_dead_ends(counts, states)
+    share = smoothing / len(states)
+    backward, forward = (TransitionMatrix.from_counts(side, share, states) for side in (counts.T.tocsr(), counts))
+    return PrivacyLossFunction(backward), PrivacyLossFunction(forward)
+
+
+def upper_pair(counts, states: list, confidence: float) -> Pair:
+    """Loss functions that bound both sides of every chain that the counts do not rule out, with this confidence."""
+    if len(states) > MOST_FOR_UPPER:
+        anything = PrivacyLossFunction(np.eye(2))
+        return anything, anything
+    each = 1.0 - (1.0 - confidence) / 2.0
+    backward, forward = (PrivacyLossFunction.from_counts(side, each, states) for side in (counts.T.tocsr(), counts))
+    return backward, forward
+
+
+def largest_tpl(budgets: ArrayLike, pair: Pair) -> float:
+    """The largest TPL over time, in nats."""
+    return float(temporal_privacy_leakage(budgets, *pair).tpl.max())
+
+
+def plans_for(alpha: float, horizon: int, adversaries: dict[str, Pair], sensitivity: float) -> list[Plan]:
+    """A plan for each scheme and adversary; α/T, which needs none of them, comes once."""
+    plans = []
+    for against, pair in adversaries.items():
+        for scheme in SCHEMES:
+            if scheme == COMPOSED and against != ESTIMATE:
+                continue
+            found = allocate(scheme, alpha, pair, horizon)
+            if found.budgets is None:
+                plans.append(Plan(scheme, against, None, {}, message=found.message))
+                continue
+            budgets = rounded_down(found.budgets)
+            leaked = {name: largest_tpl(budgets, other) for name, other in adversaries.items()}
+            plans.append(Plan(scheme, against, budgets, leaked, mean_error(budgets, sensitivity)))
+    return plans
+
+
+def recommended(plans: list[Plan], alpha: float, model_believable: bool) -> Plan:
+    """The plan of least error that keeps alpha at the upper end; α/T unless that is clearly better."""
+    composed = next(plan for plan in plans if plan.scheme == COMPOSED)
+    safe = [plan for plan in plans if plan.budgets is not None and plan.tpl[UPPER] <= alpha]
+    best = min(safe, key=lambda plan: plan.error, default=composed)
+    if not model_believable or best.error > (1.0 - WORTHWHILE) * composed.error:
+        return composed
+    return best

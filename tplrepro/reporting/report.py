@@ -1,0 +1,316 @@
+"""`tpl.report`: from observations to a recommendation, five sentences, a table of plans, and checks of the model.
+
+The recommended plan keeps alpha against every chain that the counts of steps leave possible
+(`PrivacyLossFunction.from_counts`), not only against the estimate. Where a check doubts that there is one such
+chain, the recommendation is α/T, which needs none: it keeps the whole series within alpha.
+"""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tplrepro.leakage.loss_function import PrivacyLossFunction
+from tplrepro.leakage.population import population_leakage
+from tplrepro.leakage.prior_free import PriorFreeLoss
+from tplrepro.markov.sequences import Sequences, as_sequences, count_transitions
+from tplrepro.markov.uncertainty import LeakageInterval, bootstrap_counts, leakage_interval, posterior_draws
+from tplrepro.reporting import checks as checking
+from tplrepro.reporting.checks import FINE, REFUSED, Check, Steps
+from tplrepro.reporting.plans import (
+    ESTIMATE,
+    PRIOR_FREE,
+    UPPER,
+    Pair,
+    Plan,
+    estimated_pair,
+    largest_tpl,
+    plans_for,
+    recommended,
+    upper_pair,
+)
+from tplrepro.reporting.sentences import verdict
+from tplrepro.validation import check_horizon, check_level, check_probability, check_smoothing
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+#: Up to this many states: leakage against any prior, and bootstrap draws.
+MOST_FOR_DRAWS = 500
+#: Up to this many entries of users' matrices, for the leakage to somebody who knows one user's habits.
+MOST_FOR_USERS = 20_000_000
+#: Pseudo-steps a row of the table of other smoothings, times the smoothing given.
+FACTORS = (0.0, 0.1, 1.0, 10.0)
+WORST_USER = "the worst user's habits"
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """The advice for one data set, in nats; see `report`."""
+
+    sentences: tuple[str, ...]  # the verdict, in five
+    recommendation: Plan | None  # None where it is withheld
+    checks: tuple[Check, ...]
+    plans: tuple[Plan, ...]
+    size: dict[str, int]  # users, sequences, states, steps
+    settings: dict[str, Any]
+    planned: dict[str, float]  # largest TPL of the planned releases to each adversary
+    smoothings: tuple[tuple[float, float], ...]  # pseudo-steps a row, and the largest TPL of the planned releases
+    gaussian: dict[str, float] = field(default_factory=dict)  # smallest and largest multiplier, and error; with a delta
+    interval: LeakageInterval | None = None  # of the largest TPL of the planned releases
+    title: str = ""
+
+    @property
+    def withheld(self) -> bool:
+        """Whether there is no recommendation, because a check refuses the model."""
+        return self.recommendation is None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What heads the report: the sentences of the checks that refuse the model."""
+        return tuple(f"{check.name}: {check.sentence}" for check in self.checks if check.verdict == REFUSED)
+
+    @property
+    def table(self) -> "DataFrame":
+        """Every plan: its budgets, the largest TPL to each adversary, the user level, and the error of a count."""
+        from pandas import DataFrame
+
+        rows = []
+        for plan in self.plans:
+            budgets = [np.nan, np.nan] if plan.budgets is None else [plan.budgets.min(), plan.budgets.max()]
+            leaked = {f"TPL to {name}": plan.tpl.get(name, np.nan) for name in self.planned}
+            row = {"scheme": plan.scheme, "against": plan.against, "smallest budget": budgets[0]}
+            row |= {"largest budget": budgets[1], **leaked, "user level": plan.user_level, "Laplace error": plan.error}
+            rows.append(row | {"message": plan.message})
+        if self.gaussian:
+            row = {"scheme": "Gaussian noise (equal)", "against": ESTIMATE, "Laplace error": np.nan}
+            rows.append(row | {"Gaussian error": self.gaussian["error"], "message": ""})
+        return DataFrame(rows)
+
+    @property
+    def budgets(self) -> "DataFrame":
+        """A row for each release and a column for each plan."""
+        from pandas import DataFrame
+
+        columns = {f"{plan.scheme}, {plan.against}": plan.budgets for plan in self.plans if plan.budgets is not None}
+        return DataFrame({"t": np.arange(1, self.settings["horizon"] + 1)} | columns)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it in plain types, for JSON; what has no number is None."""
+        plan = self.recommendation
+        chosen = None
+        if plan is not None and plan.budgets is not None:
+            chosen = {"scheme": plan.scheme, "against": plan.against, "budgets": plan.budgets.tolist(), "tpl": plan.tpl}
+            chosen |= {"user_level": plan.user_level, "error": plan.error}
+        values: dict[str, Any] = {
+            "title": self.title,
+            "withheld": self.withheld,
+            "warnings": list(self.warnings),
+            "sentences": list(self.sentences),
+            "recommendation": chosen,
+            "checks": [vars(check) for check in self.checks],
+            "table": self.table.to_dict("records"),
+            "planned": self.planned,
+            "smoothings": [{"steps_a_row": s, "tpl": tpl} for s, tpl in self.smoothings],
+            "size": self.size,
+            "settings": self.settings,
+        }
+        if self.interval is not None:
+            values["interval"] = [float(self.interval.lower), float(self.interval.upper)]
+        return _plain(values)
+
+    def to_html(self, figures: bool = True) -> str:
+        """A page of its own, without code; ModuleNotFoundError for figures without matplotlib."""
+        from tplrepro.reporting.html import page_of
+
+        return page_of(self, figures)
+
+    def __str__(self) -> str:
+        lines = [self.title] if self.title else []
+        lines += [f"WARNING: {warning}." for warning in self.warnings]
+        lines += [f"{number}. {sentence}" for number, sentence in enumerate(self.sentences, 1)]
+        lines += ["", self.table.drop(columns="message").round(4).to_string(index=False), ""]
+        lines += [f"{plan.scheme}: {plan.message}" for plan in self.plans if plan.message]
+        lines += [f"{check.name}: {check.verdict}. {_capital(check.sentence)}." for check in self.checks]
+        return "\n".join([*lines, *self.notes])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How much the result depends on draws and on smoothing, a sentence each."""
+        notes = []
+        if self.interval is not None:
+            low, high, now = self.interval.lower, self.interval.upper, self.planned[ESTIMATE]
+            note = (
+                f"As planned, redrawn data leak {low:.4g} to {high:.4g} nats ({self.interval.confidence:.0%} interval)"
+            )
+            if not low <= now <= high:
+                note += (
+                    f"; the estimate, {now:.4g}, is outside: leakage is a maximum, which noise in redrawn data raises"
+                )
+            notes.append(f"{note}.")
+        values = ", ".join(f"{tpl:.4g} with {steps:g}" for steps, tpl in self.smoothings)
+        if values:
+            notes.append(f"Largest TPL as planned by the steps that smoothing adds to a row: {values}.")
+        return tuple(notes)
+
+
+def report(
+    sequences: Any,
+    alpha: float,
+    horizon: int,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    sensitivity: float = 2.0,
+    smoothing: float = 1.0,
+    confidence: float = 0.95,
+    draws: int = 20,
+    count: float | None = None,
+    anyway: bool = False,
+    title: str = "",
+    rng: np.random.Generator | None = None,
+    progress: bool = False,
+) -> Report:
+    """Advice on a series of releases about the people in `sequences`.
+
+    Parameters
+    ----------
+    sequences : as in `tplrepro.markov.as_sequences`
+    alpha : float > 0, the level that the leakage about every time point must keep, in nats
+    horizon : int >= 1, the number of releases T
+    epsilon : float > 0, the budget planned for each release; None: alpha, which ignores the correlation
+    delta : float, optional; Gaussian noise that keeps (alpha, delta) against the estimate is shown as well
+    sensitivity : float > 0, by how much one person's move changes the counts of a time point, in L1
+    smoothing : float >= 0, pseudo-steps that are added to each row of counts, spread over the n states
+    confidence : probability that the true chain is among those that the recommended plan withstands
+    draws : bootstrap draws of users (of the posterior for one user); 0: none
+    count : the usual size of a released count; None: users by states
+    anyway : recommend a plan though a check refuses the model
+    title : heads the report
+    rng : of the draws, by default seeded with 0; `progress` shows a bar
+
+    ValueError for no steps, a single state, or numbers outside their ranges.
+
+    Examples
+    --------
+    >>> walk = np.random.default_rng(0).integers(0, 2, (30, 40))
+    >>> advice = report(list(walk), alpha=1.0, horizon=10, draws=0)
+    >>> advice.withheld, len(advice.sentences), bool(advice.recommendation.tpl["the upper end"] <= 1.0)
+    (False, 5, True)
+    """
+    alpha, horizon = check_level(alpha, "alpha"), check_horizon(horizon)
+    planned = alpha if epsilon is None else check_level(epsilon, "epsilon")
+    sensitivity, smoothing = check_level(sensitivity, "sensitivity"), check_smoothing(smoothing)
+    confidence = check_probability(confidence, "confidence", zero=False, one=False)
+    data = as_sequences(sequences)
+    counts, states = count_transitions(data)
+    if not counts.nnz or len(states) < 2:
+        raise ValueError(
+            f"there must be steps between at least two states, found {data.n_transitions} steps and {len(states)} "
+            "states; check the columns of users and times, and the step"
+        )
+    steps = Steps.of(data)
+    habits, weight = checking.check_users(steps)
+    checks = (
+        checking.check_order(steps),
+        checking.check_stationarity(steps),
+        habits,
+        *checking.check_amount(counts, smoothing),
+    )
+    adversaries = _adversaries(counts, states, smoothing, confidence)
+    plans = plans_for(alpha, horizon, adversaries, sensitivity)
+    releases = np.full(horizon, planned)
+    leaked = {name: largest_tpl(releases, pair) for name, pair in adversaries.items()}
+    people = int(steps.user.max()) + 1
+    size = {"users": len(set(data.users.tolist())), "sequences": len(data), "states": len(states)}
+    size |= {"steps": data.n_transitions}
+    believable = all(check.verdict == FINE for check in checks[:3])
+    plan = recommended(plans, alpha, believable)
+    if people > 1 and people * len(states) ** 2 <= MOST_FOR_USERS:
+        leaked[WORST_USER] = _worst_user(data, releases, smoothing, weight)
+        for one in plans:
+            if one.budgets is not None:
+                one.tpl[WORST_USER] = _worst_user(data, one.budgets, smoothing, weight)
+    refused = any(check.verdict == REFUSED for check in checks)
+    settings = {"alpha": alpha, "horizon": horizon, "epsilon": planned, "delta": delta, "sensitivity": sensitivity}
+    settings |= {"smoothing": smoothing, "confidence": confidence}
+    gaussian = _gaussian(alpha, delta, adversaries[ESTIMATE], horizon, sensitivity) if delta else {}
+    chosen = None if refused and not anyway else plan
+    typical = size["users"] / size["states"] if count is None else float(count)
+    return Report(
+        sentences=verdict(chosen, plans, checks, leaked, settings, size, typical, believable, gaussian),
+        recommendation=chosen,
+        checks=checks,
+        plans=tuple(plans),
+        size=size,
+        settings=settings,
+        planned=leaked,
+        smoothings=tuple(_smoothings(counts, states, smoothing, releases)),
+        gaussian=gaussian,
+        interval=_interval(data, counts, states, smoothing, releases, draws, rng, progress),
+        title=title,
+    )
+
+
+def _adversaries(counts, states: list, smoothing: float, confidence: float) -> dict[str, Pair]:
+    """Loss functions of who knows the estimate, the worst chain possible, and anything about other times."""
+    pair = estimated_pair(counts, states, smoothing)
+    known = {ESTIMATE: pair, UPPER: upper_pair(counts, states, confidence)}
+    if len(states) <= MOST_FOR_DRAWS:
+        function = PriorFreeLoss(pair[1].matrix)
+        known[PRIOR_FREE] = (function, function)
+    return known
+
+
+def _worst_user(data: Sequences, budgets: np.ndarray, smoothing: float, weight: float) -> float:
+    """The largest TPL over users whose chains are shrunk towards the shared one by `weight`."""
+    shared = smoothing / data.n_states
+    return float(population_leakage(data, budgets, smoothing=shared, prior_weight=weight).largest.max())
+
+
+def _smoothings(counts, states: list, smoothing: float, releases: np.ndarray):
+    """Pseudo-steps a row, and the largest TPL of the releases; without those for which there is no chain."""
+    for steps in sorted({factor * (smoothing or 1.0) for factor in FACTORS}):
+        try:
+            yield steps, largest_tpl(releases, estimated_pair(counts, states, steps))
+        except ValueError:  # without smoothing no state may remain
+            continue
+
+
+def _interval(data, counts, states, smoothing, releases, draws, rng, progress) -> LeakageInterval | None:
+    """Of the largest TPL of the releases over redrawn users, or over the posterior of a single user."""
+    if not draws or len(states) > MOST_FOR_DRAWS or not smoothing:
+        return None
+    rng = np.random.default_rng(0) if rng is None else rng
+    if len(set(data.users.tolist())) > 1:
+        again = bootstrap_counts(data, draws, rng=rng, progress=progress)
+        pairs = (estimated_pair(one, states, smoothing) for one in again)
+    else:
+        share = smoothing / len(states)
+        sides = [posterior_draws(side, share, draws, rng=rng) for side in (counts.T.tocsr(), counts)]
+        pairs = ((PrivacyLossFunction(b), PrivacyLossFunction(f)) for b, f in zip(*sides, strict=True))
+    return leakage_interval(pairs, lambda pair: largest_tpl(releases, pair), 1.0 - 2.0 / draws)
+
+
+def _gaussian(alpha: float, delta: float, pair: Pair, horizon: int, sensitivity: float) -> dict[str, float]:
+    """Equal multipliers that keep (alpha, delta), and the mean absolute error of a count; two cells change."""
+    from tplrepro.allocation.noise import allocate_noise
+
+    multipliers = allocate_noise(alpha, delta, *pair, horizon)
+    deviation = float(multipliers.mean()) * sensitivity / np.sqrt(2.0)
+    return {"multiplier": float(multipliers.max()), "error": deviation * np.sqrt(2.0 / np.pi)}
+
+
+def _capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
+
+
+def _plain(value: Any) -> Any:
+    """Numbers, texts, lists and dicts; None for what is not finite."""
+    if isinstance(value, dict):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    if isinstance(value, (float, np.floating)):
+        return float(value) if np.isfinite(value) else None
+    return value.item() if isinstance(value, np.generic) else value
