@@ -320,9 +320,11 @@ PASSED_ON = {
         "allocate_optimally",
         "allocate_noise",
         "allocate_with_stopping",
+        "bootstrap_counts",
         "bootstrap_draws",
         "DataRelease",
         "protect",
+        "report",
         "TemporalFilter",
     ),
     *("LinearGaussianSeries", "sequence_leakage"),  # have no states with names

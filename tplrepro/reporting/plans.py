@@ -19,6 +19,8 @@ from tplrepro.validation import FrozenArrays
 DIGITS = 6
 #: Up to this many states the set of chains that the counts leave possible is computed; beyond, every chain is possible.
 MOST_FOR_UPPER = 40
+#: Estimates of more states are kept sparse, for their hulls are much faster where rows have few counts.
+SPARSE_ABOVE = 500
 #: A scheme must have an error this much below that of α/T to be recommended, for α/T keeps the whole series within α.
 WORTHWHILE = 0.05
 
@@ -61,8 +63,9 @@ def estimated_pair(counts, states: list, smoothing: float) -> Pair:
     """
     if not smoothing:
         counts, states = drop_dead_ends(counts, states)
-    share = smoothing / len(states)
-    backward, forward = (TransitionMatrix.from_counts(side, share, states) for side in (counts.T.tocsr(), counts))
+    share, sparse = smoothing / len(states), len(states) > SPARSE_ABOVE
+    sides = (TransitionMatrix.from_counts(side, share, states, sparse) for side in (counts.T.tocsr(), counts))
+    backward, forward = sides
     return PrivacyLossFunction(backward), PrivacyLossFunction(forward)
 
 
