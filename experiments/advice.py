@@ -43,7 +43,7 @@ def simulated(kind: str, alpha: float, horizon: int, rng: np.random.Generator) -
     elif kind == "mixture of users":
         sequences = [_walk([matrices[int(one)]] * (length - 1), rng) for one in share]
     elif kind == "drift":
-        sequences = [_walk(_drifting(*matrices, length - 1), rng) for _ in range(users)]
+        sequences = [_walk(_drifting(matrices, length - 1), rng) for _ in range(users)]
     else:
         sequences = []
         for _ in range(users):
@@ -67,7 +67,7 @@ def _true_tpl(kind: str, matrices: list, budgets: np.ndarray) -> float:
     """The largest TPL to an adversary who knows the chain of the data."""
     if kind == "drift":
         backward, forward, now = [], [], np.full(len(matrices[0]), 1.0 / len(matrices[0]))
-        for step in _drifting(*matrices, budgets.size - 1):
+        for step in _drifting(matrices, budgets.size - 1):
             forward.append(step)
             backward.append(tpl.TransitionMatrix(step).reverse(now))
             now = now @ step
@@ -85,8 +85,9 @@ def _chain(n: int, rng: np.random.Generator) -> np.ndarray:
     return 0.98 * rows + 0.02 / n
 
 
-def _drifting(first: np.ndarray, last: np.ndarray, steps: int) -> list[np.ndarray]:
-    """The matrices of `steps` steps, from the first to the last in equal parts."""
+def _drifting(matrices: list[np.ndarray], steps: int) -> list[np.ndarray]:
+    """The matrices of `steps` steps, from the first of two to the last in equal parts."""
+    first, last = matrices
     return [(1.0 - share) * first + share * last for share in np.linspace(0.0, 1.0, steps)]
 
 
