@@ -1,5 +1,6 @@
 """Transition counts of observed sequences: of an uploaded text, or of one of the data sets."""
 
+import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ DATASETS: dict[str, dict[str, Any]] = {
     "Kosarak": {"stand_in": {"n_users": 2000, "seed": 2003}},
     "Gaze": {"stand_in": {"n_users": 8, "seed": 2017}},
 }
+DATE = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ].*)?")
 MOST_VISITED = 40  # states kept of a data set, so that the page stays quick
 
 
@@ -86,6 +88,18 @@ def parse_sequences(text: str) -> Sequences:
     return Sequences.from_flat(labels[sequences.values], sequences.offsets)
 
 
+def _has_roles(rows: Sequence[list[str]]) -> bool:
+    """Whether columns hold different things: dates, or a name of its own in each row that no other column has."""
+    body = rows[1:]
+    if len(body) < 2 or {len(row) for row in rows} != {len(rows[0])} or len(rows[0]) < 2:
+        return False
+    first, *others = (set(column) for column in zip(*body, strict=True))
+    has_dates = any(all(map(DATE.fullmatch, column)) for column in (first, *others))
+    return has_dates or (
+        len(rows[0]) > 2 and len(body) > 2 and len(first) == len(body) and first.isdisjoint(set().union(*others))
+    )
+
+
 def _is_table(rows: Sequence[list[str]]) -> bool:
     """Whether the first row names the columns of a table of observations; ValueError for a table of other columns."""
     header, body = [plain_name(cell) for cell in rows[0]], rows[1:]
@@ -97,6 +111,7 @@ def _is_table(rows: Sequence[list[str]]) -> bool:
     else:  # a word above numbers is a header
         cells = zip(header, zip(*body, strict=False), strict=False)
         is_table = any(number(name) is None and None not in map(number, column) for name, column in cells)
+        is_table |= _has_roles(rows)
     if is_table:
         usual = {thing: ", ".join(USUAL_NAMES[thing]) for thing in columns}
         raise ValueError(

@@ -10,6 +10,8 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tplrepro.datasets.reading import describe_content
+
 # Larger files and longer series would make the page slow.
 MAX_BYTES = 5_000_000
 MAX_RELEASES = 1000
@@ -21,10 +23,14 @@ def decode(content: bytes, name: str = "the file") -> str:
     try:
         text = content.decode("utf-16" if is_utf16 else "utf-8-sig")
     except UnicodeDecodeError as error:
-        byte = content[error.start]
-        raise ValueError(f"{name} must be text in UTF-8, found byte 0x{byte:02x}; save it as UTF-8") from None
+        byte, what = content[error.start], describe_content(content)
+        raise ValueError(
+            f"{name} must be text in UTF-8, found byte 0x{byte:02x}; save it as CSV in UTF-8, not as {what}"
+        ) from None
     if "\0" in text:
-        raise ValueError(f"{name} must be text, found binary content; save it as CSV in UTF-8")
+        raise ValueError(
+            f"{name} must be text, found binary content, {describe_content(content)}; save it as CSV in UTF-8"
+        )
     if not text.strip():
         raise ValueError(f"{name} must not be empty, found no text; choose another file")
     return text

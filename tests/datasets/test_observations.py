@@ -194,8 +194,8 @@ def test_wrong_columns_are_named(tmp_path, change, options, message):
             "user,time,state\n1,1,a\n1,2\n",
             "line 3: expected as many fields as in line 1, .*, found '1,2'; mend the line",
         ),
-        ("user,time,state\n1,1,a\n,2,b\n", "users must not be missing, found none in line 3 of .*visits.csv; drop it"),
-        ("user,time,state\n1,1,a\n1,,b\n", "times must not be missing, found none in line 3 of .*visits.csv; drop it"),
+        ("user,time,state\n1,1,a\n,2,b\n", "user must not be empty, found nothing in line 3 of .*visits.csv; drop it"),
+        ("user,time,state\n1,1,a\n1,,b\n", "time must not be empty, found nothing in line 3 of .*visits.csv; drop it"),
         (
             "user,time,state\n1,1,a\n1,2.1.2024 10:00,b\n",
             "times must all be numbers, or in the format ISO8601, .*found '1' in line 2",
@@ -288,7 +288,7 @@ def test_defects_are_placed_where_quoted_fields_span_lines(tmp_path):
     path.write_text('user,time,state\n\n1,1,"a\n""b"""\n1,2,c\n')
     assert listed(read_sequences(path)) == [(1, ['a\n"b"', "c"])]
     for wrong, message in (
-        (",3,c", "none in line 6 of"),
+        (",3,c", "nothing in line 6 of"),
         ('1,3,c"', "line 6: expected"),
         ('1,3,"c', "line 6: expected"),
     ):

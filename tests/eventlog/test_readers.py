@@ -182,10 +182,15 @@ def test_a_file_that_was_cut(tmp_path):
 )
 def test_compression_is_told_by_the_content(tmp_path, name, read, text, found):
     plain, packed, path = text.encode(), gzip.compress(text.encode()), tmp_path / name
-    for data in (plain, packed):
+    for data in (plain, packed, lzma.compress(plain)):
         path.write_bytes(data)
         assert len(read(path)) == 1000
-    for data in (packed[:-20], packed[:40] + b"\xff\xff" + packed[42:], lzma.compress(plain), b"PK\3\4\xff" + plain):
+    for data in (
+        packed[:-20],
+        packed[:40] + b"\xff\xff" + packed[42:],
+        lzma.compress(plain)[:-9],
+        b"PK\3\4\xff" + plain,
+    ):
         path.write_bytes(data)
         with pytest.raises(DataFormatError, match=f"{name}.*{found}"):
             read(path)

@@ -118,12 +118,20 @@ MISTAKES = {
             "a user must be in one state at a time, found another .* in line 2 .* and line 3 .*; give a header",
         ),
         ("state,hour\na,7\nb,9", "beside other columns, one of users .* or times .*, found state, hour; give a header"),
+        (
+            "Kunde;Datum;Ort\n7;1.2.2024;bar\n7;2.2.2024;home",
+            "one of users .* or times .*, found Kunde, Datum, Ort; give",
+        ),
+        (
+            "name,mon,tue\nann,bar,home\nbob,bar,bar\ncy,home,bar",
+            "beside other columns, .*, found name, mon, tue; give",
+        ),
         ("a\nb\n", "must contain a step, found 2 separate states; give .* one sequence per line such as home,office"),
         (
             "user,time,state\n7,noon,home\n7,2,office",
             "times must all be numbers, .*, found 'noon' in line 2 of the table; give a header",
         ),
-        ("user,state\n7,home\n,office", "users must not be missing, found none in line 3 of the table; give a header"),
+        ("user,state\n7,home\n,office", "user must not be empty, found nothing in line 3 of the table; give a header"),
         (",".join(f"s{k}" for k in range(MAX_STATES + 1)), f"of states must be at most {MAX_STATES} here, found"),
     ],
     partial(parse_budgets, horizon=3): [
@@ -137,6 +145,7 @@ MISTAKES = {
     partial(decode, name="m.png"): [
         (b"\x89PNG\xff", "m.png must be text in UTF-8, found byte 0x89; save"),
         (b"a\0b", "found binary content"),
+        (b"PAR1\x15\xff", "found byte 0xff; save it as CSV in UTF-8, not as a Parquet file"),
         (b" \n", "must not be empty"),
     ],
 }

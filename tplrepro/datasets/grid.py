@@ -3,7 +3,7 @@
 The locations of [5], Section 8, are cells of 0.34 km by 0.34 km within the 3rd ring of Beijing and of 0.89 km
 by 0.89 km in Los Angeles. The paper gives no boxes; `BEIJING_3RD_RING` and `LOS_ANGELES` are ours.
 Coordinates are projected by PROJ to a transverse Mercator plane centred on the box, with a scale error of at
-most 2e-4 in boxes up to 200 km wide.
+most 2e-4 in boxes up to 200 km wide; boxes that would distort lengths by more than 1 % are errors.
 """
 
 from dataclasses import dataclass, field
@@ -16,6 +16,7 @@ from tplrepro.lazy import extra
 
 CHUNK = 1 << 20
 MOST_CELLS = np.iinfo(np.int32).max
+MOST_DISTORTION = 0.01  # of lengths, at the edges of a box
 
 
 class Box(NamedTuple):
@@ -65,7 +66,8 @@ class Grid:
     units of `cell_km`. The last row and column may extend beyond the box; -1 means outside.
 
     `box` is (south, north, west, east) in degrees of WGS 84, `cell_km` the side of a cell in kilometres.
-    Raises ValueError for an invalid box, a size that is not positive, and grids of more than 2**31 - 1 cells.
+    Raises ValueError for an invalid box, a size that is not positive, a box with a distortion above 1 %, and
+    grids of more than 2**31 - 1 cells.
 
     >>> grid = Grid((39.86, 39.97, 116.27, 116.49), 0.34)
     >>> grid.n_rows, grid.n_columns, grid.n_cells
@@ -94,6 +96,14 @@ class Grid:
         south, north, west, east = box
         if not 0 < cell_km < np.inf:
             raise ValueError(f"cell_km must be a positive size in kilometres, found {self.cell_km}; give such as 0.34")
+        nearest = 0.0 if south < 0 < north else min(abs(south), abs(north))  # latitude where the box is widest
+        half_width = np.radians(east - west) / 2 * np.cos(np.radians(nearest))
+        if np.cosh(half_width) - 1 > MOST_DISTORTION:
+            raise ValueError(
+                f"cells of a grid must have one size within {MOST_DISTORTION:.0%}, found a box "
+                f"{2 * half_width * 6371:.0f} km wide, whose cells differ by {np.cosh(half_width) - 1:.1%}; "
+                "give a smaller box="
+            )
         projection = pyproj.Proj(
             proj="tmerc", ellps="WGS84", units="m", lat_0=(south + north) / 2, lon_0=(west + east) / 2
         )

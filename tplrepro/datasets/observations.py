@@ -1,7 +1,8 @@
 """From anybody's observations (who was in which state at what time) to sequences of states.
 
-Observations come as a CSV file (plain or gzip-compressed), a Parquet file, a folder of either, an SPMF file
-or a DataFrame. A state is the value of a column, or the cell of a geographic position. Users and states keep
+Observations come as a CSV file (plain or compressed), one of `FORMATS`, a folder of either, a partitioned
+Parquet folder, an SPMF file or a DataFrame. A row is one observation, a spell with an end, or a sequence of
+states. A state is the value of a column, or the cell of a geographic position. Users and states keep
 their names, including "007" and "NA": text becomes whole numbers only if the whole column consists of whole
 numbers. Observations are ordered by instant; time steps follow the local clock given by the offset or time
 zone.
@@ -10,27 +11,39 @@ zone.
 import re
 from collections.abc import Callable, Hashable, Mapping
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute
-import pyarrow.parquet
+import pyarrow.dataset
 
 from tplrepro.datasets.grid import Box, Grid
 from tplrepro.datasets.reading import DataFormatError
-from tplrepro.datasets.table import find_columns, parse_numbers, parse_times, read_table, whole_numbers
+from tplrepro.datasets.table import (
+    find_columns,
+    likely_format,
+    parse_numbers,
+    parse_times,
+    read_header,
+    read_table,
+    whole_numbers,
+)
 from tplrepro.datasets.time_steps import fixed_steps, held_share, observed_sequences
 from tplrepro.markov.sequences import Sequences
 from tplrepro.validation import warn_caller
 
-TABLES = (".csv", ".tsv", ".txt", ".parquet", ".gz")  # files read from a folder
+#: First bytes of a file that is no text -> its format, as pyarrow.dataset calls it.
+FORMATS = {b"PAR1": "parquet", b"ARROW1": "ipc", b'{"': "json"}
+TABLES = tuple(".csv .tsv .txt .parquet .feather .arrow .jsonl .gz .bz2 .xz .zip".split())  # read from a folder
 POSITION = ("latitude", "longitude")
 UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # in a second
 WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 LATEST = 1e11  # seconds since 1970: the year 5138
 OPTIONAL = ("user", "time")
+CLOCK = r"\d?\d:\d\d(:\d\d)?( [AP]M)?"  # a time of day alone
 OFFSET = r"(\d:\d\d\S*?)\s*(?:Z|[+-]\d\d(?::?\d\d)?)$"  # after a time of day
 SPMF = re.compile(rb"(@[^\n]*\n|\s)*\d+\s+(-1\s+\d+\s+)*-1\s+-2\s")
 
@@ -52,17 +65,24 @@ def read_sequences(
     time_format: str | None = None,
     time_unit: str | None = None,
     same_time: str | None = None,
+    until: Hashable = None,
+    bins: int | None = None,
+    binning: str = "quantiles",
 ) -> Sequences:
     """Sequences of states from observations, one per row in any order.
 
     Parameters
     ----------
-    data : DataFrame, or path of a CSV, Parquet or SPMF file, or of a folder of CSV or Parquet files
+    data : DataFrame, or path of a CSV, Parquet, Feather, JSON lines or SPMF file, or of a folder of tables
     user, time, state : column names, or column numbers from 0 in CSV files without a header; by default the first
         column with one of the `USUAL_NAMES`
         Without users each file is one user, with a warning if that user would be in two states at once;
         without times rows are in order. Times are time stamps, text in ISO 8601 or in `time_format` (see
         `strptime`), or numbers, which are seconds if `step` is given. A row without a state ends a sequence.
+        `time` "date+clock" joins two columns. `state` "first..last", or "a+b", names the columns of a row that is a
+        sequence by itself, such as a week of a person, or the two ends of a trip; times are then left out.
+    until : column of ends of spells, each of which begins at `time`
+    bins, binning : number of bins of states that are measured numbers, with equal "quantiles" or equal "width"
     latitude, longitude, cell_km : instead of `state`, the columns of degrees of WGS 84 and the side of the cells of a
         `Grid` over `box`, (south, north, west, east), by default around all positions
         States are named by row and column of the grid. A position outside the box ends a sequence.
@@ -93,7 +113,16 @@ def read_sequences(
             f"states must be a column or the cells of positions, found state={state!r}, cell_km={cell_km!r}, "
             f"{positions}; give state, or cell_km with the columns of positions"
         )
-    wanted = {"user": user, "time": time} | ({"state": state} if cell_km is None else positions)
+    wanted: dict[str, Hashable] = {"user": user}
+    several = _several(data, state, "..") or _several(data, state, "+")
+    if several:
+        wanted |= {f"state {k}": name for k, name in enumerate(several)}
+    else:
+        wanted |= {"time": time} | ({"state": state} if cell_km is None else positions)
+        if parts := _several(data, time, "+"):
+            wanted |= {"time": parts[0], "clock": "+".join(map(str, parts[1:]))}
+        if until is not None:
+            wanted["until"] = until
     if isinstance(data, pd.DataFrame):
         source = data.attrs.get("source", "the DataFrame")
         columns = find_columns(wanted, list(data.columns), source, optional=OPTIONAL)
@@ -110,11 +139,15 @@ def read_sequences(
     for name in frame.columns.intersection(OPTIONAL):
         missing = frame[name].isna().to_numpy()
         if missing.any():
-            raise ValueError(f"{name}s must not be missing, found none in {place(int(np.argmax(missing)))}; drop it")
+            raise ValueError(f"{name} must not be empty, found nothing in {place(int(np.argmax(missing)))}; drop it")
+    if several:
+        return _sequences_of_rows(frame)
+    if "clock" in frame:
+        frame["time"] = frame["time"].astype(str) + " " + frame["clock"].astype(str)
     codes, users = pd.factorize(frame["user"]) if "user" in frame else (np.zeros(len(frame), int), [0])
     instants, clock = _times(frame["time"], time_format, place) if "time" in frame else (np.arange(len(frame)),) * 2
     if cell_km is None:
-        cells, states = pd.factorize(frame["state"])
+        cells, states = pd.factorize(_binned(frame["state"], bins, binning, place))
     else:
         degrees = [frame[name].to_numpy(float) for name in positions]
         around = [float(edge(one)) for one in degrees for edge in (np.nanmin, np.nanmax)]
@@ -126,11 +159,19 @@ def read_sequences(
     if "time" in frame and same_time != "rows":
         kept = _one_state_at_a_time(codes, instants, cells, same_time, place, "user" in frame)
     reports = pd.DataFrame({"user": codes, "time": instants if step is None else clock, "cell": cells}).iloc[kept]
+    if "until" in frame:
+        place_of_report: Place = lambda row: place(int(kept[row]))  # noqa: E731
+        ends = _times(frame["until"].iloc[kept], time_format, place_of_report)[step is not None]
+        reports = _closed(
+            reports, _seconds(ends, time_unit, place_of_report) if ends.dtype.kind in "iuf" else ends, place_of_report
+        )
+        whole = reports["time"].max() - reports["time"].min()
+        max_gap = None if step is None else whole
     if step is None:
         found = observed_sequences(reports, max_gap=max_gap)
     else:
         found = fixed_steps(reports, step, max_gap)
-        held = 0.0 if max_gap is None else held_share(reports, step, max_gap)
+        held = 0.0 if max_gap is None or until is not None else held_share(reports, step, max_gap)
         if held > 0.0:
             warn_caller(
                 f"{held:.1%} of all states are held from an earlier step, for up to max_gap={max_gap!r}: stays among "
@@ -138,6 +179,81 @@ def read_sequences(
             )
     labels = np.asarray(states)[found.labels] if cell_km is None else np.array(grid.labels(found.labels))
     return Sequences.from_flat(labels[found.values], found.offsets, np.asarray(users)[found.users])
+
+
+def _several(data: str | Path | pd.DataFrame, given: Hashable, mark: str) -> list[Hashable]:
+    """The columns that "first..last" or "a+b" names, unless a column has that name itself."""
+    if not isinstance(given, str) or mark not in given:
+        return []
+    if isinstance(data, pd.DataFrame):
+        names: list[Hashable] = list(data.columns)
+    else:
+        kind = _format(Path(data))
+        names = [*(pa.dataset.dataset(data, format=kind).schema.names if kind else read_header(data)[1])]
+    parts = given.split(mark)
+    if given in names or mark == "+":
+        return [] if given in names else [*parts]
+    ends = [names.index(part) if part in names else int(part) if part.isdecimal() else -1 for part in parts]
+    if len(ends) != 2 or not 0 <= ends[0] < ends[1] < len(names):
+        raise ValueError(
+            f"state 'first..last' must name two columns in order, found {given!r}; the columns of {data} are {names}"
+        )
+    return [name if parts[0] in names else k for k, name in enumerate(names)][ends[0] : ends[1] + 1]
+
+
+def _sequences_of_rows(frame: pd.DataFrame) -> Sequences:
+    """One sequence per row, of the states in its columns; a missing one ends it."""
+    values = frame.drop(columns="user", errors="ignore")
+    cells, states = pd.factorize(values.to_numpy(dtype=object).ravel())
+    times = np.tile(np.arange(values.shape[1]), len(values))
+    reports = pd.DataFrame({"user": np.repeat(np.arange(len(values)), values.shape[1]), "time": times, "cell": cells})
+    found = observed_sequences(reports)
+    names = states.tolist()
+    labels = np.asarray(whole_numbers(names) if all(isinstance(name, str) for name in names) else states)
+    users = frame["user"].to_numpy() if "user" in frame else np.arange(len(values))
+    return Sequences.from_flat(labels[found.labels][found.values], found.offsets, users[found.users])
+
+
+def _closed(reports: pd.DataFrame, ends: np.ndarray, place: Place) -> pd.DataFrame:
+    """Reports with one more, of no state, at the end of each spell that no other one follows at once."""
+    ordered = reports.assign(end=ends, row=np.arange(len(reports))).sort_values(["user", "time"], kind="stable")
+    same = ordered["user"].eq(ordered["user"].shift(-1))
+    following = ordered["time"].shift(-1)
+    wrong = (ordered["end"] <= ordered["time"]) | (same & (following < ordered["end"]))
+    if wrong.any():
+        first = int(ordered["row"][wrong].iloc[0])
+        raise ValueError(
+            f"a spell must end after its begin and before the next one, found one until {ends[first]} "
+            f"in {place(first)}; shorten it, or leave out until="
+        )
+    closing = ordered[~(same & (following == ordered["end"]))]
+    closing = closing.assign(time=closing["end"], cell=-1)
+    return pd.concat([reports, closing[["user", "time", "cell"]]], ignore_index=True)
+
+
+def _binned(states: pd.Series, bins: int | None, binning: str, place: Place) -> pd.Series:
+    """States as they are, or in bins; an error for measured numbers that are not in bins."""
+    known = states.dropna()
+    numbers = known.to_numpy() if known.dtype.kind in "iuf" else parse_numbers(known.astype(str))
+    if bins is None:
+        if numbers is None or numbers.dtype.kind != "f" or np.all(numbers == np.floor(numbers)):
+            return states
+        first = int(np.flatnonzero(states.notna())[np.argmax(numbers != np.floor(numbers))])
+        raise ValueError(
+            f"states must be whole numbers or labels, found {states.iloc[first]} in {place(first)}; give bins=5, with "
+            "binning='quantiles' or 'width'"
+        )
+    if numbers is None or bins < 2 or binning not in ("quantiles", "width"):
+        raise ValueError(
+            f"bins must be at least 2, of numbers, by 'quantiles' or 'width', found {bins} by {binning!r}; change "
+            "bins= or binning=, or leave out both"
+        )
+    shares = np.linspace(0, 1, bins + 1)
+    low, high = numbers.min(), numbers.max()
+    edges = np.unique(np.quantile(numbers, shares) if binning == "quantiles" else low + (high - low) * shares)
+    index = np.clip(np.searchsorted(edges, numbers, "right") - 1, 0, max(len(edges) - 2, 0))
+    names = np.array([f"{a:g} to {b:g}" for a, b in pairwise(edges)] or [f"{low:g}"])
+    return pd.Series(names[index], known.index, dtype=object).reindex(states.index)
 
 
 def _seconds(times: np.ndarray, unit: str | None, place: Place) -> np.ndarray:
@@ -188,10 +304,16 @@ def _read_files(path: Path, wanted: Mapping[str, Hashable]) -> tuple[pd.DataFram
     files = [path]
     if path.is_dir():
         files = sorted(file for file in path.iterdir() if file.suffix in TABLES and file.stat().st_size)
+        if not files and next(path.rglob("*.parquet"), None):
+            files = [path]  # partitioned
         if not files:
-            raise DataFormatError(f"there must be files that end in {', '.join(TABLES)}, found none; check it", path)
+            plt = next(path.rglob("*.plt"), None)
+            remedy = "read it by tplrepro.datasets.geolife" if plt else "check it"
+            raise DataFormatError(
+                f"there must be files that end in {', '.join(TABLES)}, found {plt or 'none'}; {remedy}", path
+            )
     tables, places = map(list, zip(*[_read_file(file, wanted) for file in files], strict=True))
-    if path.is_dir():
+    if files != [path]:
         tables = [_with_user(table, file) for table, file in zip(tables, files, strict=True)]
     try:
         joined = pa.concat_tables(tables, promote_options="default").unify_dictionaries()
@@ -214,20 +336,29 @@ def _read_files(path: Path, wanted: Mapping[str, Hashable]) -> tuple[pd.DataFram
 
 def _read_file(path: Path, wanted: Mapping[str, Hashable]) -> tuple[pa.Table, Place]:
     """The columns of a file, renamed to the keys of `wanted`."""
-    with open(path, "rb") as file:
-        is_parquet = file.read(4) == b"PAR1"
-    if not is_parquet:
+    kind = _format(path)
+    if kind is None:
         table, line = read_table(path, wanted, optional=OPTIONAL)
         return table, lambda row: f"line {line(row)}"
     try:
-        names = pa.parquet.read_schema(path).names
+        whole = pa.dataset.dataset(path, format=kind, partitioning="hive" if path.is_dir() else None)
+        names = whole.schema.names
         columns = {thing: names[k] for thing, k in find_columns(wanted, names, path, optional=OPTIONAL).items()}
-        table = pa.parquet.read_table(path, columns=[*columns.values()])
+        table = whole.to_table(columns=[*columns.values()])
     except (pa.ArrowInvalid, OSError) as error:
         raise DataFormatError(
-            f"there must be a whole Parquet file, found a broken one ({error}); export it again", path
+            f"there must be a whole {kind.capitalize()} file, found a broken one ({error}); export it again", path
         ) from None
     return table.select([*columns.values()]).rename_columns([*columns]), lambda row: f"row {row}"
+
+
+def _format(path: Path) -> str | None:
+    """The format of a file that is not text, or of a folder that is partitioned."""
+    if path.is_dir():
+        return "parquet"
+    with open(path, "rb") as file:
+        head = file.read(8)
+    return next((kind for magic, kind in FORMATS.items() if head.startswith(magic)), None)
 
 
 def _with_user(table: pa.Table, file: Path) -> pa.Table:
@@ -259,9 +390,12 @@ def _times(column: pd.Series, time_format: str | None, place: Place) -> tuple[np
     wrong = np.isnat(instants) | np.isnat(clock) | (has_offset != has_offset[0])
     if wrong.any():
         first = int(np.argmax(wrong))
+        remedy = f"give such as time_format={likely_format(texts.iloc[first])!r}"
+        if re.fullmatch(CLOCK, texts.iloc[first]):
+            remedy = "join the columns of the date and of this time of day, such as time='date+time'"
         raise ValueError(
             f"times must all be numbers, or in the format {form}, all with an offset from UTC or all without, found "
-            f"{texts.iloc[first]!r} in {place(first)}; give such as time_format='%d.%m.%Y %H:%M'"
+            f"{texts.iloc[first]!r} in {place(first)}; {remedy}"
         )
     return instants, clock
 

@@ -13,14 +13,19 @@ pyarrow parses the lines in blocks. Only if a block fails is it searched, by hal
 so exact messages cost nothing for good files.
 """
 
+import bz2
+import codecs
 import gzip
 import itertools
 import json
+import lzma
 import re
+import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pandas as pd
@@ -33,6 +38,15 @@ from tplrepro.validation import warn_caller
 BLOCK_BYTES = 16 << 20
 LONGEST_LINE_BYTES = 64 << 20
 MOST_GROWTH, ALWAYS_UNPACKED = 100, 64 << 20  # unpacked size: times the compressed size, or bytes
+#: First bytes of a compressed file -> the function that opens it.
+COMPRESSED: dict[bytes, Callable[[Any], Any]] = {
+    b"\x1f\x8b": lambda raw: gzip.GzipFile(fileobj=raw),
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ": lzma.LZMAFile,
+    b"PK\x03\x04": lambda raw: _only_member(raw),
+}
+DAMAGES = (EOFError, gzip.BadGzipFile, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
+UTF_16 = re.compile(rb"(?s)\xff\xfe[^\0]\0|\xfe\xff\0[^\0]")  # its mark and a Latin letter
 OUT_OF_RANGE = "coordinates out of range"
 
 Parse = Callable[[bytes], pa.Table]
@@ -85,10 +99,12 @@ class Defects:
         """Count one malformed line; raise if no more are allowed, or if it is the first line of the file."""
         before = self.skipped.get("malformed line", 0)
         if line == 1 or before >= self.max_malformed:
-            found = f"found {_quote(content.decode('utf-8', 'backslashreplace'))}"
+            found, is_text = f"found {_quote(content.decode('utf-8', 'backslashreplace'))}", _is_utf_8(content)
             if line == 1:
                 found += f" in {describe_content(content)}"
                 remedy = "check that this is the right file, columns in the official order"
+            elif not (is_text or self.can_skip):
+                remedy = "convert the file to UTF-8, such as by iconv -f LATIN1 -t UTF-8"
             else:
                 if before:
                     found += f"; {before} malformed lines were skipped before"
@@ -183,23 +199,44 @@ def in_time(
 
 
 def file_blocks(path: str | Path, line: Callable[[], int], block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
-    """The content of a file, plain or gzip-compressed, in blocks of at most `block_bytes`.
+    """The content of a file in blocks of at most `block_bytes`, unpacked as in `COMPRESSED`; UTF-16 becomes UTF-8.
 
     If the compressed stream is damaged or ends early, the error names the `line` read so far.
     """
     with open(path, "rb") as raw:
-        compressed = raw.read(2) == b"\x1f\x8b"
+        head = raw.read(6)
         raw.seek(0)
-        stream = gzip.GzipFile(fileobj=raw) if compressed else raw
         try:
+            stream = next((opened(raw) for magic, opened in COMPRESSED.items() if head.startswith(magic)), raw)
+            decoder = None
             while data := stream.read(block_bytes):
-                if compressed:
+                if stream is not raw:
                     check_growth(stream.tell(), path)
-                yield data
-        except (EOFError, gzip.BadGzipFile, zlib.error) as damage:
+                if stream.tell() == len(data) and UTF_16.match(data):
+                    decoder = codecs.getincrementaldecoder("utf-16")("replace")
+                yield data if decoder is None else decoder.decode(data).encode()
+        except (*DAMAGES, OSError) as damage:
             raise DataFormatError(
                 f"the compressed file ends early or is damaged ({damage}); download it again", path, line()
             ) from None
+
+
+def _only_member(raw: BinaryIO) -> Any:
+    """The only file of a zip archive, opened; the bytes as they are if there are several or none."""
+    with suppress(zipfile.BadZipFile):
+        archive = zipfile.ZipFile(raw)
+        names = [name for name in archive.namelist() if not name.endswith("/")]
+        if len(names) == 1:
+            return archive.open(names[0])
+    raw.seek(0)
+    return raw
+
+
+def _is_utf_8(content: bytes) -> bool:
+    try:
+        return bool(content.decode()) or True
+    except UnicodeDecodeError:
+        return False
 
 
 def check_growth(size: int, path: str | Path) -> None:
@@ -394,7 +431,9 @@ def _quotes_are_sound(block: bytes, delimiter: str) -> bool:
 #: Pattern of the first bytes -> description; the first match counts.
 CONTENTS = {
     rb"\Z": "an empty file",
-    rb"PK\x03\x04": "a zip archive",
+    rb"(?s)PK\x03\x04.*(xl/|Content_Types)": "an Excel workbook, to be saved as CSV",
+    rb"PK\x03\x04": "a zip archive of several files",
+    rb"PAR1": "a Parquet file",
     rb"\x1f\x8b": "gzip-compressed data",
     rb"Geolife trajectory": "a Geolife trajectory (.plt)",
     rb"\s*<(\?xml|log )": "an XML file, perhaps an XES event log",

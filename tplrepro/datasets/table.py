@@ -1,7 +1,7 @@
 """Tables of text: their columns by usual names, the rows of CSV files, and times.
 
-A CSV file is text in UTF-8, plain or gzip-compressed, with the delimiter (comma, semicolon or tab) that
-occurs most in its first line. Rows follow RFC 4180: each has as many fields as the first, and a field with a
+A CSV file is text in UTF-8 or UTF-16, plain or compressed, with the delimiter (comma, semicolon, tab or "|")
+that occurs most in its first line. Rows follow RFC 4180: each has as many fields as the first, and a field with a
 quote in it is quoted; any other row is an error that names its line. A last line without end is a warning:
 the file may be cut.
 
@@ -37,9 +37,9 @@ from tplrepro.datasets.reading import (
 
 #: Usual names of the columns of a table, the best first, compared without regard to case, "_", "-" and " ".
 USUAL_NAMES = {
-    "user": ("user", "userid", "person", "session", "sequence", "id"),
-    "time": ("time", "timestamp", "datetime", "date", "day"),
-    "state": ("state", "place", "cell", "location", "page", "label"),
+    "user": ("user", "userid", "uid", "person", "session", "sequence", "case:concept:name", "caseid", "id"),
+    "time": ("time", "timestamp", "time:timestamp", "datetime", "date", "day"),
+    "state": ("state", "place", "cell", "location", "page", "label", "concept:name", "activity"),
     "latitude": ("latitude", "lat"),
     "longitude": ("longitude", "lon", "lng"),
     "case:concept:name": ("case:concept:name", "caseid", "case", "casename", "traceid", "trace"),
@@ -103,6 +103,10 @@ def find_columns(
     if missing:
         named = ", ".join(thing if wanted[thing] is None else f"{thing} {wanted[thing]!r}" for thing in missing)
         shown = ", ".join(map(repr, names[:12])) + ", ..." * (len(names) > 12)
+        if "state" in missing and wanted["state"] is None:
+            argument = (
+                argument or f"{', '.join(f'{k}=' for k in missing)}, or all states of a row as state='first..last'"
+            )
         remedy = f"name {'them' if len(missing) > 1 else 'it'} by {argument or ', '.join(f'{k}=' for k in missing)}"
         raise DataFormatError(f"there must be one column of {named}, found {shown}{kind}; {remedy}", source)
     return places
@@ -119,12 +123,20 @@ def read_header(path: str | Path, separator: str | None = None) -> tuple[str, li
     if not text.strip() or "\0" in text:
         found = describe_content(first.strip() and head)
         raise DataFormatError(f"there must be a table in UTF-8, found {found}; unpack or export it again", path, 1)
+    if text.startswith("#"):
+        raise DataFormatError(f"a header must not begin with #, found {text[:40]!r}; remove # or the comment", path, 1)
     if "\r" in text:
         raise DataFormatError("lines must end in LF or CRLF, found a CR alone; convert the line ends", path, 1)
-    separator = separator or max(",;\t", key=text.count)
+    separator = separator or max(",;\t|", key=text.count)
     if len(separator.encode()) != 1 or separator in '"\r\n':
         raise ValueError(f"separator must be one character, found {separator!r}; replace it in {path} by a comma")
-    names = [field.strip() for field in next(csv.reader([text], delimiter=separator))]
+    names, *second = (
+        [field.strip() for field in next(csv.reader([line], delimiter=separator))]
+        for line in head.decode(errors="replace").splitlines()[:2]
+    )
+    has_row_names = re.match(rb'[^\n]*\n"1"', head) is not None  # in quotes, as R writes them
+    if has_row_names and len(second[0]) == len(names) + 1:
+        names = ["", *names]  # R leaves out the name of the column of row names
     return separator, names, describe_content(head)
 
 
@@ -145,9 +157,15 @@ def table_blocks(
     `read_rows`.
     """
     separator, names, kind = read_header(path, separator)
+    # On a command line, numbers are positions of columns, unless the header has all of them.
+    digits = {given for given in wanted.values() if isinstance(given, str) and given.isdecimal()}
+    if not digits.issubset(names):
+        wanted = {thing: int(str(given)) if given in digits else given for thing, given in wanted.items()}
     numbered = any(isinstance(given, int) for given in wanted.values())
     places = find_columns(wanted, range(len(names)) if numbered else names, path, f" in {kind}", optional, argument)
-    columns = dict.fromkeys(map(str, range(len(names)))) | {str(place): types[k] for k, place in places.items()}
+    columns = dict.fromkeys(map(str, range(len(names)))) | {
+        str(place): types.get(k, pa.string()) for k, place in places.items()
+    }
     parse = partial(parse_table, columns=columns, delimiter=separator, empty_is_null=True, quotes=quotes)
     for rows in read_rows(path, parse, defects, header=not numbered, quotes=quotes):
         rows.table = rows.table.select([str(place) for place in places.values()]).rename_columns([*places])
@@ -167,6 +185,34 @@ def read_table(
         return blocks[block].place(row - starts[block])[0]
 
     return pa.concat_tables([rows.table for rows in blocks]), line
+
+
+DATES = {
+    r"[0-9]{1,2}\.[0-9]{1,2}\.[0-9]{4}": "%d.%m.%Y",
+    r"[0-9]{1,2}\.[0-9]{1,2}\.[0-9]{2}": "%d.%m.%y",
+    r"[0-9]{1,2}/(1[3-9]|2[0-9]|3[01])/[0-9]{4}": "%m/%d/%Y",
+    r"[0-9]{1,2}/[0-9]{1,2}/[0-9]{4}": "%d/%m/%Y",
+    r"[0-9]{1,2}-[0-9]{1,2}-[0-9]{4}": "%d-%m-%Y",
+    r"[0-9]{1,2}-[A-Z][a-z]{2}-[0-9]{4}": "%d-%b-%Y",
+    r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}": "%Y-%m-%d",
+}
+CLOCKS = {
+    "": "",
+    " [0-9]{1,2}:[0-9]{2}": " %H:%M",
+    " [0-9]{1,2}:[0-9]{2}:[0-9]{2}": " %H:%M:%S",
+    " [0-9]{1,2}:[0-9]{2} [AP]M": " %I:%M %p",
+    " [0-9]{1,2}:[0-9]{2}:[0-9]{2} [AP]M": " %I:%M:%S %p",
+}
+
+
+def likely_format(text: str) -> str:
+    """The `time_format` that a text seems to follow, or an example of such a format.
+
+    >>> likely_format("03.08.2022 10:00"), likely_format("8/31/2022")
+    ('%d.%m.%Y %H:%M', '%m/%d/%Y')
+    """
+    forms = (DATES[date] + CLOCKS[clock] for date in DATES for clock in CLOCKS if re.fullmatch(date + clock, text))
+    return next(forms, "%d.%m.%Y %H:%M")
 
 
 def whole_numbers(labels: list[str]) -> list[str] | list[int]:

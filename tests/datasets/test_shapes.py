@@ -1,0 +1,132 @@
+"""Thirty kinds of files as people have them: the first try works, or the error names the right remedy."""
+
+import bz2
+import gzip
+import lzma
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pyarrow.feather
+import pytest
+
+from tplrepro.datasets import read_sequences
+
+VISITS = pd.DataFrame(
+    {"user": ["a", "a", "a", "b", "b"], "time": [1, 2, 3, 1, 2], "state": ["home", "bar", "home", "bar", "bar"]}
+)
+CSV = VISITS.to_csv(index=False)
+FOUND = [("a", ["home", "bar", "home"]), ("b", ["bar", "bar"])]
+DAYS = "user;date;clock;state\na;03.08.2022;09:00;home\na;02.08.2022;10:00;bar\n"
+SPELLS = (
+    "user,start,end,state\na,2024-01-01,2024-01-03,home\na,2024-01-03,2024-01-04,bar\na,2024-01-08,2024-01-09,home\n"
+)
+TRIPS = "bike,when,start,end\n7,1,park,station\n7,2,station,park\n8,1,park,park\n"
+WIDE = "person,mon,tue,wed\nann,home,bar,home\nbob,bar,,bar\n"
+MEASURED = "user,time,state\n" + "".join(f"1,{t},{t * 1.5 % 4}\n" for t in range(8))
+
+
+def zipped(path, **members):
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in members.items():
+            archive.writestr(name, text)
+
+
+def partitioned(path):
+    for user, own in VISITS.groupby("user"):
+        (path / f"user={user}").mkdir(parents=True)
+        own[["time", "state"]].to_parquet(path / f"user={user}" / "part.parquet")
+
+
+def geolife(path):
+    (path / "000" / "Trajectory").mkdir(parents=True)
+    (path / "000" / "Trajectory" / "1.plt").write_text("Geolife trajectory\n")
+
+
+def text(content, encoding="utf-8"):
+    return lambda path: path.write_bytes(content.encode(encoding))
+
+
+# Name -> what writes the file, the arguments, and the sequences or the error.
+FILES = {
+    "no header": (text(CSV.partition("\n")[2]), {"user": "0", "time": "1", "state": "2"}, FOUND),
+    "bars": (text(CSV.replace(",", "|")), {}, FOUND),
+    "UTF-16": (text(CSV, "utf-16"), {}, FOUND),
+    "Latin-1": (text(CSV + "b,3,café\n", "latin-1"), {}, "line 7: .*iconv -f LATIN1 -t UTF-8"),
+    "gzip": (lambda path: path.write_bytes(gzip.compress(CSV.encode())), {}, FOUND),
+    "bz2": (lambda path: path.write_bytes(bz2.compress(CSV.encode())), {}, FOUND),
+    "xz": (lambda path: path.write_bytes(lzma.compress(CSV.encode())), {}, FOUND),
+    "bz2, cut": (lambda path: path.write_bytes(bz2.compress(CSV.encode())[:-9]), {}, "ends early or is damaged"),
+    "zip": (lambda path: zipped(path, visits=CSV), {}, FOUND),
+    "zip of two": (lambda path: zipped(path, one=CSV, two=CSV), {}, "a zip archive of several files; unpack"),
+    "xlsx": (lambda path: zipped(path, **{"[Content_Types].xml": "", "xl/workbook.xml": ""}), {}, "saved as CSV"),
+    "JSON lines": (lambda path: VISITS.to_json(path, orient="records", lines=True), {}, FOUND),
+    "feather": (lambda path: pyarrow.feather.write_feather(VISITS, str(path)), {}, FOUND),
+    "Parquet": (VISITS.to_parquet, {}, FOUND),
+    "Parquet, cut": (lambda path: path.write_bytes(b"PAR1" + b"x" * 50), {}, "a whole Parquet file, found a broken"),
+    "partitioned": (partitioned, {}, FOUND),
+    "Geolife": (geolife, {}, "found .*1.plt; read it by tplrepro.datasets.geolife"),
+    "XES": (text('<?xml version="1.0"?><log></log>\n'), {}, "found '<.* in an XML file, perhaps an XES event log"),
+    "uid": (text(CSV.replace("user", "uid")), {}, FOUND),
+    "event log": (text(CSV.replace("user,time,state", "case:concept:name,time:timestamp,concept:name")), {}, FOUND),
+    "R": (text('"user","time","state"\n"1","a",1,"home"\n"2","a",2,"bar"\n'), {}, [("a", ["home", "bar"])]),
+    "comment": (text("# of 2024\n" + CSV), {}, "line 1: a header must not begin with #, .*; remove # or the comment"),
+    "wide": (text(WIDE), {"user": "person", "state": "mon..wed"}, [("ann", FOUND[0][1])] + [("bob", ["bar"])] * 2),
+    "wide, unnamed": (text(WIDE), {}, "one column of state, .* all states of a row as state='first..last'"),
+    "wide, misspelt": (text(WIDE), {"state": "mon..thu"}, "must name two columns in order, found 'mon..thu'"),
+    "trips": (
+        text(TRIPS),
+        {"user": "bike", "state": "start+end"},
+        [(7, ["park", "station"]), (7, ["station", "park"]), (8, ["park", "park"])],
+    ),
+    "spells": (text(SPELLS), {"time": "start", "until": "end"}, [("a", ["home", "bar"]), ("a", ["home"])]),
+    "spells by day": (
+        text(SPELLS),
+        {"time": "start", "until": "end", "step": "1D"},
+        [("a", ["home", "home", "bar"]), ("a", ["home"])],
+    ),
+    "overlap": (
+        text(SPELLS.replace("01-03,home", "01-09,home")),
+        {"time": "start", "until": "end"},
+        "before the next one, found one until .* in line 2 of",
+    ),
+    "two columns": (
+        text(DAYS),
+        {"time": "date+clock", "time_format": "%d.%m.%Y %H:%M"},
+        [("a", ["bar", "home"])],
+    ),
+    "clock alone": (text(DAYS), {"time": "clock"}, r"found '09:00' in line 2 of .*; join .* time='date\+time'"),
+    "format": (text(DAYS), {"time": "date"}, "found '03.08.2022' in line 2 .*; give such as time_format='%d.%m.%Y'$"),
+    "epochs": (text(CSV.replace(",1,", ",1700000000000,")), {"step": 60}, "in line 2 of .*; give time_unit='ms'"),
+    "measured": (text(MEASURED), {}, "found 1.5 in line 3 of .*; give bins=5, with binning='quantiles' or 'width'"),
+    "bins": (
+        text(MEASURED),
+        {"bins": 2, "binning": "width"},
+        [(1, [("0 to 1.75", "1.75 to 3.5")[t * 1.5 % 4 >= 1.75] for t in range(8)])],
+    ),
+    "world": (
+        text("user,time,lat,lon\na,1,0,0\na,2,1,170\n"),
+        {"cell_km": 100},
+        "one size within 1%, found a box 18903 km wide, .*; give a smaller box=",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_first_try_works_or_the_error_names_the_remedy(tmp_path, name):
+    write, arguments, expected = FILES[name]
+    path = tmp_path / "data"
+    write(path)
+    if isinstance(expected, str):
+        with pytest.raises(ValueError, match=expected):
+            read_sequences(path, **arguments)
+    else:
+        found = read_sequences(path, **arguments)
+        sequences = [found.labels[own].tolist() for own in found]
+        assert sorted(zip(found.users.tolist(), sequences, strict=True)) == sorted(expected)
+
+
+def test_bins_of_equal_shares():
+    states = np.random.default_rng(0).random(1000)
+    found = read_sequences(pd.DataFrame({"user": 1, "time": range(1000), "state": states}), bins=5)
+    assert np.bincount(found.values).tolist() == [200] * 5
