@@ -87,7 +87,7 @@ claims-mutate: $(READY) ## change the records (CODE=1: the code) on purpose, and
 	@exec $(PY) -m workflow.mutate_claims $(if $(CODE),--code) $(if $(ONLY),--only $$ONLY)
 
 # The notebook's parameters, where make was given them: USER, for one, is always in the environment.
-OWN := FILE USER TIME STATE LATITUDE LONGITUDE CELL_KM STEP MAX_GAP TIME_FORMAT SMOOTHING ALPHA DELTA HORIZON EPSILON COUNTS SENSITIVITY
+OWN := FILE USER TIME STATE LATITUDE LONGITUDE CELL_KM STEP MAX_GAP TIME_FORMAT TIME_UNIT SAME_TIME BINS SMOOTHING ALPHA DELTA HORIZON EPSILON COUNTS SENSITIVITY ANYWAY
 
 own-data: $(READY) ## leakage and budgets for your own file (FILE=my.csv USER=user TIME=day STATE=place ALPHA=1 HORIZON=30)
 	@exec $(PY) -m workflow.own_data $(foreach name,$(OWN),$(if $(filter command,$(origin $(name))),$(name)))

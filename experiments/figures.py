@@ -14,6 +14,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from experiments.provenance import provenance, repository_folder, write_with_record
 
 if TYPE_CHECKING:
@@ -145,6 +147,16 @@ def legend_below(figure: "Figure", axes: Iterable, ncols: int) -> None:
     """One legend below all panels, with each label of `axes` once."""
     named = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
     figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=ncols)
+
+
+def show_steps(axis, counts, labels):
+    """Draw the shares of the steps (n, n) from each of the labelled states."""
+    image = axis.imshow(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1), cmap="cividis", vmin=0, vmax=1)
+    axis.grid(visible=False)
+    axis.set_xticks(range(len(labels)), labels, rotation=90)
+    axis.set_yticks(range(len(labels)), labels)
+    axis.set(xlabel="to", ylabel="from")
+    axis.figure.colorbar(image, ax=axis, label="share")
 
 
 def save_figure(

@@ -10,8 +10,8 @@ import tplrepro as tpl
 from page.analysis import Inputs, analyse, critical_budget
 from page.matrices import KINDS, example, generate
 from page.report import critical_words, problem_html, schemes_html, summary_html
-from tplrepro.allocation.schemes import PENDING, mean_error
 from page.sequences import DATASETS, from_dataset, from_text
+from tplrepro.allocation.schemes import PENDING, mean_error
 
 BACKWARD, FORWARD = map(tpl.PrivacyLossFunction, example("Fig. 8 of TKDE 2019"))
 

@@ -9,8 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tplrepro import TransitionMatrix, temporal_privacy_leakage
+from tplrepro import temporal_privacy_leakage
 from tplrepro.datasets import read_sequences
+from tplrepro.markov import count_transitions
+from tplrepro.reporting.plans import estimated_pair
 from workflow import own_data
 
 
@@ -48,21 +50,22 @@ def test_budgets_noisy_counts_and_record_of_a_file(run, tmp_path):
         FILE=path, USER="who", TIME="day", STATE="place", ALPHA="1", HORIZON="6", COUNTS=series, DELTA="1e-6"
     )
     assert (status, printed.err) == (0, "")
-    for said in ("visits.csv: 12 users, 12 sequences, 3 states, 228 steps", "mean error", "90% interval"):
+    for said in ("visits.csv: 12 users, 12 sequences, 3 states, 228 steps", "1. No: 6 releases", "order of the chain"):
         assert said in printed.out
     assert "<Figure" not in printed.out
     budgets = pd.read_csv(folder / "budgets.csv")
-    sequences = read_sequences(path, user="who", time="day", state="place")
-    backward, forward = (
-        TransitionMatrix.from_sequences(sequences, smoothing=1.0, direction=d) for d in ("backward", "forward")
-    )
-    for scheme in budgets.columns[1:5]:
-        assert temporal_privacy_leakage(budgets[scheme], backward, forward).tpl.max() <= 1 + 1e-8  # nine digits
+    counted, states = count_transitions(read_sequences(path, user="who", time="day", state="place"))
+    pair = estimated_pair(counted, states, 1.0)
+    schemes = [name for name in budgets.columns if name.endswith("the estimate")]
+    assert len(schemes) == 4
+    for scheme in schemes:
+        assert temporal_privacy_leakage(budgets[scheme], *pair).tpl.max() <= 1
     assert (folder / "figure.png").stat().st_size > 10_000
     record = json.loads((folder / "figure.json").read_text())
     assert (record["results"]["states"], record["data"], len(record["inputs"])) == (3, "real (unverified)", 1)
     noisy = pd.read_csv(folder / "noisy_counts.csv")
-    assert (noisy.shape, *noisy.dtypes) == ((6, 2), np.int64, np.int64)
+    assert noisy["day"].tolist() == [f"d{t}" for t in range(6)]
+    assert (noisy.shape, *noisy.dtypes[1:]) == ((6, 3), np.int64, np.int64)
 
 
 @pytest.mark.slow

@@ -14,7 +14,8 @@ from tplrepro.files import write_whole
 USED, WRONG, WITHHELD = 0, 2, 3
 #: Options that go to the reader of files, and their types.
 COLUMNS = {"user": str, "time": str, "state": str, "latitude": str, "longitude": str, "cell-km": float, "step": str}
-COLUMNS |= {"max-gap": str, "time-format": str}
+COLUMNS |= {"max-gap": str, "time-format": str, "time-unit": str, "same-time": str, "until": str}
+COLUMNS |= {"bins": int, "binning": str}
 #: Options that go to `tpl.report`, beside --alpha and --horizon.
 NUMBERS = {
     "epsilon": float,
