@@ -1,8 +1,8 @@
 """Plans of releases that are chosen after the first output: why an account with a delta must be fixed in advance.
 
-Two states, two releases. A first release that is rarely informative is followed either by randomised response or by a
-release that reveals the state with a small probability. Each plan by itself is (epsilon, delta)-DP_T; choosing the
-plan by the first output is not.
+Two states, two releases. A first release that is rarely informative is followed either by randomised response
+or by a release that reveals the state with a small probability. Each plan by itself is (epsilon, delta)-DP_T;
+choosing the plan by the first output is not.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,10 @@
 """Does the plan that a report recommends keep its promise against an adversary who knows the truth?
 
-Each simulated data set has a known truth: one chain, a mixture of two kinds of users, a chain that drifts over
-the releases, or two chains that alternate (order 2: a place depends on the place before the last one). The truth
-gives the exact TPL of the recommended budgets, the largest over users. Where chains alternate, every other
+Each simulated data set has a known truth: one chain, a mixture of two kinds of users, a chain that drifts
+over
+the releases, or two chains that alternate (order 2: a place depends on the place before the last one). The
+truth gives the exact TPL of the recommended budgets, the largest over users. Where chains alternate, every
+other
 release depends on a place; where a chain drifts, the releases span the same time as the data.
 """
 

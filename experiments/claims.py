@@ -137,8 +137,8 @@ def judge(claim: Claim, record: Mapping | None = None, outcomes: Mapping[str, st
     Raises
     ------
     ClaimError
-        If the record lacks a number, an expression fails, a test did not pass, a statement does not hold and no
-        cause is given, or it holds although a cause is given.
+        If the record lacks a number, an expression fails, a test did not pass, a statement does not hold and
+        no cause is given, or it holds although a cause is given.
 
     Examples
     --------

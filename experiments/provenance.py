@@ -107,7 +107,8 @@ def _executed_cells():
     if shell is None:
         return []
     history = [source for source in shell.user_ns.get("In", []) if source]
-    # Cells executed without history, as nbval does, are kept only for tracebacks, in files named by the kernel.
+    # Cells executed without history, as nbval does, are kept only for tracebacks, in files named by the
+    # kernel.
     folder = f"ipykernel_{os.getpid()}"
     return history or ["".join(linecache.getlines(name)) for name in linecache.cache if folder in Path(name).parts]
 

@@ -1,6 +1,7 @@
 """Linear mechanisms for running totals and sliding windows: how often each count enters, and the noise of the answers.
 
-A mechanism publishes each count by itself, each answer, the nodes of a binary tree (Dwork et al. 2010; Chan et
+A mechanism publishes each count by itself, each answer, the nodes of a binary tree (Dwork et al. 2010; Chan
+et
 al. 2011), or the counts after a square root of the summing matrix, all with Laplace noise of one scale.
 Everything is in closed form, so that long series need no matrix.
 """

@@ -1,7 +1,7 @@
 """The committed notebooks: `check` compares what they print with what is committed, `refresh` executes them anew.
 
-Both run every notebook with its defaults (the quick profile) on the stand-ins, even if recorded data are installed,
-so its outputs hold on every machine. Parts that differ from run to run are stripped.
+Both run every notebook with its defaults (the quick profile) on the stand-ins, even if recorded data are
+installed, so its outputs hold on every machine. Parts that differ from run to run are stripped.
 """
 
 import argparse

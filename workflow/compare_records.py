@@ -20,8 +20,8 @@ ROUNDING = 1e-12
 def differences(one, other, notebooks=None, tolerance=0.0):
     """One sentence for each part of a record, and each file, that is not the same in both folders.
 
-    With a tolerance, numbers may differ by that share of the larger one, or by 1e-12, and tables and pictures are not
-    compared.
+    With a tolerance, numbers may differ by that share of the larger one, or by 1e-12, and tables and pictures
+    are not compared.
     """
     notebooks, (one, other) = notebooks or read_notebooks(), map(Path, (one, other))
     names = [{path.relative_to(folder) for path in folder.rglob("*.*")} for folder in (one, other)]

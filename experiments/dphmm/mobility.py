@@ -53,10 +53,11 @@ def recorded_models(
 ) -> tuple[dict[str, MobilityModel], dict]:
     """The models of Geolife and Gowalla, from the recorded files or, where there are none, from synthetic stand-ins.
 
-    `n_trajectories` and `horizon` as in `mobility_model`; `stand_ins` are the numbers of users of "geolife" and
-    "gowalla". There is a model of Geolife for each of the `cuts`, such as "10s/20s": the time between two
+    `n_trajectories` and `horizon` as in `mobility_model`; `stand_ins` are the numbers of users of "geolife"
+    and "gowalla". There is a model of Geolife for each of the `cuts`, such as "10s/20s": the time between two
     timestamps, and how long a position holds; and one of Gowalla for each of the `boxes` (south, north, west,
-    east). Returns the models by the names of `names_of`, and the record of their data for `figures.save_figure`.
+    east). Returns the models by the names of `names_of`, and the record of their data for
+    `figures.save_figure`.
     """
     arguments: list[dict] = [
         {"cell_km": 0.34, "step": step, "max_gap": gap} for step, gap in (cut.split("/") for cut in cuts)

@@ -66,9 +66,9 @@ class MarkovClassifier:
     ) -> np.ndarray:
         """Log-likelihood of an output sequence (T,) for each user, (users,).
 
-        `likelihoods` are T arrays (n,), a(y_k|.) of a mechanism; from the second on they may be (n, n), Pr(y_k |
-        previous symbol, symbol). Without them the sequence is taken as the true one. For likelihoods of batches,
-        `symbols` (batches, w) are the symbols of each batch.
+        `likelihoods` are T arrays (n,), a(y_k|.) of a mechanism; from the second on they may be (n, n),
+        Pr(y_k | previous symbol, symbol). Without them the sequence is taken as the true one. For likelihoods
+        of batches, `symbols` (batches, w) are the symbols of each batch.
         """
         _check_fitted(self.users)
         if likelihoods is not None:
@@ -88,7 +88,8 @@ class MarkovClassifier:
         with np.errstate(divide="ignore"):
             logs = np.log((first * likelihoods[0]) @ ends)
             for likelihood in likelihoods[1:]:
-                # Smoothed steps have no zeros, so what underflows beside a user's largest weight does not matter.
+                # Smoothed steps have no zeros, so what underflows beside a user's largest weight does not
+                # matter.
                 top = np.maximum(logs.max(axis=1, keepdims=True), np.finfo(float).min)
                 weights = np.exp(logs - top)[:, None, :]
                 if likelihood.ndim == 1:
@@ -117,9 +118,9 @@ class MarkovClassifier:
 class RecurrentClassifier:
     """A recurrent network that predicts the user of a sequence: gated recurrent units and a softmax over the users.
 
-    Needs the extra "attack" (Keras, by default on JAX). Training starts from random weights, passes `epochs` times
-    over the sequences in random order, and minimises the cross-entropy by Adam. The same `rng` gives the same network
-    on the same machine.
+    Needs the extra "attack" (Keras, by default on JAX). Training starts from random weights, passes `epochs`
+    times over the sequences in random order, and minimises the cross-entropy by Adam. The same `rng` gives
+    the same network on the same machine.
     """
 
     def __init__(self, n_symbols: int, *, units: int = 32, epochs: int = 15):

@@ -17,7 +17,8 @@ def allocate_for_several(
 ) -> Any:
     """The largest budgets that `allocate` finds for every one of several pairs of matrices, or for a share of them.
 
-    TPL grows with each budget, so that the least budget at each time is within alpha for every pair that counts.
+    TPL grows with each budget, so that the least budget at each time is within alpha for every pair that
+    counts.
 
     Parameters
     ----------
@@ -28,7 +29,8 @@ def allocate_for_several(
     share : float in (0, 1]
         The part of the pairs that must be within alpha; those with the least budget at any time are left out.
 
-    ValueError if there is no pair, or for a share outside (0, 1]; NoFiniteSupremumError if too many pairs have
+    ValueError if there is no pair, or for a share outside (0, 1]; NoFiniteSupremumError if too many pairs
+    have
     no budget. The promise holds for the pairs that count, not for a matrix between them.
 
     Examples

@@ -79,8 +79,9 @@ def read_sequences(
         Without users each file is one user, with a warning if that user would be in two states at once;
         without times rows are in order. Times are time stamps, text in ISO 8601 or in `time_format` (see
         `strptime`), or numbers, which are seconds if `step` is given. A row without a state ends a sequence.
-        `time` "date+clock" joins two columns. `state` "first..last", or "a+b", names the columns of a row that is a
-        sequence by itself, such as a week of a person, or the two ends of a trip; times are then left out.
+        `time` "date+clock" joins two columns. `state` "first..last", or "a+b", names the columns of a row
+        that is a sequence by itself, such as a week of a person, or the two ends of a trip; times are then
+        left out.
     until : column of ends of spells, each of which begins at `time`
     bins, binning : number of bins of states that are measured numbers, with equal "quantiles" or equal "width"
     latitude, longitude, cell_km : instead of `state`, the columns of degrees of WGS 84 and the side of the cells of a
@@ -96,8 +97,8 @@ def read_sequences(
         By default different states are an error, and equal ones count once, with a warning.
 
     Raises DataFormatError, a ValueError, if a file cannot be read; ValueError for a missing column, missing
-    or unreadable users or times, numbers as times that can be no seconds, a user in two states at one time, and
-    arguments that do not fit together; and the errors of `fixed_steps` and `Grid`.
+    or unreadable users or times, numbers as times that can be no seconds, a user in two states at one time,
+    and arguments that do not fit together; and the errors of `fixed_steps` and `Grid`.
 
     Examples
     --------

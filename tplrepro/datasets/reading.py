@@ -392,7 +392,8 @@ def parse_table(
 ) -> pa.Table:
     """Parse lines with pyarrow into columns of the given types, those of type None left out.
 
-    With `quotes`, fields may be quoted by RFC 4180; otherwise quotes have no meaning, so that each line stands
+    With `quotes`, fields may be quoted by RFC 4180; otherwise quotes have no meaning, so that each line
+    stands
     for itself.
     """
     wanted = {name: kind for name, kind in columns.items() if kind is not None}

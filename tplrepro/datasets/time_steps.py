@@ -31,7 +31,8 @@ def fixed_steps(
     """Sequences of states at fixed time steps, the last known state holding for at most `max_gap`.
 
     At a time t that is a multiple of `step` (since 1970, or since second 0), a user's state is that of the
-    latest report at or before t, if that report is not older than `max_gap`; without `max_gap`, if it came after
+    latest report at or before t, if that report is not older than `max_gap`; without `max_gap`, if it came
+    after
     the step before. The last report holds until the next multiple of `step`.
 
     `frame` has one report per row, in any order; of two reports at one time the later row counts. `state` is

@@ -67,8 +67,8 @@ class SensitivityHull(FrozenArrays):
                 f"found shape {points.shape} and size {largest:g}; give one a row, in another unit"
             )
         self.ambient_dimension = points.shape[1]
-        # A coordinate that changes by less than the rounding of another one is a dimension nevertheless: then each
-        # is measured by its own largest difference.
+        # A coordinate that changes by less than the rounding of another one is a dimension nevertheless: then
+        # each is measured by its own largest difference.
         widths = np.abs(points).max(axis=0, initial=0.0)
         tolerance = FLAT * max(largest, magnitude)
         uneven = ((widths > 0.0) & (widths <= tolerance)).any()

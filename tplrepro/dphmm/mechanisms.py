@@ -98,7 +98,8 @@ class KNormMechanism:
     def _around(self, centre: np.ndarray, noise: np.ndarray) -> np.ndarray:
         """The answer plus noise.
 
-        Noise of a flat body would leave the last bits of the answer beside its span as they are, and these may
+        Noise of a flat body would leave the last bits of the answer beside its span as they are, and these
+        may
         tell states apart. Answers that agree there but for rounding are therefore moved onto one translate of
         the span, that of the first of them.
         """

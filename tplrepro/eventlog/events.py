@@ -24,9 +24,10 @@ def as_log(
 ) -> pd.DataFrame:
     """The log of a file's `events`, rows of texts: case, activity and time, each of which may be empty.
 
-    `line` gives the line of an event in the file; messages call an event `unit`. Events without case, activity or
-    readable time are skipped and counted; events out of order are sorted and counted. With `strict` both are errors
-    that name file and line, see `datasets.reading`. Raises DataFormatError with the `remedy` if no event is valid.
+    `line` gives the line of an event in the file; messages call an event `unit`. Events without case,
+    activity or readable time are skipped and counted; events out of order are sorted and counted. With
+    `strict` both are errors that name file and line, see `datasets.reading`. Raises DataFormatError with the
+    `remedy` if no event is valid.
     """
     times = parse_times(events[TIMESTAMP], time_format)
     defects = Defects(strict, 0, "an event log")

@@ -5,7 +5,8 @@ KL(p_i(S) || P_i(S)) <= r_i for the observed shares p_i(S) and the true probabil
 
     r_i = (log((2^(n-1) - 1) n / (1 - confidence)) + log(N_i) / 2 + log 2) / N_i
 
-(the Krichevsky-Trofimov mixture of each set's outcomes, and Ville's inequality). Then P_i(S) is at most U_i(S)
+(the Krichevsky-Trofimov mixture of each set's outcomes, and Ville's inequality). Then P_i(S) is at most
+U_i(S)
 and P_j(S) at least D_j(S), the two ends of that interval, which depend on p_i(S) and p_j(S) alone. The joint
 hull of the curves (D_j, U_i) along every ROC curve, which also has what lies between sets, bounds the loss of
 all these matrices. U is concave and D convex, so the curves are concave, and their tangents enclose them.

@@ -130,8 +130,8 @@ def _laplace(multiplier: float) -> Curve:
 def _of_losses(losses: np.ndarray, masses: np.ndarray) -> Curve:
     """The curve of a mechanism with finitely many losses, which fall, from their masses under the first distribution.
 
-    Below the loss l_k, sum_j m_j (1 - e^(x - l_j)) = delta(l_k) + w_k (1 - e^(x - l_k)) over the losses l_j >= l_k,
-    with w_k = sum_j m_j e^(l_k - l_j). No sum has a negative term.
+    Below the loss l_k, sum_j m_j (1 - e^(x - l_j)) = delta(l_k) + w_k (1 - e^(x - l_k)) over the losses l_j
+    >= l_k, with w_k = sum_j m_j e^(l_k - l_j). No sum has a negative term.
     """
     gaps = np.diff(losses)
     weights = accumulate(zip(masses.tolist(), [0.0, *np.exp(gaps).tolist()], strict=True), _weight, initial=0.0)

@@ -4,7 +4,8 @@ For pure budgets the recursions of Eqs. (13) and (15) of [1] hold on every path 
 spent, so a filter costs nothing. The constraint TPL_s <= alpha of every past time s is one number: the
 largest FPL_{t+1} that all of them tolerate. If L_B and L_F are the loss functions of the two sides,
 
-    c_t = L_F^-1(min(alpha - BPL_t, c_{t-1} - epsilon_t)),    epsilon_t <= min(c_{t-1}, alpha - L_B(BPL_{t-1})).
+    c_t = L_F^-1(min(alpha - BPL_t, c_{t-1} - epsilon_t)),    epsilon_t <= min(c_{t-1}, alpha -
+    L_B(BPL_{t-1})).
 
 A floor e keeps a budget of e available at every later time, for ever: the suprema S of Theorem 11 of [1] give
 

@@ -113,7 +113,8 @@ class PrivacyLossFunction(Suggesting):
         With probability at least `confidence`, in (0, 1), over the steps that were observed, it is above that
         of the chain that made them; the loss function of the shares themselves is below it about half the
         time. It is conservative, and the identity if a state was never left: with many states it needs many
-        steps from each. `counts` and `states` as in `TransitionMatrix.from_counts`; the transposed counts give
+        steps from each. `counts` and `states` as in `TransitionMatrix.from_counts`; the transposed counts
+        give
         the backward side. `matrix` holds the shares, and `vertices` may be of no set of columns. Time and
         memory are O(n^3).
 
@@ -279,7 +280,8 @@ class PrivacyLossFunction(Suggesting):
         --------
         >>> L = PrivacyLossFunction(TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], states=["home", "office"]))
         >>> print(L.witness(1.0))
-        the adversary gains most by telling 'home' from 'office': {'home'} has probability 0.8 from the first and 0.1 \
+        the adversary gains most by telling 'home' from 'office': {'home'} has probability 0.8 from the first
+        and 0.1 \
 from the second, so a leakage of 1 nats there adds 0.7063 nats here
         """
         alpha = one_number(check_alpha(alpha), "alpha")

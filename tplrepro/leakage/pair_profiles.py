@@ -1,14 +1,14 @@
 """Privacy profiles of each ordered pair of states: the recursion without the largest over pairs at each step.
 
 For two rows q, d of the transition matrix let a = q - g d, with positive and negative parts a+ and a-, and
-A, M their sums. If delta_jk bounds the hockey-stick divergences of the laws given the states j and k, that of the
-mixtures by q and d is at most
+A, M their sums. If delta_jk bounds the hockey-stick divergences of the laws given the states j and k, that of
+the mixtures by q and d is at most
 
     sum_jk a+_j a-_k / M  delta_jk(M / A)
 
-(the proof of docs/theory/profiles.md before its last maximum), and so is the largest convex function below that.
-Losses below 0 of a pair follow from the pair in the reverse order. Work and memory grow with n^4 and n^2 points of the
-grid: for a small number n of states.
+(the proof of docs/theory/profiles.md before its last maximum), and so is the largest convex function below
+that. Losses below 0 of a pair follow from the pair in the reverse order. Work and memory grow with n^4 and
+n^2 points of the grid: for a small number n of states.
 """
 
 from collections.abc import Sequence
@@ -108,7 +108,8 @@ def _mixture(q: np.ndarray, d: np.ndarray, slack: float, deltas: np.ndarray, gri
 def _convex(bound: np.ndarray, reverse: np.ndarray, grid: float) -> np.ndarray:
     """The largest convex function of e^x below a bound at losses 0, grid, ..., and that of the reverse order below 0.
 
-    The divergences are convex in e^x, the bound of one step need not be. Chords between any points are bounds.
+    The divergences are convex in e^x, the bound of one step need not be. Chords between any points are
+    bounds.
     """
     losses = grid * np.arange(1 - reverse.size, bound.size)
     if bound.size == 1 or losses[-1] > 700.0:

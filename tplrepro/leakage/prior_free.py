@@ -39,7 +39,8 @@ ERROR = 8 * 2.0**-52
 class PriorFreeLoss(PrivacyLossFunction):
     """The loss function that holds for any prior and any evidence about other times.
 
-    It takes the place of a matrix wherever one is taken. Its leakages bound those of `PrivacyLossFunction` for
+    It takes the place of a matrix wherever one is taken. Its leakages bound those of `PrivacyLossFunction`
+    for
     the same matrix, for its reversal, and for every matrix that evidence about other times makes of them
     (`condition_on`). Where columns are possible from one state but not from another, C is infinite and
     L(alpha) = alpha.
@@ -55,7 +56,8 @@ class PriorFreeLoss(PrivacyLossFunction):
     >>> round(L.cross_ratio, 6), round(L(1.0), 6), round(L.supremum(0.1), 6), round(L.budget_for(1.0), 6)
     (36.0, 0.70704, 0.348917, 0.29296)
     >>> print(L.witness(1.0))
-    the adversary gains most by telling 0 from 1: {0} where other evidence leaves only it and 1 has probability 0.7844 \
+    the adversary gains most by telling 0 from 1: {0} where other evidence leaves only it and 1 has
+    probability 0.7844 \
 from the first and 0.09181 from the second, so a leakage of 1 nats there adds 0.707 nats here
     """
 

@@ -293,8 +293,8 @@ def _all_masses(profile: PrivacyProfile, reverse: PrivacyProfile) -> np.ndarray:
         negative = reverse._masses()
         size = max(positive.size, negative.size)
         positive, negative = (np.pad(masses, (0, size - masses.size)) for masses in (positive, negative))
-        # Both orders of two laws have the same total variation. If that of the reverse order were larger here, these
-        # masses would be no bound at losses below 0.
+        # Both orders of two laws have the same total variation. If that of the reverse order were larger
+        # here, these masses would be no bound at losses below 0.
         shares = -np.expm1(-profile.grid * np.arange(1, size + 1))
         missing = (reverse.deltas[-1] + shares @ negative) * (1.0 + size * EPS) - profile.deltas[-1] - shares @ positive
         if size and missing > 0.0:

@@ -217,8 +217,8 @@ def extrapolated(
 ) -> Iterator[PrivacyProfile]:
     """Upper bounds of the next profiles of a run without end; none while it still changes much.
 
-    What it buys: a million releases of a chain that stays with probability 0.9985 take seconds (17 s on a busy
-    core); without it, 8,000 take 31 s, and the time grows with their number.
+    What it buys: a million releases of a chain that stays with probability 0.9985 take seconds (17 s on a
+    busy core); without it, 8,000 take 31 s, and the time grows with their number.
 
     `marks` are three profiles, `lag` steps apart. In the end, differences shrink by one rate r per step,
     the largest at any loss (constant differences shrink by 1 - `forgotten`). This gives a candidate for the

@@ -102,7 +102,8 @@ class PrecomputedTables(NamedTuple):
 def piecewise_coefficients(q: ArrayLike, d: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Lines 2 to 11 of Algorithm 2 of [1] for one pair of rows, or for many pairs at once.
 
-    Rows (..., n) of one length, else ValueError, that broadcast; qArr, dArr, aArr (..., n), see `PrecomputedTables`.
+    Rows (..., n) of one length, else ValueError, that broadcast; qArr, dArr, aArr (..., n), see
+    `PrecomputedTables`.
 
     >>> piecewise_coefficients([0.2, 0.3, 0.5], [0.1, 0, 0.9])[2].round(3)
     array([  inf, 1.466,   nan])
@@ -331,7 +332,8 @@ def _intersection(first: tuple[float, float], last: tuple[float, float]) -> floa
 def _reaches(piece: tuple[float, float], top: tuple[float, float], alpha: float) -> bool:
     """Whether `piece` is as high as `top` at `alpha`, up to rounding.
 
-    The relative gap of the excess falls from `alpha` to their intersection, so the tolerance holds in between as well.
+    The relative gap of the excess falls from `alpha` to their intersection, so the tolerance holds in between
+    as well.
     """
     return bool(_excess(piece, alpha) >= _excess(top, alpha) * (1 - TOLERANCE))
 

@@ -11,7 +11,8 @@ from math import exp, expm1, hypot, inf, isnan, log, log1p, nan, sqrt
 
 import numpy as np
 
-# Above this, exp() approaches the end of the double range, and e^-alpha matters only beside probabilities below 1e-300.
+# Above this, exp() approaches the end of the double range, and e^-alpha matters only beside probabilities
+# below 1e-300.
 LARGE = 700.0
 
 

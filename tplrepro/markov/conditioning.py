@@ -16,7 +16,8 @@ from tplrepro.validation import FrozenArrays, as_numbers, check_entries
 class ConditionedChain(FrozenArrays):
     """A Markov chain given evidence: T - 1 matrices for each side, and which states are possible, bool (T, n).
 
-    `forward[t]` is Pr(l^{t+1} | l^t, evidence), `backward[t]` Pr(l^t | l^{t+1}, evidence). An impossible state
+    `forward[t]` is Pr(l^{t+1} | l^t, evidence), `backward[t]` Pr(l^t | l^{t+1}, evidence). An impossible
+    state
     has the row of a possible one, which changes no leakage.
     """
 
@@ -41,10 +42,11 @@ def condition_on(
     transitions : TransitionMatrix or array-like (n, n), Pr(l^{t+1} | l^t); or a list of T - 1 of these
     initial : array-like (n,), distribution of the first state
     evidence : array-like (T, n), Pr(evidence about time t | l^t = k), finite and >= 0
-        A row counts up to a factor: ones are no evidence, and 1 for a single state says that the user was there.
+        A row counts up to a factor: ones are no evidence, and 1 for a single state says that the user was
+        there.
 
-    ImpossibleOutputError if no path of states explains the evidence; ValueError for arguments of other shapes.
-    Memory is O(T n^2): all matrices are dense.
+    ImpossibleOutputError if no path of states explains the evidence; ValueError for arguments of other
+    shapes. Memory is O(T n^2): all matrices are dense.
 
     Examples
     --------

@@ -111,8 +111,8 @@ def bootstrap_draws(
 def bootstrap_counts(sequences: Any, draws: int, *, rng: np.random.Generator, progress: bool = False) -> Iterator[Any]:
     """Counts of steps (n, n), csr_arrays, of users that are redrawn with replacement.
 
-    The same draws as those of `bootstrap_draws` with users as groups, from a sparse matrix of users by distinct
-    steps: a draw is one product with it. `progress` shows a bar.
+    The same draws as those of `bootstrap_draws` with users as groups, from a sparse matrix of users by
+    distinct steps: a draw is one product with it. `progress` shows a bar.
 
     Examples
     --------

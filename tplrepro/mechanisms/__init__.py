@@ -1,7 +1,7 @@
 """Mechanisms of a single release: their noise, its density, and their privacy.
 
-`laplace` and `k_norm` are noise in R^d (`sample`, `log_density`, `mean_square`). `counts` and `gaussian` are public as
-``tplrepro.release_counts`` and ``tplrepro.gaussian_...``.
+`laplace` and `k_norm` are noise in R^d (`sample`, `log_density`, `mean_square`). `counts` and `gaussian` are
+public as ``tplrepro.release_counts`` and ``tplrepro.gaussian_...``.
 """
 
 from tplrepro.lazy import lazy_names as _lazy_names

@@ -67,8 +67,8 @@ class LaplaceNoise:
 def event_level_budgets(strategy: Any, scale: ArrayLike, sensitivity: float = 1.0) -> np.ndarray:
     """The event-level budgets, in nats, of a linear mechanism: a matrix times the series, plus Laplace noise.
 
-    These are the `epsilons` of `temporal_privacy_leakage` and of the other functions of leakage, which hold for
-    every mechanism in terms of its event-level budgets.
+    These are the `epsilons` of `temporal_privacy_leakage` and of the other functions of leakage, which hold
+    for every mechanism in terms of its event-level budgets.
 
     Parameters
     ----------

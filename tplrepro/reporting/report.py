@@ -1,8 +1,8 @@
 """`tpl.report`: from observations to a recommendation, five sentences, a table of plans, and checks of the model.
 
 The recommended plan keeps alpha against every chain that the counts of steps leave possible
-(`PrivacyLossFunction.from_counts`), not only against the estimate. Where a check doubts that there is one such
-chain, the recommendation is α/T, which needs none: it keeps the whole series within alpha.
+(`PrivacyLossFunction.from_counts`), not only against the estimate. Where a check doubts that there is one
+such chain, the recommendation is α/T, which needs none: it keeps the whole series within alpha.
 """
 
 from dataclasses import dataclass, field

@@ -61,8 +61,8 @@ def mix(response: Response, epsilon: float) -> Response:
 def mix_dense(belief: np.ndarray, table: np.ndarray, epsilon: float, cost: np.ndarray) -> Response:
     """As `mix` for a full table (n, n) of w that is only nearly feasible, with the cut of least `cost` (n, n).
 
-    A solver's tolerance is large relative to outputs with a tiny marginal. Dropping them, and scaling the rest of their
-    rows, can cost less than mixing the whole response.
+    A solver's tolerance is large relative to outputs with a tiny marginal. Dropping them, and scaling the
+    rest of their rows, can cost less than mixing the whole response.
     """
     possible, everyone = belief > 0, np.arange(belief.size)
     candidates = []
@@ -95,7 +95,8 @@ def _solve_window(
     from scipy.optimize import linprog
     from scipy.sparse import block_array, eye_array, hstack, kron
 
-    # With elsewhere > 0, one more output without limit or cost has this probability. ArithmeticError if HiGHS gives up.
+    # With elsewhere > 0, one more output without limit or cost has this probability. ArithmeticError if HiGHS
+    # gives up.
     n, m = w_cost.shape
     outputs, cap = m + (elsewhere > 0), odds + 1.0
     # Variables: w, row by row, then cap * q.

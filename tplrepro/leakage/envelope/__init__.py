@@ -38,14 +38,16 @@ PASSES = 4
 def joint_hull(matrix, progress: bool = False) -> np.ndarray:
     """The joint hull of all ordered pairs of rows of a TransitionMatrix; no vertices if all rows are equal.
 
-    Its vertices (K, 5) in order of growing alpha (falling d): d(S), gap(S), 1 - q(S), and the numbers of rows q and d.
+    Its vertices (K, 5) in order of growing alpha (falling d): d(S), gap(S), 1 - q(S), and the numbers of rows
+    q and d.
     """
     kernels.expect((PASSES if matrix.n_states <= SMALL else 1) * matrix.n_states**3 + CALL)
     if matrix.is_sparse:
         points = sparse.joint_hull(matrix.probabilities, matrix.background, progress)
     else:
         points = dense.joint_hull(matrix.probabilities, progress)
-    # What lies within TIE of the hull counts as inside, but whether leakage grows without bound is decided exactly.
+    # What lies within TIE of the hull counts as inside, but whether leakage grows without bound is decided
+    # exactly.
     if points.size and points[-1, 0] == 0.0 and 0.0 < points[-1, 2] < 1e-8:
         return next(_disjoint_rows(matrix), points)
     return points

@@ -14,7 +14,8 @@ are tested one by one.
 
 What the parts buy, as the time of the whole function without one over the time with it: the screen 2.6, 5.0,
 5.5 and 5.1 on a random matrix of 100, 200, 500 and 1,000 states; the search for better partners in the first
-hull, without which many later pairs stick out, 2.4 to 8.3 on ten such matrices; the hull of at most `SMALL` rows
+hull, without which many later pairs stick out, 2.4 to 8.3 on ten such matrices; the hull of at most `SMALL`
+rows
 by `kernels.hulls_of_few` 5 for 30 states, and 55 for 2,000 users with 20 states.
 """
 
@@ -41,8 +42,8 @@ PARTS = 4
 SMALL = 48
 # Slopes at which the first hull takes the best pair of a sample.
 SEEDS = 8
-# Where the pairs on the first hull look for better partners, in turn: in the middle of the slopes at which they are
-# tangent, or at the last of them.
+# Where the pairs on the first hull look for better partners, in turn: in the middle of the slopes at which
+# they are tangent, or at the last of them.
 CLIMBS = (0.5, 1.0, 0.5)
 # Rows d with which the scan for one tangent begins; nearly all other pairs then fail their first test.
 FIRST = 4

@@ -115,7 +115,8 @@ def sparse_rows(matrix, background: np.ndarray, low: np.ndarray) -> SparseRows:
     """Each row's entries of a csr_array over its background (n,), in order of falling value; `low`: the smallest."""
     start, value = matrix.indptr.astype(np.int64), matrix.data.astype(float)
     order = kernels.falling(start, value)
-    # A copy, because arrays of an unpickled matrix are not read-only, for which kernels would be compiled again.
+    # A copy, because arrays of an unpickled matrix are not read-only, for which kernels would be compiled
+    # again.
     return SparseRows(start, matrix.indices[order].astype(np.int64), value[order], frozen(background), low)
 
 
@@ -181,7 +182,8 @@ class _Search:
     def rounds(self, reach, visit):
         """visit(first row, workspace) for every group of rows d, as many at a time as there are threads.
 
-        Ends where tau, by `reach(q)`, the d at which the boundary reaches q, leaves no row q for the groups to come.
+        Ends where tau, by `reach(q)`, the d at which the boundary reaches q, leaves no row q for the groups
+        to come.
         """
         starts = range(0, self.n, GROUP)
         with ThreadPoolExecutor(self.threads) as pool:
