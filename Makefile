@@ -13,6 +13,8 @@ JOBS ?=
 # Recipes start Python by exec, so that a signal to make reaches it and not only the shell between them.
 # What users set reaches the shell as variables of its own, so that no word of it is taken for a command.
 export PROFILE ONLY JOBS RECORDS ARGS
+# Without it every process of the tests and each notebook compiles our modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 # The browser for the tests of the page: the first of these that there is.
 CHROMIUM ?= $(firstword $(foreach name,chromium chromium-browser google-chrome,$(shell command -v $(name))))
 # The interpreter that the environment is made with: the first of these that is 3.11 or newer.

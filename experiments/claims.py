@@ -113,7 +113,8 @@ def read_claims(path: Path) -> dict:
     """Read ``docs/claims/<paper>.yaml``: title, introduction, and sections with their lists of claims."""
     import yaml
 
-    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # in C, where there is one: ten times as fast
+    content = yaml.load(path.read_text(encoding="utf-8"), loader)
     for section in content["sections"]:
         for facts in section["claims"]:
             unknown = sorted(set(facts) - set(Claim.__annotations__))
@@ -232,12 +233,12 @@ def mean_with_interval(samples: ArrayLike, confidence: float = 0.95) -> dict:
     >>> {name: round(float(part), 2) for name, part in mean_with_interval([1.0, 2.0, 3.0]).items()}
     {'value': 2.0, 'low': -0.48, 'high': 4.48, 'repeats': 3.0}
     """
-    from scipy.stats import t
+    from scipy.special import stdtrit  # scipy.stats takes a second to import
 
     values = np.asarray(samples, dtype=float).ravel()
     if values.size < 2:
         raise ValueError(f"samples must be at least two repeats, found {values.size}; repeat the experiment")
-    half = t.ppf((1 + confidence) / 2, values.size - 1) * values.std(ddof=1) / np.sqrt(values.size)
+    half = stdtrit(values.size - 1, (1 + confidence) / 2) * values.std(ddof=1) / np.sqrt(values.size)
     return {"value": values.mean(), "low": values.mean() - half, "high": values.mean() + half, "repeats": values.size}
 
 

@@ -22,7 +22,7 @@ ALLOCATIONS = {
     "exact": lambda alpha, *sides, T: tpl.allocate_by_exact_leakage(alpha, *sides, T),
 }
 FEW = {"upper bound": 60, "quantification": 60, "optimal": 40, "stopping": 1, "exact": 30}
-MANY, CHUNK = 100_000, 5_000  # problems of each allocation in the long run, about an hour in all
+MANY, CHUNK = 20_000, 5_000  # problems of each allocation in the long run, about ten minutes in all
 
 
 def problem(allocation, k):
