@@ -25,13 +25,13 @@ INTRODUCTION = """# Claims
 
 HEADLINE
 
-These are statements of the papers' examples, theorems, tables and evaluations. A statement that [1] and [2] share
+These are statements of the papers' examples, theorems, tables and evaluations. A statement that stands in two places
 counts once; statements about our own methods are counted apart. We compared no plot with a plot of a paper, because
 the texts that we read have no pictures. Of [4] only the abstract and the supplement were accessible. Each statement
 has our number and a verdict:
 
 - **reproduced**: our number agrees with the paper's statement;
-- **reproduced with an erratum**: it agrees after correction of a misprint listed in [errata.md](errata.md);
+- **reproduced with an erratum**: it agrees once a misprint is corrected or a condition added, see [errata.md](errata.md);
 - **in part**: part of the statement holds, and the table says which;
 - **not reproduced**: our number disagrees, and the table says why;
 - **not checkable here**: nothing here decides the statement, and the table says why.
