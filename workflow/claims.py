@@ -31,7 +31,8 @@ the texts that we read have no pictures. Of [4] only the abstract and the supple
 has our number and a verdict:
 
 - **reproduced**: our number agrees with the paper's statement;
-- **reproduced with an erratum**: it agrees once a misprint is corrected or a condition added, see [errata.md](errata.md);
+- **reproduced with an erratum**: it agrees once a misprint is corrected or a condition added; see
+  [errata.md](errata.md);
 - **in part**: part of the statement holds, and the table says which;
 - **not reproduced**: our number disagrees, and the table says why;
 - **not checkable here**: nothing here decides the statement, and the table says why.
