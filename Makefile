@@ -88,11 +88,11 @@ claims: $(READY) ## judge the papers' statements by the published records, and r
 claims-mutate: $(READY) ## change the records (CODE=1: the code) on purpose, and print the claims whose verdict stays the same
 	@exec $(PY) -m workflow.mutate_claims $(if $(CODE),--code) $(if $(ONLY),--only $$ONLY)
 
-# The notebook's parameters, where make was given them: USER, for one, is always in the environment.
-OWN := FILE USER TIME STATE LATITUDE LONGITUDE CELL_KM STEP MAX_GAP TIME_FORMAT TIME_UNIT SAME_TIME BINS SMOOTHING ALPHA DELTA HORIZON EPSILON COUNTS SENSITIVITY ANYWAY
+# What was given to make on its command line, so that a misspelt parameter is an error.
+OWN = $(filter-out PYTHON,$(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name))))
 
 own-data: $(READY) ## leakage and budgets for your own file (FILE=my.csv USER=user TIME=day STATE=place ALPHA=1 HORIZON=30)
-	@exec $(PY) -m workflow.own_data $(foreach name,$(OWN),$(if $(filter command,$(origin $(name))),$(name)))
+	@exec $(PY) -m workflow.own_data $(OWN)
 
 explore: $(READY) ## serve the interactive notebook as a page (PORT=8866, THEME=dark)
 	@exec $(PY) -m workflow.explore $(if $(PORT),--port $(PORT)) $(if $(THEME),--theme $(THEME))

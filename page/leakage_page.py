@@ -19,6 +19,7 @@ from page.analysis import Analysis, Inputs, analyse
 from page.browser import Browser, LivePlots
 from page.controls import NumberControl, card, dropdown, note, read_query, toggle, write_query
 from page.glossary import glossary_html
+from page.matrices import EXAMPLES
 from page.noises import LAPLACE, PURE
 from page.notebook import result_notebook
 from page.plots import CURRENT
@@ -28,6 +29,7 @@ from page.text import MAX_RELEASES, format_budgets, parse_budgets
 from tplrepro.allocation.schemes import SCHEMES
 from tplrepro.files import write_whole
 from tplrepro.leakage.temporal import as_loss_function
+from tplrepro.validation import check_choice
 
 PURE_EPSILON, WITH_DELTA = "pure ε", "(ε, δ)"
 BOTH, BACKWARD, FORWARD = "both", "backward only", "forward only"
@@ -52,6 +54,7 @@ class LeakagePage(ipywidgets.VBox):
     def __init__(
         self, example: str = FIRST, epsilon: float = 0.1, horizon: int = 10, alpha: float = 1.0, sensitivity: float = 2
     ):
+        check_choice(example, "matrices", EXAMPLES)
         self.problems: list[str] = []
         self._refused: list[str] = []  # of the address
         self._changed = Scheduler(self._update, self._complete).request

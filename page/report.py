@@ -1,7 +1,6 @@
 """The results as HTML that follows the theme of the page, with escaped labels, and as files to save."""
 
 import re
-from decimal import ROUND_CEILING, Context
 from html import escape
 
 import matplotlib.pyplot as plt
@@ -15,6 +14,7 @@ from page.noises import GAUSSIAN, LAPLACE, PURE, Noise, gaussian_multipliers, qu
 from page.plots import CURRENT, draw
 from tplrepro.allocation.schemes import PENDING, mean_error
 from tplrepro.leakage.temporal import temporal_privacy_leakage
+from tplrepro.reporting.sentences import rounded_up
 
 # Prefixes of the columns of a saved file.
 COLUMNS = {LAPLACE: "laplace", PURE: "pure", GAUSSIAN: "gaussian"}
@@ -42,9 +42,9 @@ def _noise_html(noise: Noise, alpha: float) -> str:
         return "no finite bound at so small a δ"
     peak = int(np.argmax(noise.tpl))
     largest = float(noise.tpl[peak])
-    total = f"at most {_rounded_up(noise.user_level)}"
+    total = f"at most {rounded_up(noise.user_level)}"
     return (
-        f"<strong data-number='{COLUMNS[noise.name]}-tpl'>at most {_rounded_up(largest)} nats</strong> at release "
+        f"<strong data-number='{COLUMNS[noise.name]}-tpl'>at most {rounded_up(largest)} nats</strong> at release "
         f"{peak + 1}; " + _verdicts_html(largest, noise.user_level, total, alpha, above="not shown to be within")
     )
 
@@ -56,11 +56,6 @@ def _verdicts_html(event: float, user: float, total: str, alpha: float, above: s
         mark, words = ("good", "within") if leakage <= alpha else ("bad", above)
         verdicts.append(f"<span class='tplr-{mark}'>{explained(term)} {words} α = {alpha:g}</span>")
     return f"{', '.join(verdicts)} ({total} nats in total)"
-
-
-def _rounded_up(bound: float) -> str:
-    """Four digits: 0.3001 for 0.30001."""
-    return f"{float(Context(prec=4, rounding=ROUND_CEILING).create_decimal_from_float(bound)):.4g}"
 
 
 def _range(values: np.ndarray) -> str:

@@ -1,23 +1,27 @@
 """Run the notebook explore/own_data on a user's file, for ``make own-data FILE=my.csv USER=user ALPHA=1``.
 
 Each variable given to make is a parameter of the notebook; FILE is its path. The notebook's messages are
-printed; figure, budgets, noisy counts, records and the executed notebook appear under ``build/own_data``.
+printed; page, figure, budgets, noisy counts, records and the executed notebook appear under
+``build/own_data``. The exit status is 3 where the recommendation is withheld (make prints it and ends with 2).
 """
 
+import json
 import os
 import re
 import shutil
 import sys
+from difflib import get_close_matches
 from pathlib import Path
 
 import nbformat
 
+from tplrepro.reporting.command import WITHHELD
 from workflow.configuration import ROOT, Notebook, Profile, writing_problems
 from workflow.kernel_environment import kernel_environment
 from workflow.run_notebook import execute
 
 NOTEBOOK = Notebook("explore/own_data", "explore/own_data")
-SAVED_AS = {"figure": "figure", "budgets": "budgets", "counts": "noisy_counts"}
+SAVED_AS = {"figure": "figure", "budgets": "budgets", "counts": "noisy_counts", "page": "report"}
 TARGET = ROOT / "build" / "own_data"
 
 
@@ -48,7 +52,8 @@ def main(names):
             if "image/png" not in data:
                 print(output.get("text", data.get("text/plain", "")).rstrip())
     print("\n".join(os.path.relpath(path) for path in sorted(TARGET.iterdir()) if path.is_file()))
-    return 0
+    record = json.loads((TARGET / f"{SAVED_AS['figure']}.json").read_text(encoding="utf-8"))
+    return WITHHELD if record["results"]["withheld"] else 0
 
 
 def parameters_of(given):
@@ -57,11 +62,17 @@ def parameters_of(given):
     >>> parameters_of({"FILE": "/", "ALPHA": "1", "HORIZON": "30"})
     {'path': '/', 'alpha': 1.0, 'horizon': 30}
     """
+    declared = NOTEBOOK.declared_parameters()
+    names = ["FILE" if name == "path" else name.upper() for name in declared if name != "saved_as"]
+    for name in given:
+        if name not in names:
+            near = get_close_matches(name, names, n=1)
+            remedy = f"write {near[0]}" if near else f"choose one of {', '.join(names)}"
+            raise ValueError(f"{name} must be a parameter of {NOTEBOOK.notebook}, found no such one; {remedy}")
     if not given.get("FILE"):
         raise ValueError(
             "FILE must name a file of observations, found none; such as: make own-data FILE=my.csv ALPHA=1"
         )
-    declared = NOTEBOOK.declared_parameters()
     parameters = {}
     for name, text in given.items():
         key = "path" if name == "FILE" else name.lower()

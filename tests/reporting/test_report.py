@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 
 import numpy as np
 import pandas as pd
@@ -204,3 +205,38 @@ def test_the_command(tmp_path, capsys):
 def test_nothing_to_report_on():
     with pytest.raises(ValueError, match="steps between at least two states, found 3 steps and 1 states"):
         tpl.report([[0, 0, 0, 0]], 1.0, 5)
+
+
+def test_more_steps_than_are_checked_are_those_of_users_drawn_at_random(monkeypatch):
+    sequences = walks(FADING, 30, 60, np.random.default_rng(1))
+    everything = checks.Steps.of(markov.as_sequences(sequences))
+    monkeypatch.setattr(checks, "MOST_STEPS", 600)
+    drawn = checks.Steps.of(markov.as_sequences(sequences))
+    assert (drawn.user.max() + 1, drawn.user.size) == (10, 590)
+    of_all = {tuple(everything.after[everything.user == user]) for user in range(30)}
+    assert {tuple(drawn.after[drawn.user == user]) for user in range(10)} <= of_all
+    assert tpl.report(sequences, 1.0, 5, draws=0).size["steps checked"] == 590
+
+
+def test_the_command_names_the_extra_that_is_missing(tmp_path, capsys, monkeypatch):
+    path = tmp_path / "my.csv"
+    path.write_text("user,time,state\n1,1,a\n1,2,b\n")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for name in [name for name in sys.modules if name.startswith(("tplrepro.datasets", "pyarrow."))]:
+        monkeypatch.delitem(sys.modules, name)
+    assert main(["report", str(path), "--alpha", "1", "--horizon", "5"]) == 2
+    assert (
+        'pyarrow must be installed, found none; install it with: pip install "tplrepro[data]"'
+        in capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_columns_by_position_on_the_command_line(tmp_path, capsys, separator):
+    path = tmp_path / "my.csv"
+    rows = [(u, t, s) for u, walk in walks(FADING, 9, 30, np.random.default_rng(6)).items() for t, s in enumerate(walk)]
+    pd.DataFrame(rows).to_csv(path, index=False, header=False, sep=separator)
+    words = ["--user", "0", "--time", "1", "--state", "2", "--alpha", "1", "--horizon", "4", "--draws", "0", "--json"]
+    assert main(["report", str(path), *words]) == 0
+    size = json.loads(capsys.readouterr().out)["size"]
+    assert (size["users"], size["states"], size["steps"]) == (9, 2, 9 * 29)

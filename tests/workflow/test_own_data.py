@@ -12,6 +12,7 @@ import pytest
 from tplrepro import temporal_privacy_leakage
 from tplrepro.datasets import read_sequences
 from tplrepro.markov import count_transitions
+from tplrepro.reporting import command
 from tplrepro.reporting.plans import estimated_pair
 from workflow import own_data
 
@@ -43,9 +44,8 @@ def visits(people=12, days=20, seed=0):
 def test_budgets_noisy_counts_and_record_of_a_file(run, tmp_path):
     path, series = tmp_path / "visits.csv", tmp_path / "counts.csv"
     visits().to_csv(path, index=False)
-    pd.DataFrame({"day": [f"d{t}" for t in range(6)], "home": range(100, 106), "other": range(6)}).to_csv(
-        series, index=False
-    )
+    counts = pd.DataFrame({"day": [f"d{t}" for t in range(6)], "home": np.arange(100, 106) / 2, "other": range(6)})
+    counts.to_csv(series, index=False, sep=";", decimal=",")
     status, printed, folder = run(
         FILE=path, USER="who", TIME="day", STATE="place", ALPHA="1", HORIZON="6", COUNTS=series, DELTA="1e-6"
     )
@@ -65,7 +65,24 @@ def test_budgets_noisy_counts_and_record_of_a_file(run, tmp_path):
     assert (record["results"]["states"], record["data"], len(record["inputs"])) == (3, "real (unverified)", 1)
     noisy = pd.read_csv(folder / "noisy_counts.csv")
     assert noisy["day"].tolist() == [f"d{t}" for t in range(6)]
-    assert (noisy.shape, *noisy.dtypes[1:]) == ((6, 3), np.int64, np.int64)
+    assert (noisy.shape, *noisy.dtypes[1:]) == ((6, 3), np.float64, np.float64)
+    assert "<h2>Verdict</h2>" in (folder / "report.html").read_text()
+
+
+@pytest.mark.notebook
+def test_a_recommendation_that_is_withheld_ends_with_3(run, tmp_path):
+    path = tmp_path / "numbers.csv"
+    path.write_text("user,time,state\n" + "".join(f"{k % 3},{k},{k}\n" for k in range(60)))
+    status, printed, folder = run(FILE=path, HORIZON="5", DRAWS="0")
+    assert (status, printed.err) == (3, "")
+    assert "The recommendation is withheld" in (folder / "report.html").read_text()
+
+
+def test_the_notebook_has_the_options_of_the_command():
+    """So that make, which takes the notebook's parameters, has them too."""
+    declared = own_data.NOTEBOOK.declared_parameters()
+    options = {name.replace("-", "_") for name in {**command.COLUMNS, **command.NUMBERS}}
+    assert options - set(declared) == {"count"}
 
 
 @pytest.mark.slow
@@ -125,6 +142,8 @@ def test_a_mistake_is_named_with_the_words_of_make(run, tmp_path):
     ("words", "message"),
     [
         ({}, "FILE must name a file of observations, found none; such as: make own-data FILE=my.csv"),
+        ({"FLIE": "my.csv"}, "FLIE must be a parameter of explore/own_data, found no such one; write FILE"),
+        ({"FILE": __file__, "XYZ": "1"}, "XYZ must be a parameter .*; choose one of FILE, USER, TIME"),
         ({"FILE": __file__, "ALPHA": "one"}, "ALPHA must be a float, found 'one'; give such as 1.0"),
         ({"FILE": "/no/such.csv"}, "there must be a file /no/such.csv, found none; check its name"),
     ],
@@ -132,4 +151,4 @@ def test_a_mistake_is_named_with_the_words_of_make(run, tmp_path):
 def test_words_are_checked_before_anything_runs(run, words, message):
     status, printed, folder = run(**words)
     assert (status, folder.exists()) == (2, False)
-    assert message in printed.err
+    assert re.search(message, printed.err)

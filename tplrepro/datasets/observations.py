@@ -9,10 +9,12 @@ zone.
 """
 
 import re
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from datetime import timedelta
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,10 +27,11 @@ from tplrepro.datasets.reading import DataFormatError
 from tplrepro.datasets.table import (
     find_columns,
     likely_format,
+    line_of,
     parse_numbers,
     parse_times,
     read_header,
-    read_table,
+    rows_of_table,
     whole_numbers,
 )
 from tplrepro.datasets.time_steps import fixed_steps, held_share, observed_sequences
@@ -43,6 +46,8 @@ UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # in a second
 WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 LATEST = 1e11  # seconds since 1970: the year 5138
 OPTIONAL = ("user", "time")
+LOCAL = {"time": "clock of time", "until": "clock of until"}  # instants -> the local clock there, where it differs
+PART = 1_000_000  # rows that are sorted at once
 CLOCK = r"\d?\d:\d\d(:\d\d)?( [AP]M)?"  # a time of day alone
 OFFSET = r"(\d:\d\d\S*?)\s*(?:Z|[+-]\d\d(?::?\d\d)?)$"  # after a time of day
 SPMF = re.compile(rb"(@[^\n]*\n|\s)*\d+\s+(-1\s+\d+\s+)*-1\s+-2\s")
@@ -133,53 +138,106 @@ def read_sequences(
         source, path = str(data), Path(data)
         if not path.is_dir() and _is_spmf(path):
             return _read_spmf(path)
-        frame, place = _read_files(path, wanted)
+        frame, place = _read_files(path, wanted, time_format)
     if frame.empty or (step is not None and "time" not in frame):
         lacking = "observations, found no row" if frame.empty else f"times, found none for step={step!r}"
         raise ValueError(f"there must be {lacking} in {source}; check the file and the names of its columns")
-    for name in frame.columns.intersection(OPTIONAL):
-        missing = frame[name].isna().to_numpy()
-        if missing.any():
-            raise ValueError(f"{name} must not be empty, found nothing in {place(int(np.argmax(missing)))}; drop it")
+    if "user" in frame:
+        _check_filled(frame["user"], "user", place)
     if several:
         return _sequences_of_rows(frame)
-    if "clock" in frame:
-        frame["time"] = frame["time"].astype(str) + " " + frame["clock"].astype(str)
-    codes, users = pd.factorize(frame["user"]) if "user" in frame else (np.zeros(len(frame), int), [0])
-    instants, clock = _times(frame["time"], time_format, place) if "time" in frame else (np.arange(len(frame)),) * 2
+    if isinstance(data, pd.DataFrame):
+        frame = _with_instants(frame, time_format, place)
+    users, names = _coded(frame["user"]) if "user" in frame else (np.zeros(len(frame), np.int32), np.zeros(1, int))
     if cell_km is None:
-        cells, states = pd.factorize(_binned(frame["state"], bins, binning, place))
+        cells, states = _binned(*_coded(frame["state"]), bins, binning, place)
     else:
         degrees = [frame[name].to_numpy(float) for name in positions]
         around = [float(edge(one)) for one in degrees for edge in (np.nanmin, np.nanmax)]
         grid = Grid(Box(*(around if box is None else box)), cell_km)
         cells = grid.cell(*degrees)
-    if "time" in frame and instants.dtype.kind in "iuf" and (step is not None or max_gap is not None):
-        instants = clock = _seconds(instants, time_unit, place)
-    kept = np.arange(len(frame))
-    if "time" in frame and same_time != "rows":
-        kept = _one_state_at_a_time(codes, instants, cells, same_time, place, "user" in frame)
-    reports = pd.DataFrame({"user": codes, "time": instants if step is None else clock, "cell": cells}).iloc[kept]
-    if "until" in frame:
-        place_of_report: Place = lambda row: place(int(kept[row]))  # noqa: E731
-        ends = _times(frame["until"].iloc[kept], time_format, place_of_report)[step is not None]
-        reports = _closed(
-            reports, _seconds(ends, time_unit, place_of_report) if ends.dtype.kind in "iuf" else ends, place_of_report
+    times: dict[str, np.ndarray] = {}
+    for name in frame.columns.intersection([*LOCAL, *LOCAL.values()]):
+        times[name] = frame[name].to_numpy()
+        if times[name].dtype.kind in "iuf" and (step is not None or max_gap is not None or until is not None):
+            times[name] = _seconds(times[name], time_unit, place)
+    has_users = "user" in frame
+    del frame
+    reports_of = partial(_reports_of, users, cells, times, same_time, step is not None, has_users, place)
+    found: list[Sequences] = []
+    repeated, held = 0, 0.0
+    for rows in _parts(users):
+        reports, repeats = reports_of(rows)
+        repeated += repeats
+        gap = max_gap
+        if until is not None:
+            gap = None if step is None else reports["time"].max() - reports["time"].min()
+        if step is None:
+            found.append(observed_sequences(reports, max_gap=gap))
+            continue
+        found.append(fixed_steps(reports, step, gap))
+        if max_gap is not None and until is None:
+            held += held_share(reports, step, gap) * len(found[-1].values)
+    if repeated:
+        warn_caller(f"{repeated} rows repeat a user, a time and a state, and count once")
+    if held > 0.0:
+        share = held / sum(len(part.values) for part in found)
+        warn_caller(
+            f"{share:.1%} of all states are held from an earlier step, for up to max_gap={max_gap!r}: stays among "
+            "them are assumed, not observed; give a shorter max_gap, or none"
         )
-        whole = reports["time"].max() - reports["time"].min()
-        max_gap = None if step is None else whole
-    if step is None:
-        found = observed_sequences(reports, max_gap=max_gap)
-    else:
-        found = fixed_steps(reports, step, max_gap)
-        held = 0.0 if max_gap is None or until is not None else held_share(reports, step, max_gap)
-        if held > 0.0:
-            warn_caller(
-                f"{held:.1%} of all states are held from an earlier step, for up to max_gap={max_gap!r}: stays among "
-                "them are assumed, not observed; give a shorter max_gap, or none"
-            )
-    labels = np.asarray(states)[found.labels] if cell_km is None else np.array(grid.labels(found.labels))
-    return Sequences.from_flat(labels[found.values], found.offsets, np.asarray(users)[found.users])
+    return _joined(found, (lambda seen: np.asarray(states)[seen]) if cell_km is None else grid.labels, names)
+
+
+def _coded(column: pd.Series) -> tuple[np.ndarray, Any]:
+    """Codes, -1 for a missing value, and what they stand for."""
+    codes, labels = pd.factorize(column)
+    return codes.astype(np.int32), np.asarray(labels)
+
+
+def _parts(users: np.ndarray) -> Iterator[np.ndarray]:
+    """The rows of all users in parts of about `PART` rows, a user's in one, which limits the memory of each part."""
+    if len(users) <= PART:
+        yield np.arange(len(users))
+        return
+    counted = np.bincount(users)
+    part_of = ((np.cumsum(counted) - counted) // PART).astype(np.int32)
+    for part in np.unique(part_of):
+        yield np.flatnonzero(part_of[users] == part)
+
+
+def _reports_of(
+    users: np.ndarray,
+    cells: np.ndarray,
+    times: dict[str, np.ndarray],
+    same_time: str | None,
+    local: bool,
+    has_users: bool,
+    place: Place,
+    rows: np.ndarray,
+) -> tuple[pd.DataFrame, int]:
+    """The reports in these rows, at instants or on the local clock, and how many others repeat one of them."""
+    repeats = 0
+    if "time" in times and same_time != "rows":
+        place_of_row: Place = lambda row: place(int(rows[row]))  # noqa: E731
+        kept = _one_state_at_a_time(users[rows], times["time"][rows], cells[rows], same_time, place_of_row, has_users)
+        repeats = len(rows) - len(kept) if same_time is None else 0
+        rows = rows[kept]
+    used = {name: times[LOCAL[name] if local and LOCAL[name] in times else name] for name in LOCAL if name in times}
+    time = used["time"][rows] if used else rows
+    reports = pd.DataFrame({"user": users[rows], "time": time, "cell": cells[rows]})
+    if "until" in used:
+        reports = _closed(reports, used["until"][rows], lambda row: place(int(rows[row])))
+    return reports, repeats
+
+
+def _joined(parts: list[Sequences], labels_of: Callable[[np.ndarray], Any], names: np.ndarray) -> Sequences:
+    """The sequences of all parts, whose states and users are numbers, with labels and names."""
+    seen = np.unique(np.concatenate([part.labels for part in parts]))
+    ordered = Sequences.from_flat(np.asarray(labels_of(seen)), [0, len(seen)])
+    values = np.concatenate([ordered.values[np.searchsorted(seen, part.labels)][part.values] for part in parts])
+    offsets = np.cumsum([0, *np.concatenate([part.lengths for part in parts])])
+    return Sequences(values, offsets, ordered.labels, names[np.concatenate([part.users for part in parts])])
 
 
 def _several(data: str | Path | pd.DataFrame, given: Hashable, mark: str) -> list[Hashable]:
@@ -232,17 +290,18 @@ def _closed(reports: pd.DataFrame, ends: np.ndarray, place: Place) -> pd.DataFra
     return pd.concat([reports, closing[["user", "time", "cell"]]], ignore_index=True)
 
 
-def _binned(states: pd.Series, bins: int | None, binning: str, place: Place) -> pd.Series:
-    """States as they are, or in bins; an error for measured numbers that are not in bins."""
-    known = states.dropna()
-    numbers = known.to_numpy() if known.dtype.kind in "iuf" else parse_numbers(known.astype(str))
+def _binned(
+    codes: np.ndarray, labels: np.ndarray, bins: int | None, binning: str, place: Place
+) -> tuple[np.ndarray, np.ndarray]:
+    """Codes and labels of states as they are, or of bins; an error for measured numbers that are not in bins."""
+    numbers = labels if labels.dtype.kind in "iuf" else parse_numbers(pd.Series(labels).astype(str))
     if bins is None:
         if numbers is None or numbers.dtype.kind != "f" or np.all(numbers == np.floor(numbers)):
-            return states
-        first = int(np.flatnonzero(states.notna())[np.argmax(numbers != np.floor(numbers))])
+            return codes, labels
+        measured = int(np.argmax(numbers != np.floor(numbers)))
         raise ValueError(
-            f"states must be whole numbers or labels, found {states.iloc[first]} in {place(first)}; give bins=5, with "
-            "binning='quantiles' or 'width'"
+            f"states must be whole numbers or labels, found {labels[measured]} in "
+            f"{place(int(np.argmax(codes == measured)))}; give bins=5, with binning='quantiles' or 'width'"
         )
     if numbers is None or bins < 2 or binning not in ("quantiles", "width"):
         raise ValueError(
@@ -251,10 +310,11 @@ def _binned(states: pd.Series, bins: int | None, binning: str, place: Place) -> 
         )
     shares = np.linspace(0, 1, bins + 1)
     low, high = numbers.min(), numbers.max()
-    edges = np.unique(np.quantile(numbers, shares) if binning == "quantiles" else low + (high - low) * shares)
+    by_width = low + (high - low) * shares
+    edges = np.unique(by_width if binning == "width" else np.quantile(numbers[codes[codes >= 0]], shares))
     index = np.clip(np.searchsorted(edges, numbers, "right") - 1, 0, max(len(edges) - 2, 0))
     names = np.array([f"{a:g} to {b:g}" for a, b in pairwise(edges)] or [f"{low:g}"])
-    return pd.Series(names[index], known.index, dtype=object).reindex(states.index)
+    return np.where(codes < 0, -1, index[codes]), names
 
 
 def _seconds(times: np.ndarray, unit: str | None, place: Place) -> np.ndarray:
@@ -296,12 +356,15 @@ def _one_state_at_a_time(
             f"a user must be in one state at a time, found another one in {again.sum()} rows, such as in "
             f"{place(first)} and {place(second)}; give {remedy}"
         )
-    warn_caller(f"{len(reports) - len(distinct)} rows repeat a user, a time and a state, and count once")
     return distinct.index.to_numpy()
 
 
-def _read_files(path: Path, wanted: Mapping[str, Hashable]) -> tuple[pd.DataFrame, Place]:
-    """The wanted columns of a file, or of all files of a folder; without a column of users, each file is a user's."""
+def _read_files(path: Path, wanted: Mapping[str, Hashable], time_format: str | None) -> tuple[pd.DataFrame, Place]:
+    """The wanted columns of a file, or of all files of a folder; without a column of users, each file is a user's.
+
+    Texts of users and states become codes and texts of times become instants block by block, so that a file
+    may be much larger than memory.
+    """
     files = [path]
     if path.is_dir():
         files = sorted(file for file in path.iterdir() if file.suffix in TABLES and file.stat().st_size)
@@ -313,44 +376,64 @@ def _read_files(path: Path, wanted: Mapping[str, Hashable]) -> tuple[pd.DataFram
             raise DataFormatError(
                 f"there must be files that end in {', '.join(TABLES)}, found {plt or 'none'}; {remedy}", path
             )
-    tables, places = map(list, zip(*[_read_file(file, wanted) for file in files], strict=True))
-    if files != [path]:
-        tables = [_with_user(table, file) for table, file in zip(tables, files, strict=True)]
+    starts, tables, times = [0], [], []
+
+    def place(row: int) -> str:
+        number = int(np.searchsorted(starts, row, "right")) - 1
+        file, row = files[number], row - starts[number]
+        return f"{f'row {row}' if _format(file) else f'line {line_of(row, file, wanted, optional=OPTIONAL)}'} of {file}"
+
+    rows, like = 0, dict[str, tuple]()
+    for file in files:
+        for table in filter(len, _blocks(file, wanted)):
+            if files != [path]:
+                table = _with_user(table, file)
+            begin = rows
+            named = table.select([name for name in (*LOCAL, "clock") if name in table.column_names])
+            instants = _with_instants(named.to_pandas(), time_format, lambda row: place(begin + row), like)  # noqa: B023
+            rows += len(table)
+            tables.append(table.drop_columns(named.column_names) if named.column_names else table)
+            times.append(instants)
+        starts.append(rows)
+    if not rows:
+        return pd.DataFrame(), place
     try:
         joined = pa.concat_tables(tables, promote_options="default").unify_dictionaries()
-    except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
+        instants = pd.concat(times, ignore_index=True)
+    except (pa.ArrowTypeError, pa.ArrowInvalid, pd.errors.OutOfBoundsDatetime) as error:
         raise DataFormatError(
             f"a column must be of one kind in all files, found two ({error}); convert one", path
         ) from None
-    frame = joined.to_pandas(integer_object_nulls=True)
+    del tables, times
+    frame = joined.to_pandas(integer_object_nulls=True, split_blocks=True, self_destruct=True)
+    del joined
     for name in frame.columns:
-        if isinstance(frame[name].dtype, pd.CategoricalDtype):
+        if isinstance(frame[name].dtype, pd.CategoricalDtype) and not any(map(_format, files)):
             frame[name] = frame[name].cat.rename_categories(whole_numbers(frame[name].cat.categories.tolist()))
-    starts = np.cumsum([0, *map(len, tables)])
-
-    def place(row: int) -> str:
-        file = int(np.searchsorted(starts, row, "right")) - 1
-        return f"{places[file](row - starts[file])} of {files[file]}"
-
-    return frame, place
+    return frame.assign(**instants), place
 
 
-def _read_file(path: Path, wanted: Mapping[str, Hashable]) -> tuple[pa.Table, Place]:
-    """The columns of a file, renamed to the keys of `wanted`."""
+def _blocks(path: Path, wanted: Mapping[str, Hashable]) -> Iterator[pa.Table]:
+    """The columns of a file, renamed to the keys of `wanted`, block by block."""
     kind = _format(path)
     if kind is None:
-        table, line = read_table(path, wanted, optional=OPTIONAL)
-        return table, lambda row: f"line {line(row)}"
+        yield from (rows.table for rows in rows_of_table(path, wanted, optional=OPTIONAL))
+        return
     try:
         whole = pa.dataset.dataset(path, format=kind, partitioning="hive" if path.is_dir() else None)
         names = whole.schema.names
         columns = {thing: names[k] for thing, k in find_columns(wanted, names, path, optional=OPTIONAL).items()}
-        table = whole.to_table(columns=[*columns.values()])
+        ahead = {"batch_readahead": 2, "fragment_readahead": 1}  # more would only take memory
+        for batch in whole.to_batches(columns=[*columns.values()], batch_size=1 << 18, **ahead):
+            table = pa.Table.from_batches([batch]).select([*columns.values()]).rename_columns([*columns])
+            for k, name in enumerate(columns):
+                if name in ("user", "state") and pa.types.is_string(table.schema.types[k]):
+                    table = table.set_column(k, name, table[name].dictionary_encode())
+            yield table
     except (pa.ArrowInvalid, OSError) as error:
         raise DataFormatError(
             f"there must be a whole {kind.capitalize()} file, found a broken one ({error}); export it again", path
         ) from None
-    return table.select([*columns.values()]).rename_columns([*columns]), lambda row: f"row {row}"
 
 
 def _format(path: Path) -> str | None:
@@ -368,6 +451,32 @@ def _with_user(table: pa.Table, file: Path) -> pa.Table:
         return table
     users = pa.array([file.name.partition(".")[0]] * table.num_rows, pa.string())
     return table.append_column("user", users.dictionary_encode())
+
+
+def _check_filled(column: pd.Series, name: str, place: Place) -> None:
+    missing = column.isna().to_numpy()
+    if missing.any():
+        raise ValueError(f"{name} must not be empty, found nothing in {place(int(np.argmax(missing)))}; drop it")
+
+
+def _with_instants(
+    frame: pd.DataFrame, time_format: str | None, place: Place, like: dict[str, tuple] | None = None
+) -> pd.DataFrame:
+    """The frame with instants for times, and the local clock where it differs; `like` holds the kinds so far."""
+    frame = frame.copy(deep=False)
+    if "clock" in frame:
+        frame["time"] = frame["time"].astype(str) + " " + frame.pop("clock").astype(str)
+    for name in frame.columns.intersection([*LOCAL]):
+        _check_filled(frame[name], name, place)
+        texts = frame[name]
+        instants, clock = _times(texts, time_format, place)
+        kind = instants.dtype.kind == "M", clock is instants
+        if like is not None and like.setdefault(name, kind) != kind:
+            raise _unlike_times(str(texts.iloc[0]), time_format, place(0))
+        frame[name] = instants
+        if clock is not instants:
+            frame[LOCAL[name]] = clock
+    return frame
 
 
 def _times(column: pd.Series, time_format: str | None, place: Place) -> tuple[np.ndarray, np.ndarray]:
@@ -391,14 +500,19 @@ def _times(column: pd.Series, time_format: str | None, place: Place) -> tuple[np
     wrong = np.isnat(instants) | np.isnat(clock) | (has_offset != has_offset[0])
     if wrong.any():
         first = int(np.argmax(wrong))
-        remedy = f"give such as time_format={likely_format(texts.iloc[first])!r}"
-        if re.fullmatch(CLOCK, texts.iloc[first]):
-            remedy = "join the columns of the date and of this time of day, such as time='date+time'"
-        raise ValueError(
-            f"times must all be numbers, or in the format {form}, all with an offset from UTC or all without, found "
-            f"{texts.iloc[first]!r} in {place(first)}; {remedy}"
-        )
+        raise _unlike_times(texts.iloc[first], time_format, place(first))
     return instants, clock
+
+
+def _unlike_times(text: str, time_format: str | None, place: str) -> ValueError:
+    """The error for a time that cannot be read, or that is not like the others."""
+    remedy = f"give such as time_format={likely_format(text)!r}"
+    if re.fullmatch(CLOCK, text):
+        remedy = "join the columns of the date and of this time of day, such as time='date+time'"
+    return ValueError(
+        f"times must all be numbers, or in the format {time_format or 'ISO8601'}, all with an offset from UTC or all "
+        f"without, found {text!r} in {place}; {remedy}"
+    )
 
 
 def _is_spmf(path: Path) -> bool:

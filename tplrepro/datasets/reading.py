@@ -227,6 +227,10 @@ def _only_member(raw: BinaryIO) -> Any:
         archive = zipfile.ZipFile(raw)
         names = [name for name in archive.namelist() if not name.endswith("/")]
         if len(names) == 1:
+            if archive.getinfo(names[0]).flag_bits & 1:
+                raise DataFormatError(
+                    "a zip archive must not be encrypted, found one with a password; unpack it", raw.name
+                )
             return archive.open(names[0])
     raw.seek(0)
     return raw

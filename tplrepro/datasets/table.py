@@ -15,9 +15,11 @@ unreadable here, because truncated and damaged files contain such texts; so are 
 
 import csv
 import re
+import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,7 @@ from tplrepro.datasets.reading import (
     Defects,
     Rows,
     describe_content,
+    file_blocks,
     line_blocks,
     parse_table,
     read_rows,
@@ -173,19 +176,38 @@ def table_blocks(
         yield rows
 
 
-def read_table(
+def rows_of_table(
     path: str | Path, wanted: Mapping[str, Hashable], *, strict: bool = False, **options: Any
+) -> Iterator[Rows]:
+    """The columns of a CSV file with the usual types, block by block; see `table_blocks`."""
+    defects = Defects(strict, None, "as many fields as in line 1, any with a quote in quotes, and numbers as degrees")
+    return table_blocks(path, wanted, TYPES, defects, **options)
+
+
+def line_of(row: int, path: str | Path, wanted: Mapping[str, Hashable], **options: Any) -> int:
+    """The line of a row; the file is read again, because its text is not kept."""
+    with warnings.catch_warnings(action="ignore"):
+        for rows in rows_of_table(path, wanted, **options):
+            if row < len(rows):
+                return rows.place(row)[0]
+            row -= len(rows)
+    raise DataFormatError(f"the file must stay as it is while it is read, found {row} rows fewer; read it again", path)
+
+
+def read_table(
+    path: str | Path, wanted: Mapping[str, Hashable], **options: Any
 ) -> tuple[pa.Table, Callable[[int], int]]:
     """The columns of a CSV file in one table, and a function that gives the line of a row; see `table_blocks`."""
-    defects = Defects(strict, None, "as many fields as in line 1, any with a quote in quotes, and numbers as degrees")
-    blocks = [*table_blocks(path, wanted, TYPES, defects, **options)]
-    starts = np.cumsum([0, *map(len, blocks)])
+    blocks = [rows.table for rows in rows_of_table(path, wanted, **options)]
+    return pa.concat_tables(blocks), lambda row: line_of(row, path, wanted, **options)
 
-    def line(row: int) -> int:
-        block = int(np.searchsorted(starts, row, "right")) - 1
-        return blocks[block].place(row - starts[block])[0]
 
-    return pa.concat_tables([rows.table for rows in blocks]), line
+def read_counts(path: str | Path) -> pd.DataFrame:
+    """A small table of any columns, read like a table of observations; beside ";" and tabs, commas are decimal."""
+    separator, _, _ = read_header(path)
+    content = b"".join(file_blocks(path, lambda: 1)).removeprefix(MARK)
+    has_decimal_comma = separator != "," and re.search(rb"\d,\d", content) and not re.search(rb"\d\.\d", content)
+    return pd.read_csv(BytesIO(content), sep=separator, decimal="," if has_decimal_comma else ".")
 
 
 DATES = {

@@ -24,6 +24,9 @@ FALSE_ALARM = 0.05
 #: Fewer steps from a state, on average, are doubtful.
 FEW_STEPS = 10.0
 
+#: More steps are checked on a part of the users, drawn at random, which limits the memory.
+MOST_STEPS = 4_000_000
+
 FINE, DOUBTFUL, REFUSED = "fine", "doubtful", "refused"
 
 
@@ -39,7 +42,7 @@ class Check:
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """All steps of all users, in their order; arrays (m,)."""
+    """All steps of all users, or of users drawn at random, in their order; arrays (m,)."""
 
     before: np.ndarray  # codes of states
     after: np.ndarray
@@ -50,10 +53,16 @@ class Steps:
 
     @classmethod
     def of(cls, data: Sequences) -> "Steps":
-        """The steps of `data`."""
+        """The steps of `data`; of about `MOST_STEPS` of them if there are more."""
         import pandas as pd
 
-        users, _ = pd.factorize(data.users, use_na_sentinel=False)
+        users, names = pd.factorize(data.users, use_na_sentinel=False)
+        if data.n_transitions > MOST_STEPS:
+            order = np.random.default_rng(0).permutation(len(names))
+            steps_of = np.bincount(users, np.maximum(data.lengths - 1, 0))
+            enough = max(2, int(np.searchsorted(np.cumsum(steps_of[order]), MOST_STEPS)))
+            drawn = np.isin(users, order[:enough])
+            data, users = data.select(drawn), pd.factorize(users[drawn])[0]
         data, users = data.select(np.argsort(users, kind="stable")), np.sort(users)
         inside = np.ones(data.values.size, dtype=bool)
         starts = data.offsets[:-1][data.lengths > 0]

@@ -46,15 +46,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = vars(parser.parse_args(arguments))
     try:
         return _report(options)
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, ModuleNotFoundError) as error:
         print(f"tplrepro report: {error}", file=sys.stderr)
         return WRONG
 
 
 def _report(options: dict) -> int:
     """Print and write what the options ask for."""
-    from tplrepro.datasets import read_sequences
-    from tplrepro.reporting.report import report
+    from tplrepro.lazy import extra
+
+    with extra():
+        from tplrepro.datasets import read_sequences
+        from tplrepro.reporting.report import report
 
     given = {name: value for name, value in options.items() if value is not None}
     columns = {name: given[name] for name in (key.replace("-", "_") for key in COLUMNS) if name in given}

@@ -221,12 +221,13 @@ def report(
     plans = plans_for(alpha, horizon, adversaries, sensitivity)
     releases = np.full(horizon, planned)
     leaked = {name: largest_tpl(releases, pair) for name, pair in adversaries.items()}
-    people = int(steps.user.max()) + 1
     size = {"users": len(set(data.users.tolist())), "sequences": len(data), "states": len(states)}
     size |= {"steps": data.n_transitions}
+    if steps.user.size < size["steps"]:
+        size["steps checked"] = steps.user.size
     believable = all(check.verdict == FINE for check in checks[:3])
     plan = recommended(plans, alpha, believable)
-    if people > 1 and people * len(states) ** 2 <= MOST_FOR_USERS:
+    if size["users"] > 1 and size["users"] * len(states) ** 2 <= MOST_FOR_USERS:
         leaked[WORST_USER] = _worst_user(data, releases, smoothing, weight)
         for one in plans:
             if one.budgets is not None:
