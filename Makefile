@@ -32,7 +32,7 @@ $(shell rm -f $(READY))
 endif
 endif
 
-.PHONY: help env figures own-data explore lab test test-slow test-browser test-notebooks lint size mutate format notebooks publish-figures claims claims-mutate bench bench-users bench-cold docs docs-links lock clean clean-all
+.PHONY: help env figures own-data explore lab test test-slow test-browser test-notebooks lint size mutate format notebooks publish-figures claims claims-mutate bench bench-users bench-cold docs docs-links article lock clean clean-all
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -141,6 +141,9 @@ bench-cold: $(READY) ## measure first calls alone, in an empty cache of compiled
 
 docs: $(MORE) ## build the site in build/site/html
 	@exec $(PY) -m workflow.site
+
+article: $(MORE) ## render the articles as PDFs in build/articles, with the numbers of the claims
+	@exec $(PY) -m workflow.articles
 
 docs-links: $(MORE) ## follow the site's links to elsewhere, over the network
 	@exec $(PY) -m workflow.site linkcheck

@@ -48,9 +48,20 @@ notice it.
 
 
 def render(records=None, profile="paper", root=ROOT, outcomes=None):
-    """Pages by path, and one sentence for each claim without a verdict; a folder of `records` is a trial.
+    """Pages by path, and one sentence for each claim without a verdict; the arguments are those of `judge_all`."""
+    contents, judged, problems = judge_all(records, profile, root, outcomes)
+    pages = {"docs/claims.md": _overview(contents, judged)}
+    for page, content in contents.items():
+        found = {claim.id: (claim, verdict) for of_page, claim, verdict in judged if of_page == page}
+        pages[f"docs/claims/{page}.md"] = _page(content, found, head_of(page), root)
+    return pages | ({} if records is not None else artifact.render(judged, root)), problems
 
-    `outcomes` of the tests that decide claims are those of `workflow.claim_tests` by default.
+
+def judge_all(records=None, profile="paper", root=ROOT, outcomes=None):
+    """Contents by page, (page, claim, verdict or None) for each claim, and one sentence for each without a verdict.
+
+    A folder of `records` is a trial. `outcomes` of the tests that decide claims are those of `workflow.claim_tests` by
+    default.
     """
     trial, records = records is not None, Path(records or root / "figures")
     contents = {path.stem: read_claims(path) for path in sorted((root / "docs" / "claims").glob("*.yaml"), key=_order)}
@@ -70,12 +81,7 @@ def render(records=None, profile="paper", root=ROOT, outcomes=None):
         except NotJudgedError:
             pass
         judged.append((page, claim, verdict))
-    problems += _disagreements(judged)
-    pages = {"docs/claims.md": _overview(contents, judged)}
-    for page, content in contents.items():
-        found = {claim.id: (claim, verdict) for of_page, claim, verdict in judged if of_page == page}
-        pages[f"docs/claims/{page}.md"] = _page(content, found, head_of(page), root)
-    return pages | ({} if trial else artifact.render(judged, root)), problems
+    return contents, judged, problems + _disagreements(judged)
 
 
 def _disagreements(judged):
@@ -103,21 +109,21 @@ def _overview(contents, judged):
             chosen = [(claim, verdict) for claim, verdict in of_page if claim.about == "the paper"]
             papers += [(claim, verdict) for claim, verdict in chosen if claim.same_as is None]
             ours += [(claim, verdict) for claim, verdict in of_page if claim.about == "ours"]
-            rows.append(_counted(f"[{content['title']}](claims/{page}.md)", chosen))
-    rows.append(_counted("**the papers, shared statements once**", papers))
+            rows.append(counted(f"[{content['title']}](claims/{page}.md)", chosen))
+    rows.append(counted("**the papers, shared statements once**", papers))
     if ours:
-        rows.append(_counted("our own results on the papers' pages", ours))
+        rows.append(counted("our own results on the papers' pages", ours))
     for page, content in contents.items():
         if head_of(page) != "the paper":
             chosen = [(claim, verdict) for name, claim, verdict in judged if name == page]
-            rows.append(_counted(f"[{content['title']}](claims/{page}.md)", chosen))
+            rows.append(counted(f"[{content['title']}](claims/{page}.md)", chosen))
     if not any(row[-1] for row in rows):
         heads, rows = heads[:-1], [row[:-1] for row in rows]
     return INTRODUCTION.replace("HEADLINE", _headline(papers)) + f"\n{markdown_table(heads, rows)}\n"
 
 
-def _counted(title, claims):
-    """A row of the overview."""
+def counted(title, claims):
+    """A row of the overview: title, number of claims, and number by verdict."""
     counts = _counts(claims)
     return [title, str(len(claims)), *(str(counts[kind] or "") for kind in (*KINDS, OPEN))]
 

@@ -22,7 +22,7 @@ from workflow.configuration import ROOT
 
 HEADERS = {
     "requirements.lock": "# Environment of make figures and make test: names, versions and hashes.",
-    "requirements-more.lock": "# What make docs and PROFILE=paper need beyond requirements.lock.",
+    "requirements-more.lock": "# What make docs, make article and PROFILE=paper need beyond requirements.lock.",
 }
 ENVIRONMENT = """\
 # For conda users and Binder: the direct dependencies, pinned as in requirements.lock. Written by make lock.

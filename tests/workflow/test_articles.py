@@ -1,0 +1,72 @@
+"""Every number of ours in an article is that of a claim."""
+
+import re
+
+import pytest
+
+from experiments.claims import claims_of, read_claims
+from workflow import articles
+from workflow.claims import judge_all
+from workflow.configuration import ROOT
+
+TEXTS = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "articles").glob("*.md")}
+# Numbers of the papers or of their places: equations, sections, the parameters of their examples.
+NOT_OURS = re.compile(
+    r"```.*?```|^---\n.*?^---\n|\{[a-z]+\s[^}]+\}|\$[^$]+\$|\[@[^]]+\]|!\[.*?\]\(.*?\)(\{[^}]*\})?|^: .*?$|@[a-z]+\d+"
+    r"|(Section|Fig\.|Figs\.|Eqs?\.|Theorem|Corollary|Algorithms?|Example) [\d(][\d., ()and]*",
+    re.S | re.M,
+)
+OF_THE_PAPERS = {
+    "reproduction-tkde-icde": [
+        "150 states",
+        "47 minutes",
+        "38 hours",
+        "almost 8 releases",
+        "about 80",
+        "with 50 digits",
+    ],
+    "reproduction-sip-dphmm-logs": ["among 100\nstates", "so 100 lies", "Gowalla 70", "95 %"],
+    "paper": [],
+}
+
+
+@pytest.fixture(scope="module")
+def judged():
+    claims = [claim for path in (ROOT / "docs" / "claims").glob("*.yaml") for claim in claims_of(read_claims(path))]
+    return judge_all(outcomes={test: "passed" for claim in claims for test in claim.tests})[:2]
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_no_number_is_typed(name):
+    text = NOT_OURS.sub("", TEXTS[name])
+    for words in OF_THE_PAPERS[name]:
+        assert words in text
+        text = text.replace(words, "")
+    assert re.findall(r".*\d.*", re.sub(r"^\d\. ", "", text, flags=re.M)) == []
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_each_placeholder_is_filled_and_links_to_its_claim(name, judged):
+    text = articles.filled(articles.with_appendix(TEXTS[name]), *judged)
+    assert not articles.PLACEHOLDER.search(text)
+    for page, anchor in re.findall(r"docs/claims/(\w+\.md)#([\w-]+)", text):
+        assert f'<a id="{anchor}"></a>' in (ROOT / "docs" / "claims" / page).read_text(encoding="utf-8")
+    for figure in re.findall(r"!\[.*?\]\(\.\./\.\./(.*?)\)", text):
+        assert (ROOT / figure).is_file()
+
+
+def test_tables_of_a_paper(judged):
+    text = articles.filled("{departures tkde2019}\n{errata errata.md: [1], wrong in print}\n{counts tkde2019}", *judged)
+    assert "[Theorem 2, Eqs. (10), (11)](../../docs/claims/tkde2019.md#theorem-2): TPL is" in text
+    assert '| Section 3.2, Example 3 | "FPL at time 1 is the lowest' in text
+    assert re.search(r"\| \[1\], TKDE 2019 \| \d+ \| \d+ \|", text)
+    with pytest.raises(KeyError, match="tkde2019#none"):
+        articles.filled("{ours tkde2019#none}", *judged)
+
+
+def test_each_pdf_has_ten_pages_at_most(judged, monkeypatch):
+    typst = pytest.importorskip("typst")
+    monkeypatch.setattr(articles, "judge_all", lambda: (*judged, []))
+    assert articles.main() == 0
+    for name in TEXTS:
+        assert 2 <= len(typst.compile(ROOT / "build/articles" / f"{name}.typ", format="svg", root=ROOT)) <= 10

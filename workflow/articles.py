@@ -1,0 +1,118 @@
+"""Render articles/<name>.md as PDFs in build/articles, with every number of ours taken from a claim.
+
+In a text, ``{ours tkde2019#bpl-none}`` stands for our number of that claim and ``{verdict tkde2019#bpl-none}`` for its
+verdict, both with a link to the claim; ``{counts PAGES}`` for the numbers of verdicts; ``{departures PAGES}`` for the
+statements that did not come out as printed; ``{errata FILE: HEADING}`` for the errata below a heading; ``{page FILE}``
+for a page of the documentation, without its title. Pandoc turns the text into Typst, and Typst into a PDF.
+"""
+
+import re
+import shutil
+import sys
+
+import yaml
+
+from experiments.claims import KINDS, markdown_table
+from workflow.claims import counted, judge_all
+from workflow.configuration import ROOT
+
+PLACEHOLDER = re.compile(r"\{(ours|verdict|counts|departures|errata|page)\s([^}]+)\}")
+FILES = {"include-in-header": "style.typ", "metadata-file": "style.yaml"}
+MARKDOWN = "markdown-smart-subscript-superscript-example_lists+autolink_bare_uris"
+
+
+def main():
+    """Render all articles; the exit status is 1 where one names a claim without a verdict."""
+    import pypandoc
+    import typst
+
+    build = ROOT / "build" / "articles"
+    build.mkdir(parents=True, exist_ok=True)
+    shutil.copy(ROOT / "articles" / "paper.bib", build)
+    contents, judged, problems = judge_all()
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    for path in sorted((ROOT / "articles").glob("*.md")):
+        source = build / f"{path.stem}.typ"
+        options = [f"--{name}={ROOT / 'articles' / file}" for name, file in FILES.items()]
+        text = filled(with_appendix(path.read_text(encoding="utf-8")), contents, judged)
+        typed = pypandoc.convert_text(text, "typst", MARKDOWN, extra_args=["--standalone", *options])
+        source.write_text(typed.replace("times.circle", "times.o"), encoding="utf-8")  # Typst has renamed it
+        typst.compile(source, source.with_suffix(".pdf"), root=ROOT)
+        print(f"build/articles/{source.stem}.pdf")
+    return 1 if problems else 0
+
+
+def with_appendix(text):
+    """The text, followed by the pages of the documentation that its metadata name as ``appendix``."""
+    pages = yaml.safe_load(text.split("---\n")[1]).get("appendix", [])
+    return "\n\n".join([text, *(f"# {title}\n\n{{page {page}}}" for title, page in pages)])
+
+
+def filled(text, contents, judged):
+    """The text with its placeholders replaced; KeyError for a claim that there is not."""
+    found = {f"{page}#{claim.id}": verdict for page, claim, verdict in judged}
+
+    def replaced(match):
+        what, name = match[1], match[2].replace("\n", " ")
+        if what in ("ours", "verdict"):
+            verdict = found[name]
+            words = verdict.ours if what == "ours" else verdict.kind
+            return f"[{words}]({linked(name)})"
+        if what == "counts":
+            return _counts(name.split(), contents, judged)
+        if what == "departures":
+            return _departures(name.split(), judged)
+        if what == "errata":
+            return _errata(*name.split(": ", 1))
+        page = (ROOT / "docs" / name).read_text(encoding="utf-8").partition("\n")[2]
+        return _without_links(page)
+
+    return PLACEHOLDER.sub(replaced, text)
+
+
+def linked(name):
+    """Where a claim stands: on the site of the repository that CITATION.cff names, or in this checkout."""
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    page, _, anchor = name.partition("#")
+    base = f"{citation['repository-code']}/blob/main" if "repository-code" in citation else "../.."
+    return f"{base}/docs/claims/{page}.md#{anchor}"
+
+
+def _counts(pages, contents, judged):
+    heads = ["statements of", "in all", *KINDS]
+    chosen = {page: [pair[1:] for pair in judged if pair[0] == page and pair[1].about == "the paper"] for page in pages}
+    return _table(heads, [counted(contents[page]["title"], chosen[page])[:-1] for page in pages], (4, 1, 2, 2, 1, 2, 2))
+
+
+def _departures(pages, judged):
+    rows = [
+        (f"[{claim.place}]({linked(f'{page}#{claim.id}')}): {claim.statement}", verdict.ours, verdict.words)
+        for page, claim, verdict in judged
+        if page in pages and claim.about == "the paper" and verdict.kind in ("in part", "not reproduced")
+    ]
+    return _table(("the paper", "ours", "verdict"), [map(_without_links, row) for row in rows], (4, 3, 5))
+
+
+def _errata(file, heading):
+    """Place and misprint of the rows of the table below a heading."""
+    text = (ROOT / "docs" / file).read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    rows = [re.split(r"(?<!\\)\|", line)[1:3] for line in text.splitlines() if line.startswith("| ")][1:]
+    return _table(("where", "printed"), [map(_without_links, row) for row in rows], (1, 3))
+
+
+def _table(heads, rows, widths):
+    """A Markdown table whose columns have these widths in print."""
+    lines = markdown_table(heads, rows).replace("\\\\|", "\\|").splitlines()
+    lines[1] = "|" + "|".join(":" + "-" * 20 * width for width in widths) + "|"
+    return "\n".join(lines)
+
+
+def _without_links(text):
+    """Links of the pages and their anchors lead nowhere in an article, but those to the network and to claims."""
+    text = re.sub(r'<a id="[^"]*"></a>', "", text.strip())
+    return re.sub(r"\[([^\]]*)\]\((?!http|\.\./\.\./docs)[^)]*\)", r"\1", text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
