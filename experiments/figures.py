@@ -149,8 +149,29 @@ def legend_below(figure: "Figure", axes: Iterable, ncols: int) -> None:
     figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=ncols)
 
 
+def shortened(labels, most=12):
+    """Texts of at most `most` characters that differ where the labels do: the middle is left out, or a number added.
+
+    >>> shortened(["home", "Main Street 1", "Main Street 2", "Main Street, flat 1"])
+    ['home', 'Main S…eet 1', 'Main S…eet 2', 'Main S…lat 1']
+    >>> shortened(["Main Street 1 north", "Main Street 2 north"])
+    ['Main Str… #1', 'Main Str… #2']
+    """
+    texts = [str(label) for label in labels]
+    ends = most - most // 2 - 1
+    short = [text if len(text) <= most else f"{text[: most // 2]}…{text[-ends:]}" for text in texts]
+    for k, text in enumerate(short):
+        if short.count(text) > 1:
+            number = f"… #{k + 1}"
+            texts[k] = texts[k][: most - len(number)] + number
+        else:
+            texts[k] = text
+    return texts
+
+
 def show_steps(axis, counts, labels):
     """Draw the shares of the steps (n, n) from each of the labelled states."""
+    labels = shortened(labels)
     image = axis.imshow(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1), cmap="cividis", vmin=0, vmax=1)
     axis.grid(visible=False)
     axis.set_xticks(range(len(labels)), labels, rotation=90)

@@ -135,6 +135,14 @@ def test_bins_of_equal_shares():
     assert np.bincount(found.values).tolist() == [200] * 5
 
 
+@pytest.mark.parametrize("options", [{}, {"state": "mon..wed"}, {"time": "date+clock"}])
+def test_a_missing_file(tmp_path, options):
+    with pytest.raises(
+        FileNotFoundError, match=r"there must be a file or folder .*none.csv, found none; check its name"
+    ):
+        read_sequences(tmp_path / "none.csv", **options)
+
+
 def test_an_encrypted_zip_says_so(tmp_path):
     zipped(tmp_path / "data.zip", **{"data.csv": CSV})
     content = bytearray((tmp_path / "data.zip").read_bytes())

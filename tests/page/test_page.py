@@ -384,3 +384,10 @@ def test_what_an_address_cannot_ask_for_is_said(monkeypatch):
     page.horizon.entry.value = 10
     page.forward.text.value = "# " + "long " * 1000
     assert (page.browser.query, "too long for an address" in page.link.value) == ("", True)
+
+
+def test_an_unknown_example_is_named():
+    with pytest.raises(
+        ValueError, match="matrices must be one of .*'Fig. 8 of TKDE 2019'.*, found 'Fig. 99'; choose one"
+    ):
+        LeakagePage("Fig. 99")

@@ -101,9 +101,9 @@ def read_sequences(
         order of the rows
         By default different states are an error, and equal ones count once, with a warning.
 
-    Raises DataFormatError, a ValueError, if a file cannot be read; ValueError for a missing column, missing
-    or unreadable users or times, numbers as times that can be no seconds, a user in two states at one time,
-    and arguments that do not fit together; and the errors of `fixed_steps` and `Grid`.
+    Raises FileNotFoundError; DataFormatError, a ValueError, if a file cannot be read; ValueError for a missing
+    column, missing or unreadable users or times, numbers as times that can be no seconds, a user in two states
+    at one time, and arguments that do not fit together; and the errors of `fixed_steps` and `Grid`.
 
     Examples
     --------
@@ -112,6 +112,8 @@ def read_sequences(
     >>> found.users.tolist(), found.labels.tolist(), [sequence.tolist() for sequence in found]
     (['007', '8'], ['NA', 'bar'], [[0, 1], [1]])
     """
+    if not isinstance(data, pd.DataFrame) and not Path(data).exists():
+        raise FileNotFoundError(f"there must be a file or folder {data}, found none; check its name")
     positions = dict(zip(POSITION, (latitude, longitude), strict=True))
     has_coordinates = any(argument is not None for argument in (latitude, longitude, box))
     if (has_coordinates and cell_km is None) or (cell_km is not None and state is not None):

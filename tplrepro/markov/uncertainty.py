@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tplrepro.markov.sequences import Sequences, as_sequences
+from tplrepro.markov.sequences import Sequences, as_sequences, count_transitions
 from tplrepro.markov.transition import TransitionMatrix, checked_counts
 from tplrepro.progress import progress_bar
 from tplrepro.validation import FrozenArrays, check_horizon, check_probability, check_smoothing
@@ -127,10 +127,16 @@ def bootstrap_counts(sequences: Any, draws: int, *, rng: np.random.Generator, pr
     coded = as_sequences(sequences)
     n = coded.n_states
     users, names = pd.factorize(coded.users, use_na_sentinel=False)
-    before, after = coded.transitions()
-    steps, kind = np.unique(before.astype(np.int64) * n + after, return_inverse=True)
-    user = np.repeat(users, np.maximum(coded.lengths - 1, 0))
-    table = scipy.sparse.coo_array((np.ones(user.size), (user, kind)), shape=(len(names), steps.size)).tocsr()
+    counts, _ = count_transitions(coded)
+    steps = np.sort(np.ravel_multi_index(counts.nonzero(), counts.shape))
+    table = scipy.sparse.csr_array((len(names), steps.size))
+    start = 0
+    for block in coded.blocks():
+        before, after = block.transitions()
+        kind = np.searchsorted(steps, before.astype(np.int64) * n + after)
+        user = np.repeat(users[start : start + len(block)], np.maximum(block.lengths - 1, 0))
+        table = table + scipy.sparse.coo_array((np.ones(user.size), (user, kind)), shape=table.shape).tocsr()
+        start += len(block)
 
     def redrawn() -> Iterator[Any]:
         with progress_bar(draws, progress, "bootstrap", "draw") as bar:
