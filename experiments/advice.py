@@ -1,11 +1,9 @@
 """Does the plan that a report recommends keep its promise against an adversary who knows the truth?
 
-Each simulated data set has a known truth: one chain, a mixture of two kinds of users, a chain that drifts
-over
-the releases, or two chains that alternate (order 2: a place depends on the place before the last one). The
-truth gives the exact TPL of the recommended budgets, the largest over users. Where chains alternate, every
-other
-release depends on a place; where a chain drifts, the releases span the same time as the data.
+Each simulated data set has a known truth: a chain of order 0, 1 or 2, a mixture of two kinds of users, a
+chain that drifts over the releases, or a chain of many states. The truth gives the exact TPL of budgets, the
+largest over users. At order 2 two chains alternate, so that a place depends on the place before the last one,
+and every other release depends on a place; where a chain drifts, the releases span the same time as the data.
 """
 
 from dataclasses import dataclass
@@ -13,56 +11,98 @@ from dataclasses import dataclass
 import numpy as np
 
 import tplrepro as tpl
+from tplrepro.allocation.schemes import COMPOSED
+from tplrepro.reporting.plans import WORST_USER, recommended
 
-KINDS = ("one chain", "mixture of users", "drift", "order 2")
+KINDS = ("order 0", "order 1", "order 2", "mixture of users", "drift", "many states")
+#: What a report did, in the order of the figure; see `Outcome.verdict`.
+VERDICTS = (
+    "α/T is as good",
+    "cheaper plan, kept",
+    "doubted, would keep",
+    "doubted, would break",
+    "cheaper plan, broken",
+)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the report on one simulated data set said, and what is true; nats."""
+    """What the report on one simulated data set said, and what is true; nats.
+
+    The model's plan is the one that would be recommended if no check doubted the model.
+    """
 
     kind: str
+    alpha: float
     states: int
     steps: int
-    alpha: float
-    warned: bool  # a check is not fine, or the recommendation is withheld
-    composed: bool  # α/T is recommended
-    true_tpl: float  # of the recommended plan; NaN where it is withheld
-    error: float  # of the recommended plan over that of α/T
+    doubted: bool  # a check doubts or refuses the model
+    withheld: bool
+    composed: bool  # the model's plan is α/T
+    true_tpl: float  # of the recommended plan; 0 where it is withheld
+    model_tpl: float  # of the model's plan
+    saved: float  # error of α/T over that of the model's plan
+    users_tpl: float  # of the plan against the worst user's habits, NaN for a single user
 
     @property
     def is_broken(self) -> bool:
+        """Whether the recommended plan breaks its promise."""
         return self.true_tpl > self.alpha
 
+    @property
+    def verdict(self) -> str:
+        """One of `VERDICTS`."""
+        if self.is_broken:
+            return VERDICTS[4]
+        if self.composed:
+            return VERDICTS[0]
+        if not self.doubted:
+            return VERDICTS[1]
+        return VERDICTS[3] if self.model_tpl > self.alpha else VERDICTS[2]
 
-def simulated(kind: str, alpha: float, horizon: int, rng: np.random.Generator) -> Outcome:
-    """The outcome of one data set of this kind, of random size and strength of correlation."""
-    n, users, length = int(rng.integers(2, 7)), int(rng.choice([1, 5, 20, 60])), int(rng.choice([30, 100, 300]))
+
+def simulated(kind: str, rng: np.random.Generator) -> Outcome:
+    """The outcome of one data set of this kind, of random size, strength of correlation, level and horizon."""
+    n = int(rng.integers(15, 121)) if kind == "many states" else int(rng.integers(2, 7))
+    users, length = int(rng.choice([1, 5, 20, 60])), int(rng.choice([30, 100, 300]))
+    alpha, horizon = float(rng.choice([0.5, 1.0, 2.0])), int(rng.choice([5, 10, 20]))
     matrices = [_chain(n, rng) for _ in range(2)]
-    share = rng.random(users) < 0.5
-    if kind == "one chain":
-        sequences = [_walk([matrices[0]] * (length - 1), rng) for _ in range(users)]
-    elif kind == "mixture of users":
-        sequences = [_walk([matrices[int(one)]] * (length - 1), rng) for one in share]
-    elif kind == "drift":
-        sequences = [_walk(_drifting(matrices, length - 1), rng) for _ in range(users)]
-    else:
-        sequences = []
-        for _ in range(users):
-            pair = [_walk([matrices[0]] * (length // 2 - 1), rng) for _ in range(2)]
-            sequences.append([place for both in zip(*pair, strict=True) for place in both])
-    if len({place for walk in sequences for place in walk}) == 1:
-        return simulated(kind, alpha, horizon, rng)  # there is nothing to report on
-    advice = tpl.report(dict(enumerate(sequences)), alpha, horizon, draws=0)
-    warned = advice.withheld or any(check.verdict != "fine" for check in advice.checks[:3])
-    plan = advice.recommendation
-    steps = advice.size["steps"]
-    if plan is None:
-        return Outcome(kind, n, steps, alpha, True, False, np.nan, np.nan)
-    kinds = {int(one) for one in share} if kind == "mixture of users" else {0}
-    true = max(_true_tpl(kind, [matrices[one], matrices[1]], plan.budgets) for one in kinds)
-    composed = plan.scheme == tpl.allocation.schemes.COMPOSED
-    return Outcome(kind, n, steps, alpha, warned, composed, true, plan.error / advice.plans[0].error)
+    if kind == "order 0":
+        matrices[0] = np.tile(matrices[0][0], (n, 1))
+    kinds = rng.random(users) < 0.5 if kind == "mixture of users" else np.zeros(users, dtype=bool)
+    sequences = {user: _user(kind, matrices, int(second), length, rng) for user, second in enumerate(kinds)}
+    if len({place for walk in sequences.values() for place in walk}) == 1:
+        return simulated(kind, rng)  # there is nothing to report on
+    advice = tpl.report(sequences, alpha, horizon, draws=0)
+
+    def true_tpl(plan) -> float:
+        return max(_true_tpl(kind, [matrices[int(one)], matrices[1]], plan.budgets) for one in set(kinds.tolist()))
+
+    model = recommended(advice.plans, alpha, True)
+    personal = recommended(advice.plans, alpha, True, WORST_USER) if users > 1 else None
+    return Outcome(
+        kind,
+        alpha,
+        n,
+        advice.size["steps"],
+        doubted=advice.withheld or any(check.verdict != "fine" for check in advice.checks[:3]),
+        withheld=advice.withheld,
+        composed=model.scheme == COMPOSED,
+        true_tpl=0.0 if advice.withheld else true_tpl(advice.recommendation),
+        model_tpl=true_tpl(model),
+        saved=advice.plans[0].error / model.error,
+        users_tpl=np.nan if personal is None else true_tpl(personal),
+    )
+
+
+def _user(kind: str, matrices: list, second: int, length: int, rng: np.random.Generator) -> list[int]:
+    """The places of one user."""
+    if kind == "drift":
+        return _walk(_drifting(matrices, length - 1), rng)
+    if kind == "order 2":
+        both = [_walk([matrices[0]] * (length // 2 - 1), rng) for _ in range(2)]
+        return [place for pair in zip(*both, strict=True) for place in pair]
+    return _walk([matrices[second]] * (length - 1), rng)
 
 
 def _true_tpl(kind: str, matrices: list, budgets: np.ndarray) -> float:

@@ -242,6 +242,21 @@ def mean_with_interval(samples: ArrayLike, confidence: float = 0.95) -> dict:
     return {"value": values.mean(), "low": values.mean() - half, "high": values.mean() + half, "repeats": values.size}
 
 
+def share_with_interval(flags: Iterable[bool], confidence: float = 0.95) -> dict:
+    """Share of the independent repeats that are true, with the exact interval of Clopper and Pearson.
+
+    >>> {name: round(float(part), 3) for name, part in share_with_interval([True] * 20).items()}
+    {'value': 1.0, 'low': 0.832, 'high': 1.0, 'repeats': 20.0}
+    """
+    from scipy.stats import binomtest
+
+    values = np.asarray(list(flags), dtype=bool)
+    if not values.size:
+        return {"value": np.nan, "low": 0.0, "high": 1.0, "repeats": 0}
+    interval = binomtest(int(values.sum()), values.size).proportion_ci(confidence, method="exact")
+    return {"value": values.mean(), "low": interval.low, "high": interval.high, "repeats": values.size}
+
+
 @dataclass(frozen=True)
 class Verdicts:
     """A table of statements, our results and verdicts, shown by notebooks."""

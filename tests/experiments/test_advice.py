@@ -9,10 +9,13 @@ from experiments import advice
 
 @pytest.mark.parametrize("kind", advice.KINDS)
 def test_plans_keep_their_promise(kind):
+    """Doubted reports recommend α/T, and a cheaper plan is cheaper."""
     rng = np.random.default_rng(8)
-    outcomes = [advice.simulated(kind, 1.0, 8, rng) for _ in range(3)]
+    outcomes = [advice.simulated(kind, rng) for _ in range(3)]
     assert not any(one.is_broken for one in outcomes)
-    assert all(one.error <= 1.0 for one in outcomes if not one.composed)
+    assert all(one.true_tpl <= one.alpha for one in outcomes if one.doubted)
+    assert all(one.composed == (one.saved == 1.0) and one.saved >= 1.0 for one in outcomes)
+    assert {one.verdict for one in outcomes} <= set(advice.VERDICTS[:4])
 
 
 def test_true_leakage():

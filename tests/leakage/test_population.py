@@ -207,3 +207,18 @@ def test_dask_completes_when_a_worker_is_killed_and_workers_hold_few_users_at_a_
 
 def peak_memory() -> int:
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+@pytest.mark.parametrize("n", [3, 50])
+def test_the_loss_of_all_users_is_the_largest_of_theirs(n):
+    """One step leaks L(epsilon) more; 50 states have their hulls one by one. Zeros make one user's rows disjoint."""
+    rng = np.random.default_rng(n)
+    walks = {user: rng.integers(0, n, 40 * n).tolist() for user in range(4)}
+    functions = population.loss_of_all_users(walks, smoothing=0.1, prior_weight=2.0)
+    for epsilon in (0.01, 1.0, 5.0):
+        found = tpl.population_leakage(walks, [epsilon] * 2, smoothing=0.1, prior_weight=2.0)
+        assert functions[0](epsilon) == pytest.approx((found.bpl[:, 1] - epsilon).max(), rel=1e-13)
+        assert functions[1](epsilon) == pytest.approx((found.fpl[:, 0] - epsilon).max(), rel=1e-13)
+    walks = {"ann": [0, 1, 0, 1, 0], "bob": [0, 0, 1, 1, 0]}
+    assert not any(one.is_identity for one in population.loss_of_all_users(walks, smoothing=0.1))
+    assert all(one.is_identity for one in population.loss_of_all_users({"ann": walks["ann"]}, smoothing=0.0))

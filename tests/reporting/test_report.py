@@ -15,7 +15,7 @@ from tplrepro import markov
 from tplrepro.allocation.schemes import COMPOSED
 from tplrepro.reporting import checks
 from tplrepro.reporting.command import main
-from tplrepro.reporting.plans import ESTIMATE, UPPER, rounded_down
+from tplrepro.reporting.plans import ANYBODY, ESTIMATE, PRIOR_FREE, UPPER, WORST_USER, any_chain, rounded_down
 from tplrepro.reporting.sentences import rounded_up
 
 
@@ -49,10 +49,10 @@ def test_the_recommended_plan_keeps_alpha_for_its_printed_budgets(advice):
 
 def test_every_plan_keeps_alpha_against_its_adversary(advice):
     for plan in advice.plans:
-        assert plan.tpl[plan.against] <= 1.0
+        assert plan.tpl.get(plan.against, plan.user_level) <= 1.0
     composed = next(plan for plan in advice.plans if plan.scheme == COMPOSED)
     assert composed.user_level <= 1.0
-    assert {plan.against for plan in advice.plans} == {ESTIMATE, UPPER, "any prior"}
+    assert {plan.against for plan in advice.plans} == {"anybody", ESTIMATE, UPPER, PRIOR_FREE, WORST_USER}
 
 
 @given(
@@ -170,15 +170,33 @@ def test_the_planned_releases_are_judged():
     assert "whole series" in within.sentences[0]
 
 
-def test_gaussian_error_stands_beside_laplace_error(advice):
+def test_gaussian_error_stands_beside_laplace_error():
+    """Of equal noise in two cells, against the upper end and against every chain."""
     sequences = walks(FADING, 30, 60, np.random.default_rng(1))
     found = tpl.report(sequences, 1.0, 12, delta=1e-6, draws=0)
-    backward, forward = (
-        tpl.TransitionMatrix.from_sequences(sequences, smoothing=0.5, direction=d) for d in ("backward", "forward")
-    )
-    multiplier = tpl.allocate_noise(1.0, 1e-6, backward, forward, 12)[0]
-    expected = multiplier * np.sqrt(2.0) * np.sqrt(2.0 / np.pi)
-    assert found.table["Gaussian error"].max() == pytest.approx(expected, rel=1e-6)
+    counts, states = markov.count_transitions(sequences)
+    upper = [tpl.PrivacyLossFunction.from_counts(side, 0.975, states) for side in (counts.T, counts)]
+    shown = found.table.set_index(["scheme", "against"])["error"]["Gaussian noise, equal"]
+    for name, pair in {UPPER: upper, ANYBODY: any_chain()}.items():
+        deviation = np.sqrt(2.0) * tpl.allocate_noise(1.0, 1e-6, *pair, 12)[0]
+        assert shown[name] == pytest.approx(deviation * np.sqrt(2.0 / np.pi), rel=1e-9)
+    assert f"{shown[UPPER]:.3g}" in found.sentences[2]
+
+
+def test_a_plan_against_the_worst_user_answers_differences_between_users():
+    """Asked for, it keeps alpha for each user's own chain as `population_leakage` has it, and need not be α/T."""
+    rng = np.random.default_rng(9)
+    calm, lively = (walks(m, 15, 200, rng) for m in ([[0.7, 0.3], [0.3, 0.7]], [[0.4, 0.6], [0.6, 0.4]]))
+    sequences = calm | {f"{name}, other": walk for name, walk in lively.items()}
+    assert tpl.report(sequences, 1.0, 12, draws=0).recommendation.scheme == COMPOSED
+    plan = tpl.report(sequences, 1.0, 12, draws=0, against=WORST_USER, anyway=True).recommendation
+    assert plan.scheme != COMPOSED
+    weight = checks.check_users(checks.Steps.of(markov.as_sequences(sequences)))[1]
+    found = tpl.population_leakage(sequences, plan.budgets, smoothing=0.5, prior_weight=weight)
+    assert found.tpl.max() <= plan.tpl[WORST_USER] <= 1.0
+    assert found.tpl.max() >= 0.5 * plan.tpl[WORST_USER]
+    with pytest.raises(ValueError, match="against must be one of 'the estimate', .* found 'me'"):
+        tpl.report(sequences, 1.0, 12, draws=0, against="me")
 
 
 def test_the_command(tmp_path, capsys):
@@ -189,7 +207,7 @@ def test_the_command(tmp_path, capsys):
     pd.DataFrame(rows, columns=["who", "day", "place"]).to_csv(path, index=False)
     words = [str(path), "--user", "who", "--time", "day", "--state", "place", "--alpha", "1", "--horizon", "6"]
     assert main(["report", *words, "--draws", "0", "--html", str(page), "--budgets", str(budgets)]) == 0
-    assert capsys.readouterr().out.startswith("my.csv\n1. No: 6 releases")
+    assert capsys.readouterr().out.startswith("my.csv\n20 users, 20 sequences, 2 states, 780 steps\n1. No: 6 releases")
     assert page.read_text().startswith("<!doctype html>")
     planned = pd.read_csv(budgets)
     assert main(["report", *words, "--draws", "0", "--json"]) == 0

@@ -14,7 +14,7 @@ all these matrices. U is concave and D convex, so the curves are concave, and th
 
 import numpy as np
 
-from tplrepro.leakage.envelope import kernels
+from tplrepro.leakage.envelope import hull_of_points
 from tplrepro.markov.transition import TransitionMatrix, checked_counts
 from tplrepro.validation import check_probability
 
@@ -37,8 +37,7 @@ def hull_of_counts(counts, confidence: float, states=None) -> tuple[TransitionMa
     points = np.empty((0, 5))
     for i in range(n):
         found = [points, *(_curve(shares, radius, i, j) for j in range(n) if j != i)]
-        together = np.vstack(found)
-        points = kernels.hull_in_order(together[np.lexsort((together[:, 1], together[:, 0]))])
+        points = hull_of_points(np.vstack(found))
     return TransitionMatrix(shares, labels, normalize=True), points
 
 

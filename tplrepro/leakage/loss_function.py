@@ -130,8 +130,13 @@ class PrivacyLossFunction(Suggesting):
         """
         from tplrepro.leakage.estimated import hull_of_counts  # loads SciPy
 
+        return cls._of_hull(*hull_of_counts(counts, confidence, states))
+
+    @classmethod
+    def _of_hull(cls, matrix: TransitionMatrix, hull: np.ndarray) -> Self:
+        """The loss function of a hull that belongs to more than the matrix."""
         function = object.__new__(cls)
-        function.matrix, hull = hull_of_counts(counts, confidence, states)
+        function.matrix = matrix
         function._set_hull(hull)
         function.of_matrix = False
         return function

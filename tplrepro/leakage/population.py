@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 SIDES = ("backward", "forward")
+#: Users in each task.
+BATCH = 1024
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ def population_leakage(
     prior_free: bool = False,
     visited_only: bool = False,
     n_jobs: int | None = None,
-    batch_size: int = 1024,
+    batch_size: int = BATCH,
     folder: str | PathLike | None = None,
     progress: bool = False,
 ) -> PopulationLeakage:
@@ -168,6 +170,40 @@ def population_leakage(
     for leakages in (bpl, fpl):
         leakages.setflags(write=False)  # so that the result holds them without a copy
     return PopulationLeakage(tuple(users), transitions, budgets, bpl, fpl)
+
+
+def loss_of_all_users(
+    sequences_by_user: Any, *, smoothing: float = 1.0, prior_weight: float = 1.0
+) -> tuple[PrivacyLossFunction, PrivacyLossFunction]:
+    """Backward and forward loss function of all users: at each alpha the largest of the users' own.
+
+    Leakages with them are never below those of `population_leakage`, so that budgets for them keep alpha for
+    each user. `matrix` holds the pooled matrix; arguments as there.
+
+    Examples
+    --------
+    >>> walks = {"ann": [0, 0, 0, 1, 1, 0, 0], "bob": [0, 1, 0, 1, 0, 1], "new": [1]}
+    >>> functions = loss_of_all_users(walks)
+    >>> temporal_privacy_leakage([0.5] * 3, *functions).tpl.round(3).tolist()
+    [1.171, 1.273, 1.187]
+    """
+    from tplrepro.leakage.envelope import hull_of_points, hull_of_several
+
+    _, first, data = _by_user(_of_users(sequences_by_user, None))
+    counts, _ = count_transitions(data)
+    pooled: dict[str, Any] = {"backward": pooled_matrix(counts.T, smoothing)}
+    pooled["forward"] = pooled_matrix(counts, smoothing)
+    hulls: dict[str, list] = {side: [] for side in SIDES}
+    for start in range(0, first.size - 1, BATCH):  # which limits the memory
+        _, of_user, offsets, values = _batch(data, first, start, start + BATCH)
+        part = Sequences(values, offsets, np.arange(data.n_states), np.arange(offsets.size - 1))
+        for _, matrices in user_matrices(of_user, part, pooled, smoothing, prior_weight, False):
+            for side, rows in matrices.items():
+                hulls[side].append(hull_of_several(rows))
+    backward, forward = (
+        PrivacyLossFunction._of_hull(pooled[side], hull_of_points(np.vstack(hulls[side]))) for side in SIDES
+    )
+    return backward, forward
 
 
 def _of_users(data: Any, n_states: int | None) -> Sequences:

@@ -128,7 +128,8 @@ def check_order(steps: Steps) -> Check:
         return Check(name, DOUBTFUL, words, second.nats)
     if not _matters(first):
         words = (
-            f"no correlation shows on held-out steps (order 1 gains {first.nats:.3g} nats); the promise counts on one"
+            f"no correlation shows on held-out steps (order 1 gains {first.nats:.3g} nats); plans "
+            "withstand as much of it as the steps do not rule out"
         )
         return Check(name, FINE, words, second.nats)
     words = f"order 1 predicts held-out steps better than order 0 (by {first.nats:.3g} nats), order 2 no better"
@@ -161,7 +162,8 @@ def check_users(steps: Steps) -> tuple[Check, float]:
     if _matters(found):
         words = (
             f"users have habits of their own (own chains at weight {found.weight:g} gain {found.nats:.3g} nats on "
-            "held-out steps): the shared chain promises too much to those who know a user's habits; use α/T"
+            "held-out steps): releases leak more to somebody who knows the habits of one user; use α/T, or a plan "
+            "against the worst user's habits"
         )
         return Check(name, DOUBTFUL, words, found.nats), found.weight
     return Check(

@@ -3,8 +3,10 @@
 Budgets are rounded down to `DIGITS` digits, so that whoever copies them from print keeps the promise.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context
+from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,6 +27,8 @@ SPARSE_ABOVE = 500
 WORTHWHILE = 0.05
 
 ESTIMATE, UPPER, PRIOR_FREE = "the estimate", "the upper end", "any prior"
+WORST_USER, ANYBODY = "the worst user's habits", "anybody"
+UNBOUNDED = "no budget keeps alpha for every T: the data do not rule out that leakage grows without bound"
 
 Pair = tuple[PrivacyLossFunction, PrivacyLossFunction]
 
@@ -34,7 +38,7 @@ class Plan(FrozenArrays):
     """Budgets of one scheme against one adversary, and what they leak; nats."""
 
     scheme: str
-    against: str  # "the estimate", "the upper end" or "any prior"
+    against: str  # whom it withstands: one of the names above
     budgets: np.ndarray | None  # (T,); None if the scheme has none
     tpl: dict[str, float]  # largest TPL to each adversary
     error: float = np.nan  # mean absolute Laplace noise
@@ -44,6 +48,13 @@ class Plan(FrozenArrays):
     def user_level(self) -> float:
         """The leakage of the whole series: the sum of the budgets."""
         return np.nan if self.budgets is None else float(np.sum(self.budgets))
+
+
+@cache
+def any_chain() -> Pair:
+    """The loss functions that hold whatever the correlation is: L(alpha) = alpha."""
+    function = PrivacyLossFunction(np.eye(2))
+    return function, function
 
 
 def rounded_down(numbers: ArrayLike, digits: int = DIGITS) -> np.ndarray:
@@ -72,8 +83,7 @@ def estimated_pair(counts, states: list, smoothing: float) -> Pair:
 def upper_pair(counts, states: list, confidence: float) -> Pair:
     """Loss functions that bound both sides of every chain that the counts do not rule out, with this confidence."""
     if len(states) > MOST_FOR_UPPER:
-        anything = PrivacyLossFunction(np.eye(2))
-        return anything, anything
+        return any_chain()
     each = 1.0 - (1.0 - confidence) / 2.0
     backward, forward = (PrivacyLossFunction.from_counts(side, each, states) for side in (counts.T.tocsr(), counts))
     return backward, forward
@@ -85,26 +95,27 @@ def largest_tpl(budgets: ArrayLike, pair: Pair) -> float:
 
 
 def plans_for(alpha: float, horizon: int, adversaries: dict[str, Pair], sensitivity: float) -> list[Plan]:
-    """A plan for each scheme and adversary; α/T, which needs none of them, comes once."""
+    """α/T, and a plan for each other scheme and adversary."""
+    kinds = [(COMPOSED, ANYBODY, adversaries[ESTIMATE])]
+    kinds += [(scheme, name, pair) for name, pair in adversaries.items() for scheme in SCHEMES if scheme != COMPOSED]
     plans = []
-    for against, pair in adversaries.items():
-        for scheme in SCHEMES:
-            if scheme == COMPOSED and against != ESTIMATE:
-                continue
-            found = allocate(scheme, alpha, pair, horizon)
-            if found.budgets is None:
-                plans.append(Plan(scheme, against, None, {}, message=found.message))
-                continue
-            budgets = rounded_down(found.budgets)
-            leaked = {name: largest_tpl(budgets, other) for name, other in adversaries.items()}
-            plans.append(Plan(scheme, against, budgets, leaked, mean_error(budgets, sensitivity)))
+    for scheme, against, pair in kinds:
+        found = allocate(scheme, alpha, pair, horizon)
+        if found.budgets is None:
+            message = UNBOUNDED if against in (UPPER, WORST_USER) else found.message
+            plans.append(Plan(scheme, against, None, {}, message=message))
+            continue
+        budgets = rounded_down(found.budgets)
+        leaked = {name: largest_tpl(budgets, other) for name, other in adversaries.items()}
+        plans.append(Plan(scheme, against, budgets, leaked, mean_error(budgets, sensitivity)))
     return plans
 
 
-def recommended(plans: list[Plan], alpha: float, model_believable: bool) -> Plan:
-    """The plan of least error that keeps alpha at the upper end; α/T unless that is clearly better."""
+def recommended(plans: Sequence[Plan], alpha: float, model_believable: bool, against: str = UPPER) -> Plan:
+    """The plan of least error that keeps alpha at the upper end and `against` one more; α/T unless clearly better."""
     composed = next(plan for plan in plans if plan.scheme == COMPOSED)
-    safe = [plan for plan in plans if plan.budgets is not None and plan.tpl[UPPER] <= alpha]
+    possible = [plan for plan in plans if plan.budgets is not None]
+    safe = [plan for plan in possible if max(plan.tpl[UPPER], plan.tpl[against]) <= alpha]
     best = min(safe, key=lambda plan: plan.error, default=composed)
     if not model_believable or best.error > (1.0 - WORTHWHILE) * composed.error:
         return composed

@@ -11,18 +11,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.leakage.population import population_leakage
+from tplrepro.leakage.population import loss_of_all_users
 from tplrepro.leakage.prior_free import PriorFreeLoss
-from tplrepro.markov.sequences import Sequences, as_sequences, count_transitions
+from tplrepro.markov.sequences import as_sequences, count_transitions
 from tplrepro.markov.uncertainty import LeakageInterval, bootstrap_counts, leakage_interval, posterior_draws
 from tplrepro.reporting import checks as checking
 from tplrepro.reporting.checks import FINE, REFUSED, Check, Steps
 from tplrepro.reporting.plans import (
+    ANYBODY,
     ESTIMATE,
     PRIOR_FREE,
     UPPER,
+    WORST_USER,
     Pair,
     Plan,
+    any_chain,
     estimated_pair,
     largest_tpl,
     plans_for,
@@ -41,7 +44,6 @@ MOST_FOR_DRAWS = 500
 MOST_FOR_USERS = 20_000_000
 #: Pseudo-steps a row of the table of other smoothings, times the smoothing given.
 FACTORS = (0.0, 0.1, 1.0, 10.0)
-WORST_USER = "the worst user's habits"
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +58,7 @@ class Report:
     settings: dict[str, Any]
     planned: dict[str, float]  # largest TPL of the planned releases to each adversary
     smoothings: tuple[tuple[float, float], ...]  # pseudo-steps a row, and the largest TPL of the planned releases
-    gaussian: dict[str, float] = field(default_factory=dict)  # smallest and largest multiplier, and error; with a delta
+    gaussian: dict[str, float] = field(default_factory=dict)  # error of equal Gaussian noise by adversary, with a delta
     interval: LeakageInterval | None = None  # of the largest TPL of the planned releases
     title: str = ""
 
@@ -80,11 +82,10 @@ class Report:
             budgets = [np.nan, np.nan] if plan.budgets is None else [plan.budgets.min(), plan.budgets.max()]
             leaked = {f"TPL to {name}": plan.tpl.get(name, np.nan) for name in self.planned}
             row = {"scheme": plan.scheme, "against": plan.against, "smallest budget": budgets[0]}
-            row |= {"largest budget": budgets[1], **leaked, "user level": plan.user_level, "Laplace error": plan.error}
+            row |= {"largest budget": budgets[1], **leaked, "user level": plan.user_level, "error": plan.error}
             rows.append(row | {"message": plan.message})
-        if self.gaussian:
-            row = {"scheme": "Gaussian noise (equal)", "against": ESTIMATE, "Laplace error": np.nan}
-            rows.append(row | {"Gaussian error": self.gaussian["error"], "message": ""})
+        for name, error in self.gaussian.items():
+            rows.append({"scheme": "Gaussian noise, equal", "against": name, "error": error, "message": ""})
         return DataFrame(rows)
 
     @property
@@ -127,10 +128,12 @@ class Report:
 
     def __str__(self) -> str:
         lines = [self.title] if self.title else []
+        lines.append(", ".join(f"{value:,} {name}" for name, value in self.size.items()))
         lines += [f"WARNING: {warning}." for warning in self.warnings]
         lines += [f"{number}. {sentence}" for number, sentence in enumerate(self.sentences, 1)]
-        lines += ["", self.table.drop(columns="message").round(4).to_string(index=False), ""]
-        lines += [f"{plan.scheme}: {plan.message}" for plan in self.plans if plan.message]
+        table = self.table[self.table["message"] == ""].drop(columns="message")
+        lines += ["", table.to_string(index=False, float_format="{:.4g}".format, na_rep=""), ""]
+        lines += [f"{plan.scheme}, {plan.against}: {plan.message}." for plan in self.plans if plan.message]
         lines += [f"{check.name}: {check.verdict}. {_capital(check.sentence)}." for check in self.checks]
         return "\n".join([*lines, *self.notes])
 
@@ -166,6 +169,7 @@ def report(
     confidence: float = 0.95,
     draws: int = 20,
     count: float | None = None,
+    against: str = UPPER,
     anyway: bool = False,
     title: str = "",
     rng: np.random.Generator | None = None,
@@ -179,13 +183,15 @@ def report(
     alpha : float > 0, the level that the leakage about every time point must keep, in nats
     horizon : int >= 1, the number of releases T
     epsilon : float > 0, the budget planned for each release; None: alpha, which ignores the correlation
-    delta : float, optional; Gaussian noise that keeps (alpha, delta) against the estimate is shown as well
+    delta : float, optional; Gaussian noise that keeps (alpha, delta) is shown as well
     sensitivity : float > 0, by how much one person's move changes the counts of a time point, in L1
     smoothing : float >= 0, pseudo-steps that are added to each row of counts, spread over the n states
     confidence : probability that the true chain is among those that the recommended plan withstands
     draws : bootstrap draws of users (of the posterior for one user); 0: none
     count : the usual size of a released count; None: users by states
-    anyway : recommend a plan though a check refuses the model
+    against : "the upper end", or who else the recommended plan withstands: "the worst user's habits", "any prior"
+        Where only differences between users are doubtful, a plan against the worst user's habits answers it.
+    anyway : recommend the plan of least error though checks doubt or refuse the model
     title : heads the report
     rng : of the draws, by default seeded with 0; `progress` shows a bar
 
@@ -218,24 +224,30 @@ def report(
         *checking.check_amount(counts, smoothing),
     )
     adversaries = _adversaries(counts, states, smoothing, confidence)
-    plans = plans_for(alpha, horizon, adversaries, sensitivity)
-    releases = np.full(horizon, planned)
-    leaked = {name: largest_tpl(releases, pair) for name, pair in adversaries.items()}
     size = {"users": len(set(data.users.tolist())), "sequences": len(data), "states": len(states)}
     size |= {"steps": data.n_transitions}
     if steps.user.size < size["steps"]:
         size["steps checked"] = steps.user.size
-    believable = all(check.verdict == FINE for check in checks[:3])
-    plan = recommended(plans, alpha, believable)
     if size["users"] > 1 and size["users"] * len(states) ** 2 <= MOST_FOR_USERS:
-        leaked[WORST_USER] = _worst_user(data, releases, smoothing, weight)
-        for one in plans:
-            if one.budgets is not None:
-                one.tpl[WORST_USER] = _worst_user(data, one.budgets, smoothing, weight)
+        shared = smoothing / len(states)
+        adversaries[WORST_USER] = loss_of_all_users(data, smoothing=shared, prior_weight=weight)
+    if against not in adversaries:
+        raise ValueError(f"against must be one of {', '.join(map(repr, adversaries))}, found {against!r}; choose one")
+    plans = plans_for(alpha, horizon, adversaries, sensitivity)
+    releases = np.full(horizon, planned)
+    leaked = {name: largest_tpl(releases, pair) for name, pair in adversaries.items()}
+    believable = all(check.verdict == FINE or (check is habits and against == WORST_USER) for check in checks[:3])
+    plan = recommended(plans, alpha, believable or anyway, against)
     refused = any(check.verdict == REFUSED for check in checks)
-    settings = {"alpha": alpha, "horizon": horizon, "epsilon": planned, "delta": delta, "sensitivity": sensitivity}
-    settings |= {"smoothing": smoothing, "confidence": confidence}
-    gaussian = _gaussian(alpha, delta, adversaries[ESTIMATE], horizon, sensitivity) if delta else {}
+    settings: dict[str, Any] = {
+        "alpha": alpha,
+        "horizon": horizon,
+        "epsilon": planned,
+        "delta": delta,
+        "sensitivity": sensitivity,
+    }
+    settings |= {"smoothing": smoothing, "confidence": confidence, "against": against}
+    gaussian = _gaussian(alpha, delta, adversaries[against], against, horizon, sensitivity) if delta else {}
     chosen = None if refused and not anyway else plan
     typical = size["users"] / size["states"] if count is None else float(count)
     return Report(
@@ -263,12 +275,6 @@ def _adversaries(counts, states: list, smoothing: float, confidence: float) -> d
     return known
 
 
-def _worst_user(data: Sequences, budgets: np.ndarray, smoothing: float, weight: float) -> float:
-    """The largest TPL over users whose chains are shrunk towards the shared one by `weight`."""
-    shared = smoothing / data.n_states
-    return float(population_leakage(data, budgets, smoothing=shared, prior_weight=weight).largest.max())
-
-
 def _smoothings(counts, states: list, smoothing: float, releases: np.ndarray):
     """Pseudo-steps a row, and the largest TPL of the releases; without those for which there is no chain."""
     for steps in sorted({factor * (smoothing or 1.0) for factor in FACTORS}):
@@ -293,13 +299,17 @@ def _interval(data, counts, states, smoothing, releases, draws, rng, progress) -
     return leakage_interval(pairs, lambda pair: largest_tpl(releases, pair), 1.0 - 2.0 / draws)
 
 
-def _gaussian(alpha: float, delta: float, pair: Pair, horizon: int, sensitivity: float) -> dict[str, float]:
-    """Equal multipliers that keep (alpha, delta), and the mean absolute error of a count; two cells change."""
+def _gaussian(
+    alpha: float, delta: float, pair: Pair, against: str, horizon: int, sensitivity: float
+) -> dict[str, float]:
+    """Mean absolute error of a count under equal noise that keeps (alpha, delta), by adversary; two cells change."""
     from tplrepro.allocation.noise import allocate_noise
 
-    multipliers = allocate_noise(alpha, delta, *pair, horizon)
-    deviation = float(multipliers.mean()) * sensitivity / np.sqrt(2.0)
-    return {"multiplier": float(multipliers.max()), "error": deviation * np.sqrt(2.0 / np.pi)}
+    errors = {}
+    for name, functions in ((against, pair), (ANYBODY, any_chain())):
+        multiplier = allocate_noise(alpha, delta, *functions, horizon).max()
+        errors[name] = float(multiplier) * sensitivity / np.sqrt(np.pi)
+    return errors
 
 
 def _capital(sentence: str) -> str:

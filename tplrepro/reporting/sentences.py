@@ -5,7 +5,7 @@ from math import ceil, log10
 
 from tplrepro.allocation.schemes import COMPOSED
 from tplrepro.reporting.checks import FINE, REFUSED, Check
-from tplrepro.reporting.plans import ESTIMATE, PRIOR_FREE, UPPER, Plan
+from tplrepro.reporting.plans import ANYBODY, ESTIMATE, PRIOR_FREE, UPPER, Plan, rounded_down
 
 
 def verdict(
@@ -20,19 +20,20 @@ def verdict(
     gaussian: dict[str, float],
 ) -> tuple[str, ...]:
     """The five sentences; `plan` is None where the recommendation is withheld."""
+    doubts = ", ".join(check.name for check in checks if check.verdict != FINE)
     return (
-        _may_it(leaked, settings, believable, checks),
-        _how(plan, settings, believable),
+        _may_it(leaked, settings, believable, checks, doubts),
+        _how(plan, settings, believable, doubts),
         _error(plan or plans[0], plan is None, settings, count, gaussian),
         _assumes(plan, settings, size),
         _breaks(plan, settings),
     )
 
 
-def _may_it(leaked: dict[str, float], settings: dict, believable: bool, checks: Sequence[Check]) -> str:
+def _may_it(leaked: dict[str, float], settings: dict, believable: bool, checks: Sequence[Check], doubts: str) -> str:
     """May the series be published as planned?"""
     alpha, horizon, epsilon = settings["alpha"], settings["horizon"], settings["epsilon"]
-    each = f"at ε = {epsilon:g} each time"
+    each = f"at ε = {'α = ' if epsilon == alpha else ''}{epsilon:g} each time"
     if horizon * epsilon <= alpha:
         return f"Yes: {horizon} releases {each} keep the whole series within {alpha:g} nats."
     if any(check.verdict == REFUSED for check in checks):
@@ -44,58 +45,59 @@ def _may_it(leaked: dict[str, float], settings: dict, believable: bool, checks: 
             f"estimate, and up to {rounded_up(worst)} by what the data do not rule out, where {alpha:g} is promised."
         )
     if not believable:
-        doubts = ", ".join(check.name for check in checks if check.verdict != FINE)
         return f"Do not rely on it: {horizon} releases {each} keep {alpha:g} nats only if the model holds ({doubts})."
     return f"Yes: {horizon} releases {each} leak at most {rounded_up(leaked[UPPER])} nats about a time point."
 
 
-def _how(plan: Plan | None, settings: dict, believable: bool) -> str:
+def _how(plan: Plan | None, settings: dict, believable: bool, doubts: str) -> str:
     """With which scheme and noise?"""
     horizon, alpha, sensitivity = settings["horizon"], settings["alpha"], settings["sensitivity"]
     if plan is None or plan.budgets is None:
+        each = rounded_down([alpha / horizon])[0]
         return (
-            f"No plan is recommended; what holds whatever the correlation is ε = {alpha / horizon:.3g} "
-            f"at each of {horizon} releases (α/T)."
+            f"No plan is recommended; what holds whatever the correlation is ε = {each:g} at each of {horizon} "
+            "releases (α/T)."
         )
     low, high = plan.budgets.min(), plan.budgets.max()
     budgets = f"ε = {low:.6g}" if low == high else f"ε from {low:.6g} to {high:.6g}"
-    scales = f"{sensitivity / high:.4g}" if low == high else f"{sensitivity / high:.4g} to {sensitivity / low:.4g}"
-    words = f"Publish {horizon} releases by the scheme {plan.scheme!r}: {budgets}, Laplace noise of scale {scales}."
+    scales = rounded_up(sensitivity / high) + ("" if low == high else f" to {rounded_up(sensitivity / low)}")
+    words = f"Publish {horizon} releases by the scheme {plan.scheme!r}: {budgets}, Laplace noise of scale {scales}"
     if plan.scheme != COMPOSED:
-        return words
-    why = (
-        "it keeps the whole series within α, at an error within 5 % of the best"
-        if believable
-        else ("the model is doubtful, and this plan needs none")
-    )
-    return f"{words[:-1]}; {why}."
+        return f"{words}."
+    if believable:
+        return f"{words}; it keeps the whole series within α, at an error within 5 % of the best."
+    return f"{words}; it needs no model, and that of a chain is doubtful ({doubts})."
 
 
 def _error(plan: Plan, withheld: bool, settings: dict, count: float, gaussian: dict[str, float]) -> str:
     """What does it mean for the counts?"""
-    share = plan.error / count if count else float("inf")
-    size = "more than the count itself" if share > 1 else f"{share:.2%} of it"
     would = "would then be" if withheld else "is then"
-    words = f"A count of about {count:.3g} {would} off by {plan.error:.3g} on average, {size}"
+    words = f"A count of about {count:.3g} {would} off by {plan.error:.3g} on average"
+    if plan.error > count:
+        longest = int(settings["alpha"] * count / settings["sensitivity"])
+        words += ", more than the count itself; by α/T it would be no more than the count "
+        words += f"for up to {longest} releases" if longest else "not even for a single release"
+    else:
+        words += f", {plan.error / count:.2%} of it"
     if gaussian:
-        words += (
-            f"; Gaussian noise that keeps ({settings['alpha']:g}, {settings['delta']:g}) against the estimate is "
-            f"off by {gaussian['error']:.3g}"
-        )
+        adversary = ANYBODY if plan.scheme == COMPOSED else settings["against"]
+        keeps = f"({settings['alpha']:g}, {settings['delta']:g})"
+        words += f"; Gaussian noise that keeps {keeps} against {adversary} is off by {gaussian[adversary]:.3g}"
     return f"{words}."
 
 
 def _assumes(plan: Plan | None, settings: dict, size: dict) -> str:
     """What does the promise assume?"""
+    person = f"one person's move changes the counts of a time by at most {settings['sensitivity']:g} in sum"
     if plan is None or plan.scheme == COMPOSED:
         return (
-            f"It assumes nothing about the correlation, only noise of these scales and no more than "
+            f"It assumes nothing about the correlation, only that {person}, and no more than "
             f"{settings['horizon']} releases."
         )
     return (
-        f"It assumes one chain of order 1 for everybody, among those that {size['steps']:,} steps between "
-        f"{size['states']:,} states do not rule out (confidence {settings['confidence']:.0%}), and an adversary who "
-        f"knows this chain and nothing else about other times."
+        f"It assumes that {person}; one chain of order 1 for everybody, among those that {size['steps']:,} steps "
+        f"between {size['states']:,} states do not rule out (confidence {settings['confidence']:.0%}); and an "
+        f"adversary who knows this chain and nothing else about other times."
     )
 
 

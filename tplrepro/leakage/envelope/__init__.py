@@ -28,7 +28,7 @@ from tplrepro.leakage.envelope.dense import SMALL
 from tplrepro.markov.generators import smoothed
 from tplrepro.markov.transition import TransitionMatrix
 
-__all__ = ["SMALL", "best_pair", "compile_kernels", "joint_hull", "leakages_of_small"]
+__all__ = ["SMALL", "best_pair", "compile_kernels", "hull_of_several", "joint_hull", "leakages_of_small"]
 
 # Steps of each call, and of each column of a pair in the hull of few rows.
 CALL = 50
@@ -87,6 +87,24 @@ def leakages_of_small(matrices: np.ndarray, budgets: np.ndarray) -> np.ndarray:
     rows = np.ascontiguousarray(matrices).view()
     rows.setflags(write=False)
     return kernels.ascend_each(*kernels.hulls_of_few(rows), np.array(budgets))
+
+
+def hull_of_several(matrices: np.ndarray) -> np.ndarray:
+    """The joint hull (K, 5), as of `joint_hull`, of the pairs of rows within each of M dense matrices (M, n, n)."""
+    if matrices.shape[1] <= SMALL:
+        rows = np.ascontiguousarray(matrices).view()
+        rows.setflags(write=False)
+        points, _ = kernels.hulls_of_few(rows)
+        nearly_disjoint = (points[:, 0] == 0.0) & (points[:, 2] < 1e-8)
+        points[nearly_disjoint, 1:3] = 1.0, 0.0  # without the exact decision of `joint_hull`, on the safe side
+    else:
+        points = np.vstack([joint_hull(TransitionMatrix(rows)) for rows in matrices])
+    return hull_of_points(points)
+
+
+def hull_of_points(points: np.ndarray) -> np.ndarray:
+    """The hull (K, 5) of points (m, 5) in any order."""
+    return kernels.hull_in_order(points[np.lexsort((points[:, 1], points[:, 0]))])
 
 
 def compile_kernels() -> None:
