@@ -199,9 +199,9 @@ def save_figure(
     results : dict, optional
         Numbers that the figure shows or that the text quotes: numbers, strings, lists, dicts and arrays of
         them; an infinity or NaN is written as a string.
-    data : {"none", "real", "real (unverified)", "synthetic"}
+    data : {"none", "real", "real (unverified)", "synthetic", "synthetic in part: NAME, ..."}
         Kind of data behind the figure; "real (unverified)" means that no published checksum confirms the
-        files. "synthetic" adds the words "synthetic data" to the title if they are missing.
+        files. If synthetic, the words "synthetic data" are added to the title unless they are there.
     inputs : iterable of path
         Data files that were read; required when `data` is real. A folder stands for all files in it.
     table : pandas.DataFrame, optional
@@ -214,8 +214,8 @@ def save_figure(
         is real and no input file is named.
     """
     target, record = _target(name), provenance(name, results, data, inputs)
-    if data == "synthetic":
-        _say_synthetic(figure)
+    if data.startswith("synthetic"):
+        _say_synthetic(figure, data.removeprefix("synthetic").removeprefix(" in part"))
     suffixes = () if os.environ.get("TPLREPRO_PICTURES") == "no" else (".png", ".pdf")
     contents = {suffix: figure_bytes(figure, suffix) for suffix in suffixes}
     if table is not None:
@@ -259,8 +259,8 @@ def _comma_separated(table):
     return table.to_csv(index=False, float_format="%.9g", lineterminator="\n").encode()
 
 
-def _say_synthetic(figure):
+def _say_synthetic(figure, part):
     title = figure.get_suptitle()
     titles = [title, *(axes.get_title() for axes in figure.axes)]
     if not any("synthetic data" in words.lower() for words in titles):
-        figure.suptitle(f"{title} (synthetic data)" if title else "Synthetic data")
+        figure.suptitle(f"{title} (synthetic data{part})" if title else f"Synthetic data{part}")

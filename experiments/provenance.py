@@ -27,17 +27,17 @@ from tplrepro.files import write_whole
 
 #: Folders of Python code that a result may depend on.
 ROOTS = ("tplrepro", "experiments", "page")
-DATA_KINDS = ("none", "real", "real (unverified)", "synthetic")
+DATA_KINDS = ("none", "real", "real (unverified)", "synthetic", "synthetic in part")
 PACKAGES = ("tplrepro", "numpy", "scipy", "numba", "matplotlib")
 _LISTED_INPUTS = 40
 
 
 def provenance(name: str, results: dict | None = None, data: str = "none", inputs: Iterable = ()) -> dict:
     """The record of a result, ready for JSON; arguments and errors as for `experiments.figures.save_figure`."""
-    if data not in DATA_KINDS:
+    if data.partition(":")[0] not in DATA_KINDS:
         raise ValueError(f"data must be one of {', '.join(DATA_KINDS)}, found {data!r}; choose one")
     digests = file_digests(inputs)
-    if data.startswith("real") and not digests:
+    if data.startswith(("real", "synthetic in part")) and not digests:
         raise ValueError(f"inputs must name the files read when data is {data!r}, found none; pass inputs=[paths]")
     return {
         "name": str(name),

@@ -32,6 +32,7 @@ class Prepared:
     sequences: Sequences  # labelled by the numbers of cells, pages or areas
     state_names: list[str]  # one per state: "r3c14", "page 7" or "area r0c1"
     grid: Grid | None  # of the cells
+    name: str  # "Geolife"
     title: str  # of a figure: data set, place, and "(synthetic data)" if synthetic
     synthetic: bool
     official: bool  # whether the files are known to be the whole published set
@@ -43,19 +44,35 @@ class Prepared:
         """The keywords `data` and `inputs` of `figures.save_figure` and `figures.save_table`."""
         return joint_record(self)
 
+    @property
+    def kind(self) -> str:
+        """ "recorded data" or "synthetic data"."""
+        return "synthetic data" if self.synthetic else "recorded data"
+
     def __repr__(self) -> str:
         return f"Prepared({self.title}: {self.sequences})"
 
 
 def joint_record(*prepared: Prepared) -> dict:
-    """`Prepared.record` of a result from several data sets: synthetic if any is, with all files that were read.
+    """`Prepared.record` of a result from several data sets, with all files that were read.
+
+    If only some are synthetic it names these: "synthetic in part: Kosarak".
 
     >>> joint_record(prepare("kosarak", synthetic=True, stand_in={"n_users": 9}))
     {'data': 'synthetic', 'inputs': []}
     """
-    synthetic = any(one.synthetic for one in prepared)
-    real = "real" if all(one.official for one in prepared) else "real (unverified)"
-    return {"data": "synthetic" if synthetic else real, "inputs": [path for one in prepared for path in one.inputs]}
+    synthetic = [one.name for one in prepared if one.synthetic]
+    kind = "real" if all(one.official for one in prepared) else "real (unverified)"
+    if synthetic:
+        kind = "synthetic" if len(synthetic) == len(prepared) else f"synthetic in part: {', '.join(synthetic)}"
+    return {"data": kind, "inputs": [path for one in prepared for path in one.inputs]}
+
+
+def joint_kind(*prepared: Prepared) -> str:
+    """For a heading: "recorded data", "synthetic data", or "Geolife: recorded data, Kosarak: synthetic data"."""
+    if len({one.kind for one in prepared}) == 1:
+        return prepared[0].kind
+    return ", ".join(f"{one.name}: {one.kind}" for one in prepared)
 
 
 @dataclass(frozen=True)
@@ -106,7 +123,7 @@ def prepare(
     cut = {**data_set.cut, **cut}
     observations = _observations(data_set, path, synthetic, dict(stand_in or {}), cut)
     sequences, state_names, grid = data_set.states(observations, cut)
-    title = data_set.title.format(**cut)
+    title = set_name = data_set.title.format(**cut)
     if grid is not None:
         title += _place(grid.box)
     if not sequences.n_transitions:
@@ -116,7 +133,7 @@ def prepare(
         title += " (synthetic data)"
     inputs = () if is_synthetic else (Path(observations.attrs["source"]),)
     official = all(registry.is_official(name, path) for path in inputs)
-    return Prepared(sequences, state_names, grid, title, is_synthetic, official, inputs, observations)
+    return Prepared(sequences, state_names, grid, set_name, title, is_synthetic, official, inputs, observations)
 
 
 def _observations(data_set: DataSet, path, synthetic: bool, stand_in: dict, cut: dict) -> pd.DataFrame:

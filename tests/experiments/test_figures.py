@@ -65,13 +65,19 @@ def test_synthetic_data_alone_are_called_synthetic_in_the_title(figures_folder, 
     for _ in range(2):  # the author's own words stay, and what is said is said once
         figures.save_figure(figure, "synthetic/fig1", data="synthetic")
         assert figure.get_suptitle() == "Counts (synthetic data)"
+    figure.suptitle("Counts")
+    figures.save_figure(figure, "part/fig1", data="synthetic in part: Gowalla", inputs=[file])
+    assert figure.get_suptitle() == "Counts (synthetic data: Gowalla)"
+    assert json.loads((figures_folder / "part" / "fig1.json").read_text())["data"] == "synthetic in part: Gowalla"
 
 
 def test_a_wrong_name_or_record_is_refused_before_anything_is_written(figures_folder):
     for name in ("/fig1", "../fig1", "paper/fig1.png", ""):
         with pytest.raises(ValueError, match="name must be a relative path without a suffix, found .*write it like"):
             figures.save_figure(draw(), name)
-    with pytest.raises(ValueError, match=r"one of none, real, real \(unverified\), synthetic, found 'made up'"):
+    with pytest.raises(
+        ValueError, match=r"one of none, real, real \(unverified\), synthetic, synthetic in part, found 'made up'"
+    ):
         figures.save_figure(draw(), "wrong/fig1", data="made up")
     assert not (figures_folder / "wrong").exists()
 

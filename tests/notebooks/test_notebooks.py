@@ -13,9 +13,10 @@ import nbformat
 import numpy as np
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
-from papermill import execute_notebook
+from papermill import PapermillExecutionError, execute_notebook
 
 import tplrepro as tpl
+from experiments.datasets.stand_ins import geolife, kosarak
 from workflow.committed_notebooks import clean
 from workflow.configuration import ROOT, sources
 from workflow.kernel_environment import kernel_environment
@@ -43,6 +44,42 @@ def test_figure_3_of_tkde_2019_with_parameters_injected(tmp_path):
     leakage = tpl.temporal_privacy_leakage(np.full(4, 0.2), backward=matrix, forward=matrix)
     assert max(record["results"]["TPL, moderate"]) == pytest.approx(leakage.tpl.max(), rel=1e-12)
     assert (tmp_path / "tkde2019/fig3.png").is_file()
+
+
+@pytest.mark.notebook
+@pytest.mark.parametrize(("there", "missing"), [("Geolife", "Kosarak"), ("Kosarak", "Geolife")])
+def test_with_one_of_two_recorded_sets_headings_and_record_say_which(there, missing, tmp_path, monkeypatch):
+    data, target = tmp_path / "data", tmp_path / "executed.ipynb"
+    if there == "Geolife":
+        geolife.synthetic(2, 1, data / "geolife" / "some.zip", n_trajectories=4)
+    else:
+        kosarak.synthetic(200, 1, data / "kosarak" / "kosarak.dat")
+    for marker in data.rglob("*.synthetic.json"):
+        marker.unlink()
+    monkeypatch.setenv("TPLREPRO_DATA", str(data))
+    monkeypatch.setenv("TPLREPRO_CACHE", str(tmp_path / "none"))
+    environment = kernel_environment(tmp_path, "test", "pytest", real_data=True)
+    parameters = {"users": 2, "sessions": 200, "smoothing": [1.0], "cell_km": 4.0}
+    source = ROOT / "notebooks/tkde2019/real_correlations.ipynb"
+    with mock.patch.dict(os.environ, environment, clear=True):
+        execute_notebook(source, target, parameters, kernel_name="python3", language="python", progress_bar=False)
+    record = json.loads((tmp_path / "tkde2019/real_correlations.json").read_text())
+    assert record["data"] == f"synthetic in part: {missing}"
+    assert list(record["inputs"])
+    printed = "".join(
+        output.get("text", "")
+        for cell in nbformat.read(target, as_version=4).cells
+        for output in cell.get("outputs", ())
+    )
+    assert f"{there} (recorded data): " in printed
+    assert f"{missing} (synthetic data): " in printed
+    if there == "Geolife":
+        parameters["box"] = [51.4, 51.6, -0.2, 0.1]
+        with (
+            mock.patch.dict(os.environ, environment, clear=True),
+            pytest.raises(PapermillExecutionError, match="give the box= of your region"),
+        ):
+            execute_notebook(source, target, parameters, kernel_name="python3", language="python", progress_bar=False)
 
 
 # Its defaults are not the paper's values, so that the record must know its parameters.

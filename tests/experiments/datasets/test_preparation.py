@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from experiments.datasets.preparation import joint_record, prepare
+from experiments.datasets.preparation import joint_kind, joint_record, prepare
 from tplrepro import datasets
 from tplrepro.datasets import gaze, geolife, gowalla, kosarak
 from tplrepro.datasets.registry import DATA_VARIABLE
@@ -78,7 +78,12 @@ def test_recorded_data_come_first_and_name_their_files(recorded, name):
     stand_in = prepare(name, synthetic=True)
     assert stand_in.synthetic
     assert stand_in.record == {"data": "synthetic", "inputs": []}
-    assert joint_record(found, stand_in) == {"data": "synthetic", "inputs": list(found.inputs)}
+    assert joint_record(found, stand_in) == {
+        "data": f"synthetic in part: {found.name}",
+        "inputs": list(found.inputs),
+    }
+    assert joint_kind(found, stand_in) == f"{found.name}: recorded data, {found.name}: synthetic data"
+    assert joint_kind(found, found) == "recorded data"
 
 
 def test_of_several_files_the_densest_is_taken_unless_one_is_official_and_a_stand_in_is_no_recording(recorded):
