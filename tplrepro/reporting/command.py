@@ -25,7 +25,7 @@ NUMBERS = {
     "confidence": float,
     "draws": int,
 }
-NUMBERS |= {"count": float}
+NUMBERS |= {"count": float, "against": str}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

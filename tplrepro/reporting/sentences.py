@@ -75,8 +75,10 @@ def _error(plan: Plan, withheld: bool, settings: dict, count: float, gaussian: d
     words = f"A count of about {count:.3g} {would} off by {plan.error:.3g} on average"
     if plan.error > count:
         longest = int(settings["alpha"] * count / settings["sensitivity"])
-        words += ", more than the count itself; by α/T it would be no more than the count "
-        words += f"for up to {longest} releases" if longest else "not even for a single release"
+        limit = "even a single release would be"
+        if longest:
+            limit = f"for up to {longest} releases α/T is off by at most the count"
+        words += f", more than the count itself; {limit}"
     else:
         words += f", {plan.error / count:.2%} of it"
     if gaussian:
@@ -110,7 +112,7 @@ def _breaks(plan: Plan | None, settings: dict) -> str:
         ", or a user with other habits, or a change of habits; all releases together leak up to "
         f"{rounded_up(plan.user_level)} nats"
     )
-    if PRIOR_FREE in plan.tpl:
+    if plan.tpl.get(PRIOR_FREE, 0.0) > settings["alpha"]:
         words += (
             f", and an adversary who also has evidence about other times learns up to "
             f"{rounded_up(plan.tpl[PRIOR_FREE])} nats about one of them by the estimated chain"
