@@ -3,9 +3,10 @@
 It also writes the texts of `workflow.artifact`: ARTIFACT.md, codecheck.yml, a part of REPRODUCING.md.
 
 A claim whose record is missing, of another profile than the paper's, from modified code or from synthetic
-data has no verdict, and the exit status is then 1. ``--records build/quick/figures --profile quick`` is a
-trial: it judges the records of a batch by the claims that are marked ``quick``, whose verdicts must be the
-published ones, allows modified code, and writes below ``build/claims``.
+data in the place of recorded ones has no verdict, and the exit status is then 1. ``--records
+build/quick/figures --profile quick`` is a trial: it judges the records of a batch by the claims that are
+marked ``quick``, whose verdicts must be the published ones, allows modified code, and writes below
+``build/claims``.
 """
 
 import argparse
@@ -72,7 +73,7 @@ def judge_all(records=None, profile="paper", root=ROOT, outcomes=None):
     for page, claim in stated:
         verdict = None
         try:
-            found = judge(claim, _record(claim, records, profile, trial) if claim.record else None, outcomes)
+            found = judge(claim, _record(claim, records, profile, trial, root) if claim.record else None, outcomes)
             if trial and claim.record:
                 _agree(claim, found, root)
             verdict = found
@@ -168,7 +169,14 @@ def _order(path):
     return (papers.index(path.stem) if path.stem in papers else len(papers), path.stem)
 
 
-def _record(claim, records, profile, trial):
+def _reads_data(name, root):
+    """Whether the notebook of a record reads a data set, so that synthetic data stand in for recorded ones."""
+    notebooks = read_notebooks(root)
+    owner = notebooks.get(owner_of(name, notebooks))
+    return owner is None or bool(owner.data)
+
+
+def _record(claim, records, profile, trial, root):
     """The record of a claim, if it may be judged by it."""
     path = records / f"{claim.record}.json"
     if not path.is_file():
@@ -179,7 +187,7 @@ def _record(claim, records, profile, trial):
             f"{claim.id}: the record {claim.record}.json must be of the profile {profile}, found {record['profile']}; "
             f"run make figures PROFILE={profile} and publish"
         )
-    if not trial and record["data"].startswith("synthetic"):
+    if not trial and record["data"].startswith("synthetic") and _reads_data(claim.record, root):
         raise ClaimError(
             f"{claim.id}: the record {claim.record}.json is from synthetic data; set TPLREPRO_DATA, run again"
         )
