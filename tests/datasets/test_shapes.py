@@ -186,6 +186,12 @@ class TestManyBlocks:
         assert int(line) > 900
         assert path.read_text().splitlines()[int(line) - 1].split(",")[1] == value
 
+    def test_the_line_of_a_time_that_is_unlike_those_of_earlier_files(self, tmp_path, frame):
+        frame.assign(time=range(2000)).to_csv(tmp_path / "a.csv", index=False)
+        frame.assign(time="2024-01-01").to_csv(tmp_path / "b.csv", index=False)
+        with pytest.raises(ValueError, match="times must all be numbers, .* found '2024-01-01' in line 2 of .*b.csv"):
+            read_sequences(tmp_path)
+
     @pytest.mark.slow
     def test_a_large_file_within_a_memory_limit(self, tmp_path):
         """8 million rows, 250 MB of text, of which 16 bytes a row are kept, in 1.3 GB."""
