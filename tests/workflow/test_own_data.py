@@ -124,6 +124,7 @@ def test_files_of_other_shapes(run, tmp_path, shape):
             path, index=False
         )
         assert path.stat().st_size > 100e6
+        words = {"SAME_TIME": "last"}
     status, printed, folder = run(FILE=path, HORIZON="10", **words)
     assert (status, printed.err) == (0, "")
     assert len(pd.read_csv(folder / "budgets.csv")) == 10
