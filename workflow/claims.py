@@ -201,7 +201,7 @@ def _record(claim, records, profile, trial, root):
 def _agree(claim, verdict, root):
     """A trial's verdict must equal that on the published record, if there is one."""
     try:
-        published = judge(claim, _record(claim, root / "figures", "paper", trial=False))
+        published = judge(claim, _record(claim, root / "figures", "paper", False, root))
     except ClaimError:
         return
     if published.kind != verdict.kind:
