@@ -1,9 +1,10 @@
 """Render articles/<name>.md as PDFs in build/articles, with every number of ours taken from a claim.
 
-In a text, ``{ours tkde2019#bpl-none}`` stands for our number of that claim and ``{verdict tkde2019#bpl-none}`` for its
-verdict, both with a link to the claim; ``{counts PAGES}`` for the numbers of verdicts; ``{departures PAGES}`` for the
-statements that did not come out as printed; ``{errata FILE: HEADING}`` for the errata below a heading; ``{page FILE}``
-for a page of the documentation, without its title. Pandoc turns the text into Typst, and Typst into a PDF.
+In a text, ``{ours tkde2019#bpl-none}`` stands for our number of that claim and ``{verdict
+tkde2019#bpl-none}`` for its verdict, both with a link to the claim; ``{counts PAGES}`` for the numbers of
+verdicts; ``{departures PAGES}`` for the statements that did not come out as printed; ``{errata FILE:
+HEADING}`` for the errata below a heading; ``{page FILE}`` for a page of the documentation, without its title.
+Pandoc turns the text into Typst, and Typst into a PDF.
 """
 
 import re

@@ -61,8 +61,8 @@ def render(records=None, profile="paper", root=ROOT, outcomes=None):
 def judge_all(records=None, profile="paper", root=ROOT, outcomes=None):
     """Contents by page, (page, claim, verdict or None) for each claim, and one sentence for each without a verdict.
 
-    A folder of `records` is a trial. `outcomes` of the tests that decide claims are those of `workflow.claim_tests` by
-    default.
+    A folder of `records` is a trial. `outcomes` of the tests that decide claims are those of
+    `workflow.claim_tests` by default.
     """
     trial, records = records is not None, Path(records or root / "figures")
     contents = {path.stem: read_claims(path) for path in sorted((root / "docs" / "claims").glob("*.yaml"), key=_order)}

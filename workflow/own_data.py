@@ -2,7 +2,8 @@
 
 Each variable given to make is a parameter of the notebook; FILE is its path. The notebook's messages are
 printed; page, figure, budgets, noisy counts, records and the executed notebook appear under
-``build/own_data``. The exit status is 3 where the recommendation is withheld (make prints it and ends with 2).
+``build/own_data``. The exit status is 3 where the recommendation is withheld (make prints it and ends with
+2).
 """
 
 import json

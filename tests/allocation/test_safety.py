@@ -51,9 +51,10 @@ def largest_exact_leakage(budgets, sides):
 def largest_tpl(budgets, sides, alpha):
     """With 50 digits where the 64 bits of extended precision are too few to tell on which side of alpha it is.
 
-    For n <= 4 a loss from below `alpha` errs by less than 2e-18 alpha, 36 units of the last bit: each gap is a sum of
-    up to 3 differences a - b of quotients and errs by less than 16 units of a, which the loss takes down to less than
-    16 units of alpha, and its other roundings make less than that. Losses pass an error on without making it larger.
+    For n <= 4 a loss from below `alpha` errs by less than 2e-18 alpha, 36 units of the last bit: each gap is
+    a sum of up to 3 differences a - b of quotients and errs by less than 16 units of a, which the loss takes
+    down to less than 16 units of alpha, and its other roundings make less than that. Losses pass an error on
+    without making it larger.
     """
     largest = max(recursion(budgets.astype(np.longdouble), *map(extended_loss, sides))[2])
     clear = largest + (budgets.size - 1) * 2e-18 * alpha <= alpha

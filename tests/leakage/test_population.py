@@ -201,7 +201,8 @@ def test_dask_completes_when_a_worker_is_killed_and_workers_hold_few_users_at_a_
     assert (tmp_path / "killed").exists()
     assert result.bpl.tolist() == alone.bpl.tolist()
     assert result.fpl.tolist() == alone.fpl.tolist()
-    # What one batch needs, Numba's compiler and Dask's own; all users of this population would take as much again.
+    # What one batch needs, Numba's compiler and Dask's own; all users of this population would take as much
+    # again.
     assert max(after.values()) - min(before.values()) < 150e6
 
 

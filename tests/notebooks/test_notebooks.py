@@ -220,7 +220,8 @@ def test_own_data_without_steps_between_states_are_refused(tmp_path):
         run_cells("explore/own_data", {"path": str(path)})
 
 
-# The check of the committed notebooks runs these every day; with other parameters they still take five seconds or more.
+# The check of the committed notebooks runs these every day; with other parameters they still take five
+# seconds or more.
 LONG = {f"explore/{name}" for name in ("budgets", "comparison", "profiles", "tightness")}
 LONG |= {f"dphmm2016/{name}" for name in ("fig10", "fig11", "fig13")}
 

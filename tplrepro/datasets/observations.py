@@ -101,8 +101,9 @@ def read_sequences(
         order of the rows
         By default different states are an error, and equal ones count once, with a warning.
 
-    Raises FileNotFoundError; DataFormatError, a ValueError, if a file cannot be read; ValueError for a missing
-    column, missing or unreadable users or times, numbers as times that can be no seconds, a user in two states
+    Raises FileNotFoundError; DataFormatError, a ValueError, if a file cannot be read; ValueError for a
+    missing column, missing or unreadable users or times, numbers as times that can be no seconds, a user in
+    two states
     at one time, and arguments that do not fit together; and the errors of `fixed_steps` and `Grid`.
 
     Examples
