@@ -22,8 +22,8 @@ from workflow.kernel_environment import kernel_environment
 from workflow.run_notebook import execute
 
 NOTEBOOK = Notebook("explore/own_data", "explore/own_data")
-SAVED_AS = {"figure": "figure", "budgets": "budgets", "counts": "noisy_counts", "page": "report"}
-TARGET = ROOT / "build" / "own_data"
+NAME = "own_data"
+TARGET = ROOT / "build" / NAME
 
 
 def main(names):
@@ -40,8 +40,8 @@ def main(names):
         return 2
     os.environ.update(kernel_environment(TARGET, "own data", "make own-data", real_data=True))
     print(f"Running {NOTEBOOK.path().relative_to(ROOT)} on {parameters['path']}", flush=True)
-    source, executed = str(NOTEBOOK.path()), TARGET / "own_data.ipynb"
-    error = execute(source, executed, parameters | {"saved_as": SAVED_AS}, Profile("own_data", {}))
+    source, executed = str(NOTEBOOK.path()), TARGET / f"{NAME}.ipynb"
+    error = execute(source, executed, parameters | {"saved_as": NAME}, Profile("own_data", {}))
     if error is not None:
         words = re.compile(rf"\b({'|'.join(NOTEBOOK.declared_parameters())})=")
         error = words.sub(lambda name: name[0].upper(), error)  # as make knows them
@@ -53,7 +53,7 @@ def main(names):
             if "image/png" not in data:
                 print(output.get("text", data.get("text/plain", "")).rstrip())
     print("\n".join(os.path.relpath(path) for path in sorted(TARGET.iterdir()) if path.is_file()))
-    record = json.loads((TARGET / f"{SAVED_AS['figure']}.json").read_text(encoding="utf-8"))
+    record = json.loads((TARGET / f"{NAME}.json").read_text(encoding="utf-8"))
     return WITHHELD if record["results"]["withheld"] else 0
 
 

@@ -53,20 +53,20 @@ def test_budgets_noisy_counts_and_record_of_a_file(run, tmp_path):
     for said in ("visits.csv: 12 users, 12 sequences, 3 states, 228 steps", "1. No: 6 releases", "order of the chain"):
         assert said in printed.out
     assert "<Figure" not in printed.out
-    budgets = pd.read_csv(folder / "budgets.csv")
+    budgets = pd.read_csv(folder / "own_data_budgets.csv")
     counted, states = count_transitions(read_sequences(path, user="who", time="day", state="place"))
     pair = estimated_pair(counted, states, 1.0)
     schemes = [name for name in budgets.columns if name.endswith(("the estimate", "anybody"))]
     assert len(schemes) == 4
     for scheme in schemes:
         assert temporal_privacy_leakage(budgets[scheme], *pair).tpl.max() <= 1
-    assert (folder / "figure.png").stat().st_size > 10_000
-    record = json.loads((folder / "figure.json").read_text())
+    assert (folder / "own_data.png").stat().st_size > 10_000
+    record = json.loads((folder / "own_data.json").read_text())
     assert (record["results"]["states"], record["data"], len(record["inputs"])) == (3, "real (unverified)", 1)
-    noisy = pd.read_csv(folder / "noisy_counts.csv")
+    noisy = pd.read_csv(folder / "own_data_noisy_counts.csv")
     assert noisy["day"].tolist() == [f"d{t}" for t in range(6)]
     assert (noisy.shape, *noisy.dtypes[1:]) == ((6, 3), np.float64, np.float64)
-    assert "<h2>Verdict</h2>" in (folder / "report.html").read_text()
+    assert "<h2>Verdict</h2>" in (folder / "own_data_report.html").read_text()
 
 
 @pytest.mark.notebook
@@ -75,7 +75,7 @@ def test_a_recommendation_that_is_withheld_ends_with_3(run, tmp_path):
     path.write_text("user,time,state\n" + "".join(f"{k % 3},{k},{k}\n" for k in range(60)))
     status, printed, folder = run(FILE=path, HORIZON="5", DRAWS="0")
     assert (status, printed.err) == (3, "")
-    assert "The recommendation is withheld" in (folder / "report.html").read_text()
+    assert "The recommendation is withheld" in (folder / "own_data_report.html").read_text()
 
 
 def test_the_notebook_has_the_options_of_the_command():
@@ -127,7 +127,7 @@ def test_files_of_other_shapes(run, tmp_path, shape):
         words = {"SAME_TIME": "last"}
     status, printed, folder = run(FILE=path, HORIZON="10", **words)
     assert (status, printed.err) == (0, "")
-    assert len(pd.read_csv(folder / "budgets.csv")) == 10
+    assert len(pd.read_csv(folder / "own_data_budgets.csv")) == 10
 
 
 @pytest.mark.notebook
