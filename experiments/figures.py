@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from experiments.provenance import provenance, repository_folder, write_with_record
+from tplrepro.words import shortened
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -147,26 +148,6 @@ def legend_below(figure: "Figure", axes: Iterable, ncols: int) -> None:
     """One legend below all panels, with each label of `axes` once."""
     named = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
     figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=ncols)
-
-
-def shortened(labels, most=12):
-    """Texts of at most `most` characters that differ where the labels do: the middle is left out, or a number added.
-
-    >>> shortened(["home", "Main Street 1", "Main Street 2", "Main Street, flat 1"])
-    ['home', 'Main S…eet 1', 'Main S…eet 2', 'Main S…lat 1']
-    >>> shortened(["Main Street 1 north", "Main Street 2 north"])
-    ['Main Str… #1', 'Main Str… #2']
-    """
-    texts = [str(label) for label in labels]
-    ends = most - most // 2 - 1
-    short = [text if len(text) <= most else f"{text[: most // 2]}…{text[-ends:]}" for text in texts]
-    for k, text in enumerate(short):
-        if short.count(text) > 1:
-            number = f"… #{k + 1}"
-            texts[k] = texts[k][: most - len(number)] + number
-        else:
-            texts[k] = text
-    return texts
 
 
 def show_steps(axis, counts, labels):

@@ -17,7 +17,7 @@ import tplrepro as tpl
 PACKAGE = Path(tpl.__file__).parent
 #: From the ground up; a room imports itself and what is below it, never a room of its own floor.
 FLOORS = (
-    {"suggestions"},
+    {"suggestions", "words"},
     {"lazy", "states"},
     {"blas", "files", "progress", "search", "validation"},
     {"mechanisms"},

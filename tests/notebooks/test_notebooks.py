@@ -215,7 +215,7 @@ def draw():
 def test_own_data_without_steps_between_states_are_refused(tmp_path):
     path = tmp_path / "visits.csv"
     path.write_text("user,time,state\na,1,home\na,2,home\n")
-    message = "there must be steps between at least two states, found 1 steps and 1 states; check the columns"
+    message = "there must be steps between at least two states, found 1 step and 1 state; check the columns"
     with pytest.raises(ValueError, match=message):
         run_cells("explore/own_data", {"path": str(path)})
 

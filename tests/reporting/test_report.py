@@ -220,8 +220,21 @@ def test_the_command(tmp_path, capsys):
     assert "tplrepro report: " in capsys.readouterr().err
 
 
+def test_one_of_a_thing_is_singular_and_nothing_is_called_planned_that_nobody_planned():
+    sequences = {"a": [0, 1, 0, 0, 1], "b": [1, 0, 1, 1, 0, 1]}
+    one = str(tpl.report({"a": [0, 1]}, 1.0, 1, smoothing=0.1, anyway=True, draws=4))
+    several = str(tpl.report(sequences, 1.0, 12, draws=4))
+    for said in (one, several):
+        assert re.findall(r"\b1 (?:nat|release|sequence|state|step|time|user)s\b", said) == []
+        assert "planned" not in said
+    assert re.search(
+        "(?s)^1 user, 1 sequence, 2 states, 1 step\n.*Yes: 1 release at ε = α = 1 keeps .* within 1 nat[.]", one
+    )
+    assert "nats at ε = α = 1 each time (50% interval)" in several
+
+
 def test_nothing_to_report_on():
-    with pytest.raises(ValueError, match="steps between at least two states, found 3 steps and 1 states"):
+    with pytest.raises(ValueError, match="steps between at least two states, found 3 steps and 1 state;"):
         tpl.report([[0, 0, 0, 0]], 1.0, 5)
 
 
@@ -233,7 +246,7 @@ def test_more_steps_than_are_checked_are_those_of_users_drawn_at_random(monkeypa
     assert (drawn.user.max() + 1, drawn.user.size) == (10, 590)
     of_all = {tuple(everything.after[everything.user == user]) for user in range(30)}
     assert {tuple(drawn.after[drawn.user == user]) for user in range(10)} <= of_all
-    assert tpl.report(sequences, 1.0, 5, draws=0).size["steps checked"] == 590
+    assert tpl.report(sequences, 1.0, 5, draws=0).size["checked steps"] == 590
 
 
 def test_the_command_names_the_extra_that_is_missing(tmp_path, capsys, monkeypatch):

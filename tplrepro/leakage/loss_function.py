@@ -28,6 +28,7 @@ from tplrepro.leakage.vertex import (
 )
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.validation import as_numbers, check_alpha, check_epsilon, frozen, one_number
+from tplrepro.words import counted, shortened
 
 #: Bound on the relative rounding error of one evaluation at a vertex (measured: under 2e-15).
 ROUNDING = 4e-15
@@ -57,12 +58,14 @@ class Witness(NamedTuple):
     def __str__(self) -> str:
         if not self.columns:
             return "all states are followed alike, so the adversary gains nothing from the correlation"
-        named = ", ".join(map(repr, self.columns[:5])) + (", ..." if len(self.columns) > 5 else "")
+        labels = dict.fromkeys(map(repr, (self.state_q, self.state_d, *self.columns[:5])))
+        names = dict(zip(labels, shortened(labels, most=40), strict=True))
+        named = ", ".join(names[repr(label)] for label in self.columns[:5]) + (", ..." if len(self.columns) > 5 else "")
         evidence = f"{{{named}}} {self.where}" if self.where else f"{{{named}}}"
         return (
-            f"the adversary gains most by telling {self.state_q!r} from {self.state_d!r}: {evidence} "
+            f"the adversary gains most by telling {names[repr(self.state_q)]} from {names[repr(self.state_d)]}: {evidence} "
             f"has probability {self.q:.4g} from the first and {self.d:.4g} from the second, "
-            f"so a leakage of {self.alpha:.4g} nats there adds {self.loss:.4g} nats here"
+            f"so a leakage of {counted(self.alpha, 'nat', '.4g')} there adds {counted(self.loss, 'nat', '.4g')} here"
         )
 
 
@@ -287,7 +290,7 @@ class PrivacyLossFunction(Suggesting):
         >>> print(L.witness(1.0))
         the adversary gains most by telling 'home' from 'office': {'home'} has probability 0.8 from the first
         and 0.1 \
-from the second, so a leakage of 1 nats there adds 0.7063 nats here
+from the second, so a leakage of 1 nat there adds 0.7063 nats here
         """
         alpha = one_number(check_alpha(alpha), "alpha")
         at = bisect_right(self._breakpoints, alpha)

@@ -58,7 +58,7 @@ class PriorFreeLoss(PrivacyLossFunction):
     >>> print(L.witness(1.0))
     the adversary gains most by telling 0 from 1: {0} where other evidence leaves only it and 1 has
     probability 0.7844 \
-from the first and 0.09181 from the second, so a leakage of 1 nats there adds 0.707 nats here
+from the first and 0.09181 from the second, so a leakage of 1 nat there adds 0.707 nats here
     """
 
     scale = 2.0

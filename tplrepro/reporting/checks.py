@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tplrepro.markov.sequences import Sequences
+from tplrepro.words import counted
 
 #: Weights w of the row without context, in steps.
 WEIGHTS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
@@ -122,17 +123,17 @@ def check_order(steps: Steps) -> Check:
     name = "order of the chain"
     if _matters(second):
         words = (
-            f"the place before the last one predicts the next as well (order 2 gains {second.nats:.3g} nats on "
+            f"the place before the last one predicts the next as well (order 2 gains {counted(second.nats, 'nat', '.3g')} on "
             "held-out steps): use longer steps of time, or states that hold two places"
         )
         return Check(name, DOUBTFUL, words, second.nats)
     if not _matters(first):
         words = (
-            f"no correlation shows on held-out steps (order 1 gains {first.nats:.3g} nats); plans "
+            f"no correlation shows on held-out steps (order 1 gains {counted(first.nats, 'nat', '.3g')}); plans "
             "withstand as much of it as the steps do not rule out"
         )
         return Check(name, FINE, words, second.nats)
-    words = f"order 1 predicts held-out steps better than order 0 (by {first.nats:.3g} nats), order 2 no better"
+    words = f"order 1 predicts held-out steps better than order 0 (by {counted(first.nats, 'nat', '.3g')}), order 2 no better"
     return Check(name, FINE, words, second.nats)
 
 
@@ -142,11 +143,13 @@ def check_stationarity(steps: Steps) -> Check:
     name = "first and second half of the time"
     if _matters(found):
         words = (
-            f"the steps of the two halves differ (a chain for each gains {found.nats:.3g} nats on held-out steps): "
+            f"the steps of the two halves differ (a chain for each gains {counted(found.nats, 'nat', '.3g')} on held-out steps): "
             "report on the later half alone, and again when new data come"
         )
         return Check(name, DOUBTFUL, words, found.nats)
-    return Check(name, FINE, f"one chain predicts both halves (two gain {found.nats:.3g} nats)", found.nats)
+    return Check(
+        name, FINE, f"one chain predicts both halves (two gain {counted(found.nats, 'nat', '.3g')})", found.nats
+    )
 
 
 def check_users(steps: Steps) -> tuple[Check, float]:
@@ -161,14 +164,13 @@ def check_users(steps: Steps) -> tuple[Check, float]:
     found = evidence_for(steps.user, steps, np.ones(steps.before.size, dtype=bool))
     if _matters(found):
         words = (
-            f"users have habits of their own (own chains at weight {found.weight:g} gain {found.nats:.3g} nats on "
+            f"users have habits of their own (own chains at weight {found.weight:g} gain {counted(found.nats, 'nat', '.3g')} on "
             "held-out steps): releases leak more to somebody who knows the habits of one user; use α/T, or a plan "
             "against the worst user's habits"
         )
         return Check(name, DOUBTFUL, words, found.nats), found.weight
-    return Check(
-        name, FINE, f"the shared chain predicts each user (own chains gain {found.nats:.3g} nats)", found.nats
-    ), (found.weight)
+    words = f"the shared chain predicts each user (own chains gain {counted(found.nats, 'nat', '.3g')})"
+    return Check(name, FINE, words, found.nats), found.weight
 
 
 def check_amount(counts, smoothing: float) -> list[Check]:
@@ -176,7 +178,7 @@ def check_amount(counts, smoothing: float) -> list[Check]:
     moves = np.asarray(counts.sum(axis=1)).ravel()
     mean = float(moves.mean())
     enough = mean >= FEW_STEPS
-    words = f"{mean:.3g} steps leave a state on average, {int(moves.min())} at least"
+    words = f"a state is left {counted(mean, 'time', '.3g')} on average, {counted(int(moves.min()), 'time')} at least"
     remedy = "" if enough else ": use fewer states (larger cells, bins, rare ones together) or more data"
     checks = [Check("steps a state", FINE if enough else DOUBTFUL, words + remedy, mean)]
     share = float((smoothing / np.maximum(smoothing + moves, 1e-300)).mean())

@@ -25,7 +25,6 @@ img { width: 100%; max-width: 52rem; }
 def page_of(report: Any, figures: bool) -> str:
     """The page of a `Report`; ModuleNotFoundError for figures without matplotlib."""
     title = escape(report.title or "Report")
-    size = ", ".join(f"{value:,} {name}" for name, value in report.size.items())
     warning = ""
     if report.warnings:
         lines = "".join(f"<p>{escape(line)}.</p>" for line in report.warnings)
@@ -41,7 +40,7 @@ def page_of(report: Any, figures: bool) -> str:
     return (
         f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{title}</title>"
         f"<meta name='viewport' content='width=device-width'><style>{STYLE}</style></head><body>"
-        f"<h1>{title}</h1><p>{escape(size)}</p>{warning}<h2>Verdict</h2><ol class='verdict'>{sentences}</ol>"
+        f"<h1>{title}</h1><p>{escape(report.size_in_words)}</p>{warning}<h2>Verdict</h2><ol class='verdict'>{sentences}</ol>"
         f"<h2>All plans</h2>{_table(report)}{_figure(report) if figures else ''}"
         f"<h2>Is the model believable?</h2><ul>{checks}</ul><h2>How certain is it?</h2>{notes}</body></html>"
     )

@@ -32,8 +32,9 @@ from tplrepro.reporting.plans import (
     recommended,
     upper_pair,
 )
-from tplrepro.reporting.sentences import verdict
+from tplrepro.reporting.sentences import at_each_time, verdict
 from tplrepro.validation import check_horizon, check_level, check_probability, check_smoothing
+from tplrepro.words import counted
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -66,6 +67,11 @@ class Report:
     def withheld(self) -> bool:
         """Whether there is no recommendation, because a check refuses the model."""
         return self.recommendation is None
+
+    @property
+    def size_in_words(self) -> str:
+        """How many users, sequences, states and steps there are."""
+        return ", ".join(counted(value, name.removesuffix("s"), ",") for name, value in self.size.items())
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -128,7 +134,7 @@ class Report:
 
     def __str__(self) -> str:
         lines = [self.title] if self.title else []
-        lines.append(", ".join(f"{value:,} {name}" for name, value in self.size.items()))
+        lines.append(self.size_in_words)
         lines += [f"WARNING: {warning}." for warning in self.warnings]
         lines += [f"{number}. {sentence}" for number, sentence in enumerate(self.sentences, 1)]
         table = self.table[self.table["message"] == ""].drop(columns="message")
@@ -140,12 +146,11 @@ class Report:
     @property
     def notes(self) -> tuple[str, ...]:
         """How much the result depends on draws and on smoothing, a sentence each."""
-        notes = []
+        notes, each = [], at_each_time(self.settings)
         if self.interval is not None:
             low, high, now = self.interval.lower, self.interval.upper, self.planned[ESTIMATE]
-            note = (
-                f"As planned, redrawn data leak {low:.4g} to {high:.4g} nats ({self.interval.confidence:.0%} interval)"
-            )
+            confidence = f"{self.interval.confidence:.0%} interval"
+            note = f"Redrawn data leak {low:.4g} to {counted(high, 'nat', '.4g')} {each} ({confidence})"
             if not low <= now <= high:
                 note += (
                     f"; the estimate, {now:.4g}, is outside: leakage is a maximum, which noise in redrawn data raises"
@@ -153,7 +158,7 @@ class Report:
             notes.append(f"{note}.")
         values = ", ".join(f"{tpl:.4g} with {steps:g}" for steps, tpl in self.smoothings)
         if values:
-            notes.append(f"Largest TPL as planned by the steps that smoothing adds to a row: {values}.")
+            notes.append(f"Largest TPL {each}, by the steps that smoothing adds to a row: {values}.")
         return tuple(notes)
 
 
@@ -212,8 +217,8 @@ def report(
     counts, states = count_transitions(data)
     if not counts.nnz or len(states) < 2:
         raise ValueError(
-            f"there must be steps between at least two states, found {data.n_transitions} steps and {len(states)} "
-            "states; check the columns of users and times, and the step"
+            f"there must be steps between at least two states, found {counted(data.n_transitions, 'step')} and "
+            f"{counted(len(states), 'state')}; check the columns of users and times, and the step"
         )
     steps = Steps.of(data)
     habits, weight = checking.check_users(steps)
@@ -227,7 +232,7 @@ def report(
     size = {"users": len(set(data.users.tolist())), "sequences": len(data), "states": len(states)}
     size |= {"steps": data.n_transitions}
     if steps.user.size < size["steps"]:
-        size["steps checked"] = steps.user.size
+        size["checked steps"] = steps.user.size
     if size["users"] > 1 and size["users"] * len(states) ** 2 <= MOST_FOR_USERS:
         shared = smoothing / len(states)
         adversaries[WORST_USER] = loss_of_all_users(data, smoothing=shared, prior_weight=weight)

@@ -6,6 +6,7 @@ from math import ceil, log10
 from tplrepro.allocation.schemes import COMPOSED
 from tplrepro.reporting.checks import FINE, REFUSED, Check
 from tplrepro.reporting.plans import ANYBODY, ESTIMATE, PRIOR_FREE, UPPER, Plan, rounded_down
+from tplrepro.words import counted
 
 
 def verdict(
@@ -32,21 +33,27 @@ def verdict(
 
 def _may_it(leaked: dict[str, float], settings: dict, believable: bool, checks: Sequence[Check], doubts: str) -> str:
     """May the series be published as planned?"""
-    alpha, horizon, epsilon = settings["alpha"], settings["horizon"], settings["epsilon"]
-    each = f"at ε = {'α = ' if epsilon == alpha else ''}{epsilon:g} each time"
-    if horizon * epsilon <= alpha:
-        return f"Yes: {horizon} releases {each} keep the whole series within {alpha:g} nats."
+    alpha, horizon, promised = settings["alpha"], settings["horizon"], counted(settings["alpha"], "nat", "g")
+    series, s = f"{counted(horizon, 'release')} {at_each_time(settings)}", "s" if horizon == 1 else ""
+    if horizon * settings["epsilon"] <= alpha:
+        return f"Yes: {series} keep{s} the whole series within {promised}."
     if any(check.verdict == REFUSED for check in checks):
-        return f"Nobody can say whether the series may be published {each}: the data do not show its correlation."
+        return f"Nobody can say whether the series may be published {at_each_time(settings)}: the data do not show its correlation."
     worst = max(value for name, value in leaked.items() if name != PRIOR_FREE)
     if worst > alpha:
         return (
-            f"No: {horizon} releases {each} leak {rounded_up(leaked[ESTIMATE])} nats about one time point by the "
+            f"No: {series} leak{s} {counted(rounded_up(leaked[ESTIMATE]), 'nat')} about one time point by the "
             f"estimate, and up to {rounded_up(worst)} by what the data do not rule out, where {alpha:g} is promised."
         )
     if not believable:
-        return f"Do not rely on it: {horizon} releases {each} keep {alpha:g} nats only if the model holds ({doubts})."
-    return f"Yes: {horizon} releases {each} leak at most {rounded_up(leaked[UPPER])} nats about a time point."
+        return f"Do not rely on it: {series} keep{s} {promised} only if the model holds ({doubts})."
+    return f"Yes: {series} leak{s} at most {counted(rounded_up(leaked[UPPER]), 'nat')} about a time point."
+
+
+def at_each_time(settings: dict) -> str:
+    """The budget of each release, in words; it is α if none was planned."""
+    words = f"at ε = {'α = ' if settings['epsilon'] == settings['alpha'] else ''}{settings['epsilon']:g}"
+    return words if settings["horizon"] == 1 else f"{words} each time"
 
 
 def _how(plan: Plan | None, settings: dict, believable: bool, doubts: str) -> str:
@@ -55,13 +62,14 @@ def _how(plan: Plan | None, settings: dict, believable: bool, doubts: str) -> st
     if plan is None or plan.budgets is None:
         each = rounded_down([alpha / horizon])[0]
         return (
-            f"No plan is recommended; what holds whatever the correlation is ε = {each:g} at each of {horizon} "
-            "releases (α/T)."
+            f"No plan is recommended; what holds whatever the correlation is ε = {each:g} at each of "
+            f"{counted(horizon, 'release')} (α/T)."
         )
     low, high = plan.budgets.min(), plan.budgets.max()
     budgets = f"ε = {low:.6g}" if low == high else f"ε from {low:.6g} to {high:.6g}"
     scales = rounded_up(sensitivity / high) + ("" if low == high else f" to {rounded_up(sensitivity / low)}")
-    words = f"Publish {horizon} releases by the scheme {plan.scheme!r}: {budgets}, Laplace noise of scale {scales}"
+    releases = counted(horizon, "release")
+    words = f"Publish {releases} by the scheme {plan.scheme!r}: {budgets}, Laplace noise of scale {scales}"
     if plan.scheme != COMPOSED:
         return f"{words}."
     if believable:
@@ -77,7 +85,7 @@ def _error(plan: Plan, withheld: bool, settings: dict, count: float, gaussian: d
         longest = int(settings["alpha"] * count / settings["sensitivity"])
         limit = "even a single release would be"
         if longest:
-            limit = f"for up to {longest} releases α/T is off by at most the count"
+            limit = f"for up to {counted(longest, 'release')} α/T is off by at most the count"
         words += f", more than the count itself; {limit}"
     else:
         words += f", {plan.error / count:.2%} of it"
@@ -94,11 +102,11 @@ def _assumes(plan: Plan | None, settings: dict, size: dict) -> str:
     if plan is None or plan.scheme == COMPOSED:
         return (
             f"It assumes nothing about the correlation, only that {person}, and no more than "
-            f"{settings['horizon']} releases."
+            f"{counted(settings['horizon'], 'release')}."
         )
     return (
-        f"It assumes that {person}; one chain of order 1 for everybody, among those that {size['steps']:,} steps "
-        f"between {size['states']:,} states do not rule out (confidence {settings['confidence']:.0%}); and an "
+        f"It assumes that {person}; one chain of order 1 for everybody, among those that "
+        f"{counted(size['steps'], 'step', ',')} between {size['states']:,} states do not rule out (confidence {settings['confidence']:.0%}); and an "
         f"adversary who knows this chain and nothing else about other times."
     )
 
@@ -110,12 +118,12 @@ def _breaks(plan: Plan | None, settings: dict) -> str:
         return f"{words}."
     words += (
         ", or a user with other habits, or a change of habits; all releases together leak up to "
-        f"{rounded_up(plan.user_level)} nats"
+        f"{counted(rounded_up(plan.user_level), 'nat')}"
     )
     if plan.tpl.get(PRIOR_FREE, 0.0) > settings["alpha"]:
         words += (
             f", and an adversary who also has evidence about other times learns up to "
-            f"{rounded_up(plan.tpl[PRIOR_FREE])} nats about one of them by the estimated chain"
+            f"{counted(rounded_up(plan.tpl[PRIOR_FREE]), 'nat')} about one of them by the estimated chain"
         )
     return f"{words}."
 

@@ -1,0 +1,33 @@
+"""Numbers and labels in sentences, tables and figures."""
+
+from collections.abc import Iterable
+
+
+def counted(number: float | str, noun: str, form: str = "") -> str:
+    """A number, in the given format, and a noun that agrees with it.
+
+    >>> counted(1, "release"), counted(1620, "step", ","), counted(0.5, "nat")
+    ('1 release', '1,620 steps', '0.5 nats')
+    """
+    shown = format(number, form)
+    return f"{shown} {noun}" if shown == "1" else f"{shown} {noun}s"
+
+
+def shortened(labels: Iterable, most: int = 12) -> list[str]:
+    """Texts of at most `most` characters that differ where the labels do: the middle is left out, or a number added.
+
+    >>> shortened(["home", "Main Street 1", "Main Street 2", "Main Street, flat 1"])
+    ['home', 'Main S…eet 1', 'Main S…eet 2', 'Main S…lat 1']
+    >>> shortened(["Main Street 1 north", "Main Street 2 north"])
+    ['Main Str… #1', 'Main Str… #2']
+    """
+    texts = [str(label) for label in labels]
+    ends = most - most // 2 - 1
+    short = [text if len(text) <= most else f"{text[: most // 2]}…{text[-ends:]}" for text in texts]
+    for k, text in enumerate(short):
+        if short.count(text) > 1:
+            number = f"… #{k + 1}"
+            texts[k] = texts[k][: most - len(number)] + number
+        else:
+            texts[k] = text
+    return texts
