@@ -248,6 +248,14 @@ def test_shapes_and_that_what_is_handed_out_cannot_be_changed():
                 array[:] = 0.0
 
 
+def test_long_labels_are_short_in_a_sentence_and_still_differ():
+    streets = [f"{number} Long Street {'of many letters ' * 5}north" for number in (1, 1.5)]
+    said = str(tpl.PrivacyLossFunction(tpl.TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], states=streets)).witness(1.0))
+    first, second, indicating = re.findall("'[^']+'", said)
+    assert first == indicating != second
+    assert max(len(first), len(second)) <= 40
+
+
 def test_witness_attains_the_loss():
     equal = tpl.PrivacyLossFunction([[0.5, 0.5], [0.5, 0.5]]).witness(1.0)
     assert "gains nothing from the correlation" in str(equal)

@@ -58,12 +58,14 @@ class Witness(NamedTuple):
     def __str__(self) -> str:
         if not self.columns:
             return "all states are followed alike, so the adversary gains nothing from the correlation"
-        labels = dict.fromkeys(map(repr, (self.state_q, self.state_d, *self.columns[:5])))
-        names = dict(zip(labels, shortened(labels, most=40), strict=True))
-        named = ", ".join(names[repr(label)] for label in self.columns[:5]) + (", ..." if len(self.columns) > 5 else "")
+        labels = [repr(label) for label in (self.state_q, self.state_d, *self.columns[:5])]
+        different = [*dict.fromkeys(labels)]
+        names = dict(zip(different, shortened(different, most=40), strict=True))
+        state_q, state_d, *columns = (names[label] for label in labels)
+        named = ", ".join(columns) + (", ..." if len(self.columns) > 5 else "")
         evidence = f"{{{named}}} {self.where}" if self.where else f"{{{named}}}"
         return (
-            f"the adversary gains most by telling {names[repr(self.state_q)]} from {names[repr(self.state_d)]}: {evidence} "
+            f"the adversary gains most by telling {state_q} from {state_d}: {evidence} "
             f"has probability {self.q:.4g} from the first and {self.d:.4g} from the second, "
             f"so a leakage of {counted(self.alpha, 'nat', '.4g')} there adds {counted(self.loss, 'nat', '.4g')} here"
         )

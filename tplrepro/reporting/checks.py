@@ -123,17 +123,17 @@ def check_order(steps: Steps) -> Check:
     name = "order of the chain"
     if _matters(second):
         words = (
-            f"the place before the last one predicts the next as well (order 2 gains {counted(second.nats, 'nat', '.3g')} on "
+            f"the place before the last one predicts the next as well (order 2 gains {_nats(second.nats)} on "
             "held-out steps): use longer steps of time, or states that hold two places"
         )
         return Check(name, DOUBTFUL, words, second.nats)
     if not _matters(first):
         words = (
-            f"no correlation shows on held-out steps (order 1 gains {counted(first.nats, 'nat', '.3g')}); plans "
+            f"no correlation shows on held-out steps (order 1 gains {_nats(first.nats)}); plans "
             "withstand as much of it as the steps do not rule out"
         )
         return Check(name, FINE, words, second.nats)
-    words = f"order 1 predicts held-out steps better than order 0 (by {counted(first.nats, 'nat', '.3g')}), order 2 no better"
+    words = f"order 1 predicts held-out steps better than order 0 (by {_nats(first.nats)}), order 2 no better"
     return Check(name, FINE, words, second.nats)
 
 
@@ -143,13 +143,11 @@ def check_stationarity(steps: Steps) -> Check:
     name = "first and second half of the time"
     if _matters(found):
         words = (
-            f"the steps of the two halves differ (a chain for each gains {counted(found.nats, 'nat', '.3g')} on held-out steps): "
+            f"the steps of the two halves differ (a chain for each gains {_nats(found.nats)} on held-out steps): "
             "report on the later half alone, and again when new data come"
         )
         return Check(name, DOUBTFUL, words, found.nats)
-    return Check(
-        name, FINE, f"one chain predicts both halves (two gain {counted(found.nats, 'nat', '.3g')})", found.nats
-    )
+    return Check(name, FINE, f"one chain predicts both halves (two gain {_nats(found.nats)})", found.nats)
 
 
 def check_users(steps: Steps) -> tuple[Check, float]:
@@ -164,12 +162,12 @@ def check_users(steps: Steps) -> tuple[Check, float]:
     found = evidence_for(steps.user, steps, np.ones(steps.before.size, dtype=bool))
     if _matters(found):
         words = (
-            f"users have habits of their own (own chains at weight {found.weight:g} gain {counted(found.nats, 'nat', '.3g')} on "
+            f"users have habits of their own (own chains at weight {found.weight:g} gain {_nats(found.nats)} on "
             "held-out steps): releases leak more to somebody who knows the habits of one user; use α/T, or a plan "
             "against the worst user's habits"
         )
         return Check(name, DOUBTFUL, words, found.nats), found.weight
-    words = f"the shared chain predicts each user (own chains gain {counted(found.nats, 'nat', '.3g')})"
+    words = f"the shared chain predicts each user (own chains gain {_nats(found.nats)})"
     return Check(name, FINE, words, found.nats), found.weight
 
 
@@ -187,6 +185,10 @@ def check_amount(counts, smoothing: float) -> list[Check]:
         words += ": the correlation is a guess; use fewer states or more data"
         return [*checks, Check("share made up", REFUSED, words, share)]
     return [*checks, Check("share made up", FINE, words, share)]
+
+
+def _nats(value: float) -> str:
+    return counted(value, "nat", ".3g")
 
 
 def _matters(evidence: Evidence) -> bool:

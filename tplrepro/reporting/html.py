@@ -40,7 +40,8 @@ def page_of(report: Any, figures: bool) -> str:
     return (
         f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{title}</title>"
         f"<meta name='viewport' content='width=device-width'><style>{STYLE}</style></head><body>"
-        f"<h1>{title}</h1><p>{escape(report.size_in_words)}</p>{warning}<h2>Verdict</h2><ol class='verdict'>{sentences}</ol>"
+        f"<h1>{title}</h1><p>{escape(report.size_in_words)}</p>{warning}"
+        f"<h2>Verdict</h2><ol class='verdict'>{sentences}</ol>"
         f"<h2>All plans</h2>{_table(report)}{_figure(report) if figures else ''}"
         f"<h2>Is the model believable?</h2><ul>{checks}</ul><h2>How certain is it?</h2>{notes}</body></html>"
     )

@@ -150,7 +150,7 @@ class Report:
         if self.interval is not None:
             low, high, now = self.interval.lower, self.interval.upper, self.planned[ESTIMATE]
             confidence = f"{self.interval.confidence:.0%} interval"
-            note = f"Redrawn data leak {low:.4g} to {counted(high, 'nat', '.4g')} {each} ({confidence})"
+            note = f"Redrawn data leak {low:.4g} to {counted(f'{high:.4g}', 'nat')} {each} ({confidence})"
             if not low <= now <= high:
                 note += (
                     f"; the estimate, {now:.4g}, is outside: leakage is a maximum, which noise in redrawn data raises"

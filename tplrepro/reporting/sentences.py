@@ -38,7 +38,8 @@ def _may_it(leaked: dict[str, float], settings: dict, believable: bool, checks: 
     if horizon * settings["epsilon"] <= alpha:
         return f"Yes: {series} keep{s} the whole series within {promised}."
     if any(check.verdict == REFUSED for check in checks):
-        return f"Nobody can say whether the series may be published {at_each_time(settings)}: the data do not show its correlation."
+        may_it = f"Nobody can say whether the series may be published {at_each_time(settings)}"
+        return f"{may_it}: the data do not show its correlation."
     worst = max(value for name, value in leaked.items() if name != PRIOR_FREE)
     if worst > alpha:
         return (
@@ -104,9 +105,10 @@ def _assumes(plan: Plan | None, settings: dict, size: dict) -> str:
             f"It assumes nothing about the correlation, only that {person}, and no more than "
             f"{counted(settings['horizon'], 'release')}."
         )
+    steps = counted(size["steps"], "step", ",")
     return (
-        f"It assumes that {person}; one chain of order 1 for everybody, among those that "
-        f"{counted(size['steps'], 'step', ',')} between {size['states']:,} states do not rule out (confidence {settings['confidence']:.0%}); and an "
+        f"It assumes that {person}; one chain of order 1 for everybody, among those that {steps} "
+        f"between {size['states']:,} states do not rule out (confidence {settings['confidence']:.0%}); and an "
         f"adversary who knows this chain and nothing else about other times."
     )
 
