@@ -32,16 +32,20 @@ class FileInput(anywidget.AnyWidget):
     size = traitlets.Int().tag(sync=True)
     value = traitlets.Int().tag(sync=True)  # grows with each choice, even of the same file
 
-    def text(self) -> str:
-        """The text of the file, or ValueError."""
+    def read(self) -> bytes:
+        """The content of the file, or ValueError."""
         if not self.name:
-            raise ValueError(f"no file has been chosen yet; choose a CSV file with {self.wanted}")
+            raise ValueError(f"no file has been chosen yet; choose one with {self.wanted}")
         if self.size > self.limit:
             raise ValueError(
                 f"{self.name} must be at most {self.limit / 1e6:g} MB here, found {self.size / 1e6:.1f} MB; load fewer "
                 "lines, or a matrix estimated with tplrepro.TransitionMatrix.from_sequences"
             )
-        return decode(bytes(self.content), self.name)
+        return bytes(self.content)
+
+    def text(self) -> str:
+        """The text of the file, or ValueError."""
+        return decode(self.read(), self.name)
 
 
 class Browser(anywidget.AnyWidget):

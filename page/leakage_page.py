@@ -12,6 +12,7 @@ from typing import Any
 import ipywidgets
 import numpy as np
 
+import tplrepro as tpl
 from experiments.figures import output_folder
 from experiments.provenance import repository_folder
 from page import report
@@ -24,11 +25,13 @@ from page.noises import LAPLACE, PURE
 from page.notebook import result_notebook
 from page.plots import CURRENT
 from page.scheduling import Scheduler
+from page.sequences import LINES
 from page.sources import MATCHING, SEQUENCES_FILE, MatrixSource
 from page.text import MAX_RELEASES, format_budgets, parse_budgets
 from tplrepro.allocation.schemes import SCHEMES
 from tplrepro.files import write_whole
 from tplrepro.leakage.temporal import as_loss_function
+from tplrepro.reporting.report import Report
 from tplrepro.validation import check_choice
 
 PURE_EPSILON, WITH_DELTA = "pure ε", "(ε, δ)"
@@ -38,6 +41,8 @@ ABOUT_CELLS = (
     "The Gaussian noise has the variance of the Laplace noise. A change of one user's value changes this many "
     "cells of the answer, by equal parts of the sensitivity: 2 if users move between counts; 1 is the worst case."
 )
+#: What can be saved, and how.
+SAVED = (("budgets", ".csv"), ("figure", ".svg"), ("figure", ".pdf"), ("notebook", ".ipynb"), ("report", ".html"))
 LONGEST_QUERY = 4000  # characters; servers refuse longer addresses
 FIRST = "Fig. 8 of TKDE 2019"
 # Recent loss functions are kept for users who go back to a matrix.
@@ -78,8 +83,7 @@ class LeakagePage(ipywidgets.VBox):
         self.reset = ipywidgets.Button(description="Reset to ε")
         self.saved_scheme = dropdown("Budgets of", (CURRENT, *SCHEMES))
         self.save = {
-            suffix: ipywidgets.Button(description=f"Save {what} ({suffix[1:].upper()})")
-            for what, suffix in (("budgets", ".csv"), ("figure", ".svg"), ("figure", ".pdf"), ("notebook", ".ipynb"))
+            suffix: ipywidgets.Button(description=f"Save {what} ({suffix[1:].upper()})") for what, suffix in SAVED
         }
         self.saved, self.link = note(), note().add_class("tplr-address")
         self.status = ipywidgets.HTML().add_class("tplr-status")
@@ -207,20 +211,34 @@ class LeakagePage(ipywidgets.VBox):
             words = f"{NOT_REAL}\n\n{words}"
         if self.browser.query:
             words += f" The address `?{self.browser.query}` opens the page with the same inputs, but without files."
-        source = self.forward
-        from_sequences = source.kind.value == SEQUENCES_FILE and self.backward.kind.value == MATCHING
-        if from_sequences and self.adversary.value == BOTH and not (source.drop.value or self.unequal.value):
-            parameters = {
-                "FILE": quote(source.sequence_file.name),
-                "SMOOTHING": source.smoothing.value,
-                "ALPHA": self.alpha.value,
-                "HORIZON": self.horizon.value,
-                "EPSILON": self.epsilon.value,
-                "SENSITIVITY": self.sensitivity.value,
-            }
-            command = " ".join(["make own-data", *(f"{name}={value}" for name, value in parameters.items())])
-            words += f" With intervals, from a file with one observation per line: `{command}`."
+        if self._has_report():
+            file = self.forward.observations
+            options = {"FILE": file.file.name, **file.chosen(), **self._settings()}
+            if LINES not in options.values():
+                named = (f"{name.upper()}={quote(str(value))}" for name, value in options.items())
+                words += f" A report on the same file: `{' '.join(['make own-data', *named])}`."
         return words
+
+    def _has_report(self) -> bool:
+        """Whether the matrices are those of a file, and all budgets are equal: a report says more about them."""
+        is_file = self.forward.kind.value == SEQUENCES_FILE and self.backward.kind.value == MATCHING
+        return is_file and self.adversary.value == BOTH and not self.unequal.value
+
+    def _settings(self) -> dict[str, Any]:
+        """What a report depends on, beside the file."""
+        names = ("alpha", "horizon", "epsilon", "sensitivity")
+        settings = {name: getattr(self, name).value for name in names} | {"smoothing": self.forward.smoothing.value}
+        return settings | ({"delta": self.delta.value} if self.privacy.value == WITH_DELTA else {})
+
+    def _report(self) -> Report:
+        """The package's report on the file of observations, as on the command line."""
+        if not self._has_report():
+            raise ValueError(
+                f"a report needs a {SEQUENCES_FILE} as forward matrix, its counterpart, both known to the adversary, "
+                "and equal budgets; choose them"
+            )
+        file = self.forward.observations
+        return tpl.report(file.observed().sequences, **self._settings(), title=file.file.name)
 
     def _show_problems(self, problems: list[str]) -> None:
         self.problems = problems
@@ -276,10 +294,13 @@ class LeakagePage(ipywidgets.VBox):
     def _save(self, suffix: str, _) -> None:
         """Write the file below the folder for figures, and make the browser download it as well."""
         self._complete()
-        name = self.saved_scheme.value if suffix == ".csv" else CURRENT
+        name, said = self.saved_scheme.value if suffix == ".csv" else CURRENT, list[str]()
         try:
             if suffix == ".csv":
                 content = report.budgets_table(self.analysis, name).to_csv(lineterminator="\n").encode()
+            elif suffix == ".html":
+                advice = self._report()
+                content, said = advice.to_html().encode(), [*advice.warnings, *advice.sentences]
             elif suffix == ".ipynb":
                 content = result_notebook(self.analysis, self._origin())
             else:
@@ -294,4 +315,5 @@ class LeakagePage(ipywidgets.VBox):
         self.browser.download(file, media_type, content)
         link = f"data:{media_type};base64,{base64.b64encode(content).decode()}"
         download = f"<a class='tplr-link' download='{escape(file)}' href='{link}'>download {escape(file)}</a>"
-        self.saved.value = f"saved as {escape(os.path.relpath(path, repository_folder()))}, and {download}"
+        verdict = "".join(f"<p>{escape(sentence)}</p>" for sentence in said)
+        self.saved.value = f"saved as {escape(os.path.relpath(path, repository_folder()))}, and {download}{verdict}"

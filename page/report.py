@@ -181,7 +181,7 @@ def file_name(analysis: Analysis, name: str, suffix: str) -> str:
     """A name that says what is in the file, such as budgets-Algorithm-8-alpha-1-T-10.csv."""
     inputs = analysis.inputs
     scheme = re.sub(r"\(.*\)|^the ", "", name).replace("α/T", "alpha-over-T")
-    kind = "budgets" if suffix == ".csv" else "leakage"
+    kind = {".csv": "budgets", ".html": "report"}.get(suffix, "leakage")
     parts = [kind, *re.findall("[A-Za-z0-9]+", scheme), f"alpha-{inputs.alpha:g}-T-{inputs.epsilons.size}"]
     if inputs.delta is not None:
         parts.append(f"delta-{inputs.delta:g}")

@@ -1,4 +1,4 @@
-"""Where a matrix comes from: example, text, generator, CSV of a matrix, CSV of sequences, or data set.
+"""Where a matrix comes from: example, text, generator, CSV of a matrix, file of observations, or data set.
 
 The backward source may also follow the forward one: its counterpart (the example's, or that of the same
 sequences with time reversed), its Bayesian reversal, or the same matrix.
@@ -7,7 +7,8 @@ sequences with time reversed), its Bayesian reversal, or the same matrix.
 from collections.abc import Callable
 from functools import lru_cache
 from html import escape
-from typing import Self
+from itertools import pairwise
+from typing import Any, Self
 
 import ipywidgets
 
@@ -16,15 +17,17 @@ from page.browser import FileInput
 from page.controls import NumberControl, dropdown, note
 from page.matrices import SAME
 from tplrepro.markov.transition import TransitionMatrix
+from tplrepro.words import counted, shortened
 
 EXAMPLE, TEXT, GENERATED = "an example", "text", "generated"
-MATRIX_FILE, SEQUENCES_FILE, DATASET = "CSV of a matrix", "CSV of sequences", "a data set"
+MATRIX_FILE, SEQUENCES_FILE, DATASET = "CSV of a matrix", "file of observations", "a data set"
 MATCHING, REVERSED = "counterpart of forward", "Bayesian reversal"
+USUAL = "by its usual name"
 
 # Recent results are kept, so that moving another slider does not read or compute them again.
 keep = lru_cache(maxsize=8)
 example, parse, generate = keep(matrices.example), keep(matrices.parse_matrix), keep(matrices.generate)
-dataset, observed = keep(sequences.from_dataset), keep(sequences.from_text)
+dataset = keep(sequences.from_dataset)
 estimated, reversed_matrix = keep(sequences.Observed.matrices), keep(matrices.reverse)
 
 
@@ -32,6 +35,42 @@ def side_of(pair: tuple[TransitionMatrix, TransitionMatrix], direction: str) -> 
     """The matrix of a direction, of a backward and a forward one."""
     backward, forward = pair
     return forward if direction == "forward" else backward
+
+
+class ObservationFile(ipywidgets.VBox):
+    """A file of observations and the columns to read: first those of usual names, as on the command line."""
+
+    def __init__(self, changed: Callable):
+        self.file = FileInput(label="Observations", wanted=sequences.WANTED)
+        self.columns = {thing: dropdown(f"Column of {thing}s", [USUAL]) for thing in ("user", "time", "state")}
+        self.options = ipywidgets.Text(
+            description="Options", placeholder="step=1D same_time=last", continuous_update=False
+        )
+        self.file.observe(self._find_columns, "value")
+        for control in (self.file, *self.columns.values(), self.options):
+            control.observe(changed, "value")
+        super().__init__([self.file, note(self.file.wanted), *self.columns.values(), self.options])
+
+    def chosen(self) -> dict[str, Any]:
+        """Options of the command line, and `LINES`."""
+        columns = {thing: choice.value for thing, choice in self.columns.items() if choice.value != USUAL}
+        return columns | sequences.parse_options(self.options.value)
+
+    def observed(self) -> sequences.Observed:
+        """The counts of steps in the file, or ValueError."""
+        return sequences.from_file(self.file.read(), self.file.name, tuple(self.chosen().items()))
+
+    def _find_columns(self, _) -> None:
+        """Offer the columns of a new file, date and time of day in two of them, and a row that is a sequence."""
+        names, found = sequences.columns_of(bytes(self.file.content), self.file.name)
+        pairs = [f"{date}+{clock}" for date, clock in pairwise(names)]
+        if "time" in found:
+            pairs = [f"{found['time']}+{clock}" for clock in names if clock != found["time"]]
+        rows = [f"{first}..{names[-1]}" for first in names[:2] if first != names[-1]]
+        more = {"user": [], "time": pairs, "state": [*rows, sequences.LINES]}
+        for thing, choice in self.columns.items():
+            choice.options = [USUAL, *names, *more[thing]]
+            choice.value = found.get(thing, USUAL)
 
 
 class MatrixSource(ipywidgets.VBox):
@@ -56,24 +95,24 @@ class MatrixSource(ipywidgets.VBox):
         self.spread = NumberControl("Smoothing s", 0.05, 0.0001, 1.0, "logarithmic")
         self.seed = NumberControl("Seed", 0, 0, 100, "whole")
         self.matrix_file = FileInput(label="Matrix file", wanted="one row of probabilities per line, such as 0.8,0.2")
-        self.sequence_file = FileInput(label="Sequences file", wanted=sequences.WANTED)
+        self.observations = ObservationFile(changed)
         self.dataset = dropdown("Data set", sequences.DATASETS)
-        self.smoothing = NumberControl("Added to counts", 1.0, 0.001, 10.0, "logarithmic")
-        self.drop = ipywidgets.Checkbox(description="drop states that are never left or never entered", indent=False)
+        self.smoothing = NumberControl("Steps added", 1.0, 0.001, 100.0, "logarithmic")
+        smoothing = note("to each row of counts; 0 leaves out states that are never left or never entered")
         # Kind of source -> the controls that it shows.
         self._forms: dict[str, list] = {
             EXAMPLE: [self.example],
             TEXT: [self.text, self.normalize],
             GENERATED: [self.model, self.size, self.spread, self.seed],
             MATRIX_FILE: [self.matrix_file, note(self.matrix_file.wanted), self.normalize],
-            SEQUENCES_FILE: [self.sequence_file, note(self.sequence_file.wanted), self.smoothing, self.drop],
-            DATASET: [self.dataset, self.smoothing, self.drop],
+            SEQUENCES_FILE: [self.observations, self.smoothing, smoothing],
+            DATASET: [self.dataset, self.smoothing, smoothing],
         }
         if forward is not None:
             self._forms = {MATCHING: [], REVERSED: [], SAME: []} | self._forms
         self.kind = dropdown(direction.capitalize(), self._forms)
         self.kind.tooltip = f"where the {direction} matrix comes from"
-        parts = ("example", "text", "normalize", "model", "size", "spread", "seed", "dataset", "smoothing", "drop")
+        parts = ("example", "text", "normalize", "model", "size", "spread", "seed", "dataset", "smoothing")
         #: Name in the page's address -> widget with a value.
         self.values = {direction: self.kind} | {f"{direction}_{part}": getattr(self, part) for part in parts}
         self.values |= {name: part.entry for name, part in self.values.items() if isinstance(part, NumberControl)}
@@ -83,7 +122,8 @@ class MatrixSource(ipywidgets.VBox):
         self.kind.observe(self._show_form, "value")
         self._show_form()
         for control in (self.kind, *(control for form in self._forms.values() for control in form)):
-            control.observe(changed, "value")
+            if control.has_trait("value"):
+                control.observe(changed, "value")
         super().__init__([self.kind, self.form, self.about, self.edit])
 
     @property
@@ -101,11 +141,11 @@ class MatrixSource(ipywidgets.VBox):
     def origin(self) -> str:
         """Where the matrix comes from, in words."""
         kind = self.kind.value
-        smoothing = f", {self.smoothing.value:g} added to counts"
+        smoothing = f", {counted(self.smoothing.value, 'step', 'g')} added to each row"
         details = {
             EXAMPLE: self.example.value,
             MATRIX_FILE: self.matrix_file.name,
-            SEQUENCES_FILE: self.sequence_file.name + smoothing,
+            SEQUENCES_FILE: self.observations.file.name + smoothing,
             DATASET: self.dataset.value + smoothing,
         }
         return f"{kind} ({details[kind]})" if kind in details else kind
@@ -122,7 +162,7 @@ class MatrixSource(ipywidgets.VBox):
         if kind == EXAMPLE:
             return side_of(example(self.example.value), direction)
         if kind in (SEQUENCES_FILE, DATASET):
-            return side_of(estimated(self._observed(), self.smoothing.value, self.drop.value), direction)
+            return side_of(estimated(self._observed(), self.smoothing.value), direction)
         if kind == GENERATED:
             matrix = generate(self.model.value, self.size.value, self.spread.value, self.seed.value)
         else:
@@ -132,15 +172,18 @@ class MatrixSource(ipywidgets.VBox):
 
     def describe(self, matrix: TransitionMatrix) -> None:
         """Say below the controls which matrix is used."""
-        names = ", ".join(str(state) for state in list(matrix.states)[:4])
+        names = ", ".join(shortened(matrix.states[:4], most=30))
         if matrix.n_states > 4:
             names += ", ..."
         title = f"{dataset(self.dataset.value).title}: " if self.kind.value == DATASET else ""
-        self.about.value = escape(f"{title}{matrix.n_states} states: {names}")
+        said = f"{title}{counted(matrix.n_states, 'state')}: {names}"
+        if self.kind.value == SEQUENCES_FILE:
+            said = ". ".join([said, *self._observed().warnings])
+        self.about.value = escape(said)
 
     def _observed(self) -> sequences.Observed:
         if self.kind.value == SEQUENCES_FILE:
-            return observed(self.sequence_file.text(), self.sequence_file.name)
+            return self.observations.observed()
         self.about.value = self.about.value or "reading the data set"
         return dataset(self.dataset.value)
 

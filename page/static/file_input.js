@@ -10,7 +10,6 @@ function render({ model, el }) {
   const input = document.createElement("input");
   input.type = "file";
   input.id = id;
-  input.accept = ".csv,.tsv,.txt,text/plain,text/csv";
   input.addEventListener("click", () => {
     input.value = ""; // so that choosing the same file again counts as a choice
   });

@@ -228,7 +228,7 @@ NAMELESS = """
 """
 
 
-@pytest.mark.parametrize("kind", ["text", "generated", "CSV of a matrix", "CSV of sequences", "a data set"])
+@pytest.mark.parametrize("kind", ["text", "generated", "CSV of a matrix", "file of observations", "a data set"])
 def test_every_control_has_a_name(page, kind):
     page.choose("Forward", kind)
     page.choose("Backward", kind)

@@ -10,7 +10,7 @@ import tplrepro as tpl
 from page.analysis import Inputs, analyse, critical_budget
 from page.matrices import KINDS, example, generate
 from page.report import critical_words, problem_html, schemes_html, summary_html
-from page.sequences import DATASETS, from_dataset, from_text
+from page.sequences import DATASETS, LINES, from_dataset, from_file
 from tplrepro.allocation.schemes import PENDING, mean_error
 
 BACKWARD, FORWARD = map(tpl.PrivacyLossFunction, example("Fig. 8 of TKDE 2019"))
@@ -130,11 +130,9 @@ def test_generated_matrices():
 
 
 def test_states_that_are_never_left_need_smoothing_or_are_left_out():
-    observed = from_text("a,b,a,b,end")
-    with pytest.raises(ValueError, match="state 'end' .*; give smoothing > 0, or drop"):
-        observed.matrices(0.0)
-    assert list(observed.matrices(0.0, drop=True)[0].states) == ["a", "b"]
-    assert observed.matrices(0.1)[1].n_states == 3
+    observed = from_file(b"a,b,a,b,end", "walk.csv", (("state", LINES),))
+    assert list(observed.matrices(0.0)[0].states) == ["a", "b"]
+    assert observed.matrices(0.1)[1].probabilities[2].tolist() == [1 / 3] * 3
 
 
 @pytest.mark.parametrize(

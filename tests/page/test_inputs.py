@@ -7,13 +7,19 @@ from hypothesis import strategies as st
 
 import tplrepro as tpl
 from page.matrices import MAX_STATES, format_matrix, parse_matrix, reverse
-from page.sequences import parse_sequences
+from page.sequences import columns_of, from_file
 from page.text import MAX_RELEASES, decode, format_budgets, parse_budgets
 
 ROWS = [[0.8, 0.2], [0.1, 0.9]]
 UNNAMED = ["0.8,0.2\n0.1,0.9", "0.8, 0.2,\n\n# comment\n0.1, 0.9,\n", "0.8 0.2\n.1 .9", "0.8\t0.2\n0.1\t0.9"]
 UNNAMED += ["0,8;0,2\n0,1;0,9", "4/5, 1/5\n1/10, 9/10", "[[0.8, 0.2], [0.1, 0.9]]", "[0.8 0.2; 0.1 0.9]"]
 UNNAMED += ["np.array([[0.8, 0.2],\n       [0.1, 0.9]])", "P = [0.8, 0.2;\n 0.1, 0.9]"]
+
+
+def read(text):
+    """The sequences of a file, by the columns of usual names."""
+    content = text.encode()
+    return from_file(content, "file.csv", tuple(columns_of(content, "file.csv")[1].items())).sequences
 
 
 @pytest.mark.parametrize(
@@ -52,7 +58,7 @@ def test_matrices_and_budgets_are_read_back_exactly(n, seed, named, budgets):
 @given(st.text(max_size=60))
 @settings(max_examples=200)
 def test_no_text_ends_in_anything_but_a_matrix_or_a_message(text):
-    for parse in (parse_matrix, parse_sequences, lambda text: parse_budgets(text, 3)):
+    for parse in (parse_matrix, read, lambda text: parse_budgets(text, 3)):
         try:
             parse(text)
             message = ";"
@@ -76,12 +82,11 @@ def test_no_text_ends_in_anything_but_a_matrix_or_a_message(text):
         ("user,day,place\n7,2,home\n9,1,gym\n7,1,office\n9,2,gym", [["office", "home"], ["gym", "gym"]]),
         ("state\na\nb", [["a", "b"]]),
         ("day,night\nnight,day", [["day", "night"], ["night", "day"]]),
-        ("cell,home\nhome,cell", [["cell", "home"], ["home", "cell"]]),
         ("user,state\nu,a\nu,\nu,b\nu,a", [["a"], ["b", "a"]]),
     ],
 )
 def test_sequences_are_read_from_lines_or_observations(text, expected):
-    sequences = parse_sequences(text)
+    sequences = read(text)
     assert [sequences.labels[codes].tolist() for codes in sequences] == expected
 
 
@@ -108,31 +113,9 @@ MISTAKES = {
     partial(parse_matrix, normalize=True): [
         ("1,9\n0,0", "must have a sum greater than 0, found 0 in line 2; correct it$")
     ],
-    parse_sequences: [
-        (
-            "who,when,where\n7,1,home\n7,2,office",
-            "must have a column of states .*, found who, when, where; give a header",
-        ),
-        (
-            "customer,time,state\n7,1,home\n8,1,office\n7,2,bar",
-            "a user must be in one state at a time, found another .* in line 2 .* and line 3 .*; give a header",
-        ),
-        ("state,hour\na,7\nb,9", "beside other columns, one of users .* or times .*, found state, hour; give a header"),
-        (
-            "Kunde;Datum;Ort\n7;1.2.2024;bar\n7;2.2.2024;home",
-            "one of users .* or times .*, found Kunde, Datum, Ort; give",
-        ),
-        (
-            "name,mon,tue\nann,bar,home\nbob,bar,bar\ncy,home,bar",
-            "beside other columns, .*, found name, mon, tue; give",
-        ),
-        ("a\nb\n", "must contain a step, found 2 separate states; give .* one sequence per line such as home,office"),
-        (
-            "user,time,state\n7,noon,home\n7,2,office",
-            "times must all be numbers, .*, found 'noon' in line 2 of the table; give a header",
-        ),
-        ("user,state\n7,home\n,office", "user must not be empty, found nothing in line 3 of the table; give a header"),
-        (",".join(f"s{k}" for k in range(MAX_STATES + 1)), f"of states must be at most {MAX_STATES} here, found"),
+    read: [
+        ("a\nb\n", "there must be one column of state, found 'a' .* name it by state="),
+        (",".join(f"s{k}" for k in range(MAX_STATES + 1)), "there must be one column of state"),
     ],
     partial(parse_budgets, horizon=3): [
         ("0.1, 0.2", "one budget per release, found 2 for T = 3; edit them"),

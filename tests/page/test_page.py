@@ -160,9 +160,9 @@ def test_matrices_come_from_many_sources_and_are_edited_as_text():
     page.forward.example.value = "home and office"
     assert page.analysis.inputs.backward.matrix.n_states == 2
     page.forward.kind.value = SEQUENCES_FILE
-    upload(page.forward.sequence_file, b"a,b,b,c\nb,a,a\n")
+    upload(page.forward.observations.file, b"a,b,b,c\nb,a,a\n")
     page.backward.kind.value = page.backward.kind.options[0]
-    expected = tpl.TransitionMatrix.from_sequences([[*"abbc"], [*"baa"]], smoothing=1, direction="backward")
+    expected = tpl.TransitionMatrix.from_sequences([[*"abbc"], [*"baa"]], smoothing=1 / 3, direction="backward")
     assert np.array_equal(page.analysis.inputs.backward.matrix, expected)
     assert page.problems == []
     page.forward.kind.value = MATRIX_FILE
@@ -189,7 +189,7 @@ def test_a_bad_file_leaves_the_last_good_result(page):
     before = page.analysis
     page.forward.kind.value = MATRIX_FILE
     row = "one row of probabilities per line, such as 0.8,0.2"
-    assert page.problems == [f"forward matrix: no file has been chosen yet; choose a CSV file with {row}"]
+    assert page.problems == [f"forward matrix: no file has been chosen yet; choose one with {row}"]
     assert row in page.forward.form.children[1].value
     too_large = "must be at most 5 MB here, found 80.0 MB; load fewer lines"  # it is not sent
     for size, message in {0: "must not be empty", 80_000_000: too_large}.items():
@@ -286,7 +286,7 @@ def test_a_saved_notebook_computes_what_the_page_shows(page, figures_folder):
     page.forward.kind.value = SEQUENCES_FILE
     rows = [f"u{k},{t},{('home', 'x y', 'bar')[(k * t + k) % 3]}" for k in range(5) for t in range(k, 9)]
     content = ("\n".join(["user,time,state", *rows]) + "\n").encode()
-    upload(page.forward.sequence_file, content)
+    upload(page.forward.observations.file, content)
     page.horizon.entry.value, page.epsilon.entry.value = 4, 0.15
     page.privacy.value, page.browser.download = module.WITH_DELTA, Mock()
     page.save[".ipynb"].click()
@@ -295,8 +295,8 @@ def test_a_saved_notebook_computes_what_the_page_shows(page, figures_folder):
     notebook = nbformat.reads(saved.decode(), as_version=4)
     nbformat.validate(notebook)
     origin = notebook.cells[0].source
-    assert "forward CSV of sequences (file.csv, 1 added to counts)" in origin
-    assert "FILE=file.csv SMOOTHING=1.0 ALPHA=1.0 HORIZON=4 EPSILON=0.15 SENSITIVITY=2.0" in origin
+    assert "forward file of observations (file.csv, 1 step added to each row)" in origin
+    assert "HORIZON=4 EPSILON=0.15 SENSITIVITY=2.0 SMOOTHING=1.0 DELTA=1e-06`" in origin
     result = executed(notebook, alpha=2.0)["result"]
     page.alpha.entry.value = 2.0
     assert (result.supremum, str(result.sides[0])) == (page.analysis.supremum, str(page.analysis.sides[0]))
@@ -305,7 +305,7 @@ def test_a_saved_notebook_computes_what_the_page_shows(page, figures_folder):
     (figures_folder / "file.csv").write_bytes(content)
     sequences = read_sequences(figures_folder / "file.csv")
     for direction in ("backward", "forward"):
-        chain = tpl.TransitionMatrix.from_sequences(sequences, smoothing=1.0, direction=direction)
+        chain = tpl.TransitionMatrix.from_sequences(sequences, smoothing=1 / 3, direction=direction)
         shown = getattr(page.analysis.inputs, direction).matrix
         assert (chain.states, np.array_equal(chain, shown)) == (shown.states, True)
 
@@ -373,10 +373,10 @@ def test_an_address_opens_the_page_with_the_inputs_that_it_was_taken_from(page, 
 
 
 def test_what_an_address_cannot_ask_for_is_said(monkeypatch):
-    query = "epsilon=inf&alpha=much&horizon=20&adversary=nobody&forward_drop=1&broken=1&sensitivity=<b>&cells=nan"
+    query = "epsilon=inf&alpha=much&horizon=20&adversary=nobody&forward_normalize=1&broken=1&sensitivity=<b>&cells=nan"
     page = opened(query, monkeypatch, alpha=2.0)
     assert (page.horizon.value, page.alpha.value, page.epsilon.value, page.problems) == (20, 2.0, 0.1, [])
-    left_out = "epsilon=inf, alpha=much, sensitivity=<b>, cells=nan, forward_drop=1, adversary=nobody"
+    left_out = "epsilon=inf, alpha=much, sensitivity=<b>, cells=nan, forward_normalize=1, adversary=nobody"
     assert escape(f"Ignored in the address that was opened: {left_out}.") in page.link.value
     assert page.browser.query == "horizon=20.0"
     page = opened("horizon=0", monkeypatch)  # a value that the control itself would take

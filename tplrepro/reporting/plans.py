@@ -67,8 +67,8 @@ def rounded_down(numbers: ArrayLike, digits: int = DIGITS) -> np.ndarray:
     return np.array([float(context.create_decimal_from_float(float(one))) for one in np.ravel(numbers)])
 
 
-def estimated_pair(counts, states: list, smoothing: float) -> Pair:
-    """Backward and forward loss functions of counts (n, n), where smoothing adds `smoothing` steps to each row.
+def estimated_matrices(counts, states: list, smoothing: float) -> tuple[TransitionMatrix, TransitionMatrix]:
+    """Backward and forward matrix of counts (n, n), where smoothing adds `smoothing` steps to each row.
 
     Without smoothing, states that are never left or never entered are left out.
     """
@@ -77,6 +77,12 @@ def estimated_pair(counts, states: list, smoothing: float) -> Pair:
     share, sparse = smoothing / len(states), len(states) > SPARSE_ABOVE
     sides = (TransitionMatrix.from_counts(side, share, states, sparse) for side in (counts.T.tocsr(), counts))
     backward, forward = sides
+    return backward, forward
+
+
+def estimated_pair(counts, states: list, smoothing: float) -> Pair:
+    """Backward and forward loss functions of `estimated_matrices`."""
+    backward, forward = estimated_matrices(counts, states, smoothing)
     return PrivacyLossFunction(backward), PrivacyLossFunction(forward)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.population import loss_of_all_users
 from tplrepro.leakage.prior_free import PriorFreeLoss
-from tplrepro.markov.sequences import as_sequences, count_transitions
+from tplrepro.markov.sequences import Sequences, as_sequences, count_transitions
 from tplrepro.markov.uncertainty import LeakageInterval, bootstrap_counts, leakage_interval, posterior_draws
 from tplrepro.reporting import checks as checking
 from tplrepro.reporting.checks import FINE, REFUSED, Check, Steps
@@ -214,12 +214,7 @@ def report(
     sensitivity, smoothing = check_level(sensitivity, "sensitivity"), check_smoothing(smoothing)
     confidence = check_probability(confidence, "confidence", zero=False, one=False)
     data = as_sequences(sequences)
-    counts, states = count_transitions(data)
-    if not counts.nnz or len(states) < 2:
-        raise ValueError(
-            f"there must be steps between at least two states, found {counted(data.n_transitions, 'step')} and "
-            f"{counted(len(states), 'state')}; check the columns of users and times, and the step"
-        )
+    counts, states = counted_steps(data)
     steps = Steps.of(data)
     habits, weight = checking.check_users(steps)
     checks = (
@@ -268,6 +263,17 @@ def report(
         interval=_interval(data, counts, states, smoothing, releases, draws, rng, progress),
         title=title,
     )
+
+
+def counted_steps(data: Sequences) -> tuple[Any, list]:
+    """Counts (n, n) of the steps of `data`, and the n states; ValueError unless steps lead to a second state."""
+    counts, states = count_transitions(data)
+    if not counts.nnz or len(states) < 2:
+        raise ValueError(
+            f"there must be steps between at least two states, found {counted(data.n_transitions, 'step')} and "
+            f"{counted(len(states), 'state')}; check the columns of users and times, and the step"
+        )
+    return counts, states
 
 
 def _adversaries(counts, states: list, smoothing: float, confidence: float) -> dict[str, Pair]:

@@ -1,0 +1,144 @@
+"""A file on the page and on the command line: the same result, or the same refusal."""
+
+import re
+from unittest.mock import Mock
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from page.leakage_page import LeakagePage
+from page.sequences import LINES
+from page.sources import SEQUENCES_FILE, USUAL
+from tplrepro.reporting.command import main
+
+RNG = np.random.default_rng(0)
+ROWS = [(f"u{user}", day, "abc"[RNG.integers(3)]) for user in range(6) for day in range(1, 20)]
+VISITS = pd.DataFrame(ROWS, columns=["user", "time", "state"])
+DATES = pd.to_datetime("2024-01-01") + pd.to_timedelta(VISITS["time"], "D")
+SPLIT = VISITS.assign(time=DATES.dt.strftime("%d.%m.%Y"), clock="08:30")
+WIDE = VISITS.pivot(index="user", columns="time", values="state").add_prefix("day ").reset_index()
+GAPS = VISITS.assign(time=DATES)[DATES.dt.day_of_week.isin([0, 2, 4])]
+
+# Name -> content, what is chosen on the page after the file, and the same on the command line.
+FILES = {
+    "usual.csv": (VISITS.to_csv(index=False), {}, []),
+    "german.csv": (
+        VISITS.set_axis(["Kunde", "Datum", "Ort"], axis=1).to_csv(index=False, sep=";"),
+        {"Column of users": "Kunde", "Column of times": "Datum", "Column of states": "Ort"},
+        ["--user=Kunde", "--time=Datum", "--state=Ort"],
+    ),
+    "utf16.tsv": (VISITS.replace("a", "Café").to_csv(index=False, sep="\t").encode("utf-16"), {}, []),
+    "split.csv": (
+        SPLIT.to_csv(index=False),
+        {"Column of times": "time+clock", "Options": "time_format='%d.%m.%Y %H:%M'"},
+        ["--time=time+clock", "--time-format=%d.%m.%Y %H:%M"],
+    ),
+    "wide.csv": (WIDE.to_csv(index=False), {"Column of states": "day 1..day 19"}, ["--state=day 1..day 19"]),
+    "gaps.csv": (GAPS.to_csv(index=False), {"Options": "STEP=1D, max-gap=2D"}, ["--step=1D", "--max-gap=2D"]),
+    "visits.parquet": (VISITS.to_parquet(), {}, []),
+    "visits.jsonl": (VISITS.to_json(orient="records", lines=True), {}, []),
+}
+MIXED = VISITS.astype({"time": object}).replace({"time": {3: "noon"}})
+REFUSED = {
+    "two.csv": (pd.concat([VISITS, VISITS.head(1).assign(state="b" if ROWS[0][2] == "a" else "a")]), "in one state at"),
+    "measured.csv": (VISITS.assign(state=RNG.random(len(VISITS))), "states must be whole numbers or labels, found"),
+    "noon.csv": (MIXED, "times must all be numbers, .*, found '1' in line 2 of noon.csv; give such"),
+    "nobody.csv": (VISITS.replace({"user": {"u1": None}}), "user must not be empty, found nothing in line 21 of nob"),
+    "still.csv": (VISITS.assign(state="a"), "steps between at least two states, found 108 steps and 1 state; check"),
+    "unnamed.csv": (
+        VISITS.set_axis(["Kunde", "Datum", "Ort"], axis=1),
+        "one column of state, found 'Kunde', 'Datum', ",
+    ),
+    "wide.csv": (WIDE, "or all states of a row as state='first..last'"),
+    "milliseconds.csv": (VISITS.assign(time=DATES.astype("int64") // 1000), "give time_unit="),
+}
+
+
+def page_with(name, content, chosen=()):
+    """A page whose forward matrix is that of a file."""
+    page = LeakagePage(horizon=5)
+    page.forward.kind.value = SEQUENCES_FILE
+    observations = page.forward.observations
+    with observations.file.hold_trait_notifications():
+        observations.file.name, observations.file.size = name, len(content)
+        observations.file.content = content if isinstance(content, bytes) else content.encode()
+        observations.file.value += 1
+    controls = {control.description: control for control in (*observations.columns.values(), observations.options)}
+    for label, value in dict(chosen).items():
+        controls[label].value = value
+    return page
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.filterwarnings("ignore:.* of all states are held")
+def test_a_file_gives_the_same_report_as_on_the_command_line(name, tmp_path, figures_folder):
+    content, chosen, words = FILES[name]
+    path, expected = tmp_path / name, tmp_path / "expected.html"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    numbers = ["--alpha=1", "--horizon=5", "--epsilon=0.1", "--sensitivity=2"]
+    assert main(["report", str(path), *words, *numbers, f"--html={expected}"]) == 0
+    page = page_with(name, content, chosen)
+    assert page.problems == []
+    page.browser.download = Mock()
+    page.save[".html"].click()
+    saved, _, report = page.browser.download.call_args.args
+    assert saved == "report-chosen-budgets-alpha-1-T-5.html"
+    assert without_figure(report) == without_figure(expected.read_bytes())
+    leaked = float(re.search(r"Largest TPL .* ([0-9.]+) with 1, ", report.decode())[1])
+    assert leaked == float(f"{page.analysis.leakage.tpl.max():.4g}")
+    assert page.saved.value.count("<p>") == 5
+    assert ("held from an earlier step" in page.forward.about.value) == (name == "gaps.csv")
+
+
+def without_figure(page):
+    return re.sub(rb"base64,[^']+", b"", page)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_file_is_refused_by_the_sentence_of_the_command_line(name, tmp_path, capsys):
+    table, message = REFUSED[name]
+    path, options = tmp_path / name, {}
+    table.to_csv(path, index=False)
+    words = ["--step=1D"] if name == "milliseconds.csv" else []
+    assert main(["report", str(path), *words, "--alpha=1", "--horizon=5", "--draws=0"]) == 2
+    said = capsys.readouterr().err.replace(f"{tmp_path}/", "").strip()
+    options = {"Options": " ".join(words).replace("--", "")}
+    page = page_with(name, path.read_bytes(), options)
+    (problem,) = page.problems
+    assert problem.replace("forward matrix: ", "tplrepro report: ") == said
+    assert re.search(message, problem)
+
+
+def test_columns_are_found_by_usual_names_and_offered_to_choose():
+    page = page_with("visits.csv", "uid;Visit Day;Time;clock;Label;more\n1;a;2024-01-01;08:00;x;y\n")
+    user, time, state = page.forward.observations.columns.values()
+    assert [choice.value for choice in (user, time, state)] == ["uid", "Time", "Label"]
+    names = [USUAL, "uid", "Visit Day", "Time", "clock", "Label", "more"]
+    assert user.options == tuple(names)
+    assert "Time+clock" in time.options
+    assert state.options == (*names, "uid..more", "Visit Day..more", LINES)
+    page = page_with("walks.csv", "home,office,home\noffice\n")
+    assert page.forward.observations.columns["state"].value == LINES
+    assert page.problems == []
+
+
+def test_a_table_is_never_read_as_one_sequence_a_line(tmp_path):
+    for table in (VISITS.set_axis(["Kunde", "Datum", "Ort"], axis=1), WIDE, SPLIT.drop(columns=["user", "state"])):
+        page = page_with("table.csv", table.to_csv(index=False, sep=";"))
+        assert page.forward.observations.columns["state"].value == USUAL
+        page.forward.observations.columns["state"].value = LINES
+        (problem,) = page.problems
+        assert "each line must be a sequence of states, found columns of different things below" in problem
+
+
+def test_the_command_in_a_saved_notebook_has_columns_and_options():
+    page = page_with("gaps.csv", FILES["gaps.csv"][0], {"Options": "step=1D"})
+    words = "`make own-data FILE=gaps.csv USER=user TIME=time STATE=state STEP=1D ALPHA=1.0 HORIZON=5 EPSILON=0.1 "
+    assert words in page._origin()
+
+
+@pytest.mark.parametrize("typed", ["step", "steps=1D", "bins=few", "step='1D", "step="])
+def test_an_option_that_there_is_not_is_named(typed):
+    page = page_with("usual.csv", FILES["usual.csv"][0], {"Options": typed})
+    assert re.search(r"options must be written as step=1D .*, found .*; the options are user, time, ", page.problems[0])
