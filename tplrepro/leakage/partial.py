@@ -83,6 +83,8 @@ class Timeline:
         horizon = check_horizon(horizon)
         points = np.arange(horizon) if times is None else _checked_times(times, horizon)
         steps_b, steps_f, _ = steps_of_both_sides(as_loss_function, backward, forward, horizon)
+        if points.size == horizon:
+            return cls(horizon, points, steps_b, steps_f, [])
         return cls.along(gaps(steps_b, "backward"), gaps(steps_f, "forward"), horizon, points)
 
     @classmethod

@@ -6,7 +6,7 @@ the last time point to the first (Eq. (15)).
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, repeat
+from itertools import pairwise, repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -158,8 +158,10 @@ def leakage_after(loss: PrivacyLossFunction | None, last: float | None, epsilon:
 
 def accumulate_steps(losses: Sequence, budgets: np.ndarray, step: Callable = leakage_after) -> np.ndarray:
     """Leakages along `budgets`, where losses[t - 1], with a method `at` or None, leads from time t - 1 to t."""
-    steps = zip([None, *losses][: budgets.size], budgets.tolist(), strict=True)
-    runs = ((loss, epsilon, len(list(run))) for (loss, epsilon), run in groupby(steps))
+    before = [None, *losses][: budgets.size]
+    keys = np.fromiter(map(id, before), np.int64, budgets.size)
+    ends = np.append(np.flatnonzero((keys[1:] != keys[:-1]) | (budgets[1:] != budgets[:-1])) + 1, budgets.size).tolist()
+    runs = ((before[end - 1], float(budgets[end - 1]), end - start) for start, end in pairwise([0, *ends]))
     return np.fromiter(accumulate(runs, step=step), float)
 
 
