@@ -163,11 +163,13 @@ def _load():
     os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
     for name in LIBRARIES:
         importlib.import_module(name)
+    import numba
     import pandas
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     pandas.set_option("display.max_columns", 20)
+    numba.njit("float64(float64)")(lambda number: number)  # the first function loads the compiler
     with rc_context({"pdf.fonttype": 42}):  # the first figure reads fonts
         figure = Figure(layout="constrained")
         figure.subplots().set(title="(a)", xlabel="time $t$")

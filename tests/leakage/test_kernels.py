@@ -82,7 +82,7 @@ def test_small_problems_have_the_same_solution_uncompiled(kind, seed, n):
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 48), worth=st.sampled_from([0, 0, 0, math.inf]))
-@settings(max_examples=10)
+@settings(max_examples=5)
 def test_hulls_of_many_small_matrices_are_those_that_all_pairs_leave(kind, seed, n, worth):
     n = n if worth == 0 else 2 + n % 8  # uncompiled
     matrices = [small_matrix(kind, seed + k, n).probabilities for k in range(3)]

@@ -160,8 +160,12 @@ def accumulate_steps(losses: Sequence, budgets: np.ndarray, step: Callable = lea
     """Leakages along `budgets`, where losses[t - 1], with a method `at` or None, leads from time t - 1 to t."""
     before = [None, *losses][: budgets.size]
     keys = np.fromiter(map(id, before), np.int64, budgets.size)
-    ends = np.append(np.flatnonzero((keys[1:] != keys[:-1]) | (budgets[1:] != budgets[:-1])) + 1, budgets.size).tolist()
-    runs = ((before[end - 1], float(budgets[end - 1]), end - start) for start, end in pairwise([0, *ends]))
+    starts = np.flatnonzero(np.append(True, (keys[1:] != keys[:-1]) | (budgets[1:] != budgets[:-1])))
+    runs = (
+        (before[start], float(budgets[start]), end - start)
+        for start, end in pairwise([*starts.tolist(), budgets.size])
+        if start < end  # not so for no budgets
+    )
     return np.fromiter(accumulate(runs, step=step), float)
 
 

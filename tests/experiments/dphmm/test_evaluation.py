@@ -80,6 +80,7 @@ print(releases.groupby(["data", "method", "time"])[columns].sum().round(6).to_cs
 """
 
 
+@pytest.mark.slow
 def test_no_digit_depends_on_the_processor_or_the_number_of_threads(tmp_path):
     # Kernels of OpenBLAS for another processor, and fewer instructions for NumPy, change last bits.
     few = "AVX512F AVX512_SKX AVX2 FMA3"
@@ -126,6 +127,7 @@ def test_stand_ins_take_the_place_of_missing_files(monkeypatch, tmp_path):
     assert models["Geolife 10s/20s"].answers.shape[1] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_the_real_files_hold_twenty_trajectories():
     models, record = RECORDED(20, 100, stand_ins={"geolife": 1, "gowalla": 1})
