@@ -123,6 +123,7 @@ def test_arguments_are_checked(tmp_path):
         prepare("kosarak", path=tmp_path / "absent")
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_recorded_geolife(real_data):
     folder = real_data("geolife")
