@@ -22,10 +22,10 @@ functions = [
 ]
 result = page.analyse(page.Inputs(*functions, np.array(epsilons), alpha, sensitivity, delta, mechanism, cells))
 leakage = result.leakage
-print(f"largest TPL: {leakage.tpl.max():.4g} nats; all releases together: {leakage.user_level:.4g} nats")
+print(f"largest TPL in nats: {leakage.tpl.max():.4g}; of all releases together: {leakage.user_level:.4g}")
 print(f"supremum: {page.supremum_words(result.supremum)}; finite {page.critical_words(result.critical)}")
 for noise in result.noises:
-    print(f"{noise.name} at δ = {delta:g}: at most {noise.tpl.max():.4g} nats")
+    print(f"{noise.name} at δ = {delta:g}, in nats: at most {noise.tpl.max():.4g}")
 for side in result.sides:
     print(side)"""
 SCHEMES = """\

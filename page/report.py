@@ -15,6 +15,7 @@ from page.plots import CURRENT, draw
 from tplrepro.allocation.schemes import PENDING, mean_error
 from tplrepro.leakage.temporal import temporal_privacy_leakage
 from tplrepro.reporting.sentences import rounded_up
+from tplrepro.words import counted
 
 # Prefixes of the columns of a saved file.
 COLUMNS = {LAPLACE: "laplace", PURE: "pure", GAUSSIAN: "gaussian"}
@@ -26,12 +27,12 @@ def critical_words(critical: float) -> str:
         return "for every budget"
     if critical == 0.0:
         return "for no budget: the leakage grows without bound"
-    return f"below {critical:.5g} nats per release"
+    return f"below {counted(critical, 'nat', '.5g')} per release"
 
 
 def supremum_words(value: float) -> str:
     """A supremum in words."""
-    return "infinite (the leakage grows without bound)" if value == np.inf else f"{value:.4g} nats"
+    return "infinite (the leakage grows without bound)" if value == np.inf else counted(value, "nat", ".4g")
 
 
 def _noise_html(noise: Noise, alpha: float) -> str:
@@ -42,11 +43,9 @@ def _noise_html(noise: Noise, alpha: float) -> str:
         return "no finite bound at so small a δ"
     peak = int(np.argmax(noise.tpl))
     largest = float(noise.tpl[peak])
-    total = f"at most {rounded_up(noise.user_level)}"
-    return (
-        f"<strong data-number='{COLUMNS[noise.name]}-tpl'>at most {rounded_up(largest)} nats</strong> at release "
-        f"{peak + 1}; " + _verdicts_html(largest, noise.user_level, total, alpha, above="not shown to be within")
-    )
+    bound, total = (counted(rounded_up(level), "nat") for level in (largest, noise.user_level))
+    verdicts = _verdicts_html(largest, noise.user_level, f"at most {total}", alpha, above="not shown to be within")
+    return f"<strong data-number='{COLUMNS[noise.name]}-tpl'>at most {bound}</strong> at release {peak + 1}; {verdicts}"
 
 
 def _verdicts_html(event: float, user: float, total: str, alpha: float, above: str = "above") -> str:
@@ -55,7 +54,7 @@ def _verdicts_html(event: float, user: float, total: str, alpha: float, above: s
     for term, leakage in (("event level", event), ("user level", user)):
         mark, words = ("good", "within") if leakage <= alpha else ("bad", above)
         verdicts.append(f"<span class='tplr-{mark}'>{explained(term)} {words} α = {alpha:g}</span>")
-    return f"{', '.join(verdicts)} ({total} nats in total)"
+    return f"{', '.join(verdicts)} ({total} in total)"
 
 
 def _range(values: np.ndarray) -> str:
@@ -70,13 +69,13 @@ def delta_html(analysis: Analysis) -> str:
         return ""
     deviations = np.sqrt(2.0) * inputs.sensitivity / inputs.epsilons
     grids = " and ".join(dict.fromkeys(f"{noise.grid:.2g}" for noise in noises if np.isfinite(noise.grid)))
-    cells = "1 cell" if inputs.cells == 1 else f"{inputs.cells} cells"
     return (
         f"<p>The first two plots show (ε, δ) leakage: the ε that holds at δ = {inputs.delta:g}, for {noises[0].name} "
         f"with these budgets and for Gaussian noise with the variance of the Laplace noise. The standard deviation is "
         f"{_range(deviations)}, which is {_range(gaussian_multipliers(inputs.epsilons, inputs.cells))} times the L2 "
-        f"sensitivity {inputs.sensitivity / np.sqrt(inputs.cells):.4g} of an answer in which {cells} change. The plots "
-        f"show upper bounds by temporal privacy profiles (on a grid of {grids or '...'} nats), not the exact leakage."
+        f"sensitivity {inputs.sensitivity / np.sqrt(inputs.cells):.4g} of an answer where a user changes "
+        f"{counted(inputs.cells, 'cell')}. The plots show upper bounds by temporal privacy profiles "
+        f"(on a grid of {grids or '...'} nats), not the exact leakage."
         "</p><p>Everything else is for pure ε: the other plots, the supremum, and the budgets for α. None of these is "
         "defined for Gaussian noise, which has no pure ε; use tplrepro.allocate_noise for noise multipliers.</p>"
     )
@@ -87,14 +86,16 @@ def summary_html(analysis: Analysis) -> str:
     leakage, inputs = analysis.leakage, analysis.inputs
     peak = int(np.argmax(leakage.tpl))
     largest = float(leakage.tpl[peak])
-    verdicts = _verdicts_html(largest, leakage.user_level, f"{leakage.user_level:.4g}", inputs.alpha)
+    verdicts = _verdicts_html(largest, leakage.user_level, counted(leakage.user_level, "nat", ".4g"), inputs.alpha)
     critical = f"<span data-number='critical'>{critical_words(analysis.critical)}</span>"
     if len(analysis.sides) > 1 and 0.0 < analysis.critical < np.inf:
         critical += f" ({'; '.join(f'{side.name} {critical_words(side.critical)}' for side in analysis.sides)})"
     rows = {
-        "Largest TPL, pure ε" if analysis.noises else "Largest TPL": f"<strong data-number='tpl'>{largest:.4g} nats"
+        "Largest TPL, pure ε"
+        if analysis.noises
+        else "Largest TPL": f"<strong data-number='tpl'>{counted(largest, 'nat', '.4g')}"
         f"</strong> at release {peak + 1} of {inputs.epsilons.size}; {verdicts}",
-        "Without correlation": f"{analysis.largest_budget:.4g} nats, the largest budget",
+        "Without correlation": f"{counted(analysis.largest_budget, 'nat', '.4g')}, the largest budget",
         "Supremum": f"<span data-number='supremum'>{supremum_words(analysis.supremum)}</span>, if the largest budget "
         "is spent at every release forever",
         "Finite supremum": critical,

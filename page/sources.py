@@ -42,7 +42,7 @@ class ObservationFile(ipywidgets.VBox):
 
     def __init__(self, changed: Callable):
         self.file = FileInput(label="Observations", wanted=sequences.WANTED)
-        self.columns = {thing: dropdown(f"Column of {thing}s", [USUAL]) for thing in ("user", "time", "state")}
+        self.columns = {thing: dropdown(f"{thing.capitalize()}s", [USUAL]) for thing in ("user", "time", "state")}
         self.options = ipywidgets.Text(
             description="Options", placeholder="step=1D same_time=last", continuous_update=False
         )

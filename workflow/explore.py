@@ -2,7 +2,11 @@
 
 import argparse
 import os
+import signal
 import sys
+
+if __name__ == "__main__":  # Ctrl-C while the rest loads ends without a traceback
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 from workflow.configuration import ROOT
 from workflow.kernel_environment import kernel_environment

@@ -1,9 +1,13 @@
 """Voilà for its own user only: a token, no other host name, no requests from other pages, few kernels at once."""
 
 import secrets
+import signal
 import threading
 import webbrowser
 from pathlib import Path
+
+if __name__ == "__main__":  # Ctrl-C while the rest loads ends without a traceback
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager
 from tornado.web import HTTPError
@@ -15,13 +19,13 @@ class FewKernels(AsyncMappingKernelManager):
     """Limits the number of kernels (one per page, about 300 MB), and ends those whose page is gone."""
 
     limit = Integer(6, config=True)
-    cull_idle_timeout = Integer(600, config=True)  # seconds without a connection
-    cull_interval = Integer(60, config=True)
+    cull_idle_timeout = Integer(20, config=True)  # seconds without a connection
+    cull_interval = Integer(5, config=True)
     starting = 0
 
     async def start_kernel(self, **kwargs):
         if len(self) + self.starting >= self.limit:
-            raise HTTPError(503, reason=f"at most {self.limit} pages may be open at once; close one, or wait a minute")
+            raise HTTPError(503, reason=f"at most {self.limit} pages may be open at once; close one")
         self.starting += 1
         try:
             return await super().start_kernel(**kwargs)
@@ -46,6 +50,15 @@ class PageServer(Voila):
         # XSRF token.
         self.identity_provider.cookie_options = {"samesite": "Strict"}
         return settings | {"allow_remote_access": False, "disable_check_xsrf": True}
+
+    def listen(self):
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        super().listen()
+
+    def stop(self):
+        """End all kernels; a second Ctrl-C does not interrupt that."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        super().stop()
 
     def launch_browser(self):
         """Open a file in the user's own folder that leads to the link; other users can see a browser's arguments."""

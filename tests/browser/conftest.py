@@ -28,11 +28,17 @@ def saved_folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def address(saved_folder):
-    """Link to the page, served on this machine alone while the tests run; each tab that was left ended its kernel."""
-    with serve(page_command(browser=False), saved_folder) as (server, address, token):
-        yield f"{address}?token={token}"
-        wait_until(lambda: not psutil.Process(server.pid).children())
+def server(saved_folder):
+    """The server of the page on this machine alone, and the link to it; each tab that was left ended its kernel."""
+    with serve(page_command(browser=False), saved_folder) as (process, address, token):
+        server = psutil.Process(process.pid)
+        yield server, f"{address}?token={token}"
+        wait_until(lambda: not server.children())
+
+
+@pytest.fixture(scope="session")
+def address(server):
+    return server[1]
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,8 @@ from dp_accounting import GaussianDpEvent
 import tplrepro as tpl
 from page import Inputs, analyse, example
 from page.glossary import GLOSSARY
-from tests.browser.conftest import CURVE
+from tests.browser.conftest import CURVE, Page
+from tests.page.serving import wait_until
 from workflow.configuration import ROOT
 
 pytestmark = pytest.mark.browser
@@ -130,6 +131,37 @@ def test_a_matrix_is_uploaded_its_labels_are_words_and_after_a_bad_file_the_page
         assert page.tab.get_by_role("button", name="Save budgets (CSV)").is_disabled()
         page.upload("Matrix file", MATRIX)
         page.wait_until_right()
+
+
+def test_columns_are_chosen_and_the_report_is_shown(page):
+    page.choose("Forward", "file of observations")
+    table = "who;mon;tue;wed\n" + "".join(f"p{k};{'ab'[k % 2]};{'ab'[k % 3 % 2]};a\n" for k in range(9))
+    page.upload("Observations", table.encode())
+    page.wait_for_text("there must be one column of state, found 'who', 'mon', ", ".tplr-problem")
+    page.choose("States", "mon..wed")
+    page.choose("Users", "who")
+    page.wait_until_right()
+    walks = [["ab"[k % 2], "ab"[k % 3 % 2], "a"] for k in range(9)]
+    matrices = (
+        tpl.TransitionMatrix.from_sequences(walks, smoothing=0.5, direction=side) for side in ("backward", "forward")
+    )
+    assert_leakage(page, np.full(10, 0.1), *matrices)
+    name, content = page.download("button", "Save report (HTML)")
+    assert name == "report-chosen-budgets-alpha-1-T-10.html"
+    assert b"9 users, 9 sequences, 2 states, 18 steps" in content
+    page.wait_for_text("Yes: 10 releases at ε = 0.1 each time keep the whole series within 1 nat.", ".tplr-inputs")
+
+
+def test_a_closed_tab_frees_its_kernel(browser, server):
+    """Though the browser runs no code of the page when it closes the tab."""
+    process, address = server
+    before = set(process.children())
+    page = Page(browser, address)
+    kernels = set(process.children()) - before
+    assert len(kernels) == 1
+    page.tab.close()
+    wait_until(lambda: not kernels & set(process.children()), seconds=60)
+    page.context.close()
 
 
 def test_text_is_edited_and_divided_by_its_sums(page):
@@ -291,7 +323,7 @@ panels => [...document.querySelectorAll(panels)].filter(panel => {
 """
 
 
-@pytest.mark.parametrize("width", [1280, 800])
+@pytest.mark.parametrize("width", [1280, 800, 400])
 def test_page_fits_and_is_readable(themed_page, width):
     tab = themed_page.tab
     for part, privacy, panels in (("", "pure ε", 4), ("-whole", "(ε, δ)", 6)):
@@ -304,6 +336,9 @@ def test_page_fits_and_is_readable(themed_page, width):
             tab.set_viewport_size({"width": width, "height": height})
         tab.screenshot(path=ROOT / "build" / "browser" / f"{themed_page.theme}-{width}{part}.png")
     assert [tab.evaluate(TOO_WIDE), tab.evaluate(CUT_PANELS, SHOWN_PANELS), themed_page.errors] == [[], [], []]
+    heading, others = (tab.locator(f".tplr-{part} h3").first for part in ("releases", "inputs"))
+    assert heading.is_visible()
+    assert heading.bounding_box()["y"] < others.bounding_box()["y"]
     contrast, ground = tab.evaluate(CONTRAST)
     assert (ground < 0.2, len(contrast)) == (themed_page.theme == "dark", 8)
     assert {kind: ratio for kind, ratio in contrast.items() if ratio < 4.5} == {}

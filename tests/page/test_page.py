@@ -391,3 +391,12 @@ def test_an_unknown_example_is_named():
         ValueError, match="matrices must be one of .*'Fig. 8 of TKDE 2019'.*, found 'Fig. 99'; choose one"
     ):
         LeakagePage("Fig. 99")
+
+
+@pytest.mark.parametrize("privacy", [module.PURE_EPSILON, module.WITH_DELTA])
+def test_one_nat_is_singular(privacy):
+    page = LeakagePage("no correlation", epsilon=1.0, horizon=1)
+    page.privacy.value, page.cells.entry.value = privacy, 1
+    shown = page.summary.value + page.about_delta.value + page.forward.about.value
+    assert "<strong data-number='tpl'>1 nat</strong>" in shown
+    assert re.findall(r"\b1 (?:nat|cell|state)s\b", shown) == []

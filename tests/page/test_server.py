@@ -1,15 +1,21 @@
 """Who gets a page and a kernel of its server: those with the link, under this machine's own names."""
 
 import http.client
+import os
 import re
+import signal
 import subprocess
+import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 import psutil
 import pytest
 
 from tests.page.serving import serve, wait_until
+from workflow.configuration import ROOT
 from workflow.explore import lab_command, page_command, page_environment
 from workflow.page_server import FewKernels
 
@@ -92,9 +98,33 @@ def test_the_page_is_served_on_this_machine_alone_and_loads_nothing_from_elsewhe
     command = page_command(8999, browser=False)
     assert {"--Voila.ip=127.0.0.1", "--port=8999", "--no-browser", "--template=tplrepro"} <= set(command)
     limits = FewKernels.limit, FewKernels.cull_idle_timeout, FewKernels.cull_interval
-    assert [limit.default_value for limit in limits] == [6, 600, 60]
+    assert [limit.default_value for limit in limits] == [6, 20, 5]
     template = page_environment()["JUPYTER_PATH"].split(":")[0]
     assert subprocess.run(["grep", "-rl", "://", template], capture_output=True).stdout == b""
+
+
+@pytest.mark.parametrize("pauses", [(0.3,), (0.8,), (1.5,), (3.0, 0.05), (5.0, 0.3)])
+def test_ctrl_c_ends_the_server_without_a_word_too_much(pauses, tmp_path):
+    """While it loads, when it runs, and twice: as a terminal sends it, to the whole group of processes."""
+    log = tmp_path / "log.txt"
+    command = [sys.executable, "-m", "workflow.explore", "--port=0"]
+    with (
+        open(log, "w") as out,
+        subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=page_environment(tmp_path) | {"BROWSER": "true"},
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+        ) as server,
+    ):
+        for pause in pauses:
+            time.sleep(pause)
+            with suppress(ProcessLookupError):
+                os.killpg(server.pid, signal.SIGINT)
+        server.wait(30)
+    assert not re.search("KeyboardInterrupt|Traceback", log.read_text())
 
 
 @pytest.mark.slow
