@@ -16,8 +16,9 @@ def kernel_environment(figures, profile, command, *, real_data, threads=None, ro
     is there. `threads` limits Numba, OpenMP and BLAS.
     """
     kernel = root / "build" / "jupyter" / "kernels" / "python3" / "kernel.json"
-    # Errors only: at every start the kernel warns that it speaks unencrypted TCP to this same machine.
-    words = module_command("ipykernel_launcher", "--log-level=40", "-f", "{connection_file}")
+    # Else the kernel warns at every start that it speaks unencrypted TCP to this same machine, and at some ends that it
+    # was interrupted.
+    words = module_command("ipykernel_launcher", "--log-level=50", "-f", "{connection_file}")
     write_whole(kernel, json.dumps({"argv": words, "display_name": "Python 3", "language": "python"}).encode())
     environment = os.environ | dict(
         TPLREPRO_FIGURES=str(figures),

@@ -43,7 +43,7 @@ def main(names):
     source, executed = str(NOTEBOOK.path()), TARGET / f"{NAME}.ipynb"
     error = execute(source, executed, parameters | {"saved_as": NAME}, Profile("own_data", {}))
     if error is not None:
-        words = re.compile(rf"\b({'|'.join(NOTEBOOK.declared_parameters())})=")
+        words = re.compile(rf"\b({'|'.join(NOTEBOOK.declared_parameters())})(?==| must )")
         error = words.sub(lambda name: name[0].upper(), error)  # as make knows them
         print(f"{error}\nThe notebook as far as it came: {executed}", file=sys.stderr)
         return 1

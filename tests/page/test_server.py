@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import psutil
 import pytest
+from jupyter_client.manager import start_new_kernel
 
 from tests.page.serving import serve, wait_until
 from workflow.configuration import ROOT
@@ -125,6 +126,29 @@ def test_ctrl_c_ends_the_server_without_a_word_too_much(pauses, tmp_path):
                 os.killpg(server.pid, signal.SIGINT)
         server.wait(30)
     assert not re.search("KeyboardInterrupt|Traceback", log.read_text())
+
+
+INTERRUPTED = """
+def interrupted(*arguments):
+    raise KeyboardInterrupt
+
+get_ipython().kernel.shell_handlers["kernel_info_request"] = interrupted
+"""
+
+
+def test_a_kernel_that_is_interrupted_at_its_end_says_nothing(tmp_path, monkeypatch):
+    """By a page or a notebook that ends, while the kernel answers a message."""
+    environment = page_environment(tmp_path)
+    monkeypatch.setenv("JUPYTER_PATH", environment["JUPYTER_PATH"])
+    with open(tmp_path / "log.txt", "w+") as log:
+        manager, client = start_new_kernel(env=environment, stdout=log, stderr=log)
+        client.execute_interactive(INTERRUPTED)
+        client.kernel_info()
+        client.execute_interactive("print('answers')", timeout=30)  # after the message before
+        client.stop_channels()
+        manager.shutdown_kernel()
+        log.seek(0)
+        assert "KeyboardInterrupt" not in log.read()
 
 
 @pytest.mark.slow

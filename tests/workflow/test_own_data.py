@@ -141,6 +141,8 @@ def test_a_mistake_is_named_with_the_words_of_make(run, tmp_path):
     status, printed, _ = run(FILE=path, USER="who", TIME="day", STATE="plce")
     assert status == 1
     assert re.search("one column of state 'plce', found 'who', .*; name it by STATE=", printed.err)
+    status, printed, _ = run(FILE=path, USER="who", TIME="day", STATE="place", HORIZON="0")
+    assert re.search("ValueError: HORIZON must be at least 1, found 0", printed.err)
 
 
 @pytest.mark.parametrize(
