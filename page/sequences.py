@@ -9,7 +9,7 @@ import re
 import shlex
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
@@ -113,23 +113,18 @@ def columns_of(content: bytes, name: str) -> tuple[list[str], dict[str, str]]:
     (['User ID', 'Datum', 'Ort', 'Page'], {'user': 'User ID', 'state': 'Page'})
     """
     names, found = list[str](), dict[str, str]()
-    try:
+    with suppress(ValueError):  # reading says what is wrong
         with _on_disk(content, name) as path:
             kind = next((kind for magic, kind in FORMATS.items() if content.startswith(magic)), None)
             names = pyarrow.dataset.dataset(path, format=kind).schema.names if kind else read_header(path)[1]
         things = ("user", "time", "state")
         found = {k: names[place] for k, place in find_columns(dict.fromkeys(things), names, name, "", things).items()}
-    except ValueError:
-        pass  # reading says what is wrong
     if "state" not in found:
-        try:
-            from_file(content, name, ())
-        except ValueError:
-            try:
-                from_file(content, name, (("state", LINES),))
-                found["state"] = LINES
-            except ValueError:
-                pass
+        for columns in ({}, {"state": LINES}):
+            with suppress(ValueError):
+                from_file(content, name, tuple(columns.items()))
+                found |= columns
+                break
     return [one for one in names if one], found
 
 

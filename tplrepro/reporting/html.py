@@ -9,6 +9,7 @@ from tplrepro.lazy import extra
 
 STYLE = """
 body { font: 17px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
+h1, p, li { overflow-wrap: anywhere; }
 h2 { margin-top: 2rem; }
 .warning { border: 2px solid #b00020; background: #fdecee; padding: .6rem 1rem; }
 .verdict li { margin: .5rem 0; }
