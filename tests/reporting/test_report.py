@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from tplrepro import markov
 from tplrepro.allocation.schemes import COMPOSED
 from tplrepro.reporting import checks
 from tplrepro.reporting.command import main
+from tplrepro.reporting.html import figure_of
 from tplrepro.reporting.plans import ANYBODY, ESTIMATE, PRIOR_FREE, UPPER, WORST_USER, any_chain, rounded_down
 from tplrepro.reporting.sentences import rounded_up
 
@@ -218,6 +220,18 @@ def test_the_command(tmp_path, capsys):
     assert re.search("WARNING: share made up", capsys.readouterr().out)
     assert main(["report", str(tmp_path / "none.csv"), "--alpha", "1", "--horizon", "6"]) == 2
     assert "tplrepro report: " in capsys.readouterr().err
+
+
+def test_names_in_the_figure_neither_overlap_nor_are_cut_off(advice):
+    figure = figure_of(advice)
+    figure.draw_without_rendering()
+    above, below = figure.axes
+    boxes = [label.get_window_extent() for label in below.get_yticklabels()]
+    assert len(boxes) == len(above.lines) == 13
+    assert all(box.y0 > following.y1 for box, following in pairwise(boxes))
+    assert min(box.x0 for box in boxes) >= 0
+    assert len({line.get_color() for line in above.lines}) == 4
+    assert [text.get_text() for text in above.get_legend().texts] == [ANYBODY, ESTIMATE, UPPER, PRIOR_FREE, WORST_USER]
 
 
 def test_one_of_a_thing_is_singular_and_nothing_is_called_planned_that_nobody_planned():

@@ -7,6 +7,8 @@ from typing import Any
 
 from tplrepro.lazy import extra
 
+#: Lines of the adversaries, in the order of the plans.
+DASHES = ("solid", "dashed", "dashdot", "dotted", (0, (8, 2, 1, 2, 1, 2)))
 STYLE = """
 body { font: 17px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
 h1, p, li { overflow-wrap: anywhere; }
@@ -19,7 +21,7 @@ th, td { padding: .3rem .6rem; border-bottom: 1px solid #ccc; text-align: right;
 th:first-child, td:first-child, th:nth-child(2), td:nth-child(2) { text-align: left; }
 .recommended { background: #e8f4ea; font-weight: 600; }
 .fine { color: #1b6e2c; } .doubtful { color: #8a5a00; } .refused { color: #b00020; }
-img { width: 100%; max-width: 52rem; }
+img { width: 100%; max-width: 46rem; margin-top: 1rem; }
 """
 
 
@@ -43,7 +45,7 @@ def page_of(report: Any, figures: bool) -> str:
         f"<meta name='viewport' content='width=device-width'><style>{STYLE}</style></head><body>"
         f"<h1>{title}</h1><p>{escape(report.size_in_words)}</p>{warning}"
         f"<h2>Verdict</h2><ol class='verdict'>{sentences}</ol>"
-        f"<h2>All plans</h2>{_table(report)}{_figure(report) if figures else ''}"
+        f"<h2>All plans</h2>{_table(report)}{_image(figure_of(report)) if figures else ''}"
         f"<h2>Is the model believable?</h2><ul>{checks}</ul><h2>How certain is it?</h2>{notes}</body></html>"
     )
 
@@ -73,21 +75,34 @@ def _number(value: float) -> str:
     return "" if value != value else f"{value:.4g}"
 
 
-def _figure(report: Any) -> str:
-    """Budgets over time and errors of the plans, as an image within the page."""
+def figure_of(report: Any) -> Any:
+    """Budgets over time and errors of the plans, as a figure of Matplotlib."""
     with extra():
         from matplotlib.figure import Figure
+        from matplotlib.lines import Line2D
     plans = [plan for plan in report.plans if plan.budgets is not None]
-    figure = Figure(figsize=(10, 4.2), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    adversaries = dict(zip(dict.fromkeys(plan.against for plan in plans), DASHES, strict=False))
+    colours = {name: f"C{k}" for k, name in enumerate(dict.fromkeys(plan.scheme for plan in plans))}
+    bars = 0.24 * len(plans)  # inches
+    figure = Figure(figsize=(6.8, 3.5 + bars), layout="constrained")
+    parts: Any = figure.subfigures(2, 1, height_ratios=(2.8, bars + 0.7))
+    above, below = (part.subplots() for part in parts)
     times = range(1, report.settings["horizon"] + 1)
     for plan in plans:
-        left.plot(times, plan.budgets, label=f"{plan.scheme}, {plan.against}", marker="." if len(times) == 1 else None)
-    left.set(xlabel="release", ylabel="budget (nats)", yscale="log", title="Budgets")
-    colours = [line.get_color() for line in left.lines]
-    right.barh([f"{plan.scheme}\n{plan.against}" for plan in plans], [plan.error for plan in plans], color=colours)
-    right.invert_yaxis()
-    right.set(xlabel="mean absolute error of a count", title="Error, colours as on the left")
+        look = {"color": colours[plan.scheme], "linestyle": adversaries[plan.against]}
+        above.plot(times, plan.budgets, marker="." if len(times) == 1 else None, **look)
+    above.set(xlabel="release", ylabel="budget (nats)", yscale="log", title="Budgets, colours as below")
+    lines = [Line2D([], [], color="black", linestyle=dash, label=name) for name, dash in adversaries.items()]
+    above.legend(handles=lines, title="against", loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    names = [f"{plan.scheme}, {plan.against}" for plan in plans]
+    below.barh(names, [plan.error for plan in plans], color=[colours[plan.scheme] for plan in plans])
+    below.invert_yaxis()
+    below.set(xlabel="mean absolute error of a count", title="Errors")
+    return figure
+
+
+def _image(figure: Any) -> str:
+    """The figure within the page."""
     content = BytesIO()
     figure.savefig(content, format="png", dpi=150)
     image = b64encode(content.getvalue()).decode()
