@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -232,6 +233,13 @@ def test_names_in_the_figure_neither_overlap_nor_are_cut_off(advice):
     assert min(box.x0 for box in boxes) >= 0
     assert len({line.get_color() for line in above.lines}) == 4
     assert [text.get_text() for text in above.get_legend().texts] == [ANYBODY, ESTIMATE, UPPER, PRIOR_FREE, WORST_USER]
+
+
+def test_an_estimate_outside_its_interval_is_explained_beside_it(advice):
+    now = advice.planned[ESTIMATE]
+    outside = replace(advice, interval=replace(advice.interval, lower=1.1 * now, upper=1.2 * now))
+    for said, reason in ((str(advice), False), (str(outside), True), (outside.to_html(figures=False), True)):
+        assert (f"; the estimate, {now:.4g}, is outside: leakage is a maximum, which noise" in said) == reason
 
 
 def test_one_of_a_thing_is_singular_and_nothing_is_called_planned_that_nobody_planned():
