@@ -1,48 +1,63 @@
 """Linear mechanisms for running totals and sliding windows: how often each count enters, and the noise of the answers.
 
-A mechanism publishes each count by itself, each answer, the nodes of a binary tree (Dwork et al. 2010; Chan
-et
-al. 2011), or the counts after a square root of the summing matrix, all with Laplace noise of one scale.
-Everything is in closed form, so that long series need no matrix.
+A mechanism publishes each count by itself, each answer, the nodes of a binary tree (Dwork et al. 2010; Chan et
+al. 2011), or the counts after a square root of the summing matrix, all with Laplace or Gaussian noise of one
+scale. Everything is in closed form, so that long series need no matrix.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.signal import fftconvolve
 from scipy.sparse import csr_array, vstack
 
-from tplrepro.search import fit_to_level
+from tplrepro.leakage.temporal import temporal_privacy_leakage
+from tplrepro.mechanisms.gaussian import gaussian_mu
+from tplrepro.mechanisms.linear import gaussian_budgets_of_columns
+from tplrepro.search import fit_to_level, largest_within
 
 
 @dataclass(frozen=True)
 class Strategy:
-    """One mechanism for T counts; `sums` (T,) is the sum of the absolute entries of each count's column of the strategy
-    matrix, and `variances` (T,) the variance of each answer for noise of variance 1."""
+    """One mechanism for T counts, whose strategy matrix A has no negative entries.
+
+    `variances` (T,) is the variance of each answer for noise of variance 1. Of each column of A, `sums` (T,) is
+    the sum, `squares` (T,) the sum of squares, and `together` (T,) the sum of its products with all columns.
+    """
 
     name: str
-    sums: np.ndarray
     variances: np.ndarray
+    sums: np.ndarray
+    squares: np.ndarray
+    together: np.ndarray
 
 
 def strategies(horizon: int, window: int | None = None) -> list[Strategy]:
     """The mechanisms for running totals, or for sums over the last `window` counts."""
     time = np.arange(1, horizon + 1)
     width = time if window is None else np.minimum(time, window)
-    each = Strategy("each count", np.ones(horizon), width.astype(float))
-    answers_after = np.minimum(horizon - time + 1, horizon if window is None else window)
-    direct = Strategy("each answer", answers_after.astype(float), np.ones(horizon))
+    ones = np.ones(horizon)
+    each = Strategy("each count", width.astype(float), ones, ones, ones)
+    after = np.minimum(time + (horizon if window is None else window) - 1, horizon)  # the last answer with each count
+    below = np.concatenate(([0.0], np.cumsum(width)))
+    often = (after - time + 1).astype(float)
+    direct = Strategy("each answer", ones, often, often, below[after] - below[time - 1])
     nodes = [nodes_between(stop - size, stop) for stop, size in zip(time.tolist(), width.tolist(), strict=True)]
-    tree = Strategy("binary tree", levels(horizon), np.array(nodes, dtype=float))
+    tree = Strategy("binary tree", np.array(nodes, dtype=float), *levels(horizon))
     if window is not None:
         return [each, direct, tree]
     root = np.cumprod(np.concatenate(([1.0], (2.0 * time[:-1] - 1.0) / (2.0 * time[:-1]))))
-    return [each, direct, tree, Strategy("square root", np.cumsum(root)[::-1], np.cumsum(root**2))]
+    sums, squares = np.cumsum(root), np.cumsum(root**2)
+    together = fftconvolve(sums, root[::-1])[horizon - 1 :]
+    return [each, direct, tree, Strategy("square root", squares, sums[::-1], squares[::-1], together)]
 
 
-def levels(horizon: int) -> np.ndarray:
-    """In how many complete nodes of a binary tree over 0..T-1 each time is, (T,)."""
+def levels(horizon: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """In how many complete nodes of a binary tree over 0..T-1 each time is, twice, and the sum of their sizes, (T,)."""
     time = np.arange(horizon)
-    return np.array([(time >> k) + 1 << k <= horizon for k in range(horizon.bit_length())]).sum(axis=0, dtype=float)
+    complete = np.array([(time >> k) + 1 << k <= horizon for k in range(horizon.bit_length())])
+    number = complete.sum(axis=0, dtype=float)
+    return number, number, 2.0 ** np.arange(len(complete)) @ complete
 
 
 def nodes_between(start: int, stop: int) -> int:
@@ -70,3 +85,23 @@ def budgets_at(level: float, strategy: Strategy, leakage) -> np.ndarray:
     """The budgets (T,), proportional to `sums`, whose largest TPL is `level`; `leakage` gives the TPL of budgets."""
     start = level * strategy.sums / strategy.sums.max()
     return fit_to_level(lambda budgets: leakage(budgets).tpl.max(), start, level, level)
+
+
+def gaussian_noise_at(
+    level: float, delta: float, strategy: Strategy, chain: list, n_states: int, sensitivity: float
+) -> float:
+    """The least standard deviation of the noise that keeps (level, delta) at every time, by the better of two bounds.
+
+    These are the event-level budgets, whose TPL must be `level`, and, for any correlation, the whole series
+    together. `chain` has the loss functions of both sides.
+    """
+    mu = gaussian_mu(level, delta)
+
+    def keeps(precision: float) -> bool:
+        squares, together = strategy.squares * precision**2, strategy.together * precision**2
+        budgets = gaussian_budgets_of_columns(squares, together, delta, n_states, sensitivity)
+        return budgets.max() <= level and temporal_privacy_leakage(budgets, *chain).tpl.max() <= level
+
+    whole = mu / (sensitivity * np.sqrt(strategy.together.sum()))
+    uncorrelated = mu / (sensitivity * np.sqrt(strategy.squares.max()))
+    return 1.0 / largest_within(keeps, whole, uncorrelated, tolerance=1e-7, logarithmic=True)

@@ -5,9 +5,11 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 from scipy.optimize import linprog
+from scipy.special import logsumexp
 
 import tplrepro as tpl
 from experiments import streams
+from tplrepro.mechanisms import linear
 
 
 def plain_strategies(T, window):
@@ -21,10 +23,10 @@ def plain_strategies(T, window):
 def test_strategies_are_those_of_their_matrices(T, window):
     made = {strategy.name: strategy for strategy in streams.strategies(T, window)}
     for name, (matrix, decode) in plain_strategies(T, window).items():
-        np.testing.assert_allclose(made[name].sums, tpl.mechanisms.event_level_budgets(matrix, 1.0))
+        check_columns(made[name], matrix)
         np.testing.assert_allclose(made[name].variances, (decode**2).sum(axis=1))
     tree = streams.tree_matrix(T).toarray()
-    np.testing.assert_allclose(made["binary tree"].sums, tree.sum(axis=0))
+    check_columns(made["binary tree"], tree)
     for t in range(T):  # the fewest nodes that make up the answer
         answer = np.array([float(max(0, t - (window or T) + 1) <= s <= t) for s in range(T)])
         fewest = next(
@@ -39,7 +41,13 @@ def test_strategies_are_those_of_their_matrices(T, window):
         coefficients = np.sqrt(root.variances - np.concatenate(([0.0], root.variances[:-1])))
         lower = np.array([[coefficients[t - s] if s <= t else 0.0 for s in range(T)] for t in range(T)])
         np.testing.assert_allclose(lower @ lower, np.tril(np.ones((T, T))), atol=1e-12)
-        np.testing.assert_allclose(root.sums, tpl.mechanisms.event_level_budgets(lower, 1.0))
+        check_columns(root, lower)
+
+
+def check_columns(strategy, matrix):
+    np.testing.assert_allclose(strategy.sums, tpl.mechanisms.event_level_budgets(matrix, 1.0))
+    np.testing.assert_allclose(strategy.squares, (matrix**2).sum(axis=0))
+    np.testing.assert_allclose(strategy.together, (matrix.T @ matrix).sum(axis=1))
 
 
 def _can_cover(rows, answer, size):
@@ -86,6 +94,53 @@ def test_no_mechanism_with_these_event_level_budgets_leaks_more_and_one_leaks_as
     assert tightest > 0.999
 
 
+def largest_delta(epsilon, strategy, scale, P, initial, rng, draws=20_000):
+    """The delta at epsilon of the worst time and pair of two states, and its standard error, by draws.
+
+    Who is in one of two states changes two counts, so that the noise of their difference is all that counts.
+    """
+    T = strategy.shape[1]
+    paths = np.array(list(product(range(2), repeat=T)))
+    weight = np.array([initial[s[0]] * np.prod([P[a, b] for a, b in pairwise(s)]) for s in paths])
+    means = np.sqrt(2.0) * paths @ strategy.T
+    found = []
+    for t in range(T):
+        given = [np.where(paths[:, t] == k, weight, 0.0) for k in range(2)]
+        given = [each / each.sum() for each in given]
+        for i in range(2):
+            drawn = means[rng.choice(len(paths), draws, p=given[i])] + scale * rng.normal(size=(draws, len(strategy)))
+            logs = -((drawn[:, None] - means) ** 2).sum(axis=2) / (2 * scale**2)
+            ratios = logsumexp(logs, axis=1, b=given[1 - i]) - logsumexp(logs, axis=1, b=given[i])
+            losses = np.maximum(-np.expm1(np.minimum(epsilon + ratios, 0.0)), 0.0)
+            found.append((losses.mean(), losses.std() / np.sqrt(draws)))
+    return max(found)
+
+
+@pytest.mark.parametrize("stay", [1.0, 0.8, 0.5])
+@pytest.mark.parametrize("scale", [0.3, 1.0, 4.0])
+@pytest.mark.parametrize("delta", [0.3, 0.01])
+def test_no_linear_mechanism_with_gaussian_noise_exceeds_delta(stay, scale, delta):
+    """With draws of the outputs; little noise makes the products of columns count, much noise the quantile."""
+    P, initial = np.array([[stay, 1 - stay], [1 - stay, stay]]), np.array([0.5, 0.5])
+    rng = np.random.default_rng(1)
+    for strategy in (np.tril(np.ones((3, 3))), np.eye(3), rng.normal(size=(2, 3)), streams.tree_matrix(4).toarray()):
+        budgets = tpl.mechanisms.gaussian_event_level_budgets(strategy, scale, delta, n_states=2)
+        level = tpl.temporal_privacy_leakage(budgets, P, P).tpl.max()
+        found, error = largest_delta(level, strategy, scale, P, initial, rng)
+        assert found <= delta + 4 * error
+
+
+def test_gaussian_noise_of_a_stream_keeps_the_level():
+    chain = [tpl.PrivacyLossFunction(P) for P in ([[0.8, 0.2], [0.2, 0.8]], [[0.8, 0.2], [0.1, 0.9]])]
+    for strategy in streams.strategies(40):
+        scale = streams.gaussian_noise_at(1.0, 1e-5, strategy, chain, 2, np.sqrt(2))
+        whole = np.sqrt(2 * strategy.together.sum()) / tpl.gaussian_mu(1.0, 1e-5)
+        assert scale <= whole * (1 + 1e-12)
+        squares, together = strategy.squares / scale**2, strategy.together / scale**2
+        budgets = linear.gaussian_budgets_of_columns(squares, together, 1e-5, 2, np.sqrt(2))
+        assert scale == pytest.approx(whole) or tpl.temporal_privacy_leakage(budgets, *chain).tpl.max() <= 1.0
+
+
 @pytest.mark.parametrize(
     ("strategy", "scale", "message"),
     [
@@ -98,3 +153,5 @@ def test_no_mechanism_with_these_event_level_budgets_leaks_more_and_one_leaks_as
 def test_what_is_no_linear_mechanism_is_refused(strategy, scale, message):
     with pytest.raises(ValueError, match=message):
         tpl.mechanisms.event_level_budgets(strategy, scale)
+    with pytest.raises(ValueError, match=message):
+        tpl.mechanisms.gaussian_event_level_budgets(strategy, scale, 1e-5, n_states=2)

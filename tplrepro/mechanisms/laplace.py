@@ -62,37 +62,3 @@ class LaplaceNoise:
         z = np.asarray(values) / self.scale
         tail = np.log(0.5) - np.abs(z)
         return np.where(z < 0, tail, np.log1p(-np.exp(tail)))[()]
-
-
-def event_level_budgets(strategy: Any, scale: ArrayLike, sensitivity: float = 1.0) -> np.ndarray:
-    """The event-level budgets, in nats, of a linear mechanism: a matrix times the series, plus Laplace noise.
-
-    These are the `epsilons` of `temporal_privacy_leakage` and of the other functions of leakage, which hold
-    for every mechanism in terms of its event-level budgets.
-
-    Parameters
-    ----------
-    strategy : array-like or scipy.sparse matrix (R, T), a row for each of R published answers
-        The identity publishes each number, a lower triangle of ones their running totals.
-    scale : float > 0 or array-like (R,), the scale of each answer's noise
-    sensitivity : float > 0, by how much the number of one time changes with the data of that time
-        For a vector of numbers, which all go through the same matrix, in the L1 norm.
-
-    Returns
-    -------
-    ndarray (T,): sensitivity times the sum over answers r of abs(strategy[r, t]) / scale[r]
-
-    Examples
-    --------
-    >>> event_level_budgets(np.tril(np.ones((4, 4))), 16.0, sensitivity=2.0).tolist()
-    [0.5, 0.375, 0.25, 0.125]
-    """
-    matrix = strategy if hasattr(strategy, "tocsr") else as_numbers(strategy, "strategy must be numbers", "give rows")
-    if matrix.ndim != 2:
-        raise ValueError(f"strategy must have shape (R, T), found {matrix.shape}; give a row for each answer")
-    scales = as_numbers(scale, "scale must be numbers above 0", "give one for all answers, or one for each")
-    if scales.shape not in ((), matrix.shape[:1]) or not ((scales > 0.0) & (scales < np.inf)).all():
-        raise ValueError(
-            f"scale must be above 0 and finite, one or {matrix.shape[0]} of them, found {scales}; leave out other rows"
-        )
-    return check_level(sensitivity, "sensitivity") * ((1.0 / np.broadcast_to(scales, matrix.shape[:1])) @ abs(matrix))
