@@ -1,12 +1,11 @@
 """Laplace noise: density exp(-|x| / scale) / (2 scale), mean square 2 scale^2, on each coordinate by itself."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.validation import as_numbers, check_entries, check_level
+from tplrepro.validation import as_numbers, check_entries
 
 
 @dataclass(frozen=True)
