@@ -232,7 +232,7 @@ DATA_SETS = {
         options=_box,
         load=_load_gowalla,
         synthetic=gowalla_stand_in.synthetic,
-        synthetic_options=lambda cut: {},
+        synthetic_options=lambda cut: {"box": cut["box"]},
         states=_cells,
     ),
     "kosarak": DataSet(

@@ -10,39 +10,39 @@ import pyarrow.compute as pc
 from experiments.datasets.stand_ins.places import check_size, city, heavy_tailed_counts, popular
 from experiments.datasets.writing import line_bytes, stand_in, synthetic_file
 from tplrepro.datasets.gowalla import load
-from tplrepro.datasets.grid import LOS_ANGELES
+from tplrepro.datasets.grid import LOS_ANGELES, as_box
 
 BATCH_USERS = 4096
 MEAN_CHECK_INS, MOST_CHECK_INS = 32.8, 2175  # as in the official file
 
-#: Where the stand-in's people live, half of them in Los Angeles.
-CITIES = (LOS_ANGELES, (30.1, 30.5, -98.0, -97.5), (59.2, 59.5, 17.8, 18.3), (40.6, 40.9, -74.1, -73.8))
+#: Where the others live.
+OTHER_CITIES = ((30.1, 30.5, -98.0, -97.5), (59.2, 59.5, 17.8, 18.3), (40.6, 40.9, -74.1, -73.8))
 SHARES = (0.5, 0.2, 0.15, 0.15)
 
 
-def synthetic(n_users: int = 500, seed: int = 0, path: str | Path | None = None) -> pd.DataFrame:
+def synthetic(n_users: int = 500, seed: int = 0, path: str | Path | None = None, *, box=LOS_ANGELES) -> pd.DataFrame:
     """Write a stand-in in the official format, and read it back, as `geolife.synthetic` does.
 
-    Users, 196_591 at the official size, live in one of four cities, half of them in Los Angeles. Each has a
-    home, a work place and six more popular places. Few users have many check-ins; check-ins follow the hours
-    of the day and sometimes explore new places. Memory is bounded by one batch of users. A `path` ending in
-    .gz is compressed.
+    Users, 196_591 at the official size, live in one of four cities, half of them in the `box` (south, north,
+    west, east). Each has a home, a work place and six more popular places. Few users have many check-ins;
+    check-ins follow the hours of the day and sometimes explore new places. Memory is bounded by one batch of
+    users. A `path` ending in .gz is compressed.
     """
-    return stand_in(path, "loc-gowalla_totalCheckins.txt", lambda target: write(target, n_users, seed), load)
+    return stand_in(path, "loc-gowalla_totalCheckins.txt", lambda target: write(target, n_users, seed, box), load)
 
 
-def write(target, n_users, seed) -> None:
+def write(target, n_users, seed, box=LOS_ANGELES) -> None:
     """Write the file; parameters as in `synthetic`."""
     n_users = check_size(n_users, "n_users")
     n_places = max(100, int(n_users * MEAN_CHECK_INS / 20))  # in each city
     rng = np.random.default_rng([int(seed), 1])
-    degrees = np.concatenate([city(rng, box, n_places) for box in CITIES])
+    degrees = np.concatenate([city(rng, box, n_places) for box in (as_box(box), *OTHER_CITIES)])
     location_ids = rng.permutation(len(degrees))
     with synthetic_file(target, set="gowalla", n_users=n_users, seed=int(seed)) as out:
         for start in range(0, n_users, BATCH_USERS):
             counts = heavy_tailed_counts(rng, min(BATCH_USERS, n_users - start), MEAN_CHECK_INS, MOST_CHECK_INS)
             user, time = _times(rng, counts)
-            lives_in = rng.choice(len(CITIES), len(counts), p=SHARES)
+            lives_in = rng.choice(len(SHARES), len(counts), p=SHARES)
             place = lives_in[user] * n_places + _places(rng, user, time, len(counts), n_places)
             columns = {
                 "user": user + start,
