@@ -19,6 +19,8 @@ from workflow.configuration import ROOT
 
 PLACEHOLDER = re.compile(r"\{(ours|verdict|counts|departures|errata|page)\s([^}]+)\}")
 FILES = {"include-in-header": "style.typ", "metadata-file": "style.yaml"}
+# Names of symbols that Pandoc writes and Typst has renamed.
+RENAMED = {"times.circle": "times.o", " sect ": " inter "}
 MARKDOWN = "markdown-smart-subscript-superscript-example_lists+autolink_bare_uris"
 
 
@@ -38,7 +40,9 @@ def main():
         options = [f"--{name}={ROOT / 'articles' / file}" for name, file in FILES.items()]
         text = filled(with_appendix(path.read_text(encoding="utf-8")), contents, judged)
         typed = pypandoc.convert_text(text, "typst", MARKDOWN, extra_args=["--standalone", *options])
-        source.write_text(typed.replace("times.circle", "times.o"), encoding="utf-8")  # Typst has renamed it
+        for old, new in RENAMED.items():
+            typed = typed.replace(old, new)
+        source.write_text(typed, encoding="utf-8")
         typst.compile(source, source.with_suffix(".pdf"), root=ROOT)
         print(f"build/articles/{source.stem}.pdf")
     return 1 if problems else 0
