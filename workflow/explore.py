@@ -49,6 +49,8 @@ def main(arguments=None):
     parser.add_argument("--theme", choices=["light", "dark"], default="light")
     options = parser.parse_args(arguments)
     command = lab_command(options.port) if options.lab else page_command(options.port, options.theme)
+    if not options.lab:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until the server can take it
     os.chdir(ROOT)
     os.execve(command[0], command, page_environment())  # signals reach the server itself
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 if __name__ == "__main__":  # Ctrl-C while the rest loads ends without a traceback
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager
 from tornado.web import HTTPError

@@ -9,12 +9,12 @@ from workflow.configuration import ROOT
 from workflow.explore import page_environment
 
 
-def wait_until(holds, seconds=120, sleep=time.sleep):
+def wait_until(holds, seconds=120, sleep=time.sleep, pause=0.05):
     """What a function returns, once that is true."""
     deadline = time.monotonic() + seconds
     while not (found := holds()):
         assert time.monotonic() < deadline
-        sleep(0.05)
+        sleep(pause)
     return found
 
 
