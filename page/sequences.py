@@ -18,14 +18,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-import pyarrow.dataset
 
 from experiments.datasets.preparation import prepare
 from page.matrices import MAX_STATES
 from page.text import cells_of_lines, check_most, decode, number
 from tplrepro.datasets import read_sequences
-from tplrepro.datasets.observations import FORMATS
-from tplrepro.datasets.table import USUAL_NAMES, find_columns, plain_name, read_header, whole_numbers
+from tplrepro.datasets.observations import column_names
+from tplrepro.datasets.table import USUAL_NAMES, find_columns, plain_name, whole_numbers
 from tplrepro.markov.sequences import Sequences, as_sequences, count_transitions
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.reporting.command import COLUMNS
@@ -115,8 +114,7 @@ def columns_of(content: bytes, name: str) -> tuple[list[str], dict[str, str]]:
     names, found = list[str](), dict[str, str]()
     with suppress(ValueError):  # reading says what is wrong
         with _on_disk(content, name) as path:
-            kind = next((kind for magic, kind in FORMATS.items() if content.startswith(magic)), None)
-            names = pyarrow.dataset.dataset(path, format=kind).schema.names if kind else read_header(path)[1]
+            names = [str(column) for column in column_names(path)]
         things = ("user", "time", "state")
         found = {k: names[place] for k, place in find_columns(dict.fromkeys(things), names, name, "", things).items()}
     if "state" not in found:

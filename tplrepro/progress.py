@@ -3,8 +3,8 @@
 from contextlib import nullcontext
 
 
-def progress_bar(total: int, show: bool, description: str, unit: str):
-    """A tqdm bar over `total` units; it draws nothing unless `show`, nor where stderr is not a terminal."""
+def progress_bar(total: int | None, show: bool, description: str, unit: str):
+    """A tqdm bar over `total` units (None: unknown); it draws nothing unless `show`, nor if stderr is no terminal."""
     if not show:
         return nullcontext(_NoBar())
     from tqdm import tqdm

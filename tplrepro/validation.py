@@ -164,6 +164,12 @@ def check_level(alpha: ArrayLike, name: str = "alpha") -> float:
     return one_number(_within(alpha, LEAST_LEVEL, LARGEST, must, f"choose {LEAST_LEVEL:g} or more"), name)
 
 
+def check_sensitivity(sensitivity: Any) -> float:
+    """By how much one person changes the numbers of a time point; it must be finite and positive."""
+    must, remedy = "sensitivity must be finite and greater than 0", "give the most that one person changes, in sum"
+    return one_number(_within(sensitivity, SMALLEST, LARGEST, must, remedy), "sensitivity", remedy)
+
+
 def check_covariance(given: Any, name: str = "covariance") -> np.ndarray:
     """A covariance (n, n), symmetric and positive semidefinite within 1e-9, as an exactly symmetric array."""
     K = as_numbers(given, f"{name} must be a covariance of real numbers", "give an array (n, n)")
@@ -280,6 +286,8 @@ class FrozenArrays(Suggesting):
 
     def __post_init__(self) -> None:
         for name, value in [*vars(self).items()]:
+            if isinstance(value, np.memmap) and not value.flags.writeable:
+                continue  # may be larger than memory
             if isinstance(value, np.ndarray) and (value.flags.writeable or not value.flags.owndata):
                 vars(self)[name] = frozen(value)
             elif hasattr(value, "indptr"):

@@ -109,7 +109,7 @@ def test_several_people_are_not_taken_for_one():
 def test_a_user_in_two_states_at_one_time_is_an_error_until_one_is_chosen(tmp_path):
     path = tmp_path / "visits.csv"
     path.write_text("user,time,state\nada,1,home\nada,2,work\nada,2,bar\nada,3,home\nbob,2,bar\n")
-    message = "found another one in 1 rows, such as in line 3 of .*visits.csv and line 4 of .*; give same_time= 'first'"
+    message = "found another one in 1 row, such as in line 3 of .*visits.csv and line 4 of .*; give same_time= 'first'"
     with pytest.raises(ValueError, match=message):
         read_sequences(path)
     for choice, days in (

@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import lzma
+import os
 import re
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pandas as pd
 import pyarrow.feather
 import pytest
 
-from tplrepro.datasets import observations, read_sequences, reading
+from tplrepro.datasets import read_sequences, reading, spill
 
 VISITS = pd.DataFrame(
     {"user": ["a", "a", "a", "b", "b"], "time": [1, 2, 3, 1, 2], "state": ["home", "bar", "home", "bar", "bar"]}
@@ -46,6 +47,28 @@ def geolife(path):
     (path / "000" / "Trajectory" / "1.plt").write_text("Geolife trajectory\n")
 
 
+def workbook(path, frame):
+    """An Excel workbook of one sheet, written as text."""
+    main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    package = "http://schemas.openxmlformats.org/package/2006/relationships"
+    kinds = {int: "<c><v>{}</v></c>", str: "<c t='inlineStr'><is><t>{}</t></is></c>"}
+    rows = [frame.columns, *frame.itertuples(index=False)]
+    cells = ["".join(kinds[type(one)].format(one) for one in row) for row in rows]
+    sheet = "".join(f"<row>{row}</row>" for row in cells)
+    parts = {
+        "[Content_Types].xml": "<Types xmlns='http://schemas.openxmlformats.org/package/2006/content-types'/>",
+        "_rels/.rels": f"<Relationships xmlns='{package}'>"
+        f"<Relationship Id='book' Type='{office}/officeDocument' Target='xl/workbook.xml'/></Relationships>",
+        "xl/workbook.xml": f"<workbook xmlns='{main}' xmlns:r='{office}'><sheets>"
+        "<sheet name='visits' sheetId='1' r:id='first'/></sheets></workbook>",
+        "xl/_rels/workbook.xml.rels": f"<Relationships xmlns='{package}'>"
+        f"<Relationship Id='first' Type='{office}/worksheet' Target='worksheets/sheet1.xml'/></Relationships>",
+        "xl/worksheets/sheet1.xml": f"<worksheet xmlns='{main}'><sheetData>{sheet}</sheetData></worksheet>",
+    }
+    zipped(path, **parts)
+
+
 def text(content, encoding="utf-8"):
     return lambda path: path.write_bytes(content.encode(encoding))
 
@@ -62,7 +85,18 @@ FILES = {
     "bz2, cut": (lambda path: path.write_bytes(bz2.compress(CSV.encode())[:-9]), {}, "ends early or is damaged"),
     "zip": (lambda path: zipped(path, visits=CSV), {}, FOUND),
     "zip of two": (lambda path: zipped(path, one=CSV, two=CSV), {}, "a zip archive of several files; unpack"),
-    "xlsx": (lambda path: zipped(path, **{"[Content_Types].xml": "", "xl/workbook.xml": ""}), {}, "saved as CSV"),
+    "xlsx": (lambda path: workbook(path, VISITS), {}, FOUND),
+    "xlsx, empty": (lambda path: workbook(path, VISITS[:0]), {}, "found no row"),
+    "xlsx, twice": (
+        lambda path: workbook(path, pd.concat([VISITS, VISITS.assign(state="bus")])),
+        {},
+        "rows?, .* row 7 of",
+    ),
+    "xlsx, cut": (
+        lambda path: zipped(path, **{"[Content_Types].xml": "", "xl/workbook.xml": ""}),
+        {},
+        "a whole Excel workbook, found a broken one .*; save it again",
+    ),
     "JSON lines": (lambda path: VISITS.to_json(path, orient="records", lines=True), {}, FOUND),
     "feather": (lambda path: pyarrow.feather.write_feather(VISITS, str(path)), {}, FOUND),
     "Parquet": (VISITS.to_parquet, {}, FOUND),
@@ -172,9 +206,14 @@ class TestManyBlocks:
         frame.to_csv(tmp_path / "data.csv", index=False)
         frame.to_parquet(tmp_path / "data.parquet", row_group_size=300)
         monkeypatch.setattr(reading.line_blocks, "__defaults__", (700,))
-        monkeypatch.setattr(observations, "PART", 250)
-        for name in ("data.csv", "data.parquet"):
-            assert self.contents(read_sequences(tmp_path / name, **options)) == expected
+        monkeypatch.setattr(spill, "PART", 250)
+        monkeypatch.setattr(spill, "RUN", 400)
+        for most, kind in ((10**9, np.ndarray), (0, np.memmap)):
+            monkeypatch.setattr(spill, "IN_MEMORY", most)
+            for data in (tmp_path / "data.csv", tmp_path / "data.parquet", frame):
+                found = read_sequences(data, **options)
+                assert self.contents(found) == expected
+                assert type(found.values) is kind
 
     def test_the_line_of_a_time_that_is_unlike_those_of_earlier_blocks(self, tmp_path, monkeypatch, frame):
         path, numbers = tmp_path / "data.csv", [str(number) for number in range(1000)]
@@ -191,6 +230,45 @@ class TestManyBlocks:
         frame.assign(time="2024-01-01").to_csv(tmp_path / "b.csv", index=False)
         with pytest.raises(ValueError, match="times must all be numbers, .* found '2024-01-01' in line 2 of .*b.csv"):
             read_sequences(tmp_path)
+
+    def test_bins_of_a_file_larger_than_memory_are_those_of_a_frame(self, tmp_path, monkeypatch):
+        rng = np.random.default_rng(5)
+        measured = pd.DataFrame({"user": 1, "time": range(900), "state": rng.choice([0.25, 1.5, 2, 7, 8, 9.5], 900)})
+        measured.to_parquet(tmp_path / "data.parquet", row_group_size=100)
+        for name, value in {"PART": 250, "RUN": 400, "IN_MEMORY": 0}.items():
+            monkeypatch.setattr(spill, name, value)
+        for bins in (2, 3, 5, 7):
+            found = read_sequences(tmp_path / "data.parquet", bins=bins)
+            edges = np.unique(np.quantile(measured["state"], np.linspace(0, 1, bins + 1)))
+            place = np.clip(np.searchsorted(edges, measured["state"], "right") - 1, 0, len(edges) - 2)
+            assert found.labels[found.values].tolist() == [f"{edges[k]:g} to {edges[k + 1]:g}" for k in place]
+        with pytest.raises(ValueError, match=r"found \S+ in row \d+ of .*data.parquet; give bins=5") as error:
+            read_sequences(tmp_path / "data.parquet")
+        value, row = re.search(r"found (\S+) in row (\d+)", str(error.value)).groups()
+        assert int(row) == np.argmax(measured["state"] % 1 > 0)
+        assert float(value) == measured["state"][int(row)]
+
+    def test_a_folder_of_files_with_different_columns(self, tmp_path, frame):
+        frame.to_csv(tmp_path / "a.csv", index=False)
+        frame.drop(columns="time").to_csv(tmp_path / "b.csv", index=False)
+        message = "b.csv: all files of a folder must have the columns user, time, state, found user, state; add"
+        with pytest.raises(reading.DataFormatError, match=message):
+            read_sequences(tmp_path)
+
+    def test_a_full_disk_is_said_and_nothing_is_left(self, tmp_path, frame):
+        """A limit on the size of files stands for the end of the disk."""
+        folder = tmp_path / "temporary"
+        folder.mkdir()
+        frame.to_csv(tmp_path / "data.csv", index=False)
+        code = (
+            "import resource, sys; from tplrepro.datasets import read_sequences, spill; spill.IN_MEMORY = 0;"
+            "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)); read_sequences(sys.argv[1])"
+        )
+        words = [sys.executable, "-c", code, str(tmp_path / "data.csv")]
+        done = subprocess.run(words, capture_output=True, text=True, env=os.environ | {"TMPDIR": str(folder)})
+        found = f"OSError: there must be room for a temporary file, found none in {folder} after 0 MB; set TMPDIR to"
+        assert found in done.stderr
+        assert list(folder.iterdir()) == []
 
     @pytest.mark.slow
     def test_a_large_file_within_a_memory_limit(self, tmp_path):

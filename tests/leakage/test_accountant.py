@@ -60,7 +60,7 @@ def test_the_first_releases(sides):
     account = tpl.TemporalAccountant(*sides)
     assert account.compose(0.7) is account
     assert account.epsilons.tolist() == account.bpl.tolist() == account.fpl.tolist() == account.tpl.tolist() == [0.7]
-    assert repr(account) == "TemporalAccountant(1 releases, 0.7 nats spent)"
+    assert repr(account) == "TemporalAccountant(1 release, 0.7 nats spent)"
 
 
 budgets = st.one_of(st.sampled_from([0.1, 1.0]), st.floats(-3, 1).map(lambda exponent: 10.0**exponent))

@@ -41,8 +41,8 @@ def test_all_of_it_is_as_with_lists(lists):
     assert back(sequences.select(np.flatnonzero(odd))) == lists[1::2]
     for size in (1, 4):
         blocks = list(sequences.blocks(size))
-        assert [one for block in blocks for one in back(block)] == lists
-        assert all(len(block.values) < size + max(map(len, lists), default=0) for block in blocks if len(block))
+        assert [p for block in blocks for one in back(block) for p in itertools.pairwise(one)] == pairs
+        assert all(len(block.values) <= 2 * size + 2 for block in blocks)
 
 
 def test_users_items_and_bounds_and_nothing_can_be_changed():

@@ -1,15 +1,17 @@
 """From anybody's observations (who was in which state at what time) to sequences of states.
 
 Observations come as a CSV file (plain or compressed), one of `FORMATS`, a folder of either, a partitioned
-Parquet folder, an SPMF file or a DataFrame. A row is one observation, a spell with an end, or a sequence of
-states. A state is the value of a column, or the cell of a geographic position. Users and states keep
-their names, including "007" and "NA": text becomes whole numbers only if the whole column consists of whole
-numbers. Observations are ordered by instant; time steps follow the local clock given by the offset or time
-zone.
+Parquet folder, the first sheet of an Excel workbook, an SPMF file or a DataFrame. A row is one observation, a
+spell with an end, or a sequence of states. A state is the value of a column, or the cell of a geographic
+position. Users and states keep their names, including "007" and "NA": text becomes whole numbers only if the
+whole column consists of whole numbers. Observations are ordered by instant; time steps follow the local clock
+given by the offset or time zone.
 """
 
 import re
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from itertools import pairwise
@@ -24,6 +26,7 @@ import pyarrow.dataset
 
 from tplrepro.datasets.grid import Box, Grid
 from tplrepro.datasets.reading import DataFormatError
+from tplrepro.datasets.spill import Codes, RowsByUser, Spill
 from tplrepro.datasets.table import (
     find_columns,
     likely_format,
@@ -34,9 +37,11 @@ from tplrepro.datasets.table import (
     rows_of_table,
     whole_numbers,
 )
-from tplrepro.datasets.time_steps import fixed_steps, held_share, observed_sequences
+from tplrepro.datasets.time_steps import fixed_steps, held_steps, observed_sequences
 from tplrepro.markov.sequences import Sequences
+from tplrepro.progress import progress_bar
 from tplrepro.validation import warn_caller
+from tplrepro.words import counted
 
 #: First bytes of a file that is no text -> its format, as pyarrow.dataset calls it.
 FORMATS = {b"PAR1": "parquet", b"ARROW1": "ipc", b'{"': "json"}
@@ -47,9 +52,9 @@ WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nano
 LATEST = 1e11  # seconds since 1970: the year 5138
 OPTIONAL = ("user", "time")
 LOCAL = {"time": "clock of time", "until": "clock of until"}  # instants -> the local clock there, where it differs
-PART = 1_000_000  # rows that are sorted at once
 CLOCK = r"\d?\d:\d\d(:\d\d)?( [AP]M)?"  # a time of day alone
 OFFSET = r"(\d:\d\d\S*?)\s*(?:Z|[+-]\d\d(?::?\d\d)?)$"  # after a time of day
+EXCEL = re.compile(rb"(?s)PK\x03\x04.*(xl/|Content_Types)")
 SPMF = re.compile(rb"(@[^\n]*\n|\s)*\d+\s+(-1\s+\d+\s+)*-1\s+-2\s")
 
 Place = Callable[[int], str]  # a row -> where it stands, for messages
@@ -73,12 +78,13 @@ def read_sequences(
     until: Hashable = None,
     bins: int | None = None,
     binning: str = "quantiles",
+    progress: bool = False,
 ) -> Sequences:
     """Sequences of states from observations, one per row in any order.
 
     Parameters
     ----------
-    data : DataFrame, or path of a CSV, Parquet, Feather, JSON lines or SPMF file, or of a folder of tables
+    data : DataFrame, or path of a CSV, Excel, Parquet, Feather, JSON lines or SPMF file, or of a folder of tables
     user, time, state : column names, or column numbers from 0 in CSV files without a header; by default the first
         column with one of the `USUAL_NAMES`
         Without users each file is one user, with a warning if that user would be in two states at once;
@@ -100,11 +106,15 @@ def read_sequences(
     same_time : "first", "last" or "rows": which states of a user at one time count; "rows" are all, as steps in the
         order of the rows
         By default different states are an error, and equal ones count once, with a warning.
+    progress : show how many rows were read
+
+    Files may be larger than memory: what exceeds `spill.IN_MEMORY` bytes goes to a temporary file (24 to 40 bytes a
+    row), from which the values of the result are mapped. Memory then grows with the numbers of users, states and
+    sequences, and with the rows of the user who has most.
 
     Raises FileNotFoundError; DataFormatError, a ValueError, if a file cannot be read; ValueError for a
     missing column, missing or unreadable users or times, numbers as times that can be no seconds, a user in
-    two states
-    at one time, and arguments that do not fit together; and the errors of `fixed_steps` and `Grid`.
+    two states at one time, and arguments that do not fit together; and the errors of `fixed_steps` and `Grid`.
 
     Examples
     --------
@@ -115,6 +125,8 @@ def read_sequences(
     """
     if not isinstance(data, pd.DataFrame) and not Path(data).exists():
         raise FileNotFoundError(f"there must be a file or folder {data}, found none; check its name")
+    if not isinstance(data, pd.DataFrame) and _begins_like(Path(data), EXCEL):
+        data = _read_workbook(Path(data))
     positions = dict(zip(POSITION, (latitude, longitude), strict=True))
     has_coordinates = any(argument is not None for argument in (latitude, longitude, box))
     if (has_coordinates and cell_km is None) or (cell_km is not None and state is not None):
@@ -132,126 +144,170 @@ def read_sequences(
             wanted |= {"time": parts[0], "clock": "+".join(map(str, parts[1:]))}
         if until is not None:
             wanted["until"] = until
+    frames: Iterator[pd.DataFrame]
+    is_text = False
     if isinstance(data, pd.DataFrame):
         source = data.attrs.get("source", "the DataFrame")
         columns = find_columns(wanted, list(data.columns), source, optional=OPTIONAL)
         frame = data.iloc[:, [*columns.values()]].set_axis([*columns], axis=1)
         place: Place = lambda row: f"{data.index.name or 'row'} {data.index[row]} of {source}"  # noqa: E731
+        frames = (_with_instants(block, time_format, place) for block in [frame] if len(block))
     else:
         source, path = str(data), Path(data)
-        if not path.is_dir() and _is_spmf(path):
+        if _begins_like(path, SPMF):
             return _read_spmf(path)
-        frame, place = _read_files(path, wanted, time_format)
-    if frame.empty or (step is not None and "time" not in frame):
-        lacking = "observations, found no row" if frame.empty else f"times, found none for step={step!r}"
-        raise ValueError(f"there must be {lacking} in {source}; check the file and the names of its columns")
-    if "user" in frame:
-        _check_filled(frame["user"], "user", place)
+        frames, place, is_text = _read_files(path, wanted, time_format)
+    users, states = Codes(is_text), Codes(is_text)
+    frames = _checked(frames, step, source, place, progress)
     if several:
-        return _sequences_of_rows(frame)
-    if isinstance(data, pd.DataFrame):
-        frame = _with_instants(frame, time_format, place)
-    users, names = _coded(frame["user"]) if "user" in frame else (np.zeros(len(frame), np.int32), np.zeros(1, int))
-    if cell_km is None:
-        cells, states = _binned(*_coded(frame["state"]), bins, binning, place)
-    else:
-        degrees = [frame[name].to_numpy(float) for name in positions]
-        around = [float(edge(one)) for one in degrees for edge in (np.nanmin, np.nanmax)]
-        grid = Grid(Box(*(around if box is None else box)), cell_km)
-        cells = grid.cell(*degrees)
-    times: dict[str, np.ndarray] = {}
-    for name in frame.columns.intersection([*LOCAL, *LOCAL.values()]):
-        times[name] = frame[name].to_numpy()
-        if times[name].dtype.kind in "iuf" and (step is not None or max_gap is not None or until is not None):
-            times[name] = _seconds(times[name], time_unit, place)
-    has_users = "user" in frame
-    del frame
-    reports_of = partial(_reports_of, users, cells, times, same_time, step is not None, has_users, place)
-    found: list[Sequences] = []
-    repeated, held = 0, 0.0
-    for rows in _parts(users):
-        reports, repeats = reports_of(rows)
-        repeated += repeats
-        gap = max_gap
-        if until is not None:
-            gap = None if step is None else reports["time"].max() - reports["time"].min()
-        if step is None:
-            found.append(observed_sequences(reports, max_gap=gap))
-            continue
-        found.append(fixed_steps(reports, step, gap))
-        if max_gap is not None and until is None:
-            held += held_share(reports, step, gap) * len(found[-1].values)
-    if repeated:
-        warn_caller(f"{repeated} rows repeat a user, a time and a state, and count once")
-    if held > 0.0:
-        share = held / sum(len(part.values) for part in found)
+        return _joined(_sequences_of_rows(frames, users, states), lambda seen: _labels_of_rows(states)[seen], users)
+    tally = Counter[str]()
+    try:
+        is_timed = step is not None or max_gap is not None or until is not None
+        rows, edges = _gathered(frames, users, states, partial(_seconds, unit=time_unit) if is_timed else None, place)
+        if cell_km is None:
+            cell_of, labels = _binned(states, bins, binning, lambda code: place(_first_row(rows, code)))
+            cells_of = lambda part: cell_of[part["cell"]]  # noqa: E731
+            labels_of: Callable[[np.ndarray], Any] = lambda seen: labels[seen]  # noqa: E731
+        else:
+            grid = Grid(Box(*(edges.tolist() if box is None else box)), cell_km)
+            cells_of, labels_of = lambda part: grid.cell(*(part[name] for name in POSITION)), grid.labels
+        reports_of = partial(_reports_of, same_time=same_time, local=step is not None, tally=tally)
+        reports = (reports_of(part, cells_of(part), place, bool(users.blocks)) for part in rows.parts(progress))
+        sequences_of = partial(_sequences_of_reports, step=step, max_gap=max_gap, spells=until is not None, tally=tally)
+        found = _joined(map(sequences_of, reports), labels_of, users)
+    except pd.errors.OutOfBoundsDatetime as error:
+        raise _unlike_columns(error, source) from None
+    if tally["repeated"]:
+        warn_caller(f"{tally['repeated']} rows repeat a user, a time and a state, and count once")
+    if tally["held"]:
         warn_caller(
-            f"{share:.1%} of all states are held from an earlier step, for up to max_gap={max_gap!r}: stays among "
-            "them are assumed, not observed; give a shorter max_gap, or none"
+            f"{tally['held'] / len(found.values):.1%} of all states are held from an earlier step, for up to "
+            f"max_gap={max_gap!r}: stays among them are assumed, not observed; give a shorter max_gap, or none"
         )
-    return _joined(found, (lambda seen: np.asarray(states)[seen]) if cell_km is None else grid.labels, names)
+    return found
 
 
-def _coded(column: pd.Series) -> tuple[np.ndarray, Any]:
-    """Codes, -1 for a missing value, and what they stand for."""
-    codes, labels = pd.factorize(column)
-    return codes.astype(np.int32), np.asarray(labels)
+def _checked(
+    frames: Iterable[pd.DataFrame], step: Any, source: str, place: Place, progress: bool
+) -> Iterator[pd.DataFrame]:
+    """The frames; an error for a missing user, no times for steps, or no row at all."""
+    remedy = f"in {source}; check the file and the names of its columns"
+    begin = 0
+    with progress_bar(None, progress, "reading", "row") as bar:
+        for frame in frames:
+            if step is not None and "time" not in frame:
+                raise ValueError(f"there must be times, found none for step={step!r} {remedy}")
+            if "user" in frame:
+                _check_filled(frame["user"], "user", partial(_later, place, begin))
+            yield frame
+            begin += len(frame)
+            bar.update(len(frame))
+    if not begin:
+        raise ValueError(f"there must be observations, found no row {remedy}")
 
 
-def _parts(users: np.ndarray) -> Iterator[np.ndarray]:
-    """The rows of all users in parts of about `PART` rows, a user's in one, which limits the memory of each part."""
-    if len(users) <= PART:
-        yield np.arange(len(users))
-        return
-    counted = np.bincount(users)
-    part_of = ((np.cumsum(counted) - counted) // PART).astype(np.int32)
-    for part in np.unique(part_of):
-        yield np.flatnonzero(part_of[users] == part)
+def _gathered(
+    frames: Iterable[pd.DataFrame], users: Codes, states: Codes, seconds: Callable | None, place: Place
+) -> tuple[RowsByUser, np.ndarray]:
+    """Codes, positions and times of all rows, and the southern, northern, western and eastern edge of the positions."""
+    rows, edges = RowsByUser(), np.array([np.inf, -np.inf, np.inf, -np.inf])
+    for frame in frames:
+        block = {"user": users.of(frame["user"]) if "user" in frame else np.zeros(len(frame), np.int32)}
+        if "state" in frame:
+            block["cell"] = states.of(frame["state"])
+        for k, name in enumerate(frame.columns.intersection(POSITION)):
+            block[name] = frame[name].to_numpy(float)
+            edges[2 * k] = np.fmin.reduce(block[name], initial=edges[2 * k])
+            edges[2 * k + 1] = np.fmax.reduce(block[name], initial=edges[2 * k + 1])
+        for name in frame.columns.intersection([*LOCAL, *LOCAL.values()]):
+            block[name] = frame[name].to_numpy()
+            if seconds and block[name].dtype.kind in "iuf":
+                block[name] = seconds(block[name], place=partial(_later, place, rows.n_rows))
+        rows.add(block)
+    return rows, edges
+
+
+def _later(place: Place, begin: int, row: int) -> str:
+    """Where a row stands that is counted from `begin`."""
+    return place(begin + row)
+
+
+def _first_row(rows: RowsByUser, code: int) -> int:
+    """The first row whose state has the code."""
+    return min(int(row) for part in rows.parts() for row in part["row"][part["cell"] == code][:1])
 
 
 def _reports_of(
-    users: np.ndarray,
+    part: dict[str, np.ndarray],
     cells: np.ndarray,
-    times: dict[str, np.ndarray],
+    place: Place,
+    has_users: bool,
     same_time: str | None,
     local: bool,
-    has_users: bool,
-    place: Place,
-    rows: np.ndarray,
-) -> tuple[pd.DataFrame, int]:
-    """The reports in these rows, at instants or on the local clock, and how many others repeat one of them."""
-    repeats = 0
-    if "time" in times and same_time != "rows":
+    tally: Counter[str],
+) -> pd.DataFrame:
+    """The reports in these rows, at instants or on the local clock; those that repeat another one are counted."""
+    rows, users = part["row"], part["user"]
+    kept: Any = slice(None)
+    if "time" in part and same_time != "rows":
         place_of_row: Place = lambda row: place(int(rows[row]))  # noqa: E731
-        kept = _one_state_at_a_time(users[rows], times["time"][rows], cells[rows], same_time, place_of_row, has_users)
-        repeats = len(rows) - len(kept) if same_time is None else 0
-        rows = rows[kept]
-    used = {name: times[LOCAL[name] if local and LOCAL[name] in times else name] for name in LOCAL if name in times}
-    time = used["time"][rows] if used else rows
-    reports = pd.DataFrame({"user": users[rows], "time": time, "cell": cells[rows]})
+        kept = _one_state_at_a_time(users, part["time"], cells, same_time, place_of_row, has_users)
+        tally["repeated"] += len(rows) - len(kept) if same_time is None else 0
+    used = {name: part[LOCAL[name] if local and LOCAL[name] in part else name] for name in LOCAL if name in part}
+    time = used.get("time", rows)
+    reports = pd.DataFrame({"user": users[kept], "time": time[kept], "cell": cells[kept]})
     if "until" in used:
-        reports = _closed(reports, used["until"][rows], lambda row: place(int(rows[row])))
-    return reports, repeats
+        rows = rows[kept]
+        reports = _closed(reports, used["until"][kept], lambda row: place(int(rows[row])))
+    return reports
 
 
-def _joined(parts: list[Sequences], labels_of: Callable[[np.ndarray], Any], names: np.ndarray) -> Sequences:
-    """The sequences of all parts, whose states and users are numbers, with labels and names."""
-    seen = np.unique(np.concatenate([part.labels for part in parts]))
+def _sequences_of_reports(
+    reports: pd.DataFrame, step: Any, max_gap: Any, spells: bool, tally: Counter[str]
+) -> Sequences:
+    """The sequences of the users of a part; states that are held are counted."""
+    if spells:
+        max_gap = None if step is None else reports["time"].max() - reports["time"].min()
+    if step is None:
+        return observed_sequences(reports, max_gap=max_gap)
+    found = fixed_steps(reports, step, max_gap)
+    if max_gap is not None and not spells:
+        tally["held"] += held_steps(reports, step, max_gap)
+    return found
+
+
+def _joined(parts: Iterable[Sequences], labels_of: Callable[[np.ndarray], Any], users: Codes) -> Sequences:
+    """The sequences of all parts, whose states and users are codes, with labels and names."""
+    values, own, lengths, owners = Spill(), [], [], []
+    for part in parts:
+        values.append(part.values)
+        own.append(part.labels)
+        lengths.append(part.lengths)
+        owners.append(part.users)
+    seen = np.unique(np.concatenate(own))
     ordered = Sequences.from_flat(np.asarray(labels_of(seen)), [0, len(seen)])
-    values = np.concatenate([ordered.values[np.searchsorted(seen, part.labels)][part.values] for part in parts])
-    offsets = np.cumsum([0, *np.concatenate([part.lengths for part in parts])])
-    return Sequences(values, offsets, ordered.labels, names[np.concatenate([part.users for part in parts])])
+    coded = Spill()
+    for k, labels in enumerate(own):
+        coded.append(ordered.values[np.searchsorted(seen, labels)][values.read(k)])
+    offsets = np.cumsum([0, *np.concatenate(lengths)])
+    owner = np.concatenate(owners)
+    return Sequences(coded.joined(), offsets, ordered.labels, users.labels[owner] if users.blocks else owner)
+
+
+def column_names(path: Path) -> list[Hashable]:
+    """The names of the columns of a file."""
+    if _begins_like(path, EXCEL):
+        return list(_read_workbook(path).columns)
+    kind = _format(path)
+    return [*(pa.dataset.dataset(path, format=kind).schema.names if kind else read_header(path)[1])]
 
 
 def _several(data: str | Path | pd.DataFrame, given: Hashable, mark: str) -> list[Hashable]:
     """The columns that "first..last" or "a+b" names, unless a column has that name itself."""
     if not isinstance(given, str) or mark not in given:
         return []
-    if isinstance(data, pd.DataFrame):
-        names: list[Hashable] = list(data.columns)
-    else:
-        kind = _format(Path(data))
-        names = [*(pa.dataset.dataset(data, format=kind).schema.names if kind else read_header(data)[1])]
+    names: list[Hashable] = list(data.columns) if isinstance(data, pd.DataFrame) else column_names(Path(data))
     parts = given.split(mark)
     if given in names or mark == "+":
         return [] if given in names else [*parts]
@@ -263,17 +319,27 @@ def _several(data: str | Path | pd.DataFrame, given: Hashable, mark: str) -> lis
     return [name if parts[0] in names else k for k, name in enumerate(names)][ends[0] : ends[1] + 1]
 
 
-def _sequences_of_rows(frame: pd.DataFrame) -> Sequences:
+def _sequences_of_rows(frames: Iterable[pd.DataFrame], users: Codes, states: Codes) -> Iterator[Sequences]:
     """One sequence per row, of the states in its columns; a missing one ends it."""
-    values = frame.drop(columns="user", errors="ignore")
-    cells, states = pd.factorize(values.to_numpy(dtype=object).ravel())
-    times = np.tile(np.arange(values.shape[1]), len(values))
-    reports = pd.DataFrame({"user": np.repeat(np.arange(len(values)), values.shape[1]), "time": times, "cell": cells})
-    found = observed_sequences(reports)
-    names = states.tolist()
-    labels = np.asarray(whole_numbers(names) if all(isinstance(name, str) for name in names) else states)
-    users = frame["user"].to_numpy() if "user" in frame else np.arange(len(values))
-    return Sequences.from_flat(labels[found.labels][found.values], found.offsets, users[found.users])
+    begin = 0
+    for frame in frames:
+        values = frame.drop(columns="user", errors="ignore")
+        index = np.arange(begin, begin + len(values))
+        times = np.tile(np.arange(values.shape[1]), len(values))
+        cells = states.of(pd.Series(values.to_numpy(dtype=object).ravel()))
+        found = observed_sequences(
+            pd.DataFrame({"user": np.repeat(index, values.shape[1]), "time": times, "cell": cells})
+        )
+        if "user" in frame:
+            found = replace(found, users=users.of(frame["user"])[found.users - begin])
+        begin += len(values)
+        yield found
+
+
+def _labels_of_rows(states: Codes) -> np.ndarray:
+    """Labels of states, as whole numbers if they are texts of these."""
+    labels = states.labels
+    return np.asarray(whole_numbers(labels.tolist())) if all(isinstance(name, str) for name in labels) else labels
 
 
 def _closed(reports: pd.DataFrame, ends: np.ndarray, place: Place) -> pd.DataFrame:
@@ -294,17 +360,18 @@ def _closed(reports: pd.DataFrame, ends: np.ndarray, place: Place) -> pd.DataFra
 
 
 def _binned(
-    codes: np.ndarray, labels: np.ndarray, bins: int | None, binning: str, place: Place
+    states: Codes, bins: int | None, binning: str, place_of: Callable[[int], str]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Codes and labels of states as they are, or of bins; an error for measured numbers that are not in bins."""
+    """The cell of each code of a state, the last for code -1, and labels; bins of measured numbers, else an error."""
+    labels = states.labels
     numbers = labels if labels.dtype.kind in "iuf" else parse_numbers(pd.Series(labels).astype(str))
     if bins is None:
         if numbers is None or numbers.dtype.kind != "f" or np.all(numbers == np.floor(numbers)):
-            return codes, labels
+            return np.append(np.arange(len(labels)), -1), labels
         measured = int(np.argmax(numbers != np.floor(numbers)))
         raise ValueError(
-            f"states must be whole numbers or labels, found {labels[measured]} in "
-            f"{place(int(np.argmax(codes == measured)))}; give bins=5, with binning='quantiles' or 'width'"
+            f"states must be whole numbers or labels, found {labels[measured]} in {place_of(measured)}; "
+            "give bins=5, with binning='quantiles' or 'width'"
         )
     if numbers is None or bins < 2 or binning not in ("quantiles", "width"):
         raise ValueError(
@@ -314,13 +381,22 @@ def _binned(
     shares = np.linspace(0, 1, bins + 1)
     low, high = numbers.min(), numbers.max()
     by_width = low + (high - low) * shares
-    edges = np.unique(by_width if binning == "width" else np.quantile(numbers[codes[codes >= 0]], shares))
+    edges = np.unique(by_width if binning == "width" else _quantiles(numbers, states.counts, shares))
     index = np.clip(np.searchsorted(edges, numbers, "right") - 1, 0, max(len(edges) - 2, 0))
     names = np.array([f"{a:g} to {b:g}" for a, b in pairwise(edges)] or [f"{low:g}"])
-    return np.where(codes < 0, -1, index[codes]), names
+    return np.append(index, -1), names
 
 
-def _seconds(times: np.ndarray, unit: str | None, place: Place) -> np.ndarray:
+def _quantiles(numbers: np.ndarray, counts: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """`np.quantile` of numbers that are repeated so often."""
+    order = np.argsort(numbers)
+    upto = np.cumsum(counts[order])
+    index = shares * (upto[-1] - 1)
+    below, above = (numbers[order][np.searchsorted(upto, edge(index), "right")] for edge in (np.floor, np.ceil))
+    return np.array([np.quantile(ends, share) for *ends, share in zip(below, above, index % 1.0, strict=True)])
+
+
+def _seconds(times: np.ndarray, place: Place, unit: str | None) -> np.ndarray:
     """Times that are numbers, as seconds; an error if they would be centuries away."""
     if unit not in (None, *UNITS):
         raise ValueError(f"time_unit must be one of {', '.join(UNITS)}, found {unit!r}; give one, or no unit")
@@ -356,17 +432,18 @@ def _one_state_at_a_time(
         if not has_users:
             remedy = "user= the column that tells users apart, or " + remedy
         raise ValueError(
-            f"a user must be in one state at a time, found another one in {again.sum()} rows, such as in "
+            f"a user must be in one state at a time, found another one in {counted(again.sum(), 'row')}, such as in "
             f"{place(first)} and {place(second)}; give {remedy}"
         )
     return distinct.index.to_numpy()
 
 
-def _read_files(path: Path, wanted: Mapping[str, Hashable], time_format: str | None) -> tuple[pd.DataFrame, Place]:
-    """The wanted columns of a file, or of all files of a folder; without a column of users, each file is a user's.
+def _read_files(
+    path: Path, wanted: Mapping[str, Hashable], time_format: str | None
+) -> tuple[Iterator[pd.DataFrame], Place, bool]:
+    """The wanted columns of a file, or of all files of a folder, block by block; and whether all are text.
 
-    Texts of users and states become codes and texts of times become instants block by block, so that a file
-    may be much larger than memory.
+    Without a column of users, each file is a user's.
     """
     files = [path]
     if path.is_dir():
@@ -379,41 +456,43 @@ def _read_files(path: Path, wanted: Mapping[str, Hashable], time_format: str | N
             raise DataFormatError(
                 f"there must be files that end in {', '.join(TABLES)}, found {plt or 'none'}; {remedy}", path
             )
-    starts, tables, times = [0], [], []
+    starts = [0]
 
     def place(row: int) -> str:
         number = int(np.searchsorted(starts, row, "right")) - 1
         file, row = files[number], row - starts[number]
         return f"{f'row {row}' if _format(file) else f'line {line_of(row, file, wanted, optional=OPTIONAL)}'} of {file}"
 
-    rows, like = 0, dict[str, tuple]()
-    for file in files:
-        for table in filter(len, _blocks(file, wanted)):
-            if files != [path]:
-                table = _with_user(table, file)
-            begin = rows
-            named = table.select([name for name in (*LOCAL, "clock") if name in table.column_names])
-            instants = _with_instants(named.to_pandas(), time_format, lambda row: place(begin + row), like)  # noqa: B023
-            rows += len(table)
-            tables.append(table.drop_columns(named.column_names) if named.column_names else table)
-            times.append(instants)
-        starts.append(rows)
-    if not rows:
-        return pd.DataFrame(), place
-    try:
-        joined = pa.concat_tables(tables, promote_options="default").unify_dictionaries()
-        instants = pd.concat(times, ignore_index=True)
-    except (pa.ArrowTypeError, pa.ArrowInvalid, pd.errors.OutOfBoundsDatetime) as error:
-        raise DataFormatError(
-            f"a column must be of one kind in all files, found two ({error}); convert one", path
-        ) from None
-    del tables, times
-    frame = joined.to_pandas(integer_object_nulls=True, split_blocks=True, self_destruct=True)
-    del joined
-    for name in frame.columns:
-        if isinstance(frame[name].dtype, pd.CategoricalDtype) and not any(map(_format, files)):
-            frame[name] = frame[name].cat.rename_categories(whole_numbers(frame[name].cat.categories.tolist()))
-    return frame.assign(**instants), place
+    def frames() -> Iterator[pd.DataFrame]:
+        rows, names, like, schema = 0, list[str](), dict[str, tuple](), pa.schema([])
+        for file in files:
+            for table in filter(len, _blocks(file, wanted)):
+                if files != [path]:
+                    table = _with_user(table, file)
+                names = names or table.column_names
+                if set(names) != set(table.column_names):
+                    raise DataFormatError(
+                        f"all files of a folder must have the columns {', '.join(names)}, found "
+                        f"{', '.join(table.column_names)}; add or rename one",
+                        file,
+                    )
+                times = table.select([name for name in (*LOCAL, "clock") if name in table.column_names])
+                others = table.drop_columns(times.column_names) if times.column_names else table
+                try:
+                    schema = pa.unify_schemas([schema, others.schema], promote_options="default")
+                except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
+                    raise _unlike_columns(error, path) from None
+                instants = _with_instants(times.to_pandas(), time_format, partial(_later, place, rows), like)
+                rows += len(table)
+                yield others.to_pandas(integer_object_nulls=True).assign(**instants)
+            starts.append(rows)
+
+    return frames(), place, not any(map(_format, files))
+
+
+def _unlike_columns(error: Exception, path: str | Path) -> DataFormatError:
+    """The error for a column that is of one kind here and of another one there."""
+    return DataFormatError(f"a column must be of one kind in all files, found two ({error}); convert one", path)
 
 
 def _blocks(path: Path, wanted: Mapping[str, Hashable]) -> Iterator[pa.Table]:
@@ -518,9 +597,27 @@ def _unlike_times(text: str, time_format: str | None, place: str) -> ValueError:
     )
 
 
-def _is_spmf(path: Path) -> bool:
+def _begins_like(path: Path, pattern: re.Pattern[bytes]) -> bool:
+    """Whether the path is that of a file whose first bytes match."""
+    if path.is_dir():
+        return False
     with open(path, "rb") as file:
-        return SPMF.match(file.read(1 << 16)) is not None
+        return pattern.match(file.read(1 << 16)) is not None
+
+
+def _read_workbook(path: Path) -> pd.DataFrame:
+    """The first sheet of an Excel workbook, whose rows have the numbers that Excel shows."""
+    from python_calamine import CalamineError
+
+    try:
+        frame = pd.read_excel(path, engine="calamine")
+    except CalamineError as error:
+        raise DataFormatError(
+            f"there must be a whole Excel workbook, found a broken one ({error}); save it again", path
+        ) from None
+    frame.index = pd.RangeIndex(2, len(frame) + 2, name="row")
+    frame.attrs["source"] = str(path)
+    return frame
 
 
 def _read_spmf(path: Path) -> Sequences:

@@ -52,17 +52,17 @@ def fixed_steps(
     return _sequences(states[source], group[source], breaks, users)
 
 
-def held_share(
+def held_steps(
     frame: pd.DataFrame, step: str | float | timedelta, max_gap: str | float | timedelta | None = None
-) -> float:
-    """The share of the states of `fixed_steps` that are held from an earlier step, without a report of their own.
+) -> int:
+    """How many states of `fixed_steps` are held from an earlier step, without a report of their own.
 
     >>> reports = pd.DataFrame({"user": 1, "time": [0.0, 4.0, 11.0, 31.0], "cell": [5, 6, 5, 6]})
-    >>> round(held_share(reports, step=5, max_gap=10), 3), held_share(reports, step=5)
-    (0.333, 0.0)
+    >>> held_steps(reports, step=5, max_gap=10), held_steps(reports, step=5)
+    (2, 0)
     """
     *_, lengths = _steps_of_reports(frame, step, max_gap, "cell", "user")
-    return float(np.maximum(lengths - 1, 0).sum() / max(lengths.sum(), 1))
+    return int(np.maximum(lengths - 1, 0).sum())
 
 
 def _steps_of_reports(frame: pd.DataFrame, step: Any, max_gap: Any, state: str, user: str | list[str]) -> tuple:

@@ -31,6 +31,7 @@ from tplrepro.leakage.temporal import Matrix, TemporalLeakage, accumulate, loss_
 from tplrepro.leakage.temporal_profile import TemporalPrivacyProfile, profiles_along
 from tplrepro.search import largest_within
 from tplrepro.validation import check_alpha, check_delta, check_epsilon, check_horizon, check_level, one_number
+from tplrepro.words import counted
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
@@ -101,8 +102,8 @@ class TemporalAccountant(Suggesting):
     def __repr__(self) -> str:
         spent = _budgets(self._ledger)
         return (
-            f"TemporalAccountant({sum(n for epsilon, n in spent if epsilon)} releases, "
-            f"{sum(epsilon * n for epsilon, n in spent):.6g} nats spent)"
+            f"TemporalAccountant({counted(sum(n for epsilon, n in spent if epsilon), 'release')}, "
+            f"{counted(sum(epsilon * n for epsilon, n in spent), 'nat', '.6g')} spent)"
         )
 
     def __len__(self) -> int:

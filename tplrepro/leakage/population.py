@@ -26,7 +26,7 @@ from tplrepro.files import write_whole
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.prior_free import PriorFreeLoss
 from tplrepro.leakage.temporal import accumulate_steps, temporal_privacy_leakage
-from tplrepro.markov.sequences import Sequences, as_sequences, count_transitions
+from tplrepro.markov.sequences import BLOCK, Sequences, as_sequences, count_transitions
 from tplrepro.markov.shrinkage import pooled_matrix, sparse_user_matrix, user_matrices
 from tplrepro.markov.transition import SPARSE_FROM, TransitionMatrix
 from tplrepro.progress import progress_bar
@@ -194,8 +194,11 @@ def loss_of_all_users(
     pooled: dict[str, Any] = {"backward": pooled_matrix(counts.T, smoothing)}
     pooled["forward"] = pooled_matrix(counts, smoothing)
     hulls: dict[str, list] = {side: [] for side in SIDES}
-    for start in range(0, first.size - 1, BATCH):  # which limits the memory
-        _, of_user, offsets, values = _batch(data, first, start, start + BATCH)
+    stop, before = 0, data.offsets[first]  # values of earlier users
+    while stop < first.size - 1:  # in batches, which limits the memory
+        start, most = stop, int(np.searchsorted(before, before[stop] + BLOCK, "right")) - 1
+        stop = min(start + BATCH, max(most, start + 1), first.size - 1)
+        _, of_user, offsets, values = _batch(data, first, start, stop)
         part = Sequences(values, offsets, np.arange(data.n_states), np.arange(offsets.size - 1))
         for _, matrices in user_matrices(of_user, part, pooled, smoothing, prior_weight, False):
             for side, rows in matrices.items():

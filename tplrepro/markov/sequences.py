@@ -6,6 +6,7 @@ sequence begins: a million sessions as a list of arrays would be a million Pytho
 """
 
 import itertools
+import mmap
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,6 +20,8 @@ from tplrepro.states import checked_states
 from tplrepro.validation import FrozenArrays, check_choice, check_horizon
 
 COLUMNS = ["user", "time", "state"]
+#: Values that are worked on at once.
+BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,11 +71,14 @@ class Sequences(FrozenArrays):
                 f"users must name the user of each of {len(offsets) - 1} sequences, found {len(users)}; "
                 "repeat a user with several"
             )
-        if values.size and not 0 <= values.min() <= values.max() < len(labels):
-            raise ValueError(
-                f"values must be codes from 0 to {len(labels) - 1}, found {values.min()} to {values.max()}; "
-                "give each a label"
-            )
+        for start in range(0, len(values), BLOCK):
+            part = values[start : start + BLOCK]
+            if not 0 <= part.min() <= part.max() < len(labels):
+                raise ValueError(
+                    f"values must be codes from 0 to {len(labels) - 1}, found {values.min()} to {values.max()}; "
+                    "give each a label"
+                )
+            _release(values)
         for name, array in {"values": values, "offsets": offsets, "labels": labels, "users": users}.items():
             object.__setattr__(self, name, array)
         super().__post_init__()
@@ -100,6 +106,13 @@ class Sequences(FrozenArrays):
         return len(self.labels)
 
     @property
+    def n_users(self) -> int:
+        """The number of distinct users."""
+        import pandas as pd
+
+        return len(pd.factorize(self.users, use_na_sentinel=False)[1])
+
+    @property
     def lengths(self) -> np.ndarray:
         return np.diff(self.offsets)
 
@@ -117,21 +130,40 @@ class Sequences(FrozenArrays):
     def select(self, which: ArrayLike) -> Self:
         """The sequences at a boolean mask (k,) or an index array; states keep their codes."""
         which = np.asarray(which)
-        lengths = self.lengths[which]
-        offsets = np.concatenate([[0], np.cumsum(lengths)])
-        take = np.repeat(self.offsets[:-1][which] - offsets[:-1], lengths) + np.arange(offsets[-1])
-        return replace(self, values=self.values[take], offsets=offsets, users=self.users[which])
+        return self.gather(self.offsets[:-1][which], self.offsets[1:][which], which)
 
-    def blocks(self, size: int = 1 << 20) -> Iterator["Sequences"]:
-        """These sequences in parts of about `size` values, which limits the memory of work on each."""
+    def blocks(self, size: int = BLOCK) -> Iterator["Sequences"]:
+        """These sequences in parts of about `size` values, which limits the memory of work on each.
+
+        A longer sequence is cut; the next part begins with the value that the one before ends with, so that no
+        step is lost.
+        """
         if len(self.values) <= size:
             yield self
             return
-        limits = np.searchsorted(self.offsets, np.arange(0, len(self.values), size))
-        for start, stop in itertools.pairwise(np.unique([*limits, len(self)]).tolist()):
-            offsets = self.offsets[start : stop + 1]
-            values = self.values[offsets[0] : offsets[-1]]
-            yield Sequences(values, offsets - offsets[0], self.labels, self.users[start:stop])
+        starts, stops, owner = self.stretches(size)
+        limits = np.searchsorted(starts, np.arange(0, len(self.values), size))
+        for first, last in itertools.pairwise(np.unique([*limits, len(owner)]).tolist()):
+            yield self.gather(starts[first:last], stops[first:last], owner[first:last])
+            _release(self.values)
+
+    def stretches(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Where sequences, cut after so many steps, begin and end in `values`, and which sequence each is of.
+
+        >>> s = Sequences.from_flat([7, 8, 7, 7, 8], [0, 4, 5])
+        >>> [places.tolist() for places in s.stretches(2)]
+        [[0, 2, 4], [3, 4, 5], [0, 0, 1]]
+        """
+        pieces = np.maximum(-(-(self.lengths - 1) // steps), 1)
+        owner = np.repeat(np.arange(len(self)), pieces)
+        starts = self.offsets[owner] + steps * (np.arange(owner.size) - (np.cumsum(pieces) - pieces)[owner])
+        return starts, np.minimum(starts + steps + 1, self.offsets[owner + 1]), owner
+
+    def gather(self, starts: np.ndarray, stops: np.ndarray, owner: np.ndarray) -> Self:
+        """The values from each start to its stop as sequences of the owners' users."""
+        offsets = np.concatenate([[0], np.cumsum(stops - starts)])
+        take = np.repeat(starts - offsets[:-1], stops - starts) + np.arange(offsets[-1])
+        return replace(self, values=np.asarray(self.values[take]), offsets=offsets, users=self.users[owner])
 
     def by_user(self) -> dict[Any, list[np.ndarray]]:
         """The list of sequences of each user, users in order of first appearance."""
@@ -303,6 +335,12 @@ def _factorize(states: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.
     except TypeError as error:
         raise ValueError(f"labels must be of one kind, to be sorted, found a mix ({error}); convert them") from None
     return labels[order], np.argsort(order).astype(np.int32)[codes]
+
+
+def _release(values: np.ndarray) -> None:
+    """Give back the memory of values that are mapped from a file; they are read again when they are needed."""
+    if isinstance(values, np.memmap) and hasattr(mmap, "MADV_DONTNEED"):
+        values._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
 
 
 def _whole_number(value: Any) -> int | None:

@@ -11,7 +11,7 @@ posterior draw is much more peaked than the mean of the posterior; this differen
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,8 @@ from tplrepro.validation import FrozenArrays, check_horizon, check_probability, 
 
 #: Posterior draws of more states (one number for each pair of them) are refused: 3.2 GB.
 LARGEST_DENSE = 20_000
+#: How often users were drawn, times draws, that are held at once in the bootstrap.
+TIMES_AT_ONCE = 1 << 24
 
 
 def posterior_draws(
@@ -111,8 +113,8 @@ def bootstrap_draws(
 def bootstrap_counts(sequences: Any, draws: int, *, rng: np.random.Generator, progress: bool = False) -> Iterator[Any]:
     """Counts of steps (n, n), csr_arrays, of users that are redrawn with replacement.
 
-    The same draws as those of `bootstrap_draws` with users as groups, from a sparse matrix of users by
-    distinct steps: a draw is one product with it. `progress` shows a bar.
+    The same draws as those of `bootstrap_draws` with users as groups, from sparse matrices of users by
+    distinct steps: a draw is one product with them. `progress` shows a bar.
 
     Examples
     --------
@@ -127,26 +129,36 @@ def bootstrap_counts(sequences: Any, draws: int, *, rng: np.random.Generator, pr
     coded = as_sequences(sequences)
     n = coded.n_states
     users, names = pd.factorize(coded.users, use_na_sentinel=False)
+    coded = replace(coded, users=users)
     counts, _ = count_transitions(coded)
     steps = np.sort(np.ravel_multi_index(counts.nonzero(), counts.shape))
-    table = scipy.sparse.csr_array((len(names), steps.size))
-    start = 0
-    for block in coded.blocks():
-        before, after = block.transitions()
-        kind = np.searchsorted(steps, before.astype(np.int64) * n + after)
-        user = np.repeat(users[start : start + len(block)], np.maximum(block.lengths - 1, 0))
-        table = table + scipy.sparse.coo_array((np.ones(user.size), (user, kind)), shape=table.shape).tocsr()
-        start += len(block)
 
     def redrawn() -> Iterator[Any]:
+        at_once = max(1, TIMES_AT_ONCE // len(names))
         with progress_bar(draws, progress, "bootstrap", "draw") as bar:
-            for _ in range(draws):
-                chosen = rng.integers(len(names), size=len(names))
-                times = np.bincount(chosen, minlength=len(names)) @ table
-                yield scipy.sparse.coo_array((times, (steps // n, steps % n)), shape=(n, n)).tocsr()
-                bar.update()
+            for start in range(0, draws, at_once):
+                chosen = (rng.integers(len(names), size=len(names)) for _ in range(start, min(start + at_once, draws)))
+                times = np.array([np.bincount(one, minlength=len(names)).astype(np.int32) for one in chosen])
+                total = np.zeros((len(times), steps.size))
+                for block in coded.blocks():
+                    members, member = np.unique(block.users, return_inverse=True)
+                    total += times[:, members] @ _steps_by_user(block, member, steps)
+                for one in total:
+                    yield scipy.sparse.coo_array((one, (steps // n, steps % n)), shape=(n, n)).tocsr()
+                    bar.update()
 
     return redrawn()
+
+
+def _steps_by_user(data: Sequences, users: np.ndarray, steps: np.ndarray) -> Any:
+    """Counts of each user's steps, for the users 0, 1, ... of the sequences and the numbers of steps, sorted."""
+    import scipy.sparse
+
+    before, after = data.transitions()
+    kind = np.searchsorted(steps, before.astype(np.int64) * data.n_states + after)
+    user = np.repeat(users, np.maximum(data.lengths - 1, 0))
+    shape = (users.max(initial=-1) + 1, steps.size)
+    return scipy.sparse.coo_array((np.ones(user.size), (user, kind)), shape=shape).tocsr()
 
 
 @dataclass(frozen=True)

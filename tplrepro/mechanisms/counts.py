@@ -25,7 +25,7 @@ from tplrepro.validation import (
     check_budgets,
     check_choice,
     check_noise_multipliers,
-    one_number,
+    check_sensitivity,
     warn_caller,
 )
 
@@ -93,10 +93,7 @@ def release_counts(
         )
     check = check_noise_multipliers if gaussian else check_budgets
     levels = check(arguments[wanted], horizon=counts.shape[0])
-    remedy = "give the most that one user changes the counts of one time point, in sum"
-    sensitivity = one_number(as_numbers(sensitivity, "sensitivity must be a number", remedy), "sensitivity", remedy)
-    if not 0 < sensitivity < inf:
-        raise ValueError(f"sensitivity must be finite and greater than 0, found {sensitivity:g}; {remedy}")
+    sensitivity = check_sensitivity(sensitivity)
     if mechanism == "numpy":
         warn_caller("NumPy's noise is for experiments, its lowest bits may reveal counts; release them with 'opendp'")
         scale = (sensitivity / levels).reshape(-1, *[1] * (counts.ndim - 1))

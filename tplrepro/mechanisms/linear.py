@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, diags_array
 from scipy.special import ndtri
 
-from tplrepro.validation import as_numbers, check_delta, check_horizon, check_level
+from tplrepro.validation import as_numbers, check_delta, check_horizon, check_sensitivity
 
 UP = 1.0 + 1e-12  # above the rounding of the sums
 
@@ -41,7 +41,7 @@ def event_level_budgets(strategy: Any, scale: ArrayLike, sensitivity: float = 1.
     [0.5, 0.375, 0.25, 0.125]
     """
     weights = _weights(strategy, scale)
-    return check_level(sensitivity, "sensitivity") * weights.sum(axis=0)
+    return check_sensitivity(sensitivity) * weights.sum(axis=0)
 
 
 def gaussian_event_level_budgets(
@@ -85,7 +85,7 @@ def gaussian_budgets_of_columns(
     """
     changes = squares.size * check_horizon(n_states, "n_states") * max(n_states - 1, 1)
     quantile = -ndtri(check_delta(delta) / changes)
-    width = check_level(sensitivity, "sensitivity")
+    width = check_sensitivity(sensitivity)
     return (width**2 * (together - squares / 2.0) + width * np.sqrt(squares) * quantile) * UP
 
 

@@ -25,8 +25,9 @@ FALSE_ALARM = 0.05
 #: Fewer steps from a state, on average, are doubtful.
 FEW_STEPS = 10.0
 
-#: More steps are checked on a part of the users, drawn at random, which limits the memory.
-MOST_STEPS = 4_000_000
+#: More steps are checked on a part of the users, drawn at random, which limits the memory; of one or two users who
+#: have more, on stretches of so many steps, drawn at random.
+MOST_STEPS, STRETCH = 4_000_000, 1000
 
 FINE, DOUBTFUL, REFUSED = "fine", "doubtful", "refused"
 
@@ -54,16 +55,21 @@ class Steps:
 
     @classmethod
     def of(cls, data: Sequences) -> "Steps":
-        """The steps of `data`; of about `MOST_STEPS` of them if there are more."""
+        """The steps of `data`, or about `MOST_STEPS` of them if there are more."""
         import pandas as pd
 
         users, names = pd.factorize(data.users, use_na_sentinel=False)
         if data.n_transitions > MOST_STEPS:
-            order = np.random.default_rng(0).permutation(len(names))
-            steps_of = np.bincount(users, np.maximum(data.lengths - 1, 0))
-            enough = max(2, int(np.searchsorted(np.cumsum(steps_of[order]), MOST_STEPS)))
-            drawn = np.isin(users, order[:enough])
-            data, users = data.select(drawn), pd.factorize(users[drawn])[0]
+            rng = np.random.default_rng(0)
+            order = rng.permutation(len(names))
+            steps_of = np.bincount(users, np.maximum(data.lengths - 1, 0))[order]
+            enough = max(2, int(np.searchsorted(np.cumsum(steps_of), MOST_STEPS)))
+            share = MOST_STEPS / steps_of[:enough].sum()
+            starts, stops, owner = data.stretches(STRETCH if share < 1.0 else data.lengths.max())
+            drawn = np.flatnonzero(np.isin(users[owner], order[:enough]))
+            if share < 1.0:
+                drawn = np.sort(rng.choice(drawn, max(1, int(share * drawn.size)), replace=False))
+            data, users = data.gather(starts[drawn], stops[drawn], owner[drawn]), pd.factorize(users[owner[drawn]])[0]
         data, users = data.select(np.argsort(users, kind="stable")), np.sort(users)
         inside = np.ones(data.values.size, dtype=bool)
         starts = data.offsets[:-1][data.lengths > 0]

@@ -62,7 +62,7 @@ def _report(options: dict) -> int:
     given = {name: value for name, value in options.items() if value is not None}
     columns = {name: given[name] for name in (key.replace("-", "_") for key in COLUMNS) if name in given}
     numbers = {name: given[name] for name in NUMBERS if name in given}
-    sequences = read_sequences(options["file"], **columns)
+    sequences = read_sequences(options["file"], **columns, progress=True)
     title = Path(options["file"]).name
     result = report(
         sequences,

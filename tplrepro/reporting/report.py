@@ -33,7 +33,7 @@ from tplrepro.reporting.plans import (
     upper_pair,
 )
 from tplrepro.reporting.sentences import at_each_time, verdict
-from tplrepro.validation import check_horizon, check_level, check_probability, check_smoothing
+from tplrepro.validation import check_horizon, check_level, check_probability, check_sensitivity, check_smoothing
 from tplrepro.words import counted
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ def report(
     """
     alpha, horizon = check_level(alpha, "alpha"), check_horizon(horizon)
     planned = alpha if epsilon is None else check_level(epsilon, "epsilon")
-    sensitivity, smoothing = check_level(sensitivity, "sensitivity"), check_smoothing(smoothing)
+    sensitivity, smoothing = check_sensitivity(sensitivity), check_smoothing(smoothing)
     confidence = check_probability(confidence, "confidence", zero=False, one=False)
     data = as_sequences(sequences)
     counts, states = counted_steps(data)
@@ -224,7 +224,7 @@ def report(
         *checking.check_amount(counts, smoothing),
     )
     adversaries = _adversaries(counts, states, smoothing, confidence)
-    size = {"users": len(set(data.users.tolist())), "sequences": len(data), "states": len(states)}
+    size = {"users": data.n_users, "sequences": len(data), "states": len(states)}
     size |= {"steps": data.n_transitions}
     if steps.user.size < size["steps"]:
         size["checked steps"] = steps.user.size
@@ -300,7 +300,7 @@ def _interval(data, counts, states, smoothing, releases, draws, rng, progress) -
     if not draws or len(states) > MOST_FOR_DRAWS or not smoothing:
         return None
     rng = np.random.default_rng(0) if rng is None else rng
-    if len(set(data.users.tolist())) > 1:
+    if data.n_users > 1:
         again = bootstrap_counts(data, draws, rng=rng, progress=progress)
         pairs = (estimated_pair(one, states, smoothing) for one in again)
     else:
