@@ -9,7 +9,8 @@ that are of this kind. With one alpha for all pairs the logarithm is L(alpha) of
 
 The maximum is that of a linear programme whose constraints join two variables each, so that a basis is a tree
 of tight constraints and the simplex method needs O(n^2) operations an exchange. Each search starts from the
-tree of the pair before. What counts is the dual solution, weights w_jk >= 0 with
+tree of the pair before with the same row i; threads share the rows. What counts is the dual solution, weights
+w_jk >= 0 with
 
     B_im + sum_j w_jm e^D_jm - sum_k w_mk <= lambda B_lm    for all m,
 
@@ -25,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from tplrepro.leakage.envelope import kernels
+from tplrepro.leakage.envelope.dense import for_each
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.temporal import Correlation, steps_of_both_sides
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
@@ -159,7 +161,7 @@ def _accumulate(matrices: list, bounds: list[np.ndarray]) -> list[np.ndarray]:
 
 def log_ratios(rows: np.ndarray, known: np.ndarray, patience: int | None = None) -> np.ndarray:
     """log max B_i x / B_l x for each pair (i, l) of rows, (n, n), under the bounds known (n, n), closed."""
-    n, largest = len(rows), known.max()
+    rows, n, largest = np.array(rows), len(rows), known.max()
     losses = np.full((n, n), largest)
     allowed = np.where(known > max(CAPS), np.inf, known)
     share = BLUR * (1.0 + np.random.default_rng(0).random((n, n)))
@@ -168,6 +170,11 @@ def log_ratios(rows: np.ndarray, known: np.ndarray, patience: int | None = None)
         ratios = np.empty((n, n))
         kernels.expect(n**5)
         tilted = finite + share * (1.0 + finite.max())
-        kernels.largest_ratios(np.array(rows), allowed, tilted, n if patience is None else patience, ratios)
+        others = (allowed, tilted, n if patience is None else patience)
+
+        def solve(i, ratios=ratios, others=others):
+            kernels.largest_ratios(rows, i, *others, ratios[i])
+
+        for_each(solve, n, kernels.thread_count(n, 30))
         np.minimum(losses, np.log(ratios) * UP, out=losses)
     return losses

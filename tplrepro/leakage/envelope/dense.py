@@ -91,7 +91,7 @@ def joint_hull(rows: np.ndarray, progress: bool = False) -> np.ndarray:
                 part = marks[bounds[k] : bounds[k + 1]]
                 kernels.find_outside(rows, transposed, largest, far, hull, screen, start + bounds[k], part)
 
-            _each(work, parts, threads)
+            for_each(work, parts, threads)
             points = kernels.grow(points, rows, _marked_pairs(marks, start), far)
             bar.update()
     return points
@@ -111,7 +111,7 @@ def best_pair(rows: np.ndarray, alpha: float) -> tuple[float, float, float]:
     threads = kernels.thread_count(n, 300)
     parts = 1 if threads == 1 else PARTS * threads
     bounds = np.linspace(min(n, FIRST), n, parts + 1).astype(int)
-    _, i, j = max(_each(lambda k: scan(bounds[k], bounds[k + 1], best), parts, threads))
+    _, i, j = max(for_each(lambda k: scan(bounds[k], bounds[k + 1], best), parts, threads))
     return (0.0, 0.0, 1.0) if i < 0 else tangent_point(kernels.prefix_points(rows, i, j, n), inverse)
 
 
@@ -185,7 +185,7 @@ def _marked_pairs(marks: np.ndarray, first: int) -> np.ndarray:
     return np.stack((i, first + j), axis=1)
 
 
-def _each(work: Callable[[int], Any], parts: int, threads: int) -> list:
+def for_each(work: Callable[[int], Any], parts: int, threads: int) -> list:
     """The results of work(0), ..., work(parts - 1), in any order, computed by this thread and threads - 1 others."""
     remaining = iter(range(parts))  # its `next` is atomic; kernels release the GIL
 

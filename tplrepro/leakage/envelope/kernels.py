@@ -53,6 +53,8 @@ PENDING = 64
 
 # A flow of a tree counts as negative below this share of the numbers of which it is the difference.
 FLOW = 2.0**-48
+# Flows that are sums below a node are clear of rounding errors beyond this share of all gains.
+CLEAR = 1e-12
 
 # Inputs are finite. EXACT_ORDER keeps the order of operations, which small differences need; FAST lets sums
 # be in any order, and so vectorised. Compensated sums are compiled with neither.
@@ -1210,29 +1212,58 @@ def arc_to_cut(q, d, parent, upper, order, x):
 
 
 @inner()
-def exchange(cut, parent, upper, bounds, order, y):
-    """Cut the tree above a node, and join both parts by the constraint that is tight first as x changes in one."""
-    falls = np.zeros(parent.size, np.bool_)
-    falls[cut] = True
+def clear_cut(gain, cost, parent, upper, order):
+    """The cut of `arc_to_cut`, by fewer sums, where it is beyond their rounding error; and the same ratio."""
+    ratio = gain.sum() / cost.sum()
+    flows = gain - ratio * cost
+    cut, least = -1, -CLEAR * gain.sum()
+    for m in order[:0:-1]:
+        flow = flows[m] if upper[m] else -flows[m]
+        if flow < least:
+            cut, least = m, flow
+        flows[parent[m]] += flows[m]
+    return cut, ratio
+
+
+@inner(fastmath=FAST)
+def least_sum(row, levels):
+    """The least sum of two elements in the same place."""
+    least = row[0] + levels[0]
+    for k in range(1, row.size):
+        least = min(least, row[k] + levels[k])
+    return least
+
+
+@inner()
+def exchange(cut, parent, upper, bounds, transposed, order, y):
+    """Cut the tree above a node, and join both parts by the constraint that is tight first as x changes in one.
+
+    The part below the cut is returned, (n,) of bool.
+    """
+    below = np.zeros(parent.size, np.bool_)
+    below[cut] = True
     for m in order[1:]:
-        falls[m] |= falls[parent[m]]
+        below[m] |= below[parent[m]]
     above_falls = not upper[cut]
-    if above_falls:
-        falls = ~falls
-    least, high, low = np.inf, cut, cut
-    falling = np.flatnonzero(falls)
-    for j in np.flatnonzero(~falls):
-        for k in falling:
-            slack = bounds[j, k] - y[j] + y[k]
-            if slack < least:
-                least, high, low = slack, j, k
-    node, above = (high, low) if above_falls else (low, high)
+    # The slack of j, k is D_jk - y_j + y_k, where y_k falls. Each node of the smaller part looks at the other part.
+    smaller = below if 2 * below.sum() <= below.size else ~below
+    smaller_falls = smaller[cut] != above_falls
+    table, sign = (transposed, 1.0) if smaller_falls else (bounds, -1.0)
+    levels = np.where(smaller, STEEPEST, -sign * y)
+    least, inside = np.inf, cut
+    for m in np.flatnonzero(smaller):
+        slack = least_sum(table[m], levels) + sign * y[m]
+        if slack < least:
+            least, inside = slack, m
+    outside = np.argmin(table[inside] + levels)
+    node, above = (inside, outside) if smaller[cut] else (outside, inside)
     larger, m = above_falls, -1
     while m != cut:  # the path from the new end to the old one is turned round
         m = node
         node, was_larger = parent[m], upper[m]
         parent[m], upper[m] = above, larger
         above, larger = m, not was_larger
+    return below
 
 
 @inner()
@@ -1265,38 +1296,41 @@ def proved_ratio(q, d, parent, upper, order, bounds, ratio):
 
 
 @kernel()
-def largest_ratios(rows, bounds, tilted, patience, ratios):
-    """Set ratios[i, l] to a proved bound of B_i x / B_l x for x_j <= e^bounds[j, k] x_k.
+def largest_ratios(rows, i, bounds, tilted, patience, ratios):
+    """Set ratios[l] (n,) to a proved bound of B_i x / B_l x for x_j <= e^bounds[j, k] x_k.
 
     `tilted` (n, n) are finite bounds without ties, which choose the trees. A search stops after `patience`
     exchanges without a gain.
     """
-    n = rows.shape[0]
     columns = np.empty(0, np.int64)
-    for i in range(n):
-        for step in range(n):
-            j = step if i % 2 == 0 else n - 1 - step
-            if (rows[i] == rows[j]).all():
-                ratios[i, j] = 1.0
-                continue
-            possible = np.flatnonzero(rows[i] + rows[j] > 0.0)
-            if possible.size != columns.size or (possible != columns).any():
-                columns = possible
-                near, far = tilted[columns][:, columns], bounds[columns][:, columns]
-                finite = np.minimum(far, near)
-                parent, order = np.zeros((2, columns.size), np.int64)
-                upper, y = np.ones(columns.size, np.bool_), np.empty(columns.size)
-            q, d = rows[i][columns], rows[j][columns]
-            best, stalled = 0.0, 0
-            while True:
-                place(parent, upper, near, order, y)
-                cut, ratio = arc_to_cut(q, d, parent, upper, order, np.exp(y - y.max()))
-                stalled = 0 if ratio > best else stalled + 1
-                if cut < 0 or stalled > patience:
-                    break
-                best = max(best, ratio)
-                exchange(cut, parent, upper, near, order, y)
-            place(parent, upper, finite, order, y)
-            x = np.exp(y - y.max())
-            ratio = (q * x).sum() / (d * x).sum()
-            ratios[i, j] = proved_ratio(q, d, parent, upper, order, far, ratio)
+    for j in range(rows.shape[0]):
+        if (rows[i] == rows[j]).all():
+            ratios[j] = 1.0
+            continue
+        possible = np.flatnonzero(rows[i] + rows[j] > 0.0)
+        if possible.size != columns.size or (possible != columns).any():
+            columns = possible
+            near, far = tilted[columns][:, columns], bounds[columns][:, columns]
+            finite, transposed = np.minimum(far, near), near.T.copy()
+            parent, order = np.zeros((2, columns.size), np.int64)
+            upper, y = np.ones(columns.size, np.bool_), np.empty(columns.size)
+        q, d = rows[i][columns], rows[j][columns]
+        best, stalled = 0.0, 0
+        place(parent, upper, near, order, y)
+        x = np.exp(y)
+        while True:
+            cut, ratio = clear_cut(q * x, d * x, parent, upper, order)
+            if cut < 0:
+                cut, ratio = arc_to_cut(q, d, parent, upper, order, x)
+            stalled = 0 if ratio > best else stalled + 1
+            if cut < 0 or stalled > patience:
+                break
+            best = max(best, ratio)
+            moved = exchange(cut, parent, upper, near, transposed, order, y)
+            place(parent, upper, near, order, y)
+            for m in np.flatnonzero(moved):
+                x[m] = np.exp(y[m])
+        place(parent, upper, finite, order, y)
+        x = np.exp(y - y.max())
+        ratio = (q * x).sum() / (d * x).sum()
+        ratios[j] = proved_ratio(q, d, parent, upper, order, far, ratio)
