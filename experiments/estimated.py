@@ -20,8 +20,7 @@ def budgets_by_method(level: float, counts: np.ndarray, confidence: float, draws
     """The budget of each method from counts of steps (n, n), of which each row has the same sum.
 
     They are the observed shares, Laplacian smoothing, the smallest budget over bootstrap samples and over
-    draws
-    of two posteriors, and the confidence sets of both sides, which share the error probability.
+    draws of two posteriors, and the confidence sets of both sides, which share the error probability.
     """
 
     def of_counts(table, smoothing):

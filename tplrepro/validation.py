@@ -248,6 +248,8 @@ def one_number(values: np.ndarray, name: str, remedy: str = "call once for each 
 
 def _within(values: ArrayLike, least: float, most: float, must: str, remedy: str) -> np.ndarray:
     """Numbers from `least` to `most`, both included."""
+    if type(values) is float and least <= values <= most:
+        return np.array(values)  # searches call with one float at a time
     if isinstance(values, bool) or getattr(values, "dtype", None) == np.bool_:
         raise ValueError(f"{must}, found {values!r}; {remedy}")
     numbers = as_numbers(values, must, remedy)

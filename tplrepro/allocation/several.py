@@ -30,8 +30,7 @@ def allocate_for_several(
         The part of the pairs that must be within alpha; those with the least budget at any time are left out.
 
     ValueError if there is no pair, or for a share outside (0, 1]; NoFiniteSupremumError if too many pairs
-    have
-    no budget. The promise holds for the pairs that count, not for a matrix between them.
+    have no budget. The promise holds for the pairs that count, not for a matrix between them.
 
     Examples
     --------

@@ -397,8 +397,7 @@ def parse_table(
     """Parse lines with pyarrow into columns of the given types, those of type None left out.
 
     With `quotes`, fields may be quoted by RFC 4180; otherwise quotes have no meaning, so that each line
-    stands
-    for itself.
+    stands for itself.
     """
     wanted = {name: kind for name, kind in columns.items() if kind is not None}
     if any(map(pa.types.is_integer, wanted.values())) and (b"x" in block or b"X" in block):

@@ -32,8 +32,7 @@ def fixed_steps(
 
     At a time t that is a multiple of `step` (since 1970, or since second 0), a user's state is that of the
     latest report at or before t, if that report is not older than `max_gap`; without `max_gap`, if it came
-    after
-    the step before. The last report holds until the next multiple of `step`.
+    after the step before. The last report holds until the next multiple of `step`.
 
     `frame` has one report per row, in any order; of two reports at one time the later row counts. `state` is
     the column of states (integer or other hashable values), `user` the column or columns that identify the

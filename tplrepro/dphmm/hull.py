@@ -336,8 +336,7 @@ def _outer(coordinates: np.ndarray) -> np.ndarray:
     """Indices of the points (m, r) that may be vertices; in the plane, most others are left out.
 
     A graph of 300 states may have 40,000 edges, and Qhull is slow on so many points. Those well inside a
-    polygon
-    of 8 extreme points are dropped, then those well inside one of 64.
+    polygon of 8 extreme points are dropped, then those well inside one of 64.
     """
     n, r = coordinates.shape
     kept = np.arange(n)

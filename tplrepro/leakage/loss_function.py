@@ -119,8 +119,7 @@ class PrivacyLossFunction(Suggesting):
         of the chain that made them; the loss function of the shares themselves is below it about half the
         time. It is conservative, and the identity if a state was never left: with many states it needs many
         steps from each. `counts` and `states` as in `TransitionMatrix.from_counts`; the transposed counts
-        give
-        the backward side. `matrix` holds the shares, and `vertices` may be of no set of columns. Time and
+        give the backward side. `matrix` holds the shares, and `vertices` may be of no set of columns. Time and
         memory are O(n^3).
 
         Examples

@@ -40,8 +40,7 @@ class PriorFreeLoss(PrivacyLossFunction):
     """The loss function that holds for any prior and any evidence about other times.
 
     It takes the place of a matrix wherever one is taken. Its leakages bound those of `PrivacyLossFunction`
-    for
-    the same matrix, for its reversal, and for every matrix that evidence about other times makes of them
+    for the same matrix, for its reversal, and for every matrix that evidence about other times makes of them
     (`condition_on`). Where columns are possible from one state but not from another, C is infinite and
     L(alpha) = alpha.
 

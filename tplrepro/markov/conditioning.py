@@ -17,8 +17,7 @@ class ConditionedChain(FrozenArrays):
     """A Markov chain given evidence: T - 1 matrices for each side, and which states are possible, bool (T, n).
 
     `forward[t]` is Pr(l^{t+1} | l^t, evidence), `backward[t]` Pr(l^t | l^{t+1}, evidence). An impossible
-    state
-    has the row of a possible one, which changes no leakage.
+    state has the row of a possible one, which changes no leakage.
     """
 
     backward: list[TransitionMatrix]

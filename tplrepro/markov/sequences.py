@@ -224,8 +224,7 @@ def count_transitions(
     """Count the steps from state to state.
 
     Arguments as in `as_sequences`; "forward" counts l^{t-1} -> l^t, "backward" l^t -> l^{t-1}. Returns the
-    counts,
-    a csr_array (n, n) of floats, and the list of the n labels.
+    counts, a csr_array (n, n) of floats, and the list of the n labels.
 
     Examples
     --------

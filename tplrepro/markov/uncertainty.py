@@ -1,8 +1,7 @@
 """Uncertainty of an estimated chain: draws of the matrix, posterior or bootstrap, and intervals of its leakage.
 
 A row of counts with a Dirichlet prior of pseudo-count s for each state has the posterior Dirichlet(count +
-s),
-whose mean is the estimate with Laplacian smoothing s. The bootstrap redraws sequences (or users) with
+s), whose mean is the estimate with Laplacian smoothing s. The bootstrap redraws sequences (or users) with
 replacement.
 
 Leakage is a maximum over pairs of states and sets of columns, so noise in the matrix raises it: draws often

@@ -3,12 +3,10 @@
 Three checks ask the same question: do steps counted by a context (the place before, the user, the half of the
 time axis) predict other steps better than steps counted without it? Each user's steps are cut into four
 quarters of time; alternating quarters make two halves, and each half predicts the other. With a context, a
-row
-is (c + w p) / (|c| + w) for its counts c, the row p without context, and a weight w. The gain in
+row is (c + w p) / (|c| + w) for its counts c, the row p without context, and a weight w. The gain in
 log-likelihood is averaged over both directions, and its exponential over `WEIGHTS`. If the context does not
 matter this average is at most 1 in expectation for a known p, so that it exceeds 1 / `FALSE_ALARM` with at
-most
-that probability (Markov's inequality).
+most that probability (Markov's inequality).
 """
 
 from dataclasses import dataclass

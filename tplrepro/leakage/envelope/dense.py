@@ -15,8 +15,7 @@ are tested one by one.
 What the parts buy, as the time of the whole function without one over the time with it: the screen 2.6, 5.0,
 5.5 and 5.1 on a random matrix of 100, 200, 500 and 1,000 states; the search for better partners in the first
 hull, without which many later pairs stick out, 2.4 to 8.3 on ten such matrices; the hull of at most `SMALL`
-rows
-by `kernels.hulls_of_few` 5 for 30 states, and 55 for 2,000 users with 20 states.
+rows by `kernels.hulls_of_few` 5 for 30 states, and 55 for 2,000 users with 20 states.
 """
 
 from collections.abc import Callable
