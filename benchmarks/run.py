@@ -10,6 +10,7 @@ each says when, where and from which commit it was measured.
 """
 
 import asyncio
+import contextlib
 import json
 import math
 import os
@@ -28,12 +29,16 @@ import tomllib
 import traceback
 import warnings
 from importlib.metadata import distribution
+from itertools import permutations
 from pathlib import Path
 
 import joblib
 import numba
 import numpy as np
+import pandas as pd
 from packaging.requirements import Requirement
+from scipy.optimize import linprog
+from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
 import tplrepro as tpl
@@ -285,6 +290,96 @@ def account():
     for event, name in ((GaussianDpEvent(3.0), "Gaussian"), (0.1, "pure")):
         took = seconds(lambda event=event: tpl.temporal_privacy_profile([(event, 10**6)], P, P).epsilon(1e-6))
         yield f"| 10⁶ {name} events, states stay with 0.9985: profiles, ε at δ = 1e-6 | {show(took)} | 10 s |"
+
+
+@section("promises", "Any prior, budgets chosen as one goes, pairs of states")
+def promises():
+    rng = np.random.default_rng(0)
+    yield RATIO_HEAD
+    rows = rng.dirichlet(np.full(500, 0.5), 500)
+    base, ours = in_turn(3, lambda: cross_ratio_by_numpy(rows), lambda: tpl.PriorFreeLoss(rows))
+    yield ratio_line("prior-free loss, n = 500: quotients of each row with all others (NumPy)", base, ours, "")
+    few, distances = rng.dirichlet(np.full(30, 0.5), 30), grid_distances(5, 6)
+    base, ours = in_turn(
+        3, lambda: pairs_by_highs(few, distances), lambda: tpl.pairwise_leakage([distances] * 2, few, None)
+    )
+    what = "pairs of states, n = 30, a 5 × 6 grid, one step: 870 sparse linear programmes (HiGHS)"
+    yield ratio_line(what, base, ours, "")
+    yield ""
+    yield PLAIN_HEAD
+    rows = rng.dirichlet(np.full(1000, 0.5), 1000)
+    yield f"| prior-free loss, n = 1,000 | {show(seconds(lambda: tpl.PriorFreeLoss(rows)))} | 0.5 s |"
+    rows, distances = rng.dirichlet(np.full(100, 0.5), 100), grid_distances(10, 10)
+    took = seconds(lambda: tpl.pairwise_leakage([distances] * 2, rows, None))
+    yield f"| pairs of states, n = 100, a 10 × 10 grid, one step of one side | {show(took)} | 5 s |"
+    P = tpl.TransitionMatrix([[0.8, 0.2], [0.1, 0.9]])
+    kept = tpl.TemporalAccountant(backward=P, forward=P, alpha=1.0, floor=0.1)
+
+    def spend():
+        for _ in range(10**6):
+            kept.compose(0.5 * (0.1 + kept.remaining()))
+
+    yield f"| a million releases within α = 1, half way from the floor of 0.1 to what remains | {show(seconds(spend))} | |"
+
+
+def cross_ratio_by_numpy(rows: np.ndarray) -> float:
+    """The largest P_ik P_jl / (P_jk P_il)."""
+    quotients = (row / rows for row in rows)
+    return max((one.max(axis=1) / one.min(axis=1)).max() for one in quotients)
+
+
+def grid_distances(rows: int, columns: int) -> np.ndarray:
+    """0.3 nats for each step between cells (rows columns, rows columns)."""
+    place = np.stack(np.divmod(np.arange(rows * columns), columns))
+    return 0.3 * abs(place[:, :, None] - place[:, None]).sum(axis=0)
+
+
+def pairs_by_highs(rows: np.ndarray, distances: np.ndarray) -> float:
+    """The largest log ratio of two rows' means, by a programme for each pair with the constraints of neighbours."""
+    high, low = np.nonzero((distances > 0.0) & (distances < 0.5))
+    each = np.arange(high.size)
+    values = np.concatenate([np.ones(high.size), -np.exp(distances[high, low])])
+    above = csr_array((values, (np.tile(each, 2), np.concatenate([high, low]))))
+    found = (
+        linprog(-q, above, np.zeros(high.size), d[None], [1.0], method="highs").fun for q, d in permutations(rows, 2)
+    )
+    return -min(found)
+
+
+@section("own", "Own data: from a file to recommended budgets")
+def own():
+    yield PLAIN_HEAD
+    with tempfile.TemporaryDirectory() as folder:
+        for rows, name in ((10**6, "visits.csv"), (10**7, "visits.csv"), (10**7, "visits.parquet")):
+            path = Path(folder) / name
+            write_visits(path, rows)
+            found = json.loads(in_process("report_on", str(path)))
+            what = f"`tplrepro report` on {rows:,} synthetic rows of {rows // 50:,} users, {path.suffix[1:]}"
+            what += f" of {path.stat().st_size / 1e6:,.0f} MB"
+            yield f"| {what} | {show(found['seconds'])} | |"
+            yield f"| the same: peak memory, Python included | {found['memory'] / 1e6:,.0f} MB | 2,000 MB |"
+
+
+def write_visits(path: Path, rows: int) -> None:
+    """Fifty hourly visits of each user to one of 60 places, in order of time, so that users alternate."""
+    rng = np.random.default_rng(0)
+    users, hours = rows // 50, pd.date_range("2026-01-01", periods=50, freq="h")
+    place = rng.integers(0, 60, users)
+    parts = []
+    for hour in hours:
+        place = np.where(rng.random(users) < 0.6, place, (place + rng.choice([-1, 1, 7], users)) % 60)
+        parts.append(pd.DataFrame({"user": np.arange(users), "time": hour, "state": place}))
+    table = pd.concat(parts)
+    table["state"] = "place " + table["state"].astype(str)
+    table.to_csv(path, index=False) if path.suffix == ".csv" else table.to_parquet(path, index=False)
+
+
+def report_on(path: str) -> None:
+    from tplrepro.reporting.command import main
+
+    with contextlib.redirect_stdout(sys.stderr):
+        took = seconds(lambda: main(["report", path, "--alpha", "1", "--horizon", "30"]))
+    print(json.dumps({"seconds": took, "memory": peak()}))
 
 
 @section("sparse", "Tens of thousands of states")
