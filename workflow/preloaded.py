@@ -39,7 +39,7 @@ def module_command(*words):
 
 @contextmanager
 def preloaded(environment, root, notebooks):
-    """Start a server for this many notebooks, unless they are few.
+    """Start a server for this many notebooks, unless they are few, and wait until it has loaded the libraries.
 
     Gives the environment of its users, and a file: the server ends when the last process that holds it open
     has ended. Only Linux has a server, because elsewhere a fork of loaded libraries is not safe.
@@ -51,11 +51,16 @@ def preloaded(environment, root, notebooks):
         environment = environment | {SOCKET: os.path.join(folder, "socket")}
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
             listener.bind(environment[SOCKET])
-            listener.listen(64)  # requests wait until the server has loaded
+            listener.listen(64)
             settings = {"cwd": root, "env": environment, "stdin": subprocess.PIPE, "start_new_session": True}
             settings["pass_fds"] = [listener.fileno()]
             server = subprocess.Popen([sys.executable, "-m", "workflow.preloaded", str(listener.fileno())], **settings)
         with server:
+            # Jupyter looks for free ports before it starts a kernel, which must not wait while others take them.
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as waiting, suppress(OSError):
+                waiting.connect(environment[SOCKET])
+                waiting.shutdown(socket.SHUT_WR)
+                waiting.recv(1)  # nothing: the server has loaded, or ended
             yield environment, server.stdin
 
 

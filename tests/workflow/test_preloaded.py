@@ -96,13 +96,19 @@ def test_who_asks_and_goes_disturbs_nobody(run, environment):
         assert process.wait() == 0
 
 
-def test_who_asks_before_the_server_has_started_waits_for_it(tmp_path):
-    (tmp_path / "sitecustomize.py").write_text("import time; time.sleep(1)")
+def test_the_server_has_loaded_the_libraries_before_anybody_asks():
+    others = psutil.Process().children()
+    with preloaded(dict(os.environ), ROOT, 4):
+        (server,) = set(psutil.Process().children()) - set(others)
+        assert any("llvmlite" in library.path for library in server.memory_maps())
+
+
+def test_a_server_that_ends_while_it_loads_holds_nobody_up(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("import os, sys; 'workflow.preloaded' in sys.orig_argv and os._exit(1)")
+    (tmp_path / "tell.py").write_text("import sys; print('papermill' in sys.modules)")
     with preloaded(os.environ | {"PYTHONPATH": str(tmp_path)}, ROOT, 4) as (environment, _):
-        told_by = "import sys; print('papermill' in sys.modules)"
-        (tmp_path / "tell.py").write_text(told_by)
         given = {"cwd": tmp_path, "env": environment, "capture_output": True, "timeout": 120}
-        assert subprocess.run(module_command("tell"), **given).stdout == b"True\n"
+        assert subprocess.run(module_command("tell"), **given).stdout == b"False\n"
 
 
 def test_the_server_ends_with_the_last_who_holds_it():
