@@ -180,7 +180,8 @@ def check_amount(counts, smoothing: float) -> list[Check]:
     moves = np.asarray(counts.sum(axis=1)).ravel()
     mean = float(moves.mean())
     enough = mean >= FEW_STEPS
-    words = f"a state is left {counted(mean, 'time', '.3g')} on average, {counted(int(moves.min()), 'time')} at least"
+    usual = counted(mean, "time", ",.0f" if mean >= 100 else ".3g")
+    words = f"a state is left {usual} on average, {counted(int(moves.min()), 'time', ',')} at least"
     remedy = "" if enough else ": use fewer states (larger cells, bins, rare ones together) or more data"
     checks = [Check("steps a state", FINE if enough else DOUBTFUL, words + remedy, mean)]
     share = float((smoothing / np.maximum(smoothing + moves, 1e-300)).mean())
