@@ -1,5 +1,6 @@
 """Leakage pair by pair: linear programmes by SciPy, enumerated outputs, and the loss function where all pairs agree."""
 
+import time
 from itertools import product
 
 import numpy as np
@@ -209,11 +210,13 @@ def test_wrong_arguments_are_refused(bounds, arguments, message):
 
 
 @pytest.mark.slow
-def test_a_hundred_states_take_a_minute_at_most(rng):
+def test_a_hundred_states_take_seconds(rng):
     cells = np.array([*product(range(10), repeat=2)])
     bounds = 0.2 * np.abs(cells[:, None] - cells).sum(axis=2)
     rows = rng.dirichlet(np.full(100, 0.5), 100)
+    start = time.process_time()
     losses = log_ratios(rows, bounds)
+    assert time.process_time() - start < 30.0  # 8 s here, on both cores together
     for m in range(100):  # what follows from two others
         assert (losses <= losses[:, m, None] + losses[m] + 1e-12).all()
     assert losses.max() <= tpl.privacy_loss(rows, bounds.max())
