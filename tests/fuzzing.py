@@ -9,7 +9,7 @@ import signal
 import warnings
 from pathlib import Path
 
-__all__ = ["mutations", "read_within_limits"]
+__all__ = ["mutations", "peak", "read_within_limits"]
 
 SECONDS, MEBIBYTES = 10, 1024
 
@@ -49,7 +49,7 @@ def read_within_limits(read, path, data):
 
     path.write_bytes(data)
     Path("/proc/self/clear_refs").write_text("5")  # the peak of memory counts from here
-    before = _peak()
+    before = peak()
     signal.signal(signal.SIGALRM, too_slow)
     signal.setitimer(signal.ITIMER_REAL, SECONDS)
     try:
@@ -62,10 +62,13 @@ def read_within_limits(read, path, data):
         return None
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        assert _peak() - before < MEBIBYTES << 10, f"{path.name} took {(_peak() - before) >> 10} MiB to read"
+        assert peak() - before < MEBIBYTES << 10, f"{path.name} took {(peak() - before) >> 10} MiB to read"
 
 
-def _peak():
-    """The most memory that this process has held since its peak was set back, in KiB."""
+def peak():
+    """The most memory that this process has held since its peak was set back, in KiB.
+
+    `ru_maxrss` may be that of the process that started it.
+    """
     status = Path("/proc/self/status").read_text(encoding="ascii")
     return int(status.partition("VmHWM:")[2].split(maxsplit=1)[0])

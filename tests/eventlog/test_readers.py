@@ -12,6 +12,7 @@ import pytest
 from experiments.datasets.event_logs import prepare_logs, recorded_logs, synthetic_log, write_synthetic
 from tests.eventlog.logs import COLUMNS, event, named, recorded, trace, write
 from tplrepro.eventlog import DataFormatError, read_csv, read_xes
+from workflow.configuration import ROOT
 
 HEAD = "case,activity,timestamp\n"
 TIMES = ("08:00:00.123Z", "08:00:00.123", "10:00:00.123000+02:00", "09:00:00.123+0100")  # as writers put them
@@ -269,9 +270,10 @@ def test_an_element_without_end_does_not_fill_memory(tmp_path):
 
 
 #: In a process of its own, whose peak is that of the reader.
-MEASURE = """import resource, sys
+MEASURE = """import sys
+from tests.fuzzing import peak
 from tplrepro.eventlog import read_xes
-print(len(read_xes(sys.argv[1])), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)"""
+print(len(read_xes(sys.argv[1])), peak() >> 10)"""
 MANY = pytest.param(lambda path: write_synthetic(path, 70_000, seed=1), 1_000_000, marks=pytest.mark.slow)
 
 
@@ -289,10 +291,10 @@ def test_a_log_is_read_in_bounded_memory(tmp_path, make, fewest):
     for name, made in (("few.xes", lambda path: write_synthetic(path, 100, seed=1)), ("many.xes", make)):
         made(tmp_path / name)
         command = [sys.executable, "-c", MEASURE, str(tmp_path / name)]
-        found.append([int(number) for number in subprocess.check_output(command, text=True).split()])
+        found.append([int(number) for number in subprocess.check_output(command, text=True, cwd=ROOT).split()])
     (_, before), (events, peak) = found
     assert events >= fewest
-    assert peak - before < 13 + events * 210 / 2**20  # MiB
+    assert peak - before < 13 + events * 250 / 2**20  # MiB
 
 
 def test_synthetic_logs_are_marked_and_repeat(tmp_path, monkeypatch):
