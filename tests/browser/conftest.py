@@ -143,6 +143,7 @@ shared_page = pytest.fixture(scope="module")(opened)
 @pytest.fixture
 def page(shared_page):
     """One page for all tests of a module, each beginning with the same input."""
+    shared_page.tab.bring_to_front()  # Chromium draws no frames for a tab behind another
     if shared_page.control("a different budget for each release").is_checked():
         shared_page.press("Reset to ε")
     shared_page.choose("Backward", "counterpart of forward")
