@@ -92,11 +92,11 @@ def _counts(pages, contents, judged):
 
 def _departures(pages, judged):
     rows = [
-        (f"[{claim.place}]({linked(f'{page}#{claim.id}')}): {claim.statement}", verdict.ours, verdict.words)
+        (f"[{claim.place}]({linked(f'{page}#{claim.id}')}): {claim.statement}", verdict.words)
         for page, claim, verdict in judged
         if page in pages and claim.about == "the paper" and verdict.kind in ("in part", "not reproduced")
     ]
-    return _table(("the paper", "ours", "verdict"), [map(_without_links, row) for row in rows], (4, 3, 5))
+    return _table(("the paper", "verdict"), [map(_without_links, row) for row in rows], (2, 3))
 
 
 def _errata(file, heading):
