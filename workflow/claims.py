@@ -20,8 +20,10 @@ from tplrepro.files import write_whole
 from workflow import artifact
 from workflow.claim_tests import outcomes_of
 from workflow.configuration import ROOT, from_committed_code, owner_of, read_notebooks
+from workflow.older_records import older_records
 
 OPEN = "no verdict yet"
+SHOWN = 4  # changed files of a record
 INTRODUCTION = """# Claims
 
 HEADLINE
@@ -159,6 +161,9 @@ def main(arguments=None):
     for problem in problems:
         print(problem, file=sys.stderr)
     place = " in build/claims" if options.records else ""
+    if not options.records:
+        for name, parts in older_records().items():
+            print(f"figures/{name} is older than its code: {', '.join(parts[:SHOWN])}{', ...' * (len(parts) > SHOWN)}")
     print(f"{len(pages)} pages rendered{place}; {len(problems)} problems")
     return 1 if problems else 0
 
