@@ -9,6 +9,7 @@ import inspect
 import re
 import subprocess
 import sys
+from collections import Counter
 from itertools import groupby
 
 import nbformat
@@ -53,6 +54,7 @@ def lay_out(source, root=ROOT):
     # An anchor that GitHub knows, in MyST's words.
     anchor = re.compile(rb'<a id="([\w-]+)"></a>')
     texts |= {name: anchor.sub(rb"[]{#\1}", text) for name, text in texts.items() if name.endswith(".md")}
+    texts["_parts/readme.md"] = (root / "README.md").read_bytes()  # the first page includes parts of it
     texts |= {name: text.encode() for name, text in {"docs/gallery.md": gallery(root), **api_pages()}.items()}
     present = {path for path in source.rglob("*") if path.is_file()}
     for stale in present - {source / name for name in texts}:
@@ -69,24 +71,27 @@ def gallery(root=ROOT):
     lines = [
         "# Gallery",
         "",
-        "Each card leads to the notebook, with its outputs; download it there, or open it in Jupyter.",
+        "Each card shows the first panel of a figure, and leads to the notebook with its outputs.",
         "",
     ]
-    entries, seen = read_notebooks(root), set()
+    entries = read_notebooks(root)
+    shared = Counter(entry.notebook for entry in entries.values())
     for paper, group in groupby(entries, lambda name: name.split("/")[0]):
-        lines += [f"## {PAPERS[paper]}", "", "::::{grid} 1 2 3 3", ":gutter: 2", ""]
+        lines += [f"## {PAPERS[paper]}", "", ":::::{grid} 1 2 3 3", ":gutter: 2", ":class-container: gallery", ""]
         for name in group:
-            entry = entries[name]
-            seen.add(entry.notebook)
-            lines += [f":::{{grid-item-card}} {name.split('/')[1].replace('_', ' ')}"]
+            entry, label = entries[name], name.split("/")[1].replace("_", " ")
+            place, _, shown = title_of(entry.path(root)).rpartition(": ")
+            title = label if shared[entry.notebook] > 1 else shown
+            lines += [f"::::{{grid-item-card}} {title[:1].upper()}{title[1:]}"]
             lines += [f":link: /notebooks/{entry.notebook}", ":link-type: doc"]
             if (root / "figures" / f"{name}.png").is_file():
-                lines += [f":img-top: /figures/{name}.png"]
-            lines += ["", title_of(entry.path(root)), ":::", ""]
-        lines += ["::::", ""]
-    return "\n".join(
-        [*lines, "```{toctree}", ":hidden:", "", *(f"/notebooks/{name}" for name in sorted(seen)), "```", ""]
-    )
+                lines += [f":img-top: /figures/{name}.png", f":img-alt: {place or label}"]
+            lines += ["", place, "", ":::{card-footer}", f"{{download}}`.ipynb </notebooks/{entry.notebook}.ipynb>`"]
+            if (root / "docs" / "claims" / f"{paper}.yaml").is_file():
+                lines[-1] += f" · [claims](/docs/claims/{paper}.md)"
+            lines += [":::", "::::", ""]
+        lines += [":::::", ""]
+    return "\n".join([*lines, "```{toctree}", ":hidden:", "", *(f"/notebooks/{name}" for name in shared), "```", ""])
 
 
 def title_of(path):
@@ -97,12 +102,13 @@ def title_of(path):
 
 def api_pages():
     """Name to text: a page for each room of the package, with all its public names, each described once."""
-    pages, described = {}, {}
+    pages, described, summaries = {}, {}, []
     for room in ROOMS:
         module = importlib.import_module(f"tplrepro.{room}".rstrip("."))
         lines = [f"# {module.__name__}", "", inspect.getdoc(module).split("\n")[0], "", "```{eval-rst}"]
         lines += [f".. currentmodule:: {module.__name__}", ""]
         again = []
+        summaries += ["", f"## {module.__name__}", ""]
         for name in module._EXPORTS:
             value = getattr(module, name)
             kind = "class" if inspect.isclass(value) else "function" if callable(value) else "data"
@@ -112,12 +118,26 @@ def api_pages():
                 again.append(f"{name}: see {described[id(value)]}")
                 continue
             described[id(value)] = f"{module.__name__}.{name}"
+            if kind != "data":
+                first = inspect.getdoc(value).split("\n\n")[0].replace("\n", " ")
+                summaries.append(f"- {{py:obj}}`~{module.__name__}.{name}`: {first}")
             lines += [f".. auto{kind}:: {name}"] + ["   :members:"] * (kind == "class") + [""]
         lines += [*again, "```", ""]
         pages[f"docs/api/{module.__name__}.md"] = "\n".join(lines)
     names = [page.removeprefix("docs/api/").removesuffix(".md") for page in pages]
-    index = ["# API", "", *inspect.getdoc(tplrepro).split("\n")[:1], ""]
-    pages["docs/api/index.md"] = "\n".join([*index, "```{toctree}", *names, "```", ""])
+    index = [
+        "# API",
+        "",
+        inspect.getdoc(tplrepro).split("\n")[0],
+        "",
+        "```{toctree}",
+        ":hidden:",
+        "",
+        *names,
+        "```",
+        "",
+    ]
+    pages["docs/api/index.md"] = "\n".join([*index, *summaries, ""])
     return pages
 
 

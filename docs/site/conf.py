@@ -1,7 +1,10 @@
 """Sphinx's settings; `workflow/site.py` lays the sources out and runs it."""
 
+from pathlib import Path
+
 from docutils.nodes import Element, SkipNode
 from latex2mathml.converter import convert
+from sphinx.search.en import SearchEnglish
 
 import tplrepro
 
@@ -19,6 +22,9 @@ html_theme = "furo"
 html_title = "tplrepro"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_search_language = "en-numbers"
+html_js_files = ["tables.js"]
+exclude_patterns = ["_parts"]
 nb_execution_mode = "off"  # the committed outputs are shown; `make test` compares them
 nb_merge_streams = True
 nb_render_markdown_format = "myst"  # the tables of verdicts, whose links lead to pages of the site
@@ -50,7 +56,26 @@ def anchors_of_page(app, doctree):
         slugs |= {name: (0, name, "") for name in node["ids"] if name not in slugs}
 
 
+class SearchEnglishAndNumbers(SearchEnglish):
+    """Sphinx's search leaves numbers out, and "Eq. 13" needs them."""
+
+    lang = "en-numbers"
+
+    def word_filter(self, word):
+        return word not in self.stopwords
+
+
+def search_numbers(app, exception):
+    """The same for the words that a reader types."""
+    script = Path(app.outdir) / "_static" / "searchtools.js"
+    if exception is None and script.is_file():
+        skips = " || queryTerm.match(/^\\d+$/)"
+        script.write_text(script.read_text(encoding="utf-8").replace(skips, ""), encoding="utf-8")
+
+
 def setup(app):
     """Register how formulas are written, and what links find."""
+    app.add_search_language(SearchEnglishAndNumbers)
     app.add_html_math_renderer("mathml", formula("inline"), formula("block"))
     app.connect("doctree-read", anchors_of_page)
+    app.connect("build-finished", search_numbers)

@@ -12,6 +12,7 @@ pytestmark = pytest.mark.browser
 PAGES = (
     "index",
     "docs/gallery",
+    "docs/api/index",
     "docs/guide/counts",
     "docs/api/tplrepro",
     "docs/claims/tkde2019",
@@ -54,10 +55,23 @@ def test_pages_show_their_text_and_pictures_and_fit_the_screen(site, browser, pa
     article = page.locator("article").inner_text()
     assert "\\(" not in article  # formulas are drawn
     if path == "docs/theory/profiles":
-        heights = "[...document.querySelectorAll('article math')].map(one => one.getBoundingClientRect().height)"
+        heights = "[...document.querySelectorAll('article math')].filter(one => one.getClientRects().length)"
+        heights += ".map(one => one.getBoundingClientRect().height)"
         found = page.evaluate(heights)
         assert len(found) > 100
         assert min(found) > 5
+    page.close()
+
+
+def test_an_equation_is_found_by_its_number_and_narrow_tables_name_their_columns(site, browser):
+    page = browser.new_page(viewport={"width": 400, "height": 800})
+    page.goto(f"{site}/search.html?q=Eq.+13")
+    page.get_by_role("link", name="Claims of [1], TKDE 2019").wait_for()
+    page.goto(f"{site}/docs/claims/tkde2019.html")
+    cells = page.locator("table.stacked tbody tr").first.locator("td")
+    heads = cells.evaluate_all("cells => cells.map((cell) => cell.dataset.head)")
+    assert heads == ["the paper", "ours", "decided by", "verdict"]
+    assert cells.evaluate_all("cells => new Set(cells.map((cell) => cell.getBoundingClientRect().left)).size") == 1
     page.close()
 
 
