@@ -259,13 +259,16 @@ def share_with_interval(flags: Iterable[bool], confidence: float = 0.95) -> dict
 
 @dataclass(frozen=True)
 class Verdicts:
-    """A table of statements, our results and verdicts, shown by notebooks."""
+    """A table of statements, our results and verdicts, and the published figure, shown by notebooks."""
 
     rows: list[tuple[str, str, str]]
     head: str = "the paper"
+    figure: str = ""
 
     def _repr_markdown_(self) -> str:
-        return markdown_table((self.head, "ours", "verdict"), self.rows)
+        table = markdown_table((self.head, "ours", "verdict"), self.rows)
+        published = f"The published figure: [{self.figure}](../../{self.figure})"
+        return f"{table}\n\n{published}" if self.figure else table
 
     def __repr__(self) -> str:
         return f"{len(self.rows)} claims"
@@ -305,7 +308,8 @@ def verdicts(name: str) -> Verdicts:
         if claim.erratum:
             links += f", [erratum](../../docs/{claim.erratum})"
         rows.append((f"{claim.place}: {claim.statement}", ours, f"{words} ({links})"))
-    return Verdicts(rows, head_of(paper))
+    published = f"figures/{name}.png"
+    return Verdicts(rows, head_of(paper), published if (repository_folder() / published).is_file() else "")
 
 
 def head_of(page: str) -> str:

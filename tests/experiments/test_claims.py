@@ -207,6 +207,14 @@ def test_a_notebook_run_by_hand_at_the_values_of_a_profile_counts_as_such(reposi
         assert [row[-1].startswith(word) for row, word in zip(rows, words, strict=True)] == [True, True], epsilon
 
 
+def test_a_notebook_says_where_its_published_figure_is(repository):
+    assert len(shown(repository)) == 2
+    (repository / "figures/tkde2019/fig3.png").touch()
+    assert shown(repository)[-1] == [
+        "The published figure: [figures/tkde2019/fig3.png](../../figures/tkde2019/fig3.png)"
+    ]
+
+
 def test_a_notebook_never_fails_over_a_claim(repository):
     assert "fails: NameError" in shown(repository, parameters={})[0][-1]
     assert "these are others" in shown(repository, profile="interactive", parameters={})[0][-1]
