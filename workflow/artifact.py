@@ -13,7 +13,7 @@ import yaml
 from experiments.claims import markdown_table
 from workflow.configuration import PROFILES, ROOT, owner_of, read_notebooks
 from workflow.fingerprint import read_status
-from workflow.site import title_of
+from workflow.site import PAPERS, title_of
 
 COSTS = "docs/costs.json"
 REGION = re.compile(r"(<!-- rendered by make claims -->\n).*(<!-- end of what is rendered -->)", re.DOTALL)
@@ -62,8 +62,8 @@ def _with_region(text, rendered):
 
 
 def _claims(judged, notebooks, costs):
-    """The table of checks: claim, command, expected result, tolerance, and minutes."""
-    rows = []
+    """Tables of checks by paper: claim, command, expected result, verdict, tolerance, and minutes."""
+    tables = {}
     for paper, claim, verdict in judged:
         if claim.record:
             owner = owner_of(claim.record, notebooks)
@@ -81,8 +81,9 @@ def _claims(judged, notebooks, costs):
             tolerance = "its interval" if verdict.random and not timing else tolerance
         expected = (verdict.ours, verdict.kind) if verdict else ("", "")
         name = f"[{claim.place}](docs/claims/{paper}.md#{claim.id}): {claim.statement}"
-        rows.append((name, command, *expected, tolerance, took))
-    return markdown_table(("claim", "command", "expected", "verdict", "tolerance", "minutes"), rows) + "\n"
+        tables.setdefault(paper, []).append((name, command, *expected, tolerance, took))
+    heads = ("claim", "command", "expected", "verdict", "tolerance", "minutes")
+    return "\n".join(f"### {PAPERS[paper]}\n\n{markdown_table(heads, rows)}\n" for paper, rows in tables.items())
 
 
 def _takes(notebooks, costs):

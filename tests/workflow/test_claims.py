@@ -226,7 +226,8 @@ def rendered(repository, name):
 
 def test_the_artefacts_table_has_command_number_tolerance_and_minutes_of_what_a_record_or_a_test_decides(artifact):
     publish(artifact)
-    text, (_, _, one, two, three) = rendered(artifact, "ARTIFACT.md")
+    text, (title, _, _, _, one, two, three) = rendered(artifact, "ARTIFACT.md")
+    assert title.endswith("(TKDE 2019)")
     run = "`make figures PROFILE=paper ONLY=tkde2019/fig3`"
     start = "[Fig. 3](docs/claims/tkde2019.md#one): it is x"
     assert one == f"| {start} | {run} | 1 | reproduced | digits shown | 1.5 |"
@@ -238,10 +239,10 @@ def test_the_artefacts_table_has_command_number_tolerance_and_minutes_of_what_a_
     publish(artifact, results={"x": {"value": 1, "low": 0.5, "high": 2}})
     assert "| 1 (0.5 to 2) | reproduced | its interval |" in rendered(artifact, "ARTIFACT.md")[0]
     publish(artifact, profile="quick")
-    assert rendered(artifact, "ARTIFACT.md")[1][2] == f"| {start} | {run} |  |  | no verdict yet | 1.5 |"
+    assert rendered(artifact, "ARTIFACT.md")[1][4] == f"| {start} | {run} |  |  | no verdict yet | 1.5 |"
     change(artifact, lambda claims: claims[0].update(record="tkde2019/fig6a"))
     publish(artifact).rename(artifact / "figures/tkde2019/fig6a.json")
-    assert "| 1 | reproduced | the verdict alone | 1.5 |" in rendered(artifact, "ARTIFACT.md")[1][2]
+    assert "| 1 | reproduced | the verdict alone | 1.5 |" in rendered(artifact, "ARTIFACT.md")[1][4]
 
 
 def test_what_the_profiles_take_comes_from_the_noted_costs(artifact):
