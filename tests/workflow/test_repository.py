@@ -6,6 +6,7 @@ import subprocess
 import tomllib
 
 import jsonschema
+import nbformat
 import psutil
 import pytest
 import yaml
@@ -113,6 +114,42 @@ def test_commands_and_links_in_the_documents_exist(document):
     if document == "README.md":
         assert {"figures", "test"} <= named
     assert [link for link in re.findall(r"\]\(([^)#:]+)\)", text) if not (folder / link).exists()] == []
+
+
+def links_of(path):
+    """Files and anchors that the text of a page, or the cells and outputs of a notebook, link to."""
+    text = path.read_text()
+    if path.suffix == ".ipynb":
+        cells = nbformat.reads(text, as_version=4).cells
+        texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
+        outputs = [output for cell in cells for output in cell.get("outputs", [])]
+        text = "\n".join(texts + [output.get("data", {}).get("text/markdown", "") for output in outputs])
+    links = (link.partition("#") for link in re.findall(r"\]\(([\w./-]*(?:#[\w-]+)?)(?: \"\w+\")?\)", text))
+    return {((path.parent / file).resolve() if file else path, anchor) for file, _, anchor in links}
+
+
+PAGES = [
+    path
+    for pattern in ("docs/**/*.md", "notebooks/*/*.ipynb")
+    for path in ROOT.glob(pattern)
+    if path.parent.name != "site"
+]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_links_lead_from_notebooks_to_claims_and_figures_and_from_claims_to_notebooks(path):
+    links = links_of(path)
+    for file, anchor in links:
+        assert file.exists(), file
+        headings = re.findall(r"^#+ (.*)$", file.read_text(), re.MULTILINE) if anchor else ()
+        slugs = {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+        assert not anchor or anchor in slugs or f'<a id="{anchor}"></a>' in file.read_text(), (file, anchor)
+    name = path.relative_to(ROOT / path.relative_to(ROOT).parts[0]).with_suffix("").as_posix()
+    if path.suffix == ".ipynb" and name not in ("explore/leakage", "explore/own_data"):
+        paper = name.split("/")[0]
+        published = [file for file in [ROOT / f"figures/{name}.png"] if file.exists()]
+        assert {ROOT / f"docs/claims/{paper}.md", *published} <= {file for file, _ in links}
+        assert path in {file for file, _ in links_of(ROOT / f"docs/claims/{paper}.md")}
 
 
 def test_tests_that_the_documents_cite_exist():
