@@ -12,6 +12,7 @@ from workflow.configuration import ROOT
 
 pytestmark = pytest.mark.slow
 DOCTESTS = ("leakage/loss_function.py", "leakage/temporal.py", "allocation/published.py", "markov/transition.py")
+JOBS = ("fixed_budget", "accounting", "counts")
 
 
 def run(*words, **given):
@@ -41,6 +42,12 @@ def test_the_wheel_alone_runs_the_readme_example_and_doctests(wheel, version, tm
     assert run(own, "-c", code, cwd=tmp_path) == printed
     package = Path(run(own, "-c", "import tplrepro; print(tplrepro.__path__[0])", cwd=tmp_path).strip())
     assert ROOT not in package.parents
+    assert wheel.stat().st_size < 400_000
+    installed = Path(run(own, "-c", "import site; print(site.getsitepackages()[0])").strip())
+    assert sum(file.stat().st_size for file in installed.rglob("*") if file.is_file()) < 500e6
+    for job in JOBS:
+        page = f"import doctest; print(doctest.testfile({str(ROOT / f'docs/guide/{job}.md')!r}, False, optionflags=12))"
+        assert "failed=0" in run(own, "-W", "ignore", "-c", page, cwd=tmp_path)
     for name in DOCTESTS:
         module = f"tplrepro.{name.removesuffix('.py').replace('/', '.')}"
         test = f"import doctest, importlib; print(doctest.testmod(importlib.import_module('{module}'), optionflags=12))"
