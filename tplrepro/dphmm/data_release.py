@@ -6,9 +6,9 @@ prior. All but the true state and the noise is known to the adversary. Beliefs a
 a state stays possible however unlikely it has become.
 """
 
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -33,26 +33,17 @@ KEPT = 128
 class ReleasedAnswer(FrozenArrays):
     """One release. Public but for `perturbed_state`; arrays are read-only.
 
-    Attributes
-    ----------
-    time : int, from 0
-    z : ndarray (d,), the released value
-    log_prior, log_posterior : ndarray (N,), log p_t^- and log p_t^+; -inf for impossible states
-    mechanism : KNormMechanism or LaplaceMechanism, on the protectable graph of the possible states
-    constrained_epsilon : float, nats: the loss between any two possible states (Theorem 6.3 of [5])
-    perturbed_state : int, secret: the true state, or its surrogate if it is not among the possible ones
-    query : str, the name of the query, or None if there is only one
-        The prior of a later query at the same time is the posterior of the query before it.
+    The prior of a later query at the same time is the posterior of the query before it.
     """
 
-    time: int
-    z: np.ndarray
-    log_prior: np.ndarray
-    log_posterior: np.ndarray
-    mechanism: KNormMechanism
-    constrained_epsilon: float
-    perturbed_state: int
-    query: str | None = None
+    time: int  # from 0
+    z: np.ndarray  # (d,), the released value
+    log_prior: np.ndarray  # (N,), log p_t^-; -inf for impossible states
+    log_posterior: np.ndarray  # (N,), log p_t^+
+    mechanism: KNormMechanism  # on the protectable graph of the possible states
+    constrained_epsilon: float  # nats: the loss between any two possible states (Theorem 6.3 of [5])
+    perturbed_state: int  # secret: the true state, or its surrogate if it is not among the possible ones
+    query: str | None = None  # its name, None if there is only one
 
     @property
     def prior(self) -> np.ndarray:
@@ -64,7 +55,6 @@ class ReleasedAnswer(FrozenArrays):
 
     @property
     def policy(self) -> PolicyGraph:
-        """The protectable graph on the possible states."""
         return self.mechanism.policy
 
     @property
@@ -133,9 +123,7 @@ class DataRelease:
         the adversary knows that rule.
     skip : bool
         Where only one state is possible, release nothing and yield None instead of raising NoPrivacyError.
-    kept : int
-        For how many sets of possible states, the last ones met, protection is kept. It depends on nothing
-        else.
+    kept : int, for how many sets of possible states, the last ones met, protection is kept
     """
 
     def __init__(
@@ -175,8 +163,7 @@ class DataRelease:
         self.policy, self._kind, self._method = policy, MECHANISMS[mechanism], method
         self._insisted = as_policy(insisted, n)
         self._threshold, self._excluded, self._skip = threshold, excluded_probability, skip
-        self._protections: OrderedDict[bytes, dict[str | None, tuple[Protection, float]]] = OrderedDict()
-        self._kept = kept
+        self._protections = lru_cache(maxsize=kept)(self._protecting)  # depend on the possible states alone
 
     def series(
         self,
@@ -227,7 +214,7 @@ class DataRelease:
             if self._skip and constrained.possible.size == 1:
                 yield None
                 continue
-            protections = self._protecting(constrained)
+            protections = self._protections(tuple(constrained.possible.tolist()))
             if perturbed[state] not in constrained.possible:
                 raise ValueError(
                     "the true state must be possible under the model, "
@@ -264,17 +251,13 @@ class DataRelease:
         perturbed[outside] = possible[[min(each) for each in equal]]
         return possible, perturbed
 
-    def _protecting(self, constrained: PolicyGraph) -> dict[str | None, tuple[Protection, float]]:
-        """For each query the protection of a constrained policy, and its constrained DP factor."""
-        key = constrained.possible.tobytes()
-        protections = self._protections.pop(key, None)
-        if protections is None:
-            joint, protections = protect(constrained, self._answers, self._method, self._insisted), {}
-            for name, f in self._queries.items():
-                protection = joint if name is None else replace(joint, hull=sensitivity_hull(joint.policy, f))
-                body = self._kind.fitted(protection, f, 1.0).body
-                protections[name] = protection, constrained_dp_factor(constrained, f, body)
-        self._protections[key] = protections
-        if len(self._protections) > self._kept:
-            self._protections.popitem(last=False)
+    def _protecting(self, possible: tuple[int, ...]) -> dict[str | None, tuple[Protection, float]]:
+        """For each query the protection of the policy on these states, and its constrained DP factor."""
+        constrained = self.policy.constrain(possible)
+        joint = protect(constrained, self._answers, self._method, self._insisted)
+        protections = {}
+        for name, f in self._queries.items():
+            protection = joint if name is None else replace(joint, hull=sensitivity_hull(joint.policy, f))
+            body = self._kind.fitted(protection, f, 1.0).body
+            protections[name] = protection, constrained_dp_factor(constrained, f, body)
         return protections
