@@ -22,10 +22,9 @@ TIED = 1e-9
 def delta_location_set(prior: ArrayLike, excluded_probability: float) -> np.ndarray:
     """The fewest states with probability at least 1 - `excluded_probability` in total, (c,), ascending.
 
-    The paper calls that probability delta (Theorem 4.1 of [5]). Of states with equal probability (within one
-    part in 1e9, so that rounding does not decide) those of lower index come first. States of probability 0
-    are never included. ValueError unless `prior` is a
-    distribution (N,) and `excluded_probability` is in [0, 1).
+    The paper calls that probability, in [0, 1), delta (Theorem 4.1 of [5]). Of states with equal probability
+    (within one part in 1e9, so that rounding does not decide) those of lower index come first. States of
+    probability 0 are never included.
 
     >>> delta_location_set([0.1, 0.6, 0.005, 0.295], excluded_probability=0.01).tolist()
     [0, 1, 3]

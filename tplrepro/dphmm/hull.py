@@ -25,8 +25,7 @@ from tplrepro.validation import FrozenArrays, as_numbers, check_horizon, check_l
 FLAT = 2.0**-46
 #: Corners of a polygon closer to each other, or to a line, are told apart by rounding only.
 ROUNDING = 1e-12
-#: Half-spaces that pairs of points are tested with first, and how many numbers the test of the others holds
-#: at a time.
+#: Half-spaces that pairs of points are tested with first, and numbers held at a time by the test of the others.
 SCREENS, ENTRIES = 32, 1_000_000
 #: From this dimension on, hulls grow in Qhull instead of being built anew for each vector.
 MANY_FACETS = 4
@@ -86,8 +85,7 @@ class SensitivityHull(FrozenArrays):
         self.cone_volumes = np.abs(np.linalg.det(self.facet_vertices @ self._basis)) / factorial(self.dimension)
         self.volume = float(self.cone_volumes.sum())
         self._facet_normals = normals
-        # The rounding of a . v is that of its summands, which are large and cancel where K is thin; 256: also
-        # of noise.
+        # The rounding of a . v is that of its summands, which are large and cancel where K is thin; 256: also noise.
         summands = np.abs(normals) @ np.abs(self.vertices).max(axis=0)
         self.slack = max(SLACK, 256 * np.finfo(float).eps * float(summands.max()))
         self.halfspaces = _one_of_each_pair(normals) / (1 + self.slack)
@@ -272,8 +270,7 @@ def _span(points: np.ndarray, tolerance: float, unit: np.ndarray) -> tuple[np.nd
 
 def _symmetric_hull(points: np.ndarray, spanning: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, ...]:
     """The hull of points (m, d) and their negatives: vertices (v, d), facets (F, r, d) and normals a, a . v <= 1."""
-    # In coordinates in which the spanning points are unit vectors no body is thin, and Qhull does not fail on
-    # one.
+    # In coordinates in which the spanning points are unit vectors no body is thin, and Qhull does not fail.
     to_coordinates = basis @ np.linalg.inv(spanning @ basis)
     coordinates = points @ to_coordinates
     kept = _outer(coordinates)

@@ -5,8 +5,7 @@ mechanism draws from Eq. (1) on f(s) plus the span of K. Densities are as public
 inference needs them.
 
 The planar isotropic mechanism of the paper's reference [27] maps K by a linear T to isotropic position, draws
-K-norm noise there and maps it back. As ||T v||_{TK} = ||v||_K, its law is that of the K-norm mechanism for
-every T, so it needs no implementation of its own.
+K-norm noise there and maps it back. As ||T v||_{TK} = ||v||_K, its law is that of the K-norm mechanism.
 
 Samples are drawn in floating point with NumPy's generators, which is not safe against an adversary who sees
 the lowest bits of the released numbers; round them before publication (rounding costs no privacy if it
@@ -71,7 +70,6 @@ class KNormMechanism:
 
     @cached_property
     def hull(self) -> SensitivityHull:
-        """K(G, f)."""
         return sensitivity_hull(self.policy, self.answers)
 
     @property
@@ -99,9 +97,8 @@ class KNormMechanism:
         """The answer plus noise.
 
         Noise of a flat body would leave the last bits of the answer beside its span as they are, and these
-        may
-        tell states apart. Answers that agree there but for rounding are therefore moved onto one translate of
-        the span, that of the first of them.
+        may tell states apart. Answers that agree there but for rounding are therefore moved onto one
+        translate of the span, that of the first of them.
         """
         if not 0 < self.hull.dimension < centre.size:
             return centre + noise
@@ -134,8 +131,8 @@ class KNormMechanism:
 class LaplaceMechanism(KNormMechanism):
     """Laplace noise of scale l1_sensitivity / epsilon on each coordinate; parameters as in `KNormMechanism`.
 
-    In law the K-norm mechanism of the cross polytope (Theorem 5.1 of [5]), which has too many facets to be
-    built where answers have many coordinates.
+    In law the K-norm mechanism of the cross polytope (Theorem 5.1 of [5]), whose facets are too many in high
+    dimensions.
 
     >>> mechanism = LaplaceMechanism(PolicyGraph.complete(3), [0, 1, 2], epsilon=0.5)
     >>> round(float(mechanism.log_density(2.0, 2.0) - mechanism.log_density(2.0, 0.0)), 6)

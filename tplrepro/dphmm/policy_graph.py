@@ -20,9 +20,7 @@ from tplrepro.validation import FrozenArrays, as_numbers, check_horizon, frozen,
 
 
 class PolicyGraph(FrozenArrays):
-    """An undirected graph over the states (Definition 4.2 of [5]); an edge says "indistinguishable".
-
-    Make one with `complete`, `categorical`, `utility`, `transition` or `from_edges`. Instances are immutable.
+    """An undirected graph over the states (Definition 4.2 of [5]), immutable; an edge says "indistinguishable".
 
     Attributes
     ----------
@@ -59,8 +57,8 @@ class PolicyGraph(FrozenArrays):
     def categorical(cls, categories: Iterable, n_states: int | None = None) -> "PolicyGraph":
         """Categorical protection, G_categ: each state is hidden in its category, a clique.
 
-        Categories are disjoint lists of states, else ValueError; a state in none of them stays unconnected.
-        `n_states` is by default the number of states named, which are then 0..n_states - 1.
+        Categories are disjoint lists of states; a state in none of them stays unconnected. `n_states` is by
+        default the number of states named.
         """
         groups = [list(category) for category in categories]
         times_named = Counter(chain.from_iterable(groups))
@@ -75,8 +73,7 @@ class PolicyGraph(FrozenArrays):
     def utility(cls, answers: ArrayLike, radius: float) -> "PolicyGraph":
         """Utility-oriented policy, G_util: edges between states whose answers are at most `radius` apart.
 
-        `answers` are f, (N, d); the radius is a Euclidean distance, finite and >= 0, to which rounding may
-        add 1e-12.
+        `answers` are f, (N, d); rounding may add 1e-12 to the radius, a Euclidean distance >= 0.
         """
         from scipy.spatial import cKDTree
 
@@ -126,9 +123,8 @@ class PolicyGraph(FrozenArrays):
     def with_null(self, states: ArrayLike | None = None) -> "PolicyGraph":
         """This graph and a null node N, "no such record", connected to `states` (by default all possible ones).
 
-        It makes them unbounded neighbours (Definition 3.4 of [5]): their existence is protected. Its answer
-        is 0, so append a row of zeros to f. For databases only: a Markov chain always has a state (section
-        4.1).
+        It makes them unbounded neighbours (Definition 3.4 of [5]): their existence is protected. Append its
+        answer, zeros, to f. For databases only: a Markov chain always has a state (section 4.1).
 
         >>> sorted(PolicyGraph.from_edges(3, [(0, 1)]).with_null([1, 2]).edges)
         [(0, 1), (1, 3), (2, 3)]

@@ -47,9 +47,8 @@ def degree_of_protection(
     ----------
     policy : PolicyGraph over N states, constrained to the possible ones
     answers : array-like (N, d) or (N,), f
-    hull : SensitivityHull, optional: the body of the noise, by default K(G, f)
-        For Laplace noise it is the `cross_polytope` of the l1 sensitivity.
-    states : array-like of int, optional: count for these possible states only; the others get 0
+    hull : SensitivityHull, the body of the noise, by default K(G, f); a `cross_polytope` for Laplace noise
+    states : array-like of int, count for these possible states only; the others get 0
 
     Fig. 9(a) of [5]: s_2 (index 1) has lost its neighbour but is hidden among three states.
 
@@ -61,8 +60,7 @@ def degree_of_protection(
     f = as_answers(answers, policy.n_states)
     hull = sensitivity_hull(policy, f) if hull is None else hull
     possible = policy.possible
-    counted = possible if states is None else check_states(states, policy.n_states)
-    wanted = np.intersect1d(counted, possible, assume_unique=True)
+    wanted = possible if states is None else np.intersect1d(check_states(states, policy.n_states), possible)
     counts = np.zeros(policy.n_states, dtype=int)
     for rows in np.split(wanted, range(ROWS, wanted.size, ROWS)):
         counts[rows] = hull.pairwise_contains(f[rows], f[possible]).sum(axis=1)
@@ -72,9 +70,8 @@ def degree_of_protection(
 def exposed_states(policy: PolicyGraph, answers: ArrayLike, hull: SensitivityHull | None = None) -> np.ndarray:
     """Possible states with DoP 1 (Theorem 5.2 of [5]), ascending; parameters as in `degree_of_protection`.
 
-    A policy without exposed states is protectable (Definition 5.3 of [5]).
-    With Laplace noise pass its body, `cross_polytope(d, l1_sensitivity)`: it hides more (Example 5.3).
-    Example 5.2 of [5]: s_5 (index 4) is exposed.
+    A policy without exposed states is protectable (Definition 5.3). Laplace noise hides more (Example 5.3): pass
+    its body, `cross_polytope(d, l1_sensitivity)`. Example 5.2 of [5]: s_5 (index 4) is exposed.
 
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
     >>> exposed_states(PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]]).constrain([1, 2, 4]), f).tolist()
@@ -98,8 +95,7 @@ def constrained_dp_factor(policy: PolicyGraph, answers: ArrayLike, hull: Sensiti
     hull = sensitivity_hull(policy, answers) if hull is None else hull
     if not np.isfinite(hull.norm(f - f[0])).all():
         return np.inf
-    # The largest norm of a difference is the widest spread along a half-space's normal; the slack covers its
-    # rounding.
+    # The largest norm of a difference is the widest spread along a normal; the slack covers its rounding.
     return float((1 + hull.slack) * np.ptp((f - f[0]) @ hull.halfspaces.T, axis=0).max(initial=0.0))
 
 
@@ -107,18 +103,13 @@ def constrained_dp_factor(policy: PolicyGraph, answers: ArrayLike, hull: Sensiti
 class Protection:
     """A protectable graph and its noise's body.
 
-    Attributes
-    ----------
-    policy : PolicyGraph, in which no possible state is exposed
-    hull : SensitivityHull, K(policy, f)
-    added_edges : list of pairs (i, j), i < j, that the policy had not before
-    gap : float, of method "optimal": the least volume of Eq. (5) is at least volume / (1 + gap)
-        0 if this is the least; infinite if a flatter hull is not ruled out; NaN for the other methods.
+    With method "optimal" the least volume of Eq. (5) is at least volume / (1 + gap): the gap is 0 if this is the
+    least, and infinite if a flatter hull is not ruled out. It is NaN for the other methods.
     """
 
-    policy: PolicyGraph
-    hull: SensitivityHull
-    added_edges: list[tuple[int, int]]
+    policy: PolicyGraph  # in which no possible state is exposed
+    hull: SensitivityHull  # K(policy, f)
+    added_edges: list[tuple[int, int]]  # pairs (i, j), i < j, that the policy had not before
     gap: float = np.nan
 
 
@@ -133,10 +124,9 @@ def protectable_graph(
     answers : array-like (N, d) or (N,), f
     method : str
         "greedy": Algorithm 1 of [5]. "stepwise": Algorithm 3, the smallest volume after each step; optimal
-        for one exposed state, not for several. "optimal": Eq. (5), the smallest volume, if the search proves
-        it with 10,000 hulls, in half a minute: 150 exposed states in the plane, some 60 in space, 6 in four
-        dimensions. Beyond, the best graph found, never larger than the other two, and the `gap` of `protect`
-        bounds by how much.
+        for one exposed state, not for several. "optimal": Eq. (5), the smallest volume, for about 150 exposed
+        states in the plane, 60 in space, 6 in four dimensions. Beyond, the best of 10,000 hulls, never larger
+        than the other two; the `gap` of `protect` bounds how far it is from the smallest.
     insisted : PolicyGraph or pairs of states
         The user's own choice of who hides whom (footnotes 3 and 5 of [5]): an exposed state gets all its
         edges among these to possible states. The method then connects those that are still exposed.

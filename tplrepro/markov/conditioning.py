@@ -14,15 +14,11 @@ from tplrepro.validation import FrozenArrays, as_numbers, check_entries
 
 @dataclass(frozen=True, eq=False)
 class ConditionedChain(FrozenArrays):
-    """A Markov chain given evidence: T - 1 matrices for each side, and which states are possible, bool (T, n).
+    """A Markov chain given evidence; an impossible state has the row of a possible one, which changes no leakage."""
 
-    `forward[t]` is Pr(l^{t+1} | l^t, evidence), `backward[t]` Pr(l^t | l^{t+1}, evidence). An impossible
-    state has the row of a possible one, which changes no leakage.
-    """
-
-    backward: list[TransitionMatrix]
-    forward: list[TransitionMatrix]
-    possible: np.ndarray
+    backward: list[TransitionMatrix]  # T - 1 matrices Pr(l^t | l^{t+1}, evidence)
+    forward: list[TransitionMatrix]  # T - 1 matrices Pr(l^{t+1} | l^t, evidence)
+    possible: np.ndarray  # which states are possible, bool (T, n)
 
 
 def condition_on(
@@ -32,17 +28,15 @@ def condition_on(
 ) -> ConditionedChain:
     """The chain given what an adversary knows about a user's states from elsewhere.
 
-    Given evidence, the states are still a Markov chain, whose matrices change over time; `backward` and
-    `forward` go where a list of T - 1 matrices is taken. Evidence may raise a TPL, and so does an anchor, a
-    time at which the state is known: see the theory. `PriorFreeLoss` bounds the leakage for any evidence.
+    Given evidence, the states are still a Markov chain, whose matrices change over time. Evidence may raise a
+    TPL; `PriorFreeLoss` bounds the leakage for any evidence.
 
     Parameters
     ----------
     transitions : TransitionMatrix or array-like (n, n), Pr(l^{t+1} | l^t); or a list of T - 1 of these
     initial : array-like (n,), distribution of the first state
     evidence : array-like (T, n), Pr(evidence about time t | l^t = k), finite and >= 0
-        A row counts up to a factor: ones are no evidence, and 1 for a single state says that the user was
-        there.
+        Only the ratios within a row count: ones are no evidence, and a single 1 says where the user was.
 
     ImpossibleOutputError if no path of states explains the evidence; ValueError for arguments of other
     shapes. Memory is O(T n^2): all matrices are dense.

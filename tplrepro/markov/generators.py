@@ -8,10 +8,9 @@ from tplrepro.validation import check_horizon, check_smoothing
 
 
 def strongest(n: int, seed: int | None = None) -> TransitionMatrix:
-    """The strongest correlation: one 1 in each row and column, so that one state determines the next.
+    """The strongest correlation: one state determines the next.
 
-    Without a seed it is the identity ([1], section 6.2), else a random permutation of n states ([2], section
-    VI).
+    Without a seed it is the identity ([1], section 6.2), else a random permutation ([2], section VI).
 
     Examples
     --------

@@ -49,9 +49,9 @@ def fit_hidden_chain(
     restarts : int >= 1; half of the starts take their means from k-means, the others from random observations
     max_iterations : int >= 1, for each start; warns if it stopped the start that is kept
 
-    Series are standardised for the fit, so units do not matter; a prior scatter of a thousandth of that of
-    one observation keeps covariances positive. Rows are not smoothed: see `tplrepro.smoothed`. ValueError for
-    missing values, a coordinate that does not vary, too few observations, or if every start fails.
+    Units do not matter; a prior scatter of a thousandth of one observation's keeps covariances positive. Rows
+    are not smoothed: see `tplrepro.smoothed`. ValueError for missing values, a coordinate that does not vary,
+    too few observations, or if every start fails.
 
     Examples
     --------
@@ -105,8 +105,8 @@ def fit_hidden_chain(
 
 def _flat(series: Iterable[ArrayLike]) -> tuple[np.ndarray, list[int]]:
     """All observations, (m, d), and the length of each series."""
-    arrays = [as_numbers(one, "series must be numbers", "split them at missing values") for one in series]
-    arrays = [array for array in arrays if array.size]
+    given = (as_numbers(one, "series must be numbers", "split them at missing values") for one in series)
+    arrays = [array for array in given if array.size]
     if not arrays:
         raise ValueError("fitting needs at least one observation, found none; give non-empty series")
     if len({array.shape[1:] for array in arrays}) > 1 or arrays[0].ndim not in (1, 2):

@@ -11,15 +11,7 @@ from tplrepro.validation import FrozenArrays, as_numbers, check_covariance, chec
 
 @dataclass(frozen=True)
 class LinearGaussianSeries(FrozenArrays):
-    """T values x_t = value . s_t of a hidden state s_{t+1} = transition s_t + N(0, innovation).
-
-    The first state s_1 is N(0, initial).
-
-    Attributes
-    ----------
-    transition, innovation, initial : ndarray (d, d)
-    value : ndarray (d,)
-    horizon : int, the T >= 1 values
+    """T values x_t = value . s_t of a hidden state s_{t+1} = transition s_t + N(0, innovation), s_1 ~ N(0, initial).
 
     Examples
     --------
@@ -29,11 +21,11 @@ class LinearGaussianSeries(FrozenArrays):
     [[1.25, 0.5, 0.0], [0.5, 1.25, 0.5], [0.0, 0.5, 1.25]]
     """
 
-    transition: np.ndarray
-    innovation: np.ndarray
-    value: np.ndarray
-    initial: np.ndarray
-    horizon: int
+    transition: np.ndarray  # (d, d)
+    innovation: np.ndarray  # (d, d)
+    value: np.ndarray  # (d,)
+    initial: np.ndarray  # (d, d)
+    horizon: int  # T >= 1
 
     def __post_init__(self) -> None:
         d = np.size(self.value)
@@ -84,13 +76,11 @@ class LinearGaussianSeries(FrozenArrays):
     @property
     def covariance(self) -> np.ndarray:
         """Cov(x_s, x_t), (T, T)."""
-        T = self.horizon
-        K = np.zeros((T, T))
-        state = self.initial
-        ahead = np.empty((T, self.value.size))  # value . transition^k
+        T, state = self.horizon, self.initial
+        K, ahead = np.zeros((T, T)), np.empty((T, self.value.size))
         ahead[0] = self.value
         for k in range(1, T):
-            ahead[k] = ahead[k - 1] @ self.transition
+            ahead[k] = ahead[k - 1] @ self.transition  # value . transition^k
         for t in range(T):
             K[t:, t] = K[t, t:] = ahead[: T - t] @ (state @ self.value)
             state = self.transition @ state @ self.transition.T + self.innovation

@@ -1,10 +1,9 @@
 """Transition matrices: the adversary's knowledge of temporal correlation (Definition 3 of [1]).
 
 A forward matrix holds Pr(l^t | l^{t-1}) (row: where the user was; column: where she is now), a backward
-matrix Pr(l^{t-1} | l^t). Bayes' rule turns one into the other, given the distribution at the earlier time.
-Estimates
-are maximum likelihood with Laplacian smoothing (section 3.1 of [1]): (count + s) / (row total + n s). With
-many states, row i is a few stored probabilities over a constant `background[i]`; such a matrix stays sparse.
+matrix Pr(l^{t-1} | l^t). Estimates are maximum likelihood with Laplacian smoothing (section 3.1 of [1]):
+(count + s) / (row total + n s). With many states, row i is a few stored probabilities over a constant
+`background[i]`; such a matrix stays sparse.
 """
 
 from collections.abc import Iterable, Sequence
