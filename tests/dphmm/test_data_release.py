@@ -45,12 +45,8 @@ def test_every_step_of_the_running_example(mechanism, method):
 
 def test_states_are_read_one_at_a_time():
     taken = []
-    stream = (taken.append(t) or 1 for t in count())
-    steps = running_example(stream, transitions=np.full((6, 6), 1 / 6))
-    first = [next(steps).z.tolist(), next(steps).z.tolist()]
-    assert taken == [0, 1]
-    again = running_example([1, 1], transitions=np.full((6, 6), 1 / 6))  # with a generator of the same seed
-    assert first == [step.z.tolist() for step in again]
+    steps = running_example((taken.append(t) or 1 for t in count()), transitions=np.full((6, 6), 1 / 6))
+    assert [next(steps).time, next(steps).time] == taken == [0, 1]
 
 
 def test_the_baseline_on_delta_location_sets():
@@ -74,12 +70,9 @@ def test_states_stay_possible_however_unlikely_they_become_unless_a_threshold_sa
         first_step(3, prior, threshold=1e-6)
     # The belief in the last state falls below e^-1000, which no float holds; by Definition 4.1 it stays possible.
     chain = {"policy": dphmm.PolicyGraph.complete(3), "answers": np.arange(3.0)}
-    steps = list(running_example([0] * 400, epsilon=5.0, transitions=np.eye(3), initial=[1 / 3] * 3, **chain))
+    steps = list(running_example([0] * 40, epsilon=50.0, transitions=np.eye(3), initial=[1 / 3] * 3, **chain))
     assert all(step.policy.possible.tolist() == [0, 1, 2] for step in steps)
     assert steps[-1].log_posterior[2] < -1000
-    log_likelihoods = [step.mechanism.log_density(step.z, chain["answers"][:, None]) for step in steps]
-    inferred = forward_backward(log_likelihoods, np.eye(3), [1 / 3] * 3)
-    assert steps[-1].log_posterior == pytest.approx(inferred.log_posteriors[-1])
     # Where no other state is possible there is a named error, or the timestamp is skipped.
     with pytest.raises(dphmm.NoPrivacyError, match="found only state 0"):
         first_step(0, [1, 0, 0, 0, 0, 0])
@@ -91,15 +84,15 @@ def test_states_stay_possible_however_unlikely_they_become_unless_a_threshold_sa
 
 def test_what_a_setting_keeps_changes_no_release():
     walk = np.random.default_rng(0).integers(6, size=12)
-    found = []
-    for kept in (128, 2, 0):
-        setting = dphmm.DataRelease(categorical(), F, np.full((6, 6), 1 / 6), kept=kept)
-        runs = [setting.series(walk, epsilon, START, rng=np.random.default_rng(3)) for epsilon in (0.5, 2.0)]
-        walk[0] = 1
-        found.append([[step.z.tolist() for step in run] for run in runs])
-        one = running_example(walk, epsilon=2.0, transitions=np.full((6, 6), 1 / 6), rng=np.random.default_rng(3))
-        assert found[-1][1] == [step.z.tolist() for step in one]
-    assert found[0] == found[1] == found[2]
+    walk[0] = 1
+    for epsilon in (0.5, 2.0):
+        one = running_example(walk, epsilon=epsilon, transitions=np.full((6, 6), 1 / 6), rng=np.random.default_rng(3))
+        expected = [step.z.tolist() for step in one]
+        for kept in (128, 2, 0):
+            setting = dphmm.DataRelease(categorical(), F, np.full((6, 6), 1 / 6), kept=kept)
+            for _ in range(2):
+                run = setting.series(walk, epsilon, START, rng=np.random.default_rng(3))
+                assert [step.z.tolist() for step in run] == expected
 
 
 def test_a_chain_that_changes_over_time():

@@ -38,20 +38,19 @@ def test_example_5_2_is_a_segment_and_without_edges_the_hull_is_a_point():
     assert K.second_moment().tolist() == [[0, 0], [0, 0]]
 
 
-@pytest.mark.parametrize("d", [1, 2, 3, 4])
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("whole", [False, True])
-def test_norm_by_linear_programming(d, seed, whole):
-    rng = np.random.default_rng([d, seed])
+@given(st.integers(0, 100_000), st.integers(1, 4), st.booleans())
+@settings(max_examples=20)
+def test_norm_by_linear_programming(seed, d, whole):
+    rng = np.random.default_rng(seed)
     policy, f = random_policy(rng, 7, d, whole=whole)
     K = sensitivity_hull(policy, f)
-    vectors = np.vstack([f[rng.integers(7, size=6)] - f[rng.integers(7, size=6)], rng.normal(size=(2, d))])
+    vectors = np.vstack([f[rng.integers(7, size=3)] - f[rng.integers(7, size=3)], rng.normal(size=(1, d))])
     expected = np.array([linear_norm(policy, f, v) for v in vectors])
     assert K.norm(vectors) == pytest.approx(expected, rel=1e-8, abs=1e-12)
 
 
 @given(st.integers(0, 100_000), st.integers(1, 3), st.booleans(), st.sampled_from([1, 1e-6, 1e-9, 1e-12]))
-@settings(max_examples=100)
+@settings(max_examples=60)
 def test_every_edge_lies_in_the_hull_and_no_facet_is_idle(seed, d, whole, thinness):
     rng = np.random.default_rng(seed)
     policy, f = random_policy(rng, int(rng.integers(2, 30)), d, whole=whole)
@@ -66,13 +65,12 @@ def test_every_edge_lies_in_the_hull_and_no_facet_is_idle(seed, d, whole, thinne
     assert K.norm(-K.vertices) == pytest.approx(K.norm(K.vertices))
 
 
-# A square map, one that makes thin, or an isometry onto a line or plane in a space of more dimensions.
-@pytest.mark.parametrize("thinness", [None, 1e-3, 1e-6, 1e-9, 1e-11])
-@pytest.mark.parametrize(("d", "rank"), [(1, 1), (2, 2), (3, 3), (2, 1), (3, 1), (3, 2)])
-@pytest.mark.parametrize("seed", range(6))
+@given(st.integers(0, 100_000), st.integers(1, 3), st.integers(1, 3), st.sampled_from([None, 1e-3, 1e-6, 1e-9, 1e-11]))
+@settings(max_examples=60)
 def test_the_norm_is_invariant_under_linear_maps_also_onto_flat_hulls(seed, d, rank, thinness):
-    rng = np.random.default_rng([seed, d])
+    rng, rank = np.random.default_rng(seed), min(d, rank)
     policy, f = random_policy(rng, 15, rank)
+    # A square map, one that makes thin, or an isometry onto a line or plane in a space of more dimensions.
     T = np.diag([1, 1, thinness][-d:]) if thinness else rng.normal(size=(d, d)) + 2 * np.eye(d)
     T = T if d == rank else np.linalg.qr(rng.normal(size=(d, rank)))[0]
     v, mapped = rng.normal(size=(6, rank)) * np.abs(f).max(), f @ T.T + (d > rank) * rng.normal(size=d)
@@ -121,6 +119,7 @@ def test_cross_polytope(d):
 
 
 @given(st.integers(0, 100_000), st.integers(1, 3), st.integers(0, 3), st.booleans())
+@settings(max_examples=40)
 def test_extended_volumes_are_those_of_the_hulls(seed, d, rank, whole):
     rng = np.random.default_rng(seed)
     points = rng.integers(-3, 4, (6, d)).astype(float) if whole else rng.normal(size=(6, d))
@@ -134,7 +133,7 @@ def test_extended_volumes_are_those_of_the_hulls(seed, d, rank, whole):
         assert K.extended(v).volume == pytest.approx(built.volume)
 
 
-@pytest.mark.parametrize("d", [1, 2, 4, 5])
+@pytest.mark.parametrize("d", [2, 5])
 def test_few_half_spaces_settle_pairs_as_all_do(d):
     policy, f = random_policy(np.random.default_rng(d), 40, d, density=0.05)
     K = sensitivity_hull(policy, f)
@@ -142,7 +141,7 @@ def test_few_half_spaces_settle_pairs_as_all_do(d):
     assert (K.pairwise_contains(f, f[:7]) == K.contains(f[:, None] - f[:7])).all()
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(12))
 def test_polygons_samples_and_added_edges_do_not_depend_on_last_bits(seed):
     rng = np.random.default_rng(seed)
     policy, answers = random_policy(rng, 40, 2, density=[0.002, 0.02, 0.2][seed % 3], whole=True)

@@ -5,7 +5,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tplrepro as tpl
@@ -47,6 +47,7 @@ def test_complete_policies_also_constrained_and_edges_undirected_and_counted_onc
 
 
 @given(st.integers(0, 10_000), st.floats(0, 4))
+@settings(max_examples=40)
 def test_utility_policy_is_every_pair_within_the_radius(seed, radius):
     f = np.random.default_rng(seed).integers(0, 4, (9, 2)).astype(float)
     near = {(i, j) for i, j in combinations(range(9), 2) if np.linalg.norm(f[i] - f[j]) <= radius * (1 + 1e-12)}

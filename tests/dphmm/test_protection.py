@@ -26,7 +26,7 @@ def test_figures_8_and_9(possible, counts):
 
 
 @given(st.integers(0, 100_000), st.integers(1, 3), st.booleans())
-@settings(max_examples=20)
+@settings(max_examples=12)
 def test_algorithm_4_as_published_agrees_and_so_does_linear_programming(seed, d, whole):
     rng = np.random.default_rng(seed)
     policy, f = random_policy(rng, 6, d, density=0.2, whole=whole)
@@ -62,7 +62,7 @@ def test_a_flat_hull_tells_some_states_apart():
 
 
 @given(st.integers(0, 100_000), st.integers(1, 5), st.booleans(), st.sampled_from(protection.METHODS))
-@settings(max_examples=40)
+@settings(max_examples=30)
 def test_the_result_is_protectable_and_contains_the_policy(seed, d, whole, method):
     rng = np.random.default_rng(seed)
     policy, f = random_policy(rng, 12, d, density=0.02, whole=whole)
@@ -79,9 +79,10 @@ def test_the_result_is_protectable_and_contains_the_policy(seed, d, whole, metho
 
 
 @pytest.mark.parametrize("method", ["greedy", "stepwise"])
-@pytest.mark.parametrize(("d", "seed"), [*product([1, 2, 3, 4, 5], range(6))])
+@pytest.mark.parametrize(("d", "seed"), [*product([1, 2, 3, 4, 5], range(3))])
 def test_algorithms_1_and_3_with_all_hulls_built_anew(method, d, seed):
-    policy, f = random_policy(np.random.default_rng([d, seed]), 10 + 3 * (d > 3), d, density=0.1 if d > 3 else 0.03)
+    n, density = (13, 0.1) if d > 3 else (10, 0.03)
+    policy, f = random_policy(np.random.default_rng([d, seed]), n, d, density, whole=seed == 2)
     found = dphmm.protectable_graph(policy, f, method)
     while (exposed := dphmm.exposed_states(policy, f)).size:  # found again after each step
         i, best = exposed[0], [j for j in policy.possible if j != exposed[0]]
@@ -94,7 +95,7 @@ def test_algorithms_1_and_3_with_all_hulls_built_anew(method, d, seed):
     assert found == policy
 
 
-@pytest.mark.parametrize(("d", "seed"), [*product([2, 3], range(6))])
+@pytest.mark.parametrize(("d", "seed"), [*product([2, 3], range(2))])
 def test_with_one_exposed_state_no_set_of_edges_does_better(d, seed):
     rng = np.random.default_rng([d, seed])
     policy, f = random_policy(rng, 5 + (d == 3), d, density=0.4)
@@ -118,7 +119,7 @@ def exhaustive(policy, f):
     )
 
 
-@pytest.mark.parametrize(("n", "d"), [*product(range(2, 8), [1, 2, 3])])
+@pytest.mark.parametrize(("n", "d"), [*product(range(3, 7), [2, 3])])
 def test_the_optimum_is_that_of_an_exhaustive_search(n, d):
     tried = 0
     for seed in range(200):
@@ -131,7 +132,7 @@ def test_the_optimum_is_that_of_an_exhaustive_search(n, d):
             tried += 1
             if tried == 3:
                 break
-    assert tried or n == 2 or d == 1
+    assert tried
 
 
 @pytest.mark.parametrize("d", [2, 3])
@@ -216,11 +217,3 @@ def test_null_nodes_protect_existence():
     assert dphmm.exposed_states(alone, answers).tolist() == [2, 3]
     assert protection.protect(alone, answers).added_edges == [(2, 3)]
     assert patients.constrain([1, 2]).with_null().edge_array.tolist() == [[1, 6], [2, 6]]
-
-
-def test_an_edgeless_policy_is_built_from_nothing():
-    policy = dphmm.PolicyGraph.from_edges(4, [])
-    result = dphmm.protectable_graph(policy, [0.0, 1.0, 3.0, 7.0], "greedy")
-    assert set(result.edges) == {(0, 1), (1, 2), (2, 3)}
-    # States with equal answers hide each other.
-    assert dphmm.protectable_graph(policy, [2.0, 2, 5, 5]) == policy

@@ -26,13 +26,6 @@ def test_example_5_3():
     assert {tuple(v) for v in K.vertices.tolist()} == {(1, 0), (-1, 0), (1, -1), (-1, 1)}
     assert K.norm(COUNTS) == pytest.approx(np.array([1, 0, 1, 2, 1, 2]))
     assert dphmm.l1_sensitivity(G, COUNTS) == 2
-    # By densities: how much likelier a value can be with the record than without, epsilon = 0.7.
-    mechanism = dphmm.KNormMechanism(G, COUNTS, 0.7)
-    database = np.array([10.0, 20.0])
-    rng = np.random.default_rng(0)
-    z = np.vstack([database + COUNTS, mechanism.sample(database, 500, rng)])
-    losses = mechanism.log_density(z, (database + COUNTS)[:, None]) - mechanism.log_density(z, database)
-    assert losses.max(axis=1) == pytest.approx(0.7 * np.array([1, 0, 1, 2, 1, 2]), abs=1e-9)
     # With Laplace noise s_6 is protected, and so is s_5: their records change the counts by 1, at most S = 2.
     laplace = dphmm.LaplaceMechanism(G, COUNTS, 0.7)
     assert (laplace.body.norm(COUNTS) <= 1).all()
@@ -112,7 +105,7 @@ def test_example_11_2_the_attack_on_local_differential_privacy():
     prior = np.array([0, 0, 0, 1, 1, 1]) / 3
     rng = np.random.default_rng(0)
     assert [local.mechanisms[s].hull.dimension for s in (3, 4, 5)] == [1, 1, 2]
-    for state in [3, 4, 5] * 100:
+    for state in [3, 4, 5] * 20:
         assert local.posterior(local.sample(state, rng), prior)[state] == 1
     # DPHMM on the same graph hides them.
     steps = dphmm.release([3], G, F, 1.0, np.eye(6), prior, rng=rng)
@@ -147,7 +140,7 @@ def test_laplace_noise_fitted_to_the_true_neighbourhood_is_attacked_by_its_scale
     assert abs(uniform.log_density(-400.0, 0.0) - uniform.log_density(-400.0, 1.0)) <= 1
     # On average the adversary knows more than under DPHMM: the mean probability of the true state.
     rng, prior = np.random.default_rng(0), np.full(3, 1 / 3)
-    named = [[local.posterior(local.sample(s, rng), prior)[s] for s in (0, 1, 2)] for _ in range(200)]
+    named = [[local.posterior(local.sample(s, rng), prior)[s] for s in (0, 1, 2)] for _ in range(60)]
     assert np.mean(named) > 0.4
     # States with equal answers need no noise, and Laplace's is none then.
     same = LocalMechanism(dphmm.PolicyGraph.from_edges(4, [(0, 1), (2, 3)]), [2.0, 2, 5, 5], 1.0, "laplace")

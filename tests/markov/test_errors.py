@@ -33,10 +33,7 @@ CALLS = [
     (lambda: TransitionMatrix(EYE, states={"a", "b"}), "states must be labels, found .* no order"),
     (lambda: markov.as_sequences([[0, 1]], states=5), "states must be labels, found 5"),
     (lambda: arrays([0, 1], [0, 2], [1, 1], [1]), "distinct, found 1 more than once"),
-    (
-        lambda: TransitionMatrix(pd.DataFrame(EYE, columns=["a", "b"])),
-        r"the same labels once each, found \[0, 1\] and \['a', ",
-    ),
+    (lambda: TransitionMatrix(pd.DataFrame(EYE, columns=["a", "b"])), r"labels once each, found \[0, 1\] and \['a', "),
     (lambda: TransitionMatrix(SPARSE * 0.5), "rows must sum to 1 .* found 0.5 in row 0"),
     (lambda: TransitionMatrix(SPARSE * -1.0), "not be negative, found -1"),
     (lambda: TransitionMatrix(SPARSE, background=-0.1), "background.*found -0.1"),
@@ -44,10 +41,7 @@ CALLS = [
     *((TransitionMatrix(kind).stationary, "unique, found 2 closed classes") for kind in (EYE, SPARSE)),
     (lambda: TransitionMatrix([[0.8, 0.2], [0.0, 1.0]]).reverse(), "state 0 has probability 0 after one step"),
     (lambda: markov.drop_dead_ends(np.ones((2, 3))), r"counts must be square, found shape \(2, 3\)"),
-    (
-        lambda: tpl.TransitionMatrix.random(3, rng=np.random.default_rng(0), zeros=1.0),
-        r"zeros must be a probability in \[0, 1\), found 1;",
-    ),
+    (lambda: TransitionMatrix.random(3, rng=RNG, zeros=1.0), r"zeros must be a probability in \[0, 1\), found 1;"),
     (lambda: forward_backward([[0, 0, 0]] * 2, EYE, HALVES), "each of 2 states, found 3"),
     (lambda: forward_backward([0, 0], EYE, HALVES), r"\(..., T, n\) with T >= 1, found \(2,\)"),
     (lambda: forward_backward([[0, 0]] * 3, [EYE], HALVES), "3 outputs need 2 .* matrices, found 1"),
@@ -70,12 +64,9 @@ CALLS = [
     (lambda: markov.posterior_draws([[1, 1], [0, 0]], 0.0, 1, rng=RNG), "no step starts at state 1"),
     (
         lambda: markov.posterior_draws(scipy.sparse.eye_array(20_001), 1.0, 1, rng=RNG),
-        "at most 20000 states, found 20001",
+        "at most 20000 states, found 2000",
     ),
-    (
-        lambda: markov.bootstrap_draws([[0, 1], [1, 0]], 1, rng=RNG, estimate=len, groups=[1]),
-        "the group of each of 2 sequences, found 1",
-    ),
+    (lambda: markov.bootstrap_draws([[0], [1]], 1, rng=RNG, estimate=len, groups=[1]), "each of 2 sequences, found 1"),
     (lambda: markov.leakage_interval([1.0] * 19, float), "at least 20 for confidence 0.9, found 19"),
     (lambda: markov.leakage_interval([1.0] * 20, float, confidence=1.0), r"probability in \(0, 1\), found 1;"),
     (lambda: markov.leakage_interval([1.0] * 19 + [np.nan], float), "found NaN in draw 19"),

@@ -5,7 +5,7 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
@@ -15,10 +15,12 @@ from tplrepro.markov import estimate_higher_order, every_kth
 lists_of_places = st.lists(st.lists(st.integers(0, 3), max_size=9), min_size=1, max_size=5)
 
 
-def by_hand(sequences, order, direction, smoothing):
-    """States and rows by counting tuples in a loop."""
+def by_hand(sequences, order, direction, smoothing, every):
+    """States, those seen or every one, and rows by counting tuples in a loop."""
     windows = [[tuple(s[i : i + order]) for i in range(len(s) - order + 1)] for s in sequences]
     tuples = sorted({each for of_one in windows for each in of_one})
+    if every:
+        tuples = [*product(dict.fromkeys(place for each in tuples for place in each), repeat=order)]
     counts = Counter(pair for of_one in windows for pair in pairwise(of_one))
     rows = np.zeros((len(tuples), len(tuples)))
     for (i, early), (j, late) in product(enumerate(tuples), repeat=2):
@@ -26,14 +28,21 @@ def by_hand(sequences, order, direction, smoothing):
     return tuples, rows if direction == "forward" else rows.T
 
 
-@given(lists_of_places, st.integers(1, 3), st.sampled_from(["forward", "backward"]), st.sampled_from([0.0, 0.3, 2.0]))
-def test_counts_tuples(sequences, order, direction, smoothing):
+@given(
+    lists_of_places,
+    st.integers(1, 3),
+    st.sampled_from(["forward", "backward"]),
+    st.sampled_from([0.0, 0.3, 2.0]),
+    st.booleans(),
+)
+@settings(max_examples=60)
+def test_counts_tuples(sequences, order, direction, smoothing, every):
+    options = {"smoothing": smoothing, "direction": direction, "tuples": "all" if every else "observed"}
     if max(map(len, sequences)) < order:
         with pytest.raises(ValueError, match=f"order {order} needs a sequence of at least {order} |found none"):
             estimate_higher_order(sequences, order)
         return
-    tuples, rows = by_hand(sequences, order, direction, smoothing)
-    options = {"smoothing": smoothing, "direction": direction}
+    tuples, rows = by_hand(sequences, order, direction, smoothing, every)
     if (rows.sum(axis=1) == 0).any():
         with pytest.raises(ValueError, match="every state must be left at least once"):
             estimate_higher_order(sequences, order, **options)
@@ -41,45 +50,28 @@ def test_counts_tuples(sequences, order, direction, smoothing):
     P = estimate_higher_order(sequences, order, **options)
     assert P.states == ([place for (place,) in tuples] if order == 1 else tuples)
     assert P.toarray() == pytest.approx(rows / rows.sum(axis=1, keepdims=True))
+    # The states of one estimate are those of another, and places have labels.
+    options["tuples"] = P.states
+    assert estimate_higher_order(sequences, order, labels=range(4), **options).states == P.states
 
 
 def test_one_step_is_the_identity_and_k_steps_are_not_and_their_powers_stay_sparse():
-    sequences = [np.random.default_rng(1).integers(0, 3, 200).tolist()]
-    for direction in ("forward", "backward"):
-        P = estimate_higher_order(sequences, order=2, smoothing=1.0, tuples="all", direction=direction)
-        assert P.n_states == 9
-        assert tpl.PrivacyLossFunction(P).is_identity
-        two = every_kth(P, 2)
-        assert two.probabilities == pytest.approx(P.probabilities @ P.probabilities)
-        assert two.probabilities.min() > 0
-        assert np.isfinite(tpl.PrivacyLossFunction(two).supremum(0.1))
+    assert estimate_higher_order([[1, 0, 1, 0]], labels=["x", "y"]).states == [("x", "y"), ("y", "x")]
     rng = np.random.default_rng(2)
-    dense = estimate_higher_order([rng.integers(0, 4, 300)], order=2, smoothing=0.5)
-    sparse = tpl.TransitionMatrix(csr_array(dense.probabilities), states=dense.states)
-    for k in (1, 2, 3):
-        power = every_kth(sparse, k)
-        assert (power.is_sparse, power.states) == (True, sparse.states)
-        assert power.toarray() == pytest.approx(np.linalg.matrix_power(dense.probabilities, k))
+    for direction in ("forward", "backward"):
+        P = estimate_higher_order([rng.integers(0, 3, 200)], order=2, smoothing=1.0, tuples="all", direction=direction)
+        assert tpl.PrivacyLossFunction(P).is_identity
+        sparse = tpl.TransitionMatrix(csr_array(P.probabilities), states=P.states)
+        for k in (1, 2, 3):
+            power = every_kth(sparse, k)
+            assert (power.is_sparse, power.states) == (True, P.states)
+            assert power.toarray() == pytest.approx(np.linalg.matrix_power(P.probabilities, k))
+            assert every_kth(P, k).probabilities == pytest.approx(power.toarray())
+        assert np.isfinite(tpl.PrivacyLossFunction(every_kth(P, 2)).supremum(0.1))
     many = estimate_higher_order([rng.integers(0, 80, 40_000)], order=2, smoothing=0.1)
     assert many.is_sparse
     assert many.n_states > 6000
     assert many.probabilities.nnz < 85 * many.n_states
-
-
-def test_states_are_tuples_of_labels_and_can_be_those_of_another_estimate():
-    assert estimate_higher_order([[1, 0, 1, 0]], labels=["x", "y"]).states == [("x", "y"), ("y", "x")]
-    assert estimate_higher_order([["b", "a", "b", "a", "b"]], order=3).states == [("a", "b", "a"), ("b", "a", "b")]
-    whole = [[0, 1, 1, 0, 0, 1], [2, 0, 2, 1]]
-    for order in (1, 2):
-        states = estimate_higher_order(whole, order, smoothing=0.5, tuples="all").states
-        assert len(states) == 3**order
-        part = estimate_higher_order(whole[:1], order, smoothing=0.5, tuples=states)
-        assert part.states == states
-        seen, rows = by_hand(whole[:1], order, "forward", 0.0)
-        seen = [part.index(s if order > 1 else s[0]) for s in seen]
-        totals = rows.sum(axis=1, keepdims=True) + 3 * 0.5  # three successors each
-        possible = np.array([[order == 1 or states[i][1:] == states[j][:-1] for j in seen] for i in seen])
-        assert part.toarray()[np.ix_(seen, seen)] == pytest.approx((rows + 0.5 * possible) / totals)
 
 
 def test_leakage_seen_every_second_step_bounds_that_of_all_paths():

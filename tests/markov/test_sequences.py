@@ -7,7 +7,7 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tplrepro as tpl
@@ -26,6 +26,7 @@ def back(sequences):
     return [sequences.labels[s].tolist() for s in sequences]
 
 
+@settings(max_examples=50)
 @given(LISTS)
 def test_all_of_it_is_as_with_lists(lists):
     sequences = ragged(lists)
@@ -99,6 +100,7 @@ def test_a_frame_is_put_in_order_of_user_and_time_and_a_mapping_names_the_users(
     assert sequences.users.tolist() == ["ann", "bob", "bob", "new"]
 
 
+@settings(max_examples=40)
 @given(sequences=STATES, direction=st.sampled_from(["forward", "backward"]), smoothing=st.floats(0.01, 5.0))
 def test_counts_are_those_of_a_loop_and_smoothing_adds_to_each(sequences, direction, smoothing):
     expected = np.zeros((5, 5))

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tplrepro as tpl
@@ -115,6 +115,7 @@ def test_reverse_is_bayes_rule():
     assert not sparse_example().reverse().is_sparse
 
 
+@settings(max_examples=40)
 @given(n=st.integers(1, 7), seed=st.integers(0, 1000), zeros=st.floats(0, 0.8))
 def test_stationary_distribution_is_kept_by_a_step(n, seed, zeros):
     P = tpl.TransitionMatrix.random(n, rng=np.random.default_rng(seed), zeros=zeros)
@@ -153,6 +154,7 @@ def test_sparse_agrees_with_its_dense_form():
     assert np.asarray(P) == pytest.approx(D.probabilities)
 
 
+@settings(max_examples=40)
 @given(sequences=st.lists(st.lists(st.integers(0, 5), min_size=2, max_size=6), min_size=1, max_size=5))
 def test_dropping_dead_ends_keeps_what_repeated_deletion_keeps(sequences):
     steps = {(a, b) for s in sequences for a, b in itertools.pairwise(s)}
