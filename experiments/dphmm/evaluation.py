@@ -34,9 +34,8 @@ def compare(
 ) -> pd.DataFrame:
     """`evaluate` of the three methods of section 8 on each model, for each budget.
 
-    `models` are given by name, and `radii` (r of G_util, km) by its first word, the data set; `epsilons` are
-    budgets of a release, nats; `excluded_probability` is that of the baseline DPLS, a complete graph on the
-    delta-location set. The rows are those of `evaluate`, with data and method in front.
+    `models` are given by name, and `radii` (r of G_util, km) by its first word, the data set. The baseline DPLS is
+    a complete graph on the delta-location set. The rows are those of `evaluate`, with data and method in front.
     """
     tables: dict[tuple, pd.DataFrame] = {}
     for name, model in models.items():
@@ -65,15 +64,11 @@ def evaluate(
 ) -> pd.DataFrame:
     """Release all trajectories of a model under one policy, by the planar isotropic mechanism of section 8.
 
-    Where only one state is possible nothing is released and the prior is kept, as no privacy is possible;
-    such timestamps have `released` False and no other values.
-
-    `epsilons` are the budgets of a release; `excluded_probability`, `method` and `kept` are as in
-    `DataRelease`: with kept = 0 each release finds its protection anew, as Algorithm 2 is printed. Trajectory
-    i draws from the generator of (seed, i), whatever the policy and the budget. A row for each trajectory,
-    budget and timestamp: trajectory, epsilon, time (from 1); released; possible: |C_t|; degree_of_protection
-    of the true state (of its surrogate, where it is outside the delta-location set); error: ||z - f(s)||_2,
-    km; added_edges; CPU seconds of the release.
+    `excluded_probability`, `method` and `kept` are as in `DataRelease`: with kept = 0 each release finds its
+    protection anew, as Algorithm 2 is printed. Trajectory i draws from the generator of (seed, i), whatever the
+    policy and the budget. A row for each trajectory, budget and timestamp: trajectory, epsilon, time (from 1);
+    released, False where only one state is possible, without any value; possible: |C_t|; degree_of_protection of
+    the true state or of its surrogate; error: ||z - f(s)||_2, km; added_edges; CPU seconds of the release.
     """
     f, rows = model.answers, []
     setting = DataRelease(
@@ -145,8 +140,7 @@ def ahead_over_time(by_time: pd.DataFrame, one: str, other: str) -> dict[str, li
 def time_growth(sizes: Iterable[int], epsilon: float, *, seed: int, repeats: int = 5) -> pd.DataFrame:
     """CPU seconds of one release, all of n states equally likely, on a square grid with G_trs and with G_cplt.
 
-    A row for each of the `sizes` |C_t|: states, G_trs, complete; of the `repeats` the fastest counts, after a
-    warm-up.
+    A row for each of the `sizes`: states, G_trs, complete; the fastest of `repeats` after a warm-up.
     """
 
     def seconds(policy: PolicyGraph, answers: np.ndarray, transitions: TransitionMatrix) -> float:

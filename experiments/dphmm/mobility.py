@@ -24,18 +24,11 @@ from tplrepro.validation import FrozenArrays
 
 @dataclass(frozen=True, eq=False)
 class MobilityModel(FrozenArrays):
-    """A chain over cells and trajectories to be released.
+    """A chain over cells and trajectories to be released."""
 
-    Attributes
-    ----------
-    answers : ndarray (N, 2), f: centres of the cells, km east and north
-    transitions : TransitionMatrix over N states, M
-    trajectories : ndarray (k, T + 1) of int; the first state of each is public
-    """
-
-    answers: np.ndarray
-    transitions: TransitionMatrix
-    trajectories: np.ndarray
+    answers: np.ndarray  # (N, 2), f: centres of the cells, km east and north
+    transitions: TransitionMatrix  # M, over N states
+    trajectories: np.ndarray  # (k, T + 1) of int; the first state of each is public
 
     def __repr__(self) -> str:
         length = self.trajectories.shape[1] - 1
@@ -53,11 +46,9 @@ def recorded_models(
 ) -> tuple[dict[str, MobilityModel], dict]:
     """The models of Geolife and Gowalla, from the recorded files or, where there are none, from synthetic stand-ins.
 
-    `n_trajectories` and `horizon` as in `mobility_model`; `stand_ins` are the numbers of users of "geolife"
-    and "gowalla". There is a model of Geolife for each of the `cuts`, such as "10s/20s": the time between two
-    timestamps, and how long a position holds; and one of Gowalla for each of the `boxes` (south, north, west,
-    east). Returns the models by the names of `names_of`, and the record of their data for
-    `figures.save_figure`.
+    There is a model of Geolife for each of the `cuts`, such as "10s/20s": the time between two timestamps, and how
+    long a position holds; and one of Gowalla for each of the `boxes` (south, north, west, east). `stand_ins` are
+    numbers of users. Returns the models by the names of `names_of`, and the record of their data.
     """
     arguments: list[dict] = [
         {"cell_km": 0.34, "step": step, "max_gap": gap} for step, gap in (cut.split("/") for cut in cuts)
@@ -87,15 +78,10 @@ def names_of(cuts: Sequence[str], boxes: Sequence[Sequence[float]]) -> list[str]
 
 
 def mobility_model(sequences: Sequences, centres: ArrayLike, n_trajectories: int, horizon: int) -> MobilityModel:
-    """Estimate a chain and choose trajectories from sequences of cells.
+    """Estimate a chain and choose trajectories from sequences of cells with centres (n, 2), km.
 
-    Parameters
-    ----------
-    sequences : Sequences over n cells
-    centres : array-like (n, 2), km
-    n_trajectories, horizon : int
-        How many trajectories of horizon + 1 states are wanted; there may be fewer. The longest sequence of
-        each user comes first, users by the length of theirs. ValueError if no sequence is long enough.
+    There are at most `n_trajectories`, of horizon + 1 states: of the longest sequence of each user the longest
+    ones. ValueError if none is long enough.
 
     >>> walk = np.array([0, 1, 2, 1, 0, 1, 3])
     >>> sequences = Sequences(walk, np.array([0, 7]), np.arange(4), np.array([9]))

@@ -1,8 +1,7 @@
 """Sequences of states, coded as the numbers 0..n-1, from every kind of input.
 
 States are labels: places, pages, activities, or any whole numbers. The code of a state is its position among
-the states of one analysis. Sequences are stored flat, as one array of codes and the offset at which each
-sequence begins: a million sessions as a list of arrays would be a million Python objects.
+the states of one analysis. Sequences are stored flat, as one array of codes and the offset of each sequence.
 """
 
 import itertools
@@ -107,10 +106,9 @@ class Sequences(FrozenArrays):
 
     @property
     def n_users(self) -> int:
-        """The number of distinct users."""
         import pandas as pd
 
-        return len(pd.factorize(self.users, use_na_sentinel=False)[1])
+        return len(pd.unique(self.users))
 
     @property
     def lengths(self) -> np.ndarray:
@@ -135,8 +133,7 @@ class Sequences(FrozenArrays):
     def blocks(self, size: int = BLOCK) -> Iterator["Sequences"]:
         """These sequences in parts of about `size` values, which limits the memory of work on each.
 
-        A longer sequence is cut; the next part begins with the value that the one before ends with, so that no
-        step is lost.
+        A part may begin with the value that the one before ends with, so that no step of a long sequence is lost.
         """
         if len(self.values) <= size:
             yield self
@@ -182,8 +179,7 @@ def as_sequences(data: Any, n_states: int | None = None, states: Iterable | None
     Parameters
     ----------
     data : Sequences, whose labels and users are kept; a DataFrame with the columns user, time and state; a mapping
-        from each user to her sequence or sequences; or an iterable of sequences
-        A sequence is 1-D, of any length, of whole numbers or of labels.
+        from each user to her sequence or sequences; or an iterable of sequences of whole numbers or labels
     n_states : int, optional; the states are then the whole numbers 0..n-1
     states : the labels of all states in their order, optional
 
@@ -337,7 +333,7 @@ def _factorize(states: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.
 
 
 def _release(values: np.ndarray) -> None:
-    """Give back the memory of values that are mapped from a file; they are read again when they are needed."""
+    """Give back the memory of values that are mapped from a file."""
     if isinstance(values, np.memmap) and hasattr(mmap, "MADV_DONTNEED"):
         values._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
 

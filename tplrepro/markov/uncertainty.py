@@ -1,8 +1,7 @@
 """Uncertainty of an estimated chain: draws of the matrix, posterior or bootstrap, and intervals of its leakage.
 
-A row of counts with a Dirichlet prior of pseudo-count s for each state has the posterior Dirichlet(count +
-s), whose mean is the estimate with Laplacian smoothing s. The bootstrap redraws sequences (or users) with
-replacement.
+A row of counts with a Dirichlet prior of pseudo-count s has the posterior Dirichlet(count + s), whose mean is
+the estimate with Laplacian smoothing s. The bootstrap redraws sequences (or users) with replacement.
 
 Leakage is a maximum over pairs of states and sets of columns, so noise in the matrix raises it: draws often
 lie above the leakage of the estimate, and an interval need not contain it. With a small s and few counts a
@@ -112,8 +111,7 @@ def bootstrap_draws(
 def bootstrap_counts(sequences: Any, draws: int, *, rng: np.random.Generator, progress: bool = False) -> Iterator[Any]:
     """Counts of steps (n, n), csr_arrays, of users that are redrawn with replacement.
 
-    The same draws as those of `bootstrap_draws` with users as groups, from sparse matrices of users by
-    distinct steps: a draw is one product with them. `progress` shows a bar.
+    The draws are those of `bootstrap_draws` with users as groups. `progress` shows a bar.
 
     Examples
     --------
