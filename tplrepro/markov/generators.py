@@ -12,8 +12,6 @@ def strongest(n: int, seed: int | None = None) -> TransitionMatrix:
 
     Without a seed it is the identity ([1], section 6.2), else a random permutation ([2], section VI).
 
-    Examples
-    --------
     >>> strongest(3).probabilities.tolist()
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
@@ -27,8 +25,6 @@ def smoothed(matrix: TransitionMatrix | ArrayLike, s: float) -> TransitionMatrix
 
     A smaller s means stronger correlation; values of s compare only for the same n.
 
-    Examples
-    --------
     >>> smoothed(strongest(2), 0.5).probabilities.tolist()
     [[0.75, 0.25], [0.25, 0.75]]
     """

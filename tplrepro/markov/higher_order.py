@@ -75,8 +75,6 @@ def estimate_higher_order(
 def every_kth(matrix: TransitionMatrix | ArrayLike, k: int) -> TransitionMatrix:
     """The chain seen every k steps: P^k; ValueError if P^k is too large, or P is sparse with a background.
 
-    Examples
-    --------
     >>> every_kth([[0.5, 0.5], [0.0, 1.0]], 2).probabilities.tolist()
     [[0.25, 0.75], [0.0, 1.0]]
     """

@@ -222,8 +222,6 @@ def count_transitions(
     Arguments as in `as_sequences`; "forward" counts l^{t-1} -> l^t, "backward" l^t -> l^{t-1}. Returns the
     counts, a csr_array (n, n) of floats, and the list of the n labels.
 
-    Examples
-    --------
     >>> counts, states = count_transitions([["a", "b", "b"], ["b", "a"]])
     >>> states, counts.toarray().tolist()
     (['a', 'b'], [[0.0, 1.0], [1.0, 1.0]])

@@ -101,8 +101,6 @@ class TransitionMatrix(FrozenArrays):
         "forward" estimates Pr(l^t | l^{t-1}), "backward" Pr(l^{t-1} | l^t); `sparse` defaults to 4,096 states
         or more.
 
-        Examples
-        --------
         >>> P = TransitionMatrix.from_sequences([[7, 30, 30, 7], [30, 7]])
         >>> P.states, P.probabilities.round(6).tolist()
         ([7, 30], [[0.0, 1.0], [0.666667, 0.333333]])
@@ -117,8 +115,6 @@ class TransitionMatrix(FrozenArrays):
     ) -> Self:
         """The same estimate from counts of steps (n, n); ValueError if a state is never left and smoothing is 0.
 
-        Examples
-        --------
         >>> TransitionMatrix.from_counts([[0, 1], [0, 1]], smoothing=1.0).probabilities.round(6).tolist()
         [[0.333333, 0.666667], [0.333333, 0.666667]]
         """
@@ -143,8 +139,6 @@ class TransitionMatrix(FrozenArrays):
 
         `zeros`, in [0, 1), is the share of entries set to 0 first; at least one in each row is kept.
 
-        Examples
-        --------
         >>> TransitionMatrix.random(2, rng=np.random.default_rng(1)).probabilities.round(4).tolist()
         [[0.35, 0.65], [0.1319, 0.8681]]
         """
@@ -215,8 +209,6 @@ class TransitionMatrix(FrozenArrays):
     def sample(self, length: int, *, rng: np.random.Generator, initial: ArrayLike | None = None) -> list:
         """A path of `length` states, by their labels; the first is drawn from `initial`, by default `stationary()`.
 
-        Examples
-        --------
         >>> P = TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], states=["home", "office"])
         >>> P.sample(4, rng=np.random.default_rng(3))
         ['home', 'home', 'office', 'office']
@@ -310,8 +302,6 @@ def drop_dead_ends(counts: Any, states: Iterable | None = None) -> tuple[Any, li
     Real sequences often end at a place that was seen only there: without smoothing it has no row. Returns the
     counts, csr_array (m, m), and the labels of the states kept; ValueError if there are none.
 
-    Examples
-    --------
     >>> counts, states = drop_dead_ends([[1, 1, 0], [2, 0, 1], [0, 0, 0]], states=["a", "b", "c"])
     >>> states, counts.toarray().tolist()
     (['a', 'b'], [[1.0, 1.0], [2.0, 0.0]])

@@ -113,8 +113,6 @@ def bootstrap_counts(sequences: Any, draws: int, *, rng: np.random.Generator, pr
 
     The draws are those of `bootstrap_draws` with users as groups. `progress` shows a bar.
 
-    Examples
-    --------
     >>> draws = bootstrap_counts({"ann": [0, 1, 1], "bob": [1, 0, 1]}, 2, rng=np.random.default_rng(1))
     >>> [counts.toarray().tolist() for counts in draws]
     [[[0.0, 2.0], [1.0, 1.0]], [[0.0, 2.0], [2.0, 0.0]]]
@@ -175,8 +173,6 @@ def leakage_interval(draws: Iterable, function: Callable, confidence: float = 0.
     `function` takes a draw and returns a number, which may be infinite, or an array of fixed shape. The ends
     are values of draws, rounded outwards. ValueError for fewer than 2 / (1 - confidence) draws, or NaN.
 
-    Examples
-    --------
     >>> from tplrepro import PrivacyLossFunction
     >>> draws = posterior_draws([[80, 20], [10, 90]], 1.0, draws=200, rng=np.random.default_rng(3))
     >>> interval = leakage_interval(draws, lambda P: PrivacyLossFunction(P).supremum(0.1))
