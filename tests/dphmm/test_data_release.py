@@ -17,9 +17,9 @@ def first_step(state, prior, **change):
 @pytest.mark.parametrize("method", ["greedy", "stepwise"])
 def test_every_step_of_the_running_example(mechanism, method):
     states, draw = [1], np.random.default_rng(0)
-    for _ in range(29):
+    for _ in range(14):
         states.append(draw.choice(6, p=TRANSITIONS[states[-1]]))
-    budgets = np.linspace(0.8, 1.1, 30)
+    budgets = np.linspace(0.8, 1.1, 15)
     given = budgets.copy()
     steps = running_example(states, epsilon=given, mechanism=mechanism, method=method)
     given[:] = 9.0  # too late

@@ -14,13 +14,11 @@ def _as_set(points):
 
 
 def test_example_5_1():
-    K = sensitivity_hull(categorical(), F)
-    printed = np.array([[-1, 1, -4, 4, -1, 1, 3, -3], [1, -1, -1, 1, -1, 1, 0, 0]]).T
+    printed = np.array([[-1, 1, -4, 4, -1, 1, 3, -3], [1, -1, -1, 1, -1, 1, 0, 0]], dtype=float).T
     differences = categorical().differences(F)
-    assert _as_set(np.vstack([differences, -differences])) == _as_set(printed.astype(float))
+    assert _as_set(np.vstack([differences, -differences])) == _as_set(printed)
     # Of the printed columns all but (1, 1) and (-1, -1), which lie inside, are vertices.
-    assert _as_set(K.vertices) == _as_set(printed.astype(float)) - {(1.0, 1.0), (-1.0, -1.0)}
-    assert K.volume == pytest.approx(ConvexHull(printed).volume)
+    assert _as_set(sensitivity_hull(categorical(), F).vertices) == _as_set(printed) - {(1.0, 1.0), (-1.0, -1.0)}
 
 
 def test_example_5_2_is_a_segment_and_without_edges_the_hull_is_a_point():
