@@ -13,7 +13,7 @@ ignores the true state, except on a flat hull, where a grid would tell the lines
 """
 
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -90,16 +90,17 @@ class KNormMechanism:
                 f"a sample needs one true answer, shape ({centre.shape[-1]},), and a numpy.random.Generator, "
                 f"found shape {centre.shape} and rng = {rng}; call once for each, with rng=default_rng(seed)"
             )
-        values = self._around(centre, self._draw(1 if size is None else size, rng))
+        values = self._released(centre, 1 if size is None else size, rng)
         return values[0] if size is None else values
 
-    def _around(self, centre: np.ndarray, noise: np.ndarray) -> np.ndarray:
-        """The answer plus noise.
+    def _released(self, centre: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+        """The answer plus noise, (size, d).
 
         Noise of a flat body would leave the last bits of the answer beside its span as they are, and these
         may tell states apart. Answers that agree there but for rounding are therefore moved onto one
         translate of the span, that of the first of them.
         """
+        noise = self._noise.sample(size, rng)
         if not 0 < self.hull.dimension < centre.size:
             return centre + noise
         alike = np.flatnonzero(np.isfinite(self.hull.norm(centre - self.answers)))
@@ -112,17 +113,11 @@ class KNormMechanism:
         Nats, with respect to Lebesgue measure on the answer plus the span of the noise; -inf off that span.
         """
         released, true = (as_vectors(values, self.answers.shape[1]) for values in (z, answer))
-        return self._log_noise_density(released - true)
+        return self._noise.log_density(released - true)
 
     @cached_property
-    def _noise(self) -> KNormNoise | LaplaceNoise:
+    def _noise(self) -> Any:  # KNormNoise, or LaplaceNoise in each coordinate
         return KNormNoise(self.hull, self.epsilon)
-
-    def _draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
-        return self._noise.sample(size, rng)
-
-    def _log_noise_density(self, noise: np.ndarray) -> np.ndarray:
-        return self._noise.log_density(noise)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(epsilon={self.epsilon:g}, {self.policy!r})"
@@ -141,9 +136,6 @@ class LaplaceMechanism(KNormMechanism):
     5.656854
     """
 
-    def _around(self, centre: np.ndarray, noise: np.ndarray) -> np.ndarray:
-        return centre + noise
-
     @property
     def body(self) -> SensitivityHull:
         return SensitivityHull(l1_sensitivity(self.policy, self.answers) * np.eye(self.answers.shape[1]))
@@ -156,11 +148,11 @@ class LaplaceMechanism(KNormMechanism):
     def _noise(self) -> LaplaceNoise:
         return LaplaceNoise((1 + SLACK) * l1_sensitivity(self.policy, self.answers) / self.epsilon)
 
-    def _draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
-        return self._noise.sample((size, self.answers.shape[1]), rng)
+    def _released(self, centre: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+        return centre + self._noise.sample((size, centre.size), rng)
 
-    def _log_noise_density(self, noise: np.ndarray) -> np.ndarray:
-        return self._noise.log_density(noise).sum(axis=-1)
+    def log_density(self, z: ArrayLike, answer: ArrayLike) -> np.ndarray:
+        return super().log_density(z, answer).sum(axis=-1)
 
 
 class PlanarIsotropicMechanism(KNormMechanism):
