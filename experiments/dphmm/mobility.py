@@ -94,10 +94,11 @@ def mobility_model(sequences: Sequences, centres: ArrayLike, n_trajectories: int
     kept = np.flatnonzero(component == np.argmax(np.bincount(component)))
     state = np.full(sequences.n_states, -1)
     state[kept] = np.arange(kept.size)
-    longest = [
-        max((part[part >= 0] for walk in own for part in np.split(walk, np.flatnonzero(walk < 0))), key=len)
-        for own in ([state[cells] for cells in of_user] for of_user in sequences.by_user().values())
-    ]
+    longest = []
+    for of_user in sequences.by_user().values():
+        walks = [state[cells] for cells in of_user]
+        parts = [part[part >= 0] for walk in walks for part in np.split(walk, np.flatnonzero(walk < 0))]
+        longest.append(max(parts, key=len))
     longest.sort(key=len, reverse=True)
     if len(longest[0]) <= horizon:
         raise ValueError(

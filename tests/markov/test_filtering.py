@@ -19,17 +19,17 @@ def over_all_paths(log_likelihoods, matrices, initial):
     """Priors, posteriors, smoothed and evidence in logarithms; None if the outputs are impossible."""
     with mpmath.workdps(60):
         T, n = np.shape(log_likelihoods)
-        told = [[mpmath.exp(mpmath.mpf(float(x))) for x in row] for row in log_likelihoods]
+        likelihoods = [[mpmath.exp(mpmath.mpf(float(x))) for x in row] for row in log_likelihoods]
         weights = np.full((3, T, n), mpmath.mpf(0))
         for path in itertools.product(range(n), repeat=T):
             moves = [initial[path[0]], *(matrices[t][path[t]][path[t + 1]] for t in range(T - 1))]
             chain = [*itertools.accumulate(map(mpmath.mpf, moves), mul)]
-            said = [*itertools.accumulate([1, *(told[t][state] for t, state in enumerate(path))], mul)]
+            products = [*itertools.accumulate([1, *(likelihoods[t][state] for t, state in enumerate(path))], mul)]
             for t, state in enumerate(path):
                 # A path up to t, without and with the output of t; each is met once for all its continuations.
                 if not any(path[t + 1 :]):
-                    weights[:2, t, state] += [chain[t] * said[t], chain[t] * said[t + 1]]
-                weights[2, t, state] += chain[-1] * said[-1]
+                    weights[:2, t, state] += [chain[t] * products[t], chain[t] * products[t + 1]]
+                weights[2, t, state] += chain[-1] * products[-1]
         evidence = weights[2, 0].sum()
         if not evidence:
             return None
@@ -39,7 +39,7 @@ def over_all_paths(log_likelihoods, matrices, initial):
 
 @st.composite
 def chains(draw):
-    """A hidden chain with exact zeros, likelihoods of any size and a matrix for each step, some sparse."""
+    """A hidden chain with exact zeros, logs of any size and a matrix for each step, some sparse."""
     n, T = draw(st.integers(1, 3)), draw(st.integers(1, 4))
     weight = st.one_of(st.just(0.0), st.floats(1e-3, 1), st.just(1e-300))
 
@@ -49,17 +49,17 @@ def chains(draw):
         return row / row.sum()
 
     likelihood = st.one_of(st.floats(-3, 3), st.floats(-3000, 0), st.just(-np.inf))
-    told = np.array(draw(st.lists(st.lists(likelihood, min_size=n, max_size=n), min_size=T, max_size=T)))
+    logs = np.array(draw(st.lists(st.lists(likelihood, min_size=n, max_size=n), min_size=T, max_size=T)))
     matrices = [np.array([distribution() for _ in range(n)]) for _ in range(T - 1)]
-    return told, matrices, distribution()
+    return logs, matrices, distribution()
 
 
 @settings(max_examples=60)
 @given(chains(), st.sampled_from([np.asarray, scipy.sparse.csr_array]))
 def test_forward_backward_is_the_sum_over_all_paths_for_each_of_several_runs(chain, kind):
-    told, rows, initial = chain
+    logs, rows, initial = chain
     matrices = [TransitionMatrix(kind(matrix)) for matrix in rows]
-    runs = [np.zeros_like(told), told]
+    runs = [np.zeros_like(logs), logs]
     truth = [over_all_paths(run, rows, initial) for run in runs]
     if truth[1] is None:
         with pytest.raises(filtering.ImpossibleOutputError):
@@ -95,10 +95,10 @@ def test_a_sparse_product_is_the_dense_one_and_is_never_made_dense(background, t
 
 
 def test_messages_are_the_likelihood_of_what_came_before():
-    told, rows = np.log([[0.9, 0.1], [0.5, 0.7], [0.2, 0.3]]), np.array([[0.8, 0.2], [0.3, 0.7]])
+    logs, rows = np.log([[0.9, 0.1], [0.5, 0.7], [0.2, 0.3]]), np.array([[0.8, 0.2], [0.3, 0.7]])
     # Pr(o_1, o_2 | l_3) = sum over l_2, l_1 of the backward steps
-    second = rows @ np.exp(told[0])
-    third = rows @ (second * np.exp(told[1]))
-    assert np.exp(messages(told, [rows, rows])) == pytest.approx(np.array([[1, 1], second, third]))
-    assert messages(told, [rows, None])[2].tolist() == [0, 0]
-    assert not messages(told, [None, None]).any()
+    second = rows @ np.exp(logs[0])
+    third = rows @ (second * np.exp(logs[1]))
+    assert np.exp(messages(logs, [rows, rows])) == pytest.approx(np.array([[1, 1], second, third]))
+    assert messages(logs, [rows, None])[2].tolist() == [0, 0]
+    assert not messages(logs, [None, None]).any()

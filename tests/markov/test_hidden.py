@@ -28,8 +28,8 @@ def test_recovers_a_known_gaussian_chain_and_for_one_state_the_normal_distributi
     assert np.abs(chain.means - [[0, 0], [3, 0], [5, 4]]).max() < 0.1
     assert np.abs(chain.covariances - np.diag([0.25, 0.49])).max() < 0.06
     emissions = [multivariate_normal(*one) for one in zip(chain.means, chain.covariances, strict=True)]
-    told = [np.stack([one.logpdf(observed) for one in emissions], axis=1) for observed in series]
-    inferred = [forward_backward(one, chain.matrix, chain.initial) for one in told]
+    log_likelihoods = [np.stack([one.logpdf(observed) for one in emissions], axis=1) for observed in series]
+    inferred = [forward_backward(one, chain.matrix, chain.initial) for one in log_likelihoods]
     assert min((one.smoothed.argmax(axis=1) == true).mean() for one, true in zip(inferred, states, strict=True)) > 0.98
     assert chain.log_likelihood == pytest.approx(sum(one.log_evidence for one in inferred))
     assert chain.log_likelihood == pytest.approx(np.nanmax(chain.restarts))
@@ -43,8 +43,8 @@ def test_recovers_a_known_gaussian_chain_and_for_one_state_the_normal_distributi
 
 def test_units_do_not_matter_and_running_out_of_iterations_is_said(moving):
     _, series = moving
-    given = series[1], series[1] * 1e-5 + 7.0
-    plain, scaled = (fit_hidden_chain([one], 3, rng=np.random.default_rng(1), restarts=2) for one in given)
+    two_units = series[1], series[1] * 1e-5 + 7.0
+    plain, scaled = (fit_hidden_chain([one], 3, rng=np.random.default_rng(1), restarts=2) for one in two_units)
     assert scaled.matrix.probabilities == pytest.approx(plain.matrix.probabilities, abs=1e-6)
     assert (scaled.means - 7.0) * 1e5 == pytest.approx(plain.means, abs=1e-5)
     assert scaled.log_likelihood == pytest.approx(plain.log_likelihood - 2 * len(series[1]) * np.log(1e-5))

@@ -105,8 +105,8 @@ def fit_hidden_chain(
 
 def _flat(series: Iterable[ArrayLike]) -> tuple[np.ndarray, list[int]]:
     """All observations, (m, d), and the length of each series."""
-    given = (as_numbers(one, "series must be numbers", "split them at missing values") for one in series)
-    arrays = [array for array in given if array.size]
+    arrays = [as_numbers(one, "series must be numbers", "split them at missing values") for one in series]
+    arrays = [array for array in arrays if array.size]
     if not arrays:
         raise ValueError("fitting needs at least one observation, found none; give non-empty series")
     if len({array.shape[1:] for array in arrays}) > 1 or arrays[0].ndim not in (1, 2):
