@@ -67,7 +67,7 @@ def test_forward_backward_is_the_sum_over_all_paths_for_each_of_several_runs(cha
         return
     result = forward_backward([runs], matrices, initial)
     for run, (expected, evidence) in enumerate(truth):
-        found = [logs[0, run] for logs in (result.log_priors, result.log_posteriors, result.log_smoothed)]
+        found = [part[0, run] for part in (result.log_priors, result.log_posteriors, result.log_smoothed)]
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)  # -inf where that is
         assert result.log_evidence[0, run] == pytest.approx(evidence, rel=1e-12, abs=1e-12)
     found = (result.priors, result.posteriors, result.smoothed)

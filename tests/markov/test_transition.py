@@ -207,6 +207,8 @@ def test_smoothed_is_equation_28_as_printed(s):
     sparse = tpl.smoothed(scipy.sparse.csr_array(P), s)
     assert sparse.is_sparse
     assert sparse.toarray() == pytest.approx(np.array(expected))
+    with_background = tpl.smoothed(sparse_example(), s)
+    assert with_background.toarray() == pytest.approx(tpl.smoothed(sparse_example().toarray(), s).probabilities)
     # Adding s twice before normalising is Eq. (28) with 2 s.
     twice = (P + s + s) / (P + s + s).sum(axis=1, keepdims=True)
     assert twice == pytest.approx(tpl.smoothed(P, 2 * s).probabilities)

@@ -1,22 +1,17 @@
 """Draws against the Beta distribution and against resampling by hand; intervals against sorted values."""
 
+from collections import Counter
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import beta, kstest
 
 import tplrepro as tpl
-from tplrepro.markov import (
-    Sequences,
-    as_sequences,
-    bootstrap_counts,
-    bootstrap_draws,
-    count_transitions,
-    leakage_interval,
-    posterior_draws,
-)
+from tplrepro.markov import Sequences, bootstrap_counts, bootstrap_draws, leakage_interval, posterior_draws
 
 TABLE = np.array([[8.0, 2.0], [1.0, 9.0]])
 LISTS = st.lists(st.lists(st.integers(0, 3), max_size=6), min_size=1, max_size=5).filter(any)
@@ -41,18 +36,22 @@ def test_rows_follow_independent_beta_distributions_about_the_smoothed_estimate_
     assert 0 < P.probabilities[1, 0] < 1
 
 
-@given(sequences=LISTS, seed=st.integers(0, 99), by_group=st.booleans())
-def test_bootstrap_estimates_from_the_sequences_drawn(sequences, seed, by_group):
-    groups = [i * i % 3 for i in range(len(sequences))] if by_group else list(range(len(sequences)))
-    names = list(dict.fromkeys(groups))
-    flat = Sequences.from_flat(np.concatenate(sequences).astype(int), np.cumsum([0, *map(len, sequences)]))
+@given(sequences=LISTS, seed=st.integers(0, 99), by_user=st.booleans())
+@settings(max_examples=60)
+def test_bootstrap_estimates_from_the_sequences_drawn_and_counts_their_steps(sequences, seed, by_user):
+    users = [i * i % 3 for i in range(len(sequences))] if by_user else list(range(len(sequences)))
+    names = list(dict.fromkeys(users))
+    flat = Sequences.from_flat(np.concatenate(sequences).astype(int), np.cumsum([0, *map(len, sequences)]), users)
     options = {"estimate": lambda sample: [sample.labels[s].tolist() for s in sample]}
-    options["groups"] = groups if by_group else None
+    options["groups"] = users if by_user else None
     draws = bootstrap_draws(flat, 3, rng=np.random.default_rng(seed), **options)
-    rng = np.random.default_rng(seed)
-    for drawn in draws:
+    counts = bootstrap_counts(flat, 3, rng=np.random.default_rng(seed))
+    rng, labels = np.random.default_rng(seed), flat.labels.tolist()
+    for drawn, table in zip(draws, counts, strict=True):
         chosen = [names[k] for k in rng.integers(len(names), size=len(names))]
-        assert drawn == [s for name in chosen for s, g in zip(sequences, groups, strict=True) if g == name]
+        assert drawn == [s for name in chosen for s, user in zip(sequences, users, strict=True) if user == name]
+        steps = Counter(pair for sequence in drawn for pair in pairwise(sequence))
+        assert table.toarray().tolist() == [[steps[a, b] for b in labels] for a in labels]
 
 
 def test_interval_ends_are_values_of_draws_rounded_outwards():
@@ -67,18 +66,3 @@ def test_interval_ends_are_values_of_draws_rounded_outwards():
     interval = leakage_interval(draws, lambda P: tpl.temporal_privacy_leakage([0.1] * 5, P.reverse(), P).tpl)
     assert interval.upper.shape == (5,)
     assert ((interval.lower >= 0.1) & (interval.lower < interval.upper) & (interval.upper <= 0.5)).all()
-
-
-def test_counts_of_redrawn_users_are_those_of_their_sequences():
-    """The same draws as by `bootstrap_draws`, whose users are groups of sequences."""
-    sequences = as_sequences({u: [[0, 1, 2, u % 3], [2], [1, 1]] for u in range(7)})
-    slow = bootstrap_draws(
-        sequences,
-        5,
-        rng=np.random.default_rng(3),
-        groups=sequences.users.tolist(),
-        estimate=lambda sample: count_transitions(sample)[0].toarray(),
-    )
-    fast = bootstrap_counts(sequences, 5, rng=np.random.default_rng(3))
-    for expected, found in zip(slow, fast, strict=True):
-        assert (found.toarray() == expected).all()
