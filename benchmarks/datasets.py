@@ -23,20 +23,20 @@ FULL = {"geolife": (182, 18_670), "gowalla": 196_591, "kosarak": 990_002}
 
 
 def write_geolife(folder, scale):
-    from experiments.datasets.stand_ins.geolife import write
+    from experiments.datasets.geolife import write
 
     users, trajectories = FULL["geolife"]
     write(folder / GEOLIFE, users, 0, n_trajectories=max(users, int(trajectories * scale)), seconds_between_points=2.1)
 
 
 def write_gowalla(folder, scale):
-    from experiments.datasets.stand_ins.gowalla import write
+    from experiments.datasets.gowalla import write
 
     write(folder / GOWALLA, int(FULL["gowalla"] * scale), 0)
 
 
 def write_kosarak(folder, scale):
-    from experiments.datasets.stand_ins.kosarak import write
+    from experiments.datasets.kosarak import write
 
     write(folder / KOSARAK, int(FULL["kosarak"] * scale), 0)
 

@@ -389,7 +389,7 @@ def sparse():
     kosarak = Path(os.environ.get("TPLREPRO_DATA", "")) / "kosarak" / "kosarak.dat"
     with tempfile.TemporaryDirectory() as folder:
         full = Path(folder) / "kosarak.dat.gz"
-        from experiments.datasets.stand_ins.kosarak import write
+        from experiments.datasets.kosarak import write
 
         write(full, 990_002, 0)
         sets = [("synthetic sessions of the official size", full)]

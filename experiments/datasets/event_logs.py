@@ -90,14 +90,14 @@ def entries_of(system: TransitionSystem) -> dict[str, float]:
 
 
 def recorded_logs() -> dict[str, Path]:
-    """The XES files in the folder eventlogs below TPLREPRO_DATA, by name, except those marked as synthetic."""
+    """The XES files in eventlogs below TPLREPRO_DATA, by name, except those marked as synthetic."""
     folder = data_folder()
     found = sorted([*folder.glob("eventlogs/*.xes"), *folder.glob("eventlogs/*.xes.gz")]) if folder else []
     return {path.name.split(".xes")[0]: path for path in found if read_marker(path) is None}
 
 
 def synthetic_log(n_cases: int = 1000, seed: int = 0, path: str | Path | None = None) -> pd.DataFrame:
-    """Write a synthetic log to a file, compressed if `path` ends in .gz, and read it back; by default a temporary one.
+    """Write a synthetic log to a file (by default temporary; compressed if it ends in .gz), and read it back.
 
     A case begins with the first activity and goes on to one of two to four activities that follow each one;
     it ends after any event with the same probability. Cases start at random in one year, and hours pass

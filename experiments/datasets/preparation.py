@@ -5,20 +5,17 @@ Positions become cells of a grid, gaze becomes areas of the screen, and pages ar
 into steps.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from experiments.datasets.stand_ins import gaze as gaze_stand_in
-from experiments.datasets.stand_ins import geolife as geolife_stand_in
-from experiments.datasets.stand_ins import gowalla as gowalla_stand_in
-from experiments.datasets.stand_ins import kosarak as kosarak_stand_in
-from tplrepro.datasets import gaze, geolife, gowalla, kosarak, registry
+from experiments.datasets.cutting import DataSet
+from tplrepro.datasets import registry
 from tplrepro.datasets.grid import BEIJING_3RD_RING, LOS_ANGELES, Box, Grid
-from tplrepro.datasets.time_steps import fixed_steps, observed_sequences
 from tplrepro.markov.sequences import Sequences
 from tplrepro.validation import check_choice
 
@@ -69,29 +66,16 @@ def joint_record(*prepared: Prepared) -> dict:
 
 
 def joint_kind(*prepared: Prepared) -> str:
-    """For a heading: "recorded data", "synthetic data", or "Geolife: recorded data, Kosarak: synthetic data"."""
+    """For a heading: "recorded data", or "Geolife: recorded data, Kosarak: synthetic data"."""
     if len({one.kind for one in prepared}) == 1:
         return prepared[0].kind
     return ", ".join(f"{one.name}: {one.kind}" for one in prepared)
 
 
-@dataclass(frozen=True)
-class DataSet:
-    """One row of the table of data sets: how it is read, what stands in for it, and how it is cut into states."""
-
-    title: str
-    cut: Mapping[str, Any]  # default arguments of the cut
-    options: Callable[[dict], dict]  # arguments of `load` that follow from the cut
-    load: Callable[..., pd.DataFrame]
-    synthetic: Callable[..., pd.DataFrame]
-    synthetic_options: Callable[[dict], dict]  # arguments of `synthetic` that follow from the cut
-    states: Callable[[pd.DataFrame, dict], tuple[Sequences, list[str], Grid | None]]
-
-
 def prepare(
     name: str, *, path: str | Path | None = None, synthetic: bool = False, stand_in: Mapping | None = None, **cut: Any
 ) -> Prepared:
-    """Sequences of states of a data set, from recorded data where they are found, else from a synthetic stand-in.
+    """Sequences of states of a data set: recorded data where they are found, else a synthetic stand-in.
 
     Parameters
     ----------
@@ -99,7 +83,7 @@ def prepare(
     path : path-like, optional; by default the data are looked for as in `registry.locate`
     synthetic : bool, whether to use the stand-in even if there are recorded data
     stand_in : dict, optional, arguments of the set's ``synthetic``: n_users, seed, ...
-    **cut : how to make states and steps; the defaults are in `DATA_SETS`
+    **cut : how to make states and steps; the defaults are those of the data set's `DATA_SET`
         geolife, gowalla: `box` and `cell_km` of a `Grid`. gaze: `layout`, "GAZEGRAPH" or "ANDERSSON2017", and
         the numbers of `columns` and `rows` of areas. All three: `step` and `max_gap` as in `fixed_steps`, or
         with `step` None as in `observed_sequences`. gowalla: without the official file, the file with the
@@ -114,8 +98,8 @@ def prepare(
     >>> prepared.state_names[:3]
     ['r0c2', 'r1c1', 'r1c2']
     """
-    check_choice(name, "name", DATA_SETS)
-    data_set = DATA_SETS[name]
+    check_choice(name, "name", registry.SOURCES)
+    data_set = import_module(f"experiments.datasets.{name}").DATA_SET
     unknown = sorted(set(cut) - set(data_set.cut))
     if unknown:
         allowed = ", ".join(data_set.cut) or "nothing"
@@ -138,7 +122,7 @@ def prepare(
 
 def _observations(data_set: DataSet, path, synthetic: bool, stand_in: dict, cut: dict) -> pd.DataFrame:
     """Recorded data or, if there are none or the caller asks for it, the stand-in."""
-    options = data_set.options(cut)
+    options = data_set.load_options(cut)
     if not synthetic:
         try:
             return data_set.load(path, **options)
@@ -146,52 +130,6 @@ def _observations(data_set: DataSet, path, synthetic: bool, stand_in: dict, cut:
             if path is not None:
                 raise
     return data_set.synthetic(**{**data_set.synthetic_options(cut), **stand_in})
-
-
-def _load_gowalla(path: str | Path | None, box: Box) -> pd.DataFrame:
-    """A file; without a path the official one, or else the file with the most check-ins in the box."""
-    if path is not None:
-        return gowalla.load(path, box=box)
-    located = registry.locate("gowalla")
-    if "totalCheckins" in located.name:
-        return gowalla.load(located, box=box)
-    files = sorted([*located.parent.glob("*.txt"), *located.parent.glob("*.txt.gz")])
-    visits = (gowalla.load(file, box=box) for file in files)
-    return max(visits, key=lambda part: (len(part), part.attrs["outside_box"]))
-
-
-def _box(cut: dict) -> dict:
-    return {"box": Grid(cut["box"], cut["cell_km"]).box}
-
-
-def _layout(cut: dict) -> dict:
-    check_choice(cut["layout"], "layout", gaze.SCREENS)
-    return getattr(gaze, cut["layout"])
-
-
-def _cells(observations: pd.DataFrame, cut: dict) -> tuple[Sequences, list[str], Grid]:
-    grid = Grid(cut["box"], cut["cell_km"])
-    observations["cell"] = grid.cell(observations["latitude"].to_numpy(), observations["longitude"].to_numpy())
-    sequences = _in_time(observations, cut, "cell", "user")
-    return sequences, grid.labels(sequences.labels), grid
-
-
-def _pages(observations: pd.DataFrame, cut: dict) -> tuple[Sequences, list[str], None]:
-    sequences = kosarak.to_sequences(observations)
-    return sequences, [f"page {page}" for page in sequences.labels.tolist()], None
-
-
-def _areas(observations: pd.DataFrame, cut: dict) -> tuple[Sequences, list[str], None]:
-    columns = cut["columns"]
-    observations["area"] = gaze.areas(observations, columns, cut["rows"], *gaze.SCREENS[cut["layout"]])
-    sequences = _in_time(observations, cut, "area", ["user", "recording"])
-    return sequences, [f"area r{area // columns}c{area % columns}" for area in sequences.labels.tolist()], None
-
-
-def _in_time(observations: pd.DataFrame, cut: dict, state: str, user: str | list[str]) -> Sequences:
-    if cut["step"] is None:
-        return observed_sequences(observations, max_gap=cut["max_gap"], state=state, user=user)
-    return fixed_steps(observations, cut["step"], cut["max_gap"], state=state, user=user)
 
 
 def _place(box: Box) -> str:
@@ -213,44 +151,3 @@ def _nothing_found(observations: pd.DataFrame, cut: dict, grid: Grid | None) -> 
         f"{cut['max_gap']!r}; found {inside} observations in it and {outside} outside; "
         "give the box= of your region"
     )
-
-
-#: Name -> how it is read, what stands in for it, and how it is cut into states.
-DATA_SETS = {
-    "geolife": DataSet(
-        title="Geolife",
-        cut={"box": BEIJING_3RD_RING, "cell_km": 1.0, "step": "5min", "max_gap": "30min"},
-        options=_box,
-        load=geolife.load,
-        synthetic=geolife_stand_in.synthetic,
-        synthetic_options=_box,
-        states=_cells,
-    ),
-    "gowalla": DataSet(
-        title="Gowalla",
-        cut={"box": LOS_ANGELES, "cell_km": 5.0, "step": None, "max_gap": "2D"},
-        options=_box,
-        load=_load_gowalla,
-        synthetic=gowalla_stand_in.synthetic,
-        synthetic_options=lambda cut: {"box": cut["box"]},
-        states=_cells,
-    ),
-    "kosarak": DataSet(
-        title="Kosarak",
-        cut={},
-        options=lambda cut: {},
-        load=kosarak.load,
-        synthetic=kosarak_stand_in.synthetic,
-        synthetic_options=lambda cut: {},
-        states=_pages,
-    ),
-    "gaze": DataSet(
-        title="Gaze, {layout}",
-        cut={"layout": "GAZEGRAPH", "columns": 4, "rows": 3, "step": 0.2, "max_gap": 0.5},
-        options=_layout,
-        load=gaze.load,
-        synthetic=gaze_stand_in.synthetic,
-        synthetic_options=lambda cut: {"layout": _layout(cut)},
-        states=_areas,
-    ),
-}

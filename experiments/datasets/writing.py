@@ -1,4 +1,4 @@
-"""Writing stand-ins: never a half-written file under its final name, never a file without the mark "synthetic".
+"""Writing stand-ins: never a half-written file under its final name, each marked as synthetic.
 
 A file or folder is written under a temporary name and renamed when it is complete; after a failure (disk
 full, no permission, an interruption) nothing is left. The note that the data are synthetic is written first.
@@ -92,7 +92,7 @@ def _replacing(path: Path) -> Iterator[Path]:
 
 
 def stand_in(path: str | Path | None, name: str, write: Callable, read: Callable) -> pd.DataFrame:
-    """Write a stand-in to `path` and read it back; without a path, use a temporary folder that is removed afterwards.
+    """Write a stand-in to `path` and read it back; without a path, use a temporary folder and remove it.
 
     In that case the frame's ``attrs`` hold only the name of the file, so equal seeds give equal frames
     everywhere.

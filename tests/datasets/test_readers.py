@@ -19,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from experiments.datasets.stand_ins.geolife import HEADER
+from experiments.datasets.geolife import HEADER
 from tests.datasets import plain
 from tplrepro.datasets import gaze, geolife, gowalla, grid, kosarak
 from tplrepro.datasets.reading import DataFormatError, Defects, in_time, line_blocks

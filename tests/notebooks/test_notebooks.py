@@ -16,7 +16,7 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 from papermill import PapermillExecutionError, execute_notebook
 
 import tplrepro as tpl
-from experiments.datasets.stand_ins import geolife, kosarak
+from experiments.datasets import geolife, kosarak
 from workflow.committed_notebooks import clean
 from workflow.configuration import ROOT, sources
 from workflow.kernel_environment import kernel_environment

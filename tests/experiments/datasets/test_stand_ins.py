@@ -82,7 +82,7 @@ def test_gowalla_has_few_places_a_user_and_a_heavy_tail():
 
 
 def test_kosarak_has_a_heavy_tail_and_memory(monkeypatch):
-    monkeypatch.setattr("experiments.datasets.stand_ins.kosarak.N_PAGES", 2000)
+    monkeypatch.setattr("experiments.datasets.kosarak.N_PAGES", 2000)
     sequences = kosarak.to_sequences(kosarak.synthetic(4000, seed=0))
     counts = np.sort(np.bincount(sequences.values))[::-1]
     assert counts[:20].sum() > 0.25 * counts.sum()

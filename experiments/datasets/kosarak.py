@@ -1,4 +1,4 @@
-"""The stand-in for Kosarak: sessions over pages of heavy-tailed popularity, in FIMI format."""
+"""Kosarak: its pages as states; its stand-in has sessions over pages of heavy-tailed popularity."""
 
 from pathlib import Path
 
@@ -7,9 +7,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.datasets.stand_ins.places import check_size, heavy_tailed_counts, popular
+from experiments.datasets.cutting import DataSet
+from experiments.datasets.places import check_size, heavy_tailed_counts, popular
 from experiments.datasets.writing import line_bytes, stand_in, synthetic_file
-from tplrepro.datasets.kosarak import load
+from tplrepro.datasets.kosarak import load, to_sequences
+from tplrepro.markov.sequences import Sequences
 
 BATCH_SESSIONS = 20_000
 # As in the official file: number of pages, mean and maximum clicks per session.
@@ -19,7 +21,7 @@ FOLLOW = 0.6  # probability of following a link
 
 
 def synthetic(n_users: int = 10_000, seed: int = 0, path: str | Path | None = None) -> pd.DataFrame:
-    """Write a stand-in of `n_users` sessions in the official format, and read it back, as `geolife.synthetic` does.
+    """Write a stand-in of `n_users` sessions in the official format, and read it back, like `geolife.synthetic`.
 
     A session goes from a page to one of its eight links, or to any page by popularity. The official file has
     990_002 sessions. Memory is bounded by one batch of sessions. A `path` ending in .gz is compressed.
@@ -41,7 +43,7 @@ def write(target, n_users, seed) -> None:
 
 
 def _clicks(rng: np.random.Generator, offsets: np.ndarray, links: np.ndarray) -> np.ndarray:
-    """Pages of a batch of sessions, (clicks,): any page by popularity, or one that the page before links to."""
+    """Pages of a batch of sessions, (clicks,): by popularity, or by a link on the page before."""
     clicks = np.arange(offsets[-1])
     pages, link = popular(rng, N_PAGES, len(clicks)), popular(rng, LINKS, len(clicks))
     anew = rng.random(len(clicks)) >= FOLLOW
@@ -51,3 +53,12 @@ def _clicks(rng: np.random.Generator, offsets: np.ndarray, links: np.ndarray) ->
         now = np.flatnonzero(followed == step)
         pages[now] = links[pages[now - 1], link[now]]
     return pages
+
+
+def pages_as_states(observations: pd.DataFrame, cut: dict) -> tuple[Sequences, list[str], None]:
+    """Sequences of pages and the names of the pages."""
+    sequences = to_sequences(observations)
+    return sequences, [f"page {page}" for page in sequences.labels.tolist()], None
+
+
+DATA_SET = DataSet("Kosarak", load, synthetic, pages_as_states, {})

@@ -1,4 +1,4 @@
-"""The stand-in for gaze recordings: fixations on spots of a screen, as CSV files of a given layout."""
+"""Gaze: areas of the screen as states; its stand-in has fixations on spots of a screen, in a given layout."""
 
 from functools import partial
 from pathlib import Path
@@ -7,11 +7,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from experiments.datasets.stand_ins.places import check_size, popular
+from experiments.datasets.cutting import DataSet, in_time
+from experiments.datasets.places import check_size, popular
 from experiments.datasets.writing import line_bytes, stand_in, synthetic_folder
-from tplrepro.datasets.gaze import GAZEGRAPH, SCREENS, load
+from tplrepro.datasets.gaze import ANDERSSON2017, GAZEGRAPH, SCREENS, areas, load
+from tplrepro.markov.sequences import Sequences
+from tplrepro.validation import check_choice
 
 N_SPOTS = 40
+LAYOUTS: dict[str, dict[str, Any]] = {"GAZEGRAPH": GAZEGRAPH, "ANDERSSON2017": ANDERSSON2017}
 
 
 def synthetic(
@@ -24,7 +28,7 @@ def synthetic(
     n_recordings: int = 1,
     layout: dict[str, Any] = GAZEGRAPH,
 ) -> pd.DataFrame:
-    """Write a stand-in in the layout of one of the recorded sets, and read it back, as `geolife.synthetic` does.
+    """Write a stand-in in the layout of a recorded set, and read it back, like `geolife.synthetic`.
 
     The gaze rests on popular areas of interest for about 0.3 s each, often near the previous one, and jumps
     between them; some samples are lost. Each user has `n_recordings` of `seconds` length at `rate` samples
@@ -55,7 +59,7 @@ def write(target, n_users, seed, *, seconds=30.0, rate=60.0, n_recordings=1, lay
 
 
 def _scan_path(rng: np.random.Generator, spots: np.ndarray, samples: int, rate: float) -> np.ndarray:
-    """Number of the spot looked at, (samples,): a popular one or one near the last one, each for some 0.3 s."""
+    """Number of the spot looked at, (samples,): popular or near the last one, for about 0.3 s."""
     nearest = np.argsort(np.linalg.norm(spots[:, None] - spots, axis=-1), axis=1)
     fixations = 5 + int(samples / rate / 0.1)  # more than are needed
     stays = 1 + (rng.gamma(4, 0.075, fixations) * rate).astype(np.int64)
@@ -63,3 +67,28 @@ def _scan_path(rng: np.random.Generator, spots: np.ndarray, samples: int, rate: 
     for k in range(1, fixations):
         looked_at.append(rank[k] if anew[k] else nearest[looked_at[-1], rank[k]])
     return np.repeat(looked_at, stays)[:samples]
+
+
+def layout_of(cut: dict) -> dict:
+    """The columns and the unit of the layout that the cut names."""
+    check_choice(cut["layout"], "layout", LAYOUTS)
+    return LAYOUTS[cut["layout"]]
+
+
+def areas_as_states(observations: pd.DataFrame, cut: dict) -> tuple[Sequences, list[str], None]:
+    """Sequences of areas of the screen and the names of the areas; adds a column "area"."""
+    columns = cut["columns"]
+    observations["area"] = areas(observations, columns, cut["rows"], *SCREENS[cut["layout"]])
+    sequences = in_time(observations, cut, "area", ["user", "recording"])
+    return sequences, [f"area r{area // columns}c{area % columns}" for area in sequences.labels.tolist()], None
+
+
+DATA_SET = DataSet(
+    "Gaze, {layout}",
+    load,
+    synthetic,
+    areas_as_states,
+    {"layout": "GAZEGRAPH", "columns": 4, "rows": 3, "step": 0.2, "max_gap": 0.5},
+    load_options=layout_of,
+    synthetic_options=lambda cut: {"layout": layout_of(cut)},
+)

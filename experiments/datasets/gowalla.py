@@ -1,4 +1,4 @@
-"""The stand-in for Gowalla: check-ins of people in four cities, newest first, in SNAP format."""
+"""Gowalla: its cut into cells; its stand-in has check-ins of people in four cities, in SNAP format."""
 
 from pathlib import Path
 
@@ -7,10 +7,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.datasets.stand_ins.places import check_size, city, heavy_tailed_counts, popular
+from experiments.datasets.cutting import DataSet, cells, grid_box
+from experiments.datasets.places import check_size, city, heavy_tailed_counts, popular
 from experiments.datasets.writing import line_bytes, stand_in, synthetic_file
+from tplrepro.datasets import registry
 from tplrepro.datasets.gowalla import load
-from tplrepro.datasets.grid import LOS_ANGELES, as_box
+from tplrepro.datasets.grid import LOS_ANGELES, Box, as_box
 
 BATCH_USERS = 4096
 MEAN_CHECK_INS, MOST_CHECK_INS = 32.8, 2175  # as in the official file
@@ -55,7 +57,7 @@ def write(target, n_users, seed, box=LOS_ANGELES) -> None:
 
 
 def _times(rng: np.random.Generator, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """User and seconds since 1970 of each check-in, newest first, local hours read as UTC; most are in the evening."""
+    """User and seconds since 1970 of each check-in, newest first, most in the evening (local time read as UTC)."""
     user = np.repeat(np.arange(len(counts)), counts)
     begin, span = rng.integers(0, 500, len(counts)), 5 + 2 * counts
     day = np.minimum(begin[user] + (rng.random(len(user)) * span[user]).astype(np.int64), 626)
@@ -65,7 +67,7 @@ def _times(rng: np.random.Generator, counts: np.ndarray) -> tuple[np.ndarray, np
 
 
 def _places(rng: np.random.Generator, user: np.ndarray, time: np.ndarray, n_users: int, n_places: int) -> np.ndarray:
-    """Place of each check-in in the user's city: home or work by the hour, else an own place by rank, or any."""
+    """Place of each check-in in the user's city: home or work by the hour, else a favourite place, or any."""
     own, m = popular(rng, n_places, (n_users, 8)), len(time)
     hour, weekday = time // 3600 % 24, (time // 86_400 + 3) % 7
     works = (weekday < 5) & (hour >= 7) & (hour < 18) & (rng.random(m) < 0.6)
@@ -73,3 +75,26 @@ def _places(rng: np.random.Generator, user: np.ndarray, time: np.ndarray, n_user
     known = own[user, np.where(works, 1, np.where(rests, 0, popular(rng, 8, m)))]
     explores = ~works & ~rests & (rng.random(m) < 0.3)
     return np.where(explores, popular(rng, n_places, m), known)
+
+
+def load_in_box(path: str | Path | None, box: Box) -> pd.DataFrame:
+    """A file; without a path the official one, or else the file with the most check-ins in the box."""
+    if path is not None:
+        return load(path, box=box)
+    located = registry.locate("gowalla")
+    if "totalCheckins" in located.name:
+        return load(located, box=box)
+    files = sorted([*located.parent.glob("*.txt"), *located.parent.glob("*.txt.gz")])
+    visits = (load(file, box=box) for file in files)
+    return max(visits, key=lambda part: (len(part), part.attrs["outside_box"]))
+
+
+DATA_SET = DataSet(
+    "Gowalla",
+    load_in_box,
+    synthetic,
+    cells,
+    {"box": LOS_ANGELES, "cell_km": 5.0, "step": None, "max_gap": "2D"},
+    load_options=grid_box,
+    synthetic_options=lambda cut: {"box": cut["box"]},
+)

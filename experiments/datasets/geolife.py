@@ -1,4 +1,4 @@
-"""The stand-in for Geolife: days of people who live, work and go out in one city, as .plt files."""
+"""Geolife: its cut into cells; its stand-in has days of people who live, work and go out in one city."""
 
 import zipfile
 from pathlib import Path
@@ -8,7 +8,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.datasets.stand_ins.places import check_size, city, popular
+from experiments.datasets.cutting import DataSet, cells, grid_box
+from experiments.datasets.places import check_size, city, popular
 from experiments.datasets.writing import line_bytes, stand_in, synthetic_file
 from tplrepro.datasets.geolife import load
 from tplrepro.datasets.grid import BEIJING_3RD_RING, as_box
@@ -67,7 +68,7 @@ def write(target, n_users, seed, *, n_trajectories=None, seconds_between_points=
 
 
 def _day(rng: np.random.Generator, day: int, places: np.ndarray, between: float) -> tuple[np.ndarray, np.ndarray]:
-    """Seconds since 1970 (m,) and degrees (m, 2) of one day's track: from home to work, elsewhere and home again."""
+    """Seconds since 1970 (m,) and degrees (m, 2) of a day's track: home, work, elsewhere and home again."""
     works = (day + 3) % 7 < 5
     others = popular(rng, 8, 2)
     stops = places[np.array([0, 1 if works else others[0], others[1], 0])]
@@ -96,3 +97,14 @@ def _plt(rng: np.random.Generator, time: np.ndarray, track: np.ndarray) -> bytes
         "clock": pc.strftime(stamps, format="%H:%M:%S"),
     }
     return HEADER + line_bytes(columns, ",", b"\r\n")
+
+
+DATA_SET = DataSet(
+    "Geolife",
+    load,
+    synthetic,
+    cells,
+    {"box": BEIJING_3RD_RING, "cell_km": 1.0, "step": "5min", "max_gap": "30min"},
+    load_options=grid_box,
+    synthetic_options=grid_box,
+)
