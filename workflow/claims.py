@@ -28,10 +28,10 @@ INTRODUCTION = """# Claims
 
 HEADLINE
 
-These are statements of the papers' examples, theorems, tables and evaluations. A statement that stands in two places
-counts once; statements about our own methods are counted apart. We compared no plot with a plot of a paper, because
-the texts that we read have no pictures. Of [4] only the abstract and the supplement were accessible. Each statement
-has our number and a verdict:
+These are statements of the papers' examples, theorems, tables and evaluations. A statement that is made in two places
+counts once; statements about our own methods are counted apart. We could not compare plots, because the texts that we
+read have no pictures. Of [4] only the abstract and the supplement were accessible. Each statement has our number and a
+verdict:
 
 - **reproduced**: our number agrees with the paper's statement;
 - **reproduced with an erratum**: it agrees once a misprint is corrected or a condition added; see
@@ -44,7 +44,7 @@ The statements and their predicates are in `docs/claims/<paper>.yaml`; `make cla
 published records in `figures/`, runs the tests that decide statements, and renders these pages. Numbers in brackets
 after our number are its interval over repeats; "printed: 8 ± 1" is the paper's number with the difference that we
 allow. If the paper leaves a choice open, such as a threshold, the statement is judged at several values of it, and the
-verdict says at which it holds. A claim has no verdict unless its record is of the paper profile and computed from
+verdict says at which values it holds. A claim has no verdict unless its record is of the paper profile and computed from
 unmodified code, or its tests pass. `make claims-mutate` changes the records or the code and shows which verdicts
 notice it.
 """
@@ -251,7 +251,7 @@ def _row(claim, verdict, notebooks):
             by += f"; fails if `{claim.breaks['from']}` becomes `{claim.breaks['to']}` in `{claim.breaks['in']}`"
     words = OPEN if verdict is None else verdict.words
     if claim.invariant:
-        words += f". Changes of the numbers alone do not alter it: {claim.invariant}"
+        words += f". No change of single numbers alters this verdict: {claim.invariant}"
     if claim.erratum:
         words += f" ([erratum](../{claim.erratum}))"
     place = f"{claim.place} (ours)" if claim.about == "ours" else claim.place
