@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.spatial import ConvexHull
 
 from tests.dphmm.policies import F, categorical, linear_norm, random_policy
 from tplrepro.dphmm import PolicyGraph, SensitivityHull, cross_polytope, l1_sensitivity, protect, sensitivity_hull
@@ -83,23 +82,13 @@ def test_the_norm_is_invariant_under_linear_maps_also_onto_flat_hulls(seed, d, r
         assert TK.second_moment() == pytest.approx(moment, rel=1e-9, abs=1e-9 * np.abs(moment).max())
 
 
-def test_many_edges_are_thinned_without_loss():
-    rng = np.random.default_rng(2)
-    differences = rng.normal(size=(3000, 2)) @ [[3, 1], [0, 0.2]]
-    K = SensitivityHull(differences)
-    hull = ConvexHull(np.vstack([differences, -differences]))
-    assert _as_set(K.vertices) == _as_set(np.vstack([differences, -differences])[hull.vertices])
-    assert K.volume == pytest.approx(hull.volume)
-    assert (np.diff(np.arctan2(*K.vertices.T[::-1])) > 0).all()  # they go round
-
-
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("flat", [False, True])
 def test_complete_graphs_by_the_corners_of_the_answers(d, flat):
     f = np.random.default_rng(d).normal(size=(60, d))
     f[:, d - flat :] = 1.5
     G = PolicyGraph.complete(60)
-    short, long = sensitivity_hull(G, f), SensitivityHull(G.differences(f))
+    short, long = sensitivity_hull(G, f), SensitivityHull(G.differences(f))  # in the plane most of these are left out
     assert short.dimension == long.dimension == d - flat
     assert _as_set(short.vertices) == _as_set(long.vertices)
     on_a_line = 4e6 + np.outer(np.arange(5) * 340.0, [np.cos(0.3), np.sin(0.3)])  # rounding is not a dimension
@@ -149,5 +138,6 @@ def test_polygons_samples_and_added_edges_do_not_depend_on_last_bits(seed):
     assert protections[0].added_edges == protections[1].added_edges
     one, other = (protection.hull for protection in protections)
     assert other.vertices == pytest.approx(one.vertices, abs=1e-12)
+    assert one.dimension < 2 or (np.diff(np.arctan2(*one.vertices.T[::-1])) > 0).all()  # they go round
     samples = [uniform_points(hull, 200, np.random.default_rng(1)) for hull in (one, other)]
     assert samples[1] == pytest.approx(samples[0], abs=1e-9)
