@@ -72,8 +72,9 @@ def test_states_are_the_values_seen_unless_they_are_named_and_labels_and_users_s
     named = as_sequences([["b", "a"]], states=["c", "b", "a"])
     assert (named.labels.tolist(), named[0].tolist()) == (["c", "b", "a"], [1, 2])
     assert as_sequences([[2.0, True, np.int8(1)]]).labels.tolist() == [1, 2]
-    for hashes in ([2**63, 2**63 + 1], [-1, 2**63, 2**63 + 1], [10**20, 10**20 + 1]):  # equal as floats
+    for hashes in ([2**63, 2**63 + 1], [10**20, 10**20 + 1], [-1, 2**63, 2**63 + 1]):  # equal as floats
         assert as_sequences([hashes]).labels.tolist() == hashes
+    assert as_sequences([np.array([-1]), np.array(hashes[1:])]).labels.tolist() == [-1, *hashes[1:]]
     # A state that is never visited survives too.
     given = Sequences([0, 2, 0], [0, 1, 3], ["x", "y", "z"], ["ann", "bob"])
     assert as_sequences(given) is given

@@ -13,7 +13,6 @@ each step. The optimum of Eq. (5) is found among all such connections by branch 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from itertools import takewhile
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -217,8 +216,9 @@ def _one_by_one(
         growing.add(differences[nearest])
         remaining = exposed[(exposed != state) & (exposed != others[nearest])]
         if growing.has_many_facets:  # then no more states are tested than need be
-            hidden = (growing.contains(f[possible] - f[state]).sum() > 1 for state in remaining)
-            exposed = remaining[sum(takewhile(bool, hidden)) :]
+            while remaining.size and growing.contains(f[possible] - f[remaining[0]]).sum() > 1:
+                remaining = remaining[1:]
+            exposed = remaining
         else:
             exposed = _exposed(growing.hull, f, possible, remaining)
     return growing.hull, added

@@ -137,23 +137,16 @@ def bootstrap_counts(sequences: Any, draws: int, *, rng: np.random.Generator, pr
                 total = np.zeros((len(times), steps.size))
                 for block in coded.blocks():
                     members, member = np.unique(block.users, return_inverse=True)
-                    total += times[:, members] @ _steps_by_user(block, member, steps)
+                    user = np.repeat(member, np.maximum(block.lengths - 1, 0))
+                    kind = np.searchsorted(steps, np.ravel_multi_index(block.transitions(), counts.shape))
+                    shape = (members.size, steps.size)
+                    by_user = scipy.sparse.coo_array((np.ones(user.size), (user, kind)), shape=shape)
+                    total += times[:, members] @ by_user.tocsr()
                 for one in total:
                     yield scipy.sparse.coo_array((one, (steps // n, steps % n)), shape=(n, n)).tocsr()
                     bar.update()
 
     return redrawn()
-
-
-def _steps_by_user(data: Sequences, users: np.ndarray, steps: np.ndarray) -> Any:
-    """Counts of each user's steps, for the users 0, 1, ... of the sequences and the numbers of steps, sorted."""
-    import scipy.sparse
-
-    before, after = data.transitions()
-    kind = np.searchsorted(steps, before.astype(np.int64) * data.n_states + after)
-    user = np.repeat(users, np.maximum(data.lengths - 1, 0))
-    shape = (users.max(initial=-1) + 1, steps.size)
-    return scipy.sparse.coo_array((np.ones(user.size), (user, kind)), shape=shape).tocsr()
 
 
 @dataclass(frozen=True)
