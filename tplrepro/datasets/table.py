@@ -3,8 +3,7 @@
 A CSV file is text in UTF-8 or UTF-16, plain or compressed, with the delimiter (comma, semicolon, tab or "|")
 that occurs most in its first line. Rows follow RFC 4180: each has as many fields as the first, and a field
 with a quote in it is quoted; any other row is an error that names its line. A last line without end is a
-warning:
-the file may be cut.
+warning: the file may be cut.
 
 A time is a complete ISO 8601 date, with or without a time of day: 2022-08-03, 2022/08/03 10:00,
 2022-08-03T10:00:00.1Z, 2022-08-03 10:00:00 +02:00. Other texts that pandas accepts ("2022-8", "today") are

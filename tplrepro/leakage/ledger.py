@@ -2,9 +2,8 @@
 
 The first line holds the version, the settings and the matrices, by the SHA-256 digest of their JSON text;
 each further line is one entry [release, count]. An entry is on disk before `compose` returns, so a release
-that
-was made is never forgotten. A process that is killed while it writes leaves at most an incomplete last line,
-whose release was never made; it is dropped. A lock that dies with its process keeps a second one away.
+that was made is never forgotten. A process that is killed while it writes leaves at most an incomplete last
+line, whose release was never made; it is dropped. A lock that dies with its process keeps a second one away.
 """
 
 import json
