@@ -6,10 +6,9 @@ KL(p_i(S) || P_i(S)) <= r_i for the observed shares p_i(S) and the true probabil
     r_i = (log((2^(n-1) - 1) n / (1 - confidence)) + log(N_i) / 2 + log 2) / N_i
 
 (the Krichevsky-Trofimov mixture of each set's outcomes, and Ville's inequality). Then P_i(S) is at most
-U_i(S)
-and P_j(S) at least D_j(S), the two ends of that interval, which depend on p_i(S) and p_j(S) alone. The joint
-hull of the curves (D_j, U_i) along every ROC curve, which also has what lies between sets, bounds the loss of
-all these matrices. U is concave and D convex, so the curves are concave, and their tangents enclose them.
+U_i(S) and P_j(S) at least D_j(S), the ends of these intervals. The joint hull of the curves (D_j, U_i) along
+every ROC curve bounds the loss of all these matrices. U is concave and D convex, so the curves are concave,
+and their tangents enclose them.
 """
 
 import numpy as np
@@ -49,17 +48,14 @@ def radii(totals: np.ndarray, n: int, confidence: float) -> np.ndarray:
 
 
 def upper_end(shares: np.ndarray, radius: float) -> np.ndarray:
-    """The largest p with KL(share || p) <= radius, elementwise, rounded up.
-
-    Newton's method from a larger number: KL is convex in p, so no step goes below.
-    """
+    """The largest p with KL(share || p) <= radius, elementwise, rounded up."""
     if radius == np.inf:
         return np.ones_like(shares)
     with np.errstate(divide="ignore", invalid="ignore"):
         entropy = -np.where(shares > 0, shares * np.log(shares), 0.0)
         entropy -= np.where(shares < 1, (1 - shares) * np.log1p(-shares), 0.0)
         ends = np.minimum(shares + np.sqrt(radius / 2.0), -np.expm1(-(radius + entropy) / (1.0 - shares)))
-        for _ in range(STEPS):
+        for _ in range(STEPS):  # Newton's method from above: KL is convex in p, so no step goes below
             divergence = np.where(shares > 0, shares * np.log(shares / ends), 0.0)
             divergence += np.where(shares < 1, (1 - shares) * np.log((1 - shares) / (1 - ends)), 0.0)
             step = (divergence - radius) * ends * (1.0 - ends) / (ends - shares)

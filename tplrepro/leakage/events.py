@@ -8,7 +8,6 @@ response has the curves for REPLACE_ONE.
 """
 
 from collections.abc import Callable
-from itertools import accumulate
 from math import exp, inf, log, log1p, sqrt
 from typing import Any, NamedTuple
 
@@ -133,9 +132,9 @@ def _of_losses(losses: np.ndarray, masses: np.ndarray) -> Curve:
     Below the loss l_k, sum_j m_j (1 - e^(x - l_j)) = delta(l_k) + w_k (1 - e^(x - l_k)) over the losses l_j
     >= l_k, with w_k = sum_j m_j e^(l_k - l_j). No sum has a negative term.
     """
-    gaps = np.diff(losses)
-    weights = accumulate(zip(masses.tolist(), [0.0, *np.exp(gaps).tolist()], strict=True), _weight, initial=0.0)
-    weight = np.array([*weights][1:])
+    gaps, weight = np.diff(losses), masses.copy()
+    for k, ratio in enumerate(np.exp(gaps).tolist(), start=1):
+        weight[k] += ratio * weight[k - 1]
     deltas = np.concatenate(([0.0], np.cumsum(weight[:-1] * -np.expm1(gaps))))
     rounding = 1.0 + ROUNDING + 4.0 * losses.size * 2.0**-52
 
@@ -144,11 +143,6 @@ def _of_losses(losses: np.ndarray, masses: np.ndarray) -> Curve:
         return (deltas[k] + weight[k] * np.maximum(-np.expm1(x - losses[k]), 0.0)) * rounding
 
     return Curve(curve, float(losses[0]), float(losses[0]))
-
-
-def _weight(last: float, following: tuple[float, float]) -> float:
-    mass, ratio = following
-    return mass + ratio * last
 
 
 def _discrete_laplace(parameter: float, sensitivity: int) -> Curve:

@@ -1,38 +1,30 @@
 """The exact leakage of the worst mechanism; BPL, FPL and TPL of [1] are upper bounds of it.
 
 [1] defines them as suprema over outputs o_1..o_T and pairs of states of log Pr(o | l_t = i) / Pr(o | l_t =
-j), for the outputs up to t, from t on, and all of them, and bounds them by recursion. This module computes
-the suprema themselves, for the worst of all mechanisms, also adaptive ones, that satisfy epsilon_t-DP at each
-time.
+j), and bounds them by recursion. This module computes the suprema for the worst of all mechanisms, also
+adaptive ones, that satisfy epsilon_t-DP at each time.
 
 The worst mechanism. An output matters only by its likelihood vector x = (Pr(o_t | l_t = k))_k, up to a
-factor. epsilon-DP means x_i <= e^epsilon x_j, so that the scaled x is in the box [1, e^epsilon]^n. Laplace
-noise of scale 2/epsilon on the counts of one user's location (sensitivity 2) has a density proportional to
-exp((epsilon/2) c_k) with c_k = |y_k| - |y_k - 1| anywhere in [-1, 1], which is the whole box. No epsilon-DP
-mechanism leaks more.
+factor, which epsilon-DP scales into the box [1, e^epsilon]^n. Laplace noise of scale 2/epsilon on the counts
+of one user's location has a density proportional to exp((epsilon/2) c_k) with c_k = |y_k| - |y_k - 1|
+anywhere in [-1, 1]: the whole box.
 
-The algorithm. Given l_t, the outputs before t, at t and after t are independent. With m_1 = x_1 and
-m_t = x_t * (B m_{t-1}), where B holds Pr(l_{t-1} | l_t), and with w_t likewise from the other end through F,
-Pr(l_{t+1} | l_t),
+The algorithm. Given l_t, the outputs before t, at t and after t are independent. With m_1 = x_1 and m_t = x_t
+* (B m_{t-1}), where B holds Pr(l_{t-1} | l_t), and w_t likewise from the other end through F,
 
-    Pr(o | l_t = i) / Pr(o | l_t = j) = (B_i m_{t-1} / B_j m_{t-1}) (x_i / x_j) (F_i w_{t+1} / F_j w_{t+1}).
+    Pr(o | l_t = i) / Pr(o | l_t = j) = (B_i m_{t-1} / B_j m_{t-1}) (x_i / x_j) (F_i w_{t+1} / F_j w_{t+1}),
 
-For one pair (i, j) each factor is maximised alone. The middle factor is e^epsilon. The first can reach r if
-and only if some outputs make a m_{t-1} >= 0, where a = B_i - r B_j. As m_{t-1} is x_{t-1} * (B m_{t-2}) and B
-m_{t-2} is positive, the best x_{t-1} is e^epsilon where a > 0 and 1 where a < 0, and turns a into the
-functional a' = (a * x_{t-1}) B of m_{t-2}. Repeated down to time 1 this maximises over all 2^(nT) vertices of
-the boxes in O(T n^2) operations. Newton's method on r (Dinkelbach's, for ratios) ends at the largest ratio;
-outputs attain the ratio of each of its steps.
+and each factor is maximised alone; the middle one is e^epsilon. The first can reach r if and only if some
+outputs make a m_{t-1} >= 0, where a = B_i - r B_j. As B m_{t-2} is positive, the best x_{t-1} is e^epsilon
+where a > 0 and 1 where a < 0, and turns a into the functional (a * x_{t-1}) B of m_{t-2}. Repeated down to
+time 1 this maximises over all 2^(nT) vertices of the boxes in O(T n^2) operations. Newton's method on r
+(Dinkelbach's, for ratios) ends at the largest ratio.
 
-Why the bound of [1] can be higher. It adds the largest BPL and FPL, even if different pairs of states attain
-them. Its step from t - 1 to t lets m_{t-1} be any vector with ratios within e^BPL, but outputs may not reach
-the worst one. And mechanisms may have fewer likelihood vectors: `tplrepro.leakage.exact_finite`. The bound is
-exact for the BPL of the first two releases, the FPL of the last two, the smoothed strongest correlations of
-section 6 of [1], and two states with rows (p, 1 - p), (q, 1 - q), p >= q; if p < q the two orders of rows
-alternate, while the recursion always takes the larger one.
-
-The backward matrix contains a prior. Each side uses the matrix given for it; TPL is that of one chain if the
-two belong together (`TransitionMatrix.reverse`, with the distribution at each time).
+The bound of [1] is exact for the BPL of the first two releases, the FPL of the last two, the smoothed
+strongest correlations of section 6 of [1], and two states with rows (p, 1 - p), (q, 1 - q), p >= q. Otherwise
+it can be higher (docs/errata.md), because the worst pair of states or likelihood vector of one step need not
+be attainable after the worst of another. The backward matrix contains a prior; TPL is that of one chain if
+both matrices belong together (`TransitionMatrix.reverse`, with the distribution at each time).
 """
 
 from collections.abc import Sequence
@@ -45,7 +37,7 @@ from numpy.typing import ArrayLike
 from tplrepro.leakage.temporal import Correlation, Matrix, TemporalLeakage, dense, steps_of_both_sides
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.states import common_states
-from tplrepro.validation import FrozenArrays, check_budgets, check_horizon
+from tplrepro.validation import FrozenArrays, check_budgets
 
 #: Largest n^4 T^2, the order of the operations; about ten minutes.
 MAX_WORK = 3e11
@@ -59,8 +51,7 @@ MAX_DENSE = 1000
 class ExactLeakage(TemporalLeakage):
     """The suprema that `TemporalLeakage` bounds, in nats; `composed` and `w_event` use them as in Theorem 3 of [1].
 
-    `joint` (T,) is the largest leakage about one pair of states from all outputs, also called `tpl`. `pairs`
-    (T, 2) are the two states that attain it: the outputs favour the first.
+    `joint` (T,) is `tpl`, of all outputs; `pairs` (T, 2) are the states that attain it, the favoured one first.
     """
 
     joint: np.ndarray
@@ -76,9 +67,8 @@ class ExactLeakage(TemporalLeakage):
 class WorstOutputs(FrozenArrays):
     """Outputs that attain the exact TPL of one time: they favour the first of the two `states`.
 
-    `high` (T, n) marks at each time the states whose likelihood is e^epsilon times that of the others. With
-    Laplace noise on counts, their released counts are at least the counts with the user, and the other
-    released counts at most those without.
+    `high` (T, n) marks at each time the states whose likelihood is e^epsilon times that of the others: with
+    Laplace noise, released counts at least those with the user; for the others at most those without.
     """
 
     states: tuple[int, int]
@@ -157,11 +147,7 @@ def worst_outputs(
 
 
 def _largest_ratios(chain: list, lower, upper, start) -> np.ndarray:
-    """log of the largest ratio (P_i m)/(P_j m) over the outputs of the times before, for all pairs, (n, n).
-
-    P is the first matrix of the chain. The search begins at `start`: any value is correct, a near one is
-    fast.
-    """
+    """The largest log ratios (P_i m)/(P_j m) over earlier outputs, P = chain[0], (n, n); any `start` is correct."""
     n = start.shape[0]
     ratios = np.zeros((n, n))
     if not chain:
@@ -183,9 +169,8 @@ def _largest_ratios(chain: list, lower, upper, start) -> np.ndarray:
 def _attained(chain: list, lower, upper, i, j, gains):
     """The outputs that maximise (P_i - P_j) m - gain P_j m for each pair, and their gains ((P_i - P_j) m)/(P_j m).
 
-    Returns the gains (pairs,) and the states of high likelihood, (pairs, n) for each time from the last one
-    back to the end of the chain. Gains (ratios less 1) and likelihoods less 1 keep their digits for tiny
-    budgets.
+    Returns the gains (pairs,) and the states of high likelihood, (pairs, n) for each time, the last first.
+    Gains (ratios less 1) and likelihoods less 1 keep their digits for tiny budgets.
     """
     difference, base = chain[0][i] - chain[0][j], chain[0][j]
     functional = difference - gains[:, None] * base
@@ -222,7 +207,7 @@ def _boxes(budgets: np.ndarray, n: int, released: ArrayLike | None):
 
 def _checked(epsilons, backward, forward, horizon):
     """Budgets, the matrices of each step on both sides (None: not known), and the number of states."""
-    budgets = check_budgets(epsilons, horizon=None if horizon is None else check_horizon(horizon))
+    budgets = check_budgets(epsilons, horizon=horizon)
     before, after, n = arrays_of_both_sides(backward, forward, budgets.size, default=2)
     if budgets.sum() > MAX_TOTAL:
         raise ValueError(

@@ -1,12 +1,11 @@
 """The exact leakage of one given mechanism with finitely many outputs, such as randomised response.
 
-The likelihood vectors of the worst mechanism (`tplrepro.leakage.exact`) fill a box. A mechanism with few
-outputs has few likelihood vectors, the columns of its response matrix Pr(o | l), and can leak less. Its best
-output at one time depends on the outputs before, so the messages m_t = Pr(o_1..o_t | l_t) of all sequences of
-outputs are listed time by time: x_t * (B m_{t-1}) for each column x_t. An extreme ray of a cone attains the
-largest ratio of two linear functionals, and each step is linear for given outputs. A message inside the cone
-of the others, by a margin far above rounding, is therefore left out. With three or more states the number of
-messages grows with T.
+A mechanism with few outputs has few likelihood vectors, the columns of its response matrix Pr(o | l), and can
+leak less than the worst mechanism (`tplrepro.leakage.exact`). The messages m_t = Pr(o_1..o_t | l_t) of all
+sequences of outputs are listed time by time: x_t * (B m_{t-1}) for each column x_t. An extreme ray of a cone
+attains the largest ratio of two linear functionals, and each step is linear for given outputs, so a message
+inside the cone of the others, by a margin far above rounding, is left out. With three or more states the
+number of messages grows with T.
 """
 
 from collections.abc import Iterator
@@ -46,18 +45,13 @@ def mechanism_leakage(
 
     Examples
     --------
-    Whether the user is in state 0, answered truthfully with odds of e, leaks less than the worst 1-DP
-    mechanism.
-
     >>> from math import e
-    >>> from tplrepro import exact_leakage, temporal_privacy_leakage
     >>> P = [[0.1, 0.1, 0.8], [0.2, 0.7, 0.1], [0.7, 0.2, 0.1]]
-    >>> mechanism_leakage([[e, 1], [1, e], [1, e]], P, P, horizon=4).tpl.round(3).tolist()
+    >>> mechanism_leakage([[e, 1], [1, e], [1, e]], P, P, horizon=4).tpl.round(3).tolist()  # in state 0 or not
     [2.141, 2.569, 2.569, 2.141]
-    >>> exact_leakage([1.0] * 4, P, P).tpl.round(3).tolist()
+    >>> from tplrepro import exact_leakage
+    >>> exact_leakage([1.0] * 4, P, P).tpl.round(3).tolist()  # the worst 1-DP mechanism
     [2.311, 2.801, 2.801, 2.311]
-    >>> temporal_privacy_leakage([1.0] * 4, P, P).tpl.round(3).tolist()
-    [2.394, 2.862, 2.862, 2.394]
     """
     columns = _columns(likelihoods, horizon, backward, forward)
     before, after, n = arrays_of_both_sides(backward, forward, len(columns), columns[0].shape[1])

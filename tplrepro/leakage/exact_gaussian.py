@@ -2,10 +2,9 @@
 
 Let l = log p(outputs | state 1) - log p(outputs | state 0) for all outputs up to one time. The log ratio for
 the state at the next time is log (p_11 e^l + p_10) / (p_01 e^l + p_00), and the release at that time adds a
-normal variable. The result is one distribution on the line for any number of releases. It is analytic, so
-sums over a grid converge exponentially to its integrals: a step of a quarter of a standard deviation gives 13
-digits. In contrast, `temporal_privacy_profile` bounds any mechanism with any number of states
-(docs/theory/profiles.md).
+normal variable. This distribution on the line is analytic, so sums over a grid converge exponentially to its
+integrals: a step of a quarter of a standard deviation gives 13 digits. In contrast,
+`temporal_privacy_profile` bounds any mechanism with any number of states (docs/theory/profiles.md).
 """
 
 from collections.abc import Iterable
@@ -15,14 +14,12 @@ from numpy.typing import ArrayLike
 
 from tplrepro.leakage.exact import arrays_of_both_sides
 from tplrepro.leakage.temporal import Correlation
-from tplrepro.validation import check_alpha, check_horizon, check_noise_multipliers, check_probability, one_number
+from tplrepro.validation import check_alpha, check_noise_multipliers, check_probability, one_number
 
 #: Grid steps in one standard deviation of the last release, and in one nat.
 STEPS = 4
 #: Grid points of smaller probability are left out.
 NEGLIGIBLE = 1e-22
-
-
 #: Pairs of grid points in one step, or of both sides: seconds for each.
 MAX_WORK = 4e6
 
@@ -58,8 +55,7 @@ class ExactGaussianProfile:
         *,
         horizon: int | None = None,
     ) -> None:
-        releases = None if horizon is None else check_horizon(horizon)
-        self._shifts = 1.0 / check_noise_multipliers(noise_multipliers, releases)
+        self._shifts = 1.0 / check_noise_multipliers(noise_multipliers, horizon)
         before, after, n = arrays_of_both_sides(backward, forward, self._shifts.size, 2)
         if n != 2:
             raise ValueError(

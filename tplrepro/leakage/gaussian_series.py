@@ -1,14 +1,12 @@
 """Exact leakage of a jointly normal series that is released with normal noise (mu-GDP of Dong, Roth, Su, JRSS B 2022).
 
 The values x_1..x_T of a person are normal with covariance K, and x + noise is released. Given x_t, all
-outputs are normal with a mean linear in x_t and a covariance that does not depend on it. Their information
-about x_t is therefore exactly that of a normal shift: x_t and x_t + change are mu_t-GDP apart, mu_t^2 =
-change^2 (1 / Var(x_t | outputs) - 1 / Var(x_t)).
+outputs are normal with a mean linear in x_t and a covariance that does not depend on it: x_t and x_t + change
+are exactly mu_t-GDP apart, mu_t^2 = change^2 (1 / Var(x_t | outputs) - 1 / Var(x_t)).
 
 `information` is mu_t^2 for a change of 1. In an AR(1) series with correlation rho and independent noise it
-adds up as BPL + FPL - epsilon do: an information I about a neighbouring value contributes rho^2 I / (1 + (1 -
-rho^2) Var(x) I), the counterpart of L(alpha), and a noise variance r contributes 1/r, the counterpart of
-epsilon.
+adds up as BPL + FPL - epsilon do: an information I about a neighbouring value contributes
+rho^2 I / (1 + (1 - rho^2) Var(x) I), the counterpart of L(alpha), and a noise variance r contributes 1/r.
 """
 
 from math import sqrt
@@ -36,12 +34,10 @@ def gaussian_series_leakage(
 
     Parameters
     ----------
-    covariance : array-like (T, T), the covariance of the series, or LinearGaussianSeries
-        The second takes O(T) time, unless the noise is a full matrix.
+    covariance : array-like (T, T), or LinearGaussianSeries, which takes O(T) time unless the noise is (T, T)
     noise : float, array-like (T,) or (T, T), or LinearGaussianSeries
         A variance > 0, one for each time (inf: no release), the noise's covariance, or its model.
-    change : float > 0
-        The distance of the two values that the outputs must not distinguish, in units of the series.
+    change : float > 0, the distance of the two values that the outputs must not distinguish
 
     ValueError for covariances that are not symmetric and positive semidefinite, values or noise without
     variance, other shapes, or a change that is not positive.
@@ -66,8 +62,6 @@ def gaussian_series_limit(series: LinearGaussianSeries, noise: LinearGaussianSer
     matter. Closed form for AR(1) with independent noise, else the Riccati equation's fixed point. ValueError
     also where the series is not stationary.
 
-    Examples
-    --------
     >>> round(gaussian_series_limit(LinearGaussianSeries.autoregressive(0.9, 1), 4.0, 1.0), 6)
     1.188966
     """

@@ -39,11 +39,10 @@ TIES = 2e-15
 class Witness(NamedTuple):
     """The two states that an adversary distinguishes best, and the evidence; `str` gives it in words.
 
-    `columns` are the states of the neighbouring time point that indicate `state_q` rather than `state_d` (all
-    are labels); `q` and `d` are their total probabilities from these two. `alpha` is the leakage of the
-    neighbouring time point, `loss` = L(alpha), in nats; `where` names that time point, such as "one step
-    earlier". It is a plain tuple, so that a table with witnesses in its ``attrs`` can be written to JSON and
-    Parquet.
+    `columns` are the labels of the states that, at the neighbouring time point (named in `where`), indicate
+    `state_q` rather than `state_d`; `q` and `d` are their probabilities from these two. `alpha` is the leakage
+    there, `loss` = L(alpha), in nats. A plain tuple, so that tables with witnesses in their ``attrs`` can be
+    written to JSON and Parquet.
     """
 
     state_q: object
@@ -113,22 +112,16 @@ class PrivacyLossFunction(Suggesting):
 
     @classmethod
     def from_counts(cls, counts: Any, confidence: float = 0.95, states: Iterable | None = None) -> Self:
-        """The loss function of all matrices that counts of steps (n, n) do not rule out.
+        """The loss function of all matrices that counts of steps (n, n) do not rule out; time and memory O(n^3).
 
-        With probability at least `confidence`, in (0, 1), over the steps that were observed, it is above that
-        of the chain that made them; the loss function of the shares themselves is below it about half the
-        time. It is conservative, and the identity if a state was never left: with many states it needs many
-        steps from each. `counts` and `states` as in `TransitionMatrix.from_counts`; the transposed counts
-        give the backward side. `matrix` holds the shares, and `vertices` may be of no set of columns. Time and
-        memory are O(n^3).
+        With probability at least `confidence`, in (0, 1), over the observed steps, it is above that of the
+        chain that made them. It is conservative: the identity if a state was never left. `counts` and
+        `states` as in `TransitionMatrix.from_counts`; the transposed counts give the backward side. `matrix`
+        holds the shares, and `vertices` may be of no set of columns.
 
-        Examples
-        --------
-        >>> steps = [[80, 20], [10, 90]]
-        >>> round(PrivacyLossFunction.from_counts(steps)(1.0), 4)
-        0.9042
-        >>> round(PrivacyLossFunction.from_counts(1000 * np.array(steps))(1.0), 4)
-        0.7166
+        >>> steps = np.array([[80, 20], [10, 90]])
+        >>> [round(PrivacyLossFunction.from_counts(counts)(1.0), 4) for counts in (steps, 1000 * steps)]
+        [0.9042, 0.7166]
         >>> round(PrivacyLossFunction(TransitionMatrix.from_counts(steps))(1.0), 4)  # of the shares
         0.7063
         """
@@ -192,8 +185,7 @@ class PrivacyLossFunction(Suggesting):
     def hockey_stick(self, gamma: ArrayLike) -> float | np.ndarray:
         """The largest hockey-stick divergence sum_k max(q_k - gamma d_k, 0) of two rows, elementwise, gamma >= 1.
 
-        It is the support function of the joint hull at the slope gamma - 1, rounded up; at gamma = 1 the
-        largest total variation distance of two rows.
+        It is the support function of the joint hull at the slope gamma - 1, rounded up.
 
         >>> L = PrivacyLossFunction([[0.8, 0.2], [0.1, 0.9]])
         >>> L.hockey_stick([1.0, 2.0]).round(6).tolist(), round(L.hockey_stick(9.0), 6)
@@ -224,9 +216,9 @@ class PrivacyLossFunction(Suggesting):
         return self._sums[0][1] == 0.0
 
     def supremum(self, epsilon: ArrayLike) -> float | np.ndarray:
-        """The supremum over time of BPL (or FPL) if `epsilon` is spent at each time point (Theorem 11 of [1]).
+        """The supremum over time of BPL (or FPL) if `epsilon` > 0 is spent at each time point (Theorem 11 of [1]).
 
-        Elementwise, in nats; inf where the leakage grows without bound. Budgets are finite and > 0.
+        Elementwise, in nats; inf where the leakage grows without bound.
         """
         return _elementwise(self._supremum, check_epsilon(epsilon))
 
@@ -285,8 +277,6 @@ class PrivacyLossFunction(Suggesting):
     def witness(self, alpha: float) -> Witness:
         """The pair of states and the set of columns that attain L(alpha), for one alpha.
 
-        Examples
-        --------
         >>> L = PrivacyLossFunction(TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], states=["home", "office"]))
         >>> print(L.witness(1.0))
         the adversary gains most by telling 'home' from 'office': {'home'} has probability 0.8 from the first
@@ -305,10 +295,8 @@ from the second, so a leakage of 1 nat there adds 0.7063 nats here
 def privacy_loss(matrix: TransitionMatrix | ArrayLike, alpha: float) -> float:
     """L(alpha) for one alpha in nats, by one O(n^3) pass over the pairs of rows, without building the function.
 
-    Takes the same arguments and raises the same errors as `PrivacyLossFunction` and a call of it.
+    Arguments and errors are those of `PrivacyLossFunction` and a call of it.
 
-    Examples
-    --------
     >>> round(privacy_loss([[0.8, 0.2], [0.0, 1.0]], 0.1), 6)  # log(0.8 (e^0.1 - 1) + 1)
     0.080784
     """

@@ -39,13 +39,9 @@ def measured_leakage(
     in `temporal_privacy_leakage`. ValueError if the likelihoods are not finite, or if their number of states
     is not that of the matrices.
 
-    Examples
-    --------
-    The outputs of `worst_outputs` leak the maximum.
-
     >>> from tplrepro import exact_leakage, worst_outputs
     >>> P, epsilons = [[0.2, 0.8], [1, 0]], [1.0] * 4
-    >>> worst = worst_outputs(epsilons, backward=P, time=3)
+    >>> worst = worst_outputs(epsilons, backward=P, time=3)  # these leak the maximum
     >>> measured = measured_leakage(np.where(worst.high, 1.0, 0.0), backward=P)
     >>> measured.tpl[3].round(6).item(), exact_leakage(epsilons, backward=P).tpl[3].round(6).item()
     (2.93342, 2.93342)

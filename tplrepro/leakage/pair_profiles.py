@@ -7,8 +7,7 @@ the mixtures by q and d is at most
     sum_jk a+_j a-_k / M  delta_jk(M / A)
 
 (the proof of docs/theory/profiles.md before its last maximum), and so is the largest convex function below
-that. Losses below 0 of a pair follow from the pair in the reverse order. Work and memory grow with n^4 and
-n^2 points of the grid: for a small number n of states.
+that. Losses below 0 of a pair follow from the reverse order. Work grows with n^4 points of the grid.
 """
 
 from collections.abc import Sequence
@@ -108,8 +107,7 @@ def _mixture(q: np.ndarray, d: np.ndarray, slack: float, deltas: np.ndarray, gri
 def _convex(bound: np.ndarray, reverse: np.ndarray, grid: float) -> np.ndarray:
     """The largest convex function of e^x below a bound at losses 0, grid, ..., and that of the reverse order below 0.
 
-    The divergences are convex in e^x, the bound of one step need not be. Chords between any points are
-    bounds.
+    The divergences are convex in e^x, the bound of one step need not be: chords between any points are bounds.
     """
     losses = grid * np.arange(1 - reverse.size, bound.size)
     if bound.size == 1 or losses[-1] > 700.0:

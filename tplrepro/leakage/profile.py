@@ -45,11 +45,9 @@ MOST_GRID = 512.0
 TAIL = 2.0**-53
 #: Longer grids keep every second point only.
 POINTS = 2**14
-#: Up to this number of multiplications a convolution is a direct sum, without the absolute error of a Fourier
-#: transform.
+#: Up to this number of multiplications a convolution is a direct sum, without a Fourier transform's error.
 DIRECT = 2**23
-#: The coarsest and the finest automatic grid, nats; the grid points in the total variation distance of a
-#: release.
+#: The coarsest and the finest automatic grid, nats; grid points in a release's total variation distance.
 COARSEST, FINEST, RESOLUTION = 1e-3, 1e-5, 16
 
 
@@ -58,8 +56,7 @@ class PrivacyProfile(FrozenArrays):
     """An upper bound of the privacy profile of releases.
 
     `deltas` (J + 1,) bound delta(e^x) at the losses x_j = j `grid` (nats) and do not increase; the last one
-    is the probability of a loss beyond the grid, which may be infinite. `largest` bounds the loss itself:
-    delta(e^x) = 0 from there on (pure DP); inf if there is no such bound.
+    is the probability of a loss beyond the grid. `largest` bounds the loss itself (pure DP), inf if nothing does.
 
     Examples
     --------
@@ -127,7 +124,8 @@ class PrivacyProfile(FrozenArrays):
     def delta(self, epsilon: ArrayLike) -> float | np.ndarray:
         """The smallest proven delta of (epsilon, delta)-DP, elementwise; epsilon in nats, finite and >= 0."""
         losses = check_alpha(epsilon, "epsilon")
-        deltas = np.where(losses >= self.largest, 0.0, np.minimum(self._at(losses), 1.0))
+        deltas = np.minimum(interpolated(self.deltas, self.grid, losses), 1.0)
+        deltas = np.where(losses >= self.largest, 0.0, deltas)
         return deltas if losses.ndim else float(deltas)
 
     def epsilon(self, delta: ArrayLike) -> float | np.ndarray:
@@ -177,22 +175,17 @@ class PrivacyProfile(FrozenArrays):
         with np.errstate(divide="ignore", over="ignore"):
             # log(1 + (g - 1)/eta) >= x, with its relative precision
             before = np.where(losses < 700.0, np.log1p(slopes / divergence), losses - np.log(divergence))
-        deltas = divergence * self._at(before) * UP
+        deltas = divergence * interpolated(self.deltas, self.grid, before) * UP
         beyond = np.flatnonzero(before * (1.0 - 16.0 * EPS) >= losses[-1])
         kept = deltas[: beyond[0] + 1] if beyond.size else deltas
         return PrivacyProfile(np.minimum.accumulate(kept), self.grid, largest)
-
-    def _at(self, losses: np.ndarray) -> np.ndarray:
-        """The bound at losses, which may be inf, ignoring `largest`."""
-        return interpolated(self.deltas, self.grid, losses)
 
     def _masses(self) -> np.ndarray:
         """The probabilities of the losses grid, 2 grid, ..., rounded up."""
         drops = -np.diff(self.deltas) / expm1(self.grid)
         size = drops * exp(self.grid)
         masses = size - np.append(drops[1:], 0.0)
-        # Masses that are only rounding are left out; the factor adds more than their sum, <= 64 EPS delta /
-        # grid.
+        # Masses that are only rounding are left out; the factor adds more than their sum, 64 EPS delta / grid.
         return np.where(masses > 64.0 * EPS * size, masses, 0.0) * (1.0 + 192.0 * EPS / self.grid)
 
     def on(self, grid: float) -> "PrivacyProfile":
@@ -200,7 +193,8 @@ class PrivacyProfile(FrozenArrays):
         if check_grid(grid) == self.grid:
             return self
         losses = grid * np.arange(int(np.ceil((self.deltas.size - 1) * self.grid / grid * UP)) + 1)
-        return replace(self, deltas=np.minimum.accumulate(np.minimum(self._at(losses), 1.0)), grid=grid)
+        deltas = np.minimum(interpolated(self.deltas, self.grid, losses), 1.0)
+        return replace(self, deltas=np.minimum.accumulate(deltas), grid=grid)
 
     def _thinned(self) -> "PrivacyProfile":
         profile = self
@@ -265,11 +259,7 @@ def interpolated(deltas: np.ndarray, grid: float, losses: np.ndarray) -> np.ndar
 def composed(
     one: tuple[PrivacyProfile, PrivacyProfile], other: tuple[PrivacyProfile, PrivacyProfile]
 ) -> PrivacyProfile:
-    """The profile of two releases that are independent given the value, for one ordered pair of values.
-
-    Each release is its profile for that order and the one for the reverse order; where a profile compares any
-    two values, both are the same.
-    """
+    """The profile of two independent releases for an ordered pair of values; each is given for both orders."""
     if one[0].largest == 0.0:
         return other[0]
     if other[0].largest == 0.0:

@@ -1,9 +1,8 @@
 """Temporal privacy profiles: the leakage of a series of releases by any mechanisms, at every (epsilon, delta).
 
-BPL becomes a profile: the profile of the releases until t - 1 about the value at t - 1, taken through one
-step of the backward correlation, composed with that of release t (Eq. (13) of [1] with profiles instead of
-numbers); FPL likewise from the end. At time t the releases before, at and after t are independent given the
-value, so their profiles compose (Eq. (11)).
+BPL is the profile of the releases until t - 1, taken through one step of the backward correlation, composed
+with that of release t (Eq. (13) of [1] with profiles instead of numbers); FPL likewise from the end. At time
+t the releases before, at and after t are independent given the value, so their profiles compose (Eq. (11)).
 """
 
 from collections.abc import Iterable, Mapping, Set
@@ -67,9 +66,9 @@ class ProfileSeries(FrozenArrays):
 class TemporalPrivacyProfile(FrozenArrays):
     """The privacy profiles of T time points against one adversary, and of several time points together.
 
-    `releases` (T,) is the number of each time's release among the different `kinds`, -1 for no release.
-    Profiles are computed when they are first read. In a run of more than 1,000 equal releases without a fixed
-    point (the identity matrix has none) counts of releases are rounded up to 8 bits, by less than 1 %.
+    `releases` (T,) is the number of each time's release among the different `kinds`, -1 for no release. In a
+    run of more than 1,000 equal releases without a fixed point (the identity matrix has none) counts of
+    releases are rounded up to 8 bits, by less than 1 %.
     """
 
     kinds: tuple[PrivacyProfile, ...]
@@ -264,14 +263,12 @@ def temporal_privacy_profile(
     backward, forward : as in `temporal_privacy_leakage`
     horizon : int >= 1, optional; the number of releases T
     grid : float, the distance in nats between the losses at which profiles are stored
-        All results are upper bounds. Epsilon exceeds that of an infinitely fine grid by a share of up to
-        about (grid / s)^2 / 4, where s is the standard deviation of the loss of a release. Halving the grid
-        lowers it, until rounding shows (1e-13 in delta for each release that the chain remembers). None: a
-        16th of the smallest total variation distance of a release, from 1e-5 to 1e-3. A grid of more than
-        16,384 points is made twice as coarse.
+        All results are upper bounds; epsilon is too large by a share of up to about (grid / s)^2 / 4, where s
+        is the standard deviation of the loss of a release. None: a 16th of the smallest total variation
+        distance of a release, from 1e-5 to 1e-3. A grid of more than 16,384 points is made twice as coarse.
     pairs : bool
-        Whether to keep a profile for each ordered pair of states, which gives smaller bounds, at a cost per
-        step that grows with n^4 (docs/theory/profiles.md). Needs matrices, no loss functions.
+        Keep a profile for each ordered pair of states: smaller bounds, at a cost per step that grows with n^4
+        (docs/theory/profiles.md). Needs matrices, no loss functions.
 
     ValueError for events that are unsupported or out of range, and as in `temporal_privacy_leakage`.
 
