@@ -34,8 +34,9 @@ def compare(
 ) -> pd.DataFrame:
     """`evaluate` of the three methods of section 8 on each model, for each budget.
 
-    `models` are given by name, and `radii` (r of G_util, km) by its first word, the data set. The baseline DPLS is
-    a complete graph on the delta-location set. The rows are those of `evaluate`, with data and method in front.
+    `models` are given by name, and `radii` (r of G_util, km) by its first word, the data set. The baseline
+    DPLS is a complete graph on the delta-location set. The rows are those of `evaluate`, with data and
+    method in front.
     """
     tables: dict[tuple, pd.DataFrame] = {}
     for name, model in models.items():
@@ -64,11 +65,12 @@ def evaluate(
 ) -> pd.DataFrame:
     """Release all trajectories of a model under one policy, by the planar isotropic mechanism of section 8.
 
-    `excluded_probability`, `method` and `kept` are as in `DataRelease`: with kept = 0 each release finds its
-    protection anew, as Algorithm 2 is printed. Trajectory i draws from the generator of (seed, i), whatever the
-    policy and the budget. A row for each trajectory, budget and timestamp: trajectory, epsilon, time (from 1);
-    released, False where only one state is possible, without any value; possible: |C_t|; degree_of_protection of
-    the true state or of its surrogate; error: ||z - f(s)||_2, km; added_edges; CPU seconds of the release.
+    `excluded_probability`, `method` and `kept` are as in `DataRelease`: with kept = 0 each release finds
+    its protection anew, as Algorithm 2 is printed. Trajectory i draws from the generator of (seed, i),
+    whatever the policy and the budget. A row for each trajectory, budget and timestamp: trajectory,
+    epsilon, time (from 1); released, False where only one state is possible, without any value; possible:
+    |C_t|; degree_of_protection of the true state or of its surrogate; error: ||z - f(s)||_2, km;
+    added_edges; CPU seconds of the release.
     """
     f, rows = model.answers, []
     setting = DataRelease(

@@ -46,9 +46,10 @@ def recorded_models(
 ) -> tuple[dict[str, MobilityModel], dict]:
     """The models of Geolife and Gowalla, from the recorded files or, where there are none, from synthetic stand-ins.
 
-    There is a model of Geolife for each of the `cuts`, such as "10s/20s": the time between two timestamps, and how
-    long a position holds; and one of Gowalla for each of the `boxes` (south, north, west, east). `stand_ins` are
-    numbers of users. Returns the models by the names of `names_of`, and the record of their data.
+    There is a model of Geolife for each of the `cuts`, such as "10s/20s": the time between two timestamps,
+    and how long a position holds; and one of Gowalla for each of the `boxes` (south, north, west, east).
+    `stand_ins` are numbers of users. Returns the models by the names of `names_of`, and the record of their
+    data.
     """
     arguments: list[dict] = [
         {"cell_km": 0.34, "step": step, "max_gap": gap} for step, gap in (cut.split("/") for cut in cuts)
@@ -80,8 +81,8 @@ def names_of(cuts: Sequence[str], boxes: Sequence[Sequence[float]]) -> list[str]
 def mobility_model(sequences: Sequences, centres: ArrayLike, n_trajectories: int, horizon: int) -> MobilityModel:
     """Estimate a chain and choose trajectories from sequences of cells with centres (n, 2), km.
 
-    There are at most `n_trajectories`, of horizon + 1 states: of the longest sequence of each user the longest
-    ones. ValueError if none is long enough.
+    There are at most `n_trajectories`, of horizon + 1 states: of the longest sequence of each user the
+    longest ones. ValueError if none is long enough.
 
     >>> walk = np.array([0, 1, 2, 1, 0, 1, 3])
     >>> sequences = Sequences(walk, np.array([0, 7]), np.arange(4), np.array([9]))

@@ -25,7 +25,7 @@ from tplrepro.validation import FrozenArrays, as_numbers, check_horizon, check_l
 FLAT = 2.0**-46
 #: Corners of a polygon closer to each other, or to a line, are told apart by rounding only.
 ROUNDING = 1e-12
-#: Half-spaces that pairs of points are tested with first, and numbers held at a time by the test of the others.
+#: Half-spaces that pairs of points are tested with first, and numbers that the test of the others holds.
 SCREENS, ENTRIES = 32, 1_000_000
 #: From this dimension on, hulls grow in Qhull instead of being built anew for each vector.
 MANY_FACETS = 4
@@ -85,7 +85,7 @@ class SensitivityHull(FrozenArrays):
         self.cone_volumes = np.abs(np.linalg.det(self.facet_vertices @ self._basis)) / factorial(self.dimension)
         self.volume = float(self.cone_volumes.sum())
         self._facet_normals = normals
-        # The rounding of a . v is that of its summands, which are large and cancel where K is thin; 256: also noise.
+        # The rounding of a . v is that of its summands, which cancel where K is thin; 256: also that of noise.
         summands = np.abs(normals) @ np.abs(self.vertices).max(axis=0)
         self.slack = max(SLACK, 256 * np.finfo(float).eps * float(summands.max()))
         self.halfspaces = _one_of_each_pair(normals) / (1 + self.slack)

@@ -20,7 +20,7 @@ from tplrepro.validation import FrozenArrays, as_numbers, check_horizon, frozen,
 
 
 class PolicyGraph(FrozenArrays):
-    """An undirected graph over the states (Definition 4.2 of [5]), immutable; an edge says "indistinguishable".
+    """An immutable graph over the states (Definition 4.2 of [5]); an edge says "indistinguishable".
 
     Attributes
     ----------

@@ -69,8 +69,8 @@ def degree_of_protection(
 def exposed_states(policy: PolicyGraph, answers: ArrayLike, hull: SensitivityHull | None = None) -> np.ndarray:
     """Possible states with DoP 1 (Theorem 5.2 of [5]), ascending; parameters as in `degree_of_protection`.
 
-    A policy without exposed states is protectable (Definition 5.3). Laplace noise hides more (Example 5.3): pass
-    its body, `cross_polytope(d, l1_sensitivity)`. Example 5.2 of [5]: s_5 (index 4) is exposed.
+    A policy without exposed states is protectable (Definition 5.3). Laplace noise hides more (Example 5.3):
+    pass its body, `cross_polytope(d, l1_sensitivity)`. Example 5.2 of [5]: s_5 (index 4) is exposed.
 
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
     >>> exposed_states(PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]]).constrain([1, 2, 4]), f).tolist()
@@ -102,8 +102,8 @@ def constrained_dp_factor(policy: PolicyGraph, answers: ArrayLike, hull: Sensiti
 class Protection:
     """A protectable graph and its noise's body.
 
-    With method "optimal" the least volume of Eq. (5) is at least volume / (1 + gap): the gap is 0 if this is the
-    least, and infinite if a flatter hull is not ruled out. It is NaN for the other methods.
+    With method "optimal" the least volume of Eq. (5) is at least volume / (1 + gap): the gap is 0 if this
+    is the least, and infinite if a flatter hull is not ruled out. It is NaN for the other methods.
     """
 
     policy: PolicyGraph  # in which no possible state is exposed

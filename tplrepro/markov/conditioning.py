@@ -14,7 +14,7 @@ from tplrepro.validation import FrozenArrays, as_numbers, check_entries
 
 @dataclass(frozen=True, eq=False)
 class ConditionedChain(FrozenArrays):
-    """A Markov chain given evidence; an impossible state has the row of a possible one, which changes no leakage."""
+    """A chain given evidence; an impossible state has the row of a possible one, which changes no leakage."""
 
     backward: list[TransitionMatrix]  # T - 1 matrices Pr(l^t | l^{t+1}, evidence)
     forward: list[TransitionMatrix]  # T - 1 matrices Pr(l^{t+1} | l^t, evidence)

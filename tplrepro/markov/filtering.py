@@ -119,9 +119,9 @@ def chain_over_time(transitions: Any) -> tuple[list[TransitionMatrix], bool, Seq
 
 
 def messages(log_likelihoods: np.ndarray, steps: Sequence[TransitionMatrix | np.ndarray | None]) -> np.ndarray:
-    """The log-likelihood of the outputs before each time given the state at that time, up to a summand, (..., T, n).
+    """The log-likelihood (..., T, n) of the outputs before each time given the state, up to a summand.
 
-    `steps` are the T - 1 matrices Pr(l_{t-1} | l_t), not checked, or None for unknown ones, after which it is 0.
+    `steps` are the T - 1 matrices Pr(l_{t-1} | l_t), not checked, or None for unknown ones: it is 0 after them.
     """
     logs = np.zeros_like(log_likelihoods)
     for t, matrix in enumerate(steps):
@@ -176,7 +176,7 @@ def log_product(log_weights: np.ndarray, matrix: Any, *, transpose: bool = False
         if doubtful.any():  # nearly always exact zeros: nothing leads there
             doubtful &= _multiply(np.isfinite(flat).astype(float), stored, None, transpose) > 0
     elif stored.nnz and stored.data.min() < 0:
-        # Entries below the background make the product a difference, which is good if not much below its parts.
+        # Entries below the background make it a difference, which is good if not much below its parts.
         doubtful |= product < 0.01 * _multiply(weights, abs(stored), background, transpose)
     columns = np.flatnonzero(doubtful.any(axis=0))
     if background is None and columns.size:  # all lines at once: a single one of a sparse matrix takes as long

@@ -3,11 +3,12 @@
 In a chain of order k the next place depends on the last k places. With the tuple z_t = (l^{t-k+1}, ..., l^t)
 as state it is a first-order chain, to which everything in [1] applies, and the secret is the tuple.
 
-For k >= 2, tuples that end in different places have different successors: the rows of the one-step matrix have
-disjoint supports, L is the identity, and n releases leak n epsilon, whatever the data. This is an artefact of
-the overlap of tuples. Tuples k steps apart share no place: seen every k steps they form a first-order chain as
-well, and each block of k releases spends k epsilon on its tuple, as in w-event privacy with w = k. Use the
-leakage of that chain: `temporal_privacy_leakage(np.full(blocks, k * epsilon), ...)` on `every_kth(P, k)`.
+For k >= 2, tuples that end in different places have different successors: the rows of the one-step matrix
+have disjoint supports, L is the identity, and n releases leak n epsilon, whatever the data. This is an
+artefact of the overlap of tuples. Tuples k steps apart share no place: seen every k steps they form a
+first-order chain as well, and each block of k releases spends k epsilon on its tuple, as in w-event privacy
+with w = k. Use the leakage of that chain: `temporal_privacy_leakage(np.full(blocks, k * epsilon), ...)` on
+`every_kth(P, k)`.
 """
 
 from collections.abc import Iterable, Sequence

@@ -11,7 +11,7 @@ from tplrepro.validation import FrozenArrays, as_numbers, check_covariance, chec
 
 @dataclass(frozen=True)
 class LinearGaussianSeries(FrozenArrays):
-    """T values x_t = value . s_t of a hidden state s_{t+1} = transition s_t + N(0, innovation), s_1 ~ N(0, initial).
+    """x_t = value . s_t of a hidden state s_{t+1} = transition s_t + N(0, innovation), s_1 ~ N(0, initial).
 
     >>> LinearGaussianSeries.autoregressive(0.5, 3, variance=2.0).covariance.tolist()
     [[2.0, 1.0, 0.5], [1.0, 2.0, 1.0], [0.5, 1.0, 2.0]]

@@ -133,7 +133,7 @@ class Sequences(FrozenArrays):
     def blocks(self, size: int = BLOCK) -> Iterator["Sequences"]:
         """These sequences in parts of about `size` values, which limits the memory of work on each.
 
-        A part may begin with the value that the one before ends with, so that no step of a long sequence is lost.
+        A part may begin with the last value of the one before, so that no step of a long sequence is lost.
         """
         if len(self.values) <= size:
             yield self

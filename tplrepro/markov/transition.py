@@ -276,8 +276,9 @@ class TransitionMatrix(FrozenArrays):
     def reverse(self, initial: ArrayLike | None = None) -> "TransitionMatrix":
         """Bayes' rule: from Pr(l^t | l^{t-1}) to Pr(l^{t-1} | l^t), or back.
 
-        Entry (j, i) is initial_i P_ij / sum_k initial_k P_kj, `initial` (n,) being the distribution of l^{t-1}, by
-        default the stationary one. Dense if there is a background. ValueError if a state is never reached.
+        Entry (j, i) is initial_i P_ij / sum_k initial_k P_kj, `initial` (n,) being the distribution of
+        l^{t-1}, by default the stationary one. Dense if there is a background. ValueError if a state is
+        never reached.
         """
         prior = self._prior(initial)
         sparse = self.is_sparse and not self.background.any()
