@@ -11,20 +11,6 @@ from tplrepro import dphmm
 from tplrepro.dphmm import protection
 
 
-@pytest.mark.parametrize(
-    ("possible", "counts"),
-    [
-        ([1, 2, 4], [0, 2, 2, 0, 1, 0]),  # Example 5.2, Fig. 8: s_5 is exposed
-        ([1, 3, 4, 5], [0, 3, 0, 4, 4, 3]),  # Fig. 9a; f(s_5) - f(s_2) is on K's boundary: rounding must not lose it
-        ([2, 3, 4, 5], [0, 0, 1, 3, 3, 3]),  # Fig. 9b: s_3 is exposed
-    ],
-)
-def test_figures_8_and_9(possible, counts):
-    G = categorical().constrain(possible)
-    assert dphmm.degree_of_protection(G, F).tolist() == counts
-    assert dphmm.exposed_states(G, F).tolist() == [state for state, count in enumerate(counts) if count == 1]
-
-
 @given(st.integers(0, 100_000), st.integers(1, 3), st.booleans())
 @settings(max_examples=12)
 def test_algorithm_4_as_published_agrees_and_so_does_linear_programming(seed, d, whole):
@@ -47,6 +33,12 @@ def test_counting_a_few_states_in_blocks_and_far_away():
     assert dphmm.degree_of_protection(policy, f * 0.34 + [4e5, 4.4e6]).tolist() == whole.tolist()
     few = np.isin(np.arange(30), [4, 9])
     assert dphmm.degree_of_protection(policy, f, states=[4, 9]).tolist() == (few * whole).tolist()
+
+
+def test_an_answer_far_away_makes_no_hull_too_thin_for_qhull():
+    f = np.vstack([np.eye(4), np.zeros((1, 4)), np.full((1, 4), 1e5), 7 - 3e4 * np.eye(4)[:2]])
+    policy = dphmm.PolicyGraph.from_edges(8, [(i, 4) for i in range(4)])
+    assert not dphmm.exposed_states(dphmm.protectable_graph(policy, f), f).size
 
 
 def test_laplace_noise_may_protect_what_theorem_5_2_calls_exposed():
