@@ -13,6 +13,7 @@ import yaml
 from experiments.claims import markdown_table
 from workflow.configuration import PROFILES, ROOT, owner_of, read_notebooks
 from workflow.fingerprint import read_status
+from workflow.other_runs import SEED, read_runs, summary, tolerance_of
 from workflow.site import PAPERS, title_of
 
 COSTS = "docs/costs.json"
@@ -26,7 +27,8 @@ CODECHECKER = """# Rendered by make claims from CITATION.cff, config/notebooks.y
 def render(judged, root=ROOT):
     """Texts by path; `judged` has each paper's name, claim, and verdict or None."""
     notebooks, costs = read_notebooks(root), read_costs(root)
-    regions = {"ARTIFACT.md": _claims(judged, notebooks, costs["paper"]), "REPRODUCING.md": _takes(notebooks, costs)}
+    claims = _claims(judged, notebooks, costs["paper"], read_runs(root))
+    regions = {"ARTIFACT.md": claims, "REPRODUCING.md": _takes(notebooks, costs)}
     texts = {name: (root / name).read_text(encoding="utf-8") for name in regions if (root / name).is_file()}
     pages = {name: _with_region(text, regions[name]) for name, text in texts.items()}
     if (root / "CITATION.cff").is_file():
@@ -61,9 +63,9 @@ def _with_region(text, rendered):
     return REGION.sub(lambda found: f"{found[1]}\n{rendered}\n{found[2]}", text)
 
 
-def _claims(judged, notebooks, costs):
+def _claims(judged, notebooks, costs, runs):
     """Tables of checks by paper: claim, command, expected result, verdict, tolerance, and minutes."""
-    tables = {}
+    tables, with_seed = {}, runs.get(SEED, {})
     for paper, claim, verdict in judged:
         if claim.record:
             owner = owner_of(claim.record, notebooks)
@@ -79,11 +81,15 @@ def _claims(judged, notebooks, costs):
             timing = owner is not None and notebooks[owner].timing
             tolerance = "the test passes" if owner is None else "the verdict alone" if timing else "digits shown"
             tolerance = "its interval" if verdict.random and not timing else tolerance
+            moved = tolerance_of(with_seed.get(f"{paper}#{claim.id}"))
+            tolerance += f"; {moved}" if moved else ""
         expected = (verdict.ours, verdict.kind) if verdict else ("", "")
         name = f"[{claim.place}](docs/claims/{paper}.md#{claim.id}): {claim.statement}"
         tables.setdefault(paper, []).append((name, command, *expected, tolerance, took))
     heads = ("claim", "command", "expected", "verdict", "tolerance", "minutes")
-    return "\n".join(f"### {PAPERS[paper]}\n\n{markdown_table(heads, rows)}\n" for paper, rows in tables.items())
+    parts = [f"{summary(runs)}\n"] if runs else []
+    parts += (f"### {PAPERS[paper]}\n\n{markdown_table(heads, rows)}\n" for paper, rows in tables.items())
+    return "\n".join(parts)
 
 
 def _takes(notebooks, costs):

@@ -21,6 +21,7 @@ from workflow import artifact
 from workflow.claim_tests import outcomes_of
 from workflow.configuration import ROOT, from_committed_code, owner_of, read_notebooks
 from workflow.older_records import older_records
+from workflow.other_runs import SEED, read_runs, tolerance_of
 
 OPEN = "no verdict yet"
 SHOWN = 4  # changed files of a record
@@ -44,9 +45,9 @@ The statements and their predicates are in `docs/claims/<paper>.yaml`; `make cla
 published records in `figures/`, runs the tests that decide statements, and renders these pages. Numbers in brackets
 after our number are its interval over repeats; "printed: 8 ± 1" is the paper's number with the difference that we
 allow. If the paper leaves a choice open, such as a threshold, the statement is judged at several values of it, and the
-verdict says at which values it holds. A claim has no verdict unless its record is of the paper profile and computed from
-unmodified code, or its tests pass. `make claims-mutate` changes the records or the code and shows which verdicts
-notice it.
+verdict says at which values it holds. Where the numbers moved in a run with another seed, the verdict says how far. A
+claim has no verdict unless its record is of the paper profile and computed from unmodified code, or its tests pass.
+`make claims-mutate` changes the records or the code and shows which verdicts notice it.
 """
 
 
@@ -56,7 +57,7 @@ def render(records=None, profile="paper", root=ROOT, outcomes=None):
     pages = {"docs/claims.md": _overview(contents, judged)}
     for page, content in contents.items():
         found = {claim.id: (claim, verdict) for of_page, claim, verdict in judged if of_page == page}
-        pages[f"docs/claims/{page}.md"] = _page(content, found, head_of(page), root)
+        pages[f"docs/claims/{page}.md"] = _page(content, found, head_of(page), root, _moved(page, root))
     return pages | ({} if records is not None else artifact.render(judged, root)), problems
 
 
@@ -216,7 +217,13 @@ def _agree(claim, verdict, root):
         )
 
 
-def _page(content, found, head, root):
+def _moved(page, root):
+    """By claim of a page, how far its numbers moved with another seed."""
+    claims = read_runs(root).get(SEED, {})
+    return {key.removeprefix(f"{page}#"): value for key, value in claims.items() if key.startswith(f"{page}#")}
+
+
+def _page(content, found, head, root, moved):
     notebooks = read_notebooks(root)
     parts = [f"# Claims of {content['title']}", content["introduction"].strip()]
     papers = [pair for pair in found.values() if pair[0].about == "the paper"]
@@ -229,14 +236,14 @@ def _page(content, found, head, root):
         parts.append(f"## {section['title']}")
         if "text" in section:
             parts.append(section["text"].strip())
-        rows = [_row(claim, found[claim.id][1], notebooks) for claim in section["claims"]]
+        rows = [_row(claim, found[claim.id][1], notebooks, moved.get(claim.id)) for claim in section["claims"]]
         if rows:
             parts.append(markdown_table((head, "ours", "decided by", "verdict"), rows))
     parts.append(content.get("end", "").strip())
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _row(claim, verdict, notebooks):
+def _row(claim, verdict, notebooks, moved):
     """Cells of one claim; links are relative to the page."""
     if claim.record:
         owner = owner_of(claim.record, notebooks)
@@ -252,6 +259,8 @@ def _row(claim, verdict, notebooks):
     words = OPEN if verdict is None else verdict.words
     if claim.invariant:
         words += f". No change of single numbers alters this verdict: {claim.invariant}"
+    if tolerance := tolerance_of(moved):
+        words += f". Its numbers: {tolerance}"
     if claim.erratum:
         words += f" ([erratum](../{claim.erratum}))"
     place = f"{claim.place} (ours)" if claim.about == "ours" else claim.place
