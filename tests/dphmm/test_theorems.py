@@ -115,11 +115,6 @@ def test_example_11_2_the_attack_on_local_differential_privacy():
     for z in (local.sample(5, rng), [50.0, 0.0]):
         with pytest.raises(ImpossibleOutputError):
             local.posterior(z, [0, 0, 0, 0.5, 0.5, 0])
-    # Noise that fills the plane for each state compares densities.
-    local = LocalMechanism(dphmm.PolicyGraph.complete(6), F, epsilon=1.0)
-    z = local.sample(1, rng)
-    weights = np.exp([local.mechanisms[s].log_density(z, F[s]) for s in range(6)])
-    assert local.posterior(z, np.full(6, 1 / 6)) == pytest.approx(weights / weights.sum())
 
 
 def test_laplace_noise_fitted_to_the_true_neighbourhood_is_attacked_by_its_scale():

@@ -22,7 +22,7 @@ def test_rows_follow_independent_beta_distributions_about_the_smoothed_estimate_
     stays = np.array([P.probabilities[0, 0] for P in draws])
     assert kstest(stays, beta(8.5, 2.5).cdf).pvalue > 0.01
     assert np.quantile(stays, [0.05, 0.95]) == pytest.approx(beta(8.5, 2.5).ppf([0.05, 0.95]), abs=0.01)
-    # Rows are independent, and their mean is the smoothed estimate.
+    # The mean is the smoothed estimate, and rows are independent.
     counts = np.array([[5.0, 0.0, 1.0], [0.0, 0.0, 0.0], [2.0, 2.0, 2.0]])
     draws = np.array([P.probabilities for P in posterior_draws(counts, 0.7, 4000, rng=np.random.default_rng(1))])
     smoothed = tpl.TransitionMatrix.from_counts(scipy.sparse.csr_array(counts), 0.7).toarray()
