@@ -54,7 +54,7 @@ def chains(draw):
     return logs, matrices, distribution()
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(chains(), st.sampled_from([np.asarray, scipy.sparse.csr_array]))
 def test_forward_backward_is_the_sum_over_all_paths_for_each_of_several_runs(chain, kind):
     logs, rows, initial = chain

@@ -13,7 +13,7 @@ MATRIX = np.array([[0.9, 0.1, 0.0], [0.05, 0.85, 0.1], [0.1, 0.0, 0.9]])
 def moving():
     rng = np.random.default_rng(5)
     states = [[0], [0]]
-    for walk, steps in zip(states, (1500, 500), strict=True):
+    for walk, steps in zip(states, (1000, 400), strict=True):
         while len(walk) < steps:
             walk.append(rng.choice(3, p=MATRIX[walk[-1]]))
     places = np.array([[0.0, 0.0], [3.0, 0.0], [5.0, 4.0]])

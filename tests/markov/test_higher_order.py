@@ -35,7 +35,7 @@ def by_hand(sequences, order, direction, smoothing, every):
     st.sampled_from([0.0, 0.3, 2.0]),
     st.booleans(),
 )
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_counts_tuples(sequences, order, direction, smoothing, every):
     options = {"smoothing": smoothing, "direction": direction, "tuples": "all" if every else "observed"}
     if max(map(len, sequences)) < order:

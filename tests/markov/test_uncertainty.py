@@ -37,7 +37,7 @@ def test_rows_follow_independent_beta_distributions_about_the_smoothed_estimate_
 
 
 @given(sequences=LISTS, seed=st.integers(0, 99), by_user=st.booleans())
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_bootstrap_estimates_from_the_sequences_drawn_and_counts_their_steps(sequences, seed, by_user):
     users = [i * i % 3 for i in range(len(sequences))] if by_user else list(range(len(sequences)))
     names = list(dict.fromkeys(users))
