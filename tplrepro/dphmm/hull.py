@@ -127,7 +127,7 @@ class SensitivityHull(FrozenArrays):
         return inside
 
     def extended(self, vector: ArrayLike) -> "SensitivityHull":
-        """The hull of K, `vector` (d,) and its negative."""
+        """The hull of K, a vector (d,) or several (k, d), and their negatives."""
         return SensitivityHull(np.vstack([self.vertices, vector]), self.tolerance / FLAT)
 
     def extended_volumes(self, vectors: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -186,7 +186,7 @@ class GrowingHull:
     @property
     def hull(self) -> SensitivityHull:
         if self._added:
-            self._start = SensitivityHull(np.vstack([self._start.vertices, *self._added]), self._start.tolerance / FLAT)
+            self._start = self._start.extended(self._added)
             self._added = []
         return self._start
 
