@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 from functools import partial
 
 import numpy as np
@@ -78,3 +81,26 @@ def test_rounding_errors_of_a_belief_do_not_change_the_response():
         disturbed = belief * (1 + 1e-15 * rng.standard_normal(300))
         responses = [generated_response(each, looked_up(table), epsilon) for each in (belief, disturbed)]
         assert responses[1].marginal == pytest.approx(responses[0].marginal, abs=1e-14)
+
+
+PRINT_OUTPUTS = """
+from functools import partial
+import numpy as np
+from experiments.sip import setups
+from tplrepro import sip
+belief = np.full(2500, 0.5 / 2500)
+belief[[7, 1250, 1301, 2000]] += 0.125
+response = sip.OptimalResponse(1.0, partial(setups.cell_distance, columns=50)).response(belief)
+print(response.labels.tolist(), response.marginal.round(9).tolist())
+"""
+
+
+def test_symbols_that_are_equally_near_are_tried_in_the_same_order_on_every_processor():
+    """On a grid many are: argpartition took others of them with fewer vector instructions."""
+    command = [sys.executable, "-c", PRINT_OUTPUTS]
+    few = {"NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL AVX512F AVX512_SKX AVX2 FMA3"}
+    printed = [
+        subprocess.run(command, env=os.environ | disabled, capture_output=True, text=True, check=True).stdout
+        for disabled in ({}, few)
+    ]
+    assert printed[0] == printed[1] != ""

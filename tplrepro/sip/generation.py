@@ -164,7 +164,8 @@ class _Generation:
         """The outputs in use and those that would save most, with prices; new ones get the highest price."""
         m = solved.outputs.size
         q = np.bincount(solved.of, self.b) @ solved.w
-        near = np.argpartition(solved.table, min(NEIGHBOURS, self.b.size - 1), axis=0)[:NEIGHBOURS]
+        # Stable, since many symbols are equally near, and argpartition chooses among these by the processor.
+        near = np.argsort(solved.table.astype(np.float32), axis=0, kind="stable")[:NEIGHBOURS]
         tried = np.setdiff1d(np.append(self.sample, near[near >= self.n_own]), solved.outputs)
         table = self.between(self.sample, tried)
         costs = self.costs(table, self.sample_mass)
