@@ -1,9 +1,4 @@
-"""Mechanisms of a single release: their noise, its density, and their privacy.
-
-`laplace` and `k_norm` are noise in R^d (`sample`, `log_density`, `mean_square`). `linear` has the budgets of
-mechanisms that publish sums over time. `counts` and `gaussian` are public as ``tplrepro.release_counts`` and
-``tplrepro.gaussian_...``.
-"""
+"""Mechanisms of a single release: noise (`laplace`, `k_norm`), its privacy (`gaussian`), sums over time (`linear`)."""
 
 from tplrepro.lazy import lazy_names as _lazy_names
 

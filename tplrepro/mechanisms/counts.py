@@ -1,9 +1,7 @@
-"""Noise for series of counts: Laplace noise with a budget for each time point (Theorem 1 of [1]), or Gaussian
-noise with a multiplier for each.
+"""Noise for series of counts: Laplace with a budget for each time (Theorem 1 of [1]), or Gaussian with a multiplier.
 
-The default is OpenDP's Laplace mechanism, whose noise is sampled exactly and is safe against attacks on
-floating-point noise; its privacy map is checked against each budget. NumPy's generator serves reproducible
-experiments; its noise is not safe against such attacks, and a warning says so.
+OpenDP samples its noise exactly, safe against attacks on floating-point noise; its privacy map is checked
+against each budget. NumPy's noise serves reproducible experiments and is not safe: a warning says so.
 
 Discrete Gaussian noise on the whole numbers does not keep the (epsilon, delta) of continuous noise of its
 scale: delta is up to 9% larger at scale 4, and 2.1 times as large at scale 1. Whole counts therefore get
@@ -49,26 +47,18 @@ def release_counts(
     series : array-like (T,) or (T, n), whole numbers or floats; one count or n counts for each time point
     epsilons : array-like (T,) or float, budgets in nats, finite and > 0, for Laplace noise
     sensitivity : float > 0
-        The largest change in the sum of `|counts|` of one time point when one user changes her value there: 2
-        for a histogram ([1]), 1 for a single count ([2] takes 1 throughout). For Gaussian noise the largest
-        Euclidean length of that change: sqrt(2) for a histogram.
+        How much one user may change the counts of a time point: in sum, 2 for a histogram ([1]), 1 for a single
+        count ([2] takes 1 throughout); for Gaussian noise in Euclidean length, sqrt(2) for a histogram.
     mechanism : "opendp", "opendp-gaussian" or "numpy"
-        OpenDP adds discrete Laplace or rounded Gaussian noise to whole numbers, and clips the result to 64
-        bits, which costs no privacy. NumPy always adds continuous Laplace noise.
+        OpenDP's noise for whole numbers is whole, and the result is clipped to 64 bits, which costs no privacy.
+        NumPy always adds continuous Laplace noise.
     rng : numpy.random.Generator, only with "numpy"
     noise_multipliers : array-like (T,) or float, finite and > 0, only with "opendp-gaussian"
         Standard deviations over the sensitivity, such as `allocate_noise` gives.
 
-    Returns
-    -------
-    ndarray of the shape of `series`; int64 for whole numbers under OpenDP, else float
-
-    Raises
-    ------
-    ValueError
-        For counts that are not finite numbers, masked, above 64 bits, or of another length than the budgets
-        or multipliers, a sensitivity that is not positive, an unknown mechanism, a generator given to OpenDP,
-        budgets for Gaussian noise or multipliers for Laplace noise, or Gaussian noise of a scale above 2^57.
+    Returns noisy counts of the shape of `series`: int64 for whole numbers under OpenDP, else floats. ValueError
+    for counts that are missing, above 64 bits or of another length than the budgets or multipliers, for
+    arguments that the mechanism does not take, and for Gaussian noise of a scale above 2^57.
 
     Examples
     --------
@@ -117,28 +107,26 @@ def release_counts(
     if gaussian:
         make = _rounded_gaussian if whole else _gaussian
     with extra():
-        add = {level: make(whole, sensitivity, level) for level in set(levels.tolist())}
+        add = {level: make(whole, sensitivity, level) for level in {*levels.tolist()}}
     noisy = [add[level](row.ravel().tolist()) for level, row in zip(levels.tolist(), counts, strict=True)]
     return np.array(noisy, dtype=counts.dtype).reshape(counts.shape)
 
 
-def _laplace(whole: bool, sensitivity: float, budget: float):
-    """OpenDP's Laplace measurement with the smallest scale whose privacy map is within the budget."""
+def _laplace(whole: bool, sensitivity: float, budget: float) -> Callable:
     from opendp.measurements import make_laplace
     from opendp.metrics import l1_distance
 
-    metric = l1_distance(T="i64" if whole else "f64")
-    change = int(sensitivity) if whole else float(sensitivity)
+    metric, change = (l1_distance(T="i64"), int(sensitivity)) if whole else (l1_distance(T="f64"), sensitivity)
     return _calibrated(make_laplace, whole, metric, change, sensitivity / budget, budget)
 
 
-def _gaussian(whole: bool, sensitivity: float, multiplier: float):
-    """OpenDP's Gaussian measurement with the smallest scale whose privacy map is that of the multiplier, in zCDP."""
+def _gaussian(whole: bool, sensitivity: float, multiplier: float) -> Callable:
+    """As private as the multiplier says, in zCDP."""
     from opendp.measurements import make_gaussian
     from opendp.metrics import l2_distance
 
     rho = 0.5 / multiplier / multiplier * (1.0 - 2.0**-50)  # the square root in a sensitivity may be rounded down
-    return _calibrated(make_gaussian, whole, l2_distance(T="f64"), float(sensitivity), multiplier * sensitivity, rho)
+    return _calibrated(make_gaussian, whole, l2_distance(T="f64"), sensitivity, multiplier * sensitivity, rho)
 
 
 def _rounded_gaussian(whole: bool, sensitivity: float, multiplier: float) -> Callable[[list[int]], list[int]]:
@@ -155,7 +143,7 @@ def _rounded_gaussian(whole: bool, sensitivity: float, multiplier: float) -> Cal
     return add
 
 
-def _calibrated(make: Callable, whole: bool, metric, change: float, scale: float, bound: float):
+def _calibrated(make: Callable, whole: bool, metric, change: float, scale: float, bound: float) -> Callable:
     """OpenDP's measurement with the smallest scale, from `scale` on, that keeps a change within a bound."""
     from opendp.domains import atom_domain, vector_domain  # the prelude would load all of scikit-learn
     from opendp.mod import enable_features

@@ -22,8 +22,6 @@ def gaussian_delta(mu: ArrayLike, epsilon: ArrayLike) -> float | np.ndarray:
 
     mu >= 0 (inf: the output reveals everything), epsilon >= 0 in nats; ValueError for others.
 
-    Examples
-    --------
     >>> round(gaussian_delta(1.0, 1.0), 6)
     0.126937
     """
@@ -36,8 +34,6 @@ def gaussian_epsilon(mu: ArrayLike, delta: ArrayLike) -> float | np.ndarray:
 
     mu >= 0 (inf: epsilon is inf), 0 < delta < 1; ValueError for others.
 
-    Examples
-    --------
     >>> round(gaussian_epsilon(1.0, 1e-6), 6)
     4.886554
     """
@@ -49,8 +45,6 @@ def gaussian_mu(epsilon: ArrayLike, delta: ArrayLike) -> float | np.ndarray:
 
     epsilon >= 0 in nats, 0 < delta < 1; ValueError for others.
 
-    Examples
-    --------
     >>> mu = gaussian_mu(1.0, 1e-6)
     >>> round(mu, 6), gaussian_delta(mu, 1.0) <= 1e-6
     (0.236704, True)
@@ -103,9 +97,7 @@ def _check_mu(mu: ArrayLike) -> np.ndarray:
     return values
 
 
-def _elementwise(
-    function: Callable[[float, float], float], first: np.ndarray, second: np.ndarray
-) -> float | np.ndarray:
+def _elementwise(function: Callable, first: np.ndarray, second: np.ndarray) -> float | np.ndarray:
     """The function of each pair, computed once for equal pairs."""
     values = np.vectorize(cache(function), otypes=[float])(first, second)
     return values if values.ndim else float(values)

@@ -2,14 +2,13 @@
 
 K is the union of the simplices that 0 spans with each facet, in any dimension; a uniform point of K is a
 uniform point of a simplex chosen with probability proportional to its volume. The noise is r u with u uniform
-in K and r of Gamma distribution with shape d + 1 and scale 1/epsilon (Hardt and Talwar 2010). The norm of u
-has density d t^(d-1), so that the norm of r u has a Gamma distribution with shape d. Sampling needs no random
-walk.
+in K and r of Gamma distribution with shape d + 1 and scale 1/epsilon (Hardt and Talwar 2010), so that its norm
+has a Gamma distribution with shape d. Sampling needs no random walk.
 """
 
 from dataclasses import dataclass
 from math import lgamma
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,36 +17,9 @@ from numpy.typing import ArrayLike
 SLACK = 1e-10
 
 
-class ConvexBody(Protocol):
-    """A body K that is symmetric about 0, as simplices over its facets; flat ones are described on their
-    span.
+def uniform_points(body: Any, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Independent uniform points of a body as in `KNormNoise`, (size, D).
 
-    Attributes
-    ----------
-    dimension : int, d, of the span
-    volume : float, `dimension`-dimensional, the sum of `cone_volumes` (F,)
-    facet_vertices : ndarray (F, d, D), vertices of each simplex besides 0, in R^D
-    slack : float, the relative widening that covers the rounding of norms, at least `SLACK`
-    """
-
-    dimension: int
-    volume: float
-    cone_volumes: np.ndarray
-    facet_vertices: np.ndarray
-    slack: float
-
-    def norm(self, vectors: ArrayLike) -> np.ndarray:
-        """||v||_{(1 + slack) K}, infinite off the span."""
-
-    def second_moment(self) -> np.ndarray:
-        """E[u u^T] of a uniform point u of K, (D, D)."""
-
-
-def uniform_points(body: ConvexBody, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Independent uniform points of K, (size, D).
-
-    Examples
-    --------
     >>> from tplrepro.dphmm import cross_polytope
     >>> uniform_points(cross_polytope(2, radius=3), 2, np.random.default_rng(0)).round(3).tolist()
     [[-2.884, 0.012], [0.661, 0.741]]
@@ -63,14 +35,7 @@ def uniform_points(body: ConvexBody, size: int, rng: np.random.Generator) -> np.
 class KNormNoise:
     """Noise of density exp(-epsilon ||z||_K) / (Gamma(d + 1) vol(K / epsilon)), K widened by its slack.
 
-    Attributes
-    ----------
-    body : ConvexBody, K
-    epsilon : float > 0, nats
-
-    Examples
-    --------
-    On a segment it is Laplace noise along it.
+    On a segment it is Laplace noise along it:
 
     >>> from tplrepro.dphmm import SensitivityHull
     >>> noise = KNormNoise(SensitivityHull([[3, 4]]), epsilon=0.5)
@@ -82,16 +47,14 @@ class KNormNoise:
     [[10.960664, 14.614219]]
     """
 
-    body: ConvexBody
-    epsilon: float
+    body: Any  # K, a `SensitivityHull` of any dimension d in R^D
+    epsilon: float  # > 0, nats
 
     @property
     def mean_square(self) -> float:
         """E||z||_2^2: E r^2 = (d + 1)(d + 2) / epsilon^2 of the Gamma radius, times that of a uniform point."""
-        d = self.body.dimension
-        return float(
-            (1 + self.body.slack) ** 2 * (d + 1) * (d + 2) * np.trace(self.body.second_moment()) / self.epsilon**2
-        )
+        d, widened = self.body.dimension, (1 + self.body.slack) ** 2
+        return float(widened * (d + 1) * (d + 2) * np.trace(self.body.second_moment()) / self.epsilon**2)
 
     def sample(self, size: int, rng: np.random.Generator) -> np.ndarray:
         """Independent draws, (size, D)."""

@@ -12,12 +12,6 @@ from tplrepro.validation import as_numbers, check_entries
 class LaplaceNoise:
     """Independent Laplace noise with scale sensitivity / epsilon.
 
-    Attributes
-    ----------
-    scale : float or ndarray, >= 0, broadcast against the noise; noise of scale 0 is 0
-
-    Examples
-    --------
     >>> noise = LaplaceNoise(2.0)
     >>> noise.log_density([0.0, 3.0]).round(6).tolist()
     [-1.386294, -2.886294]
@@ -25,7 +19,7 @@ class LaplaceNoise:
     (8.0, [0.640199, -1.233953])
     """
 
-    scale: float | np.ndarray
+    scale: float | np.ndarray  # >= 0, broadcast against the noise; noise of scale 0 is 0
 
     def __post_init__(self):
         scale = as_numbers(self.scale, "a scale must be a number", "give sensitivity / epsilon")

@@ -1,8 +1,7 @@
 """Event-level budgets of linear mechanisms: a matrix times the series, plus noise.
 
 An event-level budget of time t bounds by how much everything that is ever published can change with the data
-of time t alone. It is the epsilon of that time in `temporal_privacy_leakage` and in the other functions of
-leakage.
+of time t alone. It is the epsilon of that time in `temporal_privacy_leakage` (docs/theory/promises.md).
 """
 
 from math import sqrt
@@ -19,9 +18,7 @@ UP = 1.0 + 1e-12  # above the rounding of the sums
 
 
 def event_level_budgets(strategy: Any, scale: ArrayLike, sensitivity: float = 1.0) -> np.ndarray:
-    """The event-level budgets, in nats, of a linear mechanism: a matrix times the series, plus Laplace noise.
-
-    They are the `epsilons` of `temporal_privacy_leakage` (theorem 1 of docs/theory/promises.md).
+    """With Laplace noise, in nats: sensitivity times the sum over r of abs(strategy[r, t]) / scale[r], (T,).
 
     Parameters
     ----------
@@ -31,58 +28,34 @@ def event_level_budgets(strategy: Any, scale: ArrayLike, sensitivity: float = 1.
     sensitivity : float > 0, by how much the number of one time changes with the data of that time
         For a vector of numbers, which all go through the same matrix, in the L1 norm.
 
-    Returns
-    -------
-    ndarray (T,): sensitivity times the sum over answers r of abs(strategy[r, t]) / scale[r]
-
-    Examples
-    --------
     >>> event_level_budgets(np.tril(np.ones((4, 4))), 16.0, sensitivity=2.0).tolist()
     [0.5, 0.375, 0.25, 0.125]
     """
-    weights = _weights(strategy, scale)
-    return check_sensitivity(sensitivity) * weights.sum(axis=0)
+    return check_sensitivity(sensitivity) * _weights(strategy, scale).sum(axis=0)
 
 
 def gaussian_event_level_budgets(
     strategy: Any, scale: ArrayLike, delta: float, *, n_states: int, sensitivity: float = sqrt(2.0)
 ) -> np.ndarray:
-    """Event-level budgets, in nats, that a linear mechanism with Gaussian noise keeps with probability 1 - delta.
+    """Event-level budgets (T,), in nats, rounded up, that Gaussian noise keeps with probability 1 - delta.
 
-    If their temporal privacy leakage is at most alpha, the series is (alpha, delta)-DP_T (theorem 1' of
-    docs/theory/promises.md).
+    If their temporal privacy leakage is at most alpha, the series is (alpha, delta)-DP_T (theorem 1'). The data
+    of one person have one of `n_states` values at each time. `strategy` as in `event_level_budgets`, `scale` in
+    standard deviations, `sensitivity` in the L2 norm: by default who moves changes two counts by 1.
 
-    Parameters
-    ----------
-    strategy : array-like or scipy.sparse matrix (R, T), a row for each of R published answers
-    scale : float > 0 or array-like (R,), the standard deviation of each answer's noise
-    delta : float in (0, 1)
-    n_states : int >= 1, how many values the data of one person may have at one time
-    sensitivity : float > 0, by how much the numbers of one time change with the data of that time, in the L2 norm
-        By default that of counts of people in states: who moves changes two counts by 1.
-
-    Returns
-    -------
-    ndarray (T,), rounded up. ValueError for numbers outside their ranges.
-
-    Examples
-    --------
     >>> totals = np.tril(np.ones((4, 4)))
     >>> gaussian_event_level_budgets(totals, 100.0, 1e-6, n_states=10).round(3).tolist()
     [0.166, 0.144, 0.118, 0.083]
     """
     weights = _weights(strategy, scale)
-    squares = (weights * weights).sum(axis=0)
     together = weights.T @ weights.sum(axis=1)
-    return gaussian_budgets_of_columns(squares, together, delta, n_states, sensitivity)
+    return gaussian_budgets_of_columns((weights * weights).sum(axis=0), together, delta, n_states, sensitivity)
 
 
 def gaussian_budgets_of_columns(
     squares: np.ndarray, together: np.ndarray, delta: float, n_states: int, sensitivity: float
 ) -> np.ndarray:
-    """As `gaussian_event_level_budgets`, from A = abs(strategy) / scale: the squared norms of its columns (T,), and
-    A' A 1 (T,).
-    """
+    """The same from A = abs(strategy) / scale: the squared norms of its columns (T,), and A' A 1 (T,)."""
     changes = squares.size * check_horizon(n_states, "n_states") * max(n_states - 1, 1)
     quantile = -ndtri(check_delta(delta) / changes)
     width = check_sensitivity(sensitivity)
