@@ -43,11 +43,9 @@ from threadpoolctl import threadpool_limits
 
 import tplrepro as tpl
 from experiments.provenance import machine as this_machine
-from experiments.sip.hamming_tables import hamming_tables
 from tplrepro import linear_program, published
 from tplrepro.leakage.envelope import compile_kernels
 from tplrepro.markov import Sequences
-from tplrepro.sip.hamming import hamming_response
 from tplrepro.sip.observed import BatchDistance
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -654,12 +652,6 @@ def waits():
                 spent = processor(lambda d=own, b=belief: tpl.sip.OptimalResponse(2.0, d).response(b))
                 assert tpl.sip.OptimalResponse(2.0, own).leakage(belief) <= 2.0
                 yield f"| SIP: response among {n:,} batches of 5, {name}, ε = 2 | {show(spent)} | |"
-    for concentration, kind in ((3.0, "even"), (0.3, "uneven, most by a programme each")):
-        several = np.random.default_rng(0).dirichlet(np.full(8, concentration), 300)
-        spent = processor(lambda b=several: hamming_tables(b, 1.0))
-        single = processor(lambda b=several: [hamming_response(belief, 1.0) for belief in b])
-        what = f"300 {kind} beliefs over 8 symbols at once, {single / spent:.1f} times as fast as singly"
-        yield f"| SIP: exact responses to {what} | {show(spent)} | |"
     for d, radius, aim in ((4, 0.5, "0.2 s"), (5, 0.9, "1 s")):
         answers = np.random.default_rng(d).normal(size=(400, d))
         policy, even = tpl.dphmm.PolicyGraph.utility(answers, radius), np.full(400, 1 / 400)

@@ -5,49 +5,8 @@ with and without a trusted server; `catalogue` says what each notion promises; `
 releases leak and finds the parameters at which mechanisms leak equally.
 """
 
-from experiments.comparison.calibration import (
-    at_equal_leakage,
-    at_guarantee,
-    infer_counts,
-    realised_leakage,
-    simulate,
-    sweep,
-)
-from experiments.comparison.catalogue import mechanisms, notions
-from experiments.comparison.central import release_by_window, release_gaussian, release_laplace
-from experiments.comparison.local import (
-    release_by_policy,
-    release_conditional_response,
-    release_optimal_response,
-    release_reports,
-    release_reports_by_window,
-)
-from experiments.comparison.markov_quilt import quilt_budget, quilt_level
-from experiments.comparison.setting import Adversary, Setting, setting_from_sequences
-from experiments.comparison.window import by_absorption, by_distribution
+from experiments.comparison.calibration import at_equal_leakage, simulate, sweep
+from experiments.comparison.catalogue import at_guarantee, mechanisms, notions
+from experiments.comparison.setting import setting_from_sequences
 
-__all__ = [
-    "Adversary",
-    "Setting",
-    "at_equal_leakage",
-    "at_guarantee",
-    "by_absorption",
-    "by_distribution",
-    "infer_counts",
-    "mechanisms",
-    "notions",
-    "quilt_budget",
-    "quilt_level",
-    "realised_leakage",
-    "release_by_policy",
-    "release_by_window",
-    "release_conditional_response",
-    "release_gaussian",
-    "release_laplace",
-    "release_optimal_response",
-    "release_reports",
-    "release_reports_by_window",
-    "setting_from_sequences",
-    "simulate",
-    "sweep",
-]
+__all__ = ["at_equal_leakage", "at_guarantee", "mechanisms", "notions", "setting_from_sequences", "simulate", "sweep"]

@@ -17,15 +17,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import block_diag
 
-from experiments.comparison.catalogue import CountMechanism
+from experiments.comparison.catalogue import LARGEST, SMALLEST, CountMechanism
 from experiments.comparison.setting import Setting
 from tplrepro.blas import one_blas_thread
 from tplrepro.progress import progress_bar
 from tplrepro.search import largest_within
 from tplrepro.validation import FrozenArrays, check_level
-
-#: Parameters beyond these are not tried.
-SMALLEST, LARGEST = 1e-6, 1e6
 
 
 @dataclass(frozen=True)
@@ -47,21 +44,11 @@ class Outcome(FrozenArrays):
     prior_error: Any
 
 
-@dataclass(frozen=True, eq=False)
-class Calibrated(FrozenArrays):
-    """Parameter and errors of each seed at the target leakage, (S,) each; NaN where its curve does not reach it."""
-
-    parameter: np.ndarray
-    error: np.ndarray
-    inferred_error: np.ndarray
-
-
 def realised_leakage(log_likelihoods: ArrayLike, pairs: ArrayLike | None = None) -> np.ndarray:
     """The largest realised log-likelihood ratio between two cells at each time, (..., T), nats.
 
-    `log_likelihoods` (..., T, n) are log Pr(all outputs | l_t = k), NaN for cells that are impossible at that
-    time. All pairs of possible cells are compared, or only `pairs` (m, 2). Infinite where a possible cell is
-    ruled out.
+    `log_likelihoods` (..., T, n) are log Pr(all outputs | l_t = k). All pairs of cells are compared, or only
+    `pairs` (m, 2). Infinite where the outputs rule out one cell of a pair.
 
     >>> log_likelihoods = [[0.0, 1.0, 3.0]]
     >>> realised_leakage(log_likelihoods).tolist(), realised_leakage(log_likelihoods, [(0, 1), (1, 2)]).tolist()
@@ -69,7 +56,7 @@ def realised_leakage(log_likelihoods: ArrayLike, pairs: ArrayLike | None = None)
     """
     values = np.asarray(log_likelihoods, dtype=float)
     if pairs is None:
-        return np.nanmax(values, axis=-1) - np.nanmin(values, axis=-1)
+        return np.ptp(values, axis=-1)
     largest = np.zeros(values.shape[:-1])
     by_cell = np.ascontiguousarray(np.moveaxis(values, -1, 0))
     for first, second in np.asarray(pairs, dtype=np.intp).reshape(-1, 2):
@@ -138,8 +125,9 @@ def simulate(
     worst, near = (realised_leakage(log_likelihoods, pairs).max(axis=-1) for pairs in (None, crowd.near))
     return Outcome(
         parameter=parameter,
-        leakage=_quantile(worst, quantile),
-        leakage_near=_quantile(near, quantile),
+        # The method never interpolates, so infinite values stay infinite.
+        leakage=float(np.quantile(worst, quantile, method="higher")),
+        leakage_near=float(np.quantile(near, quantile, method="higher")),
         largest=float(worst.max()),
         error=np.nan if release.counts is None else error(release.counts),
         inferred_error=error(inferred),
@@ -183,30 +171,18 @@ def sweep(
     return Outcome(*np.array(rows).T.reshape(-1, points, len(seeds)).swapaxes(1, 2))
 
 
-def at_equal_leakage(swept: Outcome, target: float, near: bool = False) -> Calibrated:
-    """Parameter and errors of each seed where its measured leakage is `target`.
+def at_equal_leakage(swept: Outcome, target: float, near: bool = False) -> Outcome:
+    """The outcome of each seed where its measured leakage is `target`, (S,) a field; NaN where a curve is below it.
 
-    Leakage (between neighbouring cells if `near`), parameter and errors are interpolated on logarithmic
-    scales, from the last parameter whose leakage is below the target to the next.
+    All fields are interpolated on logarithmic scales of the leakage (between neighbouring cells if `near`)
+    and the field, from the last parameter whose leakage is below the target to the next.
     """
     wanted = np.log(check_level(target, "target"))
     with np.errstate(divide="ignore"):
         leakages = np.log(swept.leakage_near if near else swept.leakage)
-
-    def crossings(values: np.ndarray) -> np.ndarray:
-        return np.exp([_crossing(*row, wanted) for row in zip(leakages, np.log(values), strict=True)])
-
-    return Calibrated(*map(crossings, (swept.parameter, swept.error, swept.inferred_error)))
-
-
-def at_guarantee(mechanism: CountMechanism, setting: Setting, target: float) -> float:
-    """The largest parameter for which theory bounds the leakage of all outputs by `target` nats; NaN if none."""
-    level = check_level(target, "target")
-
-    def within(parameter: float) -> bool:
-        return mechanism.bound(setting, parameter) <= level
-
-    return largest_within(within, SMALLEST, LARGEST, tolerance=1e-9, logarithmic=True) if within(SMALLEST) else np.nan
+        logs = [np.log(field) for field in astuple(swept)]
+    crossings = ([_crossing(*row, wanted) for row in zip(leakages, log, strict=True)] for log in logs)
+    return Outcome(*map(np.exp, crossings))
 
 
 def _crossing(leakages: np.ndarray, values: np.ndarray, wanted: float) -> float:
@@ -239,12 +215,3 @@ def _end(leakage: Callable[[float], float], wanted: float, side: int) -> float:
     while size * 8 <= LARGEST and reaches(size * 8):
         size *= 8
     return largest_within(reaches, size, size * 8, tolerance=0.25, logarithmic=True) ** -side
-
-
-def _quantile(values: np.ndarray, quantile: float) -> float:
-    """An order statistic: it never interpolates, so infinite values stay infinite.
-
-    >>> _quantile(np.array([4.0, 1.0, 3.0, 2.0]), 0.5), _quantile(np.array([1.0, np.inf]), 0.5)
-    (3.0, inf)
-    """
-    return float(np.quantile(values, quantile, method="higher"))

@@ -14,26 +14,23 @@ from functools import lru_cache, partial
 import numpy as np
 
 from experiments.comparison import central, local
-from experiments.comparison.markov_quilt import quilt_budget, quilt_level
-from experiments.comparison.randomized_response import KaryRandomizedResponse, UnaryEncoding
+from experiments.comparison.markov_quilt import quilt_level
 from experiments.comparison.setting import Adversary, Setting, SimulatedRelease
 from experiments.comparison.window import by_absorption, by_distribution
-from tplrepro import (
-    allocate_by_quantification,
-    allocate_by_upper_bound,
-    allocate_noise,
-    allocate_optimally,
-    gaussian_epsilon,
-    gaussian_mu,
-)
+from tplrepro import allocate_by_quantification, allocate_optimally, gaussian_epsilon
 from tplrepro.dphmm.mechanisms import KNormMechanism
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.dphmm.protection import constrained_dp_factor, protect
 from tplrepro.leakage.temporal_profile import temporal_privacy_profile
-from tplrepro.validation import check_horizon
+from tplrepro.search import largest_within
+from tplrepro.validation import check_level
 
 #: The delta of Gaussian noise, whose privacy loss is unbounded.
 DELTA = 1e-6
+#: Parameters beyond these are not tried.
+SMALLEST, LARGEST = 1e-6, 1e6
+
+Level = Callable[[Setting, float], float]  # of a parameter, nats
 
 
 @dataclass(frozen=True)
@@ -48,17 +45,34 @@ class CountMechanism:
     name: str
     trusts_server: bool
     release: Callable[[Setting, float, np.random.Generator], SimulatedRelease]
-    bound: Callable[[Setting, float], float]
+    bound: Level
 
 
 @dataclass(frozen=True)
 class Notion:
-    """Translates the parameter of the named mechanism into the level of a privacy notion, and back; both in nats."""
+    """What level of a privacy notion the named mechanism promises with a parameter, and the parameter for a level."""
 
     name: str
     mechanism: str
-    level: Callable[[Setting, float], float]
-    parameter: Callable[[Setting, float], float]
+    level: Level
+
+    def parameter(self, setting: Setting, level: float) -> float:
+        """The largest parameter of this level."""
+        return _largest_parameter(self.level, setting, level)
+
+
+def at_guarantee(mechanism: CountMechanism, setting: Setting, target: float) -> float:
+    """The largest parameter for which theory bounds the leakage of all outputs by `target` nats; NaN if none."""
+    return _largest_parameter(mechanism.bound, setting, target)
+
+
+def _largest_parameter(level_of: Level, setting: Setting, target: float) -> float:
+    highest = check_level(target, "target")
+
+    def within(parameter: float) -> bool:
+        return level_of(setting, parameter) <= highest
+
+    return largest_within(within, SMALLEST, LARGEST, tolerance=1e-9, logarithmic=True) if within(SMALLEST) else np.nan
 
 
 def mechanisms(setting: Setting, window: int, block: float, radius: float) -> dict[str, CountMechanism]:
@@ -73,43 +87,47 @@ def mechanisms(setting: Setting, window: int, block: float, radius: float) -> di
         "blocks": PolicyGraph.from_edges(n, np.argwhere((square[:, None] == square).all(axis=-1))),
         "radius": PolicyGraph.utility(setting.positions, radius),
     }
-    schemes = {"absorption": by_absorption, "distribution": by_distribution}
+    absorption = {"window": window, "scheme": by_absorption}
+    distribution = {"window": window, "scheme": by_distribution}
+    # Correlation between being in a cell and being in it one time later, over all cells.
+    pi, staying = setting.adversary.initial, np.diag(setting.adversary.transitions.toarray())
+    correlation = float(pi @ (staying - pi) / (pi @ (1 - pi)))
 
     def windows_bound(s: Setting, level: float) -> float:
         """The level times the number of windows that cover all times."""
         return level * -(-s.horizon // window)
 
-    def within_window(release: Callable, name: str, scheme: str, trusts: bool) -> CountMechanism:
-        return CountMechanism(name, trusts, partial(release, window=window, scheme=schemes[scheme]), windows_bound)
+    def response_bound(s: Setting, level: float) -> float:
+        """A factor e^epsilon from the marginal in either direction is e^(2 epsilon) between two cells."""
+        return _equal_bound(s, 2 * level)
 
-    correlation = _persistence(setting.adversary)
-    made = [
-        CountMechanism("equal budgets", True, central.release_laplace, _equal_bound),
-        CountMechanism("Algorithm 8", True, partial(_release_allocated, allocate_by_quantification), _level),
-        CountMechanism("optimal budgets", True, partial(_release_allocated, allocate_optimally), _level),
-        *(within_window(central.release_by_window, f"budget {scheme}", scheme, True) for scheme in schemes),
-        CountMechanism("Gaussian noise", True, central.release_gaussian, _gaussian_bound),
-        CountMechanism(
+    trusted = [
+        ("equal budgets", central.release_laplace, _equal_bound),
+        ("Algorithm 8", partial(_release_allocated, allocate_by_quantification), _itself),
+        ("optimal budgets", partial(_release_allocated, allocate_optimally), _itself),
+        ("budget absorption", partial(central.release_by_window, **absorption), windows_bound),
+        ("budget distribution", partial(central.release_by_window, **distribution), windows_bound),
+        ("Gaussian noise", central.release_gaussian, _gaussian_bound),
+        (
             "correlated noise",
-            True,
             partial(central.release_gaussian, correlation=correlation),
             partial(_correlated_bound, correlation),
         ),
-        *(_policy_mechanism(name, graph) for name, graph in policies.items()),
-        # A factor e^epsilon from the marginal in either direction is e^(2 epsilon) between two cells.
-        CountMechanism(
-            "SIP, exact", False, local.release_optimal_response, lambda s, level: _equal_bound(s, 2 * level)
-        ),
-        CountMechanism("SIP, published", False, local.release_conditional_response, lambda s, level: np.inf),
-        CountMechanism(
-            "LDP, randomised response", False, partial(local.release_reports, by=KaryRandomizedResponse), _equal_bound
-        ),
-        CountMechanism("LDP, unary encoding", False, partial(local.release_reports, by=UnaryEncoding), _equal_bound),
-        *(
-            within_window(local.release_reports_by_window, name, scheme, False)
-            for name, scheme in {"LBA": "absorption", "LBD": "distribution"}.items()
-        ),
     ]
+    untrusted = [
+        *(
+            (f"DPHMM, {name}", partial(local.release_by_policy, policy=policy), partial(_policy_bound, policy))
+            for name, policy in policies.items()
+        ),
+        ("SIP, exact", local.release_optimal_response, response_bound),
+        ("SIP, published", local.release_conditional_response, lambda s, level: np.inf),
+        ("LDP, randomised response", local.release_reports, _equal_bound),
+        ("LDP, unary encoding", partial(local.release_reports, unary=True), _equal_bound),
+        ("LBA", partial(local.release_reports_by_window, **absorption), windows_bound),
+        ("LBD", partial(local.release_reports_by_window, **distribution), windows_bound),
+    ]
+    made = [CountMechanism(name, True, *rest) for name, *rest in trusted]
+    made += [CountMechanism(name, False, *rest) for name, *rest in untrusted]
     return {mechanism.name: mechanism for mechanism in made}
 
 
@@ -119,45 +137,51 @@ def notions(window: int) -> list[Notion]:
     >>> [notion.name for notion in notions(window=4) if notion.mechanism == "equal budgets"]
     ['event-level DP', 'group DP', 'w-event, uniform', 'Markov quilts', 'DP_T, Algorithm 7']
     """
-    w = check_horizon(window, "window")
 
-    def times(number):
-        """A level that is the parameter times a number, which may depend on the setting."""
-        return lambda s, parameter: parameter * number(s), lambda s, level: level / number(s)
+    def at_all_times(setting: Setting, level: float) -> float:
+        return level * setting.horizon
 
-    once, each = times(lambda setting: 1), times(lambda setting: setting.horizon)
+    def in_window(setting: Setting, level: float) -> float:
+        return level * min(window, setting.horizon)
+
+    def shifted_once(setting: Setting, shift: float) -> float:
+        return gaussian_epsilon(shift, DELTA)
+
     return [
-        Notion("event-level DP", "equal budgets", *once),
-        Notion("group DP", "equal budgets", *each),
-        Notion("w-event, uniform", "equal budgets", *times(lambda setting: min(w, setting.horizon))),
-        *(Notion(f"w-event, {scheme}", f"budget {scheme}", *once) for scheme in ("absorption", "distribution")),
-        Notion("Markov quilts", "equal budgets", _of_chain(quilt_level), _of_chain(quilt_budget)),
-        Notion("DP_T, Algorithm 7", "equal budgets", _supremum, _by_upper_bound),
-        Notion("DP_T, Algorithm 8", "Algorithm 8", *once),
-        Notion("DP_T, optimal", "optimal budgets", *once),
-        Notion("DP_T, Gaussian", "Gaussian noise", _gaussian_bound, _gaussian_shift),
-        Notion(
-            "correlated Gaussian",
-            "correlated noise",
-            lambda s, shift: gaussian_epsilon(shift, DELTA),
-            lambda s, level: gaussian_mu(level, DELTA),
-        ),
-        *(Notion(f"DPHMM, {name}", f"DPHMM, {name}", *once) for name in ("complete", "blocks", "radius")),
-        *(Notion(name, name, *once) for name in ("SIP, exact", "SIP, published")),
-        *(Notion(name, name, *each) for name in ("LDP, randomised response", "LDP, unary encoding")),
-        *(Notion(f"LDP, {name}", name, *once) for name in ("LBA", "LBD")),
+        Notion("event-level DP", "equal budgets", _itself),
+        Notion("group DP", "equal budgets", at_all_times),
+        Notion("w-event, uniform", "equal budgets", in_window),
+        Notion("w-event, absorption", "budget absorption", _itself),
+        Notion("w-event, distribution", "budget distribution", _itself),
+        Notion("Markov quilts", "equal budgets", quilt_level),
+        Notion("DP_T, Algorithm 7", "equal budgets", _supremum),
+        Notion("DP_T, Algorithm 8", "Algorithm 8", _itself),
+        Notion("DP_T, optimal", "optimal budgets", _itself),
+        Notion("DP_T, Gaussian", "Gaussian noise", _gaussian_bound),
+        Notion("correlated Gaussian", "correlated noise", shifted_once),
+        *(Notion(f"DPHMM, {name}", f"DPHMM, {name}", _itself) for name in ("complete", "blocks", "radius")),
+        *(Notion(name, name, _itself) for name in ("SIP, exact", "SIP, published")),
+        *(Notion(name, name, at_all_times) for name in ("LDP, randomised response", "LDP, unary encoding")),
+        *(Notion(f"LDP, {name}", name, _itself) for name in ("LBA", "LBD")),
     ]
 
 
-def _level(setting, level):
+def _itself(setting: Setting, level: float) -> float:
     return level
 
 
-def _equal_bound(setting, epsilon):
+def _equal_bound(setting: Setting, epsilon: float) -> float:
     return setting.adversary.bound(np.full(setting.horizon, epsilon))
 
 
-def _gaussian_bound(setting, shift):
+def _supremum(setting: Setting, epsilon: float) -> float:
+    """The alpha for which Algorithm 7 gives this budget: the supremum of the TPL over all times."""
+    adversary = setting.adversary
+    return adversary.backward.supremum(epsilon) + adversary.forward.supremum(epsilon) - epsilon
+
+
+@lru_cache(maxsize=256)  # the notion and the mechanism search for the same parameter
+def _gaussian_bound(setting: Setting, shift: float) -> float:
     if shift > 10.0:  # profiles do not reach this far; the bound by composition is used
         return gaussian_epsilon(shift * np.sqrt(setting.horizon), DELTA)
     from dp_accounting import GaussianDpEvent
@@ -165,17 +189,6 @@ def _gaussian_bound(setting, shift):
     adversary = setting.adversary
     releases = [(GaussianDpEvent(1 / shift), setting.horizon)]
     return temporal_privacy_profile(releases, adversary.backward, adversary.forward).epsilon(DELTA).max()
-
-
-def _gaussian_shift(setting, level):
-    adversary = setting.adversary
-    return 1 / allocate_noise(level, DELTA, adversary.backward, adversary.forward, setting.horizon)[0]
-
-
-def _persistence(adversary: Adversary) -> float:
-    """Correlation between being in a cell and being in it one time later, over all cells."""
-    pi, staying = adversary.initial, np.diag(adversary.transitions.toarray())
-    return float(pi @ (staying - pi) / (pi @ (1 - pi)))
 
 
 def _correlated_bound(correlation: float, setting: Setting, shift: float) -> float:
@@ -189,34 +202,18 @@ def _correlated_bound(correlation: float, setting: Setting, shift: float) -> flo
     return gaussian_epsilon(shift * np.sqrt(1 + steps), DELTA)
 
 
-def _supremum(setting, epsilon):
-    """The alpha for which Algorithm 7 gives this budget: the supremum of the TPL over all times."""
-    adversary = setting.adversary
-    return adversary.backward.supremum(epsilon) + adversary.forward.supremum(epsilon) - epsilon
+def _policy_bound(policy: PolicyGraph, setting: Setting, epsilon: float) -> float:
+    """Theorem 6.3 of [5] for one time, and TPL from one time to the next."""
+    fitted = KNormMechanism.fitted(protect(policy, setting.positions), setting.positions, epsilon)
+    return _equal_bound(setting, epsilon * constrained_dp_factor(fitted.policy, setting.positions, fitted.hull))
 
 
-def _by_upper_bound(setting, level):
-    return allocate_by_upper_bound(level, setting.adversary.backward, setting.adversary.forward)
-
-
-def _of_chain(quilts: Callable[..., float]) -> Callable[[Setting, float], float]:
-    """The level or the budget of Markov quilts for the chain of a setting."""
-    return lambda s, value: quilts(value, s.adversary.reversed, s.adversary.transitions, s.horizon)
-
-
-def _release_allocated(allocate, setting, level, rng):
+def _release_allocated(
+    allocate: Callable, setting: Setting, level: float, rng: np.random.Generator
+) -> SimulatedRelease:
     return central.release_laplace(setting, _budgets(allocate, setting.adversary, level, setting.horizon), rng)
 
 
 @lru_cache(maxsize=256)  # all seeds of a sweep use the same budgets
 def _budgets(allocate: Callable, adversary: Adversary, level: float, horizon: int) -> np.ndarray:
     return allocate(level, adversary.backward, adversary.forward, horizon)
-
-
-def _policy_mechanism(name: str, graph: PolicyGraph) -> CountMechanism:
-    def bound(setting: Setting, epsilon: float) -> float:
-        """Theorem 6.3 of [5] for one time, and TPL from one time to the next."""
-        fitted = KNormMechanism.fitted(protect(graph, setting.positions), setting.positions, epsilon)
-        return _equal_bound(setting, epsilon * constrained_dp_factor(fitted.policy, setting.positions, fitted.hull))
-
-    return CountMechanism(f"DPHMM, {name}", False, partial(local.release_by_policy, policy=graph), bound)

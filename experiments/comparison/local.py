@@ -6,12 +6,13 @@ fitted to a policy graph, to the position. The responses of sequence information
 belief about the user's next cell given the user's earlier outputs (Eq. (13) of [3]), which are public.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from experiments.comparison.randomized_response import KaryRandomizedResponse, UnaryEncoding
 from experiments.comparison.setting import Setting, SimulatedRelease
 from experiments.comparison.window import WindowScheme
-from experiments.sip.hamming_tables import hamming_tables
+from tplrepro import sip
 from tplrepro.dphmm.mechanisms import KNormMechanism
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.dphmm.protection import protect
@@ -19,13 +20,60 @@ from tplrepro.markov.filtering import condition, log_probabilities, log_product
 from tplrepro.validation import check_horizon, check_level
 
 
+@dataclass(frozen=True)
+class Reports:
+    """Reports of one of n values with `epsilon` nats: k-ary randomised response, or optimised unary encoding.
+
+    A report supports some values: k-ary randomised response the value that it names, unary encoding those
+    whose bit is set (Wang, Blocki, Li, Jha: Locally Differentially Private Protocols for Frequency Estimation,
+    USENIX Security 2017). A report is e^epsilon times as likely for a value that it supports as for another.
+    """
+
+    epsilon: float
+    n: int
+    unary: bool = False
+
+    @property
+    def other(self) -> float:
+        """Probability that a report supports a value that is not the user's."""
+        if self.unary:
+            return float(np.exp(-np.logaddexp(0.0, self.epsilon)))
+        return float(np.exp(-self.epsilon) / (1.0 + (self.n - 1) * np.exp(-self.epsilon)))
+
+    @property
+    def gain(self) -> float:
+        """How much more probable it is that a report supports the user's value."""
+        if self.unary:
+            return 0.5 - self.other
+        return float(-np.expm1(-self.epsilon) / (1.0 + (self.n - 1) * np.exp(-self.epsilon)))
+
+    def sample(self, values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Whether the report of each of the values supports each value, (..., n)."""
+        if self.unary:
+            is_value = values[..., None] == np.arange(self.n)
+            return rng.random(is_value.shape) < np.where(is_value, 0.5, self.other)
+        uniform = rng.integers(self.n, size=values.shape)
+        outputs = np.where(rng.random(values.shape) < self.gain, values, uniform)
+        return outputs[..., None] == np.arange(self.n)
+
+    def counts(self, supported: np.ndarray) -> np.ndarray:
+        """Unbiased counts of the users who hold each value, (..., n), from their reports (users, ..., n)."""
+        return (supported.sum(axis=0) - len(supported) * self.other) / self.gain
+
+    @property
+    def mean_variance(self) -> float:
+        """The mean variance of the counts over values, per user."""
+        truth = self.other + self.gain
+        return (truth * (1 - truth) + (self.n - 1) * self.other * (1 - self.other)) / self.n / self.gain**2
+
+
 def release_reports(
-    setting: Setting, epsilon: float, rng: np.random.Generator, *, by: type[KaryRandomizedResponse | UnaryEncoding]
+    setting: Setting, epsilon: float, rng: np.random.Generator, *, unary: bool = False
 ) -> SimulatedRelease:
     """One report per user and time, with unbiased counts."""
-    mechanism = by(epsilon, setting.n_cells)
-    outputs = mechanism.sample(setting.paths, rng)
-    return SimulatedRelease(mechanism.log_likelihood(outputs), mechanism.unbiased_counts(outputs))
+    mechanism = Reports(check_level(epsilon, "epsilon"), setting.n_cells, unary)
+    supported = mechanism.sample(setting.paths, rng)
+    return SimulatedRelease(mechanism.epsilon * supported, mechanism.counts(supported))
 
 
 def release_reports_by_window(
@@ -40,25 +88,24 @@ def release_reports_by_window(
     """
     w = check_horizon(window, "window")
     unit = check_level(epsilon, "epsilon") / (2 * w)
-    deciding = KaryRandomizedResponse(unit, setting.n_cells)
+    deciding = Reports(unit, setting.n_cells)
     log_likelihoods = np.empty(setting.present.shape)
     counts = np.empty(setting.counts.shape)
     spent = np.zeros((1, setting.horizon))
     last = setting.expected_counts
     for t, step_rng in enumerate(rng.spawn(setting.horizon)):
         first, second = step_rng.spawn(2)
-        reports = deciding.sample(setting.paths[:, t], first)
-        log_likelihoods[:, t] = deciding.log_likelihood(reports)
+        supported = deciding.sample(setting.paths[:, t], first)
+        log_likelihoods[:, t] = unit * supported
         units = float(scheme(spent[:, :t], w)[0])
         noise = setting.n_users * deciding.mean_variance
-        change = np.mean((deciding.unbiased_counts(reports) - last) ** 2) - noise
-        if units > 0:
-            publishing = KaryRandomizedResponse(unit * units, setting.n_cells)
-            if change > setting.n_users * publishing.mean_variance:
-                reports = publishing.sample(setting.paths[:, t], second)
-                log_likelihoods[:, t] += publishing.log_likelihood(reports)
-                spent[0, t] = units
-                last = publishing.unbiased_counts(reports)
+        change = np.mean((deciding.counts(supported) - last) ** 2) - noise
+        publishing = Reports(unit * units, setting.n_cells)
+        if units > 0 and change > setting.n_users * publishing.mean_variance:
+            supported = publishing.sample(setting.paths[:, t], second)
+            log_likelihoods[:, t] += publishing.epsilon * supported
+            spent[0, t] = units
+            last = publishing.counts(supported)
         counts[t] = last
     return SimulatedRelease(log_likelihoods, counts)
 
@@ -105,13 +152,13 @@ def release_optimal_response(setting: Setting, epsilon: float, rng: np.random.Ge
     Users with the same earlier outputs share a belief, and a response. The optimum uses few of the cells as
     outputs, so there are no unbiased counts.
     """
-    level = check_level(epsilon, "epsilon")
+    mechanism = sip.OptimalResponse(epsilon)
     draws = rng.random(setting.paths.shape)
     beliefs = setting.adversary.initial[None]
     history = np.zeros(setting.n_users, dtype=np.intp)  # the row of `beliefs` for each user
     log_likelihoods = np.empty(setting.present.shape)
     for t in range(setting.horizon):
-        tables = hamming_tables(beliefs, level)
+        tables = np.array([mechanism.response(belief).matrix() for belief in beliefs])
         outputs = _draw(tables[history, setting.paths[:, t]], draws[:, t])
         pairs = np.column_stack((history, outputs))
         distinct, history = np.unique(pairs, axis=0, return_inverse=True)

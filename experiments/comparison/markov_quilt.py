@@ -13,44 +13,23 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
-from tplrepro.states import common_states
+from experiments.comparison.setting import Setting
+from tplrepro.markov.transition import TransitionMatrix
 
 #: Relative rounding error of a few operations, added on the safe side.
 ROUNDING = 2.0**-49
 
 
-def quilt_level(budget: float, backward: TransitionMatrix, forward: TransitionMatrix, horizon: int) -> float:
-    """The smallest level in nats that the quilts prove for releases with this budget at each of T = `horizon` times.
-
-    `backward` and `forward` are those of one stationary chain.
-
-    >>> chain = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
-    >>> [round(quilt_level(0.1, chain, chain, horizon), 4) for horizon in (5, 50, 500)]
-    [0.5, 1.2117, 1.2117]
-    """
-    largest = max(float((budget * sizes + e).min()) for sizes, e in _quilts(backward, forward, horizon))
+def quilt_level(setting: Setting, budget: float) -> float:
+    """The smallest level in nats that the quilts prove for releases with this budget at each time of the setting."""
+    largest = max(float((budget * sizes + e).min()) for sizes, e in _quilts(setting))
     return largest * (1.0 + ROUNDING)
 
 
-def quilt_budget(level: float, backward: TransitionMatrix, forward: TransitionMatrix, horizon: int) -> float:
-    """The largest budget of each release whose `quilt_level` is at most `level`: 1 / sigma_max of the paper; nats.
-
-    >>> chain = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
-    >>> round(quilt_budget(1.0, chain, chain, 50), 6), round(quilt_level(0.076481, chain, chain, 50), 4)
-    (0.076481, 1.0)
-    """
-    least = min(float(((level - e) / sizes).max()) for sizes, e in _quilts(backward, forward, horizon))
-    return least * (1.0 - ROUNDING)
-
-
-def _quilts(
-    backward: TransitionMatrix, forward: TransitionMatrix, horizon: int
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _quilts(setting: Setting) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """For each time, the number of times within each of its quilts, and the quilts' max-influences."""
-    matrices = as_transition_matrix(backward), as_transition_matrix(forward)
-    common_states(matrix.states for matrix in matrices)
-    sides = [_influences(matrix, horizon) for matrix in matrices]
+    horizon = setting.horizon
+    sides = [_influences(side, horizon) for side in (setting.adversary.reversed, setting.adversary.transitions)]
     # The states at both ends of a quilt are independent given the state between them.
     influence = np.array([[(before + after).max() for after in sides[1]] for before in sides[0]])
     for t in range(horizon):

@@ -85,13 +85,6 @@ class Setting(FrozenArrays):
 
     def __post_init__(self):
         super().__post_init__()
-        n = self.adversary.transitions.n_states
-        if self.paths.ndim != 2 or not self.paths.size or self.paths.min() < 0 or self.paths.max() >= n:
-            raise ValueError(
-                f"paths must be (N, T) cells 0..{n - 1}, found {self.paths.shape}; use setting_from_sequences"
-            )
-        if self.positions.shape != (n, 2):
-            raise ValueError(f"positions must have shape ({n}, 2), found {self.positions.shape}; give one row a cell")
         if not (self.adversary.initial > 0).all():
             raise ValueError(
                 f"every cell must stay possible, found cell {np.argmin(self.adversary.initial)} of stationary "
@@ -168,9 +161,8 @@ def setting_from_sequences(sequences: Any, positions: Any, horizon: int, smoothi
 
     >>> walks = [np.array([0, 1, 0, 0, 1, 1, 0]), np.array([1])]
     >>> setting = setting_from_sequences(walks, [[0.5, 0.5], [1.5, 0.5]], horizon=3, smoothing=1.0, radius=1.0)
-    >>> setting, setting.paths.tolist(), setting.counts.tolist(), setting.near.tolist()
-    (Setting(2 users, 3 times, 2 cells), [[0, 1, 0], [0, 1, 1]], [[2.0, 0.0], [0.0, 2.0], [1.0, 1.0]], [[0,
-    1]])
+    >>> setting, setting.paths.tolist()
+    (Setting(2 users, 3 times, 2 cells), [[0, 1, 0], [0, 1, 1]])
     """
     coded, length = as_sequences(sequences, len(positions)), check_horizon(horizon)
     places = np.asarray(by_state(positions, coded.labels.tolist(), "positions"), dtype=float)

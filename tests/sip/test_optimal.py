@@ -5,7 +5,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from experiments.sip.hamming_tables import hamming_tables
 from tests.sip.oracles import beliefs, budgets, checked_rows, distances_in_a_square, least_cost
 from tplrepro import sip
 
@@ -94,23 +93,3 @@ def test_hamming_on_41270_states_is_proven_optimal(epsilon):
     assert response.leakage <= epsilon
     assert response.cost() - response.bound < 1e-7
     assert np.abs(np.log(response.column(0) / response.marginal[0])).max() <= epsilon
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 8, 20])
-@pytest.mark.parametrize("epsilon", [1e-12, 0.3, 1.0, 2.5, 30.0])
-def test_tables_of_many_beliefs_are_those_of_each(n, epsilon):
-    """Also where one programme must be solved, where symbols cannot occur, and where none is served."""
-    rng = np.random.default_rng(5)
-    several = np.concatenate([rng.dirichlet(np.full(n, concentration), 12) for concentration in (0.1, 1.0, 10.0)])
-    several[0] = np.eye(n)[0]
-    several = np.maximum(several, np.where(np.arange(36) % 3, 1e-5, 0.0)[:, None])
-    several /= several.sum(axis=1, keepdims=True)
-    for belief, table in zip(several, hamming_tables(several, epsilon), strict=True):
-        response = sip.OptimalResponse(epsilon).response(belief)
-        assert table[belief > 0].sum(axis=1) == pytest.approx(1.0)
-        assert belief @ (1 - np.diag(table)) == pytest.approx(response.cost(), abs=1e-12)
-        assert table[belief > 0] == pytest.approx(response.matrix()[belief > 0], abs=1e-9)
-        output = belief @ table
-        with np.errstate(divide="ignore", invalid="ignore"):
-            told = np.abs(np.log(table[belief > 0] / output))
-        assert np.nanmax(told[:, output > 0]) <= epsilon

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from experiments import comparison
+from experiments.comparison.calibration import realised_leakage
 
 
 def walk(rng, matrix, initial, n_users, horizon):
@@ -31,9 +32,7 @@ def mechanisms(setting):
 @pytest.fixture(scope="session")
 def leakage(setting):
     """A function from a release to the measured leakage of its runs, (m, T)."""
-    return lambda release: comparison.realised_leakage(
-        setting.adversary.output_log_likelihoods(release.log_likelihoods)
-    )
+    return lambda release: realised_leakage(setting.adversary.output_log_likelihoods(release.log_likelihoods))
 
 
 @pytest.fixture(scope="session")
@@ -41,27 +40,3 @@ def crowd(setting):
     """A function that draws users from the chain, as a setting of their own."""
     chain = setting.adversary.transitions.toarray(), setting.adversary.initial
     return lambda rng, *size: dataclasses.replace(setting, paths=walk(rng, *chain, *size))
-
-
-def absorbed(t, budgets, unit, window):
-    """What may be spent at t: lines 6 to 10 of Algorithm 2 of Kellaris et al., and 8 of Algorithm 4 of Ren et al."""
-    published = [k for k in range(t) if budgets[k] > 0]
-    if not published:
-        return unit * min(t + 1, window)
-    last = published[-1]
-    nullified = round(budgets[last] / unit) - 1
-    return 0.0 if t - last <= nullified else unit * min(t - last - nullified, window)
-
-
-def distributed(t, budgets, unit, window):
-    """Half of what is left of the half of epsilon that the window may publish with: their Algorithms 1 and 3."""
-    return (window * unit - sum(budgets[max(t - window + 1, 0) : t])) / 2
-
-
-@pytest.fixture(scope="session")
-def schemes():
-    """Each scheme with what the papers let it spend."""
-    return {
-        "absorption": (comparison.by_absorption, absorbed),
-        "distribution": (comparison.by_distribution, distributed),
-    }

@@ -22,21 +22,18 @@ def test_calibrated_parameters_leak_what_was_asked(setting, mechanisms, name):
 
 
 @pytest.mark.parametrize("parameter", [0.3, 2.0])
-def test_no_run_leaks_more_than_theory_allows(setting, mechanisms, parameter):
-    for name, mechanism in mechanisms.items():
-        outcome = comparison.simulate(mechanism, parameter, setting, 200, 5, 0.5)
-        assert outcome.leakage <= outcome.largest <= mechanism.bound(setting, parameter) + 1e-9, name
-        assert outcome.leakage_near <= outcome.leakage
-
-
-def test_a_seed_is_one_crowd_for_all_mechanisms(setting, mechanisms):
-    outcomes = [comparison.simulate(m, 1.0, setting, 25, 3, 0.9) for m in mechanisms.values()]
-    assert len({o.prior_error for o in outcomes}) == 1
-    seeds = [comparison.simulate(mechanisms["equal budgets"], 1.0, setting, 25, seed, 0.9) for seed in (3, 4)]
-    assert seeds[0] == outcomes[0] != seeds[1]
-    everybody, more = (setting.sample(size, np.random.default_rng(0)) for size in (40, 100))
+def test_no_run_leaks_more_than_theory_allows_and_a_seed_is_one_crowd(setting, mechanisms, parameter):
+    outcomes = {name: comparison.simulate(m, parameter, setting, 200, 5, 0.5) for name, m in mechanisms.items()}
+    for name, outcome in outcomes.items():
+        assert outcome.leakage_near <= outcome.leakage <= outcome.largest, name
+        assert outcome.largest <= mechanisms[name].bound(setting, parameter) + 1e-9, name
+    assert len({outcome.prior_error for outcome in outcomes.values()}) == 1
+    same, other = (
+        comparison.simulate(mechanisms["equal budgets"], parameter, setting, 200, seed, 0.5) for seed in (5, 6)
+    )
+    assert same == outcomes["equal budgets"] != other
+    everybody = setting.sample(40, np.random.default_rng(0))  # without replacement
     np.testing.assert_array_equal(np.sort(everybody.paths, axis=0), np.sort(setting.paths, axis=0))
-    assert more.n_users == 100  # drawn with replacement
 
 
 def test_crossings_by_hand():

@@ -5,7 +5,8 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from experiments import comparison
+from experiments.comparison.markov_quilt import quilt_level
+from experiments.comparison.setting import Adversary, Setting
 from tplrepro import TransitionMatrix
 from tplrepro.leakage.exact import exact_leakage
 
@@ -36,46 +37,35 @@ def by_definition(matrix, initial, horizon):
         yield quilts
 
 
+def setting_of(matrix, horizon):
+    """A setting of this chain and length; quilts know nothing else."""
+    n = len(matrix)
+    return Setting(
+        np.zeros((1, horizon), dtype=int), Adversary(TransitionMatrix(matrix)), np.zeros((n, 2)), np.empty(0)
+    )
+
+
 @pytest.mark.parametrize("matrix", CHAINS.values(), ids=CHAINS)
 @pytest.mark.parametrize("horizon", [1, 2, 5])
-def test_budget_and_level_are_those_of_the_definition(matrix, horizon):
-    chain = TransitionMatrix(matrix)
-    initial = chain.stationary()
-    backward = chain.reverse(initial)
-    quilts = list(by_definition(matrix, initial, horizon))
-    for epsilon in (0.3, 2.0, 20.0):
-        sigma = max(min(within / (epsilon - e) for within, e in of_time if e < epsilon) for of_time in quilts)
-        assert comparison.quilt_budget(epsilon, backward, chain, horizon) == pytest.approx(1 / sigma, rel=1e-9)
-        level = max(min(epsilon * within + e for within, e in of_time) for of_time in quilts)
-        assert comparison.quilt_level(epsilon, backward, chain, horizon) == pytest.approx(level, rel=1e-9)
-
-
-@pytest.mark.parametrize("matrix", CHAINS.values(), ids=CHAINS)
-def test_no_release_leaks_more_than_quilts_prove(matrix):
-    chain = TransitionMatrix(matrix)
-    backward = chain.reverse(chain.stationary())
-    for budget, horizon in product((0.05, 1.0), (3, 6)):
-        level = comparison.quilt_level(budget, backward, chain, horizon)
-        exact = exact_leakage(np.full(horizon, budget), backward, chain).tpl.max()
-        assert exact <= level
-        assert comparison.quilt_level(
-            comparison.quilt_budget(level, backward, chain, horizon), backward, chain, horizon
-        ) == pytest.approx(level)
+def test_level_is_that_of_the_definition_and_no_release_leaks_more(matrix, horizon):
+    setting = setting_of(matrix, horizon)
+    adversary = setting.adversary
+    quilts = list(by_definition(matrix, adversary.initial, horizon))
+    for budget in (0.05, 0.3, 2.0, 20.0):
+        level = max(min(budget * within + e for within, e in of_time) for of_time in quilts)
+        assert quilt_level(setting, budget) == pytest.approx(level, rel=1e-9)
+        exact = exact_leakage(np.full(horizon, budget), adversary.reversed, adversary.transitions).tpl.max()
+        assert exact <= quilt_level(setting, budget)
 
 
 def test_limits():
-    same = TransitionMatrix(np.tile([0.2, 0.3, 0.5], (3, 1)))
-    never = TransitionMatrix(np.eye(3))
-    with pytest.raises(ValueError, match="same states in the same order"):
-        comparison.quilt_level(0.1, np.eye(2), np.eye(3), 7)
-    assert comparison.quilt_level(0.1, same, same, 7) == pytest.approx(0.1)  # nothing is correlated
-    assert comparison.quilt_level(0.1, never, never, 7) == pytest.approx(0.7)  # group privacy
+    assert quilt_level(setting_of([[0.2, 0.3, 0.5]] * 3, 7), 0.1) == pytest.approx(0.1)  # nothing is correlated
+    assert quilt_level(setting_of([[0.0, 1.0], [1.0, 0.0]], 7), 0.1) == pytest.approx(0.7)  # group privacy
     # Two rows have no column in common, so that L is the identity and the bound of TPL is that of the group; two steps
     # mix all states, which quilts see.
-    chain = TransitionMatrix([[0.5, 0.5, 0, 0], [0, 0, 0.5, 0.5], [0.5, 0.5, 0, 0], [0, 0, 0.5, 0.5]])
-    adversary = comparison.Adversary(chain)
-    assert adversary.bound(np.full(40, 0.1)) == pytest.approx(4.0)
-    assert comparison.quilt_level(0.1, adversary.reversed, chain, 40) == pytest.approx(0.3)
+    mixing = setting_of([[0.5, 0.5, 0, 0], [0, 0, 0.5, 0.5], [0.5, 0.5, 0, 0], [0, 0, 0.5, 0.5]], 40)
+    assert mixing.adversary.bound(np.full(40, 0.1)) == pytest.approx(4.0)
+    assert quilt_level(mixing, 0.1) == pytest.approx(0.3)
     # Of a chain that mostly stays, the recursion of TPL adds less than a quilt's influence.
-    staying = comparison.Adversary(TransitionMatrix([[0.9, 0.1], [0.1, 0.9]]))
-    assert staying.bound(np.full(40, 0.1)) < comparison.quilt_level(0.1, *[staying.transitions] * 2, 40)
+    staying = setting_of([[0.9, 0.1], [0.1, 0.9]], 40)
+    assert staying.adversary.bound(np.full(40, 0.1)) < quilt_level(staying, 0.1)
