@@ -58,22 +58,16 @@ def session(line):
     return pages or None
 
 
-def read(data, head, parse, allowed=0):
-    """What a file holds, each user and time once, and how many lines are left out; so many malformed ones may be."""
+def read(data, head, parse):
+    """What a file holds, each user and time once, and how many lines are left out; ValueError for a malformed one."""
     data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
     *top, rest = (data + b"\n" * bool(head)).split(b"\n", head)
     if len(top) < head or (parse is point and not top[5].strip().isdigit()):
         raise ValueError("the header is cut")
     found = []
     for line in rest.splitlines():
-        try:
-            line.decode()
-            found += [parse(line)] if line or parse is session else []
-        except ValueError:
-            allowed -= 1
-            found.append(None)
-    if allowed < 0:
-        raise ValueError("a line is malformed")
+        line.decode()
+        found += [parse(line)] if line or parse is session else []
     kept = [one for one in found if one is not None]
     if parse is not session:
         kept = sorted({one[:2]: one for one in reversed(kept)}.values(), key=lambda one: one[:2])

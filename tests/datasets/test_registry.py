@@ -1,4 +1,4 @@
-"""Downloads from a server on this machine that stops half-way, lies and fails; and where sets are looked for."""
+"""Downloads from a server on this machine, and where sets are looked for."""
 
 import dataclasses
 import gzip
@@ -8,7 +8,6 @@ import threading
 import zipfile
 
 import pytest
-import requests
 
 from experiments.datasets.preparation import prepare
 from tplrepro.datasets import geolife, gowalla, kosarak, registry
@@ -19,21 +18,14 @@ MD5 = "md5:" + hashlib.md5(CONTENT, usedforsecurity=False).hexdigest()
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    """Serves the server's `content`, badly as told: `plan` holds what the next answers do."""
-
-    timeout = 5
+    """Serves the server's `content`, and counts how often."""
 
     def do_GET(self):
         self.server.asked += 1
-        what = self.server.plan.pop(0) if self.server.plan else "whole"
-        if what == "fail":
-            self.send_error(503)
-            return
-        body = self.server.content
         self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Length", str(len(self.server.content)))
         self.end_headers()
-        self.wfile.write({"stop": body[: len(body) // 2], "other": bytes(len(body))}.get(what, body))
+        self.wfile.write(self.server.content)
 
     def log_message(self, *args):
         pass
@@ -44,8 +36,6 @@ def official(monkeypatch):
     """A server whose file is the official one of Kosarak; its content and checksum may be given."""
     for variable in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setattr("pooch.core.time.sleep", lambda seconds: None)
-    monkeypatch.setattr(registry, "TIMEOUT", 5)
 
     def give(name="kosarak", **changes):
         known = {"content_sha256": hashlib.sha256(gzip.decompress(CONTENT)).hexdigest(), "known_hash": MD5}
@@ -54,8 +44,7 @@ def official(monkeypatch):
         monkeypatch.setitem(registry.SOURCES, name, source)
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.content, server.plan, server.asked, server.give = CONTENT, [], 0, give
-        server.daemon_threads = True
+        server.content, server.asked, server.give = CONTENT, 0, give
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         give()
         yield server
@@ -80,34 +69,12 @@ def test_fetch_puts_the_file_into_the_cache_once_unless_it_is_damaged(official):
     assert fetch("kosarak").read_bytes() == CONTENT  # pooch checks the published checksum
 
 
-@pytest.mark.parametrize("what", ["stop", "fail", "other"])
-def test_failures_are_tried_again_then_reported_and_nothing_is_kept(official, monkeypatch, what):
-    """A connection that breaks half-way, a server that fails, a file of another checksum."""
-    monkeypatch.setattr(registry, "RETRIES", 2)
-    official.plan = [what, what]
-    assert fetch("kosarak").read_bytes() == CONTENT
-    assert official.asked == 3
-    registry.cache_folder().joinpath("kosarak.dat.gz").unlink()
-    official.plan = [what, what, what]
-    expected = ValueError if what == "other" else requests.exceptions.RequestException
-    message = {"other": r"hash of downloaded file .* does not match", "fail": "503"}.get(what)
-    with pytest.raises(expected, match=message):
-        fetch("kosarak")
-    assert "kosarak.dat.gz" not in left_over()
-
-
 def test_a_web_page_instead_of_an_archive_is_not_kept(official):
     official.content = b"<html>please sign in</html>"
     official.give("geolife", known_hash=None, content_sha256=None)
     with pytest.raises(ValueError, match=r"a \.zip file was expected from .*, found a web page"):
         fetch("geolife")
     assert left_over() == []
-
-
-def test_another_copy_of_the_content_is_a_warning(official):
-    official.give(content_sha256="b7855ba1", known_hash=None)
-    with pytest.warns(UserWarning, match=r"sha256 [0-9a-f]{64}, while the one known copy has b7855ba1"):
-        assert fetch("kosarak").exists()
 
 
 @pytest.mark.parametrize("module", [geolife, gowalla, kosarak])

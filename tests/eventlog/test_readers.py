@@ -169,8 +169,6 @@ def test_a_file_that_was_cut(tmp_path):
     path = write(tmp_path, HEAD + "1,a,2022-08-03\n1,b,2022-08-03 10:00", "log.csv")  # the time was 10:00:59
     with pytest.warns(UserWarning, match="log.csv, line 3: the last line has no end"):
         assert len(read_csv(path)) == 2
-    with pytest.raises(DataFormatError, match="line 3: the last line has no end"):
-        read_csv(path, strict=True)
 
 
 @pytest.mark.parametrize("name", ["log.csv", "log.xes.gz", "log.zip", "log.xz", "log.zst"])

@@ -46,27 +46,24 @@ def load(
     x: str,
     y: str,
     unit: str = "px",
-    strict: bool = False,
-    max_malformed: int = 0,
 ) -> pd.DataFrame:
     """Read recordings into a tidy frame, one sample per row, ordered by user, recording and time.
 
     `path` is a folder of files USER_RECORDING.csv, plain or gzip-compressed, or one of them; by default the
     first data folder whose files have these columns is used. `time`, `x` and `y` name columns of the files,
-    `unit` is the unit of the coordinates, such as "px" or "share"; other parameters and errors are those of
-    `geolife.load`.
+    `unit` is the unit of the coordinates, such as "px" or "share"; errors are those of `geolife.load`.
 
     Returns
     -------
     DataFrame
         user, recording : categorical; time : float64, seconds since the recording's beginning; x, y : float64, in
-        `unit`. ``attrs``: source, synthetic, unit, skipped, skipped_examples, reordered.
+        `unit`. ``attrs``: source, synthetic, unit, skipped, skipped_examples.
     """
     wanted = {"time": time, "x": x, "y": y}
     if len(set(wanted.values())) != 3:
         raise ValueError(f"time, x and y must name different columns, found {[time, x, y]}; correct the names")
     path = registry.locate("gaze", path, accept=lambda folder: _has_columns(folder, [time, x, y]))
-    defects = Defects(strict, max_malformed, f"a line of values with numbers for {time!r}, {x!r} and {y!r}")
+    defects = Defects(f"a line of values with numbers for {time!r}, {x!r} and {y!r}")
     files = _csv_files(path)
     if not files:
         raise DataFormatError("there must be CSV files, one a recording, found none; correct path=", path)
@@ -93,18 +90,18 @@ def _read(file: Path, wanted: dict[str, str], defects: Defects) -> pd.DataFrame:
     if not match:
         raise DataFormatError("the file's name must tell user and recording, as P1_READ.csv does; rename it", file)
     tables: list[pa.Table] = []
-    filled, before = False, None
+    filled = False
     types = dict.fromkeys(wanted, pa.float64())
     for rows in table_blocks(file, wanted, types, defects, quotes=False, argument="time=, x= and y="):
         filled |= bool(rows.block.strip())
         finite = np.isfinite([rows[name] for name in wanted]).all(axis=0)
         rows.drop(~finite | ((rows["x"] == 0) & (rows["y"] == 0)), "lost sample")
-        before = rows.check_order(before)
+        rows.put_in_time()
         tables.append(rows.table)
-    defects.known("file without samples", not filled, file, lambda: (2, ""))
+    defects.known("file without samples", not filled, lambda: (file, 2, ""))
     frame = pa.concat_tables(tables).to_pandas().assign(user=match[1], recording=match[2])
     time = frame["time"].to_numpy()
-    return frame.iloc[in_time(time, defects, lambda row: (file, f"time {time[row]:g}"))]
+    return frame.iloc[in_time(time, defects, lambda row: (file, None, f"time {time[row]:g}"))]
 
 
 def areas(frame: pd.DataFrame, columns: int, rows: int, width: float, height: float) -> np.ndarray:

@@ -7,9 +7,7 @@ from its unpacked folders. Six header lines, then lines of latitude, longitude (
 
 Known defects, skipped and counted: coordinates out of range (there is a latitude of 400), times before 2007
 (wrong clocks) or in the future, repeated points of a user in the same second, files without points or in
-other folders.
-
-Reading: pyarrow parses a few files at a time in threads; users are joined one by one, to keep memory low.
+other folders. Users are joined one by one, to keep memory low.
 """
 
 import contextlib
@@ -21,16 +19,23 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from tplrepro.datasets import reading, registry
-from tplrepro.datasets.reading import DataFormatError, Defects, Positions, describe_content, in_time
+from tplrepro.datasets import registry
+from tplrepro.datasets.reading import (
+    DataFormatError,
+    Defects,
+    Positions,
+    describe_content,
+    in_time,
+    parse_table,
+    rows_of,
+)
 from tplrepro.lazy import moved_names
 
 EXPECTED = "seven fields separated by commas (latitude, longitude, 0, altitude, day number, date, time)"
@@ -48,8 +53,6 @@ COLUMNS = {
 FOOT = 0.3048  # metres
 #: Errors of `zipfile` for damaged or encrypted archives and unknown methods.
 DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, RuntimeError, ValueError)
-THREADS = 2
-FILES_AHEAD = 64  # unpacked before their turn, at most
 
 
 def fetch() -> Path:
@@ -57,7 +60,7 @@ def fetch() -> Path:
     return registry.fetch("geolife")
 
 
-def load(path: str | Path | None = None, *, box=None, strict: bool = False, max_malformed: int = 0) -> pd.DataFrame:
+def load(path: str | Path | None = None, *, box: Any = None) -> pd.DataFrame:
     """Read trajectories into a tidy frame, one point per row, ordered by user and time.
 
     Parameters
@@ -65,21 +68,18 @@ def load(path: str | Path | None = None, *, box=None, strict: bool = False, max_
     path : path-like, optional
         The zip, or a folder above the folders NNN/Trajectory; by default found by `registry.locate`.
     box : (south, north, west, east), optional: keep only points in it, and count the others in ``attrs["outside_box"]``
-    strict : bool, whether to raise at the first defect instead of skipping and counting
-    max_malformed : int, number of malformed lines that may be skipped and counted
 
     Returns
     -------
     DataFrame
         user : int32; trajectory : categorical, "NNN/name of the file"; time : datetime64[us, UTC]; latitude,
         longitude : float64, degrees of WGS 84; altitude : float32, metres, NaN where unknown.
-        ``attrs``: source, synthetic, skipped, skipped_examples, reordered (points older than the one before
-        in their file), outside_box.
+        ``attrs``: source, synthetic, skipped, skipped_examples, outside_box.
 
     Raises DatasetNotFoundError, DataFormatError or OSError if there is nothing to read or it cannot be read.
     """
     path = registry.locate("geolife", path, accept=_holds_trajectories)
-    defects = Defects(strict, max_malformed, EXPECTED)
+    defects = Defects(EXPECTED)
     positions = Positions(box, defects, earliest="2007-01-01")
     with contextlib.ExitStack() as stack:
         files = _files(path, stack, defects)
@@ -89,12 +89,9 @@ def load(path: str | Path | None = None, *, box=None, strict: bool = False, max_
                 "give the official zip or the folder that holds its folders NNN",
                 path,
             )
-        pool = stack.enter_context(ThreadPoolExecutor(THREADS))
-        batches = (files[start : start + FILES_AHEAD] for start in range(0, len(files), FILES_AHEAD))
-        parsed = itertools.chain.from_iterable(pool.map(_parsed, batch) for batch in batches)
         users = [
-            _joined([_checked(*one, positions) for one in own], files, defects)
-            for _, own in itertools.groupby(zip(itertools.count(), files, parsed), key=lambda one: one[1].user)
+            _joined([_trajectory(number, file, positions) for number, file in own], files, defects)
+            for _, own in itertools.groupby(enumerate(files), key=lambda one: one[1].user)
         ]
     return positions.finish(_frame(users, files), path)
 
@@ -134,7 +131,7 @@ def _files(path: Path, stack: contextlib.ExitStack, defects: Defects) -> list[_F
     for file in others:
         file.read()  # which tells a damaged name
         is_plt = file.label.lower().endswith(".plt")
-        defects.known("trajectory in another folder than NNN/Trajectory", is_plt, file.place, lambda: (None, ""))
+        defects.known("trajectory in another folder than NNN/Trajectory", is_plt, lambda: (file.place, None, ""))  # noqa: B023
     return files[len(others) :]
 
 
@@ -152,24 +149,21 @@ def _archive(path: Path, stack: contextlib.ExitStack) -> zipfile.ZipFile:
             raise zipfile.BadZipFile("one entry of its directory holds another")
     except DAMAGE as error:
         raw.seek(0)
-        problem = (
-            f"expected Geolife's whole zip archive or a folder, found {describe_content(raw.read(4096))} ({error})"
-        )
-        raise DataFormatError(f"{problem}; download it again", path) from None
-    reading.check_growth(sum(info.file_size for info in archive.infolist()), path)
+        found = f"found {describe_content(raw.read(4096))} ({error})"
+        problem = f"expected Geolife's whole zip archive or a folder, {found}; download it again"
+        raise DataFormatError(problem, path) from None
     return archive
 
 
 def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: str) -> bytes:
     try:
-        with archive.open(info) as member:
-            return member.read(info.file_size + 1)  # the declared sizes were checked before
+        return archive.read(info)
     except DAMAGE as error:
         raise DataFormatError(f"the archive is damaged or encrypted ({error}); download it again", place) from None
 
 
-def _parsed(file: _File) -> tuple[bytes, pa.Table | None]:
-    """The lines of a file below its header, raw and parsed."""
+def _trajectory(number: int, file: _File, positions: Positions) -> pa.Table:
+    """One trajectory without its defects, each row with the `number` of the file."""
     data = file.read()
     header = HEADER.match(data)
     if not header:
@@ -180,12 +174,15 @@ def _parsed(file: _File) -> tuple[bytes, pa.Table | None]:
             1,
         )
     lines = data[header.end() :]
-    return lines, reading.attempt(_parse, lines)
+    positions.defects.known("file without points", not lines.strip(), lambda: (file.place, 7, ""))
+    rows = rows_of(lines, 7, file.place, _parse, positions.defects)
+    positions.select(rows)
+    return rows.table.append_column("trajectory", pa.array(np.full(len(rows), number, dtype=np.int32)))
 
 
 def _parse(lines: bytes) -> pa.Table:
     """Columns time (microseconds since 1970), latitude, longitude and altitude (metres)."""
-    table = reading.parse_table(lines, COLUMNS, ",")
+    table = parse_table(lines, COLUMNS, ",")
     if lines.count(b":") != 2 * table.num_rows:
         raise pa.ArrowInvalid("a time that is cut, for which pyarrow would take another")
     days, seconds = (table[name].cast(pa.int32()).to_numpy().astype(np.int64) for name in ("date", "clock"))
@@ -195,22 +192,13 @@ def _parse(lines: bytes) -> pa.Table:
     return pa.table({"time": (days * 86_400 + seconds) * 10**6, **positions, "altitude": metres})
 
 
-def _checked(number: int, file: _File, parsed: tuple[bytes, pa.Table | None], positions: Positions) -> pa.Table:
-    """One trajectory without its defects, each row with the `number` of the file."""
-    lines, table = parsed
-    positions.defects.known("file without points", not lines.strip(), file.place, lambda: (7, ""))
-    rows = reading.rows_of(lines, 7, file.place, _parse, positions.defects, table)
-    positions.select(rows)
-    return rows.table.append_column("trajectory", pa.array(np.full(len(rows), number, dtype=np.int32)))
-
-
 def _joined(parts: list[pa.Table], files: list[_File], defects: Defects) -> pa.Table:
     """The points of one user by time, without points that overlapping trajectories repeat."""
     table = pa.concat_tables(parts)
     time, trajectory = (table[name].to_numpy() for name in ("time", "trajectory"))
     if not (np.diff(time) <= 0).any():
         return table.combine_chunks()
-    order = in_time(time, defects, lambda row: (files[trajectory[row]].place, f"{time[row].view('datetime64[us]')}"))
+    order = in_time(time, defects, lambda row: (files[trajectory[row]].place, None, ""))
     return table.take(pa.array(order))
 
 

@@ -9,6 +9,7 @@ future, and repeated check-ins of a user in the same second.
 """
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -33,27 +34,26 @@ def fetch() -> Path:
     return registry.fetch("gowalla")
 
 
-def load(path: str | Path | None = None, *, box=None, strict: bool = False, max_malformed: int = 0) -> pd.DataFrame:
+def load(path: str | Path | None = None, *, box: Any = None) -> pd.DataFrame:
     """Read check-ins into a tidy frame, one per row, ordered by user and time.
 
-    `path` is a file, plain or gzip-compressed; the other parameters, and errors, are those of `geolife.load`.
+    `path` is a file, plain or gzip-compressed; `box` and errors are those of `geolife.load`.
 
     Returns
     -------
     DataFrame
         user : int64; time : datetime64[us, UTC]; latitude, longitude : float64, degrees of WGS 84; location : int64.
-        ``attrs``: as in `geolife.load`; reordered counts lines that are newer than the same user's previous
-        line.
+        ``attrs``: as in `geolife.load`.
     """
     path = registry.locate("gowalla", path)
-    defects = Defects(strict, max_malformed, EXPECTED)
+    defects = Defects(EXPECTED)
     positions = Positions(box, defects)
-    parts, before = [], None
+    parts = []
     for rows in read_rows(path, _parse, defects):
         missing = [column.is_null().to_numpy() for column in rows.table.columns if column.null_count]
         rows.drop(np.any([np.zeros(len(rows), dtype=bool), *missing], axis=0), "missing field")
         rows.drop((rows["latitude"] == 0) & (rows["longitude"] == 0), "position (0, 0)")
-        before = positions.select(rows, before, group="user", newest_first=True)
+        positions.select(rows, "user")
         parts.append(rows.table)
     return positions.finish(_tidy(parts, path, defects), path)
 
@@ -70,7 +70,7 @@ def _tidy(parts: list[pa.Table], path: Path, defects: Defects) -> pd.DataFrame:
     table = pa.concat_tables(parts)
     user, time = table["user"].to_numpy(), table["time"].to_numpy()
     stamps = time.view("datetime64[us]")
-    order = in_time(time, defects, lambda row: (path, f"user {user[row]} at {stamps[row]}"), user)
+    order = in_time(time, defects, lambda row: (path, None, f"user {user[row]} at {stamps[row]}"), user)
     columns = {name: table[name].to_numpy()[order] for name in COLUMNS}
     return pd.DataFrame(columns | {"time": pd.DatetimeIndex(stamps[order], tz="UTC")}, copy=False)
 

@@ -26,26 +26,25 @@ def fetch() -> Path:
     return registry.fetch("kosarak")
 
 
-def load(path: str | Path | None = None, *, strict: bool = False, max_malformed: int = 0) -> pd.DataFrame:
+def load(path: str | Path | None = None) -> pd.DataFrame:
     """Read sessions into a tidy frame, one click per row.
 
-    Parameters and errors are those of `geolife.load`; `path` is a file, plain or gzip-compressed, and the
-    known defect is an empty session.
+    `path` is a file, plain or gzip-compressed; errors are those of `geolife.load`. The known defect is an
+    empty session.
 
     Returns
     -------
     DataFrame
         session : int32, the number of its line in the file, from 0; position : int32, the number of the click in its
-        session, from 0; page : int32. ``attrs``: source, synthetic, skipped, skipped_examples, reordered
-        (always 0).
+        session, from 0; page : int32. ``attrs``: source, synthetic, skipped, skipped_examples.
     """
     path = registry.locate("kosarak", path)
-    defects = Defects(strict, max_malformed, EXPECTED)
+    defects = Defects(EXPECTED)
     parts = []
     for rows in read_rows(path, _parse, defects):
         count = _line_lengths(rows.block)
-        empty = np.setdiff1d(np.flatnonzero(count == 0), rows.rejected) + rows.first_line
-        defects.known("empty session", len(empty), path, lambda: (int(empty[0]), ""))  # noqa: B023 (called at once)
+        empty = np.flatnonzero(count == 0) + rows.first_line
+        defects.known("empty session", len(empty), lambda: (path, int(empty[0]), ""))  # noqa: B023 (called at once)
         filled = np.flatnonzero(count)
         parts.append((rows["page"], count[filled], (filled + (rows.first_line - 1)).astype(np.int32)))
     pages, length, sessions = map(np.concatenate, zip(*parts, strict=True))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tplrepro.datasets.reading import describe_content, file_blocks
 from tplrepro.lazy import extra
-from tplrepro.validation import check_choice, warn_caller
+from tplrepro.validation import check_choice
 
 DATA_VARIABLE = "TPLREPRO_DATA"
 CACHE_VARIABLE = "TPLREPRO_CACHE"
@@ -26,8 +26,7 @@ class Source:
 
     `filename` is its name in the cache, `patterns` are the names below TPLREPRO_DATA, the best first; `url`
     is None if no file can be used as published, and `remark` then says what to do. `known_hash` is the
-    published "algorithm:digest"; `content_sha256` is that of the unpacked known copy, and a difference is a
-    warning.
+    published "algorithm:digest"; `content_sha256` is that of the unpacked known copy.
     """
 
     title: str
@@ -140,7 +139,7 @@ def locate(name: str, path: str | Path | None = None, accept: Callable[[Path], b
 def fetch(name: str) -> Path:
     """Download the official file of a data set, a key of `SOURCES`, into the cache if it is not there; its path.
 
-    Raises ValueError if there is no file to download or its checksum is wrong, and
+    Raises ValueError if there is no file to download, its checksum is wrong or it is no archive, and
     requests.exceptions.RequestException if the download fails repeatedly.
     """
     with extra():
@@ -154,14 +153,19 @@ def fetch(name: str) -> Path:
             f"{source.remark}. Terms: {source.terms}. Cite: {source.cite}."
         )
     path = cache_folder() / source.filename
-    was_there = path.exists()
     files, urls = {source.filename: source.known_hash}, {source.filename: source.url}
     shelf = pooch.create(path.parent, base_url="", registry=files, urls=urls, retry_if_failed=RETRIES)
     headers = {"Accept-Encoding": "identity"}
     # A file in the cache is used again if its checksum is right, or if none is published.
     shelf.fetch(source.filename, downloader=pooch.HTTPDownloader(progressbar=True, timeout=TIMEOUT, headers=headers))
-    if not was_there:
-        _check_content(source, path)
+    with open(path, "rb") as file:
+        head = file.read(4096)
+    if not head.startswith(b"PK\x03\x04" if path.suffix == ".zip" else b"\x1f\x8b"):
+        path.unlink()
+        raise ValueError(
+            f"{source.title}: a {path.suffix} file was expected from {source.url}, found {describe_content(head)}; "
+            "nothing was kept: open the address in a browser, or pass path="
+        )
     return path
 
 
@@ -173,27 +177,9 @@ def is_official(name: str, path: str | Path) -> bool:
     source = SOURCES[name]
     if source.known_hash:
         return Path(path).is_file() and pooch.hashes.hash_matches(str(path), source.known_hash)
-    return source.content_sha256 is not None and _content_digest(path) == source.content_sha256
-
-
-def _content_digest(path: str | Path) -> str:
+    if source.content_sha256 is None:
+        return False
     digest = hashlib.sha256()
     for block in file_blocks(path, lambda: 1):
         digest.update(block)
-    return digest.hexdigest()
-
-
-def _check_content(source: Source, path: Path) -> None:
-    """A new download must be an archive; warn if its content differs from the known copy."""
-    with open(path, "rb") as file:
-        head = file.read(4096)
-    if not head.startswith(b"PK\x03\x04" if path.suffix == ".zip" else b"\x1f\x8b"):
-        path.unlink()
-        raise ValueError(
-            f"{source.title}: a {path.suffix} file was expected from {source.url}, found {describe_content(head)}; "
-            "nothing was kept: open the address in a browser, or pass path="
-        )
-    digest = source.content_sha256 and _content_digest(path)
-    if digest != source.content_sha256:
-        known = f"while the one known copy has {source.content_sha256}; copies in circulation differ"
-        warn_caller(f"{path}: the content has sha256 {digest}, {known}, so cite it")
+    return digest.hexdigest() == source.content_sha256

@@ -26,6 +26,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute
+from pandas.tseries.api import guess_datetime_format
 
 from tplrepro.datasets.reading import (
     DataFormatError,
@@ -175,11 +176,9 @@ def table_blocks(
         yield rows
 
 
-def rows_of_table(
-    path: str | Path, wanted: Mapping[str, Hashable], *, strict: bool = False, **options: Any
-) -> Iterator[Rows]:
+def rows_of_table(path: str | Path, wanted: Mapping[str, Hashable], **options: Any) -> Iterator[Rows]:
     """The columns of a CSV file with the usual types, block by block; see `table_blocks`."""
-    defects = Defects(strict, None, "as many fields as in line 1, any with a quote in quotes, and numbers as degrees")
+    defects = Defects("as many fields as in line 1, any with a quote in quotes, and numbers as degrees")
     return table_blocks(path, wanted, TYPES, defects, **options)
 
 
@@ -188,7 +187,7 @@ def line_of(row: int, path: str | Path, wanted: Mapping[str, Hashable], **option
     with warnings.catch_warnings(action="ignore"):
         for rows in rows_of_table(path, wanted, **options):
             if row < len(rows):
-                return rows.place(row)[0]
+                return rows.place(row)[1]
             row -= len(rows)
     raise DataFormatError(f"the file must stay as it is while it is read, found {row} rows fewer; read it again", path)
 
@@ -209,32 +208,15 @@ def read_counts(path: str | Path) -> pd.DataFrame:
     return pd.read_csv(BytesIO(content), sep=separator, decimal="," if has_decimal_comma else ".")
 
 
-DATES = {
-    r"[0-9]{1,2}\.[0-9]{1,2}\.[0-9]{4}": "%d.%m.%Y",
-    r"[0-9]{1,2}\.[0-9]{1,2}\.[0-9]{2}": "%d.%m.%y",
-    r"[0-9]{1,2}/(1[3-9]|2[0-9]|3[01])/[0-9]{4}": "%m/%d/%Y",
-    r"[0-9]{1,2}/[0-9]{1,2}/[0-9]{4}": "%d/%m/%Y",
-    r"[0-9]{1,2}-[0-9]{1,2}-[0-9]{4}": "%d-%m-%Y",
-    r"[0-9]{1,2}-[A-Z][a-z]{2}-[0-9]{4}": "%d-%b-%Y",
-    r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}": "%Y-%m-%d",
-}
-CLOCKS = {
-    "": "",
-    " [0-9]{1,2}:[0-9]{2}": " %H:%M",
-    " [0-9]{1,2}:[0-9]{2}:[0-9]{2}": " %H:%M:%S",
-    " [0-9]{1,2}:[0-9]{2} [AP]M": " %I:%M %p",
-    " [0-9]{1,2}:[0-9]{2}:[0-9]{2} [AP]M": " %I:%M:%S %p",
-}
-
-
 def likely_format(text: str) -> str:
     """The `time_format` that a text seems to follow, or an example of such a format.
 
     >>> likely_format("03.08.2022 10:00"), likely_format("8/31/2022")
     ('%d.%m.%Y %H:%M', '%m/%d/%Y')
     """
-    forms = (DATES[date] + CLOCKS[clock] for date in DATES for clock in CLOCKS if re.fullmatch(date + clock, text))
-    return next(forms, "%d.%m.%Y %H:%M")
+    with warnings.catch_warnings(action="ignore"):  # pandas says that it swaps day and month
+        is_year_first = re.match("[0-9]{4}", text) is not None
+        return guess_datetime_format(text, dayfirst=not is_year_first) or "%d.%m.%Y %H:%M"
 
 
 def whole_numbers(labels: list[str]) -> list[str] | list[int]:

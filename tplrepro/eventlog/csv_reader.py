@@ -54,7 +54,7 @@ def read_csv(
     for name in columns or {}:
         check_choice(name, "columns", wanted)
     wanted |= columns or {}
-    table, line = read_table(path, wanted, separator=separator, strict=strict, argument="columns=")
+    table, line = read_table(path, wanted, separator=separator, argument="columns=")
     events = pd.DataFrame({name: pyarrow.compute.fill_null(table[name], "").to_pandas() for name in wanted})
     remedy = "check the file, or pass columns= or time_format="
     return as_log(path, "row", events, line, strict=strict, remedy=remedy, time_format=time_format)

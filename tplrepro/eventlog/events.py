@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from tplrepro.datasets.reading import DataFormatError, Defects, finish
+from tplrepro.datasets.reading import DataFormatError, Defects, Place, finish
 from tplrepro.datasets.table import parse_times
 from tplrepro.eventlog.log import ACTIVITY, CASE, TIMESTAMP
 
@@ -30,17 +30,17 @@ def as_log(
     `remedy` if no event is valid.
     """
     times = parse_times(events[TIMESTAMP], time_format)
-    defects = Defects(strict, 0, "an event log")
+    defects = Defects(strict=strict)
 
-    def place(rows: np.ndarray) -> tuple[int, str]:
+    def place(rows: np.ndarray) -> Place:
         case, activity, time = events[[CASE, ACTIVITY, TIMESTAMP]].iloc[rows[0]]
-        return line(int(rows[0])), f"case {case!r}, activity {activity!r}, time {time!r}"
+        return path, line(int(rows[0])), f"case {case!r}, activity {activity!r}, time {time!r}"
 
     lacking = {f"{unit} without {name}": events[name] == "" for name in (CASE, ACTIVITY, TIMESTAMP)}
     good = np.ones(len(events), dtype=bool)
     for reason, lacks in (lacking | {f"{unit} with an unreadable {TIMESTAMP}": np.isnat(times)}).items():
         bad = np.flatnonzero(lacks & good)
-        defects.known(reason, bad.size, path, partial(place, bad))
+        defects.known(reason, bad.size, partial(place, bad))
         good[bad] = False
     if not good.any():
         counts = ", ".join(f"{count} times {reason}" for reason, count in defects.skipped.items()) or f"no {unit}s"
@@ -49,8 +49,10 @@ def as_log(
     cases, times = pd.factorize(events[CASE])[0][rows], times[rows]
     in_file = np.argsort(cases, kind="stable")
     back = (np.diff(cases[in_file]) == 0) & (times[in_file][1:] < times[in_file][:-1])
-    defects.out_of_order(int(back.sum()), path, partial(place, np.sort(rows[in_file[1:][back]])))
+    if strict and back.any():
+        _, number, content = place(np.sort(rows[in_file[1:][back]]))
+        raise DataFormatError(f"times must be in order, found {content}; pass strict=False to sort", path, number)
     order = np.lexsort((times, cases))
     frame = events[[CASE, ACTIVITY]].take(rows[order]).reset_index(drop=True)
     frame[TIMESTAMP] = pd.DatetimeIndex(times[order], tz="UTC")
-    return finish(frame, path, defects)
+    return finish(frame, path, defects, reordered=int(back.sum()))

@@ -37,7 +37,6 @@ def test_gowalla_and_kosarak_read_as_by_plain_readers(tmp_path, name):
     rows, repeated = plain.read(path.read_bytes(), 0, plain.visit)
     assert plain.content(frame) == (rows, repeated)
     assert str(frame["time"].dt.tz) == "UTC"
-    assert frame.attrs["reordered"] == 0  # newest first, as the official file
     frame = kosarak.synthetic(500, seed=2, path=path)
     expected, _ = plain.read(path.read_bytes(), 0, plain.session)
     columns = [(s, i, page) for s, session in enumerate(expected) for i, page in enumerate(session)]
@@ -131,8 +130,6 @@ def test_recorded_sets(real_data, module, name, rows, counts):
     assert len(frame) + sum(frame.attrs["skipped"].values()) == rows
     assert frame[list(counts)].nunique().to_dict() == counts
     assert frame.attrs["synthetic"] is False
-    if module is gowalla:
-        assert frame.attrs["reordered"] == 0
     if module is kosarak:
         assert frame.attrs["skipped"] == {}
         assert frame["page"].iloc[-4:].tolist() == [int(page) for page in path.read_bytes()[-99:].split()[-4:]]
