@@ -26,23 +26,13 @@ def condition_on(
     initial: ArrayLike,
     evidence: ArrayLike,
 ) -> ConditionedChain:
-    """The chain given what an adversary knows about a user's states from elsewhere.
+    """The chain given what an adversary knows about a user's states from elsewhere: its matrices change over time.
 
-    Given evidence, the states are still a Markov chain, whose matrices change over time. Evidence may raise a
-    TPL; `PriorFreeLoss` bounds the leakage for any evidence.
+    Evidence may raise a TPL; `PriorFreeLoss` bounds the leakage for any. Its entries (T, n) are
+    Pr(evidence about time t | l^t = k), finite and >= 0; only the ratios within a row count: ones are no
+    evidence, and a single 1 says where the user was. Transitions and the initial distribution as in
+    `forward_backward`, with its errors. Memory is O(T n^2): all matrices are dense.
 
-    Parameters
-    ----------
-    transitions : TransitionMatrix or array-like (n, n), Pr(l^{t+1} | l^t); or a list of T - 1 of these
-    initial : array-like (n,), distribution of the first state
-    evidence : array-like (T, n), Pr(evidence about time t | l^t = k), finite and >= 0
-        Only the ratios within a row count: ones are no evidence, and a single 1 says where the user was.
-
-    ImpossibleOutputError if no path of states explains the evidence; ValueError for arguments of other
-    shapes. Memory is O(T n^2): all matrices are dense.
-
-    Examples
-    --------
     >>> home_first = condition_on([[0.8, 0.2], [0.1, 0.9]], [0.5, 0.5], [[1, 0], [1, 1], [1, 1]])
     >>> home_first.backward[1].probabilities.round(4).tolist()
     [[0.9697, 0.0303], [0.4706, 0.5294]]

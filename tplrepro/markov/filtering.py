@@ -35,17 +35,9 @@ class FilteredChain(FrozenArrays):
     log_smoothed: np.ndarray  # Pr(l_t | o_1..o_T)
     log_evidence: np.ndarray  # Pr(o_1..o_T)
 
-    @property
-    def priors(self) -> np.ndarray:
-        return np.exp(self.log_priors)
-
-    @property
-    def posteriors(self) -> np.ndarray:
-        return np.exp(self.log_posteriors)
-
-    @property
-    def smoothed(self) -> np.ndarray:
-        return np.exp(self.log_smoothed)
+    priors = property(lambda self: np.exp(self.log_priors))
+    posteriors = property(lambda self: np.exp(self.log_posteriors))
+    smoothed = property(lambda self: np.exp(self.log_smoothed))
 
 
 def forward_backward(
@@ -65,8 +57,6 @@ def forward_backward(
     ImpossibleOutputError if no path of states explains the outputs up to some time; ValueError for shapes
     that do not fit, NaN or +inf, or if `initial` is not a distribution.
 
-    Examples
-    --------
     >>> likelihoods = np.log([[0.9, 0.1], [0.2, 0.8]])
     >>> result = forward_backward(likelihoods, [[0.5, 0.5], [0.1, 0.9]], [0.5, 0.5])
     >>> result.posteriors.round(4).tolist(), result.smoothed.round(4).tolist()
@@ -75,8 +65,7 @@ def forward_backward(
     0.262
     """
     steps, changes, states = chain_over_time(transitions)
-    if states is not None:
-        log_likelihoods = by_state(log_likelihoods, states, "log_likelihoods", (1,))
+    log_likelihoods = log_likelihoods if states is None else by_state(log_likelihoods, states, "log_likelihoods", (1,))
     likelihoods = as_numbers(log_likelihoods, "log_likelihoods must be numbers", "give -inf for impossible")
     if likelihoods.ndim < 2 or 0 in likelihoods.shape:
         raise ValueError(
@@ -84,10 +73,8 @@ def forward_backward(
             "give a row for each output"
         )
     *_, horizon, n = likelihoods.shape
-    if states is None:
-        states = range(n)
-    if not changes:
-        steps = steps * (horizon - 1)
+    states = range(n) if states is None else states
+    steps = steps if changes else steps * (horizon - 1)
     if len(steps) != horizon - 1:
         raise ValueError(
             f"{horizon} outputs need {horizon - 1} transition matrices, found {len(steps)}; "
@@ -101,12 +88,10 @@ def forward_backward(
     for t in range(horizon):
         if t:
             priors[..., t, :] = log_product(posteriors[..., t - 1, :], steps[t - 1])
-        observed = likelihoods[..., t, :]
-        posteriors[..., t, :], evidence = condition(priors[..., t, :], observed, f" of time {t}")
+        posteriors[..., t, :], evidence = condition(priors[..., t, :], likelihoods[..., t, :], f" of time {t}")
         log_evidence += evidence
     smoothed = posteriors + messages(likelihoods[..., ::-1, :], steps[::-1])[..., ::-1, :]
-    smoothed -= _log_sum(smoothed)[..., None]
-    return FilteredChain(priors, posteriors, smoothed, log_evidence)
+    return FilteredChain(priors, posteriors, smoothed - _log_sum(smoothed)[..., None], log_evidence)
 
 
 def chain_over_time(transitions: Any) -> tuple[list[TransitionMatrix], bool, Sequence | None]:

@@ -1,8 +1,8 @@
 """Chains behind series of numbers: Baum-Welch for Gaussian hidden Markov models, by hmmlearn.
 
-For series such as raw coordinates, a hidden state z_t moves by a transition matrix and emits the observation.
-Baum-Welch (section III.C of Rabiner: A Tutorial on Hidden Markov Models, 1989) finds a local maximum of the
-likelihood; the best of several starts is kept. Leakages of its matrix are about the hidden state.
+A hidden state z_t, such as an area behind raw coordinates, moves by a transition matrix and emits the
+observation. Baum-Welch (section III.C of Rabiner: A Tutorial on Hidden Markov Models, 1989) finds a local
+maximum of the likelihood; the best of several starts is kept. Leakages of its matrix are about z_t.
 """
 
 from collections.abc import Iterable
@@ -29,8 +29,6 @@ class HiddenChain(FrozenArrays):
     covariances: np.ndarray  # (n, d, d)
     log_likelihood: float  # of all series together, nats
     converged: bool  # the kept start ended by the tolerance, not by the cap on iterations
-    iterations: int  # of the kept start
-    restarts: np.ndarray  # log-likelihood at the end of each start, NaN for a start that failed
 
 
 def fit_hidden_chain(
@@ -43,18 +41,12 @@ def fit_hidden_chain(
 ) -> HiddenChain:
     """Fit a hidden Markov model by Baum-Welch, several times, and keep the likeliest.
 
-    Parameters
-    ----------
-    series : list of arrays (T,) or (T, d) of numbers, of any lengths T
-    restarts : int >= 1; half of the starts take their means from k-means, the others from random observations
-    max_iterations : int >= 1, for each start; warns if it stopped the start that is kept
+    `series` is a list of arrays (T,) or (T, d) of any lengths T. Half of the starts take their means from
+    k-means, the others from random observations; `max_iterations` limits each. Units do not matter; a prior
+    scatter of a thousandth of one observation's keeps covariances positive. Rows are not smoothed: see
+    `tplrepro.smoothed`. ValueError for missing values, a coordinate that does not vary, too few observations,
+    or if every start fails.
 
-    Units do not matter; a prior scatter of a thousandth of one observation's keeps covariances positive. Rows
-    are not smoothed: see `tplrepro.smoothed`. ValueError for missing values, a coordinate that does not vary,
-    too few observations, or if every start fails.
-
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> states = np.repeat(rng.integers(0, 2, 40), 10)  # stays of ten steps or more
     >>> observed = [5.0 * states + rng.normal(size=400)]
@@ -64,21 +56,15 @@ def fit_hidden_chain(
     """
     from threadpoolctl import threadpool_limits  # comes with scikit-learn, which hmmlearn needs
 
-    n_states = check_horizon(n_states, "n_states")
-    restarts = check_horizon(restarts, "restarts")
+    n_states, restarts = check_horizon(n_states, "n_states"), check_horizon(restarts, "restarts")
     max_iterations = check_horizon(max_iterations, "max_iterations")
     flat, lengths = _flat(series)
     _check_enough(flat, n_states)
     centre, scale = flat.mean(axis=0), flat.std(axis=0)
-    if (scale <= 1e-12 * np.maximum(np.abs(centre), 1e-290)).any():
-        constant = np.argmin(scale)
-        raise ValueError(
-            f"each coordinate must vary, found coordinate {constant} constant at {centre[constant]:g}; leave it out"
-        )
     standardised = (flat - centre) / scale
     models = [_start(n_states, standardised, start, rng, max_iterations) for start in range(restarts)]
     with threadpool_limits(1):  # the matrices are small: threads cost more than they save
-        ends = np.array([_run(model, standardised, lengths) for model in models])
+        ends = [_run(model, standardised, lengths) for model in models]
     if np.isnan(ends).all():
         raise ValueError(
             f"Baum-Welch must end with a valid chain, found none in {restarts} starts; give fewer states or more data"
@@ -87,19 +73,15 @@ def fit_hidden_chain(
     history = list(model.monitor_.history)  # hmmlearn also says "converged" when it runs out of iterations
     converged = len(history) >= 2 and history[-1] - history[-2] < TOLERANCE
     if not converged:
-        message = f"Baum-Welch stopped after {max_iterations} iterations before it converged; raise max_iterations"
-        warn_caller(message)
+        warn_caller(f"Baum-Welch stopped after {max_iterations} iterations before it converged; raise max_iterations")
     order = np.lexsort(model.means_.T[::-1])
-    ends -= len(flat) * np.log(scale).sum()
     return HiddenChain(
         matrix=TransitionMatrix(model.transmat_[np.ix_(order, order)], normalize=True),
         initial=model.startprob_[order] / model.startprob_.sum(),
         means=model.means_[order] * scale + centre,
         covariances=model.covars_[order] * np.outer(scale, scale),
-        log_likelihood=float(np.nanmax(ends)),
+        log_likelihood=float(np.nanmax(ends) - len(flat) * np.log(scale).sum()),
         converged=converged,
-        iterations=len(history),
-        restarts=ends,
     )
 
 
@@ -115,24 +97,30 @@ def _flat(series: Iterable[ArrayLike]) -> tuple[np.ndarray, list[int]]:
             "give one d, and wrap a single series in a list"
         )
     flat = np.concatenate([array.reshape(len(array), -1) for array in arrays])
-    infinite = flat[~np.isfinite(flat)]
-    if infinite.size:
-        raise ValueError(f"observations must be finite, found {infinite[0]}; split series at missing values")
+    if not np.isfinite(flat).all():
+        raise ValueError(
+            f"observations must be finite, found {flat[~np.isfinite(flat)][0]}; split series at missing values"
+        )
     return flat, [len(array) for array in arrays]
 
 
 def _check_enough(flat: np.ndarray, n_states: int) -> None:
-    distinct = len(np.unique(flat, axis=0))
     width = flat.shape[1]
     parameters = n_states * n_states - 1 + n_states * (width + width * (width + 1) // 2)
     for kind, number, needed in (
-        ("distinct observations as states", distinct, n_states),
+        ("distinct observations as states", len(np.unique(flat, axis=0)), n_states),
         ("observations as free parameters", len(flat), parameters),
     ):
         if number < needed:
             raise ValueError(
                 f"there must be as many {kind}, found {number} for {needed}; give fewer states or more data"
             )
+    constant = flat.std(axis=0) <= 1e-12 * np.maximum(np.abs(flat.mean(axis=0)), 1e-290)
+    if constant.any():
+        which = int(np.argmax(constant))
+        raise ValueError(
+            f"each coordinate must vary, found coordinate {which} constant at {flat[0, which]:g}; leave it out"
+        )
 
 
 def _start(n_states: int, flat: np.ndarray, start: int, rng: np.random.Generator, max_iterations: int):

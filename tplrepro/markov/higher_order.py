@@ -1,14 +1,11 @@
 """Chains of order k as chains over k-tuples, and the chain seen every few steps.
 
-In a chain of order k the next place depends on the last k places. With the tuple z_t = (l^{t-k+1}, ..., l^t)
-as state it is a first-order chain, to which everything in [1] applies, and the secret is the tuple.
-
-For k >= 2, tuples that end in different places have different successors: the rows of the one-step matrix
-have disjoint supports, L is the identity, and n releases leak n epsilon, whatever the data. This is an
-artefact of the overlap of tuples. Tuples k steps apart share no place: seen every k steps they form a
-first-order chain as well, and each block of k releases spends k epsilon on its tuple, as in w-event privacy
-with w = k. Use the leakage of that chain: `temporal_privacy_leakage(np.full(blocks, k * epsilon), ...)` on
-`every_kth(P, k)`.
+A chain of order k is a first-order chain over the tuples (l^{t-k+1}, ..., l^t), to which everything in [1]
+applies; the secret is the tuple. For k >= 2, tuples that end in different places have different successors: the
+rows of the one-step matrix have disjoint supports, L is the identity, and n releases leak n epsilon, whatever
+the data. This is an artefact of the overlap of tuples. Seen every k steps they share no place and form a
+first-order chain, in which each block of k releases spends k epsilon (w-event privacy with w = k). Use its
+leakage: `temporal_privacy_leakage(np.full(blocks, k * epsilon), ...)` on `every_kth(P, k)`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -40,18 +37,13 @@ def estimate_higher_order(
     Parameters
     ----------
     sequences, direction : as in `TransitionMatrix.from_sequences`
-    order : int >= 1, the k of the tuples
     smoothing : float >= 0, the s added to the counts of the steps that can occur: from (a, b) to each (b, c)
-    tuples : "observed", "all", or a list of tuples
-        The states: the tuples that occur, all k-tuples of the places that occur (smoothing then connects them
-        all), or those of a list, such as the states of another estimate.
+    tuples : "observed", "all" (of the places that occur; smoothing connects them), or a list of tuples
     labels : optional; the places that the codes 0..n-1 in the sequences stand for
 
     States are labelled by tuples, for order 1 by places. ValueError if no sequence has k places, for too many
     tuples, or a tuple without a successor, such as the last of a sequence: see `drop_dead_ends`.
 
-    Examples
-    --------
     >>> P = estimate_higher_order([["a", "b", "a", "a", "b", "a"]], order=2)
     >>> P.states, P.probabilities.tolist()
     ([('a', 'a'), ('a', 'b'), ('b', 'a')], [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
@@ -79,23 +71,19 @@ def every_kth(matrix: TransitionMatrix | ArrayLike, k: int) -> TransitionMatrix:
     >>> every_kth([[0.5, 0.5], [0.0, 1.0]], 2).probabilities.tolist()
     [[0.25, 0.75], [0.0, 1.0]]
     """
-    k = check_horizon(k, "k")
-    matrix = as_transition_matrix(matrix)
-    if k == 1:
-        return matrix
+    k, matrix = check_horizon(k, "k"), as_transition_matrix(matrix)
+    power = rows = matrix.probabilities
     if not matrix.is_sparse:
-        power = np.linalg.matrix_power(matrix.probabilities, k)
-        return TransitionMatrix(power, states=matrix.states, normalize=True)
-    if matrix.background.any():
+        power = np.linalg.matrix_power(rows, k)
+    elif k > 1 and matrix.background.any():
         raise ValueError(
             f"a sparse matrix must have background 0 here, found {matrix.background.max():.3g}; make it dense"
         )
-    power = matrix.probabilities
-    for _ in range(k - 1):
-        most = np.diff(matrix.probabilities.indptr)[power.indices].sum()  # fewer where entries coincide
-        _check_stored(most, "the power")
-        power = power @ matrix.probabilities
-    return TransitionMatrix(power, states=matrix.states, normalize=True)
+    else:
+        for _ in range(k - 1):
+            _check_stored(np.diff(rows.indptr)[power.indices].sum(), "the power")  # fewer where entries coincide
+            power = power @ rows
+    return matrix if k == 1 else TransitionMatrix(power, states=matrix.states, normalize=True)
 
 
 def _augmented(sequences: Any, order: int, labels: Sequence | None) -> Sequences:
@@ -111,7 +99,7 @@ def _augmented(sequences: Any, order: int, labels: Sequence | None) -> Sequences
     first = np.repeat(coded.offsets[:-1] - offsets[:-1], lengths) + np.arange(offsets[-1])
     distinct, codes = np.unique(coded.values[first[:, None] + np.arange(order)], axis=0, return_inverse=True)
     names = coded.labels.tolist() if labels is None else labels
-    tuples = np.fromiter((tuple(names[k] for k in row) for row in distinct.tolist()), object, len(distinct))
+    tuples = [tuple(names[k] for k in row) for row in distinct.tolist()]
     return Sequences(codes.reshape(-1), offsets, tuples, coded.users)
 
 
@@ -130,14 +118,16 @@ def _possible_steps(states: list, direction: str):
     import scipy.sparse
 
     overlaps: dict = {}
-    ends = np.array([overlaps.setdefault(state[1:], len(overlaps)) for state in states])
-    begins = np.array([overlaps.setdefault(state[:-1], len(overlaps)) for state in states])
-    size, n = len(overlaps), len(states)
-    steps = np.bincount(ends, minlength=size) @ np.bincount(begins, minlength=size)
-    _check_stored(int(steps), "the chain")
-    from_end = scipy.sparse.csr_array((np.ones(n), (np.arange(n), ends)), shape=(n, size))
-    to_begin = scipy.sparse.csr_array((np.ones(n), (begins, np.arange(n))), shape=(size, n))
-    return from_end @ to_begin if direction == "forward" else (from_end @ to_begin).T
+    ends = [overlaps.setdefault(state[1:], len(overlaps)) for state in states]
+    begins = [overlaps.setdefault(state[:-1], len(overlaps)) for state in states]
+    n = len(states)
+    from_end, from_begin = (
+        scipy.sparse.csr_array((np.ones(n), (range(n), overlap)), shape=(n, len(overlaps)))
+        for overlap in (ends, begins)
+    )
+    _check_stored(int(from_end.sum(axis=0) @ from_begin.sum(axis=0)), "the chain")
+    steps = from_end @ from_begin.T
+    return steps if direction == "forward" else steps.T
 
 
 def _check_stored(stored: int, name: str) -> None:

@@ -1,7 +1,7 @@
-"""Sequences of states, coded as the numbers 0..n-1, from every kind of input.
+"""Sequences of states from every kind of input, stored flat: one array of codes 0..n-1, and each sequence's offset.
 
 States are labels: places, pages, activities, or any whole numbers. The code of a state is its position among
-the states of one analysis. Sequences are stored flat, as one array of codes and the offset of each sequence.
+the states of one analysis.
 """
 
 import itertools
@@ -27,15 +27,6 @@ BLOCK = 1 << 20
 class Sequences(FrozenArrays):
     """Sequences of states, iterable as integer arrays; no array in them can be changed.
 
-    Parameters
-    ----------
-    values : int array (m,), codes 0..n-1 of the states, one sequence after the other
-    offsets : int64 array (k + 1,); sequence i is ``values[offsets[i]:offsets[i + 1]]``
-    labels : sequence (n,), what each code stands for: a cell, a page, an area
-    users : sequence (k,), the user of each sequence; a user may have several
-
-    Examples
-    --------
     >>> s = Sequences(np.array([0, 1, 1, 0, 2]), np.array([0, 3, 5]), np.array(["a", "b", "c"]), np.array([7, 9]))
     >>> [v.tolist() for v in s], s.n_transitions
     ([[0, 1, 1], [0, 2]], 3)
@@ -43,16 +34,15 @@ class Sequences(FrozenArrays):
     ['a', 'c']
     """
 
-    values: np.ndarray
-    offsets: np.ndarray
-    labels: np.ndarray
-    users: np.ndarray
+    values: np.ndarray  # (m,), codes 0..n-1 of the states, one sequence after the other
+    offsets: np.ndarray  # (k + 1,); sequence i is values[offsets[i] : offsets[i + 1]]
+    labels: np.ndarray  # (n,), what each code stands for: a cell, a page, an area
+    users: np.ndarray  # (k,), the user of each sequence; a user may have several
 
     def __post_init__(self):
         values = np.asanyarray(self.values, None if len(self.values) else np.int32)  # an empty list has no type
         offsets = np.asarray(self.offsets, dtype=np.int64)
-        labels = _array_of(self.labels)
-        users = _array_of(self.users)
+        labels, users = _array_of(self.labels), _array_of(self.users)
         checked_states(labels.tolist())
         if values.ndim != 1 or values.dtype.kind not in "iu" or np.ma.is_masked(values):
             raise ValueError(
@@ -78,8 +68,7 @@ class Sequences(FrozenArrays):
                     "give each a label"
                 )
             _release(values)
-        for name, array in {"values": values, "offsets": offsets, "labels": labels, "users": users}.items():
-            object.__setattr__(self, name, array)
+        vars(self).update(values=values, offsets=offsets, labels=labels, users=users)
         super().__post_init__()
 
     @classmethod
@@ -131,10 +120,7 @@ class Sequences(FrozenArrays):
         return self.gather(self.offsets[:-1][which], self.offsets[1:][which], which)
 
     def blocks(self, size: int = BLOCK) -> Iterator["Sequences"]:
-        """These sequences in parts of about `size` values, which limits the memory of work on each.
-
-        A part may begin with the last value of the one before, so that no step of a long sequence is lost.
-        """
+        """These sequences in parts of about `size` values; no step is lost, a cut value is in both parts."""
         if len(self.values) <= size:
             yield self
             return
@@ -174,20 +160,13 @@ class Sequences(FrozenArrays):
 
 
 def as_sequences(data: Any, n_states: int | None = None, states: Iterable | None = None) -> Sequences:
-    """Sequences of any kind as `Sequences`; by default the states are the values seen, sorted.
+    """Sequences of any kind as `Sequences`.
 
-    Parameters
-    ----------
-    data : Sequences, whose labels and users are kept; a DataFrame with the columns user, time and state; a mapping
-        from each user to her sequence or sequences; or an iterable of sequences of whole numbers or labels
-    n_states : int, optional; the states are then the whole numbers 0..n-1
-    states : the labels of all states in their order, optional
+    `data` are Sequences, whose labels and users are kept; a DataFrame with the columns user, time and state; a
+    mapping from each user to her sequence or sequences; or an iterable of sequences of whole numbers or labels.
+    The states are the values seen, sorted; or `states`, all labels in their order; or 0..n_states-1. ValueError
+    for no states, missing values, labels that cannot be sorted, or a state not allowed.
 
-    ValueError for no states, nested sequences, missing values, labels that cannot be sorted, or a state not
-    allowed.
-
-    Examples
-    --------
     >>> seen = as_sequences([[30, 7, 7], [7, 30]])
     >>> seen.labels.tolist(), [s.tolist() for s in seen]
     ([7, 30], [[1, 0, 0], [0, 1]])
@@ -250,9 +229,8 @@ def _coded(data) -> Sequences:
     nonempty = [array for array in arrays if array.size] or [np.empty(0, np.int32)]
     # Together, int64 and uint64 would become floats, in which large labels are equal.
     exact = None if np.result_type(*nonempty).kind in "iuO" else object
-    return Sequences.from_flat(
-        np.concatenate(nonempty, dtype=exact), np.cumsum([0, *map(len, arrays)]), _array_of(users)
-    )
+    states, offsets = np.concatenate(nonempty, dtype=exact), np.cumsum([0, *map(len, arrays)])
+    return Sequences.from_flat(states, offsets, _array_of(users))
 
 
 def _from_frame(frame) -> Sequences:
@@ -338,7 +316,8 @@ def _release(values: np.ndarray) -> None:
 
 def _whole_number(value: Any) -> int | None:
     with suppress(TypeError, OverflowError, ValueError):  # numpy.timedelta64, NaN
-        return int(value.real) if value == round(value.real) else None
+        if value == round(value.real):
+            return int(value.real)
     return None
 
 

@@ -52,8 +52,7 @@ def user_matrices(
 ) -> Iterator[tuple[np.ndarray, dict[str, np.ndarray]]]:
     """Numbers (M,) of users with equally many states n, and their matrices (M, n, n) of each side.
 
-    User u has the sequences from first[u] to first[u + 1]. Matrices are NaN for a user with a state that is
-    never left where there is neither smoothing nor a prior.
+    User u has the sequences from first[u] to first[u + 1]. Matrices that do not exist are NaN.
     """
     n = sequences.n_states
     owner = np.repeat(np.arange(first.size - 1), np.diff(sequences.offsets[first]))  # the user of each value
@@ -74,20 +73,12 @@ def user_matrices(
         stop = int(np.searchsorted(sizes[users], size, side="right"))
         stop = min(stop, start + max(1, ENTRIES // size**2))
         members, now = users[start:stop], later[steps[start] : steps[stop]]
-        cells = np.ravel_multi_index(
-            (place[owner[now]] - start, state[now - 1], state[now]), (members.size, size, size)
-        )
-        counts = np.bincount(cells, minlength=members.size * size**2).reshape(-1, size, size)
+        shape = members.size, size, size
+        cells = np.ravel_multi_index((place[owner[now]] - start, state[now - 1], state[now]), shape)
+        counts = np.bincount(cells, minlength=members.size * size**2).reshape(shape)
         places = visited[begin[members][:, None] + np.arange(size)] if size < n else None
-        yield (
-            members,
-            {
-                side: _estimates(
-                    counts.swapaxes(1, 2) if side == "backward" else counts, places, prior, smoothing, weight
-                )
-                for side, prior in pooled.items()
-            },
-        )
+        of_side = {"forward": counts, "backward": counts.swapaxes(1, 2)}
+        yield members, {side: _estimates(of_side[side], places, P, smoothing, weight) for side, P in pooled.items()}
         start = stop
 
 

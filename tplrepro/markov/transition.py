@@ -1,9 +1,8 @@
 """Transition matrices: the adversary's knowledge of temporal correlation (Definition 3 of [1]).
 
 A forward matrix holds Pr(l^t | l^{t-1}) (row: where the user was; column: where she is now), a backward
-matrix Pr(l^{t-1} | l^t). Estimates are maximum likelihood with Laplacian smoothing (section 3.1 of [1]):
-(count + s) / (row total + n s). With many states, row i is a few stored probabilities over a constant
-`background[i]`; such a matrix stays sparse.
+matrix Pr(l^{t-1} | l^t). Estimates are maximum likelihood with Laplacian smoothing (section 3.1 of [1]). With
+many states, row i is a few stored probabilities over a constant `background[i]`; such a matrix stays sparse.
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,8 +30,7 @@ from tplrepro.validation import (
 
 #: From this many states on, estimates are kept sparse unless asked otherwise (a dense matrix would take 128 MB).
 SPARSE_FROM = 4096
-RECTANGULAR = "must be a rectangular array of numbers"
-ROWS = "give n rows of n of them"
+ROWS = ("must be a rectangular array of numbers", "give n rows of n of them")
 
 
 class TransitionMatrix(FrozenArrays):
@@ -77,7 +75,7 @@ class TransitionMatrix(FrozenArrays):
         elif background is not None:
             raise ValueError("background needs a scipy.sparse matrix, found a dense one; add it to the rows")
         else:
-            rows = np.ascontiguousarray(as_numbers(probabilities, f"a transition matrix {RECTANGULAR}", ROWS))
+            rows = np.ascontiguousarray(as_numbers(probabilities, f"a transition matrix {ROWS[0]}", ROWS[1]))
             check_square(rows)
             check_entries(rows)
             self.probabilities = rows / _divisors(rows.sum(axis=1), normalize)[:, None]
@@ -95,11 +93,10 @@ class TransitionMatrix(FrozenArrays):
         direction: str = "forward",
         sparse: bool | None = None,
     ) -> Self:
-        """The maximum-likelihood estimate with Laplacian smoothing, the s >= 0 added to every count.
+        """The maximum-likelihood estimate (count + s) / (row total + n s), with Laplacian smoothing s >= 0.
 
-        `sequences`, `n_states` and `states` as in `as_sequences`: by default the states are the values seen.
-        "forward" estimates Pr(l^t | l^{t-1}), "backward" Pr(l^{t-1} | l^t); `sparse` defaults to 4,096 states
-        or more.
+        `sequences`, `n_states` and `states` as in `as_sequences`. "forward" estimates Pr(l^t | l^{t-1}),
+        "backward" Pr(l^{t-1} | l^t); `sparse` defaults to 4,096 states or more.
 
         >>> P = TransitionMatrix.from_sequences([[7, 30, 30, 7], [30, 7]])
         >>> P.states, P.probabilities.round(6).tolist()
@@ -167,9 +164,7 @@ class TransitionMatrix(FrozenArrays):
 
     def __repr__(self) -> str:
         kind = f"sparse, {self.probabilities.nnz} stored" if self.is_sparse else "dense"
-        if isinstance(self._states, range):
-            return f"TransitionMatrix({self.n_states} states, {kind})"
-        labels = [repr(label) for label in self._states]
+        labels = [*map(repr, self._states)]
         if len(labels) > 4:
             labels[2:-1] = ["..."]
         return f"TransitionMatrix({self.n_states} states {', '.join(labels)}; {kind})"
@@ -179,9 +174,7 @@ class TransitionMatrix(FrozenArrays):
 
     def to_numpy(self) -> np.ndarray:
         """All probabilities as a dense array (n, n)."""
-        if not self.is_sparse:
-            return self.probabilities
-        return np.vstack([self.row(i) for i in range(self.n_states)])
+        return _filled(self.probabilities, self.background) if self.is_sparse else self.probabilities
 
     toarray = to_numpy  # as SciPy calls it
 
@@ -224,23 +217,14 @@ class TransitionMatrix(FrozenArrays):
     def row(self, index: int) -> np.ndarray:
         """Transition probabilities from the state with this number, (n,); IndexError for no state's number."""
         self._check_index(index)
-        if not self.is_sparse:
-            return self.probabilities[index]
-        matrix = self._probabilities
-        stored = slice(*matrix.indptr[index : index + 2])
-        dense = np.full(self.n_states, self.background[index])
-        dense[matrix.indices[stored]] = matrix.data[stored]
-        return dense
+        row = self.probabilities[[index]]
+        return (_filled(row, self.background[[index]]) if self.is_sparse else row)[0]
 
     def column(self, index: int) -> np.ndarray:
         """Transition probabilities to the state with this number, (n,); IndexError for no state's number."""
         self._check_index(index)
-        if not self.is_sparse:
-            return self.probabilities[:, index]
-        dense = self.background.copy()
-        stored = self.probabilities[:, [index]].tocoo()
-        dense[stored.coords[0]] = stored.data
-        return dense
+        column = self.probabilities[:, [index]]
+        return (_filled(column, self.background) if self.is_sparse else column)[:, 0]
 
     def _check_index(self, index: int) -> None:
         if not (isinstance(index, (int, np.integer)) and 0 <= index < self.n_states):
@@ -300,8 +284,7 @@ def as_transition_matrix(matrix: Any) -> TransitionMatrix:
 def drop_dead_ends(counts: Any, states: Iterable | None = None) -> tuple[Any, list]:
     """Leave out states until each remaining one has a step to, and from, a remaining one.
 
-    Real sequences often end at a place that was seen only there: without smoothing it has no row. Returns the
-    counts, csr_array (m, m), and the labels of the states kept; ValueError if there are none.
+    Returns the counts, csr_array (m, m), and the labels of the states kept; ValueError if there are none.
 
     >>> counts, states = drop_dead_ends([[1, 1, 0], [2, 0, 1], [0, 0, 0]], states=["a", "b", "c"])
     >>> states, counts.toarray().tolist()
@@ -321,6 +304,14 @@ def drop_dead_ends(counts: Any, states: Iterable | None = None) -> tuple[Any, li
                 "give longer sequences or smooth"
             )
         matrix = matrix[alive][:, alive]
+
+
+def _filled(stored: Any, background: np.ndarray) -> np.ndarray:
+    """Sparse rows as a dense array, with the background of each row where nothing is stored."""
+    dense = np.repeat(background[:, None], stored.shape[1], axis=1)
+    entries = stored.tocoo()
+    dense[entries.coords] = entries.data
+    return dense
 
 
 def checked_counts(counts: Any, states: Iterable | None = None) -> tuple[Any, Any]:
@@ -349,11 +340,11 @@ def _sparse(matrix: Any, name: str):
     """Finite numbers >= 0 as a new csr_array (n, n)."""
     import scipy.sparse
 
-    must = f"{name} {RECTANGULAR}"
-    stored = matrix.tocsr() if hasattr(matrix, "tocsr") else as_numbers(matrix, must, ROWS)
+    must, remedy = f"{name} {ROWS[0]}", ROWS[1]
+    stored = matrix.tocsr() if hasattr(matrix, "tocsr") else as_numbers(matrix, must, remedy)
     check_square(stored, name)
     result = scipy.sparse.csr_array(stored, copy=True)
-    result.data = as_numbers(result.data, must, ROWS)
+    result.data = as_numbers(result.data, must, remedy)
     result.sum_duplicates()
     check_entries(result.data, name)
     return result
@@ -362,8 +353,7 @@ def _sparse(matrix: Any, name: str):
 def _checked_sparse(probabilities, background, normalize: bool) -> tuple[Any, np.ndarray]:
     matrix = _sparse(probabilities, "probabilities")
     stored = np.diff(matrix.indptr)
-    background = 0.0 if background is None else background
-    rest = as_numbers(background, "background must be numbers", "give one for each row")
+    rest = as_numbers(0.0 if background is None else background, "background must be numbers", "give one for each row")
     rest = np.broadcast_to(rest, stored.shape)
     check_entries(rest, "background probabilities")
     divisors = _divisors(matrix.sum(axis=1) + rest * (stored.size - stored), normalize)

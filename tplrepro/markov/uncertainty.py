@@ -1,11 +1,8 @@
 """Uncertainty of an estimated chain: draws of the matrix, posterior or bootstrap, and intervals of its leakage.
 
 A row of counts with a Dirichlet prior of pseudo-count s has the posterior Dirichlet(count + s), whose mean is
-the estimate with Laplacian smoothing s. The bootstrap redraws sequences (or users) with replacement.
-
-Leakage is a maximum over pairs of states and sets of columns, so noise in the matrix raises it: draws often
-lie above the leakage of the estimate, and an interval need not contain it. With a small s and few counts a
-posterior draw is much more peaked than the mean of the posterior; this difference is a finding, not an error.
+the estimate with Laplacian smoothing s. The bootstrap redraws sequences (or users) with replacement. Leakage is
+a maximum, so noise in the matrix raises it: an interval need not contain the leakage of the estimate.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -30,21 +27,16 @@ def posterior_draws(
 ) -> Iterator[TransitionMatrix]:
     """Matrices from the posterior of independent Dirichlet rows.
 
-    Parameters
-    ----------
-    counts : as in `TransitionMatrix.from_counts`, with the same errors; transposed for backward matrices
-    smoothing : float >= 0, the prior pseudo-count of each state (1: uniform prior, 0.5: Jeffreys')
-        0 is the improper prior under which steps never seen stay impossible.
+    `counts` as in `TransitionMatrix.from_counts`, with the same errors; transposed for backward matrices.
+    `smoothing` >= 0 is the prior pseudo-count of each state (1: uniform prior, 0.5: Jeffreys', 0: the improper
+    prior under which steps never seen stay impossible).
 
-    Examples
-    --------
     >>> draws = posterior_draws([[8, 2], [1, 9]], smoothing=1.0, draws=1000, rng=np.random.default_rng(0))
     >>> stays = np.mean([P.probabilities[0, 0] for P in draws])
     >>> bool(abs(stays - (8 + 1) / (10 + 2)) < 0.02)
     True
     """
-    draws = check_horizon(draws, "draws")
-    smoothing = check_smoothing(smoothing)
+    draws, smoothing = check_horizon(draws, "draws"), check_smoothing(smoothing)
     table, states = checked_counts(counts)
     TransitionMatrix.from_counts(table, smoothing, states)  # counts without an estimate have no posterior
     if table.shape[0] > LARGEST_DENSE:
@@ -72,24 +64,18 @@ def bootstrap_draws(
     estimate: Callable[[Sequences], Any],
     groups: Iterable[Hashable] | None = None,
 ) -> Iterator:
-    """Estimates from sequences that are redrawn with replacement.
+    """Estimates from sequences, as in `tplrepro.markov.as_sequences`, that are redrawn with replacement.
 
-    Parameters
-    ----------
-    sequences : as in `tplrepro.markov.as_sequences`
-    estimate : function of the `Sequences` drawn; their states are those of the whole sample, visited or not
-    groups : a hashable for each sequence: draw groups together, such as the sequences of one user
+    `estimate` takes the `Sequences` drawn, whose states are those of the whole sample. `groups` names the group
+    of each sequence, such as its user: groups are drawn together.
 
-    Examples
-    --------
     >>> rng = np.random.default_rng(1)
     >>> smooth = lambda sample: TransitionMatrix.from_sequences(sample, smoothing=0.5)
     >>> draws = bootstrap_draws([[0, 1, 1], [1, 0, 1]], draws=3, rng=rng, estimate=smooth)
     >>> [P.probabilities[1].round(3).tolist() for P in draws]
     [[0.5, 0.5], [0.833, 0.167], [0.167, 0.833]]
     """
-    draws = check_horizon(draws, "draws")
-    coded = as_sequences(sequences)
+    draws, coded = check_horizon(draws, "draws"), as_sequences(sequences)
     members: dict = {}  # the sequences of each group, groups by first appearance
     names = list(range(len(coded)) if groups is None else groups)
     if len(names) != len(coded):
@@ -120,9 +106,7 @@ def bootstrap_counts(sequences: Any, draws: int, *, rng: np.random.Generator, pr
     import pandas as pd
     import scipy.sparse
 
-    draws = check_horizon(draws, "draws")
-    coded = as_sequences(sequences)
-    n = coded.n_states
+    draws, coded = check_horizon(draws, "draws"), as_sequences(sequences)
     users, names = pd.factorize(coded.users, use_na_sentinel=False)
     coded = replace(coded, users=users)
     counts, _ = count_transitions(coded)
@@ -143,7 +127,8 @@ def bootstrap_counts(sequences: Any, draws: int, *, rng: np.random.Generator, pr
                     by_user = scipy.sparse.coo_array((np.ones(user.size), (user, kind)), shape=shape)
                     total += times[:, members] @ by_user.tocsr()
                 for one in total:
-                    yield scipy.sparse.coo_array((one, (steps // n, steps % n)), shape=(n, n)).tocsr()
+                    places = np.unravel_index(steps, counts.shape)
+                    yield scipy.sparse.coo_array((one, places), shape=counts.shape).tocsr()
                     bar.update()
 
     return redrawn()
@@ -161,10 +146,9 @@ class LeakageInterval(FrozenArrays):
 
 
 def leakage_interval(draws: Iterable, function: Callable, confidence: float = 0.9) -> LeakageInterval:
-    """The interval of any function of the matrix over draws of it.
+    """The interval of a number, which may be infinite, or array that `function` makes of each draw.
 
-    `function` takes a draw and returns a number, which may be infinite, or an array of fixed shape. The ends
-    are values of draws, rounded outwards. ValueError for fewer than 2 / (1 - confidence) draws, or NaN.
+    The ends are values of draws, rounded outwards. ValueError for fewer than 2 / (1 - confidence) draws, or NaN.
 
     >>> from tplrepro import PrivacyLossFunction
     >>> draws = posterior_draws([[80, 20], [10, 90]], 1.0, draws=200, rng=np.random.default_rng(3))
