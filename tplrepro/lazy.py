@@ -60,6 +60,7 @@ MOVED: dict[str, tuple[str, ...]] = {
     "experiments.datasets.gowalla": ("gowalla.synthetic",),
     "experiments.datasets.kosarak": ("kosarak.synthetic",),
     "experiments.datasets.gaze": ("gaze.synthetic",),
+    "experiments.datasets.hidden": ("markov.fit_hidden_chain",),
     "experiments": ("tpl.comparison", "tpl.claims", "tpl.figures", "tpl.timing", "tpl.provenance"),
     "experiments.dphmm": ("dphmm.drawing", "dphmm.evaluation", "dphmm.mobility", "dphmm.running_example"),
     "experiments.dphmm.local_mechanism": ("dphmm.LocalMechanism",),

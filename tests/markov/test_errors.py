@@ -13,7 +13,6 @@ from tplrepro.markov.filtering import ImpossibleOutputError, condition, forward_
 
 EYE, SPARSE, HALVES = np.eye(2), scipy.sparse.eye_array(2), [0.5, 0.5]
 RNG = np.random.default_rng(0)
-NUMBERS = np.random.default_rng(0).normal(size=50)
 
 
 def arrays(values, offsets, labels, users):
@@ -48,13 +47,6 @@ CALLS = [
     (lambda: condition(np.log(HALVES), np.zeros(3)), r"one value for each state, found shape \(3,\)"),
     (lambda: forward_backward([[0, -np.inf], [-np.inf, 0]], EYE, HALVES), "the output of time 1 has none"),
     (lambda: condition(np.array([0.0, -np.inf]), np.array([-np.inf, 0.0])), "the output has none"),
-    (lambda: markov.fit_hidden_chain([], 1, rng=RNG), "at least one observation, found none"),
-    (lambda: markov.fit_hidden_chain(NUMBERS, 1, rng=RNG), "wrap a single series in a list"),
-    (lambda: markov.fit_hidden_chain([NUMBERS, np.ones((3, 2))], 1, rng=RNG), "with one d, found"),
-    (lambda: markov.fit_hidden_chain([np.append(NUMBERS, np.nan)], 1, rng=RNG), "must be finite, found nan"),
-    (lambda: markov.fit_hidden_chain([np.ones(50)], 1, rng=RNG), "coordinate 0 constant at 1"),
-    (lambda: markov.fit_hidden_chain([np.repeat([0.0, 1.0], 50)], 3, rng=RNG), "as states, found 2 for 3"),
-    (lambda: markov.fit_hidden_chain([NUMBERS[:10]], 3, rng=RNG), "as free parameters, found 10 for 14"),
     (lambda: markov.estimate_higher_order([[], [0]]), "found at most 1"),
     (lambda: markov.estimate_higher_order([[0, 1, 2]], labels=["a", "b"]), r"unknown state 2 .* allowed are \[0, 1\]"),
     (lambda: markov.estimate_higher_order([[0, 1]], tuples="few"), "'all' or a list of tuples, found 'few'"),

@@ -15,7 +15,6 @@ _EXPORTS = {
     "forward_backward": "filtering",
     "estimate_higher_order": "higher_order",
     "every_kth": "higher_order",
-    "fit_hidden_chain": "hidden",
     "bootstrap_counts": "uncertainty",
     "bootstrap_draws": "uncertainty",
     "leakage_interval": "uncertainty",

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from tplrepro.markov import fit_hidden_chain, forward_backward
+from experiments.datasets import hidden
+from experiments.datasets.hidden import fit_hidden_chain
+from tplrepro.markov import forward_backward
 
 MATRIX = np.array([[0.9, 0.1, 0.0], [0.05, 0.85, 0.1], [0.1, 0.0, 0.9]])
 
@@ -32,20 +34,21 @@ def test_recovers_a_known_gaussian_chain_and_for_one_state_the_normal_distributi
     inferred = [forward_backward(one, chain.matrix, chain.initial) for one in log_likelihoods]
     assert min((one.smoothed.argmax(axis=1) == true).mean() for one, true in zip(inferred, states, strict=True)) > 0.98
     assert chain.log_likelihood == pytest.approx(sum(one.log_evidence for one in inferred))
-    x = np.random.default_rng(0).normal(size=500)
+    x = np.random.default_rng(0).normal(size=(500, 1))
     chain = fit_hidden_chain([x], 1, rng=np.random.default_rng(0), restarts=1)
     assert chain.matrix.probabilities.tolist() == [[1.0]]
     assert chain.means[0, 0] == pytest.approx(x.mean())
     assert chain.covariances[0, 0, 0] == pytest.approx(x.var(), rel=1e-4)
 
 
-def test_units_do_not_matter_and_running_out_of_iterations_is_said(moving):
+def test_units_do_not_matter_and_running_out_of_iterations_is_said(moving, monkeypatch):
     _, series = moving
     two_units = series[1], series[1] * 1e-5 + 7.0
     plain, scaled = (fit_hidden_chain([one], 3, rng=np.random.default_rng(1), restarts=2) for one in two_units)
     assert scaled.matrix.probabilities == pytest.approx(plain.matrix.probabilities, abs=1e-6)
     assert (scaled.means - 7.0) * 1e5 == pytest.approx(plain.means, abs=1e-5)
     assert scaled.log_likelihood == pytest.approx(plain.log_likelihood - 2 * len(series[1]) * np.log(1e-5))
+    monkeypatch.setattr(hidden, "MOST_ITERATIONS", 2)
     with pytest.warns(UserWarning, match="stopped after 2 iterations"):
-        chain = fit_hidden_chain([series[1]], 3, rng=np.random.default_rng(0), restarts=1, max_iterations=2)
+        chain = fit_hidden_chain([series[1]], 3, rng=np.random.default_rng(0), restarts=1)
     assert not chain.converged

@@ -1,0 +1,90 @@
+"""Chains behind series of numbers: Baum-Welch for Gaussian hidden Markov models, by hmmlearn.
+
+A hidden state z_t, such as an area behind raw coordinates, moves by a transition matrix and emits the
+observation. Baum-Welch (section III.C of Rabiner: A Tutorial on Hidden Markov Models, 1989) finds a local
+maximum of the likelihood; the best of several starts is kept. Leakages of its matrix are about z_t.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from hmmlearn.hmm import GaussianHMM
+from threadpoolctl import threadpool_limits
+
+from tplrepro import TransitionMatrix
+from tplrepro.validation import warn_caller
+
+#: A start ends when its log-likelihood grows by less, in nats, or after so many iterations.
+TOLERANCE, MOST_ITERATIONS = 1e-4, 500
+
+
+@dataclass(frozen=True)
+class HiddenChain:
+    """A fitted hidden Markov model; its n states are ordered by their means, first coordinate first."""
+
+    matrix: TransitionMatrix  # Pr(z_t | z_{t-1})
+    initial: np.ndarray  # (n,), the distribution of z_1
+    means: np.ndarray  # (n, d), of what the states emit
+    covariances: np.ndarray  # (n, d, d)
+    log_likelihood: float  # of all series together, nats
+    converged: bool  # the kept start ended by the tolerance, not by the cap on iterations
+
+
+def fit_hidden_chain(
+    series: list[np.ndarray], n_states: int, *, rng: np.random.Generator, restarts: int
+) -> HiddenChain:
+    """The likeliest of several starts, for series (T, d) of any lengths T; rows are not smoothed.
+
+    Half of the starts take their means from k-means, the others from random observations. Units do not matter;
+    a prior scatter of a thousandth of one observation's keeps covariances positive.
+    """
+    flat, lengths = np.concatenate(series), [len(one) for one in series]
+    centre, scale = flat.mean(axis=0), flat.std(axis=0)
+    standardised = (flat - centre) / scale
+    models = [_start(n_states, standardised, start, rng) for start in range(restarts)]
+    with threadpool_limits(1):  # the matrices are small: threads cost more than they save
+        ends = [_run(model, standardised, lengths) for model in models]
+    model = models[int(np.nanargmax(ends))]
+    history = list(model.monitor_.history)  # hmmlearn also says "converged" when it runs out of iterations
+    converged = len(history) >= 2 and history[-1] - history[-2] < TOLERANCE
+    if not converged:
+        warn_caller(f"Baum-Welch stopped after {MOST_ITERATIONS} iterations before it converged")
+    order = np.lexsort(model.means_.T[::-1])
+    return HiddenChain(
+        matrix=TransitionMatrix(model.transmat_[np.ix_(order, order)], normalize=True),
+        initial=model.startprob_[order] / model.startprob_.sum(),
+        means=model.means_[order] * scale + centre,
+        covariances=model.covars_[order] * np.outer(scale, scale),
+        log_likelihood=float(np.nanmax(ends) - len(flat) * np.log(scale).sum()),
+        converged=converged,
+    )
+
+
+def _start(n_states: int, flat: np.ndarray, start: int, rng: np.random.Generator) -> GaussianHMM:
+    # Only the prior scatter acts on the covariances: a weight of 1 adds no pseudo-observations.
+    model = GaussianHMM(
+        n_states,
+        covariance_type="full",
+        covars_prior=1e-3,
+        covars_weight=1.0,
+        random_state=int(rng.integers(2**31 - 1)),
+        n_iter=MOST_ITERATIONS,
+        tol=TOLERANCE,
+        init_params="c" if start % 2 else "mc",
+    )
+    if start % 2:
+        model.means_ = rng.choice(np.unique(flat, axis=0), n_states, replace=False)
+    # hmmlearn itself starts at nearly deterministic rows, which Baum-Welch seldom leaves.
+    model.startprob_ = np.full(n_states, 1.0 / n_states)
+    model.transmat_ = rng.dirichlet(np.full(n_states, 2.0), size=n_states)
+    return model
+
+
+def _run(model: GaussianHMM, flat: np.ndarray, lengths: list[int]) -> float:
+    """The log-likelihood at the end of one start, NaN if it fails."""
+    try:
+        model.fit(flat, lengths)
+        valid = np.allclose(model.transmat_.sum(axis=1), 1.0) and np.isfinite(model.transmat_).all()
+        return float(model.score(flat, lengths)) if valid else np.nan
+    except (ValueError, np.linalg.LinAlgError):  # a state without observations, or a singular covariance
+        return np.nan
