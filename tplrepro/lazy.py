@@ -39,6 +39,7 @@ RENAMED: dict[str, str] = {
     "sip.decode_batch": "numpy.unravel_index(batch, (n_symbols,) * width)",
     "sip.expected_release": "experiments.sip.expected_release.expected_release, in the repository",
     "sip.release_tops": "experiments.sip.tops.release_tops, in the repository",
+    "eventlog.check_log": "eventlog.TransitionSystem.from_log, which checks its log",
     "eventlog.ReleaseStep": "tplrepro.eventlog.StepMatrices",
     "eventlog.prepare": "experiments.datasets.event_logs.prepare_logs, in the repository",
     "eventlog.synthetic": "experiments.datasets.event_logs.synthetic_log, in the repository",

@@ -16,8 +16,8 @@ from experiments.datasets import writing
 from tplrepro.datasets.reading import read_marker
 from tplrepro.datasets.registry import data_folder
 from tplrepro.eventlog.log import ACTIVITY, CASE, TIMESTAMP
+from tplrepro.eventlog.readers import read_xes
 from tplrepro.eventlog.transition_system import TransitionSystem
-from tplrepro.eventlog.xes_reader import read_xes
 from tplrepro.validation import check_horizon
 
 HEAD = """<?xml version="1.0" encoding="UTF-8"?>

@@ -47,16 +47,11 @@ def xes_events(data):
     """Case, activity and time of each event, by the tree of all elements."""
     log = ElementTree.fromstring(data)
     traces = [element for element in log if element.tag == "trace"]
-    events = [
-        (number, element) for number, trace in enumerate(traces, 1) for element in trace if element.tag == "event"
-    ]
+    numbered = [(number, element) for number, trace in enumerate(traces, 1) for element in trace]
+    events = [(number, element) for number, element in numbered if element.tag == "event"]
     tags = [element.tag for element in log.iter()]
-    assert (log.tag, tags.count("log"), tags.count("trace"), tags.count("event")) == (
-        "log",
-        1,
-        len(traces),
-        len(events),
-    )
+    found = log.tag, tags.count("log"), tags.count("trace"), tags.count("event")
+    assert found == ("log", 1, len(traces), len(events))
     names = [value(element, COLUMNS[1]) or f"trace {number}" for number, element in enumerate(traces, 1)]
     return [[names[number - 1], *(value(element, key) for key in COLUMNS[1:])] for number, element in events]
 

@@ -31,9 +31,11 @@ def leakage_along(matrices):
 @pytest.mark.parametrize("certain", [True, False])
 @pytest.mark.parametrize("direction", ["prefix", "suffix"])
 @pytest.mark.parametrize("state_window", [1, 2, None])
-@pytest.mark.parametrize(("smoothing", "abstraction"), [(0.0, "sequence"), (0.1, "sequence"), (0.1, "multiset")])
+@pytest.mark.parametrize(("smoothing", "abstraction"), [(0.0, "sequence"), (0.1, "multiset")])
 def test_against_dense_quantification(certain, direction, state_window, smoothing, abstraction):
     log = random_log(np.random.default_rng(4), cases=20, activities="abc", longest=5)
+    log["time:timestamp"] += pd.to_timedelta(log["case:concept:name"].astype(int), unit="min")
+    log = log.sample(frac=1, random_state=0)  # whatever the order of the rows
     options, rng = {"window": 2, "certain": certain, "start": 0.3}, np.random.default_rng(3)
     view = {"direction": direction, "abstraction": abstraction}
     found = quantify_releases(log, 0.2, **options, **view, state_window=state_window, smoothing=smoothing, rng=rng)
@@ -50,7 +52,6 @@ def test_against_dense_quantification(certain, direction, state_window, smoothin
     for name, expected in (("bpl", bpl), ("fpl", fpl), ("tpl", np.add(bpl, fpl) - 0.2)):
         assert found[name].to_numpy() == pytest.approx(expected, rel=1e-9)
     assert found["release"].tolist() == list(range(1, len(series) + 1))
-    assert (found["tpl"] >= found[["bpl", "fpl"]].max(axis=1) - 1e-12).all()
 
 
 def test_whole_prefixes_leak_every_budget():
@@ -62,10 +63,10 @@ def test_whole_prefixes_leak_every_budget():
         assert found["epsilon"].tolist() == budgets.tolist()
         assert found["bpl"].to_numpy() == pytest.approx(np.cumsum(budgets))
         assert found["tpl"].to_numpy() == pytest.approx([budgets.sum()] * horizon)
-        expected = (
-            f"saturated: TPL reaches {budgets.sum():g} nats, the sum of the budgets of all {horizon} releases, .*"
+        saturated = (
+            f"TPL reaches {budgets.sum():g} nats, the sum of the budgets of all {horizon} releases, .*smoothing="
         )
-        assert re.search(expected + "state_window=1 .* smoothing=", found.attrs["note"])
+        assert re.search(saturated, found.attrs["note"])
     for options in ({"state_window": 1, "smoothing": 0.1}, {"max_releases": 1}):
         assert quantify_releases(log, 0.1, start=0.3, **options).attrs["note"] is None
 
@@ -73,7 +74,7 @@ def test_whole_prefixes_leak_every_budget():
 def test_published_rule_understates():
     log = synthetic_log(30, seed=5)
     exact, rule, uniform, bayes = (
-        quantify_releases(log, 0.1, 2, certain=False, rng=np.random.default_rng(1), **options)
+        quantify_releases(log, 0.1, 2, certain=False, rng=np.random.default_rng(1), max_releases=8, **options)["bpl"]
         for options in (
             {},
             {"rule": "published"},
@@ -81,19 +82,10 @@ def test_published_rule_understates():
             {"rule": "published", "backward_from": "bayes"},
         )
     )
-    assert rule["bpl"].equals(uniform["bpl"])  # both are as published unless one is asked for by itself
-    assert not rule["bpl"].equals(bayes["bpl"])
-    assert (rule["bpl"] <= exact["bpl"] + 1e-12).all()
-    assert rule["bpl"].iloc[-1] < 0.5 * exact["bpl"].iloc[-1]
-    assert rule["states"].tolist() == exact["states"].tolist()
-
-
-def test_fpl_of_the_first_release_grows_with_each_further_one():
-    """FPL runs from the last release back; the published code runs it forward, beside the wrong release."""
-    options = {"state_window": 1, "smoothing": 0.01}
-    series = [quantify_releases(synthetic_log(60, seed=6), 0.1, **options, max_releases=t)["fpl"] for t in (2, 4, 8)]
-    assert series[0].iloc[0] < series[1].iloc[0] < series[2].iloc[0]
-    assert all(fpl.iloc[-1] == 0.1 for fpl in series)
+    assert rule.equals(uniform)  # both are as published unless one is asked for by itself
+    assert not rule.equals(bayes)
+    assert (rule <= exact + 1e-12).all()
+    assert rule.iloc[-1] < 0.5 * exact.iloc[-1]
 
 
 def test_witness_names_the_two_traces(tmp_path):
@@ -116,12 +108,7 @@ def test_witness_names_the_two_traces(tmp_path):
         q, d = (rows[system.states.index(label)] for label in (witness.state_q, witness.state_d))
         assert (q.sum(), d.sum()) == pytest.approx((1.0, 1.0))  # known rows, not stand-ins for unknown ones
         assert (q[columns].sum(), d[columns].sum()) == pytest.approx((witness.q, witness.d))
-
-
-def test_witness_of_smoothed_sets(capsys):
-    view = {"abstraction": "set", "direction": "suffix"}
-    found = quantify_releases(synthetic_log(30, seed=1), 0.1, 2, **view, smoothing=0.01, progress=True)
-    assert "releases" in capsys.readouterr().err
+    found = quantify_releases(log, 0.1, 2, abstraction="set", direction="suffix", smoothing=0.01)
     witness = found.attrs["forward_witness"][0]
     assert witness.alpha == pytest.approx(found["fpl"].iloc[1])
     assert witness.loss == pytest.approx(found["fpl"].iloc[0] - 0.1)
@@ -134,21 +121,12 @@ def test_a_step_of_which_nothing_is_known_adds_nothing():
     assert found.attrs["backward_witness"] == found.attrs["forward_witness"] == [None, None]
 
 
-def quantified_in_a_minute(log):
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["synthetic", pytest.param("Sepsis", marks=pytest.mark.real_data)])
+def test_fifteen_thousand_events_in_under_a_minute(name):
+    log = synthetic_log(1_050, seed=11) if name == "synthetic" else read_xes(recorded(name))
+    assert 14_000 < len(log) < 17_000
     began = time.perf_counter()
     found = quantify_releases(log, 0.01)
     assert time.perf_counter() - began < 60
-    return found
-
-
-@pytest.mark.slow
-def test_fifteen_thousand_events_in_under_a_minute():
-    log = synthetic_log(1_050, seed=11)
-    assert 14_000 < len(log) < 17_000
-    assert quantified_in_a_minute(log)["states"].iloc[-1] > 5_000
-
-
-@pytest.mark.slow
-@pytest.mark.real_data
-def test_sepsis_in_under_a_minute():
-    assert quantified_in_a_minute(read_xes(recorded("Sepsis")))["tpl"].to_numpy() == pytest.approx([1.72] * 172)
+    assert found["tpl"].to_numpy() == pytest.approx([0.01 * len(found)] * len(found))

@@ -1,7 +1,6 @@
 """The readers of XES and CSV: what they read, what they count, what they refuse."""
 
 import gzip
-import lzma
 import resource
 import subprocess
 import sys
@@ -59,7 +58,7 @@ def test_names_as_different_writers_put_them(tmp_path, text, rows):
 
 @pytest.mark.parametrize("at_once", [1, 2, 100])
 def test_unordered_events_are_sorted_and_counted(tmp_path, monkeypatch, at_once):
-    monkeypatch.setattr("tplrepro.eventlog.xes_reader.EVENTS_AT_ONCE", at_once)
+    monkeypatch.setattr("tplrepro.eventlog.readers.EVENTS_AT_ONCE", at_once)
     days = [event(name, f"2022-01-{day:02d}") for name, day in zip("dcbea", (4, 3, 2, 4, 1), strict=True)]
     log = read_xes(write(tmp_path, f"<log>{trace(*days)}</log>"))
     assert "".join(log["concept:name"]) == "abcde"  # equal times keep their order
@@ -69,28 +68,33 @@ def test_unordered_events_are_sorted_and_counted(tmp_path, monkeypatch, at_once)
 
 
 @pytest.mark.parametrize(
-    ("bad", "reason", "found"),
+    ("bad", "row", "reason", "found"),
     [
-        (event(None), "event without concept:name", "activity ''"),
-        (event(time=None), "event without time:timestamp", "activity 'a'"),
-        (event(time="soon"), "event with an unreadable time:timestamp", "activity 'a', time 'soon'"),
+        (event(None), "1,,2022-01-01", "without concept:name", "activity ''"),
+        (event(time=None), "1,a,", "without time:timestamp", "activity 'a'"),
+        (event(time="soon"), "1,a,soon", "with an unreadable time:timestamp", "activity 'a', time 'soon'"),
+        (None, ",a,2022-01-01", "without case:concept:name", "case '', activity 'a'"),
     ],
 )
-def test_broken_events_are_skipped_counted_and_placed(tmp_path, bad, reason, found):
-    path = write(tmp_path, f"<log>{trace(event(), bad, bad, event())}</log>")
-    log = read_xes(path)
-    assert len(log) == 2
-    assert log.attrs["skipped"] == {reason: 2}
-    assert log.attrs["skipped_examples"][reason].endswith("log.xes, line 3")
-    with pytest.raises(DataFormatError, match=f"line 3: {reason}, found .*{found}.*strict=False"):
-        read_xes(path, strict=True)
+def test_broken_events_are_skipped_counted_and_placed(tmp_path, bad, row, reason, found):
+    good = "1,a,2022-01-01"
+    kinds = [(read_csv, "row", "\n".join([HEAD.strip(), good, row, row, good, ""]))]
+    if bad is not None:
+        kinds.append((read_xes, "event", f"<log>{trace(event(), bad, bad, event())}</log>"))
+    for read, unit, text in kinds:
+        path = write(tmp_path, text)
+        log = read(path)
+        assert len(log) == 2
+        assert log.attrs["skipped"] == {f"{unit} {reason}": 2}
+        assert log.attrs["skipped_examples"][f"{unit} {reason}"].endswith("log.xes, line 3")
+        with pytest.raises(DataFormatError, match=f"line 3: {unit} {reason}, found .*{found}.*strict=False"):
+            read(path, strict=True)
 
 
-def test_cases_without_a_name_or_events_and_with_one_twice(tmp_path):
+def test_cases_without_a_name_and_with_one_twice(tmp_path):
     unnamed, others = trace(event(), name=None), f"{trace(name='empty')}{trace(event('a'))}{trace(event('b'))}"
     log = read_xes(write(tmp_path, f"<log>{unnamed}{others}</log>"))
     assert log["case:concept:name"].tolist() == ["trace 1", "1", "1"]
-    assert [log.attrs[name] for name in ("unnamed_cases", "empty_cases", "repeated_cases")] == [1, 1, 1]
     log = read_xes(write(tmp_path, f"<log>{unnamed}{trace(event(), name='trace 1')}</log>"))
     assert log["case:concept:name"].tolist() == ["trace 1'", "trace 1"]  # not one case
 
@@ -100,7 +104,6 @@ def test_cases_without_a_name_or_events_and_with_one_twice(tmp_path):
     [
         "case:concept:name,concept:name,time:timestamp,cost\n7,register,2022-08-03T08:00:00Z,3\n",
         "Case ID;Activity;Resource;Complete Timestamp\n7;register;me;2022/08/03 10:00:00 +02:00\n",
-        "CaseID,ActivityID,CompleteTimestamp\n7,register,2022-08-03 08:00:00\n",
         "case-name;Activity_Name;end_timestamp\n7;register;2022-08-03 08:00:00\n",
         "case_id\tactivity\ttimestamp\n7\tregister\t2022-08-03 08:00:00\n",
         '\ufeffCase ID,Activity,Complete Timestamp\n\n"7","register","2022-08-03 08:00:00"\r\n',
@@ -132,25 +135,13 @@ def test_other_names_and_times(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"separator": "||"}, "separator must be one character, found '||'; replace it in .*log.csv"),
         ({"columns": {"case": "who"}}, "columns must be one of 'case:concept:name', .*, found 'case'"),
         ({"time_format": "mixed"}, "time_format must be 'ISO8601' or made of directives such as %Y, found 'mixed'"),
     ],
 )
 def test_options_of_a_table(tmp_path, options, message):
-    with pytest.raises(ValueError, match=message.replace("|", "[|]")):
+    with pytest.raises(ValueError, match=message):
         read_csv(write(tmp_path, HEAD + "1,a,2022-01-01\n", "log.csv"), **options)
-
-
-def test_broken_rows_are_skipped_and_counted(tmp_path):
-    path = write(tmp_path, HEAD + "1,a,2022-01-01\n,a,2022-01-01\n1,,2022-01-01\n1,a,\n1,a,soon\n", "log.csv")
-    log = read_csv(path)
-    assert len(log) == 1
-    reasons = [*(f"row without {name}" for name in COLUMNS), "row with an unreadable time:timestamp"]
-    assert log.attrs["skipped"] == dict.fromkeys(reasons, 1)
-    assert log.attrs["skipped_examples"][reasons[2]].endswith("log.csv, line 5")
-    with pytest.raises(DataFormatError, match="line 3: row without case:concept:name, found \"case '', activity 'a'"):
-        read_csv(path, strict=True)
 
 
 NO_TIMES = ["today", "now", "-1-01-01", "2022", "2022-08", "2022-08-1", "2022-08-03T1", "2022-08-03 10:0", "10:00"]
@@ -165,36 +156,6 @@ def test_what_is_no_whole_time_is_counted_by_both_readers(tmp_path, time):
         assert log.attrs["skipped"] == {f"{unit} with an unreadable time:timestamp": 1}
 
 
-def test_a_file_that_was_cut(tmp_path):
-    path = write(tmp_path, HEAD + "1,a,2022-08-03\n1,b,2022-08-03 10:00", "log.csv")  # the time was 10:00:59
-    with pytest.warns(UserWarning, match="log.csv, line 3: the last line has no end"):
-        assert len(read_csv(path)) == 2
-
-
-@pytest.mark.parametrize("name", ["log.csv", "log.xes.gz", "log.zip", "log.xz", "log.zst"])
-@pytest.mark.parametrize(
-    ("read", "text", "found"),
-    [
-        (read_csv, HEAD + "1,a,2022-01-01\n" * 1000, "line 1: .*(damaged|UTF-8, found .*unpack)"),
-        (read_xes, f"<log>{trace(event() * 1000)}</log>", "(damaged|expected an XES event log, found )"),
-    ],
-)
-def test_compression_is_told_by_the_content(tmp_path, name, read, text, found):
-    plain, packed, path = text.encode(), gzip.compress(text.encode()), tmp_path / name
-    for data in (plain, packed, lzma.compress(plain)):
-        path.write_bytes(data)
-        assert len(read(path)) == 1000
-    for data in (
-        packed[:-20],
-        packed[:40] + b"\xff\xff" + packed[42:],
-        lzma.compress(plain)[:-9],
-        b"PK\3\4\xff" + plain,
-    ):
-        path.write_bytes(data)
-        with pytest.raises(DataFormatError, match=f"{name}.*{found}"):
-            read(path)
-
-
 def test_agrees_with_the_xes_reader(tmp_path):
     log = synthetic_log(30, seed=6, path=tmp_path / "log.xes")
     log.to_csv(tmp_path / "log.csv.gz", index=False)
@@ -204,33 +165,23 @@ def test_agrees_with_the_xes_reader(tmp_path):
 @pytest.mark.parametrize(
     ("read", "text", "message"),
     [
-        (read_csv, "", "found an empty file"),
         (read_csv, HEAD, "an activity and a readable time .no rows.; check the file"),
         (read_csv, f"{HEAD}1,a,soon\n", "1 times row with an unreadable time:timestamp"),
         (
             read_csv,
-            f"{HEAD}1,a,2022-01-01\n1,a,2022,3,4\n",
-            "line 3: expected as many fields as in line 1, .*found '1,a,2022,3,4'; mend",
+            f"{HEAD}1,a,2022,3,4\n",
+            "line 2: expected as many fields as in line 1, .*found '1,a,2022,3,4'; mend",
         ),
-        (read_csv, f"{HEAD}register,1,ann,2022-01-01\n", "line 2: expected as many fields as in line 1"),
         (read_csv, f"{HEAD}1{',a' * 10_000},2022-01-01\n", "line 2: expected as many fields as in line 1"),
         (read_csv, f'{HEAD}7",a,2022-01-01\n', "line 2: .*any with a quote in quotes, .*found '7\",a,2022-01-01'"),
-        (read_csv, f'{HEAD}1",a,"b ""1"""\n', "line 2: .*any with a quote in quotes"),
-        (read_csv, f'{HEAD}"7,a,2022-01-01\n', "line 2: .*any with a quote in quotes"),
-        (
-            read_csv,
-            "case,Case,activity,time\n1,2,a,2022-01-01\n",
-            "one column of case:concept:name, found 'case', 'Case'",
-        ),
+        (read_csv, "case,Case,activity,time\n1,2,a,2022-01-01\n", "column of case:concept:name, found 'case', 'Case'"),
         (read_xes, '<?xml version="1.0" encoding="bogus"?><log/>', "line 1: .*unknown encoding: bogus"),
         (read_xes, '<?xml version="1.0" encoding="gb2312"?><log/>', "multi-byte encodings are not supported"),
         (read_xes, f"<log>{trace(trace())}</log>", "found <trace> in <trace>"),
         (read_xes, f"<log>{event()}</log>", "line 1: expected an XES event log, .*found <event> in <log>"),
         (read_xes, f"<log>{trace(event(more=named('b')))}</log>", "<event> must have one concept:name, found two"),
         (read_xes, "<log/>", "no events.; check that the export of the traces took"),
-        (read_xes, f"<log>{trace()}</log>", "no events.; check"),
         (read_xes, f"<log>{trace(event(time=None) * 2)}</log>", "2 times event without time:timestamp"),
-        (read_xes, f"<log>{trace(event(None))}</log>", "1 times event without concept:name"),
         (read_xes, "<html><body/></html>", "outermost element <log>, found <html>"),
         (read_xes, "case,activity,time\n1,a,2022", "expected an XES event log, found a comma-separated file"),
         (read_xes, f"<log>{trace(event())}", "the file ends early"),
@@ -272,15 +223,13 @@ MEASURE = """import sys
 from tests.fuzzing import peak
 from tplrepro.eventlog import read_xes
 print(len(read_xes(sys.argv[1])), peak() >> 10)"""
-MANY = pytest.param(lambda path: write_synthetic(path, 70_000, seed=1), 1_000_000, marks=pytest.mark.slow)
 
 
 @pytest.mark.parametrize(
     ("make", "fewest"),
     [
-        (lambda path: write_synthetic(path, 4_000, seed=1), 50_000),
         (lambda path: write(path.parent, f"<log>{trace(event() * 200_000, name=None)}</log>", path.name), 200_000),
-        MANY,
+        pytest.param(lambda path: write_synthetic(path, 70_000, seed=1), 1_000_000, marks=pytest.mark.slow),
     ],
 )
 def test_a_log_is_read_in_bounded_memory(tmp_path, make, fewest):
@@ -298,14 +247,9 @@ def test_a_log_is_read_in_bounded_memory(tmp_path, make, fewest):
 def test_synthetic_logs_are_marked_and_repeat(tmp_path, monkeypatch):
     log = synthetic_log(50, seed=4, path=tmp_path / "eventlogs" / "made.xes")
     assert (log.attrs["synthetic"], log.attrs["generator"]["seed"]) == (True, 4)
-    assert "tplrepro:synthetic" in (tmp_path / "eventlogs" / "made.xes").read_text()
     pd.testing.assert_frame_equal(log, synthetic_log(50, seed=4), check_like=False)
-    assert not log.equals(synthetic_log(50, seed=5))
     monkeypatch.setenv("TPLREPRO_DATA", str(tmp_path))
     assert recorded_logs() == {}  # not taken for recorded data
-    prepared = prepare_logs(["made"], stand_in={"n_cases": 5})
-    assert list(prepared.logs) == ["stand-in"]
-    assert prepared.record == {"data": "synthetic", "inputs": []}
     path = write(tmp_path / "eventlogs", f"<log>{trace(event())}</log>", "own.xes")
     prepared = prepare_logs(["made", "own"])
     assert prepared.record == {"data": "real", "inputs": [path]}

@@ -1,19 +1,24 @@
-"""Event logs: DataFrames with one event per row and the column names of process mining.
+"""Event logs, and how a log is published over time.
 
-`case:concept:name` names the case (the individual whose privacy is at stake), `concept:name` the activity,
-and `time:timestamp` the time. A log may also have `case:complete`, False for cases that continue after the
-log ends; without that column every case is complete. Other columns are ignored.
+A log is a DataFrame with one event per row and the column names of process mining: `case:concept:name` names
+the case (the individual whose privacy is at stake), `concept:name` the activity, and `time:timestamp` the
+time. `case:complete`, optional, is False for cases that continue after the log ends. Other columns are
+ignored. Rows of one case are its trace, in the order of their times; rows with equal times keep their order.
 
-Rows of one case are its trace, in the order of their times; rows with equal times keep their order.
+A log is published as a first release, and further ones ([4]). Each of these adds to every incomplete case the
+next `window` events (certain), or a random number of events from 0 to `window` (uncertain); the artificial
+end counts as the last event of a complete case. Cases that are not in the first release join in the second
+one, as in the implementation published with [4].
 """
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from tplrepro.validation import FrozenArrays
+from tplrepro.validation import FrozenArrays, check_horizon
 
 CASE = "case:concept:name"
 ACTIVITY = "concept:name"
@@ -26,21 +31,22 @@ START, END = "▶", "■"
 
 @dataclass(frozen=True, eq=False)
 class Traces(FrozenArrays):
-    """A log as integers, one trace per case, in the order in which the cases start.
+    """A log as integers, one trace per case, in the order in which the cases start."""
 
-    `events` are positions in `activities`, which are `START`, the log's activities in alphabetical order, and
-    `END`. `times` (events,) are datetime64 in UTC, case after case; all equal if the log has none.
-    """
-
-    events: list[tuple[int, ...]]
-    activities: list[str]
-    complete: np.ndarray
-    times: np.ndarray
+    events: list[tuple[int, ...]]  # positions in `activities`
+    activities: list[str]  # `START`, the log's activities in alphabetical order, and `END`
+    complete: np.ndarray  # (cases,) of bool
+    times: np.ndarray  # (events,) of datetime64 in UTC, case after case; all equal if the log has none
 
     @property
     def lengths(self) -> np.ndarray:
         """The number of events of each case, without the artificial ones."""
         return np.array([len(events) for events in self.events])
+
+    @property
+    def full_lengths(self) -> np.ndarray:
+        """The number of events of each case; the end of a complete case counts as one."""
+        return self.lengths + self.complete
 
     def paths(self, published: np.ndarray) -> Counter[tuple[int, ...]]:
         """The distinct traces of the first `published` events, with ▶ and perhaps ■, and their numbers of cases."""
@@ -52,47 +58,17 @@ class Traces(FrozenArrays):
         )
 
 
-def check_log(log: pd.DataFrame, timestamps: bool = True) -> pd.DataFrame:
-    """Return `log` if it is valid; otherwise raise a ValueError that says what is wrong.
+@dataclass(frozen=True, eq=False)
+class Release(FrozenArrays):
+    """One release of the log `traces`."""
 
-    Errors: a missing column (time:timestamp is optional without `timestamps`), a missing name or time, or no
-    rows.
-    """
-    if not isinstance(log, pd.DataFrame):
-        raise ValueError(
-            f"an event log must be a DataFrame, found {type(log).__name__}; read it by read_xes or read_csv"
-        )
-    wanted = [CASE, ACTIVITY, TIMESTAMP][: 2 + timestamps]
-    missing = [name for name in wanted if name not in log.columns]
-    if missing:
-        raise ValueError(
-            f"an event log must have the columns {', '.join(wanted)}, found no {', '.join(missing)}; rename the "
-            "columns, or read the file with read_xes or read_csv"
-        )
-    if len(log) == 0:
-        raise ValueError("an event log must hold at least one event, found none; check the file or the filter before")
-    for name in wanted:
-        empty = np.flatnonzero(log[name].isna())
-        if empty.size:
-            raise ValueError(
-                f"every event must have a {name}, found none in row {empty[0]} ({empty.size} such rows); "
-                "drop those rows first"
-            )
-    if timestamps and not pd.api.types.is_datetime64_any_dtype(log[TIMESTAMP]):
-        raise ValueError(
-            f"{TIMESTAMP} must hold times, found {log[TIMESTAMP].dtype}; convert it by pandas.to_datetime(utc=True)"
-        )
-    if log[ACTIVITY].isin([START, END]).any():
-        raise ValueError(
-            f"{START} and {END} must not be activities of the log, found one: they stand for its start and end; "
-            "rename or drop those events"
-        )
-    return log
+    published: np.ndarray  # (cases,), the number of events of each case so far, including the artificial end
+    traces: Traces
 
 
 def as_traces(log: pd.DataFrame, timed: bool = True) -> Traces:
-    """The traces of a valid log; if `timed`, times order the events of a case."""
-    check_log(log, timestamps=timed)
+    """The traces of a log; if `timed`, times order the events of a case. ValueError for what is no log."""
+    _check_log(log, [CASE, ACTIVITY, TIMESTAMP] if timed else [CASE, ACTIVITY])
     # A category without events must not become an activity, so numbers come from the values that occur.
     case_codes, cases = pd.factorize(log[CASE].astype(object))
     activity_codes, activities = pd.factorize(log[ACTIVITY].astype(object), sort=True)
@@ -111,6 +87,29 @@ def as_traces(log: pd.DataFrame, timed: bool = True) -> Traces:
     )
 
 
+def _check_log(log: pd.DataFrame, wanted: list[str]) -> None:
+    if not isinstance(log, pd.DataFrame):
+        raise ValueError(
+            f"an event log must be a DataFrame, found {type(log).__name__}; read it by read_xes or read_csv"
+        )
+    for name in wanted:
+        if name not in log.columns:
+            raise ValueError(f"a log must have the columns {', '.join(wanted)}, found no {name}; rename the columns")
+        empty = np.flatnonzero(log[name].isna())
+        if empty.size:
+            raise ValueError(
+                f"every event must have a {name}, found none in row {empty[0]} ({empty.size} such rows); drop those"
+            )
+    if len(log) == 0:
+        raise ValueError("an event log must hold at least one event, found none; check the file or the filter before")
+    if TIMESTAMP in wanted and not pd.api.types.is_datetime64_any_dtype(log[TIMESTAMP]):
+        raise ValueError(
+            f"{TIMESTAMP} must hold times, found {log[TIMESTAMP].dtype}; convert it by pandas.to_datetime(utc=True)"
+        )
+    if log[ACTIVITY].isin([START, END]).any():
+        raise ValueError(f"{START} and {END} must not be activities of the log, found one; rename or drop those events")
+
+
 def _complete(log: pd.DataFrame, case_codes: np.ndarray, n_cases: int) -> np.ndarray:
     if COMPLETE not in log.columns:
         return np.ones(n_cases, dtype=bool)
@@ -124,3 +123,68 @@ def _complete(log: pd.DataFrame, case_codes: np.ndarray, n_cases: int) -> np.nda
     if (by_case.nunique() > 1).any():
         raise ValueError(f"{COMPLETE} must be the same in all rows of a case, found both; give one value a case")
     return by_case.first().to_numpy(dtype=bool)
+
+
+def releases(
+    log: pd.DataFrame,
+    window: int = 1,
+    *,
+    certain: bool = True,
+    start: float | str | pd.Timestamp = 0.5,
+    max_releases: int | None = None,
+    rng: np.random.Generator | None = None,
+) -> Iterator[Release]:
+    """The releases of a log until all its events are published; ValueError for invalid logs or arguments.
+
+    Parameters
+    ----------
+    log : DataFrame with columns case:concept:name, concept:name, time:timestamp
+    window : int >= 1, new events per case and release: exactly this number if `certain`, else drawn from 0..window
+    start : the share of the events, in (0, 1] and in the order of time, that the first release holds (ties
+        included), or the time up to which it holds them, in UTC by default
+    max_releases : int >= 1, optional
+    rng : numpy.random.Generator, required for uncertain releases
+
+    >>> log = pd.DataFrame({"case:concept:name": list("1122"), "concept:name": list("abac"),
+    ...     "time:timestamp": pd.to_datetime(["2022-01-01", "2022-01-03", "2022-01-02", "2022-01-04"])})
+    >>> [release.published.tolist() for release in releases(log)]
+    [[1, 1], [2, 2], [3, 3]]
+    """
+    # Checked before the generator starts, so that errors are raised by the call itself.
+    traces = as_traces(log)
+    if not certain and not isinstance(rng, np.random.Generator):
+        raise ValueError(f"uncertain releases need rng=, a numpy.random.Generator, found {rng!r}; give a seeded one")
+    most = None if max_releases is None else check_horizon(max_releases, "max_releases")
+    return _advance(traces, _first(traces, start), check_horizon(window, "window"), most, None if certain else rng)
+
+
+def _first(traces: Traces, start: float | str | pd.Timestamp) -> np.ndarray:
+    """Number of events of each case in the first release."""
+    lengths = traces.lengths
+    if isinstance(start, (int, float, np.number)) and not isinstance(start, bool):
+        # Rounded first: 0.07 of 100 events are 7, though 0.07 * 100 is more.
+        count = max(1, int(np.ceil(round(start * lengths.sum(), 6)))) if 0.0 < start <= 1.0 else None
+        cut = None if count is None else pd.Timestamp(np.partition(traces.times, count - 1)[count - 1])
+    else:
+        stamp = pd.to_datetime(start, utc=True, errors="coerce")
+        cut = stamp.tz_localize(None) if isinstance(stamp, pd.Timestamp) else None
+    if cut is None:
+        raise ValueError(f"start must be a share in (0, 1] or a time, found {start}; give the first's share")
+    of_case = np.repeat(np.arange(lengths.size), lengths)
+    out = np.bincount(of_case[pd.DatetimeIndex(traces.times) <= cut], minlength=lengths.size)
+    if not out.any():
+        began = pd.Timestamp(traces.times.min())
+        raise ValueError(f"the first release must hold an event, but the log begins at {began}; give a later start")
+    return out + ((out == lengths) & traces.complete)
+
+
+def _advance(
+    traces: Traces, out: np.ndarray, window: int, max_releases: int | None, rng: np.random.Generator | None
+) -> Iterator[Release]:
+    """The releases, starting with the first; certain if `rng` is None."""
+    full, number = traces.full_lengths, 1
+    yield Release(out, traces)
+    while (out != full).any() and number != max_releases:
+        new = window if rng is None else rng.integers(0, window, out.size, endpoint=True)
+        out, number = np.minimum(out + new, full), number + 1
+        yield Release(out, traces)

@@ -1,9 +1,9 @@
 """BPL, FPL and TPL of a log released over time ([4], with the recursions of [1], Eqs. (11), (13), (15)).
 
 The transition system is discovered anew at each release, and its matrices describe the step to that release
-(see `correlations` for how rows are matched). BPL runs from the first release to the last, FPL from the last
-to the first. The published implementation runs both from the first, so its FPL does not belong to the release
-it is reported for.
+(see `transition_system`). BPL runs from the first release to the last, FPL from the last to the first. The
+published implementation runs both from the first, so its FPL does not belong to the release it is reported
+for.
 
 If two states have no common neighbour, the adversary can distinguish them with certainty: then L(alpha) =
 alpha, and each release adds its whole budget. Full traces nearly always contain such a pair; a note in the
@@ -20,9 +20,8 @@ import pandas as pd
 import scipy.sparse
 from numpy.typing import ArrayLike
 
-from tplrepro.eventlog.correlations import loss_matrix, release_step
-from tplrepro.eventlog.publishing import releases
-from tplrepro.eventlog.transition_system import TransitionSystem
+from tplrepro.eventlog.log import releases
+from tplrepro.eventlog.transition_system import TransitionSystem, loss_matrix, release_step
 from tplrepro.leakage.loss_function import PrivacyLossFunction, Witness
 from tplrepro.leakage.temporal import accumulate_steps
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
@@ -48,36 +47,27 @@ def quantify_releases(
     rule: str = "exact",
     max_releases: int | None = None,
     rng: np.random.Generator | None = None,
-    progress: bool = False,
 ) -> pd.DataFrame:
     """The leakage of each release of a log about one case, to an adversary who knows the transition systems.
 
-    Raises ValueError if the log or an argument is invalid, or if the number of budgets differs from that of
-    releases.
+    ValueError if the log or an argument is invalid, or the number of budgets is not that of releases.
 
     Parameters
     ----------
-    log : DataFrame with columns case:concept:name, concept:name, time:timestamp
+    log, window, certain, start, max_releases, rng : the log and how it is released, as in `releases`
     epsilon : float or array-like (T,), the budget of every release, or of each of the T releases, in nats
-    window, certain, start, max_releases, rng : how the log is released, as in `releases`
-    direction, abstraction, state_window, counting : definition of states and counts, as in
-        `TransitionSystem.from_log`, whose `window` is `state_window` here
-    backward_from : {"bayes", "uniform"}
-        How the backward matrix of a step is made, see `release_step`; the default is "uniform" for the
-        published rule, else "bayes".
+    direction, abstraction, state_window, counting : states and counts, as in `TransitionSystem.from_log`, whose
+        `window` is `state_window` here
+    backward_from : as in `release_step`; by default "uniform" for the published rule, else "bayes"
     smoothing : float >= 0, the s of Eq. (28) of [1], added to every probability: a less certain adversary
-    rule : {"exact", "published"}
-        "published" omits coordinates with d_j = 0 like the published implementation, and understates the
-        leakage.
+    rule : "exact", or "published", which understates the leakage (see `PublishedLoss`)
 
     Returns
     -------
     DataFrame
-        release, from 1 to T; epsilon, bpl, fpl, tpl in nats; states of the transition system discovered at
-        the release; seconds of computation. ``attrs``: backward_witness and forward_witness, T entries each:
-        a `Witness` with the two traces behind BPL and FPL, or None where nothing is added (and for the
-        published rule);
-        note: None, or a statement that the leakage equals the sum of all budgets, and what to choose instead.
+        release, from 1 to T; epsilon, bpl, fpl, tpl in nats; states of the system discovered at the release;
+        seconds of computation. ``attrs``: backward_witness and forward_witness, T entries each, a `Witness` with
+        the two traces behind BPL and FPL, or None; note, None or that the leakage is the sum of all budgets.
 
     >>> log = pd.DataFrame({"case:concept:name": list("112233"), "concept:name": list("abacab"),
     ...     "time:timestamp": pd.date_range("2022-01-01", periods=6)})
@@ -86,21 +76,18 @@ def quantify_releases(
     [[1.0, 0.1, 0.1907, 0.1907, 4.0], [2.0, 0.1507, 0.177, 0.2277, 5.0], [3.0, 0.177, 0.1507, 0.2277, 5.0],
      [4.0, 0.1907, 0.1, 0.1907, 5.0]]
     """
-    from tqdm import tqdm
-
     check_choice(rule, "rule", DEFAULT_BACKWARD)
     backward_from = DEFAULT_BACKWARD[rule] if backward_from is None else backward_from
     smoothing = check_smoothing(smoothing)
     check_budgets(epsilon, "epsilon", np.size(epsilon))
-    series = releases(log, window, certain=certain, start=start, max_releases=max_releases, rng=rng)
-    before: list[StepLoss | PublishedLoss | None] = []  # of the step to each release except the first
-    after: list[StepLoss | PublishedLoss | None] = []
-    states, seconds = [], []
-    for release in tqdm(series, desc="releases", unit="release", disable=not progress):
+    before: list[StepLoss | None] = []  # of the step to each release except the first
+    after: list[StepLoss | None] = []
+    states: list[int] = []
+    seconds = []
+    for release in releases(log, window, certain=certain, start=start, max_releases=max_releases, rng=rng):
         began = perf_counter()
-        activities = release.traces.activities
-        system = TransitionSystem.from_paths(release.paths, activities, state_window, direction, abstraction, counting)
-        if release.number > 1:
+        system = TransitionSystem.from_log(release, state_window, direction, abstraction, counting)
+        if states:
             step = release_step(system, window, certain, backward_from)
             before.append(_step_loss(step.backward, system, "at the release before", smoothing, rule))
             after.append(_step_loss(step.forward, system, "at the next release", smoothing, rule))
@@ -130,7 +117,7 @@ def _saturation(largest: float, budgets: np.ndarray) -> str | None:
 
 
 class StepLoss(NamedTuple):
-    """L of one step on one side, and the labels of the two traces behind it; None if nothing is added."""
+    """L of one step on one side, and the two traces behind it; None if nothing is added, or by the published rule."""
 
     at: Callable[[float], float]
     witness: Callable[[float], Witness | None]
@@ -138,14 +125,14 @@ class StepLoss(NamedTuple):
 
 def _step_loss(
     rows: scipy.sparse.csr_array, system: TransitionSystem, where: str, smoothing: float, rule: str
-) -> "StepLoss | PublishedLoss | None":
+) -> StepLoss | None:
     """None if fewer than two rows are known: then the step adds nothing."""
     known = loss_matrix(rows, smoothing)
     if known is None:
         return None
     matrix, source = known
     if rule == "published":
-        return PublishedLoss(matrix)
+        return StepLoss(PublishedLoss(matrix).at, lambda _: None)
     function = PrivacyLossFunction(matrix)
 
     def witness(alpha: float) -> Witness:
@@ -155,16 +142,13 @@ def _step_loss(
         return found._replace(state_q=q, state_d=d, columns=tuple(columns), where=where)
 
     if function.is_identity:
-        certain = witness(1.0)  # the same two traces for every alpha
+        certain = witness(1.0)  # the same two traces for every alpha; nothing of the system need be kept
         return StepLoss(float, lambda alpha: certain._replace(alpha=alpha, loss=alpha))
     return StepLoss(function.at, (lambda _: None) if function.is_zero else witness)
 
 
-def _witnesses(losses: list, alphas: np.ndarray) -> list[Witness | None]:
-    return [
-        loss.witness(alpha) if isinstance(loss, StepLoss) else None
-        for loss, alpha in zip(losses, alphas.tolist(), strict=True)
-    ]
+def _witnesses(losses: list[StepLoss | None], alphas: np.ndarray) -> list[Witness | None]:
+    return [loss and loss.witness(alpha) for loss, alpha in zip(losses, alphas.tolist(), strict=True)]
 
 
 class PublishedLoss:
@@ -173,8 +157,7 @@ class PublishedLoss:
     For a pair of rows q, d the published code (supplement of [4], "Calculating Accumulative Privacy Leakage")
     keeps only the coordinates with q_j > d_j > 0. It omits those with q_j > 0 and d_j = 0, whose ratio is
     infinite and which every optimal solution contains, unless some q_j is 1: then it returns L(alpha) =
-    alpha. Its elimination loop finds the same subset as sorting by q_j / d_j. Pairs of rows without a common
-    column give 0.
+    alpha. Its elimination loop finds the same subset as sorting by q_j / d_j.
 
     >>> rows = [[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [0.5, 0.5, 0.0]]
     >>> import tplrepro as tpl
@@ -197,10 +180,8 @@ class PublishedLoss:
         if self._parts is None:
             return alpha
         q, d = self._parts
-        if not q.size or alpha == 0.0:
-            return 0.0
         u = np.expm1(alpha)
-        return float(np.log1p(np.max((q - d) * u / (d * u + 1.0))))
+        return float(np.log1p(np.max((q - d) * u / (d * u + 1.0), initial=0.0)))
 
 
 def _shared(columns: scipy.sparse.csc_array) -> tuple[np.ndarray, np.ndarray]:

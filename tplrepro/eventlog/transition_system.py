@@ -2,17 +2,24 @@
 
 A complete trace a_1 ... a_n has the positions ▶, a_1, ..., a_n, ■. The state at a position is the part of the
 trace up to it (direction "prefix") or from it on ("suffix"), limited to the nearest items, as a sequence, a
-multiset or a set. A transition leads from the state at one position to the state at the next.
-
-Transitions are counted by "cases", once for each case that takes them, or by "occurrences", each time they
-are taken. The forward probability of a transition is its share of the counts of all transitions that leave
-its first state; the backward probability, by Bayes' rule, is its share of the counts of all that enter its
-second state. For the single trace aaaaaaaaab with one item per state, a is followed by a with probability 1/2
-by cases (one case continues with a, one with b) and 8/9 by occurrences.
+multiset or a set. A transition leads from the state at one position to the state at the next, and is counted
+by "cases", once for each case that takes it, or by "occurrences", each time it is taken.
 
 A state at which incomplete traces end has no known successor, and ▶ has no predecessor. In the matrices these
 states have a transition to themselves, like ■; `has_successor` and `has_predecessor` mark them, and the
 leakages omit their rows, as in [4] ("bounded to the traces in the state space").
+
+**From one event to one release.** In a *certain* release each case that continues publishes exactly w new
+events, so its state moves by w transitions; in an *uncertain* release it publishes from 0 to w events, all
+equally likely. A complete case stays complete. The forward matrix is the w-th power of the one-event matrix,
+or the mean of its powers 0 to w. The backward matrix follows by Bayes' rule, with the counts that leave each
+state or end in it as prior; or, as published with [4], from exploring backward with all predecessors equally
+likely ("uniform"). Where exploring reaches states without a known successor, probabilities are conditioned on
+the traces that continue; if none does, the row is unknown, and `loss_matrix` omits it.
+
+Both matrices of the step from release t - 1 to t are indexed by the states of the system discovered at t,
+which contains the traces of both releases. Rows of different releases never need to be matched, because only
+a number, the leakage alpha, passes from step to step: it bounds the evidence about any two traces.
 """
 
 from collections import Counter
@@ -24,9 +31,9 @@ from typing import Self
 
 import numpy as np
 import pandas as pd
-import scipy.sparse
+from scipy.sparse import coo_array, csr_array, diags_array
 
-from tplrepro.eventlog.log import TIMESTAMP, as_traces
+from tplrepro.eventlog.log import TIMESTAMP, Release, as_traces
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import FrozenArrays, check_choice, check_horizon, frozen
 
@@ -36,35 +43,29 @@ COUNTED: dict[str, Callable] = {"cases": set, "occurrences": iter}  # the transi
 
 @dataclass(frozen=True, eq=False)
 class TransitionSystem(FrozenArrays):
-    """The states of a log's traces and the counts of their transitions; sparse throughout. See `from_log`.
+    """The states of a log's traces and the counts of their transitions; sparse throughout. See `from_log`."""
 
-    `counts` (n, n) are the counts of the transitions, by cases or by occurrences. `visits` (n,) are the
-    counts that leave each state plus the cases that end in it: the prior of Bayes' rule. `final` (n,) marks
-    the states at ■; `activities` begins with ▶ and ends with ■.
-    """
-
-    counts: scipy.sparse.csr_array
-    visits: np.ndarray
-    final: np.ndarray
-    activities: list[str]
+    counts: csr_array  # (n, n), of the transitions, by cases or by occurrences
+    visits: np.ndarray  # (n,), the counts that leave each state plus the cases that end in it: the prior of Bayes' rule
+    final: np.ndarray  # (n,) of bool, the states at ■
+    activities: list[str]  # ▶ first and ■ last
     direction: str
-    _numbering: "_TraceStates"
+    _numbering: "_Numbering"
 
     @classmethod
     def from_log(
         cls,
-        log: pd.DataFrame,
+        log: pd.DataFrame | Release,
         window: int | None = None,
         direction: str = "prefix",
         abstraction: str = "sequence",
         counting: str = "cases",
     ) -> Self:
-        """Discover the transition system of a log; ValueError for an invalid log or option.
+        """Discover the transition system of a log or one release of it; ValueError for an invalid log or option.
 
-        The log has columns case:concept:name, concept:name and, to order the events, time:timestamp; with a
-        column case:complete, traces where it is False have no ■. A state consists of `window` >= 1 items of a
-        trace including ▶ and ■, by default of all; `direction` is "prefix" or "suffix", `abstraction`
-        "sequence", "multiset" or "set"; `counting` is by "cases" or "occurrences".
+        Times are optional; they order the events of a case. A state consists of `window` >= 1 items of a trace
+        including ▶ and ■, by default of all. `direction` is "prefix" or "suffix", `abstraction` "sequence",
+        "multiset" or "set", `counting` by "cases" or "occurrences".
 
         >>> log = pd.DataFrame({"case:concept:name": list("1122"), "concept:name": list("abac")})
         >>> system = TransitionSystem.from_log(log, window=1)
@@ -72,39 +73,19 @@ class TransitionSystem(FrozenArrays):
         [('▶',), ('a',), ('b',), ('■',), ('c',)]
         >>> system.forward.toarray()[1].tolist(), system.backward.toarray()[3].tolist()
         ([0.0, 0.0, 0.5, 0.0, 0.5], [0.0, 0.0, 0.5, 0.0, 0.5])
-        >>> aaab = pd.DataFrame({"case:concept:name": list("1111"), "concept:name": list("aaab")})
-        >>> for counting in "cases", "occurrences":  # from a: a or b
-        ...     TransitionSystem.from_log(aaab, window=1, counting=counting).forward.toarray()[1].round(3).tolist()
-        [0.0, 0.5, 0.5, 0.0]
-        [0.0, 0.667, 0.333, 0.0]
         """
-        traces = as_traces(log, timed=TIMESTAMP in getattr(log, "columns", ()))
-        paths = traces.paths(traces.lengths + traces.complete)
-        return cls.from_paths(paths, traces.activities, window, direction, abstraction, counting)
-
-    @classmethod
-    def from_paths(
-        cls,
-        paths: Counter[tuple[int, ...]],
-        activities: list[str],
-        state_window: int | None = None,
-        direction: str = "prefix",
-        abstraction: str = "sequence",
-        counting: str = "cases",
-    ) -> Self:
-        """Discover the transition system of distinct paths and their numbers of cases.
-
-        A path holds positions in `activities`; it begins with 0 (▶), and a complete one ends with the last
-        (■).
-        """
+        if not isinstance(log, Release):
+            traces = as_traces(log, timed=TIMESTAMP in getattr(log, "columns", ()))
+            log = Release(traces.full_lengths, traces)
+        activities = log.traces.activities
         check_choice(direction, "direction", ("prefix", "suffix"))
         check_choice(abstraction, "abstraction", ABSTRACTIONS)
         check_choice(counting, "counting", COUNTED)
-        numbering = _TraceStates(abstraction, None if state_window is None else check_horizon(state_window, "window"))
+        numbering = _Numbering(abstraction, None if window is None else check_horizon(window, "window"))
         counts: Counter[tuple[int, int]] = Counter()
         ended: Counter[int] = Counter()
         final = set()
-        for path, cases in paths.items():
+        for path, cases in log.traces.paths(log.published).items():
             states = numbering.along(path) if direction == "prefix" else numbering.along(path[::-1])[::-1]
             ended[states[-1]] += cases
             if path[-1] == len(activities) - 1:
@@ -114,13 +95,12 @@ class TransitionSystem(FrozenArrays):
         n = len(numbering.numbers)
         values = np.array(list(counts.values()), dtype=float)
         ends = np.array(list(counts), dtype=np.int64).reshape(-1, 2)
-        matrix = scipy.sparse.coo_array((values, tuple(ends.T)), shape=(n, n)).tocsr()
+        matrix = coo_array((values, tuple(ends.T)), shape=(n, n)).tocsr()
         visits = matrix.sum(axis=1) + np.array([ended[state] for state in range(n)])
         return cls(matrix, visits, np.isin(np.arange(n), list(final)), activities, direction, numbering)
 
     def __repr__(self) -> str:
-        kind = f"{self.direction}, {self._numbering.abstraction}, window {self._numbering.window}"
-        return f"TransitionSystem({self.n_states} states, {self.counts.nnz} transitions, {kind})"
+        return f"TransitionSystem({self.n_states} states, {self.counts.nnz} transitions, {self.direction})"
 
     @property
     def n_states(self) -> int:
@@ -128,7 +108,7 @@ class TransitionSystem(FrozenArrays):
 
     def label(self, state: int) -> tuple[str, ...]:
         """The items of a state; those of a multiset or set are sorted, ▶ first and ■ last."""
-        items = self._numbering.items(self._numbering.example[state])
+        items = self._numbering.items(state)
         if self.direction == "suffix" and self._numbering.abstraction == "sequence":
             items = items[::-1]
         return tuple(self.activities[k] for k in items)
@@ -158,62 +138,118 @@ class TransitionSystem(FrozenArrays):
         """Pr(previous state | state), one event back, by Bayes' rule; without predecessor the state is kept."""
         return self._as_matrix(self.counts.T.tocsr())
 
-    def _as_matrix(self, counts: scipy.sparse.csr_array) -> TransitionMatrix:
-        stay = scipy.sparse.diags_array((np.diff(counts.indptr) == 0) * 1.0)
+    def _as_matrix(self, counts: csr_array) -> TransitionMatrix:
+        stay = diags_array((np.diff(counts.indptr) == 0) * 1.0)
         return TransitionMatrix(counts + stay, states=self.states, normalize=True)
 
 
-class _TraceStates:
+class _Numbering:
     """Numbers the states along paths in the order of their first occurrence.
 
-    A state is the sequence, multiset or set of the last items (all, or `window`) of a path up to a position.
-    A sequence and the next item determine the next sequence, and only these edges are stored: storing the
-    items of each sequence would take memory that grows with the square of a path's length.
+    The key of a state is its items. That of a whole sequence is the state before and its last item: items
+    would take memory that grows with the square of a path's length.
     """
 
     def __init__(self, abstraction: str, window: int | None):
-        self.abstraction = abstraction
-        self.window = window
-        self.following: dict[tuple[int, int], int] = {}  # a sequence and the next item -> the next sequence
-        self.edges: list[tuple[int, int]] = []  # by sequence, the first edge that led to it
-        self.windowed: dict[tuple[int, ...], int] = {}  # sequences by their last items, if `window` cuts them
-        self.state_of: list[int] = []  # by sequence
-        self.numbers: dict[object, int] = {}  # states by their items, or by the number of a sequence that is one
-        self.example: list[int] = []  # by state, its first sequence
+        self.abstraction, self.window = abstraction, window
+        self.whole_sequences = abstraction == "sequence" and window is None
+        self.numbers: dict[tuple[int, ...], int] = {}
 
     def along(self, path: tuple[int, ...]) -> list[int]:
         """The states at all positions of a path."""
-        following, state_of, sequence, states = self.following, self.state_of, -1, []
-        for item in path:
-            edge = (sequence, item)
-            sequence = following.get(edge, -1)
-            if sequence < 0:
-                sequence = following[edge] = self._reached(edge)
-            states.append(state_of[sequence])
+        numbers, abstract, state, states = self.numbers, ABSTRACTIONS[self.abstraction], -1, []
+        for end, item in enumerate(path, start=1):
+            if self.whole_sequences:
+                key: tuple[int, ...] = (state, item)
+            else:
+                key = tuple(abstract(path[max(0, end - (self.window or end)) : end]))
+            state = numbers.setdefault(key, len(numbers))
+            states.append(state)
         return states
 
-    def _reached(self, edge: tuple[int, int]) -> int:
-        """The sequence at the end of a new edge."""
-        sequence = len(self.edges)
-        self.edges.append(edge)
-        if self.window is not None:
-            known = self.windowed.setdefault(self._last_items(sequence), sequence)
-            if known != sequence:
-                self.edges.pop()
-                return known
-        key = sequence if self.abstraction == "sequence" else self.items(sequence)
-        self.state_of.append(self.numbers.setdefault(key, len(self.numbers)))
-        if len(self.numbers) > len(self.example):
-            self.example.append(sequence)
-        return sequence
+    @cached_property
+    def _keys(self) -> list[tuple[int, ...]]:
+        return list(self.numbers)
 
-    def _last_items(self, sequence: int) -> tuple[int, ...]:
-        found: list[int] = []
-        while sequence >= 0 and len(found) != self.window:
-            sequence, item = self.edges[sequence]
+    def items(self, state: int) -> tuple[int, ...]:
+        """The items of a state, after all paths were numbered."""
+        if not self.whole_sequences:
+            return self._keys[state]
+        found = []
+        while state >= 0:
+            state, item = self._keys[state]
             found.append(item)
         return tuple(reversed(found))
 
-    def items(self, sequence: int) -> tuple[int, ...]:
-        """The items of the state of a sequence; those of a multiset or set are sorted."""
-        return tuple(ABSTRACTIONS[self.abstraction](self._last_items(sequence)))
+
+@dataclass(frozen=True, eq=False)
+class StepMatrices(FrozenArrays):
+    """Pr(previous state | state) and Pr(next state | state), (n, n); rows sum to 1, unknown ones are empty."""
+
+    backward: csr_array
+    forward: csr_array
+
+
+def release_step(
+    system: TransitionSystem, depth: int = 1, certain: bool = True, backward_from: str = "bayes"
+) -> StepMatrices:
+    """The matrices of the step to the release of `system`, in which cases publish up to `depth` >= 1 new events.
+
+    Each case publishes exactly `depth` events if `certain`, else any number from 0 to `depth`. `backward_from`
+    is "bayes" or "uniform".
+
+    >>> log = pd.DataFrame({"case:concept:name": list("1122"), "concept:name": list("abac")})
+    >>> step = release_step(TransitionSystem.from_log(log, window=1))
+    >>> step.forward.toarray()[1].tolist()  # from a: b or c
+    [0.0, 0.0, 0.5, 0.0, 0.5]
+    >>> step.backward.toarray()[3].tolist()  # complete now: ended with b, ended with c, or was complete before
+    [0.0, 0.0, 0.25, 0.5, 0.25]
+    """
+    depth = check_horizon(depth, "depth")
+    check_choice(backward_from, "backward_from", ("bayes", "uniform"))
+    forward = _explored(system.counts + diags_array(system.final * 1.0), depth, certain)
+    if backward_from == "uniform":
+        return StepMatrices(_explored((system.counts.T > 0).astype(float), depth, certain), forward)
+    # A case in a state without known successor may have been there before, if it published nothing.
+    stayed = np.where(system.has_successor | certain, 0.0, 1.0 / (depth + 1))
+    joint = diags_array(system.visits) @ (forward + diags_array(stayed))
+    # Nothing precedes ▶, although an uncertain release may leave a case there.
+    return StepMatrices(_normalized(diags_array(system.has_predecessor * 1.0) @ joint.T), forward)
+
+
+def loss_matrix(rows: csr_array, smoothing: float = 0.0) -> tuple[TransitionMatrix, np.ndarray] | None:
+    """A matrix with the privacy loss function of the known rows (n, n), and the state of each of its rows.
+
+    None if fewer than two rows are known. Empty rows are replaced by the known row that is cheapest to store,
+    which does not change L, a maximum over pairs of rows. `smoothing` >= 0 is the s of Eq. (28) of [1], added
+    to every probability of the known rows.
+    """
+    stored = np.diff(rows.indptr)
+    known = np.flatnonzero(stored > 0)
+    if known.size < 2:
+        return None
+    source = np.where(stored > 0, np.arange(stored.size), known[np.argmin(stored[known])])
+    complete = rows[source]
+    raised = csr_array((complete.data + smoothing, complete.indices, complete.indptr), complete.shape)
+    return TransitionMatrix(raised, background=smoothing, normalize=True), source
+
+
+def _explored(one_event, depth: int, certain: bool) -> csr_array:
+    """Transition probabilities of `depth` steps, or of 0 to `depth` steps equally likely; unknown rows stay empty."""
+    one_step = _normalized(one_event)
+    moves = [one_step]
+    for _ in range(depth - 1):
+        moves.append(moves[-1] @ one_step)
+    if certain:
+        return _normalized(moves[-1])
+    known = diags_array((np.diff(one_step.indptr) > 0) * 1.0).tocsr()
+    return _normalized(sum(map(_normalized, moves), known))  # one term per feasible number of steps
+
+
+def _normalized(rows) -> csr_array:
+    """Rows divided by their sums; those without entries stay empty."""
+    rows = csr_array(rows, copy=True)
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    rows.data /= np.repeat(rows.sum(axis=1), np.diff(rows.indptr))
+    return rows

@@ -1,27 +1,31 @@
-"""Reading XES, the XML format of event logs (IEEE 1849), safely and in bounded memory.
+"""Event logs from files: XES (IEEE 1849), and CSV as process-mining tools export it.
 
-Files may be plain or gzip-compressed, with or without the XES namespace, by any writer: ProM, Disco, pm4py.
-The reader uses `concept:name` of a trace, and `concept:name` and `time:timestamp` of an event; it ignores
-nested attributes, globals, classifiers and extensions.
+XES is read safely and in bounded memory, by expat, fed in blocks: an event takes about 240 bytes at most. A
+file with a document type declaration is refused before any entity is declared, so entities can neither be
+expanded (billion laughs) nor fetched; the length and nesting of elements are limited. Nested attributes,
+globals, classifiers and extensions are ignored.
 
-The parser is expat, fed in blocks; an event takes about 240 bytes at most, regardless of the length of its
-trace. A file with a document type declaration is refused before any entity is declared, so entities can
-neither be expanded (billion laughs) nor fetched; defusedxml would add nothing here. The length and nesting of
-elements are limited.
+The columns of a CSV file are found by name: the XES names that ProM and pm4py write, or the ones that Disco
+does. `datasets.table` describes the format of the rows and of times.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from pyexpat import ExpatError, ParserCreate
 
 import numpy as np
 import pandas as pd
+import pyarrow.compute
 
-from tplrepro.datasets.reading import DataFormatError, describe_content, file_blocks
-from tplrepro.eventlog.events import as_log
+from tplrepro.datasets.reading import DataFormatError, Defects, Place, describe_content, file_blocks, finish
+from tplrepro.datasets.table import parse_times, read_table
 from tplrepro.eventlog.log import ACTIVITY, CASE, TIMESTAMP
+from tplrepro.validation import check_choice
 
+COLUMNS = [CASE, ACTIVITY, TIMESTAMP]
 READ_BYTES = 1 << 18
 LONGEST_TAG_BYTES = 8 << 20
 DEEPEST = 10_000
@@ -30,7 +34,7 @@ PARENTS = {"log": "", "trace": "log", "event": "trace"}
 
 
 def read_xes(path: str | Path, *, strict: bool = False) -> pd.DataFrame:
-    """Read an XES log, .xes or .xes.gz, into a frame with one event a row.
+    """Read an XES log, plain or compressed, into a frame with one event a row.
 
     With `strict`, an event without a name or a time, or out of order, is an error instead of being counted.
     Raises DataFormatError if the file is not XES, declares a document type, ends early, or has no event with
@@ -41,11 +45,9 @@ def read_xes(path: str | Path, *, strict: bool = False) -> pd.DataFrame:
     DataFrame
         case:concept:name : str, the case; a trace without a name is called "trace 17" by its position;
         concept:name : str, the activity; time:timestamp : datetime64[us, UTC], or [ns, UTC] if a time has
-        nanoseconds.
-        Cases are in the order of the file, the events of a case in the order of their times. ``attrs``:
-        source, synthetic, skipped and skipped_examples (events without a name or a time, by reason),
-        reordered (events out of order), unnamed_cases, empty_cases, repeated_cases (traces with the name of
-        an earlier trace; they count as one case).
+        nanoseconds. Cases are in the order of the file, the events of a case in the order of their times.
+        Traces of one name are one case. ``attrs``: source, synthetic, skipped and skipped_examples (events
+        without a name or a time), reordered (events out of order).
 
     >>> import tempfile
     >>> text = '''<log><trace><string key="concept:name" value="7"/>
@@ -58,23 +60,100 @@ def read_xes(path: str | Path, *, strict: bool = False) -> pd.DataFrame:
     ['7', 'register', '2022-08-03 08:00:00+00:00']
     """
     parser = _Parser(path)
-    remedy = "check that the export of the traces took their events and times along"
     events = parser.events()
     batches = iter(lambda: list(islice(events, EVENTS_AT_ONCE)), [])
     columns = {"number": np.int32, ACTIVITY: str, TIMESTAMP: str, "line": np.int32}
-    parts = [pd.DataFrame(batch, columns=[*columns]).astype(columns) for batch in chain(batches, [[]])]
+    parts = (pd.DataFrame(batch, columns=[*columns]).astype(columns) for batch in chain(batches, [[]]))
     table = pd.concat(parts, ignore_index=True)
-    del parts
     lines = table.pop("line").to_numpy()
     table[CASE] = pd.array(_labels(parser.names), dtype=str).take(table.pop("number").to_numpy())
-    log = as_log(path, "event", table, lambda row: int(lines[row]), strict=strict, remedy=remedy)
-    named = [name for name in parser.names if name]
-    log.attrs |= {
-        "unnamed_cases": len(parser.names) - len(named),
-        "empty_cases": parser.empty,
-        "repeated_cases": len(named) - len(set(named)),
-    }
-    return log
+    remedy = "check that the export of the traces took their events and times along"
+    return as_log(path, "event", table, lambda row: int(lines[row]), strict=strict, remedy=remedy)
+
+
+def read_csv(
+    path: str | Path,
+    *,
+    columns: dict[str, str] | None = None,
+    separator: str | None = None,
+    time_format: str = "ISO8601",
+    strict: bool = False,
+) -> pd.DataFrame:
+    """Read a CSV file, plain or compressed, into the same frame as `read_xes`; other columns are ignored.
+
+    Raises DataFormatError if a column is missing, a row does not fit the header, the file is empty or not
+    UTF-8, or no row has a case, an activity and a readable time.
+
+    Parameters
+    ----------
+    columns : unusual names in the file for case:concept:name, concept:name or time:timestamp
+    separator : one character; by default guessed from the header
+    time_format : "ISO8601" or as for `strptime`; times without an offset are read as UTC
+    strict : raise at a row without case, activity or time, or out of order, instead of counting it
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+    ...     _ = file.write("Case ID;Activity;Complete Timestamp\\n7;register;2022-08-03 10:00:00\\n"), file.flush()
+    ...     log = read_csv(file.name)
+    >>> log.iloc[0].map(str).tolist()
+    ['7', 'register', '2022-08-03 10:00:00+00:00']
+    """
+    if not re.fullmatch("ISO8601|([^%]*%[aAbBdfHIjmMpSyYzZ%])+[^%]*", str(time_format)):
+        raise ValueError(
+            f"time_format must be 'ISO8601' or made of directives such as %Y, found {time_format!r}; give one such as "
+            "'%d.%m.%Y %H:%M'"
+        )
+    for name in columns or {}:
+        check_choice(name, "columns", COLUMNS)
+    wanted = dict.fromkeys(COLUMNS) | (columns or {})
+    table, line = read_table(path, wanted, separator=separator, argument="columns=")
+    events = pd.DataFrame({name: pyarrow.compute.fill_null(table[name], "").to_pandas() for name in wanted})
+    remedy = "check the file, or pass columns= or time_format="
+    return as_log(path, "row", events, line, strict=strict, remedy=remedy, time_format=time_format)
+
+
+def as_log(
+    path: str | Path,
+    unit: str,
+    events: pd.DataFrame,
+    line: Callable[[int], int],
+    *,
+    strict: bool,
+    remedy: str,
+    time_format: str = "ISO8601",
+) -> pd.DataFrame:
+    """The log of a file's `events`, rows of texts: case, activity and time, each of which may be empty.
+
+    `line` gives the line of an event in the file; messages call an event `unit`. Defects are counted, or with
+    `strict` refused, see `datasets.reading`; DataFormatError with the `remedy` if no event is valid.
+    """
+    times = parse_times(events[TIMESTAMP], time_format)
+    defects = Defects(strict=strict)
+
+    def place(rows: np.ndarray) -> Place:
+        case, activity, time = events[COLUMNS].iloc[rows[0]]
+        return path, line(int(rows[0])), f"case {case!r}, activity {activity!r}, time {time!r}"
+
+    lacking = {f"{unit} without {name}": events[name] == "" for name in COLUMNS}
+    good = np.ones(len(events), dtype=bool)
+    for reason, lacks in (lacking | {f"{unit} with an unreadable {TIMESTAMP}": np.isnat(times)}).items():
+        bad = np.flatnonzero(lacks & good)
+        defects.known(reason, bad.size, partial(place, bad))
+        good[bad] = False
+    if not good.any():
+        counts = ", ".join(f"{count} times {reason}" for reason, count in defects.skipped.items()) or f"no {unit}s"
+        raise DataFormatError(f"no {unit} has a case, an activity and a readable time ({counts}); {remedy}", path)
+    rows = np.flatnonzero(good)
+    cases, times = pd.factorize(events[CASE])[0][rows], times[rows]
+    in_file = np.argsort(cases, kind="stable")
+    back = (np.diff(cases[in_file]) == 0) & (times[in_file][1:] < times[in_file][:-1])
+    if strict and back.any():
+        _, number, content = place(np.sort(rows[in_file[1:][back]]))
+        raise DataFormatError(f"times must be in order, found {content}; pass strict=False to sort", path, number)
+    order = np.lexsort((times, cases))
+    frame = events[[CASE, ACTIVITY]].take(rows[order]).reset_index(drop=True)
+    frame[TIMESTAMP] = pd.DatetimeIndex(times[order], tz="UTC")
+    return finish(frame, path, defects, reordered=int(back.sum()))
 
 
 class _Parser:
@@ -83,7 +162,6 @@ class _Parser:
     def __init__(self, path: str | Path):
         self.path = path
         self.names: list[str] = []  # of the traces so far; may be empty
-        self.empty = 0  # traces without events
         self.met: list[tuple[int, str, str, int]] = []  # parsed events that were not yielded yet
         self.open: list[tuple[str, dict[str, str]]] = [("", {})]  # open log, trace and event with their attributes
         self.nested = 0  # number of open elements inside them
@@ -145,11 +223,9 @@ class _Parser:
             return
         tag, found = self.open.pop()
         if tag == "event":
-            self.open[-1][1]["event"] = "found"
             activity, time = found.get(ACTIVITY, ""), found.get(TIMESTAMP, "")
             self.met.append((len(self.names), activity, time, self.expat.CurrentLineNumber))
         elif tag == "trace":
-            self.empty += "event" not in found
             self.names.append(found.get(ACTIVITY, ""))  # the name may follow the events
 
 
