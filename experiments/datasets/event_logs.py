@@ -1,8 +1,6 @@
 """From names of event logs to logs with their provenance: recorded logs, or else a synthetic stand-in.
 
-A stand-in is written in XES and read back by the package's reader. It is marked as synthetic twice: by an
-attribute of the log in the file, and by the note beside the file that all stand-ins have. It has the format
-of a real log, but not its statistics.
+A stand-in has the format of a real log, XES, but not its statistics.
 """
 
 from collections.abc import Iterable, Iterator
@@ -100,14 +98,13 @@ def synthetic_log(n_cases: int = 1000, seed: int = 0, path: str | Path | None = 
     """Write a synthetic log to a file (by default temporary; compressed if it ends in .gz), and read it back.
 
     A case begins with the first activity and goes on to one of two to four activities that follow each one;
-    it ends after any event with the same probability. Cases start at random in one year, and hours pass
-    between two events.
+    it ends after any event with the same probability.
 
     >>> log = synthetic_log(2, seed=1)
     >>> log.attrs["synthetic"], log["case:concept:name"].nunique()
     (True, 2)
     """
-    return writing.stand_in(path, "synthetic.xes", lambda target: write_synthetic(target, n_cases, seed), read_xes)
+    return writing.stand_in(path, "synthetic.xes", write_synthetic, read_xes, n_cases=n_cases, seed=seed)
 
 
 def write_synthetic(path: str | Path, n_cases: int, seed: int) -> None:

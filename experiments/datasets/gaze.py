@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 
 from experiments.datasets.cutting import DataSet, in_time
-from experiments.datasets.places import check_size, popular
+from experiments.datasets.places import popular
 from experiments.datasets.writing import line_bytes, stand_in, synthetic_folder
 from tplrepro.datasets.gaze import ANDERSSON2017, GAZEGRAPH, SCREENS, areas, load
 from tplrepro.markov.sequences import Sequences
-from tplrepro.validation import check_choice
+from tplrepro.validation import check_choice, check_horizon
 
 N_SPOTS = 40
 LAYOUTS: dict[str, dict[str, Any]] = {"GAZEGRAPH": GAZEGRAPH, "ANDERSSON2017": ANDERSSON2017}
@@ -28,21 +28,20 @@ def synthetic(
     n_recordings: int = 1,
     layout: dict[str, Any] = GAZEGRAPH,
 ) -> pd.DataFrame:
-    """Write a stand-in in the layout of a recorded set, and read it back, like `geolife.synthetic`.
+    """Write a stand-in in the layout of a recorded set to a folder, and read it back, like `geolife.synthetic`.
 
-    The gaze rests on popular areas of interest for about 0.3 s each, often near the previous one, and jumps
-    between them; some samples are lost. Each user has `n_recordings` of `seconds` length at `rate` samples
-    per second; `layout` is `GAZEGRAPH` or `ANDERSSON2017`, and `path` a folder.
+    The gaze rests on popular areas of interest for about 0.3 s each, often near the previous one; some samples
+    are lost. Each user has `n_recordings` of `seconds` length at `rate` samples per second.
     """
     size = SCREENS["ANDERSSON2017" if layout["unit"] == "px" else "GAZEGRAPH"]
     options = {"seconds": seconds, "rate": rate, "n_recordings": n_recordings, "layout": layout, "size": size}
-    return stand_in(path, "gaze", partial(write, n_users=n_users, seed=seed, **options), partial(load, **layout))
+    return stand_in(path, "gaze", write, partial(load, **layout), n_users=n_users, seed=seed, **options)
 
 
 def write(target, n_users, seed, *, seconds=30.0, rate=60.0, n_recordings=1, layout, size) -> None:
     """Write the folder; `size` is the size of the screen, other parameters as in `synthetic`."""
-    n_users, n_recordings = check_size(n_users, "n_users"), check_size(n_recordings, "n_recordings")
-    samples = check_size(int(seconds * rate), "seconds * rate")
+    n_users, n_recordings = check_horizon(n_users, "n_users"), check_horizon(n_recordings, "n_recordings")
+    samples = check_horizon(int(seconds * rate), "seconds * rate")
     if not 1 <= rate <= 2000:
         raise ValueError(f"rate must be from 1 to 2000 samples a second, found {rate}; times have four decimals")
     rng = np.random.default_rng([int(seed), 4])

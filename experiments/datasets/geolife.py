@@ -9,10 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from experiments.datasets.cutting import DataSet, cells, grid_box
-from experiments.datasets.places import check_size, city, popular
+from experiments.datasets.places import city, popular
 from experiments.datasets.writing import line_bytes, stand_in, synthetic_file
 from tplrepro.datasets.geolife import load
 from tplrepro.datasets.grid import BEIJING_3RD_RING, as_box
+from tplrepro.validation import check_horizon
 
 HEADER = b"Geolife trajectory\r\nWGS 84\r\nAltitude is in Feet\r\nReserved 3\r\n0,2,255,My Track,0,0,2,8421376\r\n0\r\n"
 METRES_A_DEGREE = np.array([111_000.0, 85_000.0])  # in Beijing
@@ -29,20 +30,18 @@ def synthetic(
 ) -> pd.DataFrame:
     """Write a stand-in in the official format, to `path` or a temporary file, and read it back.
 
-    Each user has a home, a work place and six more popular places within the `box`. A trajectory is a day:
-    from home to work on work days, to one more place and home again, with a point every
-    `seconds_between_points` on the way and few while staying. The `n_trajectories`, by default 20 per user,
-    are spread over users with a heavy tail; the official sizes are 182 and 18_670. Memory is bounded by one
-    trajectory. Returns what `geolife.load` returns.
+    Each user has a home, a work place and six more popular places within the `box`. A trajectory is a day, with
+    a point every `seconds_between_points` on the way and few while staying. The `n_trajectories`, by default 20
+    per user, are spread over users with a heavy tail. Memory is bounded by one trajectory.
     """
     options = {"n_trajectories": n_trajectories, "seconds_between_points": seconds_between_points, "box": box}
-    return stand_in(path, "Geolife Trajectories 1.3.zip", lambda target: write(target, n_users, seed, **options), load)
+    return stand_in(path, "Geolife Trajectories 1.3.zip", write, load, n_users=n_users, seed=seed, **options)
 
 
 def write(target, n_users, seed, *, n_trajectories=None, seconds_between_points=2.5, box=BEIJING_3RD_RING) -> None:
     """Write the file; parameters as in `synthetic`."""
-    n_users, box = check_size(n_users, "n_users"), as_box(box)
-    n_trajectories = 20 * n_users if n_trajectories is None else check_size(n_trajectories, "n_trajectories")
+    n_users, box = check_horizon(n_users, "n_users"), as_box(box)
+    n_trajectories = 20 * n_users if n_trajectories is None else check_horizon(n_trajectories, "n_trajectories")
     if n_trajectories < n_users:
         raise ValueError(f"n_trajectories must be at least n_users, {n_users}, found {n_trajectories}; a user has one")
     if not 1 <= seconds_between_points <= 600:

@@ -8,11 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from experiments.datasets.cutting import DataSet, cells, grid_box
-from experiments.datasets.places import check_size, city, heavy_tailed_counts, popular
+from experiments.datasets.places import city, heavy_tailed_counts, popular
 from experiments.datasets.writing import line_bytes, stand_in, synthetic_file
 from tplrepro.datasets import registry
 from tplrepro.datasets.gowalla import load
 from tplrepro.datasets.grid import LOS_ANGELES, Box, as_box
+from tplrepro.validation import check_horizon
 
 BATCH_USERS = 4096
 MEAN_CHECK_INS, MOST_CHECK_INS = 32.8, 2175  # as in the official file
@@ -23,19 +24,17 @@ SHARES = (0.5, 0.2, 0.15, 0.15)
 
 
 def synthetic(n_users: int = 500, seed: int = 0, path: str | Path | None = None, *, box=LOS_ANGELES) -> pd.DataFrame:
-    """Write a stand-in in the official format, and read it back, as `geolife.synthetic` does.
+    """Write a stand-in in the official format, and read it back, like `geolife.synthetic`.
 
-    Users, 196_591 at the official size, live in one of four cities, half of them in the `box` (south, north,
-    west, east). Each has a home, a work place and six more popular places. Few users have many check-ins;
-    check-ins follow the hours of the day and sometimes explore new places. Memory is bounded by one batch of
-    users. A `path` ending in .gz is compressed.
+    Half of the users live in the `box` (south, north, west, east), the others in three other cities. Each has
+    a home, a work place and six more popular places; few users have many check-ins.
     """
-    return stand_in(path, "loc-gowalla_totalCheckins.txt", lambda target: write(target, n_users, seed, box), load)
+    return stand_in(path, "loc-gowalla_totalCheckins.txt", write, load, n_users=n_users, seed=seed, box=box)
 
 
 def write(target, n_users, seed, box=LOS_ANGELES) -> None:
     """Write the file; parameters as in `synthetic`."""
-    n_users = check_size(n_users, "n_users")
+    n_users = check_horizon(n_users, "n_users")
     n_places = max(100, int(n_users * MEAN_CHECK_INS / 20))  # in each city
     rng = np.random.default_rng([int(seed), 1])
     degrees = np.concatenate([city(rng, box, n_places) for box in (as_box(box), *OTHER_CITIES)])

@@ -8,10 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from experiments.datasets.cutting import DataSet
-from experiments.datasets.places import check_size, heavy_tailed_counts, popular
+from experiments.datasets.places import heavy_tailed_counts, popular
 from experiments.datasets.writing import line_bytes, stand_in, synthetic_file
 from tplrepro.datasets.kosarak import load, to_sequences
 from tplrepro.markov.sequences import Sequences
+from tplrepro.validation import check_horizon
 
 BATCH_SESSIONS = 20_000
 # As in the official file: number of pages, mean and maximum clicks per session.
@@ -23,15 +24,14 @@ FOLLOW = 0.6  # probability of following a link
 def synthetic(n_users: int = 10_000, seed: int = 0, path: str | Path | None = None) -> pd.DataFrame:
     """Write a stand-in of `n_users` sessions in the official format, and read it back, like `geolife.synthetic`.
 
-    A session goes from a page to one of its eight links, or to any page by popularity. The official file has
-    990_002 sessions. Memory is bounded by one batch of sessions. A `path` ending in .gz is compressed.
+    A session goes from a page to one of its eight links, or to any page by popularity.
     """
-    return stand_in(path, "kosarak.dat", lambda target: write(target, n_users, seed), load)
+    return stand_in(path, "kosarak.dat", write, load, n_users=n_users, seed=seed)
 
 
 def write(target, n_users, seed) -> None:
     """Write the file; parameters as in `synthetic`."""
-    n_users = check_size(n_users, "n_users")
+    n_users = check_horizon(n_users, "n_users")
     rng = np.random.default_rng([int(seed), 3])
     links = popular(rng, N_PAGES, (N_PAGES, LINKS))
     with synthetic_file(target, set="kosarak", n_users=n_users, seed=int(seed)) as out:

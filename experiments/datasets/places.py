@@ -1,8 +1,7 @@
-"""Shared by the synthetic stand-ins: heavy-tailed popularity and activity, and the places of a city.
+"""Shared by the stand-ins: heavy-tailed popularity and activity, and the places of a city.
 
-People stay at few places (home, work and some others), commute between them at the usual hours, and choose
-the others by a heavy-tailed popularity. These features make recorded mobility predictable, and therefore make
-it leak.
+People stay at few places, commute between them at the usual hours, and choose other places by a heavy-tailed
+popularity. This makes recorded mobility predictable, and therefore makes it leak.
 """
 
 import numpy as np
@@ -24,10 +23,3 @@ def city(rng: np.random.Generator, box, n_places: int) -> np.ndarray:
 def heavy_tailed_counts(rng: np.random.Generator, n: int, mean: float, most: int) -> np.ndarray:
     """Counts (n,), at least 1 and at most `most`, log-normal with about the given mean."""
     return np.clip(np.rint(mean * rng.lognormal(-0.72, 1.2, n)), 1, most).astype(np.int64)
-
-
-def check_size(value, name: str) -> int:
-    """A number of users, sessions, ... as an int, at least 1."""
-    if int(value) != value or value < 1:
-        raise ValueError(f"{name} must be a whole number, at least 1, found {value!r}; ask for one or more")
-    return int(value)

@@ -1,9 +1,4 @@
-"""From the name of a data set to sequences of states with their provenance.
-
-Recorded data are read where they are found; otherwise a synthetic stand-in takes their place and says so.
-Positions become cells of a grid, gaze becomes areas of the screen, and pages are states; then time is cut
-into steps.
-"""
+"""From the name of a data set to sequences of states with their provenance: recorded data, or else a stand-in."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +8,6 @@ from typing import Any
 
 import pandas as pd
 
-from experiments.datasets.cutting import DataSet
 from tplrepro.datasets import registry
 from tplrepro.datasets.grid import BEIJING_3RD_RING, LOS_ANGELES, Box, Grid
 from tplrepro.markov.sequences import Sequences
@@ -84,19 +78,15 @@ def prepare(
     synthetic : bool, whether to use the stand-in even if there are recorded data
     stand_in : dict, optional, arguments of the set's ``synthetic``: n_users, seed, ...
     **cut : how to make states and steps; the defaults are those of the data set's `DATA_SET`
-        geolife, gowalla: `box` and `cell_km` of a `Grid`. gaze: `layout`, "GAZEGRAPH" or "ANDERSSON2017", and
-        the numbers of `columns` and `rows` of areas. All three: `step` and `max_gap` as in `fixed_steps`, or
-        with `step` None as in `observed_sequences`. gowalla: without the official file, the file with the
-        most check-ins in the box is used.
+        geolife, gowalla: `box` and `cell_km` of a `Grid`. gaze: `layout`, and the numbers of `columns` and
+        `rows` of areas. All three: `step` and `max_gap` as in `fixed_steps`, or with `step` None as in
+        `observed_sequences`.
 
     Raises ValueError for an unknown name or cut, and if there are no two consecutive states;
     DatasetNotFoundError only if `path` is given; DataFormatError and OSError like the readers.
 
-    >>> prepared = prepare("geolife", synthetic=True, stand_in={"n_users": 2}, cell_km=4.0)
-    >>> prepared
+    >>> prepare("geolife", synthetic=True, stand_in={"n_users": 2}, cell_km=4.0)
     Prepared(Geolife in Beijing (synthetic data): Sequences(40 sequences, 5328 values, 5 states))
-    >>> prepared.state_names[:3]
-    ['r0c2', 'r1c1', 'r1c2']
     """
     check_choice(name, "name", registry.SOURCES)
     data_set = import_module(f"experiments.datasets.{name}").DATA_SET
@@ -105,7 +95,15 @@ def prepare(
         allowed = ", ".join(data_set.cut) or "nothing"
         raise ValueError(f"{name} is cut by {allowed}, found {', '.join(unknown)}; leave it out")
     cut = {**data_set.cut, **cut}
-    observations = _observations(data_set, path, synthetic, dict(stand_in or {}), cut)
+    observations = None
+    if not synthetic:
+        try:
+            observations = data_set.load(path, **data_set.load_options(cut))
+        except registry.DatasetNotFoundError:
+            if path is not None:
+                raise
+    if observations is None:
+        observations = data_set.synthetic(**{**data_set.synthetic_options(cut), **(stand_in or {})})
     sequences, state_names, grid = data_set.states(observations, cut)
     title = set_name = data_set.title.format(**cut)
     if grid is not None:
@@ -118,18 +116,6 @@ def prepare(
     inputs = () if is_synthetic else (Path(observations.attrs["source"]),)
     official = all(registry.is_official(name, path) for path in inputs)
     return Prepared(sequences, state_names, grid, set_name, title, is_synthetic, official, inputs, observations)
-
-
-def _observations(data_set: DataSet, path, synthetic: bool, stand_in: dict, cut: dict) -> pd.DataFrame:
-    """Recorded data or, if there are none or the caller asks for it, the stand-in."""
-    options = data_set.load_options(cut)
-    if not synthetic:
-        try:
-            return data_set.load(path, **options)
-        except registry.DatasetNotFoundError:
-            if path is not None:
-                raise
-    return data_set.synthetic(**{**data_set.synthetic_options(cut), **stand_in})
 
 
 def _place(box: Box) -> str:

@@ -5,13 +5,12 @@ import gzip
 import os
 import zipfile
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from experiments.datasets import writing
 from tests.datasets import plain
-from tplrepro.datasets import fixed_steps, gaze, geolife, gowalla, grid, kosarak
+from tplrepro.datasets import gaze, geolife, gowalla, kosarak
 from tplrepro.datasets.reading import marker_path, read_marker
 
 
@@ -19,7 +18,6 @@ def test_geolife_reads_as_by_a_plain_reader(tmp_path):
     path = tmp_path / "official.zip"
     frame = geolife.synthetic(3, seed=5, path=path, n_trajectories=7, seconds_between_points=20)
     assert plain.content(frame) == (plain.trajectories(path), 0)
-    assert frame["altitude"].isna().any()
     assert frame["trajectory"].nunique() == 7
     assert frame.attrs["generator"]["seed"] == 5
     with zipfile.ZipFile(path) as archive:
@@ -59,53 +57,8 @@ def test_gaze_reads_as_by_pandas(tmp_path, layout):
     assert len(frame) + frame.attrs["skipped"]["lost sample"] == 3 * 2 * 12 * 60
 
 
-def test_geolife_has_stays_commutes_and_known_places():
-    frame = geolife.synthetic(4, seed=1, n_trajectories=60, seconds_between_points=30)
-    assert grid.BEIJING_3RD_RING.contains(frame["latitude"], frame["longitude"]).mean() > 0.99
-    where = frame["latitude"].round(3).astype(str) + "," + frame["longitude"].round(3).astype(str)
-    for _, seen in where.groupby(frame["user"]):
-        # Two stays (home and work) of about 100 m hold most of a user's points in a city of 20 km.
-        assert seen.value_counts(normalize=True).head(8).sum() > 0.2
-    local = frame["time"].dt.tz_convert("Asia/Shanghai")
-    assert local.dt.hour.between(5, 23).mean() > 0.95
-
-
-def test_gowalla_has_few_places_a_user_and_a_heavy_tail():
-    frame = gowalla.synthetic(400, seed=0)
-    visits = frame.groupby("user")["location"].value_counts(normalize=True)
-    busy = frame["user"].value_counts()
-    busy = busy.index[busy >= 50]
-    assert visits.groupby("user").head(3).groupby("user").sum()[busy].median() > 0.4
-    assert frame["location"].value_counts().iloc[0] > 20 * frame["location"].value_counts().median()
-    assert 0.3 < grid.LOS_ANGELES.contains(frame["latitude"], frame["longitude"]).mean() < 0.7
-
-
-def test_kosarak_has_a_heavy_tail_and_memory(monkeypatch):
-    monkeypatch.setattr("experiments.datasets.kosarak.N_PAGES", 2000)
-    sequences = kosarak.to_sequences(kosarak.synthetic(4000, seed=0))
-    counts = np.sort(np.bincount(sequences.values))[::-1]
-    assert counts[:20].sum() > 0.25 * counts.sum()
-    assert np.median(counts) < counts.max() / 100
-    before, after = sequences.transitions()
-    top = np.bincount(sequences.values).argmax()
-    follows = np.bincount(after[before == top], minlength=sequences.n_states)
-    overall = np.bincount(after, minlength=sequences.n_states) / len(after)
-    # Links: what follows a page differs from what is popular, in total variation.
-    assert 0.5 * np.abs(follows / follows.sum() - overall).sum() > 0.3
-
-
-def test_gaze_rests_on_areas():
-    frame = gaze.synthetic(4, seed=0, seconds=60)
-    frame["area"] = area = gaze.areas(frame, 6, 4, 1.0, 1.0)
-    assert (area >= 0).all()
-    assert (np.diff(area) == 0).mean() > 0.8
-    steps = fixed_steps(frame, 0.1, 0.3, state="area", user=["user", "recording"])
-    assert steps.n_states > 3
-    assert set(steps.users) <= {(f"P{i}", "SYNTHETIC1") for i in range(1, 5)}
-
-
 def test_arguments_are_checked():
-    with pytest.raises(ValueError, match="n_users must be a whole number, at least 1, found 0"):
+    with pytest.raises(ValueError, match="n_users must be at least 1, found 0"):
         geolife.synthetic(0)
     with pytest.raises(ValueError, match="n_trajectories must be at least n_users"):
         geolife.synthetic(5, n_trajectories=3)
@@ -162,7 +115,7 @@ def test_recorded_gaze(real_data):
 
 
 SETS = [
-    (geolife, "a.zip", {"n_trajectories": 40}),
+    (geolife, "a.zip", {"n_trajectories": 3}),
     (gowalla, "a.txt", {}),
     (gowalla, "a.txt.gz", {}),
     (kosarak, "a.dat", {}),
@@ -171,29 +124,17 @@ SETS = [
 
 
 @pytest.mark.parametrize(("module", "name", "options"), SETS)
-@pytest.mark.parametrize(
-    ("code", "remedy"),
-    [
-        (errno.ENOSPC, "free some space or give another path="),
-        (errno.EROFS, "give a path= that you may write to"),
-        (errno.EACCES, "give a path= that you may write to"),
-        (errno.EFBIG, "ask for fewer users"),
-    ],
-)
-@pytest.mark.parametrize("marked", [False, True])
-def test_what_cannot_be_written_is_named_with_a_remedy_and_not_kept(
-    tmp_path, monkeypatch, module, name, options, code, remedy, marked
-):
+def test_what_cannot_be_written_is_named_with_a_remedy_and_not_kept(tmp_path, monkeypatch, module, name, options):
     def refuse(source, target, replace=os.replace):
-        if marked and str(target).endswith(".synthetic.json"):
+        if str(target).endswith(".synthetic.json"):
             return replace(source, target)  # so that the set itself fails
-        raise OSError(code, os.strerror(code))
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr("os.replace", refuse)
-    with pytest.raises(OSError, match=f"while writing, so nothing was kept; .*{remedy}") as error:
+    with pytest.raises(OSError, match="No space left on device while writing, so nothing was kept; free some space"):
         module.synthetic(3, path=tmp_path / name, **options)
-    assert error.value.errno == code
-    assert [file.name for file in tmp_path.iterdir()] == [f"{name}.synthetic.json"] * (marked and module is not gaze)
+    left = [] if module is gaze else [f"{name}.synthetic.json"]  # in a folder the note is a file of it
+    assert [file.name for file in tmp_path.iterdir()] == left
 
 
 @pytest.mark.parametrize("name", ["a", "a.gz"])
@@ -211,12 +152,6 @@ def test_an_error_in_the_middle_keeps_the_earlier_file(tmp_path, name):
     assert (gzip.decompress(kept) if name == "a.gz" else kept) == b"first"
 
 
-def test_written_files_are_readable_by_others(tmp_path):
-    kosarak.synthetic(2, path=tmp_path / "a")
-    (tmp_path / "b").touch()
-    assert (tmp_path / "a").stat().st_mode == (tmp_path / "b").stat().st_mode
-
-
 def test_a_stand_in_folder_replaces_a_stand_in_and_nothing_else(tmp_path):
     for n_users in (2, 1):
         assert gaze.synthetic(n_users, path=tmp_path / "g", seconds=2)["user"].nunique() == n_users
@@ -231,7 +166,7 @@ def test_a_stand_in_folder_replaces_a_stand_in_and_nothing_else(tmp_path):
 def test_stand_ins_are_marked_and_the_same_seed_gives_the_same_bytes(tmp_path, module, name, options):
     def written(label, seed):
         path = tmp_path / label / name
-        frame = module.synthetic(3, seed=seed, path=path, **(options and {"n_trajectories": 3}))
+        frame = module.synthetic(3, seed=seed, path=path, **options)
         again = module.load(path, **(gaze.GAZEGRAPH if module is gaze else {}))
         assert frame.attrs["synthetic"] is again.attrs["synthetic"] is True
         assert again.attrs["generator"]["set"] == module.__name__.rpartition(".")[2]
