@@ -1,11 +1,7 @@
-"""Figures in one style, each saved with a record of its provenance.
+"""Figures in one style, each saved as PNG and PDF with a record of its provenance, and its numbers as CSV.
 
-`save_figure` writes a picture (PNG and PDF) and a JSON record of the same stem: the commit, the parameters,
-the versions, the SHA-256 of the data files, and the numbers behind the figure. `save_table` does the same for
-a table. Files are written to the folder named by ``TPLREPRO_FIGURES``, by default ``build/figures`` of the
-repository.
-With ``TPLREPRO_PICTURES=no``, as in the check of the committed notebooks, they write records and tables
-alone.
+Files are written to the folder named by ``TPLREPRO_FIGURES``, by default ``build/figures`` of the repository.
+With ``TPLREPRO_PICTURES=no``, as in the check of the committed notebooks, there are records and tables alone.
 """
 
 import io
@@ -50,8 +46,7 @@ DOUBLE_COLUMN = 7.16
 def use_style() -> None:
     """Set Matplotlib's defaults for every figure of the repository, regardless of the user's settings.
 
-    Each Okabe-Ito colour has a line style and a marker, so curves differ in greyscale as well; no text is
-    smaller than 7 pt at print width; fonts are embedded as TrueType in PDF.
+    Curves differ in greyscale as well; no text is smaller than 7 pt at print width; PDF embeds its fonts.
     """
     import matplotlib as mpl
     from cycler import cycler
@@ -96,32 +91,16 @@ def subplots(
 ) -> "tuple[Figure, Any]":
     """Figure and axes at the width of one or two printed columns, in the house style.
 
-    Parameters
-    ----------
-    rows, cols : int
-        Number of panels down and across.
-    columns : {1, 2}, optional
-        Printed columns that the figure spans; by default 1 for a single panel across, otherwise 2.
-    panel_height : float
-        Height of one row of panels, in inches.
-    **kwargs
-        Passed to `matplotlib.pyplot.subplots` (``sharex``, ``squeeze``, ...), whose axes are returned.
-
-    Raises
-    ------
-    ValueError
-        If `columns` is neither 1 nor 2.
+    By default a single panel across spans one of the `columns`, several span two. `panel_height` is that of one
+    row, in inches; `kwargs` go to `matplotlib.pyplot.subplots`, whose axes are returned.
     """
     import matplotlib.pyplot as plt
 
     if columns is None:
         columns = 1 if cols == 1 else 2
-    if columns not in (1, 2):
-        raise ValueError(f"columns must be 1 or 2, found {columns!r}; choose one or two printed columns")
+    width = SINGLE_COLUMN if columns == 1 else DOUBLE_COLUMN
     use_style()
-    return plt.subplots(
-        rows, cols, figsize=(SINGLE_COLUMN if columns == 1 else DOUBLE_COLUMN, panel_height * rows), **kwargs
-    )
+    return plt.subplots(rows, cols, figsize=(width, panel_height * rows), **kwargs)
 
 
 def line_styles(names: Iterable[str]) -> dict[str, dict]:
@@ -170,29 +149,13 @@ def save_figure(
     inputs: Iterable = (),
     table: "DataFrame | None" = None,
 ) -> None:
-    """Write a figure as PNG and PDF with its provenance beside it, the notebook's parameters included.
+    """Write a figure and its record, with the parameters of the notebook, under `name`, such as "tkde2019/fig3".
 
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-    name : str
-        Paper and figure, ``"tkde2019/fig3"``.
-    results : dict, optional
-        Numbers that the figure shows or that the text quotes: numbers, strings, lists, dicts and arrays of
-        them; an infinity or NaN is written as a string.
-    data : {"none", "real", "real (unverified)", "synthetic", "synthetic in part: NAME, ..."}
-        Kind of data behind the figure; "real (unverified)" means that no published checksum confirms the
-        files. If synthetic, the words "synthetic data" are added to the title unless they are there.
-    inputs : iterable of path
-        Data files that were read; required when `data` is real. A folder stands for all files in it.
-    table : pandas.DataFrame, optional
-        The plotted numbers, written as CSV under the same stem (no index, nine significant digits).
-
-    Raises
-    ------
-    ValueError
-        If `name` is not a relative path without a suffix, if `data` is none of these kinds, or if `data`
-        is real and no input file is named.
+    `results` are the numbers that the figure shows or that the text quotes: numbers, strings, lists, dicts and
+    arrays of them. `data` is "none", "real", "real (unverified)" (no published checksum confirms the files),
+    "synthetic" or "synthetic in part: NAME, ..."; the title of the last two says so. `inputs` are the data files
+    that were read, required if `data` is real; a folder stands for all files in it. `table` has the plotted
+    numbers. Raises ValueError if the name, the kind of data or the inputs are none of these.
     """
     target, record = _target(name), provenance(name, results, data, inputs)
     if data.startswith("synthetic"):

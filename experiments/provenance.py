@@ -1,7 +1,7 @@
 """Provenance: the record beside every figure and table.
 
-A record names the code (commit, versions), the parameters, the data files (SHA-256 by a name that is the same
-on every machine) and the numbers behind a result. Machine paths never enter it.
+A record names the code, the parameters, the data files (SHA-256 by a name that is the same on every machine)
+and the numbers behind a result. Machine paths never enter it.
 """
 
 import ast
@@ -62,8 +62,6 @@ def literal_assignments(source: str) -> dict:
     Raises ValueError if the cell holds anything else: a value computed from a parameter would not change when
     papermill injects another value in a later cell.
 
-    Examples
-    --------
     >>> literal_assignments("epsilon: float = 0.1  # nats\\nsizes = [2, 5]")
     {'epsilon': 0.1, 'sizes': [2, 5]}
     """
@@ -87,10 +85,10 @@ def literal_assignments(source: str) -> dict:
 
 
 def notebook_parameters() -> dict:
-    """The parameters of the running notebook, from its parameters cell and the cell that papermill injects below it.
+    """The parameters of the running notebook; empty outside a notebook.
 
-    The parameters cell is the first executed cell with only ``name = literal`` lines; later cells of this
-    kind override its values. Empty outside a notebook.
+    They are in the first executed cell with only ``name = literal`` lines; later cells of this kind, such as
+    the one that papermill injects, override its values.
     """
     parameters: dict = {}
     for source in _executed_cells():
@@ -114,9 +112,9 @@ def _executed_cells():
 
 
 def file_digests(inputs: Iterable) -> dict[str, str]:
-    """SHA-256 of data files by a name that is the same on every machine: the path below the folder ``TPLREPRO_DATA``,
-    or the last two parts of a path elsewhere. A folder stands for all files below it. Raises ValueError for a
-    path that does not exist.
+    """SHA-256 of data files by a name that is the same on every machine; a folder stands for all files below it.
+
+    The name is the path below the folder ``TPLREPRO_DATA``, or the last two parts of a path elsewhere.
     """
     named = os.environ.get("TPLREPRO_DATA")
     root = Path(named).expanduser().resolve() if named else None
@@ -150,10 +148,8 @@ def repository_folder() -> Path:
 def write_with_record(target: Path, contents: dict[str, bytes], record: dict) -> None:
     """Write the files of one result, by suffix, and last its record as ``.json``; none is ever seen half-written."""
     # The record comes last: where it exists, the files it describes are complete.
-    for suffix, content in {
-        **contents,
-        ".json": (json.dumps(record, indent=2, allow_nan=False) + "\n").encode(),
-    }.items():
+    contents = contents | {".json": (json.dumps(record, indent=2, allow_nan=False) + "\n").encode()}
+    for suffix, content in contents.items():
         write_whole(target.parent / (target.name + suffix), content)
 
 
@@ -169,13 +165,8 @@ def _commit():
     """Commit of the repository and whether tracked files differ from it; None outside a repository."""
 
     def git(*words):
-        return subprocess.run(
-            ["git", "-C", str(repository_folder()), *words],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=20,
-        ).stdout.strip()
+        command = ["git", "-C", str(repository_folder()), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout.strip()
 
     try:
         # The published figures are written by this run, so they do not count.

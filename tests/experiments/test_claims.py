@@ -31,21 +31,18 @@ def claim(**facts):
     ("facts", "kind", "words"),
     [
         ({"predicate": "bpl[0] == epsilon"}, "reproduced", "reproduced"),
-        (
-            {"predicate": "all(diff(bpl) > 0)", "erratum": "errata.md#a"},
-            "reproduced with an erratum",
-        )
-        * 1
-        + ("reproduced with an erratum",),
+        ({"predicate": "all(diff(bpl) > 0)", "erratum": "errata.md#a"}, *["reproduced with an erratum"] * 2),
         ({"predicate": "len(bpl) > horizon", "why": "only {len(bpl)}"}, "not reproduced", "not reproduced: only 2"),
         (
             {"predicate": "bpl[1] > 1", "part": "it grows to {bpl[1]:.1f}", "why": "not to 1"},
             "in part",
             "in part: it grows to 0.2; not to 1",
         ),
-        ({"predicate": "bpl[1] > 1", "part": "a", "part_if": "bpl[1] > 2", "why": "b"},)
-        + ("not reproduced",) * 1
-        + ("not reproduced: b",),
+        (
+            {"predicate": "bpl[1] > 1", "part": "a", "part_if": "bpl[1] > 2", "why": "b"},
+            "not reproduced",
+            "not reproduced: b",
+        ),
         ({"predicate": "True", "note": "{epsilon} nats"}, "reproduced", "reproduced. 0.1 nats"),
     ],
 )
@@ -55,21 +52,15 @@ def test_the_verdict_follows_the_numbers(facts, kind, words):
 
 
 def test_what_tests_decide_and_what_nothing_can():
-    test = "tests/experiments/test_claims.py::test_errors"
-    assert judge(Claim("a", "b", "c", test=test), outcomes={test: "passed"}).kind == "reproduced"
-    assert judge(Claim("a", "b", "c", test=test, why="d"), outcomes={test: "passed"}).kind == "not reproduced"
-    assert judge(Claim("a", "b", "c", why="Gurobi")).words == "not checkable here: Gurobi"
-    assert (
-        judge(Claim("a", "b", "c", "tkde2019/fig3", why="no {epsilon}"), RECORD).words == "not checkable here: no 0.1"
-    )
-
-
-@pytest.mark.parametrize("outcome", ["failed", "skipped", "missing"])
-def test_without_each_of_its_tests_passed_a_claim_has_no_verdict(outcome):
-    outcomes = {"a::b": "passed", "a::c": outcome}
-    outcomes = {name: found for name, found in outcomes.items() if found != "missing"}
-    with pytest.raises(ClaimError, match=f"some: a::c must pass, found {outcome}; a claim has no verdict without"):
-        judge(Claim("some", "b", "c", test=["a::b", "a::c"]), outcomes=outcomes)
+    stated = {"test": ["a::b", "a::c"]}
+    assert judge(Claim("a", "b", "c", **stated), outcomes={"a::b": "passed", "a::c": "passed"}).kind == "reproduced"
+    one = Claim("a", "b", "c", test="a::b", why="d")
+    assert judge(one, outcomes={"a::b": "passed"}).kind == "not reproduced"
+    for found, outcomes in {"skipped": {"a::c": "skipped"}, "missing": {}}.items():
+        with pytest.raises(ClaimError, match=f"a: a::c must pass, found {found}; a claim has no verdict without"):
+            judge(Claim("a", "b", "c", **stated), outcomes={"a::b": "passed"} | outcomes)
+    undecided = Claim("a", "b", "c", "tkde2019/fig3", why="no {epsilon}")
+    assert judge(undecided, RECORD).words == "not checkable here: no 0.1"
 
 
 @pytest.mark.parametrize(
@@ -130,7 +121,6 @@ def test_intervals_arrays_and_infinities_are_written_from_the_record():
         ({"predicate": "bpl[1] > 1"}, r"some: does not hold \(\), and no cause is given; say why"),
         ({"predicate": "True", "why": "x"}, r"some: holds \(\), though a cause is given why not"),
         ({"predicate": "other > 1"}, "some: 'other > 1' fails: NameError: name 'other' is not defined; correct it"),
-        ({"predicate": "bpl.sum()"}, "some: 'bpl.sum\\(\\)' fails: SyntaxError: bpl.sum is not allowed; correct it"),
         ({"predicate": "open('x')"}, "NameError: name 'open' is not defined"),
         ({"predicate": "True", "ours": "{epsilon:d}"}, "some: cannot write 0.1 as 'd'"),
         (
@@ -138,8 +128,12 @@ def test_intervals_arrays_and_infinities_are_written_from_the_record():
             "some: must have a record with a predicate or printed numbers, or a test, or only why it is not checkable",
         ),
         ({"printed": {"bpl[0]": "about 8"}}, "some: printed must be like '11 ± 1' or '256 ± 20 %', found 'about 8'"),
-        ({"predicate": "True", "swept": {"over": "bpl"}}, "some: swept must have what, over and each, and no part"),
-        ({"predicate": "True", "breaks": {"in": "a.py"}}, "some: breaks must have in, from and to, found \\['in'\\]"),
+        (
+            {"predicate": "True", "swept": {"over": "bpl"}},
+            r"some: swept must have \['each', .*\], found \['over'\]; correct it",
+        ),
+        ({"predicate": "True", "breaks": {"in": "a.py"}}, r"some: breaks must have .* found \['in'\]; correct it"),
+        ({"predicate": "True", "swept": SWEPT, "part": "a"}, "some: part must be empty, because swept renders it"),
         ({"predicate": "True", "about": "us"}, "some: about must be 'the paper' or 'ours', found 'us'; correct it"),
         ({"predicate": "True", "test": "x"}, "some: must have a record with a predicate or printed numbers, or a test"),
     ],
@@ -193,6 +187,9 @@ def test_a_notebook_shows_its_verdicts_at_the_papers_values_alone(repository):
     changed = [cells[1:] for cells in shown(repository, profile="interactive", parameters={"epsilon": 2})]
     assert changed[0] == ["2.00", first[-1].replace("reproduced", "judged at the paper's values, and these are others")]
     assert "and these are others" in changed[1][1]
+    (repository / "figures/tkde2019/fig3.png").touch()
+    link = "[figures/tkde2019/fig3.png](../../figures/tkde2019/fig3.png)"
+    assert shown(repository)[-1] == [f"The published figure: {link}"]
 
 
 def test_a_notebook_run_by_hand_at_the_values_of_a_profile_counts_as_such(repository):
@@ -205,14 +202,6 @@ def test_a_notebook_run_by_hand_at_the_values_of_a_profile_counts_as_such(reposi
     for epsilon, words in ((0.1, ("repro", "repro")), (0.3, ("repro", "judged")), (0.2, ("judged", "judged"))):
         rows = shown(repository, profile="interactive", parameters=published | {"epsilon": epsilon})
         assert [row[-1].startswith(word) for row, word in zip(rows, words, strict=True)] == [True, True], epsilon
-
-
-def test_a_notebook_says_where_its_published_figure_is(repository):
-    assert len(shown(repository)) == 2
-    (repository / "figures/tkde2019/fig3.png").touch()
-    assert shown(repository)[-1] == [
-        "The published figure: [figures/tkde2019/fig3.png](../../figures/tkde2019/fig3.png)"
-    ]
 
 
 def test_a_notebook_never_fails_over_a_claim(repository):

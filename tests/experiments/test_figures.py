@@ -30,8 +30,6 @@ def test_picture_document_and_record_stand_side_by_side_and_the_same_figure_has_
     # As wide as printed columns at 300 dots an inch.
     assert plt.imread(paths[2]).shape[1] == pytest.approx(300 * figures.DOUBLE_COLUMN, abs=1)
     assert figures.subplots()[0].get_figwidth() == figures.SINGLE_COLUMN
-    with pytest.raises(ValueError, match="columns must be 1 or 2, found 3; choose one or two printed columns"):
-        figures.subplots(columns=3)
 
 
 def test_text_has_seven_points_and_lines_differ_in_grey_whatever_the_users_own_settings():
