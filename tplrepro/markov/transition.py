@@ -132,15 +132,12 @@ class TransitionMatrix(FrozenArrays):
 
     @classmethod
     def random(cls, n: int, *, rng: np.random.Generator, zeros: float = 0.0) -> Self:
-        """A random matrix over n states: rows of uniform numbers, divided by their sums ([2], section VI.A).
-
-        `zeros`, in [0, 1), is the share of entries set to 0 first; at least one in each row is kept.
+        """Rows of uniform numbers, divided by their sums ([2], section VI.A); a share `zeros` < 1 is set to 0 first.
 
         >>> TransitionMatrix.random(2, rng=np.random.default_rng(1)).probabilities.round(4).tolist()
         [[0.35, 0.65], [0.1319, 0.8681]]
         """
-        n = check_horizon(n, "n")
-        zeros = check_probability(zeros, "zeros", one=False)
+        n, zeros = check_horizon(n, "n"), check_probability(zeros, "zeros", one=False)
         rows = rng.random((n, n))
         keep = rng.random((n, n)) >= zeros
         keep[np.arange(n), rng.integers(0, n, n)] = True
@@ -260,9 +257,8 @@ class TransitionMatrix(FrozenArrays):
     def reverse(self, initial: ArrayLike | None = None) -> "TransitionMatrix":
         """Bayes' rule: from Pr(l^t | l^{t-1}) to Pr(l^{t-1} | l^t), or back.
 
-        Entry (j, i) is initial_i P_ij / sum_k initial_k P_kj, `initial` (n,) being the distribution of
-        l^{t-1}, by default the stationary one. Dense if there is a background. ValueError if a state is
-        never reached.
+        Entry (j, i) is initial_i P_ij / sum_k initial_k P_kj, `initial` (n,) being the distribution of l^{t-1},
+        by default the stationary one. Dense if there is a background. ValueError if a state is never reached.
         """
         prior = self._prior(initial)
         sparse = self.is_sparse and not self.background.any()
@@ -322,18 +318,13 @@ def checked_counts(counts: Any, states: Iterable | None = None) -> tuple[Any, An
 
 
 def _without_labels(matrix: Any, states: Iterable | None) -> tuple[Any, Iterable | None]:
-    """The rows of a DataFrame, with columns in the order of the rows; its labels where there are no `states`."""
+    """The rows of a DataFrame in the order of its states, by default the labels of its rows, and the states."""
     if not hasattr(matrix, "columns"):
         return matrix, states
-    labels, columns = matrix.index.tolist(), matrix.columns.tolist()
-    if {*labels} != {*columns} or not len({*labels}) == len(labels) == len(columns):
-        raise ValueError(
-            f"rows and columns must have the same labels once each, found {labels[:5]} and {columns[:5]}; use set_index"
-        )
-    if states is not None:
-        named = checked_states(states, len(labels))
-        return by_state(matrix[labels], named, "the matrix", (0, 1)).to_numpy(), named
-    return matrix[labels].to_numpy(), None if labels == list(range(len(labels))) else labels
+    labels = matrix.index.tolist()
+    named = checked_states(labels if states is None else states, len(labels))
+    numbered = states is None and labels == [*range(len(labels))]
+    return by_state(matrix, named, "rows and columns", (0, 1)).to_numpy(), None if numbered else named
 
 
 def _sparse(matrix: Any, name: str):
@@ -406,18 +397,16 @@ def _state_reduction(matrix: TransitionMatrix) -> np.ndarray:
     return np.bincount(inside, weights=p / p.sum(), minlength=matrix.n_states)
 
 
-def _power_iteration(matrix: TransitionMatrix, tolerance: float = 1e-14, steps: int = 100_000) -> np.ndarray:
+def _power_iteration(matrix: TransitionMatrix) -> np.ndarray:
     """On the lazy chain (P + I)/2, O(stored entries) a step."""
     if not np.any(matrix.background):
         _closed_class(matrix.probabilities, matrix.states)
     p = np.full(matrix.n_states, 1.0 / matrix.n_states)
-    for _ in range(steps):
+    for _ in range(100_000):
         following = 0.5 * (p + matrix.__rmatmul__(p / p.sum()))
         following /= following.sum()
         change = np.abs(following - p).sum()
-        if change <= tolerance:
+        if change <= 1e-14:
             return following
         p = following
-    raise ValueError(
-        f"power iteration must reach {tolerance:g} in {steps} steps, found {change:g}; give the distribution"
-    )
+    raise ValueError(f"power iteration must settle within 1e-14 in 100,000 steps, found {change:g}; give `initial`")
