@@ -21,24 +21,16 @@ def allocate_by_exact_leakage(
     *,
     proportions: ArrayLike | None = None,
 ) -> np.ndarray:
-    """The largest budgets in given proportions whose exact TPL is within alpha at every time.
+    """The largest budgets (T,) in given proportions whose exact TPL is within alpha at every time, rounded down.
 
-    Arguments as in `allocate_by_quantification`, also a list of a matrix for each step. The two sides should
-    belong to one chain (`TransitionMatrix.reverse`); the guarantee is against an adversary who knows exactly
-    these. Instead of a horizon there may be `proportions` (T,), finite and > 0, such as the budgets of
-    another allocation.
-
-    Budgets (T,) in nats, with rounding errors on the safe side. ValueError for neither a horizon nor
-    proportions or both that disagree, if T alpha > 700, and as `exact_leakage`.
+    Arguments as in `allocate_by_quantification`, also a list of a matrix for each step; instead of a horizon
+    there may be `proportions` (T,) > 0. The two sides should belong to one chain (`TransitionMatrix.reverse`);
+    the guarantee is against an adversary who knows exactly these. ValueError if T alpha > 700.
 
     Examples
     --------
-    >>> from tplrepro import allocate_by_quantification
     >>> P = [[0.1, 0.1, 0.8], [0.2, 0.7, 0.1], [0.7, 0.2, 0.1]]
-    >>> published = allocate_by_quantification(1.0, P, P, horizon=4)
-    >>> published.round(4).tolist()
-    [0.5846, 0.1691, 0.1691, 0.5846]
-    >>> allocate_by_exact_leakage(1.0, P, P, proportions=published).round(4).tolist()
+    >>> allocate_by_exact_leakage(1.0, P, P, proportions=[0.5846, 0.1691, 0.1691, 0.5846]).round(4).tolist()
     [0.6116, 0.1769, 0.1769, 0.6116]
     """
     alpha = check_level(alpha)

@@ -21,30 +21,19 @@ from tplrepro.markov.linear_gaussian import LinearGaussianSeries
 from tplrepro.search import largest_within
 from tplrepro.validation import as_numbers, check_covariance, check_level, warn_caller
 
-#: Largest relative distance of the cost from the least.
-GAP = 1e-4
-ROUNDS = 200
-#: Largest variance, as a multiple of that of equal independent noise; the cost may not depend on some of the
-#: noise.
-MOST = 100.0
-#: The linear programs hold matrices of this many times at most.
-MAX_TIMES = 1000
+GAP, ROUNDS = 1e-4, 200  # largest relative distance of the cost from the least, and most linear programs
+MOST = 100.0  # largest variance, in that of equal independent noise; the cost may not depend on some of the noise
+MAX_TIMES = 1000  # the linear programs hold matrices of this many times at most
 
 
 def allocate_series_noise(
     mu: float, covariance: LinearGaussianSeries | ArrayLike, change: float, *, equal: bool = True
 ) -> np.ndarray:
-    """Variances (T,) of independent noise that keep values `change` apart mu-GDP at every time.
+    """Variances (T,), rounded up, of independent noise that keep values `change` apart mu-GDP at every time.
 
-    Parameters
-    ----------
-    mu : float > 0, of `gaussian_mu` for a given (epsilon, delta)
-    covariance, change : as in `gaussian_series_leakage`
-    equal : bool
-        The least variance that is the same at all times; else variances of the least sum (to 1e-4), for T <=
-        1,000.
-
-    Rounding errors are on the safe side. ValueError as `gaussian_series_leakage`.
+    `mu` > 0 is `gaussian_mu` of a given (epsilon, delta); `covariance` and `change` as in
+    `gaussian_series_leakage`, with its errors. The variances are the least that are equal at all times, or those
+    of the least sum (to 1e-4), for T <= 1,000.
 
     Examples
     --------
@@ -53,9 +42,12 @@ def allocate_series_noise(
     [3.6234, 3.6234, 3.6234, 3.6234, 3.6234]
     """
     mu, change = check_level(mu, "mu"), check_level(change, "change")
-    series, T = _checked(covariance, np.inf if equal else MAX_TIMES)
-    start = np.full(T, _least_equal(lambda noise: _within(mu, series, np.full(T, noise), change), mu, change))
-    return start if equal else _least_cost(mu, _dense(series), change, np.ones(T), start, np.square, np.asarray)
+    if equal:
+        T = covariance.horizon if isinstance(covariance, LinearGaussianSeries) else len(check_covariance(covariance))
+        return np.full(T, _least_equal(mu, covariance, change, T))
+    K = _dense(covariance)
+    start = np.full(len(K), _least_equal(mu, K, change, len(K)))
+    return _least_cost(mu, K, change, np.ones(len(K)), start, np.square, np.asarray)
 
 
 def endless_series_noise(mu: float, series: LinearGaussianSeries, change: float) -> float:
@@ -72,7 +64,7 @@ def endless_series_noise(mu: float, series: LinearGaussianSeries, change: float)
     gaussian_series_limit(series, 1.0, change)  # refuses series without a limit
     # the Riccati equation of several numbers is solved to fewer digits than the closed form of one
     level = safely_below(mu, 1) if series.value.size == 1 else mu * (1.0 - 1e-9)
-    return _least_equal(lambda noise: gaussian_series_limit(series, noise, change) <= level, mu, change)
+    return _least_variance(lambda noise: gaussian_series_limit(series, noise, change) <= level, mu, change)
 
 
 def correlate_series_noise(
@@ -83,19 +75,11 @@ def correlate_series_noise(
     *,
     workload: ArrayLike | None = None,
 ) -> np.ndarray:
-    """The covariance (T, T) of the best correlated noise that keeps values `change` apart mu-GDP at every
-    time.
+    """The covariance (T, T) of the best correlated noise that keeps values `change` apart mu-GDP at every time.
 
-    Parameters
-    ----------
-    mu, covariance, change : as in `allocate_series_noise`, T <= 1,000
-    band : int from 0 to T - 1
-        Cov(z_s, z_t) of the noise depends on `|s - t|` alone, and is 0 where that is more than the band.
-    workload : array-like (k, T), optional
-        The linear answers whose total variance is to be least (to 1e-4); by default each value by itself.
-
-    Rounding errors are on the safe side. UserWarning where 200 rounds do not reach 1e-4. ValueError as
-    `gaussian_series_leakage`, and for a band or workload that does not fit.
+    Cov(z_s, z_t) of the noise depends on `|s - t|` alone, and is 0 where that is more than the `band`. The
+    total variance of the linear answers `workload` (k, T), by default of each value by itself, is least to
+    1e-4, else a UserWarning says so. Other arguments, rounding and errors as in `allocate_series_noise`.
 
     Examples
     --------
@@ -103,16 +87,13 @@ def correlate_series_noise(
     >>> [round(float(correlate_series_noise(1.0, series, 1.0, band)[0, 0]), 3) for band in (0, 1, 2, 4)]
     [3.623, 2.13, 1.448, 1.0]
     """
-    mu, change = check_level(mu, "mu"), check_level(change, "change")
-    series, T = _checked(covariance, MAX_TIMES)
-    K = _dense(series)
+    mu, change, K = check_level(mu, "mu"), check_level(change, "change"), _dense(covariance)
+    T = len(K)
     if band not in range(T):
         raise ValueError(f"band must be a whole number from 0 to T - 1 = {T - 1}, found {band!r}; give how many lags")
     A = np.eye(T) if workload is None else as_numbers(workload, "workload must be numbers", "give a row an answer")
     if A.ndim != 2 or A.shape[1] != T or not np.isfinite(A).all() or not A.any():
         raise ValueError(f"workload must be finite, not 0 and of shape (k, {T}), found {A.shape}; give a row an answer")
-    start = np.zeros(band + 1)
-    start[0] = _least_equal(lambda noise: _within(mu, K, np.full(T, noise), change), mu, change)
     distance = abs(np.subtract.outer(np.arange(T), np.arange(T)))
 
     def toeplitz(lags: np.ndarray) -> np.ndarray:
@@ -122,8 +103,8 @@ def correlate_series_noise(
         sums = np.array([np.sum(v[: T - lag] * v[lag:], axis=0) for lag in range(band + 1)])
         return sums * np.where(np.arange(band + 1) > 0, 2.0, 1.0)[:, None]
 
-    cost = products(A.T).sum(axis=1)
-    return _least_cost(mu, K, change, cost, start, products, toeplitz)
+    start = np.append(_least_equal(mu, K, change, T), np.zeros(band))
+    return _least_cost(mu, K, change, products(A.T).sum(axis=1), start, products, toeplitz)
 
 
 def _least_cost(
@@ -135,8 +116,7 @@ def _least_cost(
     coefficients: Callable[[np.ndarray], np.ndarray],
     noise_of: Callable[[np.ndarray], np.ndarray],
 ) -> np.ndarray:
-    """The noise noise_of(x) with the least cost @ x, where v^T noise v = coefficients(v)^T x for each column
-    v.
+    """The noise_of(x) of least cost @ x, where v^T noise v = coefficients(v)^T x for each column v.
 
     Kelley's cutting planes, in units of the variance that a single output needs. A noise that leaks too much
     is mixed with twice the `start`, which leaks less than mu, in the share that concavity requires.
@@ -153,10 +133,9 @@ def _least_cost(
 
     T, correlated = len(K), noise_of(start).ndim == 2
     most = MOST * start.max() / unit
-    bounds = [(1.0, most)] * start.size
+    bounds = [(1.0, most), *[(-most if correlated else 1.0, most)] * (start.size - 1)]
     rows, least = [np.zeros((0, start.size))], [np.zeros(0)]  # the constraints rows @ x >= least
     if correlated:  # the variance of each wave is at least 0
-        bounds[1:] = [(-most, most)] * (start.size - 1)
         phases = np.outer(np.arange(T), np.linspace(0.0, np.pi, 2 * T))
         rows.append(coefficients(np.hstack((np.cos(phases), np.sin(phases[:, 1:-1])))).T)
         least.append(np.zeros(len(rows[-1])))
@@ -179,22 +158,25 @@ def _least_cost(
             rows.append(coefficients(v[:, short]).T)
             least.append((1.0 - np.sum(v * (K @ v), axis=0) + variances)[short])
             share = np.max((1.0 - values[short]) / (inner_values - values)[short], initial=0.0)
-            mixed = (1.0 - share) * x + share * inner
-            best = min(best, mixed, key=lambda x: cost @ x)
+            best = min(best, (1.0 - share) * x + share * inner, key=lambda x: cost @ x)
     else:
         warn_caller(
             f"the least noise must be found to a share of {GAP:g}, found {cost @ best / solved.fun - 1.0:.3g} after "
             f"{ROUNDS} rounds; it keeps mu, and a shorter band or series comes nearer to the least",
         )
-    noise = noise_of(unit * best)
-    step = 2.0**-52
+    noise, step = noise_of(unit * best), 2.0**-52
     while not _within(mu, K * unit, noise, change):
         noise = noise * (1.0 + step)
         step *= 2.0
     return noise
 
 
-def _least_equal(enough: Callable[[float], bool], mu: float, change: float) -> float:
+def _least_equal(mu: float, covariance: LinearGaussianSeries | ArrayLike, change: float, T: int) -> float:
+    """The least variance of independent noise at T times."""
+    return _least_variance(lambda noise: _within(mu, covariance, np.full(T, noise), change), mu, change)
+
+
+def _least_variance(enough: Callable[[float], bool], mu: float, change: float) -> float:
     """The least variance for which a predicate holds, at least that of a single output."""
     single = (change / mu) ** 2 * (1.0 - 2.0**-50)
     high = single
@@ -207,18 +189,11 @@ def _within(mu: float, covariance: LinearGaussianSeries | ArrayLike, noise: np.n
     return change * np.sqrt(information(covariance, noise).max()) <= safely_below(mu, len(noise))
 
 
-def _checked(
-    covariance: LinearGaussianSeries | ArrayLike, most: float
-) -> tuple[LinearGaussianSeries | np.ndarray, int]:
-    """A series or its covariance, and its number of times, which may be at most `most`."""
-    series = covariance if isinstance(covariance, LinearGaussianSeries) else check_covariance(covariance)
-    T = series.horizon if isinstance(series, LinearGaussianSeries) else len(series)
-    if T > most:
+def _dense(covariance: LinearGaussianSeries | ArrayLike) -> np.ndarray:
+    """The covariance (T, T) of a series of at most `MAX_TIMES` times."""
+    T = covariance.horizon if isinstance(covariance, LinearGaussianSeries) else len(np.atleast_1d(covariance))
+    if T > MAX_TIMES:
         raise ValueError(
-            f"the program takes at most {most} times, found {T}; take a shorter series, or equal variances"
+            f"the program takes at most {MAX_TIMES} times, found {T}; take a shorter series, or equal variances"
         )
-    return series, T
-
-
-def _dense(series: LinearGaussianSeries | np.ndarray) -> np.ndarray:
-    return series.covariance if isinstance(series, LinearGaussianSeries) else series
+    return covariance.covariance if isinstance(covariance, LinearGaussianSeries) else check_covariance(covariance)

@@ -1,9 +1,9 @@
 """Least weighted error subject to TPL <= alpha, by SLSQP with exact derivatives.
 
-The unknowns are x_t = log(epsilon_t / alpha), or their values at a few knots between which x is linear in t:
-the error is convex in them, and the problem scale-free. The recursions of [1] also give the derivatives, d
-BPL_t = L'(BPL_{t-1}) d BPL_{t-1} + d epsilon_t. The constraints are not convex (L is convex for small
-leakages and concave for large ones), so the result depends on the start.
+The unknowns are x_t = log(epsilon_t / alpha), or their values at a few knots between which x is linear in t: the
+error is convex in them, and the problem scale-free. The recursions of [1] also give the derivatives, d BPL_t =
+L'(BPL_{t-1}) d BPL_{t-1} + d epsilon_t. The constraints are not convex (L is convex for small leakages and
+concave for large ones), so the result depends on the start.
 """
 
 from copy import copy
@@ -17,8 +17,7 @@ from tplrepro.leakage.temporal import safely_below
 from tplrepro.search import fit_to_level
 from tplrepro.validation import check_choice
 
-#: SLSQP stops when the error changes by less than this share of the start's; a few dozen iterations in
-#: practice.
+#: SLSQP stops when the error changes by less than this share of the start's; a few dozen iterations in practice.
 CHANGE = 1e-12
 MAX_ITERATIONS = 300
 
@@ -42,8 +41,7 @@ class LeastError:
         self._set_knots(np.arange(weights.size) if knots is None else knots)
 
     def _set_knots(self, knots: np.ndarray) -> None:
-        releases = np.arange(self.weights.size)
-        self.knots = knots
+        self.knots, releases = knots, np.arange(self.weights.size)
         self.spread = np.column_stack([np.interp(releases, knots, unit) for unit in np.eye(knots.size)])
         self.upper = np.zeros(knots.size)  # no budget exceeds alpha
 
@@ -84,6 +82,7 @@ class LeastError:
         def slack(x: bytes) -> tuple[np.ndarray, np.ndarray]:
             return self.slack(np.frombuffer(x))
 
+        within = {"type": "ineq", "fun": lambda x: slack(x.tobytes())[0], "jac": lambda x: slack(x.tobytes())[1]}
         with one_blas_thread():
             solution = minimize(
                 lambda x: tuple(scale * part for part in self.cost_of(x)),
@@ -91,11 +90,7 @@ class LeastError:
                 jac=True,
                 method="SLSQP",
                 bounds=np.column_stack([lower, self.upper]),
-                constraints={
-                    "type": "ineq",
-                    "fun": lambda x: slack(x.tobytes())[0],
-                    "jac": lambda x: slack(x.tobytes())[1],
-                },
+                constraints=within,
                 options={"maxiter": MAX_ITERATIONS, "ftol": CHANGE},
             ).x
         return self.budgets(solution if np.isfinite(solution).all() else x)

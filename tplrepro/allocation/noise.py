@@ -1,11 +1,10 @@
 """Gaussian noise over time that keeps the temporal privacy profile within (epsilon, delta).
 
-The search works on squared shifts 1 / m_t^2 of noise multipliers m_t = sigma_t / (L2 distance), in units in
-which a single release may have `epsilon`. Where two rows of the correlation have disjoint supports they add
-up, so that equal ones are best. Otherwise the least total variance is sought with an approximation: each
-profile is replaced by that of a normal shift with the same epsilon at delta, so that a step of correlation
-becomes a function of its square, in place of L in the recursion of TPL. The error of the approximation at
-each time is added until it agrees with the profiles.
+The search works on squared shifts 1 / m_t^2 of noise multipliers m_t, in units in which a single release may
+have `epsilon`. Where two rows of the correlation have disjoint supports they add up, so that equal ones are
+best. Otherwise the least total variance is sought with an approximation: each profile is replaced by that of a
+normal shift with the same epsilon at delta, so that a step of correlation becomes a function of its square, in
+place of L in the recursion of TPL. The error at each time is added until it agrees with the profiles.
 """
 
 from bisect import bisect_left
@@ -41,31 +40,15 @@ def allocate_noise(
     *,
     method: str = "equal",
 ) -> np.ndarray:
-    """Gaussian noise multipliers that keep a series of releases within (epsilon, delta) about every time
-    point.
+    """Gaussian noise multipliers (T,) that keep T = `horizon` releases within (epsilon, delta) about every time.
 
-    Parameters
-    ----------
-    epsilon : float, nats, finite and > 0
-    delta : float, 0 < delta < 1
-    backward, forward : as in `temporal_privacy_profile`; None where the adversary does not know that side
-    horizon : int >= 1, the number of releases T
-    method : "equal" or "least_variance"
-        The smallest equal multipliers, or ones of a smaller sum of squares, never worse: some of the first
-        and of the last ones are smaller. They come from an approximation, and need not be the best even
-        nearby: at epsilon = 7 a sum 2.8% smaller was found.
-
-    Returns
-    -------
-    ndarray (T,)
-        Standard deviations over the largest L2 distance between the answers for two values of a user; for a
-        histogram the noise of each cell has the standard deviation sqrt(2) m_t. `temporal_privacy_profile` is
-        within (epsilon, delta) for them, and no longer for equal ones 0.01% smaller.
-
-    ValueError as in `temporal_privacy_profile`, for an unknown method, and for a delta near the rounding of
-    profiles. Release with `release_counts(mechanism="opendp-gaussian")`, whose noise has these multipliers.
-    500 releases take 0.1 s under the identity and 1 to 4 s where correlation fades; 1,000 take 30 s where it
-    takes hundreds of steps to fade. Least variance takes twice as long.
+    A multiplier is a standard deviation over the largest L2 distance between the answers for two values of a
+    user (sqrt(2) for a histogram), as `release_counts(mechanism="opendp-gaussian")` takes it. The `method`
+    "equal" gives the smallest equal ones, to 0.01%; "least_variance" ones of a smaller sum of squares, never
+    worse, from an approximation: at epsilon = 7 a sum 2.8% smaller was found. `epsilon` is in nats, `backward`
+    and `forward` as in `temporal_privacy_profile`, with its errors; ValueError also for a delta near the
+    rounding of profiles. 500 releases take 0.1 to 4 s, 1,000 up to 30 s where correlation takes hundreds of steps
+    to fade, and least variance twice as long.
 
     Examples
     --------
@@ -88,18 +71,15 @@ def allocate_noise(
     equal = series.fit(composed)
     while series.adds_up and series.leakage(equal).max() > epsilon:  # other compositions round differently
         equal = equal * (1.0 - TOLERANCE)
-    if method == "equal" or series.adds_up:
-        return series.multipliers(equal)
-    unequal = series.fit(_least_variance(series, equal))
-    return series.multipliers(min(equal, unequal, key=lambda budgets: (1.0 / budgets).sum()))
+    if method == "least_variance" and not series.adds_up:
+        unequal = series.fit(_least_variance(series, equal))
+        equal = min(equal, unequal, key=lambda budgets: (1.0 / budgets).sum())
+    return 1.0 / series.shift(equal)
 
 
 @dataclass(frozen=True)
 class _Series:
-    """Releases with Gaussian noise within (epsilon, delta), which a single release of `mu` reaches.
-
-    Budgets are squared shifts in units in which a single release may have `epsilon`.
-    """
+    """Releases with Gaussian noise within (epsilon, delta), which a single release of `mu` reaches."""
 
     epsilon: float
     delta: float
@@ -112,9 +92,6 @@ class _Series:
         """Whether the first or the last value determines all others."""
         return any(all(loss is not None and loss.is_identity for loss in side) for side in (self.before, self.after))
 
-    def multipliers(self, budgets: np.ndarray) -> np.ndarray:
-        return 1.0 / self.shift(budgets)
-
     def shift(self, budgets: np.ndarray) -> np.ndarray:
         return self.mu * np.sqrt(budgets / self.epsilon)
 
@@ -126,7 +103,8 @@ class _Series:
         with extra():
             from dp_accounting import GaussianDpEvent
 
-        runs = [(GaussianDpEvent(m), len(list(run))) for m, run in groupby(self.multipliers(budgets).tolist())]
+        multipliers = (1.0 / self.shift(budgets)).tolist()
+        runs = [(GaussianDpEvent(m), len(list(run))) for m, run in groupby(multipliers)]
         return temporal_privacy_profile(runs, self.before, self.after)
 
     def leakage(self, budgets: np.ndarray) -> np.ndarray:
@@ -182,7 +160,7 @@ class _LeastVariance(LeastError):
 
     def __init__(self, epsilon: float, before: list, after: list, correction: np.ndarray):
         T = correction.size
-        super().__init__(epsilon, np.full(T, 1.0 / T), 1)
+        super().__init__(epsilon, np.full(T, 1.0 / T), power=1)
         self.before, self.after, self.correction = before, after, correction
 
     def tpl(self, budgets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -193,7 +171,7 @@ class _LeastVariance(LeastError):
 
 
 def _ascend(steps: list, budgets: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Leakages (T,) along `budgets`, and their derivative (T, N); `change` is the derivative of the budgets."""
+    """As `Recursion.ascend`."""
     leakages, derivative = budgets.copy(), change.copy()
     for t, step in enumerate(steps, start=1):
         if step is not None:

@@ -1,9 +1,7 @@
 """Budgets of least expected error among all that keep the TPL within alpha, for a known number of releases.
 
-Algorithms 7 and 8 of [1] reach alpha at every time point with one budget in the middle, whatever the error.
-Here the total expected error is minimised, from several starts because the problem is not convex. In a long
-series only the first and the last budgets differ from a constant: they are sought on a few knots first, and
-then refined.
+The total expected error is minimised from several starts, because the problem is not convex. In a long series
+only the first and the last budgets differ from a constant: they are sought on a few knots first, then refined.
 """
 
 from collections.abc import Iterator
@@ -13,11 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.allocation.minimisation import LeastError, Recursion, check_power
-from tplrepro.allocation.published import (
-    NoFiniteSupremumError,
-    allocate_by_quantification,
-    allocate_by_upper_bound,
-)
+from tplrepro.allocation.published import NoFiniteSupremumError, allocate_by_quantification, allocate_by_upper_bound
 from tplrepro.leakage.partial import Timeline
 from tplrepro.leakage.temporal import Correlation, as_loss_function, steps_of_both_sides
 from tplrepro.validation import as_numbers, check_horizon, check_level
@@ -39,26 +33,16 @@ def allocate_optimally(
     times: ArrayLike | None = None,
     error: str = "absolute",
 ) -> np.ndarray:
-    """Budgets of least total error whose TPL is at most alpha at every one of T time points.
+    """Budgets (R,) in nats of least total error whose TPL is at most alpha at every one of T time points.
 
     Minimises sum_t w_t / epsilon_t, the expected absolute error of Laplace noise up to the sensitivity, or
-    sum_t w_t / epsilon_t^2 for the squared one. The best of several local optima, never worse than
-    `allocate_by_quantification`, `allocate_by_upper_bound` and alpha / T. Deterministic.
+    sum_t w_t / epsilon_t^2 for the "squared" `error`. The best of several local optima, never worse than
+    `allocate_by_quantification`, `allocate_by_upper_bound` and alpha / T; deterministic.
 
-    Parameters
-    ----------
-    alpha, backward, forward, horizon : as in `allocate_by_quantification`; also a list of a matrix for each
-        step
-    weights : array-like (R,) of numbers > 0, optional
-        How much the error of each release counts; R = T unless `times` is given. Default equal.
-    times : as in `leakage_at_all_times`, optional; the leakage stays within alpha at the other time points
-        too
-    error : "absolute" or "squared"
-
-    Budgets (R,) in nats, each > 0. ValueError as in `allocate_by_quantification`, and if weights or times do
-    not fit the horizon. For two 50-state loss functions made before it takes 10 ms for T = 10, 0.2 to 1 s for
-    1,000; with unequal weights, a list of matrices or `times`, each budget is an unknown of its own: 0.3 s
-    for R = 100.
+    Arguments and errors as in `allocate_by_quantification`, also a list of a matrix for each step. `weights`
+    (R,) > 0 are equal by default. With `times`, as in `leakage_at_all_times`, there are releases at R of the T
+    times, and the leakage stays within alpha at the others, too. For 50 states it takes 10 ms for T = 10, 0.2 to
+    1 s for 1,000; with unequal weights, a list of matrices or `times` 0.3 s for R = 100.
 
     Examples
     --------

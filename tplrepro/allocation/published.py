@@ -1,9 +1,8 @@
 """Budgets over time that keep the temporal privacy leakage within alpha (section 5 of [1]).
 
-Both schemes err on the safe side: they aim 2 `SAFETY` below alpha and subtract `SAFETY` alpha from each
-budget, which covers the rounding of the recursion that computes the leakage. The conference version [2]
-searches over alpha^B (its Algorithms 2 and 3) for the same budgets; its noise is Lap(1/epsilon) (sensitivity
-1), in [1] Lap(2/epsilon) (sensitivity 2).
+Both schemes aim 2 `SAFETY` below alpha and subtract `SAFETY` alpha from each budget, which covers the rounding of
+the recursion that computes the leakage. The conference version [2] searches over alpha^B (its Algorithms 2 and
+3) for the same budgets; its noise is Lap(1/epsilon) (sensitivity 1), in [1] Lap(2/epsilon) (sensitivity 2).
 """
 
 import numpy as np
@@ -19,19 +18,11 @@ class NoFiniteSupremumError(ValueError):
 
 
 def allocate_by_upper_bound(alpha: float, backward: Matrix | None, forward: Matrix | None) -> float:
-    """One budget for every time point whose TPL stays within alpha however long the release (Algorithm 7 of
-    [1]).
+    """The largest epsilon with sup BPL + sup FPL - epsilon <= alpha, for ever (Algorithm 7 of [1]); nats, rounded down.
 
-    The largest epsilon with sup BPL + sup FPL - epsilon <= alpha, rounded down; nats.
-
-    Parameters
-    ----------
-    alpha : float, the level of alpha-DP_T in nats, finite and > 0
-    backward, forward : TransitionMatrix, array-like (n, n), PrivacyLossFunction or None
-        None where the adversary does not know that side.
-
-    NoFiniteSupremumError, a ValueError, if no positive budget has a finite supremum, as for a matrix with two
-    rows of disjoint supports.
+    `alpha` > 0 is the level of alpha-DP_T in nats; `backward` and `forward` are a TransitionMatrix, an array
+    (n, n), a PrivacyLossFunction, or None where the adversary does not know that side. NoFiniteSupremumError, a
+    ValueError, if no positive budget has a finite supremum, as for two rows of disjoint supports.
 
     Examples
     --------
@@ -67,17 +58,12 @@ def allocate_by_upper_bound(alpha: float, backward: Matrix | None, forward: Matr
 def allocate_by_quantification(
     alpha: float, backward: Matrix | None, forward: Matrix | None, horizon: int
 ) -> np.ndarray:
-    """Budgets for T time points whose TPL is alpha at every one of them (Algorithm 8 of [1]).
+    """Budgets (T,) in nats, T = `horizon` >= 1, whose TPL is alpha at every time (Algorithm 8 of [1]).
 
-    The first and the last release get more than those between: L^B(a^B) + a^F = alpha and L^F(a^F) + a^B =
-    alpha (Eqs. (26), (27) of [1]) give epsilon_1 = a^B, epsilon_T = a^F and epsilon_t = a^B + a^F - alpha
-    between. For T = 1 the budget is alpha; for T = 2 it is (a^B, a^F).
-
-    Where L is the identity on one side, these equations leave nothing for some releases. A finite horizon
-    still has budgets: then the largest equal ones are returned.
-
-    Arguments as in `allocate_by_upper_bound`; `horizon` is T >= 1, else ValueError. Budgets (T,) in nats,
-    each > 0.
+    L^B(a^B) + a^F = alpha and L^F(a^F) + a^B = alpha (Eqs. (26), (27) of [1]) give epsilon_1 = a^B,
+    epsilon_T = a^F and epsilon_t = a^B + a^F - alpha between. For T = 1 the budget is alpha. Where L is the
+    identity on one side, these equations leave nothing for some releases; then the largest equal budgets are
+    returned. Other arguments and errors as in `allocate_by_upper_bound`.
 
     Examples
     --------
@@ -100,9 +86,9 @@ def allocate_by_quantification(
     budget_f = a_f if loss_f is None else loss_f.budget_for(a_f)
     budgets = np.full(horizon, min(budget_b, budget_f) - SAFETY * alpha)
     budgets[0], budgets[-1] = a_b, a_f
-    if budgets.min() <= 0.0 or any(loss is not None and loss.is_identity for loss in (loss_b, loss_f)):
-        return largest_equal_budgets(alpha, loss_b, loss_f, horizon)
-    return budgets
+    if budgets.min() > 0.0 and not any(loss is not None and loss.is_identity for loss in (loss_b, loss_f)):
+        return budgets
+    return largest_equal_budgets(alpha, loss_b, loss_f, horizon)
 
 
 def _loss_at(loss: PrivacyLossFunction | None, leakage: float) -> float:
@@ -112,10 +98,9 @@ def _loss_at(loss: PrivacyLossFunction | None, leakage: float) -> float:
 def largest_equal_budgets(
     alpha: float, backward: PrivacyLossFunction | None, forward: PrivacyLossFunction | None, horizon: int
 ) -> np.ndarray:
-    """The largest budget that, spent at each of `horizon` time points, keeps the TPL within alpha; (horizon,)."""
-    return fit_to_level(
-        lambda budgets: temporal_privacy_leakage(budgets, backward, forward).tpl.max(),
-        np.full(horizon, alpha),
-        alpha,
-        safely_below(alpha, horizon),
-    )
+    """The largest budget that keeps the TPL within alpha if spent at each of `horizon` times, (horizon,)."""
+
+    def leakage(budgets: np.ndarray) -> float:
+        return temporal_privacy_leakage(budgets, backward, forward).tpl.max()
+
+    return fit_to_level(leakage, np.full(horizon, alpha), alpha, safely_below(alpha, horizon))

@@ -1,8 +1,4 @@
-"""The allocation schemes side by side: budgets for alpha-DP_T, the leakage and the error that they cause.
-
-The error of a release is the mean absolute value of its Laplace noise, sensitivity / epsilon_t (Theorem 1
-of [1]); the error of a series is the mean over its releases.
-"""
+"""The allocation schemes side by side: budgets for alpha-DP_T, the leakage and the error that they cause."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -51,5 +47,5 @@ def allocate(name: str, alpha: float, functions: tuple, horizon: int) -> Scheme:
 
 
 def mean_error(budgets: ArrayLike, sensitivity: float) -> float:
-    """Mean over the releases of the expected absolute Laplace noise."""
+    """Mean over the releases of the expected absolute Laplace noise, sensitivity / epsilon_t (Theorem 1 of [1])."""
     return float(np.mean(sensitivity / np.asarray(budgets, dtype=float)))

@@ -9,28 +9,16 @@ import numpy as np
 from tplrepro.allocation.published import NoFiniteSupremumError
 from tplrepro.validation import check_probability
 
-EPS = float(np.finfo(float).eps)
-
 
 def allocate_for_several(
     allocate: Callable[[Any, Any], Any], pairs: Iterable[tuple[Any, Any]], *, share: float = 1.0
 ) -> Any:
-    """The largest budgets that `allocate` finds for every one of several pairs of matrices, or for a share of them.
+    """The largest budgets that `allocate` finds for each of several pairs of matrices, or for a share of them.
 
-    TPL grows with each budget, so that the least budget at each time is within alpha for every pair that
-    counts.
-
-    Parameters
-    ----------
-    allocate : callable (backward, forward) -> float or array (T,), in nats
-        Such as ``lambda backward, forward: allocate_by_upper_bound(alpha, backward, forward)``.
-    pairs : iterable of (backward, forward)
-        Anything that `allocate` takes; for draws from a posterior see `tplrepro.markov.posterior_draws`.
-    share : float in (0, 1]
-        The part of the pairs that must be within alpha; those with the least budget at any time are left out.
-
-    ValueError if there is no pair, or for a share outside (0, 1]; NoFiniteSupremumError if too many pairs
-    have no budget. The promise holds for the pairs that count, not for a matrix between them.
+    `allocate` takes (backward, forward) and gives a budget or budgets (T,) in nats. TPL grows with each budget,
+    so that the least budget at each time is within alpha for every pair that counts; the pairs with the least
+    budget at any time are left out, so that a `share` in (0, 1] remains. The promise does not hold for a matrix
+    between them. ValueError if there is no pair; NoFiniteSupremumError if too many have no budget.
 
     Examples
     --------
@@ -51,7 +39,7 @@ def allocate_for_several(
     number = len(found) + len(failures)
     if number == 0:
         raise ValueError("pairs must hold at least one (backward, forward), found none; give draws of the chain")
-    count = ceil(share * number * (1.0 - EPS))  # 0.95 of 20 draws are 19
+    count = ceil(share * number * (1.0 - 2.0**-52))  # 0.95 of 20 draws are 19
     if count > len(found):
         raise failures[0]
     budgets = np.array(found, dtype=float)

@@ -1,15 +1,10 @@
-"""Budgets of least expected error for a series of unknown length that ends with a given probability at each
-step.
+"""Budgets of least expected error for a series that ends with a given probability at each step.
 
-The length T is geometric, Pr(T >= t) = (1 - p)^(t - 1), and independent of the data. Nobody knows in advance
-which release is the last, so the level must hold at every time point for every T. FPL grows with each further
-release (Example 3 of [1]), so the constraint is that of the endless series,
-
-    BPL_t + FPL_t - epsilon_t <= alpha    with FPL_t the limit for T to infinity.
-
-The budgets are some first ones and then a constant tail. In the tail FPL is the supremum of Theorem 11 of
-[1], and BPL tends to its supremum monotonically, so it is enough to constrain its first and its limiting
-value.
+The length T is geometric, Pr(T >= t) = (1 - p)^(t - 1), and independent of the data. The level must hold for
+every T, and FPL grows with each further release (Example 3 of [1]), so the constraint is that of the endless
+series: BPL_t + FPL_t - epsilon_t <= alpha with FPL_t the limit for T to infinity. The budgets are some first ones
+and then a constant tail. There FPL is the supremum of Theorem 11 of [1], and BPL tends to its supremum
+monotonically, so it is enough to constrain its first and its limiting value.
 """
 
 from collections.abc import Iterator
@@ -63,16 +58,10 @@ def allocate_with_stopping(
     """Budgets of least expected error within alpha however long the series, if it may end after each release.
 
     Minimises E[sum_{t <= T} 1 / epsilon_t] (or of 1 / epsilon_t^2, error = "squared") if each release is the
-    last with probability p in (0, 1), the expected length being 1 / p. Never worse than the constant budget
-    of `allocate_by_upper_bound`, to which it tends as p tends to 0. A local optimum, the best from several
-    starts, with at most 768 first budgets; deterministic. Takes 0.03 to 0.3 s, and 1 s where the budgets fall
-    for hundreds of releases.
-
-    Where the series probably ends soon, or the correlation is strong, the best budgets are large at first and
-    fall for a long time, so that a series that continues gets very noisy. Look at `tail`.
-
-    Arguments and errors as in `allocate_by_upper_bound`; ValueError also for p out of range or another
-    `error`.
+    last with probability p in (0, 1). Never worse than `allocate_by_upper_bound`, with its arguments and
+    errors, to which it tends as p tends to 0; the best of several local optima, with at most 768 first budgets;
+    deterministic. Takes 0.03 to 1 s. Where the series probably ends soon, or the correlation is strong, the best
+    budgets fall for a long time, so that a series that continues gets very noisy. Look at `tail`.
 
     Examples
     --------
