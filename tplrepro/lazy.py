@@ -38,6 +38,7 @@ RENAMED: dict[str, str] = {
     "sip.encode_batches": "numpy.ravel_multi_index",
     "sip.decode_batch": "numpy.unravel_index(batch, (n_symbols,) * width)",
     "sip.expected_release": "experiments.sip.expected_release.expected_release, in the repository",
+    "sip.grid_distance": "experiments.sip.setups.cell_distance, in the repository",
     "sip.release_tops": "experiments.sip.tops.release_tops, in the repository",
     "eventlog.check_log": "eventlog.TransitionSystem.from_log, which checks its log",
     "eventlog.ReleaseStep": "tplrepro.eventlog.StepMatrices",
@@ -68,7 +69,6 @@ MOVED: dict[str, tuple[str, ...]] = {
     "experiments.sip.setups": (
         "sip.cell_distance",
         "sip.gaze_cells",
-        "sip.grid_distance",
         "sip.halves",
         "sip.least_leakage",
         "sip.second_beliefs",

@@ -10,6 +10,7 @@ Algorithm 8, the optimal budgets and the w-event schemes spend unequally over ti
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +31,7 @@ DELTA = 1e-6
 #: Parameters beyond these are not tried.
 SMALLEST, LARGEST = 1e-6, 1e6
 
+Release = Callable[[Setting, float, np.random.Generator], SimulatedRelease]
 Level = Callable[[Setting, float], float]  # of a parameter, nats
 
 
@@ -44,7 +46,7 @@ class CountMechanism:
 
     name: str
     trusts_server: bool
-    release: Callable[[Setting, float, np.random.Generator], SimulatedRelease]
+    release: Release
     bound: Level
 
 
@@ -87,8 +89,8 @@ def mechanisms(setting: Setting, window: int, block: float, radius: float) -> di
         "blocks": PolicyGraph.from_edges(n, np.argwhere((square[:, None] == square).all(axis=-1))),
         "radius": PolicyGraph.utility(setting.positions, radius),
     }
-    absorption = {"window": window, "scheme": by_absorption}
-    distribution = {"window": window, "scheme": by_distribution}
+    absorption: dict[str, Any] = {"window": window, "scheme": by_absorption}
+    distribution: dict[str, Any] = {"window": window, "scheme": by_distribution}
     # Correlation between being in a cell and being in it one time later, over all cells.
     pi, staying = setting.adversary.initial, np.diag(setting.adversary.transitions.toarray())
     correlation = float(pi @ (staying - pi) / (pi @ (1 - pi)))
@@ -101,7 +103,7 @@ def mechanisms(setting: Setting, window: int, block: float, radius: float) -> di
         """A factor e^epsilon from the marginal in either direction is e^(2 epsilon) between two cells."""
         return _equal_bound(s, 2 * level)
 
-    trusted = [
+    trusted: list[tuple[str, Release, Level]] = [
         ("equal budgets", central.release_laplace, _equal_bound),
         ("Algorithm 8", partial(_release_allocated, allocate_by_quantification), _itself),
         ("optimal budgets", partial(_release_allocated, allocate_optimally), _itself),
@@ -114,7 +116,7 @@ def mechanisms(setting: Setting, window: int, block: float, radius: float) -> di
             partial(_correlated_bound, correlation),
         ),
     ]
-    untrusted = [
+    untrusted: list[tuple[str, Release, Level]] = [
         *(
             (f"DPHMM, {name}", partial(local.release_by_policy, policy=policy), partial(_policy_bound, policy))
             for name, policy in policies.items()
@@ -126,8 +128,8 @@ def mechanisms(setting: Setting, window: int, block: float, radius: float) -> di
         ("LBA", partial(local.release_reports_by_window, **absorption), windows_bound),
         ("LBD", partial(local.release_reports_by_window, **distribution), windows_bound),
     ]
-    made = [CountMechanism(name, True, *rest) for name, *rest in trusted]
-    made += [CountMechanism(name, False, *rest) for name, *rest in untrusted]
+    made = [CountMechanism(name, True, release, bound) for name, release, bound in trusted]
+    made += [CountMechanism(name, False, release, bound) for name, release, bound in untrusted]
     return {mechanism.name: mechanism for mechanism in made}
 
 
@@ -177,7 +179,7 @@ def _equal_bound(setting: Setting, epsilon: float) -> float:
 def _supremum(setting: Setting, epsilon: float) -> float:
     """The alpha for which Algorithm 7 gives this budget: the supremum of the TPL over all times."""
     adversary = setting.adversary
-    return adversary.backward.supremum(epsilon) + adversary.forward.supremum(epsilon) - epsilon
+    return float(adversary.backward.supremum(epsilon) + adversary.forward.supremum(epsilon) - epsilon)
 
 
 @lru_cache(maxsize=256)  # the notion and the mechanism search for the same parameter

@@ -6,13 +6,13 @@ more. Here the second adversary knows the chain and the mechanism, and reads the
 at each time given all outputs (`smoothed_symbols`).
 
 The network is compared with one Markov chain for each user: the prediction is the user whose chain gives
-the released sequence the largest likelihood. With `likelihoods`, the mechanism gives the emissions of a
-hidden Markov model.
+the released sequence the largest likelihood. With likelihoods, the mechanism gives the emissions of a hidden
+Markov model.
 """
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,96 +23,77 @@ from tplrepro.markov.sequences import as_sequences
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.sip.response import check_symbols
 from tplrepro.sip.sequence_release import SymbolChain
-from tplrepro.validation import check_horizon, check_smoothing
 
+#: Added to every count of a user's chain.
+SMOOTHING = 0.1
 #: Sequences in one training step of the network, and its step length.
 TOGETHER, STEP = 64, 3e-3
 
-
-class Classifier(Protocol):
-    """Predicts the users of sequences, (m,)."""
-
-    def predict(self, sequences: Sequence[ArrayLike]) -> np.ndarray: ...
+OfUsers = Mapping[Any, Sequence[ArrayLike]]  # the sequences of each user
 
 
 class MarkovClassifier:
-    """One Markov chain for each user, with `smoothing` > 0 added to every count; predicts the most likely user.
+    """One smoothed Markov chain for each user; predicts the most likely user.
 
     >>> classifier = MarkovClassifier(2).fit({"a": [[0, 0, 0, 0]], "b": [[0, 1, 0, 1]]})
     >>> classifier.predict([[1, 0, 1, 0], [0, 0, 0]]).tolist()
     ['b', 'a']
     """
 
-    def __init__(self, n_symbols: int, smoothing: float = 0.1):
-        if check_smoothing(smoothing) == 0:
-            raise ValueError("smoothing must be positive, found 0; give the number added to each count")
-        self.n_symbols, self.smoothing = check_horizon(n_symbols, "n_symbols"), smoothing
-        self.users: list = []
+    def __init__(self, n_symbols: int):
+        self.n_symbols = n_symbols
 
-    def fit(self, sequences: Mapping[object, Sequence[ArrayLike]]) -> Self:
-        """Estimate from a dict user -> list of sequences of symbols; returns itself."""
-        self.users = _users(sequences)
-        coded = [as_sequences(sequences[user], self.n_symbols) for user in self.users]
-        counts = np.array([np.bincount(each.values, minlength=self.n_symbols) for each in coded]) + self.smoothing
+    def fit(self, sequences: OfUsers) -> Self:
+        """Estimate from sequences of symbols; returns itself."""
+        self.users = np.array(list(sequences))
+        coded = [as_sequences(own, self.n_symbols) for own in sequences.values()]
+        counts = np.array([np.bincount(each.values, minlength=self.n_symbols) for each in coded]) + SMOOTHING
         self.initial = counts / counts.sum(axis=1, keepdims=True)
-        self.steps = np.array([TransitionMatrix.from_sequences(each, smoothing=self.smoothing) for each in coded])
+        self.steps = np.array([TransitionMatrix.from_sequences(each, smoothing=SMOOTHING) for each in coded])
         return self
 
-    def log_likelihood(
-        self,
-        sequence: ArrayLike,
-        likelihoods: Sequence[np.ndarray] | None = None,
-        symbols: ArrayLike | None = None,
-    ) -> np.ndarray:
-        """Log-likelihood of an output sequence (T,) for each user, (users,).
-
-        `likelihoods` are T arrays (n,), a(y_k|.) of a mechanism; from the second on they may be (n, n),
-        Pr(y_k | previous symbol, symbol). Without them the sequence is taken as the true one. For likelihoods
-        of batches, `symbols` (batches, w) are the symbols of each batch.
-        """
-        _check_fitted(self.users)
-        if likelihoods is not None:
-            return self._hidden(likelihoods, *self._batches(symbols))
-        codes = check_symbols(sequence, self.n_symbols)
-        return np.log(self.initial[:, codes[0]]) + np.log(self.steps[:, codes[:-1], codes[1:]]).sum(axis=1)
-
-    def _batches(self, symbols):
-        """Probabilities of batches at the start (users, m) and after a symbol (users, n, m), and their last symbols."""
-        digits = np.arange(self.n_symbols)[:, None] if symbols is None else np.asarray(symbols)
-        inside = self.steps[:, digits[:, :-1], digits[:, 1:]].prod(axis=2)
-        ends = np.eye(self.n_symbols)[digits[:, -1]]
-        return self.initial[:, digits[:, 0]] * inside, self.steps[:, :, digits[:, 0]] * inside[:, None], ends
-
-    def _hidden(self, likelihoods, first, steps, ends):
-        """The forward recursion of all users."""
-        with np.errstate(divide="ignore"):
-            logs = np.log((first * likelihoods[0]) @ ends)
-            for likelihood in likelihoods[1:]:
-                # Smoothed steps have no zeros, so what underflows beside a user's largest weight does not
-                # matter.
-                top = np.maximum(logs.max(axis=1, keepdims=True), np.finfo(float).min)
-                weights = np.exp(logs - top)[:, None, :]
-                if likelihood.ndim == 1:
-                    carried = (weights @ steps)[:, 0] * likelihood
-                else:
-                    carried = (weights @ (steps * likelihood))[:, 0]
-                logs = top + np.log(carried @ ends)
-        return np.logaddexp.reduce(logs, axis=1)
-
-    def predict(
+    def log_likelihoods(
         self,
         sequences: Sequence[ArrayLike],
         likelihoods: Sequence[Sequence[np.ndarray]] | None = None,
         symbols: ArrayLike | None = None,
     ) -> np.ndarray:
-        """The most likely user of each sequence, (m,); for each, arguments as for `log_likelihood`."""
-        _check_fitted(self.users)
+        """Log-likelihood of each output sequence (T,) for each user, (m, users).
+
+        The `likelihoods` of a sequence are T arrays (n,), a(y_k|.) of a mechanism; from the second on they may
+        be (n, n), Pr(y_k | previous symbol, symbol). Without them the sequences are taken as the true ones. For
+        likelihoods of batches, `symbols` (batches, w) are the symbols of each batch.
+        """
         if likelihoods is None:
-            scores = [self.log_likelihood(sequence) for sequence in sequences]
-        else:
-            batches = self._batches(symbols)
-            scores = [self._hidden(of_sequence, *batches) for of_sequence in likelihoods]
-        return np.array(self.users)[np.argmax(scores, axis=1)]
+            coded = [check_symbols(sequence, self.n_symbols) for sequence in sequences]
+            logs, steps = np.log(self.initial), np.log(self.steps)
+            return np.array([logs[:, code[0]] + steps[:, code[:-1], code[1:]].sum(axis=1) for code in coded])
+        digits = np.arange(self.n_symbols)[:, None] if symbols is None else np.asarray(symbols)
+        inside = self.steps[:, digits[:, :-1], digits[:, 1:]].prod(axis=2)
+        # Probabilities of batches at the start (users, m) and after a symbol (users, n, m), and their last symbols.
+        first, later = self.initial[:, digits[:, 0]] * inside, self.steps[:, :, digits[:, 0]] * inside[:, None]
+        ends = np.eye(self.n_symbols)[digits[:, -1]]
+        return np.array([_hidden(of_sequence, first, later, ends) for of_sequence in likelihoods])
+
+    def predict(self, sequences: Sequence[ArrayLike], *given) -> np.ndarray:
+        """The most likely user of each sequence, (m,); arguments as for `log_likelihoods`."""
+        return self.users[np.argmax(self.log_likelihoods(sequences, *given), axis=1)]
+
+
+def _hidden(likelihoods: Sequence[np.ndarray], first: np.ndarray, later: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """The forward recursion of all users."""
+    with np.errstate(divide="ignore"):
+        logs = np.log((first * likelihoods[0]) @ ends)
+        for likelihood in likelihoods[1:]:
+            # Smoothed steps have no zeros, so what underflows beside a user's largest weight does not matter.
+            top = np.maximum(logs.max(axis=1, keepdims=True), np.finfo(float).min)
+            weights = np.exp(logs - top)[:, None, :]
+            if likelihood.ndim == 1:
+                carried = (weights @ later)[:, 0] * likelihood
+            else:
+                carried = (weights @ (later * likelihood))[:, 0]
+            logs = top + np.log(carried @ ends)
+    return np.logaddexp.reduce(logs, axis=1)
 
 
 class RecurrentClassifier:
@@ -120,23 +101,19 @@ class RecurrentClassifier:
 
     Needs the extra "attack" (Keras, by default on JAX). Training starts from random weights, passes `epochs`
     times over the sequences in random order, and minimises the cross-entropy by Adam. The same `rng` gives
-    the same network on the same machine.
+    the same network on the same machine. A sequence is (T,) symbols, or (T, n) probabilities of them, as from
+    `smoothed_symbols`; all have one length.
     """
 
     def __init__(self, n_symbols: int, *, units: int = 32, epochs: int = 15):
-        self.n_symbols, self.units = check_horizon(n_symbols, "n_symbols"), check_horizon(units, "units")
-        self.epochs = check_horizon(epochs, "epochs")
-        self.users: list = []
+        self.n_symbols, self.units, self.epochs = n_symbols, units, epochs
 
-    def fit(self, sequences: Mapping[object, Sequence[ArrayLike]], *, rng: np.random.Generator) -> Self:
-        """Learn from a dict user -> list of sequences of one length; returns itself.
-
-        A sequence is (T,) symbols, or (T, n) probabilities of them, as from `smoothed_symbols`.
-        """
-        users = _users(sequences)
+    def fit(self, sequences: OfUsers, *, rng: np.random.Generator) -> Self:
+        """Learn from the sequences; returns itself."""
         os.environ.setdefault("KERAS_BACKEND", "jax")
         with extra():
             import keras
+        self.users = np.array(list(sequences))
         seeds = iter(rng.integers(2**31, size=3).tolist())
         recurrent = keras.layers.GRU(
             self.units,
@@ -144,40 +121,33 @@ class RecurrentClassifier:
             recurrent_initializer=keras.initializers.Orthogonal(seed=next(seeds)),
         )
         softmax = keras.layers.Dense(
-            len(users), activation="softmax", kernel_initializer=keras.initializers.GlorotUniform(next(seeds))
+            len(self.users), activation="softmax", kernel_initializer=keras.initializers.GlorotUniform(next(seeds))
         )
         self.network = keras.Sequential([keras.layers.Input((None, self.n_symbols)), recurrent, softmax])
         self.network.compile(keras.optimizers.Adam(STEP), "sparse_categorical_crossentropy")
-        inputs = self._inputs([sequence for user in users for sequence in sequences[user]])
-        targets = np.repeat(np.arange(len(users)), [len(sequences[user]) for user in users])
+        inputs = self._inputs([sequence for own in sequences.values() for sequence in own])
+        targets = np.repeat(np.arange(len(sequences)), [len(own) for own in sequences.values()])
         for _ in range(self.epochs):
             order = rng.permutation(len(inputs))
             self.network.fit(inputs[order], targets[order], batch_size=TOGETHER, shuffle=False, verbose=0)
-        self.users = users
         return self
 
     def predict(self, sequences: Sequence[ArrayLike]) -> np.ndarray:
-        """The user that the network holds most likely for each sequence, (m,); sequences as for `fit`."""
-        _check_fitted(self.users)
+        """The user that the network holds most likely for each sequence, (m,)."""
         scores = self.network.predict(self._inputs(sequences), batch_size=4 * TOGETHER, verbose=0)
-        return np.array(self.users)[scores.argmax(axis=1)]
+        return self.users[scores.argmax(axis=1)]
 
     def _inputs(self, sequences):
         """Probabilities of the symbols, (m, T, n), in the precision of the network."""
-        lengths = sorted({len(sequence) for sequence in sequences})
-        if len(lengths) > 1:
-            raise ValueError(f"the network reads sequences of one length, found {lengths[:5]}; cut them")
         unit = np.eye(self.n_symbols, dtype=np.float32)
         return np.array(
             [unit[check_symbols(s, self.n_symbols)] if np.ndim(s) == 1 else s for s in sequences], unit.dtype
         )
 
 
-def identification_rate(classifier: Classifier, sequences: Mapping[object, Sequence[ArrayLike]]) -> float:
-    """Share of sequences (dict user -> list) whose user is identified."""
-    hits = [classifier.predict(of_user) == user for user, of_user in sequences.items() if len(of_user)]
-    if not hits:
-        raise ValueError("a rate needs at least one sequence, found none; give the sequences of each user")
+def identification_rate(classifier: MarkovClassifier | RecurrentClassifier, sequences: OfUsers) -> float:
+    """Share of sequences whose user is identified."""
+    hits = [classifier.predict(own) == user for user, own in sequences.items() if len(own)]
     return float(np.concatenate(hits).mean())
 
 
@@ -199,26 +169,24 @@ def smoothed_symbols(
         plain = TransitionMatrix(chain.toarray(), normalize=True)
         conditioned: dict[int, tuple[TransitionMatrix, np.ndarray]] = {}
         contexts = np.array([_smoothed_pairs(chain, plain, each, conditioned) for each in likelihoods])
-    if symbols is None:
-        return contexts @ np.eye(chain.n_symbols)[chain.symbols]
-    digits = np.asarray(symbols)
+    digits = np.arange(chain.n_symbols)[:, None] if symbols is None else np.asarray(symbols)
     unit = np.eye(digits.max() + 1)
     each = [contexts @ unit[digit[chain.symbols]] for digit in digits.T]
     return np.stack(each, axis=2).reshape(len(contexts), -1, len(unit))
 
 
-def _smoothed_contexts(chain: SymbolChain, told: np.ndarray) -> np.ndarray:
-    """The smoothed contexts of sequences whose outputs have likelihoods `told`, both (m, T, c)."""
+def _smoothed_contexts(chain: SymbolChain, likelihoods: np.ndarray) -> np.ndarray:
+    """The smoothed contexts of sequences whose outputs have these likelihoods, both (m, T, c)."""
     into, constants, _ = chain.steps
-    smoothed, weights = np.empty_like(told), np.broadcast_to(chain.start, told[:, 0].shape)
-    for k in range(told.shape[1]):
-        smoothed[:, k] = _scaled(weights * told[:, k])
+    smoothed, weights = np.empty_like(likelihoods), np.broadcast_to(chain.start, likelihoods[:, 0].shape)
+    for k in range(likelihoods.shape[1]):
+        smoothed[:, k] = _scaled(weights * likelihoods[:, k])
         staying = smoothed[:, k] * (1.0 - chain.restart)
         renewed = (smoothed[:, k] @ chain.restart)[:, None]
         weights = (into @ staying.T).T + (staying @ constants)[:, None] + renewed * chain.start
-    later = np.ones_like(told[:, 0])
-    for k in reversed(range(told.shape[1] - 1)):
-        later = _scaled(later * told[:, k + 1])
+    later = np.ones_like(likelihoods[:, 0])
+    for k in reversed(range(likelihoods.shape[1] - 1)):
+        later = _scaled(later * likelihoods[:, k + 1])
         stay = (into.T @ later.T).T + later.sum(axis=1, keepdims=True) * constants
         later = stay * (1.0 - chain.restart) + (later @ chain.start)[:, None] * chain.restart
         smoothed[:, k] = _scaled(smoothed[:, k] * later)
@@ -246,16 +214,3 @@ def _smoothed_pairs(chain: SymbolChain, plain: TransitionMatrix, likelihoods, co
         logs[k - 1] += log_total
         steps.append(step)
     return forward_backward(logs, steps[1:], chain.start).smoothed
-
-
-def _users(sequences: Mapping[object, Sequence[ArrayLike]]) -> list:
-    """The users, at least two."""
-    if len(sequences) < 2:
-        raise ValueError(f"identification needs at least two users, found {len(sequences)}; give more")
-    return list(sequences)
-
-
-def _check_fitted(users: list) -> None:
-    """Raise ValueError before `fit`."""
-    if not users:
-        raise ValueError("the classifier has not been fitted, found no users; call fit first")

@@ -1,15 +1,13 @@
 """The experiments of [3]: two correlated bits (Figs. 3, 4), and sequences to release (Figs. 6 to 9).
 
 Two bits (Example 1): X_1 is 1 with probability P_1; X_2 differs from X_1 with probability phi. The noise N_k
-is 1 if Y_k differs from X_k. Everything is summed exactly over the sixteen outcomes.
-
-[3] uses recordings ("MOJO") that are not published; here gaze is that of GazeGraph (8 people, six desktop
-activities, 30 Hz), or of any folder in that layout, or a synthetic stand-in.
+is 1 if Y_k differs from X_k. Everything is summed exactly over the sixteen outcomes. The recordings of [3] are not
+published; here gaze is that of GazeGraph, or of any folder in that layout, or a synthetic stand-in.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -52,8 +50,7 @@ def mechanism_styles(names: Iterable[str]) -> dict[str, dict]:
 def gaze_cells(columns: int, rows: int, stride: int = 1, **stand_in: Any) -> Prepared:
     """Gaze as cells of a grid over the screen, seen or not, every `stride`-th sample; one sequence per recording.
 
-    Samples off the screen or lost are left out. `stand_in` are arguments of
-    `tplrepro.datasets.gaze.synthetic`.
+    Samples off the screen or lost are left out. `stand_in` are arguments of `experiments.datasets.gaze.synthetic`.
     """
     step = check_horizon(stride, "stride")
     stand_in = {"seconds": 60.0, "rate": 30.0, "n_recordings": 2} | stand_in
@@ -74,18 +71,8 @@ def gaze_cells(columns: int, rows: int, stride: int = 1, **stand_in: Any) -> Pre
     )
 
 
-def grid_distance(columns: int, rows: int) -> np.ndarray:
-    """Euclidean distance between the cells of a grid, numbered along the lines, (cells, cells); unit: one cell.
-
-    >>> grid_distance(2, 2).round(3).tolist()[0]
-    [0.0, 1.0, 1.0, 1.414]
-    """
-    cells = np.arange(check_horizon(columns, "columns") * check_horizon(rows, "rows"))
-    return cell_distance(cells[:, None], cells, columns)
-
-
 def cell_distance(x: ArrayLike, y: ArrayLike, columns: int) -> np.ndarray:
-    """The same between two arrays of cells that broadcast, for grids too large for a table.
+    """Euclidean distance between cells of a grid, numbered along the lines, for arrays that broadcast; unit: one cell.
 
     >>> float(cell_distance(0, 10_099, 100))
     140.71602609511115
@@ -109,8 +96,7 @@ def halves(sequences: Sequences, length: int, most: int | None = None) -> tuple[
     return {user: [s[: s.size // 2] for s in own if s.size >= 2] for user, own in grouped.items()}, test
 
 
-@dataclass(frozen=True)
-class TwoStepNoise:
+class TwoStepNoise(NamedTuple):
     """Noise of two releases."""
 
     data_correlation: float  # rho(X_1, X_2) (Eq. (16) of [3]); nan if a bit is constant
@@ -168,7 +154,6 @@ def least_leakage(
     """The smallest budget with which `mechanism(budget)` has expected noise <= `noise`, and its true leakage; nats.
 
     `noise` in (0, 1) bounds Pr(N = 1) over `beliefs` (m, n) of positive probabilities `weights` (m,).
-    ValueError if no budget up to 64 nats is enough.
     """
     pairs = list(zip(np.asarray(weights), np.asarray(beliefs), strict=True))
 

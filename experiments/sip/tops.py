@@ -25,12 +25,10 @@ def release_tops(
 ) -> np.ndarray:
     """Release a sequence of symbols 0..n-1 with ToPS; the outputs, an int array (T,).
 
-    1. Threshold: the first `warm_up` symbols are released with Laplace noise of scale (n - 1)/eps; a quantile
-       of them is the threshold t.
-    2. Perturbation: later symbols are cut off at t and go through a binary hierarchy over 0..t, randomised
-       response with an equal share of the budget, `epsilon` nats a symbol, at each level.
-    3. Smoothing: an exponential moving average over the outputs, with weight `smoothing` in [0, 1] for the
-       newest, rounded; this is post-processing.
+    The first `warm_up` symbols are released with Laplace noise of scale (n - 1)/eps; a `quantile` of them is the
+    threshold. Later symbols are cut off at the threshold and go through a binary hierarchy, randomised response
+    with an equal share of the budget, `epsilon` nats a symbol, at each level. Last, a moving average over the
+    outputs, with weight `smoothing` in [0, 1] for the newest, is rounded.
 
     >>> release_tops([3] * 8, 8, 50.0, rng=np.random.default_rng(0)).tolist()
     [3, 3, 3, 3, 3, 3, 3, 3]

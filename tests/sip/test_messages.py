@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from experiments.sip import identification, setups
+from experiments.sip import setups
 from experiments.sip.tops import release_tops
 from tplrepro import sip
 from tplrepro.markov.filtering import ImpossibleOutputError
@@ -19,7 +19,6 @@ NEVER_0 = sip.SymbolChain.first_order([0.0, 1.0], np.eye(2))
 TEMPORAL = sip.TemporalRandomizedResponse(1.0, np.eye(2))
 LABELLED = sip.chain_from_sequences([["a", "b"]])
 RESPONSE = RR(0.7).response([0.5, 0.5])
-FITTED = identification.MarkovClassifier(2).fit({"a": [[0, 1]], "b": [[1, 1]]})
 MECHANISMS = (CRR, sip.OptimalResponse, RR)
 
 
@@ -34,15 +33,6 @@ MECHANISMS = (CRR, sip.OptimalResponse, RR)
             r"restart must be a probability in \[0, 1\], found 1.5",
         ),
         (lambda: sip.SymbolChain.first_order([0.2, 0.3, 0.5], np.eye(2)), r"shape \(2,\), found \(3,\)"),
-        (lambda: identification.MarkovClassifier(2, smoothing=0), "smoothing must be positive"),
-        (lambda: identification.MarkovClassifier(2).fit({"a": [[0, 1]]}), "needs at least two users, found 1"),
-        (lambda: identification.MarkovClassifier(2).predict([[0]]), "has not been fitted"),
-        (lambda: identification.RecurrentClassifier(2).predict([[0]]), "has not been fitted"),
-        (lambda: identification.RecurrentClassifier(2).fit({}, rng=RNG), "needs at least two users, found 0"),
-        (
-            lambda: identification.identification_rate(FITTED, {"a": []}),
-            "a rate needs at least one sequence, found none",
-        ),
         (lambda: sip.mutual_information([[1, 0], [0.5, 0.4]], [0.5, 0.5]), r"row a\(.\|1\) must .* found sum 0.9"),
         (lambda: sip.instantaneous_leakage(np.eye(3), [0.5, 0.5]), r"over 2 symbols must .* found shape \(3, 3\)"),
         (lambda: sip.compose([0.1], 1.0), r"delta must be a probability in \[0, 1\), found 1"),

@@ -140,5 +140,5 @@ def test_the_temporal_variant_is_given_the_previous_symbol_and_tells_it():
             before = (None, *x)
             told = [mechanism.response(belief, before[k]).row(x[k])[outputs[k]] for k in range(3)]
             total += weight * np.prod(told)
-        score = classifier.log_likelihood(outputs, likelihoods=found.likelihoods[0])[i]
+        score = classifier.log_likelihoods([outputs], found.likelihoods)[0, i]
         assert score == pytest.approx(np.log(total), rel=1e-12)
