@@ -82,7 +82,7 @@ def test_simulation_agrees_with_the_exact_profile(sides, t):
 
 
 @settings(max_examples=30)
-@given(matrices(2), matrices(2), st.lists(st.floats(0.05, 2.0), min_size=1, max_size=5))
+@given(matrices(2), matrices(2), st.lists(st.floats(0.1, 2.0), min_size=1, max_size=5))
 def test_is_never_below_the_actual_mechanism_of_two_states(backward, forward, shifts):
     exact = exact_deltas(np.array(shifts), backward, forward)
     found = bounded_deltas(np.array(shifts), backward, forward, grid=0.005)

@@ -14,7 +14,7 @@ the pure leakages: exact for budgets and events with a bounded loss, inf without
 from collections.abc import Callable
 from copy import copy, deepcopy
 from itertools import groupby
-from math import ceil, inf, log2, ulp
+from math import inf, ulp
 from operator import itemgetter
 from os import PathLike
 from threading import Lock
@@ -26,9 +26,9 @@ from tplrepro.lazy import Suggesting
 from tplrepro.leakage.filter import LeakageExceededError, TemporalFilter
 from tplrepro.leakage.ledger import Ledger
 from tplrepro.leakage.partial import Timeline, gaps
-from tplrepro.leakage.profile import COARSEST, PrivacyProfile, Release, automatic_grid, check_grid
+from tplrepro.leakage.profile import PrivacyProfile, Release, check_grid
 from tplrepro.leakage.temporal import Matrix, TemporalLeakage, accumulate, loss_functions, safely_below
-from tplrepro.leakage.temporal_profile import TemporalPrivacyProfile, profiles_along
+from tplrepro.leakage.temporal_profile import TemporalPrivacyProfile, temporal_privacy_profile
 from tplrepro.search import largest_within
 from tplrepro.validation import check_alpha, check_delta, check_epsilon, check_horizon, check_level, one_number
 from tplrepro.words import counted
@@ -85,8 +85,7 @@ class TemporalAccountant(Suggesting):
         self._events: dict[Release, Release] = {}
         # The number of ledger entries read so far, and their leakages: each reading replaces both at once.
         self._read = 0, TemporalLeakage(*np.empty((3, 0)))
-        # The same for profiles, with the number of each different release, and the grid.
-        self._profiled: tuple[int, dict, float, TemporalPrivacyProfile | None] = 0, {}, self._grid or COARSEST, None
+        self._profiled: tuple[int, TemporalPrivacyProfile | None] = 0, None
 
     def __getstate__(self) -> tuple:
         # The ledger comes last: it must not be older than the readings.
@@ -249,26 +248,21 @@ class TemporalAccountant(Suggesting):
                 "fixed in advance, between which you choose; or compose the epsilon of each release's probabilistic "
                 "DP as a pure budget, and add up the deltas"
             )
-        delta = float(delta) / plans
-        if floor > 0.0:
-            if delta or noise:
-                raise ValueError("a floor is a pure budget, found delta or noise beside it; leave them out")
-            return self._remaining_above(alpha, floor)
-        level = check_level(alpha)
-        if delta == 0.0:
-            level = safely_below(level, len(self) + 1)
-        else:
+        level, delta = check_level(alpha), float(delta) / plans
+        if delta:
             check_delta(delta)
+        if floor > 0.0 and (delta or noise):
+            raise ValueError("a floor is a pure budget, found delta or noise beside it; leave them out")
+        budget = 0.0 if delta else self._budget_within(level, floor)
+        if noise is None and not delta:
+            return budget
 
         def within(size: float) -> bool:
             release = size if noise is None else noise(1.0 / size)
-            account = copy(self).compose(release)
-            leakages = account.tpl if delta == 0.0 else account.epsilon(delta)
-            return leakages.max() <= level
+            if delta:
+                return copy(self).compose(release).epsilon(delta).max() <= level
+            return Release(release).epsilon <= budget
 
-        if noise is None and delta == 0.0:
-            least = level * 2.0**-50
-            return largest_within(within, least, level) if within(least) else 0.0
         low = level if noise is None else 1.0
         least, most = low * 2.0**-13, low * 2.0**13
         if delta and (self.epsilon(delta) > level).any():
@@ -285,11 +279,16 @@ class TemporalAccountant(Suggesting):
             return size
         return 1.0 / size if size else inf
 
-    def _remaining_above(self, alpha: float, floor: float) -> float:
+    def _budget_within(self, alpha: float, floor: float) -> float:
+        """The largest pure budget of the next release."""
+        if floor == 0.0:  # `tpl` has rounding errors, too
+            alpha = safely_below(alpha, len(self) + 1)
         account = TemporalFilter(alpha, self._backward, self._forward, floor=floor)
         try:
-            for entry, count in self._ledger[:]:
-                account.spend(_budget(entry), count) if entry else account.skip(count)
+            for release, count in _budgets(self._ledger):
+                if release == inf:
+                    return 0.0
+                account.spend(release, count) if release else account.skip(count)
         except LeakageExceededError:
             return 0.0
         return account.remaining
@@ -302,44 +301,23 @@ class TemporalAccountant(Suggesting):
     def epsilon(self, delta: float) -> np.ndarray:
         """The smallest proven epsilon of (epsilon, delta)-DP_T of each release as of now, (T,); 0 < delta < 1."""
         delta = one_number(check_delta(delta), "delta")
-        return self.profile.epsilon(delta) if self._ledger else np.zeros(0)
+        return self.profile.epsilon(delta) if any(release for release, _ in self._ledger) else np.zeros(len(self))
 
     def delta(self, epsilon: float) -> np.ndarray:
         """The smallest proven delta of (epsilon, delta)-DP_T of each release as of now, (T,); epsilon in nats."""
         epsilon = one_number(check_alpha(epsilon, "epsilon"), "epsilon")
-        return self.profile.delta(epsilon) if self._ledger else np.zeros(0)
+        return self.profile.delta(epsilon) if any(release for release, _ in self._ledger) else np.zeros(len(self))
 
     @property
     def profile(self) -> TemporalPrivacyProfile:
-        """All privacy profiles as of now, with their compositions; ValueError before the first time point."""
-        read, numbers, grid, previous = self._profiled
+        """All privacy profiles as of now, with their compositions; ValueError before the first release."""
+        read, profile = self._profiled
         ledger = self._ledger[:]
-        if len(ledger) > read:
-            numbers = {**numbers}
-            for release, _ in ledger[read:]:
-                if release:
-                    numbers.setdefault(release, len(numbers))
-            grid, previous = self._profiles_of(ledger, numbers, grid, previous)
-            self._profiled = len(ledger), numbers, grid, previous
-        if previous is None:
-            raise ValueError("a profile needs a time point, found none so far; compose a release first")
-        return previous
-
-    def _profiles_of(
-        self, ledger: list, numbers: dict, grid: float, previous: TemporalPrivacyProfile | None
-    ) -> tuple[float, TemporalPrivacyProfile]:
-        kinds = [release if isinstance(release, Release) else Release(release) for release in numbers]
-        profiles: tuple = previous.kinds if previous else ()
-        if self._grid is None and len(kinds) > len(profiles):  # halve the grid until it suits the weakest release
-            finest = COARSEST * 2.0 ** -ceil(log2(COARSEST / automatic_grid(kinds[len(profiles) :])))
-            if finest < grid:
-                grid, profiles, previous = finest, (), None
-        profiles += tuple(kind.profile(grid) for kind in kinds[len(profiles) :])
-        releases = np.repeat([numbers.get(release, -1) for release, _ in ledger], [n for _, n in ledger])
-        if previous and previous.kinds and (releases >= 0).all():
-            return grid, previous.followed_by(profiles, releases, self._backward, self._forward)
-        timeline = Timeline.along(*self._gaps, releases.size, np.flatnonzero(releases >= 0))
-        return grid, profiles_along(profiles, releases, grid, timeline)
+        if profile is None or read < len(ledger):
+            events = [(_event(release) or None, count) for release, count in ledger]
+            profile = temporal_privacy_profile(events, self._backward, self._forward, grid=self._grid)
+            self._profiled = len(ledger), profile
+        return profile
 
     @property
     def leakage(self) -> TemporalLeakage:

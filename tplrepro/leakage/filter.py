@@ -63,8 +63,8 @@ class TemporalFilter(Suggesting):
     ):
         self.alpha, self.floor = check_level(alpha), check_smoothing(floor, "floor")
         self._backward, self._forward = loss_functions(backward, forward)
-        #: The loss functions of both sides for each time point that was skipped since the last release.
-        self._skipped: tuple[tuple, ...] = ()
+        #: The number of time points that were skipped since the last release.
+        self._skipped = 0
         #: BPL of the last release, rounded up; None before the first.
         self._bpl: float | None = None
         #: The largest L_F(FPL of the next time) that the last release and all before tolerate, rounded down.
@@ -122,26 +122,14 @@ class TemporalFilter(Suggesting):
                 )
             self._bpl = (base + epsilon) * UP
             self._bound = max(min(self.alpha - self._bpl, tolerated - epsilon) * DOWN, 0.0)
-            self._skipped = ()
+            self._skipped = 0
             if (self._bpl, self._bound) == state:
                 break
         return self
 
     def skip(self, count: SupportsIndex = 1) -> Self:
         """Let `count` time points pass without a release."""
-        self._skipped += ((self._backward, self._forward),) * check_horizon(count, "count")
-        return self
-
-    def change(self, backward: Matrix | None, forward: Matrix | None) -> Self:
-        """From the last time point on, the adversary's matrices are these; ValueError if there is a floor."""
-        if self.floor > 0.0:
-            raise ValueError(
-                f"matrices must stay the same with a floor, which holds for ever, found {self.floor:g}; use floor=0"
-            )
-        changed = loss_functions(backward, forward)
-        for pair in ((self._backward, changed[1]), (changed[0], self._forward)):
-            loss_functions(*pair)  # refuses other states
-        self._backward, self._forward = changed
+        self._skipped += check_horizon(count, "count")
         return self
 
     def _largest(self, tolerated: float, base: float) -> float:
@@ -156,16 +144,13 @@ class TemporalFilter(Suggesting):
             base = 0.0 if self._backward is None else loss_at(self._backward, self._bpl)
             tolerated = inf if self._forward is None else self._forward.inverse_at(self._bound)
             return max(tolerated, self._least), base
-        steps = [*self._skipped, (self._backward, self._forward)]
-        between_b, between_f = (
-            gaps([step[side] for step in steps], name) for side, name in enumerate(("backward", "forward"))
-        )
-        tolerated = inf
-        for time in range(len(steps)):
-            loss_b = between_b(0, time) if time else None
+        between_b, between_f = gaps([self._backward], "backward"), gaps([self._forward], "forward")
+        tolerated, end = inf, self._skipped + 1
+        for time in range(end):
+            loss_b, loss_f = between_b(0, time) if time else None, between_f(time, end)
             leaked = loss_at(loss_b, self._bpl) if loss_b else 0.0
             bound = max((self.alpha - leaked) * DOWN, 0.0) if time else self._bound
-            if loss_f := between_f(time, len(steps)):
+            if loss_f:
                 tolerated = min(tolerated, loss_f.inverse_at(bound))
-        last = between_b(0, len(steps))
+        last = between_b(0, end)
         return max(tolerated, self._least), loss_at(last, self._bpl) if last else 0.0

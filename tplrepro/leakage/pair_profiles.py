@@ -19,40 +19,49 @@ import numpy as np
 
 from tplrepro.leakage.pairwise import log_ratios
 from tplrepro.leakage.profile import EPS, PrivacyProfile, composed, interpolated
-from tplrepro.leakage.profile_recursion import ROOM, SideProfiles, highest, is_within
+from tplrepro.leakage.profile_recursion import ROOM, SideProfiles, highest, together
+from tplrepro.markov.transition import TransitionMatrix
 
 #: Profiles of ordered pairs (i, j), i != j, of states, by pair.
 Pairs = dict[tuple[int, int], PrivacyProfile]
 
 
 @dataclass(frozen=True, eq=False)
-class PairSide(SideProfiles):
+class PairSideProfiles(SideProfiles):
     """One side, with the profiles of all pairs for each of the `bases`, which are the largest of them."""
 
     pairs: tuple[Pairs, ...]
 
 
-def pair_side(kinds: Sequence[PrivacyProfile], releases: list[int], matrices: list, n: int, grid: float) -> PairSide:
-    """The profiles about the state at each time before its release; matrices[t] leads from time t + 1 to t."""
-    bases: list[Pairs] = [dict.fromkeys(permutations(range(n), 2), PrivacyProfile.nothing(grid))]
-    run, following = [0], {}
-    known, rows = bases[0], [np.eye(n)]  # the profiles after the last release, the matrices since then
-    for P, kind in zip(matrices, releases, strict=False):
-        key = run[-1], kind, id(P)
-        rows = [np.eye(n) if P is None else P.toarray(), *rows]
-        if kind >= 0:
-            known, rows = with_release(bases[run[-1]], kinds[kind]), rows[:1]
-        if P is None:
-            known = bases[0]
-        if kind < 0 or key not in following:
-            pairs = _correlated(known, rows)
-            following[key] = run[-1] if _settled(pairs, bases[run[-1]]) else len(bases)
-            bases += [pairs] if following[key] == len(bases) else []
-        run.append(following[key])
-    profiles = tuple(largest_pair(pairs) for pairs in bases)
-    bounds = np.array([profile.largest for profile in profiles])[run]
-    nothing = np.zeros(len(run), int)
-    return PairSide(profiles, np.full(len(bases), -1), np.array(run), nothing, bounds, tuple(bases))
+@dataclass(frozen=True)
+class PairSide:
+    """As `profile_recursion.Side`, with the matrix of `n` states of each step, and a kind of -1 for no release."""
+
+    matrices: list[TransitionMatrix | None]
+    released: list[int]
+    n: int
+    is_identity = False  # which needs no pairs
+
+    def profiles(self, kinds: Sequence[PrivacyProfile], grid: float) -> PairSideProfiles:
+        """The profiles about the state at each time, of all releases before."""
+        bases: list[Pairs] = [dict.fromkeys(permutations(range(self.n), 2), PrivacyProfile.nothing(grid))]
+        run, following = [0], {}
+        known, rows = bases[0], [np.eye(self.n)]  # the profiles after the last release, the matrices since then
+        for P, kind in zip(self.matrices, self.released, strict=False):
+            key = run[-1], kind, id(P)
+            rows = [np.eye(self.n) if P is None else P.toarray(), *rows]
+            if kind >= 0:
+                known, rows = with_release(bases[run[-1]], kinds[kind]), rows[:1]
+            if P is None:
+                known = bases[0]
+            if kind < 0 or key not in following:
+                pairs = _correlated(known, rows)
+                following[key] = run[-1] if _settled(pairs, bases[run[-1]]) else len(bases)
+                bases += [pairs] if following[key] == len(bases) else []
+            run.append(following[key])
+        profiles = tuple(largest_pair(pairs) for pairs in bases)
+        bounds = np.array([profile.largest for profile in profiles])[run]
+        return PairSideProfiles(profiles, np.array(run), bounds, tuple(bases))
 
 
 def _correlated(pairs: Pairs, matrices: list[np.ndarray]) -> Pairs:
@@ -145,4 +154,10 @@ def largest_pair(pairs: Pairs) -> PrivacyProfile:
 
 def _settled(new: Pairs, old: Pairs) -> bool:
     """Whether profiles after one more step, without their ROOM, are bounded by others and differ by rounding."""
-    return all(is_within(new[pair], old[pair]) and is_within(old[pair], new[pair]) for pair in new)
+    for pair, profile in new.items():
+        if profile.grid != old[pair].grid:
+            return False
+        one, other = together([profile, old[pair]])
+        if np.abs(one - other).max() > ROOM / 2.0:
+            return False
+    return True

@@ -1,19 +1,17 @@
 """The recursion of privacy profiles along one side: the profile of all earlier releases about the value at each time.
 
 One step composes the profile with that of the release and takes the result through the correlation (Eq. (13)
-of [1] with profiles instead of numbers). Two kinds of runs of equal releases need no step per release: with
-the identity matrix a run is a number of equal releases, and near a fixed point the rest of a run is
-extrapolated. So is a schedule that repeats, by periods: 3,000 releases of two alternating kinds take 0.4 s.
+of [1] with profiles instead of numbers). Runs of equal releases take fewer steps: under the identity matrix they
+are a number of equal releases, and near a fixed point the rest of a run is extrapolated.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import reduce
-from itertools import accumulate, count, repeat
-from math import inf, prod
+from functools import partial, reduce
+from itertools import count, groupby, islice, pairwise, repeat
+from math import inf
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.profile import EPS, PrivacyProfile, loss_at
@@ -23,11 +21,9 @@ from tplrepro.validation import FrozenArrays
 #: A run is extrapolated when the rest of it changes by less than SETTLED (relative) plus CHANGE (absolute);
 #: that is tried at 16 to 32 (MARKS) of the earlier profiles.
 SETTLED, CHANGE, MARKS = 1e-9, 1e-12, 32
-#: The longest period that is looked for, in steps, and its repetitions.
-MOST_PERIOD, REPEATS = 32, 4
 #: Each step adds this to a profile, so that a longer series reproduces earlier profiles within rounding.
 ROOM = 2.0**-50
-#: More than MANY different counts of equal releases are rounded up to this number of bits.
+#: In runs of more than MANY releases, numbers of releases with the same leading BITS bits share a profile.
 BITS, MANY = 8, 1000
 
 
@@ -35,166 +31,96 @@ BITS, MANY = 8, 1000
 class SideProfiles(FrozenArrays):
     """The profiles of one side about the value at each time, without the release at that time.
 
-    At time t it is `bases[run[t]]` composed, for the identity matrix, with `count[t]` more releases of the
-    kind `kinds[run[t]]`; `largest` (T,) bounds its loss.
+    At time t it is `bases[run[t]]`, and `largest[t]` bounds its loss.
     """
 
     bases: tuple[PrivacyProfile, ...]
-    kinds: np.ndarray
     run: np.ndarray
-    count: np.ndarray
     largest: np.ndarray
 
 
-def side_profiles(
-    kinds: tuple[PrivacyProfile, ...],
-    grid: float,
-    horizon: int,
-    losses: list[PrivacyLossFunction | None],
-    released: list[int],
-    times: list[int],
-    pauses: list[tuple[int, int, PrivacyLossFunction | None]],
-) -> SideProfiles:
-    """One side; `losses` lead from each of the `released` kinds to the next, and those of `pauses` to each pause."""
-    recursion = Recursion(kinds, SideProfiles((PrivacyProfile.nothing(grid),), np.array([-1]), *np.zeros((3, 0))))
-    run, number, largest = np.zeros(horizon, int), np.zeros(horizon, int), np.zeros(horizon)
-    run[times], number[times] = recursion.along(losses, released)
-    largest[times] = loss_bounds(losses, [kinds[kind].largest for kind in released])
-    for time, before, loss in pauses:
-        if loss is not None:
-            last = times[before]
-            run[time], number[time] = recursion.step((int(run[last]), int(number[last])), released[before], loss)
-            largest[time] = _bound_after(loss, largest[last], kinds[released[before]].largest)
-    return recursion.side(run, number, largest)
+@dataclass(frozen=True)
+class Side:
+    """The releases as one side meets them: `released` kinds at `times`, with the loss function from each to the next.
 
-
-class Recursion:
-    """The profiles at successive times; each state is a run and a number of equal releases since its base."""
-
-    def __init__(self, releases: tuple[PrivacyProfile, ...], side: SideProfiles):
-        self.releases, self.powers = releases, Powers(releases)
-        self.bases, self.kinds = list(side.bases), side.kinds.tolist()
-        self._steps: dict[tuple, tuple[int, int]] = {}
-
-    def side(self, run: np.ndarray, number: np.ndarray, largest: np.ndarray) -> SideProfiles:
-        """The profiles that the time points (T,) use, and the empty run 0."""
-        used = np.bincount(run, minlength=len(self.bases)) > 0
-        used[0] = True
-        bases = tuple(self.bases[base] for base in np.flatnonzero(used).tolist())
-        return SideProfiles(bases, np.array(self.kinds)[used], (np.cumsum(used) - 1)[run], number, largest)
-
-    def along(
-        self, losses: list, released: list[int], state: tuple[int, int] = (0, 0)
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The states (R,), (R,) before each release; `state` is the first."""
-        run, number = np.zeros(len(released), int), np.zeros(len(released), int)
-        run[:1], number[:1] = state
-        start = 1
-        for period, steps in periods([*zip(losses, released, strict=False)]):
-            end = start + steps
-            loss, kind = period[0]
-            if loss is None:
-                state = 0, 0
-            elif loss.is_identity:
-                base, first = self.step(state, kind, loss)
-                run[start:end], number[start:end] = base, first + np.arange(end - start)
-                state = base, int(number[end - 1])
-            else:
-                run[start:end] = self._run_of_periods(state, period, steps)
-                state = int(run[end - 1]), 0
-            start = end
-        return run, number
-
-    def _run_of_periods(self, state: tuple[int, int], period: list, steps: int) -> np.ndarray:
-        """The runs (steps,) after each of a number of steps that forget and repeat a period."""
-        run = np.zeros(steps, int)
-        length, last = len(period), self._base(state)
-        for done, base in zip(range(-(-steps // length)), self._following(last, period), strict=False):
-            repeats = done > 0 and base is last
-            bases = [*accumulate(period[:-1], self._after, initial=last), base][1:]
-            if done < MANY or repeats or done % _unit(done + 1) == 0:
-                latest = [self._run(base) for base in bases]
-            else:  # one profile for several times, as for the counts of the identity
-                for number, higher in zip(latest, bases, strict=True):
-                    self.bases[number] = highest([self.bases[number], higher])
-            start = done * length
-            end = steps if repeats else min(start + length, steps)
-            run[start:end] = np.resize(latest, end - start)
-            if repeats:
-                break
-            last = base
-        return run
-
-    def step(self, state: tuple[int, int], kind: int, loss: PrivacyLossFunction) -> tuple[int, int]:
-        """The state one step after a release."""
-        run, number = state
-        if loss.is_identity and kind == self.kinds[run]:
-            return run, number + 1
-        key = run, number, kind, loss
-        if key not in self._steps:
-            if loss.is_identity:
-                self._steps[key] = self._run(self._base(state), kind), 1
-            else:
-                self._steps[key] = self._run(self._after(self._base(state), (loss, kind))), 0
-        return self._steps[key]
-
-    def _base(self, state: tuple[int, int]) -> PrivacyProfile:
-        run, number = state
-        base = self.bases[run]
-        return base.compose(self.powers.of(self.kinds[run], number)) if number else base
-
-    def _after(self, base: PrivacyProfile, release: tuple[PrivacyLossFunction, int]) -> PrivacyProfile:
-        """The profile after a release and a step that forgets; `loss_bounds` computes its `largest`."""
-        loss, kind = release
-        base = base.compose(self.releases[kind]).correlated(loss)
-        return replace(base, deltas=base.deltas + ROOM, largest=inf) if base.largest else base
-
-    def _following(self, base: PrivacyProfile, period: list) -> Iterator[PrivacyProfile]:
-        """The profiles after 1, 2, ... periods of releases; at the end the same profile without end."""
-
-        def step(base: PrivacyProfile) -> PrivacyProfile:
-            return reduce(self._after, period, base)
-
-        kept = prod(float(loss.hockey_stick(1.0)) for loss, _ in period)
-        marks, lag, forgotten = [], 1, max(1.0 - kept, EPS) / len(period)
-        for done in count(1):
-            base = step(base)
-            yield from repeat(base) if base.largest == 0.0 else [base]
-            if done % lag == 0:
-                marks.append(base)
-                yield from extrapolated(marks[-3:], lag, step, forgotten)
-                if len(marks) == MARKS:
-                    marks, lag = marks[1::2], 2 * lag
-
-    def _run(self, base: PrivacyProfile, kind: int = -1) -> int:
-        if kind < 0 and base.largest == 0.0:
-            return 0
-        self.bases.append(base)
-        self.kinds.append(kind)
-        return len(self.bases) - 1
-
-
-def periods(steps: list) -> Iterator[tuple[list, int]]:
-    """Consecutive runs of steps (loss function, release): a period that a run repeats, and its number of steps.
-
-    Periods of several steps that forget count from `REPEATS` repetitions on.
+    `pauses` are (time, position of the release before, loss function from there).
     """
-    numbers: dict[tuple, int] = {}
-    codes = np.array([numbers.setdefault(step, len(numbers)) for step in steps], int)
-    forgets = np.array([loss is not None and not loss.is_identity for loss, _ in numbers], bool)
-    start = 0
-    while start < len(steps):
-        lengths = range(1, MOST_PERIOD + 1) if forgets[codes[start]] else []
-        length = next((p for p in lengths if _repeats(codes, start, p) and forgets[codes[start : start + p]].all()), 1)
-        differ = np.flatnonzero(codes[start + length :] != codes[start:-length])
-        count = length + int(differ[0]) if differ.size else len(steps) - start
-        yield steps[start : start + length], count
-        start += count
+
+    horizon: int
+    losses: list[PrivacyLossFunction | None]
+    released: list[int]
+    times: list[int]
+    pauses: list[tuple[int, int, PrivacyLossFunction | None]]
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether each value determines all others."""
+        losses = [*self.losses, *(loss for *_, loss in self.pauses)]
+        return all(loss is not None and loss.is_identity for loss in losses)
+
+    def profiles(self, kinds: tuple[PrivacyProfile, ...], grid: float) -> SideProfiles:
+        """The profiles about the value at each time, of all releases before."""
+        bases, before = [PrivacyProfile.nothing(grid)], np.zeros(len(self.released), int)
+        start, powers = 1, Powers(kinds)
+        for (loss, kind), steps in groupby(zip(self.losses, self.released, strict=False)):
+            number = sum(1 for _ in steps)
+            if loss is not None:
+                last, done, ends = bases[before[start - 1]], 0, ends_of_groups(number)
+                if loss.is_identity:
+                    profiles = (last.compose(powers.of(kind, end)) for end in ends)
+                else:
+                    after = partial(step, loss=loss, release=kinds[kind])
+                    each = following(after, last, float(loss.hockey_stick(1.0)))
+                    profiles = (reduce(_higher, islice(each, end - begin)) for begin, end in pairwise([0, *ends]))
+                for end, profile in zip(ends, profiles, strict=True):
+                    if profile is not bases[-1]:
+                        bases.append(profile)
+                    before[start + done : start + end] = len(bases) - 1
+                    done = end
+            start += number
+        run, largest = np.zeros(self.horizon, int), np.zeros(self.horizon)
+        bounds = [kinds[kind].largest for kind in self.released]
+        run[self.times], largest[self.times] = before, loss_bounds(self.losses, bounds)
+        made: dict[tuple, int] = {}
+        for time, index, loss in self.pauses:
+            if loss is not None:
+                key = int(before[index]), self.released[index], loss
+                if key not in made:
+                    made[key] = len(bases)
+                    bases.append(step(bases[key[0]], loss, kinds[key[1]]))
+                run[time] = made[key]
+                largest[time] = _bound_after(loss, largest[self.times[index]], bounds[index])
+        return SideProfiles(tuple(bases), run, largest)
 
 
-def _repeats(codes: np.ndarray, start: int, length: int) -> bool:
-    window = codes[start : start + REPEATS * length]
-    return window.size == REPEATS * length and np.array_equal(window[length:], window[:-length])
+def step(base: PrivacyProfile, loss: PrivacyLossFunction, release: PrivacyProfile) -> PrivacyProfile:
+    """The profile after a release and a step of correlation; `loss_bounds` computes its `largest`."""
+    base = base.compose(release).correlated(loss)
+    return replace(base, deltas=base.deltas + ROOM, largest=inf) if base.largest else base
+
+
+def ends_of_groups(number: int) -> list[int]:
+    """The last of each group of 1, ..., `number` releases that share a profile."""
+    numbers = np.arange(1, number + 1)
+    if number > MANY:
+        unit = 1 << np.maximum(np.frexp(numbers)[1] - BITS, 0)
+        numbers = np.unique(np.minimum(-(-numbers // unit) * unit, number))
+    return numbers.tolist()
+
+
+def following(
+    after: Callable[[PrivacyProfile], PrivacyProfile], base: PrivacyProfile, kept: float
+) -> Iterator[PrivacyProfile]:
+    """The profiles after 1, 2, ... equal steps that keep a share of a change; at the end the same without end."""
+    marks, lag, forgotten = [], 1, max(1.0 - kept, EPS)
+    for done in count(1):
+        base = after(base)
+        yield from repeat(base) if base.largest == 0.0 else [base]
+        if done % lag == 0:
+            marks.append(base)
+            yield from extrapolated(marks[-3:], lag, after, forgotten)
+            if len(marks) == MARKS:
+                marks, lag = marks[1::2], 2 * lag
 
 
 class Powers:
@@ -259,14 +185,6 @@ def _converging(limit: np.ndarray, near: np.ndarray, rate: float, grid: float) -
     yield from repeat(PrivacyProfile(limit, grid))
 
 
-def is_within(new: PrivacyProfile, old: PrivacyProfile) -> bool:
-    """Whether a profile after a step, without its ROOM, is bounded by another, including rounding errors."""
-    if new.grid != old.grid:
-        return False
-    above, below = together([new, old])
-    return bool((above - below).max() <= ROOM / 2.0)
-
-
 def loss_bounds(losses: list[PrivacyLossFunction | None], largest: list[float]) -> np.ndarray:
     """Bounds on the loss of all releases before each release, (R,), by the recursion of [1], rounded up."""
     return accumulate_steps(losses, np.array([0.0, *largest[:-1]]), _bound_after)
@@ -276,26 +194,16 @@ def _bound_after(loss: PrivacyLossFunction | None, bound: float | None, largest:
     return 0.0 if loss is None or bound is None else loss_at(loss, (bound + largest) * (1.0 + EPS))
 
 
-def distinct_rows(labels: list[np.ndarray], counts: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """The different rows of columns (T,), and the position of each row among them; many counts are rounded up."""
-    table = np.column_stack(labels + counts)
-    changes = _changes(table)
-    if np.count_nonzero(changes) > MANY:
-        numbers = table[:, len(labels) :]
-        unit = _unit(numbers)
-        numbers[:] = -(-numbers // unit) * unit
-        changes = _changes(table)
+def distinct_rows(*columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The different rows of columns (T,), and the position of each row among them."""
+    table = np.column_stack(columns)
+    changes = np.append(True, (table[1:] != table[:-1]).any(axis=1))
     distinct, position = np.unique(table[changes], axis=0, return_inverse=True)
     return distinct, position.ravel()[np.cumsum(changes) - 1]
 
 
-def _unit(numbers: ArrayLike) -> np.ndarray:
-    """The powers of 2 whose multiples near `numbers` have BITS bits."""
-    return 1 << np.maximum(np.frexp(numbers)[1] - BITS, 0)
-
-
-def _changes(table: np.ndarray) -> np.ndarray:
-    return np.append(True, (table[1:] != table[:-1]).any(axis=1))
+def _higher(one: PrivacyProfile, other: PrivacyProfile) -> PrivacyProfile:
+    return one if one is other else highest([one, other])
 
 
 def highest(profiles: list[PrivacyProfile]) -> PrivacyProfile:

@@ -7,28 +7,17 @@ t the releases before, at and after t are independent given the value, so their 
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
-from itertools import starmap
-from math import inf
+from functools import cached_property
+from math import fsum, inf
 from typing import Any
 
 import numpy as np
 
-from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.leakage.pair_profiles import composed_pairs, largest_pair, pair_side, with_release
+from tplrepro.leakage.pair_profiles import PairSide, composed_pairs, largest_pair, with_release
 from tplrepro.leakage.pairwise import transition_matrix
 from tplrepro.leakage.partial import Timeline
 from tplrepro.leakage.profile import EPS, PrivacyProfile, Release, automatic_grid, check_grid
-from tplrepro.leakage.profile_recursion import (
-    Powers,
-    Recursion,
-    SideProfiles,
-    distinct_rows,
-    highest,
-    is_within,
-    loss_bounds,
-    side_profiles,
-)
+from tplrepro.leakage.profile_recursion import Powers, Side, SideProfiles, distinct_rows, highest
 from tplrepro.leakage.temporal import Correlation, check_span, check_window, steps_of_both_sides
 from tplrepro.validation import FrozenArrays, check_alpha, check_delta, check_horizon, check_time, one_number
 
@@ -67,58 +56,17 @@ class TemporalPrivacyProfile(FrozenArrays):
     """The privacy profiles of T time points against one adversary, and of several time points together.
 
     `releases` (T,) is the number of each time's release among the different `kinds`, -1 for no release. In a
-    run of more than 1,000 equal releases without a fixed point (the identity matrix has none) counts of
+    run of more than 1,000 equal releases without a fixed point (the identity matrix has none) numbers of
     releases are rounded up to 8 bits, by less than 1 %.
     """
 
     kinds: tuple[PrivacyProfile, ...]
     releases: np.ndarray
-    _before: SideProfiles
-    _after: SideProfiles
-    #: Compositions made here, and those of a shorter series that may be used again.
+    _past: Side | PairSide
+    _future: Side | PairSide  # from the last time to the first
+    _grid: float
+    #: Compositions by their parts.
     _composed: dict = field(default_factory=dict, repr=False)
-    _earlier: dict = field(default_factory=dict, repr=False)
-
-    def followed_by(
-        self,
-        kinds: tuple[PrivacyProfile, ...],
-        releases: np.ndarray,
-        backward: PrivacyLossFunction | None,
-        forward: PrivacyLossFunction | None,
-    ) -> "TemporalPrivacyProfile":
-        """The profiles of a longer series; its `kinds` and `releases` (numbers among them) begin with these.
-
-        All time points need a release, and each side one correlation. The backward profiles stay; the forward
-        profiles are computed from the end back to where they hardly change.
-        """
-        every, new = releases.tolist(), releases[self.releases.size :].tolist()
-        before, after = Recursion(kinds, self._before), Recursion(kinds, self._after)
-        state = int(self._before.run[-1]), int(self._before.count[-1])
-        run, count = before.along([backward] * len(new), every[self.releases.size - 1 :], state)
-        run_before = np.append(self._before.run, run[1:])
-        count_before = np.append(self._before.count, count[1:])
-        if forward is None or forward.is_identity:
-            run, count = after.along([forward] * (len(every) - 1), every[::-1])
-        else:
-            run, count = after.along([forward] * len(new), [*new[::-1], 0])
-            changed, earlier = [int(run[-1])], self._after.run[::-1].tolist()
-            for kind, old in zip(self.releases[::-1].tolist(), earlier, strict=True):
-                if is_within(after.bases[changed[-1]], after.bases[old]):
-                    break
-                changed.append(after.step((changed[-1], 0), kind, forward)[0])
-            unchanged = earlier[len(changed) - 1 :]
-            run = np.concatenate((run[:-1], changed[:-1], unchanged)).astype(int)
-            count = np.zeros_like(run)
-        bounds = [kinds[kind].largest for kind in every]
-        bounds_before = loss_bounds([backward] * (len(every) - 1), bounds)
-        bounds_after = loss_bounds([forward] * (len(every) - 1), bounds[::-1])
-        return TemporalPrivacyProfile(
-            kinds,
-            releases,
-            before.side(run_before, count_before, bounds_before),
-            after.side(run[::-1], count[::-1], bounds_after[::-1]),
-            _earlier=self._composed if "both" in vars(self) else self._earlier,
-        )
 
     @cached_property
     def backward(self) -> ProfileSeries:
@@ -133,7 +81,10 @@ class TemporalPrivacyProfile(FrozenArrays):
     @cached_property
     def both(self) -> ProfileSeries:
         """The profiles of TPL: about the value at t, of all releases."""
-        return self._series(self._before, self._after)
+        if not self._determined:
+            return self._series(self._before, self._after)
+        everything, horizon = self.user_level, self.releases.size
+        return ProfileSeries((everything,), np.zeros(horizon, int), np.full(horizon, everything.largest))
 
     def epsilon(self, delta: float) -> np.ndarray:
         """The smallest proven epsilon of (epsilon, delta)-DP_T at each time, (T,), nats; inf if there is none."""
@@ -150,34 +101,43 @@ class TemporalPrivacyProfile(FrozenArrays):
     def composed(self, first: int, last: int) -> PrivacyProfile:
         """The profile about all the data from time `first` to `last`, both included (Theorem 3 of [1])."""
         check_span(first, last, self.releases.size)
-        return self._windows(np.array([first]), last - first + 1)
+        return self.user_level if self._determined else self._windows(np.array([first]), last - first + 1)
 
     def w_event(self, w: int) -> PrivacyProfile:
         """The profile of w-event privacy: the largest of any w consecutive time points (Table 2 of [1])."""
         w, windows = check_window(w, self.releases.size)
-        return self._windows(np.arange(windows), w)
+        return self.user_level if self._determined else self._windows(np.arange(windows), w)
 
     @property
     def user_level(self) -> PrivacyProfile:
         """The profile about all of a user's data: of all releases, for any correlation (Corollary 1 of [1])."""
-        return self._windows(np.zeros(1, int), self.releases.size)
+        powers, numbers = Powers(self.kinds), np.bincount(self.releases[self.releases >= 0]).tolist()
+        profile = self._composition([powers.of(kind, number) for kind, number in enumerate(numbers) if number])
+        return replace(profile, largest=fsum(self._bounds) * (1.0 + EPS))
+
+    @cached_property
+    def _before(self) -> Any:
+        return self._past.profiles(self.kinds, self._grid)
+
+    @cached_property
+    def _after(self) -> Any:
+        side = self._before if self._past == self._future else self._future.profiles(self.kinds, self._grid)
+        return replace(side, run=side.run[::-1], largest=side.largest[::-1])
+
+    @property
+    def _determined(self) -> bool:
+        """Whether each value determines all others, so that all times leak what all releases do."""
+        return self._past.is_identity and self._future.is_identity
 
     def _series(self, *sides: SideProfiles) -> ProfileSeries:
-        number, largest = (self.releases >= 0).astype(int), self._bounds
-        others = []
-        for side in sides:
-            same = side.kinds[side.run] == self.releases
-            number += np.where(same, side.count, 0)
-            others.append(np.where(same, 0, side.count))
-            largest = (largest + side.largest) * (1.0 + EPS)
-        labels = [self.releases, *(side.run for side in sides)]
-        distinct, position = distinct_rows(labels, [number, *others])
-        profiles = []
-        for row in distinct.tolist():
-            kind, *runs = row[: len(labels)]
-            kinds = [kind, *(int(side.kinds[run]) for side, run in zip(sides, runs, strict=True))]
+        distinct, position = distinct_rows(self.releases, *(side.run for side in sides))
+        releases, profiles = [*self.kinds, PrivacyProfile.nothing(self._grid)], []  # a release of -1 is none
+        for kind, *runs in distinct.tolist():
             bases = [side.bases[run] for side, run in zip(sides, runs, strict=True)]
-            profiles.append(self._composition(bases, zip(kinds, row[len(labels) :], strict=True)))
+            profiles.append(self._composition([releases[kind], *bases]))
+        largest = self._bounds
+        for side in sides:
+            largest = (largest + side.largest) * (1.0 + EPS)
         return ProfileSeries(tuple(profiles), position, largest)
 
     def _windows(self, first: np.ndarray, length: int) -> PrivacyProfile:
@@ -185,19 +145,18 @@ class TemporalPrivacyProfile(FrozenArrays):
         last, before, after = first + length - 1, self._before, self._after
         sums = np.zeros((self.releases.size + 1, len(self.kinds)), dtype=int)
         np.cumsum(self.releases[:, None] == np.arange(len(self.kinds)), axis=0, out=sums[1:])
-        numbers = list((sums[last + 1] - sums[first]).T)
-        labels = [before.run[first], after.run[last]]
-        distinct, _ = distinct_rows(labels, [before.count[first], after.count[last], *numbers])
+        numbers = sums[last + 1] - sums[first]
+        distinct, _ = distinct_rows(before.run[first], after.run[last], numbers)
         bounds = np.concatenate(([0.0], np.cumsum(np.where(self._bounds < inf, self._bounds, 0.0))))
         unbounded = np.concatenate(([0], np.cumsum(self._bounds == inf)))
         largest = (bounds[last + 1] - bounds[first]) + before.largest[first] + after.largest[last]
         largest = np.where(unbounded[last + 1] > unbounded[first], inf, largest)
         # The sums bound the rounding of their differences.
         bound = float(largest.max()) + 4.0 * EPS * bounds.size * float(bounds[-1] + largest.max())
-        profiles = []
-        for run_b, run_f, count_b, count_f, *numbers in distinct.tolist():
-            parts = [(int(before.kinds[run_b]), count_b), (int(after.kinds[run_f]), count_f), *enumerate(numbers)]
-            profiles.append(self._composition([before.bases[run_b], after.bases[run_f]], parts))
+        powers, profiles = Powers(self.kinds), []
+        for run_b, run_f, *numbers in distinct.tolist():
+            between = [powers.of(kind, number) for kind, number in enumerate(numbers) if number]
+            profiles.append(self._composition([*between, before.bases[run_b], after.bases[run_f]]))
         return replace(highest(profiles), largest=bound)
 
     @cached_property
@@ -205,33 +164,20 @@ class TemporalPrivacyProfile(FrozenArrays):
         """The bound on the loss of each time's release, 0 without a release."""
         return np.append([kind.largest for kind in self.kinds], 0.0)[self.releases]
 
-    @cached_property
-    def _powers(self) -> Powers:
-        return Powers(self.kinds)
-
-    def _composition(self, bases: list[PrivacyProfile], parts: Iterable[tuple[int, int]]) -> PrivacyProfile:
-        counts: dict[int, int] = {}
-        for kind, number in parts:
-            if number:
-                counts[kind] = counts.get(kind, 0) + number
-        key = tuple(sorted(bases, key=id)), tuple(sorted(counts.items()))
-        profile = self._composed.get(key) or self._earlier.get(key)
-        if profile is None:
-            *others, last = bases
-            if others:
-                profile = last.compose(self._composition(others, counts.items()))
-            else:
-                profile = reduce(PrivacyProfile.compose, starmap(self._powers.of, counts.items()), last)
-        self._composed[key] = profile
-        return profile
+    def _composition(self, parts: list[PrivacyProfile]) -> PrivacyProfile:
+        """The profile of independent releases; series have many parts in common."""
+        key = tuple(sorted(parts, key=id))
+        if key not in self._composed:
+            *others, last = parts
+            self._composed[key] = self._composition(others).compose(last) if others else last
+        return self._composed[key]
 
 
 class PairwisePrivacyProfile(TemporalPrivacyProfile):
     """As `TemporalPrivacyProfile`, by the recursion of pairs; about several times together the pairs are dropped."""
 
     def _series(self, *sides: Any) -> ProfileSeries:
-        table = np.column_stack([self.releases, *(side.run for side in sides)])
-        distinct, position = np.unique(table, axis=0, return_inverse=True)
+        distinct, position = distinct_rows(self.releases, *(side.run for side in sides))
         profiles = []
         for kind, *runs in distinct.tolist():
             pairs = sides[0].pairs[runs[0]]
@@ -239,7 +185,7 @@ class PairwisePrivacyProfile(TemporalPrivacyProfile):
                 pairs = composed_pairs(pairs, side.pairs[run])
             profiles.append(largest_pair(pairs if kind < 0 else with_release(pairs, self.kinds[kind])))
         largest = np.array([profile.largest for profile in profiles])
-        return ProfileSeries(tuple(profiles), position.ravel(), largest[position.ravel()])
+        return ProfileSeries(tuple(profiles), position, largest[position])
 
 
 def temporal_privacy_profile(
@@ -290,39 +236,19 @@ def temporal_privacy_profile(
     """
     kinds, releases, grid = _read(events, horizon, grid)
     if pairs:
-        return _pairwise_profiles(kinds, releases, grid, backward, forward)
+        before, after, n = steps_of_both_sides(transition_matrix, backward, forward, releases.size)
+        past, future = (
+            PairSide(before, releases.tolist(), n or 2),
+            PairSide(after[::-1], releases[::-1].tolist(), n or 2),
+        )
+        return PairwisePrivacyProfile(kinds, releases, past, future, grid)
     timeline = Timeline.of(backward, forward, releases.size, np.flatnonzero(releases >= 0))
-    return profiles_along(kinds, releases, grid, timeline)
-
-
-def _pairwise_profiles(
-    kinds: tuple[PrivacyProfile, ...],
-    releases: np.ndarray,
-    grid: float,
-    backward: Correlation,
-    forward: Correlation,
-) -> PairwisePrivacyProfile:
-    """The profiles of `releases` (T,), numbers among `kinds` or -1 for none, pair by pair."""
-    before, after, n = steps_of_both_sides(transition_matrix, backward, forward, releases.size)
-    earlier = pair_side(kinds, releases.tolist(), before, n or 2, grid)
-    later = pair_side(kinds, releases[::-1].tolist(), after[::-1], n or 2, grid)
-    later = replace(later, run=later.run[::-1], largest=later.largest[::-1])
-    return PairwisePrivacyProfile(kinds, releases, earlier, later)
-
-
-def profiles_along(
-    kinds: tuple[PrivacyProfile, ...], releases: np.ndarray, grid: float, timeline: Timeline
-) -> TemporalPrivacyProfile:
-    """The profiles of `releases` (T,), numbers among `kinds` or -1 for none, along a timeline."""
-    times, last = timeline.times, releases.size - 1
+    times, horizon = timeline.times, releases.size
     released = releases[times].tolist()
-    before = timeline.backward, released, times.tolist(), [pause[:3] for pause in timeline.pauses]
-    pauses = [(last - time, times.size - 1 - after, loss) for time, _, _, after, loss in timeline.pauses[::-1]]
-    after = timeline.forward[::-1], released[::-1], (last - times[::-1]).tolist(), pauses
-    earlier = side_profiles(kinds, grid, releases.size, *before)
-    later = earlier if before == after else side_profiles(kinds, grid, releases.size, *after)
-    later = replace(later, run=later.run[::-1], count=later.count[::-1], largest=later.largest[::-1])
-    return TemporalPrivacyProfile(kinds, releases, earlier, later)
+    past = Side(horizon, timeline.backward, released, times.tolist(), [pause[:3] for pause in timeline.pauses])
+    pauses = [(horizon - 1 - time, times.size - 1 - index, loss) for time, _, _, index, loss in timeline.pauses[::-1]]
+    future = Side(horizon, timeline.forward[::-1], released[::-1], (horizon - 1 - times[::-1]).tolist(), pauses)
+    return TemporalPrivacyProfile(kinds, releases, past, future, grid)
 
 
 def _read(events: Any, horizon: int | None, grid: float | None) -> tuple[tuple[PrivacyProfile, ...], np.ndarray, float]:
