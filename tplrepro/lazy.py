@@ -50,6 +50,7 @@ RENAMED: dict[str, str] = {
     "dphmm.possible_states": "numpy.flatnonzero(prior)",
     "dphmm.is_protectable": "dphmm.exposed_states(...).size == 0",
     "dphmm.unbounded_dp_factor": "dphmm.sensitivity_hull(policy, answers).norm(answers).max()",
+    "PolicyGraph.neighbors": "policy.graph.neighbors(state)",
     "dphmm.Protection": "dphmm.protection.Protection, which dphmm.protect returns",
     "dphmm.ReleaseStep": "dphmm.data_release.ReleasedAnswer, which dphmm.release yields",
 }

@@ -36,7 +36,9 @@ class LocalMechanism:
         # Definition 11.1 compares any two states of the neighbourhood, not the true one with each.
         complete = PolicyGraph.complete(policy.n_states)
         self.mechanisms = {
-            state: MECHANISMS[mechanism](complete.constrain(policy.neighbors(state)), self.answers, epsilon)
+            state: MECHANISMS[mechanism](
+                complete.constrain([state, *policy.graph.neighbors(state)]), self.answers, epsilon
+            )
             for state in policy.possible.tolist()
         }
 

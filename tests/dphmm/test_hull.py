@@ -27,11 +27,6 @@ def test_example_5_2_is_a_segment_and_without_edges_the_hull_is_a_point():
     assert K.second_moment().tolist() == [[0, 0], [0, 0]]
 
 
-def test_a_coordinate_below_the_rounding_of_another_is_a_dimension():
-    K = SensitivityHull([[1, 0], [0, 1e-20]])
-    assert (K.dimension, K.norm([[0.5, 0], [0, 2e-20]]).tolist()) == (2, pytest.approx([0.5, 2]))
-
-
 @given(st.integers(0, 100_000), st.integers(1, 4), st.booleans())
 @settings(max_examples=20)
 def test_norm_by_linear_programming(seed, d, whole):

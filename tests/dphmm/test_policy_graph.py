@@ -18,7 +18,7 @@ def test_the_categorical_policy_of_figure_3_and_the_constraint_of_figure_8():
     G = categorical()
     assert set(G.edges) == {(1, 2), (3, 4), (3, 5), (4, 5)}
     assert (5, 3) in G.edges
-    assert (G.disconnected.tolist(), G.neighbors(4).tolist(), G.neighbors(0).tolist()) == ([0], [3, 4, 5], [0])
+    assert G.disconnected.tolist() == [0]
     constrained = G.constrain([1, 2, 4])
     assert (set(constrained.edges), constrained.n_states, constrained.disconnected.tolist()) == ({(1, 2)}, 6, [4])
     assert [constrained.possible.tolist(), constrained.constrain([4, 0]).possible.tolist()] == [[1, 2, 4], [4]]

@@ -22,9 +22,9 @@ TIED = 1e-9
 def delta_location_set(prior: ArrayLike, excluded_probability: float) -> np.ndarray:
     """The fewest states with probability at least 1 - `excluded_probability` in total, (c,), ascending.
 
-    The paper calls that probability, in [0, 1), delta (Theorem 4.1 of [5]). Of states with equal probability
-    (within one part in 1e9, so that rounding does not decide) those of lower index come first. States of
-    probability 0 are never included.
+    The paper calls that probability, in [0, 1), delta (Theorem 4.1 of [5]). Of states that are equally likely
+    (within one part in 1e9, so that rounding does not decide) those of lower index come first. Impossible
+    states are never included.
 
     >>> delta_location_set([0.1, 0.6, 0.005, 0.295], excluded_probability=0.01).tolist()
     [0, 1, 3]
@@ -56,10 +56,8 @@ def as_numbered_chain(transitions: TransitionMatrix | ArrayLike) -> TransitionMa
     P = as_transition_matrix(transitions)
     for position, label in enumerate(P.states):
         if isinstance(label, Number) and label != position:
-            raise ValueError(
-                f"states must be numbered 0..{P.n_states - 1}, found {label} in row {position} of the transitions; "
-                "give the numbers that `index` says, and the matrix as `toarray()`"
-            )
+            found = f"found {label} in row {position} of the transitions"
+            raise ValueError(f"states must be numbered 0..{P.n_states - 1}, {found}; give the matrix as `toarray()`")
     return P
 
 
@@ -73,9 +71,8 @@ def as_answers(answers: Any, states: int | Sequence | None = None) -> np.ndarray
     if f.ndim != 2 or f.shape[0] != n or f.shape[1] == 0:
         hint = "transpose it" if f.ndim == 2 and f.shape[1] == n else remedy
         raise ValueError(f"answers f must have shape ({n}, d), found {np.shape(answers)}; {hint}")
-    finite = np.isfinite(f)
-    if not finite.all():
-        state = int(np.argmin(finite.all(axis=1)))
+    if not np.isfinite(f).all():
+        state = int(np.argmin(np.isfinite(f).all(axis=1)))
         raise ValueError(f"answers f must be finite, found {f[state].tolist()} for state {state}; fill them in")
     return f
 

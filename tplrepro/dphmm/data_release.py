@@ -2,8 +2,8 @@
 
 At each timestamp: the prior p_t^- gives the possible states C_t; the policy graph constrained to them is made
 protectable (section 6.1); a mechanism fitted to it releases z_t; Eq. (2) gives p_t^+ and the chain the next
-prior. All but the true state and the noise is known to the adversary. Beliefs are kept as logarithms, so that
-a state stays possible however unlikely it has become.
+prior. The adversary knows all but the true state and the noise. Beliefs are kept as logarithms, so that a
+state stays possible however unlikely it has become.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,10 +31,7 @@ KEPT = 128
 
 @dataclass(frozen=True, eq=False)
 class ReleasedAnswer(FrozenArrays):
-    """One release. Public but for `perturbed_state`; arrays are read-only.
-
-    The prior of a later query at the same time is the posterior of the query before it.
-    """
+    """One release; arrays are read-only. The prior of a later query at the same time is the posterior before it."""
 
     time: int  # from 0
     z: np.ndarray  # (d,), the released value
@@ -78,14 +75,13 @@ def release(
     Parameters
     ----------
     states : iterable of int, the true states, read one at a time
-    policy, answers, transitions : as in `DataRelease`
+    policy, answers, transitions, **options : as in `DataRelease`
     epsilon : float or array-like (T,), nats: the budget of each release, or a mapping from queries
     initial : array-like (N,), the prior p_1^- of the first timestamp
-    options : the parameters of `DataRelease` that are passed by keyword
 
     Several queries give one release each per timestamp, in their order, with fresh noise; the budgets add up
     (Theorem 7.1). The graph is made protectable for all answers of a state as one vector, so that the same
-    state hides an exposed one in each query; graphs made for each query separately would not keep the sum.
+    state hides an exposed one in each query.
 
     ValueError at once for arguments of the wrong shape or range; during the series for a true state that the
     model holds impossible. NoPrivacyError at a timestamp at which only one state is possible.
@@ -95,10 +91,8 @@ def release(
     >>> walk = np.full((6, 6), 1 / 6)
     >>> rng = np.random.default_rng(5)
     >>> released = list(release([4, 2], G, f, 1.0, walk, [0, 1 / 3, 1 / 3, 0, 1 / 3, 0], rng=rng))
-    >>> released[0].policy.possible.tolist(), released[0].added_edges
-    ([1, 2, 4], [(1, 4)])
-    >>> [answer.z.round(3).tolist() for answer in released]
-    [[3.413, 2.729], [1.174, -1.29]]
+    >>> released[0].added_edges, [answer.z.round(3).tolist() for answer in released]
+    ([(1, 4)], [[3.413, 2.729], [1.174, -1.29]])
     """
     return DataRelease(policy, answers, transitions, **options).series(states, epsilon, initial, rng=rng)
 
@@ -110,19 +104,14 @@ class DataRelease:
     ----------
     policy : PolicyGraph over N states, G
     answers : array-like (N, d) or (N,), f; or a mapping from the names of several queries to theirs
-    transitions : TransitionMatrix or array-like (N, N), M, known to the adversary
-        Or a list of them, where the chain changes: one between each two timestamps.
+    transitions : TransitionMatrix or array-like (N, N), M, known to the adversary; or a list of them, where the
+        chain changes: one between each two timestamps
     mechanism : "k-norm", "laplace" or "planar isotropic" (the same law as "k-norm")
     method, insisted : as in `protectable_graph`
-    threshold : float in [0, 1)
-        Probabilities up to it count as zero; exclusive with `excluded_probability`. States dropped get no
-        guarantee.
     excluded_probability : float in [0, 1), optional
-        Constrain to the `delta_location_set` instead of the possible states. With a complete policy this is
-        the baseline "DPLS". A true state outside is replaced by the state inside with the nearest answer, and
-        the adversary knows that rule.
-    skip : bool
-        Where only one state is possible, release nothing and yield None instead of raising NoPrivacyError.
+        Constrain to the `delta_location_set` instead of the possible states; with a complete policy this is the
+        baseline "DPLS". A true state outside is replaced by the state inside with the nearest answer.
+    skip : where only one state is possible, yield None instead of raising NoPrivacyError
     kept : int, for how many sets of possible states, the last ones met, protection is kept
     """
 
@@ -135,7 +124,6 @@ class DataRelease:
         mechanism: str = "k-norm",
         method: str = "greedy",
         insisted: PolicyGraph | Iterable = (),
-        threshold: float = 0.0,
         excluded_probability: float | None = None,
         skip: bool = False,
         kept: int = KEPT,
@@ -146,23 +134,17 @@ class DataRelease:
         states = range(n) if states is None else common_states([range(n), states], "policy and transitions")
         self._states = states
         queries = answers if isinstance(answers, Mapping) else {None: answers}
-        self._queries: dict[str | None, np.ndarray] = {name: as_answers(f, states) for name, f in queries.items()}
-        if not self._queries:
+        if not queries:
             raise ValueError("answers must be those of one query or more, found an empty mapping; name a query")
+        self._queries: dict[str | None, np.ndarray] = {name: as_answers(f, states) for name, f in queries.items()}
         self._answers = np.hstack([*self._queries.values()])
         check_choice(mechanism, "mechanism", MECHANISMS)
         check_choice(method, "method", METHODS)
-        check_probability(threshold, "threshold", one=False)
         if excluded_probability is not None:
             check_probability(excluded_probability, "excluded_probability", one=False)
-            if threshold:
-                raise ValueError(
-                    "threshold and excluded_probability exclude each other, "
-                    f"found {threshold} and {excluded_probability}; give one of them"
-                )
         self.policy, self._kind, self._method = policy, MECHANISMS[mechanism], method
         self._insisted = as_policy(insisted, n)
-        self._threshold, self._excluded, self._skip = threshold, excluded_probability, skip
+        self._excluded, self._skip = excluded_probability, skip
         self._protections = lru_cache(maxsize=kept)(self._protecting)  # depend on the possible states alone
 
     def series(
@@ -174,16 +156,14 @@ class DataRelease:
         rng: np.random.Generator,
     ) -> Iterator[ReleasedAnswer | None]:
         """Release one series of true states; parameters, errors and results as in `release`."""
-        prior = check_distribution(initial, self._states, "initial")
+        log_prior = log_probabilities(check_distribution(initial, self._states, "initial"))
         epsilons: Mapping[Any, Any] = epsilon if isinstance(epsilon, Mapping) else {None: epsilon}
         if epsilons.keys() != self._queries.keys():
-            raise ValueError(
-                f"epsilon must hold one budget for each of the queries {[*self._queries]}, found {[*epsilons]}; "
-                "give both as mappings with the same names"
-            )
+            found = f"{[*self._queries]}, found {[*epsilons]}"
+            raise ValueError(f"epsilon must hold one budget for each of the queries {found}; give both as mappings")
         budgets = {name: frozen(check_budgets(np.atleast_1d(one), "epsilon")) for name, one in epsilons.items()}
         lengths = [len(budgets[name]) for name in epsilons if np.ndim(epsilons[name])]
-        return self._steps(states, budgets, min(lengths, default=None), log_probabilities(prior), rng)
+        return self._steps(states, budgets, min(lengths, default=None), log_prior, rng)
 
     def _steps(
         self,
@@ -196,53 +176,40 @@ class DataRelease:
         for time, true_state in enumerate(states):
             if time == horizon:
                 raise ValueError(
-                    f"epsilon must hold one budget a timestamp, found {time} for a longer series; "
-                    "give one number for all"
+                    f"epsilon must hold one budget a timestamp, found {time} for a longer series; give one for all"
                 )
             if self._changes and time > len(self._chain):
                 raise ValueError(
-                    f"transitions must hold one matrix between each two timestamps, found {len(self._chain)} for a "
-                    "longer series; give one matrix for all"
+                    f"transitions must hold one matrix between each two timestamps, found {time - 1}; give one for all"
                 )
             log_prior = log_posterior
             if time:
                 log_prior = log_product(log_posterior, self._chain[time - 1 if self._changes else 0])
             (state,) = check_states([true_state], self.policy.n_states, "true state")
             possible, perturbed = self._constraint(log_prior)
-            constrained = self.policy.constrain(possible)
+            possible = self.policy.constrain(possible).possible
             log_posterior = log_prior
-            if self._skip and constrained.possible.size == 1:
+            if self._skip and possible.size == 1:
                 yield None
                 continue
-            protections = self._protections(tuple(constrained.possible.tolist()))
-            if perturbed[state] not in constrained.possible:
-                raise ValueError(
-                    "the true state must be possible under the model, "
-                    f"found state {state} with prior {np.exp(log_prior[state]):g} at time {time}; "
-                    "smooth the matrix, or correct the initial distribution"
-                )
+            protections = self._protections(tuple(possible.tolist()))
+            if perturbed[state] not in possible:
+                found = f"state {state} with prior {np.exp(log_prior[state]):g} at time {time}"
+                raise ValueError(f"the true state must be possible under the model, found {found}; smooth the model")
             for name, f in self._queries.items():
                 protection, factor = protections[name]
                 noise = self._kind.fitted(protection, f, budgets[name][time % len(budgets[name])])
                 z = noise.sample(f[perturbed[state]], rng=rng)
                 log_prior = log_posterior
                 log_posterior, _ = condition(log_prior, noise.log_density(z, f[perturbed]))
-                yield ReleasedAnswer(
-                    time=time,
-                    z=z,
-                    log_prior=log_prior,
-                    log_posterior=log_posterior,
-                    mechanism=noise,
-                    constrained_epsilon=noise.epsilon * factor,
-                    perturbed_state=int(perturbed[state]),
-                    query=name,
-                )
+                loss = noise.epsilon * factor
+                yield ReleasedAnswer(time, z, log_prior, log_posterior, noise, loss, int(perturbed[state]), name)
 
     def _constraint(self, log_prior: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The possible states, and for each state the state whose answer is released in its place."""
         positive, perturbed = np.flatnonzero(np.isfinite(log_prior)), np.arange(len(log_prior))
         if self._excluded is None:
-            return positive[log_prior[positive] > log_probabilities(self._threshold)], perturbed
+            return positive, perturbed
         possible = delta_location_set(np.exp(log_prior), self._excluded)
         outside = np.setdiff1d(positive, possible)
         near = cKDTree(self._answers[possible])

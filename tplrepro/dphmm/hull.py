@@ -1,7 +1,7 @@
 """Sensitivity hulls: the convex hull K of the differences of answers over edges (Definition 5.1 of [5]).
 
-K is symmetric about 0. It may be flat (Example 5.2: a segment; without edges: the point 0); it is then
-described on its linear span: norm and density are those of the span, and vectors off it have norm infinity.
+K is symmetric about 0. It may be flat (Example 5.2: a segment; without edges: the point 0); norm and density
+are then those of its span, and vectors off it have norm infinity.
 
 K is held as half-spaces |a . v| <= 1, so that the K-norm of v is the largest |a . v|, and as cones from 0
 over its facets, which give volumes, moments and exact uniform samples. The half-spaces are wider than K by
@@ -9,6 +9,7 @@ one part in 1e10, or more where K is thin: rounding then never puts an edge's di
 mechanisms draw from the body so widened.
 """
 
+from contextlib import suppress
 from math import factorial
 
 import numpy as np
@@ -39,22 +40,22 @@ class SensitivityHull(FrozenArrays):
     `magnitude` is the size of the numbers whose differences they are: their rounding error is this times
     1e-16.
 
-    Attributes
-    ----------
-    vertices : ndarray (v, d); in the plane counter-clockwise
-    dimension : int, of the span: 0 for a point, 1 for a segment
-    ambient_dimension : int, d
-    volume : float, `dimension`-dimensional: area of a polygon, length of a segment, 1 for a point
-    facet_vertices, cone_volumes : ndarray (F, dimension, d) and (F,), the simplices from 0 over the facets
-    slack : float, by how much of K the half-spaces are wider
-    halfspaces : ndarray (h, d), one row a of each pair of facets `|a . v| <= 1`; of a point only 0
-
     >>> K = SensitivityHull([[1, -1], [0, 1]])
     >>> K.dimension, round(K.volume, 6)
     (2, 2.0)
     >>> K.norm([[1, 0], [0, 2]]).round(6).tolist()
     [2.0, 2.0]
     """
+
+    dimension: int  # of the span: 0 for a point, 1 for a segment
+    ambient_dimension: int  # d
+    vertices: np.ndarray  # (v, d); in the plane counter-clockwise
+    volume: float  # in the span: area of a polygon, length of a segment, 1 for a point
+    facet_vertices: np.ndarray  # (F, dimension, d), the simplices over which cones from 0 make up K
+    cone_volumes: np.ndarray  # (F,)
+    slack: float  # by how much of K the half-spaces are wider
+    halfspaces: np.ndarray  # (h, d), one row a of each pair of facets |a . v| <= 1; of a point only 0
+    basis: np.ndarray  # (d, dimension), orthonormal, of the span
 
     def __init__(self, differences: ArrayLike, magnitude: float = 0.0):
         points = as_numbers(differences, "differences must be finite vectors, shape (m, d)", "give one a row")
@@ -66,23 +67,17 @@ class SensitivityHull(FrozenArrays):
                 f"found shape {points.shape} and size {largest:g}; give one a row, in another unit"
             )
         self.ambient_dimension = points.shape[1]
-        # A coordinate that changes by less than the rounding of another one is a dimension nevertheless: then
-        # each is measured by its own largest difference.
-        widths = np.abs(points).max(axis=0, initial=0.0)
-        tolerance = FLAT * max(largest, magnitude)
-        uneven = ((widths > 0.0) & (widths <= tolerance)).any()
-        self._unit = np.where(uneven & (widths > 0.0), widths, 1.0)
-        self.tolerance = FLAT if uneven else tolerance
-        spanning, self._basis, self._scaled_basis = _span(points, self.tolerance, self._unit)
+        self.tolerance = FLAT * max(largest, magnitude)
+        spanning, self.basis = _span(points, self.tolerance)
         self.dimension = len(spanning)
         if self.dimension > 1:
-            self.vertices, self.facet_vertices, normals = _symmetric_hull(points, spanning, self._basis)
+            self.vertices, self.facet_vertices, normals = _symmetric_hull(points, spanning, self.basis)
         else:
             end = spanning.sum(axis=0)  # of the segment; 0 for a point
             self.vertices = np.array([end, -end])[: self.dimension + 1] + 0.0  # no -0.0
             self.facet_vertices = self.vertices[:, None][:, : self.dimension]
             normals = self.vertices / (end @ end or 1.0)
-        self.cone_volumes = np.abs(np.linalg.det(self.facet_vertices @ self._basis)) / factorial(self.dimension)
+        self.cone_volumes = np.abs(np.linalg.det(self.facet_vertices @ self.basis)) / factorial(self.dimension)
         self.volume = float(self.cone_volumes.sum())
         self._facet_normals = normals
         # The rounding of a . v is that of its summands, which cancel where K is thin; 256: also that of noise.
@@ -100,14 +95,13 @@ class SensitivityHull(FrozenArrays):
         return inside[()]
 
     def contains(self, vectors: ArrayLike) -> np.ndarray:
-        """Whether vectors (..., d) lie in K, its boundary included; shape (...)."""
+        """Whether vectors (..., d) lie in K or on its boundary, shape (...)."""
         return self.norm(vectors) <= 1
 
     def pairwise_contains(self, left: ArrayLike, right: ArrayLike) -> np.ndarray:
         """Whether f_i - f_j lies in K for rows f_i of `left` (a, d) and f_j of `right` (b, d), (a, b).
 
-        The K-norm of a difference is the largest difference of the coordinates a . f, for which no
-        differences of vectors are needed. A few half-spaces exclude most pairs.
+        A few half-spaces exclude most pairs; no differences of vectors are needed for them.
         """
         rows, columns = (as_vectors(points, self.ambient_dimension) for points in (left, right))
         centre = columns[:1]  # coordinates about a nearby point: far from 0 they would lose digits
@@ -115,8 +109,7 @@ class SensitivityHull(FrozenArrays):
         few = self.halfspaces[:: max(1, len(self.halfspaces) // SCREENS)]
         inside = cdist(near_rows @ few.T, near_columns @ few.T, "chebyshev") <= 1
         if self.dimension < self.ambient_dimension:
-            flat = np.eye(self.ambient_dimension) - self._scaled_basis @ self._scaled_basis.T
-            near_rows, near_columns = near_rows / self._unit, near_columns / self._unit
+            flat = np.eye(self.ambient_dimension) - self.basis @ self.basis.T
             heights = cdist(near_rows @ flat, near_columns @ flat)
             inside &= heights <= self.tolerance + FLAT * cdist(near_rows, near_columns)
         if len(few) < len(self.halfspaces):
@@ -131,11 +124,10 @@ class SensitivityHull(FrozenArrays):
         return SensitivityHull(np.vstack([self.vertices, vector]), self.tolerance / FLAT)
 
     def extended_volumes(self, vectors: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-        """Dimensions and volumes of the hulls extended by each of the vectors (k, d): two arrays (k,).
+        """Dimensions and volumes of the hulls extended by each of the vectors (k, d): two arrays (k,); exact.
 
-        Exact, and no hull is built. A vector v beyond the facet with normal a adds (a . v - 1) times the
-        volume of the facet's cone, -v as much again; the parts do not overlap, because 0 lies in K. A vector
-        off the span makes a bipyramid over K.
+        A vector v beyond the facet with normal a adds (a . v - 1) times the volume of the facet's cone, -v as
+        much again; the parts do not overlap, because 0 lies in K. A vector off the span makes a bipyramid.
         """
         v = as_vectors(vectors, self.ambient_dimension)
         height = self._height(v)
@@ -146,18 +138,8 @@ class SensitivityHull(FrozenArrays):
 
     def _height(self, v: np.ndarray) -> np.ndarray:
         """How far vectors (..., d) lie off the span, 0 where that is rounding."""
-        height = np.linalg.norm(v - (v @ self._basis) @ self._basis.T, axis=-1)
-        scaled = v / self._unit
-        off = np.linalg.norm(scaled - (scaled @ self._scaled_basis) @ self._scaled_basis.T, axis=-1)
-        return np.where(off > self.tolerance + FLAT * np.linalg.norm(scaled, axis=-1), height, 0.0)
-
-    def coordinates(self, v: np.ndarray) -> np.ndarray:
-        """Coordinates (..., r) of vectors (..., d) in the span, without what lies off it."""
-        return (v / self._unit) @ self._scaled_basis
-
-    def vector(self, coordinates: np.ndarray) -> np.ndarray:
-        """The vector in the span with these coordinates."""
-        return (coordinates @ self._scaled_basis.T) * self._unit
+        height = np.linalg.norm(v - (v @ self.basis) @ self.basis.T, axis=-1)
+        return np.where(height > self.tolerance + FLAT * np.linalg.norm(v, axis=-1), height, 0.0)
 
     def second_moment(self) -> np.ndarray:
         """E[u u^T] of a uniform point u of K, (d, d)."""
@@ -199,10 +181,9 @@ class GrowingHull:
         return (vectors @ self._to_coordinates @ _normals(self._qhull).T).max(axis=1) <= 1 + SLACK
 
     def add(self, vector: np.ndarray) -> None:
-        """Make it the hull of itself, `vector` (d,) and its negative."""
         start = self._start
         if self._qhull is None and MANY_FACETS <= start.dimension == start.ambient_dimension:
-            spanning, basis, _ = _span(start.vertices, start.tolerance, start._unit)
+            spanning, basis = _span(start.vertices, start.tolerance)
             self._to_coordinates = basis @ np.linalg.inv(spanning @ basis)
             self._qhull = ConvexHull(start.vertices @ self._to_coordinates, incremental=True)
         self._added.append(vector)
@@ -214,10 +195,9 @@ class GrowingHull:
 
 
 def sensitivity_hull(policy: PolicyGraph, answers: ArrayLike) -> SensitivityHull:
-    """The sensitivity hull K(G, f) of a policy graph and a query (Definition 5.1 of [5]).
+    """The sensitivity hull K(G, f) of a policy graph and answers f, (N, d) or (N,) (Definition 5.1 of [5]).
 
-    `answers` are f, array-like (N, d) or (N,), a finite row for each of the policy's N states, else
-    ValueError. The running example of [5] (Example 5.1):
+    ValueError unless each of the policy's N states has a finite row. The running example of [5]:
 
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
     >>> G = PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]])
@@ -236,8 +216,6 @@ def sensitivity_hull(policy: PolicyGraph, answers: ArrayLike) -> SensitivityHull
 def l1_sensitivity(policy: PolicyGraph, answers: ArrayLike) -> float:
     """The largest l1 distance of the answers of connected states (Definition 3.2 of [5]); 0 without edges.
 
-    Parameters and errors as in `sensitivity_hull`.
-
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
     >>> l1_sensitivity(PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]]), f)
     5.0
@@ -246,26 +224,25 @@ def l1_sensitivity(policy: PolicyGraph, answers: ArrayLike) -> float:
 
 
 def cross_polytope(dimension: int, radius: float) -> SensitivityHull:
-    """The ball {v : ||v||_1 <= radius}, with which the K-norm mechanism is Laplace's (Theorem 5.1 of [5])."""
+    """The ball {v : ||v||_1 <= radius}: its K-norm mechanism is Laplace's (Theorem 5.1 of [5])."""
     return SensitivityHull(check_level(radius, "radius") * np.eye(check_horizon(dimension, "dimension")))
 
 
-def _span(points: np.ndarray, tolerance: float, unit: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Points (r, d), each the farthest from the span of those before it, and two orthonormal bases (d, r).
+def _span(points: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
+    """Points (r, d), each the farthest from the span of those before it, and the span's orthonormal basis (d, r).
 
-    They end when no point is farther than `tolerance` from the span. Distances, and the second basis, are of
-    coordinates in multiples of `unit` (d,).
+    They end when no point is farther than `tolerance` from the span.
     """
     chosen: list[int] = []
-    scaled, basis = points / unit, np.zeros((points.shape[1], 0))
+    basis = np.zeros((points.shape[1], 0))
     for _ in range(min(points.shape)):
-        residual = scaled - (scaled @ basis) @ basis.T
+        residual = points - (points @ basis) @ basis.T
         lengths = np.einsum("ij,ij->i", residual, residual)
         if np.sqrt(lengths.max()) <= tolerance:
             break
         chosen.append(int(np.argmax(lengths)))
-        basis = np.linalg.qr(scaled[chosen].T)[0]
-    return points[chosen], np.linalg.qr(points[chosen].T)[0] if chosen else basis, basis
+        basis = np.linalg.qr(points[chosen].T)[0]
+    return points[chosen], basis
 
 
 def _symmetric_hull(points: np.ndarray, spanning: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -291,8 +268,8 @@ def _symmetric_hull(points: np.ndarray, spanning: np.ndarray, basis: np.ndarray)
 def _polygon(coordinates: np.ndarray, corners: np.ndarray, to_coordinates: np.ndarray) -> np.ndarray:
     """The indices of a polygon's corners in an order, and a choice, that rounding does not change.
 
-    Counter-clockwise from the direction (-1, 0), which itself is last. Of corners less than `ROUNDING` apart
-    one is kept, and none that lies within `ROUNDING` of the line between its neighbours.
+    Counter-clockwise from the direction (-1, 0), which itself is last, without corners that lie within
+    `ROUNDING` of the next one or of the line between their neighbours.
     """
     start = -to_coordinates[0]
     turned = coordinates[corners] @ np.array([[start[0], -start[1]], [start[1], start[0]]])
@@ -311,12 +288,9 @@ def _corners(points: np.ndarray) -> np.ndarray:
     """Of points (n, d) those that may be vertices of their hull; all of them where it may be flat."""
     if points.shape[1] == 1:
         return points[[np.argmin(points), np.argmax(points)]]
-    if len(points) < 50:
-        return points
-    try:
-        return points[ConvexHull(points - points[0]).vertices]
-    except QhullError:
-        return points
+    with suppress(QhullError):
+        return points[ConvexHull(points - points[0]).vertices] if len(points) >= 50 else points
+    return points
 
 
 def _one_of_each_pair(normals: np.ndarray) -> np.ndarray:
@@ -328,10 +302,9 @@ def _one_of_each_pair(normals: np.ndarray) -> np.ndarray:
 
 
 def _outer(coordinates: np.ndarray) -> np.ndarray:
-    """Indices of the points (m, r) that may be vertices; in the plane, most others are left out.
+    """Indices of the points (m, r) that may be vertices: in the plane not those in the circle in an extreme polygon.
 
-    A graph of 300 states may have 40,000 edges, and Qhull is slow on so many points: those within the circle
-    that touches the polygon of 8 extreme points are dropped.
+    A graph of 300 states may have 40,000 edges, and Qhull is slow on so many points.
     """
     if coordinates.shape[1] != 2 or len(coordinates) < 500:
         return np.arange(len(coordinates))

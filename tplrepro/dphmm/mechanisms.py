@@ -1,11 +1,9 @@
 """Mechanisms that release an answer in R^d with noise fitted to a policy graph (section 3.1 of [5]).
 
 The Laplace mechanism adds noise of scale S/epsilon to each coordinate, S the l1 sensitivity; the K-norm
-mechanism draws from Eq. (1) on f(s) plus the span of K. Densities are as public as samples: the adversary's
-inference needs them.
-
-The planar isotropic mechanism of the paper's reference [27] maps K by a linear T to isotropic position, draws
-K-norm noise there and maps it back. As ||T v||_{TK} = ||v||_K, its law is that of the K-norm mechanism.
+mechanism draws from Eq. (1) on f(s) plus the span of K. The planar isotropic mechanism of the paper's
+reference [27] maps K by a linear T to isotropic position, draws K-norm noise there and maps it back: as
+||T v||_{TK} = ||v||_K, its law is that of the K-norm mechanism.
 
 Samples are drawn in floating point with NumPy's generators, which is not safe against an adversary who sees
 the lowest bits of the released numbers; round them before publication (rounding costs no privacy if it
@@ -28,26 +26,17 @@ from tplrepro.validation import check_level
 
 
 class KNormMechanism:
-    """Noise of density proportional to exp(-epsilon ||z||_K), of one law for all states.
+    """Noise of density proportional to exp(-epsilon ||z||_K), of one law for all states; see `error`, `sample`.
 
-    Parameters
-    ----------
-    policy : PolicyGraph over N states, constrained to the possible ones
-    answers : array-like (N, d) or (N,), f
-    epsilon : float > 0, nats: the loss between connected states
-
-    NoPrivacyError if the policy has no edge: answers would be released as they are (allowed where states
-    share each answer).
-
-    Example 5.2 of [5]: noise along a segment; s_5 (index 4) gives itself away.
+    `policy` is constrained to the possible states, `answers` are f, (N, d) or (N,), and `epsilon` > 0, nats,
+    is the loss between connected states. NoPrivacyError if the policy has no edge: answers would be released
+    as they are (allowed where states share each answer). Example 5.2 of [5]: noise along a segment.
 
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
     >>> G = PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]]).constrain([1, 2, 4])
     >>> mechanism = KNormMechanism(G, f, epsilon=1.0)
-    >>> mechanism.log_density([3, 0], f[1:3]).round(6).tolist()
-    [-2.039721, -1.039721]
-    >>> mechanism.log_density([4, 2], f[1:3]).tolist()
-    [-inf, -inf]
+    >>> mechanism.log_density([[3, 0], [4, 2]], f[1]).round(6).tolist()  # s_5 (index 4) gives itself away
+    [-2.039721, -inf]
     """
 
     def __init__(self, policy: PolicyGraph, answers: ArrayLike, epsilon: float):
@@ -86,26 +75,23 @@ class KNormMechanism:
         """Released values for the true answer (d,), shape (d,), or (size, d) with `size`; `rng` is required."""
         centre = as_vectors(answer, self.answers.shape[1])
         if centre.ndim != 1 or not isinstance(rng, np.random.Generator):
-            raise ValueError(
-                f"a sample needs one true answer, shape ({centre.shape[-1]},), and a numpy.random.Generator, "
-                f"found shape {centre.shape} and rng = {rng}; call once for each, with rng=default_rng(seed)"
-            )
+            found = f"found shape {centre.shape} and rng = {rng}"
+            raise ValueError(f"a sample needs one true answer and a numpy.random.Generator, {found}; give both")
         values = self._released(centre, 1 if size is None else size, rng)
         return values[0] if size is None else values
 
     def _released(self, centre: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
         """The answer plus noise, (size, d).
 
-        Noise of a flat body would leave the last bits of the answer beside its span as they are, and these
-        may tell states apart. Answers that agree there but for rounding are therefore moved onto one
-        translate of the span, that of the first of them.
+        Noise of a flat body leaves the last bits of the answer beside its span as they are, and these may tell
+        states apart. Answers that agree but for rounding are therefore moved onto one translate of the span.
         """
         noise = self._noise.sample(size, rng)
         if not 0 < self.hull.dimension < centre.size:
             return centre + noise
         alike = np.flatnonzero(np.isfinite(self.hull.norm(centre - self.answers)))
         origin = self.answers[alike[0]] if alike.size else centre
-        return origin + self.hull.vector(self.hull.coordinates(centre - origin) + self.hull.coordinates(noise))
+        return origin + ((centre - origin) @ self.hull.basis + noise @ self.hull.basis) @ self.hull.basis.T
 
     def log_density(self, z: ArrayLike, answer: ArrayLike) -> np.ndarray:
         """Log-density of z (..., d) given the true answer (..., d), broadcast against each other.
@@ -126,12 +112,9 @@ class KNormMechanism:
 class LaplaceMechanism(KNormMechanism):
     """Laplace noise of scale l1_sensitivity / epsilon on each coordinate; parameters as in `KNormMechanism`.
 
-    In law the K-norm mechanism of the cross polytope (Theorem 5.1 of [5]), whose facets are too many in high
-    dimensions.
+    In law the K-norm mechanism of the cross polytope (Theorem 5.1 of [5]), which has many facets.
 
     >>> mechanism = LaplaceMechanism(PolicyGraph.complete(3), [0, 1, 2], epsilon=0.5)
-    >>> round(float(mechanism.log_density(2.0, 2.0) - mechanism.log_density(2.0, 0.0)), 6)
-    0.5
     >>> round(mechanism.error, 6)
     5.656854
     """
@@ -161,10 +144,8 @@ class PlanarIsotropicMechanism(KNormMechanism):
     def __init__(self, policy: PolicyGraph, answers: ArrayLike, epsilon: float):
         super().__init__(policy, answers, epsilon)
         if self.answers.shape[1] != 2:
-            raise ValueError(
-                "the planar isotropic mechanism needs answers in the plane, "
-                f"found d = {self.answers.shape[1]}; use KNormMechanism, of the same law in every dimension"
-            )
+            found = self.answers.shape[1]
+            raise ValueError(f"planar isotropic noise needs answers in the plane, found d = {found}; use k-norm")
 
 
 #: The mechanisms by name.

@@ -22,13 +22,6 @@ from tplrepro.validation import FrozenArrays, as_numbers, check_horizon, frozen,
 class PolicyGraph(FrozenArrays):
     """An immutable graph over the states (Definition 4.2 of [5]); an edge says "indistinguishable".
 
-    Attributes
-    ----------
-    n_states : int, N
-    possible : ndarray (c,) of int, ascending: the constraint C_t, all states at first
-    edge_array : ndarray (m, 2) of int, rows i < j in lexicographic order
-    edges : networkx EdgeView, the same edges as a set of pairs
-
     >>> G = PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]])
     >>> sorted(G.edges)
     [(1, 2), (3, 4), (3, 5), (4, 5)]
@@ -37,6 +30,9 @@ class PolicyGraph(FrozenArrays):
     ([(1, 2)], [4])
     """
 
+    n_states: int  # N
+    possible: np.ndarray  # (c,) of int, ascending: the constraint C_t, all states at first
+
     def __init__(self, n_states: int, edges: Iterable = ()):
         self.n_states = check_horizon(n_states, "n_states")
         self.possible = frozen(np.arange(self.n_states))
@@ -44,7 +40,7 @@ class PolicyGraph(FrozenArrays):
 
     @classmethod
     def from_edges(cls, n_states: int, edges: Iterable) -> "PolicyGraph":
-        """The user's own policy: pairs of states in any order; an edge from a state to itself is ignored."""
+        """The user's own policy: pairs of states in any order."""
         return cls(n_states, edges)
 
     @classmethod
@@ -57,8 +53,7 @@ class PolicyGraph(FrozenArrays):
     def categorical(cls, categories: Iterable, n_states: int | None = None) -> "PolicyGraph":
         """Categorical protection, G_categ: each state is hidden in its category, a clique.
 
-        Categories are disjoint lists of states; a state in none of them stays unconnected. `n_states` is by
-        default the number of states named.
+        Categories are disjoint lists of states, by default of all of them; a state in none stays unconnected.
         """
         groups = [list(category) for category in categories]
         times_named = Counter(chain.from_iterable(groups))
@@ -71,18 +66,14 @@ class PolicyGraph(FrozenArrays):
 
     @classmethod
     def utility(cls, answers: ArrayLike, radius: float) -> "PolicyGraph":
-        """Utility-oriented policy, G_util: edges between states whose answers are at most `radius` apart.
-
-        `answers` are f, (N, d); rounding may add 1e-12 to the radius, a Euclidean distance >= 0.
-        """
+        """Utility-oriented policy, G_util: edges between states whose answers, (N, d), are at most `radius` apart."""
         from scipy.spatial import cKDTree
 
         f = as_answers(answers)
-        number = as_numbers(radius, "radius must be a number", "give a distance between answers")
-        radius = one_number(number, "radius")
+        radius = one_number(as_numbers(radius, "radius must be a number", "give a distance of answers"), "radius")
         if not (np.isfinite(radius) and radius >= 0):
             raise ValueError(f"radius must be finite and at least 0, found {radius}; give a distance between answers")
-        return cls(len(f), cKDTree(f).query_pairs(radius * (1 + 1e-12), output_type="ndarray"))
+        return cls(len(f), cKDTree(f).query_pairs(radius * (1 + 1e-12), output_type="ndarray"))  # rounding may add that
 
     @classmethod
     def transition(cls, matrix: TransitionMatrix | ArrayLike) -> "PolicyGraph":
@@ -96,9 +87,9 @@ class PolicyGraph(FrozenArrays):
         return cls(P.n_states, np.column_stack(common.coords))
 
     def constrain(self, states: ArrayLike) -> "PolicyGraph":
-        """The policy graph constrained to `states` (indices or a boolean mask (N,)), section 4.2 of [5].
+        """The graph constrained to `states` (indices or a mask (N,)), section 4.2 of [5]; impossible ones stay so.
 
-        States that are impossible already stay so. ValueError if a state is unknown or none is left.
+        ValueError if a state is unknown or none is left.
         """
         kept = np.intersect1d(check_states(states, self.n_states), self.possible, assume_unique=True)
         if kept.size == 0:
@@ -111,7 +102,7 @@ class PolicyGraph(FrozenArrays):
         return self._copy(self.edge_array[is_kept[self.edge_array].all(axis=1)], kept)
 
     def connect(self, edges: Iterable) -> "PolicyGraph":
-        """This graph and more edges between possible states; ValueError for others."""
+        """This graph and more edges, which must join possible states."""
         more = _checked_edges(edges, self.n_states)
         impossible = more[~np.isin(more, self.possible)]
         if impossible.size:
@@ -123,8 +114,7 @@ class PolicyGraph(FrozenArrays):
     def with_null(self, states: ArrayLike | None = None) -> "PolicyGraph":
         """This graph and a null node N, "no such record", connected to `states` (by default all possible ones).
 
-        It makes them unbounded neighbours (Definition 3.4 of [5]): their existence is protected. Append its
-        answer, zeros, to f. For databases only: a Markov chain always has a state (section 4.1).
+        It protects their existence (Definition 3.4 of [5]). Append its answer, zeros, to f.
 
         >>> sorted(PolicyGraph.from_edges(3, [(0, 1)]).with_null([1, 2]).edges)
         [(0, 1), (1, 3), (2, 3)]
@@ -146,11 +136,13 @@ class PolicyGraph(FrozenArrays):
 
     @property
     def edges(self) -> Any:
+        """The edges (i, j), i < j, as a set of pairs: networkx's EdgeView."""
         return self.graph.edges
 
     @cached_property
     def edge_array(self) -> np.ndarray:
-        return frozen(_clique(self.possible))  # for complete graphs only; others are made with their edges
+        """Rows i < j in lexicographic order, (m, 2) of int; made on use for complete graphs only."""
+        return frozen(_clique(self.possible))
 
     @property
     def n_edges(self) -> int:
@@ -169,12 +161,6 @@ class PolicyGraph(FrozenArrays):
         """f(s_i) - f(s_j) of each edge, (m, d): half of the columns of Delta f (Definition 5.1 of [5])."""
         f = as_answers(answers, self.n_states)
         return f[self.edge_array[:, 0]] - f[self.edge_array[:, 1]]
-
-    def neighbors(self, state: int) -> np.ndarray:
-        """N(s), ascending, with `state` itself (Definition 4.3 of [5])."""
-        (state,) = check_states([state], self.n_states)
-        of_state = self.edge_array[(self.edge_array == state).any(axis=1)]
-        return np.unique(np.append(of_state, state))
 
     @cached_property
     def disconnected(self) -> np.ndarray:
@@ -196,11 +182,8 @@ class PolicyGraph(FrozenArrays):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PolicyGraph):
             return NotImplemented
-        return (
-            self.n_states == other.n_states
-            and np.array_equal(self.possible, other.possible)
-            and np.array_equal(self.edge_array, other.edge_array)
-        )
+        same_states = self.n_states == other.n_states and np.array_equal(self.possible, other.possible)
+        return same_states and np.array_equal(self.edge_array, other.edge_array)
 
     def __repr__(self) -> str:
         return f"PolicyGraph({self.n_states} states, {self.possible.size} possible, {self.n_edges} edges)"

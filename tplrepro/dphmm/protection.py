@@ -5,9 +5,9 @@ The degree of protection DoP(s_i) counts the possible states s_j, s_i among them
 a factor e^epsilon (Theorem 5.2).
 
 A graph becomes protectable by connecting each exposed state to one other state: to the one with the nearest
-answer (Algorithm 1), or to the one that makes the volume of K grow least (Algorithm 3, in any dimension).
-Each connection enlarges K and may protect other states as well, so the exposed states are found again after
-each step. The optimum of Eq. (5) is found among all such connections by branch and bound.
+answer (Algorithm 1), or to the one that makes the volume of K grow least (Algorithm 3, in any dimension). The
+exposed states are found again after each step, since K has grown. The optimum of Eq. (5) is found among all
+such connections by branch and bound.
 """
 
 from collections.abc import Iterable
@@ -46,10 +46,8 @@ def degree_of_protection(
     ----------
     policy : PolicyGraph over N states, constrained to the possible ones
     answers : array-like (N, d) or (N,), f
-    hull : SensitivityHull, the body of the noise, by default K(G, f); a `cross_polytope` for Laplace noise
+    hull : the body of the noise, by default K(G, f); a `cross_polytope` for Laplace noise
     states : array-like of int, count for these possible states only; the others get 0
-
-    Fig. 9(a) of [5]: s_2 (index 1) has lost its neighbour but is hidden among three states.
 
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
     >>> G = PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]]).constrain([1, 3, 4, 5])
@@ -69,8 +67,7 @@ def degree_of_protection(
 def exposed_states(policy: PolicyGraph, answers: ArrayLike, hull: SensitivityHull | None = None) -> np.ndarray:
     """Possible states with DoP 1 (Theorem 5.2 of [5]), ascending; parameters as in `degree_of_protection`.
 
-    A policy without exposed states is protectable (Definition 5.3). Laplace noise hides more (Example 5.3):
-    pass its body, `cross_polytope(d, l1_sensitivity)`. Example 5.2 of [5]: s_5 (index 4) is exposed.
+    A policy without exposed states is protectable (Definition 5.3). Example 5.2 of [5]: s_5 (index 4).
 
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
     >>> exposed_states(PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]]).constrain([1, 2, 4]), f).tolist()
@@ -83,9 +80,8 @@ def exposed_states(policy: PolicyGraph, answers: ArrayLike, hull: SensitivityHul
 def constrained_dp_factor(policy: PolicyGraph, answers: ArrayLike, hull: SensitivityHull | None = None) -> float:
     """max ||f(s_j) - f(s_k)||_K over possible states; parameters as in `degree_of_protection`.
 
-    Between any two possible states the loss is at most epsilon times that, and the released value f(s_j)
-    attains it (Theorems 5.3 (1) and 6.3 of [5]). Infinite if some difference lies off the span of a flat
-    hull.
+    Between any two possible states the loss is at most epsilon times that, and the released value f(s_j) attains
+    it (Theorems 5.3 (1) and 6.3 of [5]). Infinite if some difference lies off the span of a flat hull.
 
     >>> round(constrained_dp_factor(PolicyGraph.from_edges(4, [(0, 1), (1, 2), (2, 3)]), [0, 1, 2, 3]), 6)
     3.0
@@ -100,15 +96,13 @@ def constrained_dp_factor(policy: PolicyGraph, answers: ArrayLike, hull: Sensiti
 
 @dataclass(frozen=True, eq=False)
 class Protection:
-    """A protectable graph and its noise's body.
-
-    With method "optimal" the least volume of Eq. (5) is at least volume / (1 + gap): the gap is 0 if this
-    is the least, and infinite if a flatter hull is not ruled out. It is NaN for the other methods.
-    """
+    """A protectable graph and its noise's body."""
 
     policy: PolicyGraph  # in which no possible state is exposed
     hull: SensitivityHull  # K(policy, f)
     added_edges: list[tuple[int, int]]  # pairs (i, j), i < j, that the policy had not before
+    #: With method "optimal" the least volume of Eq. (5) is at least volume / (1 + gap): the gap is 0 if this is the
+    #: least, and infinite if a flatter hull is not ruled out.
     gap: float = np.nan
 
 
@@ -122,26 +116,19 @@ def protectable_graph(
     policy : PolicyGraph over N states, constrained to the possible ones
     answers : array-like (N, d) or (N,), f
     method : str
-        "greedy": Algorithm 1 of [5]. "stepwise": Algorithm 3, the smallest volume after each step; optimal
-        for one exposed state, not for several. "optimal": Eq. (5), the smallest volume, for about 150 exposed
-        states in the plane, 60 in space, 6 in four dimensions. Beyond, the best of 10,000 hulls, never larger
-        than the other two; the `gap` of `protect` bounds how far it is from the smallest.
+        "greedy": Algorithm 1 of [5]. "stepwise": Algorithm 3, the smallest volume after each step. "optimal": Eq.
+        (5), the smallest volume, for about 150 exposed states in the plane, 60 in space, 6 in four dimensions;
+        beyond, the best of 10,000 hulls.
     insisted : PolicyGraph or pairs of states
-        The user's own choice of who hides whom (footnotes 3 and 5 of [5]): an exposed state gets all its
-        edges among these to possible states. The method then connects those that are still exposed.
+        Who hides whom by the user's own choice (footnotes 3 and 5 of [5]): an exposed state first gets all its
+        edges among these to possible states.
 
-    NoPrivacyError if only one state is possible.
-
-    Example 6.1 of [5]: s_3 (index 2) is exposed; the area grows least by the edge to s_4.
+    NoPrivacyError if only one state is possible. Example 6.1 of [5]: s_3 (index 2) is exposed.
 
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
     >>> G = PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]]).constrain([2, 3, 4, 5])
     >>> sorted(set(protectable_graph(G, f, "stepwise").edges) - set(G.edges))
     [(2, 3)]
-    >>> sorted(set(protectable_graph(G, f, "greedy").edges) - set(G.edges))
-    [(2, 4)]
-    >>> sorted(set(protectable_graph(G, f, insisted=[(2, 5), (0, 1)]).edges) - set(G.edges))
-    [(2, 5)]
     """
     return protect(policy, answers, method, insisted).policy
 
@@ -162,8 +149,8 @@ def protect(
     possible = policy.possible
     if possible.size == 1:
         raise NoPrivacyError(
-            f"privacy needs at least two possible states, found only state {possible[0]}; "
-            "the adversary knows the true state already, so release nothing or smooth the model"
+            f"privacy needs at least two possible states, found only state {possible[0]}; release nothing, or smooth "
+            "the model"
         )
     hull = sensitivity_hull(policy, f)
     exposed = exposed_states(policy, f, hull)
@@ -188,10 +175,8 @@ def as_policy(insisted: PolicyGraph | Iterable, n_states: int) -> PolicyGraph:
     """The edges that the user insists on as a graph over N states."""
     graph = insisted if isinstance(insisted, PolicyGraph) else PolicyGraph.from_edges(n_states, insisted)
     if graph.n_states != n_states:
-        raise ValueError(
-            f"insisted must be a graph over the policy's {n_states} states, found {graph.n_states}; "
-            "build both over 0..N-1"
-        )
+        found = f"{n_states} states, found {graph.n_states}"
+        raise ValueError(f"insisted must be a graph over the policy's {found}; build both over 0..N-1")
     return graph
 
 
@@ -244,9 +229,9 @@ def _smallest(
 ) -> tuple[SensitivityHull, list[tuple[int, int]], float]:
     """The smallest hull under which no state is exposed, the edges that make it, and the gap.
 
-    Branch and bound from a first solution. Hulls only grow, so that a hull is no larger than any that is made
-    from it, and each exposed state must be connected to some other in the end: the least extension that hides
-    the state which is hardest to hide is a bound, and that state's connections are the branches.
+    Branch and bound from a first solution. Each exposed state must be connected to some other in the end: the
+    least extension that hides the state which is hardest to hide is a bound, since hulls only grow, and that
+    state's connections are the branches.
     """
     queue: list[tuple] = [((0, 0.0), 0, [], hull, exposed)]
     built, seen = 0, set()
