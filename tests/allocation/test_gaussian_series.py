@@ -53,14 +53,6 @@ def test_endless_noise_for_a_state_of_several_numbers(mu):
     assert mu * (1 - 1e-8) < tpl.gaussian_series_leakage(series, noise, 1.0).max() <= mu
 
 
-def test_noise_keeps_mu_in_high_precision():
-    for rho in np.linspace(-0.9, 0.9, 12):
-        K = AR(rho, 4).covariance
-        for equal in (True, False):
-            noise = tpl.allocate_series_noise(1.0, K, 1.0, equal=equal)
-            assert max(gaussian_leakage_mpmath(K, noise, 1.0)) <= 1
-
-
 @pytest.mark.parametrize("rho", [0.3, 0.9])
 def test_least_total_variance_is_what_another_optimiser_finds(rho):
     mu, change, K = 0.8, 1.5, AR(rho, T).covariance
@@ -110,7 +102,7 @@ def test_no_noise_leaks_more_than_mu(seed, logarithm, band):
         tpl.allocate_series_noise(mu, K, 1.0, equal=False),
         tpl.correlate_series_noise(mu, K, 1.0, band, workload=rng.normal(size=(2, 4))),
     ):
-        assert tpl.gaussian_series_leakage(K, noise, 1.0).max() <= mu
+        assert max(gaussian_leakage_mpmath(K, noise, 1.0)) <= mu
         assert np.linalg.eigvalsh(noise if noise.ndim == 2 else np.diag(noise))[0] >= -1e-9 * noise.max()
 
 

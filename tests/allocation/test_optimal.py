@@ -18,16 +18,12 @@ from tplrepro.leakage.partial import Timeline
 
 
 def absolute(budgets, weights=1.0):
-    return float((weights / np.asarray(budgets)).sum())
+    """The total error of a series, or of each of many, budgets (..., T)."""
+    return (weights / budgets).sum(axis=-1)
 
 
-def absolute_of_each(budgets):
-    return (1 / budgets).sum(axis=-1)
-
-
-def walk(n=5):
-    steps = np.eye(n) + (np.eye(n, k=1) + np.eye(n, k=-1)) / 4
-    return steps / steps.sum(axis=1, keepdims=True)
+WALK = np.array([[0.8, 0.2, 0, 0, 0], [1, 4, 1, 0, 0], [0, 1, 4, 1, 0], [0, 0, 1, 4, 1], [0, 0, 0, 0.2, 0.8]])
+WALK /= WALK.sum(axis=1, keepdims=True)
 
 
 def plain_tpl(backward, forward):
@@ -66,17 +62,6 @@ def least_cost_by_search(alpha, tpl_of, cost, horizon, zooms=7, points=17):
     return best
 
 
-@pytest.mark.parametrize(("horizon", "percent"), [(2, 0.7), (3, 18.0), (5, 14.0), (10, 6.0), (20, 2.8)])
-def test_gain_over_algorithm_8_on_figure_8(horizon, percent):
-    published = tpl.allocate_by_quantification(1.0, BACKWARD, FORWARD, horizon)
-    optimal = tpl.allocate_optimally(1.0, BACKWARD, FORWARD, horizon)
-    assert 100 * (1 - absolute(optimal) / absolute(published)) > percent
-    if horizon <= 3:  # a grid search agrees closely
-        searched = least_cost_by_search(1.0, plain_tpl(BACKWARD, FORWARD), absolute_of_each, horizon)
-        assert absolute(optimal) <= searched * (1 + 1e-9)
-        assert absolute(optimal) == pytest.approx(searched, rel=10.0 ** (horizon - 8))
-
-
 GRID_SIDES = matrices(3, ("dense", "zeros", "smoothed", "sharp", "sparse", None))
 WEIGHTS = st.sampled_from([2, 2, 3]).flatmap(lambda horizon: st.tuples(*[st.floats(0.2, 3.0)] * horizon))
 
@@ -84,12 +69,11 @@ WEIGHTS = st.sampled_from([2, 2, 3]).flatmap(lambda horizon: st.tuples(*[st.floa
 @given(st.floats(-1, 1.1), GRID_SIDES, GRID_SIDES, WEIGHTS.map(np.array), st.sampled_from([1, 2]))
 @settings(max_examples=12)
 def test_no_grid_search_does_better(exponent, backward, forward, weights, power):
-    alpha = 10.0**exponent
+    alpha, error = 10.0**exponent, ["absolute", "squared"][power - 1]
 
     def cost(budgets):
-        return (weights / budgets**power).sum(axis=-1)
+        return absolute(budgets**power, weights)
 
-    error = ["absolute", "squared"][power - 1]
     found = tpl.allocate_optimally(alpha, backward, forward, weights.size, weights=weights, error=error)
     searched = least_cost_by_search(alpha, plain_tpl(backward, forward), cost, weights.size)
     assert cost(found) <= searched * (1 + 1e-9)
@@ -99,22 +83,14 @@ def test_no_grid_search_does_better(exponent, backward, forward, weights, power)
 @pytest.mark.parametrize(("alpha", "seed"), [(1.0, 1), (12.0, 2)])
 def test_a_global_optimiser_does_not_do_better_for_five_releases(alpha, seed):
     rng = np.random.default_rng(seed)
-    sides = (BACKWARD, FORWARD) if alpha == 1 else (random_matrix(rng, "sharp", 3), walk(3))
+    sharp = random_matrix(rng, "sharp", 3), [[0.8, 0.2, 0], [1 / 6, 2 / 3, 1 / 6], [0, 0.2, 0.8]]
+    sides = (BACKWARD, FORWARD) if alpha == 1 else sharp
 
     def cost(logs):
-        return absolute_of_each(scaled_to_level(logs.T, alpha, plain_tpl(*sides)))
+        return absolute(scaled_to_level(logs.T, alpha, plain_tpl(*map(np.array, sides))))
 
-    found = differential_evolution(
-        cost,
-        [(-3, 3)] * 4,
-        seed=seed,
-        maxiter=50,
-        popsize=10,
-        tol=0,
-        polish=False,
-        vectorized=True,
-        updating="deferred",
-    )
+    options = {"maxiter": 50, "popsize": 10, "tol": 0, "polish": False, "updating": "deferred"}
+    found = differential_evolution(cost, [(-3, 3)] * 4, seed=seed, vectorized=True, **options)
     optimal = absolute(tpl.allocate_optimally(alpha, *sides, 5))
     assert optimal <= found.fun * (1 + 1e-9)
     assert found.fun <= optimal * (1 + 1e-2)
@@ -150,32 +126,27 @@ def test_under_the_strongest_correlation_the_budgets_share_alpha(error, exponent
     assert equal == pytest.approx(np.full(200, 0.01), rel=1e-5)
 
 
-def test_one_release_time_reversed_and_a_heavier_weight():
+def test_one_release_and_time_reversed():
     assert tpl.allocate_optimally(0.7, BACKWARD, FORWARD, 1).tolist() == [0.7]
     assert tpl.allocate_optimally(0.7, BACKWARD, FORWARD, 9, times=[4]).tolist() == [0.7]
     equal = tpl.allocate_optimally(1.0, BACKWARD, FORWARD, 6)
     assert equal.tolist() == tpl.allocate_optimally(1.0, BACKWARD, FORWARD, 6).tolist()
     assert tpl.allocate_optimally(1.0, FORWARD, BACKWARD, 6)[::-1] == pytest.approx(equal, rel=1e-5)
-    heavy = tpl.allocate_optimally(1.0, BACKWARD, FORWARD, 6, weights=[1, 1, 20, 1, 1, 1])
-    assert heavy[2] > 1.5 * equal[2]
-    assert absolute(heavy, [1, 1, 20, 1, 1, 1]) < absolute(equal, [1, 1, 20, 1, 1, 1])
 
 
 @pytest.mark.parametrize("alpha", [0.3, 1.0, 4.0])
 def test_subset_where_the_leakage_between_the_releases_binds(alpha):
-    P, times = walk(), [0, 4]
+    P, times = WALK, [0, 4]
     budgets = tpl.allocate_optimally(alpha, P, P, 5, times=times)
     leakage = tpl.leakage_at_all_times(budgets, P, P, times=times, horizon=5).tpl
     assert alpha * (1 - 1e-9) < leakage.max() <= alpha
     assert leakage.argmax() not in times
-    losses = {gap: partial(brute_force_loss, np.linalg.matrix_power(P, gap)) for gap in (1, 2, 3, 4)}
+    losses = [lambda b: b, *(partial(brute_force_loss, np.linalg.matrix_power(P, gap)) for gap in range(1, 5))]
 
     def leakages(b):
-        between = [losses[gap](b[..., 0]) + losses[4 - gap](b[..., 1]) for gap in (1, 2, 3)]
-        ends = [b[..., 0] + losses[4](b[..., 1]), losses[4](b[..., 0]) + b[..., 1]]
-        return np.stack(ends + between, axis=-1)
+        return np.stack([losses[gap](b[..., 0]) + losses[4 - gap](b[..., 1]) for gap in range(5)], axis=-1)
 
-    searched = least_cost_by_search(alpha, leakages, absolute_of_each, 2)
+    searched = least_cost_by_search(alpha, leakages, absolute, 2)
     assert absolute(budgets) == pytest.approx(searched, rel=1e-6)
 
 
@@ -190,8 +161,7 @@ def test_subsets_never_above_alpha_and_never_worse_than_all_releases(problem, se
     assert tpl.leakage_at_all_times(budgets, backward, forward, times=times, horizon=horizon).tpl.max() <= alpha
     mask = np.isin(np.arange(horizon), times)
     assert budgets.tolist() == tpl.allocate_optimally(alpha, backward, forward, horizon, times=mask).tolist()
-    published = tpl.allocate_by_quantification(alpha, backward, forward, horizon)[times]
-    assert absolute(budgets) <= absolute(published)
+    assert absolute(budgets) <= absolute(tpl.allocate_by_quantification(alpha, backward, forward, horizon)[times])
     assert absolute(budgets) <= times.size**2 / alpha * (1 + 1e-12)
 
 
@@ -205,7 +175,7 @@ def test_lists_of_matrices():
     assert 1 - 1e-9 < tpl.temporal_privacy_leakage(budgets, backward, [None, forward[1]]).tpl.max() <= 1
     some = tpl.allocate_optimally(1.0, backward, forward, 3, times=[0, 2])
     assert tpl.leakage_at_all_times(some, backward, forward, times=[0, 2], horizon=3).tpl.max() <= 1
-    searched = least_cost_by_search(1.0, plain_tpl(backward, [None, forward[1]]), absolute_of_each, 3)
+    searched = least_cost_by_search(1.0, plain_tpl(backward, [None, forward[1]]), absolute, 3)
     assert absolute(budgets) == pytest.approx(searched, rel=1e-4)
 
 
@@ -228,20 +198,15 @@ def test_only_the_ends_of_a_thousand_releases_differ_from_the_constant():
     assert absolute(budgets) == pytest.approx(absolute(short) + 960 / constant, rel=1e-8)
 
 
-@pytest.mark.parametrize("power", [1, 2])
-@pytest.mark.parametrize(
-    ("times", "knots"), [(None, None), (None, [0, 1, 4, 8]), ([0, 2, 3, 8], None), ([1, 5, 6], None)]
-)
-def test_derivatives_agree_with_differences(times, knots, power):
+@pytest.mark.parametrize("times", [None, [0, 2, 3, 8], [1, 5, 6]])
+def test_derivatives_agree_with_differences(times):
     rng = np.random.default_rng(8)
     backward, forward = (random_matrix(rng, "dense", 4) for _ in range(2))
     timeline = Timeline.of(backward, forward, 9, times)
-    weights = rng.uniform(0.5, 2.0, timeline.times.size)
-    programme = OnTimeline(1.3, timeline, weights / weights.sum(), power)
-    programme = programme if knots is None else programme.on_knots(np.array(knots))
-    x = rng.uniform(-2.5, -0.5, programme.knots.size)
-    assert_derivatives(programme, x)
-    tpl_there = tpl.leakage_at_all_times(programme.budgets(x), backward, forward, times=timeline.times, horizon=9).tpl
+    programme = OnTimeline(1.3, timeline, np.full(timeline.times.size, 1 / timeline.times.size), 1)
+    budgets = rng.uniform(0.1, 0.8, timeline.times.size)
+    assert_derivatives(programme, budgets, rng)
+    tpl_there = tpl.leakage_at_all_times(budgets, backward, forward, times=timeline.times, horizon=9).tpl
     inside = np.arange(timeline.times[0], timeline.times[-1] + 1)
-    assert np.sort(programme.slack(x)[0]) == pytest.approx(np.sort(1 - tpl_there[inside] / 1.3), abs=1e-13)
-    assert programme.cost_of(x)[0] == pytest.approx(programme.cost(programme.budgets(x)))
+    found = programme.tpl(budgets, np.empty((budgets.size, 0)))[0]
+    assert np.sort(found) == pytest.approx(np.sort(tpl_there[inside]), abs=1e-13)

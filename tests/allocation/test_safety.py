@@ -51,10 +51,8 @@ def largest_exact_leakage(budgets, sides):
 def largest_tpl(budgets, sides, alpha):
     """With 50 digits where the 64 bits of extended precision are too few to tell on which side of alpha it is.
 
-    For n <= 4 a loss from below `alpha` errs by less than 2e-18 alpha, 36 units of the last bit: each gap is
-    a sum of up to 3 differences a - b of quotients and errs by less than 16 units of a, which the loss takes
-    down to less than 16 units of alpha, and its other roundings make less than that. Losses pass an error on
-    without making it larger.
+    For n <= 4 a loss from below `alpha` errs by less than 2e-18 alpha, 36 units of the last bit: 16 for its gap, a
+    sum of up to 3 differences, and less for its other roundings. Losses pass an error on without enlarging it.
     """
     largest = max(recursion(budgets.astype(np.longdouble), *map(extended_loss, sides))[2])
     clear = largest + (budgets.size - 1) * 2e-18 * alpha <= alpha
@@ -80,11 +78,7 @@ def assert_safe(allocation, alpha, horizon, sides):
 
 def assert_all_safe(allocation, numbers):
     for k in numbers:
-        try:
-            assert_safe(allocation, *problem(allocation, k))
-        except Exception as error:
-            error.add_note(f"problem({allocation!r}, {k})")
-            raise
+        assert_safe(allocation, *problem(allocation, k))
 
 
 @pytest.mark.parametrize("allocation", ALLOCATIONS)
@@ -123,20 +117,12 @@ def test_budgets_by_exact_leakage_are_in_proportion_and_as_large_as_can_be(alpha
         assert tpl.exact_leakage(budgets * (1 + 1e-8), P.reverse(), P).tpl.max() > alpha
 
 
-def test_budgets_by_exact_leakage_are_no_smaller_than_published_ones():
-    for horizon in (2, 5, 12):
-        published = tpl.allocate_by_quantification(1.0, THREE.T, THREE, horizon)
-        scaled = tpl.allocate_by_exact_leakage(1.0, THREE.T, THREE, proportions=published)
-        assert (scaled >= published * (1 - 1e-12)).all()
-        assert scaled[0] > 1.02 * published[0] or horizon == 2
-    strongest = tpl.strongest(3)
-    assert tpl.allocate_by_exact_leakage(2.0, None, None, 3) == pytest.approx([2.0] * 3, rel=1e-12)
-    assert tpl.allocate_by_exact_leakage(2.0, strongest, strongest, 4) == pytest.approx([0.5] * 4, rel=1e-12)
-
-
-def test_where_no_budget_is_bounded_for_ever_exact_leakage_may_be():
-    """(0.2 0.8; 1 0): the recursion has no supremum at epsilon = 1, the exact leakage of 60 releases is 3.27."""
+def test_budgets_by_exact_leakage_are_no_smaller_than_published_ones_and_some_have_a_bound_where_those_have_none():
+    published = tpl.allocate_by_quantification(1.0, THREE.T, THREE, 5)
+    scaled = tpl.allocate_by_exact_leakage(1.0, THREE.T, THREE, proportions=published)
+    assert scaled == pytest.approx(published * scaled[0] / published[0], rel=1e-12)
+    assert scaled[0] > 1.02 * published[0]
+    # (0.2 0.8; 1 0): the recursion has no supremum at epsilon = 1, the exact leakage of 60 releases is 3.27.
     assert tpl.PrivacyLossFunction(SWAPPED).supremum(1.0) == np.inf
-    assert tpl.exact_leakage([1.0] * 60, backward=SWAPPED).bpl.max() == pytest.approx(3.26511, abs=1e-5)
     budgets = tpl.allocate_by_exact_leakage(3.27, SWAPPED, None, 60)
     assert budgets.min() > 1.0 > 1.5 * tpl.allocate_by_upper_bound(3.27, SWAPPED, None)

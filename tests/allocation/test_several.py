@@ -10,33 +10,22 @@ from hypothesis import strategies as st
 import tplrepro as tpl
 from tests.leakage.matrices import BACKWARD, FORWARD, random_matrix
 
+BY_BOUND = partial(tpl.allocate_by_upper_bound, 1.0)
+
 
 @settings(max_examples=15)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1.0, 0.8, 0.5]), st.booleans())
 def test_tpl_is_within_alpha_for_the_share(seed, share, over_time):
     rng = np.random.default_rng(seed)
     pairs = [(random_matrix(rng, "dense", 3), random_matrix(rng, "dense", 3)) for _ in range(10)]
-    horizon = 6
-    allocate = partial(tpl.allocate_by_upper_bound, 1.0)
-    if over_time:
-        allocate = partial(tpl.allocate_by_quantification, 1.0, horizon=horizon)
-    budgets = np.broadcast_to(tpl.allocate_for_several(allocate, pairs, share=share), horizon)
+    allocate = partial(tpl.allocate_by_quantification, 1.0, horizon=6) if over_time else BY_BOUND
+    budgets = np.broadcast_to(tpl.allocate_for_several(allocate, pairs, share=share), 6)
     largest = [tpl.temporal_privacy_leakage(budgets, *pair).tpl.max() for pair in pairs]
     assert sum(leakage <= 1.0 for leakage in largest) >= share * len(pairs)
 
 
 def test_a_pair_without_a_budget_is_left_out_or_an_error():
     pairs = [(BACKWARD, FORWARD)] * 3 + [(np.eye(2), np.eye(2))]
-    allocate = partial(tpl.allocate_by_upper_bound, 1.0)
-    assert tpl.allocate_for_several(allocate, pairs, share=0.75) == allocate(BACKWARD, FORWARD)
+    assert tpl.allocate_for_several(BY_BOUND, pairs, share=0.75) == BY_BOUND(BACKWARD, FORWARD)
     with pytest.raises(tpl.NoFiniteSupremumError):
-        tpl.allocate_for_several(allocate, pairs, share=0.76)
-
-
-@pytest.mark.parametrize(
-    ("pairs", "share", "message"),
-    [([], 1.0, "pairs must hold at least one"), ([(BACKWARD, FORWARD)], 0.0, "share must be a probability")],
-)
-def test_refusals(pairs, share, message):
-    with pytest.raises(ValueError, match=message):
-        tpl.allocate_for_several(partial(tpl.allocate_by_upper_bound, 1.0), pairs, share=share)
+        tpl.allocate_for_several(BY_BOUND, pairs, share=0.76)

@@ -6,9 +6,7 @@ L'(BPL_{t-1}) d BPL_{t-1} + d epsilon_t. The constraints are not convex (L is co
 concave for large ones), so the result depends on the start.
 """
 
-from copy import copy
 from functools import lru_cache
-from typing import Self
 
 import numpy as np
 
@@ -30,33 +28,21 @@ def check_power(error: str) -> int:
 
 
 class LeastError:
-    """Minimise sum_t w_t / epsilon_t^power over budgets whose TPL, computed by a subclass, is within alpha.
+    """Minimise sum_t w_t / epsilon_t^power over budgets (R,) whose TPL, computed by a subclass, is within alpha.
 
-    `weights` (R,) are positive with sum 1, `knots` (N,) are the releases whose budgets are unknowns, by
-    default all; `spread` (R, N) interpolates log(epsilon / alpha) of all releases from those of the knots.
+    `weights` (R,) are positive with sum 1. No budget exceeds exp(upper) alpha, by default alpha.
     """
 
-    def __init__(self, alpha: float, weights: np.ndarray, power: int, knots: np.ndarray | None = None):
+    def __init__(self, alpha: float, weights: np.ndarray, power: int):
         self.alpha, self.weights, self.power = alpha, weights, power
-        self._set_knots(np.arange(weights.size) if knots is None else knots)
+        self.upper = np.zeros(weights.size)
 
-    def _set_knots(self, knots: np.ndarray) -> None:
-        self.knots, releases = knots, np.arange(self.weights.size)
-        self.spread = np.column_stack([np.interp(releases, knots, unit) for unit in np.eye(knots.size)])
-        self.upper = np.zeros(knots.size)  # no budget exceeds alpha
-
-    def on_knots(self, knots: np.ndarray) -> Self:
-        """The same problem with the budgets of these releases as unknowns."""
-        other = copy(self)
-        other._set_knots(knots)
-        return other
-
-    def tpl(self, budgets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The constrained leakages (C,) of budgets (R,), and their derivative (C, N) in x."""
+    def tpl(self, budgets: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The constrained leakages (C,) of budgets (R,), and their derivative (C, N) from that of the budgets."""
         raise NotImplementedError
 
     def largest_tpl(self, budgets: np.ndarray) -> float:
-        return self.tpl(budgets)[0].max()
+        return self.tpl(budgets, np.empty((budgets.size, 0)))[0].max()
 
     def fit(self, budgets: np.ndarray, **options) -> np.ndarray:
         """The largest multiple of the budgets that is within alpha."""
@@ -67,46 +53,51 @@ class LeastError:
         """The error in units of the error of budgets alpha, so at least 1."""
         return float(self.weights @ (self.alpha / budgets) ** self.power)
 
-    def solve(self, start: np.ndarray) -> np.ndarray:
-        """Budgets (R,) that SLSQP reaches from the budgets `start`; they may exceed alpha by a rounding error."""
+    def solve(self, start: np.ndarray, knots: np.ndarray | None = None) -> np.ndarray:
+        """Budgets that SLSQP reaches from the budgets `start`; they may exceed alpha by a rounding error.
+
+        The unknowns are x = log(epsilon / alpha) of the releases at the `knots` (N,), by default all.
+        """
         from scipy.optimize import minimize
 
-        x = np.log(start[self.knots] / self.alpha)
-        # No term of the error may exceed the error of the start, which is feasible.
-        shares = np.maximum(self.weights[self.knots], 1e-300) / self.cost_of(x)[0]
-        lower = np.minimum(np.log(shares) / self.power, self.upper) - 0.1
-        x = np.clip(x, lower, self.upper)
-        scale = 1.0 / self.cost_of(x)[0]
+        releases = np.arange(self.weights.size)
+        knots = releases if knots is None else knots
+        spread = np.column_stack([np.interp(releases, knots, unit) for unit in np.eye(knots.size)])
+
+        def budgets(x: np.ndarray) -> np.ndarray:
+            return self.alpha * np.exp(spread @ x)
+
+        def cost(x: np.ndarray) -> tuple[float, np.ndarray]:
+            terms = self.weights * np.exp(-self.power * (spread @ x))
+            return float(terms.sum()), -self.power * (terms @ spread)
 
         @lru_cache(maxsize=1)  # SLSQP asks for the value and then for the derivative
         def slack(x: bytes) -> tuple[np.ndarray, np.ndarray]:
-            return self.slack(np.frombuffer(x))
+            spent = budgets(np.frombuffer(x))
+            tpl, derivative = self.tpl(spent, spent[:, None] * spread)
+            return 1.0 - tpl / self.alpha, -derivative / self.alpha
 
-        within = {"type": "ineq", "fun": lambda x: slack(x.tobytes())[0], "jac": lambda x: slack(x.tobytes())[1]}
+        x, upper = np.log(start[knots] / self.alpha), self.upper[knots]
+        # No term of the error may exceed the error of the start, which is feasible.
+        shares = np.maximum(self.weights[knots], 1e-300) / cost(x)[0]
+        lower = np.minimum(np.log(shares) / self.power, upper) - 0.1
+        x = np.clip(x, lower, upper)
+        scale = 1.0 / cost(x)[0]
         with one_blas_thread():
             solution = minimize(
-                lambda x: tuple(scale * part for part in self.cost_of(x)),
+                lambda x: tuple(scale * part for part in cost(x)),
                 x,
                 jac=True,
                 method="SLSQP",
-                bounds=np.column_stack([lower, self.upper]),
-                constraints=within,
+                bounds=np.column_stack([lower, upper]),
+                constraints={
+                    "type": "ineq",
+                    "fun": lambda x: slack(x.tobytes())[0],
+                    "jac": lambda x: slack(x.tobytes())[1],
+                },
                 options={"maxiter": MAX_ITERATIONS, "ftol": CHANGE},
             ).x
-        return self.budgets(solution if np.isfinite(solution).all() else x)
-
-    def budgets(self, x: np.ndarray) -> np.ndarray:
-        return self.alpha * np.exp(self.spread @ x)
-
-    def cost_of(self, x: np.ndarray) -> tuple[float, np.ndarray]:
-        """The cost and its derivative (N,) in x."""
-        terms = self.weights * np.exp(-self.power * (self.spread @ x))
-        return float(terms.sum()), -self.power * (terms @ self.spread)
-
-    def slack(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """1 - TPL / alpha, (C,), and its derivative (C, N) in x."""
-        tpl, derivative = self.tpl(self.budgets(x))
-        return 1.0 - tpl / self.alpha, -derivative / self.alpha
+        return budgets(solution if np.isfinite(solution).all() else x)
 
 
 class Recursion:

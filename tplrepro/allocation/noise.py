@@ -7,7 +7,6 @@ normal shift with the same epsilon at delta, so that a step of correlation becom
 place of L in the recursion of TPL. The error at each time is added until it agrees with the profiles.
 """
 
-from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -132,20 +131,13 @@ class _Step:
         slopes = np.expm1(np.minimum(losses, 700.0))
         eta = np.maximum(loss.support(slopes), 1e-300)
         before = np.log(eta + slopes) - np.log(eta)  # 1 + slopes / eta may overflow
-
-        def epsilon_after(shift: float) -> float:
-            def delta_at(point: int) -> float:
-                return max(float(eta[point] * gaussian_delta(shift, before[point])), 1e-300)
-
-            # delta falls with the loss
-            point = bisect_left(range(losses.size), -series.delta, key=lambda point: -delta_at(point))
-            if point == 0:
-                return 0.0
-            high, low = np.log([delta_at(point - 1), delta_at(point)])
-            return float(losses[point - 1] + losses[1] * (high - np.log(series.delta)) / (high - low))
-
-        after = series.budget(np.array([0.0, *map(epsilon_after, shifts[1:].tolist())]))
-        self.after = np.minimum(np.maximum.accumulate(after), budgets).tolist()
+        epsilons = np.zeros(POINTS)
+        for k, shift in enumerate(shifts.tolist()):
+            logs = np.log(np.maximum(eta * gaussian_delta(shift, before), 1e-300) / series.delta)
+            point = int(np.argmax(logs <= 0.0))  # delta falls with the loss
+            if point > 0:
+                epsilons[k] = losses[point - 1] + losses[1] * logs[point - 1] / (logs[point - 1] - logs[point])
+        self.after = np.minimum(np.maximum.accumulate(series.budget(epsilons)), budgets).tolist()
         self.width = float(budgets[1])
 
     def __call__(self, budget: float) -> tuple[float, float]:
@@ -163,8 +155,7 @@ class _LeastVariance(LeastError):
         super().__init__(epsilon, np.full(T, 1.0 / T), power=1)
         self.before, self.after, self.correction = before, after, correction
 
-    def tpl(self, budgets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        change = budgets[:, None] * self.spread
+    def tpl(self, budgets: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         bpl, dbpl = _ascend(self.before, budgets, change)
         fpl, dfpl = (values[::-1] for values in _ascend(self.after[::-1], budgets[::-1], change[::-1]))
         return bpl + fpl - budgets + self.correction, dbpl + dfpl - change
@@ -194,7 +185,7 @@ def _least_variance(series: _Series, start: np.ndarray) -> np.ndarray:
         solutions = solve_on_knots(problem, [begin]) if on_knots else [problem.solve(begin)]
         budgets = np.exp(np.log(min(map(problem.fit, solutions), key=problem.cost)).round(DIGITS))
         leakages = np.minimum(series.leakage(budgets), 4.0 * series.epsilon)  # may be inf
-        error = series.budget(leakages) - problem.tpl(budgets)[0]
+        error = series.budget(leakages) - problem.tpl(budgets, np.empty((budgets.size, 0)))[0]
         correction = correction + error
         if np.abs(error).max() <= SETTLED * series.epsilon:
             break

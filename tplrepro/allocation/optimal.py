@@ -94,8 +94,7 @@ class OnTimeline(LeastError):
     def largest_tpl(self, budgets: np.ndarray) -> float:
         return self.timeline.leakage(budgets).tpl.max()
 
-    def tpl(self, budgets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        change = budgets[:, None] * self.spread
+    def tpl(self, budgets: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         bpl, dbpl = self.backward.ascend(budgets, change)
         fpl, dfpl = (values[::-1] for values in self.forward.ascend(budgets[::-1], change[::-1]))
         tpl, dtpl = [bpl + fpl - budgets], [dbpl + dfpl - change]
@@ -103,7 +102,7 @@ class OnTimeline(LeastError):
         for _time, before, loss_b, after, loss_f in self.timeline.pauses:
             if before < 0 or after == budgets.size:
                 continue
-            value, slope = 0.0, np.zeros(self.knots.size)
+            value, slope = 0.0, np.zeros(change.shape[1])
             for loss, leakage, derivative in ((loss_b, bpl[before], dbpl[before]), (loss_f, fpl[after], dfpl[after])):
                 if loss is not None:
                     value += loss.at(float(leakage))
@@ -130,7 +129,7 @@ def knots_at_the_ends(size: int, first: int, last: int, growth: float) -> np.nda
 def solve_on_knots(problem: LeastError, starts: list) -> list[np.ndarray]:
     """Solve on knots that are denser towards both ends, then with one at each budget that differs from the middle."""
     size = problem.weights.size
-    solutions = [problem.on_knots(knots_at_the_ends(size, 6, 6, 1.4)).solve(start) for start in starts]
+    solutions = [problem.solve(start, knots_at_the_ends(size, 6, 6, 1.4)) for start in starts]
     best = min(solutions, key=lambda budgets: problem.cost(problem.fit(budgets, tolerance=1e-9)))
     middle = np.flatnonzero(np.abs(best / np.median(best) - 1.0) < LEVEL)
     first, last, growth = size, size, 1.4
@@ -139,8 +138,8 @@ def solve_on_knots(problem: LeastError, starts: list) -> list[np.ndarray]:
     if first + last > MAX_KNOTS - 20:
         share = (MAX_KNOTS - 60) / (first + last)
         first, last, growth = int(first * share), int(last * share), 1.1
-    refined = problem.on_knots(knots_at_the_ends(size, first, last, growth))
-    return [*solutions, refined.solve(problem.fit(best, tolerance=1e-9))]
+    knots = knots_at_the_ends(size, first, last, growth)
+    return [*solutions, problem.solve(problem.fit(best, tolerance=1e-9), knots)]
 
 
 def _shapes(problem: OnTimeline) -> Iterator[np.ndarray]:

@@ -42,7 +42,7 @@ class EndlessBudgets(FrozenArrays):
     @np.errstate(over="ignore")  # inf where no double is as large
     def expected_error(self, stopping_probability: float, error: str = "absolute") -> float:
         """E[sum_{t <= T} 1 / epsilon_t] for a geometric T; of 1 / epsilon_t^2 for error = "squared"."""
-        p, power = _checked_probability(stopping_probability), check_power(error)
+        p, power = _probability(stopping_probability), check_power(error)
         reached = (1.0 - p) ** np.arange(self.first.size + 1)
         return float((reached[:-1] / self.first**power).sum() + reached[-1] / p / self.tail**power)
 
@@ -73,7 +73,7 @@ def allocate_with_stopping(
     >>> round(endless.expected_error(0.2), 4), round(5 / constant, 4)
     (21.2487, 24.5252)
     """
-    alpha, p, power = check_level(alpha), _checked_probability(stopping_probability), check_power(error)
+    alpha, p, power = check_level(alpha), _probability(stopping_probability), check_power(error)
     sides = loss_functions(backward, forward)
     constant = EndlessBudgets(np.empty(0), allocate_by_upper_bound(alpha, *sides))
     if all(loss is None or loss.is_zero for loss in sides):
@@ -82,10 +82,13 @@ def allocate_with_stopping(
     errors = [best.expected_error(p, error)]
     for count in FIRST:
         problem = Endless(alpha, *sides, p, power, count)
+        knots = np.append(np.arange(min(count, EACH)), count)
+        if count > EACH:
+            knots = np.unique(np.append(knots, np.rint(np.geomspace(EACH, count - 1, 12)).astype(int)))
         starts = [np.append(best.budgets(count), best.tail)]
         if count <= MANY_STARTS:
             starts += [problem.fit(shape, tolerance=1e-3) for shape in _shapes(problem, constant.tail, p)]
-        solutions = [problem.result(problem.solve(start)) for start in starts]
+        solutions = [problem.result(problem.solve(start, knots)) for start in starts]
         best = min([best, *filter(None, solutions)], key=lambda budgets: budgets.expected_error(p, error))
         errors.append(best.expected_error(p, error))
         improved = [later < earlier * (1.0 - IMPROVEMENT) for earlier, later in pairwise(errors)]
@@ -100,10 +103,7 @@ class Endless(LeastError):
     def __init__(self, alpha: float, backward, forward, p: float, power: int, count: int):
         weights = p * (1.0 - p) ** np.arange(count + 1)
         weights[-1] /= p
-        knots = np.append(np.arange(min(count, EACH)), count)
-        if count > EACH:
-            knots = np.append(knots, np.rint(np.geomspace(EACH, count - 1, 12)).astype(int))
-        super().__init__(alpha, weights, power, np.unique(knots))
+        super().__init__(alpha, weights, power)
         self.sides = backward, forward
         self.backward, self.forward = (Recursion([loss] * count) for loss in self.sides)
         # for a larger tail, the supremum of one side alone exceeds alpha
@@ -119,12 +119,11 @@ class Endless(LeastError):
             count -= 1
         return EndlessBudgets(budgets[:count], tail)
 
-    def tpl(self, budgets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        change = budgets[:, None] * self.spread
+    def tpl(self, budgets: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         tail, dtail = budgets[-1], change[-1]
         (limit_b, slope_b), (limit_f, slope_f) = (_supremum(loss, tail) for loss in self.sides)
         if not np.isfinite(limit_b + limit_f):
-            return np.full(budgets.size + 1, np.inf), np.zeros((budgets.size + 1, self.knots.size))
+            return np.full(budgets.size + 1, np.inf), np.zeros((budgets.size + 1, change.shape[1]))
         bpl, dbpl = self.backward.ascend(budgets, change)
         # Backwards in time FPL starts from its supremum, which takes the place of the last budget.
         from_end, change_f = budgets[::-1].copy(), change[::-1].copy()
@@ -153,11 +152,5 @@ def _shapes(problem: Endless, constant: float, p: float) -> Iterator[np.ndarray]
     yield (1.0 - p) ** (np.arange(size) / (1 + problem.power))
 
 
-def _checked_probability(p) -> float:
-    p = check_probability(p, "stopping_probability")
-    if p in (0.0, 1.0):
-        raise ValueError(
-            f"stopping_probability must lie strictly between 0 and 1, found {p:g}; "
-            "for a known number of releases use allocate_optimally"
-        )
-    return p
+def _probability(p: float) -> float:
+    return check_probability(p, "stopping_probability", zero=False, one=False)
