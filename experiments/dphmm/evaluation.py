@@ -1,11 +1,7 @@
-"""The evaluation of [5] (section 8): degree of protection, error and runtime along trajectories.
+"""The evaluation of [5] (section 8): degree of protection, error and runtime along trajectories."""
 
-`evaluate` releases each trajectory under one policy, once for each budget, and records for each timestamp
-what Figs. 10 to 13 average.
-"""
-
-import timeit
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import product
 from time import process_time
 from typing import Any
@@ -17,6 +13,7 @@ from scipy.spatial.distance import cdist
 
 from experiments.claims import mean_with_interval
 from experiments.dphmm.mobility import MobilityModel
+from experiments.timing import cpu_seconds
 from tplrepro.dphmm.data_release import KEPT, DataRelease, release
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.dphmm.protection import degree_of_protection
@@ -32,11 +29,10 @@ def compare(
     seed: int,
     kept: int = KEPT,
 ) -> pd.DataFrame:
-    """`evaluate` of the three methods of section 8 on each model, for each budget.
+    """`evaluate` of the three methods of section 8 on each model, with data and method in front of the rows.
 
     `models` are given by name, and `radii` (r of G_util, km) by its first word, the data set. The baseline
-    DPLS is a complete graph on the delta-location set. The rows are those of `evaluate`, with data and
-    method in front.
+    DPLS is a complete graph on the delta-location set.
     """
     tables: dict[tuple, pd.DataFrame] = {}
     for name, model in models.items():
@@ -60,16 +56,14 @@ def evaluate(
     excluded_probability: float | None = None,
     *,
     seed: int,
-    method: str = "greedy",
     kept: int = KEPT,
 ) -> pd.DataFrame:
     """Release all trajectories of a model under one policy, by the planar isotropic mechanism of section 8.
 
-    `excluded_probability`, `method` and `kept` are as in `DataRelease`: with kept = 0 each release finds
-    its protection anew, as Algorithm 2 is printed. Trajectory i draws from the generator of (seed, i),
-    whatever the policy and the budget. A row for each trajectory, budget and timestamp: trajectory,
-    epsilon, time (from 1); released, False where only one state is possible, without any value; possible:
-    |C_t|; degree_of_protection of the true state or of its surrogate; error: ||z - f(s)||_2, km;
+    Trajectory i draws from the generator of (seed, i), whatever the policy and the budget. With kept = 0 each
+    release finds its protection anew, as Algorithm 2 is printed. A row for each trajectory, budget and timestamp:
+    trajectory, epsilon, time (from 1); released, False where only one state is possible, without any value;
+    possible: |C_t|; degree_of_protection of the true state or of its surrogate; error: ||z - f(s)||_2, km;
     added_edges; CPU seconds of the release.
     """
     f, rows = model.answers, []
@@ -78,7 +72,6 @@ def evaluate(
         f,
         model.transitions,
         mechanism="planar isotropic",
-        method=method,
         excluded_probability=excluded_probability,
         skip=True,
         kept=kept,
@@ -139,26 +132,24 @@ def ahead_over_time(by_time: pd.DataFrame, one: str, other: str) -> dict[str, li
     return results
 
 
-def time_growth(sizes: Iterable[int], epsilon: float, *, seed: int, repeats: int = 5) -> pd.DataFrame:
+def time_growth(sizes: Iterable[int], epsilon: float, *, seed: int) -> pd.DataFrame:
     """CPU seconds of one release, all of n states equally likely, on a square grid with G_trs and with G_cplt.
 
-    A row for each of the `sizes`: states, G_trs, complete; the fastest of `repeats` after a warm-up.
+    A row for each of the `sizes`: states, G_trs, complete.
     """
-
-    def seconds(policy: PolicyGraph, answers: np.ndarray, transitions: TransitionMatrix) -> float:
-        n, rng = policy.n_states, np.random.default_rng(seed)
-
-        def first_release() -> None:
-            next(release([0], policy, answers, epsilon, transitions, np.full(n, 1 / n), rng=rng))
-
-        return min(timeit.repeat(first_release, number=1, repeat=repeats + 1, timer=process_time)[1:])
-
     rows = []
     for n in sizes:
-        grid = grid_of_states(n)
-        policies = {"G_trs": PolicyGraph.transition(grid[1]), "complete": PolicyGraph.complete(n)}
-        rows.append({"states": n} | {name: seconds(policy, *grid) for name, policy in policies.items()})
+        answers, transitions = grid_of_states(n)
+        row: dict[str, float] = {"states": n}
+        for name, policy in (("G_trs", PolicyGraph.transition(transitions)), ("complete", PolicyGraph.complete(n))):
+            given = [0], policy, answers, epsilon, transitions, np.full(n, 1 / n)
+            row[name] = cpu_seconds(partial(_first_release, given, seed))[1]
+        rows.append(row)
     return pd.DataFrame(rows)
+
+
+def _first_release(given: tuple, seed: int) -> None:
+    next(release(*given, rng=np.random.default_rng(seed)))
 
 
 def grid_of_states(n_states: int, reach: float = 1.5) -> tuple[np.ndarray, TransitionMatrix]:

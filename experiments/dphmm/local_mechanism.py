@@ -15,9 +15,7 @@ class LocalMechanism:
 
     It is epsilon-LocalDP (Definition 11.1 of [5]), but the shape of its noise depends on the secret: where
     neighbourhoods span different lines, K-norm noise tells which one it lies on, and with it the state.
-    Laplace noise fills the space, but its scale differs, and far from the answers the likelihood ratio
-    exceeds every bound. Parameters as in `KNormMechanism`, but each possible state has a neighbour;
-    `mechanism` is "k-norm", "laplace" or "planar isotropic", and `mechanisms` holds that of each state.
+    Parameters are those of `KNormMechanism`, and `mechanisms` holds that of each possible state.
 
     Example 11.2 of [5]: the value released for s_4 (index 3) lies on the line through f(s_4) and f(s_6).
 

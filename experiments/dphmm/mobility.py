@@ -3,10 +3,8 @@
 The paper learns a chain from all trajectories of Geolife within Beijing's 3rd ring (cells of 0.34 km) and of
 Gowalla in Los Angeles (0.89 km), and follows 20 trajectories of 100 timestamps. It does not say how long a
 timestamp is, how long a position holds, how large Los Angeles is, nor what is known at the start. Here
-Geolife is taken at fixed steps and Gowalla check-in by check-in, for several steps, gaps and boxes. The chain
-is the maximum-likelihood estimate over the largest set of cells that all reach each other, and the cell
-before the first timestamp is public, so that possible states are few at first and become many, as section
-8.1 reports.
+Geolife is taken at fixed steps and Gowalla check-in by check-in. The chain is the maximum-likelihood estimate
+over the largest set of cells that all reach each other, and the cell before the first timestamp is public.
 """
 
 from collections.abc import Sequence
@@ -44,12 +42,11 @@ def recorded_models(
     stand_ins: dict[str, int],
     seed: int,
 ) -> tuple[dict[str, MobilityModel], dict]:
-    """The models of Geolife and Gowalla, from the recorded files or, where there are none, from synthetic stand-ins.
+    """The models of Geolife and Gowalla by the names of `names_of`, and the record of their data.
 
     There is a model of Geolife for each of the `cuts`, such as "10s/20s": the time between two timestamps,
     and how long a position holds; and one of Gowalla for each of the `boxes` (south, north, west, east).
-    `stand_ins` are numbers of users. Returns the models by the names of `names_of`, and the record of their
-    data.
+    `stand_ins` are the numbers of users of the stand-ins of missing files.
     """
     arguments: list[dict] = [
         {"cell_km": 0.34, "step": step, "max_gap": gap} for step, gap in (cut.split("/") for cut in cuts)
@@ -82,13 +79,7 @@ def mobility_model(sequences: Sequences, centres: ArrayLike, n_trajectories: int
     """Estimate a chain and choose trajectories from sequences of cells with centres (n, 2), km.
 
     There are at most `n_trajectories`, of horizon + 1 states: of the longest sequence of each user the
-    longest ones. ValueError if none is long enough.
-
-    >>> walk = np.array([0, 1, 2, 1, 0, 1, 3])
-    >>> sequences = Sequences(walk, np.array([0, 7]), np.arange(4), np.array([9]))
-    >>> model = mobility_model(sequences, np.arange(8.0).reshape(4, 2), n_trajectories=5, horizon=4)
-    >>> model.trajectories.tolist(), len(model.answers)
-    ([[0, 1, 2, 1, 0]], 3)
+    longest ones.
     """
     counts, _ = count_transitions(sequences)
     _, component = connected_components(counts, connection="strong")

@@ -32,7 +32,10 @@ CALLS = [
     (lambda: TransitionMatrix(EYE, states={"a", "b"}), "states must be labels, found .* no order"),
     (lambda: markov.as_sequences([[0, 1]], states=5), "states must be labels, found 5"),
     (lambda: arrays([0, 1], [0, 2], [1, 1], [1]), "distinct, found 1 more than once"),
-    (lambda: TransitionMatrix(pd.DataFrame(EYE, columns=["a", "b"])), r"states \[0, 1\] as labels once each, found \['a', "),
+    (
+        lambda: TransitionMatrix(pd.DataFrame(EYE, columns=["a", "b"])),
+        r"states \[0, 1\] as labels once each, found \['a', ",
+    ),
     (lambda: TransitionMatrix(SPARSE * 0.5), "rows must sum to 1 .* found 0.5 in row 0"),
     (lambda: TransitionMatrix(SPARSE * -1.0), "not be negative, found -1"),
     (lambda: TransitionMatrix(SPARSE, background=-0.1), "background.*found -0.1"),

@@ -113,7 +113,7 @@ def test_compare_and_growth(model):
     part = table[table["method"] == "DPLS"]
     values = [each["value"] for each in found["grid, DPLS: error"]]
     assert values == pytest.approx([part["error"].mean(), 2 * part["error"].mean()])
-    growth = evaluation.time_growth([9, 16], 1.0, seed=0, repeats=1)
+    growth = evaluation.time_growth([9, 16], 1.0, seed=0)
     assert growth["states"].tolist() == [9, 16]
     assert (growth[["G_trs", "complete"]] > 0).all(axis=None)
 
