@@ -2,18 +2,17 @@
 
 Two states, two releases. A first release that is rarely informative is followed either by randomised response
 or by a release that reveals the state with a small probability. Each plan by itself is (epsilon, delta)-DP_T;
-choosing the plan by the first output is not.
+choosing the plan by the first output is not. A release is its law (2, outputs) given each state.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
 
 
-@dataclass(frozen=True)
-class Plans:
-    """The laws (2, outputs) of the first release and of the second one in either plan."""
+class Plans(NamedTuple):
+    """The laws of the first release and of the second one in either plan."""
 
     first: np.ndarray
     response: np.ndarray
@@ -22,24 +21,31 @@ class Plans:
 
 def plans(epsilon: float, delta: float, backward: np.ndarray, forward: np.ndarray, *, second: float) -> Plans:
     """Two plans that each have exactly `delta` at `epsilon` (nats); randomised response has the budget `second`."""
-    response = randomised_response(second)
+    truth = 1.0 / (1.0 + np.exp(-second))
+    response = np.array([[truth, 1.0 - truth], [1.0 - truth, truth]])
 
-    def response_delta(share: float) -> float:
-        return largest_delta(epsilon, rare(share, epsilon), [response] * 3, backward, forward)
+    def rare(share: float) -> np.ndarray:
+        """With probability `share`, likelihoods that differ by epsilon; otherwise an output that tells nothing."""
+        unlikely = share * np.exp(-epsilon)
+        rest = 1.0 - share - unlikely
+        return np.array([[share, unlikely, rest], [unlikely, share, rest]])
 
-    first = rare(brentq(lambda share: response_delta(share) - delta, delta / 10, 0.3, xtol=1e-18), epsilon)
+    def revealing(probability: float) -> np.ndarray:
+        """The state with a probability, otherwise nothing."""
+        return np.array([[probability, 0.0, 1.0 - probability], [0.0, probability, 1.0 - probability]])
 
-    def reveal_delta(probability: float) -> float:
-        return largest_delta(epsilon, first, [revealing(probability)] * 3, backward, forward)
+    def excess(first: np.ndarray, after: np.ndarray) -> float:
+        return largest_delta(epsilon, first, [after] * 3, backward, forward) - delta
 
-    probability = brentq(lambda p: reveal_delta(p) - delta, 0.0, 0.3, xtol=1e-18)
-    return Plans(first, response, revealing(probability))
+    first = rare(brentq(lambda share: excess(rare(share), response), delta / 10, 0.3, xtol=1e-18))
+    reveal = revealing(brentq(lambda probability: excess(first, revealing(probability)), 0.0, 0.3, xtol=1e-18))
+    return Plans(first, response, reveal)
 
 
 def largest_delta(
     epsilon: float, first: np.ndarray, second: list[np.ndarray], backward: np.ndarray, forward: np.ndarray
 ) -> float:
-    """The largest delta of both outputs about either time; second[o] (2, outputs) follows the first output o."""
+    """The largest delta of both outputs about either time; second[o] follows the first output o."""
     outputs = range(first.shape[1])
     about_first = np.hstack([first[:, [o]] * (forward @ second[o]) for o in outputs])
     about_second = np.hstack([(backward @ first)[:, [o]] * second[o] for o in outputs])
@@ -47,21 +53,3 @@ def largest_delta(
         law[order] - np.exp(epsilon) * law[1 - order] for law in (about_first, about_second) for order in (0, 1)
     )
     return max(float(np.maximum(excess, 0.0).sum()) for excess in excesses)
-
-
-def rare(share: float, epsilon: float) -> np.ndarray:
-    """With probability `share`, likelihoods that differ by epsilon; otherwise an output that tells nothing."""
-    unlikely = share * np.exp(-epsilon)
-    rest = 1.0 - share - unlikely
-    return np.array([[share, unlikely, rest], [unlikely, share, rest]])
-
-
-def randomised_response(epsilon: float) -> np.ndarray:
-    """The state with odds of e^epsilon."""
-    truth = 1.0 / (1.0 + np.exp(-epsilon))
-    return np.array([[truth, 1.0 - truth], [1.0 - truth, truth]])
-
-
-def revealing(probability: float) -> np.ndarray:
-    """The state with a probability, otherwise nothing."""
-    return np.array([[probability, 0.0, 1.0 - probability], [0.0, probability, 1.0 - probability]])

@@ -1,9 +1,8 @@
 """Does the plan that a report recommends keep its promise against an adversary who knows the truth?
 
-Each simulated data set has a known truth: a chain of order 0, 1 or 2, a mixture of two kinds of users, a
-chain that drifts over the releases, or a chain of many states. The truth gives the exact TPL of budgets, the
-largest over users. At order 2 two chains alternate, so that a place depends on the place before the last one,
-and every other release depends on a place; where a chain drifts, the releases span the same time as the data.
+Each simulated data set has a known truth, which gives the exact TPL of budgets, the largest over users. At
+order 2 two chains alternate, so that every other release depends on a place; where a chain drifts, the
+releases span the same time as the data.
 """
 
 from dataclasses import dataclass
@@ -34,8 +33,6 @@ class Outcome:
 
     kind: str
     alpha: float
-    states: int
-    steps: int
     doubted: bool  # a check doubts or refuses the model
     withheld: bool
     composed: bool  # the model's plan is α/T
@@ -83,8 +80,6 @@ def simulated(kind: str, rng: np.random.Generator) -> Outcome:
     return Outcome(
         kind,
         alpha,
-        n,
-        advice.size["steps"],
         doubted=advice.withheld or any(check.verdict != "fine" for check in advice.checks[:3]),
         withheld=advice.withheld,
         composed=model.scheme == COMPOSED,

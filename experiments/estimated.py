@@ -17,11 +17,7 @@ def budget(level: float, backward, forward) -> float:
 
 
 def budgets_by_method(level: float, counts: np.ndarray, confidence: float, draws: int, *, rng) -> dict[str, float]:
-    """The budget of each method from counts of steps (n, n), of which each row has the same sum.
-
-    They are the observed shares, Laplacian smoothing, the smallest budget over bootstrap samples and over
-    draws of two posteriors, and the confidence sets of both sides, which share the error probability.
-    """
+    """The budget of each method from counts of steps (n, n), of which each row has the same sum."""
 
     def of_counts(table, smoothing):
         return budget(level, *(tpl.TransitionMatrix.from_counts(side, smoothing) for side in (table.T, table)))

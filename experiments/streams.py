@@ -43,21 +43,15 @@ def strategies(horizon: int, window: int | None = None) -> list[Strategy]:
     often = (after - time + 1).astype(float)
     direct = Strategy("each answer", ones, often, often, below[after] - below[time - 1])
     nodes = [nodes_between(stop - size, stop) for stop, size in zip(time.tolist(), width.tolist(), strict=True)]
-    tree = Strategy("binary tree", np.array(nodes, dtype=float), *levels(horizon))
+    matrix = tree_matrix(horizon)
+    number, together = matrix.sum(axis=0), matrix.T @ matrix.sum(axis=1)
+    tree = Strategy("binary tree", np.array(nodes, dtype=float), number, number, together)
     if window is not None:
         return [each, direct, tree]
     root = np.cumprod(np.concatenate(([1.0], (2.0 * time[:-1] - 1.0) / (2.0 * time[:-1]))))
     sums, squares = np.cumsum(root), np.cumsum(root**2)
     together = fftconvolve(sums, root[::-1])[horizon - 1 :]
     return [each, direct, tree, Strategy("square root", squares, sums[::-1], squares[::-1], together)]
-
-
-def levels(horizon: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """In how many complete nodes of a binary tree over 0..T-1 each time is, twice, and the sum of their sizes, (T,)."""
-    time = np.arange(horizon)
-    complete = np.array([(time >> k) + 1 << k <= horizon for k in range(horizon.bit_length())])
-    number = complete.sum(axis=0, dtype=float)
-    return number, number, 2.0 ** np.arange(len(complete)) @ complete
 
 
 def nodes_between(start: int, stop: int) -> int:
@@ -92,8 +86,8 @@ def gaussian_noise_at(
 ) -> float:
     """The least standard deviation of the noise that keeps (level, delta) at every time, by the better of two bounds.
 
-    These are the event-level budgets, whose TPL must be `level`, and, for any correlation, the whole series
-    together. `chain` has the loss functions of both sides.
+    These are the event-level budgets, whose TPL by the loss functions `chain` must be `level`, and, for any
+    correlation, the whole series together.
     """
     mu = gaussian_mu(level, delta)
 

@@ -1,9 +1,4 @@
-"""CPU time of calls, for the figures of running times.
-
-CPU seconds of this process and its children, such as CBC: other work on the machine does not count, and every
-thread does. The first call is a warm-up, and its time counts only if it is long: a short call is repeated
-until a round of calls takes far longer than the resolution of the clock.
-"""
+"""CPU time of calls, for the figures of running times: that of all threads and of children, such as CBC."""
 
 import resource
 from collections.abc import Callable
@@ -14,9 +9,10 @@ LONG, SHORTEST_ROUND = 0.2, 0.005  # seconds
 
 
 def cpu_seconds(call: Callable[[], Any]) -> tuple[Any, float]:
-    """The result of `call`, and its CPU seconds: the mean over the fastest of several rounds of calls.
+    """The result of `call`, and its CPU seconds.
 
-    A call of 0.2 seconds or more is made once.
+    The first call is a warm-up, whose time counts only if it is `LONG`. A shorter call is repeated until a
+    round of calls takes far longer than the resolution of the clock; the fastest of three rounds counts.
 
     >>> value, seconds = cpu_seconds(lambda: sum(range(1000)))
     >>> value, seconds < 0.001
