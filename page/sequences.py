@@ -23,7 +23,7 @@ from experiments.datasets.preparation import prepare
 from page.matrices import MAX_STATES
 from page.text import cells_of_lines, check_most, decode, number
 from tplrepro.datasets import read_sequences
-from tplrepro.datasets.observations import column_names
+from tplrepro.datasets.files import column_names
 from tplrepro.datasets.table import USUAL_NAMES, find_columns, plain_name, whole_numbers
 from tplrepro.markov.sequences import Sequences, as_sequences, count_transitions
 from tplrepro.markov.transition import TransitionMatrix

@@ -69,6 +69,12 @@ ISO_TIME = (
     r" *([0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{4}/[0-9]{2}/[0-9]{2})"
     r"([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?( ?(Z|[-+][0-9]{2}(:?[0-9]{2})?))?)?"
 )
+CLOCK = r"\d?\d:\d\d(:\d\d)?( [AP]M)?"  # a time of day alone
+OFFSET = r"(\d:\d\d\S*?)\s*(?:Z|[+-]\d\d(?::?\d\d)?)$"  # after a time of day
+LOCAL = {"time": "clock of time", "until": "clock of until"}  # instants -> the local clock there, where it differs
+UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # in a second
+LATEST = 1e11  # seconds since 1970: the year 5138
+Place = Callable[[int], str]  # a row -> where it stands, for messages
 WITH_DIGIT = "(?s).*[0-9].*"  # unlike "now" and "today", which pandas accepts in any format
 FIRST_TIME, LAST_TIME = np.datetime64("1000-01-01", "us"), np.datetime64("9998-12-31", "us")
 
@@ -147,8 +153,8 @@ def read_header(path: str | Path, separator: str | None = None) -> tuple[str, li
 def table_blocks(
     path: str | Path,
     wanted: Mapping[str, Hashable],
-    types: Mapping[str, pa.DataType],
-    defects: Defects,
+    types: Mapping[str, pa.DataType] | None = None,
+    defects: Defects | None = None,
     *,
     separator: str | None = None,
     quotes: bool = True,
@@ -160,6 +166,8 @@ def table_blocks(
     If a column is given by number, the file has no header. Other arguments as in `find_columns` and
     `read_rows`.
     """
+    types = TYPES if types is None else types
+    defects = defects or Defects("as many fields as in line 1, any with a quote in quotes, and numbers as degrees")
     separator, names, kind = read_header(path, separator)
     # On a command line, numbers are positions of columns, unless the header has all of them.
     digits = {given for given in wanted.values() if isinstance(given, str) and given.isdecimal()}
@@ -176,28 +184,14 @@ def table_blocks(
         yield rows
 
 
-def rows_of_table(path: str | Path, wanted: Mapping[str, Hashable], **options: Any) -> Iterator[Rows]:
-    """The columns of a CSV file with the usual types, block by block; see `table_blocks`."""
-    defects = Defects("as many fields as in line 1, any with a quote in quotes, and numbers as degrees")
-    return table_blocks(path, wanted, TYPES, defects, **options)
-
-
 def line_of(row: int, path: str | Path, wanted: Mapping[str, Hashable], **options: Any) -> int:
     """The line of a row; the file is read again, because its text is not kept."""
     with warnings.catch_warnings(action="ignore"):
-        for rows in rows_of_table(path, wanted, **options):
+        for rows in table_blocks(path, wanted, **options):
             if row < len(rows):
                 return rows.place(row)[1]
             row -= len(rows)
     raise DataFormatError(f"the file must stay as it is while it is read, found {row} rows fewer; read it again", path)
-
-
-def read_table(
-    path: str | Path, wanted: Mapping[str, Hashable], **options: Any
-) -> tuple[pa.Table, Callable[[int], int]]:
-    """The columns of a CSV file in one table, and a function that gives the line of a row; see `table_blocks`."""
-    blocks = [rows.table for rows in rows_of_table(path, wanted, **options)]
-    return pa.concat_tables(blocks), lambda row: line_of(row, path, wanted, **options)
 
 
 def read_counts(path: str | Path) -> pd.DataFrame:
@@ -206,17 +200,6 @@ def read_counts(path: str | Path) -> pd.DataFrame:
     content = b"".join(file_blocks(path, lambda: 1)).removeprefix(MARK)
     has_decimal_comma = separator != "," and re.search(rb"\d,\d", content) and not re.search(rb"\d\.\d", content)
     return pd.read_csv(BytesIO(content), sep=separator, decimal="," if has_decimal_comma else ".")
-
-
-def likely_format(text: str) -> str:
-    """The `time_format` that a text seems to follow, or an example of such a format.
-
-    >>> likely_format("03.08.2022 10:00"), likely_format("8/31/2022")
-    ('%d.%m.%Y %H:%M', '%m/%d/%Y')
-    """
-    with warnings.catch_warnings(action="ignore"):  # pandas says that it swaps day and month
-        is_year_first = re.match("[0-9]{4}", text) is not None
-        return guess_datetime_format(text, dayfirst=not is_year_first) or "%d.%m.%Y %H:%M"
 
 
 def whole_numbers(labels: list[str]) -> list[str] | list[int]:
@@ -270,3 +253,83 @@ def _uniform_times(text: pa.Array) -> np.ndarray | None:
             with suppress(pa.ArrowInvalid):
                 return text.cast(pa.timestamp(unit, zone)).cast(pa.timestamp(unit)).to_numpy(zero_copy_only=False)
     return None
+
+
+def with_instants(
+    block: pd.DataFrame, time_format: str | None, place: Place, kinds: dict[str, tuple[bool, bool]]
+) -> pd.DataFrame:
+    """The block with instants for times, and the local clock where it differs; `kinds` holds the kinds so far."""
+    block = block.copy(deep=False)
+    if "clock" in block:
+        block["time"] = block["time"].astype(str) + " " + block.pop("clock").astype(str)
+    for name in block.columns.intersection([*LOCAL]):
+        check_filled(block[name], name, place)
+        texts = block[name]
+        instants, clock = _times(texts, time_format, place)
+        kind = instants.dtype.kind == "M", clock is instants
+        if kinds.setdefault(name, kind) != kind:
+            raise _unlike_times(str(texts.iloc[0]), time_format, place(0))
+        block[name] = instants
+        if clock is not instants:
+            block[LOCAL[name]] = clock
+    return block
+
+
+def check_filled(column: pd.Series, name: str, place: Place) -> None:
+    """ValueError for a missing value."""
+    missing = column.isna().to_numpy()
+    if missing.any():
+        raise ValueError(f"{name} must not be empty, found nothing in {place(int(np.argmax(missing)))}; drop it")
+
+
+def _times(column: pd.Series, time_format: str | None, place: Place) -> tuple[np.ndarray, np.ndarray]:
+    """Instants, which order the observations, and local clock times, which determine the time steps."""
+    if isinstance(column.dtype, pd.ArrowDtype):
+        column = pa.array(column).to_pandas()
+    if isinstance(column.dtype, pd.DatetimeTZDtype):
+        return column.dt.tz_convert(None).to_numpy(), column.dt.tz_localize(None).to_numpy()
+    if column.dtype.kind in "iufM":
+        return (column.to_numpy(),) * 2
+    texts, form = column.astype(str), time_format or "ISO8601"
+    numbers = None if time_format else parse_numbers(texts)
+    if numbers is not None:
+        return numbers, numbers
+    instants = clock = parse_times(texts, form)
+    text = pa.array(texts, pa.string())
+    has_offset = pa.compute.match_substring_regex(text, OFFSET).to_numpy(zero_copy_only=False)
+    if has_offset.any():
+        there = pa.compute.replace_substring_regex(text, OFFSET, r"\1").to_pandas()
+        clock = parse_times(there, form.replace("%z", "").strip())
+    wrong = np.isnat(instants) | np.isnat(clock) | (has_offset != has_offset[0])
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        raise _unlike_times(texts.iloc[first], time_format, place(first))
+    return instants, clock
+
+
+def _unlike_times(text: str, time_format: str | None, place: str) -> ValueError:
+    """The error for a time that cannot be read, or that is not like the others."""
+    remedy = "join the columns of the date and of this time of day, such as time='date+time'"
+    if not re.fullmatch(CLOCK, text):
+        with warnings.catch_warnings(action="ignore"):  # pandas says that it swaps day and month
+            is_day_first = re.match("[0-9]{4}", text) is None
+            likely = guess_datetime_format(text, dayfirst=is_day_first) or "%d.%m.%Y %H:%M"
+        remedy = f"give such as time_format={likely!r}"
+    return ValueError(
+        f"times must all be numbers, or in the format {time_format or 'ISO8601'}, all with an offset from UTC or all "
+        f"without, found {text!r} in {place}; {remedy}"
+    )
+
+
+def seconds_of(times: np.ndarray, place: Place, unit: str | None) -> np.ndarray:
+    """Times that are numbers of a unit, as seconds; an error if they would be centuries away."""
+    far = np.abs(times.astype(float)) > LATEST
+    if unit is None and far.any():
+        first = int(np.argmax(far))
+        likely = next((name for name, many in UNITS.items() if abs(times[first]) / many <= LATEST), "ns")
+        raise ValueError(
+            f"times that are numbers must be seconds, found {times[first]} in {place(first)}, after the year 5000; "
+            f"give time_unit={likely!r} for {likely} since 1970"
+        )
+    many = UNITS[unit or "s"]
+    return times if many == 1 else times.astype(float) / many

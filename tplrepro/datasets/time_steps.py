@@ -9,7 +9,6 @@ Times are time stamps in UTC, or seconds as numbers. They order the reports exac
 """
 
 from datetime import timedelta
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -43,29 +42,6 @@ def fixed_steps(
     >>> [s.tolist() for s in fixed_steps(reports, step=5, max_gap=10)]
     [[0, 1, 1, 0, 0], [1]]
     """
-    group, users, states, begin, lengths = _steps_of_reports(frame, step, max_gap, state, user)
-    source = np.repeat(np.arange(len(states)), lengths)
-    stops = np.cumsum(lengths)
-    index = np.arange(len(source)) - np.repeat(stops - lengths, lengths) + begin[source]
-    breaks = (np.diff(index) != 1) | (np.diff(group[source]) != 0)
-    return _sequences(states[source], group[source], breaks, users)
-
-
-def held_steps(
-    frame: pd.DataFrame, step: str | float | timedelta, max_gap: str | float | timedelta | None = None
-) -> int:
-    """How many states of `fixed_steps` are held from an earlier step, without a report of their own.
-
-    >>> reports = pd.DataFrame({"user": 1, "time": [0.0, 4.0, 11.0, 31.0], "cell": [5, 6, 5, 6]})
-    >>> held_steps(reports, step=5, max_gap=10), held_steps(reports, step=5)
-    (2, 0)
-    """
-    *_, lengths = _steps_of_reports(frame, step, max_gap, "cell", "user")
-    return int(np.maximum(lengths - 1, 0).sum())
-
-
-def _steps_of_reports(frame: pd.DataFrame, step: Any, max_gap: Any, state: str, user: str | list[str]) -> tuple:
-    """User codes, users and states of the sorted reports, the first step of each and the number of its steps."""
     times, group, users, states = _reports(frame, state, user)
     ticks, second = _ticks(times)
     step = _duration(step, "step", second)
@@ -74,7 +50,11 @@ def _steps_of_reports(frame: pd.DataFrame, step: Any, max_gap: Any, state: str, 
     begin = -(-ticks // step)  # the first step at or after the report
     end = np.minimum(np.where(last, begin, -(-np.append(ticks[1:], 0) // step) - 1), (ticks + max_gap) // step)
     lengths = np.where(states == OUTSIDE, 0, np.maximum(end - begin + 1, 0))
-    return group, users, states, begin, lengths
+    source = np.repeat(np.arange(len(states)), lengths)
+    stops = np.cumsum(lengths)
+    index = np.arange(len(source)) - np.repeat(stops - lengths, lengths) + begin[source]
+    breaks = (np.diff(index) != 1) | (np.diff(group[source]) != 0)
+    return _sequences(states[source], group[source], breaks, users)
 
 
 def observed_sequences(

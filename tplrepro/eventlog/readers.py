@@ -15,13 +15,15 @@ from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from pyexpat import ExpatError, ParserCreate
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.compute
 
 from tplrepro.datasets.reading import DataFormatError, Defects, Place, describe_content, file_blocks, finish
-from tplrepro.datasets.table import parse_times, read_table
+from tplrepro.datasets.table import line_of, parse_times, table_blocks
 from tplrepro.eventlog.log import ACTIVITY, CASE, TIMESTAMP
 from tplrepro.validation import check_choice
 
@@ -106,9 +108,11 @@ def read_csv(
     for name in columns or {}:
         check_choice(name, "columns", COLUMNS)
     wanted = dict.fromkeys(COLUMNS) | (columns or {})
-    table, line = read_table(path, wanted, separator=separator, argument="columns=")
+    options: dict[str, Any] = {"separator": separator, "argument": "columns="}
+    table = pa.concat_tables([rows.table for rows in table_blocks(path, wanted, **options)])
     events = pd.DataFrame({name: pyarrow.compute.fill_null(table[name], "").to_pandas() for name in wanted})
     remedy = "check the file, or pass columns= or time_format="
+    line = partial(line_of, path=path, wanted=wanted, **options)
     return as_log(path, "row", events, line, strict=strict, remedy=remedy, time_format=time_format)
 
 
