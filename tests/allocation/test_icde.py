@@ -1,9 +1,8 @@
 """Algorithms 2 and 3 of [2], searched over alpha^B as its section V tells, against the package's allocation.
 
-Only the prose of the two algorithms survives: choose alpha^B; find the rows' sums q and d by Algorithm 1 at that
-leakage; solve Theorem 5 for the budget that has the supremum alpha^B; the rest of alpha goes to alpha^F, whose budget
-is found in the same way; change alpha^B until both budgets agree. Everything below is plain Python on single floats and
-shares no code with the package.
+Only their prose survives: choose alpha^B; find the rows' sums q and d by Algorithm 1 at that leakage; solve Theorem 5
+for the budget that has the supremum alpha^B; the rest of alpha goes to alpha^F, whose budget is found in the same way;
+change alpha^B until both agree. Plain Python on single floats that shares no code with the package.
 """
 
 from itertools import permutations
@@ -45,14 +44,18 @@ def theorem_5(q, d, epsilon):
     return log((1 - q) * growth / (1 - q * growth)) if q * growth < 1 else inf
 
 
+def bisected(within, alpha):
+    low, high = 0.0, alpha
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if within(middle) else (low, middle)
+    return low
+
+
 def budget_with_supremum(rows, alpha):
     """Solve Theorem 5 for epsilon, with q and d from Algorithm 1 at the supremum itself."""
     _, q, d = algorithm_1(rows, alpha)
-    low, high = 0.0, alpha
-    for _ in range(80):
-        epsilon = (low + high) / 2
-        low, high = (epsilon, high) if theorem_5(q, d, epsilon) <= alpha else (low, epsilon)
-    return low
+    return bisected(lambda epsilon: theorem_5(q, d, epsilon) <= alpha, alpha)
 
 
 def budget_between(rows, alpha):
@@ -62,13 +65,14 @@ def budget_between(rows, alpha):
 
 def search(alpha, backward, forward, budget):
     """Change alpha^B until the budgets of both sides agree; alpha^B, alpha^F and that budget."""
-    low, high = 0.0, alpha
-    for _ in range(80):
-        alpha_b = (low + high) / 2
+
+    def rest(alpha_b):
         epsilon_b = budget(backward, alpha_b)
         alpha_f = alpha - alpha_b + epsilon_b
-        epsilon_f = budget(forward, alpha_f)
-        low, high = (alpha_b, high) if epsilon_b < epsilon_f else (low, alpha_b)
+        return epsilon_b, alpha_f, budget(forward, alpha_f)
+
+    alpha_b = bisected(lambda alpha_b: rest(alpha_b)[0] < rest(alpha_b)[2], alpha)
+    epsilon_b, alpha_f, epsilon_f = rest(alpha_b)
     return alpha_b, alpha_f, min(epsilon_b, epsilon_f)
 
 

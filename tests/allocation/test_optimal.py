@@ -96,7 +96,7 @@ def test_a_global_optimiser_does_not_do_better_for_five_releases(alpha, seed):
     assert found.fun <= optimal * (1 + 1e-2)
 
 
-@given(problems(), st.sampled_from([2, 3, 5, 8, 30]), st.integers(0, 2**32 - 1))
+@given(problems(), st.sampled_from([1, 2, 3, 5, 8, 30]), st.integers(0, 2**32 - 1))
 @settings(max_examples=8)
 def test_tight_and_never_worse_than_the_published_budgets(problem, horizon, seed):
     alpha, backward, forward = problem
@@ -124,14 +124,6 @@ def test_under_the_strongest_correlation_the_budgets_share_alpha(error, exponent
     assert budgets == pytest.approx(expected, rel=1e-5)
     equal = tpl.allocate_optimally(2.0, np.eye(3), None, 200, error=error)
     assert equal == pytest.approx(np.full(200, 0.01), rel=1e-5)
-
-
-def test_one_release_and_time_reversed():
-    assert tpl.allocate_optimally(0.7, BACKWARD, FORWARD, 1).tolist() == [0.7]
-    assert tpl.allocate_optimally(0.7, BACKWARD, FORWARD, 9, times=[4]).tolist() == [0.7]
-    equal = tpl.allocate_optimally(1.0, BACKWARD, FORWARD, 6)
-    assert equal.tolist() == tpl.allocate_optimally(1.0, BACKWARD, FORWARD, 6).tolist()
-    assert tpl.allocate_optimally(1.0, FORWARD, BACKWARD, 6)[::-1] == pytest.approx(equal, rel=1e-5)
 
 
 @pytest.mark.parametrize("alpha", [0.3, 1.0, 4.0])
@@ -187,14 +179,11 @@ def test_knots_lose_nothing_against_all_unknowns(s):
     assert absolute(budgets) <= absolute(everywhere) * (1 + 1e-5)
 
 
-def test_only_the_ends_of_a_thousand_releases_differ_from_the_constant():
-    budgets = tpl.allocate_optimally(1.0, BACKWARD, FORWARD, 1000)
+def test_a_thousand_releases_have_the_ends_of_forty_and_the_constant_between():
+    budgets, short = (tpl.allocate_optimally(1.0, BACKWARD, FORWARD, T) for T in (1000, 40))
     assert 1 - 1e-9 < tpl.temporal_privacy_leakage(budgets, BACKWARD, FORWARD).tpl.max() <= 1
     constant = tpl.allocate_by_upper_bound(1.0, BACKWARD, FORWARD)
     assert budgets[6:-6] == pytest.approx(np.full(988, constant), rel=1e-4)
-    assert budgets[[0, -1]].min() > 1.5 * constant
-    # The ends are those of a series of 40.
-    short = tpl.allocate_optimally(1.0, BACKWARD, FORWARD, 40)
     assert absolute(budgets) == pytest.approx(absolute(short) + 960 / constant, rel=1e-8)
 
 
