@@ -12,7 +12,6 @@ sys.path.insert(0, str(HERE))
 from workflow.check_parameters import find_problems
 from workflow.configuration import read_notebooks, read_profile
 from workflow.fingerprint import outdated, result_path
-from workflow.preloaded import module_command
 
 PROFILE = read_profile(config.get("profile", "quick"), HERE)
 ENTRIES = read_notebooks(HERE)
@@ -47,5 +46,5 @@ rule notebook:
     threads: lambda wildcards: workflow.cores if ENTRIES[wildcards.name].timing and PROFILE.alone else 1
     priority: 1
     shell:
-        f"{shlex.join(module_command('workflow.run_notebook'))} {{wildcards.name}} --profile {PROFILE.name}"
+        f"{shlex.quote(sys.executable)} -m workflow.run_notebook {{wildcards.name}} --profile {PROFILE.name}"
         " --threads {threads} 2> {log}"

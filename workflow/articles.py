@@ -2,9 +2,8 @@
 
 In a text, ``{ours tkde2019#bpl-none}`` stands for our number of that claim and ``{verdict
 tkde2019#bpl-none}`` for its verdict, both with a link to the claim; ``{counts PAGES}`` for the numbers of
-verdicts; ``{departures PAGES}`` for the statements that did not come out as printed; ``{errata FILE:
-HEADING}`` for the errata below a heading; ``{page FILE}`` for a page of the documentation, without its title.
-Pandoc turns the text into Typst, and Typst into a PDF.
+verdicts; ``{departures PAGES}`` for the statements that did not come out as printed; ``{errata FILE: HEADING}`` for the
+errata below a heading; ``{page FILE}`` for a page of the documentation, without its title.
 """
 
 import re
@@ -38,7 +37,7 @@ def main():
     for path in sorted((ROOT / "articles").glob("*.md")):
         source = build / f"{path.stem}.typ"
         options = [f"--{name}={ROOT / 'articles' / file}" for name, file in FILES.items()]
-        text = filled(with_appendix(path.read_text(encoding="utf-8")), contents, judged)
+        text = filled(path.read_text(encoding="utf-8"), contents, judged)
         typed = pypandoc.convert_text(text, "typst", MARKDOWN, extra_args=["--standalone", *options])
         for old, new in RENAMED.items():
             typed = typed.replace(old, new)
@@ -48,32 +47,19 @@ def main():
     return 1 if problems else 0
 
 
-def with_appendix(text):
-    """The text, followed by the pages of the documentation that its metadata name as ``appendix``."""
-    pages = yaml.safe_load(text.split("---\n")[1]).get("appendix", [])
-    return "\n\n".join([text, *(f"# {title}\n\n{{page {page}}}" for title, page in pages)])
-
-
 def filled(text, contents, judged):
     """The text with its placeholders replaced; KeyError for a claim that there is not."""
     found = {f"{page}#{claim.id}": verdict for page, claim, verdict in judged}
 
-    def replaced(match):
-        what, name = match[1], match[2].replace("\n", " ")
-        if what in ("ours", "verdict"):
-            verdict = found[name]
-            words = verdict.ours if what == "ours" else verdict.kind
-            return f"[{words}]({linked(name)})"
-        if what == "counts":
-            return _counts(name.split(), contents, judged)
-        if what == "departures":
-            return _departures(name.split(), judged)
-        if what == "errata":
-            return _errata(*name.split(": ", 1))
-        page = (ROOT / "docs" / name).read_text(encoding="utf-8").partition("\n")[2]
-        return _without_links(page)
-
-    return PLACEHOLDER.sub(replaced, text)
+    fillings = {
+        "ours": lambda name: f"[{found[name].ours}]({linked(name)})",
+        "verdict": lambda name: f"[{found[name].kind}]({linked(name)})",
+        "counts": lambda pages: _counts(pages.split(), contents, judged),
+        "departures": lambda pages: _departures(pages.split(), judged),
+        "errata": lambda place: _errata(*place.split(": ", 1)),
+        "page": lambda file: _without_links((ROOT / "docs" / file).read_text(encoding="utf-8").partition("\n")[2]),
+    }
+    return PLACEHOLDER.sub(lambda match: fillings[match[1]](match[2].replace("\n", " ")), text)
 
 
 def linked(name):
@@ -85,9 +71,9 @@ def linked(name):
 
 
 def _counts(pages, contents, judged):
-    heads = ["statements of", "in all", *KINDS]
-    chosen = {page: [pair[1:] for pair in judged if pair[0] == page and pair[1].about == "the paper"] for page in pages}
-    return _table(heads, [counted(contents[page]["title"], chosen[page])[:-1] for page in pages], (4, 1, 2, 2, 1, 2, 2))
+    papers = [one for one in judged if one.claim.about == "the paper"]
+    rows = [counted(contents[page]["title"], [one for one in papers if one.page == page])[:-1] for page in pages]
+    return _table(["statements of", "in all", *KINDS], rows, (4, 1, 2, 2, 1, 2, 2))
 
 
 def _departures(pages, judged):

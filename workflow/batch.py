@@ -1,10 +1,8 @@
 """Run every notebook of a profile that is not up to date: check, run Snakemake, summarise.
 
-It can be killed at any moment and started again: finished notebooks stay finished, and no half-written file
-remains. The exit status is 0 when every notebook is up to date, 1 when one failed, 2 when the configuration
-is wrong,
-3 when another batch is running, 130 after an interruption, 143 after a SIGTERM and 129 after a SIGHUP, which
-end the notebooks as well.
+It can be killed at any moment and started again: finished notebooks stay finished, and no half-written file remains.
+The exit status is 0 when every notebook is up to date, 1 when one failed, 2 when the configuration is wrong, 3 when
+another batch is running, 130 after an interruption, 143 after a SIGTERM and 129 after a SIGHUP.
 """
 
 import argparse
@@ -25,7 +23,6 @@ from workflow.check_parameters import find_problems
 from workflow.configuration import PROFILES, ROOT, read_notebooks, read_profile, writing_problems
 from workflow.fingerprint import outdated, read_status
 from workflow.kernel_environment import kernel_environment
-from workflow.preloaded import preloaded
 
 _say = partial(print, sep="\n", flush=True)
 
@@ -35,40 +32,28 @@ def run_batch(profile_name, jobs=None, only=(), root=ROOT):
 
     `jobs` notebooks run at once, by default one per processor; `only` names those to run, by default all.
     """
-    problems = find_problems(root, dict.fromkeys([*PROFILES, profile_name]))
-    if not problems:
-        profile, entries = read_profile(profile_name, root), read_notebooks(root)
-        problems = [f"ONLY: no notebook is called {name!r}" for name in only if name not in entries]
-    data = os.environ.get("TPLREPRO_DATA")
-    if data and not os.path.isdir(os.path.expanduser(data)):
-        problems.append(f"TPLREPRO_DATA must name a folder with the data, found {data!r}; correct it, or unset it")
     build = root / "build" / profile_name
-    problems = problems or writing_problems(build)
+    problems = _problems(profile_name, only, root) or writing_problems(build)
     if problems:
         _say("Nothing was run:", *(f"  {problem}" for problem in problems))
         return 2
-
+    profile, entries = read_profile(profile_name, root), read_notebooks(root)
     chosen = {name: entries[name] for name in (only or entries)}
+    batch, code = uuid.uuid4().hex, 0
     with open(root / "build" / "lock", "a+", encoding="utf-8") as lock:
-        holder = _holder(lock, f"process {os.getpid()}, started {time.strftime('%Y-%m-%d %H:%M:%S')}")
-        if holder is None:
-            with open(root / "build" / "running", "a+", encoding="utf-8") as running:
-                holder = _holder(running, "")
-        if holder is not None:
-            _say(f"Another batch is running ({holder}); wait for it or end it.")
+        if not _locked(lock):
+            _say(f"Another batch is running ({lock.read().strip()}); wait for it or end it.")
             return 3
         waiting = outdated(chosen, profile, root)
-        _say(
-            f"Profile {profile_name}: {len(waiting)} of {len(chosen)} notebooks to run, "
-            + ("real data where TPLREPRO_DATA has them." if data else "synthetic data (TPLREPRO_DATA is not set).")
-        )
+        has_data = bool(os.environ.get("TPLREPRO_DATA"))
+        data = "real data where TPLREPRO_DATA has them" if has_data else "synthetic data (TPLREPRO_DATA is not set)"
+        _say(f"Profile {profile_name}: {len(waiting)} of {len(chosen)} notebooks to run, {data}.")
         if waiting:
             compile_kernels()  # before any notebook is timed or prints a message
-        batch = uuid.uuid4().hex
-        code = _snakemake(profile_name, batch, waiting, jobs, lock, root) if waiting else 0
+            code = _snakemake(profile_name, batch, waiting, jobs, lock, root)
     statuses = {name: read_status(name, profile_name, root) for name in chosen}
     ran = {name for name in waiting if statuses[name].get("batch") == batch}
-    failed = [name for name in ran if statuses[name]["status"] != "ok"]
+    failed = [name for name in waiting if name in ran and statuses[name]["status"] != "ok"]
     left = [name for name in waiting if name in failed or name not in ran]
     _say("", summary(statuses, ran, left), "")
     if code < 0 or code > 128:
@@ -76,7 +61,7 @@ def run_batch(profile_name, jobs=None, only=(), root=ROOT):
         return code if code > 0 else 128 - code
     if left:
         _say(f"{len(left)} of {len(chosen)} notebooks are not up to date.")
-        _say(*(f"  {name}: see build/{profile_name}/partial/{name}.ipynb" for name in left if name in failed))
+        _say(*(f"  {name}: see build/{profile_name}/partial/{name}.ipynb" for name in failed))
         _say(*writing_problems(build))
         if not failed:
             words = (build / "snakemake.log").read_text(encoding="utf-8", errors="replace").splitlines()
@@ -91,13 +76,10 @@ def summary(statuses, ran, left):
     rows = [("notebook", "seconds", "data", "status")]
     for name, status in statuses.items():
         state = status["status"] if name in ran else "not run" if name in left else "up to date"
-        seconds = f"{status['seconds']:.1f}" if status else "-"
-        rows.append((name, seconds, status.get("data", "-"), state))
-    rows.append(("sum of what ran", f"{sum(statuses[name]['seconds'] for name in ran):.1f}", "", ""))
-    first = max(len(row[0]) for row in rows)
-    lines = [f"{row[0]:<{first}}  {row[1]:>8}  {row[2]:<17}  {row[3]}".rstrip() for row in rows]
-    lines.insert(1, "-" * (first + 41))
-    return "\n".join(lines)
+        rows.append((name, status.get("seconds", "-"), status.get("data", "-"), state))
+    rows.append(("sum of what ran", round(sum(statuses[name]["seconds"] for name in ran), 1), "", ""))
+    width = max(len(name) for name, *_ in rows)
+    return "\n".join(f"{name:<{width}}  {took:>8}  {data:<17}  {state}".rstrip() for name, took, data, state in rows)
 
 
 def main(arguments=None):
@@ -107,10 +89,38 @@ def main(arguments=None):
     parser.add_argument("--jobs", type=int)
     parser.add_argument("--only", nargs="*", default=[], metavar="NOTEBOOK")
     options = parser.parse_args(arguments)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup asks
+            signal.signal(number, lambda number, frame: sys.exit(128 + number))
     return run_batch(options.profile, options.jobs, options.only)
 
 
+def _problems(profile_name, only, root):
+    problems = find_problems(root, dict.fromkeys([*PROFILES, profile_name]))
+    if not problems:
+        problems = [f"ONLY: no notebook is called {name!r}" for name in only if name not in read_notebooks(root)]
+    data = os.environ.get("TPLREPRO_DATA")
+    if data and not os.path.isdir(os.path.expanduser(data)):
+        problems.append(f"TPLREPRO_DATA must name a folder with the data, found {data!r}; correct it, or unset it")
+    return problems
+
+
+def _locked(lock):
+    """Share the lock with the batch's notebooks if nobody has it; a notebook keeps it even if the batch is killed."""
+    lock.seek(0)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock.truncate()
+        lock.write(f"process {os.getpid()}, started {time.strftime('%Y-%m-%d %H:%M:%S')}\n")
+        lock.flush()
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 def _snakemake(profile_name, batch, waiting, jobs, lock, root):
+    """Exit status of Snakemake, which runs the waiting notebooks."""
     command = [
         *(sys.executable, "-m", "snakemake", "--snakefile", str(root / "Snakefile")),
         *("--cores", str(jobs or os.cpu_count() or 1), "--scheduler", "greedy"),
@@ -123,51 +133,30 @@ def _snakemake(profile_name, batch, waiting, jobs, lock, root):
     ]
     build = root / "build" / profile_name
     settings = {"real_data": True, "threads": 1, "root": root}  # threads of the notebooks that do not measure times
-    given = kernel_environment(build / "figures", profile_name, f"make figures PROFILE={profile_name}", **settings)
-    given |= {"TPLREPRO_BATCH": batch, "TPLREPRO_BATCH_TOTAL": str(len(waiting))}
-    with (
-        open(build / "snakemake.log", "w", encoding="utf-8") as log,
-        preloaded(given, root, len(waiting)) as (environment, server),
-    ):
-        # It keeps our lock and the server if we are killed.
-        held = [file.fileno() for file in (lock, server) if file]
+    environment = kernel_environment(
+        build / "figures", profile_name, f"make figures PROFILE={profile_name}", **settings
+    )
+    environment |= {"TPLREPRO_BATCH": batch, "TPLREPRO_BATCH_TOTAL": str(len(waiting))}
+    with open(build / "snakemake.log", "w", encoding="utf-8") as log:
         process = {"cwd": root, "env": environment, "stderr": log, "stdin": subprocess.DEVNULL}
-        with subprocess.Popen(command, **process, pass_fds=held) as child:
-            endings = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
-            for number, handler in endings.items():
-                if handler != signal.SIG_IGN:  # as nohup asks
-                    signal.signal(number, lambda number, frame: sys.exit(128 + number))
+        # Snakemake keeps our lock if we are killed.
+        with subprocess.Popen(command, **process, pass_fds=[lock.fileno()]) as child:
             try:
                 return child.wait()
             except (KeyboardInterrupt, SystemExit) as asked:
-                _end(psutil.Process(child.pid))
+                _end_children()
                 return getattr(asked, "code", 130)
-            finally:
-                for number, handler in endings.items():
-                    signal.signal(number, handler)
 
 
-def _end(snakemake, seconds=5):
+def _end_children(seconds=5):
     """End Snakemake and with it the notebooks and their kernels."""
-    family = [snakemake, *psutil.Process().children(recursive=True)]
+    family = psutil.Process().children(recursive=True)
     for process in family:
         with suppress(psutil.NoSuchProcess):
             process.terminate()
     for process in psutil.wait_procs(family, seconds)[1]:
         with suppress(psutil.NoSuchProcess):
             process.kill()
-
-
-def _holder(lock, words):
-    """Lock a file and write words into it; if another process holds the lock, return its words."""
-    lock.seek(0)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return lock.read().strip() or "unknown process"
-    lock.truncate()
-    lock.write(words)
-    lock.flush()
 
 
 if __name__ == "__main__":

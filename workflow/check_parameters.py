@@ -1,7 +1,7 @@
 """Parameters are checked against the notebooks before anything runs.
 
-Papermill injects a parameter that no cell reads and only warns; a misspelt parameter then runs a whole batch
-with the default. Here the cell tagged ``parameters`` is parsed, and every mismatch is an error.
+Papermill injects a parameter that no cell reads and only warns; a misspelt parameter then runs a whole batch with the
+default. Here the cell tagged ``parameters`` is parsed, and every mismatch is an error.
 """
 
 import sys
@@ -21,11 +21,8 @@ def find_problems(root=ROOT, profiles=PROFILES):
     except ConfigurationError as error:
         return [str(error)]
     used = {entry.notebook for entry in registered.values()}
-    present = {
-        path.relative_to(root / "notebooks").with_suffix("").as_posix()
-        for path in (root / "notebooks").rglob("*.ipynb")
-        if ".ipynb_checkpoints" not in path.parts
-    }
+    paths = [path.relative_to(root / "notebooks") for path in (root / "notebooks").rglob("*.ipynb")]
+    present = {path.with_suffix("").as_posix() for path in paths if ".ipynb_checkpoints" not in path.parts}
     absent = "which is not in notebooks/; write it or remove the line"
     problems = [f"notebooks.yaml: lists {name}, {absent}" for name in sorted(used - present)]
     missing = "notebooks.yaml: does not list notebooks"

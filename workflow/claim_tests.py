@@ -1,10 +1,9 @@
-"""Outcomes of the tests that decide claims: run once, and again when the code or the tests change.
+"""Outcomes of the tests that decide claims.
 
-A name without brackets stands for all cases of a test. Its outcome is "passed" only if every case passed;
-"failed" and "skipped" if any case was; a name that no test has is missing from the outcomes.
+A name without brackets stands for all cases of a test. Its outcome is "passed" only if every case passed; "failed" and
+"skipped" if any case was; a name that no test has is missing from the outcomes.
 """
 
-import hashlib
 import json
 import subprocess
 import sys
@@ -13,30 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from experiments.provenance import ROOTS
-from tplrepro.files import write_whole
 from workflow.configuration import ROOT
 
 
 def outcomes_of(names: Iterable[str], root: Path = ROOT) -> dict[str, str]:
-    """The outcome of each of these tests; from ``build/claims/tests.json`` if all passed with today's code."""
-    wanted = sorted(set(names))
-    if not wanted:
-        return {}
-    path = root / "build" / "claims" / "tests.json"
-    key = {"code": _digest(root), "names": wanted}
-    if path.is_file():
-        stored = json.loads(path.read_text(encoding="utf-8"))
-        passed = [stored.get("outcomes", {}).get(name) == "passed" for name in wanted]
-        if all(passed) and {part: stored.get(part) for part in key} == key:
-            return stored["outcomes"]
-    outcomes = run_tests(wanted, root)
-    write_whole(path, (json.dumps(key | {"outcomes": outcomes}, indent=1) + "\n").encode())
-    return outcomes
-
-
-def run_tests(names: list[str], root: Path) -> dict[str, str]:
     """Run these tests of a repository in a process of their own."""
+    names = sorted(set(names))
+    if not names:
+        return {}
     print(f"running the {len(names)} tests that decide claims", file=sys.stderr)
     command = [sys.executable, "-m", "workflow.claim_tests", *names]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True)
@@ -66,23 +49,11 @@ class _Outcomes:
 
 def main(names):
     """Print the outcomes of the named tests as the last line."""
-    files = sorted({file for file in (name.partition("::")[0] for name in names) if Path(file).is_file()})
+    files = {name.partition("::")[0] for name in names}
     plugin = _Outcomes(names)
-    if files:
-        options = ["-p", "no:nbval", "-p", "no:cacheprovider", "-q", "-m", "", "--continue-on-collection-errors"]
-        pytest.main([*options, *files], plugins=[plugin])
+    options = ["-p", "no:nbval", "-p", "no:cacheprovider", "-q", "-m", "", "--continue-on-collection-errors"]
+    pytest.main([*options, *sorted(file for file in files if Path(file).is_file())], plugins=[plugin])
     print(f"\n{json.dumps(plugin.found)}")
-
-
-def _digest(root):
-    """Of the code, the tests and the pinned environment."""
-    files = [root / "requirements.lock", root / "pyproject.toml"]
-    for folder in (*ROOTS, "tests"):
-        files += sorted((root / folder).rglob("*.py"))
-    digest = hashlib.sha256(sys.version.encode())
-    for path in files:
-        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()
 
 
 if __name__ == "__main__":

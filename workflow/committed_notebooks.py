@@ -17,7 +17,6 @@ from tplrepro.files import write_whole
 from tplrepro.leakage.envelope import compile_kernels
 from workflow.configuration import ROOT, sources
 from workflow.kernel_environment import kernel_environment
-from workflow.preloaded import preloaded
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
@@ -35,8 +34,7 @@ def check(names, threads=1):
     figures = ROOT / "build" / "nbval" / "figures"
     environment = kernel_environment(figures, "quick", "make test", real_data=False, threads=threads)
     environment["TPLREPRO_PICTURES"] = "no"  # pictures are not compared, and each takes a second or two
-    with preloaded(environment, ROOT, len(names)) as (environment, _):
-        return subprocess.run(command, cwd=ROOT, env=environment).returncode
+    return subprocess.run(command, cwd=ROOT, env=environment).returncode
 
 
 def refresh(path):

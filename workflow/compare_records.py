@@ -1,7 +1,7 @@
 """Whether two batches agree: ``python -m workflow.compare_records one/figures other/figures`` lists what differs.
 
-Everything in a record is compared except its date and cost. For notebooks that measure times, fractional
-results, tables and pictures are not compared, because they contain times.
+Everything in a record is compared except its date and cost. For notebooks that measure times, fractional results,
+tables and pictures are not compared, because they contain times.
 """
 
 import argparse
@@ -13,23 +13,23 @@ from pathlib import Path
 from workflow.configuration import owner_of, read_notebooks
 
 NOT_COMPARED = ("cost", "time_utc")
-#: With a tolerance, numbers that differ by less are equal: differences of numbers near 1 that should be 0.
+# With a tolerance, numbers that differ by less are equal: differences of numbers near 1 that should be 0.
 ROUNDING = 1e-12
 
 
-def differences(one, other, notebooks=None, tolerance=0.0):
+def differences(one, other, tolerance=0.0):
     """One sentence for each part of a record, and each file, that is not the same in both folders.
 
-    With a tolerance, numbers may differ by that share of the larger one, or by 1e-12, and tables and pictures
-    are not compared.
+    With a tolerance, numbers may differ by that share of the larger one, or by 1e-12, and tables and pictures are not
+    compared.
     """
-    notebooks, (one, other) = notebooks or read_notebooks(), map(Path, (one, other))
-    names = [{path.relative_to(folder) for path in folder.rglob("*.*")} for folder in (one, other)]
+    notebooks, folders = read_notebooks(), (Path(one), Path(other))
+    names = [{path.relative_to(folder) for path in folder.rglob("*.*")} for folder in folders]
     found = [f"{name.as_posix()}: only in {one if name in names[0] else other}" for name in sorted(names[0] ^ names[1])]
     for name in sorted(names[0] & names[1]):
-        owner = owner_of(name.with_suffix("").as_posix(), notebooks)
-        timing = owner is not None and notebooks[owner].timing
-        contents = [(folder / name).read_bytes() for folder in (one, other)]
+        owner = notebooks.get(owner_of(name.with_suffix("").as_posix(), notebooks))
+        timing = owner is not None and owner.timing
+        contents = [(folder / name).read_bytes() for folder in folders]
         if name.suffix == ".json":
             parts = _differing(*map(json.loads, contents), timing, tolerance)
             found += [f"{name.as_posix()}: {part}" for part in parts]
@@ -38,27 +38,13 @@ def differences(one, other, notebooks=None, tolerance=0.0):
     return found
 
 
-def main(arguments=None):
-    """Compare the records, tables and pictures of two batches; the exit status is 1 if they differ."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("one", help="a folder of figures: build/paper/figures")
-    parser.add_argument("other")
-    parser.add_argument("--tolerance", type=float, default=0.0, help="relative; tables and pictures are then left out")
-    options = parser.parse_args(arguments)
-    found = differences(options.one, options.other, tolerance=options.tolerance)
-    records = len(list(Path(options.one).rglob("*.json")))
-    print(*found, f"{records} records compared, {len(found)} differences", sep="\n")
-    return 1 if found else 0
-
-
 def _differing(one, other, timing, tolerance):
     """Parts of a record that differ, each with its first differing value and the distance of the numbers."""
-    leaves = [dict(_leaves(record)) for record in (one, other)]
-    parts = {}
+    leaves, parts = [dict(_leaves(record)) for record in (one, other)], {}
     for path in dict.fromkeys([*leaves[0], *leaves[1]]):
         values = [known.get(path, "nothing") for known in leaves]
-        times = timing and path[0] == "results" and all(type(value) is float for value in values)
-        if path[0] not in NOT_COMPARED and not times and _differ(*values, tolerance):
+        is_time = timing and path[0] == "results" and all(type(value) is float for value in values)
+        if path[0] not in NOT_COMPARED and not is_time and not _equal(*values, tolerance):
             parts.setdefault(path[: 1 + (path[0] in ("parameters", "results"))], []).append(values)
     for path, pairs in parts.items():
         words = f"{' / '.join(map(str, path))}: {pairs[0][0]!r} and {pairs[0][1]!r}"
@@ -67,10 +53,11 @@ def _differing(one, other, timing, tolerance):
         yield words + (f"; {len(pairs)} values in all" if len(pairs) > 1 else "")
 
 
-def _differ(one, other, tolerance):
-    """Whether two values differ by more than the tolerance."""
-    apart = _apart(one, other) if one != other else 0.0
-    return apart > tolerance and not (tolerance and apart < inf and abs(one - other) <= ROUNDING)
+def _equal(one, other, tolerance):
+    if one == other:
+        return True
+    apart = _apart(one, other)
+    return apart <= tolerance or (bool(tolerance) and apart < inf and abs(one - other) <= ROUNDING)
 
 
 def _apart(one, other):
@@ -86,6 +73,19 @@ def _leaves(value, path=()):
         yield path, value
     for key, part in parts:
         yield from _leaves(part, (*path, key))
+
+
+def main(arguments=None):
+    """Compare the records, tables and pictures of two batches; the exit status is 1 if they differ."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("one", help="a folder of figures: build/paper/figures")
+    parser.add_argument("other")
+    parser.add_argument("--tolerance", type=float, default=0.0, help="relative; tables and pictures are then left out")
+    options = parser.parse_args(arguments)
+    found = differences(options.one, options.other, tolerance=options.tolerance)
+    records = len(list(Path(options.one).rglob("*.json")))
+    print(*found, f"{records} records compared, {len(found)} differences", sep="\n")
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

@@ -1,11 +1,10 @@
-"""The notebooks of a batch, and the parameters with which a profile runs them.
+"""The notebooks of a batch, the parameters with which a profile runs them, and the records that they leave.
 
-``config/notebooks.yaml`` lists what a batch makes, by paper and figure: the notebook behind it where that has
-another name (one notebook run with several sets of parameters), the data sets that it reads, and whether it
-measures time (and must then run alone). ``config/quick.yaml`` and ``config/paper.yaml`` are profiles:
-parameters for each.
+``config/notebooks.yaml`` lists what a batch makes, by paper and figure; ``config/quick.yaml`` and
+``config/paper.yaml`` are profiles.
 """
 
+import json
 import math
 import shutil
 import tempfile
@@ -16,6 +15,7 @@ import nbformat
 import yaml
 
 from experiments.provenance import literal_assignments
+from tplrepro.files import write_whole
 
 ROOT = Path(__file__).resolve().parents[1]
 PROFILES = ("quick", "paper")
@@ -52,9 +52,7 @@ class Profile:
     """Parameters of one batch."""
 
     name: str
-    notebooks: (
-        dict  # parameters by the name of the entry; those of a notebook's parameters cell hold where it is silent
-    )
+    notebooks: dict  # by name of the entry, the parameters that differ from those of its parameters cell
     hours: float = 24.0  # that a notebook may take
     alone: bool = True  # whether nothing runs beside a notebook that measures time
 
@@ -81,9 +79,29 @@ def owner_of(name, notebooks):
     return next((known for known in notebooks if name == known or name.startswith(f"{known}_")), None)
 
 
-def from_committed_code(record):
-    """Whether a record was made from a commit without local changes, as published evidence must be."""
-    return record["commit"] is not None and not record["commit"]["modified"]
+def records_in(folder):
+    """The record of each figure in a folder, by name."""
+    paths = sorted(Path(folder).rglob("*.json"))
+    return {path.relative_to(folder).with_suffix("").as_posix(): read_json(path) for path in paths}
+
+
+def why_no_evidence(name, record, notebooks):
+    """Why a record of the paper profile may not be published, with the remedy; None if it may."""
+    owner = notebooks.get(owner_of(name, notebooks))
+    if record["data"].startswith("synthetic") and (owner is None or owner.data):
+        return "is from synthetic data; set TPLREPRO_DATA, run again"
+    if record["commit"] is None or record["commit"]["modified"]:
+        return "is from modified code; commit and run it again"
+    return None
+
+
+def read_json(path):
+    """The content of a file; empty if there is none."""
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
+def write_json(path, content):
+    write_whole(path, (json.dumps(content, indent=1) + "\n").encode())
 
 
 def read_profile(profile, root=ROOT):

@@ -1,8 +1,8 @@
 """Whether a result is up to date: a run leaves a status beside it, with digests of all that the result depends on.
 
-What counts is the notebook's code, its parameters, its data files, the pinned environment, and those modules
-of the package that the run imported; new outputs in the notebook, other modules and the times of files do
-not. Snakemake's own triggers know neither the modules nor the data.
+What counts is the notebook's code, its parameters, its data files, the pinned environment, and those modules of the
+package that the run imported; new outputs in the notebook, other modules and the times of files do not. Snakemake's own
+triggers know neither the modules nor the data.
 """
 
 import hashlib
@@ -13,29 +13,39 @@ from pathlib import Path
 import nbformat
 
 from experiments.provenance import ROOTS, files_of
-from tplrepro.files import write_whole
-from workflow.configuration import ROOT
+from tplrepro.datasets.registry import SOURCES, DatasetNotFoundError, data_folder, locate
+from workflow.configuration import ROOT, read_json, write_json
 
 
 def fingerprint(entry, profile, root=ROOT):
     """Digests of everything that the result may depend on: readable, so that a diff of two shows what changed."""
     content = nbformat.read(entry.path(root), as_version=4)
     source = "\n\0".join(cell.source for cell in content.cells if cell.cell_type == "code")
-    files = sorted(path for folder in ROOTS for path in (root / folder).rglob("*.py"))
     return {
         "parameters": profile.notebooks.get(entry.name, {}),
         "notebook": _digest(source.encode()),
         "environment": _digest((root / "requirements.lock").read_bytes()),
         "data": {name: _data_state(name) for name in entry.data},
-        "package": {path.relative_to(root).as_posix(): _digest(path.read_bytes()) for path in files},
+        "package": digests_of(ROOTS, root),
     }
+
+
+def digests_of(folders, root=ROOT):
+    """Digest of each Python file in the folders, by its path."""
+    files = sorted(path for folder in folders for path in (root / folder).rglob("*.py"))
+    return {path.relative_to(root).as_posix(): _digest(path.read_bytes()) for path in files}
 
 
 def of_modules(whole, modules):
     """The fingerprint of a run that imported these modules of the package alone."""
-    paths = [name.replace(".", "/") for name in modules]
-    used = {f"{path}.py" for path in paths} | {f"{path}/__init__.py" for path in paths}
+    used = files_of_modules(modules)
     return whole | {"package": {name: digest for name, digest in whole["package"].items() if name in used}}
+
+
+def files_of_modules(modules):
+    """Paths that hold these modules, if they exist."""
+    paths = [name.replace(".", "/") for name in modules]
+    return {file for path in paths for file in (f"{path}.py", f"{path}/__init__.py")}
 
 
 def is_current(entry, profile, root=ROOT):
@@ -59,23 +69,15 @@ def result_path(name, profile_name, root=ROOT):
 
 def read_status(name, profile_name, root=ROOT):
     """The status that the last run wrote; empty if there was none."""
-    path = root / "build" / profile_name / "status" / f"{name}.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return read_json(root / "build" / profile_name / "status" / f"{name}.json")
 
 
 def write_status(name, profile_name, status, root=ROOT):
-    text = json.dumps(status, indent=2) + "\n"
-    write_whole(root / "build" / profile_name / "status" / f"{name}.json", text.encode())
+    write_json(root / "build" / profile_name / "status" / f"{name}.json", status)
 
 
 def _data_state(name):
-    """Names, sizes and times of a data set's files; "absent" if the synthetic stand-in is used.
-
-    They are where the readers would look: the data folder or the downloads; other sets are folders of the
-    former.
-    """
-    from tplrepro.datasets.registry import SOURCES, DatasetNotFoundError, data_folder, locate
-
+    """Names, sizes and times of a data set's files where the readers look; "absent" if the stand-in is used."""
     try:
         found = locate(name) if name in SOURCES else (data_folder() or Path(os.devnull)) / name
         files = files_of(found)

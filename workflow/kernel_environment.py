@@ -2,10 +2,10 @@
 
 import json
 import os
+import sys
 
 from tplrepro.files import write_whole
 from workflow.configuration import ROOT
-from workflow.preloaded import module_command
 
 
 def kernel_environment(figures, profile, command, *, real_data, threads=None, root=ROOT):
@@ -18,7 +18,7 @@ def kernel_environment(figures, profile, command, *, real_data, threads=None, ro
     kernel = root / "build" / "jupyter" / "kernels" / "python3" / "kernel.json"
     # Else the kernel warns at every start that it speaks unencrypted TCP to this same machine, and at some ends that it
     # was interrupted.
-    words = module_command("ipykernel_launcher", "--log-level=50", "-f", "{connection_file}")
+    words = [sys.executable, "-m", "ipykernel_launcher", "--log-level=50", "-f", "{connection_file}"]
     write_whole(kernel, json.dumps({"argv": words, "display_name": "Python 3", "language": "python"}).encode())
     environment = os.environ | dict(
         TPLREPRO_FIGURES=str(figures),

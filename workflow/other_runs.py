@@ -1,20 +1,17 @@
 """How far the claims' numbers move in other runs, such as with another seed or on another processor.
 
 A run is a batch of the paper profile in which one thing was changed on purpose.
-``python -m workflow.other_runs "another seed" build/paper/figures`` compares it with the published records
-and keeps the result in ``docs/other_runs.json``, from which ARTIFACT.md and the claims' pages take their
-tolerances. Claims about times are left out.
+``python -m workflow.other_runs "another seed" build/paper/figures`` compares it with the published records, without
+claims about times, and writes ``docs/other_runs.json``, from which ARTIFACT.md and the claims' pages take tolerances.
 """
 
 import argparse
-import json
 import re
 import sys
 from math import ceil
 from pathlib import Path
 
-from tplrepro.files import write_whole
-from workflow.configuration import ROOT, owner_of, read_notebooks
+from workflow.configuration import ROOT, owner_of, read_json, read_notebooks, write_json
 
 KEPT = "docs/other_runs.json"
 SEED = "another seed"
@@ -24,21 +21,15 @@ NUMBER = re.compile(r"[-+]?\d[\d,]*\.?\d*(?:e[-+]?\d+)?")
 
 def read_runs(root=ROOT):
     """By run and by claim ("tkde2019#example-1"), the per cent by which its numbers moved, or in words."""
-    path = root / KEPT
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return read_json(root / KEPT)
 
 
 def moved(published, other):
-    """The largest relative difference of the numbers in two texts, per cent, rounded up, or `OTHER_WORDS`.
-
-    >>> moved("0.50 nats after 10 releases", "0.51 nats after 10 releases"), moved("1,000 s", "1,000 s")
-    (2.0, 0.0)
-    """
+    """The largest relative difference of the numbers in two texts, per cent, rounded up, or `OTHER_WORDS`."""
     if NUMBER.sub("", published) != NUMBER.sub("", other):
         return OTHER_WORDS
     before, now = ([float(number.replace(",", "")) for number in NUMBER.findall(text)] for text in (published, other))
-    pairs = zip(before, now, strict=True)
-    apart = [abs(a - b) / max(abs(a), abs(b)) for a, b in pairs if a != b]
+    apart = [abs(a - b) / max(abs(a), abs(b)) for a, b in zip(before, now, strict=True) if a != b]
     return ceil(1000 * max(apart, default=0.0) - 1e-9) / 10
 
 
@@ -48,20 +39,18 @@ def compare(folder, root=ROOT):
 
     notebooks, found = read_notebooks(root), {}
     published, other = (judge_all(records, "paper", root, outcomes={})[1] for records in (None, folder))
-    for (page, claim, before), (_, _, now) in zip(published, other, strict=True):
-        if not claim.record or before is None or not (folder / f"{claim.record}.json").is_file():
+    for before, now in zip(published, other, strict=True):
+        record = before.claim.record
+        if not record or before.verdict is None or not (folder / f"{record}.json").is_file():
             continue
-        if not notebooks[owner_of(claim.record, notebooks)].timing:
-            found[f"{page}#{claim.id}"] = moved(before.ours, now.ours) if now else OTHER_VERDICT
+        if not notebooks[owner_of(record, notebooks)].timing:
+            same_kind = now.verdict and moved(before.verdict.ours, now.verdict.ours)
+            found[f"{before.page}#{before.claim.id}"] = OTHER_VERDICT if same_kind is None else same_kind
     return found
 
 
 def tolerance_of(moved_by):
-    """What a claim's row says of its numbers in the run with another seed; None if they stayed or were not compared.
-
-    >>> tolerance_of(2.5), tolerance_of(OTHER_VERDICT), tolerance_of(0.0)
-    ('up to 2.5 % with another seed', 'other verdict with another seed', None)
-    """
+    """What a claim's row says of its numbers in the run with another seed; None if they stayed or were not compared."""
     if isinstance(moved_by, str):
         return f"{moved_by} with {SEED}"
     return f"up to {moved_by:g} % with {SEED}" if moved_by else None
@@ -71,8 +60,8 @@ def summary(runs):
     """A sentence for each run."""
     sentences = []
     for name, claims in runs.items():
-        same = sum(value == 0.0 for value in claims.values())
         numbers = [value for value in claims.values() if isinstance(value, float) and value]
+        same = sum(value == 0.0 for value in claims.values())
         words = f"With {name}, {same} of {len(claims)} claims showed the same digits"
         if numbers:
             words += f", the numbers of {len(numbers)} moved by {min(numbers):g} to {max(numbers):g} %"
@@ -90,7 +79,7 @@ def main(arguments=None):
     parser.add_argument("records", type=Path, help="the folder of its figures")
     options = parser.parse_args(arguments)
     runs = read_runs() | {options.run: compare(options.records)}
-    write_whole(ROOT / KEPT, (json.dumps(runs, indent=1, sort_keys=True) + "\n").encode())
+    write_json(ROOT / KEPT, runs)
     print(summary(runs))
     return 0
 

@@ -1,12 +1,10 @@
 """Run the notebook explore/own_data on a user's file, for ``make own-data FILE=my.csv USER=user ALPHA=1``.
 
-Each variable given to make is a parameter of the notebook; FILE is its path. The notebook's messages are
-printed; page, figure, budgets, noisy counts, records and the executed notebook appear under
-``build/own_data``. The exit status is 3 where the recommendation is withheld (make prints it and ends with
-2).
+Each variable given to make is a parameter of the notebook; FILE is its path. The notebook's messages are printed; its
+page, figure, tables, record and the executed notebook appear under ``build/own_data``. The exit status is 3 if the
+recommendation is withheld (make prints it and ends with 2).
 """
 
-import json
 import os
 import re
 import shutil
@@ -17,7 +15,7 @@ from pathlib import Path
 import nbformat
 
 from tplrepro.reporting.command import WITHHELD
-from workflow.configuration import ROOT, Notebook, Profile, writing_problems
+from workflow.configuration import ROOT, Notebook, Profile, read_json, writing_problems
 from workflow.kernel_environment import kernel_environment
 from workflow.run_notebook import execute
 
@@ -53,42 +51,35 @@ def main(names):
             if "image/png" not in data:
                 print(output.get("text", data.get("text/plain", "")).rstrip())
     print("\n".join(os.path.relpath(path) for path in sorted(TARGET.iterdir()) if path.is_file()))
-    record = json.loads((TARGET / f"{NAME}.json").read_text(encoding="utf-8"))
-    return WITHHELD if record["results"]["withheld"] else 0
+    return WITHHELD if read_json(TARGET / f"{NAME}.json")["results"]["withheld"] else 0
 
 
 def parameters_of(given):
-    """Parameters (dict) from text by upper-case name; ValueError if one does not exist or has the wrong type.
-
-    >>> parameters_of({"FILE": "/", "ALPHA": "1", "HORIZON": "30"})
-    {'path': '/', 'alpha': 1.0, 'horizon': 30}
-    """
+    """Parameters (dict) from text by upper-case name; ValueError if one does not exist or has the wrong type."""
     declared = NOTEBOOK.declared_parameters()
-    names = ["FILE" if name == "path" else name.upper() for name in declared if name != "saved_as"]
+    keys = {"FILE" if key == "path" else key.upper(): key for key in declared if key != "saved_as"}
     for name in given:
-        if name not in names:
-            near = get_close_matches(name, names, n=1)
-            remedy = f"write {near[0]}" if near else f"choose one of {', '.join(names)}"
+        if name not in keys:
+            near = get_close_matches(name, keys, n=1)
+            remedy = f"write {near[0]}" if near else f"choose one of {', '.join(keys)}"
             raise ValueError(f"{name} must be a parameter of {NOTEBOOK.notebook}, found no such one; {remedy}")
     if not given.get("FILE"):
-        raise ValueError(
-            "FILE must name a file of observations, found none; such as: make own-data FILE=my.csv ALPHA=1"
-        )
+        example = "make own-data FILE=my.csv ALPHA=1"
+        raise ValueError(f"FILE must name a file of observations, found none; such as: {example}")
     parameters = {}
     for name, text in given.items():
-        key = "path" if name == "FILE" else name.lower()
-        kind = type(declared[key])
+        default = declared[keys[name]]
         try:
-            parameters[key] = kind(text)
+            parameters[keys[name]] = type(default)(text)
         except ValueError:
-            raise ValueError(
-                f"{name} must be a {kind.__name__}, found {text!r}; give such as {declared[key]}"
-            ) from None
+            wanted = f"{name} must be a {type(default).__name__}"
+            raise ValueError(f"{wanted}, found {text!r}; give such as {default}") from None
     for key in ("path", "counts"):
         if parameters.get(key):
-            parameters[key] = str(Path(parameters[key]).expanduser().resolve())
-            if not Path(parameters[key]).exists():
-                raise ValueError(f"there must be a file {parameters[key]}, found none; check its name")
+            path = Path(parameters[key]).expanduser().resolve()
+            if not path.exists():
+                raise ValueError(f"there must be a file {path}, found none; check its name")
+            parameters[key] = str(path)
     return parameters
 
 

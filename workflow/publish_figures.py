@@ -1,55 +1,45 @@
 """Copy a batch's figures into ``figures/``, where they are committed.
 
-Published evidence is the paper profile's, from code that is committed. Only figures of a batch that is up to
-date are copied, and none in which a stand-in replaced a data set. If the whole batch is up to date, other
-files in ``figures/`` are removed. The costs of both profiles' notebooks are written to docs/costs.json.
+Published evidence is the paper profile's, from code that is committed. Only figures of a batch that is up to date are
+copied, and none in which a stand-in replaced a data set. If the whole batch is up to date, other files in ``figures/``
+are removed. The costs of both profiles' notebooks are written to docs/costs.json.
 """
 
 import argparse
-import json
 import shutil
 import sys
 
-from tplrepro.files import write_whole
-from workflow.artifact import COSTS, batch_costs, read_costs
-from workflow.configuration import ROOT, from_committed_code, owner_of, read_notebooks, read_profile
-from workflow.fingerprint import outdated
+from workflow.artifact import COSTS, read_costs
+from workflow.configuration import ROOT, owner_of, read_notebooks, read_profile, records_in, why_no_evidence, write_json
+from workflow.fingerprint import outdated, read_status
 
 SUFFIXES = (".png", ".pdf", ".csv", ".json")
 PUBLISHED = "paper"
-AGAIN = "run make figures PROFILE=paper (same TPLREPRO_DATA)"
 
 
 def publish(root=ROOT):
-    """Copy the figures; returns the names of those copied, and one sentence for each that was refused."""
+    """Copy the figures; returns the records of those copied, by name, and one sentence for each that was refused."""
     notebooks = read_notebooks(root)
-    stale = set(outdated(notebooks, read_profile(PUBLISHED, root), root))
-    source = root / "build" / PUBLISHED / "figures"
-    copied, refused = [], []
-    for record in sorted(source.rglob("*.json")):
-        name = record.relative_to(source).with_suffix("").as_posix()
+    stale = outdated(notebooks, read_profile(PUBLISHED, root), root)
+    source, target = root / "build" / PUBLISHED / "figures", root / "figures"
+    copied, refused = {}, []
+    for name, record in records_in(source).items():
         owner = owner_of(name, notebooks)
-        if owner is None:
-            continue
-        facts = json.loads(record.read_text(encoding="utf-8"))
+        why = why_no_evidence(name, record, notebooks)
         if owner in stale:
-            refused.append(f"{name}: notebooks/{owner}.ipynb is not up to date; {AGAIN}")
-        elif facts["data"].startswith("synthetic") and notebooks[owner].data:
-            refused.append(f"{name}: computed from synthetic data; set TPLREPRO_DATA, {AGAIN}")
-        elif not from_committed_code(facts):
-            refused.append(f"{name}: made from files that are not committed; commit, {AGAIN}")
-        else:
+            why = f"is of a notebook that is not up to date; run make figures PROFILE={PUBLISHED}"
+        if owner and why:
+            refused.append(f"{name} {why}")
+        elif owner:
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
             for suffix in SUFFIXES:
-                file = record.with_name(record.stem + suffix)
-                target = root / "figures" / file.relative_to(source)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.unlink(missing_ok=True)
-                if file.is_file():
-                    shutil.copyfile(file, target)
-            copied.append(name)
+                (target / f"{name}{suffix}").unlink(missing_ok=True)
+                if (source / f"{name}{suffix}").is_file():
+                    shutil.copyfile(source / f"{name}{suffix}", target / f"{name}{suffix}")
+            copied[name] = record
     if not stale and not refused:
-        for file in (root / "figures").rglob("*.*"):
-            if file.relative_to(root / "figures").with_suffix("").as_posix() not in copied:
+        for file in target.rglob("*.*"):
+            if file.relative_to(target).with_suffix("").as_posix() not in copied:
                 file.unlink()
     return copied, refused
 
@@ -60,9 +50,19 @@ def note_costs(root=ROOT):
     for profile in costs:
         if outdated(notebooks, read_profile(profile, root), root):
             stale.append(profile)
-        else:
-            costs[profile] = batch_costs(notebooks, profile, root)
-    write_whole(root / COSTS, (json.dumps(costs, indent=1) + "\n").encode())
+            continue
+        records = records_in(root / "build" / profile / "figures")
+        costs[profile] = {
+            name: {
+                "seconds": read_status(name, profile, root)["seconds"],
+                "peak_megabytes": records[name]["cost"]["peak_megabytes"],
+                "machine": "{processor}, {cores} cores".format(**records[name]["machine"]),
+                "time_utc": records[name]["time_utc"],
+            }
+            for name in notebooks
+            if name in records
+        }
+    write_json(root / COSTS, costs)
     return stale
 
 
@@ -70,23 +70,21 @@ def main(arguments=None):
     """Publish the figures of the paper profile."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--profile", default=PUBLISHED)
-    options = parser.parse_args(arguments)
-    if options.profile != PUBLISHED:
-        print(
-            f"PROFILE must be {PUBLISHED}, whose figures are evidence, found {options.profile!r}; leave it out",
-            file=sys.stderr,
-        )
+    profile = parser.parse_args(arguments).profile
+    if profile != PUBLISHED:
+        message = f"PROFILE must be {PUBLISHED}, whose figures are evidence, found {profile!r}; leave it out"
+        print(message, file=sys.stderr)
         return 2
     copied, refused = publish()
-    records = [json.loads((ROOT / "figures" / f"{name}.json").read_text(encoding="utf-8")) for name in copied]
-    commits = {record["commit"]["id"] for record in records}
     print(*(f"figures/{name}" for name in copied), sep="\n")
     for reason in refused:
         print(f"not published: {reason}", file=sys.stderr)
     for profile in note_costs():
         print(f"{COSTS} keeps the {profile} profile: run make figures PROFILE={profile}", file=sys.stderr)
+    commits = {record["commit"]["id"] for record in copied.values()}
     if len(commits) > 1:
-        print(f"published, but from {len(commits)} commits: for one, make clean and {AGAIN}", file=sys.stderr)
+        again = f"for one, make clean and run make figures PROFILE={PUBLISHED}"
+        print(f"published, but from {len(commits)} commits: {again}", file=sys.stderr)
     return 1 if refused or len(commits) != 1 else 0
 
 

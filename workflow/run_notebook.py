@@ -1,12 +1,11 @@
 """Run one notebook of a batch through papermill, in its own process.
 
-The executed copy appears under its final name only when every cell succeeded; until then, and after a
-failure, it stands in ``build/<profile>/partial``, where it can be read.
+The executed copy appears under its final name only when every cell succeeded; until then, and after a failure, it
+stands in ``build/<profile>/partial``, where it can be read.
 """
 
 import argparse
 import fcntl
-import json
 import os
 import re
 import signal
@@ -15,7 +14,7 @@ import time
 
 import nbformat
 
-from workflow.configuration import ROOT, read_notebooks, read_profile
+from workflow.configuration import ROOT, read_json, read_notebooks, read_profile
 from workflow.fingerprint import fingerprint, of_modules, result_path, write_status
 from workflow.kernel_environment import kernel_environment
 
@@ -26,21 +25,18 @@ class TimeLimitError(Exception):
 
 def run_notebook(name, profile_name, threads=None, root=ROOT):
     """Execute a notebook with the profile's parameters; returns its status, which is also written."""
-    entry = read_notebooks(root)[name]
-    profile = read_profile(profile_name, root)
+    entry, profile = read_notebooks(root)[name], read_profile(profile_name, root)
     before = fingerprint(entry, profile, root)  # changes made while it runs are left to the next batch
-    build = root / "build" / profile_name
-    final = result_path(name, profile_name, root)
+    build, final = root / "build" / profile_name, result_path(name, profile_name, root)
     partial = build / "partial" / f"{name}.ipynb"
     for path in (final, partial):
         path.parent.mkdir(parents=True, exist_ok=True)
-
     settings = {"command": f"make figures PROFILE={profile_name}", "real_data": True, "threads": threads, "root": root}
     os.environ.update(kernel_environment(build / "figures", profile_name, **settings))
     started = time.time()
     error = execute(entry.path(root), partial, before["parameters"], profile)
     path = build / "figures" / f"{name}.json"
-    record = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    record = read_json(path)
     if error is None and entry.figure and not (record and path.stat().st_mtime >= started - 1):
         error = f"saved nothing under its own name; end it with save_figure(figure, {name!r}, ...)"
     status = {
@@ -58,37 +54,20 @@ def run_notebook(name, profile_name, threads=None, root=ROOT):
     return status
 
 
-def main(arguments=None):
-    """Run one notebook and print its progress line."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("notebook")
-    parser.add_argument("--profile", default="quick")
-    parser.add_argument("--threads", type=int)
-    options = parser.parse_args(arguments)
-    (ROOT / "build").mkdir(exist_ok=True)
-    with open(ROOT / "build" / "running", "a", encoding="utf-8") as running:
-        fcntl.flock(running, fcntl.LOCK_SH)  # no other batch starts meanwhile, even if ours is killed
-        print(f"process {os.getpid()} runs {options.notebook};", file=running, flush=True)
-        status = run_notebook(options.notebook, options.profile, options.threads)
-    print(_progress_line(status, options.profile), flush=True)
-    return 0 if status["status"] == "ok" else 1
-
-
 def execute(source, target, parameters, profile):
     """Error message of the first failing cell, or of a notebook that takes longer than the profile allows; or None."""
     import papermill
     from papermill.exceptions import PapermillExecutionError
 
     def too_late(number, frame):
-        raise TimeLimitError(
-            f"ran for {profile.hours:g} h, the limit in config/{profile.name}.yaml; find what hangs, or raise the limit"
-        )
+        limit = f"the limit in config/{profile.name}.yaml; find what hangs, or raise the limit"
+        raise TimeLimitError(f"ran for {profile.hours:g} h, {limit}")
 
     signal.signal(signal.SIGALRM, too_late)
+    options = {"kernel_name": "python3", "language": "python", "progress_bar": False, "start_timeout": 120}
     for attempt in (1, 2):
         try:
             signal.setitimer(signal.ITIMER_REAL, 3600.0 * profile.hours)
-            options = {"kernel_name": "python3", "language": "python", "progress_bar": False, "start_timeout": 120}
             papermill.execute_notebook(str(source), str(target), parameters=parameters, **options)
             return None
         except PapermillExecutionError as failure:
@@ -103,6 +82,22 @@ def execute(source, target, parameters, profile):
             signal.setitimer(signal.ITIMER_REAL, 0.0)
 
 
+def main(arguments=None):
+    """Run one notebook and print its progress line."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("notebook")
+    parser.add_argument("--profile", default="quick")
+    parser.add_argument("--threads", type=int)
+    options = parser.parse_args(arguments)
+    (ROOT / "build").mkdir(exist_ok=True)
+    with open(ROOT / "build" / "lock", "a", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)  # no other batch starts meanwhile, even if ours is killed
+        print(f"process {os.getpid()} runs {options.notebook};", file=lock, flush=True)
+        status = run_notebook(options.notebook, options.profile, options.threads)
+    print(_progress_line(status, options.profile), flush=True)
+    return 0 if status["status"] == "ok" else 1
+
+
 def _failing_line(traceback):
     """The line at the traceback's first arrow, because a bare assertion has no other message."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(traceback))
@@ -110,13 +105,13 @@ def _failing_line(traceback):
     return arrow[1].strip() if arrow else ""
 
 
-def _progress_line(status, profile, root=ROOT):
+def _progress_line(status, profile):
     """The number of notebooks that have run, and how this one ended, with the first line of its error."""
     line = f"{status['notebook']:<34}{status['seconds']:>8.1f} s  {status['status']}"
     total = os.environ.get("TPLREPRO_BATCH_TOTAL")
     if total:
-        paths = (root / "build" / profile / "status").rglob("*.json")
-        done = sum(json.loads(path.read_text(encoding="utf-8"))["batch"] == status["batch"] for path in paths)
+        paths = (ROOT / "build" / profile / "status").rglob("*.json")
+        done = sum(read_json(path)["batch"] == status["batch"] for path in paths)
         line = f"[{done:>{len(total)}}/{total}] {line}"
     return line if status["error"] is None else f"{line}\n    {status['error'].strip().splitlines()[0][:300]}"
 

@@ -1,12 +1,13 @@
 """Build the site: ``make docs`` copies its sources to build/site with the repository's layout, and runs Sphinx.
 
-So links between pages, notebooks and figures work in both places. Generated are the gallery
-from config/notebooks.yaml, the API from the public names of the package.
+So links between pages, notebooks and figures work in both places. The gallery comes from config/notebooks.yaml, the
+pages of the API from the public names of the package.
 """
 
 import importlib
 import inspect
 import re
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -15,6 +16,7 @@ from itertools import groupby
 import nbformat
 
 import tplrepro
+from tplrepro.files import write_whole
 from workflow.configuration import ROOT, read_notebooks
 
 PAGES = ("REPRODUCING.md", "ARTIFACT.md", "CONTRIBUTING.md", "CHANGELOG.md", "data/README.md")
@@ -42,56 +44,56 @@ def main():
     return status
 
 
-def lay_out(source, root=ROOT):
-    """Copy pages, notebooks and figures, and write the generated pages; files that did not change keep their times."""
-    wanted = {path: root / path for path in PAGES if (root / path).is_file()}
+def lay_out(source):
+    """Copy pages, notebooks and figures with their times, so that Sphinx reuses them; write the generated pages."""
+    copied = {path: ROOT / path for path in PAGES if (ROOT / path).is_file()}
     for folder, pattern in (("docs", "*.md"), ("notebooks", "*.ipynb"), ("figures", "*.png"), ("tests", "*.py")):
-        wanted |= {path.relative_to(root).as_posix(): path for path in (root / folder).rglob(pattern)}
-    site = root / "docs" / "site"
-    wanted = {name: path for name, path in wanted.items() if site not in path.parents and ".ipynb_" not in name}
-    wanted |= {path.relative_to(site).as_posix(): path for path in site.rglob("*") if path.is_file()}
-    texts = {name: path.read_bytes() for name, path in wanted.items()}
-    # An anchor that GitHub knows, in MyST's words.
-    anchor = re.compile(rb'<a id="([\w-]+)"></a>')
-    texts |= {name: anchor.sub(rb"[]{#\1}", text) for name, text in texts.items() if name.endswith(".md")}
-    texts["_parts/readme.md"] = (root / "README.md").read_bytes()  # the first page includes parts of it
-    texts |= {name: text.encode() for name, text in {"docs/gallery.md": gallery(root), **api_pages()}.items()}
-    present = {path for path in source.rglob("*") if path.is_file()}
-    for stale in present - {source / name for name in texts}:
-        stale.unlink()
-    for name, content in texts.items():
-        path = source / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.is_file() or path.read_bytes() != content:
-            path.write_bytes(content)
+        copied |= {path.relative_to(ROOT).as_posix(): path for path in (ROOT / folder).rglob(pattern)}
+    site = ROOT / "docs" / "site"
+    copied = {name: path for name, path in copied.items() if site not in path.parents and ".ipynb_" not in name}
+    copied |= {path.relative_to(site).as_posix(): path for path in site.rglob("*") if path.is_file()}
+    copied["_parts/readme.md"] = ROOT / "README.md"  # the first page includes parts of it
+    shutil.rmtree(source, ignore_errors=True)
+    for name, path in copied.items():
+        content = path.read_bytes()
+        if name.endswith(".md"):  # an anchor that GitHub knows, in MyST's words
+            content = re.sub(rb'<a id="([\w-]+)"></a>', rb"[]{#\1}", content)
+        write_whole(source / name, content)
+        shutil.copystat(path, source / name)
+    for name, text in {"docs/gallery.md": gallery(), **api_pages()}.items():
+        write_whole(source / name, text.encode())
 
 
-def gallery(root=ROOT):
+def gallery():
     """The page of all figures as cards, by paper, and the list of all notebooks."""
-    lines = [
-        "# Gallery",
-        "",
-        "Each card shows the first panel of a figure, and leads to the notebook with its outputs.",
-        "",
-    ]
-    entries = read_notebooks(root)
+    entries, text = read_notebooks(), "# Gallery\n\n"
+    text += "Each card shows the first panel of a figure, and leads to the notebook with its outputs.\n\n"
     shared = Counter(entry.notebook for entry in entries.values())
     for paper, group in groupby(entries, lambda name: name.split("/")[0]):
-        lines += [f"## {PAPERS[paper]}", "", ":::::{grid} 1 2 3 3", ":gutter: 2", ":class-container: gallery", ""]
-        for name in group:
-            entry, label = entries[name], name.split("/")[1].replace("_", " ")
-            place, _, shown = title_of(entry.path(root)).rpartition(": ")
-            title = label if shared[entry.notebook] > 1 else shown
-            lines += [f"::::{{grid-item-card}} {title[:1].upper()}{title[1:]}"]
-            lines += [f":link: /notebooks/{entry.notebook}", ":link-type: doc"]
-            if (root / "figures" / f"{name}.png").is_file():
-                lines += [f":img-top: /figures/{name}.png", f":img-alt: {place or label}"]
-            lines += ["", place, "", ":::{card-footer}", f"{{download}}`.ipynb </notebooks/{entry.notebook}.ipynb>`"]
-            if (root / "docs" / "claims" / f"{paper}.yaml").is_file():
-                lines[-1] += f" · [claims](/docs/claims/{paper}.md)"
-            lines += [":::", "::::", ""]
-        lines += [":::::", ""]
-    return "\n".join([*lines, "```{toctree}", ":hidden:", "", *(f"/notebooks/{name}" for name in shared), "```", ""])
+        text += f"## {PAPERS[paper]}\n\n:::::{{grid}} 1 2 3 3\n:gutter: 2\n:class-container: gallery\n\n"
+        text += "".join(_card(entries[name], shared[entries[name].notebook] > 1) for name in group) + ":::::\n\n"
+    return text + _contents(f"/notebooks/{name}" for name in shared)
+
+
+def _card(entry, shared):
+    """The card of a figure: its title and place, its picture, and links."""
+    paper, _, label = entry.name.replace("_", " ").partition("/")
+    place, _, shown = title_of(entry.path()).rpartition(": ")
+    title = label if shared else shown
+    text = (
+        f"::::{{grid-item-card}} {title[:1].upper()}{title[1:]}\n:link: /notebooks/{entry.notebook}\n:link-type: doc\n"
+    )
+    if (ROOT / "figures" / f"{entry.name}.png").is_file():
+        text += f":img-top: /figures/{entry.name}.png\n:img-alt: {place or label}\n"
+    text += f"\n{place}\n\n:::{{card-footer}}\n{{download}}`.ipynb </notebooks/{entry.notebook}.ipynb>`"
+    if (ROOT / "docs" / "claims" / f"{paper}.yaml").is_file():
+        text += f" · [claims](/docs/claims/{paper}.md)"
+    return f"{text}\n:::\n::::\n\n"
+
+
+def _contents(names):
+    """A list of pages that Sphinx needs and no reader sees."""
+    return "\n".join(["```{toctree}", ":hidden:", "", *names, "```", ""])
 
 
 def title_of(path):
@@ -102,43 +104,33 @@ def title_of(path):
 
 def api_pages():
     """Name to text: a page for each room of the package, with all its public names, each described once."""
-    pages, described, summaries = {}, {}, []
+    pages, described, summaries = {}, {}, ""
     for room in ROOMS:
         module = importlib.import_module(f"tplrepro.{room}".rstrip("."))
-        lines = [f"# {module.__name__}", "", inspect.getdoc(module).split("\n")[0], "", "```{eval-rst}"]
-        lines += [f".. currentmodule:: {module.__name__}", ""]
-        again = []
-        summaries += ["", f"## {module.__name__}", ""]
+        path, again = module.__name__, ""
+        text = f"# {path}\n\n{_first_line(module)}\n\n```{{eval-rst}}\n.. currentmodule:: {path}\n\n"
+        summaries += f"\n## {path}\n\n"
         for name in module._EXPORTS:
             value = getattr(module, name)
             kind = "class" if inspect.isclass(value) else "function" if callable(value) else "data"
             if kind == "class" and issubclass(value, BaseException):
                 kind = "exception"
             if id(value) in described and kind != "data":
-                again.append(f"{name}: see {described[id(value)]}")
+                again += f"{name}: see {described[id(value)]}\n"
                 continue
-            described[id(value)] = f"{module.__name__}.{name}"
+            described[id(value)] = f"{path}.{name}"
+            text += f".. auto{kind}:: {name}\n" + "   :members:\n" * (kind == "class") + "\n"
             if kind != "data":
                 first = inspect.getdoc(value).split("\n\n")[0].replace("\n", " ")
-                summaries.append(f"- {{py:obj}}`~{module.__name__}.{name}`: {first}")
-            lines += [f".. auto{kind}:: {name}"] + ["   :members:"] * (kind == "class") + [""]
-        lines += [*again, "```", ""]
-        pages[f"docs/api/{module.__name__}.md"] = "\n".join(lines)
+                summaries += f"- {{py:obj}}`~{path}.{name}`: {first}\n"
+        pages[f"docs/api/{path}.md"] = f"{text}{again}```\n"
     names = [page.removeprefix("docs/api/").removesuffix(".md") for page in pages]
-    index = [
-        "# API",
-        "",
-        inspect.getdoc(tplrepro).split("\n")[0],
-        "",
-        "```{toctree}",
-        ":hidden:",
-        "",
-        *names,
-        "```",
-        "",
-    ]
-    pages["docs/api/index.md"] = "\n".join([*index, *summaries, ""])
+    pages["docs/api/index.md"] = f"# API\n\n{_first_line(tplrepro)}\n\n{_contents(names)}{summaries}"
     return pages
+
+
+def _first_line(module):
+    return inspect.getdoc(module).split("\n")[0]
 
 
 if __name__ == "__main__":

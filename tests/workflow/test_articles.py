@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from experiments.claims import claims_of, read_claims
+from experiments.claims import claims_of
 from workflow import articles
-from workflow.claims import judge_all
+from workflow.claims import judge_all, read_pages
 from workflow.configuration import ROOT
 
 TEXTS = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "articles").glob("*.md")}
@@ -32,7 +32,7 @@ OF_THE_PAPERS = {
 
 @pytest.fixture(scope="module")
 def judged():
-    claims = [claim for path in (ROOT / "docs" / "claims").glob("*.yaml") for claim in claims_of(read_claims(path))]
+    claims = [claim for content in read_pages().values() for claim in claims_of(content)]
     return judge_all(outcomes={test: "passed" for claim in claims for test in claim.tests})[:2]
 
 
@@ -47,7 +47,7 @@ def test_no_number_is_typed(name):
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_each_placeholder_is_filled_and_links_to_its_claim(name, judged):
-    text = articles.filled(articles.with_appendix(TEXTS[name]), *judged)
+    text = articles.filled(TEXTS[name], *judged)
     assert not articles.PLACEHOLDER.search(text)
     for page, anchor in re.findall(r"docs/claims/(\w+\.md)#([\w-]+)", text):
         assert f'<a id="{anchor}"></a>' in (ROOT / "docs" / "claims" / page).read_text(encoding="utf-8")

@@ -4,7 +4,7 @@ import pytest
 
 from workflow.artifact import read_costs
 from workflow.fingerprint import fingerprint, is_current, of_modules, write_status
-from workflow.publish_figures import AGAIN, main, note_costs, publish
+from workflow.publish_figures import main, note_costs, publish
 
 
 @pytest.fixture
@@ -74,50 +74,54 @@ def test_data_count_by_name_size_and_time(one, monkeypatch, tmp_path):
     assert changed(one, before) == {"data"}
 
 
-def save(repository, name, data, suffixes=(".png", ".pdf"), modified=False):
-    facts = {"data": data, "commit": {"id": "c", "modified": modified}}
-    for suffix in (*suffixes, ".json"):
-        repository.write(f"build/paper/figures/{name}{suffix}", json.dumps(facts))
-
-
-def test_current_figures_of_real_data_or_none_are_copied_and_what_is_no_longer_saved_goes(repository):
-    repository.of("a/one", "a/two")  # a finished batch of two notebooks, without having run it
+@pytest.fixture
+def finished(repository):
+    """A finished batch of two notebooks in both profiles, without having run it."""
+    repository.of("a/one", "a/two")
     repository.write("config/notebooks.yaml", "a/one: {data: [kosarak]}\na/two:\n")
-    for name in ("a/one", "a/two"):
-        repository.write(f"build/paper/notebooks/{name}.ipynb", "{}")
-        write_status(name, "paper", {"fingerprint": fingerprint(*repository.entry(name))}, repository.root)
-    save(repository, "a/removed", "none")
-    assert publish(repository.root) == ([], [])
-    save(repository, "a/one", "synthetic")
-    synthetic = f"a/one: computed from synthetic data; set TPLREPRO_DATA, {AGAIN}"
-    assert publish(repository.root) == ([], [synthetic])
-    save(repository, "a/one", "none", modified=True)
-    assert publish(repository.root) == ([], [f"a/one: made from files that are not committed; commit, {AGAIN}"])
-    folder = repository.write("figures/a/one.csv", "old").parent
-    repository.write("figures/a/three_of_old.json", "{}")
-    save(repository, "a/one", "none")
-    save(repository, "a/two_detail", "synthetic", suffixes=(".csv",))  # its own example, in the place of no data set
-    assert publish(repository.root) == (["a/one", "a/two_detail"], [])
+    for profile in ("quick", "paper"):
+        for name in ("a/one", "a/two"):
+            repository.write(f"build/{profile}/notebooks/{name}.ipynb", "{}")
+            status = {"fingerprint": fingerprint(*repository.entry(name)), "seconds": 1.5}
+            write_status(name, profile, status, repository.root)
+    return repository
+
+
+def save(repository, name, data, suffixes=(".png", ".pdf"), modified=False):
+    record = {"data": data, "commit": {"id": "c", "modified": modified}, "cost": {"peak_megabytes": 300}}
+    record |= {"machine": {"processor": "Some", "cores": 2}, "time_utc": "now"}
+    for suffix in (*suffixes, ".json"):
+        repository.write(f"build/paper/figures/{name}{suffix}", json.dumps(record))
+
+
+def test_current_figures_of_real_data_or_none_are_copied_and_what_is_no_longer_saved_goes(finished):
+    save(finished, "a/removed", "none")
+    assert publish(finished.root) == ({}, [])
+    save(finished, "a/one", "synthetic")
+    assert publish(finished.root)[1] == ["a/one is from synthetic data; set TPLREPRO_DATA, run again"]
+    save(finished, "a/one", "none", modified=True)
+    assert publish(finished.root)[1] == ["a/one is from modified code; commit and run it again"]
+    folder = finished.write("figures/a/one.csv", "old").parent
+    finished.write("figures/a/three_of_old.json", "{}")
+    save(finished, "a/one", "none")
+    save(finished, "a/two_detail", "synthetic", suffixes=(".csv",))  # its own example, in the place of no data set
+    copied, refused = publish(finished.root)
+    assert (list(copied), refused) == (["a/one", "a/two_detail"], [])
     published = ["one.json", "one.pdf", "one.png", "two_detail.csv", "two_detail.json"]
     assert sorted(path.name for path in folder.iterdir()) == published
-    repository.write("tplrepro/module.py", "answer = 43\n")
-    older = publish(repository.root)[1][0]
-    assert older == f"a/one: notebooks/a/one.ipynb is not up to date; {AGAIN}"
+    finished.write("tplrepro/module.py", "answer = 43\n")
+    older = "a/one is of a notebook that is not up to date; run make figures PROFILE=paper"
+    assert publish(finished.root)[1][0] == older
     assert sorted(path.name for path in folder.iterdir()) == published
 
 
-def test_costs_of_a_batch_that_is_up_to_date_are_noted(repository):
-    repository.of("a/one")
-    assert note_costs(repository.root) == ["quick", "paper"]
-    repository.write("build/quick/notebooks/a/one.ipynb", "{}")
-    status = {"fingerprint": fingerprint(*repository.entry("a/one")), "seconds": 1.5}
-    write_status("a/one", "quick", status, repository.root)
-    facts = {"cost": {"cpu_seconds": 1.0, "peak_megabytes": 300}, "time_utc": "now", "results": {}}
-    record = facts | {"machine": {"processor": "Some", "cores": 2}}
-    repository.write("build/quick/figures/a/one.json", json.dumps(record))
-    assert note_costs(repository.root) == ["paper"]
+def test_costs_of_a_batch_that_is_up_to_date_are_noted(finished):
+    finished.write("docs/costs.json", '{"quick": "kept"}')
+    (finished.root / "build/quick/notebooks/a/one.ipynb").unlink()
+    save(finished, "a/one", "none")
+    assert note_costs(finished.root) == ["quick"]
     noted = {"seconds": 1.5, "peak_megabytes": 300, "machine": "Some, 2 cores", "time_utc": "now"}
-    assert read_costs(repository.root) == {"quick": {"a/one": noted}, "paper": {}}
+    assert read_costs(finished.root) == {"quick": "kept", "paper": {"a/one": noted}}
 
 
 def test_another_profile_is_not_published(capsys):

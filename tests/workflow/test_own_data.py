@@ -30,35 +30,27 @@ def run(tmp_path, monkeypatch, capsys):
     return run
 
 
-def visits(people=12, days=20, seed=0):
-    rng = np.random.default_rng(seed)
-    rows = [
-        (f"p{who}", f"2024-05-{day + 1:02}", place)
-        for who in range(people)
-        for day, place in enumerate(rng.choice(["home", "NA", "a, b"], days))
-    ]
-    return pd.DataFrame(rows, columns=["who", "day", "place"])
+@pytest.fixture
+def visits(tmp_path):
+    """A file of twelve people at three places for twenty days."""
+    places = np.random.default_rng(0).choice(["home", "NA", "a, b"], (12, 20))
+    rows = [(f"p{who}", f"2024-05-{day + 1:02}", place) for (who, day), place in np.ndenumerate(places)]
+    pd.DataFrame(rows, columns=["who", "day", "place"]).to_csv(tmp_path / "visits.csv", index=False)
+    return {"FILE": tmp_path / "visits.csv", "USER": "who", "TIME": "day", "STATE": "place"}
 
 
 @pytest.mark.notebook
-def test_budgets_noisy_counts_and_record_of_a_file(run, tmp_path):
-    path, series = tmp_path / "visits.csv", tmp_path / "counts.csv"
-    visits().to_csv(path, index=False)
+def test_budgets_noisy_counts_and_record_of_a_file(run, visits, tmp_path):
+    series = tmp_path / "counts.csv"
     counts = pd.DataFrame({"day": [f"d{t}" for t in range(6)], "home": np.arange(100, 106) / 2, "other": range(6)})
     counts.to_csv(series, index=False, sep=";", decimal=",")
-    status, printed, folder = run(
-        FILE=path, USER="who", TIME="day", STATE="place", ALPHA="1", HORIZON="6", COUNTS=series, DELTA="1e-6"
-    )
+    status, printed, folder = run(**visits, ALPHA="1", HORIZON="6", COUNTS=series, DELTA="1e-6")
     assert (status, printed.err) == (0, "")
-    for said in (
-        "visits.csv\n12 users, 12 sequences, 3 states, 228 steps\n",
-        "1. No: 6 releases",
-        "order of the chain",
-    ):
-        assert printed.out.count(said) == 1
+    about = "visits.csv\n12 users, 12 sequences, 3 states, 228 steps\n"
+    assert [printed.out.count(said) for said in (about, "1. No: 6 releases", "order of the chain")] == [1, 1, 1]
     assert "<Figure" not in printed.out
     budgets = pd.read_csv(folder / "own_data_budgets.csv")
-    counted, states = count_transitions(read_sequences(path, user="who", time="day", state="place"))
+    counted, states = count_transitions(read_sequences(visits["FILE"], user="who", time="day", state="place"))
     pair = estimated_pair(counted, states, 1.0)
     schemes = [name for name in budgets.columns if name.endswith(("the estimate", "anybody"))]
     assert len(schemes) == 4
@@ -84,49 +76,35 @@ def test_a_recommendation_that_is_withheld_ends_with_3(run, tmp_path):
 
 def test_the_notebook_has_the_options_of_the_command():
     """So that make, which takes the notebook's parameters, has them too."""
-    declared = own_data.NOTEBOOK.declared_parameters()
     options = {name.replace("-", "_") for name in {**command.COLUMNS, **command.NUMBERS}}
-    assert options - set(declared) == {"count"}
+    assert options - set(own_data.NOTEBOOK.declared_parameters()) == {"count"}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shape", ["one user", "positions", "XES", "sessions", "100 MB"])
+@pytest.mark.parametrize("shape", ["positions", "XES", "sessions", "100 MB"])
 def test_files_of_other_shapes(run, tmp_path, shape):
     path, words = tmp_path / "data.csv", {}
     rng = np.random.default_rng(1)
-    if shape == "one user":
-        visits(people=1, days=30).drop(columns="who").to_csv(path, index=False)
-        words = {"STEP": "1D"}
-    elif shape == "positions":
-        n = 3000
-        frame = pd.DataFrame(
-            {
-                "id": rng.integers(0, 20, n),
-                "timestamp": pd.Timestamp("2024-01-01", tz="Europe/Berlin")
-                + pd.to_timedelta(rng.integers(0, 10**6, n), unit="s"),
-            }
-        )
-        frame.assign(lat=39.9 + rng.random(n) / 20, lon=116.3 + rng.random(n) / 20).to_parquet(path)
+    if shape == "positions":
+        times = pd.Timestamp("2024-01-01", tz="Europe/Berlin") + pd.to_timedelta(rng.integers(0, 10**6, 3000), "s")
+        frame = pd.DataFrame({"id": rng.integers(0, 20, 3000), "timestamp": times})
+        frame.assign(lat=39.9 + rng.random(3000) / 20, lon=116.3 + rng.random(3000) / 20).to_parquet(path)
         words = {"CELL_KM": 2, "STEP": "1h", "MAX_GAP": "6h"}
     elif shape == "XES":
         path = tmp_path / "log.xes"
         name, date = '<string key="concept:name" value="{}"/>', '<date key="time:timestamp" value="2024-01-0{}"/>'
-        event = f"<event>{name}{date}</event>"
-        trace = f"<trace>{name}{{}}</trace>"
-        traces = [
-            trace.format(k, "".join(event.format("abc"[rng.integers(3)], day) for day in range(1, 9)))
-            for k in range(30)
-        ]
-        path.write_text(f'<?xml version="1.0" encoding="UTF-8"?><log xes.version="1.0">{"".join(traces)}</log>')
+        event, trace = f"<event>{name}{date}</event>", f"<trace>{name}{{}}</trace>"
+        events = ["".join(event.format("abc"[rng.integers(3)], day) for day in range(1, 9)) for _ in range(30)]
+        traces = "".join(trace.format(k, of_trace) for k, of_trace in enumerate(events))
+        path.write_text(f'<?xml version="1.0" encoding="UTF-8"?><log xes.version="1.0">{traces}</log>')
     elif shape == "sessions":
         path.write_text("".join(" -1 ".join(map(str, rng.integers(1, 9, 10))) + " -1 -2\n" for _ in range(50)))
     else:
         n = 3_000_000
-        users, places = rng.integers(0, 20_000, n), rng.integers(0, 100, n)
         times = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 86_400 * 60, n), unit="s")
-        pd.DataFrame({"user": users, "time": times, "place": np.char.add("place ", places.astype(str))}).to_csv(
-            path, index=False
-        )
+        places = np.char.add("place ", rng.integers(0, 100, n).astype(str))
+        frame = pd.DataFrame({"user": rng.integers(0, 20_000, n), "time": times, "place": places})
+        frame.to_csv(path, index=False)
         assert path.stat().st_size > 100e6
         words = {"SAME_TIME": "last"}
     status, printed, folder = run(FILE=path, HORIZON="10", **words)
@@ -135,14 +113,17 @@ def test_files_of_other_shapes(run, tmp_path, shape):
 
 
 @pytest.mark.notebook
-def test_a_mistake_is_named_with_the_words_of_make(run, tmp_path):
-    path = tmp_path / "visits.csv"
-    visits().to_csv(path, index=False)
-    status, printed, _ = run(FILE=path, USER="who", TIME="day", STATE="plce")
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"STATE": "plce"}, "one column of state 'plce', found 'who', .*; name it by STATE="),
+        pytest.param({"HORIZON": "0"}, "ValueError: HORIZON must be at least 1, found 0", marks=pytest.mark.slow),
+    ],
+)
+def test_a_mistake_that_the_notebook_notices_is_named_with_the_words_of_make(run, visits, words, message):
+    status, printed, _ = run(**visits | words)
     assert status == 1
-    assert re.search("one column of state 'plce', found 'who', .*; name it by STATE=", printed.err)
-    status, printed, _ = run(FILE=path, USER="who", TIME="day", STATE="place", HORIZON="0")
-    assert re.search("ValueError: HORIZON must be at least 1, found 0", printed.err)
+    assert re.search(message, printed.err)
 
 
 @pytest.mark.parametrize(
