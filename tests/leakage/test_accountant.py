@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tplrepro as tpl
-from tests.leakage.matrices import FIG_3, THREE, matrices
+from tests.leakage.matrices import FIG_3, matrices
 from tests.oracles import exact_loss, exact_tpl
 
 WEAK = [[0.6, 0.4], [0.3, 0.7]]
@@ -64,25 +64,6 @@ def test_the_first_releases(sides):
 
 
 budgets = st.one_of(st.sampled_from([0.1, 1.0]), st.floats(-3, 1).map(lambda exponent: 10.0**exponent))
-readings = st.sampled_from(["", "bpl", "fpl", "tpl", "epsilons", "leakage"])
-histories = st.lists(st.tuples(budgets, st.integers(1, 40), readings), min_size=1, max_size=12)
-
-
-@given(st.tuples(matrices(4), matrices(4)), histories)
-@settings(max_examples=40)
-def test_any_interleaving_of_releases_and_readings(sides, steps):
-    account = tpl.TemporalAccountant(*sides)
-    epsilons, before = [], np.empty(0)
-    for epsilon, count, reading in steps:
-        account.compose(epsilon, count)
-        epsilons += [epsilon] * count
-        if reading == "tpl":  # leakage only grows
-            assert np.all(account.tpl[: before.size] >= before)
-            before = account.tpl
-        if reading:
-            getattr(account, reading)
-    assert account.ledger == tuple((epsilon, count) for epsilon, count, _ in steps)
-    assert_same(account, epsilons, sides)
 
 
 @adversary
@@ -120,36 +101,6 @@ def test_a_failed_compose_leaves_the_account_unchanged(arguments, message):
         assert account.ledger == ((0.2, 3),)
         assert_same(account, [0.2] * 3, (FIG_3, WEAK))
     assert_same(account.compose(0.1), [0.2] * 3 + [0.1], (FIG_3, WEAK))
-
-
-def test_threads_that_read_and_compose_agree_with_one_alone():
-    expected = tpl.temporal_privacy_leakage([0.1] * 3000, FIG_3, WEAK).tpl
-
-    def act(k):
-        return account.compose(0.1, 10) if k % 4 else (copy.copy(account).tpl, account.tpl)
-
-    with ThreadPoolExecutor(4) as pool:
-        for _ in range(10):
-            account = tpl.TemporalAccountant(FIG_3, WEAK)
-            list(pool.map(act, range(400)))
-            assert account.tpl == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize("sides", [*ADVERSARIES.values(), (THREE, THREE.T)])
-def test_time_points_without_a_release(sides):
-    account = tpl.TemporalAccountant(*sides)
-    assert account.skip(2).tpl.tolist() == [0.0, 0.0]
-    times = [2, 3, 6]
-    for epsilon, pause in ((0.5, 0), (0.2, 2), (0.4, 1)):
-        account.compose(epsilon)
-        if pause:
-            account.skip(pause)
-        read = account.tpl
-    expected = tpl.leakage_at_all_times([0.5, 0.2, 0.4], *sides, times=times, horizon=8)
-    for name in ("epsilons", "bpl", "fpl", "tpl"):
-        np.testing.assert_allclose(getattr(account, name), getattr(expected, name), rtol=1e-12)
-    assert read.tolist() == account.tpl.tolist()
-    assert (len(account), account.ledger[-2:]) == (8, ((0.4, 1), (0.0, 1)))
 
 
 @given(st.tuples(matrices(3), matrices(3)), st.lists(st.tuples(budgets, st.booleans()), max_size=6), st.floats(0, 1))
@@ -198,54 +149,50 @@ def test_equal_budgets_stop_at_their_fixed_point_and_composing_costs_the_same_ho
     assert time.process_time() - started < 1  # 10,000 copies of the account would take minutes
 
 
-@pytest.mark.slow
-def test_a_million_releases_and_one_reading():
-    account, started = tpl.TemporalAccountant(FIG_3, WEAK), time.process_time()
-    for epsilon in np.random.default_rng(6).uniform(0.01, 0.2, 10**6).tolist():
-        account.compose(epsilon)
-    assert np.all(account.tpl >= account.epsilons)
-    assert time.process_time() - started < 10
-
-
 EVENTS = [dp.GaussianDpEvent(4.0), dp.LaplaceDpEvent(10.0), dp.RandomizedResponseDpEvent(0.9, 3), 0.2]
 EVENTS += [dp.PoissonSampledDpEvent(0.3, dp.GaussianDpEvent(2.0)), dp.ComposedDpEvent([dp.GaussianDpEvent(6.0)] * 2)]
 
 
-@given(
-    st.tuples(matrices(3), matrices(3)),
-    st.lists(
-        st.tuples(st.sampled_from([*EVENTS, None]), st.integers(1, 4), st.sampled_from(["", "epsilon", "tpl"])),
-        min_size=1,
-        max_size=6,
-    ),
-)
-@settings(max_examples=20)
-def test_any_interleaving_of_events_budgets_pauses_and_readings(sides, steps):
-    """As from scratch, within the rounding of each way; the pure leakages as of budgets of the same largest loss."""
-    account, before = tpl.TemporalAccountant(*sides, grid=1e-3), np.zeros(0)
-    pure = tpl.TemporalAccountant(*sides)
-    for event, count, reading in steps:
-        if event is None:
+releases = st.sampled_from([*EVENTS, None])
+readings = st.sampled_from(["", "bpl", "fpl", "tpl", "epsilons", "leakage", "profile"])
+
+
+@pytest.mark.parametrize("kinds", [budgets, releases], ids=["budgets", "all"])
+@given(st.tuples(matrices(3), matrices(3)), st.data())
+@settings(max_examples=25)
+def test_any_interleaving_of_releases_pauses_and_readings(kinds, sides, data):
+    """The account holds what a computation from scratch gives, and its leakages only grow."""
+    account, largest, before = tpl.TemporalAccountant(*sides, grid=1e-3), [], np.zeros((2, 0))
+    steps = data.draw(st.lists(st.tuples(kinds, st.integers(1, 6), readings), min_size=1, max_size=6))
+    for release, count, reading in steps:
+        if release is None:
             account.skip(count)
-            pure.skip(count)
         else:
-            account.compose(event, count)
-            bound = tpl.TemporalAccountant().compose(event).epsilons[0]
-            pure.compose(min(bound, 1e300), count)
-        if reading == "epsilon":
-            epsilon = account.epsilon(1e-5)
-            assert np.all(epsilon[: before.size] >= before * (1 - 1e-9))
-            before = epsilon
+            account.compose(release, count)
+            largest += tpl.TemporalAccountant().compose(release, count).epsilons.tolist()
+        if reading == "profile" and kinds is releases:
+            after = np.array([account.tpl, account.epsilon(1e-5)])
+            assert np.all(after[:, : before.shape[1]] >= before * (1 - 1e-9))
+            before = after
         elif reading:
-            assert account.tpl.shape == (len(account),)
-    assert account.ledger == tuple((0.0 if event is None else event, count) for event, count, _ in steps)
-    finite = np.where(pure.tpl < 1e200, pure.tpl, np.inf)
-    np.testing.assert_allclose(account.tpl, finite, rtol=1e-12)
-    if any(event is not None for event, _, _ in steps):
-        expected = tpl.temporal_privacy_profile([step[:2] for step in steps], *sides, grid=1e-3)
-        np.testing.assert_allclose(account.epsilon(1e-5), expected.epsilon(1e-5), rtol=1e-7)
-        np.testing.assert_allclose(account.delta(0.3), expected.delta(0.3), rtol=1e-7, atol=1e-12)
-        assert np.all(account.epsilon(1e-12) <= account.tpl + 1e-12)  # rounded up
+            getattr(account, reading)
+    assert account.ledger == tuple((0.0 if release is None else release, count) for release, count, _ in steps)
+    times = np.flatnonzero(np.repeat([release is not None for release, *_ in steps], [n for _, n, _ in steps]))
+    if not times.size:
+        return
+    bounded = np.minimum(largest, 1e300)
+    expected = tpl.leakage_at_all_times(bounded, *sides, times=times, horizon=len(account))
+    exact = times.size == len(account) and bounded.max() < 1e300
+    for name in ("epsilons", "bpl", "fpl", "tpl"):
+        finite = np.where(getattr(expected, name) < 1e200, getattr(expected, name), np.inf)
+        # The backward pass stops below one ulp, so a value may be one ulp behind where a binade ends.
+        np.testing.assert_allclose(getattr(account, name), finite, rtol=4e-16 if exact else 1e-12, err_msg=name)
+    if kinds is budgets:
+        return
+    profile = tpl.temporal_privacy_profile([step[:2] for step in steps], *sides, grid=1e-3)
+    np.testing.assert_allclose(account.epsilon(1e-5), profile.epsilon(1e-5), rtol=1e-7)
+    np.testing.assert_allclose(account.delta(0.3), profile.delta(0.3), rtol=1e-7, atol=1e-12)
+    assert np.all(account.epsilon(1e-12) <= account.tpl + 1e-12)  # rounded up
 
 
 def test_no_pure_leakage_is_finite_at_an_event_without_one_and_none_is_infinite_elsewhere():

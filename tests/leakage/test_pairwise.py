@@ -1,6 +1,5 @@
 """Leakage pair by pair: linear programmes by SciPy, enumerated outputs, and the loss function where all pairs agree."""
 
-import time
 from itertools import product
 
 import numpy as np
@@ -115,13 +114,9 @@ def check_outputs(rng, count):
     return closest
 
 
-def test_no_output_exceeds_its_leakage(rng):
-    assert max(check_outputs(rng, 200) for _ in range(20)) > 0.9
-
-
-@pytest.mark.slow
-def test_no_output_of_a_hundred_thousand_exceeds_its_leakage(rng):
-    assert max(check_outputs(rng, 500) for _ in range(200)) > 0.99
+@pytest.mark.parametrize("chains", [20, pytest.param(500, marks=pytest.mark.slow)])
+def test_no_output_exceeds_its_leakage(rng, chains):
+    assert max(check_outputs(rng, 200) for _ in range(chains)) > 0.9
 
 
 def test_two_states_that_nearly_swap_leak_what_the_worst_mechanism_does():
@@ -144,28 +139,6 @@ def test_a_lazy_walk_on_a_grid_leaks_less_about_neighbours_than_about_opposite_c
     # Bounds for neighbours alone imply those of all others.
     edges = np.where(distances <= 1, 0.2 * distances, np.inf)
     np.testing.assert_allclose(tpl.pairwise_leakage(edges, walk, walk, horizon=10).tpl, leakage.tpl, rtol=1e-12)
-
-
-def two_users(copying):
-    """Two users with two states each; each moves alone, or (with this probability) the second copies the first."""
-    alone = np.array([[0.8, 0.2], [0.2, 0.8]])
-    copied = np.kron(alone, np.ones((2, 2))) * np.eye(2).ravel()
-    chain = tpl.TransitionMatrix((1 - copying) * np.kron(alone, alone) + copying * copied)
-    users = np.array([*product(range(2), repeat=2)])
-    differing = (users[:, None] != users).sum(axis=2)
-    backward = chain.reverse(chain.stationary())
-    return tpl.pairwise_leakage(0.1 * differing, backward, chain, horizon=10), differing
-
-
-def test_users_who_copy_each_other_leak_more_about_one():
-    worst = []
-    for copying in (0.0, 0.5, 0.9):
-        leakage, differing = two_users(copying)
-        worst.append(leakage.tpl[:, differing == 1].max())
-    assert worst == pytest.approx([0.3677, 0.4654, 0.5015], abs=1e-4)
-    alone = np.array([[0.8, 0.2], [0.2, 0.8]])
-    independent = tpl.temporal_privacy_leakage(0.1, alone, alone, horizon=10).tpl.max()
-    assert worst[0] == pytest.approx(independent, rel=1e-9)
 
 
 def test_time_varying_matrices_one_side_and_labels(rng):
@@ -207,16 +180,3 @@ def test_time_varying_matrices_one_side_and_labels(rng):
 def test_wrong_arguments_are_refused(bounds, arguments, message):
     with pytest.raises(ValueError, match=message):
         tpl.pairwise_leakage(bounds, **arguments)
-
-
-@pytest.mark.slow
-def test_a_hundred_states_take_seconds(rng):
-    cells = np.array([*product(range(10), repeat=2)])
-    bounds = 0.2 * np.abs(cells[:, None] - cells).sum(axis=2)
-    rows = rng.dirichlet(np.full(100, 0.5), 100)
-    start = time.process_time()
-    losses = log_ratios(rows, bounds)
-    assert time.process_time() - start < 30.0  # 8 s here, on both cores together
-    for m in range(100):  # what follows from two others
-        assert (losses <= losses[:, m, None] + losses[m] + 1e-12).all()
-    assert losses.max() <= tpl.privacy_loss(rows, bounds.max())

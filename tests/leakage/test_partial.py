@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tplrepro as tpl
-from tests.leakage.matrices import BACKWARD, FORWARD, KINDS, matrices, random_matrix
+from tests.leakage.matrices import BACKWARD, KINDS, matrices, random_matrix
 from tests.oracles import brute_force_loss
 
 
@@ -68,12 +68,6 @@ def test_a_list_multiplies_in_the_order_of_time():
     leakage = tpl.leakage_at_all_times([0.7, 0.1], [BACKWARD, None, BACKWARD], None, times=[0, 3], horizon=4)
     assert leakage.bpl[1] > 0  # a step that is not known breaks the chain
     assert leakage.bpl[2:].tolist() == [0, 0.1]
-
-
-def test_a_long_gap():
-    leakage = tpl.leakage_at_all_times([1.0, 1.0], BACKWARD, FORWARD, times=[0, 1999], horizon=2000)
-    assert leakage.tpl[0] == pytest.approx(1.0)
-    assert leakage.tpl[1000] < 1e-12
 
 
 def test_sparse_matrices(monkeypatch):

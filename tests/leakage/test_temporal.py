@@ -202,9 +202,3 @@ def test_results_are_frozen_copies(result_of):
             if isinstance(values, np.ndarray):
                 assert not values.flags.writeable
                 np.testing.assert_array_equal(values, getattr(pickle.loads(expected), name))
-
-
-def test_the_horizon_has_no_default():
-    for allocate in (tpl.allocate_by_quantification, tpl.allocate_optimally):
-        with pytest.raises(TypeError, match="horizon"):
-            allocate(1.0, FIG_3, FIG_3)
