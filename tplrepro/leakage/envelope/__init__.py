@@ -86,7 +86,9 @@ def leakages_of_small(matrices: np.ndarray, budgets: np.ndarray) -> np.ndarray:
     kernels.expect(PASSES * matrices.size * matrices.shape[2] + CALL)
     rows = np.ascontiguousarray(matrices).view()
     rows.setflags(write=False)
-    return kernels.ascend_each(*kernels.hulls_of_few(rows), np.array(budgets))
+    hulls = [dense.hull_of_few(each) for each in rows]
+    first = np.cumsum([0, *map(len, hulls)])
+    return kernels.ascend_each(np.concatenate(hulls), first, np.array(budgets))
 
 
 def hull_of_several(matrices: np.ndarray) -> np.ndarray:
@@ -94,7 +96,7 @@ def hull_of_several(matrices: np.ndarray) -> np.ndarray:
     if matrices.shape[1] <= SMALL:
         rows = np.ascontiguousarray(matrices).view()
         rows.setflags(write=False)
-        points, _ = kernels.hulls_of_few(rows)
+        points = np.concatenate([dense.hull_of_few(each) for each in rows])
         nearly_disjoint = (points[:, 0] == 0.0) & (points[:, 2] < 1e-8)
         points[nearly_disjoint, 1:3] = 1.0, 0.0  # without the exact decision of `joint_hull`, on the safe side
     else:

@@ -9,13 +9,13 @@ together in single precision:
 
 over the columns in which some row exceeds c_k; the others add nothing, which leaves few at steep slopes. The
 sum is compared with the cap plus a bound on its error, so no pair is settled by rounding
-(`kernels.find_outside`). Where the caps leave no room for that error, since all rows are nearly equal, pairs
+(`kernels.mark_above`). Where the caps leave no room for that error, since all rows are nearly equal, pairs
 are tested one by one.
 
 What the parts buy, as the time of the whole function without one over the time with it: the screen 2.6, 5.0,
 5.5 and 5.1 on a random matrix of 100, 200, 500 and 1,000 states; the search for better partners in the first
 hull, without which many later pairs stick out, 2.4 to 8.3 on ten such matrices; the hull of at most `SMALL`
-rows by `kernels.hulls_of_few` 5 for 30 states, and 55 for 2,000 users with 20 states.
+rows by `kernels.hull_of_few` 5 for 30 states, and 55 for 2,000 users with 20 states.
 """
 
 from collections.abc import Callable
@@ -37,41 +37,34 @@ NO_SCREEN = Screen(np.empty(0), np.empty(0), np.empty(0, dtype=np.int64))
 BLOCK = 256
 # Parts of the work for each of several threads.
 PARTS = 4
-# The largest number of states for which `kernels.hulls_of_few` is used.
-SMALL = 48
+# The largest number of states for which `kernels.hull_of_few` is used.
+SMALL = 40
 # Slopes at which the first hull takes the best pair of a sample.
-SEEDS = 8
+SEED_SLOPES = np.append(0.0, np.geomspace(0.1, 1e5, 11))
 # Where the pairs on the first hull look for better partners, in turn: in the middle of the slopes at which
 # they are tangent, or at the last of them.
 CLIMBS = (0.5, 1.0, 0.5)
 # Rows d with which the scan for one tangent begins; nearly all other pairs then fail their first test.
 FIRST = 4
-# Pairs and slopes of the sample from which a screen is chosen.
-SAMPLED_PAIRS = 100
-SAMPLED_SLOPES = 24
-# Powers of the inverse of the plastic number, which spread points evenly over a square.
-PLASTIC = np.array([0.7548776662466927, 0.5698402909980532])
-# Caps lie this far from the sample's largest excess to the support, and need at most so many slopes. Higher
-# caps leave fewer pairs, but need more slopes to stay under the hull.
-SLACK = 0.25
+# The most slopes of a screen.
 MOST_SLOPES = 16
+# Shares of the rows d that a screen settles at least, tried in turn: few rows have large ratios.
+SETTLED = (0.99, 0.9, 0.5)
 
 
 def joint_hull(rows: np.ndarray, progress: bool = False) -> np.ndarray:
     """The joint hull of all ordered pairs of `rows` (n, n), which are read-only, C-contiguous and row-stochastic."""
     n = rows.shape[0]
     if n <= SMALL:
-        return kernels.hulls_of_few(rows[None])[0]
+        return hull_of_few(rows)
     different = next((i for i in range(1, n) if (rows[i] != rows[0]).any()), None)
     if different is None:
         return NO_POINTS
-    # One row may exceed the other nowhere, if their sums differ by rounding.
-    first = (different, 0) if (rows[different] > rows[0]).any() else (0, different)
     largest = rows.max(axis=0)
     far = kernels.last_slopes(rows, largest)
     transposed = rows.T.astype(np.float32, order="C")
-    sample = spread_pairs(n, max(n, SAMPLED_PAIRS))
-    points = _first_hull(first, rows, far, transposed, sample[:n])
+    sample = np.random.default_rng(0).integers(0, n, (n, 2))
+    points = _first_hull(different, rows, far, transposed, sample)
 
     threads = kernels.thread_count(n, 100)
     parts = PARTS * threads if threads > 1 else 1
@@ -82,18 +75,28 @@ def joint_hull(rows: np.ndarray, progress: bool = False) -> np.ndarray:
             if kernels.is_diagonal(points):
                 break
             hull = kernels.edges(points)
-            screen = choose_screen(rows, far, hull, largest, sample[:SAMPLED_PAIRS])
-            marks = np.zeros((stop - start, n), dtype=np.float32)
+            screen = choose_screen(rows, far, hull, largest, sample)
+            marks = np.zeros((stop - start, n), dtype=bool)
             bounds = np.linspace(0, stop - start, parts + 1).astype(int)
 
             def work(k, start=start, hull=hull, screen=screen, marks=marks, bounds=bounds):
                 part = marks[bounds[k] : bounds[k + 1]]
-                kernels.find_outside(rows, transposed, largest, far, hull, screen, start + bounds[k], part)
+                kernels.mark_above(rows, transposed, largest, far, hull, screen, start + bounds[k], part)
 
             for_each(work, parts, threads)
-            points = kernels.grow(points, rows, _marked_pairs(marks, start), far)
+            j, i = marks.nonzero()
+            points = kernels.grow(points, rows, np.stack((i, start + j), axis=1), far)
             bar.update()
     return points
+
+
+def hull_of_few(rows: np.ndarray) -> np.ndarray:
+    """The same for at most SMALL rows."""
+    points, complete = kernels.hull_of_few(rows)
+    if complete:
+        return points
+    pairs = np.stack(np.divmod(np.arange(rows.size), len(rows)), axis=1)
+    return kernels.grow(points, rows, pairs, kernels.last_slopes(rows, rows.max(axis=0)))
 
 
 def best_pair(rows: np.ndarray, alpha: float) -> tuple[float, float, float]:
@@ -115,45 +118,25 @@ def best_pair(rows: np.ndarray, alpha: float) -> tuple[float, float, float]:
 
 
 def choose_screen(rows, far, hull, largest, sample) -> Screen:
-    """Few slopes with caps that most of a sample of SAMPLED_PAIRS keep; NO_SCREEN if there are none."""
+    """Few slopes with caps that most pairs keep; NO_SCREEN if there are none."""
     slopes, support, _ = hull
-    n = rows.shape[0]
     # Caps leave room for the rounding of the sums that are compared with them. Near the last slope no room is
     # left, but there usually is no excess either.
-    room = 8.0 * kernels.rounding_error(n, largest.sum())
+    room = 2.5 * kernels.rounding_error(len(rows), largest.sum())
     if support[0] < 8.0 * room:
         return NO_SCREEN
-    at = _spread_edges(slopes, SAMPLED_SLOPES)
-    excesses = np.sort(kernels.excesses(rows, sample, slopes[at]), axis=1)
-    usual_far = np.partition(far, n - 1 - n // 100)[n - 1 - n // 100]
-    edge = np.flatnonzero((support >= room) | (slopes >= min(usual_far, slopes[-1])))
-    # Shares of the support change less between the slopes of the sample than the excesses do.
-    shares = np.minimum(excesses[:, -1] / np.maximum(support[at], 1e-300), 1.0)
-    caps = support[edge] * np.interp(slopes[edge], slopes[at], shares + SLACK * (1.0 - shares))
-    caps = np.minimum(np.maximum(caps, room), support[edge])
-    chosen = kernels.chain(slopes[edge], caps, edge, usual_far, hull, MOST_SLOPES)
-    # Where pairs tie, the hull is as low as most of them, and no screen settles them.
-    if chosen.size == 0 or caps[0] <= excesses[0, SAMPLED_PAIRS // 2]:
-        return NO_SCREEN
-    return Screen(slopes[edge[chosen]], caps[chosen], edge[chosen])
-
-
-def spread_pairs(n: int, count: int) -> np.ndarray:
-    """`count` pairs of different rows of n >= 2, spread evenly: a Kronecker sequence of the plastic number."""
-    pairs = (n * np.modf(0.5 + np.arange(count)[:, None] * PLASTIC)[0]).astype(np.int64)
-    pairs[:, 1] = (pairs[:, 1] + (pairs[:, 0] == pairs[:, 1])) % n
-    return pairs
-
-
-def _spread_edges(slopes: np.ndarray, count: int) -> np.ndarray:
-    """Half of the edges by their slopes, from where the excess begins to fall, and half by their number; rising."""
-    shares = np.arange(count // 2) / (count // 2 - 1.0)
-    stop = max(slopes[1], slopes[-2])
-    start = max(slopes[1], min(0.1, 0.01 * stop))
-    chosen = np.zeros(slopes.size, dtype=bool)
-    chosen[np.searchsorted(slopes[:-1], start * (stop / start) ** shares)] = True
-    chosen[(shares * (slopes.size - 1)).astype(int)] = True
-    return chosen.nonzero()[0]
+    # Higher caps leave fewer pairs, but need more slopes. The sample's largest excess is at this distance
+    # from the support at slope 0, and the distance grows about as the logarithm of the slope.
+    distance = 1.0 - min(kernels.excesses(rows, sample, slopes[:1]).max() / support[0], 1.0)
+    caps = support * (1.0 - distance * (1.0 + np.log1p(slopes)))
+    caps = np.minimum(np.maximum(caps, room), support)
+    for share in SETTLED:
+        usual_far = np.quantile(far, share, method="lower")
+        edge = np.flatnonzero((support >= room) | (slopes >= min(usual_far, slopes[-1])))
+        chosen = edge[kernels.chain(slopes[edge], caps[edge], edge, usual_far, hull, MOST_SLOPES)]
+        if chosen.size:
+            return Screen(slopes[chosen], caps[chosen], chosen)
+    return NO_SCREEN
 
 
 def tangent_point(points: np.ndarray, inverse: float) -> tuple[float, float, float]:
@@ -161,11 +144,10 @@ def tangent_point(points: np.ndarray, inverse: float) -> tuple[float, float, flo
     return tuple(points[np.argmax(points[:, 1] / (points[:, 0] + inverse)), :3].tolist())
 
 
-def _first_hull(first, rows, far, transposed, sample):
-    """The hull of a first pair, the best pairs of a sample and better partners for these."""
-    points = kernels.grow(NO_POINTS, rows, np.array([first]), far)
-    slopes = kernels.edges(points)[kernels.SLOPE]
-    best = kernels.excesses(rows, sample, slopes[_spread_edges(slopes, SEEDS)]).argmax(axis=1)
+def _first_hull(different, rows, far, transposed, sample):
+    """The hull of row 0 and a different one, the best pairs of a sample and better partners for these."""
+    points = kernels.grow(NO_POINTS, rows, np.array([(different, 0), (0, different)]), far)
+    best = kernels.excesses(rows, sample, SEED_SLOPES).argmax(axis=1)
     points = kernels.grow(points, rows, sample[best], far)
     for share in CLIMBS:
         slopes, pairs = kernels.edges(points)[kernels.SLOPE], points[:, 3:].tolist()
@@ -175,13 +157,6 @@ def _first_hull(first, rows, far, transposed, sample):
         kernels.improve_partners(transposed, rows, slopes[edge], partners)
         points = kernels.grow(points, rows, partners, far)
     return points
-
-
-def _marked_pairs(marks: np.ndarray, first: int) -> np.ndarray:
-    """The pairs (i, j) with a mark in marks[j - first, i], the largest mark first, as it settles most others."""
-    at = np.flatnonzero(marks > 0.0)
-    j, i = np.divmod(at[np.argsort(-marks.ravel()[at], kind="stable")], marks.shape[1])
-    return np.stack((i, first + j), axis=1)
 
 
 def for_each(work: Callable[[int], Any], parts: int, threads: int) -> list:

@@ -31,11 +31,6 @@ STEEPEST = 1e300
 TIE = 1e-15
 # Bounds from sparse rows are compared with this much room, so that rounding never dismisses a pair.
 ROOM = 1.0 + 1e-12
-# `mark_near` dismisses a pair if it is inside by this margin, absolute or as a share of each q_k/d_k, which
-# is far above all rounding in single precision.
-WELL = 1e-5
-# The most pairs by which the hull grows in `mark_near`.
-SEEDS = 32
 # The number of rows d side by side is padded to a multiple of this, so that no loop over them has a
 # remainder.
 LANES = 8
@@ -187,13 +182,8 @@ def add(total, lost, term):
 def excess(rows, i, j, size, mu):
     """s(mu) = sum_k max(q_k - (1 + mu) d_k, 0)."""
     total = 0.0
-    if mu < 0.5:
-        for k in range(size):  # the difference first: q - (1 + mu) d would lose its digits for small mu
-            total += max((rows[i, k] - rows[j, k]) - mu * rows[j, k], 0.0)
-    else:
-        slope = 1.0 + mu
-        for k in range(size):
-            total += max(rows[i, k] - slope * rows[j, k], 0.0)
+    for k in range(size):  # the difference first: q - (1 + mu) d would lose its digits for small mu
+        total += max((rows[i, k] - rows[j, k]) - mu * rows[j, k], 0.0)
     return total
 
 
@@ -286,8 +276,9 @@ def edges(points):
     for e in range(points.shape[0], 0, -1):  # from the origin on
         rise, run = points[e - 1, 1] - gap, points[e - 1, 0] - d
         hull[SLOPE, e] = rise / run if run > rise / STEEPEST else STEEPEST
-        hull[SUPPORT, e] = gap - hull[SLOPE, e] * d  # of the edge's two ends the one with less rounding
+        support = gap - hull[SLOPE, e] * d  # of the edge's two ends the one with less rounding
         d, gap = points[e - 1, 0], points[e - 1, 1]
+        hull[SUPPORT, e] = support if d > 0.0 else gap  # of a vertex with d = 0 at any slope
         hull[D, e - 1] = d
     hull[SUPPORT, 0] = gap
     return hull
@@ -356,29 +347,17 @@ def sticks_out(rows, i, j, size, far, hull, pending):
     `far` is a slope above which the excess is 0; `pending` is space for intervals that are still to be
     searched.
     """
-    s, support = excess(rows, i, j, size, 0.0), hull[SUPPORT, 0]
-    if s > support * (1.0 + TIE) and outside(rows, i, j, size, 0.0, support):
+    a, mu_a, s_a = 0, 0.0, excess(rows, i, j, size, 0.0)
+    if s_a > hull[SUPPORT, 0] * (1.0 + TIE) and outside(rows, i, j, size, 0.0, hull[SUPPORT, 0]):
         return True
-    # Where the excess is 0, no entry of q exceeds that of d.
-    return s > 0.0 and sticks_out_after(rows, i, j, size, np.int64(0), s, far, hull, pending)
-
-
-@inner()
-def sticks_out_after(rows, i, j, size, a, s_a, far, hull, pending):
-    """The same for slopes from edge a on, where the excess is at most s_a."""
-    last = hull.shape[1] - 1
-    mu_b, s_b = far, 0.0
-    if far >= hull[SLOPE, last]:
-        mu_b = hull[SLOPE, last]
+    if s_a == 0.0:  # no entry of q exceeds that of d
+        return False
+    b, mu_b, s_b = hull.shape[1] - 1, far, 0.0
+    if far >= hull[SLOPE, b]:
+        mu_b = hull[SLOPE, b]
         s_b = excess(rows, i, j, size, mu_b)
-        if s_b > hull[SUPPORT, last] and outside(rows, i, j, size, mu_b, hull[SUPPORT, last]):
+        if s_b > hull[SUPPORT, b] and outside(rows, i, j, size, mu_b, hull[SUPPORT, b]):
             return True
-    return sticks_out_between(rows, i, j, size, a, hull[SLOPE, a], s_a, last, mu_b, s_b, hull, pending)
-
-
-@inner()
-def sticks_out_between(rows, i, j, size, a, mu_a, s_a, b, mu_b, s_b, hull, pending):
-    """The same between slope mu_a of edge a and mu_b (that of edge b or before it); s_a and s_b bound the excess."""
     left = 0
     while True:
         fall = (s_a - s_b) / (mu_b - mu_a)
@@ -421,153 +400,61 @@ def grow(points, rows, candidates, far):
     return points
 
 
-# All pairs of few dense rows. A pass in single precision leaves few pairs to be tested one by one; without
-# it, the hull of 30 rows takes 2.4 times as long, and 2,000 users with 20 states take 3.4 times as long.
+# All pairs of few dense rows: at one slope after the other, all excesses at once.
 
 
 @inner(fastmath=EXACT_ORDER)
-def excesses_of_few(columns, least, slope, used, totals):
-    """Put the excess at a little less than the slope into totals[i, j] for q = row i, d = row j; the largest, its pair.
+def best_at(slope, rows, columns, least, used, totals):
+    """The largest excess at the slope of all pairs of rows, and its pair.
 
-    `columns` holds the rows d side by side, `least` the smallest entry of each column. No sum is too small by
-    more than WELL.
+    `columns` holds the rows d side by side, `least` the smallest entry of each column; `used` and `totals` are space.
     """
-    zero = np.float32(0.0)
-    level = np.float32(min((1.0 + slope) * (1.0 - WELL), 1e30))
-    best, best_i, best_j = zero, np.int64(0), np.int64(0)
-    for i in range(least.size):
+    best, best_i, best_j = 0.0, np.int64(0), np.int64(0)
+    for i in range(rows.shape[0]):
         size = 0
-        for k in range(least.size):
+        for k in range(rows.shape[1]):
             used[size] = k
-            size += columns[k, i] > level * least[k]
-        totals[i, :] = zero
+            size += rows[i, k] - least[k] > slope * least[k]
+        totals[:] = 0.0
         for m in range(size):
-            k_m, q = used[m], columns[used[m], i]
-            for j in range(totals.shape[1]):
-                totals[i, j] += max(q - level * columns[k_m, j], zero)
-        largest = zero
-        for j in range(totals.shape[1]):
-            largest = max(largest, totals[i, j])
-        if largest > best:
-            best, best_i, best_j = largest, np.int64(i), np.int64(0)
-            while totals[i, best_j] < largest:
-                best_j += 1
+            k, q = used[m], rows[i, used[m]]
+            for j in range(totals.size):
+                totals[j] += max((q - columns[k, j]) - slope * columns[k, j], 0.0)
+        j = np.argmax(totals)
+        if totals[j] > best:
+            best, best_i, best_j = totals[j], np.int64(i), np.int64(j)
     return best, best_i, best_j
 
 
-@inner()
-def mark_steep(rows, largest, least, slope, near):
-    """Mark the pairs with an excess at a little less than the slope, however small it is."""
-    level = (1.0 + slope) * (1.0 - WELL)
-    for k in range(least.size):
-        if largest[k] > level * least[k]:
-            for i in range(least.size):
-                if rows[i, k] > level * least[k]:
-                    for j in range(least.size):
-                        near[i, j] |= rows[i, k] > level * rows[j, k]
+@kernel()
+def hull_of_few(rows):
+    """The hull of all pairs of rows, and whether it is complete: the best pair at an edge joins it until none is left.
 
-
-@inner()
-def mark_near(rows, columns, largest, least, room, near):
-    """Mark in near[i, j] the pairs of rows q = i and d = j that may be on the hull, or leave a vertex out of it.
-
-    All others are inside by WELL at each edge of a hull that begins with the largest ratio and grows by the
-    best pair at one edge after the other, as long as that is worth it.
+    It is not complete if the best pair is in the hull already, since others may then hide behind it.
     """
-    n, left = least.size, SEEDS
-    used, totals = room
-    steep = 0
-    for k in range(n):
-        if largest[k] * least[steep] > largest[steep] * least[k]:
-            steep = k
-    i = j = np.int64(0)
-    for k in range(n):
-        i = k if rows[k, steep] > rows[i, steep] else i
-        j = k if rows[k, steep] < rows[j, steep] else j
-    points = add_pair(np.empty((0, 5)), prefix_points(rows, i, j, n))
-    hull = edges(points)
-    near[:] = False
-    e = 0
+    n = rows.shape[0]
+    columns, least = np.full((n, -(-n // LANES) * LANES), 2.0), rows[0].copy()  # 2 exceeds every probability
+    for i in range(n):
+        for k in range(n):
+            columns[k, i] = rows[i, k]
+            least[k] = min(least[k], rows[i, k])
+    used, totals = np.empty(n + 1, dtype=np.int64), np.empty(columns.shape[1])
+    points = np.empty((0, 5))
+    hull, e = edges(points), 0
     while e < hull.shape[1]:
         slope, support = hull[SLOPE, e], hull[SUPPORT, e]
-        if support < 2.0 * WELL:
-            mark_steep(rows, largest, least, slope, near)
+        best, i, j = best_at(slope, rows, columns, least, used, totals)
+        if best > support * (1.0 + TIE) and outside(rows, i, j, n, slope, support):
+            points = add_pair(points, prefix_points(rows, i, j, n))
+            before, hull = hull, edges(points)
+            tried, e = e, 0
+            while e <= tried and (hull[:2, e] == before[:2, e]).all():
+                e += 1
+            if e > tried:
+                return points, False
         else:
-            best, i, j = excesses_of_few(columns, least, slope, used, totals)
-            if best > support + 2.0 * WELL and left > 0:
-                points = add_pair(points, prefix_points(rows, i, j, n))
-                before, hull, left = hull, edges(points), left - 1
-                at = e
-                e = 0
-                while e < at and hull[SLOPE, e] == before[SLOPE, e]:
-                    e += 1
-                continue
-            limit = np.float32(support - WELL)
-            for i in range(n):
-                for j in range(near.shape[1]):
-                    near[i, j] |= totals[i, j] > limit
-        e += 1
-
-
-@kernel()
-def hulls_of_few(matrices):
-    """The hulls of many matrices (M, n, n) of few rows, one after the other: that of m has rows first[m]:first[m + 1].
-
-    Each is the result of `grow` for the pairs near the hull, in order. For all pairs it would be the same,
-    except that another of several points that agree up to rounding may come first. It has no vertices if all
-    rows are equal.
-    """
-    n, pending = matrices.shape[1], np.empty((PENDING, 3))
-    width = -(-n // LANES) * LANES
-    columns, near = np.empty((n, width), np.float32), np.empty((n, width), dtype=np.bool_)
-    columns[:] = 1.0
-    room = np.empty(n + 1, dtype=np.int64), np.empty((n, width), np.float32)
-    pairs = np.empty((n * n + 1, 2), dtype=np.int64)
-    hulls, first = np.empty((4 * matrices.shape[0], 5)), np.zeros(matrices.shape[0] + 1, dtype=np.int64)
-    for m in range(matrices.shape[0]):
-        rows, first[m + 1] = matrices[m], first[m]
-        largest, least = rows[0].copy(), rows[0].copy()
-        different, upwards = np.int64(0), False
-        for i in range(n - 1, -1, -1):
-            above = below = False
-            for k in range(n):
-                columns[k, i] = rows[i, k]
-                largest[k], least[k] = max(largest[k], rows[i, k]), min(least[k], rows[i, k])
-                above |= rows[i, k] > rows[0, k]
-                below |= rows[i, k] < rows[0, k]
-            if above or below:
-                different, upwards = i, above
-        if different == 0:
-            continue
-        mark_near(rows, columns, largest, least, room, near)
-        far, points = last_slopes(rows, largest), hulls[:0]
-        hull = edges(points)
-        # One row may exceed the other nowhere, if their sums differ by rounding.
-        pairs[0, 0], pairs[0, 1] = (different, np.int64(0)) if upwards else (np.int64(0), different)
-        found = np.int64(near[pairs[0, 0], pairs[0, 1]])
-        for i in range(n):
-            near[i, i] = False
-            for j in range(n):
-                pairs[found, 0], pairs[found, 1] = i, j
-                found += near[i, j]
-        for c in range(found):
-            q, d = pairs[c, 0], pairs[c, 1]
-            if sticks_out(rows, q, d, n, far[d], hull, pending):
-                points = add_pair(points, prefix_points(rows, q, d, n))
-                if is_diagonal(points):
-                    break
-                hull = edges(points)
-        first[m + 1] += points.shape[0]
-        if first[m + 1] > hulls.shape[0]:
-            longer = np.empty((2 * first[m + 1], 5))
-            for v in range(first[m]):
-                for c in range(5):
-                    longer[v, c] = hulls[v, c]
-            hulls = longer
-        for v in range(points.shape[0]):
-            for c in range(5):
-                hulls[first[m] + v, c] = points[v, c]
-    return hulls[: first[-1]], first
+            e += 1
+    return points, True
 
 
 # Many pairs of dense rows at once: one row d and all rows q. `transposed[k, i]` is column k of row i, in
@@ -731,70 +618,24 @@ def settles(screen, far, hull):
     return runs_under(hull, edge[last] + 1, hull.shape[1] - 1, slope[last], cap[last], far, 0.0)
 
 
-@inner()
-def sticks_out_above(rows, i, j, size, bounds, used, screen, far, hull, pending):
-    """`sticks_out` for a pair above some cap: only next to that slope. bounds[l] >= s at the first `used`
-    slopes of the screen; `far` is before any further one. Bounds that say nothing are replaced by the excess.
-    """
-    slope, cap, edge = screen
-    for a in range(used):
-        support = hull[SUPPORT, edge[a]]
-        if bounds[a] > support:
-            bounds[a] = excess(rows, i, j, size, slope[a])
-            if bounds[a] > support * (1.0 + TIE) and outside(rows, i, j, size, slope[a], support):
-                return True
-    for a in range(used - 1):
-        b = a + 1
-        if (bounds[a] > cap[a] or bounds[b] > cap[b]) and sticks_out_between(
-            rows, i, j, size, edge[a], slope[a], bounds[a], edge[b], slope[b], bounds[b], hull, pending
-        ):
-            return True
-    a = used - 1
-    return bounds[a] > cap[a] and sticks_out_after(rows, i, j, size, edge[a], bounds[a], far, hull, pending)
-
-
 @kernel()
-def find_outside(rows, transposed, largest, far, hull, screen, first, marks):
-    """Mark in marks[j - first, i] the pairs (q = row i, d = row j) that stick out of the hull.
-
-    The mark is the largest share of the support that the excess has at a slope of the screen, and > 0.
-    """
-    n, slopes = rows.shape[1], screen.slope.size
-    pending, room = np.empty((PENDING, 3)), room_for(n)
-    used = np.empty(GROUP, dtype=np.int64)
-    bounds = np.empty((slopes, GROUP, n), np.float32)
-    of_pair = np.empty(slopes)
-    above = np.empty(n, dtype=np.bool_)
+def mark_above(rows, transposed, largest, far, hull, screen, first, marks):
+    """Mark in marks[j - first, i], of bool, the pairs (q = row i, d = row j) that the screen does not settle."""
+    room, bounds = room_for(rows.shape[1]), np.empty((GROUP, rows.shape[1]), np.float32)
     for at in range(0, marks.shape[0], GROUP):
-        size = min(GROUP, marks.shape[0] - at)
+        members = range(at, min(at + GROUP, marks.shape[0]))
         room[2][:] = 0
-        for m in range(size):
-            last = far[first + at + m]
-            used[m] = 0
-            if settles(screen, last, hull):
-                use(m, n, room)
-                while used[m] < slopes and screen.slope[used[m]] < last:
-                    used[m] += 1
-        for a in range(slopes):
-            bound_excesses(transposed, rows, first + at, screen.slope[a], largest, room, bounds[a])
-        for m in range(size):
-            j = first + at + m
-            above[:] = used[m] == 0
-            for a in range(used[m]):
-                for i in range(n):
-                    above[i] |= bounds[a, m, i] > screen.cap[a]
-            for i in range(n):
-                if not above[i] or i == j:
-                    continue
-                if used[m] == 0:
-                    marks[at + m, i] = sticks_out(rows, i, j, n, far[j], hull, pending)
-                    continue
-                share = 0.0
-                for a in range(used[m]):
-                    of_pair[a] = bounds[a, m, i]
-                    share = max(share, of_pair[a] / hull[SUPPORT, screen.edge[a]])
-                if sticks_out_above(rows, i, j, n, of_pair, used[m], screen, far[j], hull, pending):
-                    marks[at + m, i] = share
+        for j in members:
+            if settles(screen, far[first + j], hull):
+                use(j - at, rows.shape[1], room)
+            else:
+                marks[j, :] = True
+        for a in range(screen.slope.size):
+            bound_excesses(transposed, rows, first + at, screen.slope[a], largest, room, bounds)
+            for j in members:
+                if screen.slope[a] < far[first + j]:
+                    for i in range(marks.shape[1]):
+                        marks[j, i] |= bounds[j - at, i] > screen.cap[a]
 
 
 @kernel()
