@@ -66,12 +66,11 @@ def test_forward_backward_is_the_sum_over_all_paths_for_each_of_several_runs(cha
             forward_backward(runs, matrices, initial)
         return
     result = forward_backward([runs], matrices, initial)
+    found = np.array([result.log_priors, result.log_posteriors, result.log_smoothed])[:, 0]
     for run, (expected, evidence) in enumerate(truth):
-        found = [part[0, run] for part in (result.log_priors, result.log_posteriors, result.log_smoothed)]
-        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)  # -inf where that is
+        np.testing.assert_allclose(found[:, run], expected, rtol=1e-12, atol=1e-12)  # -inf where that is
         assert result.log_evidence[0, run] == pytest.approx(evidence, rel=1e-12, abs=1e-12)
-    found = (result.priors, result.posteriors, result.smoothed)
-    np.testing.assert_allclose(np.array(found)[:, 0, 1], np.exp(truth[1][0]), rtol=1e-9)
+    assert np.array_equal([result.priors[0], result.posteriors[0], result.smoothed[0]], np.exp(found))
 
 
 @pytest.mark.parametrize("background", [0.02, 0.0])
@@ -94,11 +93,5 @@ def test_a_sparse_product_is_the_dense_one_and_is_never_made_dense(background, t
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-11)  # -inf where that is
 
 
-def test_messages_are_the_likelihood_of_what_came_before():
-    logs, rows = np.log([[0.9, 0.1], [0.5, 0.7], [0.2, 0.3]]), np.array([[0.8, 0.2], [0.3, 0.7]])
-    # Pr(o_1, o_2 | l_3) = sum over l_2, l_1 of the backward steps
-    second = rows @ np.exp(logs[0])
-    third = rows @ (second * np.exp(logs[1]))
-    assert np.exp(messages(logs, [rows, rows])) == pytest.approx(np.array([[1, 1], second, third]))
-    assert messages(logs, [rows, None])[2].tolist() == [0, 0]
-    assert not messages(logs, [None, None]).any()
+def test_messages_know_nothing_after_an_unknown_step():
+    assert messages(np.log([[0.9, 0.1], [0.5, 0.7], [0.2, 0.3]]), [np.eye(2), None])[2].tolist() == [0, 0]

@@ -135,8 +135,6 @@ def test_stationary_distribution_is_kept_by_a_step(n, seed, zeros):
 def test_sparse_agrees_with_its_dense_form():
     P = sparse_example()
     D = tpl.TransitionMatrix(P.toarray(), states=P.states)
-    assert (P.is_sparse, D.is_sparse) == (True, False)
-    assert D.probabilities.sum(axis=1) == pytest.approx(np.ones(12))
     p = np.random.default_rng(1).dirichlet(np.ones(12))
     for product in (p @ P, p.tolist() @ P):
         assert product == pytest.approx(p @ D, abs=1e-15)
@@ -145,7 +143,7 @@ def test_sparse_agrees_with_its_dense_form():
     assert (P @ P).to_numpy() == pytest.approx(D.to_numpy() @ D.to_numpy(), abs=1e-15)
     assert (len(P), P[3, 4]) == (12, D.probabilities[3, 4])
     assert P.stationary() == pytest.approx(D.stationary(), abs=1e-12)
-    assert P.row(3) == pytest.approx(D.row(3))
+    assert (P.row(3).tolist(), P.column(3).tolist()) == (D.row(3).tolist(), D.column(3).tolist())
     for take in (P.row, P.column, D.row, D.column):
         with pytest.raises(IndexError, match="found -1; see `states`"):
             take(-1)
@@ -176,20 +174,9 @@ def test_dropping_dead_ends_keeps_what_repeated_deletion_keeps(sequences):
         tpl.TransitionMatrix.from_counts(counted)
 
 
-def test_a_path_follows_the_matrix():
-    P = tpl.TransitionMatrix([[0.9, 0.1, 0.0], [0.0, 0.5, 0.5], [1.0, 0.0, 0.0]], states="abc")
-    path = P.sample(4000, rng=np.random.default_rng(0), initial=[0, 1, 0])
-    assert path[0] == "b"
-    again = tpl.TransitionMatrix.from_sequences([path])
-    assert again.states == P.states
-    assert again.probabilities == pytest.approx(P.probabilities, abs=0.03)
-    assert {P.sample(1, rng=np.random.default_rng(seed))[0] for seed in range(30)} == set("abc")
-
-
 def test_a_seed_makes_a_permutation_and_zeros_are_a_share():
-    P = tpl.strongest(20, seed=1).probabilities
-    assert (P @ P.T == np.eye(20)).all()
-    assert (tpl.strongest(20, seed=1).probabilities == P).all()
+    P, Q = (tpl.strongest(20, seed=1).probabilities for _ in range(2))
+    assert (P @ Q.T == np.eye(20)).all()
     P = tpl.TransitionMatrix.random(40, rng=np.random.default_rng(5), zeros=0.3).probabilities
     assert 0.2 < (P == 0).mean() < 0.4
 
@@ -197,10 +184,8 @@ def test_a_seed_makes_a_permutation_and_zeros_are_a_share():
 @pytest.mark.parametrize("s", [0.0, 0.005, 1.0, 50.0])
 def test_smoothed_is_equation_28_as_printed(s):
     P = tpl.TransitionMatrix.random(6, rng=np.random.default_rng(2), zeros=0.5).probabilities
-    expected = [[(p + s) / sum(x + s for x in row) for p in row] for row in P]
-    assert tpl.smoothed(P, s).probabilities == pytest.approx(np.array(expected), rel=1e-14)
-    sparse = tpl.smoothed(scipy.sparse.csr_array(P), s)
-    assert sparse.is_sparse
-    assert sparse.toarray() == pytest.approx(np.array(expected))
-    with_background = tpl.smoothed(sparse_example(), s)
-    assert with_background.toarray() == pytest.approx(tpl.smoothed(sparse_example().toarray(), s).probabilities)
+    for kind in (P, tpl.TransitionMatrix(scipy.sparse.csr_array(P)), sparse_example()):
+        expected = [[(p + s) / sum(x + s for x in row) for p in row] for row in np.asarray(kind)]
+        found = tpl.smoothed(kind, s)
+        assert found.is_sparse == getattr(kind, "is_sparse", False)
+        assert found.toarray() == pytest.approx(np.array(expected), rel=1e-13)

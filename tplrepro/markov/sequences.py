@@ -131,12 +131,7 @@ class Sequences(FrozenArrays):
             _release(self.values)
 
     def stretches(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Where sequences, cut after so many steps, begin and end in `values`, and which sequence each is of.
-
-        >>> s = Sequences.from_flat([7, 8, 7, 7, 8], [0, 4, 5])
-        >>> [places.tolist() for places in s.stretches(2)]
-        [[0, 2, 4], [3, 4, 5], [0, 0, 1]]
-        """
+        """Where sequences, cut after so many steps, begin and end in `values`, and which sequence each is of."""
         pieces = np.maximum(-(-(self.lengths - 1) // steps), 1)
         owner = np.repeat(np.arange(len(self)), pieces)
         starts = self.offsets[owner] + steps * (np.arange(owner.size) - (np.cumsum(pieces) - pieces)[owner])
@@ -196,10 +191,9 @@ def as_sequences(data: Any, n_states: int | None = None, states: Iterable | None
 def count_transitions(
     sequences: Any, n_states: int | None = None, states: Iterable | None = None, direction: str = "forward"
 ) -> tuple[Any, list]:
-    """Count the steps from state to state.
+    """The counts of steps from state to state, a csr_array (n, n) of floats, and the list of the n labels.
 
-    Arguments as in `as_sequences`; "forward" counts l^{t-1} -> l^t, "backward" l^t -> l^{t-1}. Returns the
-    counts, a csr_array (n, n) of floats, and the list of the n labels.
+    Arguments as in `as_sequences`; "forward" counts l^{t-1} -> l^t, "backward" l^t -> l^{t-1}.
 
     >>> counts, states = count_transitions([["a", "b", "b"], ["b", "a"]])
     >>> states, counts.toarray().tolist()
@@ -253,31 +247,25 @@ def _from_frame(frame) -> Sequences:
 
 def _sequences_of(value: Any) -> list:
     """The sequences of one user, whose value in a mapping may be a single sequence."""
-    if _is_integer_array(value) or isinstance(value, str) or not np.iterable(value):
+    if isinstance(value, str) or not np.iterable(value):
         return [value]
     items: Any = value if hasattr(value, "__len__") else list(value)
-    is_single = len(items) == 0 or np.ndim(next(iter(items))) == 0
+    is_single = np.ndim(next(iter(items), 0)) == 0
     return [items] if is_single else list(items)
 
 
 def _one_dimensional(sequence, position: int) -> np.ndarray:
     """A sequence of states as an array, of integers or of objects."""
-    if _is_integer_array(sequence):
+    if isinstance(sequence, np.ma.MaskedArray):
+        sequence = np.ma.filled(sequence.astype(object), np.nan)
+    if isinstance(sequence, np.ndarray) and sequence.ndim == 1 and sequence.dtype.kind in "iu":
         return sequence
     if isinstance(sequence, (str, bytes, set, frozenset, Mapping)) or not np.iterable(sequence):
         raise ValueError(
             f"each sequence must be a list of states, found {sequence!r} at position {position}; "
             "wrap a single one in a list"
         )
-    if isinstance(sequence, np.ma.MaskedArray):
-        sequence = np.ma.filled(sequence.astype(object), np.nan)
     return np.fromiter(sequence, dtype=object)
-
-
-def _is_integer_array(value: Any) -> bool:
-    if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
-        return False
-    return value.ndim == 1 and value.dtype.kind in "iu"
 
 
 def _factorize(states: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

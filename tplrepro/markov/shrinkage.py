@@ -1,8 +1,7 @@
 """The transition matrix of each user, shrunk towards the pooled matrix of all users.
 
 Row i of a user is (c_i + w p_i) / (|c_i| + w) for her counts c_i, the pooled row p_i and a weight w in
-pseudo-transitions: the posterior mean under a Dirichlet prior w p_i. Without pooling it is
-(c_i + s) / (|c_i| + n s) with a smoothing s.
+pseudo-transitions; without pooling it is (c_i + s) / (|c_i| + n s) with a smoothing s.
 """
 
 from collections.abc import Iterator

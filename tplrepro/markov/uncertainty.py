@@ -95,9 +95,7 @@ def bootstrap_draws(
 
 
 def bootstrap_counts(sequences: Any, draws: int, *, rng: np.random.Generator, progress: bool = False) -> Iterator[Any]:
-    """Counts of steps (n, n), csr_arrays, of users that are redrawn with replacement.
-
-    The draws are those of `bootstrap_draws` with users as groups. `progress` shows a bar.
+    """Counts of steps (n, n), csr_arrays, of users redrawn as by `bootstrap_draws`; `progress` shows a bar.
 
     >>> draws = bootstrap_counts({"ann": [0, 1, 1], "bob": [1, 0, 1]}, 2, rng=np.random.default_rng(1))
     >>> [counts.toarray().tolist() for counts in draws]
