@@ -131,13 +131,6 @@ def judge(claim: Claim, record: Mapping | None = None, outcomes: Mapping[str, st
 
     Raises ClaimError if the record lacks a number, an expression fails, a test did not pass, a statement does
     not hold and no cause is given, or it holds although a cause is given.
-
-    >>> claim = Claim("sum", "Table 2", "T releases leak T epsilon", "tkde2019/table2",
-    ...               numbers={"leakage": "user level"}, predicate="close(leakage, horizon * epsilon)",
-    ...               ours="{leakage:.2f} nats")
-    >>> verdict = judge(claim, {"parameters": {"horizon": 10, "epsilon": 0.1}, "results": {"user level": 1.0}})
-    >>> verdict.kind, verdict.ours
-    ('reproduced', '1.00 nats')
     """
     names = _names(claim, record or {})
     texts = (claim.ours, claim.part, claim.why, claim.note)
@@ -299,11 +292,7 @@ def verdicts(name: str) -> Verdicts:
 
 
 def head_of(page: str) -> str:
-    """The heading of a page's column of statements.
-
-    >>> head_of("tkde2019"), head_of("explore")
-    ('the paper', 'statement')
-    """
+    """The heading of a page's column of statements."""
     return "statement" if page in ("datasets", "explore") else "the paper"
 
 

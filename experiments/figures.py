@@ -53,37 +53,21 @@ def use_style() -> None:
 
     backend = mpl.get_backend()
     mpl.rcdefaults()
-    mpl.rcParams.update(
-        {
-            "backend": backend,
-            "figure.figsize": (SINGLE_COLUMN, 2.5),
-            "figure.dpi": 110,
-            "figure.constrained_layout.use": True,
-            "savefig.dpi": 300,
-            "font.size": 8,
-            "axes.titlesize": 8,
-            "axes.labelsize": 8,
-            "xtick.labelsize": 7,
-            "ytick.labelsize": 7,
-            "legend.fontsize": 7,
-            "legend.frameon": False,
-            "legend.handlelength": 2.6,
-            "figure.titlesize": 9,
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-            "axes.grid": True,
-            "grid.color": "#d9d9d9",
-            "grid.linewidth": 0.5,
-            "axes.axisbelow": True,
-            "lines.linewidth": 1.3,
-            "lines.markersize": 4,
-            "axes.prop_cycle": cycler(color=PALETTE)
-            + cycler(linestyle=["-", "--", "-.", ":", "-", "--", "-.", ":"])
-            + cycler(marker=["o", "s", "^", "D", "v", "P", "X", "*"]),
-            "pdf.fonttype": 42,
-            "svg.hashsalt": "tplrepro",
-        }
-    )
+    mpl.rcParams["backend"] = backend
+    mpl.rc("figure", figsize=(SINGLE_COLUMN, 2.5), dpi=110, titlesize=9)
+    mpl.rc("figure.constrained_layout", use=True)
+    mpl.rc("savefig", dpi=300)
+    mpl.rc("font", size=8)
+    mpl.rc("axes", titlesize=8, labelsize=8, grid=True, axisbelow=True)
+    mpl.rc("axes.spines", top=False, right=False)
+    mpl.rc(("xtick", "ytick"), labelsize=7)
+    mpl.rc("legend", fontsize=7, frameon=False, handlelength=2.6)
+    mpl.rc("grid", color="#d9d9d9", linewidth=0.5)
+    mpl.rc("lines", linewidth=1.3, markersize=4)
+    dashes = cycler(linestyle=["-", "--", "-.", ":", "-", "--", "-.", ":"])
+    mpl.rc("axes", prop_cycle=cycler(color=PALETTE) + dashes + cycler(marker=["o", "s", "^", "D", "v", "P", "X", "*"]))
+    mpl.rc("pdf", fonttype=42)
+    mpl.rc("svg", hashsalt="tplrepro")
 
 
 def subplots(
@@ -151,11 +135,10 @@ def save_figure(
 ) -> None:
     """Write a figure and its record, with the parameters of the notebook, under `name`, such as "tkde2019/fig3".
 
-    `results` are the numbers that the figure shows or that the text quotes: numbers, strings, lists, dicts and
-    arrays of them. `data` is "none", "real", "real (unverified)" (no published checksum confirms the files),
-    "synthetic" or "synthetic in part: NAME, ..."; the title of the last two says so. `inputs` are the data files
-    that were read, required if `data` is real; a folder stands for all files in it. `table` has the plotted
-    numbers. Raises ValueError if the name, the kind of data or the inputs are none of these.
+    `results` are the numbers that the figure shows or that the text quotes, and `table` those that it plots.
+    `data` is "none", "real", "real (unverified)" (no published checksum confirms the files), "synthetic" or
+    "synthetic in part: NAME, ..."; the title of the last two says so. `inputs` are the data files that were
+    read, required if `data` is real; a folder stands for all files in it.
     """
     target, record = _target(name), provenance(name, results, data, inputs)
     if data.startswith("synthetic"):

@@ -49,10 +49,6 @@ def realised_leakage(log_likelihoods: ArrayLike, pairs: ArrayLike | None = None)
 
     `log_likelihoods` (..., T, n) are log Pr(all outputs | l_t = k). All pairs of cells are compared, or only
     `pairs` (m, 2). Infinite where the outputs rule out one cell of a pair.
-
-    >>> log_likelihoods = [[0.0, 1.0, 3.0]]
-    >>> realised_leakage(log_likelihoods).tolist(), realised_leakage(log_likelihoods, [(0, 1), (1, 2)]).tolist()
-    ([3.0], [2.0])
     """
     values = np.asarray(log_likelihoods, dtype=float)
     if pairs is None:

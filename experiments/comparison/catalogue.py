@@ -134,11 +134,7 @@ def mechanisms(setting: Setting, window: int, block: float, radius: float) -> di
 
 
 def notions(window: int) -> list[Notion]:
-    """All notions of the comparison; `window` is the w of w-event privacy.
-
-    >>> [notion.name for notion in notions(window=4) if notion.mechanism == "equal budgets"]
-    ['event-level DP', 'group DP', 'w-event, uniform', 'Markov quilts', 'DP_T, Algorithm 7']
-    """
+    """All notions of the comparison; `window` is the w of w-event privacy."""
 
     def at_all_times(setting: Setting, level: float) -> float:
         return level * setting.horizon

@@ -158,11 +158,6 @@ def setting_from_sequences(sequences: Any, positions: Any, horizon: int, smoothi
 
     Each stretch of T = `horizon` consecutive states counts as a separate user, all present at once. Cells at
     most `radius` apart are neighbours. Raises ValueError if no sequence has T states.
-
-    >>> walks = [np.array([0, 1, 0, 0, 1, 1, 0]), np.array([1])]
-    >>> setting = setting_from_sequences(walks, [[0.5, 0.5], [1.5, 0.5]], horizon=3, smoothing=1.0, radius=1.0)
-    >>> setting, setting.paths.tolist()
-    (Setting(2 users, 3 times, 2 cells), [[0, 1, 0], [0, 1, 1]])
     """
     coded, length = as_sequences(sequences, len(positions)), check_horizon(horizon)
     places = np.asarray(by_state(positions, coded.labels.tolist(), "positions"), dtype=float)

@@ -14,11 +14,7 @@ WindowScheme = Callable[[np.ndarray, int], np.ndarray]
 
 
 def by_absorption(spent: np.ndarray, window: int) -> np.ndarray:
-    """Spend one unit per time, plus units left over from earlier times; after absorbing k extra units, skip k times.
-
-    >>> by_absorption(np.array([[0.0, 0.0], [0.0, 2.0], [2.0, 0.0]]), 4).tolist()
-    [3.0, 0.0, 1.0]
-    """
+    """Spend one unit per time, plus units left over from earlier times; after absorbing k extra units, skip k times."""
     runs, t = spent.shape
     times = np.arange(t) * (spent > 0)
     last = np.where((spent > 0).any(axis=1), times.max(axis=1, initial=0), -1)
@@ -27,9 +23,5 @@ def by_absorption(spent: np.ndarray, window: int) -> np.ndarray:
 
 
 def by_distribution(spent: np.ndarray, window: int) -> np.ndarray:
-    """Spend half of what is left in the window.
-
-    >>> by_distribution(np.array([[0.0, 2.0], [2.0, 1.0]]), 2).tolist()
-    [0.0, 0.5]
-    """
+    """Spend half of what is left in the window."""
     return (window - spent[:, max(spent.shape[1] - window + 1, 0) :].sum(axis=1)) / 2.0

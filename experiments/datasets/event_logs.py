@@ -60,11 +60,7 @@ class PreparedLogs:
 
 
 def prepare_logs(names: Iterable[str], *, stand_in: dict | None = None) -> PreparedLogs:
-    """The named logs that are found, or else one stand-in with the arguments `stand_in` of `synthetic_log`.
-
-    >>> prepare_logs([], stand_in={"n_cases": 3}).record
-    {'data': 'synthetic', 'inputs': []}
-    """
+    """The named logs that are found, or else one stand-in with the arguments `stand_in` of `synthetic_log`."""
     wanted = set(names)
     found = {name: path for name, path in recorded_logs().items() if name in wanted}
     if not found:
@@ -99,10 +95,6 @@ def synthetic_log(n_cases: int = 1000, seed: int = 0, path: str | Path | None = 
 
     A case begins with the first activity and goes on to one of two to four activities that follow each one;
     it ends after any event with the same probability.
-
-    >>> log = synthetic_log(2, seed=1)
-    >>> log.attrs["synthetic"], log["case:concept:name"].nunique()
-    (True, 2)
     """
     return writing.stand_in(path, "synthetic.xes", write_synthetic, read_xes, n_cases=n_cases, seed=seed)
 

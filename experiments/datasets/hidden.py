@@ -23,10 +23,7 @@ class HiddenChain:
     """A fitted hidden Markov model; its n states are ordered by their means, first coordinate first."""
 
     matrix: TransitionMatrix  # Pr(z_t | z_{t-1})
-    initial: np.ndarray  # (n,), the distribution of z_1
     means: np.ndarray  # (n, d), of what the states emit
-    covariances: np.ndarray  # (n, d, d)
-    log_likelihood: float  # of all series together, nats
     converged: bool  # the kept start ended by the tolerance, not by the cap on iterations
 
 
@@ -52,10 +49,7 @@ def fit_hidden_chain(
     order = np.lexsort(model.means_.T[::-1])
     return HiddenChain(
         matrix=TransitionMatrix(model.transmat_[np.ix_(order, order)], normalize=True),
-        initial=model.startprob_[order] / model.startprob_.sum(),
         means=model.means_[order] * scale + centre,
-        covariances=model.covars_[order] * np.outer(scale, scale),
-        log_likelihood=float(np.nanmax(ends) - len(flat) * np.log(scale).sum()),
         converged=converged,
     )
 

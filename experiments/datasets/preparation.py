@@ -48,9 +48,6 @@ def joint_record(*prepared: Prepared) -> dict:
     """`Prepared.record` of a result from several data sets, with all files that were read.
 
     If only some are synthetic it names these: "synthetic in part: Kosarak".
-
-    >>> joint_record(prepare("kosarak", synthetic=True, stand_in={"n_users": 9}))
-    {'data': 'synthetic', 'inputs': []}
     """
     synthetic = [one.name for one in prepared if one.synthetic]
     kind = "real" if all(one.official for one in prepared) else "real (unverified)"

@@ -153,12 +153,7 @@ def _first_release(given: tuple, seed: int) -> None:
 
 
 def grid_of_states(n_states: int, reach: float = 1.5) -> tuple[np.ndarray, TransitionMatrix]:
-    """Answers (n, 2) on a square grid, and a chain that moves to cells at most `reach` away.
-
-    >>> answers, transitions = grid_of_states(9)
-    >>> PolicyGraph.transition(transitions).n_edges
-    36
-    """
+    """Answers (n, 2) on a square grid, and a chain that moves to cells at most `reach` away."""
     side = int(np.ceil(np.sqrt(n_states)))
     answers = np.stack(np.divmod(np.arange(n_states), side), axis=1).astype(float)
     return answers, TransitionMatrix(csr_array(cdist(answers, answers) <= reach), normalize=True)

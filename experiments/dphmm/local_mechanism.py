@@ -18,13 +18,6 @@ class LocalMechanism:
     Parameters are those of `KNormMechanism`, and `mechanisms` holds that of each possible state.
 
     Example 11.2 of [5]: the value released for s_4 (index 3) lies on the line through f(s_4) and f(s_6).
-
-    >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
-    >>> G = PolicyGraph.from_edges(6, [(3, 5), (4, 5)]).constrain([3, 4, 5])
-    >>> local = LocalMechanism(G, f, epsilon=1.0)
-    >>> z = local.sample(3, np.random.default_rng(0))
-    >>> local.posterior(z, [0, 0, 0, 1 / 3, 1 / 3, 1 / 3]).tolist()
-    [0.0, 0.0, 0.0, 1.0, 0.0, 0.0]
     """
 
     def __init__(self, policy: PolicyGraph, answers: ArrayLike, epsilon: float, mechanism: str = "k-norm"):

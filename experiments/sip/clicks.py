@@ -54,22 +54,13 @@ class SessionCosts:
 
 
 def mean_over_clicks(sums: np.ndarray, clicks: np.ndarray) -> tuple[float, float]:
-    """The mean of sums (m,) over all clicks (m,), and its standard deviation: users are drawn, not clicks.
-
-    >>> mean_over_clicks(np.array([2.0, 2.0]), np.array([1, 3]))
-    (1.0, 0.3535533905932738)
-    """
+    """The mean of sums (m,) over all clicks (m,), and its standard deviation: users are drawn, not clicks."""
     mean = float(sums.sum() / clicks.sum())
     return mean, float(np.sqrt(np.sum((sums - mean * clicks) ** 2)) / clicks.sum())
 
 
 def randomized_costs(sessions: Sequence[np.ndarray], n_pages: int, epsilon: float) -> SessionCosts:
-    """Exact expected costs of randomised response among all pages.
-
-    >>> costs = randomized_costs([np.array([0, 1])], 3, np.log(2))
-    >>> costs.distance.round(2).tolist(), costs.changed.round(2).tolist()
-    ([1.25], [1.0])
-    """
+    """Exact expected costs of randomised response among all pages."""
     other = 1.0 / (n_pages - 1 + np.exp(epsilon))
     clicks = np.array([session.size for session in sessions])
     away = [session * (session + 1) / 2 + (n_pages - 1 - session) * (n_pages - session) / 2 for session in sessions]

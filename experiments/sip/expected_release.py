@@ -21,14 +21,7 @@ class ExpectedRelease(FrozenArrays):
 def expected_release(
     mechanism: BeliefMechanism, chain: SymbolChain, horizon: int, distance: Distance = "hamming"
 ) -> ExpectedRelease:
-    """Expected costs and largest leakages of T releases, over all n^(T-1) histories of outputs.
-
-    >>> from tplrepro.sip import OptimalResponse
-    >>> chain = SymbolChain.first_order([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]])
-    >>> expected = expected_release(OptimalResponse(1.0), chain, 3)
-    >>> expected.costs.round(4).tolist(), bool(expected.leakages.max() <= 1.0)
-    ([0.1839, 0.1547, 0.172], True)
-    """
+    """Expected costs and largest leakages of T releases, over all n^(T-1) histories of outputs."""
     costs, leakages = np.zeros((2, check_horizon(horizon)))
     histories: Iterable = [(1.0, Belief.start(chain))]
     for k in range(costs.size):

@@ -79,10 +79,6 @@ def nearest_elsewhere(batches: Batches, recording: int, length: int, columns: in
     """Mean distance of the first samples of a recording to the nearest batches of the other recordings.
 
     No response that answers by batches of the other recordings alone is nearer.
-
-    >>> batches = sip.observed_batches([[0, 1, 1, 1], [1, 1, 3, 3]], 2)
-    >>> nearest_elsewhere(batches, 0, 4, 2)
-    0.25
     """
     own, width = batches[recording][: length // batches.symbols.shape[1]], batches.symbols.shape[1]
     others = np.unique(np.concatenate([batches[k] for k in range(len(batches)) if k != recording]))

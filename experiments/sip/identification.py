@@ -33,12 +33,7 @@ OfUsers = Mapping[Any, Sequence[ArrayLike]]  # the sequences of each user
 
 
 class MarkovClassifier:
-    """One smoothed Markov chain for each user; predicts the most likely user.
-
-    >>> classifier = MarkovClassifier(2).fit({"a": [[0, 0, 0, 0]], "b": [[0, 1, 0, 1]]})
-    >>> classifier.predict([[1, 0, 1, 0], [0, 0, 0]]).tolist()
-    ['b', 'a']
-    """
+    """One smoothed Markov chain for each user; predicts the most likely user."""
 
     def __init__(self, n_symbols: int):
         self.n_symbols = n_symbols
@@ -158,10 +153,6 @@ def smoothed_symbols(
 
     `likelihoods` are those of `release_sequences`. For batches, `symbols` (batches, w) are the symbols of
     each, and the result is (m, T w, n).
-
-    >>> chain = SymbolChain.first_order([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]])
-    >>> smoothed_symbols(chain, [[np.array([0.8, 0.2]), np.array([0.5, 0.5])]]).round(2).tolist()
-    [[[0.8, 0.2], [0.74, 0.26]]]
     """
     if all(likelihood.ndim == 1 for of_sequence in likelihoods for likelihood in of_sequence):
         contexts = _smoothed_contexts(chain, np.array(likelihoods)[..., chain.symbols])

@@ -120,14 +120,7 @@ def second_beliefs(p1: float, phi: float, first: BeliefMechanism) -> tuple[np.nd
 
 
 def two_step_noise(first: BeliefMechanism, second: BeliefMechanism, p1: float, phi: float) -> TwoStepNoise:
-    """Noise of the two releases of Example 1, with p1 = Pr(X_1 = 1) and phi = Pr(X_2 != X_1).
-
-    >>> from tplrepro.sip import ConditionalRandomizedResponse
-    >>> crr = ConditionalRandomizedResponse(1.0)
-    >>> independent = two_step_noise(crr, crr, 0.5, 0.5)
-    >>> round(abs(independent.noise_correlation), 10), round(independent.second, 4)
-    (0.0, 0.1839)
-    """
+    """Noise of the two releases of Example 1, with p1 = Pr(X_1 = 1) and phi = Pr(X_2 != X_1)."""
     chain = _chain(p1, phi)
     start = Belief.start(chain)
     response = first.response(start.current)

@@ -29,9 +29,6 @@ def release_tops(
     threshold. Later symbols are cut off at the threshold and go through a binary hierarchy, randomised response
     with an equal share of the budget, `epsilon` nats a symbol, at each level. Last, a moving average over the
     outputs, with weight `smoothing` in [0, 1] for the newest, is rounded.
-
-    >>> release_tops([3] * 8, 8, 50.0, rng=np.random.default_rng(0)).tolist()
-    [3, 3, 3, 3, 3, 3, 3, 3]
     """
     budget, symbols = check_level(epsilon, "epsilon"), check_symbols(sequence, n_symbols)
     first, largest = symbols[: check_horizon(warm_up, "warm_up")], n_symbols - 1
