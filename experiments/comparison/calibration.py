@@ -1,10 +1,9 @@
 """Mechanisms at equal measured leakage: sweep the parameter, and interpolate the error at the target leakage.
 
-Each seed fixes the simulated users and the noise; all parameters use the same draws of a seed (common random
-numbers), so the curves are smooth. The leakage of a seed is a high quantile over its users of the largest
-leakage about any time: a mean would hide the exposed users, and a maximum grows with the size of the sample.
-The leakage is realised, not worst-case: it is the privacy loss of the outputs that were drawn, which temporal
-privacy leakage (Eq. (2) of [1]) bounds over all outputs.
+All parameters use the same users and noise of a seed, so the curves are smooth. The leakage of a seed is a high
+quantile over its users of the largest leakage about any time: a mean would hide exposed users, and a maximum
+grows with their number. It is the realised privacy loss of the outputs that were drawn, which temporal privacy
+leakage (Eq. (2) of [1]) bounds over all outputs.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,21 +26,15 @@ from tplrepro.validation import FrozenArrays, check_level
 
 @dataclass(frozen=True)
 class Outcome(FrozenArrays):
-    """Leakage and error of a mechanism: floats for one seed and parameter, or arrays (S, P) for S seeds, P parameters.
-
-    `leakage` and `leakage_near` are the quantile of the measured leakage between all cells and between
-    neighbours, `largest` is the maximum between all cells; nats. `error` is the mean absolute error of the
-    released counts (users per cell and time), NaN if no counts are released; `inferred_error` that of the
-    counts inferred with the public chain; `prior_error` that of the counts expected without any release.
-    """
+    """Leakage and error of a mechanism: of one seed and parameter, or (S, P) for S seeds, P parameters."""
 
     parameter: Any
-    leakage: Any
-    leakage_near: Any
-    largest: Any
-    error: Any
-    inferred_error: Any
-    prior_error: Any
+    leakage: Any  # quantile over users between all cells, nats
+    leakage_near: Any  # the same between neighbours
+    largest: Any  # maximum over users between all cells
+    error: Any  # mean absolute error of the released counts (users per cell and time), NaN if there are none
+    inferred_error: Any  # of the counts inferred with the public chain
+    prior_error: Any  # of the counts expected without any release
 
 
 def realised_leakage(log_likelihoods: ArrayLike, pairs: ArrayLike | None = None) -> np.ndarray:
@@ -67,8 +60,7 @@ def infer_counts(noisy: np.ndarray, variances: np.ndarray, setting: Setting, cor
     Users move independently by the chain, so the counts of one time have mean N pi and covariance
     N (diag(pi) - pi pi^T), and the next counts are P^T times these plus innovations. This is a Kalman filter,
     with the smoother of Bryson and Frazier, which inverts no singular covariance. The noise `variances` (T,)
-    are infinite where nothing was published. Of the data in `setting`, only the number of users is used. If
-    the noise has a `correlation` over time, the noise is part of the state.
+    are infinite where nothing was published; noise with a `correlation` over time is part of the state.
     """
     pi = setting.adversary.initial
     step = setting.adversary.transitions.toarray().T
@@ -142,11 +134,10 @@ def sweep(
     quantile: float = 0.95,
     progress: bool = False,
 ) -> Outcome:
-    """Outcomes at parameters whose measured leakage runs from about `low` to about `high` nats.
+    """Outcomes at `points` >= 2 parameters, whose measured leakage runs from about `low` to about `high` nats.
 
     The first seed determines the ends: the leakage between all cells is about `low`, that between neighbours,
-    which is never larger, about `high`. The `points` >= 2 parameters are equally spaced on a logarithmic
-    scale. Raises ValueError if the mechanism does not reach such leakages.
+    which is never larger, about `high`.
     """
     low, high = check_level(low, "low"), check_level(high, "high")
     if not (low < high and points >= 2):

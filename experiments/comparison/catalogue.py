@@ -1,10 +1,8 @@
 """The notions compared: the mechanism behind each, the level that it promises, and the leakage that theory allows.
 
-Each mechanism has one parameter, and a notion translates that parameter into a level. Laplace noise with the
-same budget epsilon at every time, for example, is epsilon-DP for one event if nothing is correlated, T
-epsilon-DP for a whole user, w epsilon-DP for a window of w times, and alpha-DP_T with the alpha of Algorithm
-7 of [1] for this chain. These notions share one mechanism, so at equal measured leakage they are equal.
-Algorithm 8, the optimal budgets and the w-event schemes spend unequally over time.
+Each mechanism has one parameter, and a notion translates that parameter into a level. Several notions share
+Laplace noise with the same budget epsilon at every time, for example, and differ in the level only: at equal
+measured leakage they are equal.
 """
 
 from collections.abc import Callable
@@ -37,17 +35,12 @@ Level = Callable[[Setting, float], float]  # of a parameter, nats
 
 @dataclass(frozen=True)
 class CountMechanism:
-    """A way to release counts over time, with one parameter.
-
-    `trusts_server` says whether a server sees the true data. `bound` is the largest leakage about one time
-    that theory allows, over all outputs; nats, infinite if no bound is known. For Gaussian noise it holds
-    with delta = `DELTA`.
-    """
+    """A way to release counts over time, with one parameter."""
 
     name: str
-    trusts_server: bool
+    trusts_server: bool  # a server sees the true data
     release: Release
-    bound: Level
+    bound: Level  # largest leakage about one time over all outputs; for Gaussian noise with delta = `DELTA`
 
 
 @dataclass(frozen=True)
@@ -190,11 +183,10 @@ def _gaussian_bound(setting: Setting, shift: float) -> float:
 
 
 def _correlated_bound(correlation: float, setting: Setting, shift: float) -> float:
-    """The epsilon at which any two paths are indistinguishable.
+    """The epsilon at which any two paths are indistinguishable, and with them mixtures of paths.
 
-    After whitening, each step shifts the squared mean by at most 2 (1 + |rho|)^2 and the noise has a share 1
-    - rho^2 of the variance. The outputs given one cell are a mixture over paths, and mixtures are no easier
-    to distinguish.
+    After whitening, each step shifts the squared mean by at most 2 (1 + |rho|)^2, and the noise has a share
+    1 - rho^2 of the variance.
     """
     steps = (setting.horizon - 1) * (1 + abs(correlation)) / (1 - abs(correlation))
     return gaussian_epsilon(shift * np.sqrt(1 + steps), DELTA)

@@ -1,11 +1,9 @@
 """Mechanisms of a trusted server, which sees everybody and publishes noisy counts.
 
-Laplace noise has scale 2 / epsilon_t in each count of time t, because moving one user changes two counts by
-1. Event-level, group and DP_T budgets are fixed in advance; the schemes of `window` publish only when the
-counts have changed. Gaussian noise has the same variance at every time and may be correlated over time: it is
-then the noise of a banded matrix mechanism with one subdiagonal (Choquette-Choo et al.: (Amplified) Banded
-Matrix Factorization, NeurIPS 2023), C^-1 times white noise, where C subtracts `correlation` times the
-previous value from each value.
+Moving one user changes two counts by 1. Gaussian noise has the same variance at every time and may be
+correlated over time: it is then the noise of a banded matrix mechanism with one subdiagonal (Choquette-Choo et
+al.: (Amplified) Banded Matrix Factorization, NeurIPS 2023), C^-1 times white noise, where C subtracts
+`correlation` times the previous value from each value.
 
 The adversary knows the data of all other users, so there are N independent runs, each with another user as
 the target. The counts returned are those of the first run.

@@ -50,11 +50,9 @@ class Adversary:
         return float(temporal_privacy_leakage(epsilons, self.backward, self.forward).tpl.max())
 
     def output_log_likelihoods(self, log_likelihoods: ArrayLike, staying: float = 0.0) -> np.ndarray:
-        """log Pr(all outputs | l_t = k), (..., T, n), up to a constant for each time.
+        """log Pr(all outputs | l_t = k), (..., T, n), up to a constant for each time, by messages from both sides.
 
-        The chain is stationary and all cells are possible, so it suffices to add the messages from both
-        sides. `staying` is added to the log-likelihood of each step into the same cell: the effect of
-        correlated noise.
+        `staying` is added to the log-likelihood of each step into the same cell: the effect of correlated noise.
         """
         observed = np.asarray(log_likelihoods, dtype=float)
         weights = np.exp(staying * np.eye(self.initial.size) - max(staying, 0.0))
@@ -72,16 +70,12 @@ class Adversary:
 
 @dataclass(frozen=True, eq=False)
 class Setting(FrozenArrays):
-    """True locations, and an adversary under whose chain every one of the n cells stays possible.
+    """True locations, and an adversary under whose chain every one of the n cells stays possible."""
 
-    `paths` (N, T) is the cell 0..n-1 of each user at each time, `positions` (n, 2) are the centres of the
-    cells, and `near` (m, 2) are the pairs of neighbouring cells.
-    """
-
-    paths: np.ndarray
+    paths: np.ndarray  # (N, T), the cell 0..n-1 of each user at each time
     adversary: Adversary
-    positions: np.ndarray
-    near: np.ndarray
+    positions: np.ndarray  # (n, 2), the centres of the cells
+    near: np.ndarray  # (m, 2), the pairs of neighbouring cells
 
     def __post_init__(self):
         super().__post_init__()
@@ -130,20 +124,12 @@ class Setting(FrozenArrays):
 
 @dataclass(frozen=True, eq=False)
 class SimulatedRelease(FrozenArrays):
-    """T releases, as the adversary and the reader of the counts see them.
+    """T releases, as the adversary and the reader of the counts see them."""
 
-    `log_likelihoods` (m, T, n) is, for each of m targets, log Pr(output at t | the target is in cell k,
-    earlier outputs), up to a constant for each time. `counts` (T, n) are the counts as released; None for
-    mechanisms that release none. `variances` (T,) are the noise variances of each count of a trusted server,
-    infinite where nothing was published; None if users perturb their own data. `correlation` is that of the
-    noise of one count at consecutive times; where it is not 0, the variances are equal, and `staying` is
-    added for each step into the same cell.
-    """
-
-    log_likelihoods: np.ndarray
-    counts: np.ndarray | None = None
-    variances: np.ndarray | None = None
-    correlation: float = 0.0
+    log_likelihoods: np.ndarray  # (m, T, n), log Pr(output | a target is in cell k, earlier outputs), up to a constant
+    counts: np.ndarray | None = None  # (T, n) as released, if they are
+    variances: np.ndarray | None = None  # (T,), of a trusted server's noise, infinite where nothing was published
+    correlation: float = 0.0  # of the noise of one count at consecutive times; then all variances are equal
 
     @property
     def staying(self) -> float:

@@ -81,17 +81,6 @@ def test_schemes_of_kellaris_keep_their_promise_for_a_window(setting, leakage, n
     assert leakage(release).max() <= np.ceil(5 / window) * epsilon + 1e-9  # as many windows cover five times
 
 
-@pytest.mark.parametrize("spent", [[0, 0, 3, 0, 0, 0], [1, 0, 2, 0, 1, 0], [0, 0, 0, 0, 0, 0]])
-@pytest.mark.parametrize("window", [1, 3, 5])
-def test_schemes_offer_several_runs_what_they_offer_each(spent, window):
-    """Histories that no release need come by: all runs of all lengths."""
-    histories = np.array([spent, spent[::-1]], dtype=float)
-    for scheme, offered in SCHEMES.values():
-        for t in range(7):
-            expected = [offered(t, history.tolist(), 1.0, window) for history in histories]
-            np.testing.assert_allclose(scheme(histories[:, :t], window), expected)
-
-
 @pytest.mark.parametrize("correlation", [0.0, 0.7, -0.4])
 def test_gaussian_likelihoods_are_those_of_all_paths(setting, correlation):
     """The joint law of all outputs given each path of the target, with the whole covariance of the noise."""

@@ -22,13 +22,12 @@ def test_cells_that_are_ruled_out_leak_without_bound():
 def test_posteriors_are_those_of_the_filter_and_leakage_never_exceeds_temporal_privacy_leakage(seed, epsilon):
     rng = np.random.default_rng(seed)
     adversary = Adversary(TransitionMatrix(0.05 / 4 + 0.95 * TransitionMatrix.random(4, rng=rng).toarray()))
-    told = rng.normal(size=(4, 4))
-    expected = forward_backward(told, adversary.transitions, adversary.initial).smoothed
-    np.testing.assert_allclose(adversary.posteriors(adversary.output_log_likelihoods(told)), expected, atol=1e-12)
     budgets = epsilon * rng.uniform(0.2, 1, size=5)
     told = rng.integers(2, size=(200, 5, 4)) * budgets[:, None]  # the extreme outputs of epsilon_t-DP releases
-    measured = realised_leakage(adversary.output_log_likelihoods(told))
-    assert measured.max() <= adversary.bound(budgets) + 1e-9
+    given_outputs = adversary.output_log_likelihoods(told)
+    expected = forward_backward(told, adversary.transitions, adversary.initial)
+    np.testing.assert_allclose(adversary.posteriors(given_outputs), expected.smoothed, atol=1e-12)
+    assert realised_leakage(given_outputs).max() <= adversary.bound(budgets) + 1e-9
 
 
 def covariance_of_counts(setting):
