@@ -140,9 +140,8 @@ def damaged(path, change):
     [
         (lambda header, lines: lines.__setitem__(1, "[0.2"), "line 2 of .* must be JSON"),
         (lambda header, lines: header.update(version=2), "must be an account of version 1, found 2"),
-        (lambda header, lines: header.update(format="other"), "must be an account of version 1"),
-        (lambda header, lines: header["matrices"][header["backward"]]["rows"].reverse(), "must have the digest"),
-        (lambda header, lines: header.update(matrices={}), "must have the digest"),
+        (lambda header, lines: header["sides"]["backward"]["rows"].reverse(), "must have its digest"),
+        (lambda header, lines: header.update(sides={}), "must have its digest"),
         (lambda header, lines: lines.__setitem__(1, "[-0.2,1]"), "epsilon must be a finite privacy budget"),
         (lambda header, lines: lines.__setitem__(1, '[{"class":"exit"},1]'), "must be an event of dp_accounting"),
     ],

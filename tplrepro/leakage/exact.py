@@ -1,30 +1,25 @@
 """The exact leakage of the worst mechanism; BPL, FPL and TPL of [1] are upper bounds of it.
 
 [1] defines them as suprema over outputs o_1..o_T and pairs of states of log Pr(o | l_t = i) / Pr(o | l_t =
-j), and bounds them by recursion. This module computes the suprema for the worst of all mechanisms, also
-adaptive ones, that satisfy epsilon_t-DP at each time.
+j), and bounds them by recursion. Here they are computed for the worst of all mechanisms, also adaptive ones,
+that satisfy epsilon_t-DP at each time. An output matters only by its likelihood vector x = (Pr(o_t | l_t =
+k))_k, up to a factor, which epsilon-DP scales into the box [1, e^epsilon]^n. Laplace noise of scale 2/epsilon
+on the counts of one user's location reaches the whole box.
 
-The worst mechanism. An output matters only by its likelihood vector x = (Pr(o_t | l_t = k))_k, up to a
-factor, which epsilon-DP scales into the box [1, e^epsilon]^n. Laplace noise of scale 2/epsilon on the counts
-of one user's location has a density proportional to exp((epsilon/2) c_k) with c_k = |y_k| - |y_k - 1|
-anywhere in [-1, 1]: the whole box.
-
-The algorithm. Given l_t, the outputs before t, at t and after t are independent. With m_1 = x_1 and m_t = x_t
-* (B m_{t-1}), where B holds Pr(l_{t-1} | l_t), and w_t likewise from the other end through F,
+Given l_t, the outputs before t, at t and after t are independent. With m_1 = x_1 and m_t = x_t * (B m_{t-1}),
+where B holds Pr(l_{t-1} | l_t), and w_t likewise from the other end through F,
 
     Pr(o | l_t = i) / Pr(o | l_t = j) = (B_i m_{t-1} / B_j m_{t-1}) (x_i / x_j) (F_i w_{t+1} / F_j w_{t+1}),
 
-and each factor is maximised alone; the middle one is e^epsilon. The first can reach r if and only if some
-outputs make a m_{t-1} >= 0, where a = B_i - r B_j. As B m_{t-2} is positive, the best x_{t-1} is e^epsilon
-where a > 0 and 1 where a < 0, and turns a into the functional (a * x_{t-1}) B of m_{t-2}. Repeated down to
-time 1 this maximises over all 2^(nT) vertices of the boxes in O(T n^2) operations. Newton's method on r
-(Dinkelbach's, for ratios) ends at the largest ratio.
+and each factor is maximised alone. The first can reach r if and only if some outputs make a m_{t-1} >= 0,
+where a = B_i - r B_j. As B m_{t-2} is positive, the best x_{t-1} is e^epsilon where a > 0 and 1 where a < 0,
+and turns a into the functional (a * x_{t-1}) B of m_{t-2}. Repeated down to time 1 this maximises over all
+2^(nT) vertices of the boxes in O(T n^2) operations. Newton's method on r (Dinkelbach's, for ratios) ends at
+the largest ratio.
 
 The bound of [1] is exact for the BPL of the first two releases, the FPL of the last two, the smoothed
 strongest correlations of section 6 of [1], and two states with rows (p, 1 - p), (q, 1 - q), p >= q. Otherwise
-it can be higher (docs/errata.md), because the worst pair of states or likelihood vector of one step need not
-be attainable after the worst of another. The backward matrix contains a prior; TPL is that of one chain if
-both matrices belong together (`TransitionMatrix.reverse`, with the distribution at each time).
+it can be higher (docs/errata.md).
 """
 
 from collections.abc import Sequence
@@ -37,14 +32,11 @@ from numpy.typing import ArrayLike
 from tplrepro.leakage.temporal import Correlation, Matrix, TemporalLeakage, dense, steps_of_both_sides
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.states import common_states
-from tplrepro.validation import FrozenArrays, check_budgets
+from tplrepro.validation import FrozenArrays, check_budgets, check_codes, check_time
 
-#: Largest n^4 T^2, the order of the operations; about ten minutes.
-MAX_WORK = 3e11
-#: Likelihood ratios reach e^(sum of budgets), which must stay a float.
-MAX_TOTAL = 700.0
-#: Larger sparse matrices are not made dense: exact leakages would take too long for them anyway.
-MAX_DENSE = 1000
+MAX_WORK = 3e11  # of n^4 T^2, the order of the operations; about ten minutes
+MAX_TOTAL = 700.0  # e^(sum of budgets) must stay a float
+MAX_DENSE = 1000  # exact leakages of larger matrices would take too long anyway
 
 
 @dataclass(frozen=True)
@@ -130,8 +122,7 @@ def worst_outputs(
     """
     budgets, before, after, n = _checked(epsilons, backward, forward, horizon)
     T = budgets.size
-    if not (isinstance(time, (int, np.integer)) and 0 <= time < T):
-        raise ValueError(f"time must be at least 0 and less than T = {T}, found {time}; times count from 0")
+    time = check_time(time, T, "time") % T
     lower, upper, local = _boxes(budgets, n, released)
     earlier = _chain(time, before), lower[:time], upper[:time]
     later = _chain(T - 1 - time, after[::-1]), lower[:time:-1], upper[:time:-1]
@@ -192,11 +183,9 @@ def _chain(t: int, steps: list) -> list:
 
 def _boxes(budgets: np.ndarray, n: int, released: ArrayLike | None):
     """The lowest and highest likelihoods less 1, (T, n) each, and the log ratios of pairs for a budget of 1."""
-    states = np.arange(n) if released is None else np.unique(np.asarray(released))
-    if states.size == 0 or states.dtype.kind not in "iu" or states.min() < 0 or states.max() >= n:
-        raise ValueError(
-            f"released must name some of the states 0..{n - 1}, found {states.tolist()}; give their positions"
-        )
+    states = np.unique(check_codes(np.arange(n) if released is None else released, n, "released"))
+    if states.size == 0:
+        raise ValueError("released must name at least one state, found none; leave it out for all states")
     # The scale is sensitivity/epsilon. A user who moves changes two released counts, or the only one.
     high = np.isin(np.arange(n), states) * (1.0 if states.size in (1, n) else 0.5)
     low = -high if states.size < n else np.zeros(n)

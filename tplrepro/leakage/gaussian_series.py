@@ -59,8 +59,7 @@ def gaussian_series_limit(series: LinearGaussianSeries, noise: LinearGaussianSer
     """The mu of a value in the middle of an endless stationary series: no series, however long, leaks more.
 
     Arguments as in `gaussian_series_leakage`, the noise of one variance or stationary; the horizons do not
-    matter. Closed form for AR(1) with independent noise, else the Riccati equation's fixed point. ValueError
-    also where the series is not stationary.
+    matter. It is the fixed point of the Riccati equation. ValueError also where the series is not stationary.
 
     >>> round(gaussian_series_limit(LinearGaussianSeries.autoregressive(0.9, 1), 4.0, 1.0), 6)
     1.188966
@@ -79,10 +78,6 @@ def gaussian_series_limit(series: LinearGaussianSeries, noise: LinearGaussianSer
             f"covariance that at first changes by a share of {moved:.3g}; give a transition with eigenvalues below 1 "
             "and the covariance that it leaves as it is"
         )
-    if F.size == 1:
-        e = 1.0 / float(variances[0])
-        one_side = _largest_information(float(F[0, 0]) ** 2, float(Q[0, 0] * c[0] ** 2), e)
-        return change * sqrt(2.0 * one_side - e)
     try:
         P = solve_discrete_are(F.T, H[:, None], Q, [[variances[0]]])
     except LinAlgError as error:
@@ -92,15 +87,6 @@ def gaussian_series_limit(series: LinearGaussianSeries, noise: LinearGaussianSer
     future = solve_discrete_lyapunov(closed.T, np.outer(H, H) / S)
     E, V = _variances(filtered, explained, F, future, c)
     return change * sqrt(E / V / (V + E))
-
-
-def _largest_information(squared: float, rest: float, e: float) -> float:
-    """The fixed point of I = e + squared I / (1 + rest I), the information of an endless past; inf without one."""
-    b = 1.0 - squared - rest * e
-    root = sqrt(b * b + 4.0 * rest * e)
-    if b > 0.0:
-        return 2.0 * e / (b + root)
-    return (root - b) / (2.0 * rest) if rest > 0.0 else np.inf
 
 
 def information(covariance: Any, noise: Any) -> np.ndarray:

@@ -1,9 +1,9 @@
 """Accounts on disk: a file of JSON lines, which a server opens again after a restart.
 
-The first line holds the version, the settings and the matrices, by the SHA-256 digest of their JSON text;
-each further line is one entry [release, count]. An entry is on disk before `compose` returns, so a release
-that was made is never forgotten. A process that is killed while it writes leaves at most an incomplete last
-line, whose release was never made; it is dropped. A lock that dies with its process keeps a second one away.
+The first line holds the version, the settings, the matrices, and the SHA-256 digest of all this; each further
+line is one entry [release, count]. An entry is on disk before `compose` returns, so a release that was made is
+never forgotten. A process that is killed while it writes leaves at most an incomplete last line, whose release
+was never made; it is dropped. A lock that dies with its process keeps a second one away.
 """
 
 import json
@@ -40,9 +40,8 @@ class Ledger:
                 f"path must be new, found a file {self.path}; use TemporalAccountant.open, or another name"
             )
         matrices = {name: None if loss is None else _matrix(loss) for name, loss in sides.items()}
-        digests = {name: matrix and _digest(matrix) for name, matrix in matrices.items()}
-        header = {"format": FORMAT, "version": VERSION, **settings, **digests}
-        header["matrices"] = {digests[name]: matrix for name, matrix in matrices.items() if matrix}
+        content = {"settings": settings, "sides": matrices}
+        header = {"format": FORMAT, "version": VERSION, "digest": _digest(content), **content}
         lines = [header, *([_released(release), count] for release, count in entries)]
         write_whole(self.path, "".join(_line(line) for line in lines).encode())
         self._append_to(self.path.stat().st_size)
@@ -51,18 +50,22 @@ class Ledger:
         """Settings, loss functions of both sides, and entries; ValueError if the file is damaged."""
         if not self.path.is_file():
             raise ValueError(f"path must name an account's file, found none at {self.path}; make one with save(path)")
-        content = self.path.read_bytes()
-        complete = content[: content.rfind(b"\n") + 1]
+        stored = self.path.read_bytes()
+        complete = stored[: stored.rfind(b"\n") + 1]
         lines = [_parsed(line, number, self.path) for number, line in enumerate(complete.splitlines(), 1)]
         header = lines[0] if lines and isinstance(lines[0], dict) else {}
         if (header.get("format"), header.get("version")) != (FORMAT, VERSION):
             found = header.get("version", "another file")
             raise ValueError(f"{self.path} must be an account of version {VERSION}, found {found}; check its name")
-        sides = {side: _loss(header["matrices"], header[side], self.path) for side in ("backward", "forward")}
-        settings = {name: header[name] for name in ("alpha", "floor", "grid")}
+        content = {name: header.get(name) for name in ("settings", "sides")}
+        if _digest(content) != header.get("digest"):
+            raise ValueError(f"the first line of {self.path} must have its digest, found another; restore a copy")
+        sides = {name: _loss(matrix) for name, matrix in content["sides"].items()}
+        if content["sides"]["backward"] == content["sides"]["forward"]:
+            sides["forward"] = sides["backward"]
         entries = [(_release(release), count) for release, count in lines[1:]]
         self._append_to(len(complete))
-        return settings, sides, entries
+        return content["settings"], sides, entries
 
     def add(self, release: Any, count: int) -> None:
         """Append one entry; when this returns it is on the disk. After an error the file is as before."""
@@ -110,7 +113,7 @@ def _locked(path: Path) -> Any:
 
 
 def _line(content: Any) -> str:
-    return json.dumps(content, allow_nan=False, separators=(",", ":")) + "\n"
+    return json.dumps(content, allow_nan=False, separators=(",", ":"), default=lambda array: array.tolist()) + "\n"
 
 
 def _parsed(line: bytes, number: int, path: Path) -> Any:
@@ -120,47 +123,39 @@ def _parsed(line: bytes, number: int, path: Path) -> Any:
         raise ValueError(f"line {number} of {path} must be JSON, found {line[:40]!r}; restore a copy") from None
 
 
-def _digest(matrix: dict) -> str:
-    return sha256(_line(matrix).encode()).hexdigest()
+def _digest(content: dict) -> str:
+    return sha256(_line(content).encode()).hexdigest()
 
 
 def _matrix(loss: PrivacyLossFunction) -> dict:
     """A loss function as JSON: its kind, its matrix and the labels of the states, or their number."""
     if not loss.of_matrix:
         raise ValueError(f"a loss function must be that of a matrix to be saved, found {loss!r} from counts; keep it")
-    matrix = loss.matrix
-    states = matrix.states
-    labels = (
-        states.stop
-        if isinstance(states, range)
-        else [getattr(label, "item", lambda label=label: label)() for label in states]
-    )
-    if not isinstance(labels, int) and not all(isinstance(label, (str, int, float)) for label in labels):
-        strange = next(label for label in labels if not isinstance(label, (str, int, float)))
-        raise ValueError(f"labels of states must be text or numbers to be saved, found {strange!r}; rename the states")
-    content: dict[str, Any] = {"loss": type(loss).__name__, "states": labels}
-    if not matrix.is_sparse:
-        return content | {"rows": matrix.probabilities.tolist()}
-    stored = matrix.probabilities
-    arrays = {"data": stored.data, "indices": stored.indices, "indptr": stored.indptr, "background": matrix.background}
-    return content | {name: array.tolist() for name, array in arrays.items()}
+    states, values = loss.matrix.states, loss.matrix.probabilities
+    for label in states:
+        if not isinstance(label, (str, int, float, np.generic)):
+            raise ValueError(
+                f"labels of states must be text or numbers to be saved, found {label!r}; rename the states"
+            )
+    labels = states.stop if isinstance(states, range) else [*states]
+    content = {"loss": type(loss).__name__, "states": labels}
+    if not loss.matrix.is_sparse:
+        return content | {"rows": values}
+    parts = {"data": values.data, "indices": values.indices, "indptr": values.indptr}
+    return content | parts | {"background": loss.matrix.background}
 
 
-def _loss(matrices: dict, digest: str | None, path: Path) -> PrivacyLossFunction | None:
-    if digest is None:
+def _loss(content: dict | None) -> PrivacyLossFunction | None:
+    if content is None:
         return None
-    content = matrices.get(digest, {})
-    if _digest(content) != digest:
-        raise ValueError(f"a matrix in {path} must have the digest {digest[:12]}..., found another; restore a copy")
     states = None if isinstance(content["states"], int) else content["states"]
     if "rows" in content:
         return LOSSES[content["loss"]](TransitionMatrix(content["rows"], states))
     from scipy.sparse import csr_array
 
-    parts = content["data"], content["indices"], content["indptr"]
     n = len(content["background"])
-    matrix = TransitionMatrix(csr_array(parts, shape=(n, n)), states, background=content["background"])
-    return LOSSES[content["loss"]](matrix)
+    stored = csr_array((content["data"], content["indices"], content["indptr"]), shape=(n, n))
+    return LOSSES[content["loss"]](TransitionMatrix(stored, states, background=content["background"]))
 
 
 def _released(release: Any) -> Any:
@@ -169,11 +164,11 @@ def _released(release: Any) -> Any:
         return [_released(part) for part in release]
     if isinstance(release, PrivacyProfile):
         largest = None if release.largest == inf else release.largest
-        return {"deltas": release.deltas.tolist(), "grid": release.grid, "largest": largest}
+        return {"deltas": release.deltas, "grid": release.grid, "largest": largest}
     if hasattr(release, "to_named_tuple"):
         fields = release.to_named_tuple()._fields[2:]  # after the names of module and class
         return {"class": type(release).__name__} | {name: _released(getattr(release, name)) for name in fields}
-    return release.item() if isinstance(release, np.generic) else release
+    return release
 
 
 def _release(content: Any) -> Any:

@@ -37,16 +37,11 @@ from tplrepro.validation import (
 )
 
 EPS = float(np.finfo(float).eps)
-#: Exceeds the rounding of the few operations between two upper bounds.
-UP = 1.0 + 16.0 * EPS
-#: The coarsest grid: e^grid must stay a float.
-MOST_GRID = 512.0
-#: Probability of the largest losses of one composition that may count as infinite loss.
-TAIL = 2.0**-53
-#: Longer grids keep every second point only.
-POINTS = 2**14
-#: Up to this number of multiplications a convolution is a direct sum, without a Fourier transform's error.
-DIRECT = 2**23
+UP = 1.0 + 16.0 * EPS  # exceeds the rounding of the few operations between two upper bounds
+MOST_GRID = 512.0  # e^grid must stay a float
+TAIL = 2.0**-53  # probability of the largest losses of one composition that may count as infinite loss
+POINTS = 2**14  # longer grids keep every second point only
+DIRECT = 2**23  # up to this number of multiplications a convolution is a direct sum, without a Fourier error
 #: The coarsest and the finest automatic grid, nats; grid points in a release's total variation distance.
 COARSEST, FINEST, RESOLUTION = 1e-3, 1e-5, 16
 
@@ -100,7 +95,9 @@ class PrivacyProfile(FrozenArrays):
             parts = (cls.of_event(part, grid).repeat(count) for part, count in parsed.parts)
             return reduce(PrivacyProfile.compose, parts, cls.nothing(grid))
         share, profile = parsed.probability, cls.of_event(parsed.event, grid)
-        return profile._mixed(lambda slopes: np.full(slopes.shape, share), _mixed_bound(share, profile.largest))
+        alpha = profile.largest
+        bound = log1p(share * expm1(alpha)) if alpha < 700.0 else alpha
+        return profile._mixed(lambda slopes: np.full(slopes.shape, share), min(bound * UP, alpha))
 
     @classmethod
     def pure(cls, epsilon: float, grid: float, delta: float = 0.0) -> "PrivacyProfile":
@@ -149,15 +146,7 @@ class PrivacyProfile(FrozenArrays):
 
     def repeat(self, count: SupportsIndex) -> "PrivacyProfile":
         """The profile of `count` such releases, by repeated squaring."""
-        remaining = check_horizon(count, "count")
-        total, power = self.nothing(self.grid), self
-        while True:
-            if remaining % 2:
-                total = total.compose(power)
-            remaining //= 2
-            if not remaining:
-                return total
-            power = power.compose(power)
+        return Powers((self,)).of(0, check_horizon(count, "count"))
 
     def correlated(self, loss: PrivacyLossFunction) -> "PrivacyProfile":
         """The profile about the value at the neighbouring time point, through the matrix of a loss function."""
@@ -206,6 +195,21 @@ class PrivacyProfile(FrozenArrays):
         return profile
 
 
+class Powers:
+    """Profiles of numbers of equal releases, each composed once."""
+
+    def __init__(self, kinds: tuple[PrivacyProfile, ...]):
+        self._composed = {(number, 1): kind for number, kind in enumerate(kinds)}
+
+    def of(self, kind: int, number: int) -> PrivacyProfile:
+        """The profile of `number` releases of a kind."""
+        if (kind, number) not in self._composed:
+            low = number & -number
+            rest = (number - low, low) if low < number else (number // 2, number // 2)
+            self._composed[kind, number] = self.of(kind, rest[0]).compose(self.of(kind, rest[1]))
+        return self._composed[kind, number]
+
+
 def check_grid(grid: ArrayLike) -> float:
     """A distance between losses, nats."""
     grid = check_level(grid, "grid")
@@ -233,14 +237,10 @@ class Release:
         """The bound on its loss, nats; inf if there is none."""
         return PrivacyProfile.of_event(self.event, COARSEST).largest
 
-    def profile(self, grid: float) -> PrivacyProfile:
-        """Its profile on a grid."""
-        return PrivacyProfile.of_event(self.event, grid)
-
 
 def automatic_grid(releases: Iterable[Release]) -> float:
     """The distance between losses that suits the weakest of the releases, nats."""
-    variations = [float(release.profile(COARSEST).delta(0.0)) for release in releases]
+    variations = [float(PrivacyProfile.of_event(release.event, COARSEST).delta(0.0)) for release in releases]
     finest = min((variation for variation in variations if variation > 0.0), default=1.0)
     return min(max(finest / RESOLUTION, FINEST), COARSEST)
 
@@ -323,12 +323,6 @@ def _from_masses(masses: np.ndarray, grid: float) -> np.ndarray:
     # no subtraction, hence no cancellation
     drops = -np.expm1(-grid) * lfilter([1.0], [1.0, -np.exp(-grid)], masses[::-1])
     return np.append(np.cumsum(drops)[::-1], 0.0) * (1.0 + 4.0 * EPS * (masses.size + 8))
-
-
-def _mixed_bound(share: float, alpha: float) -> float:
-    """The pure bound log(1 + share (e^alpha - 1)) of subsampling, rounded up."""
-    loss = log1p(share * expm1(alpha)) if alpha < 700.0 else alpha
-    return min(loss * UP, alpha)
 
 
 def loss_at(loss: PrivacyLossFunction, alpha: float) -> float:

@@ -14,7 +14,7 @@ from math import inf
 import numpy as np
 
 from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.leakage.profile import EPS, PrivacyProfile, loss_at
+from tplrepro.leakage.profile import EPS, Powers, PrivacyProfile, loss_at
 from tplrepro.leakage.temporal import accumulate_steps
 from tplrepro.validation import FrozenArrays
 
@@ -121,21 +121,6 @@ def following(
             yield from extrapolated(marks[-3:], lag, after, forgotten)
             if len(marks) == MARKS:
                 marks, lag = marks[1::2], 2 * lag
-
-
-class Powers:
-    """Profiles of numbers of equal releases, each composed once."""
-
-    def __init__(self, kinds: tuple[PrivacyProfile, ...]):
-        self._composed = {(number, 1): kind for number, kind in enumerate(kinds)}
-
-    def of(self, kind: int, number: int) -> PrivacyProfile:
-        """The profile of `number` releases of a kind."""
-        if (kind, number) not in self._composed:
-            low = number & -number
-            rest = (number - low, low) if low < number else (number // 2, number // 2)
-            self._composed[kind, number] = self.of(kind, rest[0]).compose(self.of(kind, rest[1]))
-        return self._composed[kind, number]
 
 
 def extrapolated(

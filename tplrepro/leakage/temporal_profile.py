@@ -16,8 +16,8 @@ import numpy as np
 from tplrepro.leakage.pair_profiles import PairSide, composed_pairs, largest_pair, with_release
 from tplrepro.leakage.pairwise import transition_matrix
 from tplrepro.leakage.partial import Timeline
-from tplrepro.leakage.profile import EPS, PrivacyProfile, Release, automatic_grid, check_grid
-from tplrepro.leakage.profile_recursion import Powers, Side, SideProfiles, distinct_rows, highest
+from tplrepro.leakage.profile import EPS, Powers, PrivacyProfile, Release, automatic_grid, check_grid
+from tplrepro.leakage.profile_recursion import Side, SideProfiles, distinct_rows, highest
 from tplrepro.leakage.temporal import Correlation, check_span, check_window, steps_of_both_sides
 from tplrepro.validation import FrozenArrays, check_alpha, check_delta, check_horizon, check_time, one_number
 
@@ -273,4 +273,4 @@ def _read(events: Any, horizon: int | None, grid: float | None) -> tuple[tuple[P
             f"events must be one release or one for each of {horizon} time points, found {releases.size}; "
             "give one event for each, or one event and its horizon"
         )
-    return tuple(release.profile(grid) for release in different), releases, grid
+    return tuple(PrivacyProfile.of_event(release.event, grid) for release in different), releases, grid
