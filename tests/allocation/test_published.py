@@ -10,7 +10,7 @@ from hypothesis import given, settings
 import tplrepro as tpl
 from tests.allocation.problems import problems
 from tests.leakage.matrices import FORWARD
-from tests.oracles import DIGITS, exact_budgets, exact_loss, exact_supremum, exact_tpl
+from tests.oracles import DIGITS, exact_budgets, exact_loss, exact_supremum
 
 
 @given(problems())
@@ -37,21 +37,6 @@ def test_budgets_are_the_largest_ones_up_to_the_safety_margin(problem):
         if max(loss_b(a_b) / a_b, loss_f(a_f) / a_f) < 0.99:
             assert first == pytest.approx(float(a_b), rel=1e-10)
             assert last == pytest.approx(float(a_f), rel=1e-10)
-
-
-@pytest.mark.parametrize("s", [1e-9, 1e-6, 1e-3, 0.1])
-@pytest.mark.parametrize("alpha", [1e-300, 1e-12, 0.1, 2.0, 15.0, 690.0, 2000.0])
-def test_nearly_deterministic_correlation_and_the_ends_of_the_double_range(s, alpha):
-    P = tpl.smoothed(tpl.strongest(5, seed=3), s)
-    epsilon = tpl.allocate_by_upper_bound(alpha, P, P)
-    loss = exact_loss(P.probabilities)
-    with mpmath.workdps(DIGITS):
-        *_, between = exact_budgets(alpha, loss, loss)
-        assert between - 1e-13 * alpha <= epsilon < between
-    assert max(exact_tpl(np.full(10, epsilon), loss, loss)) <= alpha
-    for horizon in (2, 3, 10):
-        budgets = tpl.allocate_by_quantification(alpha, P, P, horizon)
-        assert alpha * (1 - 1e-12) < max(exact_tpl(budgets, loss, loss)) <= alpha
 
 
 @pytest.mark.parametrize("sides", [(None, None), ([[0.3, 0.7]] * 2, None), ([[0.3, 0.7]] * 2, [[0.3, 0.7]] * 2)])
