@@ -29,32 +29,22 @@ def recorded(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_cells_at_fixed_steps():
+def test_cells_at_fixed_steps_and_report_by_report_and_pages():
     found = prepare("geolife", stand_in={"n_users": 2, "seed": 3}, cell_km=2.0, step="10min", max_gap="20min")
     points = geolife.synthetic(2, 3)
     grid = datasets.Grid(datasets.BEIJING_3RD_RING, 2.0)
     points["cell"] = grid.cell(points["latitude"], points["longitude"])
     assert_same(found.sequences, datasets.fixed_steps(points, "10min", "20min"))
-    assert found.grid == grid
-    assert found.state_names == grid.labels(found.sequences.labels)
+    assert (found.grid, found.state_names) == (grid, grid.labels(found.sequences.labels))
     assert found.observations.equals(points)
     assert (found.title, found.synthetic, found.inputs) == ("Geolife in Beijing (synthetic data)", True, ())
-
-
-def test_cells_report_by_report():
     found = prepare("gowalla", stand_in={"n_users": 50, "seed": 3}, max_gap="1D")
     visits = gowalla.synthetic(50, 3)
-    grid = datasets.Grid(datasets.LOS_ANGELES, 5.0)
-    visits["cell"] = grid.cell(visits["latitude"], visits["longitude"])
+    visits["cell"] = datasets.Grid(datasets.LOS_ANGELES, 5.0).cell(visits["latitude"], visits["longitude"])
     assert_same(found.sequences, datasets.observed_sequences(visits, max_gap="1D"))
-    assert found.title == "Gowalla in Los Angeles (synthetic data)"
-
-
-def test_pages():
     found = prepare("kosarak", stand_in={"n_users": 30, "seed": 3})
     assert_same(found.sequences, kosarak.to_sequences(kosarak.synthetic(30, 3)))
     assert found.state_names[0] == f"page {found.sequences.labels[0]}"
-    assert found.grid is None
 
 
 @pytest.mark.parametrize("layout", ["GAZEGRAPH", "ANDERSSON2017"])
@@ -73,15 +63,12 @@ def test_recorded_data_come_first_and_name_their_files(recorded, name):
     assert not found.synthetic
     assert "synthetic" not in found.title
     assert all(path.is_relative_to(recorded / name) for path in found.inputs)
-    assert found.record == {"data": "real (unverified)", "inputs": list(found.inputs)}
+    files = {"inputs": list(found.inputs)}
     assert found.inputs
+    assert found.record == {"data": "real (unverified)"} | files
     stand_in = prepare(name, synthetic=True)
-    assert stand_in.synthetic
     assert stand_in.record == {"data": "synthetic", "inputs": []}
-    assert joint_record(found, stand_in) == {
-        "data": f"synthetic in part: {found.name}",
-        "inputs": list(found.inputs),
-    }
+    assert joint_record(found, stand_in) == {"data": f"synthetic in part: {found.name}"} | files
     assert joint_kind(found, stand_in) == f"{found.name}: recorded data, {found.name}: synthetic data"
     assert joint_kind(found, found) == "recorded data"
 
@@ -97,17 +84,14 @@ def test_of_several_files_the_densest_is_taken_unless_one_is_official_and_a_stan
     assert prepare("gowalla").inputs[0].name == "loc-gowalla_totalCheckins.txt"
 
 
-def test_a_place_is_named_only_where_the_box_lies_in_it():
+def test_the_place_of_a_box_and_a_box_without_observations_are_named(recorded):
     inside, outside = (33.9, 34.1, -118.5, -118.1), (40.6, 40.9, -74.1, -73.8)
-    titles = [prepare("gowalla", stand_in={"n_users": 30}, box=box).title for box in (inside, outside)]
-    assert titles[0].startswith("Gowalla in Los")
-    assert titles[1] == "Gowalla, latitude 40.6 to 40.9, longitude -74.1 to -73.8 (synthetic data)"
-
-
-def test_a_box_without_observations_is_named(recorded):
+    titles = [prepare("gowalla", synthetic=True, stand_in={"n_users": 30}, box=box).title for box in (inside, outside)]
+    elsewhere = "Gowalla, latitude 40.6 to 40.9, longitude -74.1 to -73.8 (synthetic data)"
+    assert titles == ["Gowalla in Los Angeles (synthetic data)", elsewhere]
     visits = prepare("gowalla").observations
-    outside = visits.attrs["outside_box"] + len(visits)
-    message = rf"in the box \(0\.0, 1\.0, 0\.0, 1\.0\).*found 0 observations in it and {outside} outside; give the box="
+    number = visits.attrs["outside_box"] + len(visits)
+    message = rf"in the box \(0\.0, 1\.0, 0\.0, 1\.0\).*found 0 observations in it and {number} outside; give the box="
     with pytest.raises(ValueError, match=message):
         prepare("gowalla", box=(0, 1, 0, 1))
 
