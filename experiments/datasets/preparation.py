@@ -131,6 +131,5 @@ def _nothing_found(observations: pd.DataFrame, cut: dict, grid: Grid | None) -> 
     outside = len(observations) - inside + observations.attrs.get("outside_box", 0)
     return (
         f"there must be two observations of the same user in the box {tuple(grid.box)} within max_gap, "
-        f"{cut['max_gap']!r}; found {inside} observations in it and {outside} outside; "
-        "give the box= of your region"
+        f"{cut['max_gap']!r}; found {inside} observations in it and {outside} outside; give the box= of your region"
     )

@@ -25,10 +25,7 @@ def draw_policy(
     exposed: Collection[int] = (),
     impossible: bool = True,
 ) -> None:
-    """States s_1 ... s_N at their answers (N, 2), and the edges of the policy.
-
-    `added` edges are dashed, `exposed` states marked, impossible states grey or left out.
-    """
+    """States at their answers (N, 2), impossible ones grey or left out, and edges, of which `added` are dashed."""
     graph = networkx.Graph(policy.graph)
     if impossible:
         graph.add_nodes_from(range(policy.n_states))

@@ -1,8 +1,7 @@
 """Click streams released whole (Fig. 6 of [3]): what each mechanism costs each session.
 
 At large budgets so few clicks change that a simulation may show none. The cost of a click is therefore the
-expectation over its output, given the simulated outputs before it; for randomised response it is exact, and
-for batches it is simulated.
+expectation over its output, given the simulated outputs before it; only for batches it is simulated.
 """
 
 from collections.abc import Sequence
@@ -39,15 +38,12 @@ class SessionCosts:
 
     def gain_on(self, other: "SessionCosts") -> dict[str, dict[str, float]]:
         """How much more `other` costs on the same sessions, a click, with intervals of 95 % over sessions."""
-        pairs = {
-            "distance": (other.distance, self.distance),
-            "error": (other.changed, self.changed),
-        }
-        gains = {name: mean_over_clicks(theirs - ours, self.clicks) for name, (theirs, ours) in pairs.items()}
-        return {
-            name: {"value": mean, "low": mean - HALF_WIDTH * deviation, "high": mean + HALF_WIDTH * deviation}
-            for name, (mean, deviation) in gains.items()
-        }
+        gains = {}
+        for name, sums in (("distance", other.distance - self.distance), ("error", other.changed - self.changed)):
+            mean, deviation = mean_over_clicks(sums, self.clicks)
+            half = HALF_WIDTH * deviation
+            gains[name] = {"value": mean, "low": mean - half, "high": mean + half}
+        return gains
 
     def __getitem__(self, chosen) -> "SessionCosts":
         return SessionCosts(self.distance[chosen], self.changed[chosen], self.leakage[chosen], self.clicks[chosen])
@@ -101,15 +97,11 @@ def batch_costs(
     sessions, outputs, leakages = [], [], []
     for session in batches.select(chosen):
         released = sip.release_sequences([session], spent, chain, rng=rng)
-        sessions.append(_clicks_of(batches, session))
-        outputs.append(_clicks_of(batches, released.outputs[0]))
+        for numbers, into in ((session, sessions), (released.outputs[0], outputs)):
+            pages = batches.symbols[numbers]
+            into.append(pages[pages >= 0])
         leakages.append(released.largest_leakage / batches.symbols.shape[1])
     return _simulated(sessions, outputs, np.array(leakages))
-
-
-def _clicks_of(batches, session):
-    rows = batches.symbols[session]
-    return rows[rows >= 0]
 
 
 def _simulated(sessions, outputs, leakages):
