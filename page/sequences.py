@@ -34,8 +34,6 @@ from tplrepro.reporting.report import counted_steps
 WANTED = "a header user,time,state above rows such as 7,1,home, or one sequence per line such as home,office,home"
 LINES = "each line is a sequence"  # in place of a column of states
 MISSING = ("", "nan", "na", "null")
-#: The options of the command line for reading a file -> their types.
-OPTIONS = {name.replace("-", "_"): kind for name, kind in COLUMNS.items()}
 # Name -> the arguments of `prepare`.
 DATASETS: dict[str, dict[str, Any]] = {
     "Geolife": {"cell_km": 2.0, "stand_in": {"n_users": 12, "seed": 2007, "n_trajectories": 120}},
@@ -139,10 +137,10 @@ def parse_options(text: str) -> dict[str, Any]:
             key = name.lower().replace("-", "_")
             if not value:
                 raise ValueError
-            options[key] = OPTIONS[key](value)
+            options[key] = COLUMNS[key](value)
     except (KeyError, ValueError):
         raise ValueError(
-            f"options must be written as step=1D same_time=last, found {word!r}; the options are {', '.join(OPTIONS)}"
+            f"options must be written as step=1D same_time=last, found {word!r}; the options are {', '.join(COLUMNS)}"
         ) from None
     return options
 

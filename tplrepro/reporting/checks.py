@@ -10,8 +10,10 @@ most that probability (Markov's inequality).
 """
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from tplrepro.markov.sequences import Sequences
 from tplrepro.words import counted
@@ -23,11 +25,12 @@ FALSE_ALARM = 0.05
 #: Fewer steps from a state, on average, are doubtful.
 FEW_STEPS = 10.0
 
-#: More steps are checked on a part of the users, drawn at random, which limits the memory; of one or two users who
-#: have more, on stretches of so many steps, drawn at random.
+#: If there are more steps, stretches of so many steps are drawn at random, which limits the memory.
 MOST_STEPS, STRETCH = 4_000_000, 1000
 
 FINE, DOUBTFUL, REFUSED = "fine", "doubtful", "refused"
+#: Name of the check of one chain for all users.
+USERS = "differences between users"
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Check:
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """All steps of all users, or of users drawn at random, in their order; arrays (m,)."""
+    """All steps of all users, or stretches drawn at random, in their order; arrays (m,)."""
 
     before: np.ndarray  # codes of states
     after: np.ndarray
@@ -54,20 +57,13 @@ class Steps:
     @classmethod
     def of(cls, data: Sequences) -> "Steps":
         """The steps of `data`, or about `MOST_STEPS` of them if there are more."""
-        import pandas as pd
-
-        users, names = pd.factorize(data.users, use_na_sentinel=False)
         if data.n_transitions > MOST_STEPS:
+            starts, stops, owner = data.stretches(STRETCH)
+            share = MOST_STEPS / data.n_transitions
             rng = np.random.default_rng(0)
-            order = rng.permutation(len(names))
-            steps_of = np.bincount(users, np.maximum(data.lengths - 1, 0))[order]
-            enough = max(2, int(np.searchsorted(np.cumsum(steps_of), MOST_STEPS)))
-            share = MOST_STEPS / steps_of[:enough].sum()
-            starts, stops, owner = data.stretches(STRETCH if share < 1.0 else data.lengths.max())
-            drawn = np.flatnonzero(np.isin(users[owner], order[:enough]))
-            if share < 1.0:
-                drawn = np.sort(rng.choice(drawn, max(1, int(share * drawn.size)), replace=False))
-            data, users = data.gather(starts[drawn], stops[drawn], owner[drawn]), pd.factorize(users[owner[drawn]])[0]
+            drawn = np.sort(rng.choice(owner.size, max(1, int(share * owner.size)), replace=False))
+            data = data.gather(starts[drawn], stops[drawn], owner[drawn])
+        users = pd.factorize(data.users, use_na_sentinel=False)[0]
         data, users = data.select(np.argsort(users, kind="stable")), np.sort(users)
         inside = np.ones(data.values.size, dtype=bool)
         starts = data.offsets[:-1][data.lengths > 0]
@@ -81,20 +77,27 @@ class Steps:
         return cls(data.values[after - 1], data.values[after], earlier, user, quarter, data.n_states)
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(NamedTuple):
     """How much better a context predicts: `nats` of log-likelihood on held-out steps, at the best `weight`."""
 
     nats: float
     weight: float
 
+    @property
+    def matters(self) -> bool:
+        return self.nats > -np.log(FALSE_ALARM)
 
-def evidence_for(context: np.ndarray, steps: Steps, chosen: np.ndarray, order: int = 1) -> Evidence:
-    """Evidence that the `context` (m,) of the `chosen` steps (a mask) matters to a chain of `order` 0 or 1."""
-    n = steps.n_states
-    context, before, after = context[chosen].astype(np.int64), steps.before[chosen], steps.after[chosen]
+    @property
+    def in_words(self) -> str:
+        return counted(self.nats, "nat", ".3g")
+
+
+def evidence_for(context: np.ndarray, steps: Steps, order: int = 1) -> Evidence:
+    """Evidence that the `context` (m,), where it is not -1, matters to a chain of `order` 0 or 1."""
+    n, chosen = steps.n_states, context >= 0
+    context, after = context[chosen].astype(np.int64), steps.after[chosen]
     half = (steps.quarter[chosen] + steps.user[chosen]) % 2
-    plain = before.astype(np.int64) if order else np.zeros(before.size, dtype=np.int64)
+    plain = order * steps.before[chosen].astype(np.int64)
     plain_rows, plain_cells = _rows_and_cells(plain, after, n)
     rows, cells = _rows_and_cells(context * n + plain, after, n)
     gains = np.zeros(len(WEIGHTS))
@@ -119,63 +122,62 @@ def _counts_at(numbers: np.ndarray, train: np.ndarray, test: np.ndarray) -> np.n
     return np.bincount(numbers[train], minlength=numbers.max(initial=0) + 1)[numbers[test]]
 
 
+def checks_of(steps: Steps, counts: Any, smoothing: float) -> tuple[tuple[Check, ...], float]:
+    """All checks, those of the chain first, and the weight of `check_users`."""
+    users, weight = check_users(steps)
+    return (check_order(steps), check_stationarity(steps), users, *check_amount(counts, smoothing)), weight
+
+
 def check_order(steps: Steps) -> Check:
     """Order 0, 1 or 2, by held-out likelihood."""
-    everything = np.ones(steps.before.size, dtype=bool)
-    first = evidence_for(steps.before, steps, everything, order=0)
-    second = evidence_for(steps.earlier, steps, steps.earlier >= 0)
-    name = "order of the chain"
-    if _matters(second):
-        words = (
-            f"the place before the last one predicts the next as well (order 2 gains {_nats(second.nats)} on "
-            "held-out steps): use longer steps of time, or states that hold two places"
-        )
-        return Check(name, DOUBTFUL, words, second.nats)
-    if not _matters(first):
-        words = (
-            f"no correlation shows on held-out steps (order 1 gains {_nats(first.nats)}); plans "
-            "withstand as much of it as the steps do not rule out"
-        )
-        return Check(name, FINE, words, second.nats)
-    words = f"order 1 predicts held-out steps better than order 0 (by {_nats(first.nats)}), order 2 no better"
-    return Check(name, FINE, words, second.nats)
+    first, second = evidence_for(steps.before, steps, order=0), evidence_for(steps.earlier, steps)
+    fine = (
+        f"no correlation shows on held-out steps (order 1 gains {first.in_words}); plans withstand as much of it as "
+        "the steps do not rule out"
+    )
+    if first.matters:
+        fine = f"order 1 predicts held-out steps better than order 0 (by {first.in_words}), order 2 no better"
+    doubtful = (
+        f"the place before the last one predicts the next as well (order 2 gains {second.in_words} on "
+        "held-out steps): use longer steps of time, or states that hold two places"
+    )
+    return _judged("order of the chain", second, fine, doubtful)
 
 
 def check_stationarity(steps: Steps) -> Check:
     """One chain in both halves of each user's time."""
-    found = evidence_for(steps.quarter // 2, steps, np.ones(steps.before.size, dtype=bool))
-    name = "first and second half of the time"
-    if _matters(found):
-        words = (
-            f"the steps of the two halves differ (a chain for each gains {_nats(found.nats)} on held-out steps): "
-            "report on the later half alone, and again when new data come"
-        )
-        return Check(name, DOUBTFUL, words, found.nats)
-    return Check(name, FINE, f"one chain predicts both halves (two gain {_nats(found.nats)})", found.nats)
+    found = evidence_for(steps.quarter // 2, steps)
+    fine = f"one chain predicts both halves (two gain {found.in_words})"
+    doubtful = (
+        f"the steps of the two halves differ (a chain for each gains {found.in_words} on held-out steps): "
+        "report on the later half alone, and again when new data come"
+    )
+    return _judged("first and second half of the time", found, fine, doubtful)
 
 
 def check_users(steps: Steps) -> tuple[Check, float]:
     """One chain for all users, and the weight of the pooled chain that predicts each user's other steps best."""
-    name = "differences between users"
-    people = int(steps.user.max(initial=0)) + 1
-    if people == 1:
-        words = (
-            "there is a single user: nothing is known about how others differ; name the column of users if there are"
-        )
-        return Check(name, FINE, words, 0.0), WEIGHTS[-1]
-    found = evidence_for(steps.user, steps, np.ones(steps.before.size, dtype=bool))
-    if _matters(found):
-        words = (
-            f"users have habits of their own (own chains at weight {found.weight:g} gain {_nats(found.nats)} on "
-            "held-out steps): releases leak more to somebody who knows the habits of one user; use α/T, or a plan "
-            "against the worst user's habits"
-        )
-        return Check(name, DOUBTFUL, words, found.nats), found.weight
-    words = f"the shared chain predicts each user (own chains gain {_nats(found.nats)})"
-    return Check(name, FINE, words, found.nats), found.weight
+    found = evidence_for(steps.user, steps)
+    fine = f"the shared chain predicts each user (own chains gain {found.in_words})"
+    if not steps.user.any():
+        found = Evidence(0.0, WEIGHTS[-1])
+        fine = "there is a single user: nothing is known about how others differ; name the column of users if there are"
+    doubtful = (
+        f"users have habits of their own (own chains at weight {found.weight:g} gain {found.in_words} on "
+        "held-out steps): releases leak more to somebody who knows the habits of one user; use α/T, or a plan "
+        "against the worst user's habits"
+    )
+    return _judged(USERS, found, fine, doubtful), found.weight
 
 
-def check_amount(counts, smoothing: float) -> list[Check]:
+def _judged(name: str, evidence: Evidence, fine: str, doubtful: str) -> Check:
+    """Doubtful where the context matters, else fine."""
+    if evidence.matters:
+        return Check(name, DOUBTFUL, doubtful, evidence.nats)
+    return Check(name, FINE, fine, evidence.nats)
+
+
+def check_amount(counts: Any, smoothing: float) -> list[Check]:
     """Steps from a state, and the share of a row of probabilities that smoothing makes up."""
     moves = np.asarray(counts.sum(axis=1)).ravel()
     mean = float(moves.mean())
@@ -185,16 +187,7 @@ def check_amount(counts, smoothing: float) -> list[Check]:
     remedy = "" if enough else ": use fewer states (larger cells, bins, rare ones together) or more data"
     checks = [Check("steps a state", FINE if enough else DOUBTFUL, words + remedy, mean)]
     share = float((smoothing / np.maximum(smoothing + moves, 1e-300)).mean())
-    words = f"smoothing makes up {share:.1%} of a row on average"
+    words, verdict = f"smoothing makes up {share:.1%} of a row on average", FINE
     if share >= 0.5:
-        words += ": the correlation is a guess; use fewer states or more data"
-        return [*checks, Check("share made up", REFUSED, words, share)]
-    return [*checks, Check("share made up", FINE, words, share)]
-
-
-def _nats(value: float) -> str:
-    return counted(value, "nat", ".3g")
-
-
-def _matters(evidence: Evidence) -> bool:
-    return evidence.nats > -np.log(FALSE_ALARM)
+        words, verdict = f"{words}: the correlation is a guess; use fewer states or more data", REFUSED
+    return [*checks, Check("share made up", verdict, words, share)]

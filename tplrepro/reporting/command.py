@@ -12,20 +12,12 @@ from pathlib import Path
 from tplrepro.files import write_whole
 
 USED, WRONG, WITHHELD = 0, 2, 3
-#: Options that go to the reader of files, and their types.
-COLUMNS = {"user": str, "time": str, "state": str, "latitude": str, "longitude": str, "cell-km": float, "step": str}
-COLUMNS |= {"max-gap": str, "time-format": str, "time-unit": str, "same-time": str, "until": str}
-COLUMNS |= {"bins": int, "binning": str}
-#: Options that go to `tpl.report`, beside --alpha and --horizon.
-NUMBERS = {
-    "epsilon": float,
-    "delta": float,
-    "sensitivity": float,
-    "smoothing": float,
-    "confidence": float,
-    "draws": int,
-}
-NUMBERS |= {"count": float, "against": str}
+#: Options that go to the reader of files, and to `tpl.report` beside --alpha and --horizon, with their types.
+COLUMNS: dict[str, type] = {"cell_km": float, "bins": int}
+COLUMNS |= dict.fromkeys(("user", "time", "state", "latitude", "longitude", "step", "max_gap", "time_format"), str)
+COLUMNS |= dict.fromkeys(("time_unit", "same_time", "until", "binning"), str)
+NUMBERS: dict[str, type] = {"draws": int, "against": str}
+NUMBERS |= dict.fromkeys(("epsilon", "delta", "sensitivity", "smoothing", "confidence", "count"), float)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command.add_argument("--alpha", type=float, required=True, help="level that every time point keeps, in nats")
     command.add_argument("--horizon", type=int, required=True, help="number of releases T")
     for name, kind in {**COLUMNS, **NUMBERS}.items():
-        command.add_argument(f"--{name}", type=kind)
+        command.add_argument(f"--{name.replace('_', '-')}", type=kind)
     command.add_argument("--anyway", action="store_true", help="recommend a plan though a check refuses the model")
     command.add_argument("--json", action="store_true", help="print JSON in place of text")
     command.add_argument("--html", help="write the report as a page to this file")
@@ -59,20 +51,12 @@ def _report(options: dict) -> int:
         from tplrepro.datasets import read_sequences
         from tplrepro.reporting.report import report
 
-    given = {name: value for name, value in options.items() if value is not None}
-    columns = {name: given[name] for name in (key.replace("-", "_") for key in COLUMNS) if name in given}
-    numbers = {name: given[name] for name in NUMBERS if name in given}
-    sequences = read_sequences(options["file"], **columns, progress=True)
-    title = Path(options["file"]).name
-    result = report(
-        sequences,
-        options["alpha"],
-        options["horizon"],
-        anyway=options["anyway"],
-        title=title,
-        progress=True,
-        **numbers,
+    columns, numbers = (
+        {name: options[name] for name in names if options[name] is not None} for names in (COLUMNS, NUMBERS)
     )
+    sequences = read_sequences(options["file"], **columns, progress=True)
+    numbers |= {name: options[name] for name in ("alpha", "horizon", "anyway")}
+    result = report(sequences, title=Path(options["file"]).name, progress=True, **numbers)
     print(json.dumps(result.to_dict(), ensure_ascii=False, indent=2) if options["json"] else result)
     if options["html"]:
         write_whole(Path(options["html"]), result.to_html().encode())

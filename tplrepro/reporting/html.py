@@ -19,7 +19,6 @@ h2 { margin-top: 2rem; }
 table { border-collapse: collapse; font-size: 15px; }
 th, td { padding: .3rem .6rem; border-bottom: 1px solid #ccc; text-align: right; }
 th:first-child, td:first-child, th:nth-child(2), td:nth-child(2) { text-align: left; }
-.recommended { background: #e8f4ea; font-weight: 600; }
 .fine { color: #1b6e2c; } .doubtful { color: #8a5a00; } .refused { color: #b00020; }
 img { width: 100%; max-width: 46rem; margin-top: 1rem; }
 """
@@ -53,26 +52,10 @@ def page_of(report: Any, figures: bool) -> str:
 def _table(report: Any) -> str:
     """The plans; the recommended one is marked, one without budgets says why."""
     table = report.table
-    names = [name for name in table.columns if name != "message"]
-    chosen = report.recommendation
-    head = "".join(f"<th scope='col'>{escape(name)}</th>" for name in names)
-    rows = []
-    for row in table.to_dict("records"):
-        if row["message"]:
-            start = f"<td>{escape(row['scheme'])}</td><td>{escape(row['against'])}</td>"
-            rows.append(f"<tr>{start}<td colspan='{len(names) - 2}'>{escape(row['message'])}</td></tr>")
-            continue
-        is_chosen = chosen is not None and (row["scheme"], row["against"]) == (chosen.scheme, chosen.against)
-        mark = " class='recommended'" if is_chosen else ""
-        cells = (row[name] for name in names)
-        shown = "".join(f"<td>{escape(one if isinstance(one, str) else _number(one))}</td>" for one in cells)
-        rows.append(f"<tr{mark}>{shown}</tr>")
-    body = "".join(rows)
-    return f"<div class='scroll'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-
-
-def _number(value: float) -> str:
-    return "" if value != value else f"{value:.4g}"
+    marks = ["recommended" if plan is report.recommendation else "" for plan in report.plans]
+    table.insert(0, "", marks + [""] * (len(table) - len(marks)))
+    rows = table.to_html(index=False, float_format="{:.4g}".format, na_rep="", border=0)
+    return f"<div class='scroll'>{rows}</div>"
 
 
 def figure_of(report: Any) -> Any:

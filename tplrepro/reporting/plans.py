@@ -7,13 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.allocation.schemes import COMPOSED, SCHEMES, allocate, mean_error
 from tplrepro.leakage.loss_function import PrivacyLossFunction
+from tplrepro.leakage.population import loss_of_all_users
+from tplrepro.leakage.prior_free import PriorFreeLoss
 from tplrepro.leakage.temporal import temporal_privacy_leakage
+from tplrepro.markov.sequences import Sequences
 from tplrepro.markov.transition import TransitionMatrix, drop_dead_ends
 from tplrepro.validation import FrozenArrays
 
@@ -21,6 +25,10 @@ from tplrepro.validation import FrozenArrays
 DIGITS = 6
 #: Up to this many states the set of chains that the counts leave possible is computed; beyond, every chain is possible.
 MOST_FOR_UPPER = 40
+#: Up to this many states: leakage against any prior.
+MOST_FOR_PRIORS = 500
+#: Up to this many entries of users' matrices, for the leakage to somebody who knows one user's habits.
+MOST_FOR_USERS = 20_000_000
 #: Estimates of more states are kept sparse, for their hulls are much faster where rows have few counts.
 SPARSE_ABOVE = 500
 #: A scheme must have an error this much below that of α/T to be recommended, for α/T keeps the whole series within α.
@@ -93,6 +101,23 @@ def upper_pair(counts, states: list, confidence: float) -> Pair:
     each = 1.0 - (1.0 - confidence) / 2.0
     backward, forward = (PrivacyLossFunction.from_counts(side, each, states) for side in (counts.T.tocsr(), counts))
     return backward, forward
+
+
+def adversaries_of(
+    data: Sequences, counts: Any, states: list, smoothing: float, confidence: float, weight: float
+) -> dict[str, Pair]:
+    """Loss functions of who knows the estimate, the worst chain possible, one user's habits, or any evidence.
+
+    `weight` is that of the shared chain in the users' chains.
+    """
+    pair = estimated_pair(counts, states, smoothing)
+    adversaries: dict[str, Pair] = {ESTIMATE: pair, UPPER: upper_pair(counts, states, confidence)}
+    if len(states) <= MOST_FOR_PRIORS:
+        function = PriorFreeLoss(pair[1].matrix)
+        adversaries[PRIOR_FREE] = (function, function)
+    if data.n_users > 1 and data.n_users * len(states) ** 2 <= MOST_FOR_USERS:
+        adversaries[WORST_USER] = loss_of_all_users(data, smoothing=smoothing / len(states), prior_weight=weight)
+    return adversaries
 
 
 def largest_tpl(budgets: ArrayLike, pair: Pair) -> float:

@@ -5,44 +5,43 @@ The recommended plan keeps alpha against every chain that the counts of steps le
 such chain, the recommendation is α/T, which needs none: it keeps the whole series within alpha.
 """
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.leakage.population import loss_of_all_users
-from tplrepro.leakage.prior_free import PriorFreeLoss
 from tplrepro.markov.sequences import Sequences, as_sequences, count_transitions
 from tplrepro.markov.uncertainty import LeakageInterval, bootstrap_counts, leakage_interval, posterior_draws
-from tplrepro.reporting import checks as checking
-from tplrepro.reporting.checks import FINE, REFUSED, Check, Steps
+from tplrepro.reporting.checks import FINE, REFUSED, USERS, Check, Steps, checks_of
 from tplrepro.reporting.plans import (
     ANYBODY,
     ESTIMATE,
-    PRIOR_FREE,
     UPPER,
     WORST_USER,
     Pair,
     Plan,
+    adversaries_of,
     any_chain,
     estimated_pair,
     largest_tpl,
     plans_for,
     recommended,
-    upper_pair,
 )
 from tplrepro.reporting.sentences import at_each_time, verdict
-from tplrepro.validation import check_horizon, check_level, check_probability, check_sensitivity, check_smoothing
+from tplrepro.validation import (
+    check_choice,
+    check_horizon,
+    check_level,
+    check_probability,
+    check_sensitivity,
+    check_smoothing,
+)
 from tplrepro.words import counted
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
-#: Up to this many states: leakage against any prior, and bootstrap draws.
+#: Up to this many states: bootstrap draws.
 MOST_FOR_DRAWS = 500
-#: Up to this many entries of users' matrices, for the leakage to somebody who knows one user's habits.
-MOST_FOR_USERS = 20_000_000
 #: Pseudo-steps a row of the table of other smoothings, times the smoothing given.
 FACTORS = (0.0, 0.1, 1.0, 10.0)
 
@@ -51,21 +50,27 @@ FACTORS = (0.0, 0.1, 1.0, 10.0)
 class Report:
     """The advice for one data set, in nats; see `report`."""
 
-    sentences: tuple[str, ...]  # the verdict, in five
-    recommendation: Plan | None  # None where it is withheld
+    recommendation: Plan | None  # None where it is withheld, because a check refuses the model
     checks: tuple[Check, ...]
     plans: tuple[Plan, ...]
+    believable: bool  # whether no check doubts the chain in a way that matters to the recommended plan
     size: dict[str, int]  # users, sequences, states, steps
+    count: float  # the usual size of a count
     settings: dict[str, Any]
     planned: dict[str, float]  # largest TPL of the planned releases to each adversary
     smoothings: tuple[tuple[float, float], ...]  # pseudo-steps a row, and the largest TPL of the planned releases
-    gaussian: dict[str, float] = field(default_factory=dict)  # error of equal Gaussian noise by adversary, with a delta
-    interval: LeakageInterval | None = None  # of the largest TPL of the planned releases
-    title: str = ""
+    gaussian: dict[str, float]  # error of equal Gaussian noise by adversary, with a delta
+    interval: LeakageInterval | None  # of the largest TPL of the planned releases
+    title: str
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The verdict, in five sentences."""
+        return verdict(self)
 
     @property
     def withheld(self) -> bool:
-        """Whether there is no recommendation, because a check refuses the model."""
+        """Whether there is no recommendation."""
         return self.recommendation is None
 
     @property
@@ -79,10 +84,8 @@ class Report:
         return tuple(f"{check.name}: {check.sentence}" for check in self.checks if check.verdict == REFUSED)
 
     @property
-    def table(self) -> "DataFrame":
+    def table(self) -> pd.DataFrame:
         """Every plan: its budgets, the largest TPL to each adversary, the user level, and the error of a count."""
-        from pandas import DataFrame
-
         rows = []
         for plan in self.plans:
             budgets = [np.nan, np.nan] if plan.budgets is None else [plan.budgets.min(), plan.budgets.max()]
@@ -92,38 +95,22 @@ class Report:
             rows.append(row | {"message": plan.message})
         for name, error in self.gaussian.items():
             rows.append({"scheme": "Gaussian noise, equal", "against": name, "error": error, "message": ""})
-        return DataFrame(rows)
+        return pd.DataFrame(rows)
 
     @property
-    def budgets(self) -> "DataFrame":
+    def budgets(self) -> pd.DataFrame:
         """A row for each release and a column for each plan."""
-        from pandas import DataFrame
-
         columns = {f"{plan.scheme}, {plan.against}": plan.budgets for plan in self.plans if plan.budgets is not None}
-        return DataFrame({"t": np.arange(1, self.settings["horizon"] + 1)} | columns)
+        return pd.DataFrame({"t": np.arange(1, self.settings["horizon"] + 1)} | columns)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it in plain types, for JSON; what has no number is None."""
-        plan = self.recommendation
-        chosen = None
-        if plan is not None and plan.budgets is not None:
-            chosen = {"scheme": plan.scheme, "against": plan.against, "budgets": plan.budgets.tolist(), "tpl": plan.tpl}
-            chosen |= {"user_level": plan.user_level, "error": plan.error}
-        values: dict[str, Any] = {
-            "title": self.title,
-            "withheld": self.withheld,
-            "warnings": list(self.warnings),
-            "sentences": list(self.sentences),
-            "recommendation": chosen,
-            "checks": [vars(check) for check in self.checks],
-            "table": self.table.to_dict("records"),
-            "planned": self.planned,
-            "smoothings": [{"steps_a_row": s, "tpl": tpl} for s, tpl in self.smoothings],
-            "size": self.size,
-            "settings": self.settings,
-        }
-        if self.interval is not None:
-            values["interval"] = [float(self.interval.lower), float(self.interval.upper)]
+        names = ("title", "withheld", "warnings", "sentences", "planned", "smoothings", "size", "settings")
+        values = {name: getattr(self, name) for name in names}
+        values |= {"checks": [vars(check) for check in self.checks], "table": self.table.to_dict("records")}
+        plan, interval = self.recommendation, self.interval
+        values["recommendation"] = None if plan is None else vars(plan) | {"user_level": plan.user_level}
+        values["interval"] = None if interval is None else [interval.lower, interval.upper]
         return _plain(values)
 
     def to_html(self, figures: bool = True) -> str:
@@ -140,7 +127,8 @@ class Report:
         table = self.table[self.table["message"] == ""].drop(columns="message")
         lines += ["", table.to_string(index=False, float_format="{:.4g}".format, na_rep=""), ""]
         lines += [f"{plan.scheme}, {plan.against}: {plan.message}." for plan in self.plans if plan.message]
-        lines += [f"{check.name}: {check.verdict}. {_capital(check.sentence)}." for check in self.checks]
+        for check in self.checks:
+            lines.append(f"{check.name}: {check.verdict}. {check.sentence[:1].upper()}{check.sentence[1:]}.")
         return "\n".join([*lines, *self.notes])
 
     @property
@@ -152,9 +140,8 @@ class Report:
             confidence = f"{self.interval.confidence:.0%} interval"
             note = f"Redrawn data leak {low:.4g} to {counted(f'{high:.4g}', 'nat')} {each} ({confidence})"
             if not low <= now <= high:
-                note += (
-                    f"; the estimate, {now:.4g}, is outside: leakage is a maximum, which noise in redrawn data raises"
-                )
+                why = "leakage is a maximum, which noise in redrawn data raises"
+                note += f"; the estimate, {now:.4g}, is outside: {why}"
             notes.append(f"{note}.")
         values = ", ".join(f"{tpl:.4g} with {steps:g}" for steps, tpl in self.smoothings)
         if values:
@@ -216,50 +203,30 @@ def report(
     data = as_sequences(sequences)
     counts, states = counted_steps(data)
     steps = Steps.of(data)
-    habits, weight = checking.check_users(steps)
-    checks = (
-        checking.check_order(steps),
-        checking.check_stationarity(steps),
-        habits,
-        *checking.check_amount(counts, smoothing),
-    )
-    adversaries = _adversaries(counts, states, smoothing, confidence)
-    size = {"users": data.n_users, "sequences": len(data), "states": len(states)}
-    size |= {"steps": data.n_transitions}
+    checks, weight = checks_of(steps, counts, smoothing)
+    adversaries = adversaries_of(data, counts, states, smoothing, confidence, weight)
+    size = {"users": data.n_users, "sequences": len(data), "states": len(states), "steps": data.n_transitions}
     if steps.user.size < size["steps"]:
         size["checked steps"] = steps.user.size
-    if size["users"] > 1 and size["users"] * len(states) ** 2 <= MOST_FOR_USERS:
-        shared = smoothing / len(states)
-        adversaries[WORST_USER] = loss_of_all_users(data, smoothing=shared, prior_weight=weight)
-    if against not in adversaries:
-        raise ValueError(f"against must be one of {', '.join(map(repr, adversaries))}, found {against!r}; choose one")
+    check_choice(against, "against", adversaries)
     plans = plans_for(alpha, horizon, adversaries, sensitivity)
+    believable = all(check.verdict == FINE or (check.name == USERS and against == WORST_USER) for check in checks[:3])
+    is_refused = any(check.verdict == REFUSED for check in checks)
+    plan = None if is_refused and not anyway else recommended(plans, alpha, believable or anyway, against)
+    settings: dict[str, Any] = {"alpha": alpha, "horizon": horizon, "epsilon": planned, "delta": delta}
+    settings |= {"sensitivity": sensitivity, "smoothing": smoothing, "confidence": confidence, "against": against}
     releases = np.full(horizon, planned)
-    leaked = {name: largest_tpl(releases, pair) for name, pair in adversaries.items()}
-    believable = all(check.verdict == FINE or (check is habits and against == WORST_USER) for check in checks[:3])
-    plan = recommended(plans, alpha, believable or anyway, against)
-    refused = any(check.verdict == REFUSED for check in checks)
-    settings: dict[str, Any] = {
-        "alpha": alpha,
-        "horizon": horizon,
-        "epsilon": planned,
-        "delta": delta,
-        "sensitivity": sensitivity,
-    }
-    settings |= {"smoothing": smoothing, "confidence": confidence, "against": against}
-    gaussian = _gaussian(alpha, delta, adversaries[against], against, horizon, sensitivity) if delta else {}
-    chosen = None if refused and not anyway else plan
-    typical = size["users"] / size["states"] if count is None else float(count)
     return Report(
-        sentences=verdict(chosen, plans, checks, leaked, settings, size, typical, believable, gaussian),
-        recommendation=chosen,
+        recommendation=plan,
         checks=checks,
         plans=tuple(plans),
+        believable=believable,
         size=size,
+        count=size["users"] / size["states"] if count is None else float(count),
         settings=settings,
-        planned=leaked,
+        planned={name: largest_tpl(releases, pair) for name, pair in adversaries.items()},
         smoothings=tuple(_smoothings(counts, states, smoothing, releases)),
-        gaussian=gaussian,
+        gaussian=_gaussian(settings, adversaries[against]) if delta else {},
         interval=_interval(data, counts, states, smoothing, releases, draws, rng, progress),
         title=title,
     )
@@ -274,16 +241,6 @@ def counted_steps(data: Sequences) -> tuple[Any, list]:
             f"{counted(len(states), 'state')}; check the columns of users and times, and the step"
         )
     return counts, states
-
-
-def _adversaries(counts, states: list, smoothing: float, confidence: float) -> dict[str, Pair]:
-    """Loss functions of who knows the estimate, the worst chain possible, and anything about other times."""
-    pair = estimated_pair(counts, states, smoothing)
-    known = {ESTIMATE: pair, UPPER: upper_pair(counts, states, confidence)}
-    if len(states) <= MOST_FOR_DRAWS:
-        function = PriorFreeLoss(pair[1].matrix)
-        known[PRIOR_FREE] = (function, function)
-    return known
 
 
 def _smoothings(counts, states: list, smoothing: float, releases: np.ndarray):
@@ -310,29 +267,22 @@ def _interval(data, counts, states, smoothing, releases, draws, rng, progress) -
     return leakage_interval(pairs, lambda pair: largest_tpl(releases, pair), 1.0 - 2.0 / draws)
 
 
-def _gaussian(
-    alpha: float, delta: float, pair: Pair, against: str, horizon: int, sensitivity: float
-) -> dict[str, float]:
+def _gaussian(settings: dict[str, Any], pair: Pair) -> dict[str, float]:
     """Mean absolute error of a count under equal noise that keeps (alpha, delta), by adversary; two cells change."""
     from tplrepro.allocation.noise import allocate_noise
 
-    errors = {}
-    for name, functions in ((against, pair), (ANYBODY, any_chain())):
-        multiplier = allocate_noise(alpha, delta, *functions, horizon).max()
-        errors[name] = float(multiplier) * sensitivity / np.sqrt(np.pi)
-    return errors
-
-
-def _capital(sentence: str) -> str:
-    return sentence[:1].upper() + sentence[1:]
+    alpha, delta, horizon, sensitivity = (settings[name] for name in ("alpha", "delta", "horizon", "sensitivity"))
+    pairs = {settings["against"]: pair, ANYBODY: any_chain()}
+    multipliers = {name: allocate_noise(alpha, delta, *functions, horizon).max() for name, functions in pairs.items()}
+    return {name: float(multiplier) * sensitivity / np.sqrt(np.pi) for name, multiplier in multipliers.items()}
 
 
 def _plain(value: Any) -> Any:
     """Numbers, texts, lists and dicts; None for what is not finite."""
     if isinstance(value, dict):
         return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, list | tuple) or np.ndim(value):
         return [_plain(one) for one in value]
-    if isinstance(value, (float, np.floating)):
-        return float(value) if np.isfinite(value) else None
-    return value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.item()
+    return None if isinstance(value, float) and not np.isfinite(value) else value

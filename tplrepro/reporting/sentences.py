@@ -1,53 +1,43 @@
-"""The verdict in five plain sentences: may it be published, how, at what error, on which assumptions, until when."""
+"""The verdict in five plain sentences: may it be published, how, at what error, on which assumptions, until when.
 
-from collections.abc import Sequence
+Each function takes a `Report`.
+"""
+
 from math import ceil, log10
+from typing import Any
 
 from tplrepro.allocation.schemes import COMPOSED
-from tplrepro.reporting.checks import FINE, REFUSED, Check
-from tplrepro.reporting.plans import ANYBODY, ESTIMATE, PRIOR_FREE, UPPER, Plan, rounded_down
+from tplrepro.reporting.checks import FINE
+from tplrepro.reporting.plans import ANYBODY, ESTIMATE, PRIOR_FREE, UPPER, rounded_down
 from tplrepro.words import counted
 
 
-def verdict(
-    plan: Plan | None,
-    plans: Sequence[Plan],
-    checks: Sequence[Check],
-    leaked: dict[str, float],
-    settings: dict,
-    size: dict,
-    count: float,
-    believable: bool,
-    gaussian: dict[str, float],
-) -> tuple[str, ...]:
-    """The five sentences; `plan` is None where the recommendation is withheld."""
-    doubts = ", ".join(check.name for check in checks if check.verdict != FINE)
-    return (
-        _may_it(leaked, settings, believable, checks, doubts),
-        _how(plan, settings, believable, doubts),
-        _error(plan or plans[0], plan is None, settings, count, gaussian),
-        _assumes(plan, settings, size),
-        _breaks(plan, settings),
-    )
+def verdict(report: Any) -> tuple[str, ...]:
+    """The five sentences."""
+    return _may_it(report), _how(report), _error(report), _assumes(report), _breaks(report)
 
 
-def _may_it(leaked: dict[str, float], settings: dict, believable: bool, checks: Sequence[Check], doubts: str) -> str:
+def _doubts(report: Any) -> str:
+    return ", ".join(check.name for check in report.checks if check.verdict != FINE)
+
+
+def _may_it(report: Any) -> str:
     """May the series be published as planned?"""
-    alpha, horizon, promised = settings["alpha"], settings["horizon"], counted(settings["alpha"], "nat", "g")
-    series, s = f"{counted(horizon, 'release')} {at_each_time(settings)}", "s" if horizon == 1 else ""
+    settings, leaked = report.settings, report.planned
+    alpha, horizon, each = settings["alpha"], settings["horizon"], at_each_time(settings)
+    promised, series, s = counted(alpha, "nat", "g"), f"{counted(horizon, 'release')} {each}", "s" * (horizon == 1)
     if horizon * settings["epsilon"] <= alpha:
         return f"Yes: {series} keep{s} the whole series within {promised}."
-    if any(check.verdict == REFUSED for check in checks):
-        may_it = f"Nobody can say whether the series may be published {at_each_time(settings)}"
-        return f"{may_it}: the data do not show its correlation."
+    if report.warnings:
+        return f"Nobody can say whether the series may be published {each}: the data do not show its correlation."
     worst = max(value for name, value in leaked.items() if name != PRIOR_FREE)
     if worst > alpha:
         return (
             f"No: {series} leak{s} {counted(rounded_up(leaked[ESTIMATE]), 'nat')} about one time point by the "
             f"estimate, and up to {rounded_up(worst)} by what the data do not rule out, where {alpha:g} is promised."
         )
-    if not believable:
-        return f"Do not rely on it: {series} keep{s} {promised} only if the model holds ({doubts})."
+    if not report.believable:
+        return f"Do not rely on it: {series} keep{s} {promised} only if the model holds ({_doubts(report)})."
     return f"Yes: {series} leak{s} at most {counted(rounded_up(leaked[UPPER]), 'nat')} about a time point."
 
 
@@ -57,30 +47,31 @@ def at_each_time(settings: dict) -> str:
     return words if settings["horizon"] == 1 else f"{words} each time"
 
 
-def _how(plan: Plan | None, settings: dict, believable: bool, doubts: str) -> str:
+def _how(report: Any) -> str:
     """With which scheme and noise?"""
-    horizon, alpha, sensitivity = settings["horizon"], settings["alpha"], settings["sensitivity"]
+    plan, settings = report.recommendation, report.settings
+    releases, sensitivity = counted(settings["horizon"], "release"), settings["sensitivity"]
     if plan is None or plan.budgets is None:
-        each = rounded_down([alpha / horizon])[0]
+        each = rounded_down([settings["alpha"] / settings["horizon"]])[0]
         return (
-            f"No plan is recommended; what holds whatever the correlation is ε = {each:g} at each of "
-            f"{counted(horizon, 'release')} (α/T)."
+            f"No plan is recommended; what holds whatever the correlation is ε = {each:g} at each of {releases} (α/T)."
         )
     low, high = plan.budgets.min(), plan.budgets.max()
-    budgets = f"ε = {low:.6g}" if low == high else f"ε from {low:.6g} to {high:.6g}"
-    scales = rounded_up(sensitivity / high) + ("" if low == high else f" to {rounded_up(sensitivity / low)}")
-    releases = counted(horizon, "release")
+    budgets, scales = f"ε = {low:.6g}", rounded_up(sensitivity / high)
+    if low < high:
+        budgets, scales = f"ε from {low:.6g} to {high:.6g}", f"{scales} to {rounded_up(sensitivity / low)}"
     words = f"Publish {releases} by the scheme {plan.scheme!r}: {budgets}, Laplace noise of scale {scales}"
     if plan.scheme != COMPOSED:
         return f"{words}."
-    if believable:
+    if report.believable:
         return f"{words}; it keeps the whole series within α, at an error within 5 % of the best."
-    return f"{words}; it needs no model, and that of a chain is doubtful ({doubts})."
+    return f"{words}; it needs no model, and that of a chain is doubtful ({_doubts(report)})."
 
 
-def _error(plan: Plan, withheld: bool, settings: dict, count: float, gaussian: dict[str, float]) -> str:
+def _error(report: Any) -> str:
     """What does it mean for the counts?"""
-    would = "would then be" if withheld else "is then"
+    plan, settings, count = report.recommendation or report.plans[0], report.settings, report.count
+    would = "would then be" if report.withheld else "is then"
     words = f"A count of about {count:.3g} {would} off by {plan.error:.3g} on average"
     if plan.error > count:
         longest = int(settings["alpha"] * count / settings["sensitivity"])
@@ -90,21 +81,20 @@ def _error(plan: Plan, withheld: bool, settings: dict, count: float, gaussian: d
         words += f", more than the count itself; {limit}"
     else:
         words += f", {plan.error / count:.2%} of it"
-    if gaussian:
+    if report.gaussian:
         adversary = ANYBODY if plan.scheme == COMPOSED else settings["against"]
-        keeps = f"({settings['alpha']:g}, {settings['delta']:g})"
-        words += f"; Gaussian noise that keeps {keeps} against {adversary} is off by {gaussian[adversary]:.3g}"
+        keeps, error = f"({settings['alpha']:g}, {settings['delta']:g})", report.gaussian[adversary]
+        words += f"; Gaussian noise that keeps {keeps} against {adversary} is off by {error:.3g}"
     return f"{words}."
 
 
-def _assumes(plan: Plan | None, settings: dict, size: dict) -> str:
+def _assumes(report: Any) -> str:
     """What does the promise assume?"""
+    plan, settings, size = report.recommendation, report.settings, report.size
     person = f"one person's move changes the counts of a time by at most {settings['sensitivity']:g} in sum"
     if plan is None or plan.scheme == COMPOSED:
-        return (
-            f"It assumes nothing about the correlation, only that {person}, and no more than "
-            f"{counted(settings['horizon'], 'release')}."
-        )
+        releases = counted(settings["horizon"], "release")
+        return f"It assumes nothing about the correlation, only that {person}, and no more than {releases}."
     steps = counted(size["steps"], "step", ",")
     return (
         f"It assumes that {person}; one chain of order 1 for everybody, among those that {steps} "
@@ -113,8 +103,9 @@ def _assumes(plan: Plan | None, settings: dict, size: dict) -> str:
     )
 
 
-def _breaks(plan: Plan | None, settings: dict) -> str:
+def _breaks(report: Any) -> str:
     """What would break the promise?"""
+    plan, settings = report.recommendation, report.settings
     words = f"One more release than {settings['horizon']} would break it, or the same counts released again"
     if plan is None or plan.scheme == COMPOSED:
         return f"{words}."
