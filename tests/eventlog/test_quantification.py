@@ -88,6 +88,14 @@ def test_published_rule_understates():
     assert rule.iloc[-1] < 0.5 * exact.iloc[-1]
 
 
+def test_fpl_of_the_first_release_grows_with_each_further_one():
+    """FPL runs from the last release back; the published code runs it forward, beside the wrong release."""
+    options = {"state_window": 1, "smoothing": 0.01}
+    series = [quantify_releases(synthetic_log(60, seed=6), 0.1, **options, max_releases=t)["fpl"] for t in (2, 4, 8)]
+    assert series[0].iloc[0] < series[1].iloc[0] < series[2].iloc[0]
+    assert all(fpl.iloc[-1] == 0.1 for fpl in series)
+
+
 def test_witness_names_the_two_traces(tmp_path):
     log = log_of("ab", "ab", "cd")
     found = quantify_releases(log, 0.1, start=0.3)
