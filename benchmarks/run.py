@@ -2,7 +2,7 @@
 
     python benchmarks/run.py                      # a quarter of an hour on a machine that does nothing else
     python benchmarks/run.py one whole            # some sections only
-    USERS=1000000 python benchmarks/run.py users  # apart, of ten million by default; so is `nothing`, a fresh clone
+    USERS=1000000 python benchmarks/run.py users  # apart, of ten million by default; so are `nothing` and `readers`
 
 Times are wall-clock medians after a warm-up, so compiled functions are loaded. Baselines and package take turns, so
 that a drift of the machine's speed meets both. The page is written after each section and keeps what the others held:
@@ -11,6 +11,7 @@ each says when, where and from which commit it was measured.
 
 import asyncio
 import contextlib
+import importlib
 import json
 import math
 import os
@@ -25,10 +26,8 @@ import sys
 import tempfile
 import threading
 import time
-import tomllib
 import traceback
 import warnings
-from importlib.metadata import distribution
 from itertools import permutations
 from pathlib import Path
 
@@ -36,7 +35,6 @@ import joblib
 import numba
 import numpy as np
 import pandas as pd
-from packaging.requirements import Requirement
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
@@ -44,6 +42,7 @@ from threadpoolctl import threadpool_limits
 import tplrepro as tpl
 from experiments.provenance import machine as this_machine
 from tplrepro import linear_program, published
+from tplrepro.datasets import fixed_steps, geolife, gowalla, grid, kosarak, observed_sequences
 from tplrepro.leakage.envelope import compile_kernels
 from tplrepro.markov import Sequences
 from tplrepro.sip.observed import BatchDistance
@@ -51,7 +50,7 @@ from tplrepro.sip.observed import BatchDistance
 ROOT = Path(__file__).resolve().parent.parent
 SECTIONS = {}
 # Run by name only.
-APART = ("users", "nothing")
+APART = ("users", "nothing", "readers")
 
 
 def section(name, title):
@@ -125,43 +124,21 @@ def whole_function():
     base, ours = in_turn(7, baseline, lambda: repeat(20, lambda: tpl.PrivacyLossFunction(P)))
     ours = [t / 20 for t in ours]
     yield ratio_line("n = 200: Algorithms 2 + 4 (NumPy) on [0, 10], ours on [0, ∞)", base, ours, "500")
-    yield ""
-    yield PLAIN_HEAD
-    for n, time_aim, memory_aim in ((200, "1.5 ms", ""), (1000, "2 s", "150 MB"), (2000, "", "")):
-        found = json.loads(in_process("whole_function_of", n))
-        yield f"| n = {n:,}, seconds | {show(found['seconds'])} | {time_aim} |"
-        yield (
-            f"| n = {n:,}, memory beyond the loaded package and the matrix ({found['before'] / 1e6:.0f} MB) | "
-            f"{found['more'] / 1e6:.0f} MB | {memory_aim} |"
-        )
-    tables = 3 * 200 * 199 * 200 * 8
-    yield f"| for comparison: the tables of Algorithm 2 at n = 200 | {tables / 1e6:.0f} MB | |"
-    yield ""
-    yield "At n = 200 one core takes 2.4 ms: 1.1 for the passes over all pairs at the slopes of the screen, 0.6 for"
-    yield "the first hull, 0.2 for the choice of the slopes, the rest for preparation; a second core saved no more"
-    yield "than starting its thread costs."
 
 
 @section("growth", "From fifty to ten thousand states")
 def growth():
     sizes = (50, 100, 200, 500, 1000, 2000, 5000, 10_000)
-    aims = {200: "1.5 ms", 5000: "one 8 s, whole 20 s", 10_000: "4 min, 2,400 MB"}
-    peak = numba.config.NUMBA_NUM_THREADS * measured_peak()
-    found = [json.loads(in_process("whole_function_of", n)) for n in sizes]
-    limit = "full pass at the peak of single precision"
-    yield f"| states | one L(0.1) | whole function | memory beyond package and matrix | {limit} | aim |"
-    yield "|---|---|---|---|---|---|"
-    for n, of in zip(sizes, found, strict=True):
-        yield (
-            f"| {n:,} | {show(of['one'])} | {show(of['seconds'])} | {of['more'] / 1e6:.0f} MB | "
-            f"{show(n * (n - 1) * n / peak)} | {aims.get(n, '')} |"
-        )
+    aims = {200: "1.5 ms", 1000: "2 s, 150 MB", 5000: "one 8 s, whole 20 s", 10_000: "4 min, 2,400 MB"}
+    found = pd.DataFrame([in_process("whole_function_of", n) for n in sizes], index=sizes)
+    yield "| states | one L(0.1) | whole function | memory beyond package and matrix | aim |"
+    yield "|---|---|---|---|---|"
+    for n, of in found.iterrows():
+        more = f"{of['more'] / 1e6:.0f} MB"
+        yield f"| {n:,} | {show(of['one'])} | {show(of['seconds'])} | {more} | {aims.get(n, '')} |"
     for first in (sizes[0], 500):
-        large = [k for k, n in enumerate(sizes) if n >= first]
-        one, whole = (
-            np.polyfit(np.log([sizes[k] for k in large]), np.log([found[k][what] for k in large]), 1)[0]
-            for what in ("one", "seconds")
-        )
+        large = np.log(found.loc[first:])
+        one, whole = (np.polyfit(np.log(large.index), large[what], 1)[0] for what in ("one", "seconds"))
         yield ""
         yield f"Fitted growth from n = {first} on: one L(α) n^{one:.2f}, the whole function n^{whole:.2f}."
 
@@ -187,7 +164,7 @@ def whole_function_of(n: int) -> None:
     if n <= 2000:
         spent = statistics.median(seconds(lambda: tpl.PrivacyLossFunction(P)) for _ in range(5))
     one = statistics.median(seconds(lambda: tpl.privacy_loss(P, 0.1)) for _ in range(1 if n > 2000 else 5))
-    print(json.dumps({"seconds": spent, "one": one, "before": before, "more": max(largest - before, 0)}))
+    print(json.dumps({"seconds": spent, "one": one, "more": max(largest - before, 0)}))
 
 
 def resident() -> int:
@@ -215,54 +192,6 @@ def programme():
             )
             if formulation == "pairwise":
                 yield ratio_line("the same against our whole function", base, [of_function], "")
-
-
-@section("rate", "Rate of the inner pass")
-def rate():
-    peak = measured_peak()
-    n = 1000
-    P = tpl.TransitionMatrix.random(n, rng=np.random.default_rng(2))
-    threads = numba.config.NUMBA_NUM_THREADS
-    (times,) = in_turn(7, lambda: tpl.privacy_loss(P, 0.01))
-    columns = n * (n - 1) * n / statistics.median(times)
-    yield PLAIN_HEAD
-    what = "max and add in single precision, out of the first-level cache, one core"
-    yield f"| {what} | {peak / 1e9:.1f}·10⁹ columns/s | |"
-    yield f"| one pass for one α, n = 1,000, {threads} threads, all columns | {columns / 1e9:.1f}·10⁹ columns/s | |"
-    yield f"| share of the peak of {threads} cores | {columns / (threads * peak):.2f} | 0.7 |"
-    yield ""
-    yield "The peak reads eight rows of 2 kB that stay in the first-level cache. On one core the innermost loop by"
-    yield "itself reached 0.9 of it on tiles of 128 rows, which also stay there, and 0.7 on tiles of 512, which come"
-    yield "from the second level. Passes with narrower tiles were no faster, because levels are computed anew for each."
-    yield "The rest goes to levels, bounds and scans, to transposing on one core, and to starting threads."
-
-
-@numba.njit(fastmath=True)
-def _eight_pairs(rows, zero, repeats):
-    total = zero
-    for r in range(repeats):
-        shift = r % 2
-        a = b = c = d = e = f = g = h = zero
-        for k in range(rows.shape[1]):
-            low, high = rows[4 + shift, k], rows[6 + shift, k]
-            a += max(rows[0, k], low)
-            b += max(rows[1, k], low)
-            c += max(rows[2, k], low)
-            d += max(rows[3, k], low)
-            e += max(rows[0, k], high)
-            f += max(rows[1, k], high)
-            g += max(rows[2, k], high)
-            h += max(rows[3, k], high)
-        total += a + b + c + d + e + f + g + h
-    return total
-
-
-def measured_peak() -> float:
-    """Columns a second, each a max and an addition in single precision, as of a pass, but of 8 pairs of 8 rows."""
-    rows = np.random.default_rng(0).random((8, 512), dtype=np.float32)
-    zero = np.float32(0.0)
-    _eight_pairs(rows, zero, 1)
-    return max(8 * rows.shape[1] * 20_000 / seconds(lambda: _eight_pairs(rows, zero, 20_000)) for _ in range(9))
 
 
 @section("account", "A million releases")
@@ -352,7 +281,7 @@ def own():
         for rows, name in ((10**6, "visits.csv"), (10**7, "visits.csv"), (10**7, "visits.parquet")):
             path = Path(folder) / name
             write_visits(path, rows)
-            found = json.loads(in_process("report_on", str(path)))
+            found = in_process("report_on", str(path))
             what = f"`tplrepro report` on {rows:,} synthetic rows of {rows // 50:,} users, {path.suffix[1:]}"
             what += f" of {path.stat().st_size / 1e6:,.0f} MB"
             yield f"| {what} | {show(found['seconds'])} | |"
@@ -384,39 +313,29 @@ def report_on(path: str) -> None:
 @section("sparse", "Tens of thousands of states")
 def sparse():
     yield PLAIN_HEAD
-    kosarak = Path(os.environ.get("TPLREPRO_DATA", "")) / "kosarak" / "kosarak.dat"
+    at_hand = Path(os.environ.get("TPLREPRO_DATA", "")) / "kosarak" / "kosarak.dat"
     with tempfile.TemporaryDirectory() as folder:
         full = Path(folder) / "kosarak.dat.gz"
-        from experiments.datasets.kosarak import write
-
-        write(full, 990_002, 0)
+        write_set("kosarak", full)
         sets = [("synthetic sessions of the official size", full)]
-        if kosarak.is_file():
-            sets.insert(0, ("the Kosarak sessions at hand", kosarak))
+        if at_hand.is_file():
+            sets.insert(0, ("the Kosarak sessions at hand", at_hand))
         for name, path in sets:
             for smoothing in (1e-4, 0.01, 1.0):
-                found = json.loads(in_process("sparse_function_of", str(path), smoothing))
+                found = in_process("sparse_function_of", str(path), smoothing)
                 what = f"{name}: {found['states']:,} pages, {found['transitions']:,} transitions, s = {smoothing:g}"
                 yield f"| {what}: one L(α), slowest of α = 0.1, 1, 10 | {show(found['one'])} | 1 s |"
                 yield f"| the same: whole function, {found['vertices']} vertices | {show(found['whole'])} | 8 s |"
                 yield f"| the same: peak memory, Python included | {found['memory'] / 1e6:.0f} MB | 2,000 MB |"
-        found = json.loads(in_process("file_to_budgets", str(full)))
+        found = in_process("file_to_budgets", str(full))
         what = "synthetic sessions of the official size: file to ten budgets, both sides"
         yield f"| {what} | {show(found['whole'])} | 15 s |"
         for what in ("read", "matrices", "budgets"):
             yield f"| of which {what} | {show(found[what])} | |"
         yield f"| the same: peak memory, Python included | {found['memory'] / 1e6:.0f} MB | 1,000 MB |"
-        yield ""
-        yield "The time of the budgets is that of the two whole functions, and nearly all of it is the forward one's."
-    yield ""
-    yield "At the official size, s = 0.01, one L(0.1) looks at 7.7 million pairs, most of them of the 192 most popular"
-    yield "pages as d. Each is rejected by its own bound, four in five without reading an entry, in one loop"
-    yield "for each row d. This takes 0.02 µs of one core per pair, while a call for each pair took 0.2."
 
 
 def file_to_budgets(path: str) -> None:
-    from tplrepro.datasets import kosarak
-
     found = {"read": time.perf_counter()}
     sequences = kosarak.to_sequences(kosarak.load(path))
     found["matrices"] = time.perf_counter()
@@ -432,8 +351,6 @@ def file_to_budgets(path: str) -> None:
 
 
 def sparse_function_of(path: str, smoothing: str) -> None:
-    from tplrepro.datasets import kosarak
-
     states = np.random.default_rng(0).integers(0, 300, 3000)
     warm = tpl.TransitionMatrix.from_sequences([states], n_states=300, smoothing=0.01, sparse=True)
     tpl.PrivacyLossFunction(warm)
@@ -443,18 +360,8 @@ def sparse_function_of(path: str, smoothing: str) -> None:
     one = max(seconds(lambda a=alpha: tpl.privacy_loss(P, a)) for alpha in (0.1, 1.0, 10.0))
     made = []
     whole = seconds(lambda: made.append(tpl.PrivacyLossFunction(P)))
-    print(
-        json.dumps(
-            {
-                "states": sequences.n_states,
-                "transitions": sequences.n_transitions,
-                "one": one,
-                "whole": whole,
-                "vertices": len(made[0].vertices),
-                "memory": peak(),
-            }
-        )
-    )
+    found = {"states": sequences.n_states, "transitions": sequences.n_transitions, "vertices": len(made[0].vertices)}
+    print(json.dumps(found | {"one": one, "whole": whole, "memory": peak()}))
 
 
 @section("population", "Many users")
@@ -482,7 +389,7 @@ def population():
 @section("users", "Ten million users on two workers of Dask, one of them killed")
 def ten_million_users():
     users = int(os.environ.get("USERS", 10**7))
-    found = json.loads(in_process("population_on_dask", users))
+    found = in_process("population_on_dask", users)
     yield PLAIN_HEAD
     what = f"{users:,} users, {found['copies']} of each walk, 20 states, 50 steps each, both sides, T = 10"
     rate = users / found["seconds"]
@@ -584,20 +491,16 @@ def cold():
     for what, cpu in found.items():
         yield f"| {what}, CPU time | {show(cpu)} | |"
     yield f"| all kernels together, CPU time | {show(sum(found.values()))} | 20 s |"
-    yield ""
-    yield "About half of the time goes to LLVM, which generates a called function anew in each of its callers; the"
-    yield "rest goes to Numba's Python code, above all the types of array indexing. No kernel is compiled twice."
 
 
 def in_empty_cache(function: str) -> dict:
     with tempfile.TemporaryDirectory() as folder:
-        return json.loads(in_process(function, environment={"NUMBA_CACHE_DIR": folder}))
+        return in_process(function, environment={"NUMBA_CACHE_DIR": folder})
 
 
 def readme_example() -> None:
     code = (ROOT / "README.md").read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
-    command = [sys.executable, "-c", code]
-    print(json.dumps({"wall": seconds(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL))}))
+    print(json.dumps({"wall": seconds(lambda: run_python(code))}))
 
 
 def first_calls() -> None:
@@ -661,19 +564,6 @@ def waits():
             next(tpl.dphmm.release([0], policy, answers, 1.0, walk, even, rng=np.random.default_rng(0)))
 
         yield f"| DPHMM: one release, 400 states in dimension {d} | {show(processor(one_step))} | {aim} |"
-    ratios = []
-    for seed in range(1000):
-        rng = np.random.default_rng(seed)
-        n = int(rng.integers(4, 11))
-        graph = tpl.dphmm.PolicyGraph.from_edges(n, [rng.permutation(n)[:2]])
-        drawn = rng.integers(-4, 5, (n, 2)).astype(float) if seed % 2 else rng.normal(size=(n, 2))
-        step, best = (tpl.dphmm.protect(graph, drawn, method) for method in ("stepwise", "optimal"))
-        assert best.gap == 0
-        if step.hull.dimension == best.hull.dimension:
-            ratios.append(step.hull.volume / best.hull.volume)
-    what = "Algorithm 3's area over the optimum's, 1,000 random graphs of 4 to 10 states"
-    worse = np.mean(np.array(ratios) > 1 + 1e-9)
-    yield f"| DPHMM: {what} | {min(ratios):.3f} to {max(ratios):.1f}, above 1 for {worse:.0%} | at least 1 |"
     for d, n in ((2, 150), (3, 60)):
         drawn, bare = np.random.default_rng([d, n, 1]).normal(size=(n, d)), tpl.dphmm.PolicyGraph.from_edges(n, [])
         spent = processor(lambda g=bare, f=drawn: tpl.dphmm.protect(g, f, "optimal"))
@@ -681,10 +571,6 @@ def waits():
     recorded = Path(os.environ.get("TPLREPRO_DATA", "")) / "eventlogs" / "bpic2012.xes.gz"
     if recorded.is_file():
         yield f"| Event logs: BPI 2012 read | {show(processor(lambda: tpl.eventlog.read_xes(recorded)))} | 3 s |"
-    yield ""
-    yield "If an aim is missed, the profile is flat: a symbol of SIP takes about 370 calls, each at most 6 %; the XML"
-    yield "parser of the XES reader and its 2.7 million calls of two short handlers take 85 % of the reading. On cores"
-    yield "shared with others, one release of 30 symbols took 0.41 to 0.94 ms of CPU time per symbol in different runs."
 
 
 def processor(call) -> float:
@@ -721,61 +607,99 @@ def batch():
         yield f"| of which {name} | {took} s | |"
     least = min(float(took) for _, took in rows)
     yield f"| of which the shortest, which mostly starts, loads and saves | {show(least)} | |"
+
+
+@section("readers", "Readers of data sets at the official sizes")
+def readers():
+    yield "On synthetic sets, each step in its own process; peak memory includes Python and the libraries."
     yield ""
-    yield "Starting, loading the libraries, drawing and saving take a third of each notebook's time or more."
+    yield "| | rows or states | seconds | peak memory |"
+    yield "|---|---|---|---|"
+    with tempfile.TemporaryDirectory() as folder:
+        for what in (*(f"write {name}" for name in FILES), *READERS):
+            found = in_process("step_of_readers", what, folder)
+            size = f"{found['rows']:,}" if what in READERS else f"{found['rows'] / 1e6:.0f} MB"
+            yield f"| {what} | {size} | {found['seconds']:.1f} | {found['memory'] / 1e6:,.0f} MB |"
+
+
+# Names of the files, and what writes them: users, and for Geolife the trajectories.
+FILES = {
+    "geolife": ("Geolife Trajectories 1.3.zip", 182, {"n_trajectories": 18_670, "seconds_between_points": 2.1}),
+    "gowalla": ("loc-gowalla_totalCheckins.txt.gz", 196_591, {}),
+    "kosarak": ("kosarak.dat.gz", 990_002, {}),
+}
+
+
+def geolife_states(path: Path):
+    ring = grid.Grid(grid.BEIJING_3RD_RING, 0.34)
+    points = geolife.load(path, box=ring.box)
+    points["cell"] = ring.cell(points.pop("latitude"), points.pop("longitude"))
+    return fixed_steps(points, "1min", "10min").values
+
+
+def gowalla_states(path: Path):
+    city = grid.Grid(grid.LOS_ANGELES, 0.89)
+    visits = gowalla.load(path, box=city.box)
+    visits["cell"] = city.cell(visits["latitude"], visits["longitude"])
+    return observed_sequences(visits, max_gap="1D").values
+
+
+READERS = {
+    "read geolife": geolife.load,
+    "geolife within Beijing's third ring": lambda path: geolife.load(path, box=grid.BEIJING_3RD_RING),
+    "geolife to cells of 0.34 km, steps of a minute": geolife_states,
+    "read gowalla": gowalla.load,
+    "gowalla in Los Angeles to sequences": gowalla_states,
+    "read kosarak": kosarak.load,
+    "kosarak to sequences": lambda path: kosarak.to_sequences(kosarak.load(path)).values,
+}
+
+
+def step_of_readers(what: str, folder: str) -> None:
+    """Write a data set of the official size, or read it."""
+    name = next(name for name in FILES if name in what)
+    path, start = Path(folder) / FILES[name][0], time.perf_counter()
+    rows = len(READERS[what](path)) if what in READERS else write_set(name, path)
+    print(json.dumps({"rows": rows, "seconds": time.perf_counter() - start, "memory": peak()}))
+
+
+def write_set(name: str, path: Path) -> int:
+    """Write the stand-in of a data set; returns its bytes."""
+    _, users, settings = FILES[name]
+    importlib.import_module(f"experiments.datasets.{name}").write(path, users, 0, **settings)
+    return path.stat().st_size
 
 
 @section("nothing", "A fresh clone from nothing")
 def from_nothing():
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(["git", "clone", "--quiet", ROOT, "clone"], cwd=folder, check=True)
-        took = {}
-        for target in ("env", "figures"):
-            settings = {"cwd": Path(folder) / "clone", "check": True, "stdout": subprocess.DEVNULL}
-            environment = {name: value for name, value in os.environ.items() if name != "TPLREPRO_DATA"}
-            took[target] = seconds(lambda t=target, s=settings, e=environment: subprocess.run(["make", t], env=e, **s))
+        environment = {name: value for name, value in os.environ.items() if name != "TPLREPRO_DATA"}
+        settings = {"cwd": Path(folder) / "clone", "env": environment, "check": True, "stdout": subprocess.DEVNULL}
+        took = [seconds(lambda t=target: subprocess.run(["make", t], **settings)) for target in ("env", "figures")]
         size = sum(path.lstat().st_size for path in Path(folder, "clone", ".venv").rglob("*"))
     yield PLAIN_HEAD
-    yield f"| `make figures`, no data | {show(sum(took.values()))} | 300 s |"
-    yield f"| of which the environment, {size / 1e6:,.0f} MB | {show(took['env'])} | |"
+    yield f"| `make figures`, no data | {show(sum(took))} | 300 s |"
+    yield f"| of which the environment, {size / 1e6:,.0f} MB | {show(took[0])} | |"
 
 
-@section("import", "Import, and what is installed")
+@section("import", "Import")
 def importing():
-    command = [sys.executable, "-c", "import tplrepro"]
-    bare = [sys.executable, "-c", "pass"]
-    times = [seconds(lambda: subprocess.run(command, check=True)) for _ in range(9)]
-    without = [seconds(lambda: subprocess.run(bare, check=True)) for _ in range(9)]
+    bare, ours = in_turn(9, *(lambda c=code: run_python(c) for code in ("pass", "import tplrepro")))
     yield PLAIN_HEAD
-    beyond = statistics.median(times) - statistics.median(without)
+    beyond = statistics.median(ours) - statistics.median(bare)
     yield f"| `import tplrepro`, beyond starting Python | {show(beyond)} | 0.5 s |"
-    sizes = installed()
-    yield f"| the package alone, bytecode and pip included | {sum(sizes.values()) / 1e6:.0f} MB | 600 MB |"
-    for name in sorted(sizes, key=sizes.get, reverse=True)[:8]:
-        yield f"| of which {name} | {sizes[name] / 1e6:.0f} MB | |"
 
 
-def installed() -> dict[str, int]:
-    """Bytes of the package, of all distributions that it needs without an extra, and of pip."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    sizes = {"tplrepro": sum(path.stat().st_size for path in (ROOT / "tplrepro").rglob("*.py*") if path.is_file())}
-    waiting = ["pip", *project["dependencies"]]
-    while waiting:
-        needed = Requirement(waiting.pop())
-        if needed.name in sizes or (needed.marker and not needed.marker.evaluate({"extra": ""})):
-            continue
-        found = distribution(needed.name)
-        files = [Path(found.locate_file(path)) for path in found.files or ()]
-        sizes[needed.name] = sum(path.stat().st_size for path in files if path.is_file())
-        waiting += found.requires or ()
-    return sizes
+def run_python(code: str) -> None:
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
 
 
-def in_process(function: str, *arguments, environment=()) -> str:
-    """Run one function of this file in a process of its own and return what it prints."""
+def in_process(function: str, *arguments, environment=()) -> dict:
+    """What one function of this file prints as JSON in a process of its own."""
     command = [sys.executable, __file__, "--call", function, *map(str, arguments)]
     environment = os.environ | dict(environment)
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment).stdout
+    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment).stdout)
 
 
 def machine() -> str:

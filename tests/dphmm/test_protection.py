@@ -143,7 +143,7 @@ def test_no_supergraph_at_all_does_better_than_the_optimum(d):
 
 def test_stepwise_is_never_better_and_sometimes_much_worse():
     ratios = []
-    for seed in range(40, 60):  # 1,000 of them: benchmarks/run.py
+    for seed in range(40, 60):
         rng = np.random.default_rng(seed)
         policy, f = random_policy(rng, int(rng.integers(3, 10)), 2, density=0.08, whole=seed % 2)
         hulls = [protection.protect(policy, f, method).hull for method in ("stepwise", "greedy", "optimal")]
