@@ -23,19 +23,6 @@ HEADERS = {
     "requirements.lock": "# Environment of make figures and make test: names, versions and hashes.",
     "requirements-more.lock": "# What make docs, make article and PROFILE=paper need beyond requirements.lock.",
 }
-ENVIRONMENT = """\
-# For conda users and Binder: the direct dependencies, pinned as in requirements.lock. Written by make lock.
-name: tplrepro
-channels:
-  - conda-forge
-dependencies:
-  - python={python}
-  - make
-  - pip
-  - pip:
-{pins}
-      - --editable .[counts,dask,data,events,solvers]
-"""
 PYTHON = "3.11"
 PINNED_EXTRAS = ("counts", "dask", "data", "events", "solvers")
 PINNED_GROUPS = ("browser", "page", "test", "workflow")
@@ -62,10 +49,11 @@ def pinned_versions(python=PYTHON):
 
 
 def environment_file():
-    """Text of environment.yml."""
+    """Text of environment.yml with the pins of today."""
     versions = pinned_versions()
-    pins = "\n".join(f"      - {name}=={versions[name]}" for name in direct_dependencies())
-    return ENVIRONMENT.format(python=PYTHON, pins=pins)
+    pins = "".join(f"      - {name}=={versions[name]}\n" for name in direct_dependencies())
+    text = (ROOT / "environment.yml").read_text(encoding="utf-8")
+    return re.sub(r"(?<=- pip:\n).*(?=      - --editable)", pins, text, flags=re.DOTALL)
 
 
 def main():

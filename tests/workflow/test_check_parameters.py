@@ -46,15 +46,12 @@ def test_what_is_no_cell_of_parameters_is_named(one, source, tag, problem):
     ("file", "text", "problem"),
     [
         (
-            "quick",
+            "paper",
             "notebooks: {a/one: {va: 0}}",
-            "a/one has no parameter 'va'; its parameters cell declares value, seed",
+            "paper.yaml: a/one has no parameter 'va'; its parameters cell declares",
         ),
-        ("paper", "notebooks: {a/one: {epsilonn: 1}}", "paper.yaml: a/one has no parameter 'epsilonn'"),
-        *(
-            ("quick", f"notebooks: {{a/one: {{value: {value}}}}}", "a/one wants float for 'value' as in its default")
-            for value in ("'x'", "true", "[1]", "null")
-        ),
+        ("quick", "notebooks: {a/one: {value: true}}", "a/one wants float for 'value' as in its default"),
+        ("quick", "notebooks: {a/one: {value: null}}", "a/one wants float for 'value' as in its default"),
         ("quick", "notebooks: {a/one: {seed: 1.5}}", "wants int for 'seed' as in its default 1, found float 1.5"),
         ("quick", "notebooks: {}", "quick.yaml: does not mention a/one; add the line 'a/one: {}'"),
         ("quick", f"hours: 0\n{OF_ONE}", "quick.yaml: hours must be a positive number, found 0; correct it"),
@@ -66,8 +63,11 @@ def test_what_is_no_cell_of_parameters_is_named(one, source, tag, problem):
             "a/one: {timimg: true}",
             "a/one may say data, figure, notebook, timing, found timimg; correct it",
         ),
-        ("notebooks", "a/one: {data: [geolif]}", "notebooks.yaml: a/one may read eventlogs, gaze, geolife"),
-        ("notebooks", "a/one: {data: [kosarak, geolif]}", "found data 'geolif'; correct it"),
+        (
+            "notebooks",
+            "a/one: {data: [kosarak, geolif]}",
+            "gaze, geolife, gowalla, kosarak, found data 'geolif'; correct",
+        ),
     ],
 )
 def test_mistakes_in_the_files_are_named_before_anything_runs(one, file, text, problem):

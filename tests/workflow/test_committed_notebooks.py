@@ -9,15 +9,14 @@ from workflow.kernel_environment import kernel_environment
 def test_cleaning_keeps_tags_and_ids_and_drops_the_rest_with_widgets_which_are_nothing_without_their_kernel():
     widget = new_output("display_data", data={"application/vnd.jupyter.widget-view+json": {"model_id": "1"}})
     text = new_output("display_data", data={"text/plain": "0.5"})
-    notebook = new_notebook(
-        cells=[
-            new_markdown_cell("# Title", id="first", metadata={"editable": True}),
-            new_code_cell("a = 1", id="second", metadata={"tags": ["parameters"], "execution": {"started": "now"}}),
-            new_code_cell("page", outputs=[widget, text]),
-        ],
-        metadata={"papermill": {"duration": 1.0}, "language_info": {"name": "python", "version": "3.11.7"}},
-    )
-    cleaned = clean(notebook)
+    metadata = {"tags": ["parameters"], "execution": {"started": "now"}}
+    cells = [
+        new_markdown_cell("# Title", id="first", metadata={"editable": True}),
+        new_code_cell("a = 1", id="second", metadata=metadata),
+        new_code_cell("page", outputs=[widget, text]),
+    ]
+    about = {"papermill": {"duration": 1.0}, "language_info": {"name": "python", "version": "3.11.7"}}
+    cleaned = clean(new_notebook(cells=cells, metadata=about))
     assert [dict(cell.metadata) for cell in cleaned.cells] == [{}, {"tags": ["parameters"]}, {}]
     assert cleaned.cells[2].outputs == [text]
     assert [cell.id for cell in cleaned.cells[:2]] == ["first", "second"]
@@ -26,14 +25,10 @@ def test_cleaning_keeps_tags_and_ids_and_drops_the_rest_with_widgets_which_are_n
 
 
 @pytest.mark.notebook
-def test_a_second_refresh_changes_nothing(repository):
+def test_a_second_refresh_changes_nothing_and_warnings_are_not_committed(repository, monkeypatch):
     path = repository.notebook("a/one", "print(value)")
     assert [refresh(path), refresh(path)] == [True, False]
     assert nbformat.read(path, as_version=4).cells[-1].outputs[0].text == "0.5\n"
-
-
-def test_warnings_are_not_committed(repository, monkeypatch):
-    path = repository.notebook("a/one", "warn()")
     before = path.read_bytes()
     warning = new_output("stream", name="stderr", text="careful")
     monkeypatch.setattr("nbclient.NotebookClient.execute", lambda self: self.nb.cells[2].outputs.append(warning))
