@@ -58,15 +58,12 @@ def test_synthetic_data_alone_are_called_synthetic_in_the_title(figures_folder, 
     assert figure.get_suptitle() == ""
     figures.save_figure(figure, "synthetic/fig1", data="synthetic")
     assert "synthetic data" in figure.get_suptitle().lower()
-    assert json.loads((figures_folder / "synthetic" / "fig1.json").read_text())["data"] == "synthetic"
-    figure.suptitle("Counts")
-    for _ in range(2):  # the author's own words stay, and what is said is said once
-        figures.save_figure(figure, "synthetic/fig1", data="synthetic")
-        assert figure.get_suptitle() == "Counts (synthetic data)"
-    figure.suptitle("Counts")
-    figures.save_figure(figure, "part/fig1", data="synthetic in part: Gowalla", inputs=[file])
-    assert figure.get_suptitle() == "Counts (synthetic data: Gowalla)"
-    assert json.loads((figures_folder / "part" / "fig1.json").read_text())["data"] == "synthetic in part: Gowalla"
+    for data, part in (("synthetic", ""), ("synthetic in part: Gowalla", ": Gowalla")):
+        figure.suptitle("Counts")
+        for _ in range(2):  # the author's own words stay, and what is said is said once
+            figures.save_figure(figure, "synthetic/fig1", data=data, inputs=[file])
+            assert figure.get_suptitle() == f"Counts (synthetic data{part})"
+        assert json.loads((figures_folder / "synthetic" / "fig1.json").read_text())["data"] == data
 
 
 def test_a_wrong_name_or_record_is_refused_before_anything_is_written(figures_folder):

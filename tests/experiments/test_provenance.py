@@ -13,31 +13,24 @@ from experiments.provenance import file_digests, literal_assignments, provenance
 
 def git(folder, *words):
     command = ["git", "-C", str(folder), "-c", "user.name=t", "-c", "user.email=t@example.org", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.check_output(command, text=True).strip()
 
 
-@pytest.fixture
-def repository(tmp_path, monkeypatch):
-    """A small repository with one commit, in which the test runs."""
+def test_record_names_the_commit_and_changed_code_but_not_regenerated_figures(tmp_path, monkeypatch):
     for name in ("Snakefile", "figures/fig1.png"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("as committed\n")
-    git(tmp_path, "init", "--quiet")
-    git(tmp_path, "add", ".")
-    git(tmp_path, "commit", "--quiet", "--message", "first")
+    for words in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "--message", "first"]):
+        git(tmp_path, *words)
     monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def test_record_names_the_commit_and_changed_code_but_not_regenerated_figures(repository, monkeypatch):
-    (repository / "figures" / "fig1.png").write_text("new\n")
-    (repository / "untracked").write_text("new\n")
-    assert provenance("a/b")["commit"] == {"id": git(repository, "rev-parse", "HEAD"), "modified": False}
-    (repository / "Snakefile").write_text("edited\n")
+    (tmp_path / "figures" / "fig1.png").write_text("new\n")
+    (tmp_path / "untracked").write_text("new\n")
+    assert provenance("a/b")["commit"] == {"id": git(tmp_path, "rev-parse", "HEAD"), "modified": False}
+    (tmp_path / "Snakefile").write_text("edited\n")
     assert provenance("a/b")["commit"]["modified"] is True
     # Outside a repository and a notebook there are neither commit nor parameters.
-    (repository / ".git").rename(repository / "moved")
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(repository.parent))
+    (tmp_path / ".git").rename(tmp_path / "moved")
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: None))
     record = provenance("a/b")
     assert (record["commit"], record["parameters"]) == (None, {})
@@ -54,9 +47,7 @@ def test_record_is_json_and_has_what_a_reader_needs(monkeypatch):
     assert "experiments.provenance" in read["modules"]
     assert (read["profile"], read["command"], read["data"]) == ("paper", "make figures PROFILE=paper", "none")
     assert {"python", "tplrepro", "numpy", "scipy", "numba"} <= set(read["versions"])
-    assert read["time_utc"].endswith("Z")
     assert read["machine"]["cores"] == os.cpu_count()
-    assert len(read["machine"]["processor"]) > 2
     assert read["cost"]["cpu_seconds"] > 0.1
     assert 20 < read["cost"]["peak_megabytes"] < 100_000
 
