@@ -67,20 +67,17 @@ def literal_assignments(source: str) -> dict:
     """
     declared = {}
     for statement in ast.parse(source).body:
-        match statement:
-            case ast.Assign([ast.Name(name)], value) | ast.AnnAssign(ast.Name(name), value=ast.expr() as value):
-                try:
+        try:
+            match statement:
+                case ast.Assign([ast.Name(name)], value) | ast.AnnAssign(ast.Name(name), value=ast.expr() as value):
                     declared[name] = ast.literal_eval(value)
-                except ValueError:
-                    raise ValueError(
-                        f"a parameter's default must be a literal, found {ast.unparse(statement)!r}; "
-                        "compute in the next cell"
-                    ) from None
-            case _:
-                raise ValueError(
-                    "the parameters cell may hold only 'name = value' lines, "
-                    f"found {ast.unparse(statement)!r}; move the rest to the next cell"
-                )
+                case _:
+                    raise ValueError
+        except ValueError:
+            raise ValueError(
+                f"the parameters cell may hold only 'name = literal' lines, found {ast.unparse(statement)!r}; "
+                "move the rest to the next cell"
+            ) from None
     return declared
 
 
@@ -105,8 +102,7 @@ def _executed_cells():
     if shell is None:
         return []
     history = [source for source in shell.user_ns.get("In", []) if source]
-    # Cells executed without history, as nbval does, are kept only for tracebacks, in files named by the
-    # kernel.
+    # Cells executed without history, as nbval does, are kept only for tracebacks, in files named by the kernel.
     folder = f"ipykernel_{os.getpid()}"
     return history or ["".join(linecache.getlines(name)) for name in linecache.cache if folder in Path(name).parts]
 

@@ -139,9 +139,6 @@ def sweep(
     The first seed determines the ends: the leakage between all cells is about `low`, that between neighbours,
     which is never larger, about `high`.
     """
-    low, high = check_level(low, "low"), check_level(high, "high")
-    if not (low < high and points >= 2):
-        raise ValueError(f"a sweep needs low < high and 2 points, found {low:g}, {high:g} and {points}; widen it")
 
     @cache
     def outcome(parameter: float) -> Outcome:

@@ -83,8 +83,7 @@ def release_reports_by_window(
 
     All users report with epsilon / (2 w) at every time. The mean squared difference between the counts of
     these reports and the last published counts, minus the variance of their noise, estimates the change. When
-    it exceeds the variance of a publication with what the scheme may spend, all users report again and these
-    counts are published.
+    it exceeds the variance of a publication with what the scheme may spend, all users report again.
     """
     w = check_horizon(window, "window")
     unit = check_level(epsilon, "epsilon") / (2 * w)

@@ -69,12 +69,7 @@ def prepare_logs(names: Iterable[str], *, stand_in: dict | None = None) -> Prepa
 
 
 def entries_of(system: TransitionSystem) -> dict[str, float]:
-    """How full the matrix of single events of a transition system is.
-
-    >>> log = pd.DataFrame({CASE: list("1122"), ACTIVITY: list("abac")})
-    >>> [round(number, 2) for number in entries_of(TransitionSystem.from_log(log, window=1)).values()]
-    [1.0, 2, 0.2]
-    """
+    """How full the matrix of single events of a transition system is."""
     n = system.n_states
     return {
         "entries a row": system.counts.nnz / n,

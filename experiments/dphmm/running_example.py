@@ -1,8 +1,6 @@
 """The running example of [5]: six states, a query into the plane, three categories (Figs. 3 to 9, 14 and 15).
 
-State s_1 of the paper is index 0. The transition probabilities of the paper's Fig. 4 are given there as a
-drawing only; `TRANSITIONS` is a random walk of our own that allows every sequence which its text calls
-possible.
+State s_1 of the paper is index 0. The paper gives the transition probabilities of Fig. 4 as a drawing only.
 """
 
 import numpy as np
@@ -13,7 +11,7 @@ from tplrepro.validation import frozen
 ANSWERS = frozen(np.array([[1, 2, 3, 0, 4, 1], [0, 1, 0, 1, 2, 2]], dtype=float).T)
 #: Cafeteria, school and grocery (Fig. 3).
 CATEGORIES = ((0,), (1, 2), (3, 4, 5))
-#: A random walk, (6, 6); our own.
+#: A random walk, (6, 6); our own, which allows every sequence that the paper's text calls possible.
 TRANSITIONS = frozen(
     [
         [0, 1 / 2, 0, 1 / 2, 0, 0],

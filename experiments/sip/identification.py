@@ -1,13 +1,10 @@
 """Identify the user behind a released sequence (Fig. 8 of [3]); attackers train on the first half of each recording.
 
 [3] trains recurrent networks on half of each user's stream. They read the outputs alone ("data only"), or
-with "the data correlation estimated from frequency (for the whole data stream)", of which the paper says no
-more. Here the second adversary knows the chain and the mechanism, and reads the probability of each symbol
-at each time given all outputs (`smoothed_symbols`).
-
-The network is compared with one Markov chain for each user: the prediction is the user whose chain gives
-the released sequence the largest likelihood. With likelihoods, the mechanism gives the emissions of a hidden
-Markov model.
+with "the data correlation estimated from frequency (for the whole data stream)". Here the second adversary knows
+the chain and the mechanism, and reads the probability of each symbol at each time given all outputs
+(`smoothed_symbols`). The network is compared with one Markov chain for each user; with likelihoods, the mechanism
+gives the emissions of a hidden Markov model.
 """
 
 import os
@@ -94,10 +91,8 @@ def _hidden(likelihoods: Sequence[np.ndarray], first: np.ndarray, later: np.ndar
 class RecurrentClassifier:
     """A recurrent network that predicts the user of a sequence: gated recurrent units and a softmax over the users.
 
-    Needs the extra "attack" (Keras, by default on JAX). Training starts from random weights, passes `epochs`
-    times over the sequences in random order, and minimises the cross-entropy by Adam. The same `rng` gives
-    the same network on the same machine. A sequence is (T,) symbols, or (T, n) probabilities of them, as from
-    `smoothed_symbols`; all have one length.
+    Needs the extra "attack" (Keras, by default on JAX). The same `rng` gives the same network on the same machine.
+    A sequence is (T,) symbols, or (T, n) probabilities of them, as from `smoothed_symbols`; all have one length.
     """
 
     def __init__(self, n_symbols: int, *, units: int = 32, epochs: int = 15):

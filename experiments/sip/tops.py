@@ -1,7 +1,6 @@
 """ToPS (threshold, perturbation, smoothing), a baseline that [3] names without parameters.
 
-Its reference (Wang et al., CCS 2021) treats counts, not symbols. Here symbols are numbers 0..n-1; each takes
-part in one release of budget eps, so a sequence of T symbols is (T eps)-LDP.
+Its reference (Wang et al., CCS 2021) treats counts, not symbols. Here a sequence of T symbols is (T eps)-LDP.
 """
 
 from itertools import accumulate
