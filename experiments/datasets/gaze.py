@@ -19,27 +19,20 @@ LAYOUTS: dict[str, dict[str, Any]] = {"GAZEGRAPH": GAZEGRAPH, "ANDERSSON2017": A
 
 
 def synthetic(
-    n_users: int = 8,
-    seed: int = 0,
-    path: str | Path | None = None,
-    *,
-    seconds: float = 30.0,
-    rate: float = 60.0,
-    n_recordings: int = 1,
-    layout: dict[str, Any] = GAZEGRAPH,
+    n_users: int = 8, seed: int = 0, path: str | Path | None = None, *, layout: dict[str, Any] = GAZEGRAPH, **options
 ) -> pd.DataFrame:
     """Write a stand-in in the layout of a recorded set to a folder, and read it back, like `geolife.synthetic`.
 
     The gaze rests on popular areas of interest for about 0.3 s each, often near the previous one; some samples
     are lost. Each user has `n_recordings` of `seconds` length at `rate` samples per second.
     """
+    options |= {"n_users": n_users, "seed": seed, "layout": layout}
+    return stand_in(path, "gaze", write, partial(load, **layout), **options)
+
+
+def write(target, n_users, seed, *, seconds=30.0, rate=60.0, n_recordings=1, layout) -> None:
+    """Write the folder."""
     size = SCREENS["ANDERSSON2017" if layout["unit"] == "px" else "GAZEGRAPH"]
-    options = {"seconds": seconds, "rate": rate, "n_recordings": n_recordings, "layout": layout, "size": size}
-    return stand_in(path, "gaze", write, partial(load, **layout), n_users=n_users, seed=seed, **options)
-
-
-def write(target, n_users, seed, *, seconds=30.0, rate=60.0, n_recordings=1, layout, size) -> None:
-    """Write the folder; `size` is the size of the screen, other parameters as in `synthetic`."""
     n_users, n_recordings = check_horizon(n_users, "n_users"), check_horizon(n_recordings, "n_recordings")
     samples = check_horizon(int(seconds * rate), "seconds * rate")
     if not 1 <= rate <= 2000:

@@ -19,27 +19,18 @@ HEADER = b"Geolife trajectory\r\nWGS 84\r\nAltitude is in Feet\r\nReserved 3\r\n
 METRES_A_DEGREE = np.array([111_000.0, 85_000.0])  # in Beijing
 
 
-def synthetic(
-    n_users: int = 10,
-    seed: int = 0,
-    path: str | Path | None = None,
-    *,
-    n_trajectories: int | None = None,
-    seconds_between_points: float = 2.5,
-    box=BEIJING_3RD_RING,
-) -> pd.DataFrame:
+def synthetic(n_users: int = 10, seed: int = 0, path: str | Path | None = None, **options) -> pd.DataFrame:
     """Write a stand-in in the official format, to `path` or a temporary file, and read it back.
 
     Each user has a home, a work place and six more popular places within the `box`. A trajectory is a day, with
     a point every `seconds_between_points` on the way and few while staying. The `n_trajectories`, by default 20
-    per user, are spread over users with a heavy tail. Memory is bounded by one trajectory.
+    per user, are spread over users with a heavy tail. `options` are those of `write`.
     """
-    options = {"n_trajectories": n_trajectories, "seconds_between_points": seconds_between_points, "box": box}
     return stand_in(path, "Geolife Trajectories 1.3.zip", write, load, n_users=n_users, seed=seed, **options)
 
 
 def write(target, n_users, seed, *, n_trajectories=None, seconds_between_points=2.5, box=BEIJING_3RD_RING) -> None:
-    """Write the file; parameters as in `synthetic`."""
+    """Write the file in memory bounded by one trajectory."""
     n_users, box = check_horizon(n_users, "n_users"), as_box(box)
     n_trajectories = 20 * n_users if n_trajectories is None else check_horizon(n_trajectories, "n_trajectories")
     if n_trajectories < n_users:

@@ -33,7 +33,7 @@ def synthetic(n_users: int = 500, seed: int = 0, path: str | Path | None = None,
 
 
 def write(target, n_users, seed, box=LOS_ANGELES) -> None:
-    """Write the file; parameters as in `synthetic`."""
+    """Write the file in memory bounded by one batch of users."""
     n_users = check_horizon(n_users, "n_users")
     n_places = max(100, int(n_users * MEAN_CHECK_INS / 20))  # in each city
     rng = np.random.default_rng([int(seed), 1])

@@ -30,7 +30,7 @@ def synthetic(n_users: int = 10_000, seed: int = 0, path: str | Path | None = No
 
 
 def write(target, n_users, seed) -> None:
-    """Write the file; parameters as in `synthetic`."""
+    """Write the file in memory bounded by one batch of sessions."""
     n_users = check_horizon(n_users, "n_users")
     rng = np.random.default_rng([int(seed), 3])
     links = popular(rng, N_PAGES, (N_PAGES, LINKS))
