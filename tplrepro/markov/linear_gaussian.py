@@ -1,4 +1,4 @@
-"""Gaussian series: linear state spaces with normal shocks, such as autoregressions and moving averages."""
+"""Gaussian series: linear state spaces with normal shocks, such as autoregressions."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -15,8 +15,6 @@ class LinearGaussianSeries(FrozenArrays):
 
     >>> LinearGaussianSeries.autoregressive(0.5, 3, variance=2.0).covariance.tolist()
     [[2.0, 1.0, 0.5], [1.0, 2.0, 1.0], [0.5, 1.0, 2.0]]
-    >>> LinearGaussianSeries.moving_average([1.0, 0.5], 3).covariance.tolist()
-    [[1.25, 0.5, 0.0], [0.5, 1.25, 0.5], [0.0, 0.5, 1.25]]
     """
 
     transition: np.ndarray  # (d, d)
@@ -51,7 +49,7 @@ class LinearGaussianSeries(FrozenArrays):
 
         a = np.atleast_1d(as_numbers(coefficients, "coefficients must be real numbers", "give one or a list"))
         variance = check_level(variance, "variance")
-        unit = _first(a.size)
+        unit = np.diag(np.arange(a.size) == 0).astype(float)  # the covariance of a shock to the newest number
         transition = companion(np.r_[1.0, -a]) if a.ndim == 1 and np.isfinite(a).all() else unit
         if spectral_radius(transition) >= 1.0:
             raise ValueError(
@@ -63,13 +61,6 @@ class LinearGaussianSeries(FrozenArrays):
         stationary = solve_discrete_lyapunov(transition, unit)
         scale = variance / stationary[0, 0]
         return cls(transition, scale * unit, unit[0], scale * (stationary + stationary.T) / 2.0, horizon)
-
-    @classmethod
-    def moving_average(cls, weights: ArrayLike, horizon: int) -> Self:
-        """x_t = sum of weights[k] u_{t-k} with independent standard normal u_t: a banded covariance."""
-        values = np.atleast_1d(as_numbers(weights, "weights must be real numbers", "give an array (q + 1,)"))
-        d = values.size
-        return cls(np.eye(d, k=-1), _first(d), values, np.eye(d), horizon)
 
     @property
     def covariance(self) -> np.ndarray:
@@ -88,8 +79,3 @@ class LinearGaussianSeries(FrozenArrays):
 def spectral_radius(matrix: np.ndarray) -> float:
     """The largest modulus of the eigenvalues of a matrix."""
     return float(abs(np.linalg.eigvals(matrix)).max())
-
-
-def _first(d: int) -> np.ndarray:
-    """The covariance (d, d) of a shock to the first number of a state."""
-    return np.diag(np.arange(d) == 0).astype(float)

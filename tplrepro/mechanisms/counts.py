@@ -4,9 +4,8 @@ OpenDP samples its noise exactly, safe against attacks on floating-point noise; 
 against each budget. NumPy's noise serves reproducible experiments and is not safe: a warning says so.
 
 Discrete Gaussian noise on the whole numbers does not keep the (epsilon, delta) of continuous noise of its
-scale: delta is up to 9% larger at scale 4, and 2.1 times as large at scale 1. Whole counts therefore get
-discrete noise on a grid of 2^-39 times the scale or finer, where delta is less than 1e-22 too large
-relatively, and the sum is then rounded, which keeps (epsilon, delta) in any number of cells.
+scale: delta is up to 2.1 times as large at scale 1. Whole counts therefore get discrete noise on a grid of 2^-39
+times the scale or finer, where delta is less than 1e-22 too large, and the sum is then rounded, which keeps it.
 """
 
 from collections.abc import Callable
@@ -99,7 +98,8 @@ def release_counts(
             f"the sensitivity of whole counts must be a whole number below 2**63, found {sensitivity}; round it up, or "
             "pass float counts"
         )
-    if gaussian and (most := max(sensitivity, 1.0) * levels.max()) > LARGEST_SCALE:
+    most = max(sensitivity, 1.0) * levels.max()
+    if gaussian and most > LARGEST_SCALE:
         raise ValueError(
             f"noise multipliers and standard deviations must be at most 2**57, found {most:g}; reduce them"
         )
@@ -162,9 +162,7 @@ def _checked_counts(series: Any) -> np.ndarray:
     """Counts of any integer type as int64, others as floats."""
     counts = as_numbers(series, "series must be a rectangular array of counts", "give shape (T,) or (T, n)")
     series = series.toarray() if hasattr(series, "tocsr") else series
-    values = np.asarray(series)
-    if values.dtype.kind == "O" or isinstance(series, (list, tuple)):
-        values = np.asarray(series, dtype=object)  # Python's numbers keep all digits
+    values = np.asarray(series, dtype=object if isinstance(series, (list, tuple)) else None)  # keeps all digits
     if all(isinstance(count, (int, np.integer)) and not isinstance(count, bool) for count in values.flat):
         if values.size and int(values.max()) >= 2**63:
             raise ValueError(f"whole counts must be below 2**63, found {values.max()}; give them as floats")

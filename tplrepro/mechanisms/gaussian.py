@@ -1,5 +1,4 @@
-"""(epsilon, delta) of mu-GDP: two normal laws of variance 1 whose means are mu apart (Dong, Roth, Su, JRSS B
-2022).
+"""(epsilon, delta) of mu-GDP: two normal laws of variance 1 whose means are mu apart (Dong, Roth, Su, JRSS B 2022).
 
 delta(epsilon) = Q(epsilon / mu - mu / 2) - e^epsilon Q(epsilon / mu + mu / 2), Q the normal law's upper tail
 (Balle, Wang, ICML 2018). Rounding errors are added to delta, and the two inverses return numbers that they
@@ -18,9 +17,7 @@ from tplrepro.validation import SMALLEST, as_numbers, check_alpha, check_delta
 
 
 def gaussian_delta(mu: ArrayLike, epsilon: ArrayLike) -> float | np.ndarray:
-    """The least delta with which mu-GDP is (epsilon, delta)-DP, rounded up; elementwise.
-
-    mu >= 0 (inf: the output reveals everything), epsilon >= 0 in nats; ValueError for others.
+    """The least delta with which mu-GDP is (epsilon, delta)-DP, rounded up; elementwise, epsilon >= 0 in nats.
 
     >>> round(gaussian_delta(1.0, 1.0), 6)
     0.126937
@@ -30,9 +27,7 @@ def gaussian_delta(mu: ArrayLike, epsilon: ArrayLike) -> float | np.ndarray:
 
 
 def gaussian_epsilon(mu: ArrayLike, delta: ArrayLike) -> float | np.ndarray:
-    """The least epsilon in nats with which mu-GDP is (epsilon, delta)-DP, rounded up; elementwise.
-
-    mu >= 0 (inf: epsilon is inf), 0 < delta < 1; ValueError for others.
+    """The least epsilon in nats with which mu-GDP is (epsilon, delta)-DP, rounded up; elementwise, 0 < delta < 1.
 
     >>> round(gaussian_epsilon(1.0, 1e-6), 6)
     4.886554
@@ -41,9 +36,7 @@ def gaussian_epsilon(mu: ArrayLike, delta: ArrayLike) -> float | np.ndarray:
 
 
 def gaussian_mu(epsilon: ArrayLike, delta: ArrayLike) -> float | np.ndarray:
-    """The largest mu for which mu-GDP is (epsilon, delta)-DP, rounded down; elementwise.
-
-    epsilon >= 0 in nats, 0 < delta < 1; ValueError for others.
+    """The largest mu for which mu-GDP is (epsilon, delta)-DP, rounded down; elementwise, epsilon >= 0 in nats.
 
     >>> mu = gaussian_mu(1.0, 1e-6)
     >>> round(mu, 6), gaussian_delta(mu, 1.0) <= 1e-6
