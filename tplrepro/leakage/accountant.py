@@ -81,7 +81,8 @@ class TemporalAccountant(Suggesting):
         self._file: Ledger | None = None
         self._gaps = gaps([self._backward], "backward"), gaps([self._forward], "forward")
         self._grid = None if grid is None else check_grid(grid)
-        self._ledger: list[tuple[float | Release, int]] = []
+        # Releases as they were composed, their bounds on the loss (0: no release), and their counts.
+        self._ledger: list[tuple[Any, float, int]] = []
         self._events: dict[Release, Release] = {}
         # The number of ledger entries read so far, and their leakages: each reading replaces both at once.
         self._read = 0, TemporalLeakage(*np.empty((3, 0)))
@@ -99,15 +100,13 @@ class TemporalAccountant(Suggesting):
         self._grid, self._read, self._profiled, self._filter, self._ledger, self._events = state[2:]
 
     def __repr__(self) -> str:
-        spent = _budgets(self._ledger)
-        return (
-            f"TemporalAccountant({counted(sum(n for epsilon, n in spent if epsilon), 'release')}, "
-            f"{counted(sum(epsilon * n for epsilon, n in spent), 'nat', '.6g')} spent)"
-        )
+        releases = sum(count for _, epsilon, count in self._ledger if epsilon)
+        total = sum(epsilon * count for _, epsilon, count in self._ledger)
+        return f"TemporalAccountant({counted(releases, 'release')}, {counted(total, 'nat', '.6g')} spent)"
 
     def __len__(self) -> int:
         """The number of time points so far, T."""
-        return sum(count for _, count in self._ledger)
+        return sum(count for *_, count in self._ledger)
 
     def compose(self, release: "float | DpEvent | PrivacyProfile", count: SupportsIndex = 1) -> Self:
         """Add `count` releases, one per time point; this raises the forward leakage of the earlier releases.
@@ -117,26 +116,28 @@ class TemporalAccountant(Suggesting):
         finite, an event is unsupported or count is not a whole number >= 1, and LeakageExceededError if the
         account has a level alpha and a TPL would exceed it; the account then stays as it is.
         """
-        entry: float | Release
         if type(release) is float and 0.0 < release < inf:  # the full checks cost more than everything else
-            entry = release
+            epsilon = release
         elif hasattr(release, "to_named_tuple") or isinstance(release, PrivacyProfile):
-            entry = self._event(release)
-            if entry.epsilon == 0.0:
+            kept = Release(release)
+            kept = self._events.get(kept, kept)
+            epsilon = kept.epsilon  # ValueError if it is unsupported
+            if epsilon == 0.0:
                 return self.skip(count)
+            release = self._events.setdefault(kept, kept).event
         else:
-            entry = one_number(check_epsilon(release), "epsilon", "compose each budget in turn")
-        return self._add(entry, check_horizon(count, "count"))
+            release = epsilon = one_number(check_epsilon(release), "epsilon", "compose each budget in turn")
+        return self._add(release, epsilon, check_horizon(count, "count"))
 
-    def _add(self, entry: float | Release, count: int) -> Self:
+    def _add(self, release: Any, epsilon: float, count: int) -> Self:
         with self._spending:
             following = copy(self._filter)
             if following:
-                following.spend(_budget(entry), count) if entry else following.skip(count)
+                following.spend(epsilon, count) if epsilon else following.skip(count)
             if self._file:  # on the disk first: what is there counts, whatever happens next
-                self._file.add(_event(entry), count)
+                self._file.add(release, count)
             self._filter = following
-            self._ledger.append((entry, count))
+            self._ledger.append((release, epsilon, count))
         return self
 
     def save(self, path: str | PathLike) -> Self:
@@ -188,18 +189,11 @@ class TemporalAccountant(Suggesting):
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _event(self, event: Any) -> Release:
-        release = Release(event)
-        if release not in self._events:
-            _ = release.epsilon  # refused if unsupported
-            self._events.setdefault(release, release)
-        return self._events[release]
-
     def skip(self, count: SupportsIndex = 1) -> Self:
         """Let `count` time points pass without a release; their leakages are as in `leakage_at_all_times`."""
         for between in self._gaps:
             between(0, 2)  # refuses sparse matrices of very many states, before the account changes
-        return self._add(0.0, check_horizon(count, "count"))
+        return self._add(0.0, 0.0, check_horizon(count, "count"))
 
     @property
     def tolerated(self) -> float:
@@ -223,18 +217,17 @@ class TemporalAccountant(Suggesting):
         Parameters
         ----------
         alpha : float > 0, nats; by default the level and floor of the account
-        delta : float, 0 <= delta < 1; with 0 the result is exact to the last bits, otherwise within 0.1 %
-            With delta > 0 it is for plans fixed in advance: what is released must not decide about later
-            noise.
+        delta : float, 0 <= delta < 1; above 0 the result is exact within 0.1 %, and later noise must not
+            depend on outputs
         noise : callable from a noise multiplier to an event, such as `GaussianDpEvent`; None: a pure budget
-        floor : float >= 0, a pure budget that stays available at every later time (`TemporalFilter`); for delta = 0
+        floor : float >= 0, a pure budget that stays available at every later time; for delta = 0
         adaptive : whether releases depend on earlier outputs; ValueError with delta > 0, unless there are `plans`
         plans : int >= 1, the number of plans, each fixed in advance, between which outputs decide
             Each must keep (alpha, delta / plans), and this account must hold the releases of one of them.
 
-        Returns the budget in nats, or 0 if none above alpha / 8192 is possible (with delta = 0, none above
-        the rounding errors); with `noise` the smallest noise multiplier, or inf if 8192 is not enough.
-        Without a floor it says nothing about later releases.
+        Returns the budget in nats, 0 if none is possible (with a delta: none above alpha / 8192); with `noise`
+        the smallest noise multiplier, or inf if 8192 is not enough. Without a floor it says nothing about
+        later releases.
         """
         if alpha is None:
             if self._filter is None:
@@ -263,18 +256,11 @@ class TemporalAccountant(Suggesting):
                 return copy(self).compose(release).epsilon(delta).max() <= level
             return Release(release).epsilon <= budget
 
-        low = level if noise is None else 1.0
-        least, most = low * 2.0**-13, low * 2.0**13
-        if delta and (self.epsilon(delta) > level).any():
-            low = 0.0
-        elif within(low):
-            while low < most and within(2.0 * low):
-                low *= 2.0
-        else:
-            while low > least and not within(low / 2.0):
-                low /= 2.0
-            low /= 2.0
-        size = 0.0 if low < least else largest_within(within, low, 2.0 * low, tolerance=TOLERANCE, logarithmic=True)
+        unit = level if noise is None else 1.0
+        least, most = unit * 2.0**-13, unit * 2.0**13
+        size = 0.0
+        if within(least):
+            size = largest_within(within, least, most, tolerance=TOLERANCE, logarithmic=True)
         if noise is None:
             return size
         return 1.0 / size if size else inf
@@ -285,10 +271,10 @@ class TemporalAccountant(Suggesting):
             alpha = safely_below(alpha, len(self) + 1)
         account = TemporalFilter(alpha, self._backward, self._forward, floor=floor)
         try:
-            for release, count in _budgets(self._ledger):
-                if release == inf:
+            for _, epsilon, count in self._ledger[:]:
+                if epsilon == inf:
                     return 0.0
-                account.spend(release, count) if release else account.skip(count)
+                account.spend(epsilon, count) if epsilon else account.skip(count)
         except LeakageExceededError:
             return 0.0
         return account.remaining
@@ -296,17 +282,17 @@ class TemporalAccountant(Suggesting):
     @property
     def ledger(self) -> "tuple[tuple[float | DpEvent | PrivacyProfile, int], ...]":
         """The releases in order: pairs (release, count), with 0 for time points without a release."""
-        return tuple((deepcopy(_event(release)), n) for release, n in self._ledger)
+        return tuple((deepcopy(release), count) for release, _, count in self._ledger)
 
     def epsilon(self, delta: float) -> np.ndarray:
         """The smallest proven epsilon of (epsilon, delta)-DP_T of each release as of now, (T,); 0 < delta < 1."""
         delta = one_number(check_delta(delta), "delta")
-        return self.profile.epsilon(delta) if any(release for release, _ in self._ledger) else np.zeros(len(self))
+        return self.profile.epsilon(delta) if any(epsilon for _, epsilon, _ in self._ledger) else np.zeros(len(self))
 
     def delta(self, epsilon: float) -> np.ndarray:
         """The smallest proven delta of (epsilon, delta)-DP_T of each release as of now, (T,); epsilon in nats."""
         epsilon = one_number(check_alpha(epsilon, "epsilon"), "epsilon")
-        return self.profile.delta(epsilon) if any(release for release, _ in self._ledger) else np.zeros(len(self))
+        return self.profile.delta(epsilon) if any(epsilon for _, epsilon, _ in self._ledger) else np.zeros(len(self))
 
     @property
     def profile(self) -> TemporalPrivacyProfile:
@@ -314,7 +300,7 @@ class TemporalAccountant(Suggesting):
         read, profile = self._profiled
         ledger = self._ledger[:]
         if profile is None or read < len(ledger):
-            events = [(_event(release) or None, count) for release, count in ledger]
+            events = [(release if epsilon else None, count) for release, epsilon, count in ledger]
             profile = temporal_privacy_profile(events, self._backward, self._forward, grid=self._grid)
             self._profiled = len(ledger), profile
         return profile
@@ -325,7 +311,7 @@ class TemporalAccountant(Suggesting):
         read, leakage = self._read
         new = self._ledger[read:]
         if new:
-            leakage = self._followed_by(_budgets(new), leakage)
+            leakage = self._followed_by([entry[1:] for entry in new], leakage)
             self._read = read + len(new), leakage
         return leakage
 
@@ -349,7 +335,7 @@ class TemporalAccountant(Suggesting):
         """Temporal privacy leakage of each release as of now, (T,), nats."""
         return self.leakage.tpl
 
-    def _followed_by(self, new: list, previous: TemporalLeakage) -> TemporalLeakage:
+    def _followed_by(self, new: list[tuple[float, int]], previous: TemporalLeakage) -> TemporalLeakage:
         epsilons = np.append(previous.epsilons, np.repeat([epsilon for epsilon, _ in new], [n for _, n in new]))
         if not epsilons.all():
             times = np.flatnonzero(epsilons)
@@ -370,15 +356,3 @@ class TemporalAccountant(Suggesting):
             np.concatenate((previous.bpl, bpl)),
             np.concatenate((unchanged, changed[::-1], fpl[::-1])),
         )
-
-
-def _budget(release: float | Release) -> float:
-    return release.epsilon if isinstance(release, Release) else release
-
-
-def _event(release: float | Release) -> Any:
-    return release.event if isinstance(release, Release) else release
-
-
-def _budgets(entries: list[tuple[float | Release, int]]) -> list[tuple[float, int]]:
-    return [(_budget(release), n) for release, n in entries]

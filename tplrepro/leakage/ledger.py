@@ -57,7 +57,7 @@ class Ledger:
         if (header.get("format"), header.get("version")) != (FORMAT, VERSION):
             found = header.get("version", "another file")
             raise ValueError(f"{self.path} must be an account of version {VERSION}, found {found}; check its name")
-        content = {name: header.get(name) for name in ("settings", "sides")}
+        content: dict[str, dict] = {name: header.get(name, {}) for name in ("settings", "sides")}
         if _digest(content) != header.get("digest"):
             raise ValueError(f"the first line of {self.path} must have its digest, found another; restore a copy")
         sides = {name: _loss(matrix) for name, matrix in content["sides"].items()}
