@@ -17,10 +17,8 @@ from tplrepro.lazy import extra
 from tplrepro.mechanisms.gaussian import gaussian_delta
 from tplrepro.validation import as_numbers, check_epsilon, check_horizon, check_probability, one_number
 
-#: Exceeds the rounding of a curve, relative to the larger of the two probabilities that it subtracts.
-ROUNDING = 2.0**-44
-#: Exceeds the rounding of a few operations.
-UP = 1.0 + 2.0**-49
+ROUNDING = 2.0**-44  # exceeds that of a curve, relative to the larger of the two probabilities that it subtracts
+UP = 1.0 + 2.0**-49  # exceeds the rounding of a few operations
 
 
 class Curve(NamedTuple):

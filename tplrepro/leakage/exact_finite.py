@@ -19,12 +19,9 @@ from tplrepro.leakage.temporal import Correlation
 from tplrepro.states import by_state
 from tplrepro.validation import as_numbers, check_horizon
 
-#: Most messages of one time before inner ones are left out; a release then takes some seconds.
-MAX_MESSAGES = 200_000
-#: Messages that agree in this number of digits count as one.
-DIGITS = 13
-#: A message is left out if it is this far inside the hull of the messages, which sum to 1.
-MARGIN = 1e-11
+MAX_MESSAGES = 200_000  # of one time before inner ones are left out; a release then takes some seconds
+DIGITS = 13  # messages that agree in these count as one
+MARGIN = 1e-11  # a message is left out if it is this far inside the hull of the messages, which sum to 1
 
 
 def mechanism_leakage(

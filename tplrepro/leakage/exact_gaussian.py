@@ -16,12 +16,9 @@ from tplrepro.leakage.exact import arrays_of_both_sides
 from tplrepro.leakage.temporal import Correlation
 from tplrepro.validation import check_alpha, check_noise_multipliers, check_probability, one_number
 
-#: Grid steps in one standard deviation of the last release, and in one nat.
-STEPS = 4
-#: Grid points of smaller probability are left out.
-NEGLIGIBLE = 1e-22
-#: Pairs of grid points in one step, or of both sides: seconds for each.
-MAX_WORK = 4e6
+STEPS = 4  # of the grid, in one standard deviation of a release and in one nat
+NEGLIGIBLE = 1e-22  # grid points of smaller probability are left out
+MAX_WORK = 4e6  # pairs of grid points in one step, which take seconds
 
 
 class ExactGaussianProfile:

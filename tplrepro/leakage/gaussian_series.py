@@ -18,10 +18,8 @@ from numpy.typing import ArrayLike
 from tplrepro.markov.linear_gaussian import LinearGaussianSeries, spectral_radius
 from tplrepro.validation import LARGEST, as_numbers, check_covariance, check_level
 
-#: A smoothed variance below this share of the filtered one has lost its digits.
-LEAST_SHARE = 1e-8
-#: A recursion has settled when its changes stop shrinking below this share of its values.
-SETTLED = 1e-12
+LEAST_SHARE = 1e-8  # a smoothed variance below this share of the filtered one has lost its digits
+SETTLED = 1e-12  # a recursion has settled when its changes stop shrinking below this share of its values
 
 
 def gaussian_series_leakage(
@@ -29,8 +27,7 @@ def gaussian_series_leakage(
 ) -> np.ndarray:
     """The mu-GDP of each value of a normal series from all outputs together, (T,).
 
-    The adversary knows the covariances and nothing else about the values. `gaussian_delta` and
-    `gaussian_epsilon` convert mu into (epsilon, delta).
+    The adversary knows the covariances only. `gaussian_delta`, `gaussian_epsilon` convert mu.
 
     Parameters
     ----------
@@ -46,8 +43,6 @@ def gaussian_series_leakage(
     --------
     >>> series = LinearGaussianSeries.autoregressive(0.9, 5)
     >>> gaussian_series_leakage(series, 4.0, 1.0).round(6).tolist()
-    [0.856698, 0.931272, 0.955187, 0.931272, 0.856698]
-    >>> gaussian_series_leakage(series.covariance, 4.0, 1.0).round(6).tolist()
     [0.856698, 0.931272, 0.955187, 0.931272, 0.856698]
     >>> gaussian_series_leakage(series, 4.0 * series.covariance, 1.0).round(6).tolist()  # noise like the series itself
     [0.5, 0.5, 0.5, 0.5, 0.5]

@@ -8,15 +8,10 @@ with the rows B_i of the backward matrix, since the outputs before t have likeli
 that are of this kind. With one alpha for all pairs the logarithm is L(alpha) of [1].
 
 The maximum is that of a linear programme whose constraints join two variables each, so that a basis is a tree
-of tight constraints and the simplex method needs O(n^2) operations an exchange. Each search starts from the
-tree of the pair before with the same row i; threads share the rows. What counts is the dual solution, weights
-w_jk >= 0 with
-
-    B_im + sum_j w_jm e^D_jm - sum_k w_mk <= lambda B_lm    for all m,
-
-which proves that no x exceeds the ratio lambda. `kernels.proved_ratio` makes one from the last tree with all
-roundings on the safe side; so a search that stops early, or by a rounding error, gives a larger bound, never
-one that is too low.
+of tight constraints and the simplex method needs O(n^2) operations an exchange. The dual solution, weights
+w_jk >= 0 with B_im + sum_j w_jm e^D_jm - sum_k w_mk <= lambda B_lm for all m, proves that no x exceeds the
+ratio lambda. `kernels.proved_ratio` makes one from the last tree with all roundings on the safe side, so that
+a search that stops early gives a larger bound, never one that is too low.
 """
 
 from collections.abc import Sequence
@@ -33,14 +28,13 @@ from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.states import by_state, common_states
 from tplrepro.validation import FrozenArrays, as_numbers, check_horizon
 
-#: Searches take larger bounds as these, in nats. Beyond 30, rounding errors of the largest likelihoods hide the others,
-#: so that one of both searches may stop early; e^300 and its inverse leave room in doubles.
+#: Searches take larger bounds as these, in nats. Beyond 30, rounding errors of the largest likelihoods hide the others;
+#: e^300 and its inverse leave room in doubles.
 CAPS = (30.0, 300.0)
 #: The bounds that choose the trees are higher by once to twice this share of the largest: closed, and without ties.
 BLUR = 1e-13
 REMEDY = "give (n, n), for one time with a horizon or for each, 0 between a state and itself, inf for no bound"
-#: By this share numbers are rounded up.
-UP = 1.0 + 2.0**-50
+UP = 1.0 + 2.0**-50  # by which numbers are rounded up
 
 
 @dataclass(frozen=True)
@@ -48,8 +42,7 @@ class PairwiseLeakage(FrozenArrays):
     """The leakages of T releases about each ordered pair of states, (T, n, n) each, in nats.
 
     Entry [t, i, l] bounds log Pr(outputs | l_t = i) / Pr(outputs | l_t = l): of the outputs up to time t in
-    `bpl`, from t on in `fpl`, of all in `tpl`, of time t alone in `bounds`, which are those given or the sums
-    along shorter ways.
+    `bpl`, from t on in `fpl`, of all in `tpl`, of time t alone in `bounds`, lowered to sums along shorter ways.
     """
 
     bounds: np.ndarray
@@ -68,9 +61,6 @@ def pairwise_leakage(
 ) -> PairwiseLeakage:
     """BPL, FPL and TPL of each ordered pair of states (section 5 of docs/theory/promises.md).
 
-    For metrics (epsilon times a distance), policy graphs, K-norm mechanisms, and users whose states are one
-    state together.
-
     Parameters
     ----------
     bounds : array-like (T, n, n), or (n, n) or a DataFrame with a horizon
@@ -81,9 +71,8 @@ def pairwise_leakage(
     horizon : int >= 1, optional; the number of releases T
 
     ValueError for bounds that are negative or of another shape, a diagonal that is not 0, states that
-    disagree. Results are upper bounds also in floating point, by about 1e-13 in most cases; with finite
-    bounds above 30 nats it may be more. One step of one side takes 4 s for 100 states without zeros and 0.3 s for
-    50, on two cores.
+    disagree. Results are upper bounds also in floating point, mostly by about 1e-13. One step of one side
+    takes 4 s for 100 states without zeros and 0.3 s for 50, on two cores.
 
     Examples
     --------
@@ -123,10 +112,8 @@ def pairwise_leakage(
 def transition_matrix(matrix: Any) -> TransitionMatrix | None:
     """The checked matrix of a step, None if it is not known."""
     if isinstance(matrix, PrivacyLossFunction):
-        raise ValueError(
-            f"backward and forward must be matrices, found {type(matrix).__name__}; a loss function knows no pairs of "
-            "states"
-        )
+        kind = type(matrix).__name__
+        raise ValueError(f"backward and forward must be matrices, found {kind}; give the matrix that it was made of")
     return None if matrix is None else as_transition_matrix(matrix)
 
 

@@ -1,10 +1,9 @@
 """Leakage at every time point when only some have a release: without a release at s, epsilon_s = 0.
 
 Between two releases that are g time points apart the adversary's knowledge passes through the product of the
-g matrices: BPL_s = L(BPL_r) and BPL_r' = L(BPL_r) + epsilon_r' with the loss function L of the product (Eq.
-(13) of [1] for the chain of every g-th time point), FPL likewise. This is tighter than g evaluations of the
-one-step L, and as sound. The TPL of a time point without a release can exceed that of both neighbouring
-releases.
+g matrices, with whose loss function Eqs. (13) and (15) of [1] hold for the chain of every g-th time point.
+This is tighter than g evaluations of the one-step L. The TPL of a time point without a release can exceed
+that of both neighbouring releases.
 """
 
 from bisect import bisect
@@ -30,8 +29,7 @@ from tplrepro.leakage.temporal import (
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.validation import check_budgets, check_horizon
 
-#: The product of sparse matrices is dense; it is refused for more states.
-MAX_STATES = 3000
+MAX_STATES = 3000  # of sparse matrices, whose product is dense
 
 
 def leakage_at_all_times(
