@@ -1,6 +1,5 @@
 """Profiles of ordered pairs of states against enumeration, exact two-state chains, fifty digits, and one profile."""
 
-import re
 from itertools import product
 
 import mpmath
@@ -14,7 +13,6 @@ from mpmath import mpf
 import tplrepro as tpl
 from tests.leakage.matrices import BACKWARD, FORWARD, SWAPPED, THREE, matrices
 from tests.leakage.test_profile import worst_ratio
-from tests.leakage.test_profile_exact import ROUNDING, bounded_deltas, documented, exact_deltas
 from tests.leakage.test_profile_rounding import rounded_up
 from tplrepro.leakage import pair_profiles
 from tplrepro.leakage.profile import composed
@@ -26,17 +24,6 @@ ALTERNATING = [[0.2, 0.8], [1.0, 0.0]]
 def test_no_random_family_leaks_more(seeds):
     """Each seed compares about 70 values with enumeration."""
     assert max(worst_ratio(seed, pairs=True) for seed in seeds) < 1.0 + 1e-9
-
-
-@settings(max_examples=10)
-@given(matrices(2), matrices(2), st.lists(st.floats(0.05, 2.0), min_size=1, max_size=5))
-def test_is_exact_but_for_its_grid_for_two_states(backward, forward, shifts):
-    exact = exact_deltas(np.array(shifts), backward, forward)
-    found = bounded_deltas(np.array(shifts), backward, forward, grid=0.005, pairs=True)
-    assert (found >= exact - ROUNDING).all()
-    assert (found >= exact * (1 - 1e-9) - 1e-15).all()
-    seen = exact > 1e-6
-    assert (found[seen] <= exact[seen] * 1.01 + 1e-4).all()
 
 
 @settings(max_examples=8)
@@ -120,25 +107,3 @@ def test_compositions_of_ordered_pairs_round_up(seed):
         exact = [true.delta(j) for j in range(found.deltas.size)]
         assert all(mpf(bound) >= value for bound, value in zip(found.deltas.tolist(), exact, strict=True))
         np.testing.assert_allclose(found.deltas, np.array(exact, float), rtol=1e-9, atol=1e-12)
-
-
-def test_the_two_orders_differ():
-    """The chain always goes from state 1 to state 0, but not the reverse."""
-    r = tpl.temporal_privacy_profile(GaussianDpEvent(1.0), ALTERNATING, horizon=2, pairs=True)
-    pairs = r._before.pairs[1]
-    assert pairs[0, 1].delta(2.0) > 0.01 > pairs[1, 0].delta(2.0) == 0.0
-
-
-@pytest.mark.parametrize(("P", "shift", "horizon", "delta", "_bound", "pairs", "actual"), documented())
-def test_what_the_documentation_says(P, shift, horizon, delta, _bound, pairs, actual):
-    events = [GaussianDpEvent(1 / float(shift))] * int(horizon)
-    found = tpl.temporal_privacy_profile(events, P, pairs=True).backward.epsilon(float(delta))
-    exact = tpl.ExactGaussianProfile([1 / float(shift)] * int(horizon), P).epsilon(float(delta))
-    assert (found >= exact).all()
-    assert (f"{found[-1]:.3f}", f"{exact[-1]:.3f}") == (pairs, actual)
-
-
-def test_loss_functions_know_no_pairs():
-    loss = tpl.PriorFreeLoss(THREE)
-    with pytest.raises(ValueError, match=re.escape("must be matrices, found PriorFreeLoss")):
-        tpl.temporal_privacy_profile(1.0, loss, horizon=2, pairs=True)

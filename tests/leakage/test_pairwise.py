@@ -119,14 +119,6 @@ def test_no_output_exceeds_its_leakage(rng, chains):
     assert max(check_outputs(rng, 200) for _ in range(chains)) > 0.9
 
 
-def test_two_states_that_nearly_swap_leak_what_the_worst_mechanism_does():
-    swap, bounds = [[0.2, 0.8], [1.0, 0.0]], 1 - np.eye(2)
-    pairs = tpl.pairwise_leakage(bounds, swap, horizon=10)
-    assert pairs.bpl[-1].max() == pytest.approx(3.26, abs=5e-3)
-    assert pairs.bpl[-1].max() == pytest.approx(tpl.exact_leakage(np.ones(10), swap).bpl[-1], rel=1e-12)
-    assert tpl.temporal_privacy_leakage(1.0, swap, horizon=10).bpl[-1] == pytest.approx(8.15, abs=5e-3)
-
-
 def test_a_lazy_walk_on_a_grid_leaks_less_about_neighbours_than_about_opposite_corners():
     cells = np.array([*product(range(4), repeat=2)])
     distances = np.abs(cells[:, None] - cells).sum(axis=2)

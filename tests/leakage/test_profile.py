@@ -5,15 +5,13 @@ from itertools import product
 import dp_accounting
 import numpy as np
 import pytest
-import scipy.sparse
 from dp_accounting import dp_event
 from dp_accounting.pld import PLDAccountant
 
 import tplrepro as tpl
 from tests.leakage.matrices import FORWARD, KINDS, random_matrix
-from tplrepro.leakage.profile import DIRECT
 from tplrepro.leakage.profile_recursion import extrapolated
-from tplrepro.mechanisms.gaussian import gaussian_delta, gaussian_epsilon
+from tplrepro.mechanisms.gaussian import gaussian_epsilon
 
 LOSSES = np.array([0.0, 0.1, 0.3, 0.7, 1.3, 2.5])
 
@@ -189,24 +187,6 @@ def test_events_have_the_profiles_of_dp_accounting(event):
         assert found.epsilon(delta) == pytest.approx(other.get_epsilon(delta), rel=1e-4, abs=1e-3)
 
 
-@pytest.mark.parametrize("direct", [0, DIRECT], ids=["Fourier", "direct"])
-@pytest.mark.parametrize("multiplier", [0.3, 1.0, 30.0])
-def test_gaussian_profiles_are_never_below_the_formula_and_halving_the_grid_lowers_them(
-    monkeypatch, direct, multiplier
-):
-    """Composed 9 times, which is the mechanism with a third of the noise; the formula has its own test."""
-    monkeypatch.setattr("tplrepro.leakage.profile.DIRECT", direct)
-    losses = np.array([0.0, 0.013, 0.2, 1.0]) * 10 / multiplier
-    true = np.array(gaussian_delta(3 / multiplier, losses))
-    last = np.inf
-    for grid in 0.08 / multiplier / 2.0 ** np.arange(4):
-        found = tpl.PrivacyProfile.of_event(dp_event.GaussianDpEvent(multiplier), grid).repeat(9).delta(losses)
-        assert np.all(true * (1 - 1e-12) <= found)
-        assert np.all(found <= last * (1 + 1e-9) + 1e-12)
-        last = found
-    np.testing.assert_allclose(last, true, rtol=2e-4, atol=1e-12)
-
-
 @pytest.mark.parametrize("q", [0.0, 0.01, 0.3, 1.0])
 def test_a_user_who_takes_part_with_a_probability(q):
     """Against all mixtures with the law without the user, which is no farther from the others than they are."""
@@ -318,17 +298,6 @@ def test_many_releases_of_the_identity_are_told_apart_by_their_leading_digits():
     np.testing.assert_allclose(found, true, rtol=6e-3)
 
 
-def test_times_without_a_release_and_sparse_matrices():
-    sparse = tpl.TransitionMatrix(scipy.sparse.csr_array(FORWARD))
-    r = tpl.temporal_privacy_profile([GAUSSIAN, (None, 2), GAUSSIAN, None], sparse, FORWARD)
-    far = tpl.PrivacyLossFunction(np.linalg.matrix_power(FORWARD, 3))
-    once = tpl.PrivacyProfile.of_event(GAUSSIAN, 1e-3)
-    assert r.backward.profile_at(3).delta(LOSSES) == pytest.approx(once.correlated(far).compose(once).delta(LOSSES))
-    assert r.forward.delta(0.1)[4] == 0.0
-    assert (r.backward.delta(0.1) > 0).tolist() == [True] * 5
-    assert r.releases.tolist() == [0, -1, -1, 0, -1]
-
-
 def bad_events(*events, **options):
     return lambda: tpl.temporal_privacy_profile([*events], **options)
 
@@ -354,6 +323,7 @@ def bad_deltas(*deltas):
             r"sampling_probability must be a probability in \[0, 1\], found 1.5",
         ),
         (bad_events((GAUSSIAN, 0)), "the count of an event must be at least 1, found 0"),
+        (bad_events(0.1, backward=tpl.PriorFreeLoss(FORWARD), pairs=True), "must be matrices, found PriorFreeLoss"),
         (bad_events(None, None), "events must hold at least one release, found none"),
         (lambda: tpl.temporal_privacy_profile(GAUSSIAN), r"a list .* found GaussianDpEvent.*; give \[event\] \* T"),
         (bad_events(GAUSSIAN, grid=0.0), "grid must be a finite level in nats, greater than 0, found 0"),

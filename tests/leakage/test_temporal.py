@@ -34,19 +34,6 @@ def test_example_1_of_the_conference_version():
     assert tpl.temporal_privacy_leakage([1, 1], forward=likely).fpl.tolist() == pytest.approx([expected, 1], rel=1e-14)
 
 
-def test_figure_3_extremes():
-    epsilons, time = np.full(10, 0.1), np.arange(1, 11)
-    strongest = tpl.temporal_privacy_leakage(epsilons, np.eye(2), np.eye(2))
-    assert np.allclose(strongest.bpl, 0.1 * time, rtol=1e-14)
-    assert np.allclose(strongest.fpl, 0.1 * time[::-1], rtol=1e-14)
-    assert np.allclose(strongest.tpl, 1.0, rtol=1e-14)
-    levels = [strongest.composed(i, j) for i in range(10) for j in range(i, 10)]
-    assert levels == pytest.approx([1.0] * 55, rel=1e-14)
-    assert [strongest.w_event(w) for w in range(1, 11)] == pytest.approx([1.0] * 10, rel=1e-14)
-    none = tpl.temporal_privacy_leakage(epsilons)
-    assert none.bpl.tolist() == none.fpl.tolist() == none.tpl.tolist() == epsilons.tolist()
-
-
 @given(series())
 @settings(max_examples=60)
 def test_matrices_that_change_over_time(case):
@@ -90,6 +77,7 @@ ANALYSES = {
     "by exact leakage": lambda *sides: tpl.allocate_by_exact_leakage(1.0, *sides, 2),
     "upper bound": lambda *sides: tpl.allocate_by_upper_bound(0.1, *sides),
     "stopping": lambda *sides: tpl.allocate_with_stopping(1.0, *sides, 0.3).budgets(3),
+    "profile": lambda *sides: tpl.temporal_privacy_profile([0.1, 0.2], *sides).epsilon(1e-3),
     "account": lambda *sides: tpl.TemporalAccountant(*sides).compose(0.1, 2).tpl,
 }
 each_analysis = pytest.mark.parametrize("analysis", ANALYSES.values(), ids=ANALYSES)
