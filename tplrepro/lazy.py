@@ -30,6 +30,7 @@ RENAMED: dict[str, str] = {
     "tpl.temporal_renyi_leakage": "tplrepro.temporal_privacy_profile, which takes dp_accounting.ZCDpEvent",
     "leakage_interval(level=)": "confidence",
     "LeakageInterval.level": "LeakageInterval.confidence",
+    "BatchResponse(method=)": "experiments.sip.gradient.GradientResponse, in the repository",
     "sip.BatchDistance": "tplrepro.sip.observed.BatchDistance",
     "sip.Batches": "tplrepro.sip.observed.Batches",
     "sip.BeliefMechanism": "tplrepro.sip.response.BeliefMechanism",

@@ -4,6 +4,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from experiments.sip.expected_release import expected_release
+from experiments.sip.gradient import GradientResponse
 from tests.sip.oracles import budgets, distances_in_a_square, least_cost, second_order_sequences
 from tplrepro import sip
 
@@ -32,7 +33,7 @@ def test_batches_never_exceed_their_budget(p, epsilon):
 @example(0.5, 1.0, 2)
 def test_gradient_descent_stays_on_the_simplex_and_within_the_budget(p, epsilon, width):
     belief = sip.batch_belief([1 - p, p], STEP, width)
-    mechanism = sip.BatchResponse(epsilon, width, 2, method="gradient")
+    mechanism = GradientResponse(epsilon, width, 2)
     response = mechanism.response(belief)
     assert response.matrix().sum(axis=1) == pytest.approx(1.0, abs=1e-12)
     assert response.leakage <= epsilon + 1e-9

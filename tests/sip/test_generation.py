@@ -61,14 +61,12 @@ def test_few_symbols_are_answered_exactly_and_impossible_ones_by_the_marginal():
 def test_gaze_on_a_fine_grid_is_answered_from_few_cells():
     """Beliefs over 10,000 cells, even ones and those of a chain with restarts: Euclidean distance within the budget."""
     distance, rng = partial(setups.cell_distance, columns=100), np.random.default_rng(0)
-    cells = np.arange(10_000)
-    centre = distance(cells, 5050).mean()
     for likely in (0.0, 0.99):
         belief = np.full(10_000, (1 - likely) / 10_000)
-        belief[rng.choice(cells, 8, replace=False)] += likely / 8
+        belief[rng.choice(10_000, 8, replace=False)] += likely / 8
         response = sip.OptimalResponse(1.0, distance).response(belief)
         assert response.leakage <= 1.0
-        assert response.cost(distance) < 0.85 * centre
+        assert response.cost(distance) < 0.85 * distance(np.arange(10_000), 5050).mean()
         assert response.labels.size < 20
 
 
@@ -76,7 +74,7 @@ def test_rounding_errors_of_a_belief_do_not_change_the_response():
     """Differences grow about thirtyfold with each release; solutions that are not rounded differ by 1e-10 here."""
     rng = np.random.default_rng(4)
     table = distances_in_a_square(rng, 300)
-    for epsilon in (0.5, 1.0, 1.5):
+    for epsilon in (0.5, 1.5):
         belief = 0.9 * rng.dirichlet(np.full(300, 0.05)) + 0.1 / 300
         disturbed = belief * (1 + 1e-15 * rng.standard_normal(300))
         responses = [generated_response(each, looked_up(table), epsilon) for each in (belief, disturbed)]

@@ -34,10 +34,6 @@ def test_where_all_batches_occur_they_are_those_of_the_full_alphabet():
     numbers = np.arange(9)
     assert batches.distance(between)(numbers[:, None], numbers) == pytest.approx(sip.batch_distance(3, 2, between))
     assert batches[0].tolist() == (everything[0:-1:2] * 3 + everything[1::2]).tolist()
-    without_the_last = sip.observed_batches([[0, 1, 1, 0]], 2, n_symbols=3)
-    assert without_the_last.distance(between)(0, 1) == between[0, 1] + between[1, 0]
-    with pytest.raises(ValueError, match=r"distances between 3 symbols must have shape \(3, 3\), found \(1, 1\)"):
-        without_the_last.distance(between[:1, :1])
     belief = rng.dirichlet(np.ones(9))
     one = sip.OptimalResponse(1.0, batches.distance(between)).response(belief)
     other = sip.BatchResponse(1.0, 2, 3, between).response(belief)
@@ -64,16 +60,3 @@ def test_the_width_of_a_batch_is_known_and_each_keeps_its_budget(order):
             assert step.leakage <= 0.7 * width
             assert batches.widths[step.output] == width
             paths = (paths * step.likelihood[chain.symbols]) @ chain.toarray()
-
-
-def test_released_batches_are_read_as_symbols():
-    batches = sip.observed_batches({"ann": ["x", "y", "y"], "bob": ["y", "x"]}, 2)
-    chain = sip.chain_from_sequences(batches)
-    found = sip.release_sequences(
-        batches, sip.OptimalResponse(40.0), chain, rng=np.random.default_rng(0), distance=batches.distance()
-    )
-    assert [np.concatenate(batches.labels[output]).tolist() for output in found.outputs] == [
-        ["x", "y", "y"],
-        ["y", "x"],
-    ]
-    assert found.distance < 1e-6

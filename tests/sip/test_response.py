@@ -67,7 +67,7 @@ def test_randomised_response(belief, epsilon):
 
 
 def test_large_budgets_lose_no_digits():
-    for epsilon in (30.0, 60.0, 300.0):
+    for epsilon in (30.0, 300.0):
         response = sip.RandomizedResponse(epsilon).response([0.5, 0.5])
         assert response.cost() == pytest.approx(np.exp(-epsilon), rel=1e-12)
         assert sip.local_differential_privacy(response.matrix()) == pytest.approx(epsilon)

@@ -1,8 +1,7 @@
 """Responses among many symbols under any distance, by column generation for outputs and classes of similar inputs.
 
-The one-sided programme of `tplrepro.sip.hamming` has n^2 unknowns, but an optimal response often uses few
-outputs: each output's posterior is at most K = e^eps + 1 times the belief, so about K outputs are enough
-for all inputs.
+The one-sided programme of `tplrepro.sip.hamming` has n^2 unknowns, but about K outputs are enough for all
+inputs: each output's posterior is at most K = e^eps + 1 times the belief.
 
 1. *Outputs.* The programme over a few outputs has prices nu(x) of the inputs and kappa(y) of the outputs.
    Another output y would save g - g(y), where g(y) = min { sum_x b(x) (c(x, y) - nu(x)) w(x) : 0 <= w <= K,
@@ -11,14 +10,14 @@ for all inputs.
 2. *Inputs.* The most probable symbols are inputs of their own. Others form a class if, at prices kappa,
    they prefer the same two outputs by similar margins; the class has one row, for the mean of its costs.
 3. If many symbols have a belief of 1/K or more, each of them is always output unchanged, which the budget
-   allows (Theorem 4). The programme then finds the response to the others.
+   allows (Theorem 4).
 4. A response decides the next belief and so the next response, and rounding errors would grow with each
    release until two machines differ. So the solution is rounded, and candidates are compared in single
    precision: the first of equal ones is taken.
 
-The result keeps the budget (see `mix`). No bound of its cost is proven: `bound` is -inf. Among 300 symbols,
-at budgets of 1 to 8, it cost at most 6 % more than the least cost in 14 of 16 cases, and 17 and 34 % more
-in two cases with a large K and many likely symbols.
+The result keeps the budget (see `mix`), but no bound of its cost is proven. Among 300 symbols, at budgets of
+1 to 8, it cost at most 6 % more than the least cost in 14 of 16 cases, and 17 and 34 % more in two cases with
+a large K and many likely symbols.
 """
 
 from collections.abc import Callable
@@ -28,15 +27,14 @@ import numpy as np
 
 from tplrepro.blas import one_blas_thread
 from tplrepro.sip.hamming import constant_response, mix, usable_budget
-from tplrepro.sip.interior_point import solve_interior
+from tplrepro.sip.interior_point import filled, solve_interior
 from tplrepro.sip.response import Response
 
 #: Symbols of smaller belief are treated as impossible.
 NEGLIGIBLE = 1e-18
 #: If more symbols than this have a belief of 1/K or more, they are output unchanged.
 MOST_COMMON = 8
-#: Most probable symbols that are inputs of their own; size of the sample of the others; most outputs; neighbours of
-#: each output that are tried.
+#: Most probable symbols, inputs of their own; size of a sample of the others; most outputs; tried neighbours of each.
 APART, STANDING, MOST_OUTPUTS, NEIGHBOURS = 160, 160, 64, 12
 #: With at most FINE outputs, classes are split by their margin between the two best, at these shares of its mean.
 FINE, LEVELS = 32, np.array([0.02, 0.1, 0.4])
@@ -164,12 +162,12 @@ class _Generation:
         """The outputs in use and those that would save most, with prices; new ones get the highest price."""
         m = solved.outputs.size
         q = np.bincount(solved.of, self.b) @ solved.w
-        # Stable, since many symbols are equally near, and argpartition chooses among these by the processor.
+        # Many symbols are equally near, and argpartition would choose among these by the processor.
         near = np.argsort(solved.table.astype(np.float32), axis=0, kind="stable")[:NEIGHBOURS]
         tried = np.setdiff1d(np.append(self.sample, near[near >= self.n_own]), solved.outputs)
         table = self.between(self.sample, tried)
         costs = self.costs(table, self.sample_mass)
-        worth = _filled(costs - solved.nu[solved.of[self.sample]][:, None], self.sample_mass, 1.0 / self.cap)
+        worth = filled(costs - solved.nu[solved.of[self.sample]][:, None], self.sample_mass, 1.0 / self.cap)
         used = q[:m] >= SLIGHT / self.cap
         room = max(2, min(ADDED, self.most - np.count_nonzero(used)))
         added = tried[np.argsort(worth.astype(np.float32), kind="stable")[:room]]
@@ -222,11 +220,3 @@ class _Generation:
         mantissa, exponent = np.frexp(np.where(w < ROUNDING * (mass @ w), 0.0, w))
         steps = np.ceil(self.cap / ROUNDING)
         return np.ldexp(np.rint(mantissa * steps) / steps, exponent)
-
-
-def _filled(values: np.ndarray, mass: np.ndarray, amount: float) -> np.ndarray:
-    """The least mean of values (n, m) over a share `amount` of the masses (n,), for each column."""
-    order = np.argsort(values, axis=0)
-    before = np.cumsum(mass[order], axis=0) - mass[order]
-    taken = np.clip(amount - before, 0.0, mass[order])
-    return (taken * np.take_along_axis(values, order, axis=0)).sum(axis=0) / amount

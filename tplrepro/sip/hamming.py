@@ -1,11 +1,10 @@
 """The exact response: problem (15) of [3] in one-sided form, and its solution under Hamming distance for any alphabet.
 
 Every response within a budget eps can be written a(y|x) = q(y) / E + (1 - 1/E) w(y|x), with E = e^eps and w
-a response of the same marginal q with w(y|x) <= K q(y), K = E + 1: the two-sided constraint becomes
-one-sided. Conversely, let a response w have marginal q and largest ratio R = max w/q. Mixed with a share t of
-q, its ratios lie between t and t + (1 - t) R, so t = max(1/E, (R - E) / (R - 1)) keeps the budget. Every
-solver's answer goes through this step with R computed from the numbers themselves, so the guarantee depends
-on no solver's tolerance.
+a response of the same marginal q with w(y|x) <= K q(y), K = E + 1. Conversely, let a response w have marginal
+q and largest ratio R = max w/q. Mixed with a share t of q, its ratios lie between t and t + (1 - t) R, so
+t = max(1/E, (R - E) / (R - 1)) keeps the budget. Every solver's answer goes through this step with R computed
+from the numbers themselves, so the guarantee depends on no solver's tolerance.
 
 Under Hamming distance (proofs in docs/errata/sip2023.md) the truth is kept with probability
 
@@ -39,10 +38,7 @@ LARGEST_WINDOW = 200
 
 
 def usable_budget(epsilon: float) -> float:
-    """The budget to compute with: `epsilon` less more than the rounding error, at most LARGEST_BUDGET.
-
-    It is negative if `epsilon` is below about 1e-11; the output must then not depend on the input.
-    """
+    """`epsilon` less more than the rounding error, at most LARGEST_BUDGET; if negative, outputs must be constant."""
     return min(epsilon, LARGEST_BUDGET) - max(1e-10 * epsilon, 4e-12)
 
 
@@ -61,8 +57,7 @@ def mix(response: Response, epsilon: float) -> Response:
 def mix_dense(belief: np.ndarray, table: np.ndarray, epsilon: float, cost: np.ndarray) -> Response:
     """As `mix` for a full table (n, n) of w that is only nearly feasible, with the cut of least `cost` (n, n).
 
-    A solver's tolerance is large relative to outputs with a tiny marginal. Dropping them, and scaling the
-    rest of their rows, can cost less than mixing the whole response.
+    Dropping outputs with a tiny marginal can cost less than mixing the whole response.
     """
     possible, everyone = belief > 0, np.arange(belief.size)
     candidates = []
@@ -75,11 +70,8 @@ def mix_dense(belief: np.ndarray, table: np.ndarray, epsilon: float, cost: np.nd
         w = np.divide(w, sums, out=np.zeros_like(w), where=sums > 0)
         w[~possible] = belief @ w  # impossible symbols get the marginal, which reveals nothing
         candidates.append(mix(Response(belief, everyone, 0.0, belief @ w, w, everyone), epsilon))
-    return min(
-        candidates,
-        key=lambda response: response.cost(cost),
-        default=constant_response(belief, int(np.argmin(belief @ cost))),
-    )
+    constant = constant_response(belief, int(np.argmin(belief @ cost)))
+    return min(candidates, key=lambda response: response.cost(cost), default=constant)
 
 
 def constant_response(belief: np.ndarray, label: int, bound: float = -np.inf) -> Response:
@@ -91,12 +83,13 @@ def constant_response(belief: np.ndarray, label: int, bound: float = -np.inf) ->
 def _solve_window(
     mass: np.ndarray, w_cost: np.ndarray, q_cost: np.ndarray, odds: float, elsewhere: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The w and dual values that minimise sum w_cost w + sum q_cost q, with q = mass @ w and w <= (odds + 1) q."""
+    """The w and dual values that minimise sum w_cost w + sum q_cost q, with q = mass @ w and w <= (odds + 1) q.
+
+    With elsewhere > 0, one more output without limit or cost has this probability.
+    """
     from scipy.optimize import linprog
     from scipy.sparse import block_array, eye_array, hstack, kron
 
-    # With elsewhere > 0, one more output without limit or cost has this probability. ArithmeticError if HiGHS
-    # gives up.
     n, m = w_cost.shape
     outputs, cap = m + (elsewhere > 0), odds + 1.0
     # Variables: w, row by row, then cap * q.
@@ -151,12 +144,7 @@ class Allocation:
 
 
 def allocate(b: np.ndarray, odds: float) -> Allocation:
-    """Solve the knapsack for beliefs in falling order, as far as they are worth serving.
-
-    >>> beliefs = [0.95, 0.05], [0.3, 0.2, 0.2, 0.2, 0.1], [0.32, 0.29, 0.21, 0.18]
-    >>> [allocate(np.array(b), np.e).attained for b in beliefs]
-    [True, True, False]
-    """
+    """Solve the knapsack for beliefs in falling order, as far as they are worth serving."""
     cap = odds + 1.0
     n_common, worth = (int(np.count_nonzero(chosen)) for chosen in _common_and_worth(b, odds))
     left = b[n_common:].sum()
@@ -249,8 +237,7 @@ def utility_bound(b: np.ndarray, odds: float, nu: np.ndarray) -> float:
         U(nu) = sum_x b(x) nu(x) + max_y max { b(y)/E + (1 - 1/E) b(y) w(y) - sum_x b(x) nu(x) w(x) :
                                                0 <= w <= K, sum_x b(x) w(x) = 1 }
 
-    (weak duality: weigh the inner maximum with q(y)). Each inner maximum fills the mass 1/K in rising order
-    of nu(x) - (1 - 1/E) [x = y], so U costs O(n log n).
+    (weak duality). Each inner maximum fills the mass 1/K in rising order of nu(x) - (1 - 1/E) [x = y].
     """
     cap, gain = odds + 1.0, 1 - 1 / odds
     order = np.argsort(nu, kind="stable")

@@ -4,14 +4,11 @@
     >= 0, q(y) = sum_x b(x) w(x, y)
 
 Multipliers nu(x) of the rows, kappa(y) of the marginals, rho of s >= 0 and zeta of w >= 0, all per mass b(x),
-satisfy
-
-    zeta(x, y) = c(x, y) - nu(x) + rho(x, y) - kappa(y),      kappa(y) = K sum_x b(x) rho(x, y).
+satisfy zeta(x, y) = c(x, y) - nu(x) + rho(x, y) - kappa(y) and kappa(y) = K sum_x b(x) rho(x, y).
 
 Mehrotra's predictor and corrector (1992) lead from an interior point to the middle of all optimal responses:
 symbols that are alike are treated alike. w, then q and kappa are eliminated from a Newton step, which leaves
-n equations in nu: a step takes O(n^2 m) for m outputs. Their matrix is what Cholesky's method leaves of a
-positive definite one, and all changes are sums of terms that do not cancel near the optimum.
+n equations in nu: O(n^2 m) for m outputs. All changes are sums of terms that do not cancel near the optimum.
 """
 
 import numpy as np
@@ -130,12 +127,14 @@ def lower_bound(b: np.ndarray, cost: np.ndarray, odds: float, nu: np.ndarray) ->
 
         sum_x b(x) nu(x) + min_y min { sum_x b(x) (c(x, y) - nu(x)) w(x) : 0 <= w <= K, sum_x b(x) w(x) = 1 }
 
-    (weak duality: weigh the inner minimum with q(y)), which fills the mass 1/K in rising order of c(x, y) -
-    nu(x).
+    (weak duality: weigh the inner minimum with q(y)).
     """
-    value = cost - nu[:, None]
-    order = np.argsort(value, axis=0)
-    mass = b[order]
-    before = np.vstack([np.zeros(order.shape[1]), np.cumsum(mass, axis=0)[:-1]])
-    taken = np.clip(1.0 / (odds + 1.0) - before, 0.0, mass)
-    return float(b @ nu + (odds + 1.0) * (taken * np.take_along_axis(value, order, axis=0)).sum(axis=0).min())
+    return float(b @ nu + filled(cost - nu[:, None], b, 1.0 / (odds + 1.0)).min())
+
+
+def filled(values: np.ndarray, mass: np.ndarray, amount: float) -> np.ndarray:
+    """The least mean of values (n, m) over a share `amount` of the masses (n,), for each column."""
+    order = np.argsort(values, axis=0)
+    before = np.cumsum(mass[order], axis=0) - mass[order]
+    taken = np.clip(amount - before, 0.0, mass[order])
+    return (taken * np.take_along_axis(values, order, axis=0)).sum(axis=0) / amount

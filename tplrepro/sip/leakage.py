@@ -6,8 +6,7 @@ information leakage (IIL, Definition 2 and Eq. (12)) is the largest |log| of tha
 that can occur. With batches or whole sequences for symbols, the same number is the batched (BIL, Definition
 3) or the sequence information leakage (SIL).
 
-Theorem 1: IILs add up to a bound of the SIL. Theorem 3: IIL <= LDP level <= 2 IIL, the second where every x
-can occur.
+Theorem 1: IILs add up to a bound of the SIL. Theorem 3: IIL <= LDP level <= 2 IIL if every x can occur.
 """
 
 from dataclasses import dataclass, field
@@ -35,29 +34,25 @@ from tplrepro.validation import (
 LARGEST_ENUMERATION = 50_000_000
 
 
-def _check_response_matrix(matrix: ArrayLike, n: int | None = None) -> np.ndarray:
+def _rows_and_belief(matrix: Any, belief: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    """The rows of a response and the belief, both in the order of the rows where these have labels."""
+    labels = matrix.index.tolist() if hasattr(matrix, "iloc") else None
     rows = as_numbers(matrix, "a response must be a table of numbers", "give its rows a(.|x)")
-    if rows.ndim != 2 or 0 in rows.shape or n not in (None, rows.shape[0]):
+    beta = np.ones(len(rows)) if belief is None else check_distribution(belief, labels, "a belief")
+    if rows.ndim != 2 or 0 in rows.shape or len(rows) != beta.size:
         raise ValueError(
-            f"a response over {n or 'n'} symbols must have a row a(.|x) for each, found shape {rows.shape}; give rows"
+            f"a response over {beta.size} symbols must have a row a(.|x) for each, found shape {rows.shape}; give rows"
         )
     for x in np.flatnonzero(~(np.abs(rows.sum(axis=1) - 1) <= ROW_SUM_TOLERANCE) | (rows < 0).any(axis=1)):
         check_distribution(rows[x], name=f"row a(.|{x})")  # says what is wrong with it
-    return rows
-
-
-def _rows_and_belief(matrix: Any, belief: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The rows of a response and the belief, both in the order of the rows where these have labels."""
-    labels = matrix.index.tolist() if hasattr(matrix, "iloc") else None
-    beta = check_distribution(belief, labels, "a belief")
-    return _check_response_matrix(matrix, beta.size), beta
+    return rows, beta
 
 
 def instantaneous_leakage(matrix: ArrayLike, belief: ArrayLike) -> float:
     """Instantaneous information leakage of a response under a belief, in nats (Definition 2, Eq. (12) of [3]).
 
-    `matrix` (n, m) has rows a(.|x), `belief` (n,) is Pr(X_k = x | earlier outputs); ValueError if one of them
-    is no distribution. Infinite if some possible output rules out a possible symbol.
+    `matrix` (n, m) has rows a(.|x), `belief` (n,) is Pr(X_k = x | earlier outputs). Infinite if some possible
+    output rules out a possible symbol.
 
     >>> round(instantaneous_leakage([[0.65, 0.35], [0.02, 0.98]], [0.05, 0.95]), 4)
     2.5354
@@ -76,7 +71,7 @@ def local_differential_privacy(matrix: ArrayLike) -> float:
     >>> round(local_differential_privacy([[0.75, 0.25], [0.25, 0.75]]), 4)
     1.0986
     """
-    rows = _check_response_matrix(matrix)
+    rows, _ = _rows_and_belief(matrix)
     logs = log_probabilities(rows[:, rows.max(axis=0) > 0])
     return float(np.ptp(logs, axis=0).max())
 
@@ -101,9 +96,8 @@ def joint_information(joint: np.ndarray) -> float:
 def compose(leakages: ArrayLike, delta: float = 0.0) -> float:
     """Sequence information leakage, nats: the sum, or with delta > 0 the smaller of Theorems 1 and 2 of [3].
 
-    `leakages` (T,) are bounds, at least 0, of the IIL (or BIL) of each release; delta in [0, 1) is the
-    probability with which each side of the two-sided leakage may exceed the result. ValueError for anything
-    else.
+    `leakages` (T,) bound the IIL (or BIL) of each release; delta in [0, 1) is the probability with which each
+    side of the two-sided leakage may exceed the result.
 
     >>> round(compose([0.1] * 100), 4), round(compose([0.1] * 100, delta=1e-5), 4)
     (10.0, 5.8502)
@@ -112,7 +106,7 @@ def compose(leakages: ArrayLike, delta: float = 0.0) -> float:
     delta = check_probability(delta, "delta", one=False)
     if delta == 0:
         return float(values.sum())
-    # The theorem's Azuma-Hoeffding argument, for unequal leakages; its batched half prints tau for sqrt(tau).
+    # The Azuma-Hoeffding argument, for unequal leakages.
     deviation = np.sqrt(-2 * np.log(delta) * (values @ values))
     return float(min(values.sum(), values @ np.expm1(values) + deviation))
 
@@ -146,8 +140,6 @@ class SequenceLeakage(FrozenArrays):
     def delta(self, epsilon: float) -> float:
         """The least delta of (epsilon, delta)-SIP (Eq. (6)): Pr(|log Pr(X | Y) / Pr(X)| > epsilon), epsilon in nats.
 
-        Zero from `sequence` on; Theorem 2 bounds it.
-
         >>> from tplrepro.sip import RandomizedResponse
         >>> prior = markov_sequences([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], 3)
         >>> leakage = sequence_leakage(RandomizedResponse(1.0), prior)
@@ -166,23 +158,19 @@ def sequence_leakage(mechanism: BeliefMechanism, prior: ArrayLike) -> SequenceLe
     """Exact leakages of a mechanism used at every time under a prior, the joint distribution (n,) * T of a sequence.
 
     All sequences of inputs and of outputs are visited, and beliefs are taken from the joint distribution, not
-    from the recursion of Eq. (13): an independent check of everything else. ValueError for a prior that is no
-    distribution or too large to enumerate.
+    from the recursion of Eq. (13): an independent check of everything else.
 
     >>> from tplrepro.sip import RandomizedResponse
-    >>> independent = markov_sequences([0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]], 3)
     >>> copies = markov_sequences([0.5, 0.5], [[1.0, 0.0], [0.0, 1.0]], 3)
-    >>> [round(sequence_leakage(RandomizedResponse(1.0), p).sequence, 4) for p in (independent, copies)]
-    [1.8603, 2.3554]
+    >>> round(sequence_leakage(RandomizedResponse(1.0), copies).sequence, 4)
+    2.3554
     """
     joint = as_numbers(prior, "the prior must be an array of numbers", "give the joint distribution")
     if joint.size == 0 or len(set(joint.shape)) != 1:
         raise ValueError(f"the prior must have shape (n,) * T with n, T >= 1, found {joint.shape}; use one alphabet")
     if joint.size**2 > LARGEST_ENUMERATION:
-        raise ValueError(
-            f"enumeration would visit {joint.size:,}^2 pairs of sequences ({8 * joint.size**2 / 1e9:.1f} GB), "
-            f"the limit is {LARGEST_ENUMERATION:,}; shorten the sequence, or add up single leakages with compose"
-        )
+        size = f"{joint.size:,}^2 pairs of sequences ({8 * joint.size**2 / 1e9:.1f} GB)"
+        raise ValueError(f"enumeration is limited to {LARGEST_ENUMERATION:,} pairs, found {size}; shorten the sequence")
     flat, n, horizon = check_distribution(joint.ravel(), name="the prior"), joint.shape[0], joint.ndim
     instantaneous, costs = np.zeros(horizon), np.zeros(horizon)
     likelihood = np.ones((1, 1))  # of each history of outputs, given all inputs so far

@@ -1,9 +1,6 @@
 """Batches of symbols that occur in data, not all n^w that might: the frequency table of section VI of [3].
 
-Sequences are cut into consecutive batches of w symbols, the last one of a sequence into what is left. Each
-batch that occurs is a symbol of its own, and from there on everything is as for single symbols:
-`chain_from_sequences` counts which batch follows which, `OptimalResponse` answers one batch by another,
-`release_sequences` follows the belief.
+Each batch that occurs is a symbol of its own, and from there on everything is as for single symbols:
 
     batches = observed_batches(sequences, 5)
     chain = chain_from_sequences(batches, restart=0.05)
@@ -11,19 +8,16 @@ batch that occurs is a symbol of its own, and from there on everything is as for
     released = release_sequences(batches, mechanisms, chain, rng=rng)
     symbols = [np.concatenate(batches.labels[output]) for output in released.outputs]
 
-What such an estimate promises: under the chain estimated, no output changes the belief in any batch, or in
-any sequence of batches, by more than its budget. How many symbols a sequence has is taken as known, as it is
-without batches: the width of its last batch is, too. What it does not promise:
+Under the chain estimated, no output changes the belief in any batch, or in any sequence of batches, by more
+than its budget. The length of a sequence is taken as known, and so is the width of its last batch. But:
 
 - A batch that the table does not hold cannot be released: fix the table beforehand, and answer such a batch
-  as one that it holds, by a rule that anybody may know. The leakage about what was answered bounds that about
-  the batch.
-- Outputs are batches that somebody's data held. The table itself is not protected; who must not learn it
-  needs a table from public data, or one that is published with a guarantee of its own.
-- With few observations of each batch the table knows by heart what it was estimated from. The belief is then
-  nearly certain, an output adds little, and the leakage, which is measured against that belief, says nothing
-  about an adversary who has not seen the table. `restart` is what keeps it from certainty; report results for
-  several.
+  as one that it holds, by a rule that anybody may know.
+- Outputs are batches of somebody's data, and the table is not protected; take one from public data, or one
+  that is published with a guarantee of its own.
+- With few observations of each batch the belief is nearly certain, an output adds little, and the leakage,
+  measured against that belief, says nothing about an adversary who has not seen the table. `restart` keeps the
+  belief from certainty; report results for several.
 """
 
 from collections.abc import Callable
@@ -41,7 +35,7 @@ from tplrepro.validation import FrozenArrays, check_horizon
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Batches(Sequences):
-    """Sequences of batches: their states are the batches that occur, each labelled by the tuple of its symbols."""
+    """Sequences of the batches that occur, each labelled by the tuple of its symbols."""
 
     symbols: np.ndarray  # (n, w), codes of the symbols of each batch; -1 beyond the end of a shorter one
     alphabet: np.ndarray  # (m,), the symbol of each code; some may occur in no batch
@@ -54,7 +48,7 @@ class Batches(Sequences):
     def distance(self, between: Distance = "hamming") -> "BatchDistance":
         """Distance between batches, summed over their symbols; infinite between batches of different widths.
 
-        That between symbols is as in `OptimalResponse`: an array has a row for each symbol of the `alphabet`.
+        That between symbols is as in `OptimalResponse`, in the order of the `alphabet`.
         """
         return BatchDistance(self.symbols, distance_function(between, self.alphabet.tolist()))
 
@@ -76,9 +70,7 @@ class BatchDistance(FrozenArrays):
 
 
 def observed_batches(sequences: Any, width: int, n_symbols: int | None = None) -> Batches:
-    """Cut sequences into consecutive batches of `width` symbols; the last of each sequence may be shorter.
-
-    `sequences` and `n_symbols` are as in `as_sequences`.
+    """Cut sequences, as in `as_sequences`, into consecutive batches; the last of each sequence may be shorter.
 
     >>> batches = observed_batches([[7, 30, 30, 7, 7], [30, 7, 7, 30]], 2)
     >>> batches.labels.tolist(), [own.tolist() for own in batches]

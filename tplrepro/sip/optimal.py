@@ -31,28 +31,22 @@ GAP = 1e-9
 NEGLIGIBLE = 1e-18
 #: Symbols that can occur, up to which a function of distances is written out.
 FEW = 250
-#: Memory for the responses to the last beliefs under an array of distances, and how many are kept under a
-#: function.
+#: Memory for the last responses under an array of distances, and how many are kept under a function.
 RECENT_BYTES, RECENT_GENERATED = 32_000_000, 16
 
 
 class OptimalResponse(BeliefMechanism):
     """The response of least expected distance among all whose leakage is at most epsilon, which it never exceeds.
 
-    `distance` is "hamming"; an array (n, n) of distances between symbols, finite and not negative: a response
-    among 400 symbols takes 1 to 3 seconds; or a function of two arrays of symbols that broadcast against each
-    other, for more of them. Outputs are then symbols that the belief holds possible, and a distance may be
-    infinite; where some symbols are impossible, `bound` is -inf, as they might be better outputs.
+    `distance` is "hamming"; an array (n, n) of distances between symbols, finite and not negative; or a function
+    of two arrays of symbols that broadcast against each other, for more than a few hundred symbols. Under a
+    function, outputs are symbols that the belief holds possible, and a distance may be infinite.
 
-    More than 250 possible symbols under a function are answered by output generation, with a `bound` of -inf:
-    nothing is proven of how near its cost is to the least. Among 300 symbols, at budgets of 1 to 8, it was 2
-    to 4 % above on average and at most 34 %, where both the budget and the number of likely symbols were
-    large.
-
-    Else `response(belief).bound` is a proven lower bound of the cost. Up to a budget of 20 nats the
-    response's own cost agrees with it to 1e-8, under a matrix of distances to 1e-8 of the cost or 1e-11 of
-    the largest distance; beyond, the response is that of 20 nats, and its cost at most 3e-9 of the largest
-    distance above any other.
+    `response(belief).bound` is a proven lower bound of the cost, and the response's own cost agrees with it to
+    1e-8, under distances to 1e-8 of the cost or 1e-11 of the largest distance. Budgets above 20 nats get the
+    response of 20 nats, which costs at most 3e-9 of the largest distance more. Nothing is proven, and `bound`
+    is -inf, under a function if some symbols are impossible, as they might be better outputs, or if more than
+    250 are possible: see `tplrepro.sip.generation` for what these responses cost.
 
     >>> mechanism = OptimalResponse(1.0)
     >>> response = mechanism.response([0.2, 0.3, 0.5])

@@ -1,12 +1,11 @@
 """The mechanisms that [3] names: conditional randomised response, and the baselines of section VI.
 
-`RandomizedResponse` spends its budget on each symbol alone; over T symbols, LDP adds up, so a budget for the
-sequence is split. The paper compares with eps and with 2 eps, because eps-SIP implies 2 eps-LDP (Theorem 3).
+`RandomizedResponse` spends its budget on each symbol alone; over T symbols, LDP adds up. The paper compares
+with eps and with 2 eps, because eps-SIP implies 2 eps-LDP (Theorem 3).
 
-`TemporalRandomizedResponse` is what the paper calls temporal LDP: the response is limited to the successors
-of the previous true symbol. What it outputs then tells which symbols can have come before: as a statement
-about the sequence its leakage is infinite unless all rows of the transition matrix have the same support.
-`sequence_leakage` measures it.
+`TemporalRandomizedResponse`, the paper's temporal LDP, is limited to the successors of the previous true
+symbol, so its outputs rule out earlier symbols: as a statement about the sequence its leakage is infinite
+unless all rows of the transition matrix have the same support.
 """
 
 from functools import cached_property
@@ -44,14 +43,13 @@ class _TruthOrDraw(Response):
 class ConditionalRandomizedResponse(BeliefMechanism):
     """Conditional randomised response as published (CRR, Theorem 4 and Algorithm 1 of [3]).
 
-    Off the diagonal the theorem misprints x for y; what is meant,
+    "With probability e^-eps draw from the belief, else tell the truth" (off the diagonal the theorem misprints x
+    for y), so the outputs have the distribution of the inputs:
 
-        a(y|x) = beta(y) / e^eps for y != x,   a(x|x) = 1 - (1 - beta(x)) / e^eps,
+        a(y|x) = beta(y) / e^eps for y != x,   a(x|x) = 1 - (1 - beta(x)) / e^eps.
 
-    is "with probability e^-eps draw from the belief, else tell the truth". Its outputs have the distribution
-    of its inputs. It does **not** keep its budget when the smallest positive belief b is below 1 / (e^eps +
-    1): it leaks max(eps, log((e^eps - 1 + b) / (b e^eps))). `OptimalResponse` is the exact optimum of the
-    same problem.
+    It does **not** keep its budget when the smallest positive belief b is below 1 / (e^eps + 1): it leaks
+    max(eps, log((e^eps - 1 + b) / (b e^eps))). `OptimalResponse` is the exact optimum of the same problem.
 
     >>> mechanism = ConditionalRandomizedResponse(1.0)
     >>> mechanism.matrix([0.05, 0.95]).round(4).tolist()

@@ -1,8 +1,8 @@
 """Responses: what a mechanism does at one time step; symbols and the distances between them.
 
-A mechanism turns a belief into a response a(y|x), and every response reports its true leakage. With alphabets
-of tens of thousands of symbols a response is never written out, but kept as a few rows over the symbols that
-are ever output.
+A mechanism turns a belief into a response a(y|x), which reports its true leakage. With alphabets of tens of
+thousands of symbols a response is never written out, but kept as a few rows over the symbols that are ever
+output.
 """
 
 from abc import ABC, abstractmethod
@@ -80,7 +80,8 @@ class Response:
     def row(self, x: int) -> np.ndarray:
         """Distribution of the output given symbol x, (n,)."""
         shared = self.row_class[self.checked_symbol(x)]
-        return self._mixed(self.table[shared] if shared >= 0 else self.labels == x)
+        w = self.table[shared] if shared >= 0 else self.labels == x
+        return self._over_symbols(self.share * self.base + (1 - self.share) * w)
 
     def column(self, y: int) -> np.ndarray:
         """Likelihood of output y given each symbol, (n,)."""
@@ -101,9 +102,6 @@ class Response:
         result[self.labels] = self.share * (1.0 - self.base) + (1.0 - self.share) * leaves
         return result
 
-    def _mixed(self, w: np.ndarray) -> np.ndarray:
-        return self._over_symbols(self.share * self.base + (1 - self.share) * w)
-
     def _over_symbols(self, values: np.ndarray) -> np.ndarray:
         result = np.zeros(self.belief.size)
         result[self.labels] = values
@@ -113,14 +111,12 @@ class Response:
         """All rows, (n, n); ValueError above 10,000 symbols."""
         n = self.belief.size
         if n > LARGEST_MATRIX:
-            raise ValueError(
-                f"a matrix over {n} symbols would take {8 * n * n / 1e9:.1f} GB, the limit is {LARGEST_MATRIX}; "
-                "use row(x), column(y) or sample(x, rng)"
-            )
+            size = f"{n} symbols ({8 * n * n / 1e9:.1f} GB)"
+            raise ValueError(f"a matrix is limited to {LARGEST_MATRIX} symbols, found {size}; use row(x) or column(y)")
         return np.array([self.row(x) for x in range(n)])
 
     def sample(self, x: int, rng: np.random.Generator) -> int:
-        """Draw the output for symbol x; ValueError if x is impossible under the belief: its leakage is unbounded."""
+        """Draw the output for symbol x; ValueError if x is impossible under the belief."""
         return draw(self.row(self.checked_symbol(x, true=True)), rng)
 
     def cost(self, distance: Distance = "hamming") -> float:
@@ -136,10 +132,8 @@ class Response:
         if not isinstance(x, (int, np.integer)) or not 0 <= x < self.belief.size:
             raise ValueError(f"a symbol must be one of 0..{self.belief.size - 1}, found {x!r}; check the input")
         if true and self.belief[x] <= 0:
-            raise ValueError(
-                f"a true symbol must be possible under the belief, found probability 0 of symbol {x}; smooth the chain "
-                "behind it, or estimate it with restart > 0"
-            )
+            found = f"found probability 0 of symbol {x}"
+            raise ValueError(f"a true symbol must be possible under the belief, {found}; smooth the chain behind it")
         return int(x)
 
 
@@ -184,10 +178,8 @@ def check_symbols(sequence: ArrayLike, n_symbols: int) -> np.ndarray:
     """A sequence of symbols 0..n-1 as an int array (T,), T >= 1."""
     symbols, n = np.asanyarray(sequence), check_horizon(n_symbols, "n_symbols")
     if np.ma.is_masked(symbols) or symbols.ndim != 1 or symbols.size == 0 or symbols.dtype.kind not in "iub":
-        raise ValueError(
-            f"a sequence must hold whole numbers, at least one symbol, found shape {symbols.shape} of {symbols.dtype}; "
-            "code labels by `as_sequences`, and leave empty sequences out"
-        )
+        found = f"found shape {symbols.shape} of {symbols.dtype}"
+        raise ValueError(f"a sequence must hold whole numbers, at least one symbol, {found}; code it by `as_sequences`")
     if symbols.min() < 0 or symbols.max() >= n:
         raise ValueError(f"symbols must be 0..{n - 1}, found {symbols.min()} to {symbols.max()}; check them")
     return symbols.astype(np.int64)

@@ -4,12 +4,10 @@ The belief is what the outputs so far tell about the next symbol (Eqs. (3) and (
 1 or 2 is kept as a first-order chain over *contexts*, each with a last symbol: for order 1 the symbols
 themselves, for order 2 the symbols (what is known after the first one) and the pairs. The belief is a
 distribution over contexts, kept in logarithms where it gets too small; observing y multiplies it by a(y|x) /
-p(y), and one step of the chain follows. A sparse chain costs O(nonzeros) a step and holds no table of all
-pairs.
+p(y), and one step of the chain follows, in O(nonzeros) for a sparse chain.
 
-Chains estimated from data assign probability 0 to steps never seen. `restart` is the probability with which
-the next symbol is drawn from the initial distribution whatever the context, which keeps a chain sparse and
-everything possible.
+`restart` is the probability with which the next symbol is drawn from the initial distribution whatever the
+context: a chain estimated from data stays sparse, and steps never seen are possible.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -73,9 +71,9 @@ class SymbolChain(FrozenArrays):
 
     @cached_property
     def steps(self) -> tuple[Any, np.ndarray, float]:
-        """The matrix less a constant of each row, transposed; the constants; a bound of what `predict` multiplies by.
+        """The matrix less a constant of each row, transposed; the constants; the smallest factor of `predict`.
 
-        The bound is the smallest positive factor, or negative where something is subtracted.
+        That factor is the smallest positive one, or negative where something is subtracted.
         """
         matrix = self.transition
         beyond = matrix.excess if matrix.is_sparse else matrix.probabilities
@@ -109,8 +107,7 @@ class Belief(FrozenArrays):
 
     >>> from tplrepro.sip import ConditionalRandomizedResponse
     >>> belief = Belief.start(SymbolChain.first_order([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]]))
-    >>> response = ConditionalRandomizedResponse(1.0).response(belief.current)
-    >>> belief.observe(1, response).current.round(4).tolist()
+    >>> belief.observe(1, ConditionalRandomizedResponse(1.0).response(belief.current)).current.round(4).tolist()
     [0.2472, 0.7528]
     """
 
@@ -170,9 +167,9 @@ def chain_from_sequences(
 ) -> SymbolChain:
     """Maximum-likelihood chain of order 1 or 2, sparse; contexts that are never left restart with probability 1.
 
-    `sequences` and `n_symbols` are as in `as_sequences`: by default the symbols are the values seen, and code
-    what is released alike. For order 2, a pair that was never seen counts as its last symbol. `restart` is
-    explained above; `initial` (n,) is by default the frequencies of all symbols, one added to each count.
+    `sequences` and `n_symbols` are as in `as_sequences`: by default the symbols are the values seen. For order 2,
+    a pair that was never seen counts as its last symbol. `initial` (n,) is by default the frequencies of all
+    symbols, one added to each count.
 
     >>> chain = chain_from_sequences([[7, 30, 7, 30, 30]], order=2, restart=0.0)
     >>> chain.labels.tolist(), chain.symbols.tolist()
@@ -190,8 +187,7 @@ def chain_from_sequences(
         pairs, codes = np.unique(origin.astype(np.int64) * n + target, return_inverse=True)
         ends = np.cumsum(np.maximum(coded.lengths - 1, 0))
         earlier, later = Sequences(codes, np.append(0, ends), pairs, coded.users).transitions()
-        # From a lone symbol (the first, or after an unseen pair) and from a pair the chain goes to the pair
-        # it makes.
+        # From a lone symbol (the first, or after an unseen pair) and from a pair the chain goes to the pair it makes.
         origin, target = np.append(origin, n + earlier), np.append(n + codes, n + later)
         symbols = np.append(symbols, pairs % n)
     dead = np.setdiff1d(np.arange(symbols.size), origin)
@@ -199,8 +195,8 @@ def chain_from_sequences(
     matrix = coo_array((np.ones(steps[0].size), steps), shape=(symbols.size, symbols.size)).tocsr()
     again = np.full(symbols.size, check_probability(restart, "restart"))
     again[dead] = 1.0
-    matrix = TransitionMatrix(matrix, normalize=True)
-    return SymbolChain(start, matrix, symbols, again, coded.labels, getattr(coded, "widths", None))
+    widths = getattr(coded, "widths", None)
+    return SymbolChain(start, TransitionMatrix(matrix, normalize=True), symbols, again, coded.labels, widths)
 
 
 @dataclass(frozen=True)
@@ -223,9 +219,8 @@ def release(
 ) -> Iterator[ReleasedSymbol]:
     """Release a sequence online, one symbol after the other, and keep the adversary's belief up to date.
 
-    `sequence` (T,) are symbols 0..n-1, T >= 1, else ValueError; `chain` is what the adversary knows. For
-    batches that occur (`observed_batches`), `mechanism` may be a dict from each width to the mechanism for
-    its batches.
+    `sequence` (T,) are symbols 0..n-1, T >= 1; `chain` is what the adversary knows. For batches that occur
+    (`observed_batches`), `mechanism` may be a dict from each width to the mechanism for its batches.
 
     >>> from tplrepro.sip import ConditionalRandomizedResponse
     >>> chain = SymbolChain.first_order([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]])
@@ -265,17 +260,15 @@ def _releases(
 
 @dataclass(frozen=True)
 class ReleasedSequences:
-    """What happened to recorded sequences; true leakages of the releases in nats.
-
-    `likelihoods` are all that each output tells an adversary: a(y|.) (n,), or Pr(y | previous symbol, symbol)
-    (n, n) for mechanisms that look at the previous symbol.
-    """
+    """What happened to recorded sequences."""
 
     outputs: list[np.ndarray]  # one a sequence
-    likelihoods: list[list[np.ndarray]]  # T of them a sequence, if they were to be kept
+    #: If they were to be kept, what each output tells an adversary: a(y|.) (n,), or Pr(y | previous symbol, symbol)
+    #: (n, n) for mechanisms that look at the previous symbol.
+    likelihoods: list[list[np.ndarray]]
     error: float  # share of symbols that were to be changed
     distance: float  # mean distance between symbols and outputs; the error again without a distance matrix
-    mean_leakage: float
+    mean_leakage: float  # true leakages of the releases, nats
     largest_leakage: float
 
 
@@ -307,11 +300,5 @@ def release_sequences(
             cost = step.changed if between is None else float(between(step.symbol, step.output))
             measured.append((step.changed, cost, step.leakage))
     errors, distances, leakages = np.transpose(measured)
-    return ReleasedSequences(
-        outputs,
-        likelihoods,
-        error=float(errors.mean()),
-        distance=float(distances.mean()),
-        mean_leakage=float(leakages.mean()),
-        largest_leakage=float(leakages.max()),
-    )
+    means = float(errors.mean()), float(distances.mean()), float(leakages.mean())
+    return ReleasedSequences(outputs, likelihoods, *means, largest_leakage=float(leakages.max()))
