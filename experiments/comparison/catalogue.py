@@ -17,7 +17,6 @@ from experiments.comparison.markov_quilt import quilt_level
 from experiments.comparison.setting import Adversary, Setting, SimulatedRelease
 from experiments.comparison.window import by_absorption, by_distribution
 from tplrepro import allocate_by_quantification, allocate_optimally, gaussian_epsilon
-from tplrepro.dphmm.mechanisms import KNormMechanism
 from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.dphmm.protection import constrained_dp_factor, protect
 from tplrepro.leakage.temporal_profile import temporal_privacy_profile
@@ -194,7 +193,7 @@ def _correlated_bound(correlation: float, setting: Setting, shift: float) -> flo
 
 def _policy_bound(policy: PolicyGraph, setting: Setting, epsilon: float) -> float:
     """Theorem 6.3 of [5] for one time, and TPL from one time to the next."""
-    fitted = KNormMechanism.fitted(protect(policy, setting.positions), setting.positions, epsilon)
+    fitted = protect(policy, setting.positions)
     return _equal_bound(setting, epsilon * constrained_dp_factor(fitted.policy, setting.positions, fitted.hull))
 
 

@@ -117,7 +117,8 @@ def release_by_policy(
     Every cell is possible at every time, so the constraint of Definition 4.1 of [5] never binds. No counts
     are released: noise wider than a cell cannot be inverted.
     """
-    mechanism = KNormMechanism.fitted(protect(policy, setting.positions), setting.positions, epsilon)
+    protection = protect(policy, setting.positions)
+    mechanism = KNormMechanism(protection.policy, setting.positions, epsilon, protection.hull)
     noise = mechanism.sample(np.zeros(2), size=setting.paths.size, rng=rng).reshape(*setting.paths.shape, 2)
     values = setting.positions[setting.paths] + noise
     return SimulatedRelease(mechanism.log_density(values[..., None, :], setting.positions))

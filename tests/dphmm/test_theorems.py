@@ -36,8 +36,8 @@ def test_theorem_7_1_several_queries():
     # Two answers about one state: losses between connected states stay within the sum of the budgets, and those
     # between any two possible states within the sum of the constrained ones.
     other = F[:, ::-1] ** 2
-    protections = [dphmm.protect(categorical(), f) for f in (F, other)]
-    first, second = map(dphmm.KNormMechanism.fitted, protections, (F, other), (0.5, 0.2))
+    policies = [dphmm.protect(categorical(), f).policy for f in (F, other)]
+    first, second = map(dphmm.KNormMechanism, policies, (F, other), (0.5, 0.2))
     bound = 0.5 * dphmm.constrained_dp_factor(first.policy, F) + 0.2 * dphmm.constrained_dp_factor(second.policy, other)
     rng = np.random.default_rng(0)
     for state in range(6):

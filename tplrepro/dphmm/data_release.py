@@ -38,6 +38,7 @@ class ReleasedAnswer(FrozenArrays):
     log_prior: np.ndarray  # (N,), log p_t^-; -inf for impossible states
     log_posterior: np.ndarray  # (N,), log p_t^+
     mechanism: KNormMechanism  # on the protectable graph of the possible states
+    added_edges: list[tuple[int, int]]  # that made it protectable
     constrained_epsilon: float  # nats: the loss between any two possible states (Theorem 6.3 of [5])
     perturbed_state: int  # secret: the true state, or its surrogate if it is not among the possible ones
     query: str | None = None  # its name, None if there is only one
@@ -54,10 +55,6 @@ class ReleasedAnswer(FrozenArrays):
     def policy(self) -> PolicyGraph:
         return self.mechanism.policy
 
-    @property
-    def added_edges(self) -> list[tuple[int, int]]:
-        return self.mechanism.added_edges
-
 
 def release(
     states: Iterable[int],
@@ -72,19 +69,7 @@ def release(
 ) -> Iterator[ReleasedAnswer | None]:
     """Release the answers about a moving state, one per timestamp (Algorithm 2 of [5]).
 
-    Parameters
-    ----------
-    states : iterable of int, the true states, read one at a time
-    policy, answers, transitions, **options : as in `DataRelease`
-    epsilon : float or array-like (T,), nats: the budget of each release, or a mapping from queries
-    initial : array-like (N,), the prior p_1^- of the first timestamp
-
-    Several queries give one release each per timestamp, in their order, with fresh noise; the budgets add up
-    (Theorem 7.1). The graph is made protectable for all answers of a state as one vector, so that the same
-    state hides an exposed one in each query.
-
-    ValueError at once for arguments of the wrong shape or range; during the series for a true state that the
-    model holds impossible. NoPrivacyError at a timestamp at which only one state is possible.
+    The arguments are those of `DataRelease`, with its `options`, and of its `series`.
 
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
     >>> G = PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]])
@@ -104,6 +89,9 @@ class DataRelease:
     ----------
     policy : PolicyGraph over N states, G
     answers : array-like (N, d) or (N,), f; or a mapping from the names of several queries to theirs
+        Several queries give one release each per timestamp, in their order; the budgets add up (Theorem 7.1). The
+        graph is made protectable for all answers of a state as one vector, so that the same state hides an
+        exposed one in each query.
     transitions : TransitionMatrix or array-like (N, N), M, known to the adversary; or a list of them, where the
         chain changes: one between each two timestamps
     mechanism : "k-norm", "laplace" or "planar isotropic" (the same law as "k-norm")
@@ -155,7 +143,13 @@ class DataRelease:
         *,
         rng: np.random.Generator,
     ) -> Iterator[ReleasedAnswer | None]:
-        """Release one series of true states; parameters, errors and results as in `release`."""
+        """Release one series of true states, which are read one at a time.
+
+        `epsilon`, nats, is the budget of each release, one number or (T,), or a mapping from queries; `initial`
+        (N,) is the prior p_1^- of the first timestamp. ValueError at once for arguments of the wrong shape or
+        range; during the series for a true state that the model holds impossible. NoPrivacyError at a timestamp at
+        which only one state is possible.
+        """
         log_prior = log_probabilities(check_distribution(initial, self._states, "initial"))
         epsilons: Mapping[Any, Any] = epsilon if isinstance(epsilon, Mapping) else {None: epsilon}
         if epsilons.keys() != self._queries.keys():
@@ -198,12 +192,14 @@ class DataRelease:
                 raise ValueError(f"the true state must be possible under the model, found {found}; smooth the model")
             for name, f in self._queries.items():
                 protection, factor = protections[name]
-                noise = self._kind.fitted(protection, f, budgets[name][time % len(budgets[name])])
+                budget = budgets[name][time % len(budgets[name])]
+                noise = self._kind(protection.policy, f, budget, protection.hull)
                 z = noise.sample(f[perturbed[state]], rng=rng)
                 log_prior = log_posterior
                 log_posterior, _ = condition(log_prior, noise.log_density(z, f[perturbed]))
                 loss = noise.epsilon * factor
-                yield ReleasedAnswer(time, z, log_prior, log_posterior, noise, loss, int(perturbed[state]), name)
+                edges, hidden = protection.added_edges, int(perturbed[state])
+                yield ReleasedAnswer(time, z, log_prior, log_posterior, noise, edges, loss, hidden, name)
 
     def _constraint(self, log_prior: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The possible states, and for each state the state whose answer is released in its place."""
@@ -225,6 +221,6 @@ class DataRelease:
         protections = {}
         for name, f in self._queries.items():
             protection = joint if name is None else replace(joint, hull=sensitivity_hull(joint.policy, f))
-            body = self._kind.fitted(protection, f, 1.0).body
+            body = self._kind(protection.policy, f, 1.0, protection.hull).body
             protections[name] = protection, constrained_dp_factor(constrained, f, body)
         return protections

@@ -11,7 +11,7 @@ ignores the true state, except on a flat hull, where a grid would tell the lines
 """
 
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,18 +19,19 @@ from numpy.typing import ArrayLike
 from tplrepro.dphmm.constraint import as_answers, as_vectors
 from tplrepro.dphmm.hull import SensitivityHull, l1_sensitivity, sensitivity_hull
 from tplrepro.dphmm.policy_graph import PolicyGraph
-from tplrepro.dphmm.protection import NoPrivacyError, Protection, exposed_states
+from tplrepro.dphmm.protection import NoPrivacyError, exposed_states
 from tplrepro.mechanisms.k_norm import SLACK, KNormNoise
 from tplrepro.mechanisms.laplace import LaplaceNoise
 from tplrepro.validation import check_level
 
 
 class KNormMechanism:
-    """Noise of density proportional to exp(-epsilon ||z||_K), of one law for all states; see `error`, `sample`.
+    """Noise of density proportional to exp(-epsilon ||z||_K), of one law for all states.
 
-    `policy` is constrained to the possible states, `answers` are f, (N, d) or (N,), and `epsilon` > 0, nats,
-    is the loss between connected states. NoPrivacyError if the policy has no edge: answers would be released
-    as they are (allowed where states share each answer). Example 5.2 of [5]: noise along a segment.
+    `policy` is constrained to the possible states, `answers` are f, (N, d) or (N,), `epsilon` > 0, nats, is the
+    loss between connected states, and `hull` is K(policy, answers), if known. NoPrivacyError if the policy has
+    no edge: answers would be released as they are (allowed where states share each answer). Example 5.2 of [5]:
+    noise along a segment.
 
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
     >>> G = PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]]).constrain([1, 2, 4])
@@ -39,23 +40,17 @@ class KNormMechanism:
     [-2.039721, -inf]
     """
 
-    def __init__(self, policy: PolicyGraph, answers: ArrayLike, epsilon: float):
+    def __init__(self, policy: PolicyGraph, answers: ArrayLike, epsilon: float, hull: SensitivityHull | None = None):
         self.policy = policy
         self.answers = as_answers(answers, policy.n_states)
         self.epsilon = check_level(epsilon, "epsilon")
-        self.added_edges: list[tuple[int, int]] = []
+        if hull is not None:
+            self.hull = hull
         if policy.n_edges == 0 and exposed_states(policy, self.answers).size:
             raise NoPrivacyError(
                 f"a mechanism needs a policy that connects some of its {policy.possible.size} possible states, "
                 "found no edge; call protectable_graph first"
             )
-
-    @classmethod
-    def fitted(cls, protection: Protection, answers: ArrayLike, epsilon: float) -> Self:
-        """The mechanism on the graph of `protect` for the same answers, with its `added_edges`."""
-        mechanism = cls(protection.policy, answers, epsilon)
-        mechanism.hull, mechanism.added_edges = protection.hull, protection.added_edges
-        return mechanism
 
     @cached_property
     def hull(self) -> SensitivityHull:
@@ -141,8 +136,8 @@ class LaplaceMechanism(KNormMechanism):
 class PlanarIsotropicMechanism(KNormMechanism):
     """The mechanism of the paper's reference [27], in law the K-norm mechanism; ValueError unless d = 2."""
 
-    def __init__(self, policy: PolicyGraph, answers: ArrayLike, epsilon: float):
-        super().__init__(policy, answers, epsilon)
+    def __init__(self, policy: PolicyGraph, answers: ArrayLike, epsilon: float, hull: SensitivityHull | None = None):
+        super().__init__(policy, answers, epsilon, hull)
         if self.answers.shape[1] != 2:
             found = self.answers.shape[1]
             raise ValueError(f"planar isotropic noise needs answers in the plane, found d = {found}; use k-norm")
