@@ -46,6 +46,8 @@ def test_every_edge_lies_in_the_hull_and_no_facet_is_idle(seed, d, whole, thinne
     f = f * [1, 1, thinness][-d:] @ np.linalg.qr(rng.normal(size=(d, d)))[0]  # the thin ones aslant
     K = sensitivity_hull(policy, f)
     assert (K.norm(policy.differences(f)) <= 1).all()
+    clear = np.abs(K.norm(f[:, None] - f) - 1) > 1e-6
+    assert (K.pairwise_contains(f, f) == K.contains(f[:, None] - f))[clear].all()
     assert K.pairwise_contains(f, f)[tuple(policy.edge_array.T)].all()
     # Vertices lie on the boundary but for the slack, which rounding asks for where K is thin.
     on_boundary = np.ones(len(K.vertices)) if K.dimension else [0]
@@ -110,14 +112,6 @@ def test_extended_volumes_are_those_of_the_hulls(seed, d, rank, whole):
         built = SensitivityHull(np.vstack([points, v]))
         assert (built.dimension, built.volume) == (dimension, pytest.approx(volume, rel=1e-9))
         assert K.extended(v).volume == pytest.approx(built.volume)
-
-
-@pytest.mark.parametrize("d", [2, 5])
-def test_few_half_spaces_settle_pairs_as_all_do(d):
-    policy, f = random_policy(np.random.default_rng(d), 40, d, density=0.05)
-    K = sensitivity_hull(policy, f)
-    assert d < 5 or len(K.halfspaces) > 64  # a few of them are tried first
-    assert (K.pairwise_contains(f, f[:7]) == K.contains(f[:, None] - f[:7])).all()
 
 
 @pytest.mark.parametrize("seed", range(12))

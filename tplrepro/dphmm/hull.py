@@ -26,8 +26,6 @@ from tplrepro.validation import FrozenArrays, as_numbers, check_horizon, check_l
 FLAT = 2.0**-46
 #: Corners of a polygon closer to each other, or to a line, are told apart by rounding only.
 ROUNDING = 1e-12
-#: Half-spaces that pairs of points are tested with first, and numbers that the test of the others holds.
-SCREENS, ENTRIES = 32, 1_000_000
 #: From this dimension on, hulls grow in Qhull instead of being built anew for each vector.
 MANY_FACETS = 4
 #: Vectors longer than so many spanning ones make a body thin in their coordinates.
@@ -99,24 +97,13 @@ class SensitivityHull(FrozenArrays):
         return self.norm(vectors) <= 1
 
     def pairwise_contains(self, left: ArrayLike, right: ArrayLike) -> np.ndarray:
-        """Whether f_i - f_j lies in K for rows f_i of `left` (a, d) and f_j of `right` (b, d), (a, b).
-
-        A few half-spaces exclude most pairs; no differences of vectors are needed for them.
-        """
+        """Whether f_i - f_j lies in K for rows f_i of `left` (a, d) and f_j of `right` (b, d), (a, b)."""
         rows, columns = (as_vectors(points, self.ambient_dimension) for points in (left, right))
-        centre = columns[:1]  # coordinates about a nearby point: far from 0 they would lose digits
-        near_rows, near_columns = rows - centre, columns - centre
-        few = self.halfspaces[:: max(1, len(self.halfspaces) // SCREENS)]
-        inside = cdist(near_rows @ few.T, near_columns @ few.T, "chebyshev") <= 1
+        rows, columns = rows - columns[:1], columns - columns[:1]  # far from 0 coordinates would lose digits
+        inside = cdist(rows @ self.halfspaces.T, columns @ self.halfspaces.T, "chebyshev") <= 1
         if self.dimension < self.ambient_dimension:
             flat = np.eye(self.ambient_dimension) - self.basis @ self.basis.T
-            heights = cdist(near_rows @ flat, near_columns @ flat)
-            inside &= heights <= self.tolerance + FLAT * cdist(near_rows, near_columns)
-        if len(few) < len(self.halfspaces):
-            undecided = np.argwhere(inside)
-            for pairs in np.array_split(undecided, 1 + len(undecided) * len(self.halfspaces) // ENTRIES):
-                i, j = pairs.T
-                inside[i, j] = self.contains(rows[i] - columns[j])
+            inside &= cdist(rows @ flat, columns @ flat) <= self.tolerance + FLAT * cdist(rows, columns)
         return inside
 
     def extended(self, vector: ArrayLike) -> "SensitivityHull":
