@@ -10,7 +10,6 @@ reported.
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -31,8 +30,6 @@ GAP = 1e-9
 NEGLIGIBLE = 1e-18
 #: Symbols that can occur, up to which a function of distances is written out.
 FEW = 250
-#: Memory for the last responses under an array of distances, and how many are kept under a function.
-RECENT_BYTES, RECENT_GENERATED = 32_000_000, 16
 
 
 class OptimalResponse(BeliefMechanism):
@@ -60,18 +57,9 @@ class OptimalResponse(BeliefMechanism):
     def __init__(self, epsilon: float, distance: Distance = "hamming"):
         super().__init__(epsilon)
         self.distance: Any = distance
-        solve: Callable[[np.ndarray, Any, float], Response]
-        if callable(distance):
-            solve, size = _function_response, RECENT_GENERATED
-        else:
+        if not callable(distance):
             table = frozen(check_distance(distance, None))
             self.distance = distance if isinstance(distance, str) else table
-            solve, size = _distance_response, max(1, RECENT_BYTES // table.nbytes)
-        # Many users start from the same belief and see the same outputs.
-        self._recent = lru_cache(size)(lambda belief: solve(np.frombuffer(belief), self.distance, self.epsilon))
-
-    def __reduce__(self):
-        return type(self), (self.epsilon, self.distance)
 
     def response(self, belief: ArrayLike) -> Response:
         table = self.distance if isinstance(self.distance, np.ndarray) else None
@@ -81,7 +69,8 @@ class OptimalResponse(BeliefMechanism):
         if isinstance(self.distance, str):
             return hamming_response(beta, self.epsilon)
         with one_blas_thread():
-            return self._recent(beta.tobytes())
+            solve = _function_response if callable(self.distance) else _distance_response
+            return solve(beta, self.distance, self.epsilon)
 
 
 def _function_response(belief: np.ndarray, distance: Callable[..., np.ndarray], epsilon: float) -> Response:

@@ -140,10 +140,6 @@ class Belief(FrozenArrays):
         logs = log_probabilities(self.weights) if self.log_weights is None else self.log_weights
         return self._of_logs(condition(logs, log_probabilities(mask))[0])
 
-    def unobserved(self) -> "Belief":
-        """The belief about the next symbol where no output is taken into account."""
-        return self._after(np.ones_like(self.weights))
-
     def _after(self, likelihood: np.ndarray) -> "Belief":
         posterior = self.weights * likelihood
         smallest = _smallest(self.weights) * _smallest(likelihood) * self.chain.steps[2]
@@ -253,7 +249,11 @@ def _releases(
         leakage = response.leakage if is_bounded else np.inf
         yield ReleasedSymbol(symbol, output, float(leakage), float(changed), likelihood)
         if used.uses_previous:  # there is no single matrix, so the adversary follows the chain alone
-            belief, previous, is_bounded = belief.unobserved(), {"previous": symbol}, used.same_supports
+            belief, previous, is_bounded = (
+                belief.given(np.ones(chain.n_symbols)),
+                {"previous": symbol},
+                used.same_supports,
+            )
         else:
             belief = belief.given(likelihood)
 
