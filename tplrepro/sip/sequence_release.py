@@ -249,11 +249,8 @@ def _releases(
         leakage = response.leakage if is_bounded else np.inf
         yield ReleasedSymbol(symbol, output, float(leakage), float(changed), likelihood)
         if used.uses_previous:  # there is no single matrix, so the adversary follows the chain alone
-            belief, previous, is_bounded = (
-                belief.given(np.ones(chain.n_symbols)),
-                {"previous": symbol},
-                used.same_supports,
-            )
+            belief = belief.given(np.ones(chain.n_symbols))
+            previous, is_bounded = {"previous": symbol}, used.same_supports
         else:
             belief = belief.given(likelihood)
 
