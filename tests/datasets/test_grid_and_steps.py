@@ -87,10 +87,6 @@ def test_cells_and_points_are_checked():
         BEIJING.cell([1.0, 2.0], [1.0])
 
 
-def test_grids_compare_by_box_and_size():
-    assert BEIJING == Grid(tuple(BEIJING_3RD_RING), 0.34) != Grid(BEIJING_3RD_RING, 0.5)
-
-
 def stepwise(reports, step, max_gap, outside=-1):
     """Ask at each step where a user is: the latest report at or before, not older than max_gap; integers only."""
     result = []
@@ -153,17 +149,6 @@ def test_no_reports_give_no_sequences_and_years_of_silence_cost_nothing():
     frame = pd.DataFrame({"user": 0, "time": pd.to_datetime(["1990-01-01", "2020-01-01"], utc=True), "cell": [1, 2]})
     assert fixed_steps(frame, "1s", "10s").lengths.tolist() == [11, 1]
     assert len(fixed_steps(frame[:0], "1min", "5min")) == len(observed_sequences(frame[:0])) == 0
-
-
-def test_zones_and_units_of_time_change_nothing():
-    times = pd.to_datetime(["2009-01-01 00:00:30", "2009-01-01 00:03:10"], utc=True)
-    frames = [
-        pd.DataFrame({"user": 0, "time": t, "cell": [1, 2]})
-        for t in (times, times.tz_convert("Asia/Shanghai"), times.as_unit("ns"), times.tz_localize(None))
-    ]
-    results = [fixed_steps(f, "1min", "1h") for f in frames]
-    assert all((r.values == results[0].values).all() for r in results)
-    assert results[0].lengths.tolist() == [4]
 
 
 def test_users_may_have_several_columns_and_states_may_be_strings():

@@ -1,7 +1,6 @@
 """Anybody's files: what is read against a plain loop over the rows, whatever the format, and what each error says."""
 
 import gzip
-import re
 
 import numpy as np
 import pandas as pd
@@ -73,7 +72,9 @@ def test_instants_order_observations_and_the_clock_there_cuts_steps():
     ]
     text = pd.DataFrame({"user": 1, "time": times, "state": ["b", "a", "c", "d"]})
     instants = pd.to_datetime(text["time"], format="ISO8601", utc=True)
-    for frame in (text, text.assign(time=instants.dt.tz_convert("Europe/Berlin"))):
+    berlin = instants.dt.tz_convert("Europe/Berlin")
+    for times in (text["time"], berlin, berlin.astype("timestamp[us, tz=Europe/Berlin][pyarrow]")):
+        frame = text.assign(time=times)
         assert listed(read_sequences(frame)) == [(1, ["a", "b", "c", "d"])]
         assert listed(read_sequences(frame, step="1D")) == [(1, ["c", "d"])]
     assert listed(read_sequences(text.assign(time=instants), step="1D")) == [(1, ["d"])]
@@ -118,8 +119,6 @@ def test_a_user_in_two_states_at_one_time_is_an_error_until_one_is_chosen(tmp_pa
         ("rows", ["home", "work", "bar", "home"]),
     ):
         assert listed(read_sequences(path, same_time=choice)) == [("ada", days), ("bob", ["bar"])]
-    with pytest.raises(ValueError, match="same_time must be one of 'first', 'last', 'rows', found 'both'"):
-        read_sequences(path, same_time="both")
 
 
 def test_equal_rows_count_once():
@@ -148,80 +147,6 @@ def test_epochs_in_other_units_are_not_taken_for_seconds(unit, many):
     assert listed(read_sequences(frame)) == expected  # only the order counts
 
 
-def test_spmf(tmp_path):
-    path = tmp_path / "clicks.txt"
-    path.write_text("1 -1 3 -1 1 -1 -2\n3 -1 -2\n")
-    assert listed(read_sequences(path)) == [(0, [1, 3, 1]), (1, [3])]
-    path.write_text("@CONVERTED_FROM_TEXT\n@ITEM=1=home page\n@ITEM=3=news\n1 -1 3 -1 1 -1 -2\n3 -1 -2\n")
-    assert listed(read_sequences(path)) == [(0, ["home page", "news", "home page"]), (1, ["news"])]
-    for text, where in (
-        ("1 -1 2 -1 -2\n1 2 -1 -2\n", "line 2: .* found '1 2 -1 -2'"),
-        ("1 -1 -2\n1 -1", "line 2: .* found '1 -1'"),
-    ):
-        path.write_text(text)
-        with pytest.raises(DataFormatError, match=where):
-            read_sequences(path)
-
-
-@pytest.mark.parametrize(
-    ("change", "options", "message"),
-    [
-        ({}, {"user": "usr"}, "one column of user 'usr', found 'who', 'day', 'place'.*; name it by user="),
-        ({}, {"state": None}, ""),
-        ({"place": "site"}, {"state": None}, "one column of state, found 'who', 'day', 'site'.*; name it by state="),
-        ({}, {"cell_km": 1.0}, "states must be a column or the cells of positions, found state='place', cell_km=1.0"),
-        ({}, {"step": "1D", "time": None}, ""),
-        ({"day": "z"}, {"step": "1D", "time": None}, "there must be times, found none for step='1D'"),
-    ],
-)
-def test_wrong_columns_are_named(tmp_path, change, options, message):
-    frame = FRAME.rename(columns=change)
-    for data in (frame, write(tmp_path / "visits.csv", frame, "csv")):
-        if message:
-            with pytest.raises(ValueError, match=message):
-                read_sequences(data, **NAMES | options)
-        else:
-            read_sequences(data, **NAMES | options)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "line 1: there must be a table in UTF-8, found an empty file; unpack or export it again"),
-        ("user,time,state\r1,1,a\r", "line 1: lines must end in LF or CRLF, found a CR alone"),
-        ("user,time,state\n", "there must be observations, found no row in "),
-        (
-            "user,time,state\n1,1,a\n1,2\n",
-            "line 3: expected as many fields as in line 1, .*, found '1,2'; mend the line",
-        ),
-        ("user,time,state\n1,1,a\n,2,b\n", "user must not be empty, found nothing in line 3 of .*visits.csv; drop it"),
-        ("user,time,state\n1,1,a\n1,,b\n", "time must not be empty, found nothing in line 3 of .*visits.csv; drop it"),
-        (
-            "user,time,state\n1,1,a\n1,2.1.2024 10:00,b\n",
-            "times must all be numbers, or in the format ISO8601, .*found '1' in line 2",
-        ),
-        (
-            "user,time,state\n1,2024-01-01T10:00Z,a\n1,2024-01-02T10:00,b\n",
-            "all with an offset from UTC or all without, found '2024-01-02T10:00' in line 3",
-        ),
-    ],
-)
-def test_what_is_wrong_with_a_file_is_said(tmp_path, text, message):
-    path = tmp_path / "visits.csv"
-    path.write_text(text, newline="")
-    with pytest.raises(ValueError, match=re.compile(message, re.S)):
-        read_sequences(path)
-
-
-def test_times_as_given(tmp_path):
-    path = tmp_path / "visits.csv"
-    path.write_text("user,time,state\n1,02.01.2024 10:00,b\n1,01.02.2024 10:00,c\n1,03.01.2024 10:00,a\n")
-    assert listed(read_sequences(path, time_format="%d.%m.%Y %H:%M")) == [(1, ["b", "a", "c"])]
-    with_zone = path.read_text().replace(":00,", ":00 +0100,")
-    path.write_text(with_zone)
-    assert listed(read_sequences(path, time_format="%d.%m.%Y %H:%M %z")) == [(1, ["b", "a", "c"])]
-
-
 NANOSECONDS = pd.to_datetime([1_000_002, 1_000_001], unit="ns")
 TEXTS = [f"2024-01-01T10:00:00.00000000{k}" for k in (2, 1)]
 LATER_FIRST = [
@@ -244,13 +169,6 @@ def test_times_order_observations_exactly(tmp_path, times):
     frame = pd.DataFrame({"user": 1, "time": times, "state": ["b", "a"]})
     for data in (frame, write(tmp_path / "a.csv", frame, "csv"), write(tmp_path / "a.parquet", frame, "parquet")):
         assert listed(read_sequences(data)) == [(1, ["a", "b"])]
-
-
-def test_the_local_clock_of_arrow_times_cuts_steps():
-    times = pd.Series(["2024-03-31T23:30+02:00", "2024-04-01T00:30+02:00"])
-    berlin = pd.to_datetime(times, utc=True).astype("timestamp[us, tz=Europe/Berlin][pyarrow]")
-    frame = pd.DataFrame({"user": 1, "time": berlin, "state": ["c", "d"]})
-    assert listed(read_sequences(frame, step="1D")) == [(1, ["c", "d"])]
 
 
 BIG = 2**53  # floats hold BIG + 2, not BIG + 1

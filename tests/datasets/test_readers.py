@@ -5,18 +5,13 @@ Blocks of lines, and the search for malformed ones, are tested against plain lin
 
 import gzip
 import io
-import subprocess
-import sys
 import warnings
 import zipfile
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from experiments.datasets.geolife import HEADER
 from tplrepro.datasets import gaze, geolife, gowalla, grid, kosarak
@@ -190,14 +185,6 @@ def test_lines_out_of_order_are_sorted_and_repeated_times_counted_across_blocks(
         assert frame.attrs["skipped"] == ({"duplicate time": repeated} if repeated else {})
 
 
-@pytest.mark.parametrize("name", ["geolife", "gowalla"])
-def test_swapped_columns_are_suspected(tmp_path, name):
-    one = FORMATS[name]
-    swapped = [point("116.4", "39.9")] * 3 if name == "geolife" else [visit("-118.2", "34.1")] * 3
-    with pytest.raises(DataFormatError, match=rf"{one.file}, line {one.line(0)}: 3 of 3 points .* the columns may be"):
-        one.load(one.path(tmp_path, swapped))
-
-
 @pytest.mark.parametrize(
     ("name", "lines", "box", "users", "outside"),
     [
@@ -280,6 +267,8 @@ WRONG = [
         "must be one column of x 'x', found 't', 'x', 'y', 'x' in a .*; name it by time=",
     ),
     ("gaze", "plain.csv", b"t,x,y\n0,1,2\n", "the file's name must tell user and recording"),
+    ("geolife", None, HEADER + 3 * (point("116.4", "39.9") + b"\n"), "line 7: 3 of 3 points .* the columns may be"),
+    ("gowalla", None, 3 * (visit("-118.2", "34.1") + b"\n"), "line 1: 3 of 3 points .* the columns may be swapped"),
 ]
 
 
@@ -355,24 +344,6 @@ def test_gaze_columns_and_units_are_the_callers_and_edges_and_marks_no_defects(t
         gaze.fetch()
 
 
-TEXT = st.lists(st.binary(max_size=12).map(lambda b: b.replace(b"\n", b"").replace(b"\r", b"")), max_size=30)
-
-
-@given(TEXT, st.integers(1, 40), st.booleans(), st.booleans())
-@settings(max_examples=60)
-def test_blocks_join_to_the_file(tmp_path_factory, lines, size, compressed, ended):
-    data = b"\n".join(lines) + (b"\n" if ended else b"")
-    path = tmp_path_factory.mktemp("blocks") / "lines"
-    path.write_bytes(gzip.compress(data) if compressed else data)
-    if data.startswith(b"\x1f\x8b") and not compressed:
-        return
-    blocks = [block for block, _ in line_blocks(path, size)]
-    assert b"".join(blocks) == data
-    assert all(block.endswith(b"\n") for block in blocks[:-1])
-    lines = np.cumsum([1, *(block.count(b"\n") for block in blocks)])
-    assert [first_line for _, first_line in line_blocks(path, size)] == lines[:-1].tolist()
-
-
 GZIP = gzip.compress(b"".join(b"%d\t%d\n" % (i, i * i) for i in range(1000)), mtime=0)
 HALF = len(GZIP) // 2
 
@@ -400,8 +371,3 @@ def test_dropped_rows_are_placed_at_their_lines(tmp_path):
     assert frame.attrs["skipped"] == {"missing field": 1, "position (0, 0)": 2, "coordinates out of range": 1}
     places = {reason: int(place.rpartition(" ")[2]) for reason, place in frame.attrs["skipped_examples"].items()}
     assert places == {"missing field": 7, "position (0, 0)": 4, "coordinates out of range": 3}
-
-
-def test_importing_the_package_loads_no_pandas():
-    code = "import sys, tplrepro.datasets; sys.exit(any(m in sys.modules for m in ('pandas', 'pyarrow', 'pooch')))"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -136,6 +136,40 @@ FILES = {
         {"time": "start", "until": "end"},
         "before the next one, found one until .* in line 2 of",
     ),
+    "wrong user": (text(CSV), {"user": "usr"}, "one column of user 'usr', found 'user', 'time', .*; name it by user="),
+    "no state": (text(CSV.replace("state", "site")), {}, "one column of state, found .*, 'site'.*; name it by state="),
+    "state and cells": (text(CSV), {"state": "state", "cell_km": 1.0}, "a column or the cells of positions, found "),
+    "no times": (text(CSV.replace("time", "z")), {"step": "1D"}, "there must be times, found none for step='1D'"),
+    "empty": (text(""), {}, "line 1: there must be a table in UTF-8, found an empty file; unpack or export it again"),
+    "bare CR": (text(CSV.replace("\n", "\r")), {}, "line 1: lines must end in LF or CRLF, found a CR alone"),
+    "header": (text("user,time,state\n"), {}, "there must be observations, found no row in "),
+    "two fields": (text(CSV + "1,2\n"), {}, "line 7: expected as many fields as in line 1, .*, found '1,2'; mend the"),
+    "empty user": (text(CSV + ",9,b\n"), {}, "user must not be empty, found nothing in line 7 of .*data; drop it"),
+    "empty time": (text(CSV + "a,,b\n"), {}, "time must not be empty, found nothing in line 7 of .*data; drop it"),
+    "mixed times": (
+        text(CSV + "a,2.1.2024,b\n"),
+        {},
+        "times must all be numbers, .*ISO8601, .*found '1' in line 2",
+    ),
+    "mixed offsets": (
+        text("user,time,state\n1,2024-01-01T10:00Z,a\n1,2024-01-02T10:00,b\n"),
+        {},
+        "all with an offset from UTC or all without, found '2024-01-02T10:00' in line 3",
+    ),
+    "offsets": (
+        text(DAYS.replace("08.2022;", "08.2022 10:00 +0100;")),
+        {"time": "date", "time_format": "%d.%m.%Y %H:%M %z"},
+        [("a", ["bar", "home"])],
+    ),
+    "same time": (text(CSV), {"same_time": "both"}, "same_time must be one of 'first', 'last', 'rows', found 'both'"),
+    "SPMF": (text("1 -1 3 -1 1 -1 -2\n3 -1 -2\n"), {}, [(0, [1, 3, 1]), (1, [3])]),
+    "SPMF, named": (
+        text("@CONVERTED_FROM_TEXT\n@ITEM=1=home page\n@ITEM=3=news\n1 -1 3 -1 1 -1 -2\n3 -1 -2\n"),
+        {},
+        [(0, ["home page", "news", "home page"]), (1, ["news"])],
+    ),
+    "SPMF, sets": (text("1 -1 2 -1 -2\n1 2 -1 -2\n"), {}, "line 2: .* found '1 2 -1 -2'; split sets of several items"),
+    "SPMF, cut": (text("1 -1 -2\n1 -1"), {}, "line 2: .* found '1 -1'; .* check that the file is whole"),
     "two columns": (
         text(DAYS),
         {"time": "date+clock", "time_format": "%d.%m.%Y %H:%M"},
@@ -170,12 +204,6 @@ def test_the_first_try_works_or_the_error_names_the_remedy(tmp_path, name):
         found = read_sequences(path, **arguments)
         sequences = [found.labels[own].tolist() for own in found]
         assert sorted(zip(found.users.tolist(), sequences, strict=True)) == sorted(expected)
-
-
-def test_bins_of_equal_shares():
-    states = np.random.default_rng(0).random(1000)
-    found = read_sequences(pd.DataFrame({"user": 1, "time": range(1000), "state": states}), bins=5)
-    assert np.bincount(found.values).tolist() == [200] * 5
 
 
 @pytest.mark.parametrize("options", [{}, {"state": "mon..wed"}, {"time": "date+clock"}])
