@@ -13,9 +13,9 @@ from tplrepro.files import write_whole
 
 USED, WRONG, WITHHELD = 0, 2, 3
 #: Options that go to the reader of files, and to `tpl.report` beside --alpha and --horizon, with their types.
-COLUMNS: dict[str, type] = {"cell_km": float, "bins": int}
-COLUMNS |= dict.fromkeys(("user", "time", "state", "latitude", "longitude", "step", "max_gap", "time_format"), str)
-COLUMNS |= dict.fromkeys(("time_unit", "same_time", "until", "binning"), str)
+COLUMNS: dict[str, type] = dict.fromkeys(("user", "time", "state", "latitude", "longitude", "cell_km", "step"), str)
+COLUMNS |= dict.fromkeys(("max_gap", "time_format", "time_unit", "same_time", "until", "bins", "binning"), str)
+COLUMNS |= {"cell_km": float, "bins": int}
 NUMBERS: dict[str, type] = {"draws": int, "against": str}
 NUMBERS |= dict.fromkeys(("epsilon", "delta", "sensitivity", "smoothing", "confidence", "count"), float)
 
