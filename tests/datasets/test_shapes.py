@@ -242,16 +242,6 @@ class TestManyBlocks:
                 assert self.contents(found) == expected
                 assert type(found.values) is kind
 
-    def test_the_line_of_a_time_that_is_unlike_those_of_earlier_blocks(self, tmp_path, monkeypatch, frame):
-        path, numbers = tmp_path / "data.csv", [str(number) for number in range(1000)]
-        frame.assign(time=numbers + ["2024-01-01"] * 1000).to_csv(path, index=False)
-        monkeypatch.setattr(reading.line_blocks, "__defaults__", (700,))
-        with pytest.raises(ValueError, match="times must all be numbers, .* in line") as error:
-            read_sequences(path)
-        value, line = re.search(r"found '(.*)' in line (\d+) of", str(error.value)).groups()
-        assert int(line) > 900
-        assert path.read_text().splitlines()[int(line) - 1].split(",")[1] == value
-
     def test_the_line_of_a_time_that_is_unlike_those_of_earlier_files(self, tmp_path, frame):
         frame.assign(time=range(2000)).to_csv(tmp_path / "a.csv", index=False)
         frame.assign(time="2024-01-01").to_csv(tmp_path / "b.csv", index=False)
