@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import tomllib
 
-import jsonschema
 import nbformat
 import psutil
 import pytest
@@ -154,43 +153,31 @@ def test_gallery_shows_every_entry_and_the_readme_is_short_prints_what_it_says_a
     assert script.stat().st_mode & 0o111
 
 
-def mapping(required, optional, **properties):
-    """The schema of a mapping that holds these keys alone."""
-    keys = [*required.split(), *optional.split()]
-    return {"type": "object", "required": required.split(), "propertyNames": {"enum": keys}, "properties": properties}
+# Fields of the Citation File Format 1.2.0 that are used here. Validators on the package index pin an old jsonschema,
+# which Jupyter cannot use.
+FIELDS = "cff-version message title authors type version date-released repository-code url license abstract keywords"
+FIELDS += " references doi"
+OF_REFERENCE = "type title authors year doi identifiers journal collection-title volume number issue start end"
+DOI = r"10\.\d{4,9}(\.\d+)?/[A-Za-z0-9:/_;\-\.\(\)\[\]\\]+"
 
 
-def some(schema):
-    return {"type": "array", "items": schema, "minItems": 1, "uniqueItems": True}
-
-
-# The part of the Citation File Format 1.2.0 that is used here, written from its guide. Validators on the package
-# index pin a version of jsonschema that Jupyter cannot use.
-PERSON = mapping("family-names given-names", "name-particle orcid")
-FACTS = {
-    "cff-version": {"const": "1.2.0"},
-    "authors": some({"anyOf": [PERSON, mapping("name", "")]}),
-    "doi": {"type": "string", "pattern": r"^10\.\d{4,9}(\.\d+)?/[A-Za-z0-9:/_;\-\.\(\)\[\]\\]+$"},
-    "identifiers": some(mapping("type value", "description", type={"enum": ["doi", "url", "swh", "other"]})),
-    "title": {"type": "string", "minLength": 1},
-    "year": {"type": "integer", "minimum": 1900},
-    "type": {"enum": ["article", "conference-paper", "unpublished", "report", "software", "dataset"]},
-}
-PLACE = "year doi identifiers journal collection-title volume number issue start end"
-ADDRESS = {"type": "string", "pattern": "^https://"}
-CITATION = mapping(
-    "cff-version message title authors",
-    "type version date-released repository-code url license abstract keywords references doi identifiers",
-    **FACTS,
-    **{"repository-code": ADDRESS, "url": ADDRESS},
-    keywords=some({"type": "string"}),
-    references=some(mapping("type title authors", PLACE, **FACTS)),
-)
+def check_citation(citation):
+    assert citation["cff-version"] == "1.2.0"
+    assert citation.keys() <= set(FIELDS.split())
+    assert all(citation[name] for name in ("message", "title", "authors"))
+    for work in (citation, *citation["references"]):
+        assert re.fullmatch(DOI, work.get("doi", "10.1000/1"))
+        for author in work["authors"]:
+            person = {"family-names", "given-names", "name-particle", "orcid"}
+            assert author.keys() == {"name"} or {"family-names", "given-names"} <= author.keys() <= person
+    for reference in citation["references"]:
+        assert {"type", "title", "authors"} <= reference.keys() <= set(OF_REFERENCE.split())
+        assert reference["type"] in ("article", "conference-paper", "unpublished", "report")
 
 
 def test_citation_file_is_valid_names_the_five_papers_and_has_the_version_and_licence_of_the_package():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    jsonschema.validate(citation, CITATION)
+    check_citation(citation)
     assert PROJECT["version"] == tplrepro.__version__ == str(citation["version"])
     assert PROJECT["license"] == citation["license"] == "Apache-2.0"
     dated = re.search(r"^## \[(.*?)\](?:, not yet released| - (\S+))$", (ROOT / "CHANGELOG.md").read_text(), re.M)
@@ -201,11 +188,8 @@ def test_citation_file_is_valid_names_the_five_papers_and_has_the_version_and_li
     for name in ("date-released", "repository-code", "url", "doi"):
         assert re.search(rf"^(# )?{name}: ", filled, re.M)
         filled = filled.replace(f"# {name}: ", f"{name}: ")
-    jsonschema.validate(yaml.safe_load(filled), CITATION)
+    check_citation(yaml.safe_load(filled))
     assert "Apache License" in (ROOT / "LICENSE").read_text()
     # An archive that reads .zenodo.json would ignore CITATION.cff.
     assert not (ROOT / ".zenodo.json").exists()
     assert [reference["year"] for reference in citation["references"]] == [2019, 2017, 2023, 2022, 2016]
-    del citation["authors"]
-    with pytest.raises(jsonschema.ValidationError, match="'authors' is a required property"):
-        jsonschema.validate(citation, CITATION)
