@@ -56,29 +56,32 @@ def test_likelihood_of_batches_is_the_sum_over_hidden_sequences():
     assert classifier.predict([[0, 2]], [told], symbols)[0] == classifier.users[int(np.argmax(found))]
 
 
+def smoothed_by_definition(chain, told, reads):
+    """The probabilities of what `reads` says of the symbols (T,), summed over all sequences of contexts."""
+    matrix, expected = chain.toarray(), 0.0
+    for path in itertools.product(range(chain.symbols.size), repeat=len(told)):
+        x = chain.symbols[list(path)]
+        weight = chain.start[path[0]] * np.prod([matrix[a, b] for a, b in itertools.pairwise(path)])
+        for k, likelihood in enumerate(told):
+            weight *= likelihood[x[k]] if likelihood.ndim == 1 else likelihood[x[k - 1], x[k]]
+        expected = expected + weight * reads(x)
+    return expected / expected[0].sum()
+
+
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("temporal", [False, True])
 def test_smoothed_symbols_are_the_sum_over_all_sequences(order, temporal):
-    rng, n, length = np.random.default_rng(5), 3, 4
+    rng, n = np.random.default_rng(5), 3
     recorded = [rng.integers(0, n, 40), [0, 0, 1, 1, 2, 2, 0]]
     chain = sip.chain_from_sequences(recorded, n, order, restart=0.2)
     # 0 does not follow 0, so outputs rule symbols out.
     steps = sip.chain_from_sequences([[0, 1, 0, 2, 2]], n).transition
     mechanism = sip.TemporalRandomizedResponse(0.7, steps) if temporal else sip.OptimalResponse(0.7)
     pieces = [[0, 1, 0, 2], [2, 2, 0, 1]]
-    found = sip.release_sequences(pieces, mechanism, chain, rng=rng, keep_likelihoods=True)
-    matrix = chain.toarray()
-    for told, smoothed in zip(
-        found.likelihoods, identification.smoothed_symbols(chain, found.likelihoods), strict=True
-    ):
-        expected = np.zeros((length, n))
-        for path in itertools.product(range(chain.symbols.size), repeat=length):
-            x = chain.symbols[list(path)]
-            weight = chain.start[path[0]] * np.prod([matrix[a, b] for a, b in itertools.pairwise(path)])
-            for k in range(length):
-                weight *= told[k][x[k]] if told[k].ndim == 1 else told[k][x[k - 1], x[k]]
-            expected[range(length), x] += weight
-        assert smoothed == pytest.approx(expected / expected[0].sum(), rel=1e-9, abs=1e-12)
+    likelihoods = sip.release_sequences(pieces, mechanism, chain, rng=rng, keep_likelihoods=True).likelihoods
+    for told, smoothed in zip(likelihoods, identification.smoothed_symbols(chain, likelihoods), strict=True):
+        expected = smoothed_by_definition(chain, told, lambda x: np.eye(n)[x])
+        assert smoothed == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
 def test_smoothed_symbols_of_batches_that_occur_at_order_2():
@@ -87,14 +90,9 @@ def test_smoothed_symbols_of_batches_that_occur_at_order_2():
     chain = sip.chain_from_sequences(batches, batches.n_states, 2, restart=0.2)
     found = sip.release_sequences(list(batches)[:1], sip.OptimalResponse(0.5), chain, rng=rng, keep_likelihoods=True)
     told = found.likelihoods[0][:3]
-    expected, matrix = np.zeros((6, 2)), chain.toarray()
-    for path in itertools.product(range(chain.symbols.size), repeat=3):
-        x = chain.symbols[list(path)]
-        weight = chain.start[path[0]] * matrix[path[0], path[1]] * matrix[path[1], path[2]]
-        weight *= np.prod([told[k][x[k]] for k in range(3)])
-        expected[range(6), batches.symbols[x].ravel()] += weight
     smoothed = identification.smoothed_symbols(chain, [told], batches.symbols)
-    assert smoothed[0] == pytest.approx(expected / expected[0].sum(), rel=1e-10)
+    expected = smoothed_by_definition(chain, told, lambda x: np.eye(2)[batches.symbols[x].ravel()])
+    assert smoothed[0] == pytest.approx(expected, rel=1e-10)
 
 
 @pytest.mark.slow  # the network is compiled for each seed
