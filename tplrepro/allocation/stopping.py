@@ -9,7 +9,6 @@ monotonically, so it is enough to constrain its first and its limiting value.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
@@ -19,9 +18,8 @@ from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.temporal import SAFETY, Matrix, loss_functions
 from tplrepro.validation import FrozenArrays, check_horizon, check_level, check_probability
 
-#: Numbers K of first budgets, tried in this order; beyond the first `EACH`, some are interpolated.
-FIRST = (6, 12, 24, 48, 96, 192, 384, 768)
-EACH = 32
+FIRST = (6, 12, 24, 48, 96, 192, 384, 768)  # numbers K of first budgets, tried in this order
+EACH = 32  # beyond so many first budgets, some are interpolated
 MANY_STARTS = 96  # up to this number, SLSQP runs from all starts
 IMPROVEMENT = 1e-7  # larger numbers are not tried after two relative improvements of the error below this
 SAME = 1e-7  # first budgets above the tail's by no more than this share become part of the tail
@@ -78,8 +76,7 @@ def allocate_with_stopping(
     constant = EndlessBudgets(np.empty(0), allocate_by_upper_bound(alpha, *sides))
     if all(loss is None or loss.is_zero for loss in sides):
         return constant
-    best = constant
-    errors = [best.expected_error(p, error)]
+    best, without_improvement = constant, 0
     for count in FIRST:
         problem = Endless(alpha, *sides, p, power, count)
         knots = np.append(np.arange(min(count, EACH)), count)
@@ -89,10 +86,11 @@ def allocate_with_stopping(
         if count <= MANY_STARTS:
             starts += [problem.fit(shape, tolerance=1e-3) for shape in _shapes(problem, constant.tail, p)]
         solutions = [problem.result(problem.solve(start, knots)) for start in starts]
+        before = best.expected_error(p, error)
         best = min([best, *filter(None, solutions)], key=lambda budgets: budgets.expected_error(p, error))
-        errors.append(best.expected_error(p, error))
-        improved = [later < earlier * (1.0 - IMPROVEMENT) for earlier, later in pairwise(errors)]
-        if improved[-2:] == [False, False]:
+        improved = best.expected_error(p, error) < before * (1.0 - IMPROVEMENT)
+        without_improvement = 0 if improved else without_improvement + 1
+        if without_improvement == 2:
             break
     return best
 

@@ -99,7 +99,7 @@ def _augmented(sequences: Any, order: int, labels: Sequence | None) -> Sequences
     first = np.repeat(coded.offsets[:-1] - offsets[:-1], lengths) + np.arange(offsets[-1])
     distinct, codes = np.unique(coded.values[first[:, None] + np.arange(order)], axis=0, return_inverse=True)
     names = coded.labels.tolist() if labels is None else labels
-    tuples = [tuple(names[k] for k in row) for row in distinct.tolist()]
+    tuples = np.fromiter((tuple(names[k] for k in row) for row in distinct.tolist()), object, len(distinct))
     return Sequences(codes.reshape(-1), offsets, tuples, coded.users)
 
 
