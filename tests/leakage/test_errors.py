@@ -84,7 +84,6 @@ CASES = [
     (lambda: of_users({"a": [0, 9]}, n_states=3), "unknown state 9"),
     (lambda: of_users(smoothing=-1.0), "smoothing must be .*found -1"),
     (lambda: of_users(prior_weight=0.0), "prior_weight must be.*found 0; pass None"),
-    (lambda: of_users(sides=("sideways",)), "'backward', 'forward' or both, found .*'sideways'"),
     (lambda: of_users(batch_size=0), "batch_size must be at least 1"),
     # the linear programme
     (lambda: linear_program.loss(FIG_3, 1, solver="CPLEX"), "'CBC', 'HiGHS', 'highspy', found 'CPLEX'"),

@@ -117,7 +117,6 @@ def account():
         (lambda: account().delta([1, 2]), r"epsilon must be one number, found shape \(2,\)"),
         (lambda: tpl.population_leakage({"a": [0, 1]}, [0.5], n_jobs=0), "n_jobs must be .* found 0"),
         (lambda: tpl.population_leakage({"a": [0, 1]}, [0.5], smoothing=1e308), "smoothing must be .* found 1e"),
-        (lambda: tpl.population_leakage({"a": [0, 1]}, [0.5], sides=5), "sides must name .* found 5"),
         (lambda: tpl.gaussian_series_limit(np.eye(3), 1.0, 1.0), "needs a LinearGaussianSeries, found ndarray"),
         (lambda: tpl.endless_series_noise(1.0, np.eye(3), 1.0), "needs a LinearGaussianSeries, found ndarray"),
         (lambda: PROFILE.profile_at(1.0), "t must be a whole number, found 1.0"),

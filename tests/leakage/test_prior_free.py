@@ -145,9 +145,6 @@ def test_it_takes_the_place_of_a_matrix_everywhere(rng):
     ):
         largest = tpl.temporal_privacy_leakage(budgets, loss, loss).tpl.max()
         assert 0.9 < largest <= 1.0
-    walks = {"ann": [0, 0, 0, 1, 1, 0, 0], "bob": [0, 1, 0, 1, 0, 1]}
-    users = tpl.population_leakage(walks, [0.5] * 3, prior_free=True)
-    assert (users.tpl >= tpl.population_leakage(walks, [0.5] * 3).tpl).all()
 
 
 def test_profiles_hold_for_any_weights(rng):

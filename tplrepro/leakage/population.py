@@ -1,9 +1,9 @@
 """Leakages of many users, one transition matrix each (section 3.5 of [1]: leakage is personal; the worst user
 counts).
 
-Each user's matrix is shrunk towards that of all users (`markov.shrinkage`). Users with equally few states are
-computed many at a time. With 20 states this takes 0.15 ms per user; 0.39 ms with a loss function object for
-each user, and 1.27 ms with objects for the matrices, too.
+Each user's matrix is shrunk towards that of all users (`markov.shrinkage`). Users with few states are computed
+many at a time. With 20 states this takes 0.15 ms per user; 0.39 ms with a loss function object for each user,
+and 1.27 ms with objects for the matrices, too.
 
 Batches of users run through joblib, with any of its backends: processes by default,
 ``joblib.parallel_config(backend="dask")`` for a cluster. Results do not depend on the backend or the batches.
@@ -24,13 +24,12 @@ from numpy.typing import ArrayLike
 
 from tplrepro.files import write_whole
 from tplrepro.leakage.loss_function import PrivacyLossFunction
-from tplrepro.leakage.prior_free import PriorFreeLoss
 from tplrepro.leakage.temporal import accumulate_steps, temporal_privacy_leakage
 from tplrepro.markov.sequences import BLOCK, Sequences, as_sequences, count_transitions
 from tplrepro.markov.shrinkage import pooled_matrix, sparse_user_matrix, user_matrices
 from tplrepro.markov.transition import SPARSE_FROM, TransitionMatrix
 from tplrepro.progress import progress_bar
-from tplrepro.validation import FrozenArrays, as_numbers, check_budgets, check_horizon, check_smoothing
+from tplrepro.validation import FrozenArrays, check_budgets, check_horizon, check_smoothing
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -80,10 +79,6 @@ class PopulationLeakage(FrozenArrays):
         index = MultiIndex.from_product([self.users, range(self.epsilons.size)], names=["user", "time"])
         return DataFrame({name: getattr(self, name).ravel() for name in ("bpl", "fpl", "tpl")}, index=index)
 
-    def quantile(self, q: ArrayLike) -> np.ndarray:
-        """Quantiles over users of the TPL at each time: (T,) for one q in [0, 1], (len(q), T) for several."""
-        return np.quantile(self.tpl, as_numbers(q, "quantiles must be numbers", "give shares of the users"), axis=0)
-
 
 def population_leakage(
     sequences_by_user: Any,
@@ -93,9 +88,6 @@ def population_leakage(
     n_states: int | None = None,
     smoothing: float = 1.0,
     prior_weight: float | None = 1.0,
-    sides: tuple[str, ...] = SIDES,
-    prior_free: bool = False,
-    visited_only: bool = False,
     n_jobs: int | None = None,
     batch_size: int = BATCH,
     folder: str | PathLike | None = None,
@@ -110,9 +102,6 @@ def population_leakage(
     n_states : as in `as_sequences`
     smoothing : float >= 0, added to every count of the pooled matrix (without pooling: of each user's)
     prior_weight : the weight > 0 of a pooled row in pseudo-transitions; None: no pooling
-    sides : which of "backward", "forward" the adversary knows
-    prior_free : against any prior and any evidence about other times, by `PriorFreeLoss`
-    visited_only : leave out, for each user, the states where she never was: the adversary knows her places
     n_jobs, batch_size : the number of joblib workers, and of users in each task
     folder : where to keep and find finished batches, Parquet files with the columns user, time, bpl and fpl
     progress : show a progress bar
@@ -138,21 +127,18 @@ def population_leakage(
         raise ValueError("prior_weight must be finite and above 0, found 0; pass None for no pooling")
     if n_jobs is not None and (not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0):
         raise ValueError(f"n_jobs must be a whole number but 0, found {n_jobs!r}; give 1, or -1 for all processors")
-    if not isinstance(sides, (list, tuple)) or not sides or any(side not in SIDES for side in sides):
-        raise ValueError(f"sides must name 'backward', 'forward' or both, found {sides!r}; give a tuple of them")
     users, first, data = _by_user(_of_users(sequences_by_user, n_states))
     observed = np.diff(data.offsets[first])
     if not observed.all():
         user = users[int(np.argmin(observed))]
         raise ValueError(f"each user needs an observed state, found none for user {user!r}; leave her out")
-    pooled: dict[str, TransitionMatrix | None] = dict.fromkeys(sides)
+    pooled: dict[str, TransitionMatrix | None] = dict.fromkeys(SIDES)
     if prior_weight is not None:
         counts, _ = count_transitions(data)
-        pooled = {side: pooled_matrix(counts.T if side == "backward" else counts, smoothing) for side in sides}
+        pooled = {side: pooled_matrix(counts.T if side == "backward" else counts, smoothing) for side in SIDES}
     if folder is not None:
         Path(folder).mkdir(parents=True, exist_ok=True)
-    loss = PriorFreeLoss if prior_free else PrivacyLossFunction
-    options = data.n_states, budgets, pooled, smoothing, prior_weight, visited_only, loss
+    options = data.n_states, budgets, pooled, smoothing, prior_weight
     bpl, fpl = (np.empty((len(users), budgets.size)) for _ in SIDES)
     starts = range(0, len(users), batch_size)
     tasks = (delayed(_leakages_of_batch)(_batch(data, first, k, k + batch_size), folder, options) for k in starts)
@@ -200,7 +186,7 @@ def loss_of_all_users(
         stop = min(start + BATCH, max(most, start + 1), first.size - 1)
         _, of_user, offsets, values = _batch(data, first, start, stop)
         part = Sequences(values, offsets, np.arange(data.n_states), np.arange(offsets.size - 1))
-        for _, matrices in user_matrices(of_user, part, pooled, smoothing, prior_weight, False):
+        for _, matrices in user_matrices(of_user, part, pooled, smoothing, prior_weight):
             for side, rows in matrices.items():
                 hulls[side].append(hull_of_several(rows))
     backward, forward = (
@@ -283,24 +269,21 @@ def _leakages_of_users(
     pooled: dict,
     smoothing: float,
     weight: float | None,
-    visited_only: bool,
-    loss: type[PrivacyLossFunction],
 ) -> np.ndarray:
     """BPL and FPL of each user of a batch, (2, B, T)."""
     users, first, offsets, values = batch
     sequences = Sequences(values, offsets, np.arange(n), np.arange(offsets.size - 1))
     leakages = np.tile(budgets, (2, len(users), 1))
-    if n >= SPARSE_FROM and not visited_only:
+    if n >= SPARSE_FROM:
         for u, user in enumerate(users):
             of_user = sequences.select(np.arange(first[u], first[u + 1]))
-            known = {
-                side: loss(_about(user, sparse_user_matrix, of_user, side, prior, smoothing, weight))
-                for side, prior in pooled.items()
-            }
-            result = temporal_privacy_leakage(budgets, known.get("backward"), known.get("forward"))
+            matrices = [
+                _about(user, sparse_user_matrix, of_user, side, pooled[side], smoothing, weight) for side in SIDES
+            ]
+            result = temporal_privacy_leakage(budgets, *matrices)
             leakages[:, u] = result.bpl, result.fpl
         return leakages
-    for members, matrices in user_matrices(first, sequences, pooled, smoothing, weight, visited_only):
+    for members, matrices in user_matrices(first, sequences, pooled, smoothing, weight):
         for side, rows in matrices.items():
             missing = np.isnan(rows).any(axis=(1, 2))
             if missing.any():
@@ -309,20 +292,20 @@ def _leakages_of_users(
                     "without a step from it; give smoothing > 0 or a prior_weight"
                 )
             if side == "backward":
-                leakages[0, members] = _leakages_along(rows, budgets, loss)
+                leakages[0, members] = _leakages_along(rows, budgets)
             else:
-                leakages[1, members] = _leakages_along(rows, budgets[::-1], loss)[:, ::-1]
+                leakages[1, members] = _leakages_along(rows, budgets[::-1])[:, ::-1]
     return leakages
 
 
-def _leakages_along(matrices: np.ndarray, budgets: np.ndarray, loss: type[PrivacyLossFunction]) -> np.ndarray:
+def _leakages_along(matrices: np.ndarray, budgets: np.ndarray) -> np.ndarray:
     """Leakages (M, T) of the recursion along budgets (T,) with the loss of each of M matrices (M, n, n)."""
     from tplrepro.leakage.envelope import SMALL, leakages_of_small  # Numba loads on first use
 
     leakages = np.full((len(matrices), budgets.size), np.nan)
-    if matrices.shape[1] <= SMALL and loss is PrivacyLossFunction:
+    if matrices.shape[1] <= SMALL:
         leakages = leakages_of_small(matrices, budgets)  # NaN where numbers are out of its range
     for k in np.flatnonzero(np.isnan(leakages[:, 0])):
-        steps = [loss(TransitionMatrix(matrices[k]))] * (budgets.size - 1)
+        steps = [PrivacyLossFunction(TransitionMatrix(matrices[k]))] * (budgets.size - 1)
         leakages[k] = accumulate_steps(steps, budgets)
     return leakages
