@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import sys
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -36,14 +36,11 @@ def test_compensated_sums_are_right_to_the_last_bits(terms):
 
 
 def test_no_kernel_is_compiled_twice():
-    matrices = [tpl.TransitionMatrix.random(n, rng=np.random.default_rng(1)) for n in (2, 60)]
-    matrices += [tpl.smoothed(matrices[1], 1e8), tpl.TransitionMatrix(np.asfortranarray(matrices[1]))]
-    walk = np.random.default_rng(0).integers(0, 300, 3000)
-    sparse = tpl.TransitionMatrix.from_sequences([walk], n_states=300, smoothing=0.01, sparse=True)
-    for P in (*matrices, copy.deepcopy(matrices[1]), sparse):
+    dense = tpl.TransitionMatrix.random(60, rng=np.random.default_rng(1))
+    for P in (dense, tpl.TransitionMatrix(np.asfortranarray(dense)), copy.deepcopy(dense)):
         tpl.PrivacyLossFunction(P)
         tpl.privacy_loss(P, 1.0)
-    envelope.leakages_of_small(np.stack([matrices[0]]), np.ones(3))
+    envelope.compile_kernels()
     compiled = {name: f.compiled.signatures for name, f in vars(kernels).items() if isinstance(f, kernels.Kernel)}
     assert len(compiled) > 25
     for name, signatures in compiled.items():
@@ -146,23 +143,6 @@ def test_all_kernels_can_be_compiled_at_once():
     called = {name for name in called if isinstance(getattr(kernels, name), kernels.Kernel)} | {"ascend"}
     assert called <= set(done.stdout.split())
     assert len(called) > 15
-
-
-def test_a_change_to_the_kernels_compiles_them_anew(tmp_path):
-    # `add` is called from kernels that do not change themselves; they are compiled anew as it lies in the same file.
-    source = Path(kernels.__file__).read_text(encoding="utf-8")
-    target = tmp_path / "changed_kernels.py"
-    code = "import numpy as np, changed_kernels; print(changed_kernels.point_at.compiled(np.eye(2), 0, 1, 2, 0.0)[1])"
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(tmp_path)}
-    run = partial(subprocess.run, [sys.executable, "-B", "-c", code], env=environment, capture_output=True, check=True)
-    target.write_text(source, encoding="utf-8")
-    before = target.stat().st_mtime_ns
-    assert float(run().stdout) == 1.0
-    assert target.stat().st_mtime_ns == before  # imports leave the files alone
-    changed = source.replace("new = total + term\n", "new = total + 2.0 * term\n")
-    assert changed != source
-    target.write_text(changed, encoding="utf-8")
-    assert float(run().stdout) == 2.0
 
 
 @cache

@@ -219,14 +219,8 @@ def test_trivial_matrices():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_slopes_are_those_of_differences_and_arrays_give_what_scalars_give(kind):
+def test_arrays_give_what_scalars_give(kind):
     rng = np.random.default_rng([1, KINDS.index(kind)])
-    L = tpl.PrivacyLossFunction(random_matrix(rng, kind, 4))
-    for alpha in 10.0 ** rng.uniform(-2, 1.5, 20):
-        step = 1e-5 * alpha
-        if np.abs(L.breakpoints - alpha).min(initial=np.inf) > step:
-            difference = (L.at(alpha + step) - L.at(alpha - step)) / (2 * step)
-            assert L.slope_at(alpha) == pytest.approx(difference, rel=1e-6, abs=1e-9)
     for P in (random_matrix(rng, kind, 9), np.eye(3), np.full((2, 2), 0.5), 10.0 ** rng.uniform(-300, 0, (5, 5))):
         L = tpl.PrivacyLossFunction(P / np.sum(P, axis=1, keepdims=True))
         alphas = np.concatenate([[0.0, *ALPHAS], L.breakpoints, 10.0 ** rng.uniform(-3, 3, 300)])

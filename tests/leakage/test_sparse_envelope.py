@@ -9,8 +9,8 @@ import scipy.sparse
 import tplrepro as tpl
 from tests.oracles import loss_mpmath
 from tplrepro.leakage.envelope import kernels
-from tplrepro.leakage.envelope.kernels import may_exceed_each, sums_of_largest
-from tplrepro.leakage.envelope.sparse import GROUP, _Search, group_rows, lowest, sparse_rows
+from tplrepro.leakage.envelope.kernels import may_exceed_each
+from tplrepro.leakage.envelope.sparse import GROUP, _Search
 
 ALPHAS = np.array([1e-200, *np.geomspace(1e-9, 600.0, 60), 1e5])
 
@@ -61,34 +61,6 @@ def test_disjoint_supports_are_found_in_any_order_of_rows(order):
     P = tpl.TransitionMatrix(stored, background=background)
     for matrix in (P, P.toarray()):
         assert tpl.PrivacyLossFunction(matrix).is_identity
-
-
-def test_sums_of_largest_entries():
-    stored = scipy.sparse.csr_array([[0.5, 0.3, 0.0], [0.0, 0.1, 0.0], [0, 0, 0.2]])
-    P = tpl.TransitionMatrix(stored, background=[0.2, 0.45, 0.4])
-    low = lowest(P.probabilities, P.background)
-    top, size = sums_of_largest(sparse_rows(P.probabilities, P.background, low))
-    # In the second row the background, above the stored entry, comes first.
-    np.testing.assert_allclose(top, [0.5, 0.8, 1.0, 0.9, 1.0, 0.8, 1.0])
-    assert size.tolist() == [1, 2, 3, 2, 3, 2, 3]
-    assert low.tolist() == [0.2, 0.1, 0.2]
-
-
-@pytest.mark.parametrize("kind", ["smoothed", "any background"])
-def test_groups_bound_their_members(kind):
-    rng = np.random.default_rng(15)
-    P = random_sparse_matrix(rng, kind, 30)
-    dense = P.toarray()
-    low = lowest(P.probabilities, P.background)
-    assert (low == dense.min(axis=1)).all()
-    groups = group_rows(P.probabilities, low, 4)
-    for g in range(8):
-        own = slice(groups.start[g], groups.start[g + 1])
-        row = np.full(30, groups.background[g])
-        row[groups.column[own]] = groups.value[own]
-        assert (row <= dense[4 * g : 4 * g + 4].min(axis=0)).all()
-        assert groups.low[g] == row.min()
-        assert (np.diff(groups.value[own]) <= 0).all()
 
 
 # Popular pages have many successors: the pairs that the bound does not dismiss, in several groups.
