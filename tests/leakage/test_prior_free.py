@@ -55,7 +55,7 @@ def check_against_weights(rng, draws):
 
 
 def test_no_weights_exceed_the_closed_form_and_two_columns_attain_it(rng):
-    for _ in range(100):
+    for _ in range(300):
         check_against_weights(rng, 3)
 
     def negative(logs, P, alpha):
@@ -65,12 +65,6 @@ def test_no_weights_exceed_the_closed_form_and_two_columns_attain_it(rng):
     starts = [3 * np.eye(len(P))[k] + 3 * np.eye(len(P))[m] for k, m in combinations(range(len(P)), 2)]
     found = [minimize(negative, x, (P, alpha), method="Nelder-Mead", options={"maxiter": 4000}).fun for x in starts]
     assert -min(found) == pytest.approx(loss, rel=1e-3)
-
-
-@pytest.mark.slow
-def test_no_weights_exceed_the_closed_form_of_ten_thousand_matrices(rng):
-    for _ in range(10_000):
-        check_against_weights(rng, 5)
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(1e-8, 300))
@@ -207,13 +201,6 @@ def test_no_output_of_a_chain_with_evidence_leaks_more(rng):
     assert sum(check_enumerated(rng, k % 2) for k in range(60)) > 10_000
 
 
-@pytest.mark.slow
-def test_no_output_of_a_million_cases_with_evidence_leaks_more(rng):
-    compared, k = 0, 0
-    while compared < 10**6:
-        compared, k = compared + check_enumerated(rng, k % 2), k + 1
-
-
 def test_without_evidence_the_conditional_matrices_are_those_of_bayes_rule(rng):
     P, initial = tpl.TransitionMatrix(random_rows(rng, 3), states=["a", "b", "c"]), np.array([0.2, 0.3, 0.5])
     chain = tpl.condition_on(P, initial, np.ones((3, 3)))
@@ -236,17 +223,17 @@ def test_an_anchor_may_raise_a_leakage():
     assert anchored == [1.311, 1.418, 1.382, 0.5]
 
 
-@pytest.mark.parametrize(
-    ("evidence", "error", "message"),
-    [
-        (np.ones((2, 3)), ValueError, "evidence must have shape .T, 2., found .2, 3."),
-        ([[1, 1], [1, -1]], ValueError, "evidence must not be negative, found -1 in row 1, column 1"),
-        ([[1, 1], [0, 0]], ImpossibleOutputError, "an output must have positive probability"),
-        ([[1j, 1], [0, 0]], ValueError, "evidence must be probabilities, found"),
-    ],
-)
-def test_wrong_evidence_is_refused(evidence, error, message):
-    with pytest.raises(error, match=message):
+WRONG_EVIDENCE = {
+    "evidence must have shape .T, 2., found .2, 3.": np.ones((2, 3)),
+    "evidence must not be negative, found -1 in row 1, column 1": [[1, 1], [1, -1]],
+    "an output must have positive probability": [[1, 1], [0, 0]],
+    "evidence must be probabilities, found": [[1j, 1], [0, 0]],
+}
+
+
+@pytest.mark.parametrize(("message", "evidence"), WRONG_EVIDENCE.items())
+def test_wrong_evidence_is_refused(message, evidence):
+    with pytest.raises((ValueError, ImpossibleOutputError), match=message):
         tpl.condition_on([[0.8, 0.2], [0.1, 0.9]], [0.5, 0.5], evidence)
 
 

@@ -39,8 +39,6 @@ LANES = 8
 CHUNK = 64
 # Rows d that go through a chunk of columns together.
 GROUP = 16
-# Length of the runs of keys that are sorted by insertion, before runs are merged.
-RUN = 16
 # Rows of the array that `edges` returns.
 SLOPE, SUPPORT, D = 0, 1, 2
 # The most intervals of slopes of one pair that wait to be searched.
@@ -210,31 +208,6 @@ def best_slope(rows, i, j, size, inverse, best):
         best = slope
 
 
-@inner()
-def rising_order(keys, size):
-    """The order in which the first `size` keys rise, stable. NumPy's own sorting takes ten times as long to compile."""
-    order, merged = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
-    for at in range(size):  # runs of RUN by insertion
-        k = at
-        while k % RUN > 0 and keys[order[k - 1]] > keys[at]:
-            order[k] = order[k - 1]
-            k -= 1
-        order[k] = at
-    run = RUN
-    while run < size:
-        for start in range(0, size, 2 * run):
-            a, middle = start, min(start + run, size)
-            b, stop = middle, min(middle + run, size)
-            for k in range(start, stop):
-                of_first = b == stop or (a < middle and keys[order[a]] <= keys[order[b]])
-                merged[k] = order[a] if of_first else order[b]
-                a += of_first
-                b += not of_first
-        order, merged = merged, order
-        run *= 2
-    return order
-
-
 @kernel()
 def prefix_points(rows, i, j, size):
     """All vertices of one pair: columns with q_k > d_k in order of falling q_k/d_k, summed up (Theorem 8 of [1])."""
@@ -248,7 +221,7 @@ def prefix_points(rows, i, j, size):
             m += 1
         else:
             rest, rest_lost = add(rest, rest_lost, rows[i, k])
-    order = rising_order(ratio, m)
+    order = np.argsort(ratio[:m], kind="mergesort")  # stable
     points = np.empty((m, 5))
     d_sum = d_lost = gap_sum = gap_lost = 0.0
     for at in range(m):
@@ -319,15 +292,8 @@ def hull_in_order(points):
 def add_pair(points, new):
     """The hull of the hull `points` and of the points `new` of one pair."""
     # The hull's points come with falling d, those of a pair with rising d.
-    a, b = points.shape[0] - 1, 0
-    merged = np.empty((points.shape[0] + new.shape[0], 5))
-    for m in range(merged.shape[0]):
-        of_hull = b == new.shape[0] or (a >= 0 and points[a, 0] <= new[b, 0])
-        for c in range(5):
-            merged[m, c] = points[a, c] if of_hull else new[b, c]
-        a -= of_hull
-        b += not of_hull
-    return hull_in_order(merged)
+    merged = np.concatenate((points[::-1], new))
+    return hull_in_order(merged[np.argsort(merged[:, 0].copy(), kind="mergesort")])
 
 
 @inner()
@@ -753,7 +719,7 @@ def falling(start, value):
         size = start[i + 1] - start[i]
         for k in range(size):
             keys[k] = -value[start[i] + k]
-        of_row = rising_order(keys, size)
+        of_row = np.argsort(keys[:size], kind="mergesort")
         for k in range(size):
             order[start[i] + k] = start[i] + of_row[k]
     return order
