@@ -5,25 +5,11 @@ and sets S of columns, where f = (q u + 1) / (d u + 1) and q, d stand for the ro
 baseline of the runtime figures and a second opinion in the tests; `tplrepro.PrivacyLossFunction` computes the
 same function faster.
 
-docs/errata.md lists every difference from the printed text, with the test that shows it. The main ones:
-
-- f is evaluated as 1 + x with the excess x = (q - d) u / (d u + 1), scaled by e^-alpha, and log f as
-  log1p(x): nothing overflows above alpha = 709, and no digits are lost for small alpha.
-- Algorithm 1 clears its flag in every pass, compares (q_j - d_j) / d_j with x instead of q_j / d_j with f,
-  and rejects an update that would lower x. As printed, it understates the leakage from alpha of about 36 on.
-- Algorithm 2, line 11, is log((q_i - d_i) / (qArr_i d_i - dArr_i q_i) + 1); the "+ 1" is missing in print.
-  Algorithm 3, line 5, has the denominator dArr_k (e^alpha - 1) + 1.
-- Algorithm 4 calls Algorithm 3 and compares with a tolerance relative to x, where the printed one tests two
-  floats for equality and often never ends.
-- Algorithm 5 takes the first right end at or above alpha, and raises ValueError outside [a_1, a_m].
-- Algorithms 3 to 6 also accept identical rows, for which L = 0 and the supremum is epsilon.
-- Theorem 11, second case, needs epsilon strictly below log(1/q). Eq. (39) has wrong signs; the equation
-  solved is d F^2 + (1 - d - q e^epsilon) F - e^epsilon (1 - q) = 0, for F - 1, in conjugate form where the
-  root cancels.
-
-Accuracy against 60-digit arithmetic: Algorithm 1 within a few ulp for every finite alpha. Algorithms 3 and 5
-read rounded sums from tables, which costs about 1e-16 divided by the largest total variation distance between
-two rows.
+docs/errata.md lists every difference from the printed text, with the test that shows it. f is evaluated as
+1 + x with the excess x = (q - d) u / (d u + 1), scaled by e^-alpha, and log f as log1p(x): nothing overflows
+above alpha = 709, and no digits are lost for small alpha. Algorithm 1 is then within a few ulp for every finite
+alpha. Algorithms 3 and 5 read rounded sums from tables, which costs about 1e-16 divided by the largest total
+variation distance between two rows.
 """
 
 from itertools import groupby
@@ -50,15 +36,10 @@ TOLERANCE = 8 * np.finfo(float).eps  # of Algorithm 4, relative, on the excess f
 def algorithm_1(P: ArrayLike, alpha: float, epsilon: float = 0.0) -> float:
     """BPL or FPL at one time point by Algorithm 1 of [1]: L(alpha) + epsilon.
 
-    All pairs of a block of rows q with every row d are solved at once, in O(n^2) memory. One pass removes
-    every column that violates Inequality (22), as section 4.2 of [1] allows. `alpha` is the previous BPL or
-    the next FPL, `epsilon` the budget of the release itself, in nats.
-
-    ValueError if `P` (n, n) is not a transition matrix, or `alpha` or `epsilon` is not finite and at least 0.
-
-    Examples
-    --------
-    The second point of the middle line of Fig. 3(a) of [1], log(0.8 (e^0.1 - 1) + 1) + 0.1:
+    O(n^2) memory. One pass removes every column that violates Inequality (22), as section 4.2 of [1] allows.
+    `alpha` is the previous BPL or the next FPL, `epsilon` the budget of the release itself, in nats. ValueError
+    if `P` (n, n) is not a transition matrix, or `alpha` or `epsilon` is not finite and at least 0. The second
+    point of the middle line of Fig. 3(a) of [1], log(0.8 (e^0.1 - 1) + 1) + 0.1:
 
     >>> round(algorithm_1([[0.8, 0.2], [0.0, 1.0]], 0.1, epsilon=0.1), 6)
     0.180784
@@ -172,12 +153,7 @@ def algorithm_4(P_or_tables: ArrayLike | PrecomputedTables, a_1: float, a_m: flo
     """Generate the privacy loss function on [a_1, a_m] by Algorithm 4 of [1].
 
     From a transition matrix (n, n), or the output of `algorithm_2` for it; ValueError unless 0 < a_1 <= a_m
-    <= 700. A stack of intervals replaces the recursion, and both halves share the result of Algorithm 3 at an
-    intersection.
-
-    Examples
-    --------
-    The bold line of Fig. 4 of [1], whose two pieces meet at the pentagram, alpha = log(13/3):
+    <= 700. The bold line of Fig. 4 of [1], whose two pieces meet at the pentagram, alpha = log(13/3):
 
     >>> L = algorithm_4([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [0.5, 0.3, 0.2]], 1e-6, 10)
     >>> L.qArr, L.dArr, L.aArr.round(4)
@@ -216,8 +192,6 @@ def algorithm_5(alpha: ArrayLike, piecewise: PiecewiseFunction, epsilon: float =
 
     Each alpha is 0 or within the domain [a_1, a_m], else ValueError; `epsilon` as in `algorithm_1`.
 
-    Examples
-    --------
     >>> L = algorithm_4([[0.8, 0.2], [0.0, 1.0]], 1e-6, 10)
     >>> round(algorithm_5(0.1, L, epsilon=0.1), 6)
     0.180784
@@ -241,11 +215,7 @@ def algorithm_6(epsilon: float, tables: PrecomputedTables) -> tuple[float, float
     """Supremum over time of BPL or FPL by Algorithm 6 of [1], with the coefficients q and d that give it.
 
     In nats, inf where the leakage grows without limit; q and d are 0 where all rows are identical. ValueError
-    unless `epsilon`, the budget of each time point, is finite and positive.
-
-    Examples
-    --------
-    The matrix of Fig. 5(d) of [1]:
+    unless `epsilon`, the budget of each time point, is finite and positive. The matrix of Fig. 5(d) of [1]:
 
     >>> supremum, q, d = algorithm_6(0.23, algorithm_2([[0.8, 0.2], [0.1, 0.9]]))
     >>> round(supremum, 6), round(q, 6), round(d, 6)
@@ -330,15 +300,7 @@ def _intersection(first: tuple[float, float], last: tuple[float, float]) -> floa
 
 
 def _reaches(piece: tuple[float, float], top: tuple[float, float], alpha: float) -> bool:
-    """Whether `piece` is as high as `top` at `alpha`, up to rounding.
-
-    The relative gap of the excess falls from `alpha` to their intersection, so the tolerance holds in between
-    as well.
-    """
-    return bool(_excess(piece, alpha) >= _excess(top, alpha) * (1 - TOLERANCE))
-
-
-def _excess(piece: tuple[float, float], alpha: float) -> float:
+    """Whether `piece` is as high as `top` at `alpha`, up to rounding; their relative gap falls to the intersection."""
     rise, floor = _factors(alpha)
-    q, d = piece
-    return (q - d) * rise / (d * rise + floor)
+    excess, excess_of_top = ((q - d) * rise / (d * rise + floor) for q, d in (piece, top))
+    return bool(excess >= excess_of_top * (1 - TOLERANCE))
