@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.dphmm.policies import F, categorical, linear_norm, random_policy
-from tplrepro.dphmm import PolicyGraph, SensitivityHull, cross_polytope, l1_sensitivity, protect, sensitivity_hull
+from tplrepro.dphmm import PolicyGraph, SensitivityHull, l1_sensitivity, protect, sensitivity_hull
 from tplrepro.mechanisms.k_norm import uniform_points
 
 
@@ -87,16 +87,6 @@ def test_complete_graphs_by_the_corners_of_the_answers(d, flat):
     assert _as_set(short.vertices) == _as_set(long.vertices)
     on_a_line = 4e6 + np.outer(np.arange(5) * 340.0, [np.cos(0.3), np.sin(0.3)])  # rounding is not a dimension
     assert sensitivity_hull(PolicyGraph.complete(5), on_a_line).dimension == 1
-
-
-@pytest.mark.parametrize("d", [1, 2, 3])
-def test_cross_polytope(d):
-    K = cross_polytope(d, 2.5)
-    v = np.random.default_rng(d).normal(size=(5, d))
-    assert K.norm(v) == pytest.approx(np.abs(v).sum(axis=1) / 2.5)
-    assert K.volume == pytest.approx((2 * 2.5) ** d / [1, 1, 2, 6][d])
-    # E u_i^2 of a uniform point of the l1 ball: 2 r^2 / ((d + 1)(d + 2)).
-    assert K.second_moment() == pytest.approx(2 * 2.5**2 / ((d + 1) * (d + 2)) * np.eye(d), abs=1e-12)
 
 
 @given(st.integers(0, 100_000), st.integers(1, 3), st.integers(0, 3), st.booleans())

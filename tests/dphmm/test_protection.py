@@ -26,9 +26,8 @@ def test_algorithm_4_as_published_agrees_and_so_does_linear_programming(seed, d,
             assert counts[i] == sum(linear_norm(policy, f, f[j] - f[i]) <= 1 + 1e-7 for j in policy.possible)
 
 
-def test_counting_a_few_states_in_blocks_and_far_away():
+def test_counting_a_few_states_and_far_away():
     policy, f = random_policy(np.random.default_rng(4), 30, 2, whole=True)
-    assert dphmm.degree_of_protection(dphmm.PolicyGraph.complete(30), f).tolist() == [30] * 30
     whole = dphmm.degree_of_protection(policy, f)
     assert dphmm.degree_of_protection(policy, f * 0.34 + [4e5, 4.4e6]).tolist() == whole.tolist()
     few = np.isin(np.arange(30), [4, 9])

@@ -29,14 +29,6 @@ def test_events_are_ordered_by_time(log):
     assert TransitionSystem.from_log(log.drop(columns="time:timestamp")).states == TransitionSystem.from_log(log).states
 
 
-def test_a_case_that_stays_in_a_state_counts_once_or_each_time():
-    for counting, stays, leaves, visits in (("cases", 1 / 2, 1 / 2, 2), ("occurrences", 8 / 9, 1 / 9, 9)):
-        system = by_last_activity("a" * 9 + "b", counting=counting)
-        assert labelled(system.forward, system, ("a",)) == {("a",): stays, ("b",): leaves}
-        assert labelled(system.backward, system, ("a",)) == {("▶",): leaves, ("a",): stays}
-        assert system.visits.tolist() == [1, visits, 1, 1]
-
-
 def by_exhaustion(log, window, direction, abstraction):
     """The case of each time that a transition is taken, from the definition."""
     cases = defaultdict(list)
