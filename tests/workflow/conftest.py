@@ -72,11 +72,10 @@ class SmallRepository:
     def running(self, *options):
         """A batch in a process group of its own, which writes to `output` and is killed at the end."""
         command = [sys.executable, "-m", "workflow.batch", "--jobs", "2", *options]
+        # A shell's background jobs, which these tests may be, ignore interrupts.
+        settings = {"start_new_session": True, "preexec_fn": partial(signal.signal, signal.SIGINT, signal.SIG_DFL)}
         with open(self.output, "w") as output:
-            options = {"stdout": output, "stderr": output, "start_new_session": True}
-            # A shell's background jobs, which these tests may be, ignore interrupts.
-            heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-            batch = subprocess.Popen(command, cwd=self.root, preexec_fn=heard, **options)
+            batch = subprocess.Popen(command, cwd=self.root, stdout=output, stderr=output, **settings)
         try:
             yield batch
         finally:
