@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.lazy import extra
+from tplrepro.validation import check_codes
 
 CHUNK = 1 << 20
 MOST_CELLS = np.iinfo(np.int32).max
@@ -66,8 +67,7 @@ class Grid:
     units of `cell_km`. The last row and column may extend beyond the box; -1 means outside.
 
     `box` is (south, north, west, east) in degrees of WGS 84, `cell_km` the side of a cell in kilometres.
-    Raises ValueError for an invalid box, a size that is not positive, a box with a distortion above 1 %, and
-    grids of more than 2**31 - 1 cells.
+    Raises ValueError for an invalid box or size, a distortion above 1 %, and more than 2**31 - 1 cells.
 
     >>> grid = Grid((39.86, 39.97, 116.27, 116.49), 0.34)
     >>> grid.n_rows, grid.n_columns, grid.n_cells
@@ -149,17 +149,10 @@ class Grid:
 
     def centre(self, cells: ArrayLike) -> np.ndarray:
         """Centres of cells (m,), as (m, 2) km east and north of the grid's south-west corner."""
-        row, column = np.divmod(self._checked(cells), self.n_columns)
+        row, column = np.divmod(check_codes(cells, self.n_cells, "cells"), self.n_columns)
         return (np.stack([column, row], axis=-1) + 0.5) * self.cell_km
 
     def labels(self, cells: ArrayLike) -> list[str]:
         """Short names of cells (m,): their row and column."""
-        row, column = np.divmod(self._checked(cells), self.n_columns)
+        row, column = np.divmod(check_codes(cells, self.n_cells, "cells"), self.n_columns)
         return [f"r{r}c{c}" for r, c in zip(row.tolist(), column.tolist(), strict=True)]
-
-    def _checked(self, cells: ArrayLike) -> np.ndarray:
-        cells = np.asarray(cells)
-        if cells.size and not (cells.dtype.kind in "iu" and 0 <= cells.min() <= cells.max() < self.n_cells):
-            found = f"{cells.min()} to {cells.max()} as {cells.dtype}; drop the points outside, marked -1, first"
-            raise ValueError(f"cells must be integers from 0 to {self.n_cells - 1}, found {found}")
-        return cells
