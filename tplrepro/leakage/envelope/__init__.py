@@ -25,8 +25,8 @@ from scipy.sparse import csr_array
 
 from tplrepro.leakage.envelope import dense, kernels, sparse
 from tplrepro.leakage.envelope.dense import SMALL
-from tplrepro.markov.generators import smoothed
 from tplrepro.markov.transition import TransitionMatrix
+from tplrepro.validation import frozen
 
 __all__ = ["SMALL", "best_pair", "compile_kernels", "hull_of_several", "joint_hull", "leakages_of_small"]
 
@@ -84,9 +84,7 @@ def leakages_of_small(matrices: np.ndarray, budgets: np.ndarray) -> np.ndarray:
     are nearly disjoint or numbers out of range, which needs that function.
     """
     kernels.expect(PASSES * matrices.size * matrices.shape[2] + CALL)
-    rows = np.ascontiguousarray(matrices).view()
-    rows.setflags(write=False)
-    hulls = [dense.hull_of_few(each) for each in rows]
+    hulls = [dense.hull_of_few(rows) for rows in frozen(matrices)]
     first = np.cumsum([0, *map(len, hulls)])
     return kernels.ascend_each(np.concatenate(hulls), first, np.array(budgets))
 
@@ -94,9 +92,7 @@ def leakages_of_small(matrices: np.ndarray, budgets: np.ndarray) -> np.ndarray:
 def hull_of_several(matrices: np.ndarray) -> np.ndarray:
     """The joint hull (K, 5), as of `joint_hull`, of the pairs of rows within each of M dense matrices (M, n, n)."""
     if matrices.shape[1] <= SMALL:
-        rows = np.ascontiguousarray(matrices).view()
-        rows.setflags(write=False)
-        points = np.concatenate([dense.hull_of_few(each) for each in rows])
+        points = np.concatenate([dense.hull_of_few(rows) for rows in frozen(matrices)])
         nearly_disjoint = (points[:, 0] == 0.0) & (points[:, 2] < 1e-8)
         points[nearly_disjoint, 1:3] = 1.0, 0.0  # without the exact decision of `joint_hull`, on the safe side
     else:
@@ -115,7 +111,7 @@ def compile_kernels() -> None:
     matrix = TransitionMatrix.random(60, rng=np.random.default_rng(0))
     walk = np.random.default_rng(0).integers(0, 300, 3000)
     sparse = TransitionMatrix.from_sequences([walk], n_states=300, smoothing=0.01, sparse=True)
-    for P in (matrix, smoothed(matrix, 1e8), sparse):  # with a screen, without one, and sparse
+    for P in (matrix, sparse):
         joint_hull(P)
         best_pair(P, 1.0)
     leakages_of_small(np.full((1, 2, 2), 0.5), np.ones(1))

@@ -62,7 +62,6 @@ class Kernel:
 
     def __init__(self, function: Callable, options: dict[str, Any]):
         self.function, self.options = function, options
-        self.inner = "no_cpython_wrapper" in options
 
     @cached_property
     def compiled(self):
@@ -74,7 +73,7 @@ class Kernel:
         return self.compiled._numba_type_
 
     def __call__(self, *arguments):
-        if Kernel.worth <= 0 and not self.inner:
+        if Kernel.worth <= 0:
             return self.compiled(*arguments)
         with np.errstate(all="ignore"):  # as in compiled code
             return uncompiled()[self.function.__name__](*arguments)
@@ -86,11 +85,6 @@ class Kernel:
 def kernel(**options) -> Callable[[Callable], Kernel]:
     """Decorator that makes a function a kernel; `options` of numba.njit are added to those of all kernels."""
     return lambda function: Kernel(function, options)
-
-
-def inner(**options) -> Callable[[Callable], Kernel]:
-    """A kernel that only kernels call: it is compiled without a wrapper for Python, which saves much time."""
-    return kernel(no_cpython_wrapper=True, **options)
 
 
 def expect(steps: int) -> None:
@@ -176,7 +170,7 @@ def add(total, lost, term):
     return new, (new - total) - term
 
 
-@inner(fastmath=FAST)
+@kernel(fastmath=FAST)
 def excess(rows, i, j, size, mu):
     """s(mu) = sum_k max(q_k - (1 + mu) d_k, 0)."""
     total = 0.0
@@ -197,7 +191,7 @@ def point_at(rows, i, j, size, mu):
     return d_sum, gap_sum
 
 
-@inner()
+@kernel()
 def best_slope(rows, i, j, size, inverse, best):
     """The pair's steepest tangent from (-inverse, 0) by Dinkelbach's iteration, if steeper than `best`; else `best`."""
     while True:
@@ -288,7 +282,7 @@ def hull_in_order(points):
     return stack[top:0:-1].copy()
 
 
-@inner()
+@kernel()
 def add_pair(points, new):
     """The hull of the hull `points` and of the points `new` of one pair."""
     # The hull's points come with falling d, those of a pair with rising d.
@@ -296,7 +290,7 @@ def add_pair(points, new):
     return hull_in_order(merged[np.argsort(merged[:, 0].copy(), kind="mergesort")])
 
 
-@inner()
+@kernel()
 def outside(rows, i, j, size, mu, support):
     """The accurate form of s(mu) > h(mu), used only where the fast sum exceeds h; each gap is reduced by TIE.
 
@@ -306,7 +300,7 @@ def outside(rows, i, j, size, mu, support):
     return gap_sum * (1.0 - TIE) - mu * d_sum > support
 
 
-@inner()
+@kernel()
 def sticks_out(rows, i, j, size, far, hull, pending):
     """Whether the points of the pair leave the hull, given by its `edges`.
 
@@ -369,7 +363,7 @@ def grow(points, rows, candidates, far):
 # All pairs of few dense rows: at one slope after the other, all excesses at once.
 
 
-@inner(fastmath=EXACT_ORDER)
+@kernel(fastmath=EXACT_ORDER)
 def best_at(slope, rows, columns, least, used, totals):
     """The largest excess at the slope of all pairs of rows, and its pair.
 
@@ -468,14 +462,14 @@ def rounding_error(columns, base):
     return (CHUNK // 4 + columns // CHUNK + 8) * 2.0**-24 * (1.0 + base)
 
 
-@inner()
+@kernel()
 def room_for(n):
     """For each of a group of rows d the columns in use, their levels and number; and room for sums over a chunk."""
     columns, levels = np.empty((GROUP, n), np.int64), np.empty((GROUP, n), np.float32)
     return columns, levels, np.zeros(GROUP, dtype=np.int64), np.empty(n, np.float32)
 
 
-@inner()
+@kernel()
 def use(m, n, room):
     """Begin with all columns for row m of the group."""
     columns, _, size, _ = room
@@ -484,7 +478,7 @@ def use(m, n, room):
     size[m] = n
 
 
-@inner(fastmath=FAST)
+@kernel(fastmath=FAST)
 def set_levels(rows, j, mu, largest, room, m):
     """Put (1 + mu) d for d = row j next to the columns in use, and return their sum.
 
@@ -521,7 +515,7 @@ def bound_excesses(transposed, rows, first, mu, largest, room, bounds):
                 add_maxima(transposed, m, start, min(start + CHUNK, size[m]), room, bounds)
 
 
-@inner(fastmath=EXACT_ORDER)
+@kernel(fastmath=EXACT_ORDER)
 def add_maxima(q, m, start, stop, room, totals):
     """Add to totals[m, i] the sum of max(q_k, level_k) over columns start..stop in use, for each row q = i."""
     columns, levels, _, part = room
@@ -542,7 +536,7 @@ def add_maxima(q, m, start, stop, room, totals):
         totals[m, i] += part[i]
 
 
-@inner()
+@kernel()
 def runs_under(hull, first, last, mu_a, s_a, mu_b, s_b):
     """Whether the line from (mu_a, s_a) to (mu_b, s_b) is under the support at those edges first..last before mu_b."""
     for e in range(first, last + 1):
@@ -574,7 +568,7 @@ def chain(slopes, caps, edge, far, hull, most):
     return chosen[:0]
 
 
-@inner()
+@kernel()
 def settles(screen, far, hull):
     """Whether the caps settle a row d whose excesses are 0 from slope `far` on."""
     slope, cap, edge = screen
@@ -763,7 +757,7 @@ def scatter(j, rows, work):
     return runs, stored, rows.background[j]
 
 
-@inner()
+@kernel()
 def gather(j, rows, work):
     """Take row j back in."""
     for k in range(rows.start[j], rows.start[j + 1]):
@@ -846,7 +840,7 @@ def excess_over(low, candidates, rows, top, size, slopes):
     return bounds
 
 
-@inner()
+@kernel()
 def may_exceed(bounds, rows, j, rows_d, work):
     """Numbers of the candidates q whose excess over row j of `rows_d` (scattered) may exceed the cap at some slope.
 
@@ -965,7 +959,7 @@ def steepen(first, stop, bounds, rows, work, inverse, best):
 # x_p.
 
 
-@inner()
+@kernel()
 def place(parent, upper, bounds, order, y):
     """Set y = log x, where every constraint of the tree is tight, and an order with each node after its parent."""
     y[:] = np.nan
@@ -983,7 +977,7 @@ def place(parent, upper, bounds, order, y):
             placed += 1
 
 
-@inner()
+@kernel()
 def sums_of_both_sides(values, parent, order):
     """For each node but the root, the sum of the values (n,) at and below it, and that of all others, all >= 0."""
     below, beside, passed = values.copy(), np.zeros(values.size), values.copy()
@@ -1001,7 +995,7 @@ def sums_of_both_sides(values, parent, order):
     return below, beside
 
 
-@inner()
+@kernel()
 def arc_to_cut(q, d, parent, upper, order, x):
     """The node above which a cut raises q x / d x most, -1 if none does, and that ratio."""
     gain, cost = q * x, d * x
@@ -1018,7 +1012,7 @@ def arc_to_cut(q, d, parent, upper, order, x):
     return cut, ratio
 
 
-@inner()
+@kernel()
 def clear_cut(gain, cost, parent, upper, order):
     """The cut of `arc_to_cut`, by fewer sums, where it is beyond their rounding error; and the same ratio."""
     ratio = gain.sum() / cost.sum()
@@ -1032,7 +1026,7 @@ def clear_cut(gain, cost, parent, upper, order):
     return cut, ratio
 
 
-@inner(fastmath=FAST)
+@kernel(fastmath=FAST)
 def least_sum(row, levels):
     """The least sum of two elements in the same place."""
     least = row[0] + levels[0]
@@ -1041,7 +1035,7 @@ def least_sum(row, levels):
     return least
 
 
-@inner()
+@kernel()
 def exchange(cut, parent, upper, bounds, transposed, order, y):
     """Cut the tree above a node, and join both parts by the constraint that is tight first as x changes in one.
 
@@ -1073,7 +1067,7 @@ def exchange(cut, parent, upper, bounds, transposed, order, y):
     return below
 
 
-@inner()
+@kernel()
 def proved_ratio(q, d, parent, upper, order, bounds, ratio):
     """A ratio, little above the one given, that no x exceeds: weights >= 0 of the tree's constraints prove it.
 
