@@ -148,7 +148,7 @@ CHANGED = {
     "tkde2019/fig3": [{"stay": 1.0}, {"horizon": 1}],
     "tkde2019/fig4": [{"largest_alpha": 1.0, "points": 5}],
     "tkde2019/fig5": [{"stay": 0.9}, {"leave": 0.0, "horizon": 2, "far": 1}],
-    "tkde2019/fig7": [{"epsilons": [0.5], "sizes": [5]}, {"sizes": [5], "smoothings": [1.0, 0.1], "epsilons": [2.0, 0.5]}],
+    "tkde2019/fig7": [{"epsilons": [0.5], "sizes": [5], "smoothings": [1.0, 0.1]}],
     "tkde2019/fig8": [{"level": 3.0}, {"horizon": 2}, {"horizon": 1}],
     "tkde2019/fig9": [{"horizons": [5, 1], "smoothings": [1.0, 0.1], "n": 5, "repeats": 10}],
     "tkde2019/table2": [{"stay": 1.0}, {"horizon": 1, "window": 1}],
