@@ -3,8 +3,7 @@
 Let l = log p(outputs | state 1) - log p(outputs | state 0) for all outputs up to one time. The log ratio for
 the state at the next time is log (p_11 e^l + p_10) / (p_01 e^l + p_00), and the release at that time adds a
 normal variable. This distribution on the line is analytic, so sums over a grid converge exponentially to its
-integrals: a step of a quarter of a standard deviation gives 13 digits. In contrast,
-`temporal_privacy_profile` bounds any mechanism with any number of states (docs/theory/profiles.md).
+integrals: a step of a quarter of a standard deviation gives 13 digits.
 """
 
 from collections.abc import Iterable

@@ -2,16 +2,12 @@
 
 A profile delta(e^x) is the largest hockey-stick divergence between the output distributions of any two
 values, for losses x >= 0; losses below 0 follow from both orders of a pair: delta(g) = 1 - g + g delta(1/g).
-A profile is stored on a grid of losses, always as an upper bound: it is interpolated linearly in g = e^x (it
-is convex there), truncated tails and the error of Fourier transforms count as infinite loss, and every
-operation rounds up. Independent releases compose by convolution of privacy loss distributions (Zhu, Dong,
-Wang 2022; Doroshenko et al. 2022). With eta(g) the largest hockey-stick divergence of two rows of the
-transition matrix, one step of correlation gives
-
-    delta'(g) = eta(g) delta(1 + (g - 1) / eta(g))
-
-(Balle, Barthe, Gaboardi, Geumlek 2019, Theorem 1; proof and limits in docs/theory/profiles.md). The bound on
-the loss itself becomes L(bound), with L of [1].
+It is stored on a grid of losses, always as an upper bound: it is interpolated linearly in g = e^x (it is
+convex there), truncated tails and the error of Fourier transforms count as infinite loss, and every operation
+rounds up. Independent releases compose by convolution of privacy loss distributions (Zhu, Dong, Wang 2022).
+With eta(g) the largest hockey-stick divergence of two rows of the transition matrix, one step of correlation
+gives delta'(g) = eta(g) delta(1 + (g - 1) / eta(g)) (Balle et al. 2019, Theorem 1; docs/theory/profiles.md).
+The bound on the loss itself becomes L(bound), with L of [1].
 """
 
 from collections.abc import Callable, Iterable

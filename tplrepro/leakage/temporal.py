@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 Matrix = TransitionMatrix | PrivacyLossFunction | ArrayLike
 #: The same, or one for each step; None means that the adversary does not know it.
 Correlation = Matrix | Sequence[Matrix | None] | None
-#: Relative margin below alpha: more than the rounding errors of one step of the recursion, of L and of their
-#: sum.
-SAFETY = 32 * 2.0**-52
+SAFETY = 32 * 2.0**-52  # relative margin below alpha: more than the rounding errors of one step of the recursion
 
 
 @dataclass(frozen=True)
@@ -110,10 +108,8 @@ def temporal_privacy_leakage(
 
     Parameters
     ----------
-    epsilons : array-like (T,), the budget of each release in nats, finite and > 0; or one for all, with a
-        horizon
-    backward, forward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, or a list of T - 1 of these;
-        optional
+    epsilons : array-like (T,), the budget of each release in nats, finite and > 0; or one, with a horizon
+    backward, forward : TransitionMatrix, array-like (n, n), PrivacyLossFunction, or a list of T - 1 of these
         Pr(l^{t-1} | l^t) and Pr(l^t | l^{t-1}). None: the adversary does not know that side. A list holds the
         matrix of each step between two time points, for correlations that change over time.
     horizon : int >= 1, optional; the number of releases T
@@ -174,11 +170,9 @@ def accumulate(
     last: float | None = None,
     step: Callable[[PrivacyLossFunction | None, float | None, float], float] = leakage_after,
 ) -> Iterator[float]:
-    """Leakages of releases in runs (L, epsilon, count) after the leakage `last` (None before the first
-    release).
+    """Leakages of releases in runs (L or None, epsilon, count) after the leakage `last`, None before the first.
 
-    L is None where the adversary does not know the correlation. Within a run the recursion is monotone, so it
-    reaches a fixed point in floating point, which is then repeated.
+    Within a run the recursion is monotone, so it reaches a fixed point in floating point, which is repeated.
     """
     for loss, epsilon, count in runs:
         for done in range(count):

@@ -202,19 +202,17 @@ def temporal_privacy_profile(
     Parameters
     ----------
     events : list of T releases, or a single release together with `horizon`
-        A release is a DpEvent of `dp_accounting`, an epsilon (nats) if only pure DP is known, a
-        PrivacyProfile, or None for a time point without a release; (event, count) stands for `count` time
-        points. The profile of an event compares any two values of a user at that time
-        (`tplrepro.leakage.events`).
+        A release is a DpEvent of `dp_accounting` (by the conventions of `tplrepro.leakage.events`), an
+        epsilon (nats) if only pure DP is known, a PrivacyProfile, or None for a time point without a release;
+        (event, count) stands for `count` time points.
     backward, forward : as in `temporal_privacy_leakage`
     horizon : int >= 1, optional; the number of releases T
     grid : float, the distance in nats between the losses at which profiles are stored
-        All results are upper bounds; epsilon is too large by a share of up to about (grid / s)^2 / 4, where s
-        is the standard deviation of the loss of a release. None: a 16th of the smallest total variation
-        distance of a release, from 1e-5 to 1e-3. A grid of more than 16,384 points is made twice as coarse.
-    pairs : bool
-        Keep a profile for each ordered pair of states: smaller bounds, at a cost per step that grows with n^4
-        (docs/theory/profiles.md). Needs matrices, no loss functions.
+        Epsilon is too large by a share of up to about (grid / s)^2 / 4, where s is the standard deviation of
+        the loss of a release. None: a 16th of the smallest total variation distance of a release, from 1e-5
+        to 1e-3. A grid of more than 16,384 points is made twice as coarse.
+    pairs : whether to keep a profile for each ordered pair of states, which needs matrices
+        Smaller bounds, at a cost per step that grows with n^4 (docs/theory/profiles.md).
 
     ValueError for events that are unsupported or out of range, and as in `temporal_privacy_leakage`.
 
