@@ -45,7 +45,7 @@ from tplrepro import linear_program, published
 from tplrepro.datasets import fixed_steps, geolife, gowalla, grid, kosarak, observed_sequences
 from tplrepro.leakage.envelope import compile_kernels
 from tplrepro.markov import Sequences
-from tplrepro.sip.observed import BatchDistance
+from tplrepro.sip.batches import BatchDistance
 
 ROOT = Path(__file__).resolve().parent.parent
 SECTIONS = {}

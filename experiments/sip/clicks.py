@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from experiments.sip.tops import release_tops
 from tplrepro import sip
-from tplrepro.sip.observed import Batches
+from tplrepro.sip.batches import Batches
 from tplrepro.sip.response import BeliefMechanism
 from tplrepro.sip.sequence_release import Belief, SymbolChain
 

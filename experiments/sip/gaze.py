@@ -10,7 +10,7 @@ from experiments.claims import mean_with_interval
 from experiments.sip.setups import cell_distance
 from tplrepro import sip
 from tplrepro.markov.sequences import Sequences
-from tplrepro.sip.observed import Batches
+from tplrepro.sip.batches import Batches
 from tplrepro.sip.response import BeliefMechanism
 from tplrepro.sip.sequence_release import SymbolChain
 

@@ -1,4 +1,4 @@
-"""Algorithm 2 of [3], gradient descent for batches, beside the exact optimum of `tplrepro.sip.batch`.
+"""Algorithm 2 of [3], gradient descent for batches, beside the exact optimum of `tplrepro.sip.batches`.
 
 It is kept as printed, but repaired where it leaves the simplex of each row, and with line 13 read as Eq.
 (30): s / a, not s / (a beta). An entry that has met its constraint never moves again, so that the result
@@ -9,7 +9,7 @@ batch.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.sip.batch import batch_distance
+from tplrepro.sip.batches import batch_distance
 from tplrepro.sip.response import BeliefMechanism, Response
 from tplrepro.validation import check_distribution
 

@@ -12,7 +12,7 @@
 from tplrepro.lazy import lazy_names as _lazy_names
 
 _NAMES = {
-    "batch": ("BatchResponse", "batch_belief", "batch_chain", "batch_distance"),
+    "batches": ("BatchResponse", "batch_belief", "batch_chain", "batch_distance", "observed_batches"),
     "leakage": (
         "compose",
         "instantaneous_leakage",
@@ -21,7 +21,6 @@ _NAMES = {
         "mutual_information",
         "sequence_leakage",
     ),
-    "observed": ("observed_batches",),
     "optimal": ("OptimalResponse",),
     "published": ("ConditionalRandomizedResponse", "RandomizedResponse", "TemporalRandomizedResponse"),
     "sequence_release": (
