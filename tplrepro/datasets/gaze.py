@@ -39,14 +39,7 @@ def fetch() -> Path:
     return registry.fetch("gaze")
 
 
-def load(
-    path: str | Path | None = None,
-    *,
-    time: str,
-    x: str,
-    y: str,
-    unit: str = "px",
-) -> pd.DataFrame:
+def load(path: str | Path | None = None, *, time: str, x: str, y: str, unit: str = "px") -> pd.DataFrame:
     """Read recordings into a tidy frame, one sample per row, ordered by user, recording and time.
 
     `path` is a folder of files USER_RECORDING.csv, plain or gzip-compressed, or one of them; by default the

@@ -25,7 +25,8 @@ def _may_it(report: Any) -> str:
     """May the series be published as planned?"""
     settings, leaked = report.settings, report.planned
     alpha, horizon, each = settings["alpha"], settings["horizon"], at_each_time(settings)
-    promised, series, s = counted(alpha, "nat", "g"), f"{counted(horizon, 'release')} {each}", "s" * (horizon == 1)
+    promised, series = counted(alpha, "nat", "g"), f"{counted(horizon, 'release')} {each}"
+    s = "s" if horizon == 1 else ""
     if horizon * settings["epsilon"] <= alpha:
         return f"Yes: {series} keep{s} the whole series within {promised}."
     if report.warnings:
