@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from page.noises import GAUSSIAN, LAPLACE, LIVE, Noise, grid_of, quantify
+from page.noises import LIVE, NOISES, Noise, grid_of, quantify
 from tplrepro.allocation.schemes import PENDING, SCHEMES, SLOW, Scheme, allocate
 from tplrepro.leakage.loss_function import PrivacyLossFunction, Witness
 from tplrepro.leakage.temporal import TemporalLeakage, temporal_privacy_leakage
@@ -22,7 +22,6 @@ class Inputs(FrozenArrays):
     alpha: float  # the level of alpha-DP_T to allocate, nats
     sensitivity: float = 2.0  # of the released counts, in L1
     delta: float | None = None  # of (epsilon, delta) leakage; None for pure epsilon only
-    mechanism: str = LAPLACE  # of the budgets, or PURE
     cells: int = 2  # that a user's change moves, each by an equal part of the sensitivity
 
     @property
@@ -55,13 +54,12 @@ class Analysis:
     leakage: TemporalLeakage
     sides: tuple[Side, ...]  # one for each matrix that the adversary knows
     schemes: tuple[Scheme, ...]  # in the order of `SCHEMES`
-    noises: tuple[Noise, ...] = ()  # that of the budgets and Gaussian noise at delta; none for pure epsilon
+    noises: tuple[Noise, ...] = ()  # in the order of `NOISES`; none for pure epsilon
 
     @property
     def pending(self) -> bool:
         """Whether something remains to be computed."""
-        finest = grid_of(self.inputs.epsilons, resting=True)
-        coarse = any(noise.grid > finest for noise in self.noises)
+        coarse = any(noise.grid > grid_of(self.inputs.epsilons) for noise in self.noises)
         return coarse or any(scheme.message == PENDING for scheme in self.schemes)
 
     @property
@@ -99,22 +97,21 @@ def analyse(inputs: Inputs, previous: Analysis | None = None, complete: bool = T
     """
     leakage = temporal_privacy_leakage(inputs.epsilons, *inputs.functions)
     schemes = tuple(_schemes(inputs, previous, complete))
-    return Analysis(
-        inputs, leakage, tuple(_sides(inputs, leakage)), schemes, tuple(_noises(inputs, previous, complete))
-    )
+    noises = tuple(_noises(inputs, previous, complete))
+    return Analysis(inputs, leakage, tuple(_sides(inputs, leakage)), schemes, noises)
 
 
 def _schemes(inputs: Inputs, previous: Analysis | None, complete: bool) -> Iterator[Scheme]:
-    horizon, reusable = inputs.epsilons.size, {}
-    if previous is not None:
-        old = previous.inputs
-        if (old.functions, old.alpha, old.epsilons.size) == (inputs.functions, inputs.alpha, horizon):
-            reusable = {scheme.name: scheme for scheme in previous.schemes if scheme.message != PENDING}
+    def asked(inputs: Inputs) -> tuple:
+        return inputs.alpha, inputs.functions, inputs.epsilons.size
+
+    kept = previous.schemes if previous is not None and asked(previous.inputs) == asked(inputs) else ()
+    reusable = {scheme.name: scheme for scheme in kept if scheme.message != PENDING}
     for name in SCHEMES:
         if name in reusable:
             yield reusable[name]
         elif complete or name not in SLOW:
-            yield allocate(name, inputs.alpha, inputs.functions, horizon)
+            yield allocate(name, *asked(inputs))
         else:
             yield Scheme(name, None, message=PENDING)
 
@@ -122,18 +119,18 @@ def _schemes(inputs: Inputs, previous: Analysis | None, complete: bool) -> Itera
 def _noises(inputs: Inputs, previous: Analysis | None, complete: bool) -> Iterator[Noise]:
     if inputs.delta is None:
         return
-    epsilons, grid, reusable = inputs.epsilons, np.inf, {}
-    if complete or epsilons.size <= LIVE:
-        grid = grid_of(epsilons, complete)
-    if previous is not None:
-        old = previous.inputs
-        if (old.functions, old.cells) == (inputs.functions, inputs.cells) and np.array_equal(old.epsilons, epsilons):
-            reusable = {noise.name: noise for noise in previous.noises if noise.grid <= grid}
-    for name in (inputs.mechanism, GAUSSIAN):
+
+    def asked(inputs: Inputs) -> tuple:
+        return inputs.functions, inputs.cells, inputs.epsilons.tolist()
+
+    grid = grid_of(inputs.epsilons, complete) if complete or inputs.epsilons.size <= LIVE else np.inf
+    kept = previous.noises if previous is not None and asked(previous.inputs) == asked(inputs) else ()
+    reusable = {noise.name: noise for noise in kept if noise.grid <= grid}
+    for name in NOISES:
         if name in reusable:
             yield reusable[name].at(inputs.delta)
         else:
-            yield quantify(name, epsilons, inputs.functions, inputs.delta, inputs.cells, grid)
+            yield quantify(name, inputs.epsilons, inputs.functions, inputs.delta, inputs.cells, grid)
 
 
 def _sides(inputs: Inputs, leakage: TemporalLeakage) -> Iterator[Side]:
@@ -141,8 +138,7 @@ def _sides(inputs: Inputs, leakage: TemporalLeakage) -> Iterator[Side]:
     sides = [("backward", inputs.backward, leakage.bpl), ("forward", inputs.forward, leakage.fpl[::-1])]
     known = [(name, function, series) for name, function, series in sides if function is not None]
     suprema = [float(function.supremum(budget)) for _, function, _ in known]
-    peaks = [float(series.max()) for _, _, series in known]
-    largest = max([inputs.alpha, *filter(np.isfinite, suprema), *peaks])
+    largest = max([inputs.alpha, *filter(np.isfinite, suprema), *(series.max() for *_, series in known)])
     # In steps, so that neither the curve nor its axis changes with every move of a slider.
     limit = 2.0 ** (np.ceil(2.0 * np.log2(1.05 * largest)) / 2.0)
     for (name, function, series), supremum in zip(known, suprema, strict=True):

@@ -1,4 +1,4 @@
-"""What only the browser can do: draw, read a file, start a download, and name controls for screen readers.
+"""What only the browser can do: draw, start a download, and name controls for screen readers.
 
 These small widgets keep their JavaScript and style in `static`; nothing is loaded from a network.
 """
@@ -10,42 +10,10 @@ import traitlets
 
 from page.analysis import Analysis
 from page.plots import PANELS, curves
-from page.text import MAX_BYTES, decode
 
 # Curves in the order of the panels; they are sent by number, because Jupyter splits names at blanks.
 NAMES = [curve["name"] for panel in PANELS for curve in panel["curves"]]
 STATIC = Path(__file__).parent / "static"
-
-
-class FileInput(anywidget.AnyWidget):
-    """A button that reads one file of at most `limit` bytes.
-
-    A larger file would break the connection to the kernel, so its content is not sent.
-    """
-
-    _esm = STATIC / "file_input.js"
-    label = traitlets.Unicode().tag(sync=True)  # shown before the button
-    wanted = traitlets.Unicode()  # what the file should contain, with an example
-    limit = traitlets.Int(MAX_BYTES).tag(sync=True)
-    name = traitlets.Unicode().tag(sync=True)
-    content = traitlets.Any(b"").tag(sync=True)  # a memoryview when it comes from the browser
-    size = traitlets.Int().tag(sync=True)
-    value = traitlets.Int().tag(sync=True)  # grows with each choice, even of the same file
-
-    def read(self) -> bytes:
-        """The content of the file, or ValueError."""
-        if not self.name:
-            raise ValueError(f"no file has been chosen yet; choose one with {self.wanted}")
-        if self.size > self.limit:
-            raise ValueError(
-                f"{self.name} must be at most {self.limit / 1e6:g} MB here, found {self.size / 1e6:.1f} MB; load fewer "
-                "lines, or a matrix estimated with tplrepro.TransitionMatrix.from_sequences"
-            )
-        return bytes(self.content)
-
-    def text(self) -> str:
-        """The text of the file, or ValueError."""
-        return decode(self.read(), self.name)
 
 
 class Browser(anywidget.AnyWidget):
@@ -69,17 +37,13 @@ class LivePlots(anywidget.AnyWidget):
     _esm = STATIC / "plots.js"
     panels = traitlets.List(PANELS).tag(sync=True)
 
-    def __init__(self, analysis: Analysis):
+    def __init__(self):
         super().__init__()
-        self.add_traits(**{name: traitlets.List(xy).tag(sync=True) for name, xy in self._values(analysis).items()})
+        self.add_traits(**{f"curve_{k}": traitlets.List([[], []]).tag(sync=True) for k in range(len(NAMES))})
 
     def update(self, analysis: Analysis) -> None:
         """Show another result; only the curves that changed are sent, in one message."""
-        with self.hold_sync():
-            for name, values in self._values(analysis).items():
-                setattr(self, name, values)
-
-    @staticmethod
-    def _values(analysis: Analysis) -> dict[str, list]:
         drawn = curves(analysis)
-        return {f"curve_{k}": [values.tolist() for values in drawn[name]] for k, name in enumerate(NAMES)}
+        with self.hold_sync():
+            for k, name in enumerate(NAMES):
+                setattr(self, f"curve_{k}", [values.tolist() for values in drawn[name]])

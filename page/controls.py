@@ -1,4 +1,4 @@
-"""Controls of the page: numbers that are dragged or typed, layout, and values in the page's address."""
+"""Controls of the page: numbers that are dragged or typed, files, layout, and values in the page's address."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -12,6 +12,7 @@ from page.glossary import about
 from page.text import number
 from tplrepro.validation import LARGEST
 
+MAX_BYTES = 5_000_000  # larger files would make the page slow
 # Scale -> the slider and its step.
 SCALES = {
     "linear": (ipywidgets.FloatSlider, 0.5),
@@ -23,13 +24,21 @@ SCALES = {
 class NumberControl(ipywidgets.HBox):
     """A number: an entry holds it exactly, and a slider shows the nearest value that it can.
 
-    `minimum` and `maximum` limit the slider only; `scale` is a key of `SCALES`.
+    `minimum` and `maximum` limit the slider only; the number must be greater than 0, or at least 0 if `zero`, and
+    at most `most`. `scale` is a key of `SCALES`.
     """
 
-    value = traitlets.Any()
-
-    def __init__(self, label: str, value: float, minimum: float, maximum: float, scale: str = "linear"):
-        self.label, self._scale = label, scale
+    def __init__(
+        self,
+        label: str,
+        value: float,
+        minimum: float,
+        maximum: float,
+        scale: str = "linear",
+        most: float = LARGEST,
+        zero: bool = False,
+    ):
+        self.label, self._scale, self._most, self._zero = label, scale, most, zero
         if scale == "logarithmic":
             minimum, maximum = np.log10(minimum), np.log10(maximum)
         slider, step = SCALES[scale]
@@ -42,21 +51,20 @@ class NumberControl(ipywidgets.HBox):
         self.slider.observe(self._dragged, "value")
         self.entry.observe(self._typed, "value")
         super().__init__([self.slider, self.entry])
-        traitlets.dlink((self.entry, "value"), (self, "value"), self._whole)
         self.add_class("tplr-row")
 
-    def _whole(self, value: float) -> float:
-        return int(value) if self._scale == "whole" and value.is_integer() else value
-
-    def checked(self, most: float = LARGEST) -> Any:
-        """The value; ValueError unless it is greater than 0, at most `most`, and whole if the scale is."""
-        is_whole = self._scale == "whole"
-        if not 0 < self.value <= most or (is_whole and not isinstance(self.value, int)):
-            must = "a whole number, at least 1" if is_whole else "a finite number greater than 0"
-            if most < LARGEST:
-                must += f" and at most {most:g}"
-            raise ValueError(f"{self.label} must be {must}, found {self.value:g}; move its slider, or type another one")
-        return self.value
+    @property
+    def value(self) -> Any:
+        """The number, an int if the scale is whole; ValueError if it is not allowed."""
+        value, is_whole = self.entry.value, self._scale == "whole"
+        is_positive = value > 0 or (self._zero and value == 0)
+        if not (is_positive and value <= self._most) or (is_whole and not value.is_integer()):
+            must = "a whole number" if is_whole else "a finite number"
+            must += ", at least 0" if self._zero else " greater than 0"
+            if self._most < LARGEST:
+                must += f" and at most {self._most:g}"
+            raise ValueError(f"{self.label} must be {must}, found {value:g}; move its slider, or type another one")
+        return int(value) if is_whole else value
 
     def _place(self, value: float) -> float:
         """The place of a value on the slider's scale; NaN if it has none."""
@@ -77,6 +85,31 @@ class NumberControl(ipywidgets.HBox):
         place = self._place(self.entry.value)
         if not self._agree() and not np.isnan(place):
             self.slider.value = self.entry.value if self._scale == "logarithmic" else place
+
+
+class FileInput(ipywidgets.FileUpload):
+    """A button that reads one file, and then shows its name; `wanted` says what it should contain."""
+
+    def __init__(self, wanted: str):
+        super().__init__(description="Choose a file", tooltip=f"a file with {wanted}")
+        self.wanted = wanted
+        self.observe(lambda _: self.set_trait("description", f"{self.name}; choose another"), "value")
+
+    @property
+    def name(self) -> str:
+        return self.value[0]["name"] if self.value else ""
+
+    def read(self) -> bytes:
+        """The content of the file, or ValueError."""
+        if not self.value:
+            raise ValueError(f"no file has been chosen yet; choose one with {self.wanted}")
+        content = self.value[0]["content"]
+        if len(content) > MAX_BYTES:
+            raise ValueError(
+                f"{self.name} must be at most {MAX_BYTES / 1e6:g} MB here, found {len(content) / 1e6:.1f} MB; load "
+                "fewer lines, or a matrix estimated with tplrepro.TransitionMatrix.from_sequences"
+            )
+        return bytes(content)
 
 
 def card(title: str, *widgets: ipywidgets.Widget) -> ipywidgets.VBox:
@@ -103,20 +136,19 @@ def write_query(controls: Mapping[str, Any], initial: Mapping[str, Any]) -> str:
 def read_query(query: str, controls: Mapping[str, Any]) -> list[str]:
     """Set the controls to the values of a query; returns those that the controls refuse."""
     refused = []
-    values = parse_qs(query)
-    for name, control in controls.items():
-        if name not in values:
+    for name, texts in parse_qs(query).items():
+        if name not in controls:
             continue
-        text = values[name][-1]
-        value: Any = text
+        control = controls[name]
+        value: Any = texts[-1]
         if isinstance(control.value, bool):
-            value = {"True": True, "False": False}.get(text)
+            value = {"True": True, "False": False}.get(value)
         elif isinstance(control.value, float):
-            value = number(text)
+            value = number(value)
         try:
             if value is None or (isinstance(value, float) and not np.isfinite(value)):
                 raise ValueError
             control.value = value
         except (ValueError, traitlets.TraitError):
-            refused.append(f"{name}={text}")
+            refused.append(f"{name}={texts[-1]}")
     return refused

@@ -27,14 +27,13 @@ GLOSSARY = {
 
 # Longer terms come before those that they contain.
 TERMS = re.compile(rf"\b({'|'.join(map(re.escape, sorted(GLOSSARY, key=len, reverse=True)))})\b", re.IGNORECASE)
+MEANINGS = {term.lower(): meaning for term, meaning in GLOSSARY.items()}
 
 
 def about(text: str) -> str:
     """The meaning of the first term in a text; empty if there is none."""
     match = TERMS.search(text)
-    if match is None:
-        return ""
-    return next(meaning for term, meaning in GLOSSARY.items() if term.lower() == match[0].lower())
+    return MEANINGS[match[0].lower()] if match else ""
 
 
 def explained(text: str) -> str:

@@ -7,9 +7,8 @@ may be fractions. Labels may stand in the first row, the first column or both.
 import re
 
 import numpy as np
-from scipy.sparse.csgraph import connected_components
 
-from page.text import cells_of_lines, check_most, number
+from page.text import cells_of_lines, number
 from tplrepro.datasets.table import whole_numbers
 from tplrepro.markov.generators import smoothed, strongest
 from tplrepro.markov.transition import TransitionMatrix
@@ -45,32 +44,29 @@ def example(name: str) -> tuple[TransitionMatrix, TransitionMatrix]:
     return TransitionMatrix(rows if backward_rows == SAME else backward_rows, states=states), forward
 
 
+def check_size(n: int) -> int:
+    """A number of states; ValueError for more than the page can show while a slider moves."""
+    if n > MAX_STATES:
+        raise ValueError(
+            f"the number of states must be at most {MAX_STATES} here, found {n}; use fewer, or call tplrepro directly"
+        )
+    return n
+
+
 def generate(kind: str, n: int, s: float, seed: int) -> TransitionMatrix:
     """A matrix over n states of one of `KINDS`, smoothed by s (Eq. (28) of [1])."""
-    check_most(check_horizon(n, "n"), "the number of states", MAX_STATES)
-    if kind == STRONGEST:
-        return smoothed(strongest(n), s)
-    return smoothed(TransitionMatrix.random(n, rng=np.random.default_rng(seed)), s)
+    check_size(check_horizon(n, "n"))
+    matrix = strongest(n) if kind == STRONGEST else TransitionMatrix.random(n, rng=np.random.default_rng(seed))
+    return smoothed(matrix, s)
 
 
 def reverse(forward: TransitionMatrix) -> TransitionMatrix:
-    """Bayes' reversal from a stationary distribution; ValueError if it depends on which one.
-
-    It does not if no class of states leads to another: the reversal of the identity is the identity.
-    """
-    rows = forward.toarray()
-    count, classes = connected_components(rows, connection="strong")
-    if count == 1 or rows[classes[:, None] != classes].any():
-        try:
-            return forward.reverse()
-        except ValueError as error:  # its remedy has no control on the page
-            reason = str(error).partition(";")[0]
-        raise ValueError(f'{reason}; give the backward matrix itself, or choose "{SAME}"')
-    weights = np.zeros(len(rows))
-    for k in range(count):
-        members = classes == k
-        weights[members] = TransitionMatrix(rows[np.ix_(members, members)]).stationary() / count
-    return forward.reverse(weights)
+    """Bayes' reversal from the stationary distribution; ValueError if there is more than one, or a state without."""
+    try:
+        return forward.reverse()
+    except ValueError as error:  # its remedy has no control on the page
+        reason = str(error).partition(";")[0]
+    raise ValueError(f'{reason}; give the backward matrix itself, or choose "{SAME}"')
 
 
 def parse_matrix(text: str, normalize: bool = False) -> TransitionMatrix:
@@ -82,28 +78,9 @@ def parse_matrix(text: str, normalize: bool = False) -> TransitionMatrix:
     >>> parse_matrix("[0.5 0.5; 0.25 0.75]").probabilities.tolist()
     [[0.5, 0.5], [0.25, 0.75]]
     """
-    rows = cells_of_lines(_without_brackets(text))
-    header, labels = None, None
-    if _has_header([cells for _, cells in rows]):
-        header, rows = rows[0][1], rows[1:]
-    width = len(rows[0][1]) if rows else 0
-    starts_with_words = all(cells[0] and number(cells[0]) is None for _, cells in rows)
-    if width > 1 and (starts_with_words or (header and width == len(rows) + 1)):
-        labels = [cells[0] for _, cells in rows]
-        rows = [(line, cells[1:]) for line, cells in rows]
-    check_most(len(rows), "the number of states", MAX_STATES)
-    values = np.array([_numbers(cells, line, len(rows[0][1])) for line, cells in rows])
-    if header and labels and len(header) == len(labels) + 1:
-        header = header[1:]  # the corner: "from\\to", or nothing
-    if header and len(header) != values.shape[-1]:
-        raise ValueError(
-            f"the first line must name {values.shape[-1]} columns, found {len(header)} labels; name each column once"
-        )
-    if header and labels and header != labels:
-        raise ValueError(
-            f"rows and columns must name the same states in the same order, found {labels[:5]} and {header[:5]}; "
-            "reorder them"
-        )
+    rows, labels = _without_labels(cells_of_lines(_without_brackets(text)))
+    check_size(len(rows))
+    values = np.array([_numbers(cells, line) for line, cells in rows])
     # Checked here because TransitionMatrix counts rows from 0 and names an argument as the remedy.
     sums = values.sum(axis=1)
     wrong = sums == 0 if normalize else np.abs(sums - 1.0) > ROW_SUM_TOLERANCE
@@ -113,8 +90,7 @@ def parse_matrix(text: str, normalize: bool = False) -> TransitionMatrix:
             must, remedy = "have a sum greater than 0", "correct it"
         line = rows[int(np.argmax(wrong))][0]
         raise ValueError(f"rows must {must}, found {sums[wrong][0]:.12g} in line {line}; {remedy}")
-    states = header or labels
-    return TransitionMatrix(values, states=whole_numbers(states) if states else None, normalize=normalize)
+    return TransitionMatrix(values, states=whole_numbers(labels) if labels else None, normalize=normalize)
 
 
 def format_matrix(matrix: TransitionMatrix) -> str:
@@ -138,30 +114,40 @@ def _without_brackets(text: str) -> str:
     return re.sub(r"[\[\]]", " ", inside).replace(";", "\n")
 
 
-def _has_header(rows: list[list[str]]) -> bool:
-    """Whether the first row holds labels: words, numbers that the rows repeat, or 0..n-1 or 1..n."""
-    first, others = rows[0], rows[1:]
-    words = [cell for cell in first if number(cell) is None]
-    has_corner = len(words) == 1 and number(first[0]) is None and len(first) > 1
-    columns = first[1:] if has_corner else first
-    are_repeated = has_corner and (not first[0] or [row[0] for row in others] == columns)
-    are_counted = columns in [[str(k + start) for k in range(len(others))] for start in (0, 1)]
-    return len(words) > 1 or are_repeated or are_counted
-
-
-def _numbers(cells: list[str], line: int, length: int) -> list[float]:
-    """The probabilities in the cells of a line."""
-    if len(cells) != length:
+def _without_labels(rows: list[tuple[int, list[str]]]) -> tuple[list[tuple[int, list[str]]], list[str]]:
+    """The rows of numbers of a square matrix, and the labels in a line above it, a column beside it, or both."""
+    header, *others = (cells for _, cells in rows)
+    if others and len(header) == len(others[0]) - 1 == len(others):
+        header.insert(0, "")  # R leaves out the corner
+    width = len(header)
+    for line, cells in rows:
+        if len(cells) != width:
+            raise ValueError(
+                f"each row must have {width} entries like the first, found {len(cells)} in line {line}; correct it"
+            )
+    has_corner = len(rows) == width > 1 and number(header[0]) is None
+    has_column = has_corner or (len(rows) == width - 1 and all(number(cells[0]) is None for _, cells in rows))
+    has_header = has_corner or (len(rows) == width + 1 and all(number(one) is None or one.isdigit() for one in header))
+    body = rows[1:] if has_header else rows
+    above, beside = header[has_column:], [cells[0] for _, cells in body]
+    if has_corner and above != beside:
         raise ValueError(
-            f"each row must have {length} entries like the first, found {len(cells)} in line {line}; correct it"
+            f"rows and columns must name the same states in the same order, found {beside[:5]} and {above[:5]}; "
+            "reorder them"
         )
+    labels = above if has_header else beside if has_column else []
+    return [(line, cells[has_column:]) for line, cells in body], labels
+
+
+def _numbers(cells: list[str], line: int) -> list[float]:
+    """The probabilities in the cells of a line."""
     values = []
     for place, cell in enumerate(cells, 1):
         value = number(cell)
         if value is None or not 0.0 <= value < np.inf:
             raise ValueError(
-                f"entries must be numbers, at least 0, found {repr(cell) if cell else 'nothing'} in line {line}, "
-                f"entry {place}; give probabilities such as 0.25 or 1/4"
+                f"entries must be numbers, at least 0, found {cell!r} in line {line}, entry {place}; give "
+                "probabilities such as 0.25 or 1/4"
             )
         values.append(value)
     return values

@@ -1,4 +1,4 @@
-"""Kinds of noise side by side: what the same series of budgets leaks at a delta.
+"""Laplace and Gaussian noise side by side: what the same series of budgets leaks at a delta.
 
 Gaussian noise gets the variance of each budget's Laplace noise, 2 (sensitivity / epsilon_t)^2. If a user's
 change moves `cells` cells of the answer by equal parts of the sensitivity, the L2 sensitivity is
@@ -6,6 +6,7 @@ sensitivity / sqrt(cells) and the multiplier sqrt(2 cells) / epsilon_t.
 """
 
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from tplrepro.leakage.profile import PrivacyProfile
 from tplrepro.leakage.temporal_profile import TemporalPrivacyProfile, temporal_privacy_profile
 from tplrepro.validation import FrozenArrays, check_delta, check_horizon
 
-LAPLACE, PURE, GAUSSIAN = "Laplace noise", "any ε-DP mechanism", "Gaussian noise"
+LAPLACE, GAUSSIAN = NOISES = ("Laplace noise", "Gaussian noise")
 #: Grid points in the smallest budget, and the coarsest grid in nats, while a slider moves and when it rests.
 MOVING, RESTING = (10, 0.05), (200, 0.005)
 #: Longer series are quantified only when the sliders rest; on the finest grid that would take seconds.
@@ -26,7 +27,7 @@ MAX_EPSILON = 50.0
 class Noise(FrozenArrays):
     """What a series of releases with one kind of noise leaks at a delta: upper bounds of epsilon, nats."""
 
-    name: str  # LAPLACE, PURE or GAUSSIAN
+    name: str  # one of NOISES
     grid: float  # of the profile, nats; inf while nothing is computed
     profile: TemporalPrivacyProfile | None = None
     together: PrivacyProfile | None = None  # of all releases
@@ -35,7 +36,7 @@ class Noise(FrozenArrays):
     tpl: np.ndarray | None = None
     user_level: float = np.nan
 
-    def at(self, delta: float) -> "Noise":
+    def at(self, delta: float) -> Self:
         """The same noise at another delta."""
         if self.profile is None or self.together is None:
             return self
@@ -49,7 +50,7 @@ def gaussian_multipliers(epsilons: np.ndarray, cells: int) -> np.ndarray:
     return np.sqrt(2.0 * check_horizon(cells, "the number of cells")) / epsilons * (1.0 - 2.0**-50)
 
 
-def grid_of(epsilons: np.ndarray, resting: bool) -> float:
+def grid_of(epsilons: np.ndarray, resting: bool = True) -> float:
     """The grid in nats on which the page keeps profiles of these budgets."""
     points, coarsest = RESTING if resting else MOVING
     if resting:
@@ -59,9 +60,7 @@ def grid_of(epsilons: np.ndarray, resting: bool) -> float:
     return float(max(min(epsilons.min() / points, coarsest), 1e-5, reach / 2**16))
 
 
-def quantify(
-    name: str, epsilons: np.ndarray, functions: tuple, delta: float, cells: int, grid: float | None = None
-) -> Noise:
+def quantify(name: str, epsilons: np.ndarray, functions: tuple, delta: float, cells: int, grid: float) -> Noise:
     """The leakage at a delta of releases with one kind of noise; nothing is computed on a grid of inf."""
     from dp_accounting import GaussianDpEvent, LaplaceDpEvent
 
@@ -71,15 +70,11 @@ def quantify(
             "call tplrepro.temporal_privacy_profile directly"
         )
     check_delta(delta)
-    multipliers = gaussian_multipliers(epsilons, cells)
-    if grid is None:
-        grid = grid_of(epsilons, resting=True)
     if grid == np.inf:
         return Noise(name, grid)
-    events = epsilons.tolist()
     if name == LAPLACE:
-        events = [LaplaceDpEvent(1.0 / epsilon) for epsilon in epsilons.tolist()]
-    elif name == GAUSSIAN:
-        events = [GaussianDpEvent(multiplier) for multiplier in multipliers.tolist()]
+        events = [LaplaceDpEvent(scale) for scale in (1.0 / epsilons).tolist()]
+    else:
+        events = [GaussianDpEvent(multiplier) for multiplier in gaussian_multipliers(epsilons, cells).tolist()]
     profile = temporal_privacy_profile(events, *functions, grid=grid)
     return Noise(name, grid, profile, profile.user_level).at(delta)

@@ -1,12 +1,12 @@
 """The result of the page as a notebook: inputs as parameters, and the same numbers by public functions."""
 
-import json
-from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
+from nbformat import v4, writes
 
-from page.analysis import Analysis
+from page.analysis import Analysis, Inputs
 
 COMPUTED = """\
 import matplotlib.pyplot as plt
@@ -20,7 +20,7 @@ functions = [
     None if rows is None else tpl.PrivacyLossFunction(tpl.TransitionMatrix(rows, states=states))
     for rows in (backward, forward)
 ]
-result = page.analyse(page.Inputs(*functions, np.array(epsilons), alpha, sensitivity, delta, mechanism, cells))
+result = page.analyse(page.Inputs(*functions, np.array(epsilons), alpha, sensitivity, delta, cells))
 leakage = result.leakage
 print(f"largest TPL in nats: {leakage.tpl.max():.4g}; of all releases together: {leakage.user_level:.4g}")
 print(f"supremum: {page.supremum_words(result.supremum)}; finite {page.critical_words(result.critical)}")
@@ -37,32 +37,28 @@ pd.DataFrame({scheme.name: scheme.budgets for scheme in result.schemes})"""
 
 def result_notebook(analysis: Analysis, origin: str) -> bytes:
     """A notebook that computes `analysis`; `origin`, in Markdown, says where the inputs come from."""
-    inputs = analysis.inputs
-    parameters: dict[str, Any] = {}
-    states: Sequence = range(0)
-    for name, function in zip(("backward", "forward"), inputs.functions, strict=True):
-        parameters[name] = None
-        if function is not None:
-            parameters[name] = function.matrix.toarray().tolist()
-            states = function.matrix.states
-    labels = [label.item() if isinstance(label, np.generic) else label for label in states]
-    parameters |= {"states": None if isinstance(states, range) else labels, "epsilons": inputs.epsilons.tolist()}
-    for name in ("alpha", "sensitivity", "delta", "mechanism", "cells"):
-        parameters[name] = getattr(inputs, name)
+    parameters: dict[str, Any] = {"states": None}
+    for name in (field.name for field in fields(Inputs)):
+        value = getattr(analysis.inputs, name)
+        if name in ("backward", "forward") and value is not None:
+            states = value.matrix.states
+            if not isinstance(states, range):
+                parameters["states"] = [one.item() if isinstance(one, np.generic) else one for one in states]
+            value = value.matrix.toarray()
+        parameters[name] = value.tolist() if isinstance(value, np.ndarray) else value
     assignments = "\n".join(f"{name} = {_literal(value)}" for name, value in parameters.items())
     cells = [
-        _cell("markdown", f"# What a series of releases leaks, and budgets for it\n\n{origin}"),
-        _cell("code", assignments, tags=["parameters"]),
-        _cell("code", COMPUTED),
-        _cell("markdown", "What the chosen budgets leak at each release, in nats, and the scale of the noise."),
-        _cell("code", "page.budgets_table(result)"),
-        _cell("markdown", "Budgets of each scheme that keep the leakage at every time point within α."),
-        _cell("code", SCHEMES),
-        _cell("code", "page.draw(result)\nplt.show()"),
+        v4.new_markdown_cell(f"# What a series of releases leaks, and budgets for it\n\n{origin}"),
+        v4.new_code_cell(assignments, metadata={"tags": ["parameters"]}),
+        v4.new_code_cell(COMPUTED),
+        v4.new_markdown_cell("What the chosen budgets leak at each release, in nats, and the scale of the noise."),
+        v4.new_code_cell("page.budgets_table(result)"),
+        v4.new_markdown_cell("Budgets of each scheme that keep the leakage at every time point within α."),
+        v4.new_code_cell(SCHEMES),
+        v4.new_code_cell("page.draw(result)\nplt.show()"),
     ]
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    notebook = {"nbformat": 4, "nbformat_minor": 4, "metadata": {"kernelspec": kernel}, "cells": cells}
-    return json.dumps(notebook, ensure_ascii=False, indent=1).encode()
+    return writes(v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})).encode()
 
 
 def _literal(value: Any) -> str:
@@ -70,10 +66,3 @@ def _literal(value: Any) -> str:
     if isinstance(value, list) and isinstance(value[0], list):
         return "".join(["[\n", *(f"    {row!r},\n" for row in value), "]"])
     return repr(value)
-
-
-def _cell(kind: str, text: str, **metadata) -> dict:
-    cell: dict[str, Any] = {"cell_type": kind, "metadata": metadata, "source": text}
-    if kind == "code":
-        cell |= {"execution_count": None, "outputs": []}
-    return cell

@@ -3,8 +3,6 @@
 Colours are Okabe and Ito's, each with its own dash and marker; text and grid follow the page's theme.
 """
 
-from typing import Any
-
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
@@ -12,6 +10,7 @@ from matplotlib.ticker import LogLocator
 from experiments.figures import PALETTE, subplots
 from page.analysis import Analysis
 from page.glossary import about
+from page.noises import GAUSSIAN, LAPLACE
 from tplrepro.allocation.schemes import SCHEMES
 
 CURRENT = "the chosen budgets"
@@ -45,6 +44,12 @@ LEAKAGES = [
     ("ε", PALETTE[3], "dot", "diamond"),
     ("target α", GREY, "longdash", "none"),
 ]
+AT_DELTA = [
+    (f"TPL, {LAPLACE}", PALETTE[0], "solid", "circle"),
+    (f"TPL, {GAUSSIAN}", PALETTE[1], "dash", "square"),
+    ("TPL, pure ε", PALETTE[2], "dashdot", "triangle"),
+    ("target α", GREY, "longdash", "none"),
+]
 LOSSES = [
     ("L backward", PALETTE[0], "solid", "none"),
     ("L forward", PALETTE[1], "dash", "none"),
@@ -60,12 +65,6 @@ LOOKS = [
     (PALETTE[2], "solid", "star"),
 ]
 BUDGETS = [(name, *look) for name, look in zip((CURRENT, *SCHEMES), LOOKS, strict=True)]
-AT_DELTA = [*LEAKAGES[:3], ("TPL, pure ε", *LEAKAGES[3][1:]), LEAKAGES[4]]
-GAUSSIANS = [*LEAKAGES[:3], ("TPL of the budgets", *LEAKAGES[3][1:]), LEAKAGES[4]]
-
-# Title of each panel at a delta, with which the names of its curves begin -> their looks.
-OF_BUDGETS, OF_GAUSSIAN = "leakage of the budgets at δ", "leakage of Gaussian noise at δ"
-NOISY = {OF_BUDGETS: AT_DELTA, OF_GAUSSIAN: GAUSSIANS}
 
 
 def curves(analysis: Analysis) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -91,15 +90,11 @@ def curves(analysis: Analysis) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         if budgets is not None:
             drawn[f"budget of {name}"] = (times, budgets)
             drawn[f"error of {name}"] = (times, inputs.sensitivity / budgets)
-    for title, noise in zip(NOISY, analysis.noises, strict=False):
-        for name, bounds in {"BPL": noise.bpl, "FPL": noise.fpl, "TPL": noise.tpl}.items():
-            if bounds is not None:
-                finite = np.isfinite(bounds)
-                drawn[f"{title}: {name}"] = times[finite], bounds[finite]
-        drawn[f"{title}: target α"] = drawn["target α"]
-    if analysis.noises:
-        drawn[f"{OF_BUDGETS}: TPL, pure ε"] = drawn["TPL"]
-        drawn[f"{OF_GAUSSIAN}: TPL of the budgets"] = drawn[f"{OF_BUDGETS}: TPL"]
+    for noise in analysis.noises:
+        drawn |= {"at δ: TPL, pure ε": drawn["TPL"], "at δ: target α": drawn["target α"]}
+        if noise.tpl is not None:
+            finite = np.isfinite(noise.tpl)
+            drawn[f"at δ: TPL, {noise.name}"] = times[finite], noise.tpl[finite]
     return drawn
 
 
@@ -107,8 +102,10 @@ def draw(analysis: Analysis, title: str = "") -> Figure:
     """The panels that have something to show, as a Matplotlib figure in the house style."""
     drawn = curves(analysis)
     shown = [panel for panel in PANELS if any(drawn[curve["name"]][0].size for curve in panel["curves"])]
-    figure, axes = subplots(len(shown) // 2, 2, panel_height=2.5)
-    for axis, panel in zip(axes.flat, sorted(shown, key=lambda panel: panel["order"]), strict=True):
+    figure, axes = subplots((len(shown) + 1) // 2, 2, panel_height=2.5)
+    for axis in axes.flat[len(shown) :]:
+        axis.set_axis_off()
+    for axis, panel in zip(axes.flat, shown, strict=False):
         for curve in panel["curves"]:
             x, y = drawn[curve["name"]]
             if x.size:
@@ -127,17 +124,15 @@ def draw(analysis: Analysis, title: str = "") -> Figure:
             axis.set_ylim(0, None)
         if panel["x"] == "release t":
             axis.xaxis.get_major_locator().set_params(integer=True)
-    for axis in axes[:-1].flat:
-        axis.legend()
-    figure.legend(*axes[-1, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        if not panel["curves"][0]["broad"]:
+            axis.legend()
+    figure.legend(*axes[1, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)  # of all budgets
     if title:
         figure.suptitle(title)
     return figure
 
 
-def _panel(
-    title: str, x: str, y: str, looks: list[tuple], prefix: str = "", logarithmic: bool = False, order: int = 0
-) -> dict[str, Any]:
+def _panel(title: str, x: str, y: str, looks: list[tuple], prefix: str = "", logarithmic: bool = False) -> dict:
     """A panel without its numbers; `prefix` begins the names of its curves."""
     curves_of_panel = []
     for name, colour, dash, marker in looks:
@@ -146,7 +141,7 @@ def _panel(
         curve["linestyle"], curve["dashes"] = DASHES[dash]
         curve["marker"], curve["shape"] = SHAPES[marker]
         curves_of_panel.append(curve)
-    panel = {"title": title, "x": x, "y": y, "logarithmic": logarithmic, "order": order, "markers": MARKERS}
+    panel = {"title": title, "x": x, "y": y, "logarithmic": logarithmic, "markers": MARKERS}
     return panel | {"curves": curves_of_panel}
 
 
@@ -155,5 +150,5 @@ PANELS = [
     _panel("privacy loss function L", "leakage at the neighbouring release (nats)", "L (nats)", LOSSES),
     _panel("budgets of each scheme", "release t", "ε (nats)", BUDGETS, "budget of "),
     _panel("expected absolute error", "release t", "error, log scale", BUDGETS, "error of ", logarithmic=True),
-    *(_panel(title, "release t", "bound on ε (nats)", looks, f"{title}: ", order=-1) for title, looks in NOISY.items()),
+    _panel("leakage at δ", "release t", "bound on ε (nats)", AT_DELTA, "at δ: "),
 ]

@@ -1,24 +1,16 @@
 """The results as HTML that follows the theme of the page, with escaped labels, and as files to save."""
 
-import re
 from html import escape
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from experiments.figures import figure_bytes
 from page.analysis import Analysis
 from page.glossary import explained
-from page.noises import GAUSSIAN, LAPLACE, PURE, Noise, gaussian_multipliers, quantify
-from page.plots import CURRENT, draw
+from page.noises import Noise, gaussian_multipliers
 from tplrepro.allocation.schemes import PENDING, mean_error
-from tplrepro.leakage.temporal import temporal_privacy_leakage
 from tplrepro.reporting.sentences import rounded_up
 from tplrepro.words import counted
-
-# Prefixes of the columns of a saved file.
-COLUMNS = {LAPLACE: "laplace", PURE: "pure", GAUSSIAN: "gaussian"}
 
 
 def critical_words(critical: float) -> str:
@@ -35,6 +27,11 @@ def supremum_words(value: float) -> str:
     return "infinite (the leakage grows without bound)" if value == np.inf else counted(value, "nat", ".4g")
 
 
+def column_of(noise: str, what: str) -> str:
+    """A name in a saved file, such as "laplace_tpl_at_delta"."""
+    return f"{noise.split()[0].lower()}_{what}_at_delta"
+
+
 def _noise_html(noise: Noise, alpha: float) -> str:
     """The bounds of one kind of noise; a bound above alpha does not show that the leakage is."""
     if noise.tpl is None:
@@ -43,9 +40,9 @@ def _noise_html(noise: Noise, alpha: float) -> str:
         return "no finite bound at so small a δ"
     peak = int(np.argmax(noise.tpl))
     largest = float(noise.tpl[peak])
-    bound, total = (counted(rounded_up(level), "nat") for level in (largest, noise.user_level))
-    verdicts = _verdicts_html(largest, noise.user_level, f"at most {total}", alpha, above="not shown to be within")
-    return f"<strong data-number='{COLUMNS[noise.name]}-tpl'>at most {bound}</strong> at release {peak + 1}; {verdicts}"
+    bound, total = (f"at most {counted(rounded_up(level), 'nat')}" for level in (largest, noise.user_level))
+    verdicts = _verdicts_html(largest, noise.user_level, total, alpha, above="not shown to be within")
+    return f"<strong data-number='{column_of(noise.name, 'tpl')}'>{bound}</strong> at release {peak + 1}; {verdicts}"
 
 
 def _verdicts_html(event: float, user: float, total: str, alpha: float, above: str = "above") -> str:
@@ -63,21 +60,20 @@ def _range(values: np.ndarray) -> str:
 
 
 def delta_html(analysis: Analysis) -> str:
-    """What the plots at a delta show, and what is not defined for Gaussian noise; empty for pure epsilon."""
-    inputs, noises = analysis.inputs, analysis.noises
+    """What the plot at a delta shows, and what is not defined for Gaussian noise; empty for pure epsilon."""
+    inputs = analysis.inputs
     if inputs.delta is None:
         return ""
     deviations = np.sqrt(2.0) * inputs.sensitivity / inputs.epsilons
-    grids = " and ".join(dict.fromkeys(f"{noise.grid:.2g}" for noise in noises if np.isfinite(noise.grid)))
     return (
-        f"<p>The first two plots show (ε, δ) leakage: the ε that holds at δ = {inputs.delta:g}, for {noises[0].name} "
-        f"with these budgets and for Gaussian noise with the variance of the Laplace noise. The standard deviation is "
+        f"<p>The first plot shows (ε, δ) leakage: the ε that holds at δ = {inputs.delta:g}, for Laplace noise with "
+        f"these budgets and for Gaussian noise with the same variance. The standard deviation is "
         f"{_range(deviations)}, which is {_range(gaussian_multipliers(inputs.epsilons, inputs.cells))} times the L2 "
         f"sensitivity {inputs.sensitivity / np.sqrt(inputs.cells):.4g} of an answer where a user changes "
-        f"{counted(inputs.cells, 'cell')}. The plots show upper bounds by temporal privacy profiles "
-        f"(on a grid of {grids or '...'} nats), not the exact leakage."
-        "</p><p>Everything else is for pure ε: the other plots, the supremum, and the budgets for α. None of these is "
-        "defined for Gaussian noise, which has no pure ε; use tplrepro.allocate_noise for noise multipliers.</p>"
+        f"{counted(inputs.cells, 'cell')}. They are upper bounds by temporal privacy profiles, not the exact "
+        "leakage.</p><p>Everything else is for pure ε: the other plots, the supremum, and the budgets for α. None of "
+        "these is defined for Gaussian noise, which has no pure ε; use tplrepro.allocate_noise for noise multipliers."
+        "</p>"
     )
 
 
@@ -85,19 +81,21 @@ def summary_html(analysis: Analysis) -> str:
     """Numbers and sentences about the current budgets."""
     leakage, inputs = analysis.leakage, analysis.inputs
     peak = int(np.argmax(leakage.tpl))
-    largest = float(leakage.tpl[peak])
-    verdicts = _verdicts_html(largest, leakage.user_level, counted(leakage.user_level, "nat", ".4g"), inputs.alpha)
+    largest, total = float(leakage.tpl[peak]), counted(leakage.user_level, "nat", ".4g")
+    verdicts = _verdicts_html(largest, leakage.user_level, total, inputs.alpha)
     critical = f"<span data-number='critical'>{critical_words(analysis.critical)}</span>"
     if len(analysis.sides) > 1 and 0.0 < analysis.critical < np.inf:
         critical += f" ({'; '.join(f'{side.name} {critical_words(side.critical)}' for side in analysis.sides)})"
     rows = {
-        "Largest TPL, pure ε"
-        if analysis.noises
-        else "Largest TPL": f"<strong data-number='tpl'>{counted(largest, 'nat', '.4g')}"
-        f"</strong> at release {peak + 1} of {inputs.epsilons.size}; {verdicts}",
+        "Largest TPL, pure ε" if analysis.noises else "Largest TPL": (
+            f"<strong data-number='tpl'>{counted(largest, 'nat', '.4g')}</strong> at release {peak + 1} of "
+            f"{inputs.epsilons.size}; {verdicts}"
+        ),
         "Without correlation": f"{counted(analysis.largest_budget, 'nat', '.4g')}, the largest budget",
-        "Supremum": f"<span data-number='supremum'>{supremum_words(analysis.supremum)}</span>, if the largest budget "
-        "is spent at every release forever",
+        "Supremum": (
+            f"<span data-number='supremum'>{supremum_words(analysis.supremum)}</span>, if the largest budget is spent "
+            "at every release forever"
+        ),
         "Finite supremum": critical,
         "Mean error": f"{mean_error(inputs.epsilons, inputs.sensitivity):.4g} (mean absolute Laplace noise)",
     }
@@ -121,8 +119,7 @@ def schemes_html(analysis: Analysis) -> str:
     for scheme in analysis.schemes:
         name = f"<th scope='row'>{explained(scheme.name)}</th>"
         if scheme.budgets is None:
-            kind = "tplr-pending" if scheme.message == PENDING else "tplr-infeasible"
-            rows.append(f"<tr class='{kind}'>{name}<td colspan='4'>{escape(scheme.message)}</td></tr>")
+            rows.append(f"<tr>{name}<td colspan='4'><em>{escape(scheme.message)}</em></td></tr>")
             continue
         numbers = scheme.budgets.min(), scheme.budgets.max(), scheme.largest_tpl, errors[scheme.name]
         cells = "</td><td>".join(f"{number:.5g}" for number in numbers)
@@ -145,45 +142,22 @@ def problem_html(problems: list[str]) -> str:
     )
 
 
-def budgets_of(analysis: Analysis, name: str) -> np.ndarray:
-    """The chosen budgets, or those of a scheme; ValueError if it has none."""
-    if name == CURRENT:
-        return analysis.inputs.epsilons
-    scheme = next(scheme for scheme in analysis.schemes if scheme.name == name)
-    if scheme.budgets is None:
-        raise ValueError(f"{name} has no budgets: {scheme.message}")
-    return scheme.budgets
-
-
-def budgets_table(analysis: Analysis, name: str = CURRENT) -> pd.DataFrame:
-    """The chosen budgets or those of a scheme, with scales of the noise and leakages, one row per release."""
-    budgets, inputs = budgets_of(analysis, name), analysis.inputs
-    leakage = temporal_privacy_leakage(budgets, *inputs.functions)
+def budgets_table(analysis: Analysis) -> pd.DataFrame:
+    """The chosen budgets with scales of the noise and leakages, one row per release."""
+    inputs, leakage = analysis.inputs, analysis.leakage
+    budgets = inputs.epsilons
     columns: dict[str, np.ndarray | float] = {"epsilon": budgets, "laplace_scale": inputs.sensitivity / budgets}
     columns |= {"bpl": leakage.bpl, "fpl": leakage.fpl, "tpl": leakage.tpl}
     if inputs.delta is not None:
         columns |= {"delta": inputs.delta, "gaussian_scale": np.sqrt(2.0) * inputs.sensitivity / budgets}
         columns |= {"gaussian_multiplier": gaussian_multipliers(budgets, inputs.cells)}
-        for mechanism in (inputs.mechanism, GAUSSIAN):
-            noise = quantify(mechanism, budgets, inputs.functions, inputs.delta, inputs.cells)
-            columns |= {f"{COLUMNS[mechanism]}_{part}_at_delta": getattr(noise, part) for part in ("bpl", "fpl", "tpl")}
+        for noise in analysis.noises:
+            columns |= {column_of(noise.name, part): getattr(noise, part) for part in ("bpl", "fpl", "tpl")}
     return pd.DataFrame(columns, index=pd.RangeIndex(1, budgets.size + 1, name="release"))
 
 
-def saved_figure(analysis: Analysis, suffix: str, title: str = "") -> bytes:
-    """The figure as SVG or PDF."""
-    figure = draw(analysis, title)
-    content = figure_bytes(figure, suffix)
-    plt.close(figure)
-    return content
-
-
-def file_name(analysis: Analysis, name: str, suffix: str) -> str:
-    """A name that says what is in the file, such as budgets-Algorithm-8-alpha-1-T-10.csv."""
+def file_name(analysis: Analysis, what: str, suffix: str) -> str:
+    """A name that says what is in the file, such as budgets-alpha-1-T-10.csv."""
     inputs = analysis.inputs
-    scheme = re.sub(r"\(.*\)|^the ", "", name).replace("α/T", "alpha-over-T")
-    kind = {".csv": "budgets", ".html": "report"}.get(suffix, "leakage")
-    parts = [kind, *re.findall("[A-Za-z0-9]+", scheme), f"alpha-{inputs.alpha:g}-T-{inputs.epsilons.size}"]
-    if inputs.delta is not None:
-        parts.append(f"delta-{inputs.delta:g}")
-    return "-".join(parts) + suffix
+    name = f"{what}-alpha-{inputs.alpha:g}-T-{inputs.epsilons.size}"
+    return name + ("" if inputs.delta is None else f"-delta-{inputs.delta:g}") + suffix

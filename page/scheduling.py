@@ -9,25 +9,14 @@ REST = 0.15  # seconds without a change after which the long calculations begin
 def run_later(delay: float, callback: Callable[[], None]) -> asyncio.TimerHandle | None:
     """Call back after `delay` seconds on the running event loop, or at once if none is running."""
     try:
-        loop = asyncio.get_running_loop()
+        return asyncio.get_running_loop().call_later(delay, callback)
     except RuntimeError:
         callback()
         return None
-    return loop.call_later(delay, callback)
 
 
 class Scheduler:
-    """Turns any number of changes into one update, followed by one completion when the changes stop.
-
-    >>> async def burst():
-    ...     scheduler = Scheduler(lambda: print("update"), lambda: print("complete"))
-    ...     for _ in range(50):
-    ...         scheduler.request()
-    ...     await asyncio.sleep(2 * REST)
-    >>> asyncio.run(burst())
-    update
-    complete
-    """
+    """Turns any number of changes into one update, followed by one completion when the changes stop."""
 
     def __init__(self, update: Callable[[], None], complete: Callable[[], None]):
         self._update, self._complete = update, complete

@@ -1,27 +1,25 @@
 """Where a matrix comes from: example, text, generator, CSV of a matrix, file of observations, or data set.
 
-The backward source may also follow the forward one: its counterpart (the example's, or that of the same
-sequences with time reversed), its Bayesian reversal, or the same matrix.
+The backward matrix may also be the counterpart of the forward one (the example's, that of the same sequences
+with time reversed, else its Bayesian reversal), or the same matrix.
 """
 
-from collections.abc import Callable
 from functools import lru_cache
 from html import escape
-from itertools import pairwise
 from typing import Any, Self
 
 import ipywidgets
 
 from page import matrices, sequences
-from page.browser import FileInput
-from page.controls import NumberControl, dropdown, note
+from page.controls import FileInput, NumberControl, dropdown, note
 from page.matrices import SAME
+from page.text import decode
 from tplrepro.markov.transition import TransitionMatrix
 from tplrepro.words import counted, shortened
 
 EXAMPLE, TEXT, GENERATED = "an example", "text", "generated"
 MATRIX_FILE, SEQUENCES_FILE, DATASET = "CSV of a matrix", "file of observations", "a data set"
-MATCHING, REVERSED = "counterpart of forward", "Bayesian reversal"
+MATCHING = "counterpart of forward"
 USUAL = "by its usual name"
 
 # Recent results are kept, so that moving another slider does not read or compute them again.
@@ -31,59 +29,42 @@ dataset = keep(sequences.from_dataset)
 estimated, reversed_matrix = keep(sequences.Observed.matrices), keep(matrices.reverse)
 
 
-def side_of(pair: tuple[TransitionMatrix, TransitionMatrix], direction: str) -> TransitionMatrix:
-    """The matrix of a direction, of a backward and a forward one."""
-    backward, forward = pair
-    return forward if direction == "forward" else backward
-
-
 class ObservationFile(ipywidgets.VBox):
-    """A file of observations and the columns to read: first those of usual names, as on the command line."""
+    """A file of observations and how to read it; columns are found by their usual names, as on the command line."""
 
-    def __init__(self, changed: Callable):
-        self.file = FileInput(label="Observations", wanted=sequences.WANTED)
+    def __init__(self):
+        self.file = FileInput("a header user,time,state above rows such as 7,1,home")
         self.columns = {thing: dropdown(f"{thing.capitalize()}s", [USUAL]) for thing in ("user", "time", "state")}
         self.options = ipywidgets.Text(
-            description="Options", placeholder="step=1D same_time=last", continuous_update=False
+            description="Options", placeholder="step=1D state=mon..sun", continuous_update=False
         )
-        self.file.observe(self._find_columns, "value")
-        for control in (self.file, *self.columns.values(), self.options):
-            control.observe(changed, "value")
+        self.controls = [self.file, *self.columns.values(), self.options]
+        self.file.observe(self._offer_columns, "value")
         super().__init__([self.file, note(self.file.wanted), *self.columns.values(), self.options])
-
-    def chosen(self) -> dict[str, Any]:
-        """Options of the command line, and `LINES`."""
-        columns = {thing: choice.value for thing, choice in self.columns.items() if choice.value != USUAL}
-        return columns | sequences.parse_options(self.options.value)
 
     def observed(self) -> sequences.Observed:
         """The counts of steps in the file, or ValueError."""
-        return sequences.from_file(self.file.read(), self.file.name, tuple(self.chosen().items()))
+        chosen = {thing: choice.value for thing, choice in self.columns.items() if choice.value != USUAL}
+        options = chosen | sequences.parse_options(self.options.value)
+        return sequences.from_file(self.file.read(), self.file.name, tuple(options.items()))
 
-    def _find_columns(self, _) -> None:
-        """Offer the columns of a new file, date and time of day in two of them, and a row that is a sequence."""
-        names, found = sequences.columns_of(bytes(self.file.content), self.file.name)
-        pairs = [f"{date}+{clock}" for date, clock in pairwise(names)]
-        if "time" in found:
-            pairs = [f"{found['time']}+{clock}" for clock in names if clock != found["time"]]
-        rows = [f"{first}..{names[-1]}" for first in names[:2] if first != names[-1]]
-        more = {"user": [], "time": pairs, "state": [*rows, sequences.LINES]}
-        for thing, choice in self.columns.items():
-            choice.options = [USUAL, *names, *more[thing]]
-            choice.value = found.get(thing, USUAL)
+    def _offer_columns(self, _) -> None:
+        names = sequences.columns_of(bytes(self.file.value[0]["content"]), self.file.name)
+        for choice in self.columns.values():
+            choice.options = [USUAL, *names]
 
 
 class MatrixSource(ipywidgets.VBox):
     """The controls of one matrix, "forward" or "backward", and the matrix that they describe.
 
-    It begins with the example `chosen` and calls `changed` on each change; it may follow `forward`.
+    It begins with the example `chosen`, and may follow `forward`.
     """
 
-    def __init__(self, direction: str, changed: Callable, chosen: str, forward: Self | None = None):
+    def __init__(self, direction: str, chosen: str, forward: Self | None = None):
         self.direction, self._forward = direction, forward
         self.example = dropdown("Example", matrices.EXAMPLES, chosen)
         self.text = ipywidgets.Textarea(
-            value=matrices.format_matrix(side_of(example(chosen), direction)),
+            value=matrices.format_matrix(self._side(example(chosen))),
             rows=5,
             continuous_update=False,
             tooltip=f"{direction} matrix, one row of probabilities per line",
@@ -93,11 +74,11 @@ class MatrixSource(ipywidgets.VBox):
         self.model = dropdown("Kind", matrices.KINDS)
         self.size = NumberControl("States n", 10, 2, 50, "whole")
         self.spread = NumberControl("Smoothing s", 0.05, 0.0001, 1.0, "logarithmic")
-        self.seed = NumberControl("Seed", 0, 0, 100, "whole")
-        self.matrix_file = FileInput(label="Matrix file", wanted="one row of probabilities per line, such as 0.8,0.2")
-        self.observations = ObservationFile(changed)
+        self.seed = NumberControl("Seed", 0, 0, 100, "whole", zero=True)
+        self.matrix_file = FileInput("one row of probabilities per line, such as 0.8,0.2")
+        self.observations = ObservationFile()
         self.dataset = dropdown("Data set", sequences.DATASETS)
-        self.smoothing = NumberControl("Steps added", 1.0, 0.001, 100.0, "logarithmic")
+        self.smoothing = NumberControl("Steps added", 1.0, 0.001, 100.0, "logarithmic", zero=True)
         smoothing = note("to each row of counts; 0 leaves out states that are never left or never entered")
         # Kind of source -> the controls that it shows.
         self._forms: dict[str, list] = {
@@ -109,27 +90,25 @@ class MatrixSource(ipywidgets.VBox):
             DATASET: [self.dataset, self.smoothing, smoothing],
         }
         if forward is not None:
-            self._forms = {MATCHING: [], REVERSED: [], SAME: []} | self._forms
+            self._forms = {MATCHING: [], SAME: []} | self._forms
         self.kind = dropdown(direction.capitalize(), self._forms)
         self.kind.tooltip = f"where the {direction} matrix comes from"
         parts = ("example", "text", "normalize", "model", "size", "spread", "seed", "dataset", "smoothing")
+        controls = {direction: self.kind} | {f"{direction}_{part}": getattr(self, part) for part in parts}
         #: Name in the page's address -> widget with a value.
-        self.values = {direction: self.kind} | {f"{direction}_{part}": getattr(self, part) for part in parts}
-        self.values |= {name: part.entry for name, part in self.values.items() if isinstance(part, NumberControl)}
+        self.values = {name: getattr(control, "entry", control) for name, control in controls.items()}
+        self.files = [self.matrix_file, *self.observations.controls]
         self.form, self.about = ipywidgets.VBox(), note()
         self.edit = ipywidgets.Button(description=f"Edit the {direction} matrix as text")
         self.edit.on_click(self._edit)
         self.kind.observe(self._show_form, "value")
         self._show_form()
-        for control in (self.kind, *(control for form in self._forms.values() for control in form)):
-            if control.has_trait("value"):
-                control.observe(changed, "value")
         super().__init__([self.kind, self.form, self.about, self.edit])
 
     @property
     def followed(self) -> Self | None:
         """The forward source, if this one depends on it."""
-        return self._forward if self.kind.value in (MATCHING, REVERSED, SAME) else None
+        return self._forward if self.kind.value in (MATCHING, SAME) else None
 
     @property
     def synthetic(self) -> bool:
@@ -140,33 +119,31 @@ class MatrixSource(ipywidgets.VBox):
     @property
     def origin(self) -> str:
         """Where the matrix comes from, in words."""
-        kind = self.kind.value
-        smoothing = f", {counted(self.smoothing.value, 'step', 'g')} added to each row"
         details = {
             EXAMPLE: self.example.value,
             MATRIX_FILE: self.matrix_file.name,
-            SEQUENCES_FILE: self.observations.file.name + smoothing,
-            DATASET: self.dataset.value + smoothing,
+            SEQUENCES_FILE: self.observations.file.name,
+            DATASET: self.dataset.value,
         }
-        return f"{kind} ({details[kind]})" if kind in details else kind
+        detail = details.get(self.kind.value)
+        if self.kind.value in (SEQUENCES_FILE, DATASET):
+            detail = f"{detail}, {counted(self.smoothing.value, 'step', 'g')} added to each row"
+        return f"{self.kind.value} ({detail})" if detail else self.kind.value
 
     def matrix(self, direction: str | None = None) -> TransitionMatrix:
         """The matrix that the controls describe, or its counterpart in the other direction."""
         direction = direction or self.direction
         kind = self.kind.value
         if self.followed is not None:
-            if kind == MATCHING:
-                return self.followed.matrix(direction)
-            forward = self.followed.matrix()
-            return forward if kind == SAME else reversed_matrix(forward)
+            return self.followed.matrix(direction if kind == MATCHING else None)
         if kind == EXAMPLE:
-            return side_of(example(self.example.value), direction)
+            return self._side(example(self.example.value), direction)
         if kind in (SEQUENCES_FILE, DATASET):
-            return side_of(estimated(self._observed(), self.smoothing.value), direction)
+            return self._side(estimated(self._observed(), self.smoothing.value), direction)
         if kind == GENERATED:
             matrix = generate(self.model.value, self.size.value, self.spread.value, self.seed.value)
         else:
-            text = self.text.value if kind == TEXT else self.matrix_file.text()
+            text = self.text.value if kind == TEXT else decode(self.matrix_file.read(), self.matrix_file.name)
             matrix = parse(text, self.normalize.value)
         return matrix if direction == self.direction else reversed_matrix(matrix)
 
@@ -176,20 +153,24 @@ class MatrixSource(ipywidgets.VBox):
         if matrix.n_states > 4:
             names += ", ..."
         title = f"{dataset(self.dataset.value).title}: " if self.kind.value == DATASET else ""
-        said = f"{title}{counted(matrix.n_states, 'state')}: {names}"
+        said = [f"{title}{counted(matrix.n_states, 'state')}: {names}"]
         if self.kind.value == SEQUENCES_FILE:
-            said = ". ".join([said, *self._observed().warnings])
-        self.about.value = escape(said)
+            said += self._observed().warnings
+        self.about.value = escape(". ".join(said))
+
+    def _side(self, pair: tuple[TransitionMatrix, TransitionMatrix], direction: str | None = None) -> Any:
+        """The matrix of a direction, by default this one, of a backward and a forward one."""
+        backward, forward = pair
+        return forward if (direction or self.direction) == "forward" else backward
 
     def _observed(self) -> sequences.Observed:
         if self.kind.value == SEQUENCES_FILE:
             return self.observations.observed()
-        self.about.value = self.about.value or "reading the data set"
         return dataset(self.dataset.value)
 
     def _show_form(self, _=None) -> None:
         self.form.children = self._forms[self.kind.value]
-        self.about.value = ""
+        self.about.value = "reading the data set" if self.kind.value == DATASET else ""
 
     def _edit(self, _) -> None:
         try:

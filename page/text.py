@@ -12,27 +12,20 @@ from numpy.typing import ArrayLike
 
 from tplrepro.datasets.reading import describe_content
 
-# Larger files and longer series would make the page slow.
-MAX_BYTES = 5_000_000
+# Longer series would make the page slow.
 MAX_RELEASES = 1000
 
 
-def decode(content: bytes, name: str = "the file") -> str:
+def decode(content: bytes, name: str) -> str:
     """The text of an uploaded file; ValueError if it is empty or not text in UTF-8 or UTF-16."""
     is_utf16 = content.startswith((b"\xff\xfe", b"\xfe\xff"))
     try:
         text = content.decode("utf-16" if is_utf16 else "utf-8-sig")
-    except UnicodeDecodeError as error:
-        byte, what = content[error.start], describe_content(content)
-        raise ValueError(
-            f"{name} must be text in UTF-8, found byte 0x{byte:02x}; save it as CSV in UTF-8, not as {what}"
-        ) from None
-    if "\0" in text:
-        raise ValueError(
-            f"{name} must be text, found binary content, {describe_content(content)}; save it as CSV in UTF-8"
-        )
-    if not text.strip():
-        raise ValueError(f"{name} must not be empty, found no text; choose another file")
+    except UnicodeDecodeError:
+        text = "\0"
+    if not text.strip() or "\0" in text:
+        found = describe_content(content.strip() and content)
+        raise ValueError(f"{name} must be text in UTF-8, found {found}; save it as CSV in UTF-8")
     return text
 
 
@@ -42,24 +35,21 @@ def cells_of_lines(text: str) -> list[tuple[int, list[str]]]:
     The separator is the first of tab, semicolon and comma that occurs in the text, otherwise blanks.
     """
     is_filled = re.compile(r"(?!\s*#).*[^\s,;]").match
-    lines = [(k, line) for k, line in enumerate(text.splitlines(), 1) if is_filled(line)]
+    lines = {k: line for k, line in enumerate(text.splitlines(), 1) if is_filled(line)}
     if not lines:
-        raise ValueError(
-            "there must be at least one line, found no text; give one row of a matrix, or one sequence, per line"
-        )
-    filled_text = "\n".join(line for _, line in lines)
+        raise ValueError("there must be at least one line, found no text; give one row of a matrix per line")
+    filled_text = "\n".join(lines.values())
     separator = next((mark for mark in ("\t", ";", ",") if mark in filled_text), None)
-    has_decimal_comma = re.search(r"\d,\d", filled_text) and not re.search(r"\d\.\d", filled_text)
+    if separator in ("\t", ";") and re.search(r"\d,\d", filled_text) and not re.search(r"\d\.\d", filled_text):
+        lines = {k: line.replace(",", ".") for k, line in lines.items()}  # decimal commas
     rows = []
-    for k, line in lines:
+    for k, line in lines.items():
         cells = line.split()
         if separator:
             cells = next(csv.reader([line], delimiter=separator, skipinitialspace=True))
         cells = [cell.strip().strip("\"'") for cell in cells]
         while len(cells) > 1 and not cells[-1]:  # a comma at the end, or padding by a spreadsheet
             cells.pop()
-        if separator in (";", "\t") and has_decimal_comma:
-            cells = [cell.replace(",", ".") for cell in cells]
         rows.append((k, cells))
     return rows
 
@@ -73,21 +63,14 @@ def number(cell: str) -> float | None:
         return None
 
 
-def check_most(count: int, name: str, limit: int) -> None:
-    """Raise ValueError for more than the page can show while a slider moves."""
-    if count > limit:
-        raise ValueError(f"{name} must be at most {limit} here, found {count}; use fewer, or call tplrepro directly")
-
-
 def parse_budgets(text: str, horizon: int) -> np.ndarray:
     """The budgets of T = `horizon` releases, (T,), from text such as "0.5, 0.2 x 8, 0.7"."""
     budgets: list[float] = []
     joined = re.sub(r"\s*[x×*]\s*(?=\d+(?:[\s,;]|$))", "*", text.strip())
     for entry in filter(None, re.split(r"[\s,;]+", joined)):
-        value, star, times = entry.partition("*")
-        budget, count = number(value), 1
-        if star:
-            count = int(times) if re.fullmatch("[1-9][0-9]{0,3}", times) else 0
+        value, _, times = entry.partition("*")
+        budget = number(value)
+        count = int(times) if re.fullmatch("[1-9][0-9]{0,3}", times) else int(value == entry)
         if budget is None or not 0.0 < budget < np.inf or not 1 <= count <= MAX_RELEASES:
             raise ValueError(
                 f"budgets must be numbers greater than 0, each repeated at most {MAX_RELEASES} times, found {entry!r} "

@@ -12,25 +12,11 @@ def largest_within(
 ) -> float:
     """The largest float in [low, high] for which a monotone predicate holds, by bisection from below.
 
-    Never too large: the result has itself been tested, or is `low`, which is not tested and must satisfy the
-    predicate. The smallest number for which a predicate holds is minus the largest whose negative satisfies
-    it.
+    Never too large: the result has itself been tested, or is `low`, which must satisfy the predicate. It may be
+    too small by the share `tolerance` (0: to the last bit). A `logarithmic` search halves ratios: fewer steps
+    where `high` is many times `low`. The smallest number for which a predicate holds is minus the largest whose
+    negative satisfies it.
 
-    Parameters
-    ----------
-    within : callable from a float to bool, true up to a point and false from there on
-    low, high : float, low <= high; 0 < low for a logarithmic search
-    tolerance : float >= 0, how far below the largest the result may be, as a share of it; 0: to the last bit
-    logarithmic : bool
-        Halve ratios, not differences: fewer steps where `high` is many times `low`.
-
-    Raises
-    ------
-    ValueError
-        If low > high or a bound is NaN, or if low <= 0 in a logarithmic search.
-
-    Examples
-    --------
     >>> root = largest_within(lambda x: x * x <= 2.0, 0.0, 2.0)
     >>> round(root, 6), root * root <= 2.0
     (1.414214, True)

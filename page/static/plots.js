@@ -78,7 +78,6 @@ function picture(panel, curves, width) {
 /** A panel: title, picture, a legend whose entries hide and show their curves, and a tip for the point near the mouse. */
 function makePanel(panel, model, place) {
   place.className = "tplr-panel";
-  place.style.order = panel.order;
   place.innerHTML = `<div class="tplr-panel-title">${panel.title}</div><svg role="img" height="${HEIGHT}"></svg>
     <div class="tplr-legend"></div><div class="tplr-tip" hidden></div>`;
   const [, svg, legend, tip] = place.children;

@@ -125,8 +125,10 @@ class Page:
             self.tab.get_by_role(role, name=name).click()
         return download.value.suggested_filename, Path(download.value.path()).read_bytes()
 
-    def upload(self, label, content):
-        self.control(label).set_input_files({"name": "file.csv", "mimeType": "text/csv", "buffer": content})
+    def upload(self, content):
+        with self.tab.expect_file_chooser() as chooser:
+            self.tab.locator("button.widget-upload").first.click()
+        chooser.value.set_files({"name": "file.csv", "mimeType": "text/csv", "buffer": content})
 
 
 def opened(request, browser, address):

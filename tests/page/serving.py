@@ -1,9 +1,10 @@
-"""Servers of the page, as `make explore` and `make lab` start them but without real data."""
+"""Servers of the page, as `make explore` and `make lab` start them but without real data, and files for it."""
 
 import re
 import subprocess
 import time
 from contextlib import contextmanager
+from datetime import UTC, datetime
 
 from workflow.configuration import ROOT
 from workflow.explore import page_environment
@@ -16,6 +17,12 @@ def wait_until(holds, seconds=120, sleep=time.sleep, pause=0.05):
         assert time.monotonic() < deadline
         sleep(pause)
     return found
+
+
+def upload(control, content, name="file.csv"):
+    """Choose a file, as the browser sends it."""
+    facts = {"name": name, "type": "", "size": len(content), "last_modified": datetime.now(UTC)}
+    control.value = [facts | {"content": memoryview(content)}]
 
 
 @contextmanager

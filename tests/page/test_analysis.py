@@ -10,13 +10,13 @@ import tplrepro as tpl
 from page.analysis import Inputs, analyse, critical_budget
 from page.matrices import KINDS, example, generate
 from page.report import critical_words, problem_html, schemes_html, summary_html
-from page.sequences import DATASETS, LINES, from_dataset, from_file
+from page.sequences import DATASETS, from_dataset, from_file
 from tplrepro.allocation.schemes import PENDING, mean_error
 
 BACKWARD, FORWARD = map(tpl.PrivacyLossFunction, example("Fig. 8 of TKDE 2019"))
 
 
-def inputs(epsilon=0.1, horizon=6, alpha=1.0, backward=BACKWARD, forward=FORWARD, sensitivity=2.0):
+def inputs(alpha=1.0, backward=BACKWARD, forward=FORWARD, epsilon=0.1, horizon=6, sensitivity=2.0):
     return Inputs(backward, forward, np.full(horizon, epsilon), alpha, sensitivity)
 
 
@@ -41,14 +41,12 @@ def test_everything_is_what_the_package_says(known):
 
 
 def test_curves_have_their_breakpoints_and_the_witness_of_the_step_to_the_largest_leakage():
-    matrices = map(tpl.PrivacyLossFunction, example("Example 4 of TKDE 2019"))
-    result = analyse(inputs(alpha=3.0, **dict(zip(("backward", "forward"), matrices, strict=True))))
+    result = analyse(inputs(3.0, *map(tpl.PrivacyLossFunction, example("Example 4 of TKDE 2019"))))
     for side, before in zip(result.sides, (result.leakage.bpl[-2], result.leakage.fpl[1]), strict=True):
         assert np.array_equal(side.breakpoints, side.function.breakpoints)
         assert np.isin(side.breakpoints, side.alphas).all()
         assert (np.diff(side.alphas) > 0).all()
         assert side.witness == side.function.witness(before)
-        assert side.witness.loss + 0.1 == pytest.approx(result.leakage.bpl.max(), rel=1e-14)
 
 
 @settings(max_examples=60)
@@ -79,15 +77,11 @@ def test_it_is_said_whether_the_leakage_of_both_sides_is_bounded():
     assert "gains nothing from the correlation" in str(result.sides[0])
     assert (result.supremum, result.critical) == (0.1, inf)
     moderate = tpl.PrivacyLossFunction([[0.8, 0.2], [0.0, 1.0]])
-    assert analyse(inputs(epsilon=0.2, backward=moderate)).supremum < inf
     result = analyse(inputs(epsilon=0.25, backward=moderate))
     assert (result.critical, result.supremum) == (critical_budget(moderate), inf)
     assert all(words in summary_html(result) for words in ("below 0.22314 nats", "grows without bound"))
     result = analyse(inputs(backward=tpl.PrivacyLossFunction(tpl.strongest(3)), forward=None))
-    equal, seven, *_ = result.schemes
-    assert (equal.budgets is None, seven.budgets) == (False, None)
-    assert "has no finite supremum for any budget" in seven.message
-    assert seven.message.split(":")[0] in schemes_html(result)
+    assert "has no finite supremum for any budget" in schemes_html(result)
     assert critical_words(result.critical) == "for no budget: the leakage grows without bound"
 
 
@@ -112,25 +106,23 @@ def test_nothing_that_a_caller_does_later_changes_a_result():
 
 def test_long_calculations_wait_and_are_not_lost():
     quick = analyse(inputs(), complete=False)
-    assert quick.pending
     assert [scheme.message for scheme in quick.schemes] == ["", "", "", PENDING]
     assert PENDING in schemes_html(quick)
     full = analyse(inputs(), quick)
-    assert not full.pending
+    assert (quick.pending, full.pending) == (True, False)
     assert analyse(inputs(epsilon=0.3), full, complete=False).schemes[3] is full.schemes[3]
 
 
 def test_generated_matrices():
-    for kind, matrix in zip(
-        KINDS, (tpl.strongest(5), tpl.TransitionMatrix.random(5, rng=np.random.default_rng(7))), strict=True
-    ):
+    random = tpl.TransitionMatrix.random(5, rng=np.random.default_rng(7))
+    for kind, matrix in zip(KINDS, (tpl.strongest(5), random), strict=True):
         assert np.array_equal(generate(kind, 5, 0.1, 7), tpl.smoothed(matrix, 0.1))
     with pytest.raises(ValueError, match="number of states must be at most 300 here, found 301"):
         generate(KINDS[0], 301, 0.1, 0)
 
 
 def test_states_that_are_never_left_need_smoothing_or_are_left_out():
-    observed = from_file(b"a,b,a,b,end", "walk.csv", (("state", LINES),))
+    observed = from_file(b"state\na\nb\na\nb\nend", "walk.csv")
     assert list(observed.matrices(0.0)[0].states) == ["a", "b"]
     assert observed.matrices(0.1)[1].probabilities[2].tolist() == [1 / 3] * 3
 

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from page.leakage_page import LeakagePage
-from page.sequences import LINES
 from page.sources import SEQUENCES_FILE, USUAL
+from tests.page.serving import upload
 from tplrepro.reporting.command import main
 
 RNG = np.random.default_rng(0)
@@ -31,10 +31,10 @@ FILES = {
     "utf16.tsv": (VISITS.replace("a", "Café").to_csv(index=False, sep="\t").encode("utf-16"), {}, []),
     "split.csv": (
         SPLIT.to_csv(index=False),
-        {"Times": "time+clock", "Options": "time_format='%d.%m.%Y %H:%M'"},
+        {"Options": "time=time+clock time_format='%d.%m.%Y %H:%M'"},
         ["--time=time+clock", "--time-format=%d.%m.%Y %H:%M"],
     ),
-    "wide.csv": (WIDE.to_csv(index=False), {"States": "day 1..day 19"}, ["--state=day 1..day 19"]),
+    "wide.csv": (WIDE.to_csv(index=False), {"Options": "state='day 1..day 19'"}, ["--state=day 1..day 19"]),
     "gaps.csv": (GAPS.to_csv(index=False), {"Options": "STEP=1D, max-gap=2D"}, ["--step=1D", "--max-gap=2D"]),
     "visits.parquet": (VISITS.to_parquet(), {}, []),
     "visits.jsonl": (VISITS.to_json(orient="records", lines=True), {}, []),
@@ -60,10 +60,7 @@ def page_with(name, content, chosen=()):
     page = LeakagePage(horizon=5)
     page.forward.kind.value = SEQUENCES_FILE
     observations = page.forward.observations
-    with observations.file.hold_trait_notifications():
-        observations.file.name, observations.file.size = name, len(content)
-        observations.file.content = content if isinstance(content, bytes) else content.encode()
-        observations.file.value += 1
+    upload(observations.file, content if isinstance(content, bytes) else content.encode(), name)
     controls = {control.description: control for control in (*observations.columns.values(), observations.options)}
     for label, value in dict(chosen).items():
         controls[label].value = value
@@ -83,7 +80,7 @@ def test_a_file_gives_the_same_report_as_on_the_command_line(name, tmp_path, fig
     page.browser.download = Mock()
     page.save[".html"].click()
     saved, _, report = page.browser.download.call_args.args
-    assert saved == "report-chosen-budgets-alpha-1-T-5.html"
+    assert saved == "report-alpha-1-T-5.html"
     assert without_figure(report) == without_figure(expected.read_bytes())
     leaked = float(re.search(r"Largest TPL .* ([0-9.]+) with 1, ", report.decode())[1])
     assert leaked == float(f"{page.analysis.leakage.tpl.max():.4g}")
@@ -111,31 +108,10 @@ def test_a_file_is_refused_by_the_sentence_of_the_command_line(name, tmp_path, c
 
 
 def test_columns_are_found_by_usual_names_and_offered_to_choose():
-    page = page_with("visits.csv", "uid;Visit Day;Time;clock;Label;more\n1;a;2024-01-01;08:00;x;y\n")
-    user, time, state = page.forward.observations.columns.values()
-    assert [choice.value for choice in (user, time, state)] == ["uid", "Time", "Label"]
-    names = [USUAL, "uid", "Visit Day", "Time", "clock", "Label", "more"]
-    assert user.options == tuple(names)
-    assert "Time+clock" in time.options
-    assert state.options == (*names, "uid..more", "Visit Day..more", LINES)
-    page = page_with("walks.csv", "home,office,home\noffice\n")
-    assert page.forward.observations.columns["state"].value == LINES
+    page = page_with("visits.csv", "uid;Visit Day;Time;clock;Label\n1;a;2024-01-01;08:00;x\n1;a;2024-01-02;08:00;y\n")
     assert page.problems == []
-
-
-def test_a_table_is_never_read_as_one_sequence_a_line(tmp_path):
-    for table in (VISITS.set_axis(["Kunde", "Datum", "Ort"], axis=1), WIDE, SPLIT.drop(columns=["user", "state"])):
-        page = page_with("table.csv", table.to_csv(index=False, sep=";"))
-        assert page.forward.observations.columns["state"].value == USUAL
-        page.forward.observations.columns["state"].value = LINES
-        (problem,) = page.problems
-        assert "each line must be a sequence of states, found columns of different things below" in problem
-
-
-def test_the_command_in_a_saved_notebook_has_columns_and_options():
-    page = page_with("gaps.csv", FILES["gaps.csv"][0], {"Options": "step=1D"})
-    words = "`make own-data FILE=gaps.csv USER=user TIME=time STATE=state STEP=1D ALPHA=1.0 HORIZON=5 EPSILON=0.1 "
-    assert words in page._origin()
+    for choice in page.forward.observations.columns.values():
+        assert choice.options == (USUAL, "uid", "Visit Day", "Time", "clock", "Label")
 
 
 @pytest.mark.parametrize("typed", ["step", "steps=1D", "bins=few", "step='1D", "step="])

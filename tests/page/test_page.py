@@ -1,7 +1,6 @@
 """The page without a browser: what the controls cause, how often, and what is said about mistakes."""
 
 import io
-import json
 import re
 from html import escape
 from itertools import product
@@ -18,12 +17,11 @@ from page.browser import NAMES
 from page.glossary import GLOSSARY, about, glossary_html
 from page.leakage_page import LeakagePage
 from page.matrices import EXAMPLES, example
-from page.notebook import result_notebook
 from page.plots import CURRENT, PANELS, curves
-from page.report import file_name, saved_figure
 from page.scheduling import REST, Scheduler
 from page.sequences import from_dataset
-from page.sources import DATASET, GENERATED, MATRIX_FILE, REVERSED, SAME, SEQUENCES_FILE, TEXT
+from page.sources import DATASET, GENERATED, MATCHING, MATRIX_FILE, SAME, SEQUENCES_FILE, TEXT
+from tests.page.serving import upload
 from tplrepro.datasets import read_sequences
 
 BACKWARD, FORWARD = example("Fig. 8 of TKDE 2019")
@@ -54,12 +52,6 @@ def page():
     return LeakagePage()
 
 
-def upload(control, content, size=1):
-    with control.hold_trait_notifications():
-        control.name, control.content, control.size = "file.csv", memoryview(content), size
-        control.value += 1
-
-
 def test_a_burst_of_changes_is_one_computation_and_one_long_one_when_they_cease(clock, monkeypatch, page):
     analyse = Mock(side_effect=module.analyse)
     monkeypatch.setattr(module, "analyse", analyse)
@@ -81,20 +73,17 @@ def test_updates_do_not_nest_and_one_that_fails_does_not_block_the_next(clock):
     order = []
 
     def update():
-        order.append("begin")
-        if len(order) < 3:
+        order.append("update")
+        if len(order) == 1:
             scheduler.request()
-        order.append("end")
+            raise ZeroDivisionError
 
     scheduler = Scheduler(update, lambda: order.append("complete"))
     scheduler.request()
-    assert [clock.run(delay) for delay in (0.0, 0.0, REST)] == [1, 1, 1]
-    assert order == ["begin", "end"] * 2 + ["complete"]
-    failing = Scheduler(lambda: 1 / 0, lambda: None)
-    for _ in range(2):
-        failing.request()
-        with pytest.raises(ZeroDivisionError):
-            clock.run(0.0)
+    with pytest.raises(ZeroDivisionError):
+        clock.run(0.0)
+    assert [clock.run(delay) for delay in (0.0, REST)] == [1, 1]
+    assert order == ["update", "update", "complete"]
 
 
 def drawn(page, name):
@@ -128,8 +117,6 @@ def test_each_curve_of_each_example_is_drawn_once_and_has_its_own_look():
         looks = [(curve["dashes"], curve["shape"]) for curve in panel["curves"]]
         colours = [curve["colour"] for curve in panel["curves"] if curve["dashes"] is not None]
         assert [len(set(kind)) for kind in (looks, colours)] == [len(looks), len(colours)]
-        # The chosen budgets are seen under those of another scheme that gives the same.
-        assert [curve["label"] for curve in panel["curves"] if curve["broad"]] == [CURRENT] * (panel in PANELS[2:4])
 
 
 def test_a_typed_number_stays_though_a_slider_rounds_it_and_one_out_of_range_is_said(page):
@@ -139,11 +126,9 @@ def test_a_typed_number_stays_though_a_slider_rounds_it_and_one_out_of_range_is_
     for control, value in product((page.epsilon, page.alpha, page.sensitivity), (0.0, -1.0, float("inf"))):
         good, before = control.value, page.analysis
         control.entry.value = value
-        (problem,), words = (
-            page.problems,
-            f"{control.label} must be a finite number greater than 0, found {value:g}; move",
-        )
-        assert (words in problem, page.analysis) == (True, before)
+        message = f"{control.label} must be a finite number greater than 0, found {value:g}; move"
+        assert [message in problem for problem in page.problems] == [True]
+        assert page.analysis is before
         control.entry.value = good
     page.horizon.entry.value = 500  # beyond the slider
     assert (page.horizon.slider.value, page.analysis.inputs.epsilons.size) == (100, 500)
@@ -154,15 +139,13 @@ def test_a_typed_number_stays_though_a_slider_rounds_it_and_one_out_of_range_is_
 def test_matrices_come_from_many_sources_and_are_edited_as_text():
     page = LeakagePage("four places of a weekday")
     forward = example("four places of a weekday")[1]
-    for kind, expected in ((None, forward.reverse()), (SAME, forward), (REVERSED, forward.reverse())):
-        page.backward.kind.value = kind or page.backward.kind.value
-        assert np.array_equal(page.analysis.inputs.backward.matrix, expected)
-    page.forward.example.value = "home and office"
-    assert page.analysis.inputs.backward.matrix.n_states == 2
+    assert np.array_equal(page.analysis.inputs.backward.matrix, forward.reverse())
+    page.backward.kind.value = SAME
+    assert np.array_equal(page.analysis.inputs.backward.matrix, forward)
     page.forward.kind.value = SEQUENCES_FILE
-    upload(page.forward.observations.file, b"a,b,b,c\nb,a,a\n")
-    page.backward.kind.value = page.backward.kind.options[0]
-    expected = tpl.TransitionMatrix.from_sequences([[*"abbc"], [*"baa"]], smoothing=1 / 3, direction="backward")
+    upload(page.forward.observations.file, b"user,state\n" + b"".join(b"1,%c\n" % one for one in b"abbcbaa"))
+    page.backward.kind.value = MATCHING
+    expected = tpl.TransitionMatrix.from_sequences([[*"abbcbaa"]], smoothing=1 / 3, direction="backward")
     assert np.array_equal(page.analysis.inputs.backward.matrix, expected)
     assert page.problems == []
     page.forward.kind.value = MATRIX_FILE
@@ -172,6 +155,7 @@ def test_matrices_come_from_many_sources_and_are_edited_as_text():
     assert page.forward.text.value == ", x, y\nx, 0.75, 0.25\ny, 0.5, 0.5"
     page.forward.text.value = "0.9 0.1\n0.5 0.5"
     assert page.analysis.inputs.forward.matrix.probabilities.tolist() == [[0.9, 0.1], [0.5, 0.5]]
+    assert np.array_equal(page.analysis.inputs.backward.matrix, page.analysis.inputs.forward.matrix.reverse())
 
 
 def test_a_synthetic_data_set_is_called_synthetic(page, monkeypatch, tmp_path):
@@ -190,10 +174,9 @@ def test_a_bad_file_leaves_the_last_good_result(page):
     page.forward.kind.value = MATRIX_FILE
     row = "one row of probabilities per line, such as 0.8,0.2"
     assert page.problems == [f"forward matrix: no file has been chosen yet; choose one with {row}"]
-    assert row in page.forward.form.children[1].value
-    too_large = "must be at most 5 MB here, found 80.0 MB; load fewer lines"  # it is not sent
-    for size, message in {0: "must not be empty", 80_000_000: too_large}.items():
-        upload(page.forward.matrix_file, b"", size)
+    too_large = "must be at most 5 MB here, found 5.1 MB; load fewer lines"
+    for content, message in {b"": "must be text in UTF-8, found an empty file", b"1" * 5_100_000: too_large}.items():
+        upload(page.forward.matrix_file, content)
         (problem,) = page.problems
         assert problem.startswith(f"forward matrix: file.csv {message}")
         assert "role='alert'" in page.status.value
@@ -211,22 +194,21 @@ def test_mistakes_are_said_together_and_even_a_fault_of_the_page_is_a_message(pa
     page.backward.kind.value = MATRIX_FILE
     for horizon in (0, 2.5, 2000):  # 2.5 is not taken for 25 or 2
         page.horizon.entry.value = horizon
-        message = f"budgets: Releases T must be a whole number, at least 1 and at most 1000, found {horizon}; move its"
+        message = f"budgets: Releases T must be a whole number greater than 0 and at most 1000, found {horizon}; move"
         assert [problem.startswith(message) for problem in page.problems] == [False, True]
     page.horizon.entry.value = 5
     page.adversary.value = "forward only"
     assert page.problems == []
-    page.forward.example.value, page.adversary.value = "strongest correlation", "both"
-    page.backward.kind.value = REVERSED
-    assert page.problems == []  # the identity is its own
-    page.forward.example.value = "Fig. 3 of TKDE 2019, moderate"
+    page.adversary.value, page.backward.kind.value = "both", MATCHING
+    page.forward.text.value, page.forward.kind.value = "0.8 0.2\n0 1", TEXT
     assert page.problems[0].startswith("backward matrix: reversal needs every state to be reached")
+    assert page.problems[0].endswith('; give the backward matrix itself, or choose "same as forward"')
     monkeypatch.setattr(module, "analyse", lambda *args, **kwargs: 1 / 0)
     page.backward.kind.value = SAME
     assert page.problems[0].startswith("unexpected ZeroDivisionError: division by zero; ")
 
 
-def test_budgets_of_each_release_are_typed_or_taken_exactly_from_a_scheme(page):
+def test_budgets_of_each_release_are_typed_or_taken_exactly_from_a_scheme_and_saved(page, figures_folder):
     page.unequal.value = True
     page.budgets.value = "0.5, 0.2 x 8, 0.7"
     assert page.analysis.inputs.epsilons.tolist() == [0.5, *[0.2] * 8, 0.7]
@@ -239,35 +221,27 @@ def test_budgets_of_each_release_are_typed_or_taken_exactly_from_a_scheme(page):
         page.fill.click()
         assert page.problems == []
         assert np.array_equal(page.analysis.inputs.epsilons, scheme.budgets)
-
-
-def test_a_scheme_without_budgets_can_be_neither_saved_nor_taken_and_a_bad_folder_is_said(monkeypatch):
-    page = LeakagePage("strongest correlation")
-    page.scheme.value = page.saved_scheme.value = "Algorithm 7 (any T)"
+    page.browser.download = Mock()
     page.save[".csv"].click()
-    assert "no finite supremum" in page.saved.value
+    name, kind, content = page.browser.download.call_args.args
+    assert (name, kind) == ("budgets-alpha-1-T-12.csv", "text/csv")
+    assert content.startswith(b"release,epsilon,laplace_scale,bpl,fpl,tpl\n1,")
+    assert np.array_equal(np.loadtxt(io.BytesIO(content), delimiter=",", skiprows=1)[:, 1], scheme.budgets)
+    assert (figures_folder / "explore" / name).read_bytes() == content
+    for suffix, begin in {".svg": b"<?xml", ".pdf": b"%PDF"}.items():
+        page.save[suffix].click()
+        name, _, content = page.browser.download.call_args.args
+        assert (name, content.startswith(begin)) == (f"figure-alpha-1-T-12{suffix}", True)
+
+
+def test_a_scheme_without_budgets_cannot_be_taken_and_a_bad_folder_is_said(monkeypatch):
+    page = LeakagePage("strongest correlation")
+    page.scheme.value = "Algorithm 7 (any T)"
     page.fill.click()
     assert page.problems[0].startswith("budgets: Algorithm 7 (any T) has no budgets: the backward leakage has no")
     monkeypatch.setenv("TPLREPRO_FIGURES", __file__)
-    page.saved_scheme.value = CURRENT
     page.save[".csv"].click()
     assert "Not a directory" in page.saved.value
-
-
-def test_saved_budgets_are_those_of_the_package_and_figures_are_pictures(figures_folder, page):
-    page.browser.download = Mock()
-    page.saved_scheme.value = "Algorithm 8 (T known)"
-    page.save[".csv"].click()
-    expected = tpl.allocate_by_quantification(1.0, BACKWARD, FORWARD, 10)
-    name, kind, content = page.browser.download.call_args.args
-    assert (name, kind) == ("budgets-Algorithm-8-alpha-1-T-10.csv", "text/csv")
-    assert content.startswith(b"release,epsilon,laplace_scale,bpl,fpl,tpl\n1,")
-    assert np.array_equal(np.loadtxt(io.BytesIO(content), delimiter=",", skiprows=1)[:, 1], expected)
-    assert (figures_folder / "explore" / name).read_bytes() == content
-    assert f"download='{name}' href='data:text/csv;base64," in page.saved.value
-    for suffix, begin in {".svg": b"<?xml", ".pdf": b"%PDF"}.items():
-        assert saved_figure(page.analysis, suffix, "Synthetic data").startswith(begin)
-        assert file_name(page.analysis, CURRENT, suffix) == f"leakage-chosen-budgets-alpha-1-T-10{suffix}"
 
 
 def executed(notebook, **parameters):
@@ -282,7 +256,7 @@ def executed(notebook, **parameters):
 
 
 def test_a_saved_notebook_computes_what_the_page_shows(page, figures_folder):
-    """For a file of sequences at a delta; the command in it reads the same chain from the file."""
+    """For a file of observations at a delta."""
     page.forward.kind.value = SEQUENCES_FILE
     rows = [f"u{k},{t},{('home', 'x y', 'bar')[(k * t + k) % 3]}" for k in range(5) for t in range(k, 9)]
     content = ("\n".join(["user,time,state", *rows]) + "\n").encode()
@@ -291,12 +265,12 @@ def test_a_saved_notebook_computes_what_the_page_shows(page, figures_folder):
     page.privacy.value, page.browser.download = module.WITH_DELTA, Mock()
     page.save[".ipynb"].click()
     name, kind, saved = page.browser.download.call_args.args
-    assert (name, kind) == ("leakage-chosen-budgets-alpha-1-T-4-delta-1e-06.ipynb", "application/x-ipynb+json")
+    assert (name, kind) == ("notebook-alpha-1-T-4-delta-1e-06.ipynb", "application/x-ipynb+json")
     notebook = nbformat.reads(saved.decode(), as_version=4)
     nbformat.validate(notebook)
     origin = notebook.cells[0].source
     assert "forward file of observations (file.csv, 1 step added to each row)" in origin
-    assert "HORIZON=4 EPSILON=0.15 SENSITIVITY=2.0 SMOOTHING=1.0 DELTA=1e-06`" in origin
+    assert "The address `?epsilon=0.15&horizon=4.0&privacy=" in origin
     result = executed(notebook, alpha=2.0)["result"]
     page.alpha.entry.value = 2.0
     assert (result.supremum, str(result.sides[0])) == (page.analysis.supremum, str(page.analysis.sides[0]))
@@ -308,19 +282,6 @@ def test_a_saved_notebook_computes_what_the_page_shows(page, figures_folder):
         chain = tpl.TransitionMatrix.from_sequences(sequences, smoothing=1 / 3, direction=direction)
         shown = getattr(page.analysis.inputs, direction).matrix
         assert (chain.states, np.array_equal(chain, shown)) == (shown.states, True)
-
-
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_a_saved_notebook_holds_the_inputs_of_the_page(name):
-    page = LeakagePage(name)
-    page.adversary.value = "forward only"
-    page.unequal.value, page.budgets.value = True, "0.5, 0.2 x 8, 0.7"
-    names = {}
-    exec(json.loads(result_notebook(page.analysis, "words"))["cells"][1]["source"], names)
-    inputs = page.analysis.inputs
-    assert (names["backward"], names["delta"], names["epsilons"]) == (None, None, inputs.epsilons.tolist())
-    forward = tpl.TransitionMatrix(names["forward"], states=names["states"])
-    assert (forward.states, np.array_equal(forward, inputs.forward.matrix)) == (inputs.forward.matrix.states, True)
 
 
 @pytest.mark.parametrize(
@@ -357,9 +318,9 @@ def opened(query, monkeypatch, **begun):
 def test_an_address_opens_the_page_with_the_inputs_that_it_was_taken_from(page, monkeypatch):
     assert page.browser.query == ""
     page.epsilon.entry.value, page.horizon.entry.value = 0.123456789012345, 7
-    page.privacy.value, page.mechanism.value, page.adversary.value = module.WITH_DELTA, module.PURE, "both"
+    page.privacy.value, page.cells.entry.value = module.WITH_DELTA, 3
     page.forward.text.value, page.forward.kind.value = ", a b, c&d\na b, 0.7, 0.3\nc&d, 1/8, 7/8", TEXT
-    page.backward.kind.value, page.backward.size.entry.value = REVERSED, 5
+    page.backward.kind.value, page.backward.size.entry.value = SAME, 5
     page.unequal.value, page.budgets.value = True, "0.5, 0.2 x 5, 0.7"
     again = opened(f"token=0123&{page.browser.query}&theme=dark", monkeypatch)
     assert again.browser.query == page.browser.query
@@ -368,7 +329,7 @@ def test_an_address_opens_the_page_with_the_inputs_that_it_was_taken_from(page, 
         assert (second.states, np.array_equal(first, second)) == (["a b", "c&d"], True)
     for name in ("tpl", "bpl", "fpl"):
         assert np.array_equal(*(getattr(one.analysis.leakage, name) for one in (page, again)))
-    assert [noise.name for noise in again.analysis.noises] == [noise.name for noise in page.analysis.noises]
+    assert again.analysis.inputs.cells == 3
     assert (again.epsilon.value, again.unequal.value, again.problems) == (0.123456789012345, True, [])
 
 
@@ -376,7 +337,7 @@ def test_what_an_address_cannot_ask_for_is_said(monkeypatch):
     query = "epsilon=inf&alpha=much&horizon=20&adversary=nobody&forward_normalize=1&broken=1&sensitivity=<b>&cells=nan"
     page = opened(query, monkeypatch, alpha=2.0)
     assert (page.horizon.value, page.alpha.value, page.epsilon.value, page.problems) == (20, 2.0, 0.1, [])
-    left_out = "epsilon=inf, alpha=much, sensitivity=<b>, cells=nan, forward_normalize=1, adversary=nobody"
+    left_out = "epsilon=inf, alpha=much, adversary=nobody, forward_normalize=1, sensitivity=<b>, cells=nan"
     assert escape(f"Ignored in the address that was opened: {left_out}.") in page.link.value
     assert page.browser.query == "horizon=20.0"
     page = opened("horizon=0", monkeypatch)  # a value that the control itself would take
