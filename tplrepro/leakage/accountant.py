@@ -7,8 +7,9 @@ they must not depend on the data. Several threads may read and compose; copies a
 an account in a file, for servers that restart.
 
 A release is a budget, for pure epsilon-DP, or an event of dp_accounting, such as Gaussian noise, by the
-conventions of `tplrepro.leakage.events`. `epsilon` and `delta` account for both. `bpl`, `fpl` and `tpl` are
-the pure leakages: exact for budgets and events with a bounded loss, inf without a pure bound.
+conventions of `tplrepro.leakage.events`. `epsilon` and `delta` account for both; the first reading after a
+release computes the profiles of all time points anew. `bpl`, `fpl` and `tpl` are the pure leakages: exact for
+budgets and events with a bounded loss, inf without a pure bound.
 """
 
 from collections.abc import Callable
