@@ -5,7 +5,6 @@ from functools import partial
 import numpy as np
 import pytest
 
-from experiments.sip import setups
 from experiments.sip.tops import release_tops
 from tplrepro import sip
 from tplrepro.markov.filtering import ImpossibleOutputError
@@ -27,10 +26,7 @@ MECHANISMS = (CRR, sip.OptimalResponse, RR)
     [
         (lambda: sip.BatchResponse(1.0, width=5, n_symbols=100), r"batches of 5 make 10\^10.0 batches .* shorten"),
         (lambda: sip.BatchResponse(1.0, width=1000, n_symbols=41_270), r"10\^4615.6 batches"),
-        (
-            lambda: sip.chain_from_sequences([[0, 1]], 2, restart=1.5),
-            r"restart must be a probability in \[0, 1\], found 1.5",
-        ),
+        (lambda: sip.chain_from_sequences([[0, 1]], 2, restart=1.5), r"restart must be .* in \[0, 1\], found 1.5"),
         (lambda: sip.SymbolChain.first_order([0.2, 0.3, 0.5], np.eye(2)), r"shape \(2,\), found \(3,\)"),
         (lambda: sip.mutual_information([[1, 0], [0.5, 0.4]], [0.5, 0.5]), r"row a\(.\|1\) must .* found sum 0.9"),
         (lambda: sip.instantaneous_leakage(np.eye(3), [0.5, 0.5]), r"over 2 symbols must .* found shape \(3, 3\)"),
@@ -55,10 +51,6 @@ MECHANISMS = (CRR, sip.OptimalResponse, RR)
         (lambda: release_tops([0], 4, 1.0, rng=RNG, warm_up=-3), "warm_up must be at least 1.*, found -3"),
         *[(partial(kind(1.0).response, [0.5, 0.6]), "a belief must be .* found sum 1.1") for kind in MECHANISMS],
         *[(partial(kind, 0.0), "epsilon must be a finite level in nats, greater than 0") for kind in MECHANISMS],
-        (
-            lambda: setups.two_step_noise(CRR(1.0), CRR(1.0), 1.5, 0.5),
-            "a belief must be non-negative .* minimum -0.5",
-        ),
     ],
 )
 def test_what_is_refused(call, message):
