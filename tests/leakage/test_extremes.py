@@ -86,16 +86,21 @@ def test_unsigned_times():
     times = np.array([0, 3], np.uint8)
     result = tpl.leakage_at_all_times(0.5, P, P, times=times, horizon=5)
     assert (result.epsilons > 0).tolist() == [True, False, False, True, False]
-    for function in (
-        lambda times: tpl.leakage_at_all_times(0.5, P, P, times=times, horizon=5),
-        lambda times: tpl.allocate_optimally(1.0, P, P, 5, times=times),
-    ):
-        with pytest.raises(ValueError, match="increasing time points in 0..4"):
-            function(times[::-1])
+    with pytest.raises(ValueError, match="increasing time points in 0..4"):
+        tpl.allocate_optimally(1.0, P, P, 5, times=times[::-1])
 
 
 def account():
     return tpl.TemporalAccountant(P)
+
+
+SAMPLED = dp_event.SampledWithoutReplacementDpEvent
+EVENTS = [
+    (dp_event.GaussianDpEvent("a"), "noise_multiplier of an event must be a number, found str"),
+    (dp_event.GaussianDpEvent([1, 2]), r"noise_multiplier must be one number, found shape \(2,\)"),
+    (SAMPLED(0, 0, GAUSSIAN), "source_dataset_size must be at least 1, found 0"),
+    (SAMPLED(9, "a", GAUSSIAN), "sample_size of an event must be a number"),
+]
 
 
 @pytest.mark.parametrize(
@@ -125,6 +130,7 @@ def account():
         (lambda: tpl.temporal_privacy_leakage(1.0, P, horizon=3).composed(0, 2.0), "last must be a whole number"),
         (lambda: tpl.temporal_privacy_profile({1.0, 0.1}, P), "events must be a list"),
         (lambda: tpl.ExactGaussianProfile([0.2] * 64, np.eye(2)), "must fit .* take fewer releases"),
+        *((lambda event=event: account().compose(event), message) for event, message in EVENTS),
     ],
 )
 def test_errors(function, message):
@@ -132,25 +138,11 @@ def test_errors(function, message):
         function()
 
 
-@pytest.mark.parametrize(
-    ("event", "message"),
-    [
-        (dp_event.GaussianDpEvent("a"), "noise_multiplier of an event must be a number, found str"),
-        (dp_event.GaussianDpEvent([1, 2]), r"noise_multiplier must be one number, found shape \(2,\)"),
-        (dp_event.SampledWithoutReplacementDpEvent(0, 0, GAUSSIAN), "source_dataset_size must be at least 1, found 0"),
-        (dp_event.SampledWithoutReplacementDpEvent(9, "a", GAUSSIAN), "sample_size of an event must be a number"),
-    ],
-)
-def test_errors_of_events(event, message):
-    with pytest.raises(ValueError, match=message):
-        account().compose(event)
+def test_a_series_as_noise_of_a_covariance():
+    found = tpl.gaussian_series_leakage(SERIES.covariance, SERIES, 1.0)
+    assert found == pytest.approx(tpl.gaussian_series_leakage(SERIES.covariance, SERIES.covariance, 1.0))
 
 
 def test_states_are_numbered_by_whole_numbers():
     with pytest.raises(IndexError, match=r"found 0\.5"):
         tpl.TransitionMatrix(P).row(0.5)
-
-
-def test_a_series_as_noise_of_a_covariance():
-    found = tpl.gaussian_series_leakage(SERIES.covariance, SERIES, 1.0)
-    assert found == pytest.approx(tpl.gaussian_series_leakage(SERIES.covariance, SERIES.covariance, 1.0))
