@@ -277,10 +277,8 @@ def _leakages_of_users(
     if n >= SPARSE_FROM:
         for u, user in enumerate(users):
             of_user = sequences.select(np.arange(first[u], first[u + 1]))
-            matrices = [
-                _about(user, sparse_user_matrix, of_user, side, pooled[side], smoothing, weight) for side in SIDES
-            ]
-            result = temporal_privacy_leakage(budgets, *matrices)
+            both = (_about(user, sparse_user_matrix, of_user, side, pooled[side], smoothing, weight) for side in SIDES)
+            result = temporal_privacy_leakage(budgets, *both)
             leakages[:, u] = result.bpl, result.fpl
         return leakages
     for members, matrices in user_matrices(first, sequences, pooled, smoothing, weight):
