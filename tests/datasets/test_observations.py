@@ -1,7 +1,5 @@
 """Anybody's files: what is read against a plain loop over the rows, whatever the format, and what each error says."""
 
-import gzip
-
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -28,14 +26,12 @@ def write(path, frame, kind):
     if kind == "parquet":
         frame.to_parquet(path, index=False)
     else:
-        text = frame.to_csv(index=False, sep={"csv": ",", "semicolon": ";", "tab": "\t"}.get(kind, ","))
-        path.write_bytes(
-            gzip.compress(text.encode()) if kind == "gzip" else b"\xef\xbb\xbf" * (kind == "mark") + text.encode()
-        )
+        encoding = "utf-8-sig" if kind == "mark" else "utf-8"
+        frame.to_csv(path, index=False, sep={"semicolon": ";", "tab": "\t"}.get(kind, ","), encoding=encoding)
     return path
 
 
-@pytest.mark.parametrize("kind", ["csv", "semicolon", "tab", "gzip", "mark", "parquet", "frame"])
+@pytest.mark.parametrize("kind", ["csv", "semicolon", "tab", "mark", "parquet", "frame"])
 def test_names_of_users_and_places_survive_and_a_missing_state_ends_a_sequence(tmp_path, kind):
     data = FRAME if kind == "frame" else write(tmp_path / "visits", FRAME, kind)
     found = read_sequences(data, **NAMES)
