@@ -78,10 +78,6 @@ def names():
     return tools | made | {"acct": tpl.TemporalAccountant(P, P).compose(0.1, 3)}
 
 
-def test_there_are_fifty():
-    assert len(GUESSES) == 50
-
-
 @pytest.mark.parametrize(("guess", "wanted"), GUESSES.items())
 def test_a_guess_works_or_its_message_names_the_right_thing(guess, wanted, names):
     try:

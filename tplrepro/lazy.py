@@ -115,14 +115,9 @@ def lazy_names(
 ) -> tuple[Callable, Callable, list[str]]:
     """`__getattr__`, `__dir__` and `__all__` for a package's `__init__.py`.
 
-    Parameters
-    ----------
-    package : its `__name__`
-    exports : public name -> the module that defines it, below the package or as a full name from ``tplrepro.`` on
-    modules : public submodules; a mapping where a public name stands for a module of another place
+    `exports` maps a public name to its module, below the package or as a full name from ``tplrepro.`` on; `modules`
+    are public submodules, or a mapping where a public name stands for a module of another place.
 
-    Examples
-    --------
     >>> attribute, listing, names = lazy_names("tplrepro.markov", {"every_kth": "higher_order"})
     >>> attribute("every_kth").__module__, names
     ('tplrepro.markov.higher_order', ['every_kth'])

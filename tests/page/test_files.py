@@ -17,7 +17,6 @@ ROWS = [(f"u{user}", day, "abc"[RNG.integers(3)]) for user in range(6) for day i
 VISITS = pd.DataFrame(ROWS, columns=["user", "time", "state"])
 DATES = pd.to_datetime("2024-01-01") + pd.to_timedelta(VISITS["time"], "D")
 SPLIT = VISITS.assign(time=DATES.dt.strftime("%d.%m.%Y"), clock="08:30")
-WIDE = VISITS.pivot(index="user", columns="time", values="state").add_prefix("day ").reset_index()
 GAPS = VISITS.assign(time=DATES)[DATES.dt.day_of_week.isin([0, 2, 4])]
 
 # Name -> content, what is chosen on the page after the file, and the same on the command line.
@@ -28,29 +27,19 @@ FILES = {
         {"Users": "Kunde", "Times": "Datum", "States": "Ort"},
         ["--user=Kunde", "--time=Datum", "--state=Ort"],
     ),
-    "utf16.tsv": (VISITS.replace("a", "Café").to_csv(index=False, sep="\t").encode("utf-16"), {}, []),
     "split.csv": (
         SPLIT.to_csv(index=False),
         {"Options": "time=time+clock time_format='%d.%m.%Y %H:%M'"},
         ["--time=time+clock", "--time-format=%d.%m.%Y %H:%M"],
     ),
-    "wide.csv": (WIDE.to_csv(index=False), {"Options": "state='day 1..day 19'"}, ["--state=day 1..day 19"]),
     "gaps.csv": (GAPS.to_csv(index=False), {"Options": "STEP=1D, max-gap=2D"}, ["--step=1D", "--max-gap=2D"]),
     "visits.parquet": (VISITS.to_parquet(), {}, []),
-    "visits.jsonl": (VISITS.to_json(orient="records", lines=True), {}, []),
 }
 MIXED = VISITS.astype({"time": object}).replace({"time": {3: "noon"}})
 REFUSED = {
-    "two.csv": (pd.concat([VISITS, VISITS.head(1).assign(state="b" if ROWS[0][2] == "a" else "a")]), "in one state at"),
-    "measured.csv": (VISITS.assign(state=RNG.random(len(VISITS))), "states must be whole numbers or labels, found"),
     "noon.csv": (MIXED, "times must all be numbers, .*, found '1' in line 2 of noon.csv; give such"),
-    "nobody.csv": (VISITS.replace({"user": {"u1": None}}), "user must not be empty, found nothing in line 21 of nob"),
     "still.csv": (VISITS.assign(state="a"), "steps between at least two states, found 108 steps and 1 state; check"),
-    "unnamed.csv": (
-        VISITS.set_axis(["Kunde", "Datum", "Ort"], axis=1),
-        "one column of state, found 'Kunde', 'Datum', ",
-    ),
-    "wide.csv": (WIDE, "or all states of a row as state='first..last'"),
+    "unnamed.csv": (VISITS.set_axis(["Kunde", "Datum", "Ort"], axis=1), "one column of state, found 'Kunde', 'Datum'"),
     "milliseconds.csv": (VISITS.assign(time=DATES.astype("int64") // 1000), "give time_unit="),
 }
 
