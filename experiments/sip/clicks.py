@@ -94,14 +94,18 @@ def batch_costs(
 ) -> SessionCosts:
     """Simulated costs of the exact response to batches that occur; a batch of w clicks gets w times the budget."""
     spent = {width: sip.OptimalResponse(width * epsilon) for width in np.unique(batches.widths).tolist()}
-    sessions, outputs, leakages = [], [], []
-    for session in batches.select(chosen):
+    sessions, outputs, leakages = batches.select(chosen), [], []
+    for session in sessions:
         released = sip.release_sequences([session], spent, chain, rng=rng)
-        for numbers, into in ((session, sessions), (released.outputs[0], outputs)):
-            pages = batches.symbols[numbers]
-            into.append(pages[pages >= 0])
+        outputs.append(released.outputs[0])
         leakages.append(released.largest_leakage / batches.symbols.shape[1])
-    return _simulated(sessions, outputs, np.array(leakages))
+    true, shown = ([_clicks_of(batches, own) for own in sequences] for sequences in (sessions, outputs))
+    return _simulated(true, shown, np.array(leakages))
+
+
+def _clicks_of(batches: Batches, session: np.ndarray) -> np.ndarray:
+    pages = batches.symbols[session]
+    return pages[pages >= 0]
 
 
 def _simulated(sessions, outputs, leakages):
