@@ -1,7 +1,8 @@
 """Mutation run over the core rooms: change one operator, constant or margin at a time; a test must then fail.
 
-Each mutant is tested in a fork of a process that has the libraries loaded, which saves several seconds of imports; the
-tools on the package index start Python anew for each. ``docs/mutation.md`` explains the survivors.
+Each mutant is tested in a fork of a process that has the libraries loaded, which saves several seconds of
+imports; the tools on the package index start Python anew for each. ``docs/mutation.md`` explains the
+survivors.
 """
 
 import argparse

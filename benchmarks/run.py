@@ -4,9 +4,9 @@
     python benchmarks/run.py one whole            # some sections only
     USERS=1000000 python benchmarks/run.py users  # apart, of ten million by default; so are `nothing` and `readers`
 
-Times are wall-clock medians after a warm-up, so compiled functions are loaded. Baselines and package take turns, so
-that a drift of the machine's speed meets both. The page is written after each section and keeps what the others held:
-each says when, where and from which commit it was measured.
+Times are wall-clock medians after a warm-up, so compiled functions are loaded. Baselines and package take
+turns, so that a drift of the machine's speed meets both. The page is written after each section and keeps
+what the others held: each says when, where and from which commit it was measured.
 """
 
 import asyncio

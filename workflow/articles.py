@@ -2,8 +2,8 @@
 
 In a text, ``{ours tkde2019#bpl-none}`` stands for our number of that claim and ``{verdict
 tkde2019#bpl-none}`` for its verdict, both with a link to the claim; ``{counts PAGES}`` for the numbers of
-verdicts; ``{departures PAGES}`` for the statements that did not come out as printed; ``{errata FILE: HEADING}`` for the
-errata below a heading; ``{page FILE}`` for a page of the documentation, without its title.
+verdicts; ``{departures PAGES}`` for the statements that did not come out as printed; ``{errata FILE:
+HEADING}`` for the errata below a heading; ``{page FILE}`` for a page of the documentation, without its title.
 """
 
 import re

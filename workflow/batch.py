@@ -1,8 +1,9 @@
 """Run every notebook of a profile that is not up to date: check, run Snakemake, summarise.
 
-It can be killed at any moment and started again: finished notebooks stay finished, and no half-written file remains.
-The exit status is 0 when every notebook is up to date, 1 when one failed, 2 when the configuration is wrong, 3 when
-another batch is running, 130 after an interruption, 143 after a SIGTERM and 129 after a SIGHUP.
+It can be killed at any moment and started again: finished notebooks stay finished, and no half-written file
+remains. The exit status is 0 when every notebook is up to date, 1 when one failed, 2 when the configuration
+is wrong, 3 when another batch is running, 130 after an interruption, 143 after a SIGTERM and 129 after a
+SIGHUP.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Parameters are checked against the notebooks before anything runs.
 
-Papermill injects a parameter that no cell reads and only warns; a misspelt parameter then runs a whole batch with the
-default. Here the cell tagged ``parameters`` is parsed, and every mismatch is an error.
+Papermill injects a parameter that no cell reads and only warns; a misspelt parameter then runs a whole batch
+with the default. Here the cell tagged ``parameters`` is parsed, and every mismatch is an error.
 """
 
 import sys

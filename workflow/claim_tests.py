@@ -1,7 +1,7 @@
 """Outcomes of the tests that decide claims.
 
-A name without brackets stands for all cases of a test. Its outcome is "passed" only if every case passed; "failed" and
-"skipped" if any case was; a name that no test has is missing from the outcomes.
+A name without brackets stands for all cases of a test. Its outcome is "passed" only if every case passed;
+"failed" and "skipped" if any case was; a name that no test has is missing from the outcomes.
 """
 
 import json

@@ -2,10 +2,11 @@
 
 It also writes the texts of `workflow.artifact`: parts of ARTIFACT.md and REPRODUCING.md, and codecheck.yml.
 
-A claim whose record is missing, of another profile than the paper's, from modified code or from synthetic data in the
-place of recorded ones has no verdict, and the exit status is then 1. ``--records build/quick/figures --profile quick``
-is a trial: it judges the records of a batch by the claims that are marked ``quick``, whose verdicts must be the
-published ones, allows modified code, and writes below ``build/claims``.
+A claim whose record is missing, of another profile than the paper's, from modified code or from synthetic
+data in the place of recorded ones has no verdict, and the exit status is then 1. ``--records
+build/quick/figures --profile quick`` is a trial: it judges the records of a batch by the claims that are
+marked ``quick``, whose verdicts must be the published ones, allows modified code, and writes below
+``build/claims``.
 """
 
 import argparse
@@ -57,8 +58,8 @@ def render(records=None, profile="paper", root=ROOT, outcomes=None):
 def judge_all(records=None, profile="paper", root=ROOT, outcomes=None):
     """Contents by page, each claim as `Judged`, and one sentence for each without a verdict.
 
-    A folder of `records` is a trial. `outcomes` of the tests that decide claims are those of `workflow.claim_tests` by
-    default.
+    A folder of `records` is a trial. `outcomes` of the tests that decide claims are those of
+    `workflow.claim_tests` by default.
     """
     contents, notebooks = read_pages(root), read_notebooks(root)
     stated = [(page, claim) for page, content in contents.items() for claim in claims_of(content)]

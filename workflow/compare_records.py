@@ -1,7 +1,7 @@
 """Whether two batches agree: ``python -m workflow.compare_records one/figures other/figures`` lists what differs.
 
-Everything in a record is compared except its date and cost. For notebooks that measure times, fractional results,
-tables and pictures are not compared, because they contain times.
+Everything in a record is compared except its date and cost. For notebooks that measure times, fractional
+results, tables and pictures are not compared, because they contain times.
 """
 
 import argparse
@@ -20,8 +20,8 @@ ROUNDING = 1e-12
 def differences(one, other, tolerance=0.0):
     """One sentence for each part of a record, and each file, that is not the same in both folders.
 
-    With a tolerance, numbers may differ by that share of the larger one, or by 1e-12, and tables and pictures are not
-    compared.
+    With a tolerance, numbers may differ by that share of the larger one, or by 1e-12, and tables and pictures
+    are not compared.
     """
     notebooks, folders = read_notebooks(), (Path(one), Path(other))
     names = [{path.relative_to(folder) for path in folder.rglob("*.*")} for folder in folders]

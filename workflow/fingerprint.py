@@ -1,8 +1,8 @@
 """Whether a result is up to date: a run leaves a status beside it, with digests of all that the result depends on.
 
-What counts is the notebook's code, its parameters, its data files, the pinned environment, and those modules of the
-package that the run imported; new outputs in the notebook, other modules and the times of files do not. Snakemake's own
-triggers know neither the modules nor the data.
+What counts is the notebook's code, its parameters, its data files, the pinned environment, and those modules
+of the package that the run imported; new outputs in the notebook, other modules and the times of files do
+not. Snakemake's own triggers know neither the modules nor the data.
 """
 
 import hashlib

@@ -1,8 +1,9 @@
 """Pin the environment: every package with its version and hashes, for every platform and Python from 3.11 on.
 
 uv resolves the versions, in its own temporary environment. No address of a package index enters the files:
-requirements.lock is what figures and tests need, requirements-more.lock what the paper profile and the site need beyond
-it. The direct dependencies of the first go into environment.yml as well, in the versions that Python 3.11 gets.
+requirements.lock is what figures and tests need, requirements-more.lock what the paper profile and the site
+need beyond it. The direct dependencies of the first go into environment.yml as well, in the versions that
+Python 3.11 gets.
 """
 
 import re

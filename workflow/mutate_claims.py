@@ -1,10 +1,10 @@
 """Change records, or code, on purpose, and see which claims notice: ``make claims-mutate``.
 
-Each number of a claim is changed alone by every mutation that its form admits, and two numbers of the same form are
-swapped; the claim is then judged again. It notices if its verdict changes, or the values of a swept choice at which it
-holds, or if it can no longer be judged. A claim that notices nothing must say why in its field ``invariant``.
-``--code`` makes the change in the field ``breaks`` of each claim that tests decide, in a copy of the repository, and
-runs these tests: one of them must fail.
+Each number of a claim is changed alone by every mutation that its form admits, and two numbers of the same
+form are swapped; the claim is then judged again. It notices if its verdict changes, or the values of a swept
+choice at which it holds, or if it can no longer be judged. A claim that notices nothing must say why in its
+field ``invariant``. ``--code`` makes the change in the field ``breaks`` of each claim that tests decide, in a
+copy of the repository, and runs these tests: one of them must fail.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Which published records are older than the code that makes them: `make claims` lists these.
 
-The code is that of the notebook's cells and of the modules that its run imported, without those that only save and show
-results. Comments, docstrings and layout do not count.
+The code is that of the notebook's cells and of the modules that its run imported, without those that only
+save and show results. Comments, docstrings and layout do not count.
 """
 
 import ast

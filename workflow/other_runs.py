@@ -1,8 +1,9 @@
 """How far the claims' numbers move in other runs, such as with another seed or on another processor.
 
-A run is a batch of the paper profile in which one thing was changed on purpose.
-``python -m workflow.other_runs "another seed" build/paper/figures`` compares it with the published records, without
-claims about times, and writes ``docs/other_runs.json``, from which ARTIFACT.md and the claims' pages take tolerances.
+A run is a batch of the paper profile in which one thing was changed on purpose. ``python -m
+workflow.other_runs "another seed" build/paper/figures`` compares it with the published records, without
+claims about times, and writes ``docs/other_runs.json``, from which ARTIFACT.md and the claims' pages take
+tolerances.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 """Run the notebook explore/own_data on a user's file, for ``make own-data FILE=my.csv USER=user ALPHA=1``.
 
-Each variable given to make is a parameter of the notebook; FILE is its path. The notebook's messages are printed; its
-page, figure, tables, record and the executed notebook appear under ``build/own_data``. The exit status is 3 if the
-recommendation is withheld (make prints it and ends with 2).
+Each variable given to make is a parameter of the notebook; FILE is its path. The notebook's messages are
+printed; its page, figure, tables, record and the executed notebook appear under ``build/own_data``. The exit
+status is 3 if the recommendation is withheld (make prints it and ends with 2).
 """
 
 import os

@@ -1,8 +1,8 @@
 """Copy a batch's figures into ``figures/``, where they are committed.
 
-Published evidence is the paper profile's, from code that is committed. Only figures of a batch that is up to date are
-copied, and none in which a stand-in replaced a data set. If the whole batch is up to date, other files in ``figures/``
-are removed. The costs of both profiles' notebooks are written to docs/costs.json.
+Published evidence is the paper profile's, from code that is committed. Only figures of a batch that is up to
+date are copied, and none in which a stand-in replaced a data set. If the whole batch is up to date, other
+files in ``figures/`` are removed. The costs of both profiles' notebooks are written to docs/costs.json.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Run one notebook of a batch through papermill, in its own process.
 
-The executed copy appears under its final name only when every cell succeeded; until then, and after a failure, it
-stands in ``build/<profile>/partial``, where it can be read.
+The executed copy appears under its final name only when every cell succeeded; until then, and after a
+failure, it stands in ``build/<profile>/partial``, where it can be read.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Build the site: ``make docs`` copies its sources to build/site with the repository's layout, and runs Sphinx.
 
-So links between pages, notebooks and figures work in both places. The gallery comes from config/notebooks.yaml, the
-pages of the API from the public names of the package.
+So links between pages, notebooks and figures work in both places. The gallery comes from
+config/notebooks.yaml, the pages of the API from the public names of the package.
 """
 
 import importlib
