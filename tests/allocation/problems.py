@@ -28,6 +28,6 @@ def assert_derivatives(programme, budgets, rng):
     change = rng.normal(size=(budgets.size, 3))
     leakages, jacobian = programme.tpl(budgets, change)
     assert np.isfinite(leakages).all()
-    for k, step in enumerate(1e-7 * change.T):
+    for k, step in enumerate(1e-6 * change.T):
         above, below = (programme.tpl(budgets + sign * step, change)[0] for sign in (1, -1))
-        assert jacobian[:, k] == pytest.approx((above - below) / 2e-7, rel=1e-5, abs=1e-7)
+        assert jacobian[:, k] == pytest.approx((above - below) / 2e-6, rel=1e-6, abs=1e-9)

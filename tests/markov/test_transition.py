@@ -188,4 +188,4 @@ def test_smoothed_is_equation_28_as_printed(s):
         expected = [[(p + s) / sum(x + s for x in row) for p in row] for row in np.asarray(kind)]
         found = tpl.smoothed(kind, s)
         assert found.is_sparse == getattr(kind, "is_sparse", False)
-        assert found.toarray() == pytest.approx(np.array(expected), rel=1e-13)
+        assert found.toarray() == pytest.approx(np.array(expected), rel=1e-14)
