@@ -89,16 +89,16 @@ class DataRelease:
     ----------
     policy : PolicyGraph over N states, G
     answers : array-like (N, d) or (N,), f; or a mapping from the names of several queries to theirs
-        Several queries give one release each per timestamp, in their order; the budgets add up (Theorem 7.1). The
-        graph is made protectable for all answers of a state as one vector, so that the same state hides an
-        exposed one in each query.
+        Several queries give one release each per timestamp, in their order; the budgets add up (Theorem 7.1).
+        The graph is made protectable for all answers of a state as one vector, so that the same state hides
+        an exposed one in each query.
     transitions : TransitionMatrix or array-like (N, N), M, known to the adversary; or a list of them, where the
         chain changes: one between each two timestamps
     mechanism : "k-norm", "laplace" or "planar isotropic" (the same law as "k-norm")
     method, insisted : as in `protectable_graph`
     excluded_probability : float in [0, 1), optional
-        Constrain to the `delta_location_set` instead of the possible states; with a complete policy this is the
-        baseline "DPLS". A true state outside is replaced by the state inside with the nearest answer.
+        Constrain to the `delta_location_set` instead of the possible states; with a complete policy this is
+        the baseline "DPLS". A true state outside is replaced by the state inside with the nearest answer.
     skip : where only one state is possible, yield None instead of raising NoPrivacyError
     kept : int, for how many sets of possible states, the last ones met, protection is kept
     """
@@ -145,10 +145,10 @@ class DataRelease:
     ) -> Iterator[ReleasedAnswer | None]:
         """Release one series of true states, which are read one at a time.
 
-        `epsilon`, nats, is the budget of each release, one number or (T,), or a mapping from queries; `initial`
-        (N,) is the prior p_1^- of the first timestamp. ValueError at once for arguments of the wrong shape or
-        range; during the series for a true state that the model holds impossible. NoPrivacyError at a timestamp at
-        which only one state is possible.
+        `epsilon`, nats, is the budget of each release, one number or (T,), or a mapping from queries;
+        `initial` (N,) is the prior p_1^- of the first timestamp. ValueError at once for arguments of the
+        wrong shape or range; during the series for a true state that the model holds impossible.
+        NoPrivacyError at a timestamp at which only one state is possible.
         """
         log_prior = log_probabilities(check_distribution(initial, self._states, "initial"))
         epsilons: Mapping[Any, Any] = epsilon if isinstance(epsilon, Mapping) else {None: epsilon}

@@ -28,10 +28,10 @@ from tplrepro.validation import check_level
 class KNormMechanism:
     """Noise of density proportional to exp(-epsilon ||z||_K), of one law for all states.
 
-    `policy` is constrained to the possible states, `answers` are f, (N, d) or (N,), `epsilon` > 0, nats, is the
-    loss between connected states, and `hull` is K(policy, answers), if known. NoPrivacyError if the policy has
-    no edge: answers would be released as they are (allowed where states share each answer). Example 5.2 of [5]:
-    noise along a segment.
+    `policy` is constrained to the possible states, `answers` are f, (N, d) or (N,), `epsilon` > 0, nats, is
+    the loss between connected states, and `hull` is K(policy, answers), if known. NoPrivacyError if the
+    policy has no edge: answers would be released as they are (allowed where states share each answer).
+    Example 5.2 of [5]: noise along a segment.
 
     >>> f = [[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]]
     >>> G = PolicyGraph.categorical([[0], [1, 2], [3, 4, 5]]).constrain([1, 2, 4])
@@ -78,8 +78,9 @@ class KNormMechanism:
     def _released(self, centre: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
         """The answer plus noise, (size, d).
 
-        Noise of a flat body leaves the last bits of the answer beside its span as they are, and these may tell
-        states apart. Answers that agree but for rounding are therefore moved onto one translate of the span.
+        Noise of a flat body leaves the last bits of the answer beside its span as they are, and these may
+        tell states apart. Answers that agree but for rounding are therefore moved onto one translate of the
+        span.
         """
         noise = self._noise.sample(size, rng)
         if not 0 < self.hull.dimension < centre.size:

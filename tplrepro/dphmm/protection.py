@@ -80,8 +80,9 @@ def exposed_states(policy: PolicyGraph, answers: ArrayLike, hull: SensitivityHul
 def constrained_dp_factor(policy: PolicyGraph, answers: ArrayLike, hull: SensitivityHull | None = None) -> float:
     """max ||f(s_j) - f(s_k)||_K over possible states; parameters as in `degree_of_protection`.
 
-    Between any two possible states the loss is at most epsilon times that, and the released value f(s_j) attains
-    it (Theorems 5.3 (1) and 6.3 of [5]). Infinite if some difference lies off the span of a flat hull.
+    Between any two possible states the loss is at most epsilon times that, and the released value f(s_j)
+    attains it (Theorems 5.3 (1) and 6.3 of [5]). Infinite if some difference lies off the span of a flat
+    hull.
 
     >>> round(constrained_dp_factor(PolicyGraph.from_edges(4, [(0, 1), (1, 2), (2, 3)]), [0, 1, 2, 3]), 6)
     3.0
@@ -116,12 +117,12 @@ def protectable_graph(
     policy : PolicyGraph over N states, constrained to the possible ones
     answers : array-like (N, d) or (N,), f
     method : str
-        "greedy": Algorithm 1 of [5]. "stepwise": Algorithm 3, the smallest volume after each step. "optimal": Eq.
-        (5), the smallest volume, for about 150 exposed states in the plane, 60 in space, 6 in four dimensions;
-        beyond, the best of 10,000 hulls.
+        "greedy": Algorithm 1 of [5]. "stepwise": Algorithm 3, the smallest volume after each step. "optimal":
+        Eq. (5), the smallest volume, for about 150 exposed states in the plane, 60 in space, 6 in four
+        dimensions; beyond, the best of 10,000 hulls.
     insisted : PolicyGraph or pairs of states
-        Who hides whom by the user's own choice (footnotes 3 and 5 of [5]): an exposed state first gets all its
-        edges among these to possible states.
+        Who hides whom by the user's own choice (footnotes 3 and 5 of [5]): an exposed state first gets all
+        its edges among these to possible states.
 
     NoPrivacyError if only one state is possible. Example 6.1 of [5]: s_3 (index 2) is exposed.
 

@@ -66,8 +66,9 @@ def quantify_releases(
     -------
     DataFrame
         release, from 1 to T; epsilon, bpl, fpl, tpl in nats; states of the system discovered at the release;
-        seconds of computation. ``attrs``: backward_witness and forward_witness, T entries each, a `Witness` with
-        the two traces behind BPL and FPL, or None; note, None or that the leakage is the sum of all budgets.
+        seconds of computation. ``attrs``: backward_witness and forward_witness, T entries each, a `Witness`
+        with the two traces behind BPL and FPL, or None; note, None or that the leakage is the sum of all
+        budgets.
 
     >>> log = pd.DataFrame({"case:concept:name": list("112233"), "concept:name": list("abacab"),
     ...     "time:timestamp": pd.date_range("2022-01-01", periods=6)})

@@ -63,9 +63,9 @@ class TransitionSystem(FrozenArrays):
     ) -> Self:
         """Discover the transition system of a log or one release of it; ValueError for an invalid log or option.
 
-        Times are optional; they order the events of a case. A state consists of `window` >= 1 items of a trace
-        including ▶ and ■, by default of all. `direction` is "prefix" or "suffix", `abstraction` "sequence",
-        "multiset" or "set", `counting` by "cases" or "occurrences".
+        Times are optional; they order the events of a case. A state consists of `window` >= 1 items of a
+        trace including ▶ and ■, by default of all. `direction` is "prefix" or "suffix", `abstraction`
+        "sequence", "multiset" or "set", `counting` by "cases" or "occurrences".
 
         >>> log = pd.DataFrame({"case:concept:name": list("1122"), "concept:name": list("abac")})
         >>> system = TransitionSystem.from_log(log, window=1)
@@ -195,8 +195,8 @@ def release_step(
 ) -> StepMatrices:
     """The matrices of the step to the release of `system`, in which cases publish up to `depth` >= 1 new events.
 
-    Each case publishes exactly `depth` events if `certain`, else any number from 0 to `depth`. `backward_from`
-    is "bayes" or "uniform".
+    Each case publishes exactly `depth` events if `certain`, else any number from 0 to `depth`.
+    `backward_from` is "bayes" or "uniform".
 
     >>> log = pd.DataFrame({"case:concept:name": list("1122"), "concept:name": list("abac")})
     >>> step = release_step(TransitionSystem.from_log(log, window=1))

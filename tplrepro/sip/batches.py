@@ -4,8 +4,8 @@ With memory L = 1 (Theorem 5) the mechanism sees the current batch only; the bel
 (29)) is that over its first symbol, carried along the chain. Problem (30) is problem (15) over n^w batches
 with the distance summed over the batch, so the exact optimum is the programme of `tplrepro.sip.optimal`.
 
-**Batches that occur in data**, not all n^w that might, are the frequency table of section VI of [3]. Each is a
-symbol of its own, and from there on everything is as for single symbols:
+**Batches that occur in data**, not all n^w that might, are the frequency table of section VI of [3]. Each is
+a symbol of its own, and from there on everything is as for single symbols:
 
     batches = observed_batches(sequences, 5)
     chain = chain_from_sequences(batches, restart=0.05)
@@ -21,8 +21,8 @@ than its budget. The length of a sequence is taken as known, and so is the width
 - Outputs are batches of somebody's data, and the table is not protected; take one from public data, or one
   that is published with a guarantee of its own.
 - With few observations of each batch the belief is nearly certain, an output adds little, and the leakage,
-  measured against that belief, says nothing about an adversary who has not seen the table. `restart` keeps the
-  belief from certainty; report results for several.
+  measured against that belief, says nothing about an adversary who has not seen the table. `restart` keeps
+  the belief from certainty; report results for several.
 """
 
 from collections.abc import Callable

@@ -35,9 +35,9 @@ FEW = 250
 class OptimalResponse(BeliefMechanism):
     """The response of least expected distance among all whose leakage is at most epsilon, which it never exceeds.
 
-    `distance` is "hamming"; an array (n, n) of distances between symbols, finite and not negative; or a function
-    of two arrays of symbols that broadcast against each other, for more than a few hundred symbols. Under a
-    function, outputs are symbols that the belief holds possible, and a distance may be infinite.
+    `distance` is "hamming"; an array (n, n) of distances between symbols, finite and not negative; or a
+    function of two arrays of symbols that broadcast against each other, for more than a few hundred symbols.
+    Under a function, outputs are symbols that the belief holds possible, and a distance may be infinite.
 
     `response(belief).bound` is a proven lower bound of the cost, and the response's own cost agrees with it to
     1e-8, under distances to 1e-8 of the cost or 1e-11 of the largest distance. Budgets above 20 nats get the

@@ -43,8 +43,8 @@ class _TruthOrDraw(Response):
 class ConditionalRandomizedResponse(BeliefMechanism):
     """Conditional randomised response as published (CRR, Theorem 4 and Algorithm 1 of [3]).
 
-    "With probability e^-eps draw from the belief, else tell the truth" (off the diagonal the theorem misprints x
-    for y), so the outputs have the distribution of the inputs:
+    "With probability e^-eps draw from the belief, else tell the truth" (off the diagonal the theorem
+    misprints x for y), so the outputs have the distribution of the inputs:
 
         a(y|x) = beta(y) / e^eps for y != x,   a(x|x) = 1 - (1 - beta(x)) / e^eps.
 

@@ -163,9 +163,9 @@ def chain_from_sequences(
 ) -> SymbolChain:
     """Maximum-likelihood chain of order 1 or 2, sparse; contexts that are never left restart with probability 1.
 
-    `sequences` and `n_symbols` are as in `as_sequences`: by default the symbols are the values seen. For order 2,
-    a pair that was never seen counts as its last symbol. `initial` (n,) is by default the frequencies of all
-    symbols, one added to each count.
+    `sequences` and `n_symbols` are as in `as_sequences`: by default the symbols are the values seen. For
+    order 2, a pair that was never seen counts as its last symbol. `initial` (n,) is by default the
+    frequencies of all symbols, one added to each count.
 
     >>> chain = chain_from_sequences([[7, 30, 7, 30, 30]], order=2, restart=0.0)
     >>> chain.labels.tolist(), chain.symbols.tolist()
