@@ -1,7 +1,7 @@
 """Claims as code: a statement of a paper, the recorded numbers that decide it, and the verdict.
 
-``docs/claims/<paper>.yaml`` holds the statements; CONTRIBUTING.md says what they may hold. `judge` evaluates a
-statement's predicate, a Python expression over recorded numbers, notebook parameters and `FUNCTIONS`, on a
+``docs/claims/<paper>.yaml`` holds the statements; CONTRIBUTING.md says what they may hold. `judge` evaluates
+a statement's predicate, a Python expression over recorded numbers, notebook parameters and `FUNCTIONS`, on a
 record written by `experiments.figures`; `verdicts` shows those of one notebook in its last cell.
 """
 

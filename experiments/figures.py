@@ -76,8 +76,8 @@ def subplots(
 ) -> "tuple[Figure, Any]":
     """Figure and axes at the width of one or two printed columns, in the house style.
 
-    By default a single panel across spans one of the `columns`, several span two. `panel_height` is that of one
-    row, in inches; `kwargs` go to `matplotlib.pyplot.subplots`, whose axes are returned.
+    By default a single panel across spans one of the `columns`, several span two. `panel_height` is that of
+    one row, in inches; `kwargs` go to `matplotlib.pyplot.subplots`, whose axes are returned.
     """
     import matplotlib.pyplot as plt
 

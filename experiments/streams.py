@@ -1,8 +1,8 @@
 """Linear mechanisms for running totals and sliding windows: how often each count enters, and the noise of the answers.
 
-A mechanism publishes each count by itself, each answer, the nodes of a binary tree (Dwork et al. 2010; Chan et
-al. 2011), or the counts after a square root of the summing matrix, all with Laplace or Gaussian noise of one
-scale. Everything is in closed form, so that long series need no matrix.
+A mechanism publishes each count by itself, each answer, the nodes of a binary tree (Dwork et al. 2010; Chan
+et al. 2011), or the counts after a square root of the summing matrix, all with Laplace or Gaussian noise of
+one scale. Everything is in closed form, so that long series need no matrix.
 """
 
 from dataclasses import dataclass
@@ -21,8 +21,9 @@ from tplrepro.search import fit_to_level, largest_within
 class Strategy:
     """One mechanism for T counts, whose strategy matrix A has no negative entries.
 
-    `variances` (T,) is the variance of each answer for noise of variance 1. Of each column of A, `sums` (T,) is
-    the sum, `squares` (T,) the sum of squares, and `together` (T,) the sum of its products with all columns.
+    `variances` (T,) is the variance of each answer for noise of variance 1. Of each column of A, `sums` (T,)
+    is the sum, `squares` (T,) the sum of squares, and `together` (T,) the sum of its products with all
+    columns.
     """
 
     name: str

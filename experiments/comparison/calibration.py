@@ -1,9 +1,9 @@
 """Mechanisms at equal measured leakage: sweep the parameter, and interpolate the error at the target leakage.
 
-All parameters use the same users and noise of a seed, so the curves are smooth. The leakage of a seed is a high
-quantile over its users of the largest leakage about any time: a mean would hide exposed users, and a maximum
-grows with their number. It is the realised privacy loss of the outputs that were drawn, which temporal privacy
-leakage (Eq. (2) of [1]) bounds over all outputs.
+All parameters use the same users and noise of a seed, so the curves are smooth. The leakage of a seed is a
+high quantile over its users of the largest leakage about any time: a mean would hide exposed users, and a
+maximum grows with their number. It is the realised privacy loss of the outputs that were drawn, which
+temporal privacy leakage (Eq. (2) of [1]) bounds over all outputs.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,8 +1,8 @@
 """Mechanisms of a trusted server, which sees everybody and publishes noisy counts.
 
 Moving one user changes two counts by 1. Gaussian noise has the same variance at every time and may be
-correlated over time: it is then the noise of a banded matrix mechanism with one subdiagonal (Choquette-Choo et
-al.: (Amplified) Banded Matrix Factorization, NeurIPS 2023), C^-1 times white noise, where C subtracts
+correlated over time: it is then the noise of a banded matrix mechanism with one subdiagonal (Choquette-Choo
+et al.: (Amplified) Banded Matrix Factorization, NeurIPS 2023), C^-1 times white noise, where C subtracts
 `correlation` times the previous value from each value.
 
 The adversary knows the data of all other users, so there are N independent runs, each with another user as

@@ -25,8 +25,9 @@ class Reports:
     """Reports of one of n values with `epsilon` nats: k-ary randomised response, or optimised unary encoding.
 
     A report supports some values: k-ary randomised response the value that it names, unary encoding those
-    whose bit is set (Wang, Blocki, Li, Jha: Locally Differentially Private Protocols for Frequency Estimation,
-    USENIX Security 2017). A report is e^epsilon times as likely for a value that it supports as for another.
+    whose bit is set (Wang, Blocki, Li, Jha: Locally Differentially Private Protocols for Frequency
+    Estimation, USENIX Security 2017). A report is e^epsilon times as likely for a value that it supports as
+    for another.
     """
 
     epsilon: float

@@ -52,7 +52,8 @@ class Adversary:
     def output_log_likelihoods(self, log_likelihoods: ArrayLike, staying: float = 0.0) -> np.ndarray:
         """log Pr(all outputs | l_t = k), (..., T, n), up to a constant for each time, by messages from both sides.
 
-        `staying` is added to the log-likelihood of each step into the same cell: the effect of correlated noise.
+        `staying` is added to the log-likelihood of each step into the same cell: the effect of correlated
+        noise.
         """
         observed = np.asarray(log_likelihoods, dtype=float)
         weights = np.exp(staying * np.eye(self.initial.size) - max(staying, 0.0))

@@ -23,8 +23,8 @@ def synthetic(
 ) -> pd.DataFrame:
     """Write a stand-in in the layout of a recorded set to a folder, and read it back, like `geolife.synthetic`.
 
-    The gaze rests on popular areas of interest for about 0.3 s each, often near the previous one; some samples
-    are lost. Each user has `n_recordings` of `seconds` length at `rate` samples per second.
+    The gaze rests on popular areas of interest for about 0.3 s each, often near the previous one; some
+    samples are lost. Each user has `n_recordings` of `seconds` length at `rate` samples per second.
     """
     options |= {"n_users": n_users, "seed": seed, "layout": layout}
     return stand_in(path, "gaze", write, partial(load, **layout), **options)

@@ -22,9 +22,9 @@ METRES_A_DEGREE = np.array([111_000.0, 85_000.0])  # in Beijing
 def synthetic(n_users: int = 10, seed: int = 0, path: str | Path | None = None, **options) -> pd.DataFrame:
     """Write a stand-in in the official format, to `path` or a temporary file, and read it back.
 
-    Each user has a home, a work place and six more popular places within the `box`. A trajectory is a day, with
-    a point every `seconds_between_points` on the way and few while staying. The `n_trajectories`, by default 20
-    per user, are spread over users with a heavy tail. `options` are those of `write`.
+    Each user has a home, a work place and six more popular places within the `box`. A trajectory is a day,
+    with a point every `seconds_between_points` on the way and few while staying. The `n_trajectories`, by
+    default 20 per user, are spread over users with a heavy tail. `options` are those of `write`.
     """
     return stand_in(path, "Geolife Trajectories 1.3.zip", write, load, n_users=n_users, seed=seed, **options)
 

@@ -32,8 +32,8 @@ def fit_hidden_chain(
 ) -> HiddenChain:
     """The likeliest of several starts, for series (T, d) of any lengths T; rows are not smoothed.
 
-    Half of the starts take their means from k-means, the others from random observations. Units do not matter;
-    a prior scatter of a thousandth of one observation's keeps covariances positive.
+    Half of the starts take their means from k-means, the others from random observations. Units do not
+    matter; a prior scatter of a thousandth of one observation's keeps covariances positive.
     """
     flat, lengths = np.concatenate(series), [len(one) for one in series]
     centre, scale = flat.mean(axis=0), flat.std(axis=0)

@@ -61,10 +61,10 @@ def evaluate(
     """Release all trajectories of a model under one policy, by the planar isotropic mechanism of section 8.
 
     Trajectory i draws from the generator of (seed, i), whatever the policy and the budget. With kept = 0 each
-    release finds its protection anew, as Algorithm 2 is printed. A row for each trajectory, budget and timestamp:
-    trajectory, epsilon, time (from 1); released, False where only one state is possible, without any value;
-    possible: |C_t|; degree_of_protection of the true state or of its surrogate; error: ||z - f(s)||_2, km;
-    added_edges; CPU seconds of the release.
+    release finds its protection anew, as Algorithm 2 is printed. A row for each trajectory, budget and
+    timestamp: trajectory, epsilon, time (from 1); released, False where only one state is possible, without
+    any value; possible: |C_t|; degree_of_protection of the true state or of its surrogate; error: ||z -
+    f(s)||_2, km; added_edges; CPU seconds of the release.
     """
     f, rows = model.answers, []
     setting = DataRelease(

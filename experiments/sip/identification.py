@@ -1,10 +1,10 @@
 """Identify the user behind a released sequence (Fig. 8 of [3]); attackers train on the first half of each recording.
 
 [3] trains recurrent networks on half of each user's stream. They read the outputs alone ("data only"), or
-with "the data correlation estimated from frequency (for the whole data stream)". Here the second adversary knows
-the chain and the mechanism, and reads the probability of each symbol at each time given all outputs
-(`smoothed_symbols`). The network is compared with one Markov chain for each user; with likelihoods, the mechanism
-gives the emissions of a hidden Markov model.
+with "the data correlation estimated from frequency (for the whole data stream)". Here the second adversary
+knows the chain and the mechanism, and reads the probability of each symbol at each time given all outputs
+(`smoothed_symbols`). The network is compared with one Markov chain for each user; with likelihoods, the
+mechanism gives the emissions of a hidden Markov model.
 """
 
 import os
@@ -52,9 +52,9 @@ class MarkovClassifier:
     ) -> np.ndarray:
         """Log-likelihood of each output sequence (T,) for each user, (m, users).
 
-        The `likelihoods` of a sequence are T arrays (n,), a(y_k|.) of a mechanism; from the second on they may
-        be (n, n), Pr(y_k | previous symbol, symbol). Without them the sequences are taken as the true ones. For
-        likelihoods of batches, `symbols` (batches, w) are the symbols of each batch.
+        The `likelihoods` of a sequence are T arrays (n,), a(y_k|.) of a mechanism; from the second on they
+        may be (n, n), Pr(y_k | previous symbol, symbol). Without them the sequences are taken as the true
+        ones. For likelihoods of batches, `symbols` (batches, w) are the symbols of each batch.
         """
         if likelihoods is None:
             coded = [check_symbols(sequence, self.n_symbols) for sequence in sequences]
@@ -91,8 +91,9 @@ def _hidden(likelihoods: Sequence[np.ndarray], first: np.ndarray, later: np.ndar
 class RecurrentClassifier:
     """A recurrent network that predicts the user of a sequence: gated recurrent units and a softmax over the users.
 
-    Needs the extra "attack" (Keras, by default on JAX). The same `rng` gives the same network on the same machine.
-    A sequence is (T,) symbols, or (T, n) probabilities of them, as from `smoothed_symbols`; all have one length.
+    Needs the extra "attack" (Keras, by default on JAX). The same `rng` gives the same network on the same
+    machine. A sequence is (T,) symbols, or (T, n) probabilities of them, as from `smoothed_symbols`; all have
+    one length.
     """
 
     def __init__(self, n_symbols: int, *, units: int = 32, epochs: int = 15):

@@ -1,8 +1,8 @@
 """The experiments of [3]: two correlated bits (Figs. 3, 4), and sequences to release (Figs. 6 to 9).
 
 Two bits (Example 1): X_1 is 1 with probability P_1; X_2 differs from X_1 with probability phi. The noise N_k
-is 1 if Y_k differs from X_k. Everything is summed exactly over the sixteen outcomes. The recordings of [3] are not
-published; here gaze is that of GazeGraph, or of any folder in that layout, or a synthetic stand-in.
+is 1 if Y_k differs from X_k. Everything is summed exactly over the sixteen outcomes. The recordings of [3]
+are not published; here gaze is that of GazeGraph, or of any folder in that layout, or a synthetic stand-in.
 """
 
 from collections.abc import Callable, Iterable
@@ -50,7 +50,8 @@ def mechanism_styles(names: Iterable[str]) -> dict[str, dict]:
 def gaze_cells(columns: int, rows: int, stride: int = 1, **stand_in: Any) -> Prepared:
     """Gaze as cells of a grid over the screen, seen or not, every `stride`-th sample; one sequence per recording.
 
-    Samples off the screen or lost are left out. `stand_in` are arguments of `experiments.datasets.gaze.synthetic`.
+    Samples off the screen or lost are left out. `stand_in` are arguments of
+    `experiments.datasets.gaze.synthetic`.
     """
     step = check_horizon(stride, "stride")
     stand_in = {"seconds": 60.0, "rate": 30.0, "n_recordings": 2} | stand_in

@@ -24,10 +24,10 @@ def release_tops(
 ) -> np.ndarray:
     """Release a sequence of symbols 0..n-1 with ToPS; the outputs, an int array (T,).
 
-    The first `warm_up` symbols are released with Laplace noise of scale (n - 1)/eps; a `quantile` of them is the
-    threshold. Later symbols are cut off at the threshold and go through a binary hierarchy, randomised response
-    with an equal share of the budget, `epsilon` nats a symbol, at each level. Last, a moving average over the
-    outputs, with weight `smoothing` in [0, 1] for the newest, is rounded.
+    The first `warm_up` symbols are released with Laplace noise of scale (n - 1)/eps; a `quantile` of them is
+    the threshold. Later symbols are cut off at the threshold and go through a binary hierarchy, randomised
+    response with an equal share of the budget, `epsilon` nats a symbol, at each level. Last, a moving average
+    over the outputs, with weight `smoothing` in [0, 1] for the newest, is rounded.
     """
     budget, symbols = check_level(epsilon, "epsilon"), check_symbols(sequence, n_symbols)
     first, largest = symbols[: check_horizon(warm_up, "warm_up")], n_symbols - 1
