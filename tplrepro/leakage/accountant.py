@@ -1,4 +1,4 @@
-"""An online account of temporal privacy leakage: compose releases as they happen, read the leakages at any time.
+"""An online account of temporal privacy leakage: compose releases as they happen, read leakages at any time.
 
 Contract. `compose` validates first and changes the account second, costs O(1) and returns the account. A new
 release **raises the forward leakage, and with it the TPL, of all past releases**: a past release that
@@ -162,7 +162,7 @@ class TemporalAccountant(Suggesting):
 
     @classmethod
     def open(cls, path: str | PathLike) -> Self:
-        """The account that `save` keeps in a file, as it was after the last release; it is kept there further.
+        """The account that `save` keeps in a file, after the last release; it is kept there further.
 
         ValueError if there is no such file, it is damaged, or another process has it open.
         """
@@ -179,7 +179,7 @@ class TemporalAccountant(Suggesting):
         return account
 
     def close(self) -> None:
-        """Let other processes open the file, as the end of a `with` block does; the account goes on in memory only."""
+        """Let other processes open the file, as the end of a `with` block does; go on in memory only."""
         if self._file:
             self._file.close()
             self._file = None
@@ -198,7 +198,7 @@ class TemporalAccountant(Suggesting):
 
     @property
     def tolerated(self) -> float:
-        """The largest FPL of the next time point with which every TPL stays within the level `alpha` of the account."""
+        """The largest FPL of the next time point with which every TPL stays within the level `alpha`."""
         if self._filter is None:
             raise ValueError("tolerated needs an account with a level, found none; make it with alpha=")
         return self._filter.tolerated
@@ -286,14 +286,14 @@ class TemporalAccountant(Suggesting):
         return tuple((deepcopy(release), count) for release, _, count in self._ledger)
 
     def epsilon(self, delta: float) -> np.ndarray:
-        """The smallest proven epsilon of (epsilon, delta)-DP_T of each release as of now, (T,); 0 < delta < 1."""
+        """The smallest proven epsilon of (epsilon, delta)-DP_T of each release, (T,); 0 < delta < 1."""
         delta = one_number(check_delta(delta), "delta")
-        return self.profile.epsilon(delta) if any(epsilon for _, epsilon, _ in self._ledger) else np.zeros(len(self))
+        return self.profile.epsilon(delta) if any(bound for _, bound, _ in self._ledger) else np.zeros(len(self))
 
     def delta(self, epsilon: float) -> np.ndarray:
-        """The smallest proven delta of (epsilon, delta)-DP_T of each release as of now, (T,); epsilon in nats."""
+        """The smallest proven delta of (epsilon, delta)-DP_T of each release, (T,); epsilon in nats."""
         epsilon = one_number(check_alpha(epsilon, "epsilon"), "epsilon")
-        return self.profile.delta(epsilon) if any(epsilon for _, epsilon, _ in self._ledger) else np.zeros(len(self))
+        return self.profile.delta(epsilon) if any(bound for _, bound, _ in self._ledger) else np.zeros(len(self))
 
     @property
     def profile(self) -> TemporalPrivacyProfile:

@@ -51,7 +51,7 @@ class ExactLeakage(TemporalLeakage):
 
     @property
     def tpl(self) -> np.ndarray:
-        """Temporal privacy leakage, (T,): at most BPL + FPL - epsilon, whose terms may belong to different pairs."""
+        """Temporal privacy leakage, (T,): at most BPL + FPL - epsilon, whose pairs may differ."""
         return self.joint
 
 
@@ -138,7 +138,7 @@ def worst_outputs(
 
 
 def _largest_ratios(chain: list, lower, upper, start) -> np.ndarray:
-    """The largest log ratios (P_i m)/(P_j m) over earlier outputs, P = chain[0], (n, n); any `start` is correct."""
+    """The largest log ratios (P_i m)/(P_j m) over earlier outputs, P = chain[0], (n, n), from any `start`."""
     n = start.shape[0]
     ratios = np.zeros((n, n))
     if not chain:
@@ -182,7 +182,7 @@ def _chain(t: int, steps: list) -> list:
 
 
 def _boxes(budgets: np.ndarray, n: int, released: ArrayLike | None):
-    """The lowest and highest likelihoods less 1, (T, n) each, and the log ratios of pairs for a budget of 1."""
+    """The lowest and highest likelihoods less 1, (T, n), and the log ratios of pairs for a budget of 1."""
     states = np.unique(check_codes(np.arange(n) if released is None else released, n, "released"))
     if states.size == 0:
         raise ValueError("released must name at least one state, found none; leave it out for all states")
@@ -214,7 +214,7 @@ def _checked(epsilons, backward, forward, horizon):
 def arrays_of_both_sides(
     backward: Correlation, forward: Correlation, horizon: int, default: int
 ) -> tuple[list, list, int]:
-    """The matrices of each step on both sides (None: not known) as arrays, and the number of states or `default`."""
+    """The arrays of each step on both sides (None: not known), and the number of states or `default`."""
     before, after, n = steps_of_both_sides(_as_dense, backward, forward, horizon)
     if n == 1:  # the matrix of one state reveals nothing
         before, after = [None] * len(before), [None] * len(after)
@@ -237,7 +237,7 @@ def _as_dense(matrix: Matrix | None) -> TransitionMatrix | None:
 
 
 def with_joint(epsilons: np.ndarray, past: np.ndarray, single: np.ndarray, future: np.ndarray) -> ExactLeakage:
-    """The leakages from the log ratios of pairs of states, (T, n, n), by the outputs before, at and after each time."""
+    """The leakages from the log ratios of pairs, (T, n, n), by the outputs before, at and after each time."""
     joint = (past + single + future).reshape(epsilons.size, -1)
     return ExactLeakage(
         epsilons,

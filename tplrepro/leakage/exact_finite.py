@@ -64,7 +64,7 @@ def mechanism_leakage(
 
 
 def _messages(columns: list, steps: list) -> Iterator[np.ndarray]:
-    """The messages of the outputs before each time about the state at that time, (messages, n) for each time."""
+    """The messages of the outputs before each time about the state at that time, (messages, n)."""
     n = columns[0].shape[1]
     messages = np.ones((1, n))
     yield messages

@@ -1,4 +1,4 @@
-"""The exact leakage of Gaussian releases about a chain of two states, from the distribution of log-likelihood ratios.
+"""The exact leakage of Gaussian releases about two states, from the distribution of log-likelihood ratios.
 
 Let l = log p(outputs | state 1) - log p(outputs | state 0) for all outputs up to one time. The log ratio for
 the state at the next time is log (p_11 e^l + p_10) / (p_01 e^l + p_00), and the release at that time adds a
@@ -96,7 +96,7 @@ class ExactGaussianProfile:
 
 
 def _messages(shifts: np.ndarray, steps: Iterable) -> list:
-    """The log ratios (k,) of 0, 1, ..., T - 1 releases for the next state, and their weights in both states (2, k)."""
+    """The log ratios (k,) of 0, ..., T - 1 releases for the next state, and their weights in both (2, k)."""
     messages = [(np.zeros(1), np.ones((2, 1)))]
     # A sum over a grid is as good as an integral where the grid is fine for both releases that meet on it.
     for shift, following, matrix in zip(shifts, shifts[1:], steps, strict=False):

@@ -123,7 +123,7 @@ def _check_variance(least: float) -> None:
 
 
 def _joint(series: LinearGaussianSeries, noise: Any, T: int) -> tuple:
-    """F, Q, H, c, P of the joint state of series and noise, and the variances (T,) of independent noise on top."""
+    """F, Q, H, c, P of the joint state of series and noise, and the variances (T,) of independent noise."""
     from scipy.linalg import block_diag
 
     parts = series.transition, series.innovation, series.value, series.value, series.initial
@@ -169,7 +169,7 @@ def _dense_information(K: np.ndarray, noise: Any) -> np.ndarray:
 
 
 def _scalar_information(a: float, innovation: float, variance: float, noise: np.ndarray) -> np.ndarray:
-    """For a state of one number: the sum of the information of the past and of the future, with the present once."""
+    """For a state of one number: the information of the past and of the future, with the present once."""
     _check_variance(variance)
     present = (1.0 / noise).tolist()
     past = present[:1]
@@ -213,7 +213,7 @@ def _smoothed_information(F, Q, H, c, P, noise: np.ndarray) -> np.ndarray:
 
 
 def _updated(P: np.ndarray, F: np.ndarray, H: np.ndarray, variance: float) -> tuple:
-    """The filtered covariance, the covariance an output explains, F (1 - gain H), and the output's variance."""
+    """The filtered covariance, what an output explains of it, F (1 - gain H), and the output's variance."""
     ahead = P @ H
     S = float(H @ ahead) + variance
     if not S > 0.0:

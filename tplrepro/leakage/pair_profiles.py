@@ -35,7 +35,7 @@ class PairSideProfiles(SideProfiles):
 
 @dataclass(frozen=True)
 class PairSide:
-    """As `profile_recursion.Side`, with the matrix of `n` states of each step, and a kind of -1 for no release."""
+    """As `profile_recursion.Side`, with the matrix (n, n) of each step, and a kind of -1 for no release."""
 
     matrices: list[TransitionMatrix | None]
     released: list[int]
@@ -65,7 +65,7 @@ class PairSide:
 
 
 def _correlated(pairs: Pairs, matrices: list[np.ndarray]) -> Pairs:
-    """The profiles about the value some steps away, through the product of the matrices (n, n) of the steps."""
+    """The profiles about the value some steps away, through the product of the steps' matrices (n, n)."""
     if all(profile.largest == 0.0 for profile in pairs.values()):
         return pairs
     rows = reduce(np.matmul, matrices)

@@ -87,7 +87,7 @@ class Timeline:
 
     @classmethod
     def along(cls, before: Callable, after: Callable, horizon: int, points: np.ndarray) -> Self:
-        """The timeline of releases at `points`, with loss functions before(first, last) and after(first, last)."""
+        """The timeline of releases at `points`, with loss functions before(first, last), after(first, last)."""
         released = points.tolist()
         pauses = []
         for time in np.delete(np.arange(horizon), points).tolist():

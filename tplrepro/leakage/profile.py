@@ -145,7 +145,7 @@ class PrivacyProfile(FrozenArrays):
         return Powers((self,)).of(0, check_horizon(count, "count"))
 
     def correlated(self, loss: PrivacyLossFunction) -> "PrivacyProfile":
-        """The profile about the value at the neighbouring time point, through the matrix of a loss function."""
+        """The profile about the value at the neighbouring time point, through a loss function's matrix."""
         if loss.is_identity:
             return self
         return self._mixed(loss.support, loss_at(loss, self.largest))
@@ -215,7 +215,7 @@ def check_grid(grid: ArrayLike) -> float:
 
 
 class Release:
-    """One release, as an event, a budget or a profile; equal for equal events, profiles only for the same object."""
+    """One release, as an event, a budget or a profile; equal for equal events and for the same profile."""
 
     def __init__(self, event: Any):
         is_profile = isinstance(event, PrivacyProfile)
@@ -242,7 +242,7 @@ def automatic_grid(releases: Iterable[Release]) -> float:
 
 
 def interpolated(deltas: np.ndarray, grid: float, losses: np.ndarray) -> np.ndarray:
-    """The bounds (..., K) at losses (K,), rounded down, maybe inf, from those (..., J) at 0, grid, 2 grid, ..."""
+    """The bounds (..., K) at losses (K,), rounded down, maybe inf, from those (..., J) at 0, grid, ..."""
     end = deltas.shape[-1] - 1
     below = losses * (1.0 - 8.0 * EPS)
     cell = np.minimum(np.floor(below / grid), end).astype(int)
@@ -255,7 +255,7 @@ def interpolated(deltas: np.ndarray, grid: float, losses: np.ndarray) -> np.ndar
 def composed(
     one: tuple[PrivacyProfile, PrivacyProfile], other: tuple[PrivacyProfile, PrivacyProfile]
 ) -> PrivacyProfile:
-    """The profile of two independent releases for an ordered pair of values; each is given for both orders."""
+    """The profile of two independent releases for an ordered pair of values, each given for both orders."""
     if one[0].largest == 0.0:
         return other[0]
     if other[0].largest == 0.0:
@@ -292,7 +292,7 @@ def _all_masses(profile: PrivacyProfile, reverse: PrivacyProfile) -> np.ndarray:
 
 
 def _convolved(few: np.ndarray, many: np.ndarray) -> tuple[np.ndarray, float]:
-    """Masses of the positive sums of two sets of losses around 0, and the mass that rounding may have removed."""
+    """Masses of the positive sums of two sets of losses around 0, and the mass that rounding may remove."""
     middle, centre = few.size // 2, many.size // 2
     masses = np.zeros(middle + centre)
     masses[:centre] += few[middle] * many[centre + 1 :]

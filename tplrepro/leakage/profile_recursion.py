@@ -1,8 +1,8 @@
-"""The recursion of privacy profiles along one side: the profile of all earlier releases about the value at each time.
+"""The recursion of privacy profiles along one side: of all earlier releases about the value at each time.
 
 One step composes the profile with that of the release and takes the result through the correlation (Eq. (13)
-of [1] with profiles instead of numbers). Runs of equal releases take fewer steps: under the identity matrix they
-are a number of equal releases, and near a fixed point the rest of a run is extrapolated.
+of [1] with profiles instead of numbers). Runs of equal releases take fewer steps: under the identity matrix
+only their number counts, and near a fixed point the rest of a run is extrapolated.
 """
 
 from collections.abc import Callable, Iterator
@@ -41,7 +41,7 @@ class SideProfiles(FrozenArrays):
 
 @dataclass(frozen=True)
 class Side:
-    """The releases as one side meets them: `released` kinds at `times`, with the loss function from each to the next.
+    """The releases as one side meets them: `released` kinds at `times`, and the `losses` from each to the next.
 
     `pauses` are (time, position of the release before, loss function from there).
     """
@@ -111,7 +111,7 @@ def ends_of_groups(number: int) -> list[int]:
 def following(
     after: Callable[[PrivacyProfile], PrivacyProfile], base: PrivacyProfile, kept: float
 ) -> Iterator[PrivacyProfile]:
-    """The profiles after 1, 2, ... equal steps that keep a share of a change; at the end the same without end."""
+    """The profiles after 1, 2, ... equal steps, which keep a share of a change; at last the same without end."""
     marks, lag, forgotten = [], 1, max(1.0 - kept, EPS)
     for done in count(1):
         base = after(base)

@@ -76,7 +76,7 @@ class TemporalLeakage(FrozenArrays):
         return DataFrame(columns, index=RangeIndex(self.epsilons.size, name="time"))
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw all leakages and the budgets over time with Matplotlib, on `ax` or on new axes, and return the axes."""
+        """Draw all leakages and the budgets over time with Matplotlib, on `ax` or new axes; returns the axes."""
         with extra():
             import matplotlib  # noqa: F401 (pandas draws with it, and its error names no remedy)
         return self.to_frame().plot(ax=ax, marker=".", ylabel="leakage (nats)")
@@ -131,7 +131,7 @@ def temporal_privacy_leakage(
 
 
 def leakage_along(budgets: np.ndarray, before: list, after: list) -> TemporalLeakage:
-    """The leakages of budgets (T,), from the loss functions (None: not known) of the T - 1 steps of each side."""
+    """The leakages of budgets (T,), from the loss functions (or None) of the T - 1 steps of each side."""
     return TemporalLeakage(
         budgets,
         accumulate_steps(before, budgets),
@@ -228,7 +228,7 @@ def _number_of_states(matrices: Iterable) -> int | None:
 
 
 def _listed(matrices: Any, steps: int, name: str) -> tuple[list, int]:
-    """The matrices of one side, and how often to repeat them for `steps` steps; rows of numbers are one matrix."""
+    """The matrices of one side, and how often to repeat them for `steps`; rows of numbers are one matrix."""
     several = isinstance(matrices, (list, tuple)) and not any(map(_is_row, matrices))
     if not several and not (isinstance(matrices, np.ndarray) and matrices.ndim == 3):
         return [matrices], steps

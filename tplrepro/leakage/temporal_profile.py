@@ -1,4 +1,4 @@
-"""Temporal privacy profiles: the leakage of a series of releases by any mechanisms, at every (epsilon, delta).
+"""Temporal privacy profiles: the leakage of releases by any mechanisms, at every (epsilon, delta).
 
 BPL is the profile of the releases until t - 1, taken through one step of the backward correlation, composed
 with that of release t (Eq. (13) of [1] with profiles instead of numbers); FPL likewise from the end. At time
@@ -24,7 +24,7 @@ from tplrepro.validation import FrozenArrays, check_alpha, check_delta, check_ho
 
 @dataclass(frozen=True, eq=False)
 class ProfileSeries(FrozenArrays):
-    """The privacy profiles of T time points: at time t `profiles[position[t]]`, with `largest[t]` as its bound."""
+    """The privacy profiles of T time points: at time t `profiles[position[t]]`, bounded by `largest[t]`."""
 
     profiles: tuple[PrivacyProfile, ...]
     position: np.ndarray
@@ -34,13 +34,13 @@ class ProfileSeries(FrozenArrays):
         return self.position.size
 
     def epsilon(self, delta: float) -> np.ndarray:
-        """The smallest proven epsilon of (epsilon, delta)-DP at each time, (T,), nats; inf if there is none."""
+        """The smallest proven epsilon of (epsilon, delta)-DP at each time, (T,), nats; inf if none."""
         delta = one_number(check_delta(delta), "delta")
         epsilons = np.array([profile.epsilon(delta) for profile in self.profiles])
         return np.minimum(epsilons[self.position], self.largest)
 
     def delta(self, epsilon: float) -> np.ndarray:
-        """The smallest proven delta of (epsilon, delta)-DP at each time, (T,); epsilon in nats, finite and >= 0."""
+        """The smallest proven delta of (epsilon, delta)-DP at each time, (T,); epsilon >= 0, nats."""
         epsilon = one_number(check_alpha(epsilon, "epsilon"), "epsilon")
         deltas = np.array([profile.delta(epsilon) for profile in self.profiles])[self.position]
         return np.where(epsilon >= self.largest, 0.0, deltas)
@@ -87,15 +87,15 @@ class TemporalPrivacyProfile(FrozenArrays):
         return ProfileSeries((everything,), np.zeros(horizon, int), np.full(horizon, everything.largest))
 
     def epsilon(self, delta: float) -> np.ndarray:
-        """The smallest proven epsilon of (epsilon, delta)-DP_T at each time, (T,), nats; inf if there is none."""
+        """The smallest proven epsilon of (epsilon, delta)-DP_T at each time, (T,), nats; inf if none."""
         return self.both.epsilon(delta)
 
     def delta(self, epsilon: float) -> np.ndarray:
-        """The smallest proven delta of (epsilon, delta)-DP_T at each time, (T,); epsilon >= 0, finite, nats."""
+        """The smallest proven delta of (epsilon, delta)-DP_T at each time, (T,); epsilon >= 0, nats."""
         return self.both.delta(epsilon)
 
     def profile_at(self, t: int) -> PrivacyProfile:
-        """The profile of all releases about the value at time t, 0 <= t < T; negative t counts from the end."""
+        """The profile of all releases about the value at time t; negative t counts from the end."""
         return self.both.profile_at(t)
 
     def composed(self, first: int, last: int) -> PrivacyProfile:
@@ -110,7 +110,7 @@ class TemporalPrivacyProfile(FrozenArrays):
 
     @property
     def user_level(self) -> PrivacyProfile:
-        """The profile about all of a user's data: of all releases, for any correlation (Corollary 1 of [1])."""
+        """The profile of all releases, for any correlation (Corollary 1 of [1])."""
         powers, numbers = Powers(self.kinds), np.bincount(self.releases[self.releases >= 0]).tolist()
         profile = self._composition([powers.of(kind, number) for kind, number in enumerate(numbers) if number])
         return replace(profile, largest=fsum(self._bounds) * (1.0 + EPS))
@@ -174,7 +174,7 @@ class TemporalPrivacyProfile(FrozenArrays):
 
 
 class PairwisePrivacyProfile(TemporalPrivacyProfile):
-    """As `TemporalPrivacyProfile`, by the recursion of pairs; about several times together the pairs are dropped."""
+    """As `TemporalPrivacyProfile`, by the recursion of pairs, which are dropped about several times together."""
 
     def _series(self, *sides: Any) -> ProfileSeries:
         distinct, position = distinct_rows(self.releases, *(side.run for side in sides))
@@ -197,7 +197,7 @@ def temporal_privacy_profile(
     grid: float | None = None,
     pairs: bool = False,
 ) -> TemporalPrivacyProfile:
-    """The privacy profiles of a series of releases by any mechanisms: BPL, FPL and TPL at every (epsilon, delta).
+    """The privacy profiles of releases by any mechanisms: BPL, FPL and TPL at every (epsilon, delta).
 
     Parameters
     ----------
