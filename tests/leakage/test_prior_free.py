@@ -201,6 +201,13 @@ def test_no_output_of_a_chain_with_evidence_leaks_more(rng):
     assert sum(check_enumerated(rng, k % 2) for k in range(60)) > 10_000
 
 
+@pytest.mark.slow
+def test_no_output_of_a_million_cases_with_evidence_leaks_more(rng):
+    compared, k = 0, 0
+    while compared < 10**6:
+        compared, k = compared + check_enumerated(rng, k % 2), k + 1
+
+
 def test_without_evidence_the_conditional_matrices_are_those_of_bayes_rule(rng):
     P, initial = tpl.TransitionMatrix(random_rows(rng, 3), states=["a", "b", "c"]), np.array([0.2, 0.3, 0.5])
     chain = tpl.condition_on(P, initial, np.ones((3, 3)))

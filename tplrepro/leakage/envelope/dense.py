@@ -46,6 +46,8 @@ SEED_SLOPES = np.append(0.0, np.geomspace(0.1, 1e5, 11))
 CLIMBS = (0.5, 1.0, 0.5)
 # Rows d with which the scan for one tangent begins; nearly all other pairs then fail their first test.
 FIRST = 4
+# Powers of the inverse of the plastic number, which spread points evenly over a square.
+PLASTIC = np.array([0.7548776662466927, 0.5698402909980532])
 # The most slopes of a screen.
 MOST_SLOPES = 16
 # Shares of the rows d that a screen settles at least, tried in turn: few rows have large ratios.
@@ -63,7 +65,7 @@ def joint_hull(rows: np.ndarray, progress: bool = False) -> np.ndarray:
     largest = rows.max(axis=0)
     far = kernels.last_slopes(rows, largest)
     transposed = rows.T.astype(np.float32, order="C")
-    sample = np.random.default_rng(0).integers(0, n, (n, 2))
+    sample = spread_pairs(n)
     points = _first_hull(different, rows, far, transposed, sample)
 
     threads = kernels.thread_count(n, 100)
@@ -137,6 +139,13 @@ def choose_screen(rows, far, hull, largest, sample) -> Screen:
         if chosen.size:
             return Screen(slopes[chosen], caps[chosen], chosen)
     return NO_SCREEN
+
+
+def spread_pairs(n: int) -> np.ndarray:
+    """n pairs of different rows, spread evenly: a Kronecker sequence of the plastic number."""
+    pairs = (n * np.modf(0.5 + np.arange(n)[:, None] * PLASTIC)[0]).astype(np.int64)
+    pairs[:, 1] = (pairs[:, 1] + (pairs[:, 0] == pairs[:, 1])) % n
+    return pairs
 
 
 def tangent_point(points: np.ndarray, inverse: float) -> tuple[float, float, float]:

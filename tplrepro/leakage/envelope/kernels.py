@@ -399,7 +399,12 @@ def hull_of_few(rows):
             columns[k, i] = rows[i, k]
             least[k] = min(least[k], rows[i, k])
     used, totals = np.empty(n + 1, dtype=np.int64), np.empty(columns.shape[1])
-    points = np.empty((0, 5))
+    points, different = np.empty((0, 5)), 1
+    while different < n and (rows[different] == rows[0]).all():
+        different += 1
+    if different == n:
+        return points, True
+    points = add_pair(points, prefix_points(rows, different, 0, n))  # of pairs that tie, this one is the witness
     hull, e = edges(points), 0
     while e < hull.shape[1]:
         slope, support = hull[SLOPE, e], hull[SUPPORT, e]
