@@ -12,7 +12,7 @@ from typing import Any
 EXTRAS = {
     **{"dp_accounting": "events", "opendp": "counts"},
     **dict.fromkeys(("highspy", "pulp"), "solvers"),
-    **dict.fromkeys(("hmmlearn", "pooch", "pyarrow", "pyproj", "python_calamine"), "data"),
+    **dict.fromkeys(("pooch", "pyarrow", "pyproj", "python_calamine"), "data"),
 }
 # Optional libraries that no extra brings.
 OPTIONAL = ("matplotlib",)
