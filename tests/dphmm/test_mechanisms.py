@@ -174,13 +174,26 @@ def test_for_one_prior_adversarial_privacy_is_no_constrained_differential_privac
     assert dphmm.constrained_dp_factor(categorical().constrain([1, 2, 4]), F) == np.inf
 
 
-@pytest.mark.parametrize(("end", "third"), [([1, 1], [0.5, 0.5 + 3e-15]), ([1, 0], [0.5, 1e-20])])
-def test_rounding_beside_a_flat_body_does_not_show_the_state(end, third):
-    """The third answer lies beside the segment of the others by so little that it counts as rounding."""
-    answers = np.array([[0.0, 0.0], end, third])
+def test_rounding_beside_a_flat_body_does_not_show_the_state():
+    """The third answer lies 3e-15 beside the segment of the others, which counts as rounding."""
+    answers = np.array([[0.0, 0.0], [1.0, 1.0], [0.5, 0.5 + 3e-15]])
     mechanism = dphmm.KNormMechanism(dphmm.PolicyGraph.complete(3), answers, 1.0)
     samples = [mechanism.sample(answer, 4000, np.random.default_rng(1)) for answer in answers]
-    heights = [(values[:, 1] * end[0] - values[:, 0] * end[1]).mean() for values in samples]
-    assert np.ptp(heights) < (1e-15 if end[1] else 1e-30)
+    heights = [(values[:, 1] - values[:, 0]).mean() for values in samples]
+    assert np.ptp(heights) < 1e-15
     noise = samples[2] - answers[2]
     assert np.sqrt((noise**2).sum(axis=1).mean()) == pytest.approx(mechanism.error, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("origin", "steps"),
+    [(0, [[1, 0], [0, 1e-20]]), (0, [[1e9, 0], [0, 1e-6]]), (1e9, [[1, 0], [0, 1e-5]]), (1.7e18, [[1e3], [1e3]])],
+)
+def test_a_coordinate_that_changes_by_less_than_the_rounding_of_another_has_noise(origin, steps):
+    answers = origin + np.cumsum([np.zeros_like(steps[0]), *steps, *steps], axis=0)
+    mechanism = dphmm.KNormMechanism(dphmm.PolicyGraph.from_edges(5, [(i, i + 1) for i in range(4)]), answers, 1.0)
+    assert mechanism.hull.dimension == len(steps[0])
+    released = np.array([mechanism.sample(answer, 500, np.random.default_rng(1)) for answer in answers])
+    assert ((released.std(axis=1) / np.ptp(answers, axis=0) > 0.2) & np.isfinite(released).all(axis=1)).all()
+    log_densities = mechanism.log_density(released[:, :, None], answers)
+    assert np.abs(np.diff(log_densities, axis=-1)).max() <= 1

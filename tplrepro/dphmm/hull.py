@@ -53,7 +53,6 @@ class SensitivityHull(FrozenArrays):
     cone_volumes: np.ndarray  # (F,)
     slack: float  # by how much of K the half-spaces are wider
     halfspaces: np.ndarray  # (h, d), one row a of each pair of facets |a . v| <= 1; of a point only 0
-    basis: np.ndarray  # (d, dimension), orthonormal, of the span
 
     def __init__(self, differences: ArrayLike, magnitude: float = 0.0):
         points = as_numbers(differences, "differences must be finite vectors, shape (m, d)", "give one a row")
@@ -65,17 +64,24 @@ class SensitivityHull(FrozenArrays):
                 f"found shape {points.shape} and size {largest:g}; give one a row, in another unit"
             )
         self.ambient_dimension = points.shape[1]
-        self.tolerance = FLAT * max(largest, magnitude)
-        spanning, self.basis = _span(points, self.tolerance)
+        # A coordinate that changes by less than the rounding of another one is a dimension nevertheless, since answers
+        # must not be released as they are: each coordinate is then measured by its own largest difference.
+        widths = np.abs(points).max(axis=0, initial=0.0)
+        tolerance = FLAT * max(largest, magnitude)
+        uneven = ((widths > 0.0) & (widths <= tolerance)).any()
+        self._unit = np.where(uneven & (widths > 0.0), widths, 1.0)
+        self.tolerance = FLAT if uneven else tolerance
+        spanning, self._scaled_basis = _span(points, self.tolerance, self._unit)
+        self._basis = np.linalg.qr(spanning.T)[0] if uneven else self._scaled_basis
         self.dimension = len(spanning)
         if self.dimension > 1:
-            self.vertices, self.facet_vertices, normals = _symmetric_hull(points, spanning, self.basis)
+            self.vertices, self.facet_vertices, normals = _symmetric_hull(points, spanning, self._basis)
         else:
             end = spanning.sum(axis=0)  # of the segment; 0 for a point
             self.vertices = np.array([end, -end])[: self.dimension + 1] + 0.0  # no -0.0
             self.facet_vertices = self.vertices[:, None][:, : self.dimension]
             normals = self.vertices / (end @ end or 1.0)
-        self.cone_volumes = np.abs(np.linalg.det(self.facet_vertices @ self.basis)) / factorial(self.dimension)
+        self.cone_volumes = np.abs(np.linalg.det(self.facet_vertices @ self._basis)) / factorial(self.dimension)
         self.volume = float(self.cone_volumes.sum())
         self._facet_normals = normals
         # The rounding of a . v is that of its summands, which cancel where K is thin; 256: also that of noise.
@@ -102,7 +108,8 @@ class SensitivityHull(FrozenArrays):
         rows, columns = rows - columns[:1], columns - columns[:1]  # far from 0 coordinates would lose digits
         inside = cdist(rows @ self.halfspaces.T, columns @ self.halfspaces.T, "chebyshev") <= 1
         if self.dimension < self.ambient_dimension:
-            flat = np.eye(self.ambient_dimension) - self.basis @ self.basis.T
+            flat = np.eye(self.ambient_dimension) - self._scaled_basis @ self._scaled_basis.T
+            rows, columns = rows / self._unit, columns / self._unit
             inside &= cdist(rows @ flat, columns @ flat) <= self.tolerance + FLAT * cdist(rows, columns)
         return inside
 
@@ -125,8 +132,18 @@ class SensitivityHull(FrozenArrays):
 
     def _height(self, v: np.ndarray) -> np.ndarray:
         """How far vectors (..., d) lie off the span, 0 where that is rounding."""
-        height = np.linalg.norm(v - (v @ self.basis) @ self.basis.T, axis=-1)
-        return np.where(height > self.tolerance + FLAT * np.linalg.norm(v, axis=-1), height, 0.0)
+        height = np.linalg.norm(v - (v @ self._basis) @ self._basis.T, axis=-1)
+        scaled = v / self._unit
+        off = np.linalg.norm(scaled - (scaled @ self._scaled_basis) @ self._scaled_basis.T, axis=-1)
+        return np.where(off > self.tolerance + FLAT * np.linalg.norm(scaled, axis=-1), height, 0.0)
+
+    def coordinates(self, v: np.ndarray) -> np.ndarray:
+        """Coordinates (..., dimension) of vectors (..., d) in the span, without what lies off it."""
+        return (v / self._unit) @ self._scaled_basis
+
+    def vector(self, coordinates: np.ndarray) -> np.ndarray:
+        """The vector in the span with these coordinates."""
+        return (coordinates @ self._scaled_basis.T) * self._unit
 
     def second_moment(self) -> np.ndarray:
         """E[u u^T] of a uniform point u of K, (d, d)."""
@@ -170,7 +187,8 @@ class GrowingHull:
     def add(self, vector: np.ndarray) -> None:
         start = self._start
         if self._qhull is None and MANY_FACETS <= start.dimension == start.ambient_dimension:
-            spanning, basis = _span(start.vertices, start.tolerance)
+            spanning, _ = _span(start.vertices, start.tolerance, start._unit)
+            basis = np.linalg.qr(spanning.T)[0]
             self._to_coordinates = basis @ np.linalg.inv(spanning @ basis)
             self._qhull = ConvexHull(start.vertices @ self._to_coordinates, incremental=True)
         self._added.append(vector)
@@ -215,20 +233,21 @@ def cross_polytope(dimension: int, radius: float) -> SensitivityHull:
     return SensitivityHull(check_level(radius, "radius") * np.eye(check_horizon(dimension, "dimension")))
 
 
-def _span(points: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
+def _span(points: np.ndarray, tolerance: float, unit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Points (r, d), each the farthest from the span of those before it, and the span's orthonormal basis (d, r).
 
-    They end when no point is farther than `tolerance` from the span.
+    They end when no point is farther than `tolerance` from the span. Distances and basis are of coordinates in
+    multiples of `unit` (d,).
     """
     chosen: list[int] = []
-    basis = np.zeros((points.shape[1], 0))
+    scaled, basis = points / unit, np.zeros((points.shape[1], 0))
     for _ in range(min(points.shape)):
-        residual = points - (points @ basis) @ basis.T
+        residual = scaled - (scaled @ basis) @ basis.T
         lengths = np.einsum("ij,ij->i", residual, residual)
         if np.sqrt(lengths.max()) <= tolerance:
             break
         chosen.append(int(np.argmax(lengths)))
-        basis = np.linalg.qr(points[chosen].T)[0]
+        basis = np.linalg.qr(scaled[chosen].T)[0]
     return points[chosen], basis
 
 

@@ -87,7 +87,7 @@ class KNormMechanism:
             return centre + noise
         alike = np.flatnonzero(np.isfinite(self.hull.norm(centre - self.answers)))
         origin = self.answers[alike[0]] if alike.size else centre
-        return origin + ((centre - origin) @ self.hull.basis + noise @ self.hull.basis) @ self.hull.basis.T
+        return origin + self.hull.vector(self.hull.coordinates(centre - origin) + self.hull.coordinates(noise))
 
     def log_density(self, z: ArrayLike, answer: ArrayLike) -> np.ndarray:
         """Log-density of z (..., d) given the true answer (..., d), broadcast against each other.
