@@ -1,4 +1,4 @@
-"""Controls of the page: numbers that are dragged or typed, files, layout, and values in the page's address."""
+"""Controls of the page: numbers that are dragged or typed, layout, and values in the page's address."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -12,7 +12,6 @@ from page.glossary import about
 from page.text import number
 from tplrepro.validation import LARGEST
 
-MAX_BYTES = 5_000_000  # larger files would make the page slow
 # Scale -> the slider and its step.
 SCALES = {
     "linear": (ipywidgets.FloatSlider, 0.5),
@@ -85,31 +84,6 @@ class NumberControl(ipywidgets.HBox):
         place = self._place(self.entry.value)
         if not self._agree() and not np.isnan(place):
             self.slider.value = self.entry.value if self._scale == "logarithmic" else place
-
-
-class FileInput(ipywidgets.FileUpload):
-    """A button that reads one file, and then shows its name; `wanted` says what it should contain."""
-
-    def __init__(self, wanted: str):
-        super().__init__(description="Choose a file", tooltip=f"a file with {wanted}")
-        self.wanted = wanted
-        self.observe(lambda _: self.set_trait("description", f"{self.name}; choose another"), "value")
-
-    @property
-    def name(self) -> str:
-        return self.value[0]["name"] if self.value else ""
-
-    def read(self) -> bytes:
-        """The content of the file, or ValueError."""
-        if not self.value:
-            raise ValueError(f"no file has been chosen yet; choose one with {self.wanted}")
-        content = self.value[0]["content"]
-        if len(content) > MAX_BYTES:
-            raise ValueError(
-                f"{self.name} must be at most {MAX_BYTES / 1e6:g} MB here, found {len(content) / 1e6:.1f} MB; load "
-                "fewer lines, or a matrix estimated with tplrepro.TransitionMatrix.from_sequences"
-            )
-        return bytes(content)
 
 
 def card(title: str, *widgets: ipywidgets.Widget) -> ipywidgets.VBox:

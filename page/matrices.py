@@ -126,6 +126,8 @@ def _without_labels(rows: list[tuple[int, list[str]]]) -> tuple[list[tuple[int, 
                 f"each row must have {width} entries like the first, found {len(cells)} in line {line}; correct it"
             )
     has_corner = len(rows) == width > 1 and number(header[0]) is None
+    if has_corner and header[0] and all(number(one) is not None for one in header[1:]):
+        has_corner = header[1:] == [cells[0] for cells in others]  # else a probability that is mistyped
     has_column = has_corner or (len(rows) == width - 1 and all(number(cells[0]) is None for _, cells in rows))
     has_header = has_corner or (len(rows) == width + 1 and all(number(one) is None or one.isdigit() for one in header))
     body = rows[1:] if has_header else rows

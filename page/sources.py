@@ -11,7 +11,8 @@ from typing import Any, Self
 import ipywidgets
 
 from page import matrices, sequences
-from page.controls import FileInput, NumberControl, dropdown, note
+from page.browser import FileInput
+from page.controls import NumberControl, dropdown, note
 from page.matrices import SAME
 from page.text import decode
 from tplrepro.markov.transition import TransitionMatrix
@@ -33,7 +34,7 @@ class ObservationFile(ipywidgets.VBox):
     """A file of observations and how to read it; columns are found by their usual names, as on the command line."""
 
     def __init__(self):
-        self.file = FileInput("a header user,time,state above rows such as 7,1,home")
+        self.file = FileInput(wanted="a header user,time,state above rows such as 7,1,home")
         self.columns = {thing: dropdown(f"{thing.capitalize()}s", [USUAL]) for thing in ("user", "time", "state")}
         self.options = ipywidgets.Text(
             description="Options", placeholder="step=1D state=mon..sun", continuous_update=False
@@ -49,7 +50,7 @@ class ObservationFile(ipywidgets.VBox):
         return sequences.from_file(self.file.read(), self.file.name, tuple(options.items()))
 
     def _offer_columns(self, _) -> None:
-        names = sequences.columns_of(bytes(self.file.value[0]["content"]), self.file.name)
+        names = sequences.columns_of(bytes(self.file.value["content"]), self.file.name)
         for choice in self.columns.values():
             choice.options = [USUAL, *names]
 
@@ -75,7 +76,7 @@ class MatrixSource(ipywidgets.VBox):
         self.size = NumberControl("States n", 10, 2, 50, "whole")
         self.spread = NumberControl("Smoothing s", 0.05, 0.0001, 1.0, "logarithmic")
         self.seed = NumberControl("Seed", 0, 0, 100, "whole", zero=True)
-        self.matrix_file = FileInput("one row of probabilities per line, such as 0.8,0.2")
+        self.matrix_file = FileInput(wanted="one row of probabilities per line, such as 0.8,0.2")
         self.observations = ObservationFile()
         self.dataset = dropdown("Data set", sequences.DATASETS)
         self.smoothing = NumberControl("Steps added", 1.0, 0.001, 100.0, "logarithmic", zero=True)

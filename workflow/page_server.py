@@ -15,9 +15,6 @@ from tornado.web import HTTPError
 from traitlets import Integer
 from voila.app import Voila
 
-# Bytes; a larger file breaks the connection to the kernel, which itself refuses much smaller ones by a message.
-LARGEST_FILE = 1 << 28
-
 
 class FewKernels(AsyncMappingKernelManager):
     """Limits the number of kernels (one per page, about 300 MB), and ends those whose page is gone."""
@@ -53,8 +50,7 @@ class PageServer(Voila):
         # XSRF check is off, because a page that is closed ends its kernel by a message that cannot carry the
         # XSRF token.
         self.identity_provider.cookie_options = {"samesite": "Strict"}
-        settings |= {"allow_remote_access": False, "disable_check_xsrf": True}
-        return settings | {"websocket_max_message_size": LARGEST_FILE}
+        return settings | {"allow_remote_access": False, "disable_check_xsrf": True}
 
     def listen(self):
         signal.signal(signal.SIGINT, signal.default_int_handler)

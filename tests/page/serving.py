@@ -4,7 +4,6 @@ import re
 import subprocess
 import time
 from contextlib import contextmanager
-from datetime import UTC, datetime
 
 from workflow.configuration import ROOT
 from workflow.explore import page_environment
@@ -21,8 +20,7 @@ def wait_until(holds, seconds=120, sleep=time.sleep, pause=0.05):
 
 def upload(control, content, name="file.csv"):
     """Choose a file, as the browser sends it."""
-    facts = {"name": name, "type": "", "size": len(content), "last_modified": datetime.now(UTC)}
-    control.value = [facts | {"content": memoryview(content)}]
+    control.value = {"name": name, "size": len(content), "content": memoryview(content)}
 
 
 @contextmanager

@@ -67,6 +67,7 @@ MISTAKES = {
         (" \n,,\n\xa0\n# only a comment", "at least one line, found no text"),
         ("abc", "entries must be numbers, at least 0, found 'abc' in line 1, entry 1"),
         ("0.8,0.2\n0.1,?", "entries must be .*, found '\\?' in line 2, entry 2; give probabilities"),
+        ("O.8,0.2\n0.1,0.9", "entries must be .*, found 'O.8' in line 1, entry 1"),
         ("0.5,,0.5\n1,0,0\n0,0,1", "entries must be .*, found '' in line 1, entry 2"),
         ("0.8,0.2\n0.1,0.9\n0.5,0.5", r"must be square, found shape \(3, 2\)"),
         ("0.8,0.2\n1", "each row must have 2 entries like the first, found 1 in line 2"),
