@@ -28,9 +28,10 @@ def kernel_environment(figures, profile, command, *, real_data, threads=None, ro
         JUPYTER_PATH=str(root / "build" / "jupyter"),
         IPYTHONDIR=str(root / "build" / "ipython"),
         PYTHONNOUSERSITE="1",
+        # The code beside the notebooks, even if the environment is that of another checkout.
+        PYTHONPATH=str(ROOT),
         PYDEVD_DISABLE_FILE_VALIDATION="1",
     )
-    environment.pop("PYTHONPATH", None)
     if not real_data:
         environment.pop("TPLREPRO_DATA", None)
         environment["TPLREPRO_CACHE"] = str(root / "build" / "no-downloads")

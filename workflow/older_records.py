@@ -21,13 +21,13 @@ def older_records(root=ROOT):
     notebooks, profile, older = read_notebooks(root), read_profile("paper", root), {}
     for name, record in records_in(root / "figures").items():
         entry, commit = notebooks[owner_of(name, notebooks)], record["commit"]["id"]
-        there = _git("ls-tree", "-r", "--name-only", commit, root=root).splitlines()
+        there = set(_git("ls-tree", "-r", "--name-only", commit, root=root).splitlines())
         if not there:
             older[name] = [f"commit {commit[:7]}, which this clone does not have"]
             continue
-        files = sorted(files_of_modules(record["modules"]) & set(there) - COMPUTE_NOTHING)
+        files = sorted(files_of_modules(record["modules"]) & there - COMPUTE_NOTHING)
         notebook = entry.path(root).relative_to(root).as_posix()
-        changed = [file for file in (notebook, *files) if not _is_unchanged(file, commit, root)]
+        changed = [file for file in (notebook, *files) if file not in there or _is_changed(file, commit, root)]
         if entry.declared_parameters(root) | profile.notebooks[entry.name] != record["parameters"]:
             changed.append("parameters")
         if changed:
@@ -36,15 +36,15 @@ def older_records(root=ROOT):
 
 
 @cache
-def _is_unchanged(file, commit, root):
-    """Whether a file does what it did at a commit."""
+def _is_changed(file, commit, root):
+    """Whether a file of a commit is gone, or does something else now."""
     if not (root / file).is_file():
-        return False
+        return True
     texts = (_git("show", f"{commit}:{file}", root=root), (root / file).read_text(encoding="utf-8"))
     if file.endswith(".ipynb"):
         texts = map(_source, texts)
     before, now = (ast.dump(_WithoutDocstrings().visit(ast.parse(text))) for text in texts)
-    return before == now
+    return before != now
 
 
 def _source(notebook):

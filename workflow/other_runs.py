@@ -45,8 +45,8 @@ def compare(folder, root=ROOT):
         if not record or before.verdict is None or not (folder / f"{record}.json").is_file():
             continue
         if not notebooks[owner_of(record, notebooks)].timing:
-            same_kind = now.verdict and moved(before.verdict.ours, now.verdict.ours)
-            found[f"{before.page}#{before.claim.id}"] = OTHER_VERDICT if same_kind is None else same_kind
+            moved_by = moved(before.verdict.ours, now.verdict.ours) if now.verdict else OTHER_VERDICT
+            found[f"{before.page}#{before.claim.id}"] = moved_by
     return found
 
 

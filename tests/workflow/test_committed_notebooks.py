@@ -3,6 +3,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from workflow.committed_notebooks import clean, refresh
+from workflow.configuration import ROOT
 from workflow.kernel_environment import kernel_environment
 
 
@@ -37,11 +38,12 @@ def test_a_second_refresh_changes_nothing_and_warnings_are_not_committed(reposit
     assert path.read_bytes() == before
 
 
-def test_data_are_hidden_where_stand_ins_are_wanted(tmp_path, monkeypatch):
+def test_stand_ins_hide_the_data_and_kernels_run_the_code_beside_the_notebooks(tmp_path, monkeypatch):
     monkeypatch.setenv("TPLREPRO_DATA", str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", "elsewhere")
     hidden = kernel_environment(tmp_path, "quick", "make test", real_data=False, root=tmp_path)
-    assert hidden.keys().isdisjoint({"TPLREPRO_DATA", "PYTHONPATH"})
+    assert "TPLREPRO_DATA" not in hidden
+    assert hidden["PYTHONPATH"] == str(ROOT)  # and nothing of the user's own
     assert hidden["TPLREPRO_CACHE"] == str(tmp_path / "build" / "no-downloads")
     shown = kernel_environment(tmp_path, "quick", "make figures", real_data=True, threads=1, root=tmp_path)
     assert (shown["TPLREPRO_DATA"], shown["NUMBA_NUM_THREADS"]) == (str(tmp_path), "1")
