@@ -211,7 +211,8 @@ def archive(*names, lines=FORMATS["geolife"].sound, flips=()):
     return bytes(data)
 
 
-MEMBER, ENTRY = b"PK\3\4", b"PK\1\2"  # flags 6 and 8 bytes after, methods 8 and 10; in ENTRY comment 32, name 46
+# Flags stand 6 and 8 bytes after these marks, methods 8 and 10; in ENTRY a size 24, a comment 32, a name 46.
+MEMBER, ENTRY = b"PK\3\4", b"PK\1\2"
 
 
 WRONG = [
@@ -224,6 +225,7 @@ WRONG = [
     ("geolife", "a.zip", archive(flips=[(ENTRY, 8, 1), (MEMBER, 6, 1)]), "is encrypted, password required"),
     ("geolife", "a.zip", archive(flips=[(ENTRY, 10, 64), (MEMBER, 8, 64)]), "compression method is not supported"),
     ("geolife", "a.zip", archive("0/Trajectory/a.plt", "0/Trajectory/a.plt"), "one trajectory of a name, found two"),
+    ("geolife", "a.zip", archive(flips=[(ENTRY, 27, 64)]), "at most 67108864 bytes, 100 times its size or 64 MiB"),
     ("geolife", "a.zip", archive("99999999999/Trajectory/a.plt"), "there must be trajectories NNN/Traj"),
     ("geolife", None, HEADER[:60], "line 1: expected six header lines, 'Geolife"),
     ("geolife", None, HEADER.replace(b"WGS 84\r\n", b"") + point() + b"\n", "line 1: expected six header lines"),
@@ -331,6 +333,13 @@ def test_truncated_and_damaged_files_and_endless_lines_are_named(tmp_path, monke
         list(line_blocks(path, 100))
     assert error.value.file == str(path)
     assert error.value.line >= 1
+
+
+def test_files_that_unpack_to_a_hundred_times_their_size_are_refused(tmp_path):
+    path = tmp_path / "bomb.gz"
+    path.write_bytes(gzip.compress(b"1\n" * (33 << 20), 1))
+    with pytest.raises(DataFormatError, match=r"at most 67108864 bytes, 100 times its size or 64 MiB, found \d+; if"):
+        list(line_blocks(path))
 
 
 def test_dropped_rows_are_placed_at_their_lines(tmp_path):

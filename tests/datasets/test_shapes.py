@@ -156,6 +156,7 @@ FILES = {
         {},
         "all with an offset from UTC or all without, found '2024-01-02T10:00' in line 3",
     ),
+    "hours": (text("user,time,state\n1,2024-01-01T10,a\n"), {}, "times must all .*, found '2024-01-01T10' in line 2"),
     "offsets": (
         text(DAYS.replace("08.2022;", "08.2022 10:00 +0100;")),
         {"time": "date", "time_format": "%d.%m.%Y %H:%M %z"},

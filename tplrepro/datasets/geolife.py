@@ -31,6 +31,7 @@ from tplrepro.datasets.reading import (
     DataFormatError,
     Defects,
     Positions,
+    check_growth,
     describe_content,
     in_time,
     parse_table,
@@ -152,12 +153,14 @@ def _archive(path: Path, stack: contextlib.ExitStack) -> zipfile.ZipFile:
         found = f"found {describe_content(raw.read(4096))} ({error})"
         problem = f"expected Geolife's whole zip archive or a folder, {found}; download it again"
         raise DataFormatError(problem, path) from None
+    check_growth(sum(info.file_size for info in archive.infolist()), path)
     return archive
 
 
 def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: str) -> bytes:
     try:
-        return archive.read(info)
+        with archive.open(info) as member:
+            return member.read(info.file_size + 1)  # the declared sizes were checked before
     except DAMAGE as error:
         raise DataFormatError(f"the archive is damaged or encrypted ({error}); download it again", place) from None
 

@@ -141,11 +141,11 @@ def read_sequences(
     cutter = _Cutter(step, max_gap, same_time, source.place)
     try:
         rows, edges = _gathered(blocks, users, states)
-        cells_of: Callable[[np.ndarray], np.ndarray]
+        cells_of: Callable[[pd.DataFrame], np.ndarray]
         labels_of: Callable[[np.ndarray], Any]
         if cell_km is None:
             cell_of, labels = _binned(states, bins, binning, lambda code: source.place(_first_row(rows, code)))
-            cells_of, labels_of = lambda part: cell_of[part["cell"]], lambda seen: labels[seen]
+            cells_of, labels_of = lambda part: cell_of[part["cell"].to_numpy()], lambda seen: labels[seen]
         else:
             grid = Grid(Box(*(edges.tolist() if box is None else box)), cell_km)
             cells_of, labels_of = lambda part: grid.cell(part["latitude"], part["longitude"]), grid.labels
@@ -223,7 +223,7 @@ def _gathered(blocks: Iterable[pd.DataFrame], users: Codes, states: Codes) -> tu
 
 def _first_row(rows: RowsByUser, code: int) -> int:
     """The first row whose state has the code."""
-    return min(int(row) for part in rows.parts() for row in part["row"][part["cell"] == code][:1])
+    return min(int(row) for part in rows.parts() for row in part["row"][part["cell"] == code].iloc[:1])
 
 
 class _Cutter:
@@ -233,9 +233,9 @@ class _Cutter:
         self.step, self.max_gap, self.same_time, self.place = step, max_gap, same_time, place
         self.repeated = self.held = 0
 
-    def sequences(self, part: np.ndarray, cells: np.ndarray, has_users: bool) -> Sequences:
+    def sequences(self, part: pd.DataFrame, cells: np.ndarray, has_users: bool) -> Sequences:
         """The sequences of these rows, whose states are `cells`."""
-        reports = pd.DataFrame(part).assign(cell=cells)
+        reports = part.assign(cell=cells)
         if "time" not in reports:
             reports["time"] = reports["row"]
         elif self.same_time != "rows":

@@ -35,6 +35,7 @@ from tplrepro.validation import warn_caller
 
 BLOCK_BYTES = 16 << 20
 LONGEST_LINE_BYTES = 64 << 20
+MOST_GROWTH, ALWAYS_UNPACKED = 100, 64 << 20  # unpacked size: times the compressed size, or bytes
 #: First bytes of a compressed file -> the function that opens it.
 COMPRESSED: dict[bytes, Callable[[Any], Any]] = {
     b"\x1f\x8b": lambda raw: gzip.GzipFile(fileobj=raw),
@@ -137,7 +138,8 @@ def in_time(
 def file_blocks(path: str | Path, line: Callable[[], int], block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
     """The content of a file in blocks of at most `block_bytes`, unpacked as in `COMPRESSED`; UTF-16 becomes UTF-8.
 
-    If the compressed stream is damaged or ends early, the error names the `line` read so far.
+    If the compressed stream is damaged or ends early, the error names the `line` read so far. It is an error, too,
+    if it unpacks to more than 100 times its size and 64 MiB.
     """
     with open(path, "rb") as raw:
         head = raw.read(6)
@@ -146,6 +148,8 @@ def file_blocks(path: str | Path, line: Callable[[], int], block_bytes: int = BL
             stream = next((opened(raw) for magic, opened in COMPRESSED.items() if head.startswith(magic)), raw)
             decoder = None
             while data := stream.read(block_bytes):
+                if stream is not raw:
+                    check_growth(stream.tell(), path)
                 if stream.tell() == len(data) and UTF_16.match(data):
                     decoder = codecs.getincrementaldecoder("utf-16")("replace")
                 yield data if decoder is None else decoder.decode(data).encode()
@@ -155,6 +159,17 @@ def file_blocks(path: str | Path, line: Callable[[], int], block_bytes: int = BL
                 path,
                 line(),
             ) from None
+
+
+def check_growth(size: int, path: str | Path) -> None:
+    """DataFormatError if the compressed file at `path` unpacks to implausibly many bytes."""
+    most = max(MOST_GROWTH * Path(path).stat().st_size, ALWAYS_UNPACKED)
+    if size > most:
+        raise DataFormatError(
+            f"unpacked, it must have at most {most} bytes, {MOST_GROWTH} times its size or {ALWAYS_UNPACKED >> 20} MiB"
+            f", found {size}; if it is sound, unpack it",
+            path,
+        )
 
 
 def _only_member(raw: BinaryIO) -> Any:
@@ -243,10 +258,11 @@ def rows_of(
 
     A warning if the last line has no end, as in truncated and some hand-made files.
     """
-    if block and not block.endswith(b"\n"):
-        where = _at(file, first_line + block.count(b"\n"))
-        warn_caller(f"{where}: the last line has no end, as if the file were cut; download it again")
-    block = block.removesuffix(b"\n") + b"\n"
+    if not block.endswith(b"\n"):
+        if block:
+            where = _at(file, first_line + block.count(b"\n"))
+            warn_caller(f"{where}: the last line has no end, as if the file were cut; download it again")
+        block += b"\n"
     table = _attempt(parse, block)
     if table is None:
         raise _malformed(block, first_line, file, parse, defects.expected, quotes)

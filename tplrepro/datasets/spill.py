@@ -85,20 +85,25 @@ class RowsByUser:
         counts[: len(self.counts)] += self.counts
         self.counts = counts
 
-    def parts(self, progress: bool = False) -> Iterator[np.ndarray]:
-        """About `PART` records at a time in the order of "row", their number from 0; users in order."""
+    def parts(self, progress: bool = False) -> Iterator[pd.DataFrame]:
+        """About `PART` rows at a time in the order of "row", their number from 0; users in order."""
         part_of = (np.cumsum(self.counts) - self.counts) // PART
         limits = np.append(np.unique(part_of, return_index=True)[1], len(part_of))
         edges = [np.searchsorted(self.blocks.read(k)["user"], limits).tolist() for k in range(self.n_blocks)]
         with progress_bar(self.n_rows, progress, "sequences", "row") as bar:
             for number in range(len(limits) - 1):
                 pieces = [self.blocks.read(k, *own[number : number + 2]) for k, own in enumerate(edges)]
-                if len({piece.dtype for piece in pieces}) == 1:
-                    part = np.concatenate(pieces)
-                else:  # pandas finds a common type, and refuses years that it cannot hold
-                    part = pd.concat(map(pd.DataFrame, pieces)).to_records(index=False)
-                yield part[np.argsort(part["row"])]
+                part = _joined(pieces)
+                yield part.iloc[np.argsort(part["row"].to_numpy())]
                 bar.update(len(part))
+
+
+def _joined(pieces: list[np.ndarray]) -> pd.DataFrame:
+    """The columns of records, one below the other."""
+    if len({piece.dtype for piece in pieces}) > 1:  # pandas finds a common type, and refuses years that it cannot hold
+        return pd.concat(map(pd.DataFrame, pieces), ignore_index=True)
+    names = pieces[0].dtype.names or ()
+    return pd.DataFrame({name: np.concatenate([piece[name] for piece in pieces]) for name in names}, copy=False)
 
 
 class Codes:

@@ -230,13 +230,32 @@ def parse_times(texts: pd.Series, time_format: str = "ISO8601") -> np.ndarray:
 
     `time_format` is "ISO8601" or as for `strptime`.
     """
-    formed = texts.str.fullmatch(ISO_TIME if time_format == "ISO8601" else WITH_DIGIT).astype(bool)
-    parsed = pd.to_datetime(texts.where(formed), format=time_format, utc=True, errors="coerce")
-    instants = parsed.dt.tz_localize(None).to_numpy()
+    is_iso = time_format == "ISO8601"
+    instants = _uniform_times(pa.array(texts, pa.string())) if is_iso else None
+    if instants is None:
+        formed = texts.str.fullmatch(ISO_TIME if is_iso else WITH_DIGIT).astype(bool)
+        parsed = pd.to_datetime(texts.where(formed), format=time_format, utc=True, errors="coerce")
+        instants = parsed.dt.tz_localize(None).to_numpy()
     if np.datetime_data(instants.dtype)[0] != "ns":
         instants = instants.astype("datetime64[us]")
         instants[(instants < FIRST_TIME) | (instants > LAST_TIME)] = np.datetime64("NaT")
     return instants
+
+
+def _uniform_times(text: pa.Array) -> np.ndarray | None:
+    """The instants of ISO 8601 texts that all have an offset or all have none; None for others.
+
+    Reading a CSV file takes 1.4 times as long without it.
+    """
+    has_minutes = pa.compute.equal(pa.compute.utf8_slice_codeunits(text, 13, 14), ":")
+    is_whole = pa.compute.or_(has_minutes, pa.compute.equal(pa.compute.binary_length(text), 10))
+    if text.null_count or not pa.compute.all(is_whole).as_py():  # pyarrow also accepts an hour without minutes
+        return None
+    for unit in ("us", "ns"):
+        for zone in (None, "UTC"):
+            with suppress(pa.ArrowInvalid):
+                return text.cast(pa.timestamp(unit, zone)).cast(pa.timestamp(unit)).to_numpy(zero_copy_only=False)
+    return None
 
 
 def with_instants(
