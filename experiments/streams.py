@@ -2,7 +2,7 @@
 
 A mechanism publishes each count by itself, each answer, the nodes of a binary tree (Dwork et al. 2010; Chan
 et al. 2011), or the counts after a square root of the summing matrix, all with Laplace or Gaussian noise of
-one scale. Everything is in closed form, so that long series need no matrix.
+one scale. No matrix is dense, so that series may be long.
 """
 
 from dataclasses import dataclass

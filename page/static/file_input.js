@@ -15,6 +15,7 @@ function render({ model, el }) {
   };
   input.onchange = async () => {
     const [file] = input.files;
+    if (!file) return;
     const part = file.size > model.get("limit") ? new Blob() : file;
     model.set("value", { name: file.name, size: file.size, content: new DataView(await part.arrayBuffer()) });
     model.save_changes();

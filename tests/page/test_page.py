@@ -156,6 +156,8 @@ def test_matrices_come_from_many_sources_and_are_edited_as_text():
     page.forward.text.value = "0.9 0.1\n0.5 0.5"
     assert page.analysis.inputs.forward.matrix.probabilities.tolist() == [[0.9, 0.1], [0.5, 0.5]]
     assert np.array_equal(page.analysis.inputs.backward.matrix, page.analysis.inputs.forward.matrix.reverse())
+    page.forward.text.value, page.forward.normalize.value = "3 1\n1 1", True
+    assert page.analysis.inputs.forward.matrix.probabilities.tolist() == [[0.75, 0.25], [0.5, 0.5]]
 
 
 def test_a_synthetic_data_set_is_called_synthetic(page, monkeypatch, tmp_path):
