@@ -10,7 +10,7 @@ from hypothesis import given, settings
 import tplrepro as tpl
 from tests.allocation.problems import problems
 from tests.leakage.matrices import FORWARD
-from tests.oracles import DIGITS, exact_budgets, exact_loss, exact_supremum
+from tests.oracles import DIGITS, exact_budgets, exact_loss, exact_supremum, exact_tpl
 
 
 @given(problems())
@@ -37,6 +37,17 @@ def test_budgets_are_the_largest_ones_up_to_the_safety_margin(problem):
         if max(loss_b(a_b) / a_b, loss_f(a_f) / a_f) < 0.99:
             assert first == pytest.approx(float(a_b), rel=1e-10)
             assert last == pytest.approx(float(a_f), rel=1e-10)
+
+
+@pytest.mark.parametrize("alpha", [1e-300, 1e-12, 690.0, 2000.0])
+def test_nearly_deterministic_correlation_and_the_ends_of_the_double_range(alpha):
+    P = tpl.smoothed(tpl.strongest(5, seed=3), 1e-6)
+    loss = exact_loss(P.probabilities)
+    with mpmath.workdps(DIGITS):
+        *_, between = exact_budgets(alpha, loss, loss)
+        assert between - 1e-13 * alpha <= tpl.allocate_by_upper_bound(alpha, P, P) < between
+    budgets = tpl.allocate_by_quantification(alpha, P, P, 3)
+    assert alpha * (1 - 1e-12) < max(exact_tpl(budgets, loss, loss)) <= alpha
 
 
 @pytest.mark.parametrize("sides", [(None, None), ([[0.3, 0.7]] * 2, None), ([[0.3, 0.7]] * 2, [[0.3, 0.7]] * 2)])
