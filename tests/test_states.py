@@ -14,12 +14,13 @@ import pytest
 import scipy.sparse
 
 import tplrepro as tpl
-from experiments import comparison
+from experiments.comparison import setting_from_sequences
 from experiments.sip.expected_release import expected_release
 from tplrepro import datasets, dphmm, eventlog, markov, sip
 
 STEPS = np.array([[4, 3, 1], [1, 6, 1], [2, 2, 4]]) / 8  # eighths are the same numbers in float32
 START, ANSWERS = np.array([4, 3, 1]) / 8, np.array([[0, 0], [3, 1], [1, 5]])
+DOWNWARDS = np.tril(STEPS) / np.tril(STEPS).sum(axis=1, keepdims=True)
 DISTANCES = np.array([[0, 1, 3], [1, 0, 2], [3, 2, 0]])
 COUNTS = np.array([[4, 3, 1], [1, 6, 1], [2, 2, 4]])
 WALKS = [[0, 1, 1, 2, 0, 2], [2, 0, 0, 1, 2, 1]]
@@ -39,6 +40,13 @@ class Plain:
         return values
 
     rows = array
+    start = property(lambda self: self.rows(START, (0,)))
+    answers = property(lambda self: self.rows(ANSWERS, (0,)))
+    likelihoods = property(lambda self: self.rows(LIKELIHOODS, (1,)))
+    steps = property(lambda self: self.rows(STEPS, (0, 1)))
+    counts = property(lambda self: self.rows(COUNTS, (0, 1)))
+    distances = property(lambda self: self.rows(DISTANCES, (0, 1)))
+    P = property(lambda self: self.matrix())
 
     def matrix(self, values=STEPS):
         return tpl.TransitionMatrix(self.array(values, (0, 1)), self.states)
@@ -134,6 +142,7 @@ FORMS = {
 }
 
 BOTH, ONE, NONE = (0, 1), (0,), ()
+BY_BOUND = partial(tpl.allocate_by_upper_bound, 1.0)
 CRR = sip.ConditionalRandomizedResponse(1.0)
 GRAPH = dphmm.PolicyGraph.complete(3)
 EPSILONS, GAUSSIAN = [0.5, 1.0, 0.5], [dp_accounting.GaussianDpEvent(2.0)] * 3
@@ -151,12 +160,8 @@ def sequences(f, **options):
 def batch_distances(f):
     batches = sip.observed_batches(sequences(f), 2)
     widths, numbers = batches.widths, np.arange(batches.n_states)
-    table = batches.distance(f.rows(DISTANCES, BOTH))(numbers[:, None], numbers)
+    table = batches.distance(f.distances)(numbers[:, None], numbers)
     return table[np.ix_(widths == 2, widths == 2)]
-
-
-def mechanism(f):
-    return dphmm.KNormMechanism(dphmm.PolicyGraph.complete(3), f.rows(ANSWERS, ONE), 1.0)
 
 
 def edges(graph, f):
@@ -165,134 +170,90 @@ def edges(graph, f):
 
 
 def released(f, chosen=CRR, **options):
-    chain = sip.SymbolChain.first_order(f.rows(START, ONE), f.matrix())
+    chain = sip.SymbolChain.first_order(f.start, f.P)
     result = sip.release_sequences(sequences(f), chosen, chain, rng=RNG(), **options)
     return [*expected_release(chosen, chain, 3).leakages, len(result.outputs)]
 
 
 def response(kind):
-    return lambda f: kind.response(f.rows(START, ONE)).matrix()
+    return lambda f: kind.response(f.start).matrix()
 
 
 # What is called, the axes of its result that belong to states, and the call.
 ROWS = [
-    ("TransitionMatrix", BOTH, lambda f: f.matrix().to_numpy()),
-    ("TransitionMatrix of a frame", BOTH, lambda f: tpl.TransitionMatrix(f.rows(STEPS, BOTH), f.states).to_numpy()),
-    ("stationary", ONE, lambda f: f.matrix().stationary()),
-    ("reverse", BOTH, lambda f: f.matrix().reverse(f.rows(START, ONE)).to_numpy()),
-    ("sample", NONE, lambda f: len(f.matrix().sample(4, rng=np.random.default_rng(0), initial=f.rows(START, ONE)))),
-    ("@", ONE, lambda f: f.matrix() @ f.rows(START, ONE)),
-    ("@ of two", BOTH, lambda f: (f.matrix() @ f.matrix()).to_numpy()),
-    ("from_counts", BOTH, lambda f: tpl.TransitionMatrix.from_counts(f.rows(COUNTS, BOTH), 0.5, f.states).to_numpy()),
+    ("TransitionMatrix", BOTH, lambda f: f.P.to_numpy()),
+    ("TransitionMatrix of a frame", BOTH, lambda f: tpl.TransitionMatrix(f.steps, f.states).to_numpy()),
+    ("stationary", ONE, lambda f: f.P.stationary()),
+    ("reverse", BOTH, lambda f: f.P.reverse(f.start).to_numpy()),
+    ("sample", NONE, lambda f: len(f.P.sample(4, rng=RNG(), initial=f.start))),
+    ("@", ONE, lambda f: f.P @ f.start),
+    ("@ of two", BOTH, lambda f: (f.P @ f.P).to_numpy()),
+    ("from_counts", BOTH, lambda f: tpl.TransitionMatrix.from_counts(f.counts, 0.5, f.states).to_numpy()),
     ("from_sequences", BOTH, lambda f: tpl.TransitionMatrix.from_sequences(sequences(f), smoothing=0.5).to_numpy()),
-    ("smoothed", BOTH, lambda f: tpl.smoothed(f.matrix(), 0.5).to_numpy()),
+    ("smoothed", BOTH, lambda f: tpl.smoothed(f.P, 0.5).to_numpy()),
     ("count_transitions", BOTH, lambda f: markov.count_transitions(sequences(f))[0].toarray()),
-    ("drop_dead_ends", BOTH, lambda f: markov.drop_dead_ends(f.rows(COUNTS, BOTH), f.states)[0].toarray()),
+    ("drop_dead_ends", BOTH, lambda f: markov.drop_dead_ends(f.counts, f.states)[0].toarray()),
     ("estimate_higher_order", NONE, lambda f: markov.estimate_higher_order(sequences(f), 2, 1.0).n_states),
-    ("every_kth", BOTH, lambda f: markov.every_kth(f.matrix(), 2).to_numpy()),
-    ("posterior_draws", NONE, lambda f: next(markov.posterior_draws(f.rows(COUNTS, BOTH), 1, 1, rng=RNG())).n_states),
-    (
-        "forward_backward",
-        (1,),
-        lambda f: markov.forward_backward(f.rows(LIKELIHOODS, (1,)), f.matrix(), f.rows(START, ONE)).smoothed,
-    ),
-    (
-        "condition_on",
-        (1,),
-        lambda f: tpl.condition_on(f.matrix(), f.rows(START, ONE), f.rows(np.exp2(LIKELIHOODS), (1,))).possible,
-    ),
+    ("every_kth", BOTH, lambda f: markov.every_kth(f.P, 2).to_numpy()),
+    ("posterior_draws", NONE, lambda f: next(markov.posterior_draws(f.counts, 1, 1, rng=RNG())).n_states),
+    ("forward_backward", (1,), lambda f: markov.forward_backward(f.likelihoods, f.P, f.start).smoothed),
+    ("condition_on", (1,), lambda f: tpl.condition_on(f.P, f.start, f.rows(np.exp2(LIKELIHOODS), (1,))).possible),
     (
         "backward given evidence",
         BOTH,
-        lambda f: tpl.condition_on(f.matrix(), f.rows(START, ONE), f.rows(-LIKELIHOODS, (1,))).backward[1].to_numpy(),
+        lambda f: tpl.condition_on(f.P, f.start, f.rows(-LIKELIHOODS, (1,))).backward[1].to_numpy(),
     ),
-    ("PrivacyLossFunction", NONE, lambda f: tpl.PrivacyLossFunction(f.matrix())([0.5, 2.0])),
-    ("privacy_loss", NONE, lambda f: tpl.privacy_loss(f.rows(STEPS, BOTH), 1.0)),
-    ("temporal_privacy_leakage", NONE, lambda f: tpl.temporal_privacy_leakage(EPSILONS, f.matrix(), f.matrix()).tpl),
-    ("exact_leakage", NONE, lambda f: tpl.exact_leakage(EPSILONS, f.matrix(), f.matrix()).tpl),
-    (
-        "mechanism_leakage",
-        NONE,
-        lambda f: tpl.mechanism_leakage(f.rows(1.0 + ANSWERS, ONE), f.matrix(), f.matrix(), horizon=3).tpl,
-    ),
-    ("measured_leakage", NONE, lambda f: tpl.measured_leakage(f.rows(LIKELIHOODS, (1,)), f.matrix(), f.matrix()).tpl),
+    ("PrivacyLossFunction", NONE, lambda f: tpl.PrivacyLossFunction(f.P)([0.5, 2.0])),
+    ("privacy_loss", NONE, lambda f: tpl.privacy_loss(f.steps, 1.0)),
+    ("temporal_privacy_leakage", NONE, lambda f: tpl.temporal_privacy_leakage(EPSILONS, f.P, f.P).tpl),
+    ("exact_leakage", NONE, lambda f: tpl.exact_leakage(EPSILONS, f.P, f.P).tpl),
+    ("mechanism_leakage", NONE, lambda f: tpl.mechanism_leakage(f.rows(1.0 + ANSWERS, ONE), f.P, f.P, horizon=3).tpl),
+    ("measured_leakage", NONE, lambda f: tpl.measured_leakage(f.likelihoods, f.P, f.P).tpl),
     ("population_leakage", NONE, lambda f: tpl.population_leakage(sequences(f), EPSILONS).bpl),
-    ("allocate_by_upper_bound", NONE, lambda f: tpl.allocate_by_upper_bound(1.0, f.matrix(), f.matrix())),
-    (
-        "allocate_for_several",
-        NONE,
-        lambda f: tpl.allocate_for_several(partial(tpl.allocate_by_upper_bound, 1.0), [(f.matrix(), f.matrix())]),
-    ),
-    ("temporal_privacy_profile", NONE, lambda f: tpl.temporal_privacy_profile(GAUSSIAN, f.matrix()).epsilon(1e-3)),
-    ("instantaneous_leakage", NONE, lambda f: sip.instantaneous_leakage(f.rows(STEPS, ONE), f.rows(START, ONE))),
-    ("mutual_information", NONE, lambda f: sip.mutual_information(f.rows(STEPS, ONE), f.rows(START, ONE))),
+    ("allocate_by_upper_bound", NONE, lambda f: BY_BOUND(f.P, f.P)),
+    ("allocate_for_several", NONE, lambda f: tpl.allocate_for_several(BY_BOUND, [(f.P, f.P)])),
+    ("temporal_privacy_profile", NONE, lambda f: tpl.temporal_privacy_profile(GAUSSIAN, f.P).epsilon(1e-3)),
+    ("instantaneous_leakage", NONE, lambda f: sip.instantaneous_leakage(f.rows(STEPS, ONE), f.start)),
+    ("mutual_information", NONE, lambda f: sip.mutual_information(f.rows(STEPS, ONE), f.start)),
     ("local_differential_privacy", NONE, lambda f: sip.local_differential_privacy(f.rows(STEPS, ONE))),
-    ("markov_sequences", BOTH, lambda f: sip.markov_sequences(f.rows(START, ONE), f.matrix(), 2)),
-    ("batch_belief", BOTH, lambda f: sip.batch_belief(f.rows(START, ONE), f.matrix(), 2).reshape(3, 3)),
-    ("batch_chain", BOTH, lambda f: sip.batch_chain(f.rows(START, ONE), f.matrix(), 2).initial.reshape(3, 3)),
-    ("batch_distance", NONE, lambda f: sip.batch_distance(3, 2, f.rows(DISTANCES, BOTH)).sum()),
-    ("SymbolChain", BOTH, lambda f: sip.SymbolChain.first_order(f.rows(START, ONE), f.matrix()).toarray()),
+    ("markov_sequences", BOTH, lambda f: sip.markov_sequences(f.start, f.P, 2)),
+    ("batch_belief", BOTH, lambda f: sip.batch_belief(f.start, f.P, 2).reshape(3, 3)),
+    ("batch_chain", BOTH, lambda f: sip.batch_chain(f.start, f.P, 2).initial.reshape(3, 3)),
+    ("batch_distance", NONE, lambda f: sip.batch_distance(3, 2, f.distances).sum()),
+    ("SymbolChain", BOTH, lambda f: sip.SymbolChain.first_order(f.start, f.P).toarray()),
     ("release_sequences", NONE, released),
-    ("with a distance", NONE, lambda f: released(f, distance=f.rows(DISTANCES, BOTH))),
-    ("previous symbols", NONE, lambda f: released(f, sip.TemporalRandomizedResponse(1.0, f.matrix()))),
-    (
-        "chain_from_sequences",
-        ONE,
-        lambda f: sip.chain_from_sequences(sequences(f), initial=f.rows(START, ONE)).initial,
-    ),
+    ("with a distance", NONE, lambda f: released(f, distance=f.distances)),
+    ("previous symbols", NONE, lambda f: released(f, sip.TemporalRandomizedResponse(1.0, f.P))),
+    ("chain_from_sequences", ONE, lambda f: sip.chain_from_sequences(sequences(f), initial=f.start).initial),
     ("OptimalResponse", BOTH, response(sip.OptimalResponse(1.0))),
-    (
-        "OptimalResponse by distance",
-        BOTH,
-        lambda f: response(sip.OptimalResponse(1.0, f.rows(DISTANCES, BOTH)))(f),
-    ),
+    ("OptimalResponse by distance", BOTH, lambda f: response(sip.OptimalResponse(1.0, f.distances))(f)),
     ("ConditionalRandomizedResponse", BOTH, response(CRR)),
     ("RandomizedResponse", BOTH, response(sip.RandomizedResponse(1.0))),
-    ("TemporalRandomizedResponse", BOTH, lambda f: response(sip.TemporalRandomizedResponse(1.0, f.matrix()))(f)),
+    ("TemporalRandomizedResponse", BOTH, lambda f: response(sip.TemporalRandomizedResponse(1.0, f.P))(f)),
     ("observed_batches", NONE, lambda f: batch_distances(f).sum()),
-    ("delta_location_set", NONE, lambda f: np.sort(f.order[dphmm.delta_location_set(f.rows(START, ONE), 0.2)])),
-    ("PolicyGraph.utility", NONE, lambda f: edges(dphmm.PolicyGraph.utility(f.rows(ANSWERS, ONE), 4.0), f)),
-    (
-        "PolicyGraph.transition",
-        NONE,
-        lambda f: edges(
-            dphmm.PolicyGraph.transition(f.matrix(np.tril(STEPS) / np.tril(STEPS).sum(axis=1, keepdims=True))), f
-        ),
-    ),
+    ("delta_location_set", NONE, lambda f: np.sort(f.order[dphmm.delta_location_set(f.start, 0.2)])),
+    ("PolicyGraph.utility", NONE, lambda f: edges(dphmm.PolicyGraph.utility(f.answers, 4.0), f)),
+    ("PolicyGraph.transition", NONE, lambda f: edges(dphmm.PolicyGraph.transition(f.matrix(DOWNWARDS)), f)),
     ("constrain", NONE, lambda f: np.sort(f.order[GRAPH.constrain(f.rows(START > 0.2, ONE)).possible])),
-    ("sensitivity_hull", NONE, lambda f: dphmm.sensitivity_hull(GRAPH, f.rows(ANSWERS, ONE)).volume),
-    ("l1_sensitivity", NONE, lambda f: dphmm.l1_sensitivity(GRAPH, f.rows(ANSWERS, ONE))),
-    ("degree_of_protection", ONE, lambda f: dphmm.degree_of_protection(GRAPH, f.rows(ANSWERS, ONE))),
-    ("constrained_dp_factor", NONE, lambda f: dphmm.constrained_dp_factor(GRAPH, f.rows(ANSWERS, ONE))),
-    ("protectable_graph", NONE, lambda f: edges(dphmm.protectable_graph(GRAPH, f.rows(ANSWERS, ONE)), f)),
-    ("KNormMechanism", NONE, lambda f: mechanism(f).error),
-    (
-        "dphmm.release",
-        ONE,
-        lambda f: (
-            next(dphmm.release([1], GRAPH, f.rows(ANSWERS, ONE), 1.0, f.matrix(), f.rows(START, ONE), rng=RNG())).prior
-        ),
-    ),
-    ("exposed_states", NONE, lambda f: dphmm.exposed_states(GRAPH, f.rows(ANSWERS, ONE)).size),
-    ("LaplaceMechanism", NONE, lambda f: dphmm.LaplaceMechanism(GRAPH, f.rows(ANSWERS, ONE), 1.0).error),
-    ("PlanarIsotropicMechanism", NONE, lambda f: dphmm.PlanarIsotropicMechanism(GRAPH, f.rows(ANSWERS, ONE), 1).error),
-    ("BatchResponse", NONE, lambda f: sip.BatchResponse(1.0, 2, 3, f.rows(DISTANCES, BOTH)).distance.sum()),
-    ("TemporalAccountant", NONE, lambda f: tpl.TemporalAccountant(f.matrix(), f.matrix()).compose(0.5, 3).tpl),
-    (
-        "pairwise_leakage",
-        (1, 2),
-        lambda f: tpl.pairwise_leakage(f.rows(DISTANCES, BOTH), f.matrix(), f.matrix(), horizon=3).tpl,
-    ),
-    ("loss of counts", NONE, lambda f: tpl.PrivacyLossFunction.from_counts(f.rows(COUNTS, BOTH), 0.9, f.states)(1.0)),
-    ("published.algorithm_1", NONE, lambda f: tpl.published.algorithm_1(f.rows(STEPS, BOTH), 1.0)),
-    ("linear_program.loss", NONE, lambda f: tpl.linear_program.loss(f.rows(STEPS, BOTH), 1.0, solver="HiGHS")),
-    ("PriorFreeLoss", NONE, lambda f: tpl.PriorFreeLoss(f.matrix())(1.0)),
-    ("allocate_by_quantification", NONE, lambda f: tpl.allocate_by_quantification(1.0, f.matrix(), f.matrix(), 3)),
-    (
-        "setting_from_sequences",
-        (1,),
-        lambda f: comparison.setting_from_sequences(sequences(f), f.rows(ANSWERS, ONE), 3, 0.5, 4.0).counts,
-    ),
+    ("sensitivity_hull", NONE, lambda f: dphmm.sensitivity_hull(GRAPH, f.answers).volume),
+    ("l1_sensitivity", NONE, lambda f: dphmm.l1_sensitivity(GRAPH, f.answers)),
+    ("degree_of_protection", ONE, lambda f: dphmm.degree_of_protection(GRAPH, f.answers)),
+    ("constrained_dp_factor", NONE, lambda f: dphmm.constrained_dp_factor(GRAPH, f.answers)),
+    ("protectable_graph", NONE, lambda f: edges(dphmm.protectable_graph(GRAPH, f.answers), f)),
+    ("KNormMechanism", NONE, lambda f: dphmm.KNormMechanism(GRAPH, f.answers, 1.0).error),
+    ("dphmm.release", ONE, lambda f: next(dphmm.release([1], GRAPH, f.answers, 1.0, f.P, f.start, rng=RNG())).prior),
+    ("exposed_states", NONE, lambda f: dphmm.exposed_states(GRAPH, f.answers).size),
+    ("LaplaceMechanism", NONE, lambda f: dphmm.LaplaceMechanism(GRAPH, f.answers, 1.0).error),
+    ("PlanarIsotropicMechanism", NONE, lambda f: dphmm.PlanarIsotropicMechanism(GRAPH, f.answers, 1).error),
+    ("BatchResponse", NONE, lambda f: sip.BatchResponse(1.0, 2, 3, f.distances).distance.sum()),
+    ("TemporalAccountant", NONE, lambda f: tpl.TemporalAccountant(f.P, f.P).compose(0.5, 3).tpl),
+    ("pairwise_leakage", (1, 2), lambda f: tpl.pairwise_leakage(f.distances, f.P, f.P, horizon=3).tpl),
+    ("loss of counts", NONE, lambda f: tpl.PrivacyLossFunction.from_counts(f.counts, 0.9, f.states)(1.0)),
+    ("published.algorithm_1", NONE, lambda f: tpl.published.algorithm_1(f.steps, 1.0)),
+    ("linear_program.loss", NONE, lambda f: tpl.linear_program.loss(f.steps, 1.0, solver="HiGHS")),
+    ("PriorFreeLoss", NONE, lambda f: tpl.PriorFreeLoss(f.P)(1.0)),
+    ("allocate_by_quantification", NONE, lambda f: tpl.allocate_by_quantification(1.0, f.P, f.P, 3)),
+    ("setting_from_sequences", (1,), lambda f: setting_from_sequences(sequences(f), f.answers, 3, 0.5, 4.0).counts),
 ]
 
 
@@ -315,8 +276,7 @@ GIVEN = set(
 )
 PASSED_ON = set(
     "leakage_at_all_times worst_outputs ExactGaussianProfile allocate_by_exact_leakage allocate_optimally "
-    "allocate_noise allocate_with_stopping bootstrap_counts bootstrap_draws DataRelease protect report "
-    "TemporalFilter "
+    "allocate_noise allocate_with_stopping bootstrap_counts bootstrap_draws DataRelease protect report TemporalFilter "
     "LinearGaussianSeries sequence_leakage "  # have no states with names
     "PublishedLoss StepMatrices TransitionSystem".split()  # of event logs, whose states are their own
 )
@@ -349,7 +309,7 @@ def test_the_instances_that_were_wrong():
         sip.observed_batches([[0, 2], [2, 0]], 1).distance(far)
     places = np.arange(8.0).reshape(4, 2)
     for walks in (markov.as_sequences([[0, 3, 0]]), (np.array(walk) for walk in [[0, 3, 0]])):
-        setting = comparison.setting_from_sequences(walks, places, 3, 1.0, 1.0)
+        setting = setting_from_sequences(walks, places, 3, 1.0, 1.0)
         assert setting.counts.sum(axis=0).tolist() == [2, 0, 0, 1]
     large = [2**53, 2**53 + 1]  # equal as floats, which NumPy makes of int64 and uint64 together
     assert markov.as_sequences([np.array(large), np.array(large, np.uint64)]).labels.tolist() == large
