@@ -1,4 +1,4 @@
-"""Public names that are imported on first use (PEP 562), so that importing a package loads none of its modules."""
+"""Public names that are imported on first use (PEP 562), so that importing a package loads no module."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -92,7 +92,7 @@ STILL_PUBLIC = ("datasets.prepare", "gaze.synthetic", "geolife.synthetic", "gowa
 
 @contextmanager
 def extra() -> Iterator[None]:
-    """Around the imports of a library that an extra brings: without it, a ModuleNotFoundError names the extra.
+    """Around the imports of a library that an extra brings: without it, an error names the extra.
 
     >>> with extra():
     ...     raise ModuleNotFoundError(name="pyarrow.csv")
@@ -115,8 +115,8 @@ def lazy_names(
 ) -> tuple[Callable, Callable, list[str]]:
     """`__getattr__`, `__dir__` and `__all__` for a package's `__init__.py`.
 
-    `exports` maps a public name to its module, below the package or as a full name from ``tplrepro.`` on; `modules`
-    are public submodules, or a mapping where a public name stands for a module of another place.
+    `exports` maps a public name to its module, below the package or as a full name from ``tplrepro.`` on;
+    `modules` are public submodules, or a mapping where a public name stands for a module of another place.
 
     >>> attribute, listing, names = lazy_names("tplrepro.markov", {"every_kth": "higher_order"})
     >>> attribute("every_kth").__module__, names
@@ -209,7 +209,7 @@ class _Room(ModuleType):
 
 
 def _explaining_arguments(module: ModuleType, name: str) -> Any:
-    """A public function, whose errors of wrong arguments name the right ones; or a class with such constructors.
+    """A public function, whose errors of wrong arguments name the right ones; or a class of such.
 
     It replaces the function in its module, so that there is one of it.
     """

@@ -1,4 +1,4 @@
-"""Searches for the largest number that keeps a promise, such as the largest budget within a level of leakage."""
+"""Searches for the largest number that keeps a promise, such as a budget within a level of leakage."""
 
 from collections.abc import Callable
 from functools import cache
@@ -12,10 +12,10 @@ def largest_within(
 ) -> float:
     """The largest float in [low, high] for which a monotone predicate holds, by bisection from below.
 
-    Never too large: the result has itself been tested, or is `low`, which must satisfy the predicate. It may be
-    too small by the share `tolerance` (0: to the last bit). A `logarithmic` search halves ratios: fewer steps
-    where `high` is many times `low`. The smallest number for which a predicate holds is minus the largest whose
-    negative satisfies it.
+    Never too large: the result has itself been tested, or is `low`, which must satisfy the predicate. It
+    may be too small by the share `tolerance` (0: to the last bit). A `logarithmic` search halves ratios:
+    fewer steps where `high` is many times `low`. The smallest number for which a predicate holds is minus
+    the largest whose negative satisfies it.
 
     >>> root = largest_within(lambda x: x * x <= 2.0, 0.0, 2.0)
     >>> round(root, 6), root * root <= 2.0

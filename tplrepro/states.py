@@ -1,4 +1,4 @@
-"""States have names: whatever belongs to them is aligned here, by label where it has labels, else by position."""
+"""States have names: whatever belongs to them is aligned here, by label if it has labels, else by position."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +24,8 @@ def checked_states(states: Any, n: int | None = None) -> Any:
 
 
 def by_state(values: Any, states: int | Sequence | None, name: str, axes: tuple[int, ...] = (0,)) -> Any:
-    """Values with these axes in the order of the states: labels, or n for 0..n-1, None where the values decide n.
+    """Values with these axes in the order of the states: labels, or n for 0..n-1, None where the values
+    decide n.
 
     A mapping, a pandas Series and a DataFrame are put in that order by their labels, ValueError if these are
     not the states. An array or a list is in that order already. So is a pandas object with the default index
@@ -63,7 +64,7 @@ def _order(found: list, states: int | Sequence | None, name: str) -> list[int]:
 
 
 def common_states(several: Iterable[Sequence], name: str = "all matrices") -> Sequence | None:
-    """The states that all sides of an analysis share, None if there is no side; a range agrees with any labels."""
+    """The states that all sides of an analysis share, None if there is no side; a range fits any labels."""
     states = [*several]
     sizes = sorted({len(labels) for labels in states})
     labelled = dict.fromkeys(tuple(labels) for labels in states if not isinstance(labels, range))

@@ -134,7 +134,7 @@ def check_budgets(epsilons: ArrayLike, name: str = "epsilons", horizon: int | No
 
 
 def check_noise_multipliers(noise_multipliers: ArrayLike, horizon: int | None = None) -> np.ndarray:
-    """Standard deviations of noise over its sensitivity, (T,), positive and finite; `horizon` as for budgets."""
+    """Standard deviations of noise over its sensitivity, (T,), finite and > 0; `horizon` as for budgets."""
     must = "noise_multipliers must be finite and greater than 0"
     values = _within(noise_multipliers, SMALLEST, LARGEST, must, "give standard deviations over sensitivities")
     return over_time(values, "noise_multipliers", "multiplier", horizon)

@@ -1,4 +1,4 @@
-"""Budgets over time that keep the temporal privacy leakage within alpha: the published schemes and better ones.
+"""Budgets over time that keep the temporal privacy leakage within alpha: published schemes, and better ones.
 
 The functions are public as ``tplrepro.allocate_...``; this face adds the type of a result.
 """

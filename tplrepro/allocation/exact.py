@@ -21,11 +21,13 @@ def allocate_by_exact_leakage(
     *,
     proportions: ArrayLike | None = None,
 ) -> np.ndarray:
-    """The largest budgets (T,) in given proportions whose exact TPL is within alpha at every time, rounded down.
+    """The largest budgets (T,) in given proportions whose exact TPL is within alpha at every time.
 
-    Arguments as in `allocate_by_quantification`, also a list of a matrix for each step; instead of a horizon
-    there may be `proportions` (T,) > 0. The two sides should belong to one chain (`TransitionMatrix.reverse`);
-    the guarantee is against an adversary who knows exactly these. ValueError if T alpha > 700.
+    Arguments as in `allocate_by_quantification`, also a list of a matrix for each step; instead of a
+    horizon there may be `proportions` (T,) > 0. The two sides should belong to one chain
+    (`TransitionMatrix.reverse`); the guarantee is against an adversary who knows exactly these. Budgets are
+    in nats, rounded down. ValueError for neither a horizon nor proportions or both that disagree, if T
+    alpha > 700, and as `exact_leakage`.
 
     Examples
     --------

@@ -32,8 +32,8 @@ def allocate_series_noise(
     """Variances (T,), rounded up, of independent noise that keep values `change` apart mu-GDP at every time.
 
     `mu` > 0 is `gaussian_mu` of a given (epsilon, delta); `covariance` and `change` as in
-    `gaussian_series_leakage`, with its errors. The variances are the least that are equal at all times, or those
-    of the least sum (to 1e-4), for T <= 1,000.
+    `gaussian_series_leakage`, with its errors. The variances are the least that are equal at all times, or
+    those of the least sum (to 1e-4), for T <= 1,000.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def correlate_series_noise(
     *,
     workload: ArrayLike | None = None,
 ) -> np.ndarray:
-    """The covariance (T, T) of the best correlated noise that keeps values `change` apart mu-GDP at every time.
+    """The covariance (T, T) of the best correlated noise that keeps values `change` apart mu-GDP throughout.
 
     Cov(z_s, z_t) of the noise depends on `|s - t|` alone, and is 0 where that is more than the `band`. The
     total variance of the linear answers `workload` (k, T), by default of each value by itself, is least to
@@ -127,7 +127,7 @@ def _least_cost(
     K, variances = K / unit, np.diagonal(K) / unit
 
     def tightest(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The least v^T (K + noise) v - Var(x_t), (T,), at least 1 where mu is kept, and its v, the columns (T, T)."""
+        """The least v^T (K + noise) v - Var(x_t), (T,), >= 1 where mu is kept, and its v, the columns (T, T)."""
         weights, explained, remaining = regression(K, noise_of(x))
         return remaining * variances / explained, weights * (variances / explained)
 

@@ -1,9 +1,9 @@
 """Least weighted error subject to TPL <= alpha, by SLSQP with exact derivatives.
 
-The unknowns are x_t = log(epsilon_t / alpha), or their values at a few knots between which x is linear in t: the
-error is convex in them, and the problem scale-free. The recursions of [1] also give the derivatives, d BPL_t =
-L'(BPL_{t-1}) d BPL_{t-1} + d epsilon_t. The constraints are not convex (L is convex for small leakages and
-concave for large ones), so the result depends on the start.
+The unknowns are x_t = log(epsilon_t / alpha), or their values at a few knots between which x is linear in
+t: the error is convex in them, and the problem scale-free. The recursions of [1] also give the derivatives,
+d BPL_t = L'(BPL_{t-1}) d BPL_{t-1} + d epsilon_t. The constraints are not convex (L is convex for small
+leakages and concave for large ones), so the result depends on the start.
 """
 
 from functools import lru_cache
@@ -28,7 +28,7 @@ def check_power(error: str) -> int:
 
 
 class LeastError:
-    """Minimise sum_t w_t / epsilon_t^power over budgets (R,) whose TPL, computed by a subclass, is within alpha.
+    """Minimise sum_t w_t / epsilon_t^power over budgets (R,) whose TPL, by a subclass, is within alpha.
 
     `weights` (R,) are positive with sum 1. No budget exceeds exp(upper) alpha, by default alpha.
     """
@@ -38,7 +38,7 @@ class LeastError:
         self.upper = np.zeros(weights.size)
 
     def tpl(self, budgets: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The constrained leakages (C,) of budgets (R,), and their derivative (C, N) from that of the budgets."""
+        """The constrained leakages (C,) of budgets (R,), and their derivative (C, N) from that of these."""
         raise NotImplementedError
 
     def largest_tpl(self, budgets: np.ndarray) -> float:
@@ -111,7 +111,7 @@ class Recursion:
         self.steps = np.array([number.get(function, -1) for function in functions], dtype=int)
 
     def ascend(self, budgets: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Leakages (R,) along `budgets`, and their derivative (R, N); `change` is the derivative of the budgets."""
+        """Leakages (R,) along `budgets`, and their derivative (R, N) from that of these, `change`."""
         from tplrepro.leakage.envelope.kernels import ascend, expect  # Numba loads on first use
 
         expect(change.size)

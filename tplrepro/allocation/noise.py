@@ -1,10 +1,11 @@
 """Gaussian noise over time that keeps the temporal privacy profile within (epsilon, delta).
 
-The search works on squared shifts 1 / m_t^2 of noise multipliers m_t, in units in which a single release may
-have `epsilon`. Where two rows of the correlation have disjoint supports they add up, so that equal ones are
-best. Otherwise the least total variance is sought with an approximation: each profile is replaced by that of a
-normal shift with the same epsilon at delta, so that a step of correlation becomes a function of its square, in
-place of L in the recursion of TPL. The error at each time is added until it agrees with the profiles.
+The search works on squared shifts 1 / m_t^2 of noise multipliers m_t, in units in which a single release
+may have `epsilon`. Where two rows of the correlation have disjoint supports they add up, so that equal ones
+are best. Otherwise the least total variance is sought with an approximation: each profile is replaced by
+that of a normal shift with the same epsilon at delta, so that a step of correlation becomes a function of
+its square, in place of L in the recursion of TPL. The error at each time is added until it agrees with the
+profiles.
 """
 
 from dataclasses import dataclass
@@ -39,15 +40,15 @@ def allocate_noise(
     *,
     method: str = "equal",
 ) -> np.ndarray:
-    """Gaussian noise multipliers (T,) that keep T = `horizon` releases within (epsilon, delta) about every time.
+    """Gaussian noise multipliers (T,) that keep T = `horizon` releases within (epsilon, delta) at each time.
 
-    A multiplier is a standard deviation over the largest L2 distance between the answers for two values of a
-    user (sqrt(2) for a histogram), as `release_counts(mechanism="opendp-gaussian")` takes it. The `method`
-    "equal" gives the smallest equal ones, to 0.01%; "least_variance" ones of a smaller sum of squares, never
-    worse, from an approximation: at epsilon = 7 a sum 2.8% smaller was found. `epsilon` is in nats, `backward`
-    and `forward` as in `temporal_privacy_profile`, with its errors; ValueError also for a delta near the
-    rounding of profiles. 500 releases take 0.1 to 4 s, 1,000 up to 30 s where correlation takes hundreds of steps
-    to fade, and least variance twice as long.
+    A multiplier is a standard deviation over the largest L2 distance between the answers for two values of
+    a user (sqrt(2) for a histogram), as `release_counts(mechanism="opendp-gaussian")` takes it. The
+    `method` "equal" gives the smallest equal ones, to 0.01%; "least_variance" ones of a smaller sum of
+    squares, never worse, from an approximation: at epsilon = 7 a sum 2.8% smaller was found. `epsilon` is
+    in nats, `backward` and `forward` as in `temporal_privacy_profile`, with its errors; ValueError also for
+    a delta near the rounding of profiles. 500 releases take 0.1 to 4 s, 1,000 up to 30 s where correlation
+    takes hundreds of steps to fade, and least variance twice as long.
 
     Examples
     --------
@@ -122,7 +123,7 @@ class _Series:
 
 
 class _Step:
-    """The approximation of a step of correlation: the budget after it as a function of the budget before it."""
+    """The approximation of a step of correlation: the budget after it by the budget before it."""
 
     def __init__(self, loss: PrivacyLossFunction, series: _Series):
         budgets = np.linspace(0.0, 2.0 * series.epsilon, POINTS)

@@ -1,7 +1,8 @@
 """Budgets of least expected error among all that keep the TPL within alpha, for a known number of releases.
 
-The total expected error is minimised from several starts, because the problem is not convex. In a long series
-only the first and the last budgets differ from a constant: they are sought on a few knots first, then refined.
+The total expected error is minimised from several starts, because the problem is not convex. In a long
+series only the first and the last budgets differ from a constant: they are sought on a few knots first,
+then refined.
 """
 
 from collections.abc import Iterator
@@ -39,10 +40,10 @@ def allocate_optimally(
     sum_t w_t / epsilon_t^2 for the "squared" `error`. The best of several local optima, never worse than
     `allocate_by_quantification`, `allocate_by_upper_bound` and alpha / T; deterministic.
 
-    Arguments and errors as in `allocate_by_quantification`, also a list of a matrix for each step. `weights`
-    (R,) > 0 are equal by default. With `times`, as in `leakage_at_all_times`, there are releases at R of the T
-    times, and the leakage stays within alpha at the others, too. For 50 states it takes 10 ms for T = 10, 0.2 to
-    1 s for 1,000; with unequal weights, a list of matrices or `times` 0.3 s for R = 100.
+    Arguments and errors as in `allocate_by_quantification`, also a list of a matrix for each step.
+    `weights` (R,) > 0 are equal by default. With `times`, as in `leakage_at_all_times`, there are releases
+    at R of the T times, and the leakage stays within alpha at the others, too. For 50 states it takes 10 ms
+    for T = 10, 0.2 to 1 s for 1,000; with unequal weights, a list of matrices or `times` 0.3 s for R = 100.
 
     Examples
     --------
@@ -127,7 +128,7 @@ def knots_at_the_ends(size: int, first: int, last: int, growth: float) -> np.nda
 
 
 def solve_on_knots(problem: LeastError, starts: list) -> list[np.ndarray]:
-    """Solve on knots that are denser towards both ends, then with one at each budget that differs from the middle."""
+    """Solve on knots denser towards both ends, then with one at each budget that differs from the middle."""
     size = problem.weights.size
     solutions = [problem.solve(start, knots_at_the_ends(size, 6, 6, 1.4)) for start in starts]
     best = min(solutions, key=lambda budgets: problem.cost(problem.fit(budgets, tolerance=1e-9)))

@@ -1,8 +1,9 @@
 """Budgets over time that keep the temporal privacy leakage within alpha (section 5 of [1]).
 
-Both schemes aim 2 `SAFETY` below alpha and subtract `SAFETY` alpha from each budget, which covers the rounding of
-the recursion that computes the leakage. The conference version [2] searches over alpha^B (its Algorithms 2 and
-3) for the same budgets; its noise is Lap(1/epsilon) (sensitivity 1), in [1] Lap(2/epsilon) (sensitivity 2).
+Both schemes aim 2 `SAFETY` below alpha and subtract `SAFETY` alpha from each budget, which covers the
+rounding of the recursion that computes the leakage. The conference version [2] searches over alpha^B (its
+Algorithms 2 and 3) for the same budgets; its noise is Lap(1/epsilon) (sensitivity 1), in [1] Lap(2/epsilon)
+(sensitivity 2).
 """
 
 import numpy as np
@@ -14,15 +15,16 @@ from tplrepro.validation import check_horizon, check_level
 
 
 class NoFiniteSupremumError(ValueError):
-    """No positive budget keeps the leakage bounded for ever: L(alpha) is alpha on one side, or nearly alpha."""
+    """No positive budget keeps the leakage bounded for ever: L(alpha) is alpha on one side, or nearly so."""
 
 
 def allocate_by_upper_bound(alpha: float, backward: Matrix | None, forward: Matrix | None) -> float:
-    """The largest epsilon with sup BPL + sup FPL - epsilon <= alpha, for ever (Algorithm 7 of [1]); nats, rounded down.
+    """The largest epsilon with sup BPL + sup FPL - epsilon <= alpha, for ever (Algorithm 7 of [1]); nats.
 
-    `alpha` > 0 is the level of alpha-DP_T in nats; `backward` and `forward` are a TransitionMatrix, an array
-    (n, n), a PrivacyLossFunction, or None where the adversary does not know that side. NoFiniteSupremumError, a
-    ValueError, if no positive budget has a finite supremum, as for two rows of disjoint supports.
+    `alpha` > 0 is the level of alpha-DP_T in nats; `backward` and `forward` are a TransitionMatrix, an
+    array (n, n), a PrivacyLossFunction, or None where the adversary does not know that side.
+    NoFiniteSupremumError, a ValueError, if no positive budget has a finite supremum, as for two rows of
+    disjoint supports.
 
     Examples
     --------

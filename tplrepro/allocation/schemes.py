@@ -47,5 +47,5 @@ def allocate(name: str, alpha: float, functions: tuple, horizon: int) -> Scheme:
 
 
 def mean_error(budgets: ArrayLike, sensitivity: float) -> float:
-    """Mean over the releases of the expected absolute Laplace noise, sensitivity / epsilon_t (Theorem 1 of [1])."""
+    """Mean of the expected absolute Laplace noise of releases, sensitivity / epsilon_t (Theorem 1 of [1])."""
     return float(np.mean(sensitivity / np.asarray(budgets, dtype=float)))

@@ -1,4 +1,4 @@
-"""Budgets for several candidate matrices at once, such as posterior or bootstrap draws of an estimated chain."""
+"""Budgets for several candidate matrices at once, such as draws of an estimated chain."""
 
 from collections.abc import Callable, Iterable
 from math import ceil
@@ -13,12 +13,13 @@ from tplrepro.validation import check_probability
 def allocate_for_several(
     allocate: Callable[[Any, Any], Any], pairs: Iterable[tuple[Any, Any]], *, share: float = 1.0
 ) -> Any:
-    """The largest budgets that `allocate` finds for each of several pairs of matrices, or for a share of them.
+    """The largest budgets that `allocate` finds for each of several pairs, or for a share of them.
 
-    `allocate` takes (backward, forward) and gives a budget or budgets (T,) in nats. TPL grows with each budget,
-    so that the least budget at each time is within alpha for every pair that counts; the pairs with the least
-    budget at any time are left out, so that a `share` in (0, 1] remains. The promise does not hold for a matrix
-    between them. ValueError if there is no pair; NoFiniteSupremumError if too many have no budget.
+    `allocate` takes (backward, forward) and gives a budget or budgets (T,) in nats. TPL grows with each
+    budget, so that the least budget at each time is within alpha for every pair that counts; the pairs with
+    the least budget at any time are left out, so that a `share` in (0, 1] remains. The promise does not
+    hold for a matrix between them. ValueError if there is no pair; NoFiniteSupremumError if too many have
+    no budget.
 
     Examples
     --------

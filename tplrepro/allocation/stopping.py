@@ -1,10 +1,10 @@
 """Budgets of least expected error for a series that ends with a given probability at each step.
 
-The length T is geometric, Pr(T >= t) = (1 - p)^(t - 1), and independent of the data. The level must hold for
-every T, and FPL grows with each further release (Example 3 of [1]), so the constraint is that of the endless
-series: BPL_t + FPL_t - epsilon_t <= alpha with FPL_t the limit for T to infinity. The budgets are some first ones
-and then a constant tail. There FPL is the supremum of Theorem 11 of [1], and BPL tends to its supremum
-monotonically, so it is enough to constrain its first and its limiting value.
+The length T is geometric, Pr(T >= t) = (1 - p)^(t - 1), and independent of the data. The level must hold
+for every T, and FPL grows with each further release (Example 3 of [1]), so the constraint is that of the
+endless series: BPL_t + FPL_t - epsilon_t <= alpha with FPL_t the limit for T to infinity. The budgets are
+some first ones and then a constant tail. There FPL is the supremum of Theorem 11 of [1], and BPL tends to
+its supremum monotonically, so it is enough to constrain its first and its limiting value.
 """
 
 from collections.abc import Iterator
@@ -55,11 +55,12 @@ def allocate_with_stopping(
 ) -> EndlessBudgets:
     """Budgets of least expected error within alpha however long the series, if it may end after each release.
 
-    Minimises E[sum_{t <= T} 1 / epsilon_t] (or of 1 / epsilon_t^2, error = "squared") if each release is the
-    last with probability p in (0, 1). Never worse than `allocate_by_upper_bound`, with its arguments and
-    errors, to which it tends as p tends to 0; the best of several local optima, with at most 768 first budgets;
-    deterministic. Takes 0.03 to 1 s. Where the series probably ends soon, or the correlation is strong, the best
-    budgets fall for a long time, so that a series that continues gets very noisy. Look at `tail`.
+    Minimises E[sum_{t <= T} 1 / epsilon_t] (or of 1 / epsilon_t^2, error = "squared") if each release is
+    the last with probability p in (0, 1). Never worse than `allocate_by_upper_bound`, with its arguments
+    and errors, to which it tends as p tends to 0; the best of several local optima, with at most 768 first
+    budgets; deterministic. Takes 0.03 to 1 s. Where the series probably ends soon, or the correlation is
+    strong, the best budgets fall for a long time, so that a series that continues gets very noisy. Look at
+    `tail`.
 
     Examples
     --------
@@ -96,7 +97,7 @@ def allocate_with_stopping(
 
 
 class Endless(LeastError):
-    """The TPL in an endless series of `count` first budgets, of the first tail budget, and its limit in the tail."""
+    """The TPL in an endless series of `count` first budgets, of the first tail budget, and its limit there."""
 
     def __init__(self, alpha: float, backward, forward, p: float, power: int, count: int):
         weights = p * (1.0 - p) ** np.arange(count + 1)
@@ -108,7 +109,7 @@ class Endless(LeastError):
         self.upper[-1] = np.log(min(L.budget_for(alpha) for L in self.sides if L is not None) / alpha)
 
     def result(self, budgets: np.ndarray) -> EndlessBudgets | None:
-        """The largest multiple within alpha, each budget less the margin of Algorithm 7 for the rounding of suprema."""
+        """The largest multiple within alpha, each budget less the margin of Algorithm 7 for rounding."""
         budgets = self.fit(budgets) - SAFETY * self.alpha
         if budgets.min() <= 0.0:
             return None

@@ -26,7 +26,7 @@ def condition_on(
     initial: ArrayLike,
     evidence: ArrayLike,
 ) -> ConditionedChain:
-    """The chain given what an adversary knows about a user's states from elsewhere: its matrices change over time.
+    """The chain given what an adversary knows about a user's states from elsewhere, which varies over time.
 
     Evidence may raise a TPL; `PriorFreeLoss` bounds the leakage for any. Its entries (T, n) are
     Pr(evidence about time t | l^t = k), finite and >= 0; only the ratios within a row count: ones are no

@@ -95,7 +95,7 @@ def forward_backward(
 
 
 def chain_over_time(transitions: Any) -> tuple[list[TransitionMatrix], bool, Sequence | None]:
-    """The matrices, whether there is one for each step (a list of rows is one matrix), and their common states."""
+    """The matrices, whether there is one for each step (a list of rows is one), and their common states."""
     changes = isinstance(transitions, (list, tuple)) and all(
         isinstance(item, TransitionMatrix) or np.ndim(item) == 2 for item in transitions
     )
@@ -106,7 +106,8 @@ def chain_over_time(transitions: Any) -> tuple[list[TransitionMatrix], bool, Seq
 def messages(log_likelihoods: np.ndarray, steps: Sequence[TransitionMatrix | np.ndarray | None]) -> np.ndarray:
     """The log-likelihood (..., T, n) of the outputs before each time given the state, up to a summand.
 
-    `steps` are the T - 1 matrices Pr(l_{t-1} | l_t), not checked, or None for unknown ones: it is 0 after them.
+    `steps` are the T - 1 matrices Pr(l_{t-1} | l_t), not checked, or None for unknown ones: it is 0 after
+    them.
     """
     logs = np.zeros_like(log_likelihoods)
     for t, matrix in enumerate(steps):
@@ -192,6 +193,6 @@ def log_probabilities(values: ArrayLike) -> np.ndarray:
 
 
 def _log_sum(values: np.ndarray) -> np.ndarray:
-    """log of the sum of exponentials over the last axis; SciPy's logsumexp takes six times as long on short rows."""
+    """log of the sum of exponentials over the last axis; SciPy's logsumexp is six times slower on short rows."""
     top = values.max(axis=-1, keepdims=True)
     return log_probabilities(np.exp(values - np.where(np.isneginf(top), 0.0, top)).sum(axis=-1)) + top[..., 0]

@@ -1,11 +1,11 @@
 """Chains of order k as chains over k-tuples, and the chain seen every few steps.
 
 A chain of order k is a first-order chain over the tuples (l^{t-k+1}, ..., l^t), to which everything in [1]
-applies; the secret is the tuple. For k >= 2, tuples that end in different places have different successors: the
-rows of the one-step matrix have disjoint supports, L is the identity, and n releases leak n epsilon, whatever
-the data. This is an artefact of the overlap of tuples. Seen every k steps they share no place and form a
-first-order chain, in which each block of k releases spends k epsilon (w-event privacy with w = k). Use its
-leakage: `temporal_privacy_leakage(np.full(blocks, k * epsilon), ...)` on `every_kth(P, k)`.
+applies; the secret is the tuple. For k >= 2, tuples that end in different places have different successors:
+the rows of the one-step matrix have disjoint supports, L is the identity, and n releases leak n epsilon,
+whatever the data. This is an artefact of the overlap of tuples. Seen every k steps they share no place and
+form a first-order chain, in which each block of k releases spends k epsilon (w-event privacy with w = k).
+Use its leakage: `temporal_privacy_leakage(np.full(blocks, k * epsilon), ...)` on `every_kth(P, k)`.
 """
 
 from collections.abc import Iterable, Sequence

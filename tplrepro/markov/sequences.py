@@ -1,4 +1,4 @@
-"""Sequences of states from every kind of input, stored flat: one array of codes 0..n-1, and each sequence's offset.
+"""Sequences of states from every kind of input, stored flat: an array of codes 0..n-1, and offsets.
 
 States are labels: places, pages, activities, or any whole numbers. The code of a state is its position among
 the states of one analysis.
@@ -131,7 +131,7 @@ class Sequences(FrozenArrays):
             _release(self.values)
 
     def stretches(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Where sequences, cut after so many steps, begin and end in `values`, and which sequence each is of."""
+        """Where sequences, cut after so many steps, begin and end in `values`, and which one each is of."""
         pieces = np.maximum(-(-(self.lengths - 1) // steps), 1)
         owner = np.repeat(np.arange(len(self)), pieces)
         starts = self.offsets[owner] + steps * (np.arange(owner.size) - (np.cumsum(pieces) - pieces)[owner])
@@ -157,10 +157,11 @@ class Sequences(FrozenArrays):
 def as_sequences(data: Any, n_states: int | None = None, states: Iterable | None = None) -> Sequences:
     """Sequences of any kind as `Sequences`.
 
-    `data` are Sequences, whose labels and users are kept; a DataFrame with the columns user, time and state; a
-    mapping from each user to her sequence or sequences; or an iterable of sequences of whole numbers or labels.
-    The states are the values seen, sorted; or `states`, all labels in their order; or 0..n_states-1. ValueError
-    for no states, missing values, labels that cannot be sorted, or a state not allowed.
+    `data` are Sequences, whose labels and users are kept; a DataFrame with the columns user, time and
+    state; a mapping from each user to her sequence or sequences; or an iterable of sequences of whole
+    numbers or labels. The states are the values seen, sorted; or `states`, all labels in their order; or
+    0..n_states-1. ValueError for no states, missing values, labels that cannot be sorted, or a state not
+    allowed.
 
     >>> seen = as_sequences([[30, 7, 7], [7, 30]])
     >>> seen.labels.tolist(), [s.tolist() for s in seen]

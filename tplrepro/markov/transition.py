@@ -110,7 +110,8 @@ class TransitionMatrix(FrozenArrays):
     def from_counts(
         cls, counts: Any, smoothing: float = 0.0, states: Iterable | None = None, sparse: bool | None = None
     ) -> Self:
-        """The same estimate from counts of steps (n, n); ValueError if a state is never left and smoothing is 0.
+        """The same estimate from counts of steps (n, n); ValueError if a state is never left and smoothing
+        is 0.
 
         >>> TransitionMatrix.from_counts([[0, 1], [0, 1]], smoothing=1.0).probabilities.round(6).tolist()
         [[0.333333, 0.666667], [0.333333, 0.666667]]
@@ -132,7 +133,8 @@ class TransitionMatrix(FrozenArrays):
 
     @classmethod
     def random(cls, n: int, *, rng: np.random.Generator, zeros: float = 0.0) -> Self:
-        """Rows of uniform numbers, divided by their sums ([2], section VI.A); a share `zeros` < 1 is set to 0 first.
+        """Rows of uniform numbers, divided by their sums ([2], section VI.A); a share `zeros` < 1 is set to
+        0 first.
 
         >>> TransitionMatrix.random(2, rng=np.random.default_rng(1)).probabilities.round(4).tolist()
         [[0.35, 0.65], [0.1319, 0.8681]]
@@ -197,7 +199,8 @@ class TransitionMatrix(FrozenArrays):
         return rows @ self._excess + np.expand_dims(rows @ self.background, -1)
 
     def sample(self, length: int, *, rng: np.random.Generator, initial: ArrayLike | None = None) -> list:
-        """A path of `length` states, by their labels; the first is drawn from `initial`, by default `stationary()`.
+        """A path of `length` states, by their labels; the first is drawn from `initial`, by default
+        `stationary()`.
 
         >>> P = TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], states=["home", "office"])
         >>> P.sample(4, rng=np.random.default_rng(3))
@@ -248,7 +251,7 @@ class TransitionMatrix(FrozenArrays):
             ) from None
 
     def stationary(self) -> np.ndarray:
-        """The one distribution p with p P = p, (n,); ValueError if several closed classes make it not unique."""
+        """The one distribution p with p P = p, (n,); ValueError if closed classes make several."""
         return _power_iteration(self) if self.is_sparse else _state_reduction(self)
 
     def _prior(self, initial: ArrayLike | None) -> np.ndarray:
@@ -257,8 +260,9 @@ class TransitionMatrix(FrozenArrays):
     def reverse(self, initial: ArrayLike | None = None) -> "TransitionMatrix":
         """Bayes' rule: from Pr(l^t | l^{t-1}) to Pr(l^{t-1} | l^t), or back.
 
-        Entry (j, i) is initial_i P_ij / sum_k initial_k P_kj, `initial` (n,) being the distribution of l^{t-1},
-        by default the stationary one. Dense if there is a background. ValueError if a state is never reached.
+        Entry (j, i) is initial_i P_ij / sum_k initial_k P_kj, `initial` (n,) being the distribution of
+        l^{t-1}, by default the stationary one. Dense if there is a background. ValueError if a state is
+        never reached.
         """
         prior = self._prior(initial)
         sparse = self.is_sparse and not self.background.any()
@@ -318,7 +322,7 @@ def checked_counts(counts: Any, states: Iterable | None = None) -> tuple[Any, An
 
 
 def _without_labels(matrix: Any, states: Iterable | None) -> tuple[Any, Iterable | None]:
-    """The rows of a DataFrame in the order of its states, by default the labels of its rows, and the states."""
+    """The rows of a DataFrame in the order of its states, by default its rows' labels, and the states."""
     if not hasattr(matrix, "columns"):
         return matrix, states
     labels = matrix.index.tolist()

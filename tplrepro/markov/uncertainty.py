@@ -1,8 +1,9 @@
-"""Uncertainty of an estimated chain: draws of the matrix, posterior or bootstrap, and intervals of its leakage.
+"""Uncertainty of an estimated chain: posterior or bootstrap draws, and intervals of leakage.
 
-A row of counts with a Dirichlet prior of pseudo-count s has the posterior Dirichlet(count + s), whose mean is
-the estimate with Laplacian smoothing s. The bootstrap redraws sequences (or users) with replacement. Leakage is
-a maximum, so noise in the matrix raises it: an interval need not contain the leakage of the estimate.
+A row of counts with a Dirichlet prior of pseudo-count s has the posterior Dirichlet(count + s), whose mean
+is the estimate with Laplacian smoothing s. The bootstrap redraws sequences (or users) with replacement.
+Leakage is a maximum, so noise in the matrix raises it: an interval need not contain the leakage of the
+estimate.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -28,8 +29,8 @@ def posterior_draws(
     """Matrices from the posterior of independent Dirichlet rows.
 
     `counts` as in `TransitionMatrix.from_counts`, with the same errors; transposed for backward matrices.
-    `smoothing` >= 0 is the prior pseudo-count of each state (1: uniform prior, 0.5: Jeffreys', 0: the improper
-    prior under which steps never seen stay impossible).
+    `smoothing` >= 0 is the prior pseudo-count of each state (1: uniform prior, 0.5: Jeffreys', 0: the
+    improper prior under which steps never seen stay impossible).
 
     >>> draws = posterior_draws([[8, 2], [1, 9]], smoothing=1.0, draws=1000, rng=np.random.default_rng(0))
     >>> stays = np.mean([P.probabilities[0, 0] for P in draws])
@@ -66,8 +67,8 @@ def bootstrap_draws(
 ) -> Iterator:
     """Estimates from sequences, as in `tplrepro.markov.as_sequences`, that are redrawn with replacement.
 
-    `estimate` takes the `Sequences` drawn, whose states are those of the whole sample. `groups` names the group
-    of each sequence, such as its user: groups are drawn together.
+    `estimate` takes the `Sequences` drawn, whose states are those of the whole sample. `groups` names the
+    group of each sequence, such as its user: groups are drawn together.
 
     >>> rng = np.random.default_rng(1)
     >>> smooth = lambda sample: TransitionMatrix.from_sequences(sample, smoothing=0.5)
@@ -134,7 +135,7 @@ def bootstrap_counts(sequences: Any, draws: int, *, rng: np.random.Generator, pr
 
 @dataclass(frozen=True)
 class LeakageInterval(FrozenArrays):
-    """An equal-tailed percentile interval of a leakage (Efron, Tibshirani: An Introduction to the Bootstrap, 13)."""
+    """An equal-tailed percentile interval of a leakage (Efron, Tibshirani, 1993, chapter 13)."""
 
     lower: float | np.ndarray  # of the shape and unit that the function returns
     median: float | np.ndarray
@@ -146,7 +147,8 @@ class LeakageInterval(FrozenArrays):
 def leakage_interval(draws: Iterable, function: Callable, confidence: float = 0.9) -> LeakageInterval:
     """The interval of a number, which may be infinite, or array that `function` makes of each draw.
 
-    The ends are values of draws, rounded outwards. ValueError for fewer than 2 / (1 - confidence) draws, or NaN.
+    The ends are values of draws, rounded outwards. ValueError for fewer than 2 / (1 - confidence) draws, or
+    NaN.
 
     >>> from tplrepro import PrivacyLossFunction
     >>> draws = posterior_draws([[80, 20], [10, 90]], 1.0, draws=200, rng=np.random.default_rng(3))

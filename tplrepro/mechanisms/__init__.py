@@ -1,4 +1,4 @@
-"""Mechanisms of a single release: noise (`laplace`, `k_norm`), its privacy (`gaussian`), sums over time (`linear`)."""
+"""Mechanisms of a single release: noise (`laplace`, `k_norm`), privacy (`gaussian`), sums (`linear`)."""
 
 from tplrepro.lazy import lazy_names as _lazy_names
 

@@ -1,11 +1,12 @@
-"""Noise for series of counts: Laplace with a budget for each time (Theorem 1 of [1]), or Gaussian with a multiplier.
+"""Noise for series of counts: Laplace with a budget for each time (Theorem 1 of [1]), or Gaussian.
 
 OpenDP samples its noise exactly, safe against attacks on floating-point noise; its privacy map is checked
 against each budget. NumPy's noise serves reproducible experiments and is not safe: a warning says so.
 
 Discrete Gaussian noise on the whole numbers does not keep the (epsilon, delta) of continuous noise of its
-scale: delta is up to 2.1 times as large at scale 1. Whole counts therefore get discrete noise on a grid of 2^-39
-times the scale or finer, where delta is less than 1e-22 too large, and the sum is then rounded, which keeps it.
+scale: delta is up to 2.1 times as large at scale 1. Whole counts therefore get discrete noise on a grid of
+2^-39 times the scale or finer, where delta is less than 1e-22 too large, and the sum is then rounded, which
+keeps it.
 """
 
 from collections.abc import Callable
@@ -46,18 +47,20 @@ def release_counts(
     series : array-like (T,) or (T, n), whole numbers or floats; one count or n counts for each time point
     epsilons : array-like (T,) or float, budgets in nats, finite and > 0, for Laplace noise
     sensitivity : float > 0
-        How much one user may change the counts of a time point: in sum, 2 for a histogram ([1]), 1 for a single
-        count ([2] takes 1 throughout); for Gaussian noise in Euclidean length, sqrt(2) for a histogram.
+        How much one user may change the counts of a time point: in sum, 2 for a histogram ([1]), 1 for a
+        single count ([2] takes 1 throughout); for Gaussian noise in Euclidean length, sqrt(2) for a
+        histogram.
     mechanism : "opendp", "opendp-gaussian" or "numpy"
-        OpenDP's noise for whole numbers is whole, and the result is clipped to 64 bits, which costs no privacy.
-        NumPy always adds continuous Laplace noise.
+        OpenDP's noise for whole numbers is whole, and the result is clipped to 64 bits, which costs no
+        privacy. NumPy always adds continuous Laplace noise.
     rng : numpy.random.Generator, only with "numpy"
     noise_multipliers : array-like (T,) or float, finite and > 0, only with "opendp-gaussian"
         Standard deviations over the sensitivity, such as `allocate_noise` gives.
 
-    Returns noisy counts of the shape of `series`: int64 for whole numbers under OpenDP, else floats. ValueError
-    for counts that are missing, above 64 bits or of another length than the budgets or multipliers, for
-    arguments that the mechanism does not take, and for Gaussian noise of a scale above 2^57.
+    Returns noisy counts of the shape of `series`: int64 for whole numbers under OpenDP, else floats.
+    ValueError for counts that are missing, above 64 bits or of another length than the budgets or
+    multipliers, for arguments that the mechanism does not take, and for Gaussian noise of a scale above
+    2^57.
 
     Examples
     --------
@@ -130,7 +133,7 @@ def _gaussian(whole: bool, sensitivity: float, multiplier: float) -> Callable:
 
 
 def _rounded_gaussian(whole: bool, sensitivity: float, multiplier: float) -> Callable[[list[int]], list[int]]:
-    """Adds to whole counts x the noise floor(N + 1/2), N on a fine grid: x + floor(N + 1/2) is x + N, rounded."""
+    """Adds to whole counts x the noise floor(N + 1/2), N on a fine grid: their sum is x + N, rounded."""
     bits = min(max(FINE - frexp(multiplier * sensitivity)[1], 0), 60)
     measurement = _gaussian(whole, sensitivity * 2.0**bits, multiplier)
     ends = np.iinfo(np.int64)

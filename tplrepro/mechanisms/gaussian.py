@@ -1,4 +1,4 @@
-"""(epsilon, delta) of mu-GDP: two normal laws of variance 1 whose means are mu apart (Dong, Roth, Su, JRSS B 2022).
+"""(epsilon, delta) of mu-GDP: two normal laws of variance 1 with means mu apart (Dong, Roth, Su, JRSS B 2022).
 
 delta(epsilon) = Q(epsilon / mu - mu / 2) - e^epsilon Q(epsilon / mu + mu / 2), Q the normal law's upper tail
 (Balle, Wang, ICML 2018). Rounding errors are added to delta, and the two inverses return numbers that they
@@ -17,7 +17,9 @@ from tplrepro.validation import SMALLEST, as_numbers, check_alpha, check_delta
 
 
 def gaussian_delta(mu: ArrayLike, epsilon: ArrayLike) -> float | np.ndarray:
-    """The least delta with which mu-GDP is (epsilon, delta)-DP, rounded up; elementwise, epsilon >= 0 in nats.
+    """The least delta with which mu-GDP is (epsilon, delta)-DP, rounded up; elementwise.
+
+    mu >= 0 (inf: the output reveals everything), epsilon >= 0 in nats; ValueError for others.
 
     >>> round(gaussian_delta(1.0, 1.0), 6)
     0.126937
@@ -27,7 +29,9 @@ def gaussian_delta(mu: ArrayLike, epsilon: ArrayLike) -> float | np.ndarray:
 
 
 def gaussian_epsilon(mu: ArrayLike, delta: ArrayLike) -> float | np.ndarray:
-    """The least epsilon in nats with which mu-GDP is (epsilon, delta)-DP, rounded up; elementwise, 0 < delta < 1.
+    """The least epsilon in nats with which mu-GDP is (epsilon, delta)-DP, rounded up; elementwise.
+
+    mu >= 0 (inf: epsilon is inf), 0 < delta < 1; ValueError for others.
 
     >>> round(gaussian_epsilon(1.0, 1e-6), 6)
     4.886554
@@ -36,7 +40,9 @@ def gaussian_epsilon(mu: ArrayLike, delta: ArrayLike) -> float | np.ndarray:
 
 
 def gaussian_mu(epsilon: ArrayLike, delta: ArrayLike) -> float | np.ndarray:
-    """The largest mu for which mu-GDP is (epsilon, delta)-DP, rounded down; elementwise, epsilon >= 0 in nats.
+    """The largest mu for which mu-GDP is (epsilon, delta)-DP, rounded down; elementwise.
+
+    epsilon >= 0 in nats, 0 < delta < 1; ValueError for others.
 
     >>> mu = gaussian_mu(1.0, 1e-6)
     >>> round(mu, 6), gaussian_delta(mu, 1.0) <= 1e-6

@@ -1,9 +1,9 @@
 """K-norm noise: density ~ exp(-epsilon ||z||_K) on the span of a symmetric convex body K (Eq. (1) of [5]).
 
 K is the union of the simplices that 0 spans with each facet, in any dimension; a uniform point of K is a
-uniform point of a simplex chosen with probability proportional to its volume. The noise is r u with u uniform
-in K and r of Gamma distribution with shape d + 1 and scale 1/epsilon (Hardt and Talwar 2010), so that its norm
-has a Gamma distribution with shape d. Sampling needs no random walk.
+uniform point of a simplex chosen with probability proportional to its volume. The noise is r u with u
+uniform in K and r of Gamma distribution with shape d + 1 and scale 1/epsilon (Hardt and Talwar 2010), so
+that its norm has a Gamma distribution with shape d. Sampling needs no random walk.
 """
 
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class KNormNoise:
 
     @property
     def mean_square(self) -> float:
-        """E||z||_2^2: E r^2 = (d + 1)(d + 2) / epsilon^2 of the Gamma radius, times that of a uniform point."""
+        """E||z||_2^2: E r^2 = (d + 1)(d + 2) / epsilon^2 of the Gamma radius, times that of a point of K."""
         d, widened = self.body.dimension, (1 + self.body.slack) ** 2
         return float(widened * (d + 1) * (d + 2) * np.trace(self.body.second_moment()) / self.epsilon**2)
 
@@ -62,7 +62,7 @@ class KNormNoise:
         return (1 + self.body.slack) * radius[:, None] * uniform_points(self.body, size, rng)
 
     def log_density(self, noise: ArrayLike) -> np.ndarray:
-        """Logarithm of the density of noise (..., D) with respect to Lebesgue measure on the span; -inf off it."""
+        """Log density of noise (..., D) with respect to Lebesgue measure on the span; -inf off it."""
         d = self.body.dimension
         log_normalizer = lgamma(d + 1) + np.log(self.body.volume) - d * np.log(self.epsilon / (1 + self.body.slack))
         return -self.epsilon * self.body.norm(noise) - log_normalizer

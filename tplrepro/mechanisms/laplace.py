@@ -1,4 +1,4 @@
-"""Laplace noise: density exp(-|x| / scale) / (2 scale), mean square 2 scale^2, on each coordinate by itself."""
+"""Laplace noise: density exp(-|x| / scale) / (2 scale), mean square 2 scale^2, in each coordinate."""
 
 from dataclasses import dataclass
 
@@ -36,7 +36,7 @@ class LaplaceNoise:
         return rng.laplace(size=size) * self.scale
 
     def log_density(self, noise: ArrayLike) -> np.ndarray:
-        """Logarithm of the density of each number; for scale 0 that of a point mass, 0 at 0 and -inf elsewhere."""
+        """Log density of each number; for scale 0 that of a point mass, 0 at 0 and -inf elsewhere."""
         distance, scale = np.abs(noise), np.asarray(self.scale, dtype=float)
         with np.errstate(divide="ignore", invalid="ignore"):
             spread = -distance / scale - np.log(2 * scale)

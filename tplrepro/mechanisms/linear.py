@@ -39,9 +39,10 @@ def gaussian_event_level_budgets(
 ) -> np.ndarray:
     """Event-level budgets (T,), in nats, rounded up, that Gaussian noise keeps with probability 1 - delta.
 
-    If their temporal privacy leakage is at most alpha, the series is (alpha, delta)-DP_T (theorem 1'). The data
-    of one person have one of `n_states` values at each time. `strategy` as in `event_level_budgets`, `scale` in
-    standard deviations, `sensitivity` in the L2 norm: by default who moves changes two counts by 1.
+    If their temporal privacy leakage is at most alpha, the series is (alpha, delta)-DP_T (theorem 1'). The
+    data of one person have one of `n_states` values at each time. `strategy` as in `event_level_budgets`,
+    `scale` in standard deviations, `sensitivity` in the L2 norm: by default who moves changes two counts by
+    1. ValueError for numbers outside their ranges.
 
     >>> totals = np.tril(np.ones((4, 4)))
     >>> gaussian_event_level_budgets(totals, 100.0, 1e-6, n_states=10).round(3).tolist()
