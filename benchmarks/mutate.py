@@ -77,7 +77,7 @@ class Loader(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
 
 
 def run_tests(path: str, source: str) -> None:
-    """Run the tests of a module with this source in place of its own, and end the process with their result."""
+    """Run a module's tests with this source in place of its own, and end the process with their result."""
     with open(os.devnull, "w") as nowhere:
         for number in (1, 2):
             os.dup2(nowhere.fileno(), number)

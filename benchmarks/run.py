@@ -85,7 +85,9 @@ def ratio_line(what, baseline, ours, target):
 
 
 def show(value: float) -> str:
-    return f"{value:.3g} s" if value >= 0.1 else f"{value * 1e3:.3g} ms" if value >= 1e-4 else f"{value * 1e6:.3g} µs"
+    if value >= 0.1:
+        return f"{value:.3g} s"
+    return f"{value * 1e3:.3g} ms" if value >= 1e-4 else f"{value * 1e6:.3g} µs"
 
 
 RATIO_HEAD = "| | baseline | tplrepro | ratio, median (range) | aim |\n|---|---|---|---|---|"
@@ -210,7 +212,8 @@ def account():
     yield f"| one reading of all leakages | {show(seconds(lambda: holder.tpl))} | seconds |"
     yield f"| one more release and a reading | {show(seconds(lambda: holder.compose(0.1).tpl))} | |"
     equal = tpl.TemporalAccountant(backward=P, forward=P)
-    yield f"| 10⁶ releases of one budget, composed, read | {show(seconds(lambda: equal.compose(0.1, 10**6).tpl))} | |"
+    took = seconds(lambda: equal.compose(0.1, 10**6).tpl)
+    yield f"| 10⁶ releases of one budget, composed, read | {show(took)} | |"
     from dp_accounting import GaussianDpEvent
 
     P = tpl.TransitionMatrix([[0.9985, 0.0015], [0.0015, 0.9985]])
@@ -263,7 +266,7 @@ def grid_distances(rows: int, columns: int) -> np.ndarray:
 
 
 def pairs_by_highs(rows: np.ndarray, distances: np.ndarray) -> float:
-    """The largest log ratio of two rows' means, by a programme for each pair with the constraints of neighbours."""
+    """The largest log ratio of two rows' means, by a programme for each pair, with neighbours' constraints."""
     high, low = np.nonzero((distances > 0.0) & (distances < 0.5))
     each = np.arange(high.size)
     values = np.concatenate([np.ones(high.size), -np.exp(distances[high, low])])
@@ -477,7 +480,7 @@ async def dragged(opened) -> tuple[list[float], float]:
 
 
 def peak() -> int:
-    """The most bytes of memory that this process has held; `ru_maxrss` may be that of who started it (Linux)."""
+    """The most bytes that this process has held; `ru_maxrss` may be that of who started it (Linux)."""
     return 1024 * int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1])
 
 
@@ -570,7 +573,8 @@ def waits():
         yield f"| DPHMM: optimum of Eq. (5), {n} exposed states in dimension {d}, gap 0 | {show(spent)} | |"
     recorded = Path(os.environ.get("TPLREPRO_DATA", "")) / "eventlogs" / "bpic2012.xes.gz"
     if recorded.is_file():
-        yield f"| Event logs: BPI 2012 read | {show(processor(lambda: tpl.eventlog.read_xes(recorded)))} | 3 s |"
+        took = processor(lambda: tpl.eventlog.read_xes(recorded))
+        yield f"| Event logs: BPI 2012 read | {show(took)} | 3 s |"
 
 
 def processor(call) -> float:
@@ -602,7 +606,8 @@ def batch():
     rows = re.findall(r"^(\S+/\S+) +([0-9.]+)  \S.*ok$", done.stdout, re.MULTILINE)
     yield PLAIN_HEAD
     yield f"| `make figures`: all {len(rows)} notebooks, no data | {show(spent)} | 150 s |"
-    yield f"| the notebooks' own time, {os.cpu_count()} at once | {sum(float(took) for _, took in rows):.0f} s | |"
+    whole = sum(float(took) for _, took in rows)
+    yield f"| the notebooks' own time, {os.cpu_count()} at once | {whole:.0f} s | |"
     for name, took in sorted(rows, key=lambda row: -float(row[1]))[:6]:
         yield f"| of which {name} | {took} s | |"
     least = min(float(took) for _, took in rows)
@@ -699,7 +704,8 @@ def in_process(function: str, *arguments, environment=()) -> dict:
     """What one function of this file prints as JSON in a process of its own."""
     command = [sys.executable, __file__, "--call", function, *map(str, arguments)]
     environment = os.environ | dict(environment)
-    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment).stdout)
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment)
+    return json.loads(done.stdout)
 
 
 def machine() -> str:

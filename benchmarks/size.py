@@ -33,7 +33,7 @@ def code_lines(source: str) -> int:
 
 
 def measure(root: Path = ROOT) -> tuple[Counter, Counter, Counter, Counter]:
-    """Lines, lines of code and lines above 110 characters by room and by folder; lines of other languages by name."""
+    """Lines, lines of code and long lines by room and by folder; lines of other languages by name."""
     lines: Counter = Counter()
     code: Counter = Counter()
     long: Counter = Counter()

@@ -100,7 +100,7 @@ def _table(heads, rows, widths):
 
 
 def _without_links(text):
-    """Links of the pages and their anchors lead nowhere in an article, but those to the network and to claims."""
+    """Without anchors, and without links that lead nowhere in an article: not to the network or to claims."""
     text = re.sub(r'<a id="[^"]*"></a>', "", text.strip())
     return re.sub(r"\[([^\]]*)\]\((?!http|\.\./\.\./docs)[^)]*\)", r"\1", text)
 

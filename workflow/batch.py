@@ -107,7 +107,7 @@ def _problems(profile_name, only, root):
 
 
 def _locked(lock):
-    """Share the lock with the batch's notebooks if nobody has it; a notebook keeps it even if the batch is killed."""
+    """Share the lock, which notebooks keep even if the batch is killed, with them; False if another has it."""
     lock.seek(0)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -133,10 +133,9 @@ def _snakemake(profile_name, batch, waiting, jobs, lock, root):
         *(f"build/{profile_name}/notebooks/{name}.ipynb" for name in waiting),
     ]
     build = root / "build" / profile_name
-    settings = {"real_data": True, "threads": 1, "root": root}  # threads of the notebooks that do not measure times
-    environment = kernel_environment(
-        build / "figures", profile_name, f"make figures PROFILE={profile_name}", **settings
-    )
+    # Those that measure times get more threads from the Snakefile.
+    settings = {"command": f"make figures PROFILE={profile_name}", "real_data": True, "threads": 1, "root": root}
+    environment = kernel_environment(build / "figures", profile_name, **settings)
     environment |= {"TPLREPRO_BATCH": batch, "TPLREPRO_BATCH_TOTAL": str(len(waiting))}
     with open(build / "snakemake.log", "w", encoding="utf-8") as log:
         process = {"cwd": root, "env": environment, "stderr": log, "stdin": subprocess.DEVNULL}

@@ -44,7 +44,7 @@ def read_pages(root=ROOT):
 
 
 def render(records=None, profile="paper", root=ROOT, outcomes=None):
-    """Pages by path, and one sentence for each claim without a verdict; the arguments are those of `judge_all`."""
+    """Pages by path, and one sentence for each claim without a verdict; arguments as for `judge_all`."""
     contents, judged, problems = judge_all(records, profile, root, outcomes)
     notebooks, moved = read_notebooks(root), read_runs(root).get(SEED, {})
     overview = (root / "docs" / "claims.md").read_text(encoding="utf-8")

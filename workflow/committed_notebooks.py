@@ -1,4 +1,4 @@
-"""The committed notebooks: `check` compares what they print with what is committed, `refresh` executes them anew.
+"""Committed notebooks: `check` compares a new run with their outputs, `refresh` writes the outputs anew.
 
 Both run every notebook with its defaults (the quick profile) on the stand-ins, even if recorded data are
 installed, so its outputs hold on every machine. Parts that differ from run to run are stripped.
@@ -22,7 +22,7 @@ WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 def check(names, threads=1):
-    """Run nbval on the notebooks named (``tkde2019/fig3``), or on all, with so many threads of BLAS and Numba."""
+    """Run nbval on the notebooks named (``tkde2019/fig3``), or on all; `threads` are those of BLAS and Numba."""
     names = names or list(sources())
     command = [
         *(sys.executable, "-m", "pytest", "--nbval"),

@@ -1,4 +1,4 @@
-"""Whether two batches agree: ``python -m workflow.compare_records one/figures other/figures`` lists what differs.
+"""``python -m workflow.compare_records one/figures other/figures`` lists in what two batches differ.
 
 Everything in a record is compared except its date and cost. For notebooks that measure times, fractional
 results, tables and pictures are not compared, because they contain times.

@@ -75,7 +75,7 @@ def sources(root=ROOT):
 
 
 def owner_of(name, notebooks):
-    """The entry that saves this figure: its own, or one that saves further figures as ``<its name>_<something>``."""
+    """The entry that saves this figure; an entry may save further ones as ``<its name>_<something>``."""
     return next((known for known in notebooks if name == known or name.startswith(f"{known}_")), None)
 
 

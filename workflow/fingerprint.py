@@ -1,4 +1,4 @@
-"""Whether a result is up to date: a run leaves a status beside it, with digests of all that the result depends on.
+"""Whether a result is up to date: each run leaves a status with digests of all that its result depends on.
 
 What counts is the notebook's code, its parameters, its data files, the pinned environment, and those modules
 of the package that the run imported; new outputs in the notebook, other modules and the times of files do
@@ -18,7 +18,7 @@ from workflow.configuration import ROOT, read_json, write_json
 
 
 def fingerprint(entry, profile, root=ROOT):
-    """Digests of everything that the result may depend on: readable, so that a diff of two shows what changed."""
+    """Digests of all that the result may depend on: readable, so that a diff of two shows what changed."""
     content = nbformat.read(entry.path(root), as_version=4)
     source = "\n\0".join(cell.source for cell in content.cells if cell.cell_type == "code")
     return {
@@ -77,7 +77,7 @@ def write_status(name, profile_name, status, root=ROOT):
 
 
 def _data_state(name):
-    """Names, sizes and times of a data set's files where the readers look; "absent" if the stand-in is used."""
+    """Digest of names, sizes and times of a data set's files; "absent" if the stand-in is used."""
     try:
         found = locate(name) if name in SOURCES else (data_folder() or Path(os.devnull)) / name
         files = files_of(found)

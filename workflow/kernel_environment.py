@@ -1,4 +1,4 @@
-"""Environment variables under which notebooks run: this environment's kernel, no settings of the user's own."""
+"""Environment variables of notebooks: the kernel of this environment, no settings of the user's own."""
 
 import json
 import os
@@ -16,8 +16,8 @@ def kernel_environment(figures, profile, command, *, real_data, threads=None, ro
     is there. `threads` limits Numba, OpenMP and BLAS.
     """
     kernel = root / "build" / "jupyter" / "kernels" / "python3" / "kernel.json"
-    # Else the kernel warns at every start that it speaks unencrypted TCP to this same machine, and at some ends that it
-    # was interrupted.
+    # Else the kernel warns at every start that it speaks unencrypted TCP to this same machine, and at some
+    # ends that it was interrupted.
     words = [sys.executable, "-m", "ipykernel_launcher", "--log-level=50", "-f", "{connection_file}"]
     write_whole(kernel, json.dumps({"argv": words, "display_name": "Python 3", "language": "python"}).encode())
     environment = os.environ | dict(

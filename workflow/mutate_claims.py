@@ -108,7 +108,7 @@ def _judged(claim, record):
 
 
 def report(root=ROOT):
-    """The report in Markdown, and one sentence for each claim whose field ``invariant`` is missing or wrong."""
+    """The report in Markdown, and a sentence for each claim whose field ``invariant`` is missing or wrong."""
     rows, unaware, problems, records = [], [], [], records_in(root / "figures")
     for page, content in read_pages(root).items():
         found = []
@@ -139,7 +139,7 @@ def report(root=ROOT):
 
 
 def break_code(root=ROOT, only=()):
-    """One sentence for each claim decided by tests whose change of code is missing or makes none of them fail."""
+    """A sentence for each claim decided by tests whose change of code is missing or makes none fail."""
     problems = []
     stated = [(page, claim) for page, content in read_pages(root).items() for claim in claims_of(content)]
     for page, claim in stated:
@@ -154,7 +154,7 @@ def break_code(root=ROOT, only=()):
 
 
 def _problem_of(claim, root):
-    """What is wrong with a claim's change of code, after its tests have run in a copy of the repository; or None."""
+    """Run a claim's tests in a changed copy of the repository; what is wrong with the change, or None."""
     code = (root / claim.breaks["in"]).read_text(encoding="utf-8")
     if code.count(claim.breaks["from"]) != 1:
         return f"{claim.breaks['in']} must have {claim.breaks['from']!r} once; correct breaks"

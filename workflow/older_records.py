@@ -17,7 +17,7 @@ COMPUTE_NOTHING = {"experiments/claims.py", "experiments/figures.py", "experimen
 
 
 def older_records(root=ROOT):
-    """By published record, the parts of its code that differ from the commit that made it; without those that agree."""
+    """The parts of its code that differ from the commit that made it, by published record that has some."""
     notebooks, profile, older = read_notebooks(root), read_profile("paper", root), {}
     for name, record in records_in(root / "figures").items():
         entry, commit = notebooks[owner_of(name, notebooks)], record["commit"]["id"]

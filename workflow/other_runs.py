@@ -51,7 +51,7 @@ def compare(folder, root=ROOT):
 
 
 def tolerance_of(moved_by):
-    """What a claim's row says of its numbers in the run with another seed; None if they stayed or were not compared."""
+    """What a claim's row says of the run with another seed; None if its numbers stayed or were not compared."""
     if isinstance(moved_by, str):
         return f"{moved_by} with {SEED}"
     return f"up to {moved_by:g} % with {SEED}" if moved_by else None

@@ -55,7 +55,7 @@ def main(names):
 
 
 def parameters_of(given):
-    """Parameters (dict) from text by upper-case name; ValueError if one does not exist or has the wrong type."""
+    """Parameters (dict) from text by upper-case name; ValueError for an unknown one or a wrong type."""
     declared = NOTEBOOK.declared_parameters()
     keys = {"FILE" if key == "path" else key.upper(): key for key in declared if key != "saved_as"}
     for name in given:

@@ -1,4 +1,4 @@
-"""Voilà for its own user only: a token, no other host name, no requests from other pages, few kernels at once."""
+"""Voilà for its own user only: a token, one host name, no requests from other pages, few kernels at once."""
 
 import secrets
 import signal
@@ -35,7 +35,7 @@ class FewKernels(AsyncMappingKernelManager):
 
 
 class PageServer(Voila):
-    """Starts kernels only for requests with its own random token, whatever a configuration or JUPYTER_TOKEN says."""
+    """Starts kernels only for requests with its own random token, whatever is configured as JUPYTER_TOKEN."""
 
     @property
     def display_url(self):
@@ -62,7 +62,7 @@ class PageServer(Voila):
         super().stop()
 
     def launch_browser(self):
-        """Open a file in the user's own folder that leads to the link; other users can see a browser's arguments."""
+        """Open a file of the user that leads to the link, because others can see a browser's arguments."""
         page = Path(self.connection_dir, "link.html")
         page.write_text(f'<meta http-equiv="refresh" content="0;url={self.display_url}">', encoding="utf-8")
         threading.Thread(target=webbrowser.open, args=[page.as_uri()], daemon=True).start()

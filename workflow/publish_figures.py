@@ -18,7 +18,7 @@ PUBLISHED = "paper"
 
 
 def publish(root=ROOT):
-    """Copy the figures; returns the records of those copied, by name, and one sentence for each that was refused."""
+    """Copy the figures; returns the records of those copied, by name, and a sentence for each one refused."""
     notebooks = read_notebooks(root)
     stale = outdated(notebooks, read_profile(PUBLISHED, root), root)
     source, target = root / "build" / PUBLISHED / "figures", root / "figures"
@@ -45,7 +45,7 @@ def publish(root=ROOT):
 
 
 def note_costs(root=ROOT):
-    """Write the costs of each batch's notebooks; returns the profiles whose batch is outdated, left as before."""
+    """Write the costs of each batch's notebooks; returns the profiles left as before, being outdated."""
     notebooks, costs, stale = read_notebooks(root), read_costs(root), []
     for profile in costs:
         if outdated(notebooks, read_profile(profile, root), root):

@@ -55,7 +55,7 @@ def run_notebook(name, profile_name, threads=None, root=ROOT):
 
 
 def execute(source, target, parameters, profile):
-    """Error message of the first failing cell, or of a notebook that takes longer than the profile allows; or None."""
+    """Message of the first failing cell, or that the notebook took longer than the profile allows; or None."""
     import papermill
     from papermill.exceptions import PapermillExecutionError
 

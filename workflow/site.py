@@ -1,4 +1,4 @@
-"""Build the site: ``make docs`` copies its sources to build/site with the repository's layout, and runs Sphinx.
+"""Build the site: ``make docs`` copies its sources to build/site in the same layout, and runs Sphinx.
 
 So links between pages, notebooks and figures work in both places. The gallery comes from
 config/notebooks.yaml, the pages of the API from the public names of the package.
@@ -33,7 +33,7 @@ ROOMS = ("", "markov", "allocation", "mechanisms", "dphmm", "sip", "eventlog", "
 
 
 def main():
-    """Lay out and build; returns Sphinx's exit status, with warnings as errors. An argument names another builder."""
+    """Lay out and build, warnings as errors; returns Sphinx's status. An argument names another builder."""
     builder = sys.argv[1] if len(sys.argv) > 1 else "html"
     source, target = ROOT / "build" / "site" / "source", ROOT / "build" / "site" / builder
     lay_out(source)
@@ -45,7 +45,7 @@ def main():
 
 
 def lay_out(source):
-    """Copy pages, notebooks and figures with their times, so that Sphinx reuses them; write the generated pages."""
+    """Copy pages, notebooks and figures with their times, so that Sphinx reuses them; write generated pages."""
     copied = {path: ROOT / path for path in PAGES if (ROOT / path).is_file()}
     for folder, pattern in (("docs", "*.md"), ("notebooks", "*.ipynb"), ("figures", "*.png"), ("tests", "*.py")):
         copied |= {path.relative_to(ROOT).as_posix(): path for path in (ROOT / folder).rglob(pattern)}
@@ -80,9 +80,8 @@ def _card(entry, shared):
     paper, _, label = entry.name.replace("_", " ").partition("/")
     place, _, shown = title_of(entry.path()).rpartition(": ")
     title = label if shared else shown
-    text = (
-        f"::::{{grid-item-card}} {title[:1].upper()}{title[1:]}\n:link: /notebooks/{entry.notebook}\n:link-type: doc\n"
-    )
+    text = f"::::{{grid-item-card}} {title[:1].upper()}{title[1:]}\n"
+    text += f":link: /notebooks/{entry.notebook}\n:link-type: doc\n"
     if (ROOT / "figures" / f"{entry.name}.png").is_file():
         text += f":img-top: /figures/{entry.name}.png\n:img-alt: {place or label}\n"
     text += f"\n{place}\n\n:::{{card-footer}}\n{{download}}`.ipynb </notebooks/{entry.notebook}.ipynb>`"

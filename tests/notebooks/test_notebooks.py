@@ -1,4 +1,4 @@
-"""What every notebook looks like; that it runs with other parameters than its own, and that nbval can fail."""
+"""What every notebook looks like, that it runs with other parameters, and that nbval can fail."""
 
 import ast
 import json
@@ -88,11 +88,11 @@ def test_plain_nbval_passes_committed_notebooks_and_notices_another_number(tmp_p
         cells.append(new_code_cell(source, outputs=[output], execution_count=count, metadata={"tags": tags}))
     example = tmp_path / "example.ipynb"
     nbformat.write(new_notebook(cells=cells), example)
-    command = [sys.executable, "-m", "pytest", "--nbval", "-p", "no:cacheprovider", "-v", example]
-    environment = {name: value for name, value in os.environ.items() if name != "MPLBACKEND"}  # that of our tests
-    done = subprocess.run(
-        [*command, NOTEBOOKS[PLAIN].path()], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=240
-    )
+    command = [sys.executable, "-m", "pytest", "--nbval", "-p", "no:cacheprovider", "-v"]
+    command += [example, NOTEBOOKS[PLAIN].path()]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    environment.pop("MPLBACKEND")  # that of our tests
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=240)
     found = re.findall(r"^(\S*)::Cell \d+ (PASSED|FAILED)", done.stdout, re.MULTILINE)
     # The example lies outside the repository, and pytest gives it no name.
     assert [outcome for name, outcome in found if not name] == [outcome for *_, outcome in CELLS], done.stdout

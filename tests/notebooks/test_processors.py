@@ -1,4 +1,4 @@
-"""Notebooks give the same numbers with the BLAS kernels of other processors, and with other numbers of threads."""
+"""Notebooks give the same numbers with the BLAS kernels of other processors and other numbers of threads."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ from workflow.run_notebook import execute
 
 # Kernels of OpenBLAS that every processor of the last fifteen years runs, and numbers of threads.
 PROCESSORS = [("Prescott", 1), ("Nehalem", 2)]
-# Minutes of the paper profile: eigenvalues, optimal responses, hulls in the plane, profiles by Fourier transforms.
+# Minutes of the paper profile: eigenvalues, optimal responses, hulls in the plane, Fourier transforms.
 SAMPLE = ("explore/gaussian_series", "sip2023/fig5", "dphmm2016/fig11", "explore/budgets", "tkde2019/fig9")
 # Above rounding, and below every digit that a claim shows.
 TOLERANCE = 1e-7

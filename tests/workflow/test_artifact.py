@@ -1,4 +1,4 @@
-"""The wheel in empty environments of each Python, and the steps of the Dockerfile in a copy of the tracked files."""
+"""The wheel in empty environments of each Python; the Dockerfile's steps in a copy of the tracked files."""
 
 import re
 import shutil
@@ -46,12 +46,15 @@ def test_the_wheel_alone_runs_the_readme_example_and_doctests(wheel, version, tm
     installed = Path(run(own, "-c", "import site; print(site.getsitepackages()[0])").strip())
     assert sum(file.stat().st_size for file in installed.rglob("*") if file.is_file()) < 500e6
     for job in JOBS:
-        page = f"import doctest; print(doctest.testfile({str(ROOT / f'docs/guide/{job}.md')!r}, False, optionflags=12))"
+        guide = str(ROOT / f"docs/guide/{job}.md")
+        page = f"import doctest; print(doctest.testfile({guide!r}, False, optionflags=12))"
         assert "failed=0" in run(own, "-W", "ignore", "-c", page, cwd=tmp_path)
     for name in DOCTESTS:
         module = f"tplrepro.{name.removesuffix('.py').replace('/', '.')}"
-        test = f"import doctest, importlib; print(doctest.testmod(importlib.import_module('{module}'), optionflags=12))"
-        found = re.search(r"failed=(\d+), attempted=(\d+)", run(own, "-W", "ignore", "-c", test, cwd=tmp_path))
+        loaded = f"importlib.import_module('{module}')"
+        test = f"import doctest, importlib; print(doctest.testmod({loaded}, optionflags=12))"
+        words = run(own, "-W", "ignore", "-c", test, cwd=tmp_path)
+        found = re.search(r"failed=(\d+), attempted=(\d+)", words)
         assert found[1] == "0"
         assert int(found[2]) > 0
 
@@ -63,7 +66,8 @@ def test_the_steps_of_the_dockerfile_make_a_figure(tmp_path):
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, tmp_path / name)
     lines = (ROOT / "Dockerfile").read_text().splitlines()
-    steps = [line.removeprefix("RUN ") for line in lines[lines.index("COPY . .") :] if line.startswith("RUN ")]
+    copied = lines.index("COPY . .")
+    steps = [line.removeprefix("RUN ") for line in lines[copied:] if line.startswith("RUN ")]
     assert steps == ["make env"]
     for step in [*steps, "make figures ONLY=tkde2019/fig3"]:
         run("sh", "-c", step, cwd=tmp_path)

@@ -15,7 +15,8 @@ from tests.page.serving import wait_until
 from workflow import batch, run_notebook
 from workflow.fingerprint import is_current, read_status
 
-SAVE = "from experiments import figures\nfigures.save_figure(figures.subplots()[0], 'a/one', results={'value': value})"
+SAVE = "from experiments import figures\n"
+SAVE += "figures.save_figure(figures.subplots()[0], 'a/one', results={'value': value})"
 
 
 @pytest.mark.notebook
@@ -115,7 +116,7 @@ def test_wrong_settings_are_named_before_anything_runs(repository, monkeypatch, 
     assert not (repository.root / "build").exists()
 
 
-def test_a_folder_that_cannot_be_written_to_and_a_full_disk_are_named_before_anything_runs(repository, monkeypatch):
+def test_a_folder_without_permission_and_a_full_disk_are_named_before_anything_runs(repository, monkeypatch):
     repository.of("a/none")
     monkeypatch.setattr("shutil.disk_usage", lambda folder: mock.Mock(free=3 << 20))
     status, words = repository.batch()
@@ -184,9 +185,11 @@ def test_timing_notebooks_run_alone_where_times_are_evidence(repository, alone):
     note += "pathlib.Path(folder, label).write_text(f'{began} {time.time()}')"
     names = ("first", "second", "timing", "fourth")
     for name in names:
-        repository.notebook(f"a/{name}", note, parameters=f"folder = {str(repository.root)!r}\nlabel = {name!r}")
+        parameters = f"folder = {str(repository.root)!r}\nlabel = {name!r}"
+        repository.notebook(f"a/{name}", note, parameters=parameters)
     facts = "\n".join(f"a/{name}: {{figure: false, timing: {name == 'timing'}}}" for name in names)
-    repository.configure(facts, f"alone: {alone}\nnotebooks:\n" + "\n".join(f"  a/{name}: {{}}" for name in names))
+    parameters = "\n".join(f"  a/{name}: {{}}" for name in names)
+    repository.configure(facts, f"alone: {alone}\nnotebooks:\n{parameters}")
     assert repository.batch()[0] == 0
     spans = {name: tuple(map(float, (repository.root / name).read_text().split())) for name in names}
     began, ended = spans.pop("timing")

@@ -19,8 +19,9 @@ def published(repository):
     git = ("git", "-C", str(repository.root), "-c", "user.name=a", "-c", "user.email=a@example.org")
     for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "first"]):
         subprocess.run([*git, *words], check=True)
-    commit = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
-    record = {"commit": {"id": commit}, "modules": ["tplrepro.module"], "parameters": {"value": 0.75, "seed": 1}}
+    commit = {"id": subprocess.check_output([*git, "rev-parse", "HEAD"], text=True).strip()}
+    parameters = {"value": 0.75, "seed": 1}
+    record = {"commit": commit, "modules": ["tplrepro.module"], "parameters": parameters}
     repository.write(RECORD, json.dumps(record))
     return repository
 

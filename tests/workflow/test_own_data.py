@@ -1,4 +1,4 @@
-"""Somebody's file through `make own-data`: files of three shapes, the noisy series, and what each mistake says."""
+"""A file through `make own-data`: three shapes, the noisy series, and what is said of each mistake."""
 
 import json
 import os
@@ -43,7 +43,8 @@ def visits(tmp_path):
 @pytest.mark.notebook
 def test_budgets_noisy_counts_and_record_of_a_file(run, visits, tmp_path):
     series = tmp_path / "counts.csv"
-    counts = pd.DataFrame({"day": [f"d{t}" for t in range(6)], "home": np.arange(100, 106) / 2, "other": range(6)})
+    counts = pd.DataFrame({"home": np.arange(100, 106) / 2, "other": range(6)})
+    counts.insert(0, "day", [f"d{t}" for t in range(6)])
     counts.to_csv(series, index=False, sep=";", decimal=",")
     status, printed, folder = run(**visits, ALPHA="1", HORIZON="6", COUNTS=series, DELTA="1e-6")
     assert (status, printed.err) == (0, "")

@@ -27,8 +27,8 @@ FOREIGN += ["index" + "-url", "find" + "-links", "files.python" + "hosted", "pyp
 def test_no_file_names_a_machine_or_a_package_index_and_no_data_and_no_large_file_is_tracked():
     if shutil.which("git") is None or not (ROOT / ".git").exists():
         pytest.skip("not a git checkout, so there is no list of tracked files")
-    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-z"], capture_output=True, text=True, check=True)
-    paths = [path for path in map(ROOT.joinpath, listed.stdout.split("\0")) if path.is_file()]
+    listed = subprocess.check_output(["git", "-C", str(ROOT), "ls-files", "-z"], text=True)
+    paths = [path for path in map(ROOT.joinpath, listed.split("\0")) if path.is_file()]
     contents = {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in paths}
     texts = {name: content for name, content in contents.items() if b"\0" not in content[:8000]}
     found = {(name, words) for name, text in texts.items() for words in FOREIGN if words.encode() in text}
@@ -46,8 +46,9 @@ def test_lock_and_the_environment_of_conda_users_pin_every_direct_dependency_by_
     assert all(direct <= set(pinned_versions(python=python)) for python in ("3.11", "3.12", "3.13"))
     assert (ROOT / "environment.yml").read_text() == environment_file()
     # Each has its reason in REPRODUCING.md.
-    rows = re.findall(r"^\| ([a-z0-9, ()`-]+) \| .{5,} \|$", (ROOT / "REPRODUCING.md").read_text(), re.MULTILINE)
-    explained = {canonicalize_name(name) for row in rows for name in re.findall(r"[a-z0-9-]+", row.split("(")[0])}
+    reproducing = (ROOT / "REPRODUCING.md").read_text()
+    rows = re.findall(r"^\| ([a-z0-9, -]+)(?: \([a-z0-9 `]+\))? \| .{5,} \|$", reproducing, re.MULTILINE)
+    explained = {canonicalize_name(name) for row in rows for name in row.split(", ")}
     extras = {"ipywidgets", "jupyterlab", "voila", "pm4py", "hatchling", "editables"}
     assert (direct | extras) - explained == set()
 
@@ -65,9 +66,10 @@ def environment(folder, script):
 @pytest.mark.parametrize("target", ["figures", "own-data", "explore", "test-notebooks", "test"])
 def test_a_signal_to_make_ends_what_make_started(target, tmp_path):
     environment(tmp_path, "echo $$ >> started\nexec sleep 60")
-    make = subprocess.Popen(["make", "-f", ROOT / "Makefile", target], cwd=tmp_path, stderr=subprocess.DEVNULL)
-    started = tmp_path / "started"
-    wait_until(lambda: started.is_file() and started.read_text().count("\n") == (2 if target == "test" else 1))
+    command = ["make", "-f", ROOT / "Makefile", target]
+    make = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL)
+    started, count = tmp_path / "started", 2 if target == "test" else 1
+    wait_until(lambda: started.is_file() and started.read_text().count("\n") == count)
     processes = [psutil.Process(int(number)) for number in started.read_text().split()]
     make.terminate()
     assert make.wait(10) != 0
@@ -85,10 +87,14 @@ def test_make_hands_settings_over_as_words_and_none_of_them_to_the_shell(tmp_pat
     assert not (tmp_path / "attacked").exists()
 
 
-@pytest.mark.parametrize("document", ["README", "REPRODUCING", "ARTIFACT", "CONTRIBUTING", "CHANGELOG", "data/README"])
+DOCUMENTS = ("README", "REPRODUCING", "ARTIFACT", "CONTRIBUTING", "CHANGELOG", "data/README")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
 def test_commands_and_links_in_the_documents_exist(document):
     path = ROOT / f"{document}.md"
-    text, targets = path.read_text(), re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    text, makefile = path.read_text(), (ROOT / "Makefile").read_text()
+    targets = re.findall(r"^([a-z-]+):", makefile, re.MULTILINE)
     named = re.findall(r"(?:^|`)(?:[A-Z_]+=\S+ )?make ([a-z-]+)", text, re.MULTILINE)
     assert set(named) <= set(targets)
     if document == "README":
@@ -133,16 +139,21 @@ def test_links_lead_from_notebooks_to_claims_and_figures_and_from_claims_to_note
 
 
 def test_tests_that_the_documents_cite_exist():
-    tests = [*(ROOT / "tests").rglob("test_*.py")]
-    defined = {(path.name, name) for path in tests for name in ["", *re.findall(r"def (test_\w+)", path.read_text())]}
-    documents = [*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")]
-    cited = {pair for path in documents for pair in re.findall(r"(test_\w+\.py)(?:::(test_\w+))?", path.read_text())}
+    defined, cited = set(), set()
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        names = re.findall(r"def (test_\w+)", path.read_text())
+        defined |= {(path.name, name) for name in ["", *names]}
+    for path in [*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")]:
+        cited |= set(re.findall(r"(test_\w+\.py)(?:::(test_\w+))?", path.read_text()))
     assert cited <= defined
 
 
-def test_gallery_shows_every_entry_and_the_readme_is_short_prints_what_it_says_and_its_test_command_is_run(capsys):
+def test_gallery_shows_every_entry():
     linked = re.findall(r"^:link: /notebooks/([\w/]+)$", gallery(), re.MULTILINE)
     assert linked == [entry.notebook for entry in read_notebooks().values()]
+
+
+def test_the_readme_is_short_and_prints_what_it_says_and_its_test_command_is_run(capsys):
     readme = (ROOT / "README.md").read_text()
     assert readme.count("\n") <= 90
     code, printed = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", readme, re.S).groups()
@@ -153,11 +164,12 @@ def test_gallery_shows_every_entry_and_the_readme_is_short_prints_what_it_says_a
     assert script.stat().st_mode & 0o111
 
 
-# Fields of the Citation File Format 1.2.0 that are used here. Validators on the package index pin an old jsonschema,
-# which Jupyter cannot use.
-FIELDS = "cff-version message title authors type version date-released repository-code url license abstract keywords"
-FIELDS += " references doi"
-OF_REFERENCE = "type title authors year doi identifiers journal collection-title volume number issue start end"
+# Fields of the Citation File Format 1.2.0 that are used here. Validators on the package index pin an old
+# jsonschema, which Jupyter cannot use.
+FIELDS = "cff-version message title authors type version date-released repository-code url license abstract"
+FIELDS += " keywords references doi"
+OF_REFERENCE = "type title authors year doi identifiers"
+OF_REFERENCE += " journal collection-title volume number issue start end"
 DOI = r"10\.\d{4,9}(\.\d+)?/[A-Za-z0-9:/_;\-\.\(\)\[\]\\]+"
 
 
@@ -180,7 +192,8 @@ def test_citation_file_is_valid_names_the_five_papers_and_has_the_version_and_li
     check_citation(citation)
     assert PROJECT["version"] == tplrepro.__version__ == str(citation["version"])
     assert PROJECT["license"] == citation["license"] == "Apache-2.0"
-    dated = re.search(r"^## \[(.*?)\](?:, not yet released| - (\S+))$", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    dated = re.search(r"^## \[(.*?)\](?:, not yet released| - (\S+))$", changelog, re.M)
     released = str(citation["date-released"]) if "date-released" in citation else None
     assert dated.groups() == (PROJECT["version"], released)
     # What a release fills in is valid once it is.
