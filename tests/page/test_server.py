@@ -18,7 +18,7 @@ from jupyter_client.manager import start_new_kernel
 
 from tests.page.serving import serve, wait_until
 from workflow.configuration import ROOT
-from workflow.explore import lab_command, page_command, page_environment
+from workflow.explore import lab_command, main, page_command, page_environment
 from workflow.page_server import FewKernels
 
 SOCKET = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "a" * 22}
@@ -136,6 +136,16 @@ def test_ctrl_c_ends_the_server_without_a_word_too_much(pauses, tmp_path):
                 os.killpg(server.pid, signal.SIGINT)
         server.wait(30)
     assert not re.search("KeyboardInterrupt|Traceback", log.read_text())
+
+
+def test_ctrl_c_is_held_back_from_one_process_to_the_next(monkeypatch):
+    """Else it would end the server without a word, before a handler can take it."""
+    blocked = []
+    monkeypatch.setattr("os.chdir", lambda folder: None)
+    monkeypatch.setattr("os.execve", lambda *command: blocked.extend(signal.pthread_sigmask(signal.SIG_BLOCK, ())))
+    main([])
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    assert blocked == [signal.SIGINT]
 
 
 INTERRUPTED = """

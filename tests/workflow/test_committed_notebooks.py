@@ -43,7 +43,8 @@ def test_stand_ins_hide_the_data_and_kernels_run_the_code_beside_the_notebooks(t
     monkeypatch.setenv("PYTHONPATH", "elsewhere")
     hidden = kernel_environment(tmp_path, "quick", "make test", real_data=False, root=tmp_path)
     assert "TPLREPRO_DATA" not in hidden
-    assert hidden["PYTHONPATH"] == str(ROOT)  # and nothing of the user's own
+    # Nothing of the user's own.
+    assert (hidden["PYTHONPATH"], hidden["PYTHONNOUSERSITE"]) == (str(ROOT), "1")
     assert hidden["TPLREPRO_CACHE"] == str(tmp_path / "build" / "no-downloads")
     shown = kernel_environment(tmp_path, "quick", "make figures", real_data=True, threads=1, root=tmp_path)
     assert (shown["TPLREPRO_DATA"], shown["NUMBA_NUM_THREADS"]) == (str(tmp_path), "1")
