@@ -1,4 +1,4 @@
-from itertools import count
+from itertools import count, product
 
 import numpy as np
 import pytest
@@ -35,6 +35,8 @@ def test_every_step_of_the_running_example(mechanism, method):
         for i, j in step.policy.edge_array:
             assert abs(log_density[i] - log_density[j]) <= epsilon
         assert np.ptp(log_density[possible]) <= step.constrained_epsilon
+        factor = dphmm.constrained_dp_factor(step.policy, F, step.mechanism.body)
+        assert step.constrained_epsilon == pytest.approx(epsilon * factor)
     log_likelihoods = np.array([step.mechanism.log_density(step.z, F) for step in steps])
     inferred = forward_backward(log_likelihoods, TRANSITIONS, START)
     assert inferred.posteriors == pytest.approx(np.array([step.posterior for step in steps]))
@@ -43,8 +45,10 @@ def test_every_step_of_the_running_example(mechanism, method):
 
 def test_the_baseline_on_delta_location_sets():
     prior = np.array([0.4, 0.3, 0.2, 0.06, 0.03, 0.01])
-    for state in range(6):
-        step = first_step(state, prior, policy=dphmm.PolicyGraph.complete(6), excluded_probability=0.11)
+    nearer = F + 1e-12 * np.outer(np.arange(6) == 2, [1, 1])  # rounding does not decide which answer is nearest
+    for state, answers in product(range(6), (F, nearer)):
+        options = {"policy": dphmm.PolicyGraph.complete(6), "answers": answers, "excluded_probability": 0.11}
+        step = first_step(state, prior, **options)
         assert step.policy == dphmm.PolicyGraph.complete(6).constrain(dphmm.delta_location_set(prior, 0.11))
         assert dphmm.degree_of_protection(step.policy, F).tolist() == [3, 3, 3, 0, 0, 0]
         # f(s_4) = (0, 1) is nearest to f(s_1), f(s_5) = (4, 2) and f(s_6) = (1, 2) to f(s_2).

@@ -30,6 +30,7 @@ MECHANISMS = (CRR, sip.OptimalResponse, RR)
         (lambda: sip.SymbolChain.first_order([0.2, 0.3, 0.5], np.eye(2)), r"shape \(2,\), found \(3,\)"),
         (lambda: sip.mutual_information([[1, 0], [0.5, 0.4]], [0.5, 0.5]), r"row a\(.\|1\) must .* found sum 0.9"),
         (lambda: sip.instantaneous_leakage(np.eye(3), [0.5, 0.5]), r"over 2 symbols must .* found shape \(3, 3\)"),
+        (lambda: sip.local_differential_privacy(1.0), r"a row a\(.\|x\) for each, found shape \(\)"),
         (lambda: sip.compose([0.1], 1.0), r"delta must be a probability in \[0, 1\), found 1"),
         (lambda: sip.sequence_leakage(RR(1.0), np.ones((2, 3)) / 6), "the prior must have shape"),
         (lambda: sip.sequence_leakage(RR(1.0), np.full((2,) * 20, 2.0**-20)), r"1,048,576\^2 pairs .* \(8796.1 GB\)"),

@@ -79,7 +79,9 @@ def test_large_alphabets_under_other_distances_are_proven_optimal(epsilon):
 def test_an_asymmetric_distance_and_the_two_paths_for_hamming():
     belief = np.array([0.45, 0.3, 0.2, 0.05])
     distance = np.array([[0, 5, 1, 2], [1, 0, 1, 1], [3, 1, 0, 1], [1, 1, 4, 0]], dtype=float)
-    response = pickle.loads(pickle.dumps(sip.OptimalResponse(0.8, distance))).response(belief)
+    mechanism = pickle.loads(pickle.dumps(sip.OptimalResponse(0.8, distance)))
+    response = mechanism.response(belief)
+    assert mechanism.response(belief.tolist()) is response  # many users start from the same belief
     assert response.cost(distance) == pytest.approx(least_cost(belief, distance, 0.8), abs=TOLERANCE)
     general = sip.OptimalResponse(0.8, (1 - np.eye(4))).response(belief)
     assert general.cost() == pytest.approx(sip.OptimalResponse(0.8).response(belief).cost(), abs=TOLERANCE)

@@ -38,7 +38,7 @@ def _rows_and_belief(matrix: Any, belief: Any = None) -> tuple[np.ndarray, np.nd
     """The rows of a response and the belief, both in the order of the rows where these have labels."""
     labels = matrix.index.tolist() if hasattr(matrix, "iloc") else None
     rows = as_numbers(matrix, "a response must be a table of numbers", "give its rows a(.|x)")
-    beta = np.ones(len(rows)) if belief is None else check_distribution(belief, labels, "a belief")
+    beta = np.ones(rows.shape[:1]) if belief is None else check_distribution(belief, labels, "a belief")
     if rows.ndim != 2 or 0 in rows.shape or len(rows) != beta.size:
         raise ValueError(
             f"a response over {beta.size} symbols must have a row a(.|x) for each, found shape {rows.shape}; give rows"

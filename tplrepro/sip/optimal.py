@@ -30,6 +30,8 @@ GAP = 1e-9
 NEGLIGIBLE = 1e-18
 #: Symbols that can occur, up to which a function of distances is written out.
 FEW = 250
+#: Memory for the responses to the last beliefs under an array of distances; how many are kept under a function.
+RECENT_BYTES, RECENT_GENERATED = 32_000_000, 16
 
 
 class OptimalResponse(BeliefMechanism):
@@ -60,6 +62,8 @@ class OptimalResponse(BeliefMechanism):
         if not callable(distance):
             table = frozen(check_distance(distance, None))
             self.distance = distance if isinstance(distance, str) else table
+        self._recent: dict[bytes, Response] = {}
+        self._kept = RECENT_GENERATED if callable(distance) else max(1, RECENT_BYTES // table.nbytes)
 
     def response(self, belief: ArrayLike) -> Response:
         table = self.distance if isinstance(self.distance, np.ndarray) else None
@@ -68,9 +72,16 @@ class OptimalResponse(BeliefMechanism):
             return constant_response(beta, int(np.argmax(beta) if table is None else np.argmin(beta @ table)))
         if isinstance(self.distance, str):
             return hamming_response(beta, self.epsilon)
-        with one_blas_thread():
+        # Many users start from the same belief and see the same outputs.
+        known = self._recent.pop(beta.tobytes(), None)
+        if known is None:
             solve = _function_response if callable(self.distance) else _distance_response
-            return solve(beta, self.distance, self.epsilon)
+            with one_blas_thread():
+                known = solve(beta, self.distance, self.epsilon)
+        self._recent[beta.tobytes()] = known  # the last one used is the last to go
+        if len(self._recent) > self._kept:
+            del self._recent[next(iter(self._recent))]
+        return known
 
 
 def _function_response(belief: np.ndarray, distance: Callable[..., np.ndarray], epsilon: float) -> Response:
