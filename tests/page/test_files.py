@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from page.leakage_page import LeakagePage
+from page.leakage_page import WITH_DELTA, LeakagePage
 from page.sources import SEQUENCES_FILE, USUAL
 from tests.page.serving import upload
 from tplrepro.reporting.command import main
@@ -62,16 +62,17 @@ def test_a_file_gives_the_same_report_as_on_the_command_line(name, tmp_path, fig
     content, chosen, words = FILES[name]
     path, expected = tmp_path / name, tmp_path / "expected.html"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    numbers = ["--alpha=1", "--horizon=5", "--epsilon=0.1", "--sensitivity=2"]
+    numbers = ["--alpha=1", "--horizon=5", "--epsilon=0.1", "--sensitivity=2", "--smoothing=2", "--delta=1e-05"]
     assert main(["report", str(path), *words, *numbers, f"--html={expected}"]) == 0
     page = page_with(name, content, chosen)
+    page.forward.smoothing.entry.value, page.privacy.value, page.delta.entry.value = 2.0, WITH_DELTA, 1e-5
     assert page.problems == []
     page.browser.download = Mock()
     page.save[".html"].click()
     saved, _, report = page.browser.download.call_args.args
-    assert saved == "report-alpha-1-T-5.html"
+    assert saved == "report-alpha-1-T-5-delta-1e-05.html"
     assert without_figure(report) == without_figure(expected.read_bytes())
-    leaked = float(re.search(r"Largest TPL .* ([0-9.]+) with 1, ", report.decode())[1])
+    leaked = float(re.search(r"Largest TPL .* ([0-9.]+) with 2, ", report.decode())[1])
     assert leaked == float(f"{page.analysis.leakage.tpl.max():.4g}")
     assert page.saved.value.count("<p>") == 5
     assert ("held from an earlier step" in page.forward.about.value) == (name == "gaps.csv")
