@@ -108,7 +108,8 @@ def main() -> int:
     for path in options.modules:
         source = (ROOT / path).read_text(encoding="utf-8")
         if not survives(path, source):
-            print(f"{path}: its tests must pass without a change, found a failure; repair them first", file=sys.stderr)
+            message = f"{path}: its tests must pass without a change, found a failure; repair them first"
+            print(message, file=sys.stderr)
             return 1
         every = list(mutants(source))
         drawn = sorted(random.Random(0).sample(every, min(options.most, len(every))), key=lambda mutant: mutant[0])

@@ -359,11 +359,12 @@ def sparse_function_of(path: str, smoothing: str) -> None:
     tpl.PrivacyLossFunction(warm)
     tpl.privacy_loss(warm, 1.0)
     sequences = kosarak.to_sequences(kosarak.load(path))
-    P = tpl.TransitionMatrix.from_sequences(sequences, n_states=sequences.n_states, smoothing=float(smoothing))
+    n_states = sequences.n_states
+    P = tpl.TransitionMatrix.from_sequences(sequences, n_states=n_states, smoothing=float(smoothing))
     one = max(seconds(lambda a=alpha: tpl.privacy_loss(P, a)) for alpha in (0.1, 1.0, 10.0))
     made = []
     whole = seconds(lambda: made.append(tpl.PrivacyLossFunction(P)))
-    found = {"states": sequences.n_states, "transitions": sequences.n_transitions, "vertices": len(made[0].vertices)}
+    found = {"states": n_states, "transitions": sequences.n_transitions, "vertices": len(made[0].vertices)}
     print(json.dumps(found | {"one": one, "whole": whole, "memory": peak()}))
 
 
@@ -680,8 +681,9 @@ def from_nothing():
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(["git", "clone", "--quiet", ROOT, "clone"], cwd=folder, check=True)
         environment = {name: value for name, value in os.environ.items() if name != "TPLREPRO_DATA"}
-        settings = {"cwd": Path(folder) / "clone", "env": environment, "check": True, "stdout": subprocess.DEVNULL}
-        took = [seconds(lambda t=target: subprocess.run(["make", t], **settings)) for target in ("env", "figures")]
+        settings = {"cwd": Path(folder) / "clone", "env": environment, "stdout": subprocess.DEVNULL}
+        commands = [["make", target] for target in ("env", "figures")]
+        took = [seconds(lambda c=command: subprocess.run(c, check=True, **settings)) for command in commands]
         size = sum(path.lstat().st_size for path in Path(folder, "clone", ".venv").rglob("*"))
     yield PLAIN_HEAD
     yield f"| `make figures`, no data | {show(sum(took))} | 300 s |"
