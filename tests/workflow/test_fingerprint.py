@@ -1,4 +1,5 @@
 import json
+import os
 
 import pytest
 
@@ -69,6 +70,9 @@ def test_data_count_by_name_size_and_time(one, monkeypatch, tmp_path):
         before = take(one)
         one.write("data/gowalla/other.txt", f"not read by this notebook: {text}\n")
         assert changed(one, before) == set()
+    os.utime(one.root / "data/kosarak/kosarak.dat", (0, 0))
+    assert changed(one, before) == {"data"}
+    before = take(one)
     (tmp_path / "data/eventlogs").mkdir()
     (tmp_path / "data/eventlogs/linked").symlink_to(one.write("elsewhere/log.xes", "<log/>").parent)
     assert changed(one, before) == {"data"}
