@@ -1,4 +1,4 @@
-"""Noise for normal series keeps mu at every time, and is the least that does: closed forms, another optimiser."""
+"""Noise for normal series keeps mu at every time, and is the least that does."""
 
 import numpy as np
 import pytest

@@ -1,8 +1,9 @@
 """Algorithms 2 and 3 of [2], searched over alpha^B as its section V tells, against the package's allocation.
 
-Only their prose survives: choose alpha^B; find the rows' sums q and d by Algorithm 1 at that leakage; solve Theorem 5
-for the budget that has the supremum alpha^B; the rest of alpha goes to alpha^F, whose budget is found in the same way;
-change alpha^B until both agree. Plain Python on single floats that shares no code with the package.
+Only their prose survives: choose alpha^B; find the rows' sums q and d by Algorithm 1 at that leakage; solve
+Theorem 5 for the budget that has the supremum alpha^B; the rest of alpha goes to alpha^F, whose budget is
+found in the same way; change alpha^B until both agree. Plain Python on single floats that shares no code
+with the package.
 """
 
 from itertools import permutations

@@ -67,7 +67,7 @@ def test_a_search_from_the_least_variance_does_not_do_better(sides, epsilon, gai
     known, delta = tuple(P if P is None else tpl.PrivacyLossFunction(P) for P in sides), 1e-6
 
     def variance(logs):
-        """The total variance of proportions, scaled to the level by secants, since epsilon falls with the noise."""
+        """The total variance of proportions, scaled to the level by secants; epsilon falls with noise."""
         shape, factor = np.exp(np.append(0.0, logs)), 5.0 / epsilon
         for _ in range(20):
             leaked = epsilons(factor * shape, delta, *known).max()

@@ -27,7 +27,7 @@ WALK /= WALK.sum(axis=1, keepdims=True)
 
 
 def plain_tpl(backward, forward):
-    """The TPL of many series at once, budgets (..., T), by the definition; each side a matrix, a list or None."""
+    """The TPL of many series at once, budgets (..., T), by the definition; a side is a matrix, list or None."""
     losses = [
         [partial(brute_force_loss, P) for P in side] if isinstance(side, list) else partial(brute_force_loss, side)
         for side in (backward, forward)
@@ -48,7 +48,7 @@ def scaled_to_level(logs, alpha, tpl_of):
 
 
 def least_cost_by_search(alpha, tpl_of, cost, horizon, zooms=7, points=17):
-    """The least cost on a grid of proportions that is refined around its best point, each scaled up to alpha."""
+    """The least cost on a grid of proportions refined around its best point, each scaled up to alpha."""
     low, high = np.full(horizon - 1, -5.0), np.full(horizon - 1, 5.0)
     best = np.inf
     for _ in range(zooms):
@@ -162,7 +162,8 @@ def test_lists_of_matrices():
     listed = tpl.allocate_optimally(1.0, [BACKWARD.copy() for _ in range(4)], [FORWARD] * 4, 5)
     assert listed == pytest.approx(once, rel=1e-6)
     rng = np.random.default_rng(3)
-    backward, forward = [random_matrix(rng, "dense", 3) for _ in range(2)], [None, random_matrix(rng, "dense", 3)]
+    backward = [random_matrix(rng, "dense", 3) for _ in range(2)]
+    forward = [None, random_matrix(rng, "dense", 3)]
     budgets = tpl.allocate_optimally(1.0, backward, forward, 3)
     assert 1 - 1e-9 < tpl.temporal_privacy_leakage(budgets, backward, forward).tpl.max() <= 1
     searched = least_cost_by_search(1.0, plain_tpl(backward, forward), absolute, 3)

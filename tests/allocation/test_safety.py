@@ -49,10 +49,11 @@ def largest_exact_leakage(budgets, sides):
 
 
 def largest_tpl(budgets, sides, alpha):
-    """With 50 digits where the 64 bits of extended precision are too few to tell on which side of alpha it is.
+    """With 50 digits where the 64 bits of extended precision cannot tell on which side of alpha it is.
 
-    For n <= 4 a loss from below `alpha` errs by less than 2e-18 alpha, 36 units of the last bit: 16 for its gap, a
-    sum of up to 3 differences, and less for its other roundings. Losses pass an error on without enlarging it.
+    For n <= 4 a loss from below `alpha` errs by less than 2e-18 alpha, 36 units of the last bit: 16 for its
+    gap, a sum of up to 3 differences, and less for its other roundings. Losses pass an error on without
+    enlarging it.
     """
     largest = max(recursion(budgets.astype(np.longdouble), *map(extended_loss, sides))[2])
     clear = largest + (budgets.size - 1) * 2e-18 * alpha <= alpha
@@ -99,7 +100,7 @@ def test_very_many_budgets_within_alpha(allocation, first, monkeypatch):
 
 @pytest.mark.parametrize("alpha", [1.0, 1.6])
 def test_the_margin_grows_with_the_number_of_releases(alpha):
-    """Under perfect correlation the exact TPL is the sum of the budgets; their sum in floating point is too small."""
+    """Under perfect correlation the exact TPL is the sum of the budgets; their float sum is too small."""
     budgets = tpl.allocate_by_quantification(alpha, np.eye(2), np.eye(2), 4000)
     assert sum(map(Fraction, budgets.tolist())) <= Fraction(alpha)
 
@@ -117,7 +118,7 @@ def test_budgets_by_exact_leakage_are_in_proportion_and_as_large_as_can_be(alpha
         assert tpl.exact_leakage(budgets * (1 + 1e-8), P.reverse(), P).tpl.max() > alpha
 
 
-def test_budgets_by_exact_leakage_are_no_smaller_than_published_ones_and_some_have_a_bound_where_those_have_none():
+def test_budgets_by_exact_leakage_are_no_smaller_and_some_have_a_bound_where_published_ones_have_none():
     published = tpl.allocate_by_quantification(1.0, THREE.T, THREE, 5)
     scaled = tpl.allocate_by_exact_leakage(1.0, THREE.T, THREE, proportions=published)
     assert scaled == pytest.approx(published * scaled[0] / published[0], rel=1e-12)

@@ -20,6 +20,7 @@ def arrays(values, offsets, labels, users):
 
 
 HIGHER, COUNTS = markov.estimate_higher_order, np.array([[1, 1], [0, 0]])
+TRANSIENT = TransitionMatrix([[0.8, 0.2], [0.0, 1.0]])
 MATRICES = [
     ([HALVES, [1.0]], {"normalize": True}, "rectangular array of numbers"),
     ([[0.0, 0.0], [1.0, 0.0]], {"normalize": True}, "positive, finite sum.*0 in row 0"),
@@ -39,9 +40,9 @@ MATRICES = [
 CALLS = [
     (lambda: TransitionMatrix(EYE).index("x"), "unknown state 'x'; the matrix has 2 states, such as 0"),
     *((TransitionMatrix(kind).stationary, "unique, found 2 closed classes") for kind in (EYE, SPARSE)),
-    (lambda: TransitionMatrix([[0.8, 0.2], [0.0, 1.0]]).reverse(), "state 0 has probability 0 after one step"),
+    (TRANSIENT.reverse, "state 0 has probability 0 after one step"),
     (lambda: markov.drop_dead_ends(np.ones((2, 3))), r"counts must be square, found shape \(2, 3\)"),
-    (lambda: TransitionMatrix.random(3, rng=RNG, zeros=1.0), r"zeros must be a probability in \[0, 1\), found 1;"),
+    (lambda: TransitionMatrix.random(3, rng=RNG, zeros=1), r"zeros must be a probability in \[0, 1\), found 1;"),
     (lambda: forward_backward([[0, 0, 0]] * 2, EYE, HALVES), "each of 2 states, found 3"),
     (lambda: forward_backward([0, 0], EYE, HALVES), r"\(..., T, n\) with T >= 1, found \(2,\)"),
     (lambda: forward_backward([[0, 0]] * 3, [EYE], HALVES), "3 outputs need 2 .* matrices, found 1"),
@@ -58,7 +59,7 @@ CALLS = [
     (lambda: markov.posterior_draws(scipy.sparse.eye_array(20_001), 1.0, 1, rng=RNG), "20000 states, found 20001"),
     (lambda: markov.bootstrap_draws([[0], [1]], 1, rng=RNG, estimate=len, groups=[1]), "each of 2 sequences, found 1"),
     (lambda: markov.leakage_interval([1.0] * 19, float), "at least 20 for confidence 0.9, found 19"),
-    (lambda: markov.leakage_interval([1.0] * 20, float, confidence=1.0), r"probability in \(0, 1\), found 1;"),
+    (lambda: markov.leakage_interval([1.0] * 20, float, 1.0), r"probability in \(0, 1\), found 1;"),
     (lambda: markov.leakage_interval([1.0] * 19 + [np.nan], float), "found NaN in draw 19"),
     (lambda: markov.as_sequences([[0, 1]], states=5), "states must be labels, found 5"),
     (lambda: arrays([0, 1], [0, 2], [1, 1], [1]), "distinct, found 1 more than once"),

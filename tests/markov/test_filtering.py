@@ -26,7 +26,7 @@ def over_all_paths(log_likelihoods, matrices, initial):
             chain = [*itertools.accumulate(map(mpmath.mpf, moves), mul)]
             products = [*itertools.accumulate([1, *(likelihoods[t][state] for t, state in enumerate(path))], mul)]
             for t, state in enumerate(path):
-                # A path up to t, without and with the output of t; each is met once for all its continuations.
+                # A path up to t, without and with the output of t; each is met once for all continuations.
                 if not any(path[t + 1 :]):
                     weights[:2, t, state] += [chain[t] * products[t], chain[t] * products[t + 1]]
                 weights[2, t, state] += chain[-1] * products[-1]

@@ -75,7 +75,7 @@ def test_one_step_is_the_identity_and_k_steps_are_not_and_their_powers_stay_spar
 
 
 def test_leakage_seen_every_second_step_bounds_that_of_all_paths():
-    """Pr(r^1..r^4 | l^3, l^4) by enumeration, releases by randomized response, against the recursion on blocks."""
+    """Pr(r^1..r^4 | l^3, l^4) by enumeration, releases by randomized response, against blocks."""
     rng = np.random.default_rng(3)
     epsilon, forward = 0.4, np.zeros((4, 4))  # pairs (a, b) as 2a + b
     rule = rng.dirichlet(np.ones(2), size=4)

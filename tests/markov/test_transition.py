@@ -1,4 +1,4 @@
-"""Transition matrices, dense and sparse alike: Bayes' rule, products, paths, smoothing as Eq. (28) of TKDE 2019."""
+"""Transition matrices, dense and sparse alike: Bayes' rule, products, paths, smoothing by Eq. (28) of [1]."""
 
 import copy
 import itertools
@@ -32,10 +32,12 @@ def test_nothing_in_it_can_be_changed(made):
     rows[0] = 0
     assert dense.probabilities[0].tolist() == FIG_2_FORWARD[0]
     assert sparse.excess.nnz
-    filtered, sequences = forward_backward(np.zeros((2, 3)), FIG_2_FORWARD, [1, 0, 0]), as_sequences([["x", "y"]])
+    filtered = forward_backward(np.zeros((2, 3)), FIG_2_FORWARD, [1, 0, 0])
+    sequences = as_sequences([["x", "y"]])
     dense, sparse, filtered, sequences = map(made, (dense, sparse, filtered, sequences))
     arrays = [dense.probabilities, sparse.background, filtered.log_priors, sequences.values, sequences.labels]
-    for array in [*arrays, *(part for P in (sparse.probabilities, sparse.excess) for part in (P.data, P.indices))]:
+    parts = (part for P in (sparse.probabilities, sparse.excess) for part in (P.data, P.indices))
+    for array in [*arrays, *parts]:
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0
     first = sparse.row(0)

@@ -17,7 +17,7 @@ TABLE = np.array([[8.0, 2.0], [1.0, 9.0]])
 LISTS = st.lists(st.lists(st.integers(0, 3), max_size=6), min_size=1, max_size=5).filter(any)
 
 
-def test_rows_follow_independent_beta_distributions_about_the_smoothed_estimate_for_tiny_priors_and_none_too():
+def test_rows_follow_independent_beta_distributions_about_the_smoothed_estimate_for_any_prior():
     draws = posterior_draws(TABLE, smoothing=0.5, draws=4000, rng=np.random.default_rng(0))
     stays = np.array([P.probabilities[0, 0] for P in draws])
     assert kstest(stays, beta(8.5, 2.5).cdf).pvalue > 0.01

@@ -1,4 +1,4 @@
-"""The noise has the scale that the budgets ask for, OpenDP's privacy map stays within them, and bad input is named."""
+"""The noise has the scale that the budgets ask for, and OpenDP's privacy map stays within them."""
 
 from functools import partial
 
@@ -101,7 +101,8 @@ MULTIPLIERS = [0.3, 2.0, 1e4]
 def test_gaussian_noise_is_normal_and_of_whole_counts_rounded(kind, count):
     """Also near the ends of 64 bits, which draws of these scales do not reach."""
     counts = np.full((3, 12_000), count, dtype=kind)
-    noisy = tpl.release_counts(counts, sensitivity=2**0.5, mechanism="opendp-gaussian", noise_multipliers=MULTIPLIERS)
+    options = {"mechanism": "opendp-gaussian", "noise_multipliers": MULTIPLIERS}
+    noisy = tpl.release_counts(counts, sensitivity=2**0.5, **options)
     for row, scale in zip(noisy - counts.astype(noisy.dtype), 2**0.5 * np.array(MULTIPLIERS), strict=True):
         spread = scale if kind is float else np.hypot(scale, 12**-0.5)
         if kind is float:
@@ -141,7 +142,7 @@ def test_rounded_gaussian_noise_keeps_the_privacy_of_the_continuous_one_and_disc
 @pytest.mark.parametrize("kind", [int, float])
 @pytest.mark.parametrize("sensitivity", [1, 2, 3])
 def test_opendp_privacy_map_is_within_each_budget(kind, sensitivity, monkeypatch):
-    """The map is asked again here: the scale sensitivity/epsilon, rounded, may give slightly more than epsilon."""
+    """The map is asked again here: the scale sensitivity/epsilon, rounded, may give slightly more."""
     made = []
 
     def recorded(make, *given):
@@ -170,7 +171,8 @@ def test_whole_counts_stay_at_the_ends_of_64_bits():
 
 
 @pytest.mark.parametrize(
-    "counts", [sparse.csr_array([[2**60 + 1, 7]]), np.array([2**60 + 1, 7], object), [2**60 + 1, 7], [np.uint64(7)]]
+    "counts",
+    [sparse.csr_array([[2**60 + 1, 7]]), np.array([2**60 + 1, 7], object), [2**60 + 1, 7], [np.uint64(7)]],
 )
 def test_whole_counts_of_any_type_stay_whole(counts):
     noisy = tpl.release_counts(counts, 100.0, 1)  # noise of scale 0.01

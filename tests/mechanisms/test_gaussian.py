@@ -1,4 +1,4 @@
-"""(epsilon, delta) of a normal shift: never less than the exact value in high precision, and next to nothing more."""
+"""(epsilon, delta) of a normal shift: never below the exact value, and next to nothing more."""
 
 import mpmath
 import numpy as np

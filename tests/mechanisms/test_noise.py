@@ -1,4 +1,4 @@
-"""Distributions are tested at p > 1e-4 with fixed seeds: a wrong sampler fails by far, the right one never."""
+"""Distributions are tested at p > 1e-4 with fixed seeds: a wrong sampler fails by far, a right one never."""
 
 from itertools import combinations
 
