@@ -243,11 +243,12 @@ def test_nothing_to_report_on():
 
 
 def test_more_steps_than_are_checked_are_those_of_users_drawn_at_random(monkeypatch):
-    sequences = walks(FADING, 30, 60, np.random.default_rng(1))
-    everything = checks.Steps.of(markov.as_sequences(sequences))
+    walked = [*walks(FADING, 30, 60, np.random.default_rng(1)).values()]
+    sequences = replace(markov.as_sequences(walked), users=np.arange(30) % 15)  # two sequences each
+    everything = checks.Steps.of(sequences)
     monkeypatch.setattr(checks, "MOST_STEPS", 600)
-    drawn = checks.Steps.of(markov.as_sequences(sequences))
-    assert (drawn.user.max() + 1, drawn.user.size) == (10, 590)
-    of_all = {tuple(everything.after[everything.user == user]) for user in range(30)}
-    assert {tuple(drawn.after[drawn.user == user]) for user in range(10)} <= of_all
+    drawn = checks.Steps.of(sequences)
+    assert np.bincount(drawn.user).tolist() == [118] * 5
+    of_all = {tuple(everything.after[everything.user == user]) for user in range(15)}
+    assert {tuple(drawn.after[drawn.user == user]) for user in range(5)} <= of_all
     assert tpl.report(sequences, 1.0, 5, draws=0).size["checked steps"] == 590

@@ -25,7 +25,8 @@ FALSE_ALARM = 0.05
 #: Fewer steps from a state, on average, are doubtful.
 FEW_STEPS = 10.0
 
-#: If there are more steps, stretches of so many steps are drawn at random, which limits the memory.
+#: More steps are checked on a part of the users, drawn at random, which limits the memory; of one or two users who
+#: have more, on stretches of so many steps, drawn at random.
 MOST_STEPS, STRETCH = 4_000_000, 1000
 
 FINE, DOUBTFUL, REFUSED = "fine", "doubtful", "refused"
@@ -45,7 +46,7 @@ class Check:
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """All steps of all users, or stretches drawn at random, in their order; arrays (m,)."""
+    """All steps of all users, or of users drawn at random, in their order; arrays (m,)."""
 
     before: np.ndarray  # codes of states
     after: np.ndarray
@@ -57,13 +58,18 @@ class Steps:
     @classmethod
     def of(cls, data: Sequences) -> "Steps":
         """The steps of `data`, or about `MOST_STEPS` of them if there are more."""
-        if data.n_transitions > MOST_STEPS:
-            starts, stops, owner = data.stretches(STRETCH)
-            share = MOST_STEPS / data.n_transitions
+        users, names = pd.factorize(data.users, use_na_sentinel=False)
+        if data.n_transitions > MOST_STEPS:  # of few users all steps, for few steps of all users hide their habits
             rng = np.random.default_rng(0)
-            drawn = np.sort(rng.choice(owner.size, max(1, int(share * owner.size)), replace=False))
+            order = rng.permutation(len(names))
+            steps_of = np.bincount(users, np.maximum(data.lengths - 1, 0))[order]
+            enough = max(2, int(np.searchsorted(np.cumsum(steps_of), MOST_STEPS)))
+            share = min(1.0, MOST_STEPS / steps_of[:enough].sum())
+            starts, stops, owner = data.stretches(STRETCH if share < 1.0 else data.lengths.max())
+            drawn = np.flatnonzero(np.isin(users[owner], order[:enough]))
+            drawn = np.sort(rng.choice(drawn, max(1, int(share * drawn.size)), replace=False))
             data = data.gather(starts[drawn], stops[drawn], owner[drawn])
-        users = pd.factorize(data.users, use_na_sentinel=False)[0]
+            users = pd.factorize(data.users, use_na_sentinel=False)[0]
         data, users = data.select(np.argsort(users, kind="stable")), np.sort(users)
         inside = np.ones(data.values.size, dtype=bool)
         starts = data.offsets[:-1][data.lengths > 0]
