@@ -55,6 +55,11 @@ def geolife(path):
     (path / "000" / "Trajectory" / "1.plt").write_text("Geolife trajectory\n")
 
 
+def a_folder_of_spmf(path):
+    path.mkdir()
+    (path / "1.txt").write_text("1 -1 -2\n")
+
+
 def workbook(path, frame):
     """An Excel workbook of one sheet, written as text."""
     main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
@@ -170,6 +175,13 @@ FILES = {
         [(0, ["home page", "news", "home page"]), (1, ["news"])],
     ),
     "SPMF, sets": (text("1 -1 2 -1 -2\n1 2 -1 -2\n"), {}, "line 2: .* found '1 2 -1 -2'; split sets"),
+    "SPMF, Latin-1": (
+        text("@ITEM=1=café\n1 -1 -2\n", "latin-1"),
+        {},
+        "data: an SPMF file must be text in UTF-8 .*; conv",
+    ),
+    "SPMF, digits": (text(f"1 -1 -2\n{10**20} -1 -2\n"), {}, "line 2: .* found '1000"),
+    "SPMF, folder": (a_folder_of_spmf, {}, "1.txt: there must be one column of state, found '1 -1 -2'"),
     "SPMF, cut": (text("1 -1 -2\n1 -1"), {}, "line 2: .* found '1 -1'; .* the file is whole"),
     "two columns": (
         text(DAYS),

@@ -133,7 +133,7 @@ def unlike_columns(error: Exception, path: str | Path) -> DataFormatError:
 def _blocks_of_file(path: Path, wanted: Mapping[str, Hashable]) -> Iterator[pa.Table]:
     """The columns of a file, renamed to the keys of `wanted`, block by block."""
     kind = format_of(path)
-    if kind is None:
+    if kind in (None, "spmf"):  # SPMF files are read alone, not in a folder
         yield from (rows.table for rows in table_blocks(path, wanted, optional=OPTIONAL))
         return
     try:
@@ -170,11 +170,15 @@ def read_spmf(path: Path) -> Sequences:
     """Read SPMF, a sequence per line: -1 after each item and -2 at the end; "@ITEM=7=bread" names an item."""
     names = dict[str, str]()
     items, offsets = list[str](), [0]
-    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise DataFormatError(f"an SPMF file must be text in UTF-8 ({error}); convert it", path) from None
+    for number, line in enumerate(lines, 1):
         if line.startswith("@ITEM="):
             item, _, names[item] = line.removeprefix("@ITEM=").partition("=")
         elif line.strip() and not line.startswith("@"):
-            if not re.fullmatch(r"\s*([0-9]+\s+-1\s+)+-2\s*", line):
+            if not re.fullmatch(r"\s*([0-9]{1,18}\s+-1\s+)+-2\s*", line):
                 raise DataFormatError(
                     "each item of an SPMF file must be followed by -1 and each sequence by -2, found "
                     f"{line[:40]!r}; split sets of several items, and check that the file is whole",

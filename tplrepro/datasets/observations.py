@@ -351,7 +351,16 @@ def _binned(
     if binning == "width":
         edges = np.unique(low + (high - low) * shares)
     else:
-        edges = np.unique(np.quantile(np.repeat(numbers, states.counts), shares))
+        edges = np.unique(_quantiles(numbers, states.counts, shares))
     index = np.clip(np.searchsorted(edges, numbers, "right") - 1, 0, max(len(edges) - 2, 0))
     names = np.array([f"{a:g} to {b:g}" for a, b in pairwise(edges)] or [f"{low:g}"])
     return np.append(index, -1), names
+
+
+def _quantiles(numbers: np.ndarray, counts: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """`np.quantile` of numbers that are repeated so often, in the memory of the distinct ones."""
+    order = np.argsort(numbers)
+    upto = np.cumsum(counts[order])
+    index = shares * (upto[-1] - 1)
+    below, above = (numbers[order][np.searchsorted(upto, edge(index), "right")] for edge in (np.floor, np.ceil))
+    return np.array([np.quantile(ends, share) for *ends, share in zip(below, above, index % 1.0, strict=True)])
