@@ -31,6 +31,7 @@ def test_each_user_has_her_own_matrix_shrunk_towards_the_pooled_one_if_asked_to(
     # The last, without a step, has the pooled matrix.
     users = {user: [own] for user, own in walks(12).items()} | {"two": [[1, 1, 0], [0, 0]], "new": [[3]]}
     result = tpl.population_leakage(users, EPSILONS, smoothing=smoothing, prior_weight=weight)
+    prior_free = tpl.population_leakage(users, EPSILONS, smoothing=smoothing, prior_weight=weight, prior_free=True)
     everybody = [sequence for own in users.values() for sequence in own]
     for row, (user, own) in enumerate(users.items()):
         matrices = {}
@@ -43,6 +44,8 @@ def test_each_user_has_her_own_matrix_shrunk_towards_the_pooled_one_if_asked_to(
         assert result.transitions[row] == sum(map(len, own)) - len(own)
         assert result.tpl[row] == pytest.approx(expected.tpl, rel=1e-12)
         assert result.bpl[row] == pytest.approx(expected.bpl, rel=1e-12)
+        losses = [tpl.PriorFreeLoss(matrices[direction]) for direction in ("backward", "forward")]
+        assert prior_free.tpl[row] == pytest.approx(tpl.temporal_privacy_leakage(EPSILONS, *losses).tpl, rel=1e-12)
 
 
 @pytest.mark.parametrize(("smoothing", "weight"), [(1.0, 1.0), (0.0, 0.5), (1e-9, None)])
@@ -83,9 +86,11 @@ def test_labels_sequences_and_sparse_matrices_agree(monkeypatch):
     offsets = np.cumsum([0, *map(len, users.values())])
     ragged = Sequences(np.concatenate(list(users.values())), offsets, np.arange(5), np.array(list(users)))
     assert tpl.population_leakage(ragged, EPSILONS).tpl == pytest.approx(expected, rel=1e-13)
+    prior_free = tpl.population_leakage(users, EPSILONS, prior_free=True).tpl
     for module in (tplrepro.markov.transition, population):
         monkeypatch.setattr(module, "SPARSE_FROM", 4)
     assert tpl.population_leakage(users, EPSILONS).tpl == pytest.approx(expected, rel=1e-12)
+    assert tpl.population_leakage(users, EPSILONS, prior_free=True).tpl == pytest.approx(prior_free, rel=1e-12)
 
 
 @pytest.mark.parametrize("options", [{"n_jobs": 2}, {"n_jobs": 1, "batch_size": 3}])

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 
 from tplrepro.files import write_whole
 from tplrepro.leakage.loss_function import PrivacyLossFunction
+from tplrepro.leakage.prior_free import PriorFreeLoss
 from tplrepro.leakage.temporal import accumulate_steps, temporal_privacy_leakage
 from tplrepro.markov.sequences import BLOCK, Sequences, as_sequences, count_transitions
 from tplrepro.markov.shrinkage import pooled_matrix, sparse_user_matrix, user_matrices
@@ -88,6 +89,7 @@ def population_leakage(
     n_states: int | None = None,
     smoothing: float = 1.0,
     prior_weight: float | None = 1.0,
+    prior_free: bool = False,
     n_jobs: int | None = None,
     batch_size: int = BATCH,
     folder: str | PathLike | None = None,
@@ -102,6 +104,7 @@ def population_leakage(
     n_states : as in `as_sequences`
     smoothing : float >= 0, added to every count of the pooled matrix (without pooling: of each user's)
     prior_weight : the weight > 0 of a pooled row in pseudo-transitions; None: no pooling
+    prior_free : against any prior and any evidence about other times, by `PriorFreeLoss`
     n_jobs, batch_size : the number of joblib workers, and of users in each task
     folder : where to keep and find finished batches, Parquet files with the columns user, time, bpl and fpl
     progress : show a progress bar
@@ -138,7 +141,8 @@ def population_leakage(
         pooled = {side: pooled_matrix(counts.T if side == "backward" else counts, smoothing) for side in SIDES}
     if folder is not None:
         Path(folder).mkdir(parents=True, exist_ok=True)
-    options = data.n_states, budgets, pooled, smoothing, prior_weight
+    loss = PriorFreeLoss if prior_free else PrivacyLossFunction
+    options = data.n_states, budgets, pooled, smoothing, prior_weight, loss
     bpl, fpl = (np.empty((len(users), budgets.size)) for _ in SIDES)
     starts = range(0, len(users), batch_size)
     tasks = (delayed(_leakages_of_batch)(_batch(data, first, k, k + batch_size), folder, options) for k in starts)
@@ -269,6 +273,7 @@ def _leakages_of_users(
     pooled: dict,
     smoothing: float,
     weight: float | None,
+    loss: type[PrivacyLossFunction],
 ) -> np.ndarray:
     """BPL and FPL of each user of a batch, (2, B, T)."""
     users, first, offsets, values = batch
@@ -278,7 +283,7 @@ def _leakages_of_users(
         for u, user in enumerate(users):
             of_user = sequences.select(np.arange(first[u], first[u + 1]))
             both = (_about(user, sparse_user_matrix, of_user, side, pooled[side], smoothing, weight) for side in SIDES)
-            result = temporal_privacy_leakage(budgets, *both)
+            result = temporal_privacy_leakage(budgets, *map(loss, both))
             leakages[:, u] = result.bpl, result.fpl
         return leakages
     for members, matrices in user_matrices(first, sequences, pooled, smoothing, weight):
@@ -290,20 +295,20 @@ def _leakages_of_users(
                     "without a step from it; give smoothing > 0 or a prior_weight"
                 )
             if side == "backward":
-                leakages[0, members] = _leakages_along(rows, budgets)
+                leakages[0, members] = _leakages_along(rows, budgets, loss)
             else:
-                leakages[1, members] = _leakages_along(rows, budgets[::-1])[:, ::-1]
+                leakages[1, members] = _leakages_along(rows, budgets[::-1], loss)[:, ::-1]
     return leakages
 
 
-def _leakages_along(matrices: np.ndarray, budgets: np.ndarray) -> np.ndarray:
+def _leakages_along(matrices: np.ndarray, budgets: np.ndarray, loss: type[PrivacyLossFunction]) -> np.ndarray:
     """Leakages (M, T) of the recursion along budgets (T,) with the loss of each of M matrices (M, n, n)."""
     from tplrepro.leakage.envelope import SMALL, leakages_of_small  # Numba loads on first use
 
     leakages = np.full((len(matrices), budgets.size), np.nan)
-    if matrices.shape[1] <= SMALL:
+    if matrices.shape[1] <= SMALL and loss is PrivacyLossFunction:
         leakages = leakages_of_small(matrices, budgets)  # NaN where numbers are out of its range
     for k in np.flatnonzero(np.isnan(leakages[:, 0])):
-        steps = [PrivacyLossFunction(TransitionMatrix(matrices[k]))] * (budgets.size - 1)
+        steps = [loss(TransitionMatrix(matrices[k]))] * (budgets.size - 1)
         leakages[k] = accumulate_steps(steps, budgets)
     return leakages
