@@ -48,10 +48,6 @@ def test_laplace_noise_may_protect_what_theorem_5_2_calls_exposed():
     assert dphmm.exposed_states(G, f, dphmm.cross_polytope(2, dphmm.l1_sensitivity(G, f))).size == 0
 
 
-def test_a_flat_hull_tells_some_states_apart():
-    assert dphmm.constrained_dp_factor(categorical().constrain([1, 2, 4]), F) == np.inf
-
-
 @given(st.integers(0, 100_000), st.integers(1, 5), st.booleans(), st.sampled_from(protection.METHODS))
 @settings(max_examples=30)
 def test_the_result_is_protectable_and_contains_the_policy(seed, d, whole, method):

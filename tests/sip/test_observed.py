@@ -34,6 +34,8 @@ def test_where_all_batches_occur_they_are_those_of_the_full_alphabet():
     numbers = np.arange(9)
     assert batches.distance(between)(numbers[:, None], numbers) == pytest.approx(sip.batch_distance(3, 2, between))
     assert batches[0].tolist() == (everything[0:-1:2] * 3 + everything[1::2]).tolist()
+    without_the_middle = sip.observed_batches([[0, 2, 2, 0]], 2, n_symbols=3)
+    assert without_the_middle.distance(between)(0, 1) == between[0, 2] + between[2, 0]
     belief = rng.dirichlet(np.ones(9))
     one = sip.OptimalResponse(1.0, batches.distance(between)).response(belief)
     other = sip.BatchResponse(1.0, 2, 3, between).response(belief)
