@@ -160,14 +160,21 @@ def test_matrices_come_from_many_sources_and_are_edited_as_text():
     assert page.analysis.inputs.forward.matrix.probabilities.tolist() == [[0.75, 0.25], [0.5, 0.5]]
 
 
-def test_a_synthetic_data_set_is_called_synthetic(page, monkeypatch, tmp_path):
+def test_a_synthetic_data_set_is_called_synthetic(page, monkeypatch, tmp_path, figures_folder):
     monkeypatch.delenv("TPLREPRO_DATA", raising=False)
     monkeypatch.setenv("TPLREPRO_CACHE", str(tmp_path))
     monkeypatch.setattr(sources, "dataset", sources.keep(from_dataset))  # nothing read before
     page.forward.dataset.value, page.forward.kind.value = "Gaze", DATASET
     assert "Synthetic data" in page.title.value
     assert "(synthetic data): 12 states" in page.forward.about.value
-    page.forward.kind.value = GENERATED
+    page.browser.download, draw = Mock(), Mock(side_effect=module.draw)
+    monkeypatch.setattr(module, "draw", draw)
+    for kind, title, named in ((DATASET, "Synthetic data", True), (GENERATED, "", False)):
+        page.forward.kind.value = kind
+        page.save[".svg"].click()
+        page.save[".ipynb"].click()
+        assert draw.call_args.args[1] == title
+        assert (module.NOT_REAL in page.browser.download.call_args.args[2].decode()) == named
     assert page.title.value == ""
 
 
