@@ -33,8 +33,8 @@ def test_example_5_3():
 
 
 def test_theorem_7_1_several_queries():
-    # Two answers about one state: losses between connected states stay within the sum of the budgets, and those
-    # between any two possible states within the sum of the constrained ones.
+    # Two answers about one state: losses between connected states stay within the sum of the budgets, and
+    # those between any two possible states within the sum of the constrained ones.
     other = F[:, ::-1] ** 2
     policies = [dphmm.protect(categorical(), f).policy for f in (F, other)]
     first, second = map(dphmm.KNormMechanism, policies, (F, other), (0.5, 0.2))
@@ -49,7 +49,8 @@ def test_theorem_7_1_several_queries():
 
 def test_theorem_7_2_on_all_possible_sequences():
     steps = list(running_example([1, 4, 2], epsilon=0.6))
-    # The log-density of the whole release under each possible sequence; sums, since noise is drawn afresh each time.
+    # The log-density of the whole release under each possible sequence; sums, since noise is drawn afresh
+    # each time.
     totals = []
     for path in np.ndindex(6, 6, 6):
         if START[path[0]] * TRANSITIONS[path[0], path[1]] * TRANSITIONS[path[1], path[2]] > 0:
@@ -59,8 +60,8 @@ def test_theorem_7_2_on_all_possible_sequences():
 
 
 def test_theorem_7_1_needs_one_state_that_hides_an_exposed_one_in_every_query():
-    # s_5 is near s_2 in the first query and near s_4 in the second. Made for each query by itself, the graphs leave no
-    # state that is within the sum of the budgets of s_5.
+    # s_5 is near s_2 in the first query and near s_4 in the second. Made for each query by itself, the graphs
+    # leave no state that is within the sum of the budgets of s_5.
     first, second = np.array([[0.0], [0.1], [9], [9.1], [1]]), np.array([[9.0], [9.1], [0], [0.1], [1]])
     G = dphmm.PolicyGraph.from_edges(5, [(0, 1), (2, 3)])
 
@@ -83,8 +84,8 @@ def _against_adversary(possible, adversary_states):
 
 
 def test_case_1_of_section_11_6_needs_a_condition():
-    # C = {s_2..s_6} needs no more edges. The adversary rules out all but s_3 and s_5, whose answers differ by (1, 2),
-    # outside K: section 11.6 says that DPHMM still holds, but by Definition 4.4 it does not.
+    # C = {s_2..s_6} needs no more edges. The adversary rules out all but s_3 and s_5, whose answers differ by
+    # (1, 2), outside K: section 11.6 says that DPHMM still holds, but by Definition 4.4 it does not.
     C = range(1, 6)
     assert dphmm.sensitivity_hull(categorical().constrain(C), F).norm([1, 2]) > 1
     assert _against_adversary(C, [2, 4])[:2] == ([2, 4], [])
@@ -93,7 +94,8 @@ def test_case_1_of_section_11_6_needs_a_condition():
 
 
 def test_case_2_of_section_11_6_exposes_states_that_the_mechanism_held_impossible():
-    # Only s_2 and s_3 were held possible: noise along their line. The adversary also considers s_4, s_5 and s_6.
+    # Only s_2 and s_3 were held possible: noise along their line. The adversary also considers s_4, s_5 and
+    # s_6.
     _, broken, factor = _against_adversary([1, 2], [1, 2, 3, 4, 5])
     assert broken == [[3, 4], [3, 5], [4, 5]]
     assert factor == np.inf
@@ -118,8 +120,8 @@ def test_example_11_2_the_attack_on_local_differential_privacy():
 
 
 def test_laplace_noise_fitted_to_the_true_neighbourhood_is_attacked_by_its_scale():
-    # s_1 - s_2 - s_3 on a line: s_1's neighbourhood has sensitivity 1, s_2's has 4. Far out the wider noise is likelier
-    # beyond every bound, so epsilon-LocalDP bounds no loss between connected states.
+    # s_1 - s_2 - s_3 on a line: s_1's neighbourhood has sensitivity 1, s_2's has 4. Far out the wider noise
+    # is likelier beyond every bound, so epsilon-LocalDP bounds no loss between connected states.
     f, G = [0.0, 1.0, 4.0], dphmm.PolicyGraph.from_edges(3, [(0, 1), (1, 2)])
     local = LocalMechanism(G, f, 1.0, mechanism="laplace")
     for state, scale in ((0, 1), (1, 4), (2, 3)):

@@ -64,8 +64,9 @@ class SensitivityHull(FrozenArrays):
                 f"found shape {points.shape} and size {largest:g}; give one a row, in another unit"
             )
         self.ambient_dimension = points.shape[1]
-        # A coordinate that changes by less than the rounding of another one is a dimension nevertheless, since answers
-        # must not be released as they are: each coordinate is then measured by its own largest difference.
+        # A coordinate that changes by less than the rounding of another one is a dimension nevertheless,
+        # since answers must not be released as they are: each coordinate is then measured by its own largest
+        # difference.
         widths = np.abs(points).max(axis=0, initial=0.0)
         tolerance = FLAT * max(largest, magnitude)
         uneven = ((widths > 0.0) & (widths <= tolerance)).any()
@@ -84,7 +85,8 @@ class SensitivityHull(FrozenArrays):
         self.cone_volumes = np.abs(np.linalg.det(self.facet_vertices @ self._basis)) / factorial(self.dimension)
         self.volume = float(self.cone_volumes.sum())
         self._facet_normals = normals
-        # The rounding of a . v is that of its summands, which cancel where K is thin; 256: also that of noise.
+        # The rounding of a . v is that of its summands, which cancel where K is thin; 256: also that of
+        # noise.
         summands = np.abs(normals) @ np.abs(self.vertices).max(axis=0)
         self.slack = max(SLACK, 256 * np.finfo(float).eps * float(summands.max()))
         self.halfspaces = _one_of_each_pair(normals) / (1 + self.slack)
