@@ -113,12 +113,14 @@ def test_long_calculations_wait_and_are_not_lost():
     assert analyse(inputs(epsilon=0.3), full, complete=False).schemes[3] is full.schemes[3]
 
 
-def test_generated_matrices():
+def test_generated_matrices_and_the_most_states_of_any():
     random = tpl.TransitionMatrix.random(5, rng=np.random.default_rng(7))
     for kind, matrix in zip(KINDS, (tpl.strongest(5), random), strict=True):
         assert np.array_equal(generate(kind, 5, 0.1, 7), tpl.smoothed(matrix, 0.1))
-    with pytest.raises(ValueError, match="number of states must be at most 300 here, found 301"):
-        generate(KINDS[0], 301, 0.1, 0)
+    walk = "\n".join(["state", *(f"s{k}" for k in range(301))]).encode()
+    for make in (lambda: generate(KINDS[0], 301, 0.1, 0), lambda: from_file(walk, "walk.csv")):
+        with pytest.raises(ValueError, match="number of states must be at most 300 here, found 301"):
+            make()
 
 
 def test_states_that_are_never_left_need_smoothing_or_are_left_out():
