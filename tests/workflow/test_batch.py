@@ -13,6 +13,7 @@ import pytest
 
 from tests.page.serving import wait_until
 from workflow import batch, run_notebook
+from workflow.configuration import Profile
 from workflow.fingerprint import is_current, read_status
 
 SAVE = "from experiments import figures\n"
@@ -157,6 +158,27 @@ def test_a_notebook_that_hangs_fails_after_the_hours_of_its_profile(repository, 
     assert status["status"] == "failed"
     assert status["error"].startswith("TimeLimitError: ran for 0.05 h, the limit in config/quick.yaml; find what")
     assert not set(psutil.Process().children()) - set(before)
+
+
+@pytest.mark.parametrize(
+    ("failures", "error"),
+    [
+        (["Kernel died"], None),
+        (["Kernel died", "Kernel died"], "RuntimeError: Kernel died"),
+        (["no disk"], "RuntimeError: no disk"),
+    ],
+)
+def test_a_kernel_that_dies_at_its_start_is_started_once_more(tmp_path, monkeypatch, failures, error):
+    left = list(map(RuntimeError, failures))
+
+    def execute_notebook(*given, **options):
+        if left:
+            raise left.pop(0)
+
+    monkeypatch.setattr("papermill.execute_notebook", execute_notebook)
+    profile = Profile("quick", {})
+    assert run_notebook.execute(tmp_path / "a.ipynb", tmp_path / "b.ipynb", {}, profile) == error
+    assert left == []
 
 
 @pytest.mark.notebook

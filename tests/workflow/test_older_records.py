@@ -16,12 +16,13 @@ def published(repository):
     repository.notebook("a/one", "import tplrepro.module", "answer = 1  # the answer")
     repository.configure("a/one:", "notebooks:\n  a/one: {value: 0.75}\n")
     repository.write("tplrepro/module.py", '"""What it is."""\nanswer = 42\n')
+    repository.write("experiments/claims.py", "answer = 0\n")
     git = ("git", "-C", str(repository.root), "-c", "user.name=a", "-c", "user.email=a@example.org")
     for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "first"]):
         subprocess.run([*git, *words], check=True)
     commit = {"id": subprocess.check_output([*git, "rev-parse", "HEAD"], text=True).strip()}
     parameters = {"value": 0.75, "seed": 1}
-    record = {"commit": commit, "modules": ["tplrepro.module"], "parameters": parameters}
+    record = {"commit": commit, "modules": ["tplrepro.module", "experiments.claims"], "parameters": parameters}
     repository.write(RECORD, json.dumps(record))
     return repository
 
