@@ -18,7 +18,8 @@ from tplrepro.datasets.reading import DataFormatError
 from tplrepro.datasets.table import find_columns, line_of, read_header, table_blocks
 from tplrepro.markov.sequences import Sequences
 
-#: Format -> pattern of the first bytes of a file; any other file is text. The first three are names of pyarrow.dataset.
+#: Format -> pattern of the first bytes of a file; any other file is text. The first three are names of
+#: pyarrow.dataset.
 FORMATS = {
     "parquet": rb"PAR1",
     "ipc": rb"ARROW1",

@@ -206,7 +206,7 @@ def _checked(
 
 
 def _gathered(blocks: Iterable[pd.DataFrame], users: Codes, states: Codes) -> tuple[RowsByUser, np.ndarray]:
-    """Codes, positions and times of all rows, and the southern, northern, western and eastern edge of the positions."""
+    """Codes, positions and times of all rows, and the south, north, west and east edge of positions."""
     rows, edges = RowsByUser(), np.array([np.inf, -np.inf, np.inf, -np.inf])
     for block in blocks:
         columns = {name: block[name].to_numpy() for name in block if name not in ("user", "state", *POSITION)}
@@ -227,7 +227,7 @@ def _first_row(rows: RowsByUser, code: int) -> int:
 
 
 class _Cutter:
-    """Cuts the rows of whole users into sequences; counts rows that repeat others, and states that are held."""
+    """Cuts the rows of whole users into sequences; counts rows that repeat others and states that are held."""
 
     def __init__(self, step: Duration, max_gap: Duration, same_time: str | None, place: Place):
         self.step, self.max_gap, self.same_time, self.place = step, max_gap, same_time, place
@@ -333,7 +333,7 @@ def _sequences_of_rows(blocks: Iterable[pd.DataFrame], users: Codes, states: Cod
 def _binned(
     states: Codes, bins: int | None, binning: str, place_of: Callable[[int], str]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The cell of each code of a state, the last for code -1, and labels; bins of measured numbers, else an error."""
+    """The cell of each code of a state, the last for code -1, and labels; measured numbers need bins."""
     labels = states.labels
     numbers = labels if labels.dtype.kind in "iuf" else parse_numbers(pd.Series(labels).astype(str))
     if bins is None:

@@ -136,10 +136,10 @@ def in_time(
 
 
 def file_blocks(path: str | Path, line: Callable[[], int], block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
-    """The content of a file in blocks of at most `block_bytes`, unpacked as in `COMPRESSED`; UTF-16 becomes UTF-8.
+    """The content of a file in blocks of at most `block_bytes`, unpacked as in `COMPRESSED`.
 
-    If the compressed stream is damaged or ends early, the error names the `line` read so far. It is an error, too,
-    if it unpacks to more than 100 times its size and 64 MiB.
+    UTF-16 becomes UTF-8. If the compressed stream is damaged or ends early, the error names the `line` read so
+    far. It is an error, too, if it unpacks to more than 100 times its size and 64 MiB.
     """
     with open(path, "rb") as raw:
         head = raw.read(6)
@@ -394,7 +394,7 @@ def finish(frame: pd.DataFrame, path: str | Path, defects: Defects, **more: Any)
 
 
 class Positions:
-    """Drops the known defects of geographic positions, and counts positions outside the `box`, which may be None."""
+    """Drops the known defects of geographic positions; counts positions outside the `box`, which may be None."""
 
     def __init__(self, box: Any, defects: Defects, earliest: str = "1970-01-01"):
         self.box = None if box is None else as_box(box)

@@ -25,8 +25,8 @@ FALSE_ALARM = 0.05
 #: Fewer steps from a state, on average, are doubtful.
 FEW_STEPS = 10.0
 
-#: More steps are checked on a part of the users, drawn at random, which limits the memory; of one or two users who
-#: have more, on stretches of so many steps, drawn at random.
+#: More steps are checked on a part of the users, drawn at random, which limits the memory; of one or two users
+#: who have more, on stretches of so many steps, drawn at random.
 MOST_STEPS, STRETCH = 4_000_000, 1000
 
 FINE, DOUBTFUL, REFUSED = "fine", "doubtful", "refused"
@@ -59,7 +59,7 @@ class Steps:
     def of(cls, data: Sequences) -> "Steps":
         """The steps of `data`, or about `MOST_STEPS` of them if there are more."""
         users, names = pd.factorize(data.users, use_na_sentinel=False)
-        if data.n_transitions > MOST_STEPS:  # of few users all steps, for few steps of all users hide their habits
+        if data.n_transitions > MOST_STEPS:  # all steps of few users; few steps of all would hide their habits
             rng = np.random.default_rng(0)
             order = rng.permutation(len(names))
             steps_of = np.bincount(users, np.maximum(data.lengths - 1, 0))[order]
