@@ -92,6 +92,7 @@ def test_the_switch_shows_a_panel_its_meaning_and_what_is_saved_has_its_delta(fi
     assert name == "budgets-alpha-1-T-10-delta-1e-05.csv"
     table = np.genfromtxt(io.BytesIO(content), delimiter=",", names=True)
     assert (table["delta"] == 1e-5).all()
+    assert table["gaussian_scale"] == pytest.approx(table["gaussian_multiplier"] * np.sqrt(2.0), rel=1e-12)
     for noise in page.analysis.noises:
         assert np.array_equal(table[column_of(noise.name, "tpl")], noise.tpl)
     page.privacy.value = PURE_EPSILON

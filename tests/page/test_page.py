@@ -301,6 +301,7 @@ def test_a_mark_says_at_which_level_it_holds_and_the_other_level_stands_beside_i
     page.privacy.value = module.WITH_DELTA
     found = re.findall(r"class='tplr-(good|bad)'><abbr title='[^']+'>(event|user) level</abbr>", page.summary.value)
     assert found[:2] == list(zip(marks, ("event", "user"), strict=True))
+    assert ("not shown to be within" in page.summary.value) == ("bad" in marks)  # of a bound above α
     assert [level for _, level in found] == ["event", "user"] * 3  # of pure epsilon, Laplace and Gaussian noise
     assert len(re.findall("tplr-good|tplr-bad", page.summary.value)) == len(found)
 
