@@ -1,7 +1,9 @@
 """Grids: a geographic box divided into square cells of a given size in kilometres.
 
 Cells are the states of a chain. The locations of [5], Section 8, are cells of 0.34 km by 0.34 km within the
-3rd ring of Beijing and of 0.89 km by 0.89 km in Los Angeles. The paper gives no boxes; `BEIJING_3RD_RING` and `LOS_ANGELES` are ours.
+3rd ring of Beijing and of 0.89 km by 0.89 km in Los Angeles. The paper gives no boxes; `BEIJING_3RD_RING`
+and `LOS_ANGELES` are ours.
+
 Coordinates are projected by PROJ to a transverse Mercator plane centred on the box, with a scale error of at
 most 2e-4 in boxes up to 200 km wide; boxes that would distort lengths by more than 1 % are errors.
 """
