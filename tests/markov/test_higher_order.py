@@ -99,3 +99,13 @@ def test_leakage_seen_every_second_step_bounds_that_of_all_paths():
     assert worst > 0.8 * bound
     # Naively spending one epsilon a step on the pair would promise too little.
     assert worst > tpl.temporal_privacy_leakage([epsilon] * 2, backward=blocks).bpl[-1]
+
+
+def test_chains_that_would_fill_the_memory_are_refused():
+    others, zeros = np.arange(1, 12_000), np.zeros(11_999, dtype=int)
+    places = np.r_[zeros, others], np.r_[others, zeros]
+    star = csr_array((np.ones(others.size * 2), places))
+    with pytest.raises(ValueError, match="the power must store at most 134217728 probabilities"):
+        every_kth(tpl.TransitionMatrix(star, normalize=True), 2)
+    with pytest.raises(ValueError, match="the chain must store at most 134217728 probabilities"):
+        estimate_higher_order([[1, 0, 1]], 2, 1.0, tuples=list(zip(*(place.tolist() for place in places), strict=True)))
