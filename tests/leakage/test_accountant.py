@@ -179,6 +179,22 @@ def test_no_pure_leakage_is_finite_at_an_event_without_one_and_none_is_infinite_
     assert (account.leakage.w_event(2), account.leakage.user_level, account.remaining(5.0)) == (np.inf, np.inf, 0.0)
 
 
+def test_one_more_release_leaves_what_is_known_from_before_as_it_is(monkeypatch):
+    composed, compose = [], tpl.PrivacyProfile.compose
+    monkeypatch.setattr(tpl.PrivacyProfile, "compose", lambda *parts: composed.append(1) or compose(*parts))
+    account = tpl.TemporalAccountant(WEAK, WEAK)
+    for multiplier in np.random.default_rng(7).uniform(3.0, 6.0, 120).tolist():
+        account.compose(dp.GaussianDpEvent(multiplier))
+    first = account.epsilon(1e-6)
+    composed.clear()
+    assert account.epsilon(1e-5).max() < first.max()
+    assert composed == []
+    later = account.compose(dp.GaussianDpEvent(3.0)).epsilon(1e-6)
+    assert 10 < len(composed) < 150  # 1 backward, and some 30 forward and 60 for both
+    np.testing.assert_allclose(later[:70], first[:70], rtol=1e-9)
+    assert later[119] > first[119] * 1.01
+
+
 @pytest.mark.parametrize("sides", [(None, None), (FIG_3, WEAK), (np.eye(2), np.eye(2))])
 @pytest.mark.parametrize(("noise", "delta"), [(None, 1e-5), (dp.GaussianDpEvent, 1e-5), (dp.LaplaceDpEvent, 0)])
 def test_what_remains_at_any_delta(sides, noise, delta):

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tplrepro as tpl
-from tests.leakage.matrices import FORWARD, THREE, matrices
+from tests.leakage.matrices import FORWARD, SWAPPED, THREE, matrices
 from tests.oracles import exhaustive_leakage
 from tplrepro.leakage import exact_finite
+from tplrepro.mechanisms import LaplaceNoise
 
 
 def vertices(n, epsilon, released=None):
@@ -122,6 +123,19 @@ def test_the_worst_outputs_attain_it_and_no_others_exceed_it():
         anything = tpl.measured_leakage(rng.uniform(0, 1, (500, T, n)) * epsilons[:, None], backward, forward)
         for name in ("bpl", "fpl", "tpl"):
             assert (getattr(anything, name) <= getattr(r, name) + 1e-12).all()
+
+
+def test_laplace_noise_stays_below_and_comes_close():
+    """Noise on the counts of a user who moves: never more than the exact leakage, and the worst run reaches it."""
+    rng = np.random.default_rng(17)
+    epsilons, truth = np.array([1.0, 0.5, 1.5]), np.eye(2)[[0, 1, 1]]
+    r = tpl.exact_leakage(epsilons, SWAPPED, SWAPPED)
+    released = truth + rng.laplace(size=(4000, 3, 2)) * (2.0 / epsilons)[:, None]
+    told = tpl.measured_leakage(LaplaceNoise(2.0 / epsilons[:, None]).log_ratio(released), SWAPPED, SWAPPED)
+    for name in ("bpl", "fpl", "tpl"):
+        assert (getattr(told, name) <= getattr(r, name) + 1e-12).all()
+        np.testing.assert_allclose(getattr(told, name).max(axis=0), getattr(r, name), rtol=1e-9)
+    assert (np.median(told.tpl, axis=0) < 0.9 * r.tpl).all()
 
 
 @settings(max_examples=60)

@@ -130,6 +130,28 @@ def test_bounds_for_neighbours_alone_imply_those_of_all_others():
     assert tpl.temporal_privacy_leakage(1.2, walk, walk, horizon=10).tpl.max() == pytest.approx(12.0, abs=1e-3)
 
 
+def two_users(copying):
+    """Two users with two states each; each moves alone, or (with this probability) the second copies the first."""
+    alone = np.array([[0.8, 0.2], [0.2, 0.8]])
+    copied = np.kron(alone, np.ones((2, 2))) * np.eye(2).ravel()
+    chain = tpl.TransitionMatrix((1 - copying) * np.kron(alone, alone) + copying * copied)
+    users = np.array([*product(range(2), repeat=2)])
+    differing = (users[:, None] != users).sum(axis=2)
+    backward = chain.reverse(chain.stationary())
+    return tpl.pairwise_leakage(0.1 * differing, backward, chain, horizon=10), differing
+
+
+def test_users_who_copy_each_other_leak_more_about_one():
+    worst = []
+    for copying in (0.0, 0.5, 0.9):
+        leakage, differing = two_users(copying)
+        worst.append(leakage.tpl[:, differing == 1].max())
+    assert worst == pytest.approx([0.3677, 0.4654, 0.5015], abs=1e-4)
+    alone = np.array([[0.8, 0.2], [0.2, 0.8]])
+    independent = tpl.temporal_privacy_leakage(0.1, alone, alone, horizon=10).tpl.max()
+    assert worst[0] == pytest.approx(independent, rel=1e-9)
+
+
 def test_time_varying_matrices_one_side_and_labels(rng):
     first, second = (random_chain(rng, 3) for _ in range(2))
     metrics = [random_metric(rng, 3) for _ in range(3)]

@@ -156,6 +156,16 @@ def accountant(events, relation="ADD_OR_REMOVE_ONE"):
     return account
 
 
+@pytest.mark.parametrize("P", [None, np.full((3, 3), 1 / 3)])
+def test_without_correlation_each_time_is_alone(P):
+    events = [GAUSSIAN, LAPLACE, None, dp_event.DiscreteLaplaceDpEvent(0.4, 3), GAUSSIAN]
+    r = tpl.temporal_privacy_profile(events, P, P)
+    for t, event in enumerate(events):
+        alone = accountant([event] if event else [])
+        assert r.epsilon(1e-5)[t] == pytest.approx(alone.get_epsilon(1e-5), abs=2e-4)
+        assert r.delta(0.2)[t] == pytest.approx(alone.get_delta(0.2), abs=1e-4)
+
+
 def test_the_identity_composes_all_releases():
     events = [GAUSSIAN] * 3 + [LAPLACE] * 2 + [GAUSSIAN]
     r = tpl.temporal_privacy_profile(events, np.eye(3), np.eye(3))
@@ -351,3 +361,16 @@ def bad_deltas(*deltas):
 def test_bad_events_and_questions_are_named(refused, message):
     with pytest.raises(ValueError, match=message):
         refused()
+
+
+def test_a_schedule_that_repeats_is_told_ahead_and_never_below_the_recursion(steps):
+    events = [dp_event.GaussianDpEvent(multiplier) for multiplier in (1.0, 1.5, 2.0)]
+    loss, kinds = tpl.PrivacyLossFunction(FORWARD), [tpl.PrivacyProfile.of_event(event, 1e-3) for event in events]
+    r = tpl.temporal_privacy_profile(events * 1000, loss, None, grid=1e-3)
+    found, base = deltas_at(r.backward, range(300)), tpl.PrivacyProfile.nothing(1e-3)
+    assert len(steps) < 400
+    for t in range(300):
+        base = base.compose(kinds[t % 3])
+        assert np.all(base.delta(SHORTCUT) <= found[t] * (1 + 1e-14) + 1e-15)
+        np.testing.assert_allclose(found[t], base.delta(SHORTCUT), rtol=3e-9, atol=1e-10)
+        base = base.correlated(loss)

@@ -89,7 +89,7 @@ def test_simulation_agrees_with_the_exact_profile_and_stays_below_the_bound(side
 
 
 @settings(max_examples=30)
-@given(matrices(2), matrices(2), st.lists(st.floats(0.25, 1.5), min_size=1, max_size=4))
+@given(matrices(2), matrices(2), st.lists(st.floats(0.05, 2.0), min_size=1, max_size=5))
 def test_is_never_below_the_actual_mechanism_of_two_states_and_pair_by_pair_exact(backward, forward, shifts):
     shifts = np.array(shifts)
     exact = exact_deltas(shifts, backward, forward)

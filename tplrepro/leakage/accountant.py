@@ -7,15 +7,15 @@ they must not depend on the data. Several threads may read and compose; copies a
 an account in a file, for servers that restart.
 
 A release is a budget, for pure epsilon-DP, or an event of dp_accounting, such as Gaussian noise, by the
-conventions of `tplrepro.leakage.events`. `epsilon` and `delta` account for both; the first reading after a
-release computes the profiles of all time points anew. `bpl`, `fpl` and `tpl` are the pure leakages: exact for
+conventions of `tplrepro.leakage.events`. `epsilon` and `delta` account for both; without pauses, one more
+release costs as much as the profiles that it changes. `bpl`, `fpl` and `tpl` are the pure leakages: exact for
 budgets and events with a bounded loss, inf without a pure bound.
 """
 
 from collections.abc import Callable
 from copy import copy, deepcopy
 from itertools import groupby
-from math import inf, ulp
+from math import ceil, inf, log2, ulp
 from operator import itemgetter
 from os import PathLike
 from threading import Lock
@@ -27,7 +27,7 @@ from tplrepro.lazy import Suggesting
 from tplrepro.leakage.filter import LeakageExceededError, TemporalFilter
 from tplrepro.leakage.ledger import Ledger
 from tplrepro.leakage.partial import Timeline, gaps
-from tplrepro.leakage.profile import PrivacyProfile, Release, check_grid
+from tplrepro.leakage.profile import COARSEST, PrivacyProfile, Release, automatic_grid, check_grid
 from tplrepro.leakage.temporal import Matrix, TemporalLeakage, accumulate, loss_functions, safely_below
 from tplrepro.leakage.temporal_profile import TemporalPrivacyProfile, temporal_privacy_profile
 from tplrepro.search import largest_within
@@ -120,15 +120,20 @@ class TemporalAccountant(Suggesting):
         if type(release) is float and 0.0 < release < inf:  # the full checks cost more than everything else
             epsilon = release
         elif hasattr(release, "to_named_tuple") or isinstance(release, PrivacyProfile):
-            kept = Release(release)
-            kept = self._events.get(kept, kept)
-            epsilon = kept.epsilon  # ValueError if it is unsupported
+            kept = self._kept(release)
+            epsilon = kept.epsilon
             if epsilon == 0.0:
                 return self.skip(count)
-            release = self._events.setdefault(kept, kept).event
+            release = kept.event
         else:
             release = epsilon = one_number(check_epsilon(release), "epsilon", "compose each budget in turn")
         return self._add(release, epsilon, check_horizon(count, "count"))
+
+    def _kept(self, release: Any) -> Release:
+        kept = Release(release)
+        if kept not in self._events:
+            _ = kept.epsilon  # ValueError if it is unsupported
+        return self._events.setdefault(kept, kept)
 
     def _add(self, release: Any, epsilon: float, count: int) -> Self:
         with self._spending:
@@ -259,9 +264,12 @@ class TemporalAccountant(Suggesting):
 
         unit = level if noise is None else 1.0
         least, most = unit * 2.0**-13, unit * 2.0**13
-        size = 0.0
-        if within(least):
-            size = largest_within(within, least, most, tolerance=TOLERANCE, logarithmic=True)
+        size = unit if not delta or (self.epsilon(delta) <= level).all() else 0.0
+        while size >= least and not within(size):  # from sizes like those so far, on the same grid
+            size /= 2.0
+        while unit <= size < most and within(2.0 * size):
+            size *= 2.0
+        size = largest_within(within, size, 2.0 * size, tolerance=TOLERANCE, logarithmic=True) if size >= least else 0.0
         if noise is None:
             return size
         return 1.0 / size if size else inf
@@ -301,8 +309,13 @@ class TemporalAccountant(Suggesting):
         read, profile = self._profiled
         ledger = self._ledger[:]
         if profile is None or read < len(ledger):
-            events = [(release if epsilon else None, count) for release, epsilon, count in ledger]
-            profile = temporal_privacy_profile(events, self._backward, self._forward, grid=self._grid)
+            entries = [(self._kept(release) if epsilon else None, count) for release, epsilon, count in ledger]
+            grid, earlier = self._grid, profile
+            if grid is None:  # halved until it suits the weakest release, so that it seldom changes
+                finest = automatic_grid({release for release, _ in entries if release})
+                grid = COARSEST * 2.0 ** -ceil(log2(COARSEST / finest))
+            profile = temporal_privacy_profile(entries, self._backward, self._forward, grid=grid)
+            profile = profile.following(earlier) if earlier else profile
             self._profiled = len(ledger), profile
         return profile
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from tplrepro.leakage.pairwise import log_ratios
 from tplrepro.leakage.profile import EPS, PrivacyProfile, composed, interpolated
-from tplrepro.leakage.profile_recursion import ROOM, SideProfiles, highest, together
+from tplrepro.leakage.profile_recursion import ROOM, SideProfiles, highest, is_within
 from tplrepro.markov.transition import TransitionMatrix
 
 #: Profiles of ordered pairs (i, j), i != j, of states, by pair.
@@ -154,10 +154,4 @@ def largest_pair(pairs: Pairs) -> PrivacyProfile:
 
 def _settled(new: Pairs, old: Pairs) -> bool:
     """Whether profiles after one more step, without their ROOM, are bounded by others and differ by rounding."""
-    for pair, profile in new.items():
-        if profile.grid != old[pair].grid:
-            return False
-        one, other = together([profile, old[pair]])
-        if np.abs(one - other).max() > ROOM / 2.0:
-            return False
-    return True
+    return all(is_within(new[pair], old[pair]) and is_within(old[pair], new[pair]) for pair in new)

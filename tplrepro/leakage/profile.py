@@ -221,6 +221,7 @@ class Release:
         is_profile = isinstance(event, PrivacyProfile)
         self.event = event if is_profile else deepcopy(event)
         self._key: Any = event if is_profile else (type(event), repr(event))
+        self._profiles: dict[float, PrivacyProfile] = {}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Release) and self._key == other._key
@@ -233,10 +234,16 @@ class Release:
         """The bound on its loss, nats; inf if there is none."""
         return PrivacyProfile.of_event(self.event, COARSEST).largest
 
+    def profile(self, grid: float) -> PrivacyProfile:
+        """Its profile on a grid, made once."""
+        if grid not in self._profiles:
+            self._profiles[grid] = PrivacyProfile.of_event(self.event, grid)
+        return self._profiles[grid]
+
 
 def automatic_grid(releases: Iterable[Release]) -> float:
     """The distance between losses that suits the weakest of the releases, nats."""
-    variations = [float(PrivacyProfile.of_event(release.event, COARSEST).delta(0.0)) for release in releases]
+    variations = [float(release.profile(COARSEST).delta(0.0)) for release in releases]
     finest = min((variation for variation in variations if variation > 0.0), default=1.0)
     return min(max(finest / RESOLUTION, FINEST), COARSEST)
 

@@ -2,14 +2,16 @@
 
 One step composes the profile with that of the release and takes the result through the correlation (Eq. (13)
 of [1] with profiles instead of numbers). Runs of equal releases take fewer steps: under the identity matrix
-only their number counts, and near a fixed point the rest of a run is extrapolated.
+only their number counts, and near a fixed point the rest of a run is extrapolated. So is a schedule that
+repeats, by periods: 3,000 releases of two alternating kinds take 0.3 s.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from itertools import count, groupby, islice, pairwise, repeat
-from math import inf
+from itertools import accumulate, chain, count, islice, pairwise, repeat
+from math import inf, prod
+from typing import Self
 
 import numpy as np
 
@@ -21,6 +23,8 @@ from tplrepro.validation import FrozenArrays
 #: A run is extrapolated when the rest of it changes by less than SETTLED (relative) plus CHANGE (absolute);
 #: that is tried at 16 to 32 (MARKS) of the earlier profiles.
 SETTLED, CHANGE, MARKS = 1e-9, 1e-12, 32
+#: The longest period that is looked for, in steps, and how often it must be repeated.
+MOST_PERIOD, REPEATS = 32, 4
 #: Each step adds this to a profile, so that a longer series reproduces earlier profiles within rounding.
 ROOM = 2.0**-50
 #: In runs of more than MANY releases, numbers of releases with the same leading BITS bits share a profile.
@@ -37,6 +41,15 @@ class SideProfiles(FrozenArrays):
     bases: tuple[PrivacyProfile, ...]
     run: np.ndarray
     largest: np.ndarray
+
+    @property
+    def each(self) -> list[PrivacyProfile]:
+        """The profile at each time."""
+        return [self.bases[run] for run in self.run.tolist()]
+
+    def reversed(self) -> Self:
+        """The same from the last time to the first."""
+        return replace(self, run=self.run[::-1], largest=self.largest[::-1])
 
 
 @dataclass(frozen=True)
@@ -58,26 +71,25 @@ class Side:
         losses = [*self.losses, *(loss for *_, loss in self.pauses)]
         return all(loss is not None and loss.is_identity for loss in losses)
 
-    def profiles(self, kinds: tuple[PrivacyProfile, ...], grid: float) -> SideProfiles:
-        """The profiles about the value at each time, of all releases before."""
-        bases, before = [PrivacyProfile.nothing(grid)], np.zeros(len(self.released), int)
-        start, powers = 1, Powers(kinds)
-        for (loss, kind), steps in groupby(zip(self.losses, self.released, strict=False)):
-            number = sum(1 for _ in steps)
-            if loss is not None:
-                last, done, ends = bases[before[start - 1]], 0, ends_of_groups(number)
-                if loss.is_identity:
-                    profiles = (last.compose(powers.of(kind, end)) for end in ends)
-                else:
-                    after = partial(step, loss=loss, release=kinds[kind])
-                    each = following(after, last, float(loss.hockey_stick(1.0)))
-                    profiles = (reduce(_higher, islice(each, end - begin)) for begin, end in pairwise([0, *ends]))
-                for end, profile in zip(ends, profiles, strict=True):
-                    if profile is not bases[-1]:
-                        bases.append(profile)
-                    before[start + done : start + end] = len(bases) - 1
-                    done = end
-            start += number
+    def profiles(
+        self, kinds: tuple[PrivacyProfile, ...], grid: float, first: Sequence = (), last: Sequence = ()
+    ) -> SideProfiles:
+        """The profiles about the value at each time, of all releases before.
+
+        `first` are known. `last` are those of a shorter series, taken as soon as they bound the new ones.
+        """
+        each = [*first] or [PrivacyProfile.nothing(grid)]
+        steps = [*zip(self.losses, self.released, strict=False)][len(each) - 1 :]
+        more = len(self.released) - len(last)
+        for profile in along(each[-1], steps, kinds, each[0]):
+            each.append(profile)
+            time = len(each) - 1
+            if last and time >= more and profile is not each[-2] and is_within(profile, last[time - more]):
+                each[time:] = last[time - more :]
+                break
+        numbers: dict[PrivacyProfile, int] = {}
+        before = [numbers.setdefault(profile, len(numbers)) for profile in each]
+        bases = [*numbers]
         run, largest = np.zeros(self.horizon, int), np.zeros(self.horizon)
         bounds = [kinds[kind].largest for kind in self.released]
         run[self.times], largest[self.times] = before, loss_bounds(self.losses, bounds)
@@ -93,10 +105,75 @@ class Side:
         return SideProfiles(tuple(bases), run, largest)
 
 
+def periods(steps: list) -> Iterator[tuple[list, int]]:
+    """Runs of steps: a period that the run repeats, and its number of steps.
+
+    A period of several steps is repeated `REPEATS` times, and each of its steps forgets.
+    """
+    start = 0
+    while start < len(steps):
+        period, number = [], 0
+        for length in range(1, MOST_PERIOD + 1):
+            following = range(start + length, len(steps))
+            lasts = next((time for time in following if steps[time] != steps[time - length]), len(steps)) - start
+            repeated = steps[start : start + length]
+            longer = length == 1 or (lasts > number and lasts >= REPEATS * length)
+            if longer and (length == 1 or all(loss and not loss.is_identity for loss, _ in repeated)):
+                period, number = repeated, lasts
+            if lasts >= length + MOST_PERIOD:
+                break  # no longer period would last longer
+        yield period, number
+        start += number
+
+
+def along(
+    base: PrivacyProfile, steps: list, kinds: tuple[PrivacyProfile, ...], nothing: PrivacyProfile
+) -> Iterator[PrivacyProfile]:
+    """The profiles after each step, a loss function (None: not known) and a kind of release, from `base` on."""
+    powers = Powers(kinds)
+    for period, number in periods(steps):
+        groups = [*pairwise([0, *ends_of_groups(-(-number // len(period)))])]
+        cycles = repeat([nothing]) if period[0][0] is None else cycles_of(base, period, groups, powers)
+        repeated = (repeat(cycle, end - begin) for cycle, (begin, end) in zip(cycles, groups, strict=False))
+        for base in islice(chain.from_iterable(chain.from_iterable(repeated)), number):
+            yield base
+
+
+def cycles_of(
+    base: PrivacyProfile, period: list, groups: list[tuple[int, int]], powers: Powers
+) -> Iterator[list[PrivacyProfile]]:
+    """The profiles after each step of a period, the highest of each group (begin, end) of its repetitions."""
+    loss, kind = period[0]
+    if loss.is_identity:
+        for _, end in groups:
+            yield [base.compose(powers.of(kind, end))]
+        return
+    steps = [partial(step, loss=loss, release=powers.of(kind, 1)) for loss, kind in period]
+    kept = prod(float(loss.hockey_stick(1.0)) for loss, _ in period)
+    cycles = repetitions(base, steps, max(1.0 - kept, EPS) / len(steps))
+    for begin, end in groups:
+        yield reduce(_higher, islice(cycles, end - begin))
+
+
+def repetitions(base: PrivacyProfile, steps: Sequence[Callable], forgotten: float) -> Iterator[list[PrivacyProfile]]:
+    """The profiles after each of some steps that are repeated without end; at last always the same."""
+    before: PrivacyProfile | None = None
+    cycle: list[PrivacyProfile] = []
+    for end in following(lambda base: reduce(_applied, steps, base), base, forgotten):
+        if base is not before:
+            cycle = [*accumulate(steps[:-1], _applied, initial=base), end][1:]
+        yield cycle
+        before, base = base, end
+
+
 def step(base: PrivacyProfile, loss: PrivacyLossFunction, release: PrivacyProfile) -> PrivacyProfile:
     """The profile after a release and a step of correlation; `loss_bounds` computes its `largest`."""
     base = base.compose(release).correlated(loss)
     return replace(base, deltas=base.deltas + ROOM, largest=inf) if base.largest else base
+
+
+def _applied(base: PrivacyProfile, step: Callable[[PrivacyProfile], PrivacyProfile]) -> PrivacyProfile:
+    return step(base)
 
 
 def ends_of_groups(number: int) -> list[int]:
@@ -109,10 +186,10 @@ def ends_of_groups(number: int) -> list[int]:
 
 
 def following(
-    after: Callable[[PrivacyProfile], PrivacyProfile], base: PrivacyProfile, kept: float
+    after: Callable[[PrivacyProfile], PrivacyProfile], base: PrivacyProfile, forgotten: float
 ) -> Iterator[PrivacyProfile]:
-    """The profiles after 1, 2, ... equal steps, which keep a share of a change; at last the same without end."""
-    marks, lag, forgotten = [], 1, max(1.0 - kept, EPS)
+    """The profiles after 1, 2, ... equal steps, which forget a share of a change; at last the same without end."""
+    marks, lag = [], 1
     for done in count(1):
         base = after(base)
         yield from repeat(base) if base.largest == 0.0 else [base]
@@ -170,6 +247,14 @@ def _converging(limit: np.ndarray, near: np.ndarray, rate: float, grid: float) -
     yield from repeat(PrivacyProfile(limit, grid))
 
 
+def is_within(new: PrivacyProfile, old: PrivacyProfile) -> bool:
+    """Whether a profile after a step, without its ROOM, is bounded by another, including rounding errors."""
+    if new.grid != old.grid:
+        return False
+    above, below = together([new, old])
+    return bool((above - below).max() <= ROOM / 2.0)
+
+
 def loss_bounds(losses: list[PrivacyLossFunction | None], largest: list[float]) -> np.ndarray:
     """Bounds on the loss of all releases before each release, (R,), by the recursion of [1], rounded up."""
     return accumulate_steps(losses, np.array([0.0, *largest[:-1]]), _bound_after)
@@ -187,8 +272,8 @@ def distinct_rows(*columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return distinct, position.ravel()[np.cumsum(changes) - 1]
 
 
-def _higher(one: PrivacyProfile, other: PrivacyProfile) -> PrivacyProfile:
-    return one if one is other else highest([one, other])
+def _higher(one: list[PrivacyProfile], other: list[PrivacyProfile]) -> list[PrivacyProfile]:
+    return one if one is other else [highest([*pair]) for pair in zip(one, other, strict=True)]
 
 
 def highest(profiles: list[PrivacyProfile]) -> PrivacyProfile:

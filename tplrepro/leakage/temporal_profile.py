@@ -65,8 +65,26 @@ class TemporalPrivacyProfile(FrozenArrays):
     _past: Side | PairSide
     _future: Side | PairSide  # from the last time to the first
     _grid: float
-    #: Compositions by their parts.
+    #: Compositions by their parts, and those of a shorter series that may be used again.
     _composed: dict = field(default_factory=dict, repr=False)
+    _earlier: dict = field(default_factory=dict, repr=False)
+
+    def following(self, earlier: "TemporalPrivacyProfile") -> "TemporalPrivacyProfile":
+        """The same, with what a shorter series that this one begins with has worked out.
+
+        Past profiles stay, and future ones are computed from the end back to where they hardly change, if all
+        time points have a release and both series the same grid.
+        """
+        if self._grid != earlier._grid or (self.releases < 0).any():
+            return self
+        if not (isinstance(self._past, Side) and isinstance(self._future, Side)):
+            return self
+        past, future = earlier._before.each, earlier._after.each[::-1]
+        followed = replace(self, _earlier=earlier._composed)
+        before = self._past.profiles(self.kinds, self._grid, first=past)
+        after = self._future.profiles(self.kinds, self._grid, last=future).reversed()
+        vars(followed).update(_before=before, _after=after)
+        return followed
 
     @cached_property
     def backward(self) -> ProfileSeries:
@@ -122,7 +140,7 @@ class TemporalPrivacyProfile(FrozenArrays):
     @cached_property
     def _after(self) -> Any:
         side = self._before if self._past == self._future else self._future.profiles(self.kinds, self._grid)
-        return replace(side, run=side.run[::-1], largest=side.largest[::-1])
+        return side.reversed()
 
     @property
     def _determined(self) -> bool:
@@ -167,10 +185,12 @@ class TemporalPrivacyProfile(FrozenArrays):
     def _composition(self, parts: list[PrivacyProfile]) -> PrivacyProfile:
         """The profile of independent releases; series have many parts in common."""
         key = tuple(sorted(parts, key=id))
-        if key not in self._composed:
+        profile = self._composed.get(key) or self._earlier.get(key)
+        if profile is None:
             *others, last = parts
-            self._composed[key] = self._composition(others).compose(last) if others else last
-        return self._composed[key]
+            profile = self._composition(others).compose(last) if others else last
+        self._composed[key] = profile
+        return profile
 
 
 class PairwisePrivacyProfile(TemporalPrivacyProfile):
@@ -261,7 +281,11 @@ def _read(events: Any, horizon: int | None, grid: float | None) -> tuple[tuple[P
     for entry in events:
         event, count = entry if isinstance(entry, tuple) and len(entry) == 2 else (entry, 1)
         counts.append(check_horizon(count, "the count of an event"))
-        numbers.append(-1 if event is None else different.setdefault(Release(event), len(different)))
+        numbers.append(
+            -1
+            if event is None
+            else different.setdefault(event if isinstance(event, Release) else Release(event), len(different))
+        )
     if not different:
         raise ValueError("events must hold at least one release, found none; give [event] * T")
     grid = automatic_grid(different) if grid is None else check_grid(grid)
@@ -271,4 +295,4 @@ def _read(events: Any, horizon: int | None, grid: float | None) -> tuple[tuple[P
             f"events must be one release or one for each of {horizon} time points, found {releases.size}; "
             "give one event for each, or one event and its horizon"
         )
-    return tuple(PrivacyProfile.of_event(release.event, grid) for release in different), releases, grid
+    return tuple(release.profile(grid) for release in different), releases, grid
