@@ -126,7 +126,7 @@ def test_the_worst_outputs_attain_it_and_no_others_exceed_it():
 
 
 def test_laplace_noise_stays_below_and_comes_close():
-    """Noise on the counts of a user who moves: never more than the exact leakage, and the worst run reaches it."""
+    """Counts of a user who moves: never more than the exact leakage, and the worst run reaches it."""
     rng = np.random.default_rng(17)
     epsilons, truth = np.array([1.0, 0.5, 1.5]), np.eye(2)[[0, 1, 1]]
     r = tpl.exact_leakage(epsilons, SWAPPED, SWAPPED)

@@ -131,7 +131,7 @@ def test_bounds_for_neighbours_alone_imply_those_of_all_others():
 
 
 def two_users(copying):
-    """Two users with two states each; each moves alone, or (with this probability) the second copies the first."""
+    """Two users of two states: each moves alone, or (with this probability) the second copies the first."""
     alone = np.array([[0.8, 0.2], [0.2, 0.8]])
     copied = np.kron(alone, np.ones((2, 2))) * np.eye(2).ravel()
     chain = tpl.TransitionMatrix((1 - copying) * np.kron(alone, alone) + copying * copied)

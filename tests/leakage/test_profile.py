@@ -365,7 +365,8 @@ def test_bad_events_and_questions_are_named(refused, message):
 
 def test_a_schedule_that_repeats_is_told_ahead_and_never_below_the_recursion(steps):
     events = [dp_event.GaussianDpEvent(multiplier) for multiplier in (1.0, 1.5, 2.0)]
-    loss, kinds = tpl.PrivacyLossFunction(FORWARD), [tpl.PrivacyProfile.of_event(event, 1e-3) for event in events]
+    kinds = [tpl.PrivacyProfile.of_event(event, 1e-3) for event in events]
+    loss = tpl.PrivacyLossFunction(FORWARD)
     r = tpl.temporal_privacy_profile(events * 1000, loss, None, grid=1e-3)
     found, base = deltas_at(r.backward, range(300)), tpl.PrivacyProfile.nothing(1e-3)
     assert len(steps) < 400

@@ -75,9 +75,8 @@ class TemporalPrivacyProfile(FrozenArrays):
         Past profiles stay, and future ones are computed from the end back to where they hardly change, if all
         time points have a release and both series the same grid.
         """
-        if self._grid != earlier._grid or (self.releases < 0).any():
-            return self
-        if not (isinstance(self._past, Side) and isinstance(self._future, Side)):
+        same = self._grid == earlier._grid and (self.releases >= 0).all()
+        if not (same and isinstance(self._past, Side) and isinstance(self._future, Side)):
             return self
         past, future = earlier._before.each, earlier._after.each[::-1]
         followed = replace(self, _earlier=earlier._composed)
