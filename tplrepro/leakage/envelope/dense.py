@@ -128,9 +128,9 @@ def choose_screen(rows, far, hull, largest, sample) -> Screen:
     if support[0] < 8.0 * room:
         return NO_SCREEN
     # Higher caps leave fewer pairs, but need more slopes. The sample's largest excess is at this distance
-    # from the support at slope 0, and the distance grows about as the logarithm of the slope.
+    # from the support at slope 0, and the distance grows with the logarithm of the slope.
     distance = 1.0 - min(kernels.excesses(rows, sample, slopes[:1]).max() / support[0], 1.0)
-    caps = support * (1.0 - distance * (1.0 + np.log1p(slopes)))
+    caps = support * (1.0 - distance * (1.0 + 0.5 * np.log1p(slopes)))
     caps = np.minimum(np.maximum(caps, room), support)
     for share in SETTLED:
         usual_far = np.quantile(far, share, method="lower")
