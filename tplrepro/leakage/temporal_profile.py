@@ -57,7 +57,7 @@ class TemporalPrivacyProfile(FrozenArrays):
 
     `releases` (T,) is the number of each time's release among the different `kinds`, -1 for no release. In a
     run of more than 1,000 equal releases without a fixed point (the identity matrix has none) numbers of
-    releases are rounded up to 8 bits, by less than 1 %.
+    releases are rounded up to 8 bits, which adds up to 1.2 % to an epsilon.
     """
 
     kinds: tuple[PrivacyProfile, ...]
