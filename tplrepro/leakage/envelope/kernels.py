@@ -404,7 +404,8 @@ def hull_of_few(rows):
         different += 1
     if different == n:
         return points, True
-    points = add_pair(points, prefix_points(rows, different, 0, n))  # of pairs that tie, this one is the witness
+    first = np.int64(0)  # a literal 0 would have `prefix_points` compiled once more
+    points = add_pair(points, prefix_points(rows, different, first, n))  # of pairs that tie, this one is the witness
     hull, e = edges(points), 0
     while e < hull.shape[1]:
         slope, support = hull[SLOPE, e], hull[SUPPORT, e]
