@@ -68,6 +68,7 @@ class TemporalPrivacyProfile(FrozenArrays):
     #: Compositions by their parts, and those of a shorter series that may be used again.
     _composed: dict = field(default_factory=dict, repr=False)
     _earlier: dict = field(default_factory=dict, repr=False)
+    _sides: tuple[SideProfiles, SideProfiles] | None = field(default=None, repr=False)  # where they are known
 
     def following(self, earlier: "TemporalPrivacyProfile") -> "TemporalPrivacyProfile":
         """The same, with what a shorter series that this one begins with has worked out.
@@ -79,11 +80,9 @@ class TemporalPrivacyProfile(FrozenArrays):
         if not (same and isinstance(self._past, Side) and isinstance(self._future, Side)):
             return self
         past, future = earlier._before.each, earlier._after.each[::-1]
-        followed = replace(self, _earlier=earlier._composed)
         before = self._past.profiles(self.kinds, self._grid, first=past)
         after = self._future.profiles(self.kinds, self._grid, last=future).reversed()
-        vars(followed).update(_before=before, _after=after)
-        return followed
+        return replace(self, _earlier=earlier._composed, _sides=(before, after))
 
     @cached_property
     def backward(self) -> ProfileSeries:
@@ -134,10 +133,12 @@ class TemporalPrivacyProfile(FrozenArrays):
 
     @cached_property
     def _before(self) -> Any:
-        return self._past.profiles(self.kinds, self._grid)
+        return self._sides[0] if self._sides else self._past.profiles(self.kinds, self._grid)
 
     @cached_property
     def _after(self) -> Any:
+        if self._sides:
+            return self._sides[1]
         side = self._before if self._past == self._future else self._future.profiles(self.kinds, self._grid)
         return side.reversed()
 
