@@ -20,8 +20,8 @@ import numpy as np
 from experiments.claims import ClaimError, claims_of, judge, markdown_table, paths_of, recorded
 from experiments.provenance import ROOTS
 from workflow.claim_tests import outcomes_of
-from workflow.claims import read_pages
 from workflow.configuration import ROOT, records_in
+from workflow.judging import read_pages
 
 # The largest share of the claims decided by records that may notice nothing.
 ALLOWED_SHARE = 0.05

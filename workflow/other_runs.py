@@ -13,6 +13,7 @@ from math import ceil
 from pathlib import Path
 
 from workflow.configuration import ROOT, owner_of, read_json, read_notebooks, write_json
+from workflow.judging import judge_all
 
 KEPT = "docs/other_runs.json"
 SEED = "another seed"
@@ -36,8 +37,6 @@ def moved(published, other):
 
 def compare(folder, root=ROOT):
     """By claim whose record is in the folder, how far its numbers moved."""
-    from workflow.claims import judge_all
-
     notebooks, found = read_notebooks(root), {}
     published, other = (judge_all(records, "paper", root, outcomes={})[1] for records in (None, folder))
     for before, now in zip(published, other, strict=True):

@@ -11,8 +11,9 @@ import pytest
 import yaml
 
 from experiments.claims import KINDS, claims_of
-from workflow.claims import OPEN, read_pages, render
+from workflow.claims import OPEN, render
 from workflow.configuration import ROOT, owner_of, read_notebooks, read_profile
+from workflow.judging import read_pages
 from workflow.kernel_environment import kernel_environment
 from workflow.run_notebook import execute
 
