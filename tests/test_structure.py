@@ -18,7 +18,7 @@ PACKAGE = Path(tpl.__file__).parent
 #: From the ground up; a room imports itself and what is below it, never a room of its own floor.
 FLOORS = (
     {"suggestions", "words"},
-    {"lazy", "states"},
+    {"lazy"},
     {"blas", "files", "progress", "search", "validation"},
     {"mechanisms"},
     {"markov"},

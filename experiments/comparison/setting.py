@@ -13,8 +13,7 @@ from tplrepro.leakage.temporal import temporal_privacy_leakage
 from tplrepro.markov.filtering import messages
 from tplrepro.markov.sequences import as_sequences
 from tplrepro.markov.transition import TransitionMatrix
-from tplrepro.states import by_state
-from tplrepro.validation import FrozenArrays, check_horizon, frozen
+from tplrepro.validation import FrozenArrays, by_state, check_horizon, frozen
 
 
 @dataclass(frozen=True, eq=False)

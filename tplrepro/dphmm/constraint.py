@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
-from tplrepro.states import by_state
-from tplrepro.validation import as_numbers, check_codes, check_distribution, check_probability, frozen
+from tplrepro.validation import as_numbers, by_state, check_codes, check_distribution, check_probability, frozen
 
 #: Probabilities, or distances, that differ by less of themselves count as equal.
 TIED = 1e-9

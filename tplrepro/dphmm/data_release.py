@@ -22,8 +22,15 @@ from tplrepro.dphmm.policy_graph import PolicyGraph
 from tplrepro.dphmm.protection import METHODS, Protection, as_policy, constrained_dp_factor, protect
 from tplrepro.markov.filtering import chain_over_time, condition, log_probabilities, log_product
 from tplrepro.markov.transition import TransitionMatrix
-from tplrepro.states import common_states
-from tplrepro.validation import FrozenArrays, check_budgets, check_choice, check_distribution, check_probability, frozen
+from tplrepro.validation import (
+    FrozenArrays,
+    check_budgets,
+    check_choice,
+    check_distribution,
+    check_probability,
+    common_states,
+    frozen,
+)
 
 #: Sets of possible states whose protection is kept: more than a series meets before all states are possible.
 KEPT = 128

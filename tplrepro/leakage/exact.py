@@ -31,8 +31,7 @@ from numpy.typing import ArrayLike
 
 from tplrepro.leakage.temporal import Correlation, Matrix, TemporalLeakage, dense, steps_of_both_sides
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
-from tplrepro.states import common_states
-from tplrepro.validation import FrozenArrays, check_budgets, check_codes, check_time
+from tplrepro.validation import FrozenArrays, check_budgets, check_codes, check_time, common_states
 
 MAX_WORK = 3e11  # of n^4 T^2, the order of the operations; about ten minutes
 MAX_TOTAL = 700.0  # e^(sum of budgets) must stay a float

@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike
 
 from tplrepro.leakage.exact import ExactLeakage, arrays_of_both_sides, states_of_both_sides, with_joint
 from tplrepro.leakage.temporal import Correlation
-from tplrepro.states import by_state
-from tplrepro.validation import as_numbers, check_horizon
+from tplrepro.validation import as_numbers, by_state, check_horizon
 
 MAX_MESSAGES = 200_000  # of one time before inner ones are left out; a release then takes some seconds
 DIGITS = 13  # messages that agree in these count as one

@@ -13,8 +13,7 @@ import numpy as np
 from tplrepro.leakage.exact import arrays_of_both_sides, states_of_both_sides
 from tplrepro.leakage.temporal import Correlation
 from tplrepro.markov.filtering import messages
-from tplrepro.states import by_state
-from tplrepro.validation import FrozenArrays, as_numbers
+from tplrepro.validation import FrozenArrays, as_numbers, by_state
 
 
 @dataclass(frozen=True)

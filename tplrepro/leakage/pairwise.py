@@ -25,8 +25,7 @@ from tplrepro.leakage.envelope.dense import for_each
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.leakage.temporal import Correlation, steps_of_both_sides
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
-from tplrepro.states import by_state, common_states
-from tplrepro.validation import FrozenArrays, as_numbers, check_horizon
+from tplrepro.validation import FrozenArrays, as_numbers, by_state, check_horizon, common_states
 
 #: Searches take larger bounds as these, in nats. Beyond 30, rounding errors of the largest likelihoods hide the others;
 #: e^300 and its inverse leave room in doubles.

@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike
 from tplrepro.lazy import extra
 from tplrepro.leakage.loss_function import PrivacyLossFunction
 from tplrepro.markov.transition import TransitionMatrix
-from tplrepro.states import common_states
-from tplrepro.validation import FrozenArrays, check_budgets, check_horizon, check_whole
+from tplrepro.validation import FrozenArrays, check_budgets, check_horizon, check_whole, common_states
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,8 +8,7 @@ from numpy.typing import ArrayLike
 
 from tplrepro.markov.filtering import chain_over_time, forward_backward, log_probabilities, messages
 from tplrepro.markov.transition import TransitionMatrix
-from tplrepro.states import by_state
-from tplrepro.validation import FrozenArrays, as_numbers, check_entries
+from tplrepro.validation import FrozenArrays, as_numbers, by_state, check_entries
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
-from tplrepro.states import by_state, common_states
-from tplrepro.validation import FrozenArrays, as_numbers, check_distribution
+from tplrepro.validation import FrozenArrays, as_numbers, by_state, check_distribution, common_states
 
 #: Products below this may have lost summands to underflow. Above it no loss matters: each is less than 1e-323.
 LOWEST = 1e-290

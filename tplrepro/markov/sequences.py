@@ -15,8 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tplrepro.states import checked_states
-from tplrepro.validation import FrozenArrays, check_choice, check_horizon
+from tplrepro.validation import FrozenArrays, check_choice, check_horizon, checked_states
 
 COLUMNS = ["user", "time", "state"]
 #: Values that are worked on at once.

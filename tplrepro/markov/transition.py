@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.markov.sequences import count_transitions
-from tplrepro.states import by_state, checked_states, common_states
 from tplrepro.validation import (
     FrozenArrays,
     as_numbers,
+    by_state,
     check_distribution,
     check_entries,
     check_horizon,
@@ -25,6 +25,8 @@ from tplrepro.validation import (
     check_row_sums,
     check_smoothing,
     check_square,
+    checked_states,
+    common_states,
     frozen,
 )
 

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tplrepro.markov.filtering import log_probabilities
-from tplrepro.states import by_state
-from tplrepro.validation import as_numbers, check_choice, check_entries, check_horizon, check_level, frozen
+from tplrepro.validation import as_numbers, by_state, check_choice, check_entries, check_horizon, check_level, frozen
 
 #: "hamming", an array (n, n), or a function of two arrays of symbols that broadcast against each other.
 Distance: TypeAlias = str | ArrayLike | Callable[..., np.ndarray]

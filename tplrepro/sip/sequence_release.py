@@ -23,8 +23,7 @@ from tplrepro.markov.sequences import Sequences, as_sequences
 from tplrepro.markov.transition import TransitionMatrix, as_transition_matrix
 from tplrepro.sip.published import TemporalRandomizedResponse
 from tplrepro.sip.response import BeliefMechanism, Distance, Response, check_symbols, distance_function
-from tplrepro.states import common_states
-from tplrepro.validation import FrozenArrays, check_choice, check_distribution, check_probability
+from tplrepro.validation import FrozenArrays, check_choice, check_distribution, check_probability, common_states
 
 
 @dataclass(frozen=True, eq=False)
