@@ -9,13 +9,11 @@ The columns of a CSV file are found by name: the XES names that ProM and pm4py w
 does. `datasets.table` describes the format of the rows and of times.
 """
 
-import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from pyexpat import ExpatError, ParserCreate
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,7 +23,6 @@ import pyarrow.compute
 from tplrepro.datasets.reading import DataFormatError, Defects, Place, describe_content, file_blocks, finish
 from tplrepro.datasets.table import line_of, parse_times, table_blocks
 from tplrepro.eventlog.log import ACTIVITY, CASE, TIMESTAMP
-from tplrepro.validation import check_choice
 
 COLUMNS = [CASE, ACTIVITY, TIMESTAMP]
 READ_BYTES = 1 << 18
@@ -70,28 +67,19 @@ def read_xes(path: str | Path, *, strict: bool = False) -> pd.DataFrame:
     lines = table.pop("line").to_numpy()
     table[CASE] = pd.array(_labels(parser.names), dtype=str).take(table.pop("number").to_numpy())
     remedy = "check that the export of the traces took their events and times along"
-    return as_log(path, "event", table, lambda row: int(lines[row]), strict=strict, remedy=remedy)
+    return _as_log(path, "event", table, lambda row: int(lines[row]), strict, remedy)
 
 
-def read_csv(
-    path: str | Path,
-    *,
-    columns: dict[str, str] | None = None,
-    separator: str | None = None,
-    time_format: str = "ISO8601",
-    strict: bool = False,
-) -> pd.DataFrame:
+def read_csv(path: str | Path, *, strict: bool = False) -> pd.DataFrame:
     """Read a CSV file, plain or compressed, into the same frame as `read_xes`; other columns are ignored.
 
+    The header names the columns as in XES, or by usual names such as "Case ID", "Activity" and "Timestamp". Times
+    are ISO 8601, those without an offset are in UTC. For other tables use `pandas.read_csv` and rename the
+    columns: a log is any DataFrame with these columns.
+
+    With `strict`, a row without case, activity or time, or out of order, is an error instead of being counted.
     Raises DataFormatError if a column is missing, a row does not fit the header, the file is empty or not
     UTF-8, or no row has a case, an activity and a readable time.
-
-    Parameters
-    ----------
-    columns : unusual names in the file for case:concept:name, concept:name or time:timestamp
-    separator : one character; by default guessed from the header
-    time_format : "ISO8601" or as for `strptime`; times without an offset are read as UTC
-    strict : raise at a row without case, activity or time, or out of order, instead of counting it
 
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
@@ -100,38 +88,23 @@ def read_csv(
     >>> log.iloc[0].map(str).tolist()
     ['7', 'register', '2022-08-03 10:00:00+00:00']
     """
-    if not re.fullmatch("ISO8601|([^%]*%[aAbBdfHIjmMpSyYzZ%])+[^%]*", str(time_format)):
-        raise ValueError(
-            f"time_format must be 'ISO8601' or made of directives such as %Y, found {time_format!r}; give one such as "
-            "'%d.%m.%Y %H:%M'"
-        )
-    for name in columns or {}:
-        check_choice(name, "columns", COLUMNS)
-    wanted = dict.fromkeys(COLUMNS) | (columns or {})
-    options: dict[str, Any] = {"separator": separator, "argument": "columns="}
-    table = pa.concat_tables([rows.table for rows in table_blocks(path, wanted, **options)])
+    wanted = dict.fromkeys(COLUMNS)
+    blocks = table_blocks(path, wanted, argument="a header such as case,activity,timestamp")
+    table = pa.concat_tables([rows.table for rows in blocks])
     events = pd.DataFrame({name: pyarrow.compute.fill_null(table[name], "").to_pandas() for name in wanted})
-    remedy = "check the file, or pass columns= or time_format="
-    line = partial(line_of, path=path, wanted=wanted, **options)
-    return as_log(path, "row", events, line, strict=strict, remedy=remedy, time_format=time_format)
+    remedy = "check the file, or read it by pandas.read_csv"
+    return _as_log(path, "row", events, partial(line_of, path=path, wanted=wanted), strict, remedy)
 
 
-def as_log(
-    path: str | Path,
-    unit: str,
-    events: pd.DataFrame,
-    line: Callable[[int], int],
-    *,
-    strict: bool,
-    remedy: str,
-    time_format: str = "ISO8601",
+def _as_log(
+    path: str | Path, unit: str, events: pd.DataFrame, line: Callable[[int], int], strict: bool, remedy: str
 ) -> pd.DataFrame:
     """The log of a file's `events`, rows of texts: case, activity and time, each of which may be empty.
 
     `line` gives the line of an event in the file; messages call an event `unit`. Defects are counted, or with
     `strict` refused, see `datasets.reading`; DataFormatError with the `remedy` if no event is valid.
     """
-    times = parse_times(events[TIMESTAMP], time_format)
+    times = parse_times(events[TIMESTAMP])
     defects = Defects(strict=strict)
 
     def place(rows: np.ndarray) -> Place:
