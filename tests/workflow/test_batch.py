@@ -33,7 +33,7 @@ def test_killed_and_repaired_the_batch_runs_the_rest_only(repository, monkeypatc
     build = repository.root / "build/quick"
 
     # One notebook fails, and the next one still runs; a third is in the middle.
-    with repository.running() as killed:
+    with repository.running("--jobs=3") as killed:
         wait_until(lambda: read_status("a/bad", "quick", repository.root) and repository.result("a/one").is_file())
         wait_until((build / "partial/a/slow.ipynb").is_file)
         # Two batches at once would write the same files.
@@ -67,9 +67,9 @@ def test_killed_and_repaired_the_batch_runs_the_rest_only(repository, monkeypatc
     # After the repair what failed and what was killed run again.
     repository.notebook("a/bad", "assert True")
     go_on.touch()
-    with repository.running() as last:
-        assert last.wait(240) == 0, repository.output.read_text()
-    assert re.search(r"2 of 3 notebooks to run(.|\n)*\na/slow .* ok\n", repository.output.read_text())
+    status, words = repository.batch()
+    assert status == 0, words
+    assert re.search(r"2 of 3 notebooks to run(.|\n)*\na/slow .* ok\n", words)
     assert repository.result("a/one").stat().st_mtime_ns == before
     assert not list((build / "partial").rglob("*.ipynb"))
 
