@@ -26,7 +26,7 @@ ROOMS = {
     "tplrepro/leakage/temporal.py": ["tests/leakage/test_temporal.py", "tests/allocation/test_safety.py"],
     "tplrepro/allocation/published.py": ["tests/allocation/test_published.py", "tests/allocation/test_safety.py"],
     "tplrepro/mechanisms/counts.py": ["tests/mechanisms/test_counts.py"],
-    "tplrepro/search.py": ["tests/test_search.py", "tests/allocation/test_optimal.py"],
+    "tplrepro/search.py": ["tests/test_search.py", "tests/allocation/test_stopping.py"],
     "tplrepro/validation.py": [
         *("tests/test_validation.py", "tests/leakage/test_errors.py", "tests/markov/test_errors.py"),
         "tests/leakage/test_gaussian_series.py",

@@ -26,7 +26,7 @@ FLOORS = (
     {"allocation"},
     {"dphmm", "eventlog", "reporting", "sip"},
 )
-ROOMS = ("datasets", "dphmm", "eventlog", "markov", "mechanisms", "sip")
+ROOMS = ("allocation", "datasets", "dphmm", "eventlog", "markov", "mechanisms", "sip")
 
 
 def imports_of(folder):

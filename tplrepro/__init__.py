@@ -54,6 +54,7 @@ _EXPORTS = {
     "allocate_by_exact_leakage": "allocation.exact",
     "allocate_optimally": "allocation.optimal",
     "allocate_noise": "allocation.noise",
+    "allocate_with_stopping": "allocation.stopping",
     "release_counts": "mechanisms.counts",
     "report": "reporting.report",
     "LinearGaussianSeries": "markov.linear_gaussian",

@@ -28,7 +28,6 @@ RENAMED: dict[str, str] = {
     "tpl.TemporalPrivacyAccountant": "tplrepro.TemporalAccountant, which takes dp_accounting's events",
     "tpl.TemporalRenyiLeakage": "tplrepro.temporal_privacy_profile",
     "tpl.temporal_renyi_leakage": "tplrepro.temporal_privacy_profile, which takes dp_accounting.ZCDpEvent",
-    "tpl.allocate_with_stopping": "tplrepro.allocate_by_upper_bound, whose budget holds for any number of releases",
     "leakage_interval(level=)": "confidence",
     "LeakageInterval.level": "LeakageInterval.confidence",
     "BatchResponse(method=)": "experiments.sip.gradient.GradientResponse, in the repository",

@@ -29,7 +29,7 @@ PAPERS = {
     "datasets": "Data sets",
     "explore": "Beyond the papers",
 }
-ROOMS = ("", "markov", "mechanisms", "dphmm", "sip", "eventlog", "datasets")
+ROOMS = ("", "markov", "allocation", "mechanisms", "dphmm", "sip", "eventlog", "datasets")
 
 
 def main():

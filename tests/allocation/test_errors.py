@@ -7,20 +7,22 @@ import pytest
 
 import tplrepro as tpl
 from tests.leakage.matrices import BACKWARD, FORWARD
+from tplrepro.allocation import EndlessBudgets
 
 SIDES = {"backward": BACKWARD, "forward": FORWARD}
 BY_BOUND = partial(tpl.allocate_by_upper_bound, **SIDES, alpha=1.0)
 BY_QUANTIFICATION = partial(tpl.allocate_by_quantification, **SIDES, alpha=1.0, horizon=3)
 BY_EXACT_LEAKAGE = partial(tpl.allocate_by_exact_leakage, **SIDES, alpha=1.0, horizon=3)
 OPTIMALLY = partial(tpl.allocate_optimally, **SIDES, alpha=1.0, horizon=3)
+WITH_STOPPING = partial(tpl.allocate_with_stopping, **SIDES, alpha=1.0, stopping_probability=0.1)
 NOISE = partial(tpl.allocate_noise, **SIDES, epsilon=1.0, delta=1e-6, horizon=3)
 SERIES_NOISE = partial(tpl.allocate_series_noise, mu=1.0, covariance=np.eye(2), change=1.0)
 CORRELATED = partial(tpl.correlate_series_noise, mu=1.0, covariance=np.eye(2), change=1.0, band=1)
 SEVERAL = partial(tpl.allocate_for_several, tpl.allocate_by_upper_bound, pairs=[(BACKWARD, FORWARD)])
 LONG = tpl.LinearGaussianSeries.autoregressive(0.5, 1001)
 WALK = tpl.LinearGaussianSeries([[1.0]], [[1.0]], [1.0], [[1.0]], 5)
-WITH_LEVEL = (BY_BOUND, BY_QUANTIFICATION, BY_EXACT_LEAKAGE, OPTIMALLY)
-WITH_HORIZON = (BY_QUANTIFICATION, OPTIMALLY, NOISE)
+WITH_LEVEL = (BY_BOUND, BY_QUANTIFICATION, BY_EXACT_LEAKAGE, OPTIMALLY, WITH_STOPPING)
+WITH_HORIZON = (BY_QUANTIFICATION, OPTIMALLY, NOISE, EndlessBudgets(np.array([0.5]), 0.1).budgets)
 
 CASES = [
     *((allocate, {"alpha": 0}, "alpha must be .*greater than 0, found 0; choose") for allocate in WITH_LEVEL),
@@ -35,9 +37,11 @@ CASES = [
     (BY_EXACT_LEAKAGE, {"alpha": 500.0}, "at most 700 nats"),
     (OPTIMALLY, {"weights": [1, 1]}, r"each of the 3 releases, found \[1. 1.\]"),
     *((OPTIMALLY, {"weights": [1, bad, 1]}, f"weights must hold .*found .*{bad}.*leave") for bad in (0, np.nan)),
-    (OPTIMALLY, {"error": "cubed"}, "'absolute', 'squared', found 'cubed'"),
+    *((f, {"error": "cubed"}, "'absolute', 'squared', found 'cubed'") for f in (OPTIMALLY, WITH_STOPPING)),
     (OPTIMALLY, {"times": [0, 3]}, "increasing time points in 0..2"),
     (OPTIMALLY, {"backward": [BACKWARD] * 3}, "3 matrices for 2 steps"),
+    *((WITH_STOPPING, {"stopping_probability": p}, "0, 1.*, found .*known number.*optimally") for p in (0.0, 1.0)),
+    *((WITH_STOPPING, {"stopping_probability": p}, "must be a probability") for p in (np.nan, "0.5", None)),
     (NOISE, {"epsilon": 0.0}, "epsilon must be a finite level in nats, greater than 0, found 0; choose"),
     (NOISE, {"delta": 0.0}, "delta must be greater than 0 and less than 1, found 0; give"),
     (NOISE, {"delta": 1e-17}, "delta must be above the rounding errors .* 3 releases, found 1e-17; give a lar"),

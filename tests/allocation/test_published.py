@@ -1,5 +1,7 @@
 """Budgets against bisection in high precision, and the promise that the leakage never exceeds alpha."""
 
+from functools import partial
+
 import mpmath
 import numpy as np
 import pytest
@@ -54,6 +56,7 @@ def test_without_correlation_alpha_is_spent_at_every_time(sides):
     assert tpl.allocate_by_upper_bound(0.7, *sides) == pytest.approx(0.7, rel=1e-13)
     assert tpl.allocate_by_quantification(0.7, *sides, horizon=1).tolist() == [0.7]
     assert tpl.allocate_by_quantification(0.7, *sides, 3) == pytest.approx(np.full(3, 0.7), rel=1e-13)
+    assert tpl.allocate_with_stopping(0.7, *sides, 0.1).budgets(3) == pytest.approx(np.full(3, 0.7), rel=1e-13)
 
 
 HOME = tpl.TransitionMatrix(np.eye(2), states=["home", "office"])
@@ -65,8 +68,9 @@ HOME = tpl.TransitionMatrix(np.eye(2), states=["home", "office"])
 def test_deterministic_correlation_has_no_finite_supremum(sides, named):
     told = f"the {named} leakage has no finite supremum.*states ('home' and 'office'|'office' and 'home')"
     told += ".*no common neighbour.*smooth the matrix, or use allocate_by_quantification with a finite horizon"
-    with pytest.raises(tpl.NoFiniteSupremumError, match=told):
-        tpl.allocate_by_upper_bound(1.0, *sides)
+    for allocate in (tpl.allocate_by_upper_bound, partial(tpl.allocate_with_stopping, stopping_probability=0.1)):
+        with pytest.raises(tpl.NoFiniteSupremumError, match=told):
+            allocate(1.0, *sides)
     assert issubclass(tpl.NoFiniteSupremumError, ValueError)
     for horizon in (2, 3, 200):
         assert tpl.allocate_by_quantification(1.0, HOME, HOME, horizon) == pytest.approx([1 / horizon] * horizon)

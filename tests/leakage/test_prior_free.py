@@ -135,6 +135,7 @@ def test_it_takes_the_place_of_a_matrix_everywhere(rng):
         np.full(6, tpl.allocate_by_upper_bound(1.0, loss, loss)),
         tpl.allocate_by_quantification(1.0, loss, loss, 6),
         tpl.allocate_optimally(1.0, loss, loss, 6),
+        tpl.allocate_with_stopping(1.0, loss, loss, 0.3).budgets(6),
     ):
         largest = tpl.temporal_privacy_leakage(budgets, loss, loss).tpl.max()
         assert 0.9 < largest <= 1.0

@@ -76,6 +76,7 @@ ANALYSES = {
     "optimal": lambda *sides: tpl.allocate_optimally(1.0, *sides, 2),
     "by exact leakage": lambda *sides: tpl.allocate_by_exact_leakage(1.0, *sides, 2),
     "upper bound": lambda *sides: tpl.allocate_by_upper_bound(0.1, *sides),
+    "stopping": lambda *sides: tpl.allocate_with_stopping(1.0, *sides, 0.3).budgets(3),
     "profile": lambda *sides: tpl.temporal_privacy_profile([0.1, 0.2], *sides).epsilon(1e-3),
     "account": lambda *sides: tpl.TemporalAccountant(*sides).compose(0.1, 2).tpl,
 }
@@ -175,6 +176,7 @@ def test_composition_and_w_event_by_brute_force(case):
         lambda e, P: tpl.mechanism_leakage(P, P, P, horizon=2),
         lambda e, P: tpl.measured_leakage(P, P, P),
         lambda e, P: tpl.worst_outputs(e, P, P, time=0),
+        lambda e, P: tpl.allocation.EndlessBudgets(e, 0.1),
     ],
 )
 def test_results_are_frozen_copies(result_of):

@@ -30,11 +30,12 @@ def check_power(error: str) -> int:
 class LeastError:
     """Minimise sum_t w_t / epsilon_t^power over budgets (R,) whose TPL, by a subclass, is within alpha.
 
-    `weights` (R,) are positive with sum 1. No budget exceeds alpha.
+    `weights` (R,) are positive with sum 1. No budget exceeds exp(upper) alpha, by default alpha.
     """
 
     def __init__(self, alpha: float, weights: np.ndarray, power: int):
         self.alpha, self.weights, self.power = alpha, weights, power
+        self.upper = np.zeros(weights.size)
 
     def tpl(self, budgets: np.ndarray, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The constrained leakages (C,) of budgets (R,), and their derivative (C, N) from that of these."""
@@ -76,11 +77,11 @@ class LeastError:
             tpl, derivative = self.tpl(spent, spent[:, None] * spread)
             return 1.0 - tpl / self.alpha, -derivative / self.alpha
 
-        x = np.log(start[knots] / self.alpha)
+        x, upper = np.log(start[knots] / self.alpha), self.upper[knots]
         # No term of the error may exceed the error of the start, which is feasible.
         shares = np.maximum(self.weights[knots], 1e-300) / cost(x)[0]
-        lower = np.minimum(np.log(shares) / self.power, 0.0) - 0.1
-        x = np.clip(x, lower, 0.0)
+        lower = np.minimum(np.log(shares) / self.power, upper) - 0.1
+        x = np.clip(x, lower, upper)
         scale = 1.0 / cost(x)[0]
         with one_blas_thread():
             solution = minimize(
@@ -88,7 +89,7 @@ class LeastError:
                 x,
                 jac=True,
                 method="SLSQP",
-                bounds=np.column_stack([lower, np.zeros(knots.size)]),
+                bounds=np.column_stack([lower, upper]),
                 constraints={
                     "type": "ineq",
                     "fun": lambda x: slack(x.tobytes())[0],
